@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one routine reads six bits at any bit offset; whole encodings and the inner
+ * Theory of operation: one routine reads six bits at any bit offset. Whole encodings and the inner
  * characters of a shifted one differ only in the first offset and the end.
  */
 #include "credential/base64.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: zlib inflates straight into the room reserved at the end of out, never more
- * per call than the caller's limit leaves, so a bomb costs only as much memory as the caller
- * drains. After a member's trailer the next byte must begin another member (RFC 1952 section 2.2):
- * zlib checks each member's CRC and length.
+ * Theory of operation: zlib inflates directly into room reserved at the end of out, and per call
+ * never more than the caller's limit leaves, so a decompression bomb costs only as much memory as
+ * the caller drains. After a member's trailer the next byte must begin another member (RFC 1952
+ * section 2.2). zlib checks each member's CRC and length.
  */
 #include "vethguard/credential/decompress.h"
 
@@ -13,12 +13,12 @@
 #include <zlib.h>
 
 #define WINDOW_GZIP_ONLY (15 + 16) /* inflateInit2: the largest window, gzip header required */
-#define STEP_MAX 16384             /* bytes of room asked of out at a time */
+#define STEP_MAX 16384             /* bytes of room reserved in out at a time */
 
 enum decompress_state {
 	DECOMPRESS_FRESH,  /* nothing taken yet */
 	DECOMPRESS_MEMBER, /* inside a member */
-	DECOMPRESS_ENDED,  /* behind a member's trailer */
+	DECOMPRESS_ENDED,  /* after a member's trailer */
 	DECOMPRESS_BROKEN
 };
 
@@ -46,7 +46,8 @@ void decompress_free(struct decompress *u)
 	free(u);
 }
 
-/* One call of inflate. 0: go on; 1: no progress without more input or room; -errno. */
+/* Calls inflate() once. Returns 0 to go on, 1 if there is no progress without more input or room,
+ * or -errno. */
 static int inflate_step(struct decompress *u, struct buf *out, size_t room_bytes)
 {
 	uint8_t *room = buf_reserve(out, room_bytes);
@@ -74,7 +75,7 @@ static int inflate_step(struct decompress *u, struct buf *out, size_t room_bytes
 	return made == 0 && u->z.avail_in == input;
 }
 
-/* Room for the next step: what the limit leaves, and what out's own bound leaves. */
+/* Room for the next step, within the limit and out's own bound. */
 static size_t step_room(const struct buf *out, size_t out_limit)
 {
 	size_t left = out->max - out->len;
@@ -96,8 +97,7 @@ int decompress_feed(struct decompress *u, const uint8_t *p, size_t n, size_t *us
 	u->z.next_in = (Bytef *)(uintptr_t)p;
 	u->z.avail_in = take;
 	while (rc == 0 && out->len < out_limit && out->len < out->max) {
-		/* Between members zlib has nothing to give: without input there is nothing to do.
-		 */
+		/* Between members zlib holds nothing back: without input there is nothing to do. */
 		if (u->z.avail_in == 0 && u->state != DECOMPRESS_MEMBER)
 			break;
 		rc = inflate_step(u, out, step_room(out, out_limit));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each message lacks the four bytes that end a flushed DEFLATE stream (RFC 7692 section 7.2.1):
- * they are put in behind its last piece. A sender may also end the stream (section 7.2.3.4); what
- * comes then is another one that may still refer to the same window, which is why that is taken
- * over.
+ * Each message lacks the four bytes that end a flushed DEFLATE stream (RFC 7692 section 7.2.1),
+ * which are added after its last piece. A sender may also end the stream (section 7.2.3.4); the
+ * next stream may still refer to the same window, so the window is carried over.
  */
 #include "vethguard/credential/inflate.h"
 
@@ -13,7 +12,7 @@
 
 #define STEP_BYTES 16384
 #define WINDOW_BYTES 32768
-#define WINDOW_BITS_MIN 9 /* zlib's senders take 9 for 8 */
+#define WINDOW_BITS_MIN 9 /* zlib's senders use 9 for 8 */
 
 struct inflater {
 	z_stream z;
@@ -55,7 +54,7 @@ static int next_stream(z_stream *z)
 	return 0;
 }
 
-/* One call of inflate. 1: go on; 0: all input is used up; -errno. */
+/* Calls inflate() once. Returns 1 to go on, 0 if all input is used up, or -errno. */
 static int step(struct inflater *w, inflater_text text, void *context)
 {
 	uint8_t plain[STEP_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the value is checked as a whole before a byte of it is written anywhere;
- * then each way of injecting computes its size, takes secret memory for exactly that, and writes
+ * Theory of operation: the whole value is checked before a byte of it is written anywhere. Then
+ * each way of injecting computes its size, allocates secret memory of exactly that size, and writes
  * once.
  */
 #include "vethguard/credential/inject.h"
@@ -11,7 +11,7 @@
 #include "credential/base64.h"
 #include "vethguard/credential/mask.h"
 
-/* What a field value may hold (RFC 9110 section 5.5): visible characters, obs-text, and between
+/* True for a valid field value (RFC 9110 section 5.5): visible characters, obs-text, and between
  * them SP and HTAB. */
 static bool is_field_text(struct slice s)
 {
@@ -76,7 +76,7 @@ static int render_query(struct slice value, struct secret *out)
 	return 0;
 }
 
-/* RFC 7617: the user name holds no colon, the password may. */
+/* RFC 7617: the username has no colon; the password may have one. */
 static int render_basic(struct slice username, struct slice value, struct secret *out)
 {
 	struct slice scheme = SLICE("Basic ");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: compiling. Each value becomes a handful of byte strings (the value; the
- * characters of its base64 that it alone determines, three alignments, two alphabets). Ways of
+ * Theory of operation: compiling. Each value becomes a few byte strings: the value, and the
+ * characters of its base64 that it alone determines (three alignments, two alphabets). The ways of
  * writing a byte (percent, JSON, '+' for SP) are not compiled into further strings: the matcher
- * understands them, so that partial and mixed-case escapes cost nothing here. A long value
- * is cut into pieces that overlap by two bytes, so that no base64 character at a cut escapes both.
- * Everything derived from the value lies in a few blocks of secret memory.
+ * handles them, so that partial and mixed-case escapes cost nothing here. A long value is cut into
+ * pieces that overlap by two bytes, so that no base64 character at a cut is missed by both.
+ * Everything derived from the value is in a few blocks of secret memory.
  */
 #include "credential/mask_internal.h"
 
@@ -22,7 +22,7 @@ static size_t aligned(size_t n)
 	return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* n <= SECRET_MAX zeroed bytes of secret memory that live as long as the mask. */
+/* Takes n <= SECRET_MAX zeroed bytes of secret memory that live as long as the mask. */
 static void *take(struct mask *mask, size_t n)
 {
 	struct secret *last = mask->block_count ? &mask->blocks[mask->block_count - 1] : NULL;
@@ -57,7 +57,7 @@ static void *take_or_grow(struct mask *mask, size_t n)
 	return p || !grow(mask, SECRET_MAX) ? p : take(mask, n);
 }
 
-/* Counts the n bytes at p, which lie in secret memory already, as a pattern. */
+/* Adds the n bytes at p, which are in secret memory already, as a pattern. */
 static void add_pattern(struct mask *mask, size_t value, const uint8_t *p, size_t n)
 {
 	struct mask_pattern *pattern = &mask->patterns[mask->count];
@@ -102,9 +102,9 @@ static bool add_piece(struct mask *mask, size_t value, const uint8_t *p, size_t 
 	return true;
 }
 
-/* Bytes of the next piece of what is left: never so few remain that a piece could be taken for
- * ordinary text, never a cut inside a UTF-8 sequence (one JSON escape stands for the whole of it).
- */
+/* Size of the next piece of what is left. The last piece is never so short that it could be taken
+ * for ordinary text, and no cut is inside a UTF-8 sequence (one JSON escape stands for the whole
+ * sequence). */
 static size_t piece_size(const uint8_t *p, size_t left)
 {
 	size_t n = left;
@@ -134,7 +134,8 @@ static bool add_value(struct mask *mask, size_t index, struct slice value)
 	}
 }
 
-/* The window may move by d at most where it ends with a and b, or with '+' for a SP of them. */
+/* Limits the window's shift to d if the window ends with a and b, or with '+' for a SP among
+ * them. */
 static void limit_shift(struct mask_tables *t, uint8_t a, uint8_t b, size_t d)
 {
 	for (unsigned i = 0; i < 4; i++) {
@@ -178,7 +179,7 @@ static size_t pattern_room(const struct slice *values, size_t n)
 	return pieces * PATTERNS_PER_PIECE;
 }
 
-/* Bytes of secret memory that a mask of ordinary values needs, so that one block holds it all. */
+/* Bytes of secret memory for a mask of ordinary values, so that one block holds it all. */
 static size_t first_block_bytes(const struct slice *values, size_t n, size_t patterns)
 {
 	size_t bytes = aligned(sizeof(struct mask_tables)) +

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what waits at the end of a piece of text must not depend on the value, for
- * whoever has his guesses sent back would see from the waiting that one is right. So it depends on
- * kinds of bytes only, which everybody may know: an end of bytes that keys are made of could be the
- * beginning of a value, and waits, whether it is or not. A value with other bytes in it makes all
- * bytes but control characters wait; that it has some is all that shows.
+ * Theory of operation: what is kept back at the end of a piece of text must not depend on the
+ * value, because an attacker whose guesses are echoed would learn from the wait that a guess is
+ * right. So it depends only on kinds of bytes, which everybody may know: an end of bytes that keys
+ * consist of could be the beginning of a value, and is kept back whether it is or not. If a value
+ * has other bytes too, all bytes except control characters are kept back; this reveals only that it
+ * has such bytes.
  */
 #include "credential/mask_internal.h"
 
-/* Besides letters and digits: what keys, base64, and escapes in URLs and JSON are made of. What
- * ends sentences, objects and elements is not among it, so that these do not wait. */
+/* Besides letters and digits: the bytes of keys, base64, and escapes in URLs and JSON. Bytes that
+ * end sentences, objects and elements are not included, so that these do not wait. */
 static const char signs[] = "-_.~+/=%\\:@!#$&*^";
 
 static bool is_of_keys(unsigned c)
@@ -35,7 +36,7 @@ void mask_fill_open(struct mask_tables *tables)
 		tables->open[c] = controls || (others && !is_control(c)) || is_of_keys(c);
 }
 
-/* Bytes at the end of text, at most `most`, that are all open. */
+/* The number of bytes at the end of text, at most `most`, that are all open. */
 static size_t open_bytes(const struct mask *mask, const uint8_t *text, size_t n, size_t most)
 {
 	size_t run = 0;
@@ -51,8 +52,8 @@ size_t mask_scan_open(const struct mask *mask, const uint8_t *text, size_t n)
 	       escaped = MASK_EXPANSION * mask->longest - 1;
 	size_t run = open_bytes(mask, text, n, plain), near = n < escaped ? n : escaped;
 
-	/* A longer beginning than that has escapes in it, whether or not one that lies before text
-	 * goes on in it. */
+	/* A longer beginning has escapes in it, whether or not one that begins before text
+	 * continues in it. */
 	if (run == plain &&
 	        (memchr(text + n - near, '%', near) || memchr(text + n - near, '\\', near)))
 		run = open_bytes(mask, text, n, escaped);

@@ -12,7 +12,7 @@ enum mask_escape { MASK_PERCENT, MASK_BACKSLASH, MASK_ESCAPE_COUNT };
 #define MASK_SHIFT_BITS 13
 #define MASK_SHIFTS (1u << MASK_SHIFT_BITS)
 #define MASK_WINDOW_MAX 255 /* a shift fits a byte */
-#define MASK_EXPANSION 6    /* bytes of text that one byte of a pattern takes at most: \u00XX */
+#define MASK_EXPANSION 6    /* bytes of text per byte of a pattern, at most: \u00XX */
 #define MASK_ESCAPE_MAX 12  /* bytes of the longest escape: a surrogate pair */
 #define MASK_PATTERN_MAX (MASK_PIECE_MAX * 4 / 3 + 2) /* bytes: a piece in base64 */
 
@@ -20,19 +20,19 @@ struct mask_pattern {
 	const uint8_t *p;
 	size_t n;
 	size_t bare;     /* bytes before its first '%' or '\\'; n: it has none */
-	bool spaced;     /* it holds SP, for which '+' may stand */
-	uint64_t values; /* which values it was made of: bit i for value i */
+	bool spaced;     /* has SP, which may be written as '+' */
+	uint64_t values; /* the values it was made of: bit i for value i */
 	unsigned block;  /* mask_block() of the last two bytes in the window */
 };
 
-/* All of this is derived from the value and lies in secret memory. */
+/* All of this is derived from the value, and is in secret memory. */
 struct mask_tables {
 	uint8_t shift[MASK_SHIFTS]; /* by mask_block(): how far the window may move */
-	uint8_t first[256];  /* which patterns an occurrence that begins with this byte may be of:
-	                        bit k % 8 for pattern k */
-	uint8_t member[256]; /* does any pattern hold this byte? */
-	uint8_t open[256];   /* may an end of text wait that holds this byte? mask_class.c */
-	/* May this byte follow a '%' or '\\' that is the first in an occurrence? */
+	/* Patterns of which an occurrence may begin with this byte: bit k % 8 for pattern k. */
+	uint8_t first[256];
+	uint8_t member[256]; /* true if any pattern has this byte */
+	uint8_t open[256];   /* true if an end of text with it may be kept back */
+	/* True if this byte may follow a '%' or '\\' that is the first one in an occurrence. */
 	uint8_t follows[MASK_ESCAPE_COUNT][256];
 };
 
@@ -40,14 +40,13 @@ struct mask {
 	struct mask_tables *tables;
 	struct mask_pattern *patterns;
 	size_t count;
-	size_t window;    /* bytes of every pattern that the search looks at: the shortest pattern's
-	                     length */
-	size_t longest;   /* bytes of the longest pattern */
-	bool has_escapes; /* a pattern holds '%' or '\\' itself */
-	struct secret *blocks; /* where all of the above lies */
+	size_t window;         /* bytes that the search looks at: the shortest pattern's */
+	size_t longest;        /* bytes of the longest pattern */
+	bool has_escapes;      /* a pattern itself has '%' or '\\' */
+	struct secret *blocks; /* the memory of all of the above */
 	size_t block_count;
-	size_t block_used;    /* bytes taken of the last block */
-	struct secret *spare; /* for the next stream that keeps something back; may be empty */
+	size_t block_used;    /* bytes used of the last block */
+	struct secret *spare; /* for the next stream that holds bytes; may be empty */
 };
 
 static inline unsigned mask_block(const uint8_t *p)
@@ -60,48 +59,47 @@ static inline bool mask_is_escape(uint8_t c)
 	return c == '%' || c == '\\';
 }
 
-/* Does c, as it is or as what an escape stands for, stand for a pattern's byte? A form writes SP as
+/* True if c, plain or as the meaning of an escape, stands for a pattern's byte. A form writes SP as
  * '+' (application/x-www-form-urlencoded). */
 static inline bool mask_same(uint8_t pattern, uint8_t c)
 {
 	return c == pattern || (pattern == ' ' && c == '+');
 }
 
-/* Are the first n bytes of the pattern at text as they are? */
+/* True if text is the first n bytes of the pattern, plain. */
 bool mask_is_raw(const struct mask_pattern *pattern, const uint8_t *text, size_t n);
 
 struct mask_fit {
-	size_t used; /* bytes of the longest spelling that text begins with; 0: it begins with none
-	              */
-	bool part;   /* the text ends inside of a spelling and is a true beginning of it */
-	size_t reached; /* ... that tells of so many bytes of the pattern, from its first */
+	size_t used;    /* bytes of the longest spelling that text begins with; 0: none */
+	bool part;      /* the text ends inside a spelling and is a true beginning of it */
+	size_t reached; /* ... which covers this many bytes of the pattern, from its first */
 };
 
-/* Does text begin with a spelling of the pattern's bytes from index i < n on? */
+/* Compares text with the spellings of the pattern's bytes from index i < n on. */
 struct mask_fit mask_fit(
         const struct mask_pattern *pattern, size_t i, const uint8_t *text, size_t left);
-/* The byte(s) of a pattern that an escape at text may stand for; returns how many (0 to 2). */
+/* Gets the bytes of a pattern for which an escape at text may stand; returns how many (0 to 2). */
 unsigned mask_escape_stands_for(const uint8_t *text, size_t left, uint8_t out[2]);
 
 /* Fills tables->follows from tables->member and the patterns. */
 void mask_fill_follows(struct mask *mask);
 
-/* True when text holds no occurrence. */
+/* True if text has no occurrence. */
 bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
-/* Where the longest end of text that is a true beginning of an occurrence starts; n: there is none.
- */
+/* Where the longest end of text that is a true beginning of an occurrence starts; n if there is
+ * none. */
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n);
-/* How many bytes of a pattern text ends with as a true beginning of it, at most. */
+/* The most bytes of any pattern of which the end of text is a true beginning. */
 size_t mask_scan_reached(const struct mask *mask, const uint8_t *text, size_t n);
 /* Fills tables->open from tables->member. */
 void mask_fill_open(struct mask_tables *tables);
-/* Where the end of text starts that is open: a value could have begun there, going by nothing but
- * what kinds of bytes values have. */
+/* Where the open end of text starts: judging only by the kinds of bytes that values have, a value
+ * could have begun there. */
 size_t mask_scan_open(const struct mask *mask, const uint8_t *text, size_t n);
-/* Covers every occurrence that starts before until. *covered: how many bytes at the front are
- * covered from before; on return the end of the last covered stretch. *first: where the first of
- * the occurrences starts, or n. Returns the occurrences found, those that overlap an earlier one
- * not counted. */
+/* Masks every occurrence that starts before until. *covered: bytes at the front that are masked
+ * already; on return, the end of the last masked stretch. *first: where the first of the
+ * occurrences starts, or n. Returns the number of occurrences, without those that overlap an
+ * earlier one. */
 uint64_t mask_redact(const struct mask *mask, uint8_t *text, size_t n, size_t until,
         size_t *covered, size_t *first);
 

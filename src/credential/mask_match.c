@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: does text, read from one place on, spell a pattern? Each byte of the pattern
- * stands in the text as it is or as one of its escapes, and the next byte chooses anew; so the
- * spellings of a pattern are the words of a small automaton whose states are the pattern's indexes.
- * A '%' or '\\' in the text may be itself or begin an escape. Both can be right for a while (the
- * value "%25" spelled "%2525"), so the comparison follows every way at once.
+ * is in the text plain or as one of its escapes, independently of the others. So the spellings of a
+ * pattern are the words of a small automaton whose states are the pattern's indices. A '%' or '\\'
+ * in the text may be itself or begin an escape. Both readings can be right for a while (the value
+ * "%25" spelled "%2525"), so the comparison follows all of them at once.
  *
- * Nearly always there is one way only, and it is followed without any set of states. Where there
+ * Nearly always there is only one reading, which is followed without any set of states. If there
  * are two, the states at each place of the text are kept as bits, in a ring as long as the longest
- * escape: the work is bounded by the length of the text times that of the pattern, whatever either
- * holds.
+ * escape: the work is bounded by the length of the text times that of the pattern, whatever they
+ * contain.
  *
- * Escapes are not decoded: those that the pattern's next byte could be written as are compared with
- * the text digit by digit, so that "the text ends here and so far all fits" falls out of the same
- * comparison.
+ * Escapes are not decoded: the possible escapes of the pattern's next byte are compared with the
+ * text digit by digit, so that the same comparison finds that the text ends and everything has fit
+ * so far.
  */
 #include "credential/mask_internal.h"
 
 #define RING (MASK_ESCAPE_MAX + 1)
 #define STATE_WORDS (MASK_PATTERN_MAX / 64 + 1)
-#define WAYS_MAX 3 /* as it is; one byte escaped; a UTF-8 sequence escaped */
+#define WAYS_MAX 3 /* plain; one byte escaped; a UTF-8 sequence escaped */
 
 enum fit { NO, PART, WHOLE };
 
@@ -30,11 +30,11 @@ struct way {
 
 struct ways {
 	unsigned count;
-	bool part; /* text ends inside of a further one */
+	bool part; /* the text ends inside a further way */
 	struct way items[WAYS_MAX];
 };
 
-/* Compares digits hex digits of value with text, upper and lower case alike. */
+/* Compares text with `digits` hex digits of value, in either case. */
 static enum fit hex_fit(uint32_t value, unsigned digits, const uint8_t *text, size_t left)
 {
 	for (unsigned i = 0; i < digits; i++) {
@@ -60,8 +60,9 @@ static enum fit unit_fit(uint32_t unit, const uint8_t *text, size_t left)
 	return hex_fit(unit, 4, text + 2, left - 2);
 }
 
-/* The code point of the UTF-8 sequence (2 to 4 bytes) at p, and its length; 0: none there. Overlong
- * forms and surrogates need no refusal: they only name escapes that no encoder writes. */
+/* Gets the code point of the UTF-8 sequence (2 to 4 bytes) at p; returns its length, or 0 if there
+ * is none. Overlong forms and surrogates need no refusal: they only give escapes that no encoder
+ * writes. */
 static size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code)
 {
 	size_t len = p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 0;
@@ -77,7 +78,7 @@ static size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code)
 	return len;
 }
 
-/* A code point as JSON escapes it: one unit or a surrogate pair. */
+/* Compares a code point as JSON escapes it: one unit or a surrogate pair. */
 static enum fit code_point_fit(uint32_t code, const uint8_t *text, size_t left, size_t *used)
 {
 	enum fit fit;
@@ -92,7 +93,7 @@ static enum fit code_point_fit(uint32_t code, const uint8_t *text, size_t left, 
 	return unit_fit(0xdc00 + ((code - 0x10000) & 0x3ff), text + 6, left - 6);
 }
 
-/* The letter behind '\' that stands for c (RFC 8259 section 7), or 0. */
+/* The letter after '\' that stands for c (RFC 8259 section 7), or 0. */
 static uint8_t json_short(uint8_t c)
 {
 	switch (c) {
@@ -122,7 +123,7 @@ static void add_way(struct ways *ways, enum fit fit, size_t used, size_t taken)
 	ways->part |= fit == PART;
 }
 
-/* The better of two readings that take the same bytes. */
+/* The better of two readings that use the same bytes. */
 static enum fit either(enum fit a, enum fit b)
 {
 	return a > b ? a : b;
@@ -150,7 +151,7 @@ static void add_json(
 		add_way(ways, letter && text[1] == letter ? WHOLE : NO, 2, 1);
 		return;
 	}
-	/* A reader that takes field values for Latin-1 escapes each byte on its own. */
+	/* A program that takes field values for Latin-1 escapes each byte by itself. */
 	fit = unit_fit(p[0], text, left);
 	if (p[0] == ' ')
 		fit = either(fit, unit_fit('+', text, left));
@@ -174,12 +175,12 @@ static void find_ways(
 		add_json(ways, p, n, text, left);
 }
 
-/* --- all ways at once --- */
+/* --- all readings at once --- */
 
-/* Which indexes of the pattern have been reached, by place of the text. */
+/* The indices of the pattern that were reached, by place in the text. */
 struct states {
 	size_t words;
-	size_t last; /* the last place at which there is any */
+	size_t last; /* the last place with any index */
 	uint64_t bits[RING][STATE_WORDS];
 };
 
@@ -198,7 +199,7 @@ static void states_add(struct states *s, size_t at, size_t i)
 		s->last = at;
 }
 
-/* Takes a state off those at `at`; false: there is none. */
+/* Takes one index off those at `at`. False: there is none. */
 static bool states_take(struct states *s, size_t at, size_t *i)
 {
 	uint64_t *bits = s->bits[at % RING];
@@ -287,10 +288,10 @@ bool mask_is_raw(const struct mask_pattern *pattern, const uint8_t *text, size_t
 	return true;
 }
 
-/* --- what an escape may stand for --- */
+/* --- the meaning of an escape --- */
 
-/* First byte of the UTF-8 form of a UTF-16 unit from 0x80 on (of the pair's code point for a high
- * surrogate). */
+/* First byte of the UTF-8 form of a UTF-16 unit from 0x80 on (for a high surrogate: of the pair's
+ * code point). */
 static uint8_t utf8_lead(uint32_t unit)
 {
 	if (unit < 0x800)
@@ -348,7 +349,7 @@ unsigned mask_escape_stands_for(const uint8_t *text, size_t left, uint8_t out[2]
 	return 1;
 }
 
-/* An escape byte that stands for itself, and is the pattern's first one. */
+/* For an escape byte that stands for itself and is the pattern's first one. */
 static void fill_raw_follows(struct mask_tables *tables, const struct mask_pattern *pattern)
 {
 	uint8_t *follows, next;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: two searches over the same text, each giving occurrences in order of their
- * starts, merged.
- * - Plain: Wu and Manber's: a window as long as the shortest pattern moves by what its last two
- * bytes allow; most bytes of an ordinary body are never looked at.
- * - With escapes: an occurrence that is not plain holds a '%' or '\\', so memchr() finds these,
- * which are few. Each is taken for the first one of an occurrence, whether it begins an escape or
- * stands for itself: what lies left of it is a pattern's beginning as it is, without another such
- * byte, which is one memcmp(), and what lies right is mask_fit(). Every byte inside any occurrence
- * is covered, also where occurrences overlap; covering waits until no later occurrence can begin
- * inside the stretch, because the searches still need its bytes.
+ * starts, are merged.
+ * - Plain: Wu and Manber's algorithm. A window as long as the shortest pattern moves by what its
+ *   last two bytes allow; most bytes of an ordinary body are never looked at.
+ * - With escapes: an occurrence that is not plain has a '%' or '\\'. These are rare, and memchr()
+ *   finds them. Each is taken for the first one of an occurrence, whether it begins an escape or
+ *   stands for itself: what is left of it is a pattern's beginning, plain and without another such
+ *   byte (one memcmp()), and what is right of it is for mask_fit().
+ *
+ * Every byte inside any occurrence is masked, including overlapping ones. Masking waits until no
+ * later occurrence can begin inside the stretch, because the searches still need its bytes.
  */
 #include "credential/mask_internal.h"
 
@@ -24,13 +25,13 @@ struct mask_scan {
 	const struct mask *mask;
 	const uint8_t *text;
 	size_t n;
-	size_t at[SEARCH_COUNT];             /* where each search goes on */
-	struct mask_span next[SEARCH_COUNT]; /* what it finds next; start == n: no more */
+	size_t at[SEARCH_COUNT];             /* where each search continues */
+	struct mask_span next[SEARCH_COUNT]; /* its next occurrence; start == n: no more */
 	size_t bare;                         /* behind the last escape byte that was passed */
 	size_t escape[MASK_ESCAPE_COUNT];    /* the next such byte of each kind, or n */
 };
 
-/* The longest pattern that stands at text[start]; 0: none. */
+/* The length of the longest pattern at text[start]; 0: none. */
 static size_t plain_here(const struct mask *mask, const uint8_t *text, size_t left, unsigned block)
 {
 	size_t longest = 0;
@@ -73,7 +74,7 @@ static void plain_next(struct mask_scan *scan)
 	scan->at[PLAIN] = at;
 }
 
-/* The first of the pattern's bytes from i to before limit that c stands for, or limit. */
+/* The first of the pattern's bytes from i up to limit for which c stands, or limit. */
 static size_t find_byte(const struct mask_pattern *pattern, size_t i, size_t limit, uint8_t c)
 {
 	const uint8_t *p;
@@ -87,7 +88,7 @@ static size_t find_byte(const struct mask_pattern *pattern, size_t i, size_t lim
 	return p ? (size_t)(p - pattern->p) : limit;
 }
 
-/* Widens span by an occurrence of the pattern whose byte i is text[at], or what it escapes. */
+/* Extends span by an occurrence of the pattern whose byte i is text[at], plain or escaped. */
 static void widen(const struct mask_scan *scan, size_t at, const struct mask_pattern *pattern,
         size_t i, struct mask_span *span)
 {
@@ -105,13 +106,14 @@ static void widen(const struct mask_scan *scan, size_t at, const struct mask_pat
 		span->end = at + fit.used;
 }
 
-/* Widens span by every occurrence of pattern whose first escape byte is text[at]. As an escape it
+/* Extends span by every occurrence of pattern whose first escape byte is text[at]. As an escape it
  * may stand for any of the n bytes in c. */
 static void widen_at_escape(const struct mask_scan *scan, size_t at, const uint8_t *c, unsigned n,
         const struct mask_pattern *pattern, struct mask_span *span)
 {
-	/* Left of it there is no other one, so an occurrence begins behind the last one: where they
-	 * are dense there is little to try, and where they are not there are few. */
+	/* No other escape byte is left of it in the occurrence, so the occurrence begins after the
+	 * previous one: dense escape bytes leave little to try, and otherwise there are few of
+	 * them. */
 	size_t room = at - scan->bare, bare = pattern->bare;
 	size_t limit = bare < pattern->n ? bare + 1 : pattern->n;
 
@@ -150,7 +152,7 @@ static size_t find_escape(struct mask_scan *scan, size_t at)
 	const uint8_t *text = scan->text;
 
 	while (at < scan->n && (at = next_escape(scan, at)) < scan->n) {
-		/* Runs of such bytes are walked here, without a call for each. */
+		/* Walk runs of such bytes here, without a call for each. */
 		for (; at < scan->n && mask_is_escape(text[at]); at++) {
 			const uint8_t *follows =
 			        t->follows[text[at] == '%' ? MASK_PERCENT : MASK_BACKSLASH];
@@ -202,7 +204,7 @@ static void scan_begin(
 	refill(scan, ESCAPED);
 }
 
-/* False: no more. Occurrences may overlap. */
+/* Gets the next occurrence; occurrences may overlap. False: no more. */
 static bool scan_next(struct mask_scan *scan, struct mask_span *span)
 {
 	enum search first = scan->next[ESCAPED].start < scan->next[PLAIN].start ? ESCAPED : PLAIN;
@@ -222,10 +224,9 @@ static bool stands_at(
 	return plain_here(mask, text + start, n - start, block) > 0;
 }
 
-/* The plain search when the answer is only yes or no. Each step waits for the one before it (load a
- * block, load its shift, add), so four searches over four parts of the text are run in turn and
- * wait together. A shift past the end of a part is harmless: it proves what the next part will
- * find again. */
+/* The plain search if only yes or no matters. Each step depends on the one before it (load a block,
+ * load its shift, add), so four searches over four parts of the text run in turn and wait together.
+ * A shift past the end of a part is harmless: the next part will find the same. */
 #define LANES 4
 
 static bool plain_anywhere(const struct mask *mask, const uint8_t *text, size_t n)
@@ -293,7 +294,7 @@ size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n)
 	return n;
 }
 
-/* Does a pattern of any of these values stand at text? */
+/* True if a pattern of any of these values is at text. */
 static bool stands_of(const struct mask *mask, const uint8_t *text, size_t left, uint64_t values)
 {
 	unsigned first = mask->tables->first[*text];

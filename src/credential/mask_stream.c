@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what was held back and the new bytes are laid one behind the other in the
- * room reserved at the end of out, searched and covered there, and committed up to where a value
- * may have begun; that rest goes, uncovered, into secret memory and is wiped from the room. Where
- * a value may have begun is decided by kinds of bytes, not by the value (mask_class.c). An
- * occurrence that starts in the rest waits with it, because a longer one may begin before it. How
- * much of the rest already lies in a covered stretch is remembered, so that values that overlap
- * across chunks are covered as in one text.
+ * Theory of operation: the bytes held back and the new bytes are joined in room reserved at the end
+ * of out, searched and masked there, and committed up to where a value may have begun. The rest
+ * goes, unmasked, into secret memory and is wiped from the room. Kinds of bytes decide where a
+ * value may have begun, not the value (mask_class.c). An occurrence that starts in the rest waits
+ * with it, because a longer one may begin before it. The part of the rest that is already in a
+ * masked stretch is remembered, so that values that overlap across chunks are masked as in one
+ * text.
  *
- * What has been passed on although a value may begin in it stays in mind as far as it is a true
- * beginning of one, and only what comes after it can still be covered. Nothing waits because of
- * what is in mind: it lies in front of the bytes that the decision is about. Most chunks are never
- * copied: mask_stream_take() looks at the border between what is held and the new bytes, and at
- * these, each by itself, and leaves them where they are.
+ * Bytes that were passed on although a value may begin in them are remembered as far as they are a
+ * true beginning of one; only what comes after them can still be masked. Nothing waits because of
+ * remembered bytes: they are before the bytes that the decision concerns.
+ *
+ * Most chunks are never copied: mask_stream_take() searches the border between held and new bytes,
+ * and the new bytes, each by itself, and leaves the bytes where they are.
  */
 #include <errno.h>
 
 #include "credential/mask_internal.h"
 
-#define TAIL_FIRST_BYTES 512 /* enough for what chunk ends usually hold back */
+#define TAIL_FIRST_BYTES 512 /* enough for what ends of chunks usually hold back */
 
 int mask_stream_init(struct mask_stream *s, const struct mask *mask)
 {
@@ -37,7 +38,7 @@ void mask_stream_fini(struct mask_stream *s)
 	*s = (struct mask_stream){0};
 }
 
-/* A tail with room for n bytes, at most two of the longest occurrence. */
+/* Makes a tail with room for n bytes, at most two of the longest occurrence. */
 static int make_tail(struct mask_stream *s, size_t n)
 {
 	struct secret larger = {0};
@@ -64,7 +65,7 @@ static int make_tail(struct mask_stream *s, size_t n)
 	return 0;
 }
 
-/* The tail has room for it; p may lie in it. */
+/* Sets the tail, which has room for it; p may be inside it. */
 static void set_tail(struct mask_stream *s, const uint8_t *p, size_t n)
 {
 	if (n > 0)
@@ -74,7 +75,7 @@ static void set_tail(struct mask_stream *s, const uint8_t *p, size_t n)
 	s->tail.n = n;
 }
 
-/* The first n bytes of room are certain; what of them was passed on before is left out. */
+/* Commits the first n bytes of room, which are certain, without those passed on before. */
 static void commit_unshown(struct mask_stream *s, uint8_t *room, size_t n, struct buf *out)
 {
 	size_t again = s->shown < n ? s->shown : n;
@@ -85,7 +86,7 @@ static void commit_unshown(struct mask_stream *s, uint8_t *room, size_t n, struc
 	buf_commit(out, n - again);
 }
 
-/* How much of a value's beginning tells so little that it may be seen. */
+/* How many bytes of a value's beginning reveal so little that they may be shown. */
 static size_t shown_most(const struct mask *mask)
 {
 	size_t most = mask->window / 8;
@@ -93,7 +94,7 @@ static size_t shown_most(const struct mask *mask)
 	return most > MASK_SHOWN_MAX ? MASK_SHOWN_MAX : most ? most : 1;
 }
 
-/* n open bytes have been passed on that follow those counted so far. */
+/* Counts n open bytes that were passed on after those counted so far. */
 static void count_passed(struct mask_stream *s, size_t n)
 {
 	s->passed += n < MASK_SHOWN_MAX ? n : MASK_SHOWN_MAX;
@@ -101,8 +102,8 @@ static void count_passed(struct mask_stream *s, size_t n)
 		s->passed = MASK_SHOWN_MAX + 1;
 }
 
-/* From where on text, which begins with what is held, is to be kept. What is in mind neither delays
- * nor hastens anything. */
+/* Where the part of text to be kept starts; text begins with the held bytes. Remembered bytes have
+ * no influence. */
 static size_t keep_from(struct mask_stream *s, const uint8_t *text, size_t n)
 {
 	size_t most = MASK_EXPANSION * s->mask->longest,
@@ -146,7 +147,7 @@ int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct b
 	return 0;
 }
 
-/* All that is held has been passed on: what can no more become a value is forgotten. */
+/* All held bytes were passed on: forgets those that can no longer become a value. */
 static void forget_certain(struct mask_stream *s)
 {
 	size_t from = mask_scan_prefix(s->mask, s->tail.p, s->held);
@@ -234,11 +235,11 @@ uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n)
 	return n > 0 ? mask_redact(mask, p, n, n, &covered, &first) : 0;
 }
 
-/* What is to be done with the end of p[n], where no occurrence touches it. */
+/* How to treat the end of p[n], if no occurrence touches it. */
 struct ending {
-	size_t open; /* bytes that could be a value's beginning */
-	bool show;   /* ... and are so few that they may pass */
-	size_t keep; /* bytes to be held, or kept in mind */
+	size_t open; /* bytes that could be the beginning of a value */
+	bool show;   /* ... and are so few that they may be passed on */
+	size_t keep; /* bytes to be held or remembered */
 };
 
 static struct ending ending_of(const struct mask_stream *s, const uint8_t *p, size_t n)
@@ -291,13 +292,14 @@ bool mask_stream_search(struct mask_stream *s, const uint8_t *p, size_t n)
 	}
 	from = mask_scan_prefix(s->mask, p, n);
 	if (make_tail(s, n - from) < 0)
-		from = n; /* only what is whole can be found */
+		from = n; /* only complete occurrences can be found */
 	set_tail(s, p + from, n - from);
 	s->held = s->shown = n - from;
 	return found;
 }
 
-/* Does an occurrence begin in what is held and go on in p, as far as can be told? */
+/* True if an occurrence begins in the held bytes and continues in p, or if there is no memory to
+ * find out. */
 static bool straddles(const struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out)
 {
 	size_t most = MASK_EXPANSION * s->mask->longest, more = n < most ? n : most;
@@ -316,8 +318,8 @@ static bool straddles(const struct mask_stream *s, const uint8_t *p, size_t n, s
 	return !nothing;
 }
 
-/* The bytes need not be copied: no occurrence touches what is held or p, and what is held ends in
- * front of p's open end. */
+/* True if the bytes need not be copied: no occurrence touches the held bytes or p, and the held
+ * bytes end before p's open end. */
 static bool passes(const struct mask_stream *s, const uint8_t *p, size_t n, const struct ending *e,
         struct buf *out)
 {

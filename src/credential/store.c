@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one slot per credential of the policy. A slot holds at most one value, at
- * most one open question, the callers who wait for its answer, and after a refusal the sentence and
- * the time before which nobody is asked again. Waiting callers are told from a task at the end of
- * the loop's turn, each at most once; the list is taken off the slot first, so that a caller who
+ * Theory of operation: one slot per credential of the policy. A slot has at most one value, at most
+ * one open question, the callers that wait for its answer, and after a refusal the sentence and the
+ * time before which the keeper is not asked again. A task at the end of the loop's turn tells
+ * waiting callers, each at most once. The list is taken off the slot first, so that a caller that
  * asks again from its callback waits for the next turn.
  *
- * A value's end is on CLOCK_BOOTTIME: a token is none the younger for the machine's sleep. The
- * timer that wipes what is over stands still meanwhile (the jail leaves no call to make another
- * kind), so each use looks at the clock itself. How long an answer may take is time in which
- * somebody could work on it.
+ * A value's expiry is on CLOCK_BOOTTIME, because a token ages while the machine sleeps. The timer
+ * that wipes expired values stands still during sleep (the jail permits no call to make another
+ * kind), so each use checks the clock itself. The time for an answer does not count sleep: nobody
+ * can work on it then.
  */
 #include "vethguard/credential/store.h"
 
@@ -24,21 +24,21 @@
 #include "credential/value.h"
 
 #define RETRY_MS 1000
-/* How much longer than the source's own timeout an answer may take: the keeper tells of that
- * timeout itself; a keeper that does not is stuck. */
+/* How much longer than the source's own timeout an answer may take. The keeper reports that timeout
+ * itself; a keeper that does not is stuck. */
 #define ANSWER_GRACE_MS 5000
-#define SOURCE_TIMEOUT_MS 10000 /* of a source that has none of its own */
+#define SOURCE_TIMEOUT_MS 10000 /* for a source without its own timeout */
 #define ERROR_MAX 256
 
 struct slot {
 	struct credential_value *value; /* the store's own reference, or NULL */
 	int64_t expires_ms;             /* clock_boot_ms(); 0: never */
 	bool asked;                     /* the keeper owes an answer */
-	int64_t answer_by_ms;           /* ... by then */
-	bool passing;                   /* ... which is for those who wait, and not kept */
-	bool due;                       /* the waiting are to be told at the end of this turn */
-	int64_t retry_ms;               /* unavailable until then: error says why */
-	bool guessed;                   /* credential_store_waited(): there is no way back */
+	int64_t answer_by_ms;           /* ... by this time */
+	bool passing;                   /* ... which is only for those who wait, and not kept */
+	bool due;                       /* waiting callers are told at the end of this turn */
+	int64_t retry_ms;               /* unavailable until then; error says why */
+	bool guessed;                   /* credential_store_waited(): final */
 	char error[ERROR_MAX];
 	struct list waiting; /* struct credential_wait */
 };
@@ -61,7 +61,7 @@ void credential_wait_cancel(struct credential_wait *wait)
 	list_remove(&wait->place);
 }
 
-/* The first of those who wait, who waits no longer; NULL: nobody does. */
+/* Takes the first waiting caller off the list; NULL: none. */
 static struct credential_wait *take_waiting(struct list *waiting)
 {
 	struct list *first = waiting->next;
@@ -78,7 +78,7 @@ static void drop_value(struct slot *slot)
 	slot->value = NULL;
 }
 
-/* Sets the timer to the first value that expires; without one it is not set. */
+/* Sets the timer to the first value that expires, or stops it. */
 static void plan_expiry(struct credential_store *store)
 {
 	int64_t first = 0;
@@ -352,7 +352,7 @@ void credential_store_ask_again(struct credential_store *store)
 	}
 }
 
-/* From now on the value is asked for anew: what is here, or on its way, is for those only who have
+/* The value will be fetched anew: the present one, or one on its way, is only for callers that
  * waited for it. */
 static void forget(struct slot *slot)
 {

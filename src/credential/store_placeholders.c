@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: every placeholder holds the word "vethguard", so a text without that word,
- * which is nearly every text, costs one memmem(). Around each place where the word stands, the few
- * placeholders are compared. In base64 the word looks different at each of three alignments, and
- * each of them is searched for in the same way. These two searches tell which placeholder it is,
- * and where. Whether there is any, however its bytes are escaped, the mask of all of them tells.
+ * Theory of operation: every placeholder contains the word "vethguard", so a text without that
+ * word, which is nearly every text, costs one memmem(). Around each place with the word, the few
+ * placeholders are compared. In base64 the word has a different form at each of three alignments,
+ * each of which is searched for in the same way. These two searches tell which placeholder it is,
+ * and where. The mask of all placeholders tells whether there is any, however its bytes are
+ * escaped.
  */
 #include "credential/store_placeholders.h"
 
@@ -19,7 +20,7 @@ _Static_assert(POLICY_CREDENTIALS_MAX <= MASK_VALUES_MAX, "one mask for all");
 #define MARK "vethguard"
 #define MARK_SIZE (sizeof(MARK) - 1)
 
-/* Compiles what is searched for in all spellings, with one more. */
+/* Compiles the mask of all placeholders and text. */
 static int compile(struct placeholders *set, struct slice text)
 {
 	struct slice texts[POLICY_CREDENTIALS_MAX];
@@ -84,7 +85,7 @@ void placeholders_fini(struct placeholders *set)
 	*set = (struct placeholders){0};
 }
 
-/* The longest placeholder whose mark stands at p[mark]. */
+/* The longest placeholder whose mark is at p[mark]. */
 static const struct placeholder *around(const struct placeholders *set, struct slice p, size_t mark)
 {
 	const struct placeholder *best = NULL;
@@ -128,13 +129,14 @@ uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_
 static const struct slice encoded_marks[3] = {
         {"dmV0aGd1YXJk", 12}, {"ZldGhndWFyZ", 11}, {"2ZXRoZ3Vhcm", 11}};
 
-/* Characters of the encoding before the first that a text behind `lead` bytes determines alone. */
+/* Characters of the encoding before the first one that a text behind `lead` bytes determines
+ * alone. */
 static size_t encoded_from(size_t lead)
 {
 	return (lead * 8 + 5) / 6;
 }
 
-/* Whether the item stands in p such that its mark, which has this lead, begins at p[mark]. */
+/* True if the item is in p such that its mark, which has this lead, begins at p[mark]. */
 static bool stands_encoded(const struct placeholder *item, struct slice p, size_t mark, size_t lead)
 {
 	uint8_t text[BASE64_SIZE(PLACEHOLDER_MAX)];

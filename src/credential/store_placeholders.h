@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placeholders: the texts that stand for credentials inside one sandbox, and where one is
+/* placeholders: the texts that stand for credentials inside one sandbox, and finding where one is
  * mentioned. */
 #ifndef VETHGUARD_SRC_CREDENTIAL_STORE_PLACEHOLDERS_H
 #define VETHGUARD_SRC_CREDENTIAL_STORE_PLACEHOLDERS_H
@@ -10,33 +10,33 @@ struct placeholder {
 	uint32_t credential;
 	char *text; /* owned */
 	size_t n;
-	size_t mark; /* where "vethguard" stands in text */
+	size_t mark; /* where "vethguard" is in text */
 };
 
 struct placeholders {
 	struct placeholder *items; /* owned */
 	size_t count;
-	struct mask *mask; /* of all of them, in their order; NULL: there are none */
+	struct mask *mask; /* of all of them, in their order; NULL if there are none */
 };
 
-/* Copies text. 0; -EINVAL: it lacks the mark or exceeds PLACEHOLDER_MAX; -ENOSPC: over
- * POLICY_CREDENTIALS_MAX; -ENOMEM. */
+/* Adds a placeholder; copies text. Returns 0; -EINVAL if it lacks the mark or exceeds
+ * PLACEHOLDER_MAX; -ENOSPC beyond POLICY_CREDENTIALS_MAX; or -ENOMEM. */
 int placeholders_add(struct placeholders *set, uint32_t credential, struct slice text);
 void placeholders_fini(struct placeholders *set);
-/* Credential i was map[i]. One whose credential is gone is still known, under a number that no
- * credential has: to send it is a finding all the same. */
+/* Credential i was map[i] before. A placeholder whose credential is gone stays known, under an
+ * index that no credential has: sending it is still a finding. */
 void placeholders_renumber(struct placeholders *set, const uint32_t *map, uint32_t count);
-/* The first placeholder in p (of several that begin at the same mark the longest): its credential,
- * or POLICY_NONE. */
+/* Finds the first placeholder in p (the longest, if several begin at the same mark). Returns its
+ * credential, or POLICY_NONE. */
 uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_t *at, size_t *n);
-/* The same for a placeholder that stands inside of base64 (either alphabet, any alignment, whatever
- * surrounds it): its credential, or POLICY_NONE. */
+/* The same for a placeholder inside base64 (either alphabet, any alignment, any surroundings).
+ * Returns its credential, or POLICY_NONE. */
 uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice p);
-/* Does p hold one, plain, in base64, or with any of its bytes escaped (mask.h), that stands for a
- * credential that is not in except (bit i: credential i)? */
+/* True if p has a placeholder, plain, in base64, or with any bytes escaped (mask.h), of a
+ * credential that is not in except (bit i: credential i). */
 bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint64_t except);
-/* Where the end of p starts that may be the beginning of one, written in any of these ways; p.n: it
- * is none. */
+/* Where the end of p that may be the beginning of a placeholder, in any of these spellings, starts;
+ * p.n if there is none. */
 size_t placeholders_begin(const struct placeholders *set, struct slice p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value: from the bytes of a source to what is sent, and to what is looked for in answers. */
+/* value: makes, from the bytes of a source, what is sent and what is searched for in responses. */
 #include "credential/value.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
 
 #include "vethguard/credential/store.h"
 
-/* Renders bytes and compiles their mask, for the credential with that index; one reference, the
- * caller's. NULL: *error says why (static). */
+/* Renders bytes and compiles their mask, for the credential with that index. Returns one reference
+ * for the caller, or NULL with *error set (static). */
 struct credential_value *value_new(
         const struct policy *policy, uint32_t index, struct slice bytes, const char **error);
 

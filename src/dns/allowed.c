@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the policy says about a name, and about a name that a resolver's search list has made of
- * another one (resolv.conf(5), "search" and "ndots"): "api.github.com.corp.example", asked for
- * before "api.github.com". The list is the sandbox's and is not known here. The policy tells: such
- * a name is not allowed, and the labels that it begins with are an allowed name. A resolver goes on
- * to its next name only where it hears that this one does not exist.
+ * What the policy says about a name, and about a name that a resolver's search list has made from
+ * another one (resolv.conf(5), "search" and "ndots"): "api.github.com.corp.example" is asked for
+ * before "api.github.com".
+ *
+ * The sandbox's list is not known here, but the policy shows it: such a name is not allowed, and
+ * the labels that it begins with are an allowed name. A resolver tries its next name only if it is
+ * told that this one does not exist.
  */
 #include "vethguard/policy/policy.h"
 #include "dns/internal.h"
@@ -12,8 +14,8 @@
 #define HTTPS_PORT 443
 #define UNUSED_PORT 1 /* tcpmux: no rule names it */
 
-/* The first question names the rule of the usual case; the second asks for a port that nobody uses,
- * so that the reason "but not this port" tells that another one is allowed. */
+/* The first question finds the rule of the usual case. The second one asks for a port that nobody
+ * uses: the reason "but not this port" then shows that another port is allowed. */
 bool allowed_name(const struct policy *policy, struct slice host, struct policy_decision *decision)
 {
 	struct policy_request request = {.scheme = POLICY_HTTPS, .host = host, .port = HTTPS_PORT};
@@ -30,7 +32,7 @@ bool allowed_name(const struct policy *policy, struct slice host, struct policy_
 	return true;
 }
 
-/* Most starts of a name are in no rule at all, and one look tells that. */
+/* One lookup shows that most beginnings of a name are in no rule at all. */
 static bool is_allowed(const struct policy *policy, struct slice name)
 {
 	struct policy_decision decision;

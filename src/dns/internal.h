@@ -13,14 +13,14 @@
 
 #define RESPONDER_TCP_MAX 32 /* connections */
 #define RESPONDER_TCP_IDLE_MS 10000
-#define RESPONDER_TURN_QUERIES 64 /* of one socket before others have their turn */
+#define RESPONDER_TURN_QUERIES 64 /* per socket before others have their turn */
 #define RESPONDER_PAUSE_MS 1000
-/* Times queries_per_s: what the fence lets through in one second, and so more than comes where the
- * sandbox's kernel does not hand many datagrams over as one packet (UDP_SEGMENT, udp(7)). */
+/* Factor of queries_per_s: what the fence lets pass in one second. More comes only if the sandbox's
+ * kernel hands over many datagrams as one packet (UDP_SEGMENT, udp(7)). */
 #define RESPONDER_READ_MOST (CONFIG_QUERIES_DROPPED * (FENCE_BURST_S + 1))
-#define ALLOWED_SEARCH_LABELS 8 /* of a search list's domain */
+#define ALLOWED_SEARCH_LABELS 8 /* labels of a search list's domain */
 
-/* Where a query came from and what it was sent to. */
+/* The source and destination of a query. */
 struct responder_peer {
 	struct ip client, asked; /* asked.family 0: unknown */
 	uint16_t client_port, asked_port;
@@ -38,7 +38,7 @@ struct responder_listener {
 	struct responder_listener *next;
 	struct loop_io io;
 	struct rate rate;        /* connections */
-	struct loop_timer pause; /* while descriptors have run out, or there is no rate left */
+	struct loop_timer pause; /* runs while descriptors or the rate are used up */
 };
 
 struct responder_connection {
@@ -61,38 +61,42 @@ struct responder {
 	struct loop_deadlines idle; /* of connections */
 	bool idle_open;
 
-	/* The rate: queries of the second that began at second_ms, and those of them that were
+	/* The rate: queries in the second that began at second_ms, and how many of them were
 	 * refused. */
 	int64_t second_ms;
 	uint32_t queries;
-	uint64_t refused, refused_before;   /* since they were told last; those that were told */
-	struct responder_peer refused_peer; /* the first of them */
+	uint64_t refused, refused_before;   /* since the last report; reported before */
+	struct responder_peer refused_peer; /* the first one refused since the last report */
 	struct loop_timer refused_timer;
 	bool refused_timer_open;
-	struct loop_timer pause; /* until the second is over nothing is read over UDP */
+	struct loop_timer pause; /* nothing is read over UDP until the second is over */
 	bool paused;
 	bool held;
 };
 
-/* True where some rule allows anything at all on the host; *decision is then that rule's. */
+/* True if some rule allows anything at all on the host; *decision is then that rule's. */
 bool allowed_name(const struct policy *policy, struct slice host, struct policy_decision *decision);
-/* For a host that is not allowed: where it is an allowed name with a domain behind it, that domain
- * (the shortest, of at most ALLOWED_SEARCH_LABELS labels; borrowed from host). Else empty. */
+/* For a host that is not allowed: if it is an allowed name with a domain appended, returns that
+ * domain (the shortest, of at most ALLOWED_SEARCH_LABELS labels; borrowed from host). Otherwise
+ * empty. */
 struct slice allowed_search_domain(const struct policy *policy, struct slice host);
-/* One query in, one answer out, for both transports: pure but for names and clock. Size of the
- * answer, 0: stay silent. localhost and names under .localhost, .onion (RFC 7686), .invalid:
- * NXDOMAIN. Single-label names: NXDOMAIN unless a rule mentions them. Reverse names of synthetic
- * addresses: NXDOMAIN. Denied names that a search list makes of allowed ones: NXDOMAIN, for every
- * type. Other denied names get an address too (the explanation comes over HTTP), the event says
+/* Answers one query, for both transports; depends on nothing but the names and the clock. Returns
+ * the size of the answer, or 0 to stay silent. NXDOMAIN is the answer for:
+ * - localhost and names under .localhost, .onion (RFC 7686) and .invalid;
+ * - single-label names, unless a rule mentions them;
+ * - reverse names of synthetic addresses;
+ * - denied names that a search list makes from allowed ones, for every type.
+ *
+ * Other denied names get an address, because the explanation comes over HTTP; the event says
  * denied. */
 size_t responder_answer(struct responder *responder, const uint8_t *query, size_t n,
         const struct responder_peer *peer, uint8_t *out, size_t cap);
-/* More queries came in this second than the fence would let through one by one. */
+/* True if more queries came in this second than the fence would let pass one by one. */
 bool responder_is_flooded(const struct responder *responder);
 /* Answers what waits, within bounds. */
 void responder_udp_serve_rest(struct responder *responder);
 void responder_udp_on_pause_over(struct loop_timer *timer);
-/* Nothing is held any more. */
+/* Go on after a hold. */
 void responder_udp_go_on(struct responder *responder);
 void responder_tcp_go_on(struct responder *responder);
 void responder_udp_free_all(struct responder *responder);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every name owns one index, and index i stands for the address 256 + i of both pools, so that an
- * address leads to its name by subtraction and no second table. Indices are given out in order
- * until the limit; after that the name asked longest ago gives up its own. Names that a connection
- * holds are not in the list of those that may go; when the last connection lets go, the name joins
- * its end as if it had been asked just then. The list is therefore in order of time and its first
- * member alone tells whether anything may be given away.
+ * Every name owns one index, and index i stands for address 256 + i of both pools, so that an
+ * address leads to its name by subtraction, without a second table. Indices are given out in order
+ * until the limit; after that, the name that was asked longest ago gives up its index.
  *
- * What is written to shared memory is for the next worker. Of what is there only two things are
- * ever read while this one works: whether another one has taken over, and names that one has added
- * when an address of theirs is looked for.
+ * Names that a connection holds are not in the idle list. When the last connection lets go, the
+ * name joins the end of that list as if it had been asked just then. So the list is in order of
+ * time, and its first member alone shows whether any index can be reused.
+ *
+ * What is written to shared memory is for the next worker. This worker reads only two things there
+ * later: whether another worker has taken over, and names that one has added, when an address of
+ * theirs is looked up.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,13 +27,13 @@
 #define FIRST_SLOTS 64
 
 struct name {
-	/* In the table, unless nobody knows the host, or two workers found an address for it. */
+	/* In the table, unless the host is unknown, or two workers found an address for it. */
 	UT_hash_handle hh;
-	struct name *prev, *next; /* in names->idle, where holds is 0 */
+	struct name *prev, *next; /* in names->idle, if holds is 0 */
 	int64_t asked_ms;
 	uint32_t index;
 	uint32_t holds;
-	uint8_t host_n; /* 0: nobody knows what the index stands for */
+	uint8_t host_n; /* 0: unknown what the index stands for */
 	char host[];
 };
 _Static_assert(POLICY_HOST_MAX <= UINT8_MAX, "a host's length fits its field");
@@ -40,14 +41,14 @@ _Static_assert(POLICY_HOST_MAX <= UINT8_MAX, "a host's length fits its field");
 struct names {
 	struct hash_key key;
 	struct ip_prefix pool4, pool6;
-	uint32_t limit;      /* indices there may be */
+	uint32_t limit;      /* bound on indices */
 	struct name *table;  /* by host */
 	struct name **slots; /* by index */
 	uint32_t slots_cap;
 	uint32_t count;             /* indices given out so far */
-	struct name *idle;          /* not held, the longest idle first */
+	struct name *idle;          /* not held; the one idle longest is first */
 	int64_t now_ms;             /* of the latest names_assign */
-	struct shared_names shared; /* memory NULL: not shared */
+	struct shared_names shared; /* memory is NULL if not shared */
 };
 _Static_assert(SHARED_NAME_MAX == POLICY_HOST_MAX, "every name can be shared");
 
@@ -97,7 +98,7 @@ uint32_t names_count(const struct names *names)
 	return names->count;
 }
 
-/* Room for one index more. */
+/* Makes room for one more index. */
 static int make_slot(struct names *names)
 {
 	uint32_t cap = names->slots_cap ? names->slots_cap * 2 : FIRST_SLOTS;
@@ -115,7 +116,8 @@ static int make_slot(struct names *names)
 	return 0;
 }
 
-/* A name of no index yet. Without a table: another one is in it under this name. */
+/* Makes a name without an index. It is not put into the table if another name with this host is in
+ * there. */
 static struct name *name_new(struct names *names, struct slice host, unsigned hash)
 {
 	struct name *name = calloc(1, sizeof(*name) + host.n);
@@ -145,7 +147,7 @@ static void name_free(struct names *names, struct name *name)
 	free(name);
 }
 
-/* Gives an index its name; both are idle. */
+/* Gives an index its name, which is idle. */
 static void place(struct names *names, uint32_t index, struct name *name, int64_t asked_ms)
 {
 	name->index = index;
@@ -159,9 +161,9 @@ static unsigned hash_of(const struct names *names, struct slice host)
 	return (unsigned)hash_bytes(&names->key, host.p, host.n);
 }
 
-/* --- what other workers wrote --- */
+/* --- what other workers have written --- */
 
-/* A copy of what the memory says of an index, or a name of no bytes where that is no host's. */
+/* Copies an index's name from the memory; a name of no bytes if that is not a host name. */
 static struct name *read_shared(struct names *names, uint32_t index, int64_t *asked_ms)
 {
 	char bytes[SHARED_NAME_MAX], canonical[POLICY_HOST_MAX + 1];
@@ -174,7 +176,7 @@ static struct name *read_shared(struct names *names, uint32_t index, int64_t *as
 	return name_new(names, host, hash_of(names, host));
 }
 
-/* Knows all indices below end from now on. 0 or -ENOMEM. */
+/* Takes over all indices below end. Returns 0 or -ENOMEM. */
 static int import(struct names *names, uint32_t end)
 {
 	int64_t asked_ms;
@@ -231,7 +233,7 @@ static int by_time(const void *a, const void *b)
 	return (x->asked_ms > y->asked_ms) - (x->asked_ms < y->asked_ms);
 }
 
-/* All that the memory has, in the order of their last queries. */
+/* Takes over all that the memory has, in the order of the last queries. */
 static int import_first(struct names *names, int64_t now_ms, uint32_t *dropped)
 {
 	uint32_t count = shared_count(names), n = 0;
@@ -269,9 +271,9 @@ int names_share(struct names *names, int fd, int64_t now_ms, uint32_t *dropped)
 	return import_first(names, now_ms, dropped);
 }
 
-/* --- names of one's own --- */
+/* --- own names --- */
 
-/* The idle name that may go now, or NULL. */
+/* The idle name whose index may be reused now, or NULL. */
 static struct name *pick_victim(const struct names *names)
 {
 	struct name *oldest = names->idle;
@@ -281,14 +283,14 @@ static struct name *pick_victim(const struct names *names)
 	return oldest && names->now_ms - oldest->asked_ms >= KEEP_MS ? oldest : NULL;
 }
 
-/* An index that stands for nothing yet, and its slot. 0, -ENOSPC, -ENOMEM. */
+/* Takes an index that stands for nothing yet, and makes its slot. Returns 0, -ENOSPC or -ENOMEM. */
 static int take_index(struct names *names, uint32_t *index)
 {
 	int err = 0;
 
 	*index = names->count;
 	if (names->shared.memory) {
-		/* One below count was claimed already, whatever the memory says now. */
+		/* An index below count was claimed already, whatever the memory says now. */
 		do
 			err = shared_names_claim(&names->shared, index);
 		while (!err && *index < names->count);

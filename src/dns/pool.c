@@ -2,9 +2,9 @@
 /* Synthetic addresses by number. */
 #include "dns/pool.h"
 
-#define LINK_ADDRESSES 256 /* at the start of each pool: the gate's and the sandbox's own */
+#define LINK_ADDRESSES 256 /* at a pool's start: for gate and sandbox */
 
-/* The last address of an IPv4 pool is its broadcast address. */
+/* The last address of an IPv4 pool is its broadcast address and is not counted. */
 uint32_t pool_size(const struct ip_prefix *pool)
 {
 	unsigned host_bits = (pool->base.family == 4 ? 32u : 128u) - pool->bits;
@@ -14,8 +14,8 @@ uint32_t pool_size(const struct ip_prefix *pool)
 	return (1u << host_bits) > LINK_ADDRESSES + 1 ? (1u << host_bits) - LINK_ADDRESSES - 1 : 0;
 }
 
-/* Base plus offset, over the last four bytes; a pool's host bits are zero and wide enough for it.
- */
+/* Base plus offset, in the last four bytes; a pool's host bits are zero, and there are enough of
+ * them. */
 struct ip pool_address(const struct ip_prefix *pool, uint32_t index)
 {
 	struct ip ip = pool->base;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One query becomes one answer and one event, here and only here. The order: rate, shape, kind of
- * name, what the policy says about the name, synthetic address. The policy decides what the event
- * says. A denied name gets an address too, because the explanation waits behind it, unless a search
- * list has made it of an allowed name (allowed.c): then the resolver is to try the next one.
- * Nothing is ever asked of anybody else.
+ * Makes one answer and one event for each query; only this file does. The order: rate, shape, kind
+ * of name, the policy's decision about the name, synthetic address. The policy decides what the
+ * event says. A denied name gets an address too, because the explanation comes over that
+ * connection, unless a search list has made it from an allowed name (allowed.c): then the resolver
+ * has to try its next name. No other server is ever asked.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,11 +19,11 @@
 #define CLASS_IN 1
 #define RATE_WINDOW_MS 1000
 
-/* What there is to answer, before it is put into bytes. */
+/* The answer before it is encoded. */
 struct verdict {
 	enum dns_rcode rcode;
 	struct ip address;          /* family 0: none */
-	struct slice search_domain; /* of a name that a search list has made, or empty */
+	struct slice search_domain; /* of a name that a search list has made; else empty */
 };
 
 static void on_refused_time(struct loop_timer *timer);
@@ -64,7 +64,7 @@ void responder_hold(struct responder *r, bool hold)
 	if (r->held == hold)
 		return;
 	r->held = hold;
-	if (hold) /* who reads looks before each query */
+	if (hold) /* readers check this before each query */
 		return;
 	responder_udp_go_on(r);
 	responder_tcp_go_on(r);
@@ -105,7 +105,7 @@ static void event_send(struct responder *r, struct event *e, struct slice search
 
 /* --- rate --- */
 
-/* One record for all that was refused since the last one. */
+/* Records all refusals since the last record, as one. */
 static void report_refused(struct responder *r)
 {
 	char detail[96];
@@ -154,7 +154,8 @@ static bool within_rate(struct responder *r, int64_t now_ms, const struct respon
 	return false;
 }
 
-/* Who asks on and on for all that is not worth an answer any more; a connection ends with it. */
+/* False if a client asks so often that even a refusal is not worth it; its TCP connection then
+ * ends. */
 static bool may_refuse(const struct responder *r)
 {
 	return r->refused <= (uint64_t)r->config.queries_per_s * (CONFIG_QUERIES_DROPPED - 1);
@@ -189,7 +190,8 @@ static bool is_or_ends_with(struct slice host, struct slice domain)
 	               slice_ends_with(host, domain));
 }
 
-/* Names that exist nowhere or only inside the sandbox (RFC 6761, RFC 7686), and bare words. */
+/* Names that exist nowhere or only inside the sandbox (RFC 6761, RFC 7686), and single labels that
+ * no rule mentions. */
 static bool never_exists(const struct policy *policy, struct slice host)
 {
 	if (is_or_ends_with(host, SLICE("localhost")) || is_or_ends_with(host, SLICE("onion")) ||
@@ -204,7 +206,7 @@ static void answer_reverse(
 	v->rcode = DNS_NXDOMAIN;
 	e->detail = SLICE("Reverse names are not answered.");
 	if (names_is_synthetic(r->config.names, address))
-		e->decision = EVENT_ALLOWED; /* about an address of vethguard's own making */
+		e->decision = EVENT_ALLOWED; /* an address that vethguard itself has made */
 }
 
 static void answer_host(struct responder *r, const struct dns_query *q, struct slice host,
@@ -254,7 +256,7 @@ static void answer_query(struct responder *r, const struct dns_query *q,
 		v->rcode = DNS_REFUSED;
 		e->detail = SLICE("Only class IN is answered.");
 	} else if (q->name_n == 0) {
-		v->rcode = DNS_NOERROR; /* the root exists and holds nothing */
+		v->rcode = DNS_NOERROR; /* the root exists and has no records */
 	} else if (dns_reverse_name(name, &address)) {
 		answer_reverse(r, &address, v, e);
 	} else if (!q->name_is_host || !url_canonical_host(name, host, &n)) {

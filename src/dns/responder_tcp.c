@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DNS over TCP (RFC 7766): each message has a length of two bytes before it, queries may be sent
- * without waiting, and answers go out in the order of the queries. A connection is one buffer in
- * and one out. advance() is the only function that reads and writes; it returns whether the
- * connection is to live on, and only its three callers (descriptor, task, deadline) close one. A
- * client that does not read its answers is not read from. The idle time starts anew with every
- * whole query, not with every byte.
+ * DNS over TCP (RFC 7766): each message has a two-byte length before it, queries may be pipelined,
+ * and answers go out in the order of the queries. A connection is one buffer in and one out. Only
+ * advance() reads and writes; it returns whether the connection lives on. Only its three callers
+ * (descriptor, task, deadline) close a connection. A client that does not read its answers is not
+ * read from. The idle time restarts with every complete query, not with every byte.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,9 +19,9 @@
 #define IN_MAX (LENGTH_BYTES + DNS_TCP_MAX)
 #define OUT_MAX 65536
 #define READ_BYTES 4096
-#define PAUSE_MS 1000 /* before accepting again when descriptors have run out */
-/* More than so many connections in a second are taken a few at a time: being woken is most of what
- * one costs. */
+#define PAUSE_MS 1000 /* before accepting again after descriptors have run out */
+/* More connections than this in a second are accepted a few at a time: being woken is most of a
+ * connection's cost. */
 #define PER_S 50
 #define PACE_MS 10
 #define PACE_BATCH 4
@@ -45,7 +44,7 @@ static void connection_close(struct responder_connection *c)
 	free(c);
 }
 
-/* 0: all sent; -EAGAIN; other: the connection is broken. */
+/* Returns 0 if all was sent, -EAGAIN, or another -errno if the connection is broken. */
 static int flush(struct responder_connection *c)
 {
 	while (c->out.len) {
@@ -61,7 +60,8 @@ static int flush(struct responder_connection *c)
 	return 0;
 }
 
-/* 0: bytes came or the client ended; -EAGAIN; other: broken. */
+/* Returns 0 if bytes came or the client ended, -EAGAIN, or another -errno if the connection is
+ * broken. */
 static int fill(struct responder_connection *c)
 {
 	uint8_t *room = buf_reserve(&c->in, READ_BYTES);
@@ -80,8 +80,8 @@ static int fill(struct responder_connection *c)
 	return 0;
 }
 
-/* Answers the query at the front of in. 1: done; 0: it is not whole yet; negative: give the
- * connection up. */
+/* Answers the query at the front of in. Returns 1 if done, 0 if the query is not complete yet, or
+ * -errno to give the connection up. */
 static int answer_next(struct responder_connection *c)
 {
 	struct reader r = reader_over(buf_bytes(&c->in), c->in.len);
@@ -93,7 +93,7 @@ static int answer_next(struct responder_connection *c)
 		return 0;
 	n = responder_answer(c->responder, (const uint8_t *)query.p, query.n, &c->peer,
 	        framed + LENGTH_BYTES, DNS_ANSWER_MAX);
-	if (n == 0) /* no query at all: there is nothing to say to this client */
+	if (n == 0) /* not a query, or too many: end the connection */
 		return -EBADMSG;
 	framed[0] = (uint8_t)(n >> 8);
 	framed[1] = (uint8_t)n;
@@ -235,13 +235,13 @@ static void on_accept(struct loop_io *io, unsigned events)
 			connection_open(l->responder, fd, &from);
 			continue;
 		}
-		/* It would be announced again at once, for ever. */
+		/* The loop would report the connection again at once, forever. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			log_warn("DNS over TCP pauses: %s", strerror(errno));
 			pause_listener(l, PAUSE_MS);
 			return;
 		}
-		break; /* none left, or one that went away while it waited */
+		break; /* none left, or a connection went away while it waited */
 	}
 	if (!rate_has(&l->rate, now_ms))
 		pause_listener(l, PACE_MS);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A transparent UDP socket gets queries for any address. The kernel tells which one was asked in a
- * control message (IP_RECVORIGDSTADDR, ip(7)), and the answer is sent from there by another
- * (IP_PKTINFO): clients drop an answer that comes from elsewhere. What cannot be sent is dropped,
- * as datagrams are.
+ * A transparent UDP socket gets queries for any address. A control message tells which address was
+ * asked (IP_RECVORIGDSTADDR, ip(7)), and another one makes the answer leave from it (IP_PKTINFO):
+ * clients drop an answer that comes from elsewhere. What cannot be sent is dropped, as UDP allows.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ union control {
 	struct cmsghdr align;
 };
 
-/* The address and port a datagram was sent to; family 0 where no control message tells. */
+/* The address and port to which a datagram was sent; family 0 if no control message tells. */
 static struct ip asked_address(struct msghdr *m, uint16_t *port)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -82,7 +81,7 @@ static void send_answer(int fd, struct sockaddr_storage *to, socklen_t to_n, con
 		log_debug("a DNS answer could not be sent: %s", strerror(errno));
 }
 
-/* One datagram. False: there is none. */
+/* Answers one datagram. False: there is none. */
 static bool serve_one(struct responder_udp *u)
 {
 	uint8_t query[DNS_UDP_MAX];
@@ -102,7 +101,7 @@ static bool serve_one(struct responder_udp *u)
 
 	if (n < 0)
 		return errno == EINTR;
-	if (m.msg_flags & MSG_TRUNC) /* longer than any query read */
+	if (m.msg_flags & MSG_TRUNC) /* longer than any query that is read */
 		return true;
 	peer.client = ip_from_sockaddr((struct sockaddr *)&from, &peer.client_port);
 	peer.asked = asked_address(&m, &peer.asked_port);
@@ -119,7 +118,7 @@ static int watch(struct responder_udp *u)
 	return loop_io_open_level(u->responder->config.loop, &u->io, u->io.fd, LOOP_READ, on_ready);
 }
 
-/* The kernel keeps what its buffer holds, and drops the rest. */
+/* The kernel keeps what its buffer holds and drops the rest. */
 static void stop_reading(struct responder *r)
 {
 	for (struct responder_udp *u = r->udp; u; u = u->next)
@@ -133,7 +132,7 @@ static void pause_reading(struct responder *r)
 	loop_timer_set(&r->pause, RESPONDER_PAUSE_MS);
 }
 
-/* What cannot be watched for want of memory is tried again. */
+/* If there is no memory to watch a socket, tries again later. */
 void responder_udp_go_on(struct responder *r)
 {
 	for (struct responder_udp *u = r->udp; u && !r->paused && !r->held; u = u->next)
@@ -149,7 +148,7 @@ void responder_udp_on_pause_over(struct loop_timer *timer)
 	responder_udp_go_on(r);
 }
 
-/* Level-triggered: what is left after a share is announced again in the next turn of the loop. */
+/* Level-triggered: the loop reports what is left in its next turn. */
 static void on_ready(struct loop_io *io, unsigned events)
 {
 	struct responder_udp *u = container_of(io, struct responder_udp, io);

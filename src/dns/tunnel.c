@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two signs. A label of encoded data uses its letters evenly and has the digits of an encoding or
- * lacks the vowels of a language; the measure of evenness is n*n / sum(count*count), the number of
- * letters it behaves as if it drew from: about 12 for 40 hex digits, 18 for base32. Many names:
- * each parent has a bitmap in which each different name sets one bit chosen by a keyed hash; how
- * many bits are set says how many names there were, in 32 bytes and without keeping one of them.
- * Parents are kept in a bounded table in order of last use.
+ * Two signs.
+ *
+ * Encoded labels: a label of encoded data uses its letters evenly, and has the digits of an
+ * encoding or lacks the vowels of a language. Evenness is n*n / sum(count*count), the number of
+ * letters from which the label seems to draw: about 12 for 40 hex digits, 18 for base32.
+ *
+ * Many names: each parent has a bitmap in which every name sets one bit, chosen by a keyed hash.
+ * The number of set bits shows how many different names there were, in 32 bytes and without keeping
+ * any name. Parents are kept in a bounded table in order of last use.
  */
 #include <stdlib.h>
 #include <utlist.h>
@@ -16,11 +19,10 @@
 
 #define BITMAP_BITS 256
 #define EVEN_LETTERS_MIN 4
-#define PARENT_BYTES_MAX \
-	128 /* two or three labels of a name; longer ones are counted under their first bytes */
+#define PARENT_BYTES_MAX 128 /* two or three labels; of longer parents the first bytes count */
 
-/* Bits set in expectation by 60 different names within the window: 256 * (1 - (255/256)^60) = 53.6.
- */
+/* Bits expected to be set by 60 different names within the window: 256 * (1 - (255/256)^60) =
+ * 53.6. */
 #define BITS_SUSPICIOUS 53
 
 struct watched {
@@ -28,7 +30,7 @@ struct watched {
 	struct watched *prev, *next; /* in order of last use */
 	uint8_t bits[BITMAP_BITS / 8];
 	unsigned bits_set;
-	int64_t window_ms; /* start of the counting */
+	int64_t window_ms; /* when counting began */
 	int64_t reported_ms;
 	bool reported;
 	size_t name_n;
@@ -38,7 +40,7 @@ struct watched {
 struct dns_tunnel {
 	struct hash_key key;
 	struct watched *table;
-	struct watched *used; /* the least recently used first */
+	struct watched *used; /* least recently used first */
 	size_t count;
 };
 
@@ -73,7 +75,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* Varied letters with many digits or few vowels. */
+/* True for evenly used letters with many digits or few vowels. */
 static bool looks_encoded(struct slice bytes, size_t min_bytes)
 {
 	unsigned counts[256] = {0};
@@ -96,7 +98,7 @@ static bool looks_encoded(struct slice bytes, size_t min_bytes)
 	return digits * 10 >= bytes.n || vowels * 4 < letters;
 }
 
-/* Where the label before position end begins. */
+/* Where the label that ends at `end` begins. */
 static size_t label_start(struct slice name, size_t end)
 {
 	while (end > 0 && name.p[end - 1] != '.')

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: two tables from name to leaf, one for names that the policy mentions and one
- * for the others, each in order of last use with the same bound. A flood of invented names turns
- * over the second table only, and a token bucket bounds the signatures that it costs. A leaf that
- * is about to expire is made anew when asked for. The leaf returned last is held once more, so that
- * evicting it cannot pull it from under the caller. A name has a leaf per kind of key. The ECDSA
- * key is made with the issuer; the RSA key, which few sandboxes need, when a client first asks for
- * it.
+ * for the others, each in order of last use and with the same bound. A flood of invented names
+ * replaces leaves of the second table only, and a token bucket bounds the signatures that it costs.
+ *
+ * A leaf that is about to expire is made anew on request. The issuer holds the leaf returned last,
+ * so that evicting it cannot free it under the caller. A name has one leaf per kind of key. The
+ * ECDSA key is made with the issuer; the RSA key, which few sandboxes need, when a client first
+ * needs it.
  */
 #include "vethguard/issuer/leaf_issuer.h"
 
@@ -32,10 +33,10 @@ struct leaf_issuer {
 	struct ca *issuer;
 	struct ca_leaf_key *keys[TLS_KEY_KINDS]; /* NULL: not needed yet */
 	struct leaf_issuer_limits limits;
-	struct leaf *tables[2]; /* blocked, mentioned; least recently used first */
+	struct leaf *tables[2]; /* other names, mentioned names; least recently used first */
 	struct hash_key hash_key;
 	struct tls_identity *last; /* one reference */
-	int64_t tokens;            /* of 1/MINUTE_MS leaf each */
+	int64_t tokens;            /* in units of 1/MINUTE_MS leaf */
 	int64_t filled_ms;
 	bool filled;
 };
@@ -83,8 +84,7 @@ void leaf_issuer_free(struct leaf_issuer *leaf_issuer)
 	free(leaf_issuer);
 }
 
-/* Takes one leaf's worth from the bucket, which fills at blocked_per_minute up to one minute's
- * worth. */
+/* Takes one leaf from the bucket, which fills at blocked_per_minute up to one minute's worth. */
 static bool bucket_take(struct leaf_issuer *leaf_issuer, int64_t now_ms)
 {
 	int64_t full = (int64_t)leaf_issuer->limits.blocked_per_minute * MINUTE_MS;
@@ -129,7 +129,7 @@ static void leaf_add(struct leaf **table, struct leaf *leaf, unsigned hash)
 		leaf_free(leaf);
 }
 
-/* To the end of the order of use. */
+/* Moves a leaf to the end of the order of use. */
 static void leaf_touch(struct leaf **table, struct leaf *leaf, unsigned hash)
 {
 	if (!leaf->hh.next)
@@ -151,7 +151,7 @@ static struct tls_identity *hold(struct leaf_issuer *leaf_issuer, struct tls_ide
 	return identity;
 }
 
-/* Makes room, then keeps identity under key; where memory is short it is just not kept. */
+/* Makes room, then keeps identity under key. Without memory it is not kept. */
 static void keep(struct leaf_issuer *leaf_issuer, struct leaf **table, struct slice key,
         unsigned hash, struct tls_identity *identity)
 {
@@ -168,7 +168,7 @@ static void keep(struct leaf_issuer *leaf_issuer, struct leaf **table, struct sl
 	leaf_add(table, leaf, hash);
 }
 
-/* A new leaf, one reference for the caller. */
+/* Makes a new leaf, with one reference for the caller. */
 static struct tls_identity *make(struct leaf_issuer *leaf_issuer, struct slice host,
         const struct ip *address, enum tls_key_kind kind)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners: connections are taken as they come, up to the bound on their number. But where a
- * sandbox makes many for which nothing is let out (it closes them without a word, asks for what is
- * denied, sends what is no request), a few are taken a hundred times a second instead of each when
- * it comes: being woken is most of what such a connection costs, and the time for it is taken from
- * the neighbours. The others wait in the kernel's backlog, and where that is full their first
- * packets are dropped: what a sandbox loses by its flood is its own.
+ * Listeners. Connections are accepted as they come, up to the bound on their number.
+ *
+ * A flood is many connections for which nothing is let out: the sandbox closes them without a byte,
+ * asks for what is denied, or sends what is not a request. During a flood a few connections are
+ * accepted a hundred times a second, instead of each one when it comes: being woken is most of what
+ * such a connection costs, and the neighbors pay for that time. The others wait in the kernel's
+ * backlog. If the backlog is full, the kernel drops their first packets, at this sandbox's expense
+ * only.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,11 +18,11 @@
 #include "proxy/client/client.h"
 #include "vethguard/base/clock.h"
 
-#define ACCEPT_BATCH 64       /* further connections of one turn of the loop */
+#define ACCEPT_BATCH 64       /* further connections per turn of the loop */
 #define ACCEPT_AGAIN_MS 200   /* after running out of descriptors or memory */
-#define ACCEPT_PACE_MS 10     /* between two looks at a listener in a flood */
-#define ACCEPT_PACE_BATCH 4   /* connections of one look */
-#define UNPRODUCTIVE_PER_S 50 /* connections that came to nothing: more are a flood */
+#define ACCEPT_PACE_MS 10     /* between two looks at a listener during a flood */
+#define ACCEPT_PACE_BATCH 4   /* connections per look */
+#define UNPRODUCTIVE_PER_S 50 /* connections for which nothing was let out; more is a flood */
 
 static bool may_accept(const struct proxy *p)
 {
@@ -38,12 +40,13 @@ static bool is_flooded(struct proxy *p)
 }
 
 enum taken {
-	TAKEN_ALL,   /* none waits */
-	TAKEN_SOME,  /* as many as were wanted */
-	TAKEN_PAUSE, /* what waits has to wait on */
+	TAKEN_ALL,   /* none is left */
+	TAKEN_SOME,  /* as many as were wanted; more may wait */
+	TAKEN_PAUSE, /* accepting is paused */
 };
 
-/* A connection beyond the bound waits in the kernel's backlog until another one ends. */
+/* Accepts up to `most` connections. Beyond the bound, a connection waits in the kernel's backlog
+ * until another one ends. */
 static enum taken take(struct listener *l, unsigned most)
 {
 	for (unsigned i = 0; i < most; i++) {
@@ -63,7 +66,7 @@ static enum taken take(struct listener *l, unsigned most)
 			continue;
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return TAKEN_ALL;
-		/* Tried again when a connection ends, or soon. */
+		/* Try again when a connection ends, or soon. */
 		l->paused = true;
 		loop_timer_set(&l->proxy->accept_again, ACCEPT_AGAIN_MS);
 		return TAKEN_PAUSE;
@@ -88,8 +91,8 @@ static void on_accept(struct loop_io *io, unsigned events)
 	}
 }
 
-/* One that is not watched has its look when it is again: in a flood each connection that ends would
- * make room for the next. */
+/* A listener that is not watched now is looked at when it is watched again: otherwise, during a
+ * flood, each connection that ends would make room for the next. */
 static void on_more(struct loop_task *task)
 {
 	struct listener *l = container_of(task, struct listener, more);
@@ -103,7 +106,7 @@ static int watch(struct listener *l)
 	return loop_io_open(l->proxy->config.loop, &l->io, l->fd, LOOP_READ, on_accept);
 }
 
-/* What came meanwhile, or was left, is told at once. */
+/* The loop reports at once what came meanwhile or was left. */
 static void on_paced(struct loop_timer *timer)
 {
 	struct proxy *p = container_of(timer, struct proxy, accept_paced);
@@ -157,7 +160,7 @@ int proxy_serve_tcp(struct proxy *p, int fd)
 	l->proxy = p;
 	l->fd = fd;
 	l->more.run = on_more;
-	/* Accepted sockets inherit both (tcp(7), socket(7)). */
+	/* Accepted sockets inherit both options (tcp(7), socket(7)). */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 	if (watch(l) < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy as a whole: its shared means, its bounds, holding, pausing and draining. */
+/* The proxy as a whole: shared resources, bounds, holding, pausing and draining. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 _Static_assert(SOCKET_CHUNK <= SECRET_MAX, "what was read fits secret memory");
 
-/* --- deadlines: each list knows what it holds --- */
+/* --- deadlines: each list knows the type of its owners --- */
 
 #define CLIENT_WAIT(name, wait)                                                     \
 	static void name(struct loop_deadline *d)                                   \
@@ -77,7 +77,7 @@ static int open_waits(struct proxy *p)
 	return 0;
 }
 
-/* --- certificates for the connection whose handshake goes on right now --- */
+/* --- certificates for the connection that is shaking hands now --- */
 
 static struct tls_identity *identity_for(void *context, struct slice sni, enum tls_key_kind kind)
 {
@@ -87,7 +87,7 @@ static struct tls_identity *identity_for(void *context, struct slice sni, enum t
 	struct policy_decision decision;
 	bool mentioned;
 
-	(void)sni; /* client.c has read it from the ClientHello already */
+	(void)sni; /* peek.c has read it from the ClientHello already */
 	q.host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination);
 	q.address = q.host.n ? (struct ip){0} : c->destination.address;
 	mentioned =
@@ -97,8 +97,7 @@ static struct tls_identity *identity_for(void *context, struct slice sni, enum t
 	        loop_now_ms(p->config.loop));
 }
 
-/* Made when they are first needed: half a megabyte and five milliseconds that a sandbox which is
- * idle does not cost. */
+/* Made when first needed: an idle sandbox saves half a megabyte and five milliseconds. */
 struct tls_server *proxy_tls_server(struct proxy *p)
 {
 	if (!p->tls_server)
@@ -151,7 +150,7 @@ void proxy_free(struct proxy *p)
 {
 	if (!p)
 		return;
-	p->draining = true; /* nothing begins anew while all ends */
+	p->draining = true; /* nothing new begins while everything ends */
 	p->on_idle = NULL;
 	while (!list_is_empty(&p->clients)) {
 		struct client *c = container_of(p->clients.next, struct client, list);
@@ -206,8 +205,8 @@ int proxy_serve_udp(struct proxy *p, int fd, uint16_t port)
 
 /* --- holding, pausing, draining --- */
 
-/* Of what some thousand connections needed malloc() would keep nearly all: something younger mostly
- * lies above it. */
+/* Without this, malloc() would keep nearly all memory of some thousand ended connections, because
+ * something younger usually lies above it. */
 static void on_give_back(struct loop_timer *timer)
 {
 	struct proxy *p = container_of(timer, struct proxy, give_back);
@@ -252,7 +251,7 @@ void proxy_hold(struct proxy *p, bool hold)
 
 void proxy_pause(struct proxy *p, enum event_cause cause, const char *why)
 {
-	if (p->paused && !why) /* what was refused because of it is judged anew */
+	if (p->paused && !why) /* authorize anew what was refused because of the pause */
 		udp_relay_end_reauthorized(p->datagrams);
 	p->paused = why != NULL;
 	p->pause_cause = cause;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is under way is judged again, or ended all together: a new policy, the kill switch, a worker
- * that retires.
+ * Authorizes everything under way again, or ends all of it: for a new policy, the kill switch, or a
+ * worker that retires.
  *
- * In three steps, without a turn of the loop between them. First everything is looked at: what
- * passes gets its new verdict, what does not is marked and recorded, while the old policy can still
- * say which of its rules had let it pass. Then the policies change. Then what is marked ends; only
- * this has effects, and by then every index that anybody holds is one of the policy in force.
+ * There are three steps, without a turn of the loop between them:
+ * 1. Look at everything. What passes gets its new verdict. What does not is marked and recorded,
+ *    while the old policy can still say which of its rules allowed it.
+ * 2. Change the policy.
+ * 3. End what is marked. Only this step has effects; by then every index that anybody holds belongs
+ *    to the policy in force.
  */
 #include <unistd.h>
 
 #include "proxy/client/http2.h"
 
-/* Why, and by which policy (NULL: everything is ended, whatever the policy). */
+/* One pass: the reason, and the new policy (NULL: end everything, whatever the policy). */
 struct reauthorization {
 	struct proxy *proxy;
 	const struct policy *next;
@@ -64,7 +66,7 @@ static void look_at_client(struct reauthorization *r, struct client *c)
 	case CLIENT_DIAL:
 		look_at_tunnel(r, c);
 		break;
-	default: /* nothing has been let pass */
+	default: /* nothing was let out */
 		break;
 	}
 }
@@ -78,7 +80,8 @@ static void look(struct reauthorization *r)
 
 /* --- step three: ending --- */
 
-/* The first that is marked: the end of one may be the end of others. */
+/* The first marked stream. The caller starts over after each, because the end of one exchange may
+ * end others. */
 static struct client_http2_stream *marked_stream(struct client_http2 *h)
 {
 	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
@@ -103,12 +106,12 @@ static void end_client(struct client *c, bool policy_is_new)
 	}
 	if (c->state == CLIENT_DIAL && c->cut) {
 		c->reset = true;
-		client_close(c); /* a tunnel's record is there already */
+		client_close(c); /* the tunnel is recorded already */
 	}
 }
 
-/* Of connections to upstreams over which nothing goes on: what the kernel still holds of requests
- * stays here. Where other streams go on, what had been written leaves with them. */
+/* Closes upstream connections with no stream left, so that the part of their requests that the
+ * kernel still holds does not leave. If other streams go on, what was written leaves with them. */
 static void cut_orphaned(struct proxy *p)
 {
 	for (struct list *l = p->upstreams.next; l != &p->upstreams; l = l->next) {
@@ -135,10 +138,10 @@ size_t proxy_reauthorize(
 	struct reauthorization r = {
 	        .proxy = p, .next = next, .cause = EVENT_CAUSE_POLICY_CHANGED, .detail = changed};
 
-	deny_throttle_answer_all(p); /* their verdict was told */
+	deny_throttle_answer_all(p); /* their refusal is already recorded */
 	look(&r);
 	change(context);
-	p->policy_turn++; /* no upstream connection of the old one is used again */
+	p->policy_turn++; /* connections from before are not used again */
 	while (pool_evict(p))
 		;
 	end_marked(&r);
@@ -158,8 +161,9 @@ void proxy_end_all(struct proxy *p, enum event_cause cause, const char *why)
 
 /* --- retiring --- */
 
-/* Between requests: one that is on its way is read first, and served. A session that has asked for
- * nothing yet is left alone, because GOAWAY would refuse what may be on its way. */
+/* Ends a client that is between requests. A request that is on its way is read first, and served. A
+ * session without any request so far is left alone, because GOAWAY would refuse requests that may
+ * be on their way. */
 static void retire_client(struct client *c)
 {
 	bool idle = false;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: OpenSSL asks a BIO for ciphertext and hands it ciphertext. This BIO reads
- * straight from the run of bytes that the owner lent with tls_feed, and writes straight onto the
- * owner's output buffer. Without read-ahead OpenSSL asks for exactly one record header and then one
- * record body, each of which lands in its own record buffer: one copy in, one copy out, none in
- * between.
+ * Theory of operation: OpenSSL asks a BIO for ciphertext and gives it ciphertext. This BIO reads
+ * directly from the bytes that the owner lent with tls_feed() and writes directly to the owner's
+ * output buffer. Without read-ahead OpenSSL asks for exactly one record header and then one record
+ * body, each of which goes into its own record buffer: one copy in, one copy out, none in between.
  *
- * An empty input is always "try again": whether the peer's TCP stream has ended is the owner's
- * knowledge, so OpenSSL never sees an end of file.
+ * An empty input always means "try again": only the owner knows whether the peer's TCP stream has
+ * ended, so OpenSSL never sees an end of file.
  */
 #include "tls/internal.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates between the forms that trust stores use. Small, and never on the path of traffic. */
+/* Converts certificates between the forms that trust stores use. Never used on the path of
+ * traffic. */
 #include <errno.h>
 #include <limits.h>
 #include <openssl/err.h>
@@ -38,7 +39,7 @@ static const char *find(struct slice in, struct slice what)
 	return in.n == 0 ? NULL : memmem(in.p, in.n, what.p, what.n);
 }
 
-/* The next block from its first dash to its last; *pem goes on behind it. */
+/* Takes the next block, from its first dash to its last; *pem continues behind it. */
 static bool next_block(struct slice *pem, struct slice *block)
 {
 	const char *begin = find(*pem, pem_begin), *end;

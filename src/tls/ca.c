@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: roots and intermediates are made a few times in a process's life, so they go
- * through OpenSSL's X509 functions; leaves are made all the time and go through leaf.c. Private
- * keys leave only as PKCS#8 in secret memory; OpenSSL wipes its own copies when the key is freed.
- * A public key goes into a certificate, and is found there, as its point: OpenSSL's encoders and
- * decoders, which do the same for any kind of key, take longer than everything else together.
+ * Theory of operation: a process makes few roots and intermediates, so these go through OpenSSL's
+ * X509 functions; leaves are made all the time and go through leaf.c. Private keys leave only as
+ * PKCS#8 in secret memory; OpenSSL wipes its own copies when a key is freed. A public key is put
+ * into a certificate, and found in one, as its point: OpenSSL's encoders and decoders, which do
+ * this for any kind of key, take longer than everything else together.
  */
 #include "tls/ca_internal.h"
 
@@ -58,7 +58,7 @@ static bool set_name(X509 *certificate, struct slice name)
 	if (n > CA_NAME_MAX) {
 		n = CA_NAME_MAX;
 		while (n > 0 &&
-		        ((uint8_t)name.p[n] & 0xc0) == 0x80) /* not within a UTF-8 character */
+		        ((uint8_t)name.p[n] & 0xc0) == 0x80) /* not inside a UTF-8 character */
 			n--;
 	}
 	return n > 0 &&
@@ -74,7 +74,7 @@ static bool set_validity(X509 *certificate, unsigned days)
 	               X509_getm_notAfter(certificate), (int)days - BACKDATE_DAYS, 0, NULL);
 }
 
-/* What the struct keeps beside certificate and key. */
+/* Sets what the struct keeps besides certificate and key. */
 static bool derive(struct ca *ca)
 {
 	unsigned char *p = NULL;
@@ -114,12 +114,12 @@ static bool set_public_key(X509 *certificate, EVP_PKEY *key)
 	        X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(certificate),
 	                OBJ_nid2obj(NID_X9_62_id_ecPublicKey), V_ASN1_OBJECT,
 	                OBJ_nid2obj(NID_X9_62_prime256v1), point, CA_POINT_BYTES) == 1)
-		return true; /* the certificate's from now on */
+		return true; /* the certificate now owns point */
 	OPENSSL_free(point);
 	return false;
 }
 
-/* Its public key is on P-256, and this point. */
+/* True if the certificate's public key is on P-256 and is this point. */
 static bool has_public_key(const X509 *certificate, const uint8_t point[CA_POINT_BYTES])
 {
 	const unsigned char *bytes;
@@ -137,7 +137,7 @@ static bool has_public_key(const X509 *certificate, const uint8_t point[CA_POINT
 	       memcmp(bytes, point, CA_POINT_BYTES) == 0;
 }
 
-/* Everything but the signature. issuer: NULL for a root. */
+/* Sets everything except the signature. issuer: NULL for a root. */
 static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, struct slice name, unsigned days)
 {
 	X509 *above = issuer ? issuer : certificate;
@@ -153,7 +153,7 @@ static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, struct slice na
 	       add_extension(certificate, above, NID_authority_key_identifier, "keyid:always");
 }
 
-/* Its public key, which came in as a point, is known to OpenSSL once it was parsed. */
+/* Parses the certificate again, so that OpenSSL knows the public key, which was set as a point. */
 static bool parse_again(struct ca *ca)
 {
 	unsigned char *der = NULL;
@@ -195,8 +195,8 @@ struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, 
 	return make(root, common_name, days);
 }
 
-/* PKCS#8 of a P-256 key (RFC 5958, RFC 5915), which has one form: only the number and the point
- * vary. OpenSSL's own encoders and decoders leave copies of the number behind in memory. */
+/* PKCS#8 of a P-256 key (RFC 5958, RFC 5915) has one form, in which only the number and the point
+ * vary. OpenSSL's own encoders and decoders leave copies of the number in memory. */
 #define KEY_NUMBER_AT sizeof(key_before_number)
 #define KEY_POINT_AT (KEY_NUMBER_AT + KEY_NUMBER_BYTES + sizeof(key_before_point))
 #define KEY_DER_BYTES (KEY_POINT_AT + CA_POINT_BYTES)

@@ -18,12 +18,12 @@ struct ca {
 	EVP_PKEY_CTX *signer; /* ready to sign a SHA-256 digest */
 	uint8_t *der;
 	size_t der_n;
-	uint8_t *name; /* DER of the subject: the issuer of what this signs */
+	uint8_t *name; /* DER of the subject, which is the issuer of what this CA signs */
 	size_t name_n;
 	uint8_t key_id[CA_KEY_ID_BYTES];
 };
 
-/* The key that leaves share, and what a leaf says of it. */
+/* The key that leaves share, and a leaf's fields about it. */
 struct ca_leaf_key {
 	EVP_PKEY *key;
 	size_t spki_n;
@@ -31,10 +31,10 @@ struct ca_leaf_key {
 	uint8_t id[CA_KEY_ID_BYTES];
 };
 
-/* leaf_key.c: from an algorithm fetched once. */
+/* leaf_key.c: SHA-256, with an algorithm that is fetched once. */
 bool ca_sha256(const void *p, size_t n, uint8_t out[32]);
 
-/* The public key of a key on P-256. False: it is no such key. */
+/* Gets the public point of a P-256 key. False: it is another kind of key. */
 bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES]);
 
 #endif

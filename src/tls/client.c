@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: all connections to upstreams share one SSL_CTX that verifies against the
- * trust's store. Each connection states whom it expects (a DNS name or an address, RFC 9525:
- * subject alternative names only), and offers a session from the slot of its key. A resumed session
- * carries the verdict of the handshake that made it, so the slot's key holds the expected peer
- * besides the owner's key: a session never vouches for another name.
+ * Theory of operation: all connections to upstreams share one SSL_CTX, which verifies against the
+ * trust's store. Each connection states the peer it expects (a DNS name or an address; RFC 9525:
+ * subject alternative names only) and offers a session from the slot of its key. A resumed session
+ * carries the verification of the handshake that made it, so the slot's key includes the expected
+ * peer besides the owner's key: a session never vouches for another name.
  */
 #include "tls/internal.h"
 #include "tls/session.h"
@@ -21,7 +21,7 @@ struct tls_client {
 	struct session_cache *sessions;
 };
 
-/* Once per TLS 1.2 session and per TLS 1.3 ticket. */
+/* Called once per TLS 1.2 session and per TLS 1.3 ticket. */
 static int on_session(SSL *ssl, SSL_SESSION *session)
 {
 	session_slot_put(tls_of_ssl(ssl)->sessions, session);
@@ -37,7 +37,7 @@ static bool context_setup(SSL_CTX *ctx, struct tls_trust *trust)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, on_session);
 	tls_context_setup(ctx);
-	/* Whatever the operator listed is an anchor, an intermediate too. */
+	/* Everything the operator listed is an anchor, including intermediates. */
 	return X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN) &&
 	       tls_profile_client(ctx);
 }
@@ -88,7 +88,8 @@ static bool expect_address(SSL *ssl, const struct ip *address)
 	return n > 0 && X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), address->bytes, n);
 }
 
-/* The owner's key and the expected peer, each with its length, so that no two pairs look alike. */
+/* The slot for the owner's key and the expected peer, each with its length, so that no two pairs
+ * look the same. */
 static struct session_slot *slot_for(struct tls_client *client, struct slice host,
         const struct ip *address, struct slice session_key)
 {
@@ -121,8 +122,7 @@ static bool connection_setup(
 		return false;
 	SSL_SESSION *session = session_slot_take(tls->sessions, clock_real_ms() / 1000);
 	if (session) {
-		SSL_set_session(
-		        tls->ssl, session); /* where that fails the handshake is a full one */
+		SSL_set_session(tls->ssl, session); /* if this fails, the handshake is a full one */
 		SSL_SESSION_free(session);
 	}
 	SSL_set_connect_state(tls->ssl);

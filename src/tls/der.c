@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: certificates made here are under 2 KiB and those read here under 64 KiB, so
- * a length has at most two bytes after its prefix. Reading accepts the shortest form only, as DER
- * demands.
+ * Theory of operation: certificates made here have less than 2 KiB and those read here less than 64
+ * KiB, so a length has at most two bytes after its prefix. Reading accepts only the shortest form,
+ * as DER requires.
  */
 #include "tls/der.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* der: reading and writing DER (X.690) element by element, on the sticky cursors of base. */
+/* der: reads and writes DER (X.690) element by element, with the sticky cursors of base. */
 #ifndef VETHGUARD_SRC_TLS_DER_H
 #define VETHGUARD_SRC_TLS_DER_H
 
@@ -18,18 +18,19 @@ enum {
 	DER_CONTEXT_CONSTRUCTED = 0xa0 /* | number */
 };
 
-/* The content of the next element, which must have this tag, a definite length of at most 65535 in
- * its shortest form; else r fails. whole, where not NULL, gets the element with its header. */
+/* Returns the content of the next element, which must have this tag and a definite length of at
+ * most 65535 in its shortest form; otherwise r fails. *whole, unless NULL, becomes the element with
+ * its header. */
 struct slice der_read(struct reader *r, uint8_t tag, struct slice *whole);
-/* Tag of the next element without taking it; 0 at the end. */
+/* The tag of the next element, which is not taken; 0 at the end. */
 uint8_t der_peek(const struct reader *r);
 
-/* One element; content of at most 65535 bytes, else w fails. */
+/* Writes one element with at most 65535 bytes of content; otherwise w fails. */
 void der_write(struct writer *w, uint8_t tag, struct slice content);
-/* Header alone, for content that the caller writes next. */
+/* Writes only the header; the caller writes the content next. */
 void der_write_header(struct writer *w, uint8_t tag, size_t content_len);
-/* seconds since the epoch as UTCTime up to 2049 and GeneralizedTime from 2050 on (RFC 5280
- * section 4.1.2.5). */
+/* Writes seconds since the epoch as UTCTime until 2049 and as GeneralizedTime from 2050 on (RFC
+ * 5280 section 4.1.2.5). */
 void der_write_time(struct writer *w, int64_t seconds);
 
 #endif

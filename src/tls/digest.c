@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digest: theory of operation
- *
- * The method is fetched and the context made once: in OpenSSL 3 a fetch costs more than hashing an
- * audit line. No configuration file is read for it: which SHA-256 runs is not the business of an
- * openssl.cnf.
+ * Theory of operation: the method is fetched and the context made once, because in OpenSSL 3 a
+ * fetch costs more than hashing an audit line. No configuration file is read: an openssl.cnf must
+ * not choose which SHA-256 runs.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: an identity is a leaf certificate, the certificates above it and the leaf's
- * key. Many live connections and the issuer's table share one; it goes with its last reference. One
+ * key. Many connections and the issuer's table share one; it is freed with its last reference. One
  * thread owns all of them.
  */
 #include "tls/internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the tls module share with each other. */
+/* What the files of the tls module share. */
 #ifndef VETHGUARD_SRC_TLS_INTERNAL_H
 #define VETHGUARD_SRC_TLS_INTERNAL_H
 
@@ -15,21 +15,21 @@ struct session_slot;
 
 struct tls {
 	SSL *ssl;
-	const uint8_t *in; /* borrowed from the owner, see tls_feed */
+	const uint8_t *in; /* borrowed from the owner; see tls_feed() */
 	size_t in_left;
 	struct buf *out;           /* borrowed */
 	struct slice alpn;         /* borrowed; wire form */
-	struct tls_server *server; /* one of these two is set */
+	struct tls_server *server; /* either server or client is set */
 	struct tls_client *client;
 	struct session_slot *sessions; /* client side: one reference */
 	const char *error;             /* static text; set with TLS_ERROR */
-	uint64_t sni_hash;             /* server side: name in the first ClientHello */
-	enum tls_key_kind key_kind;    /* server side: what the ClientHello has room for */
-	enum tls_status final;         /* TLS_CLOSED or TLS_ERROR once reached, else TLS_OK */
+	uint64_t sni_hash;             /* server side: hash of the name in the first ClientHello */
+	enum tls_key_kind key_kind;    /* server side: the kind that the ClientHello permits */
+	enum tls_status final;         /* TLS_CLOSED or TLS_ERROR once reached; until then TLS_OK */
 	int output_error;              /* -errno of the output buffer */
-	unsigned messages;             /* of TLS, with little content between them; see tls.c */
-	size_t content;                /* bytes of it */
-	bool flooded;                  /* too many messages */
+	unsigned messages;             /* post-handshake, with little content between; see tls.c */
+	size_t content;                /* bytes of content since these were counted */
+	bool flooded;                  /* too many such messages */
 	bool sni_seen;
 	bool established;
 };
@@ -42,40 +42,41 @@ struct tls_identity {
 	unsigned references;
 };
 
-/* library.c: the context that connections and certificates live in; after tls_library_init. */
+/* library.c: the library context of all connections and certificates; call tls_library_init()
+ * first. */
 OSSL_LIB_CTX *tls_library(void);
-/* A certificate from exactly these bytes, or NULL. */
+/* Parses a certificate of exactly these bytes. Returns NULL on failure. */
 X509 *tls_x509_parse(const uint8_t *der, size_t n);
 
-/* memory.c: for the very first call of OpenSSL in a program. */
+/* memory.c: call this before OpenSSL is used for the first time in a program. */
 void tls_memory_init(void);
-/* For tests: how many buffers wait (tls_buffers_release). */
+/* For tests: how many buffers are kept (tls_buffers_release()). */
 size_t tls_buffers_kept(void);
 
-/* bio.c: the only way between OpenSSL and the owner's bytes. */
+/* bio.c: the only connection between OpenSSL and the owner's bytes. */
 BIO *tls_bio_new(struct tls *tls);
 struct tls *tls_of_ssl(const SSL *ssl);
 
 /* tls.c */
 struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out);
-/* Settings that both directions have in common. */
+/* Sets what both sides have in common. */
 void tls_context_setup(SSL_CTX *ctx);
-/* Is name one of the protocols in the wire-form list? */
+/* True if name is one of the protocols in the wire-form list. */
 bool tls_alpn_contains(struct slice list, struct slice name);
 
-/* profile.c: versions, cipher suites and groups of either direction. */
+/* profile.c: versions, cipher suites and groups of each side. */
 bool tls_profile_server(SSL_CTX *ctx);
 bool tls_profile_client(SSL_CTX *ctx);
-/* For use while a ClientHello is worked on (SSL_CTX_set_client_hello_cb). */
+/* To be called while a ClientHello is processed (SSL_CTX_set_client_hello_cb(3)). */
 enum tls_key_kind tls_profile_key_kind(SSL *ssl);
 
 /* trust.c */
 X509_STORE *tls_trust_store(struct tls_trust *trust); /* borrowed */
-/* For tests: reads the whole text if nothing has yet. Certificates that can be used, and PEM blocks
- * that could not be read. */
+/* For tests: indexes the whole text if that was not done yet. Sets the number of usable
+ * certificates, and of PEM blocks that could not be read. */
 void tls_trust_count(struct tls_trust *trust, size_t *usable, size_t *unusable);
 
-/* identity.c: takes one reference of each; NULL leaves them with the caller. */
+/* identity.c: takes one reference of each; if it returns NULL, the caller keeps them. */
 struct tls_identity *tls_identity_new(
         X509 *leaf, EVP_PKEY *key, STACK_OF(X509) * chain, int64_t expires_s);
 

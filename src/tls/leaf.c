@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: two leaves of one mint differ in serial number, validity and name;
- * everything else is the same bytes each time. So a leaf's TBSCertificate (RFC 5280 section 4.1) is
- * written here directly, from constants, the issuer's name and key id, and the shared key's
- * SubjectPublicKeyInfo, and then signed. Each constant below is DER with a comment that says what
- * it is; the tests hold the result against OpenSSL's strict verifier.
+ * Theory of operation: two leaves of one issuer differ in serial number, validity and name;
+ * everything else is the same bytes. So a leaf's TBSCertificate (RFC 5280 section 4.1) is written
+ * here directly, from constants, the issuer's name and key id, and the shared key's
+ * SubjectPublicKeyInfo, and then signed. Each constant below is DER, with a comment that says what
+ * it is. The tests check the result with OpenSSL's strict verifier.
  */
 #include "tls/ca_internal.h"
 #include "tls/der.h"
@@ -21,7 +21,7 @@
 #define BACKDATE_S (48 * 3600)
 #define LIFE_S (7 * 24 * 3600)
 #define SIGNATURE_MAX 80
-#define NAME_MAX_BYTES 320 /* of any one DER name in a leaf */
+#define NAME_MAX_BYTES 320 /* bytes of any DER name in a leaf */
 #define EXTENSIONS_MAX 640
 
 /* AlgorithmIdentifier ecdsa-with-SHA256 (RFC 5758 section 3.2) */
@@ -147,7 +147,7 @@ static void write_extensions(struct writer *w, const struct ca *issuer,
 	der_write(w, DER_CONTEXT_CONSTRUCTED | 3, slice_of(list_bytes, list.len));
 }
 
-/* TBSCertificate into out[CA_CERTIFICATE_MAX]; its length, 0 on failure. */
+/* Writes the TBSCertificate into out[CA_CERTIFICATE_MAX]; returns its length, 0 on failure. */
 static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_leaf_key *key,
         struct slice host, const struct ip *address, int64_t now_s)
 {
@@ -169,8 +169,8 @@ static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_l
 	return body.failed || w.failed ? 0 : w.len;
 }
 
-/* Certificate ::= SEQUENCE { tbs, algorithm, signature } into out[CA_CERTIFICATE_MAX]; its length,
- * 0 on failure. */
+/* Writes Certificate ::= SEQUENCE { tbs, algorithm, signature } into out[CA_CERTIFICATE_MAX];
+ * returns its length, 0 on failure. */
 static size_t write_leaf(uint8_t *out, const struct ca *issuer, struct slice tbs)
 {
 	uint8_t digest[32];
@@ -190,7 +190,7 @@ static size_t write_leaf(uint8_t *out, const struct ca *issuer, struct slice tbs
 	return body.failed || w.failed ? 0 : w.len;
 }
 
-/* The identity over a finished certificate; consumes leaf. */
+/* Makes the identity of a finished certificate; consumes leaf. */
 static struct tls_identity *identify(
         X509 *leaf, const struct ca *issuer, const struct ca_leaf_key *key, int64_t expires_s)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: all leaves of one mint and kind share a key. What a leaf says of it, its
- * SubjectPublicKeyInfo and its id, is written once, when the key is made: between constants stand a
- * point on P-256, or an RSA modulus of 2048 bits.
+ * Theory of operation: all leaves of one issuer and kind share a key. A leaf's fields about it, its
+ * SubjectPublicKeyInfo and its id, are written once, when the key is made: constants around a point
+ * on P-256, or around an RSA modulus of 2048 bits.
  *
- * The RSA key has three primes (RFC 8017 section 3.1). Making one of two takes a quarter of a
- * second on average, and while it is made its worker does nothing else; of three, a third of that.
- * The primes of 682 bits and more are far beyond what can be found, and the key only guards the
- * way from a sandbox to its own worker. Clients see the modulus alone and notice no difference.
+ * The RSA key has three primes (RFC 8017 section 3.1). Making a key with two takes a quarter of a
+ * second on average, during which its worker does nothing else; with three, a third of that. Primes
+ * of 682 bits and more are far too large to be found, and the key only guards the path from a
+ * sandbox to its own worker. Clients see only the modulus and notice no difference.
  */
 #include "tls/ca_internal.h"
 
@@ -19,23 +19,23 @@
 #include <stdlib.h>
 
 #define RSA_PRIMES 3
-#define RSA_TRIES 4 /* a modulus that comes out a bit short is not used */
+#define RSA_TRIES 4 /* a modulus that is a bit too short is not used */
 
-/* SubjectPublicKeyInfo of a key on P-256 (RFC 5480 section 2), up to its point: SEQUENCE of
+/* SubjectPublicKeyInfo of a P-256 key (RFC 5480 section 2), up to its point: SEQUENCE of
  * AlgorithmIdentifier (id-ecPublicKey, secp256r1) and BIT STRING without unused bits */
 static const uint8_t spki_before_point[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
         0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03,
         0x42, 0x00};
-/* The same of an RSA key (RFC 3279 section 2.3.1), up to its modulus of 2048 bits, whose first bit
+/* The same for an RSA key (RFC 3279 section 2.3.1), up to its modulus of 2048 bits, whose first bit
  * is set: AlgorithmIdentifier (rsaEncryption, NULL), then BIT STRING with RSAPublicKey, a SEQUENCE
  * of two INTEGERs */
 static const uint8_t spki_before_modulus[] = {0x30, 0x82, 0x01, 0x22, 0x30, 0x0d, 0x06, 0x09, 0x2a,
         0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00, 0x03, 0x82, 0x01, 0x0f, 0x00,
         0x30, 0x82, 0x01, 0x0a, 0x02, 0x82, 0x01, 0x01, 0x00};
-/* ... and behind it the exponent 65537, OpenSSL's default */
+/* ... and after it the exponent 65537, OpenSSL's default */
 static const uint8_t spki_after_modulus[] = {0x02, 0x03, 0x01, 0x00, 0x01};
 
-#define RSA_KEY_AT (24) /* RSAPublicKey, the content of the BIT STRING */
+#define RSA_KEY_AT (24) /* of RSAPublicKey, the content of the BIT STRING */
 
 _Static_assert(sizeof(spki_before_point) + CA_POINT_BYTES <= CA_SPKI_MAX, "room for a point");
 _Static_assert(
@@ -44,14 +44,14 @@ _Static_assert(
 
 bool ca_sha256(const void *p, size_t n, uint8_t out[32])
 {
-	static EVP_MD *md; /* fetched once, for the process's life */
+	static EVP_MD *md; /* fetched once per process */
 
 	if (!md)
 		md = EVP_MD_fetch(tls_library(), "SHA256", NULL);
 	return md && EVP_Digest(p, n, out, NULL, md, NULL) == 1;
 }
 
-/* The key's id (RFC 7093 section 2 method 1) from the content of its BIT STRING. */
+/* Sets the key's id (RFC 7093 section 2 method 1) from the content of its BIT STRING. */
 static bool set_id(struct ca_leaf_key *key, size_t content_at)
 {
 	uint8_t digest[32];
@@ -84,7 +84,7 @@ static EVP_PKEY *generate_rsa(void)
 	return key;
 }
 
-/* The modulus, which has to have all its bits, and the exponent that the constant says. */
+/* Writes the modulus. False if it is too short, or if the exponent is not the constant's. */
 static bool put_modulus(EVP_PKEY *key, uint8_t out[CA_MODULUS_BYTES])
 {
 	BIGNUM *n = NULL, *e = NULL;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: OpenSSL 3.0 collects every decoder and key type that it knows each time it
- * parses a certificate's public key; that takes longer than a full handshake's signatures. So
- * connections and certificates here live in a library context of their own, whose one provider
- * passes everything on to OpenSSL's default provider, but shows only the key types and decoders
- * that a certificate of the public web can need. An EC certificate then parses in a third of the
- * time, an RSA one in a fifth. The same goes for ciphers, of which the first one that is fetched
- * brings all into memory: only those are shown that TLS is configured for here, that tickets are
- * sealed with, and that random numbers are made with. Where the context cannot be made, OpenSSL's
- * own serves as well.
+ * Theory of operation: each time OpenSSL 3.0 parses a certificate's public key, it collects every
+ * decoder and key type that it knows, which takes longer than the signatures of a full handshake.
+ * So connections and certificates here use their own library context. Its only provider passes
+ * everything on to OpenSSL's default provider, but shows only the key types and decoders that a
+ * certificate of the public web can need. An EC certificate then parses in a third of the time, an
+ * RSA certificate in a fifth.
+ *
+ * The same applies to ciphers, of which the first one that is fetched loads all: only those are
+ * shown for which TLS is configured here, and those that protect tickets and make random numbers.
+ * If the context cannot be made, OpenSSL's default context serves as well.
  */
 #include "tls/internal.h"
 
@@ -20,7 +21,7 @@
 #include <pthread.h>
 
 #define ALGORITHMS_MAX 32
-#define SECURE_HEAP_BYTES (512 * 1024) /* private keys of some thousand handshakes at a time */
+#define SECURE_HEAP_BYTES (512 * 1024) /* private keys of some thousand concurrent handshakes */
 #define SECURE_HEAP_LEAST 32
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -30,8 +31,8 @@ static OSSL_ALGORITHM decoders[ALGORITHMS_MAX + 1];
 static OSSL_ALGORITHM key_types[ALGORITHMS_MAX + 1];
 static OSSL_ALGORITHM ciphers[ALGORITHMS_MAX + 1];
 
-/* First names of the key types in certificates and handshakes, and of those that the key schedule
- * is made with. */
+/* First names of the key types in certificates and handshakes, and of those used by the key
+ * schedule. */
 static const char *const key_type_names[] = {"EC", "RSA", "RSA-PSS", "ED25519", "ED448", "X25519",
         "X25519MLKEM768", "HMAC", "HKDF", "TLS1-PRF", NULL};
 static const char *const cipher_names[] = {"AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305",
@@ -110,17 +111,17 @@ static void make_library(void)
 
 	tls_memory_init();
 #ifndef __SANITIZE_ADDRESS__
-	/* Private keys, those of CAs above all, live in locked pages that no core dump has. Where
-	 * less memory may be locked OpenSSL goes on without. Under AddressSanitizer, which locks
-	 * nothing, LeakSanitizer would take for lost what only this heap points to. */
+	/* Private keys, above all those of CAs, are in locked pages that no core dump contains. If
+	 * less memory may be locked, OpenSSL goes on without. AddressSanitizer locks nothing, and
+	 * its LeakSanitizer would report as lost what only this heap points to. */
 	CRYPTO_secure_malloc_init(SECURE_HEAP_BYTES, SECURE_HEAP_LEAST);
 #endif
-	/* Whatever is fetched first also learns the names of all ciphers that OpenSSL has ever had,
-	 * of which none is asked for here by such a name. Those of digests are: certificates are
-	 * verified by them. */
+	/* Otherwise the first fetch also learns the names of all ciphers that OpenSSL ever had,
+	 * none of which is used here. The names of digests are needed: certificates are verified
+	 * with them. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ADD_ALL_CIPHERS, NULL);
-	/* Neither OpenSSL's configuration nor, at the first gmtime_r, libc's time zone is to be
-	 * opened once jailed. */
+	/* After jailing, neither OpenSSL's configuration nor, at the first gmtime_r(), libc's time
+	 * zone may be opened. */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	tzset();
 	wide = OSSL_PROVIDER_load(NULL, "default");
@@ -132,9 +133,8 @@ static void make_library(void)
 	pick(OSSL_OP_DECODER, key_type_names, decoders, is_public_key_decoder);
 	pick(OSSL_OP_KEYMGMT, key_type_names, key_types, NULL);
 	pick(OSSL_OP_CIPHER, cipher_names, ciphers, NULL);
-	/* OpenSSL's usual generator of random numbers is made of a cipher that the wide provider
-	 * fetches for itself, with all the others; the one of NIST SP 800-90A that is made of a
-	 * hash is as good. */
+	/* OpenSSL's usual random generator uses a cipher, which the wide provider would fetch for
+	 * itself together with all others. The hash-based one of NIST SP 800-90A is as good. */
 	if (OSSL_PROVIDER_add_builtin(made, "vethguard", provider_init) &&
 	        OSSL_PROVIDER_load(made, "vethguard") &&
 	        RAND_set_DRBG_type(made, "HASH-DRBG", NULL, NULL, "SHA256") == 1 &&
@@ -160,7 +160,7 @@ X509 *tls_x509_parse(const uint8_t *der, size_t n)
 	const unsigned char *p = der;
 	X509 *certificate = X509_new_ex(library, NULL);
 
-	/* d2i_X509 frees what it was given where it fails. */
+	/* d2i_X509() frees its argument on failure. */
 	if (!certificate || !d2i_X509(&certificate, &p, (long)n))
 		return NULL;
 	if (p != der + n) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: so that an idle connection holds no buffers, OpenSSL takes one of 16 KiB for
- * each record that it reads or writes and frees it afterwards (SSL_MODE_RELEASE_BUFFERS). malloc()
- * serves that size from its sorted lists of free memory, which is quick while the heap is young and
- * took a tenth of a request's time after some thousand connections had come and gone, and each
- * request met other, cold memory. So the few buffers freed last wait here for the next record, the
- * newest first.
+ * Theory of operation: so that an idle connection holds no buffers, OpenSSL allocates one of 16 KiB
+ * for each record that it reads or writes and frees it afterwards (SSL_MODE_RELEASE_BUFFERS).
+ * malloc() serves this size from its sorted lists of free memory. That is fast while the heap is
+ * young, but took a tenth of a request's time after some thousand connections had come and gone,
+ * and gave each request other, cold memory. So the few buffers freed last are kept here for the
+ * next record, newest first.
  *
- * Only OpenSSL's memory comes through here. Which pieces are such buffers is told by their size
- * alone; all of them have room for the largest, so any of them serves.
+ * Only OpenSSL's memory comes through here. Such buffers are recognized by their size alone; all of
+ * them have room for the largest, so any of them fits.
  */
 #include "tls/internal.h"
 
@@ -16,11 +16,11 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 
-/* A record with its head, padding and OpenSSL's own rounding: 16,584 bytes are asked for to read,
+/* A record with its header, padding and OpenSSL's own rounding: 16,584 bytes are allocated to read,
  * 16,712 to write. */
 #define BUFFER_LEAST 16384u
 #define BUFFER_BYTES 16896u
-#define BUFFER_SLACK 64u /* malloc() may give that much more */
+#define BUFFER_SLACK 64u /* malloc() may give this much more */
 #define BUFFERS_KEPT 8u  /* 132 KiB */
 
 static _Thread_local struct {
@@ -28,7 +28,7 @@ static _Thread_local struct {
 	size_t count;
 } kept;
 
-#ifndef __SANITIZE_ADDRESS__ /* which would see no use after such a free() */
+#ifndef __SANITIZE_ADDRESS__ /* it would not detect a use after such a free() */
 static void *take(size_t n, const char *file, int line)
 {
 	(void)file, (void)line;
@@ -58,7 +58,7 @@ static void *resize(void *p, size_t n, const char *file, int line)
 	return NULL;
 }
 
-/* Refused where OpenSSL has allocated already: then it goes on with malloc(). */
+/* Fails if OpenSSL has allocated already; it then goes on with malloc(). */
 void tls_memory_init(void)
 {
 	CRYPTO_set_mem_functions(take, resize, give_back);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one place that says what TLS is spoken, in both directions. docs/architecture.md ("What TLS
- * is spoken") says the same in words, with the reasons; change both together.
+ * The only place that defines which TLS is spoken, in both directions. docs/architecture.md ("What
+ * TLS is spoken") describes it in words, with the reasons; change both together.
  *
- * Towards the sandbox it is what a careful public server offers: TLS 1.3, and TLS 1.2 with ECDHE
- * and an AEAD. Towards upstreams the same, and AES-CBC with ECDHE behind it, because there are
- * servers that have nothing better. Each side has forward secrecy always; DHE and RSA key exchange,
- * TLS 1.1 and older, SHA-1 signatures, and RSA keys below 2048 bits are refused (security level 2).
+ * Towards the sandbox: what a careful public server offers, TLS 1.3, and TLS 1.2 with ECDHE and an
+ * AEAD. Towards upstreams: the same, followed by AES-CBC with ECDHE, because some servers have
+ * nothing better. Forward secrecy is required on both sides. Refused are DHE and RSA key exchange,
+ * TLS 1.1 and older, SHA-1 signatures, and RSA keys below 2048 bits (security level 2).
  *
  * Leaves are signed by an ECDSA intermediate whatever their own key is, so a client that cannot
- * verify ECDSA at all is not served. RSA leaves are for those that can, but whose ClientHello
- * leaves no room for an ECDSA key of P-256 in the handshake: a list of ciphers with ECDHE-RSA alone
- * (common in scripts), TLS 1.2 with the group P-384 alone, signature algorithms without P-256.
+ * verify ECDSA at all is not served. RSA leaves are for clients that can, but whose ClientHello
+ * does not permit an ECDSA P-256 key in the handshake: a cipher list with only ECDHE-RSA (common in
+ * scripts), TLS 1.2 with only the group P-384, or signature algorithms without P-256.
  */
 #include "tls/internal.h"
 
@@ -33,8 +33,9 @@
 	"ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA:ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA"
 #define CURVES "X25519:P-256:P-384:P-521"
 
-/* OpenSSL 3.5 knows the hybrid group, and a library may be newer than its headers. So the lists are
- * tried, the wider one first. A client sends a share for each group with an asterisk. */
+/* OpenSSL 3.5 has the hybrid group, and a library may be newer than its headers. So the lists
+ * are tried in order, the wider one first. A client sends a key share for each group with an
+ * asterisk. */
 static const char *const server_groups[] = {"X25519MLKEM768:" CURVES, CURVES, NULL};
 static const char *const client_groups[] = {"*X25519MLKEM768:*" CURVES, CURVES, NULL};
 
@@ -65,13 +66,13 @@ bool tls_profile_client(SSL_CTX *ctx)
 	       set_groups(ctx, client_groups);
 }
 
-/* --- which key a ClientHello has room for --- */
+/* --- which key a ClientHello permits --- */
 
 #define GROUP_P256 0x0017
 #define LIST_MAX 6
 
-/* IANA's numbers; lists end with 0. In TLS 1.2 the curve is not part of ECDSA's algorithms (RFC
- * 8446 section 4.2.3). */
+/* IANA's numbers; lists end with 0. In TLS 1.2 the curve is not part of ECDSA's signature
+ * algorithms (RFC 8446 section 4.2.3). */
 struct needs {
 	uint16_t suites_1_2[LIST_MAX + 1];
 	uint16_t sigalgs_1_2[LIST_MAX + 1];
@@ -87,13 +88,13 @@ static const struct needs needs[TLS_KEY_KINDS] = {
                 .sigalgs_1_3 = {0x0804, 0x0805, 0x0806}},
 };
 
-/* What a ClientHello offers; each a list of 16-bit numbers. */
+/* What a ClientHello offers: each a list of 16-bit numbers. */
 struct offer {
 	struct slice suites, sigalgs, groups, versions;
 	bool has_groups;
 };
 
-/* Whether one of the wanted numbers is in the list. */
+/* True if one of the wanted numbers is in the list. */
 static bool has_any(struct slice list, const uint16_t *wanted)
 {
 	struct reader r = reader_over(list.p, list.n);
@@ -113,8 +114,8 @@ static bool has(struct slice list, uint16_t wanted)
 	return has_any(list, (const uint16_t[]){wanted, 0});
 }
 
-/* The list in an extension that is nothing but a list. False: the extension is not there. What is
- * malformed is empty here, and refused by OpenSSL later. */
+/* Gets the list in an extension that is only a list. False: the extension is missing. A malformed
+ * list is empty here, and OpenSSL refuses it later. */
 static bool extension_list(SSL *ssl, unsigned type, unsigned length_bytes, struct slice *list)
 {
 	const unsigned char *p;
@@ -147,7 +148,7 @@ static bool fits(const struct offer *offer, enum tls_key_kind kind)
 		return has_any(offer->sigalgs, need->sigalgs_1_3);
 	return has_any(offer->suites, need->suites_1_2) &&
 	       has_any(offer->sigalgs, need->sigalgs_1_2) &&
-	       /* in TLS 1.2 groups speak of keys in certificates too (RFC 8422 section 5.1.1) */
+	       /* in TLS 1.2 groups also concern keys in certificates (RFC 8422 section 5.1.1) */
 	       (kind == TLS_KEY_RSA || !offer->has_groups || has(offer->groups, GROUP_P256));
 }
 
@@ -156,7 +157,7 @@ enum tls_key_kind tls_profile_key_kind(SSL *ssl)
 	struct offer offer;
 
 	read_offer(ssl, &offer);
-	/* Where neither fits OpenSSL finds the alert. No RSA key is made for that. */
+	/* If neither kind fits, OpenSSL finds the alert. No RSA key is made for that. */
 	return !fits(&offer, TLS_KEY_ECDSA) && fits(&offer, TLS_KEY_RSA) ? TLS_KEY_RSA
 	                                                                 : TLS_KEY_ECDSA;
 }

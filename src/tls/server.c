@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: all connections from the sandbox share one SSL_CTX; what differs is set on
- * the SSL while its ClientHello is worked on, in this order: on_client_hello  before any session is
- * looked up: binds sessions to the name asked for; on_server_name   after that: a resumed session
- * needs no certificate, any other asks the owner for one; on_alpn          picks the protocol in
- * the server's order. After a HelloRetryRequest the first two run again; the name must then be the
- * same (RFC 8446 section 4.1.2). Sessions live in tickets only; nothing is kept here per session.
+ * Theory of operation: all connections from the sandbox share one SSL_CTX. What differs is set on
+ * the SSL while its ClientHello is processed, in this order:
+ * - on_client_hello, before any session is looked up: binds sessions to the requested name;
+ * - on_server_name, after that: a resumed session needs no certificate, otherwise the owner is
+ *   asked for one;
+ * - on_alpn: picks the protocol in the server's order.
+ *
+ * After a HelloRetryRequest the first two run again; the name must then be the same (RFC 8446
+ * section 4.1.2). Sessions are kept in tickets only, so nothing is stored here per session.
  */
 #include "tls/internal.h"
 #include "tls/ticket.h"
@@ -24,11 +27,12 @@ struct tls_server {
 	tls_identity_for identity_for;
 	void *context;
 	struct ticket_keys tickets;
-	struct hash_key name_keys[2]; /* two halves of a session context; nobody outside can aim for
-	                                 a collision */
+	/* For the two halves of a session context. They are secret, so nobody can aim for a
+	 * collision. */
+	struct hash_key name_keys[2];
 };
 
-/* Lower-case copy of name in out; returns the slice of it. name.n <= TLS_SNI_MAX. */
+/* Copies name in lower case to out and returns it. name.n <= TLS_SNI_MAX. */
 static struct slice name_lower(struct slice name, char out[TLS_SNI_MAX])
 {
 	for (size_t i = 0; i < name.n; i++) {
@@ -38,8 +42,7 @@ static struct slice name_lower(struct slice name, char out[TLS_SNI_MAX])
 	return slice_of(out, name.n);
 }
 
-/* The host name in a server_name extension (RFC 6066 section 3); empty where there is none. False:
- * malformed. */
+/* Gets the host name in a server_name extension (RFC 6066 section 3). False: malformed. */
 static bool sni_parse(const uint8_t *p, size_t n, struct slice *name)
 {
 	struct reader r = reader_over(p, n);
@@ -93,7 +96,7 @@ static int on_server_name(SSL *ssl, int *alert, void *arg)
 
 	if (SSL_session_reused(ssl))
 		return SSL_TLSEXT_ERR_OK;
-	if (SSL_get_certificate(ssl)) /* again, after a HelloRetryRequest */
+	if (SSL_get_certificate(ssl)) /* a second call, after a HelloRetryRequest */
 		return SSL_TLSEXT_ERR_OK;
 	*alert = SSL_AD_UNRECOGNIZED_NAME;
 	if (name.n > TLS_SNI_MAX)
@@ -140,8 +143,8 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
 
 	int rc = ticket_keys_use(
 	        &tls->server->tickets, clock_monotonic_ms(), name, iv, cipher, mac, encrypt == 1);
-	/* 2: make a new one. In TLS 1.3 a client uses each once, so that it would run out of them.
-	 */
+	/* 2: make a new ticket. A TLS 1.3 client uses each ticket once, and would run out of
+	 * them. */
 	return rc == 1 && encrypt != 1 && SSL_version(ssl) >= TLS1_3_VERSION ? 2 : rc;
 }
 

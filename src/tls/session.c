@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a hash table from key to slot in order of last use; beyond its bound the
- * slot unused for the longest time goes. A connection holds its slot, so that a ticket that comes
- * late still finds its place; a slot that was evicted meanwhile lives until its last connection
- * ends and then takes its sessions along.
+ * Theory of operation: a hash table from key to slot, in order of last use; beyond its bound the
+ * least recently used slot is evicted. A connection holds its slot, so that a late ticket still
+ * finds its place. A slot that was evicted meanwhile lives until its last connection ends, and its
+ * sessions are freed with it.
  */
 #include "tls/session.h"
 
@@ -79,8 +79,8 @@ static void slot_add(struct session_cache *cache, struct session_slot *slot, uns
 	HASH_ADD_KEYPTR_BYHASHVALUE(hh, cache->slots, slot->key, slot->key_len, hash, slot);
 }
 
-/* To the end of the order of use. The table never empties in between, so that nothing is allocated.
- */
+/* Moves a slot to the end of the order of use. The table is never empty in between, so that nothing
+ * is allocated. */
 static void slot_touch(struct session_cache *cache, struct session_slot *slot, unsigned hash)
 {
 	if (!slot->hh.next)

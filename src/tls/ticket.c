@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: two keys, the current one for new tickets and the one before it for opening
- * only. Whoever comes first after an hour turns them; after two idle hours both go, so that a key
- * never outlives the tickets' lifetime.
+ * Theory of operation: two keys, the current one for new tickets and the previous one only to open
+ * tickets. The first use after an hour rotates them; after two idle hours both are dropped, so that
+ * a key never outlives the tickets' lifetime.
  */
 #include "tls/internal.h"
 #include "tls/ticket.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one connection is one SSL object over the memory BIO of bio.c. Every call
- * into OpenSSL ends in one of four ways (enum tls_status); CLOSED and ERROR are final and
- * remembered, so that a later call repeats them instead of asking OpenSSL again. The thread's error
- * queue is emptied before each call that may look at it, and what a failure left there is turned
- * into one static text at once: no error of one connection shows up in another.
+ * Theory of operation: a connection is one SSL object over the memory BIO of bio.c. Every call into
+ * OpenSSL ends in one of four ways (enum tls_status). CLOSED and ERROR are final and remembered, so
+ * that a later call repeats them instead of asking OpenSSL again. The thread's error queue is
+ * emptied before each call that may look at it, and a failure is turned into one static text at
+ * once: no error of one connection shows up in another.
  */
 #include "tls/internal.h"
 #include "tls/session.h"
@@ -13,9 +13,10 @@
 #include <openssl/err.h>
 #include <stdlib.h>
 
-/* Messages of TLS after the handshake (new keys, tickets) with less content than that between them.
- * Peers that mean well send a few tickets and a new key once in a long while. Each costs its reader
- * more than its sender, and as long as more of them is there nothing else has its turn. */
+/* Bound on post-handshake messages of TLS (new keys, tickets) with less content than
+ * MESSAGES_CONTENT between them. Well-meaning peers send a few tickets, and rarely a new key. Each
+ * message costs its reader more than its sender, and nothing else has its turn while more of them
+ * are there. */
 #define MESSAGES_MAX 32
 #define MESSAGES_CONTENT 4096
 
@@ -23,7 +24,7 @@
  * with SHA-384). */
 #define RECORD_OVERHEAD 85
 
-/* OpenSSL goes on to the end of its input, unless there is none. */
+/* Stops a flood. OpenSSL processes its input to the end, so the input is emptied. */
 static void on_message(
         int sent, int version, int type, const void *p, size_t n, SSL *ssl, void *arg)
 {
@@ -70,8 +71,8 @@ void tls_free(struct tls *tls)
 {
 	if (!tls)
 		return;
-	/* Without this SSL_free would take a connection that ended without close_notify as a reason
-	 * to void its session, which TLS 1.2 and 1.3 do not ask for. */
+	/* Otherwise SSL_free() would invalidate the session of a connection that ended without
+	 * close_notify, which TLS 1.2 and 1.3 do not require. */
 	if (tls->established && tls->final != TLS_ERROR)
 		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(tls->ssl);
@@ -104,7 +105,7 @@ static enum tls_status tls_fail(struct tls *tls, const char *text)
 	return TLS_ERROR;
 }
 
-/* OpenSSL's words are kept except where they would mislead. */
+/* OpenSSL's texts are kept unless they would mislead. */
 static const char *reason_text(unsigned long error)
 {
 	if (error == 0)
@@ -127,7 +128,7 @@ static const char *reason_text(unsigned long error)
 	return text ? text : "TLS failure";
 }
 
-/* What an upstream's refusal of all that is offered means for whoever reads of it. */
+/* Explains to the reader of the log that an upstream refused everything that was offered. */
 static const char *upstream_text(unsigned long error)
 {
 	switch (ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0) {
@@ -144,8 +145,8 @@ static const char *upstream_text(unsigned long error)
 	}
 }
 
-/* Takes all errors. The last one says most, except where it only says (from OpenSSL 3.2 on) that
- * there was one before. */
+/* Takes all errors and returns the last one, which says most; but from OpenSSL 3.2 on the last one
+ * may only say that there was one before. */
 static unsigned long take_last_error(void)
 {
 	unsigned long error, told = 0;
@@ -177,7 +178,7 @@ static enum tls_status take_error(struct tls *tls)
 	return TLS_ERROR;
 }
 
-/* What a call that did not succeed means. */
+/* The status of a call that did not succeed. */
 static enum tls_status take_status(struct tls *tls, int rc)
 {
 	switch (SSL_get_error(tls->ssl, rc)) {
@@ -215,8 +216,8 @@ enum tls_status tls_handshake(struct tls *tls)
 	if (rc != 1)
 		return take_status(tls, rc);
 	errors_clear();
-	/* OpenSSL's client takes any protocol that the server names; RFC 7301 section 3.1 allows
-	 * only an offered one. */
+	/* OpenSSL's client accepts any protocol that the server names; RFC 7301 section 3.1 allows
+	 * only one that was offered. */
 	struct slice chosen = tls_alpn(tls);
 	if (chosen.n > 0 && !tls_alpn_contains(tls->alpn, chosen))
 		return tls_fail(
@@ -234,7 +235,7 @@ static void count_content(struct tls *tls, size_t n)
 	tls->messages = 0;
 }
 
-/* One SSL_read and what it means. */
+/* Calls SSL_read_ex() once and returns its status. */
 static enum tls_status read_once(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
 {
 	errors_clear();
@@ -261,8 +262,8 @@ enum tls_status tls_read(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
 		if (status != TLS_OK)
 			return status;
 	}
-	/* OpenSSL gives one record at a time; the owner wants all that fits. Where no byte is left
-	 * to look at, asking once more would only cost time. */
+	/* OpenSSL returns one record at a time; the owner wants all that fits. If no byte is left
+	 * to look at, another call would only cost time. */
 	while (*n < cap) {
 		size_t got;
 		if (tls->in_left == 0 && !SSL_has_pending(tls->ssl)) {
@@ -286,7 +287,7 @@ enum tls_status tls_write(struct tls *tls, const uint8_t *p, size_t n)
 		return TLS_ERROR;
 	if (n == 0)
 		return TLS_OK;
-	/* Room for everything at once, so that the buffer grows at most once. */
+	/* Reserve room for everything at once, so that the buffer grows at most once. */
 	if (records > 1 && !buf_reserve(tls->out, n + records * RECORD_OVERHEAD))
 		return tls_fail(tls, "output buffer is full");
 	errors_clear();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a system's store holds about 150 certificates, of which a sandbox's
- * upstreams need a handful. So the PEM text stays text. The first lookup walks it once and notes,
- * for each certificate, a hash of its subject and where it stands; a lookup decodes and parses
- * those with the hash asked for and gives them to OpenSSL's store, which keeps them. A subject
- * looked up before is found in that store and never comes here again.
+ * Theory of operation: a system's store has about 150 certificates, of which a sandbox's upstreams
+ * need a handful. So the PEM text stays text. The first lookup scans it once and notes each
+ * certificate's position and a hash of its subject. A lookup decodes and parses the certificates
+ * with the requested hash and gives them to OpenSSL's store, which keeps them. A subject that was
+ * looked up before is found in that store and does not come here again.
  */
 #include "tls/internal.h"
 #include "tls/der.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #define CERTIFICATE_TEXT_MAX \
-	32768 /* bytes of base64 with line ends; a certificate beyond is not usable */
+	32768 /* bytes of base64 with line ends; a longer certificate is not usable */
 #define CERTIFICATE_DER_MAX (CERTIFICATE_TEXT_MAX / 4 * 3)
 
 static const char begin_mark[] = "-----BEGIN CERTIFICATE-----";
@@ -25,7 +25,7 @@ struct entry {
 	unsigned long subject_hash;
 	const uint8_t *text; /* base64 */
 	uint32_t n;
-	bool loaded; /* in OpenSSL's store already, or found to be no certificate */
+	bool loaded; /* in OpenSSL's store already, or not a certificate */
 };
 
 struct tls_trust {
@@ -40,7 +40,8 @@ struct tls_trust {
 	X509_STORE *store;
 };
 
-/* DER of a base64 text into out[CERTIFICATE_DER_MAX]; 0: not base64, or too long. */
+/* Decodes a base64 text into out[CERTIFICATE_DER_MAX]. Returns 0 if it is not base64 or too
+ * long. */
 static size_t decode(const uint8_t *text, size_t n, uint8_t *out)
 {
 	EVP_ENCODE_CTX *ctx;
@@ -58,7 +59,7 @@ static size_t decode(const uint8_t *text, size_t n, uint8_t *out)
 	return ok ? (size_t)(got + rest) : 0;
 }
 
-/* The hash of a certificate's subject in its canonical form, without parsing the rest. */
+/* Computes the hash of a certificate's subject in its canonical form, without parsing the rest. */
 static bool subject_hash(const uint8_t *der, size_t n, unsigned long *hash)
 {
 	struct reader outer = reader_over(der, n);
@@ -108,7 +109,7 @@ static const uint8_t *find(const uint8_t *p, const uint8_t *end, const char *mar
 	return memmem(p, (size_t)(end - p), mark, strlen(mark));
 }
 
-/* Notes the certificate whose base64 is text; counts it where it is none. */
+/* Notes the certificate whose base64 is text, or counts it as unusable. */
 static void index_block(struct tls_trust *trust, const uint8_t *text, size_t n, uint8_t *der)
 {
 	struct entry entry = {.text = text, .n = (uint32_t)n};
@@ -142,7 +143,7 @@ static void index_all(struct tls_trust *trust)
 	ERR_clear_error();
 }
 
-/* Parses one entry into OpenSSL's store; the result is borrowed from the store, or NULL. */
+/* Parses one entry into OpenSSL's store. The result is borrowed from the store, or NULL. */
 static X509 *entry_load(struct tls_trust *trust, struct entry *entry, uint8_t *der)
 {
 	size_t n = decode(entry->text, entry->n, der);
@@ -156,8 +157,8 @@ static X509 *entry_load(struct tls_trust *trust, struct entry *entry, uint8_t *d
 	return ok ? certificate : NULL;
 }
 
-/* Loads every certificate with this subject; the first of them, borrowed from the store, or NULL.
- */
+/* Loads every certificate with this subject. Returns the first one, borrowed from the store, or
+ * NULL. */
 static X509 *load_subject(struct tls_trust *trust, const X509_NAME *name)
 {
 	int ok = 0;
@@ -192,8 +193,8 @@ static int get_by_subject(
 	X509 *certificate = load_subject(trust, name);
 	if (!certificate || !X509_OBJECT_set1_X509(out, certificate))
 		return 0;
-	/* The caller takes its own reference of what it is shown, as with OpenSSL's directory
-	 * lookup, which shows one that the store owns. So the one that was just made has to go. */
+	/* The caller takes its own reference of the result, as with OpenSSL's directory lookup,
+	 * which returns one that the store owns. So the reference that was just made has to go. */
 	X509_free(certificate);
 	return 1;
 }

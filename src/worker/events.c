@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events on their way to the recorder. */
+/* Writes events to the recorder's ring. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include "vethguard/base/log.h"
 #include "worker/worker.h"
 
-/* While events wait, nothing begins that would make more: no request, and no name is answered,
- * which nothing else would bound but the worker's memory. */
+/* While events wait, nothing begins that would make more: no request starts, and no DNS query is
+ * answered. Otherwise only the worker's memory would bound the backlog. */
 static void hold_all(const struct events *ev)
 {
 	const struct worker *w = ev->worker;
@@ -82,7 +82,7 @@ void events_put(struct events *ev, const struct event *event)
 void events_hold(struct events *ev, bool hold)
 {
 	ev->held = hold;
-	if (ev->worker) /* it may come before there is anything */
+	if (ev->worker) /* HOLD may come before events_open() */
 		hold_all(ev);
 }
 

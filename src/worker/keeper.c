@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's side of its pair to the keeper: the sandbox's CA once, credentials when they are
- * needed. */
+/* The worker's side of its socket pair to the keeper: gets the sandbox's CA once, and credentials
+ * when they are needed. */
 #include <errno.h>
 
 #include "worker/worker.h"
 
 enum { QUESTION_CA = 1, QUESTION_CREDENTIAL };
 
-#define GENERATION_BITS 24 /* as many of it as the id of a question has */
+#define GENERATION_BITS 24 /* low bits of the generation that fit into a question's id */
 
-/* The id of a question for a credential carries its index and the generation that this is of, so
- * that nothing has to be remembered. */
+/* The id of a question for a credential holds the credential's index and the policy's generation,
+ * so that nothing has to be remembered. */
 static uint64_t credential_id(uint64_t generation, uint32_t credential)
 {
 	return generation << (64 - GENERATION_BITS) | (uint64_t)QUESTION_CREDENTIAL << 32 |
@@ -52,7 +52,8 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 	if (message_credential_decode(&m->body, &c) < 0 ||
 	        !is_credential_id(m->head.id, c.credential))
 		return -EBADMSG;
-	/* Asked for before the policy changed: it may be another credential's by now. */
+	/* The question is from before a policy change: the index may belong to another credential
+	 * now. */
 	if (m->head.id != credential_id(w->generation, c.credential))
 		return 0;
 	if (c.credential >= policy_credential_count(&w->policy))
@@ -77,9 +78,9 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	}
 }
 
-/* Without the keeper no credential can be had. Of one that died another may take over, so questions
- * stay open as long as an answer may take, and a worker without its CA waits as long as it is
- * given; one that broke the protocol is not waited for. */
+/* The keeper has ended, so no credential can be fetched. If it died, another keeper may take over:
+ * questions stay open as long as an answer may take, and a worker without its CA waits as long as
+ * it is allowed to. If it broke the protocol, no other keeper is waited for. */
 static void on_end(struct ipc_peer *peer, int error)
 {
 	struct worker *w = container_of(peer, struct worker, keeper);
@@ -101,7 +102,7 @@ int keeper_ask_ca(int fd)
 	uint8_t message[64];
 	int r = ipc_send_blocking(fd, message, ca_question(message, sizeof message), NULL, 0);
 
-	return r == -EPIPE ? 0 : r; /* on_end() hears of that */
+	return r == -EPIPE ? 0 : r; /* on_end() is told */
 }
 
 int keeper_replace(struct worker *w, int fd)
@@ -109,7 +110,7 @@ int keeper_replace(struct worker *w, int fd)
 	uint8_t message[64];
 	int r;
 
-	if (!w->serving) /* as good as the first one: nothing was asked that matters */
+	if (!w->serving) /* like the first keeper: no question but the CA's matters yet */
 		credential_store_fail_all(w->credentials, "the keeper is gone");
 	ipc_peer_close(&w->keeper);
 	w->keeper_broke = false;
@@ -138,7 +139,7 @@ int keeper_ask(void *context, uint32_t credential)
 
 	if (w->keeper_broke)
 		return -EPIPE;
-	if (!w->keeper.open) /* asked when another one is there */
+	if (!w->keeper.open) /* asked again when another keeper is there */
 		return 0;
 	r = ipc_send(&w->keeper, message, n, NULL, 0);
 	return r == -EPIPE ? 0 : r;

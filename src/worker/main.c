@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-worker: the proxy of one sandbox. main() is the order of confinement: empty root and
- * ids, which are the same for every sandbox, so that a worker in store has them behind it; the CA
- * from the keeper and the first word from the supervisor (store.c), with every descriptor it will
- * ever have; Landlock and seccomp, which depend on it; only then the parts that read what a sandbox
- * sends.
+ * vethguard-worker: the proxy of one sandbox. main() confines the worker in this order:
+ * 1. an empty root and unprivileged ids, which are the same for every sandbox, so that a spare
+ *    worker has done this in advance;
+ * 2. the CA from the keeper and the first message from the supervisor (store.c), with every
+ *    descriptor the worker will ever get;
+ * 3. Landlock and seccomp, which depend on that message;
+ * 4. only then the parts that read what a sandbox sends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,7 @@
 
 #define WORKER_OOM_SCORE "500" /* proc(5), oom_score_adj */
 
-#define TCP_PORTS_MAX 1024 /* of the policy */
+#define TCP_PORTS_MAX 1024 /* TCP ports that a policy may name */
 #define PORTS_MAX (TCP_PORTS_MAX + CONFIG_SERVERS_MAX)
 
 static void must(const char *what, int r)
@@ -108,7 +110,7 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	}
 }
 
-/* Without a supervisor nobody could stop this worker or mend its fence. */
+/* The supervisor is gone: nobody could stop this worker or repair its fence. */
 static void on_end(struct ipc_peer *peer, int error)
 {
 	struct worker *w = container_of(peer, struct worker, supervisor);
@@ -134,8 +136,8 @@ static size_t add_port(uint16_t ports[PORTS_MAX], size_t count, uint16_t port)
 	return count + 1;
 }
 
-/* Ports that may be dialled: those of the policy, or where all goes through a proxy, the proxy's;
- * and those of the resolvers, for answers that have no room in a datagram. SIZE_MAX: all. */
+/* Ports that may be dialed: those of the policy, or the egress proxy's port if there is one; and
+ * those of the resolvers, for answers that do not fit into a datagram. SIZE_MAX: all. */
 static size_t dialled_ports(const struct worker *w, uint16_t ports[PORTS_MAX])
 {
 	const struct message_worker_start *s = &w->start;
@@ -165,8 +167,9 @@ static void narrow(struct worker *w)
 	jail_probes_connections();
 }
 
-/* The service manager spares the daemon where memory runs out, and children inherit that. A worker
- * is to go before the others: it is replaced, and its sandbox alone is cut off meanwhile. */
+/* The service manager protects the daemon when memory runs out, and children inherit that. A worker
+ * should be killed before the others: it is replaced, and only its own sandbox is cut off
+ * meanwhile. */
 static void be_killed_first(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -187,7 +190,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
 	tls_library_init();
 	leave_host();
-	ca_warm_up(); /* whoever waits in store has the time */
+	ca_warm_up(); /* a spare worker has time for this */
 	(void)jail_seccomp_prepare(JAIL_WORKER, false);
 	w.loop = loop_new();
 	if (!w.loop)

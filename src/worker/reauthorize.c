@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor says while the worker works: pauses, a policy to retire under, a question for
- * figures. */
+/* Handles what the supervisor sends while the worker works: pauses, a policy to retire under, a
+ * question for figures. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ static enum event_cause cause_of(enum message_pause why)
 	return why == MESSAGE_PAUSE_OPERATOR ? EVENT_CAUSE_PAUSED : EVENT_CAUSE_CLOSING;
 }
 
-/* What a refused client is told: the operator's reason before all others. */
+/* Applies the pauses. If there are several, a refused client is told the operator's reason. */
 void worker_apply_pauses(struct worker *w)
 {
 	enum event_cause cause = EVENT_CAUSE_CLOSING;
@@ -51,13 +51,13 @@ void worker_resume(struct worker *w, enum message_pause why)
 
 /* --- retiring --- */
 
-/* A policy that is to follow the present one, and which of its credentials are the same. */
+/* A policy that replaces the present one, and which of its credentials are the same. */
 struct successor {
 	struct worker *worker;
 	struct policy policy;
 	uint64_t generation;
 	uint32_t count;
-	uint32_t before[POLICY_CREDENTIALS_MAX]; /* by number in the new one: number in the old */
+	uint32_t before[POLICY_CREDENTIALS_MAX]; /* index in the new policy -> index in the old */
 };
 
 static void match_credentials(struct successor *s)
@@ -74,8 +74,8 @@ static void match_credentials(struct successor *s)
 	}
 }
 
-/* The new policy is in force from here on, at the place where everybody looks. What the keeper was
- * asked for under the old one's numbers, it is asked for again. */
+/* Puts the new policy in force, in the place that everybody reads. Questions to the keeper under
+ * the old policy's indices are asked again. */
 static void change(void *context)
 {
 	struct successor *s = context;
@@ -106,7 +106,8 @@ static void send_retired(struct worker *w, uint64_t id, uint64_t closed)
 	        NULL, 0);
 }
 
-/* What is queued at the listeners was accepted under no policy yet: it gets the new one. */
+/* Connections that are queued at the listeners were authorized by no policy yet: they get the new
+ * one. */
 int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image)
 {
 	struct successor s = {.worker = w, .generation = generation};

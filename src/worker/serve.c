@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting the worker together, and taking it down. */
+/* Puts the worker together, and takes it down. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,7 +43,7 @@ static void record(void *context, const struct event *event)
 	events_put(&w->events, event);
 }
 
-/* A finding where a queried name looks like carried data. */
+/* Records a finding if a queried name looks like carried data. */
 static void look_for_tunnel(struct worker *w, const struct event *query, struct slice name)
 {
 	struct slice parent;
@@ -71,9 +71,9 @@ static void look_for_tunnel(struct worker *w, const struct event *query, struct 
 	}
 }
 
-/* A DNS query: its event, and what the name looks like. One that a search list has made is looked
- * at in its two parts: an agent that asks for many allowed names asks for as many below each domain
- * of its list, and those are no data. What is, varies in one of the parts. */
+/* Records a DNS query and looks at its name. A name made by a search list is looked at in its two
+ * parts: an agent that asks for many allowed names asks for as many below each domain of its list,
+ * and that is not data. Names that carry data vary in one of the parts. */
 static void on_query(void *context, struct event *event, struct slice search_domain)
 {
 	struct worker *w = context;
@@ -132,7 +132,7 @@ static int open_credentials(struct worker *w)
 	return r;
 }
 
-/* The credentials for the network's proxy stay in locked memory only. */
+/* Renders the credentials for the egress proxy, which stay in locked memory only. */
 static int open_egress(struct worker *w)
 {
 	const struct policy_credential basic = {.inject = POLICY_INJECT_BASIC};
@@ -142,12 +142,13 @@ static int open_egress(struct worker *w)
 	if (!pair->n)
 		return 0;
 	r = inject_render(&basic, *pair, &w->egress_authorization);
-	secret_wipe((void *)(uintptr_t)pair->p, pair->n); /* in start_message */
+	secret_wipe((void *)(uintptr_t)pair->p, pair->n); /* wipes them in start_message */
 	*pair = SLICE("");
 	return r;
 }
 
-/* The addresses of the worker before this one stay what they were. What it left may be anything. */
+/* Takes over the names of the worker before this one, so that its addresses stay the same. The
+ * shared memory may hold anything. */
 static int open_names(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
@@ -172,7 +173,7 @@ static void on_idle(void *context)
 
 	responder_free(w->responder);
 	w->responder = NULL;
-	proxy_free(w->proxy); /* flows are recorded here */
+	proxy_free(w->proxy); /* records the flows */
 	w->proxy = NULL;
 	events_close(&w->events);
 	ipc_send(&w->supervisor, message,
@@ -290,8 +291,8 @@ int worker_serve(struct worker *w)
 	w->serving = true;
 	ipc_send(&w->supervisor, message,
 	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
-	malloc_trim(0); /* what the beginning needed goes back: most workers are idle most of the
-	                   time */
+	/* Give back what the start needed: most workers are idle most of the time. */
+	malloc_trim(0);
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker in store: nobody's yet, it waits for START. What it can have before it has: its pair to
- * the keeper, and over it its CA. Both sides are listened to without a loop, because nothing else
- * is there to be looked after; where START overtakes the CA, that comes in the loop (keeper.c).
+ * A spare worker: it serves no sandbox yet and waits for START. It gets in advance what it can: its
+ * pair to the keeper, and from the keeper its CA. Both peers are polled without a loop, because
+ * nothing else is going on. If START overtakes the CA, the CA comes in the loop (keeper.c).
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "worker/worker.h"
 
 enum { SUPERVISOR, KEEPER, SIDES };
-/* A message with a CA is no longer. */
+/* Bound on a message with a CA. */
 #define CA_BYTES_MAX (64 + 2 * MESSAGE_CERTIFICATE_MAX + MESSAGE_KEY_MAX)
 
 static const char unexpected[] = "the supervisor's first message is not the one expected";
@@ -26,7 +26,7 @@ int worker_take_fd(struct ipc_message *m)
 	return fd;
 }
 
-/* One that went; another may take over. */
+/* The keeper has gone; another one may take over. */
 static void leave_keeper(struct worker *w)
 {
 	if (w->keeper_fd >= 0)
@@ -70,7 +70,7 @@ static void take_start(struct worker *w, struct ipc_message *m)
 	w->start_id = m->head.id;
 }
 
-/* True: that was START. */
+/* Handles a message of the supervisor. True: it was START. */
 static bool hear_supervisor(struct worker *w)
 {
 	struct ipc_message m;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker: reads every hostile byte of one sandbox. main.c is the order of confinement, store.c
- * waits for a sandbox, serve.c puts the parts together, events.c leads to the recorder, keeper.c to
- * the keeper; revise.c is for what the supervisor says later: pauses, a new policy, figures.
+ * The worker: reads every hostile byte of one sandbox. main.c confines it, store.c waits for a
+ * sandbox, serve.c puts the parts together, events.c writes to the recorder, keeper.c talks to the
+ * keeper, reauthorize.c handles later messages of the supervisor: pauses, a new policy, figures.
  */
 #ifndef VETHGUARD_SRC_WORKER_WORKER_H
 #define VETHGUARD_SRC_WORKER_WORKER_H
@@ -15,12 +15,12 @@
 #define EVENT_BACKLOG_MAX \
 	(8u << 20) /* bytes of events that wait for the recorder; beyond, the worker ends */
 
-/* The way of events: encoded into the ring; when that is full, into the backlog, and no new work is
- * begun until both have room. Nothing is dropped. */
+/* Events are encoded into the ring, or into the backlog when the ring is full. Then no new work
+ * begins until both have room. Nothing is dropped. */
 struct events {
 	struct worker *worker;
 	struct ring ring;
-	bool held;          /* nobody records just now */
+	bool held;          /* no recorder is running */
 	struct buf backlog; /* records, each after a 2-byte length */
 	struct loop_io space;
 	uint8_t record[EVENT_BYTES_MAX];
@@ -33,11 +33,11 @@ struct worker {
 	int fds[MESSAGE_FDS_MAX];
 	struct policy policy;
 	const struct policy *policy_in_force;
-	uint64_t generation; /* of it */
-	bool keeper_broke;   /* the protocol */
+	uint64_t generation; /* of policy */
+	bool keeper_broke;   /* the keeper broke the protocol */
 	struct ipc_peer supervisor, keeper;
-	int keeper_fd;     /* its pair, until it is opened: while in store; or -1 */
-	struct ca *issuer; /* the CA that came while in store, until it serves */
+	int keeper_fd;     /* the spare worker's pair to the keeper until it is opened; or -1 */
+	struct ca *issuer; /* the spare worker's CA until it serves */
 	struct events events;
 	struct names *names;
 	struct resolver *resolver;
@@ -48,7 +48,7 @@ struct worker {
 	struct leaf_issuer *leaf_issuer;
 	struct proxy *proxy;
 	struct secret egress_authorization;
-	struct message_worker_stats stats; /* what grows; the rest is filled in when asked for */
+	struct message_worker_stats stats; /* running counts; other figures are set on request */
 	uint64_t start_id, stop_id;
 	struct loop_task finish;
 	bool serving, retiring;
@@ -61,56 +61,57 @@ struct worker {
 
 #define WORKER_EXIT_FAILED 125
 
-/* Ends the loop after telling the supervisor why. */
+/* Tells the supervisor why, then ends the loop. */
 void worker_fail(struct worker *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 int events_open(struct events *events, struct worker *w, int memory_fd, int data_fd, int space_fd);
 void events_put(struct events *events, const struct event *event);
-/* Nothing new is begun while nobody records, though the ring has room. */
+/* While held, nothing new begins although the ring has room: no recorder is running. */
 void events_hold(struct events *events, bool hold);
 void events_close(struct events *events);
 
-/* Waits for START, which may be long in coming, and for its CA. Exits where it is told what it must
- * not. */
+/* Waits for START, which may take long, and for the CA. Exits on an unexpected message. */
 void worker_await_start(struct worker *w);
-/* PAUSE or HOLD, also before START: a worker that begins paused never serves before it is. 0 or
- * -EBADMSG. */
+/* Handles PAUSE or HOLD, also before START: a worker that begins paused never serves before that.
+ * Returns 0 or -EBADMSG. */
 int worker_be_quiet(struct worker *w, struct ipc_message *m);
-/* The message's one descriptor, which is the caller's from now on. */
+/* Takes the message's first descriptor, which the caller then owns. */
 int worker_take_fd(struct ipc_message *m);
 
-/* Asks for the CA, before the pair to the keeper is opened even. 0 or -errno. */
+/* Asks for the CA, before keeper_open(). Returns 0 or -errno. */
 int keeper_ask_ca(int fd);
-/* The answer: w->issuer. 0 or -EBADMSG. */
+/* Reads the answer into w->issuer. Returns 0 or -EBADMSG. */
 int keeper_read_ca(struct worker *w, struct ipc_message *m);
-/* Opens the pair; worker_serve() follows when the CA is there. Takes fd. 0 or -errno. */
+/* Opens the pair to the keeper; worker_serve() follows when the CA has come. Takes fd. Returns 0 or
+ * -errno. */
 int keeper_open(struct worker *w, int fd);
-/* Asks for a credential's value: a credential_ask. */
+/* Asks for a credential's value (a credential_ask). */
 int keeper_ask(void *context, uint32_t credential);
-/* Another keeper in place of one that died. Takes fd. 0 or -errno. */
+/* Replaces a keeper that died. Takes fd. Returns 0 or -errno. */
 int keeper_replace(struct worker *w, int fd);
 
-/* Maps a policy and checks it. Takes fd. 0 or -errno. */
+/* Maps and checks a policy. Takes fd. Returns 0 or -errno. */
 int worker_map_policy(int fd, struct policy *policy);
-/* Maps the policy: before the jail, which needs its ports. 0 or -errno. */
+/* Maps the worker's policy, before the jail, which needs the policy's ports. Returns 0 or
+ * -errno. */
 int worker_open_policy(struct worker *w);
-/* Everything but the CA is ready: makes the parts. 0 or -errno. */
+/* Makes the parts, except those that need the CA. Returns 0 or -errno. */
 int worker_prepare(struct worker *w);
-/* The CA has come: listens and reports READY. 0 or -errno. */
+/* Once the CA has come: listens and reports READY. Returns 0 or -errno. */
 int worker_serve(struct worker *w);
 void worker_stop(struct worker *w, uint64_t id);
-/* Refuses everything from now on, or no longer for this reason. */
+/* Refuse everything from now on; end that for this reason. */
 void worker_pause(struct worker *w, enum message_pause why, struct slice text);
 void worker_resume(struct worker *w, enum message_pause why);
-/* Refusals as the pauses have them; the proxy is new. */
+/* Applies the pauses to a new proxy. */
 void worker_apply_pauses(struct worker *w);
-/* Takes no new connection from now on, and goes on under this policy. Takes image (a descriptor).
- * 0, or -errno where the policy cannot be used. */
+/* Accepts no new connections from now on, and goes on under this policy. Takes image (a
+ * descriptor). Returns 0, or -errno if the policy cannot be used. */
 int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image);
-/* Counts an event; answers a question for figures. */
+/* Counts an event; sends the figures that were asked for. */
 void worker_count(struct worker *w, const struct event *event);
 void worker_send_stats(struct worker *w, uint64_t id);
-/* Nothing is left to be done: the last words. To be given to the proxy. */
+/* A callback for the proxy: nothing is left to do, so the worker reports STOPPED and ends. */
 void worker_when_idle(void *context);
 
 #endif

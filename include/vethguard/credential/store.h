@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store: a worker's credentials: fetched from the keeper when first needed, kept for their ttl, rendered and compiled
- * for masking once per value, wiped when they go.
+ * for masking once per value, and wiped when dropped.
  */
 #ifndef VETHGUARD_CREDENTIAL_STORE_H
 #define VETHGUARD_CREDENTIAL_STORE_H
@@ -12,73 +12,75 @@
 
 struct credential_store;
 
-/* One value in use. Reference-counted: a response that is still streaming keeps the mask of the value it was asked
- * with, whatever the store holds by then. */
+/* One value in use. Reference-counted: a response that still streams keeps the mask of the value with which it was
+ * requested, whatever the store holds by then. */
 struct credential_value {
 	uint32_t credential;      /* index in the policy */
 	struct secret rendered;   /* what inject_render made */
 	struct mask *mask;
 	unsigned references;
 };
-/* One reference more; one less, and wiped and freed with the last. */
+/* Adds a reference; drops one, and wipes and frees the value with the last. */
 void credential_value_retain(struct credential_value *v);
 void credential_value_release(struct credential_value *v);
 
-/* Asks the keeper for the credential; the answer comes through credential_store_answer(). 0 or -errno. */
+/* Asks the keeper for the credential; credential_store_answer() takes the answer. Returns 0 or -errno. */
 typedef int (*credential_ask)(void *context, uint32_t credential);
 
-/* policy is borrowed; context goes to ask. NULL: no memory. */
+/* policy is borrowed; context is passed to ask. Returns NULL if there is no memory. */
 struct credential_store *credential_store_new(struct loop *loop, const struct policy *policy, credential_ask ask,
 	void *context);
-/* Callers still waiting are let go without a callback. Not from within a callback of the store. */
+/* Callers that still wait are dropped without a callback. Do not call this from within a callback of the store. */
 void credential_store_free(struct credential_store *store);
 
-/* A caller that waits. on_value: v (borrowed, retain to keep) or NULL with a sentence why not. Never called from within
- * credential_store_get(). */
+/* A caller that waits. on_value gets v (borrowed; retain it to keep it), or NULL and a sentence that says why. It is
+ * never called from within credential_store_get(). */
 struct credential_wait {
 	struct list place;
 	void (*on_value)(struct credential_wait *wait, struct credential_value *v, const char *error);
 };
-/* The value at once (borrowed) where it is held and fresh; else NULL, and on_value follows. Callers share one question
- * to the keeper; a credential that was not available is asked for again after a second at the earliest, until then
- * callers are told the same sentence. */
+/* Returns the value at once (borrowed) if it is held and fresh; otherwise NULL, and on_value follows. Callers share
+ * one question to the keeper. A credential that was not available is asked for again after a second at the earliest;
+ * until then callers get the same sentence. */
 struct credential_value *credential_store_get(struct credential_store *store, uint32_t credential,
 	struct credential_wait *wait);
-/* The value that is held now (borrowed, retain to keep), or NULL; nobody is asked. */
+/* Returns the value that is held now (borrowed; retain it to keep it) or NULL, without asking the keeper. */
 struct credential_value *credential_store_held(const struct credential_store *store, uint32_t credential);
-/* Somebody who can have an upstream send his guesses back, and stop there, sees from what is kept back for good that he
- * guessed a beginning of the value rightly. times: of struct mask_stream's `waited`. After the first nobody gets the
- * credential any more. True: it has just come to that. */
+/* Notes that responses stopped inside a credential's value. An attacker who can make an upstream echo guesses, and
+ * stop there, could see from what stays kept back that a guess is a right beginning of the value. times: increase of
+ * struct mask_stream's `waited`. From the first time on nobody gets the credential any more. Returns true the first
+ * time. */
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
-void credential_wait_cancel(struct credential_wait *wait); /* harmless when not waiting (zeroed) */
-/* The keeper's answer; value is copied (the caller wipes its own). error NULL: value is good. An answer that nobody
- * asked for is ignored. Waiting callers hear of it at the end of the loop's turn. */
+void credential_wait_cancel(struct credential_wait *wait); /* allowed when not waiting (zeroed) */
+/* Takes the keeper's answer; value is copied, and the caller wipes its own copy. error NULL: value is good. An answer
+ * that was not asked for is ignored. Waiting callers are told at the end of the loop's turn. */
 void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_s,
 	const char *error);
-/* The keeper is gone: everybody who waits is told error (copied). Values that are held stay good for their ttl. */
+/* The keeper is gone: tells error (copied) to everybody who waits. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 
-/* Another keeper has taken over: it is asked what is still open, and what could not be had may be asked for again at
- * once. */
+/* Another keeper has taken over: asks it what is still open. Credentials that were not available may be asked for
+ * again at once. */
 void credential_store_ask_again(struct credential_store *store);
-/* The policy that the store borrows is about to become one with count credentials, of which i is what map[i] was
- * (POLICY_NONE: a new one). Questions and placeholders move; who waits for a credential that is gone is let go without a
- * callback. Values may be others by now: whoever asks from here on waits for another answer than those who wait already.
- * 0 or -ENOMEM: nothing has changed. */
+/* Prepares for a change of the borrowed policy to one with count credentials, in which credential i was map[i] before
+ * (POLICY_NONE: new). Questions and placeholders move along. Callers that wait for a credential that is gone are
+ * dropped without a callback. Values may have changed, so later callers wait for another answer than those who wait
+ * already. Returns 0, or -ENOMEM with nothing changed. */
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count);
 
-/* Placeholders: which credential a text mentions. Scans p for any placeholder of this sandbox (prefix "vethguard-" or
- * the SDK forms); returns the credential's index and where it stands, or POLICY_NONE. Set once at start: 0, -EINVAL (no
- * such credential, or a text that is no placeholder), -ENOSPC, -ENOMEM. A text without one costs one memmem(). */
+/* Placeholders: which credential a text mentions. The first function adds one at start; it returns 0, -EINVAL (no
+ * such credential, or a text that is no placeholder), -ENOSPC or -ENOMEM. The second one searches p for any
+ * placeholder of this sandbox (prefix "vethguard-" or the SDK forms) and returns the credential's index with *at and
+ * *n set, or POLICY_NONE. A text without a placeholder costs one memmem(). */
 int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
-/* The same inside of base64 (a user and a password, a token in a cookie). */
+/* The same inside base64 (user and password, a token in a cookie). */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
-/* Does p mention a placeholder in any way, plain, in base64, with any of its bytes escaped, other than those of the
- * credentials in except (bit i: credential i)? */
+/* True if p mentions a placeholder in any way (plain, in base64, with any bytes escaped), except those of the
+ * credentials in except (bit i: credential i). */
 bool credential_store_mentions_placeholder(const struct credential_store *store, struct slice p, uint64_t except);
-/* Where the end of p starts that may be the beginning of such a mention; p.n: it is none. At most
+/* Where the end of p that may be the beginning of such a mention starts; p.n if there is none. That end has at most
  * MASK_BEGINNING_MAX(PLACEHOLDER_MAX) bytes. */
 size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy: a sandbox's one way out. It accepts the connections that the fence hands over, finds out what they are (TLS,
- * HTTP, anything else), judges them, dials the destination under its real name, attaches credentials and relays.
+ * proxy: a sandbox's only way out. The proxy accepts the connections that the fence hands over, finds out what they
+ * are (TLS, HTTP, anything else), authorizes them, dials the destination under its real name, attaches credentials
+ * and relays.
  */
 #ifndef VETHGUARD_PROXY_PROXY_H
 #define VETHGUARD_PROXY_PROXY_H
@@ -15,8 +16,8 @@
 
 struct proxy;
 
-/* Takes an event for the audit log; its id is set by proxy_event_id(). Never fails: what cannot be written at once is
- * kept, and proxy_hold() is called until it is. */
+/* Takes an event for the audit log; the event's id comes from proxy_event_id(). Cannot fail: an event that cannot be
+ * written at once is kept, and the callee calls proxy_hold() until it is written. */
 typedef void (*proxy_record)(void *context, const struct event *event);
 
 /* All pointers are borrowed for the proxy's life. */
@@ -32,8 +33,8 @@ struct proxy_config {
 	uint16_t proxy_port;
 	const struct ip_prefix *permit;
 	size_t permit_count;
-	const struct config_egress *egress; /* NULL: directly */
-	struct slice egress_authorization;  /* Proxy-Authorization's value for its proxy, or empty */
+	const struct config_egress *egress; /* NULL: dial directly */
+	struct slice egress_authorization;  /* value of Proxy-Authorization for egress's proxy, or empty */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint32_t event_nonce;       /* upper half of every event's id */
@@ -43,32 +44,35 @@ struct proxy_config {
 
 struct proxy *proxy_new(const struct proxy_config *config); /* NULL: no memory */
 void proxy_free(struct proxy *proxy);
-/* Serves a transparent listening socket. Takes fd. 0 or -errno. */
+/* Serves a transparent listening socket. Takes fd. Returns 0 or -errno. */
 int proxy_serve_tcp(struct proxy *proxy, int fd);
-/* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. 0 or -errno. */
+/* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
-/* The id of the next event. */
+/* Returns the id of the next event. */
 uint64_t proxy_event_id(struct proxy *proxy);
-/* New work is not begun while held (the recorder is behind); what is under way goes on. */
+/* While held (the recorder is behind), no new work begins; work under way goes on. */
 void proxy_hold(struct proxy *proxy, bool hold);
-/* Everything new is refused with 503, for this cause and with this text (copied, at most 255 bytes); NULL: no more. */
+/* Refuses everything new with 503, for this cause and with this text (copied, at most 255 bytes). why NULL: ends the
+ * pause. */
 void proxy_pause(struct proxy *proxy, enum event_cause cause, const char *why);
-/* The kill switch: ends every exchange, tunnel and flow at once, each recorded with this cause and text (borrowed
+/* The kill switch: ends every exchange, tunnel and flow at once, and records each with this cause and text (borrowed
  * for the call). */
 void proxy_end_all(struct proxy *proxy, enum event_cause cause, const char *why);
-/* Another policy: everything under way is judged by next. What does not pass, or would get another credential, is
- * recorded and ended. In between change() is called: afterwards config.policy has to be what next is, and the store
- * of credentials has to speak of it. How many ended. */
+/* Replaces the policy: authorizes everything under way by next. What does not pass, or would get another credential,
+ * is recorded and ended. Between looking and ending the proxy calls change(), after which config.policy must have the
+ * content of next and the credential store must refer to it. Returns how many were ended. */
 size_t proxy_reauthorize(struct proxy *proxy, const struct policy *next, void (*change)(void *context), void *context);
-/* Takes what waits at the listeners and closes them. What is under way goes on, also tunnels and flows, and each
- * connection ends with what it is doing; on_idle is called once when nothing is left. Once; proxy_drain() may
- * follow. */
+/* Accepts what waits at the listeners and closes them. What is under way goes on, including tunnels and flows; each
+ * connection ends after what it is doing. on_idle is called once, when nothing is left. Call this at most once;
+ * proxy_drain() may follow. */
 void proxy_retire(struct proxy *proxy, void (*on_idle)(void *context), void *context);
-/* Connections and flows. */
+/* Returns the number of connections and flows. */
 size_t proxy_left(const struct proxy *proxy);
-/* Fills in what the proxy knows: connections, streams_open, exchanges_open, flows_open, upstreams. */
+/* Sets the fields that the proxy knows: connections, streams_open, exchanges_open, flows_open, upstreams,
+ * refusals. */
 void proxy_count(const struct proxy *proxy, struct message_worker_stats *out);
-/* Stops accepting, ends idle connections, lets exchanges under way finish; on_idle is called once when none is left. */
+/* Stops accepting, ends idle connections and lets exchanges under way finish. on_idle is called once, when no
+ * connection is left. */
 void proxy_drain(struct proxy *proxy, void (*on_idle)(void *context), void *context);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest: SHA-256 (FIPS 180-4), for the audit log's hash chain; SHA-1 for WebSocket's handshake. */
+/* digest: SHA-256 (FIPS 180-4) for the audit log's hash chain; SHA-1 for WebSocket's handshake. */
 #ifndef VETHGUARD_TLS_DIGEST_H
 #define VETHGUARD_TLS_DIGEST_H
 
@@ -8,23 +8,23 @@
 #define DIGEST_SHA256_BYTES 32
 #define DIGEST_SHA256_HEX 64 /* letters, without NUL */
 
-/* A hashing context that is made once and used for one text after another. */
+/* A hashing context that is made once and used for many texts. */
 struct digest {
 	void *context; /* owned */
 	void *method;  /* owned */
 };
 
-/* Loads the algorithm: before the jail closes, since OpenSSL may need files for that. 0, -ENOMEM, or -ENOTSUP where
- * this OpenSSL gives no SHA-256. */
+/* Loads the algorithm; call this before the jail closes, because OpenSSL may need files. Returns 0; -ENOMEM; or
+ * -ENOTSUP if this OpenSSL has no SHA-256. */
 int digest_init(struct digest *digest);
 void digest_fini(struct digest *digest);
-/* SHA-256 of the parts one after another. 0 or -EIO (OpenSSL failed; out is zeroed). */
+/* SHA-256 of the concatenated parts. Returns 0, or -EIO if OpenSSL failed (out is zeroed). */
 int digest_sha256(struct digest *digest, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES]);
 /* The same as 64 lower-case hex digits and a NUL. */
 int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t count, char out[DIGEST_SHA256_HEX + 1]);
 
-/* SHA-1 of the parts one after another in base64, with a NUL: no security lies in it (RFC 6455 section 4.2.2 asks for
- * it). 0 or -EIO. */
+/* SHA-1 of the concatenated parts in base64, with a NUL: not for security, RFC 6455 section 4.2.2 requires it.
+ * Returns 0 or -EIO. */
 #define DIGEST_SHA1_BASE64 28 /* letters, without NUL */
 int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1]);
 

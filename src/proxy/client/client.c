@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection from the sandbox, as a state machine: table[state][event] names a handler, the
- * handler returns the next state, dispatch() alone changes it, sets the deadline that goes with it
- * and frees.
+ * One connection from the sandbox, as a state machine. table[state][event] names a handler; the
+ * handler returns the next state; dispatch() changes the state, sets its deadline and frees.
  *
  *   PEEK -> TLS -> HTTP <-> EXCHANGE -> LINGER -> CLOSED
  *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
@@ -10,7 +9,7 @@
  *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
  *
  * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in
- * the input buffer, and nothing more is read meanwhile: that is all the back-pressure there is.
+ * the input buffer, and nothing more is read meanwhile. This is all of the back-pressure.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #include "vethguard/base/clock.h"
 
 enum client_event {
-	ON_INPUT, /* bytes may be there, or the end */
+	ON_INPUT, /* bytes, or the end, may be there */
 	ON_TIMEOUT,
 	ON_OVER, /* the exchange has ended */
 	CLIENT_EVENT_COUNT
@@ -29,7 +28,7 @@ enum client_event {
 
 typedef enum client_state (*handler)(struct client *c);
 
-/* --- what the states share --- */
+/* --- shared by the states --- */
 
 enum socket_status client_input(struct client *c, struct slice *input)
 {
@@ -64,9 +63,9 @@ bool client_takes_bytes(struct client *c)
 	return takes;
 }
 
-/* --- closing politely --- */
+/* --- closing gracefully --- */
 
-/* What still comes is thrown away; the end waits for the response to be taken. */
+/* Discards further input. The end waits until the client has taken the response. */
 static enum client_state linger_input(struct client *c)
 {
 	uint64_t before = c->socket.received;
@@ -92,8 +91,8 @@ static enum client_state linger_input(struct client *c)
 	return socket_unsent(&c->socket) && !c->socket.broken ? CLIENT_LINGER : CLIENT_CLOSED;
 }
 
-/* A response that is not all sent is cut off visibly, and only when the sandbox has stopped reading
- * it. */
+/* Resets the connection if not all of the response is sent, and only if the sandbox has stopped
+ * reading it. */
 static enum client_state linger_timeout(struct client *c)
 {
 	if (!socket_unsent(&c->socket))
@@ -144,8 +143,8 @@ static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
         [CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
 };
 
-/* The deadline that begins with a state; -1: none (an exchange's belong to its upstream, a tunnel
- * has its own). */
+/* The deadline that begins with a state. -1: none, because the upstream or the tunnel has its
+ * own. */
 static const int waits[CLIENT_STATE_COUNT] = {
         [CLIENT_PEEK] = WAIT_HELLO,
         [CLIENT_TLS] = WAIT_HELLO,
@@ -170,7 +169,7 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof state_names / sizeof state_names[0] == CLIENT_STATE_COUNT, "a name per state");
 
-/* The one place where a client changes its state. */
+/* Changes a client's state; nothing else does. */
 static void enter(struct client *c, enum client_state state)
 {
 	if (c->state != state)
@@ -179,7 +178,8 @@ static void enter(struct client *c, enum client_state state)
 	c->state = state;
 }
 
-/* What a handler decides. A new state looks at once for input that is there already. */
+/* Runs the handler and carries out its decision. A new state looks at once for input that is there
+ * already. */
 static void dispatch(struct client *c, enum client_event event)
 {
 	for (unsigned turns = 0; turns < 8; turns++) {
@@ -324,7 +324,7 @@ static void find_destination(struct client *c)
 	                            ip_equals(&c->dst, &proxy->config.gate6));
 }
 
-/* Who it is and where it goes, at level debug. */
+/* Logs who it is and where it goes, at level debug. */
 static void trace_accepted(const struct client *c)
 {
 	char src[IP_TEXT_MAX], dst[IP_TEXT_MAX];

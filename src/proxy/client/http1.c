@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests over HTTP/1: the states HTTP (a head is awaited or read) and EXCHANGE (one request is
- * being served; its body goes to the exchange) of client.c. How the answer goes out is
- * client/http1_response.c.
+ * Requests over HTTP/1: the states HTTP (waiting for a head, or reading it) and EXCHANGE (serving
+ * one request, whose body goes to the exchange) of client.c. http1_response.c sends the responses.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -11,7 +10,7 @@
 
 /* --- the head --- */
 
-/* A request that cannot be served: what its event and its answer need to know. */
+/* Sets what the event and the answer of a request that cannot be served need. */
 static void give_up_request(struct client *c)
 {
 	struct exchange *ex = c->exchange;
@@ -39,7 +38,7 @@ static enum client_state begin(struct client *c)
 {
 	struct exchange *ex = c->exchange;
 
-	/* What is here of the body is looked at before anything leaves. */
+	/* Check what has come of the body before anything leaves. */
 	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->input_buf), c->input_buf.len))
 		return bad_request(c);
 	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
@@ -52,7 +51,7 @@ static enum client_state begin(struct client *c)
 	return CLIENT_EXCHANGE;
 }
 
-/* A connection that ends without having asked for anything leaves a trace too. */
+/* Records a connection that ended without asking for anything. */
 static enum client_state ended_unasked(struct client *c, enum event_cause cause, const char *detail)
 {
 	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
@@ -64,8 +63,8 @@ static enum client_state ended_unasked(struct client *c, enum event_cause cause,
 
 enum client_state client_http1_input(struct client *c)
 {
-	/* Nothing new is begun while the recorder is behind, or while the answers given so far are
-	 * not taken. */
+	/* Begin nothing new while the recorder is behind, or while the client does not take the
+	 * responses given so far. */
 	while (c->state == CLIENT_HTTP && !socket_is_congested(&c->socket) &&
 	        !(c->proxy->held && !http1_busy(&c->http1))) {
 		enum http1_status head;
@@ -105,14 +104,15 @@ enum client_state client_http1_timeout(struct client *c)
 	return CLIENT_EXCHANGE;
 }
 
-/* --- the body, and the wait for the answer --- */
+/* --- the body, and the wait for the response --- */
 
 static void on_request_body(void *context, const uint8_t *p, size_t n)
 {
 	exchange_request_body(((struct client *)context)->exchange, p, n);
 }
 
-/* The client has ended its side. A whole request was sent: it may still want the response. */
+/* The client has ended its side. If it had sent a complete request, it may still want the
+ * response. */
 static enum client_state input_ended(struct client *c, enum socket_status status)
 {
 	if (status == SOCKET_ERROR ||
@@ -128,7 +128,7 @@ static enum client_state input_ended(struct client *c, enum socket_status status
 	return CLIENT_EXCHANGE;
 }
 
-/* Passes the body on. False: no more of it can be taken now. */
+/* Passes input on to the exchange. */
 static enum client_state body_input(struct client *c, struct slice input)
 {
 	struct exchange *ex = c->exchange;
@@ -163,7 +163,7 @@ static enum client_state body_input(struct client *c, struct slice input)
 	return CLIENT_EXCHANGE;
 }
 
-/* A reset that follows a FIN does not show in recv(), only here. */
+/* A reset that follows a FIN shows only here, not in recv(). */
 static bool was_reset(const struct client *c)
 {
 	int error = 0;
@@ -172,13 +172,13 @@ static bool was_reset(const struct client *c)
 	return getsockopt(c->socket.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error;
 }
 
-/* A client that has sent everything is looked at only to see whether it is still there. */
+/* Checks whether a client that has sent everything is still there. */
 static enum client_state still_there(struct client *c)
 {
 	char byte;
 	ssize_t r;
 
-	/* Nothing has been heard since the last short read: no need to ask the kernel. */
+	/* Nothing has come since the last short read: the kernel need not be asked. */
 	if (!c->socket.readable && !c->socket.broken)
 		return CLIENT_EXCHANGE;
 	r = recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -193,8 +193,8 @@ static enum client_state still_there(struct client *c)
 	return CLIENT_EXCHANGE;
 }
 
-/* The sandbox owes bytes of its request: so long it may be silent. What comes after an upgrade is
- * nobody's duty: there the upstream's deadline counts, which traffic in either direction moves. */
+/* Bounds the silence of a sandbox that owes bytes of its request. After an upgrade the sandbox owes
+ * nothing: then the upstream's deadline counts, which traffic in either direction moves. */
 static void expect_body(struct client *c)
 {
 	if (c->exchange->state != EXCHANGE_UPGRADED)
@@ -227,7 +227,7 @@ enum client_state client_exchange_input(struct client *c)
 			return CLIENT_EXCHANGE;
 		}
 	}
-	/* Nothing is expected of the sandbox now but that it reads. */
+	/* The sandbox now only has to read. */
 	if (!socket_is_congested(&c->socket))
 		loop_deadline_clear(&c->deadline);
 	if (c->exchange && (c->exchange->request_done || c->socket.broken))
@@ -237,7 +237,7 @@ enum client_state client_exchange_input(struct client *c)
 
 enum client_state client_exchange_timeout(struct client *c)
 {
-	if (!c->exchange) /* it has just ended: ON_OVER follows */
+	if (!c->exchange) /* the exchange has just ended: ON_OVER follows */
 		return CLIENT_EXCHANGE;
 	if (socket_is_congested(&c->socket) && client_takes_bytes(c)) {
 		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);

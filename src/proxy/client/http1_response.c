@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an HTTP/1 connection of the sandbox gets its answers: struct exchange_client over a socket.
- */
+/* Sends responses over an HTTP/1 connection to the sandbox: struct exchange_client over a
+ * socket. */
 #include "proxy/exchange/exchange.h"
 
 static void response_head(
@@ -9,9 +9,8 @@ static void response_head(
 	struct client *c = ex->client;
 	struct buf *text = &ex->proxy->text;
 
-	/* An answer that comes before the request's end ends the connection, whatever it says:
-	 * nobody knows whether the client still sends the rest of the body (RFC 9112 section 9.3).
-	 */
+	/* A response before the end of the request ends the connection, whatever it says: it is
+	 * unknown whether the client still sends the rest of the body (RFC 9112 section 9.3). */
 	if (response->status >= 200 && (ex->client_body == HTTP_BODY_UNTIL_CLOSE ||
 	                                       !ex->request_done || ex->proxy->draining))
 		c->keep_alive = false;
@@ -54,7 +53,7 @@ static void request_resume(struct exchange *ex)
 	client_wake(ex->client);
 }
 
-/* Whoever asks stops for it, so a client that does not read is given so long from here on. */
+/* The caller stops if this is true, so a client that does not read gets WAIT_IDLE from here on. */
 static bool congested(struct exchange *ex)
 {
 	struct client *c = ex->client;

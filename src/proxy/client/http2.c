@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An HTTP/2 connection from the sandbox (RFC 9113). nghttp2 knows frames, HPACK, flow control and
- * the states of streams; this file feeds it what the socket gives, lets it send while the socket
- * has room, and ends the connection when it is over. Its callbacks are in client/http2_callbacks.c.
+ * An HTTP/2 connection from the sandbox (RFC 9113). nghttp2 handles frames, HPACK, flow control and
+ * the states of streams. This file feeds it from the socket, lets it send while the socket has
+ * room, and ends the connection when it is over. http2_callbacks.c has its callbacks.
  *
- * nghttp2 must not be asked to send from inside of its callbacks: then the sending waits for the
- * end of the reading, or for the end of the loop's turn. Memory of the session goes with the client
- * (client_http2_free()), never from inside of a callback.
+ * nghttp2 must not be asked to send from inside its callbacks: sending then waits for the end of
+ * the reading or of the loop's turn. The session's memory is freed with the client
+ * (client_http2_free()), never from inside a callback.
  *
- * The deadline of the connection: settings to be acknowledged, a header block to be ended (WAIT_
- * HEADER), something to be asked for or to be taken (WAIT_IDLE). A stream has its own.
+ * The connection's deadline: WAIT_HEADER for settings to be acknowledged and for a header block to
+ * end; WAIT_IDLE for something to be asked for or to be taken. Each stream has its own deadline.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ void client_http2_violated(struct client_http2 *h, uint32_t code, const char *de
 	loop_task_queue(h->client->proxy->config.loop, &h->flush);
 }
 
-/* All frames that are due and that the socket has room for. */
+/* Sends all pending frames for which the socket has room. */
 static void send_frames(struct client_http2 *h)
 {
 	if (h->broken || !socket_is_open(&h->client->socket))
@@ -43,8 +43,8 @@ static bool is_over(struct client_http2 *h)
 	       (h->leaving && !h->stream_count && !nghttp2_session_want_write(h->session));
 }
 
-/* The upstreams whose clients take bytes again are told. What they give now waits in the streams'
- * buffers, since `sending` is set. */
+/* Tells the upstreams whose clients take bytes again. What these upstreams give now waits in the
+ * streams' buffers, because `sending` is set. */
 static bool tell_drained(struct client_http2 *h)
 {
 	bool told = false;
@@ -62,8 +62,8 @@ static bool tell_drained(struct client_http2 *h)
 	return told;
 }
 
-/* The deadline that counts now. One that runs already goes on, so that no stream of small things
- * moves it. */
+/* Sets the deadline that counts now. One that already runs goes on, so that small things coming in
+ * do not move it. */
 static void watch(struct client_http2 *h)
 {
 	struct client *c = h->client;
@@ -91,7 +91,7 @@ static void on_flush(struct loop_task *task)
 	if (tell_drained(h))
 		send_frames(h);
 	if (is_over(h))
-		client_wake(h->client); /* it leaves */
+		client_wake(h->client); /* the client leaves this state */
 	else
 		watch(h);
 }
@@ -118,7 +118,7 @@ static int send_settings(struct client_http2 *h)
 	        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
 	                h->client->proxy->config.limits.header_bytes},
 	        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
-	        /* All streams are served in turn: no tree of priorities to be kept. */
+	        /* All streams are served in turn: no priority tree is kept. */
 	        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
 	};
 
@@ -157,8 +157,8 @@ void client_http2_free(struct client *c)
 	c->http2 = NULL;
 }
 
-/* The end of one exchange may be the end of others, which waited for its upstream: nothing is said
- * to any of them, and each is gone after its turn. */
+/* Aborts all exchanges without telling the client. The end of one exchange may end others that
+ * waited for its upstream. Marked closed, each stream is freed after its turn. */
 static void abort_all(struct client_http2 *h, enum event_cause cause, const char *detail)
 {
 	for (struct list *l = h->streams.next; l != &h->streams; l = l->next)
@@ -178,7 +178,7 @@ void client_http2_close(struct client *c)
 	loop_task_cancel(c->proxy->config.loop, &c->http2->flush);
 }
 
-/* Last words, then the client may take what is there. */
+/* Says why, then lingers so that the client may take what is there. */
 static enum client_state leave(struct client *c)
 {
 	struct client_http2 *h = c->http2;
@@ -191,7 +191,7 @@ static enum client_state leave(struct client *c)
 		h->broken = false;
 		if (!h->leaving)
 			nghttp2_session_terminate_session(h->session, h->violation_code);
-		send_frames(h); /* while the streams that it sends of are there */
+		send_frames(h); /* while the streams whose frames it sends still exist */
 		abort_all(h, EVENT_CAUSE_CLIENT, h->violation);
 		c->answered = true;
 	}
@@ -245,7 +245,7 @@ static void receive(struct client_http2 *h, struct slice input)
 		                                 : "HTTP/2: bytes that are not the protocol");
 }
 
-/* Nothing more is expected of the client now. */
+/* True if nothing more is expected of the client now. */
 static bool is_quiet(const struct client_http2 *h)
 {
 	if (h->heading)
@@ -256,7 +256,8 @@ static bool is_quiet(const struct client_http2 *h)
 	return true;
 }
 
-/* One that is refused at once is answered at once, and with its answer others may leave. */
+/* Starts the streams that waited. A request that is refused at once is answered at once, and its
+ * answer may end other streams. */
 static void start_waiting(struct client_http2 *h)
 {
 	struct list *l = h->streams.next;
@@ -291,7 +292,7 @@ enum client_state client_http2_input(struct client *c)
 			return ended(c);
 		receive(h, input);
 		if (c->proxy->draining && client_http2_has_asked(c))
-			client_http2_drain(c); /* it began when the worker was retiring */
+			client_http2_drain(c); /* it was opened while the worker retired */
 		any = true;
 		client_used(c, input, input.n);
 		client_http2_send(h);
@@ -312,7 +313,8 @@ void client_http2_drained(struct client *c)
 	loop_task_queue(c->proxy->config.loop, &c->http2->flush);
 }
 
-/* No answer to settings, no end of a head, nothing asked for, or nothing taken. */
+/* Settings were not acknowledged, a head has no end, nothing was asked for, or nothing was
+ * taken. */
 enum client_state client_http2_timeout(struct client *c)
 {
 	struct client_http2 *h = c->http2;
@@ -327,7 +329,7 @@ enum client_state client_http2_timeout(struct client *c)
 		c->reset = true;
 		return CLIENT_CLOSED;
 	}
-	if (h->settled && !h->heading && h->stream_count) { /* it has just taken what waited */
+	if (h->settled && !h->heading && h->stream_count) { /* the client just took what waited */
 		watch(h);
 		return CLIENT_HTTP2;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nghttp2's callbacks for an HTTP/2 connection from the sandbox: what was read becomes calls of
- * client/http2_stream.c, what is to be sent goes into the socket. Whatever nghttp2 finds against
- * the protocol in one stream ends that stream with a finding; a flood ends the connection.
+ * http2_stream.c, what is to be sent goes into the socket. If nghttp2 finds a protocol error in one
+ * stream, that stream ends with a finding; a flood ends the connection.
  */
 #include "proxy/client/http2.h"
 
@@ -57,7 +57,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	wrong = http2_rules_frame(hd, &code);
 	if (!wrong)
 		wrong = http2_rules_stream(&h->rules, hd, &code);
-	/* Priorities are not used, so nghttp2 does not look at them (RFC 9113 section 6.3). */
+	/* Priorities are not used, so nghttp2 does not check them (RFC 9113 section 6.3). */
 	if (hd->type == NGHTTP2_PRIORITY && !hd->stream_id)
 		wrong = "HTTP/2: a priority of the connection";
 	if (wrong) {
@@ -67,7 +67,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	return too_much(h, client_http2_limits_frame(&h->guard, h->client->proxy->config.loop, hd));
 }
 
-/* Beyond these bounds a stream is refused, which the client may take for "try again" (RFC 9113
+/* Beyond these bounds a stream is refused; the client may take this as "try again" (RFC 9113
  * section 8.7). */
 static bool has_room(const struct client_http2 *h)
 {
@@ -109,8 +109,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		return 0;
 	}
 	http2_block_add(&s->block, slice_of(name, name_n), slice_of(value, value_n));
-	/* What is too large is answered with 431; what decompresses to many times that is an
-	 * attack. */
+	/* A head that is too large is answered with 431; one that decompresses to many times the
+	 * bound is an attack. */
 	if (s->block.size > 4 * s->block.limit)
 		return too_much(context, "HTTP/2: a header block that unpacks without end");
 	return 0;
@@ -176,7 +176,7 @@ static int on_invalid_frame(
 	if (h->heading == s)
 		h->heading = NULL;
 	if (s)
-		s->reset = true; /* nghttp2 has it in its queue */
+		s->reset = true; /* nghttp2 has queued the reset */
 	if (s)
 		client_http2_stream_refused(s, "a header block that HTTP/2 does not allow");
 	return 0;
@@ -234,7 +234,7 @@ static ssize_t data_size(nghttp2_session *session, uint8_t type, int32_t id, int
 	return (ssize_t)(n < frame ? n : frame);
 }
 
-/* A reset that nghttp2 decided on is the client's doing. */
+/* True if the client caused a reset that nghttp2 decided on. */
 static bool is_clients_fault(uint32_t code)
 {
 	return code != NGHTTP2_NO_ERROR && code != NGHTTP2_INTERNAL_ERROR &&
@@ -293,8 +293,8 @@ static nghttp2_session_callbacks *callbacks_new(void)
 	return cb;
 }
 
-#define ACKS_MAX 100            /* PING and SETTINGS to be acknowledged, not sent yet */
-#define SETTINGS_ENTRIES_MAX 32 /* of one SETTINGS frame */
+#define ACKS_MAX 100            /* PING and SETTINGS acknowledgments not sent yet */
+#define SETTINGS_ENTRIES_MAX 32 /* per SETTINGS frame */
 
 int client_http2_open_session(struct client_http2 *h)
 {
@@ -306,7 +306,7 @@ int client_http2_open_session(struct client_http2 *h)
 	if (callbacks && nghttp2_option_new(&options) == 0) {
 		nghttp2_option_set_no_auto_window_update(options, 1);
 		nghttp2_option_set_no_closed_streams(options, 1);
-		/* What a message is has one reader for every version of HTTP (http/rules.c). */
+		/* One reader parses messages for every version of HTTP (http/rules.c). */
 		nghttp2_option_set_no_http_messaging(options, 1);
 		nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
 		nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bounds on what one HTTP/2 connection may cost without asking for anything: frames that move
- * nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA), streams that are reset, and bytes
- * that are no content (frames that nghttp2 ignores without a word: unknown types, streams that are
- * closed). Each has a purse; time fills it, and so does what such frames are there for: requests,
- * and content that passes. An empty purse ends the connection. The clock is looked at only when a
- * purse is empty.
+ * Bounds what one HTTP/2 connection may cost without asking for anything: frames that move nothing
+ * (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA), streams that are reset, and bytes that are
+ * not content (frames that nghttp2 silently ignores: unknown types, closed streams). Each kind has
+ * a purse. Time fills it, and so does what such frames are there for: requests, and content that
+ * passes. An empty purse ends the connection. The clock is read only when a purse is empty.
  */
 #include "proxy/client/http2.h"
 
@@ -20,7 +19,7 @@
 /* A head, and content on its way to a stream that was answered and closed meanwhile. */
 #define BYTES_PER_REQUEST ((int)CLIENT_HTTP2_STREAM_WINDOW + 16384)
 #define BYTES_PER_CONTENT 128
-/* A header block as sent (compressed): no more than a head may have at all. */
+/* A header block as sent (compressed): at most what a head may have at all. */
 #define BLOCK_BYTES_MAX HTTP_HEAD_MAX
 
 void client_http2_limits_init(struct client_http2_limits *g, struct loop *loop)
@@ -40,7 +39,7 @@ static void refill(struct client_http2_limits *g, struct loop *loop)
 {
 	int64_t now = loop_now_ms(loop), passed = now - g->at_ms;
 
-	if (passed < 100) /* so that no rounding gives anything away */
+	if (passed < 100) /* so that rounding gives nothing away */
 		return;
 	g->at_ms = now;
 	g->frames = filled(g->frames, passed * FRAMES_PER_S / 1000, FRAMES_PURSE);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a stream of an HTTP/2 connection gets its answer: struct exchange_client over frames.
+ * Sends the response of a stream of an HTTP/2 connection: struct exchange_client over frames.
  *
- * The response's body goes into frames from where the upstream's bytes lie (`direct`) while the
- * client's window and the socket have room, else it waits in `out`, and the exchange is told that
- * the client is congested. nghttp2 asks for the bytes when it is their turn.
+ * The body goes into frames from the upstream's memory (`direct`) while the client's window and the
+ * socket have room. Otherwise it waits in `out`, and the exchange is told that the client is
+ * congested. nghttp2 asks for the bytes when it is their turn.
  */
 
 #include "proxy/client/http2.h"
 
-/* --- nghttp2 asks --- */
+/* --- called by nghttp2 --- */
 
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *p, size_t n,
         uint32_t *flags, nghttp2_data_source *source, void *context)
@@ -63,7 +63,7 @@ void client_http2_stream_set_paused(struct client_http2_stream *s, bool paused)
 		s->server->paused--;
 }
 
-/* There is something for nghttp2 to ask for. */
+/* Tells nghttp2 that the stream has bytes to ask for. */
 static void offer(struct client_http2_stream *s)
 {
 	nghttp2_session_resume_data(s->server->session, s->id);
@@ -88,8 +88,8 @@ static bool has_no_content(const struct exchange *ex, const struct http_response
 	       (r->body == HTTP_BODY_LENGTH && !r->content_length);
 }
 
-/* The upstream has agreed to an extended CONNECT: 200 says it in HTTP/2. False: it has not, or has
- * not understood the question. */
+/* Answers an extended CONNECT that the upstream has agreed to: with 200 in HTTP/2. False: the
+ * upstream has not agreed, or its answer is wrong. */
 static bool switch_protocols(struct client_http2_stream *s, const struct http_response *r)
 {
 	static const struct slice name = {"sec-websocket-accept", 20};
@@ -113,7 +113,7 @@ static bool switch_protocols(struct client_http2_stream *s, const struct http_re
 	return true;
 }
 
-/* Success would mean to the client that it may send frames now. */
+/* A success status would tell the client that it may send frames now. */
 static uint16_t status_of(const struct exchange *ex, const struct http_response *r)
 {
 	return ex->request.wants_websocket && r->status / 100 == 2 ? 502 : r->status;
@@ -137,7 +137,7 @@ static void response_head(struct exchange *ex, const struct http_response *r, st
 		}
 		return;
 	}
-	/* What was read of an upstream or made here has three digits. */
+	/* A status that was read from an upstream or made here has three digits. */
 	nv[n++] = http2_nv(SLICE(":status"), http_decimal(status_of(ex, r), status));
 	n += http2_put_fields(&r->fields, nv + n);
 	if (r->body == HTTP_BODY_LENGTH)
@@ -153,7 +153,7 @@ static void response_head(struct exchange *ex, const struct http_response *r, st
 	s->left = r->content_length;
 	if (nghttp2_submit_response(session, s->id, nv, n, s->whole ? NULL : &body) != 0)
 		client_http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
-	/* It leaves together with what follows, or at the end of this turn. */
+	/* Send it together with what follows, or at the end of this turn. */
 	loop_task_queue(client_http2_stream_loop(s), &s->server->flush);
 }
 
@@ -208,7 +208,7 @@ static void request_resume(struct exchange *ex)
 	loop_task_queue(client_http2_stream_loop(ex->stream), &ex->stream->task);
 }
 
-/* Whoever asks stops for it, and is told when there is room again. */
+/* The caller stops if this is true, and is told when there is room again. */
 static bool congested(struct exchange *ex)
 {
 	struct client_http2_stream *s = ex->stream;
@@ -217,7 +217,7 @@ static bool congested(struct exchange *ex)
 	        (s->out.len < SOCKET_HIGH && !socket_is_congested(&s->server->client->socket)))
 		return false;
 	client_http2_stream_set_paused(s, true);
-	/* The connection's deadline, where it is the connection that is full. */
+	/* Sets the connection's deadline if the connection is what is full. */
 	loop_task_queue(client_http2_stream_loop(s), &s->server->flush);
 	return true;
 }

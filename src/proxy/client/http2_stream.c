@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One stream of an HTTP/2 connection from the sandbox: its head becomes a request, the request an
- * exchange.
+ * One stream of an HTTP/2 connection from the sandbox: its head becomes a request, and the request
+ * an exchange.
  *
- * The request's body goes to the upstream from where it was received; what the upstream does not
- * take waits in the input buffer, and the stream's window opens only for what was taken, so that
- * the buffer never holds more than the window.
+ * The request's body goes to the upstream from where it was received. What the upstream does not
+ * take waits in the input buffer. The stream's window opens only for what was taken, so the buffer
+ * never holds more than the window.
  *
- * A stream is gone when both its ends are: nghttp2 has closed it and its exchange is over.
+ * A stream is freed when nghttp2 has closed it and its exchange is over.
  */
 #include <stdlib.h>
 
@@ -55,7 +55,7 @@ void client_http2_stream_free(struct client_http2_stream *s)
 	loop_deadline_clear(&s->deadline);
 	loop_task_cancel(proxy->config.loop, &s->task);
 	list_remove(&s->list);
-	if (!--s->server->stream_count) /* idle from now on, or over */
+	if (!--s->server->stream_count) /* the connection is idle from now on, or over */
 		loop_task_queue(proxy->config.loop, &s->server->flush);
 	proxy->stream_count--;
 	http2_block_reset(&s->block);
@@ -109,7 +109,8 @@ void client_http2_stream_abort(
 		client_http2_stream_free(s);
 }
 
-/* What becomes of the exchange of a closed stream. One that has said all ends by itself. */
+/* Ends the exchange of a closed stream, unless its response was completely sent: then it ends by
+ * itself. */
 static void end_closed(struct client_http2_stream *s)
 {
 	if (s->end_sent)
@@ -138,8 +139,8 @@ void client_http2_stream_closed(struct client_http2_stream *s)
 
 /* --- deadline --- */
 
-/* The client owes bytes of its request, or has to take bytes of the response: so long it may be
- * without progress. */
+/* Bounds the time without progress while the client owes bytes of its request or has to take bytes
+ * of the response. */
 void client_http2_stream_watch(struct client_http2_stream *s)
 {
 	const struct exchange *ex = s->exchange;
@@ -221,7 +222,7 @@ static void refuse_head(struct client_http2_stream *s, struct http_fault fault)
 	        other ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, fault.why);
 }
 
-/* What HTTP/1.1 needs beside, and HTTP/2 does without (RFC 8441 section 5). */
+/* Adds the fields that HTTP/1.1 needs and HTTP/2 does without (RFC 8441 section 5). */
 static bool ask_for_websocket(struct client_http2_stream *s)
 {
 	struct http_fields *fields = &s->exchange->request.fields;
@@ -259,7 +260,7 @@ void client_http2_stream_begin(struct client_http2_stream *s)
 	}
 	s->owes = ex->request.body == HTTP_BODY_LENGTH;
 	s->owed = ex->request.content_length;
-	/* Nothing new is begun while the recorder is behind. */
+	/* Begin nothing new while the recorder is behind. */
 	s->waiting = true;
 	if (!s->server->client->proxy->held)
 		client_http2_stream_start(s);
@@ -273,8 +274,8 @@ void client_http2_stream_start(struct client_http2_stream *s)
 	exchange_start(s->exchange);
 }
 
-/* What waits goes on as far as the upstream takes it. A WebSocket's exchange may end on the way:
- * what it says then is sent later, so that the stream is still there. */
+/* Passes waiting body bytes on as far as the upstream takes them. The exchange of a WebSocket may
+ * end meanwhile; `sending` delays what it says, so that the stream still exists. */
 static void forward(struct client_http2_stream *s)
 {
 	struct client_http2 *h = s->server;
@@ -312,8 +313,8 @@ static void on_task(struct loop_task *task)
 	client_http2_send(s->server);
 }
 
-/* The request was answered before its end. Some clients read no answer before they have sent all:
- * for a while they may, then nobody wants the rest (RFC 9113 section 8.1). */
+/* Discards body bytes after the response. Some clients read no response before they have sent
+ * everything; they may do so for a while, then the stream is reset (RFC 9113 section 8.1). */
 static void discard(struct client_http2_stream *s, size_t n)
 {
 	nghttp2_session_consume_stream(s->server->session, s->id, n);
@@ -331,7 +332,7 @@ void client_http2_stream_data(struct client_http2_stream *s, const uint8_t *p, s
 		return;
 	}
 	s->owed -= s->owes ? n : 0;
-	/* Frames of a WebSocket may come before the upstream has agreed to it. */
+	/* Frames of a WebSocket may come before the upstream has agreed. */
 	if (!ex || (ex->request_done &&
 	                   !(ex->request.wants_websocket && ex->state != EXCHANGE_UPGRADED))) {
 		discard(s, n);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a connection is. Its first bytes decide: a TLS ClientHello (judged by its server name:
- * opened here, passed through, or answered with an explanation), an HTTP request (the preface of
- * HTTP/2 too), or anything else, which only a tcp:// rule can allow; without one, and where the
- * policy speaks of http, that is a malformed request and answered with 400. A protocol in which the
- * server speaks first is recognised by the policy alone: where only a tcp:// rule speaks of the
- * destination, nothing is waited for.
+ * Finds out what a connection is. Its first bytes decide:
+ * - a TLS ClientHello: authorized by its server name, then opened here, passed through, or answered
+ *   with an explanation;
+ * - an HTTP request, or the preface of HTTP/2;
+ * - anything else: only a tcp:// rule can allow it. Without one, if the policy mentions http for
+ *   the destination, it is a malformed request and answered with 400.
+ *
+ * In a protocol in which the server speaks first, only the policy can decide: if it has only a
+ * tcp:// rule for the destination, nothing is waited for.
  */
 #include "proxy/exchange/exchange.h"
 #include "vethguard/wire/client_hello.h"
 
 #define HTTP_PORT 80
 #define HTTPS_PORT 443
-#define METHOD_PEEK_MAX (2 * POLICY_METHOD_MAX) /* one that is too long is HTTP as well */
+#define METHOD_PEEK_MAX (2 * POLICY_METHOD_MAX) /* a method that is too long is HTTP as well */
 
 static void dest_question(const struct destination *d, struct policy_request *q)
 {
@@ -20,7 +23,7 @@ static void dest_question(const struct destination *d, struct policy_request *q)
 	        .host = destination_host(d), .address = d->address, .port = d->port};
 }
 
-/* Could a plain http request on this destination be allowed? */
+/* True if a plain http request to this destination could be allowed. */
 static bool http_may_be_allowed(const struct policy *policy, const struct destination *d)
 {
 	struct policy_request q;
@@ -32,7 +35,7 @@ static bool http_may_be_allowed(const struct policy *policy, const struct destin
 	return decision.verdict == POLICY_ALLOW;
 }
 
-/* ... or one of https? */
+/* ... or an http or https request. */
 static bool web_may_be_allowed(const struct policy *policy, const struct destination *d)
 {
 	struct policy_request q;
@@ -57,8 +60,8 @@ static bool scheme_is_denied(
 	return decision.verdict == POLICY_DENY && decision.reason == POLICY_REASON_RULE;
 }
 
-/* A deny rule refuses every request of its scheme there: what is said has to be looked at, though a
- * tcp:// rule would relay it unread. */
+/* True if a deny rule refuses every request of a scheme there: then the bytes have to be looked at,
+ * although a tcp:// rule would relay them unread. */
 static bool web_is_denied(const struct policy *policy, const struct destination *d)
 {
 	return scheme_is_denied(policy, d, POLICY_HTTPS) ||
@@ -71,8 +74,8 @@ static bool opaque_is_allowed(struct client *c, struct verdict *j)
 	return j->allowed;
 }
 
-/* In mode observe all is let pass: whether a rule of the policy, not only the mode, allows http or
- * https there. */
+/* True if a rule of the policy, not only mode observe, allows http or https there. Mode observe
+ * lets everything pass. */
 static bool web_has_rule(const struct policy *policy, const struct destination *d)
 {
 	struct policy_request q;
@@ -86,7 +89,8 @@ static bool web_has_rule(const struct policy *policy, const struct destination *
 	return decision.verdict == POLICY_ALLOW && !decision.observed;
 }
 
-/* Whether mode observe lets out what would be refused whatever is said: by which decision. */
+/* True if only mode observe lets the connection out, whatever it sends; *decision is the
+ * decision. */
 static bool is_only_observed(struct client *c, struct policy_decision *decision)
 {
 	struct verdict j;
@@ -97,8 +101,8 @@ static bool is_only_observed(struct client *c, struct policy_decision *decision)
 	       !web_has_rule(c->proxy->config.policy, &c->destination);
 }
 
-/* Clients of the web open connections before they have something to ask for, or take their time
- * until they do: git reads all of the system's authorities first. */
+/* Web clients open connections before they have something to ask for, or take their time until
+ * then: git reads all of the system's authorities first. */
 static bool is_port_of_web(uint16_t port)
 {
 	return port == HTTP_PORT || port == HTTPS_PORT;
@@ -111,7 +115,7 @@ enum proxy_wait client_first_wait(struct client *c)
 
 	if (c->explicit_proxy || is_port_of_web(c->destination.port))
 		return WAIT_HELLO;
-	/* Its server may be the one to speak first, and the client gives up sooner than we. */
+	/* The server may speak first, and the client gives up sooner than vethguard. */
 	if (is_only_observed(c, &decision))
 		return WAIT_SILENT;
 	authorize_opaque(c->proxy->config.policy, &c->destination, POLICY_TCP, &j);
@@ -121,9 +125,9 @@ enum proxy_wait client_first_wait(struct client *c)
 	               : WAIT_HELLO;
 }
 
-/* The end of a connection that began as TLS: a fatal alert, unencrypted, and then the end, once the
- * sandbox has taken it. The record's version is that of a first one (RFC 8446 section 5.1), which
- * any client reads. */
+/* Ends a connection that began as TLS: sends a fatal alert, unencrypted, then the end once the
+ * sandbox has taken it. The record's version is that of a first record (RFC 8446 section 5.1),
+ * which any client reads. */
 static enum client_state refuse_hello(struct client *c, const char *detail, uint8_t description)
 {
 	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
@@ -146,7 +150,7 @@ static enum client_state refuse_connection(struct client *c, const struct policy
 	return CLIENT_CLOSED;
 }
 
-/* It was let pass, and could not be connected. */
+/* The connection was let out but could not be connected. */
 static enum client_state fail_tunnel(
         struct client *c, enum event_cause cause, const char *detail, const struct ip *upstream)
 {
@@ -230,9 +234,8 @@ static enum client_state opaque(struct client *c)
 	return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_OTHER);
 }
 
-/* Bytes that begin no request. Of a client that speaks TLS, but not as it should, they are answered
- * with an alert; where only http can be meant, they are a malformed request and answered as such.
- */
+/* Handles bytes that do not begin a request. A client that speaks TLS, but wrongly, gets an alert.
+ * If only http can be meant, they are a malformed request and answered as such. */
 static enum client_state other(struct client *c)
 {
 	struct verdict j;
@@ -252,9 +255,9 @@ static enum client_state other(struct client *c)
 
 /* --- TLS --- */
 
-/* HTTP/1.0 is named, because a client that offers nothing else has to be given it or an alert (RFC
- * 7301 section 3.2). All other protocols get the alert: a client that means another one is not to
- * have its bytes read as HTTP. */
+/* Opens TLS here. The ALPN list includes HTTP/1.0, because a client that offers nothing else has to
+ * be given it or an alert (RFC 7301 section 3.2). All other protocols get the alert: bytes of a
+ * client that means another protocol must not be read as HTTP. */
 static enum client_state open_tls(struct client *c)
 {
 	static const char alpn[] = "\x02h2\x08http/1.1\x08http/1.0";
@@ -272,8 +275,8 @@ static enum client_state open_tls(struct client *c)
 	return CLIENT_TLS;
 }
 
-/* What the ClientHello names, into c->sni and d. An address there is none of what may be there (RFC
- * 6066 section 3); servers pass over it, so the destination stays what was dialled. False: no host
+/* Reads the ClientHello's server name into c->sni and d. An address may not be there (RFC 6066
+ * section 3); servers ignore it, so the destination stays what was dialed. False: it is not a host
  * name. */
 static bool read_server_name(struct client *c, const struct client_hello *hello,
         struct destination *d, bool *other_address)
@@ -308,8 +311,8 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 	         slice_equals(destination_host(&d), destination_host(&c->destination));
 	dest_question(&d, &q);
 	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
-	/* Who passes it through gets the ClientHello as it is, and some servers go by any name that
-	 * is in it: an address that nobody judged is not sent there. */
+	/* A server behind a passthrough gets the ClientHello as it is, and some servers follow any
+	 * name in it: an address that was not authorized is not sent there. */
 	if (agrees && treatment == POLICY_TLS_PASSTHROUGH && !other_address)
 		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	if (agrees && treatment == POLICY_TLS_OPAQUE)
@@ -317,8 +320,8 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 	return open_tls(c);
 }
 
-/* The handshake has failed. Where TLS has left an alert, what still comes is read before the end,
- * so that a reset does not overtake it. */
+/* The handshake has failed. If TLS has left an alert, further input is read before the end, so that
+ * a reset does not overtake the alert. */
 static enum client_state handshake_failed(struct client *c, bool in_tls)
 {
 	/* The usual reason: the client does not trust the sandbox's CA. */
@@ -362,7 +365,7 @@ enum client_state client_tls_timeout(struct client *c)
 
 enum guess { GUESS_HTTP, GUESS_MORE, GUESS_OTHER };
 
-/* A method (any token is one), a space, then a path, an http URL or an asterisk. */
+/* Matches a method (any token), a space, then a path, an http URL or an asterisk. */
 static enum guess guess_http(struct slice first)
 {
 	size_t i = slice_token_length(
@@ -384,7 +387,7 @@ static enum guess guess_http(struct slice first)
 	return rest.n < sizeof "http" - 1 ? GUESS_MORE : GUESS_HTTP;
 }
 
-/* HTTP/2 without TLS, as agreed beforehand (RFC 9113 section 3.3): its preface. */
+/* Matches the preface of HTTP/2 without TLS by prior knowledge (RFC 9113 section 3.3). */
 static enum guess guess_http2(struct slice first)
 {
 	static const struct slice preface = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24};
@@ -394,7 +397,7 @@ static enum guess guess_http2(struct slice first)
 	return slice_starts_with(preface, first) ? GUESS_MORE : GUESS_OTHER;
 }
 
-/* Decides from what is in the input buffer; CLIENT_PEEK: more bytes are needed. */
+/* Decides from the input buffer. CLIENT_PEEK: more bytes are needed. */
 static enum client_state decide(struct client *c)
 {
 	struct slice first = buf_slice(&c->input_buf);
@@ -432,7 +435,7 @@ static enum client_state decide(struct client *c)
 	}
 }
 
-/* The client has ended the connection first. */
+/* The client has ended the connection before the first bytes decided. */
 static enum client_state ended_unsaid(struct client *c)
 {
 	struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE}, decision;
@@ -481,8 +484,8 @@ enum client_state client_peek(struct client *c)
 	}
 }
 
-/* Nothing, or not enough, was said. A connection that is only observed may be one where the server
- * speaks first. */
+/* Nothing, or not enough, was sent. In a connection that is only observed, the server may be the
+ * one to speak first. */
 enum client_state client_peek_timeout(struct client *c)
 {
 	return opaque(c);

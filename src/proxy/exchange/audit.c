@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told to the audit log: one event per request, per connection without requests, per flow,
+/* Writes to the audit log: one event per request, per connection without requests, per flow, and
  * per finding. */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -20,14 +20,15 @@ uint32_t audit_duration_us(int64_t us)
 	return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
-/* What mode observe let pass and what then failed outside would have been refused all the same. */
+/* A request that mode observe let pass and that then failed outside would have been refused
+ * anyway. */
 void audit_failure_as_observed(struct event *e, const struct policy_decision *decision)
 {
 	if (decision->observed && event_is_failure(e))
 		e->decision = EVENT_OBSERVED;
 }
 
-/* Endpoints and TLS facts of a client's connection. */
+/* Sets the endpoints and TLS facts of a client's connection. */
 static void record_client(const struct client *c, struct event *e)
 {
 	e->src = c->src;
@@ -47,7 +48,7 @@ static void record_decision(
 	e->policy_reason = (uint8_t)decision->reason;
 	if (decision->rule != POLICY_NONE)
 		e->rule = policy_rule_name(proxy->config.policy, decision->rule);
-	/* The operator's own words for a refusal, which the client is told too. */
+	/* The operator's own words for the refusal, which the client gets too. */
 	if (decision->reason == POLICY_REASON_RULE && e->cause == EVENT_CAUSE_POLICY &&
 	        !e->detail.n)
 		e->detail = policy_rule_text(proxy->config.policy, decision->rule);
@@ -57,7 +58,8 @@ static void record_decision(
 	}
 }
 
-/* Whose placeholder was refused where its credential belongs: a rule for it would name that one. */
+/* Names the credential whose placeholder was refused at a destination where it belongs, so that a
+ * suggested rule can name it. */
 static void record_shown(const struct exchange *ex, struct event *e)
 {
 	const struct verdict *j = &ex->verdict;
@@ -97,8 +99,8 @@ static void put_finding(struct proxy *proxy, const struct client *c, enum event_
 	put(proxy, &e);
 }
 
-/* Which address it was is in the event, the finding, and the worker's log. The sandbox is not told:
- * how names resolve out here is none of its business. */
+/* The event, the finding and the worker's log hold the address. The sandbox is not told, because it
+ * must not learn how names resolve outside. */
 static void tell_refused_address(const struct client *c, const struct event *about)
 {
 	char text[IP_TEXT_MAX], host[2 * POLICY_HOST_MAX];
@@ -113,7 +115,7 @@ static void tell_refused_address(const struct client *c, const struct event *abo
 		        ip_format(&about->upstream, text), (unsigned long long)about->id);
 }
 
-/* Path as judged and query as sent: of an absolute target only this part. */
+/* Path as authorized and query as sent; an absolute target's scheme and authority are left out. */
 static struct slice exchange_target(struct exchange *ex)
 {
 	struct buf *text = &ex->proxy->target;
@@ -129,7 +131,7 @@ static struct slice exchange_target(struct exchange *ex)
 	return buf_slice(text);
 }
 
-/* An echo may be found after the event was put: in trailers. */
+/* Records an echo once. In trailers it may be found after the event was put. */
 static void record_echo(struct exchange *ex, struct slice rule)
 {
 	if (!ex->masking || !ex->mask.found || ex->echo_told)
@@ -168,7 +170,7 @@ static void put_exchange(struct exchange *ex)
 
 	char literal[IP_TEXT_MAX + 2];
 
-	if (!e.host.n && ex->destination.address.family) { /* the URL's host was an address */
+	if (!e.host.n && ex->destination.address.family) { /* the URL's host is an address */
 		struct destination d = {.address = ex->destination.address};
 		char text[POLICY_HOST_MAX + 16];
 
@@ -231,7 +233,7 @@ void audit_connection(const struct client *c, const struct policy_decision *deci
 	tell_refused_address(c, &e);
 }
 
-/* --- connections that say nothing --- */
+/* --- connections that ended without a byte --- */
 
 static void tell_silent(struct proxy *p)
 {

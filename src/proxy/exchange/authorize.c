@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judging. A request is for one destination; everything that names it (the TLS server name, the
- * Host field or absolute target, CONNECT's authority, the name behind the synthetic address that
- * was dialled) has to name the same one, or the request is refused whatever the policy says: that
- * is what binds a credential to its destination.
+ * Authorization of requests. A request has one destination. Everything that names it (the TLS
+ * server name, the Host field or absolute target, CONNECT's authority, the name behind the
+ * synthetic address that was dialed) has to name the same one. Otherwise the request is refused
+ * whatever the policy says: this binds a credential to its destination.
  *
- * One difference is nobody's attempt: a resolver with a search list (resolv.conf(5)) connects to
- * "evil.example.corp.example" when it is asked for "evil.example". What the request names is judged
- * then, so that a denial is explained, and where it would be allowed it is refused all the same. In
- * mode observe, which binds no credential to anything, it goes to what the request names.
+ * One difference is not an attack: a resolver with a search list (resolv.conf(5)) connects to
+ * "evil.example.corp.example" when it is asked for "evil.example". vethguard then authorizes what
+ * the request names, so that a denial is explained, and refuses the request even if the policy
+ * allows it. In mode observe, which binds no credential to anything, the request goes to what it
+ * names.
  */
 #include <stdio.h>
 
@@ -51,8 +52,8 @@ static void refuse(
 	j->detail = detail;
 }
 
-/* What the connection itself says about the destination: SNI, else CONNECT or the name dialled,
- * else the address. */
+/* The destination as the connection names it: SNI; else CONNECT's authority or the name that was
+ * dialed; else the address. */
 static void connection_destination(const struct client *c, struct destination *d)
 {
 	*d = c->destination;
@@ -60,7 +61,7 @@ static void connection_destination(const struct client *c, struct destination *d
 		destination_set_host(d, slice_of(c->sni, c->sni_n));
 }
 
-/* Whether a search list can have made the name that was dialled of this one. */
+/* True if a search list can have turned this name into the name that was dialed. */
 static bool is_searched(const struct client *c, struct slice name)
 {
 	struct slice dialled = destination_host(&c->destination);
@@ -69,7 +70,8 @@ static bool is_searched(const struct client *c, struct slice name)
 	       slice_starts_with(dialled, name);
 }
 
-/* The request's authority against the connection's destination. */
+/* Compares the request's authority with the connection's destination. False: they differ, and j
+ * holds the refusal. */
 static bool agree(const struct client *c, const struct http_request *r, struct destination *d,
         struct verdict *j)
 {
@@ -98,8 +100,8 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 		        "the request names another port than the connection");
 		return false;
 	}
-	/* A plain connection to a bare address may carry any Host: the name is resolved and dialled
-	 * on this side. */
+	/* A plain connection to a bare address may carry any Host: the worker resolves and dials
+	 * that name. */
 	if (!c->tls && !connection.host_n && a->host_n)
 		return true;
 	if (!c->tls && is_searched(c, destination_host(d))) {
@@ -116,7 +118,7 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 	return true;
 }
 
-/* On the proxy port, before any CONNECT: the request says all there is. */
+/* The destination of a request to the proxy port before any CONNECT. Only the request names it. */
 static bool from_absolute(const struct http_request *r, struct destination *d, struct verdict *j)
 {
 	if (!r->absolute) {
@@ -136,10 +138,11 @@ static bool from_absolute(const struct http_request *r, struct destination *d, s
 	return true;
 }
 
-/* --- what a request asks for besides --- */
+/* --- what else a request asks for --- */
 
-/* Fields in which some servers look for the method or the path that is meant: frameworks, since
- * forms know GET and POST only; servers behind a rewriting one. No standard has them. */
+/* Fields in which some servers look for the method or path that is meant: frameworks, because forms
+ * can only use GET and POST, and servers behind a rewriting proxy. No standard defines these
+ * fields. */
 struct override {
 	struct slice name;
 	bool path;
@@ -166,8 +169,8 @@ bool authorize_is_override(struct slice name)
 	return find_override(name) != NULL;
 }
 
-/* The method or path that the field asks for, put in its place in *question; text has
- * POLICY_PATH_MAX bytes. False: nobody can say what that would be. */
+/* Puts the method or path that the field asks for into *question; text has POLICY_PATH_MAX bytes
+ * and holds it. False: the field cannot be interpreted. */
 static bool read_override(
         struct policy_request *question, const struct override *o, struct slice value, char *text)
 {
@@ -183,7 +186,7 @@ static bool read_override(
 	}
 	if (!value.n || value.n > POLICY_METHOD_MAX)
 		return false;
-	for (n = 0; n < value.n; n++) { /* who honours it reads it in capitals */
+	for (n = 0; n < value.n; n++) { /* servers that honor it read it in capitals */
 		bool small = value.p[n] >= 'a' && value.p[n] <= 'z';
 
 		text[n] = (char)(small ? value.p[n] - 'a' + 'A' : value.p[n]);
@@ -192,7 +195,7 @@ static bool read_override(
 	return true;
 }
 
-/* Whether what the field asks for is allowed too, and for the same credential. */
+/* Refuses unless what the field asks for is allowed too, with the same credential. */
 static void authorize_override(const struct policy *policy, const struct policy_request *question,
         const struct override *o, struct slice value, struct verdict *j)
 {
@@ -219,8 +222,9 @@ static void authorize_override(const struct policy *policy, const struct policy_
 	}
 }
 
-/* Each field by itself: one of them is honoured at most. Where one could be honoured for the method
- * and another for the path, what is asked for would be neither of what was judged. */
+/* Authorizes each field by itself, because a server honors at most one of them. If one server
+ * honored one field for the method and another for the path, the outcome would be neither of the
+ * requests that were authorized, so both kinds together are refused. */
 static void authorize_overrides(const struct policy *policy, const struct policy_request *question,
         const struct http_fields *fields, struct verdict *j)
 {
@@ -243,7 +247,7 @@ static void authorize_overrides(const struct policy *policy, const struct policy
 
 /* --- another protocol --- */
 
-/* In mode observe an upgrade passes that no rule names, but never together with a credential. */
+/* In mode observe an upgrade that no rule names passes, but never together with a credential. */
 static void authorize_upgrade(
         const struct policy *policy, const struct http_request *r, struct verdict *j)
 {
@@ -264,10 +268,10 @@ static void authorize_upgrade(
 		        websocket ? "a WebSocket is asked for with GET, and without a body" : NULL);
 }
 
-/* --- all of it --- */
+/* --- the whole request --- */
 
-/* A client that sends its key to another path of its own API is refused by the policy, or would be,
- * and leaks nothing: which credentials are at home there. */
+/* Notes which credentials belong to the destination of a request that the policy denies, or in mode
+ * observe would deny. A client that sends its key to another path of its own API leaks nothing. */
 static void note_own(
         const struct policy *policy, const struct policy_request *question, struct verdict *j)
 {

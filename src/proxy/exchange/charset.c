@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever asks may choose the character set of the answer (Accept, Accept-Charset, parameters that
- * an upstream has for it), and in UTF-16, UTF-7 or EBCDIC a value has bytes that no search knows.
- * Readers take the character set from the Content-Type, from a byte order mark, from an XML
- * declaration, and some guess UTF-16 from NUL bytes (RFC 4627 section 3 had JSON read so).
+ * A client may choose the character set of the response (Accept, Accept-Charset, parameters that an
+ * upstream has for it), and in UTF-16, UTF-7 or EBCDIC a credential's value has bytes that the
+ * search does not know. Readers take the character set from the Content-Type, from a byte order
+ * mark, or from an XML declaration; some guess UTF-16 from NUL bytes (RFC 4627 section 3
+ * recommended this for JSON).
  */
 #include "proxy/exchange/charset.h"
 
-#define NAME_MAX_BYTES 48 /* of a character set */
+#define NAME_MAX_BYTES 48 /* of a character set's name */
 
 static const struct slice parameter = {"charset", 7};
 
-/* Names in which ASCII is itself (IANA, Character Sets; WHATWG, Encoding). */
+/* Character sets in which ASCII characters have their ASCII bytes (IANA, Character Sets; WHATWG,
+ * Encoding). */
 static const struct slice known[] = {{"utf-8", 5}, {"utf8", 4}, {"unicode-1-1-utf-8", 17},
         {"us-ascii", 8}, {"ascii", 5}, {"windows-874", 11}, {"windows-31j", 11}, {"gb2312", 6},
         {"gbk", 3}, {"gb18030", 7}, {"big5", 4}, {"big5-hkscs", 10}, {"shift_jis", 9},
         {"shift-jis", 9}, {"sjis", 4}, {"tis-620", 7}, {"macintosh", 9}, {"binary", 6}};
-/* Beginnings of such names: a number or a language follows. */
+/* Prefixes of such names; a number or a language follows. */
 static const struct slice families[] = {{"ansi_x3.4-", 10}, {"iso-8859-", 9}, {"iso8859", 7},
         {"iso_8859-", 9}, {"windows-125", 11}, {"cp125", 5}, {"euc-", 4}, {"koi8-", 5}};
 
@@ -60,8 +62,8 @@ static struct slice skip_blanks(struct slice s)
 	return s;
 }
 
-/* What stands behind "=", as a token, between quotes of either kind, or as a quoted string with
- * escapes (RFC 9110 section 5.6.4). False: it is too long, or has no end. */
+/* Reads the value behind "=": a token, text between quotes of either kind, or a quoted string with
+ * escapes (RFC 9110 section 5.6.4). False: it is too long or has no end. */
 static bool read_value(struct slice s, char name[NAME_MAX_BYTES], size_t *n)
 {
 	char quote = s.n && (*s.p == '"' || *s.p == '\'') ? *s.p : 0;
@@ -81,8 +83,9 @@ static bool read_value(struct slice s, char name[NAME_MAX_BYTES], size_t *n)
 	return !quote;
 }
 
-/* after: what follows the parameter's name. Without "=" it is none. With "*" it is one that is
- * encoded, or comes in parts: nobody has to write a character set so, and few read it alike. */
+/* after: what follows the parameter's name. Without "=" it is not a parameter. With "*" it is an
+ * encoded or split parameter and is refused: nobody has to write a character set so, and readers
+ * differ in how they take it. */
 static bool value_is_searchable(struct slice after)
 {
 	char name[NAME_MAX_BYTES];
@@ -99,8 +102,8 @@ static bool value_is_searchable(struct slice after)
 	return !value.n || name_is_searchable(value);
 }
 
-/* Wherever the word stands, also inside of something that is quoted: of two readers one may find it
- * there. */
+/* Checks the word wherever it is in the value, also inside quotes, because one of two readers may
+ * find it there. */
 static bool type_is_searchable(struct slice type)
 {
 	for (; type.n >= parameter.n; type.p++, type.n--)
@@ -132,7 +135,8 @@ static bool ends_with(struct slice s, struct slice with)
 	       slice_equals_ignoring_case(slice_of(s.p + s.n - with.n, with.n), with);
 }
 
-/* gRPC and Connect have lengths before their messages, which begin with NUL bytes. */
+/* False for gRPC and Connect: their messages have a length before them, which begins with NUL
+ * bytes. */
 static bool is_text(struct slice type)
 {
 	static const struct slice types[] = {{"application/json", 16}, {"application/xml", 15},
@@ -170,8 +174,8 @@ enum charset_start_kind charset_start_kind(const struct http_fields *fields)
 
 #define MARK_MAX 4
 
-/* Byte order marks of what is no UTF-8, and "<?xm" in EBCDIC. That of UTF-32LE begins with that of
- * UTF-16LE. */
+/* Byte order marks of encodings other than UTF-8, and "<?xm" in EBCDIC. The mark of UTF-32LE begins
+ * with that of UTF-16LE. */
 static bool has_mark(struct slice start)
 {
 	static const struct slice marks[] = {{"\xfe\xff", 2}, {"\xff\xfe", 2}, {"\0\0\xfe\xff", 4},
@@ -184,7 +188,8 @@ static bool has_mark(struct slice start)
 	return false;
 }
 
-/* The value of `encoding` in an XML declaration (XML 1.0 section 4.3.3), or what is here of one. */
+/* Checks the value of `encoding` in an XML declaration (XML 1.0 section 4.3.3), or in as much of it
+ * as has come. */
 static bool declaration_is_searchable(struct slice xml)
 {
 	static const struct slice word = {"encoding", 8};
@@ -213,7 +218,7 @@ static bool declaration_is_searchable(struct slice xml)
 
 static const struct slice xml_begins = {"<?xml", 5};
 
-/* False: it cannot be said yet. */
+/* False: more bytes are needed. */
 static bool is_decided(struct slice start, struct slice text)
 {
 	if (start.n < 2 * MARK_MAX)

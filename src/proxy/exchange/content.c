@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content codings, and the fields that stop being true when gzip is decompressed on the way. */
+/* Content codings, and the fields that become untrue when vethguard decompresses gzip. */
 #include "proxy/exchange/content.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ enum content_coding content_coding_of(const struct http_fields *fields)
 	return coding;
 }
 
-/* gRPC and the Connect protocol compress message by message, where no content coding tells. */
+/* gRPC and the Connect protocol compress each message by itself, which no content coding shows. */
 bool content_has_coded_messages(const struct http_fields *fields)
 {
 	for (size_t i = 0; i < fields->count; i++) {
@@ -45,7 +45,7 @@ bool content_has_coded_messages(const struct http_fields *fields)
 
 /* --- lists --- */
 
-/* The next element of a comma-separated list; false: there is none. */
+/* The next element of a comma-separated list. False: there is none. */
 static bool next_element(struct slice *list, struct slice *element)
 {
 	ptrdiff_t comma = slice_find_byte(*list, ',');
@@ -58,7 +58,7 @@ static bool next_element(struct slice *list, struct slice *element)
 	return true;
 }
 
-/* The weight behind ";" is zero: "q=0", "q=0.000". */
+/* True if the weight behind ";" is zero: "q=0", "q=0.000". */
 static bool is_refused(struct slice parameters)
 {
 	struct slice q = slice_trim(parameters);
@@ -100,7 +100,7 @@ bool content_forbids_transform(const struct http_fields *fields)
 	return false;
 }
 
-/* --- what is said of the content --- */
+/* --- fields that describe the content --- */
 
 bool content_is_digest(struct slice name)
 {
@@ -130,7 +130,7 @@ static struct http_field *find_etag(struct http_fields *fields)
 	return NULL;
 }
 
-/* -ENOMEM: nothing has changed. */
+/* Returns 0, or -ENOMEM with nothing changed. */
 static int make_weak(struct http_field *etag, char **kept)
 {
 	if (!etag || slice_starts_with(etag->value, SLICE("W/")))

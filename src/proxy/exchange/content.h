@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * content: what fields say about a response's content: how it is coded, whether it may be changed
- * on the way, and what is said of it when it has been.
+ * content: what fields say about a response's content: how it is coded and whether it may be
+ * changed on the way; and what they have to say after it was changed.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_CONTENT_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_CONTENT_H
@@ -10,25 +10,25 @@
 
 enum content_coding { CONTENT_PLAIN, CONTENT_GZIP, CONTENT_OTHER };
 
-/* All Content-Encoding fields together: only nothing, or gzip once, can be read. */
+/* Reads all Content-Encoding fields together. Only no coding, or gzip once, can be read. */
 enum content_coding content_coding_of(const struct http_fields *response);
-/* True where messages inside of the content may be compressed. */
+/* True if messages inside the content may be compressed. */
 bool content_has_coded_messages(const struct http_fields *response);
-/* True where a request takes gzip (RFC 9110 section 12.5.3). */
+/* True if a request accepts gzip (RFC 9110 section 12.5.3). */
 bool content_accepts_gzip(const struct http_fields *request);
-/* True where Cache-Control says no-transform (RFC 9111 section 5.2). */
+/* True if Cache-Control says no-transform (RFC 9111 section 5.2). */
 bool content_forbids_transform(const struct http_fields *fields);
-/* A field that tells a digest of the content, or a signature over one: content that is decompressed
- * does not fit it any more. */
+/* True for a field with a digest of the content or a signature over one: it no longer fits once the
+ * content is decompressed. */
 bool content_is_digest(struct slice name);
-/* True where one is there. */
+/* True if any such field is present. */
 bool content_has_digest(const struct http_fields *fields);
-/* The response goes on decompressed: its coding is no longer said, its entity tag is a weak one
- * (RFC 9110 section 8.8.1). *kept is what the tag lies in from then on, to be freed after the
- * fields. 0 or -ENOMEM. */
+/* Describes the response as decompressed: removes the coding and makes the entity tag weak (RFC
+ * 9110 section 8.8.1). *kept then holds the tag; the caller frees it after the fields. Returns 0 or
+ * -ENOMEM. */
 int content_describe_decompressed(struct http_fields *response, char **kept);
-/* For a 304: its entity tag is made weak where the request asks about the weak one, which whoever
- * asks got with decompressed content. As above. */
+/* For a 304: makes the entity tag weak if the request asks about the weak one, which the client got
+ * with decompressed content. *kept and return value as above. */
 int content_describe_unmodified(
         const struct http_fields *request, struct http_fields *response, char **kept);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a refused client is told: RFC 9457 problem details that say what was refused, why, and what
- * to ask for. A gRPC client is told in its own way: a status and a message, in fields only. */
+/* Answers to refused clients: RFC 9457 problem details that say what was refused, why, and what to
+ * ask for. A gRPC client gets a status and a message, in fields only. */
 #include <stdio.h>
 
 #include "proxy/exchange/exchange.h"
@@ -10,11 +10,11 @@
 #define DETAIL_SHOWN_MAX 2048
 #define MESSAGE_SHOWN_MAX 2048
 #define MESSAGE_ROOM 8192
-#define BODY_MAX 65536 /* each of its texts with all bytes escaped */
+#define BODY_MAX 65536 /* enough for each of its texts with all bytes escaped */
 #define REASON_MAX 128
 #define PROBLEM_JSON "application/problem+json"
 
-/* The last word of the problem's type, and of error.type. */
+/* The last word of the problem's type and of error.type. */
 static const char *kind_of(enum event_cause cause)
 {
 	return cause == EVENT_CAUSE_POLICY ? "denied" : "failed";
@@ -45,8 +45,8 @@ static const char *title_of(enum event_cause cause)
 	}
 }
 
-/* The reason phrase over HTTP/1 (RFC 9112 section 4), perhaps in text: the standard one, then what
- * the body's title says. Of a refused CONNECT many clients show nothing else. */
+/* The reason phrase for HTTP/1 (RFC 9112 section 4): the standard phrase, then the body's title. It
+ * may be written in text. For a refused CONNECT many clients show nothing else. */
 static struct slice reason_of(const struct exchange *ex, char text[REASON_MAX])
 {
 	const char *title = title_of(ex->cause);
@@ -54,7 +54,7 @@ static struct slice reason_of(const struct exchange *ex, char text[REASON_MAX])
 	int n;
 
 	if (ex->cause == EVENT_CAUSE_CLIENT ||
-	        !standard.n) /* the status has more to say than the title */
+	        !standard.n) /* the status says more than the title */
 		return standard;
 	n = snprintf(text, REASON_MAX, "%.*s: %s", (int)standard.n, standard.p, title);
 	return n > 0 && n < REASON_MAX ? slice_of(text, (size_t)n) : standard;
@@ -101,7 +101,7 @@ static void put_advice(struct json *j, const struct exchange *ex)
 	}
 }
 
-/* One sentence: what was asked, and why not. */
+/* Appends one sentence: what was asked, and why it is refused. */
 static void put_detail(const struct exchange *ex, struct buf *text)
 {
 	char destination[POLICY_HOST_MAX + 16];
@@ -126,14 +126,14 @@ static void put_detail(const struct exchange *ex, struct buf *text)
 		                          slice_of(r->path, r->path_n), target, sizeof target));
 	else
 		buf_printf(text, "connection to %s: ", destination);
-	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* its source is the operator's business */
+	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* the source is the operator's business */
 		buf_printf(text, "the credential cannot be had; the audit log says why");
 	else
 		buf_printf(text, "%s",
 		        ex->detail ? ex->detail : policy_reason_text(ex->verdict.decision.reason));
 }
 
-/* The operator's own words: of the deny rule, or of the pause. */
+/* The operator's own words: from the deny rule, or from the pause. */
 static struct slice reason_text(const struct exchange *ex)
 {
 	uint32_t rule = ex->verdict.decision.rule;
@@ -143,8 +143,8 @@ static struct slice reason_text(const struct exchange *ex)
 	return rule == POLICY_NONE ? SLICE("") : policy_rule_text(ex->proxy->config.policy, rule);
 }
 
-/* The detail, who says it, and where the operator finds it: what a client shows of an answer that
- * it takes for the API's. */
+/* The detail, its author and the event id for the operator. A client shows this text if it takes
+ * the answer for one of the API. */
 static void put_message(const struct exchange *ex, struct buf *text)
 {
 	struct slice reason = reason_text(ex);
@@ -158,7 +158,7 @@ static void put_message(const struct exchange *ex, struct buf *text)
 	buf_printf(text, " (event %016llx)", (unsigned long long)ex->id);
 }
 
-/* What SDKs of APIs read: "message" (GitHub's) and "error" (OpenAI's, Anthropic's, Google's). */
+/* Fields that the SDKs of APIs read: "message" (GitHub) and "error" (OpenAI, Anthropic, Google). */
 static void put_for_sdks(struct json *j, const struct exchange *ex)
 {
 	struct slice code = event_reason_code(ex->cause, (uint8_t)ex->verdict.decision.reason);
@@ -221,7 +221,7 @@ static void put_body(const struct exchange *ex, struct buf *out)
 
 /* --- gRPC over HTTP/2 --- */
 
-/* Its client reads no body of a refusal, but a status in fields. */
+/* A gRPC client reads no body of a refusal, only a status in fields. */
 bool exchange_is_grpc(const struct exchange *ex)
 {
 	const struct http_field *type = http_find(&ex->request.fields, HTTP_CONTENT_TYPE);
@@ -230,7 +230,7 @@ bool exchange_is_grpc(const struct exchange *ex)
 	       slice_starts_with(type->value, SLICE("application/grpc"));
 }
 
-/* https://grpc.io/docs/guides/status-codes/; PERMISSION_DENIED is not retried by anybody. */
+/* https://grpc.io/docs/guides/status-codes/; no client retries PERMISSION_DENIED. */
 static const char *grpc_status(enum event_cause cause)
 {
 	switch (cause) {
@@ -247,7 +247,7 @@ static const char *grpc_status(enum event_cause cause)
 	}
 }
 
-/* Percent-encoding as gRPC's protocol over HTTP/2 wants it for a message. */
+/* Percent-encodes a message as gRPC's protocol over HTTP/2 requires. */
 static void put_encoded(struct buf *out, struct slice text)
 {
 	size_t n = text.n < DETAIL_SHOWN_MAX ? text.n : DETAIL_SHOWN_MAX;
@@ -262,8 +262,8 @@ static void put_encoded(struct buf *out, struct slice text)
 	}
 }
 
-/* A response of fields only, with that status and the explanation (in text, as long as r is used).
- */
+/* Makes r a response that has only fields, with that status and the explanation. r points into
+ * text. */
 static void put_grpc(const struct exchange *ex, struct http_response *r, struct buf *text)
 {
 	struct buf plain;
@@ -317,7 +317,7 @@ void exchange_will_refuse(struct exchange *ex, uint16_t status)
 	ex->outcome = EVENT_DENIED;
 	ex->status = status ? status : status_for(ex->cause);
 	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
-		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
+		ex->status = 421; /* concerns this stream only: RFC 9110 section 15.5.20 */
 	if (exchange_is_grpc(ex))
 		ex->status = 200; /* the refusal is in its trailers */
 }
@@ -327,8 +327,8 @@ static bool has_text(struct slice value, struct slice text)
 	return value.n >= text.n && memmem(value.p, value.n, text.p, text.n);
 }
 
-/* A client that names JSON in Accept, but not this kind of it, gets what it names (RFC 9110 section
- * 12.5.1): there are some that read nothing else. */
+/* True if the client names JSON in Accept, but not problem+json: it gets the type it names (RFC
+ * 9110 section 12.5.1), because some clients read nothing else. */
 static bool takes_plain_json_only(const struct exchange *ex)
 {
 	bool json = false;
@@ -386,7 +386,7 @@ void exchange_refuse(
 {
 	ex->cause = cause;
 	ex->detail = detail;
-	ex->head_waits = false; /* the upstream's is not wanted any more */
+	ex->head_waits = false; /* drop the upstream's head */
 	exchange_will_refuse(ex, status);
 	exchange_enter(ex, EXCHANGE_REFUSED);
 	audit_exchange(ex);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that are answered without being sent on cost the sandbox nothing but asking, and the
- * machine a judgement, an answer and a line of the log each. So there is a rate of them: the answer
- * to one too many waits for its turn, first come, first served. Its event is written before it
- * waits. Until its answer a request holds its connection or stream, of which there is a bounded
- * number, so no more of them can be asked for than are answered. Requests that are sent on neither
- * wait nor count.
+ * Limits the rate of refusals. A request that is answered without being sent on costs the sandbox
+ * nothing, but costs the machine an authorization, an answer and a line of the log. Beyond the
+ * rate, an answer waits for its turn, first come, first served. The event is written before the
+ * wait.
+ *
+ * A waiting request holds its connection or stream. The number of these is bounded, so the sandbox
+ * cannot ask for more refusals than are answered. Requests that are sent on neither wait nor count.
  */
 
 #include "proxy/exchange/exchange.h"
 #include "vethguard/base/clock.h"
 
 #define BURST_S 2
-#define TURN_MS 10 /* between two looks at who may be answered */
+#define TURN_MS 10 /* between two checks for requests that may be answered */
 
 static void wait_for_turn(struct proxy *p)
 {
@@ -62,14 +63,15 @@ void deny_throttle_answer_all(struct proxy *p)
 		answer_first(&p->deny_throttle);
 }
 
-/* What is under way to an upstream, or ends by somebody else's will, is never slowed. */
+/* False for requests that are under way to an upstream or that vethguard itself ends: they are
+ * never slowed down. */
 static bool may_wait(const struct exchange *ex)
 {
 	return !ex->request_sent && !ex->upstream && !ex->cut && !ex->delayed &&
 	       !ex->proxy->draining;
 }
 
-/* Of its failure an upstream's connection may be about to free the text. */
+/* Copies the text: the upstream connection whose failure it describes may be about to free it. */
 static bool keep_detail(struct exchange *ex)
 {
 	if (!ex->detail || ex->detail == ex->kept_detail)

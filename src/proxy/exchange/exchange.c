@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request and its response. The exchange knows neither side's protocol: towards the client it
- * speaks through struct exchange_client, towards the upstream through struct upstream_stream.
+ * One request and its response. The exchange is independent of both sides' protocols: it talks to
+ * the client through struct exchange_client and to the upstream through struct upstream_stream.
  *
  *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
- * or, from anywhere before a response, REFUSED (which may wait: exchange/deny_throttle.c) -> DONE.
- * It ends in exactly one place, exchange_finish(): there the upstream is given back and the client
- * is told. The event is recorded before the bytes that make the response whole for the client are
- * given to its connection, since from then on they may leave at any moment: whoever has a whole
- * response has left an event, also where the worker is killed right then.
+ * From any state before a response it may also go to REFUSED, where it may wait
+ * (exchange/deny_throttle.c), and then to DONE. It ends only in exchange_finish(), which gives the
+ * upstream back and tells the client.
+ *
+ * The event is recorded before the bytes that complete the response are given to the client's
+ * connection, because these bytes may leave at any moment from then on. So every client that has a
+ * complete response has left an event, even if the worker is killed at that moment.
  */
 #include <inttypes.h>
 #include <errno.h>
@@ -39,8 +41,8 @@ struct exchange *exchange_new(
 	ex->proxy = proxy;
 	ex->client = client;
 	ex->ops = ops;
-	/* No trace of an earlier request, whose bytes are gone: a head that cannot be read leaves
-	 * this as it is. */
+	/* Clear the previous request, whose bytes are gone: if the next head cannot be read, this
+	 * struct stays as it is here. */
 	memset(&ex->request, 0, offsetof(struct http_request, fields));
 	ex->request.fields.count = 0;
 	ex->verdict.decision.rule = ex->verdict.decision.credential = POLICY_NONE;
@@ -123,8 +125,8 @@ void exchange_finish(struct exchange *ex, bool complete, bool reusable)
 	exchange_free(ex);
 }
 
-/* A client that speaks HTTP/2 is told in the protocol's own way that nothing was done: it may ask
- * again by itself, whatever the request is (RFC 9113 section 8.7). */
+/* True if the client is told, in HTTP/2's own way, that no upstream processed its request. The
+ * client may then repeat any request by itself (RFC 9113 section 8.7). */
 static bool gives_back(const struct exchange *ex)
 {
 	return ex->unprocessed && !ex->head_sent && ex->client_version == 20;
@@ -225,7 +227,7 @@ static void get_credential(struct exchange *ex)
 	get_upstream(ex);
 }
 
-/* The verdict stands. */
+/* The verdict allows the request. */
 static void begin(struct exchange *ex)
 {
 	if (ex->proxy->paused)
@@ -257,7 +259,7 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 
 	ex->unprocessed = ex->upstream->untouched;
 	ex->upstream_address = ex->upstream->conn->address;
-	upstream_stream_let_go(ex->upstream); /* it closes itself */
+	upstream_stream_let_go(ex->upstream); /* the upstream stream closes itself */
 	ex->upstream = NULL;
 	if (!again) {
 		exchange_fail(ex, cause, detail);
@@ -278,7 +280,7 @@ static void note_findings(struct exchange *ex)
 	exchange_check_placeholders(ex);
 }
 
-/* What is said of an upgrade names the protocol. */
+/* Notes what the event says about an upgrade, naming the protocol. */
 static void note_upgrade(struct exchange *ex)
 {
 	const struct verdict *j = &ex->verdict;
@@ -300,7 +302,8 @@ static void note_upgrade(struct exchange *ex)
 		ex->kept_detail = NULL;
 }
 
-/* The verdict, at level debug. The path is the audit log's to tell: a query may hold anything. */
+/* Logs the verdict at level debug. The log omits the path, which only the audit log has: a query
+ * may hold anything. */
 static void trace_verdict(const struct exchange *ex)
 {
 	char method[64];
@@ -349,7 +352,8 @@ void exchange_start(struct exchange *ex)
 	authorize_request(proxy->config.policy, ex->client, r, &ex->destination, &ex->verdict);
 	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
 	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
-	/* What goes upstream names what was judged, not what was said. */
+	/* The upstream is sent the destination that was authorized, not the one the client
+	 * wrote. */
 	r->authority.port = ex->destination.port;
 	r->authority.address = ex->destination.address;
 	r->authority.host_n = ex->destination.host_n;
@@ -365,8 +369,8 @@ void exchange_start(struct exchange *ex)
 		exchange_refuse(
 		        ex, 0, cause, ex->kept_detail ? ex->kept_detail : ex->verdict.detail);
 	} else if (slice_equals_ignoring_case(r->method, SLICE("TRACE"))) {
-		/* Servers exist to which "trace" is the same. Its answer would be the request as
-		 * the upstream saw it, credential included. */
+		/* Some servers treat "trace" as TRACE. The answer would be the request as the
+		 * upstream saw it, including the credential. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
 	} else {
 		begin(ex);
@@ -385,7 +389,7 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct upstream_stream *u = ex->upstream;
 
-	if (n == 0) /* a chunk of no bytes would be the last one */
+	if (n == 0) /* a chunk of zero bytes would be the last chunk */
 		return;
 	u->ops->touch(u);
 	if (ex->state == EXCHANGE_UPGRADED) {

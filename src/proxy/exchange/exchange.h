@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An exchange: one request and its response, between any two protocols. First what a client's side
- * and an upstream's have of it; then what its parts know of each other: exchange.c (its life),
- * exchange/deny.c (refusing), request.c (what goes upstream), retry.c (when it may go out again),
- * exchange/redact.c (what changes on the way back), placeholder.c (what the sandbox must not send),
+ * An exchange: one request and its response, between any two protocols. First what the client's
+ * side and the upstream's side use; then what the exchange's parts share: exchange.c (its life),
+ * deny.c (refusing), request.c (what goes upstream), retry.c (when a request may go out again),
+ * redact.c (what changes on the way back), placeholder.c (what the sandbox must not send),
  * websocket_relay.c (frames after an upgrade).
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
@@ -19,36 +19,39 @@
 struct inspection;
 struct websocket_relay;
 
-/* How an exchange answers whoever asked: an HTTP/1 connection or an HTTP/2 stream. */
+/* How an exchange answers its client: an HTTP/1 connection or an HTTP/2 stream. */
 struct exchange_client {
-	/* Sends a head; final ones (not 1xx) once. upgrade: the protocol of a 101 or empty. */
+	/* Sends a head; a final one (not 1xx) only once. upgrade: the protocol of a 101, or
+	 * empty. */
 	void (*response_head)(
 	        struct exchange *ex, const struct http_response *response, struct slice upgrade);
 	void (*response_body)(struct exchange *ex, const uint8_t *p, size_t n);
 	void (*response_end)(struct exchange *ex, struct slice trailers);
-	/* The upstream can take (more of) the request's body. */
+	/* Tells that the upstream can take (more of) the request's body. */
 	void (*request_resume)(struct exchange *ex);
 	bool (*congested)(struct exchange *ex);
-	/* The exchange is over and gone after this call. complete: the response was sent as a
-	 * whole; else the client's stream is to be cut off so that it cannot be taken for whole. */
+	/* Ends the exchange, which is freed after this call. complete: the whole response was sent;
+	 * otherwise the client's stream has to be cut off so that the response cannot be taken for
+	 * complete. */
 	void (*done)(struct exchange *ex, bool complete);
 };
 
 #define EXCHANGE_INTERIMS_MAX 64
 #define EXCHANGE_RETRIES_MAX 4 /* times that one request is sent again */
-/* Bytes of a request's body that are kept until its response begins, so that it can be sent again;
- * a longer body is sent once. */
+/* Bytes of a request's body that are kept until its response begins, so that the request can be
+ * sent again. A longer body is sent once. */
 #define EXCHANGE_KEPT_MAX (64u << 10)
-#define EXCHANGE_KEPT_ALL_MAX (16u << 20) /* of all requests of a worker together */
-/* A request that may not be sent again takes an idle HTTP/1 connection only where that has been
- * idle for no longer: servers close theirs after two seconds at the earliest, as a rule. */
+#define EXCHANGE_KEPT_ALL_MAX (16u << 20) /* for all requests of a worker together */
+/* A request that may not be sent again takes an idle HTTP/1 connection only if the connection
+ * has been idle for at most this long: servers usually close theirs after two seconds at the
+ * earliest. */
 #define EXCHANGE_RISK_MS 1000
 
 enum exchange_state {
 	EXCHANGE_NEW,
-	EXCHANGE_CREDENTIAL, /* the keeper is asked */
-	EXCHANGE_DIAL,       /* an upstream connection is made */
-	EXCHANGE_ACTIVE,     /* the request is on its way or sent */
+	EXCHANGE_CREDENTIAL, /* waiting for the keeper */
+	EXCHANGE_DIAL,       /* waiting for an upstream connection */
+	EXCHANGE_ACTIVE,     /* the request is being sent or was sent */
 	EXCHANGE_UPGRADED,   /* after 101 */
 	EXCHANGE_REFUSED,    /* answered by vethguard */
 	EXCHANGE_DONE,
@@ -58,7 +61,7 @@ enum exchange_state {
 struct exchange {
 	struct proxy *proxy;
 	struct client *client;
-	struct client_http2_stream *stream; /* which of the client's, where it speaks HTTP/2 */
+	struct client_http2_stream *stream; /* the client's stream, if the client speaks HTTP/2 */
 	const struct exchange_client *ops;
 	struct exchange *next_free;
 	enum exchange_state state;
@@ -69,37 +72,39 @@ struct exchange {
 	struct credential_wait waiting;
 	struct credential_value *credential;
 	struct mask_stream mask;
-	unsigned waits_told; /* of mask.waited and its like, to the store of credentials */
+	/* How much of mask.waited and inspection_waited() the credential store was told. */
+	unsigned waits_told;
 	bool masking;
-	bool may_decompress;        /* whoever asks takes gzip, and does not forbid to change it */
-	bool uncovered;             /* the credential was found where it could not be covered */
-	struct charset_start start; /* of the response's content */
-	struct inspection *inspection; /* of gzip that goes on as it came */
-	struct decompress *decompress; /* of gzip that goes on decompressed */
-	char *etag;                    /* owned; the entity tag of such a response */
-	struct buf compressed;         /* compressed input that the client has no room for yet */
-	bool decompress_more;          /* the decoder holds more for which there was no room */
+	bool may_decompress;           /* the client accepts gzip and does not forbid changing it */
+	bool uncovered;                /* the credential was found where it could not be masked */
+	struct charset_start start;    /* of the response's content */
+	struct inspection *inspection; /* of gzip that is passed on as it came */
+	struct decompress *decompress; /* of gzip that is passed on decompressed */
+	char *etag;                    /* owned; the changed entity tag of such a response */
+	struct buf compressed;         /* compressed input for which the client has no room yet */
+	bool decompress_more;          /* the decoder holds more, for which there was no room */
 	bool compressed_any;           /* a byte of the body has come */
-	bool undecodable;              /* the body cannot be decompressed, searched or covered */
-	const char *undecodable_why;   /* why */
-	bool ending; /* the upstream has sent all; some of it is still in packed */
+	bool undecodable;              /* the body cannot be decompressed, searched or masked */
+	const char *undecodable_why;   /* static */
+	bool ending; /* the upstream has sent all; some of it is still in compressed */
 	struct upstream_stream *upstream;
 	struct ip upstream_address;
-	bool request_done; /* the client has sent all of it */
-	bool request_sent; /* the head has gone out */
+	bool request_done; /* the client has sent the whole request */
+	bool request_sent; /* the head was sent */
 	bool head_sent;    /* a final response head was sent to the client */
-	bool no_retry;     /* the upstream may have done something with the request */
+	bool no_retry;     /* the upstream may have processed the request */
 	unsigned retries;
-	bool begins_again; /* reauthorize.c: with the credential's value of now */
-	bool unprocessed;  /* it failed, and no upstream has done anything with it */
+	bool begins_again; /* reauthorize.c: begins again with the credential's current value */
+	bool unprocessed;  /* the request failed and no upstream has processed it */
 	bool continued;    /* the client was told to send its body */
-	struct buf kept;   /* the body so far, while the request could be sent again */
+	struct buf kept;   /* the body so far, as long as the request could be sent again */
 	struct buf kept_trailers;
-	bool head_waits; /* it is kept until the end of this turn, or until content is right */
+	/* The response's head waits for the end of this turn, or for searchable content. */
+	bool head_waits;
 	struct loop_task head_task;
-	bool http1_only;     /* upstream: HTTP/2 is not offered */
+	bool http1_only;     /* do not offer HTTP/2 to the upstream */
 	bool http1_required; /* ... because the upstream said so */
-	bool prior;          /* upstream: HTTP/2 without TLS, as the client has it */
+	bool prior;          /* use HTTP/2 without TLS, as the client does */
 	bool prior_in_vain;  /* ... which the upstream does not speak */
 	uint16_t status;
 	uint8_t client_version;
@@ -108,56 +113,56 @@ struct exchange {
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
 	struct loop_deadline whole;
-	struct loop_deadline held; /* what the mask keeps back waits no longer than that */
+	struct loop_deadline held; /* bounds how long the mask keeps bytes back */
 	struct list turn;          /* exchange/deny_throttle.c: waits for its answer */
-	char *kept_detail;         /* owned; what detail points to then */
+	char *kept_detail;         /* owned; detail points to it if it is set */
 	bool delayed;
 	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
-	bool recorded; /* its event has been put; an echo found later is told apart */
+	bool recorded; /* the event was put; an echo found later gets its own record */
 	bool echo_told;
-	bool cut;          /* it is to end: reauthorize.c */
-	bool counted;      /* the response's length is known to the client */
-	uint64_t length;   /* ... which it is */
-	unsigned interims; /* responses before the final one */
+	bool cut;          /* reauthorize.c: to be ended */
+	bool counted;      /* the client knows the response's length */
+	uint64_t length;   /* ... in bytes */
+	unsigned interims; /* interim responses so far */
 	size_t scanned_n;
-	/* The end of the request's body that may be the beginning of a placeholder. */
+	/* The end of the request's body if it may be the beginning of a placeholder. */
 	uint8_t scanned[MASK_BEGINNING_MAX(PLACEHOLDER_MAX)];
 	struct slice scheme;
 	enum http_body client_body; /* framing towards the client */
 	bool head_request;
-	/* From here on nothing is cleared between exchanges. */
+	/* Nothing from here on is cleared between exchanges. */
 	struct http_request request;
 };
 
 struct exchange *exchange_new(
         struct proxy *proxy, struct client *client, const struct exchange_client *ops);
-/* For an event and a denial before the head was read: which version the client speaks
- * (struct http_request), and the connection's destination and scheme. */
+/* Fills in what an event and a denial need before the head was read: the client's version (as in
+ * struct http_request), and the connection's destination and scheme. */
 void exchange_introduce(struct exchange *ex, uint8_t client_version);
-/* The client has sent all of the request, or no more of it counts. */
+/* Notes that the client has sent the whole request, or that the rest of it does not count. */
 void exchange_request_is_whole(struct exchange *ex);
-/* The request's head is in ex->request. */
+/* Starts the exchange; ex->request holds the request's head. */
 void exchange_start(struct exchange *ex);
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_request_end(struct exchange *ex, struct slice trailers);
-/* The client's side is able to take bytes again. */
+/* The client's side can take bytes again. */
 void exchange_client_drained(struct exchange *ex);
-/* The client is gone, broke the protocol or took too long. */
+/* Ends the exchange: the client is gone, broke the protocol or took too long. */
 void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail);
-/* Nothing was asked yet: no event. */
+/* Frees an exchange for which no request has come; nothing is recorded. */
 void exchange_drop(struct exchange *ex);
-/* exchange/deny.c: records and answers with an explanation (a refused request, a failed upstream):
- * at once, or when its turn comes. */
+/* deny.c: records a refused request or a failed upstream and answers with an explanation, at once
+ * or when its turn comes. */
 void exchange_refuse(
         struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail);
-/* The answer itself. The exchange is gone afterwards. */
+/* Sends that answer. ex is freed afterwards. */
 void exchange_answer_refusal(struct exchange *ex);
-/* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
+/* Sets what the event and the answer of a refusal say. status 0: the one for ex->cause. */
 void exchange_will_refuse(struct exchange *ex, uint16_t status);
-/* A gRPC call over HTTP/2. */
+/* True for a gRPC call over HTTP/2. */
 bool exchange_is_grpc(const struct exchange *ex);
-/* True where the request's body may be passed on now. */
+/* True if the request's body may be passed on now. */
 bool exchange_takes_body(const struct exchange *ex);
 
 /* The exchange goes on over this stream, of a connection that was made for another one or that has
@@ -166,13 +171,13 @@ void exchange_move_upstream(struct exchange *ex, struct upstream_stream *upstrea
 /* The upstream does not speak HTTP/2 without TLS: HTTP/1.1 is next. */
 void exchange_prior_in_vain(struct exchange *ex);
 void exchange_upstream_ready(struct exchange *ex);
-/* What was to be sent with another credential's value, or failed before anything was done with it,
- * begins anew: the credential is fetched again, and a connection too. */
+/* Begins anew, with a newly fetched credential and connection: a request that would have been sent
+ * with an outdated credential value, or that failed unprocessed. */
 void exchange_begin_again(struct exchange *ex);
-/* The client may send the body that it asked about (RFC 9110 section 10.1.1). */
+/* Tells the client to send the body that it asked about (RFC 9110 section 10.1.1). */
 void exchange_continue(struct exchange *ex);
 void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail);
-/* A head from the upstream. False: the exchange has let go of the upstream. */
+/* Takes a head from the upstream. False: the exchange has let go of the upstream. */
 bool exchange_response_head(struct exchange *ex, struct http_response *response);
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_response_end(struct exchange *ex, struct slice trailers);
@@ -196,96 +201,96 @@ bool exchange_decision_stands(const struct policy *policy, const struct policy_d
 
 /* --- retry.c --- */
 
-/* The request has content: "Content-Length: 0" is none. */
+/* True if the request has content; "Content-Length: 0" is none. */
 bool exchange_has_body(const struct exchange *ex);
-/* All of the request could be kept, as far as it has told. */
+/* True if the whole request could be kept, as far as its head tells. */
 bool exchange_can_be_kept(const struct exchange *ex);
-/* It could be sent again, though an upstream may have done what it asks for (RFC 9110 section
- * 9.2.2). */
+/* True if the request could be sent again although an upstream may have processed it (RFC 9110
+ * section 9.2.2). */
 bool exchange_is_repeatable(const struct exchange *ex);
-/* How long a connection may have been idle that it takes. */
+/* How long an idle connection that this request takes may have been idle. */
 int64_t exchange_idle_ms(const struct exchange *ex);
-/* Before these bytes of the body, or the trailers, are given to the upstream. */
+/* Keep bytes of the body, or the trailers. Call them before these are given to the upstream. */
 void exchange_keep_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_keep_trailers(struct exchange *ex, struct slice trailers);
-/* It will not be sent again. */
+/* Forgets what was kept: the request will not be sent again. */
 void exchange_forget_body(struct exchange *ex);
-/* Its upstream has failed: whether it may be sent again. */
+/* True if the request may be sent again after its upstream has failed. */
 bool exchange_may_retry(const struct exchange *ex, enum event_cause cause);
-/* No body and no trailers follow the head. */
+/* True if neither a body nor trailers follow the head. */
 bool exchange_ends_with_head(const struct exchange *ex);
-/* Behind the head: what is kept. */
+/* Sends what is kept, after the head. */
 void exchange_send_kept(struct exchange *ex);
 
 /* --- its parts --- */
 
-/* The one place where an exchange changes its state. */
+/* Changes the exchange's state; nothing else does. */
 void exchange_enter(struct exchange *ex, enum exchange_state state);
 
-/* Sends the head. 0 or -errno (-EBADMSG: the credential cannot be put in). */
+/* Send the head. Return 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);
-/* For the upstream: the trailer lines that may pass. They lie where trailers did, which are no
- * more. */
+/* Returns the trailer lines that may pass to the upstream. They overwrite the bytes of trailers. */
 struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers);
-/* For the client: those that may pass, covered; the same. */
+/* Returns the lines that may pass to the client, masked; overwrites trailers as well. */
 struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers);
-/* The one end: the upstream is given back, the client told. complete: the response was sent as a
- * whole; reusable: so is the upstream's connection. The exchange is gone afterwards. */
+/* Ends the exchange: gives the upstream back and tells the client. complete: the whole response was
+ * sent. reusable: the upstream's connection can be reused. ex is freed afterwards. */
 void exchange_finish(struct exchange *ex, bool complete, bool reusable);
-/* Something failed behind the verdict: told to the client where nothing was sent yet, else the
- * stream is cut. The exchange is gone afterwards. */
+/* Handles a failure after the verdict: tells the client if no head was sent yet, else cuts off its
+ * stream. ex may be freed afterwards. */
 void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail);
-/* Looks for placeholders where they do not belong, and takes away those that the injection
- * replaces. */
+/* Looks for placeholders where they do not belong, and drops the fields whose placeholder the
+ * credential replaces. */
 void exchange_check_placeholders(struct exchange *ex);
-/* Records that one was found. */
+/* Records that a placeholder was found; where is the finding's text. */
 void exchange_found_placeholder(struct exchange *ex, const char *where);
-/* Looks for one in a text that comes in pieces; where is what the finding says. */
+/* Looks for a placeholder in a text that comes in pieces; where is the finding's text. */
 void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where);
 /* The same for a request's body. */
 void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
 
-/* Prepares covering the credential in the response; covers it in the head. -1: why and cause tell
- * why not. */
+/* Masks the credential in the response's head and prepares masking its content. Returns 0, or -1
+ * with *why and *cause set. */
 int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
-/* A response that had a credential: its head waits as long as this turn of the loop for content
- * that shows whether it may go on at all, so that a refusal can say why. */
+/* Delays the head of a response to a request with a credential until content comes, at most for
+ * this turn of the loop: if the content cannot be passed on, a refusal can then say why. */
 void exchange_keep_head(struct exchange *ex);
-/* The head that was kept goes out now: before what it points into changes. */
+/* Sends the delayed head. Call this before the memory it points into changes. */
 void exchange_release_head(struct exchange *ex);
-/* The response's content cannot go on; why is static. */
+/* Marks that the response's content cannot be passed on; why is static. */
 void exchange_mark_undecodable(struct exchange *ex, const char *why);
-/* False, and the exchange is damaged: the content says at its beginning that it is written in a
- * character set that cannot be searched. */
+/* Checks the beginning of the content. False: it shows a character set that cannot be searched, and
+ * the exchange is marked undecodable. */
 bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n);
-/* Content for the client. */
+/* Sends content to the client. */
 void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n);
-/* The response is whole with its head. */
+/* True if the response is complete with its head. */
 bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r);
 /* Chooses the framing towards the client. */
 void exchange_frame_response(struct exchange *ex, struct http_response *r);
 void exchange_pass_interim(struct exchange *ex, struct http_response *r);
-/* 101: the connection becomes a pipe. False: it was refused. */
+/* Takes a 101 and turns the exchange into a pipe. False: the upgrade failed, and the exchange may
+ * be gone. */
 bool exchange_upgrade(struct exchange *ex, struct http_response *r);
-/* Goes on with what was kept for want of room. True: nothing is kept any more. */
+/* Goes on with compressed input that waited for room. True: no input waits any more. */
 bool exchange_decompress_more(struct exchange *ex);
-/* The mask has taken text: what it keeps back waits for more, but not for ever. */
+/* Sets or clears the deadline for what the mask keeps back. */
 void exchange_await_more(struct exchange *ex);
-/* Nothing more came in time. The exchange may be gone afterwards. */
+/* The deadline has passed: releases what was kept back. ex may be freed afterwards. */
 void exchange_release_held(struct exchange *ex);
-/* True where the credential is being guessed (credential_store_waited()): nothing more is passed on
- * of a response to a request that had it. */
+/* True if the credential is being guessed (credential_store_waited()): then nothing more is passed
+ * on of a response to a request that had it. */
 bool exchange_is_guessed(struct exchange *ex);
-/* More may pass over an upgraded connection that is relayed unread. False: its credential is being
- * guessed, and the exchange is gone. */
+/* True if more may pass over an upgraded connection that is relayed unread. False: its credential
+ * is being guessed, and ex was freed. */
 bool exchange_may_relay(struct exchange *ex);
-/* The end of an exchange that was upgraded; detail: why it did not end by itself, or NULL. The
- * exchange is gone afterwards. */
+/* Ends an upgraded exchange. detail: why it did not end by itself, or NULL. ex is freed
+ * afterwards. */
 void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail);
-/* What masking and decompressing kept back goes out. 0, or -EBADMSG: compressed data ended early.
- */
+/* Sends what masking and decompressing kept back. Returns 0, or -EBADMSG if compressed data ended
+ * early or is damaged. */
 int exchange_flush_body(struct exchange *ex);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation. Two texts are searched: the bytes as they come, for a value may stand in the
- * head of a gzip member or in a block that is stored, and what they inflate to. A search keeps an
- * end of its text back (mask.h), whether or not a value begins there. Bytes wait until neither
- * search keeps back anything of them: a mark tells how far both texts were when the bytes before it
- * had come. What is inflated is not kept; a ratio bounds it, since here no client slows it down.
+ * Theory of operation. Two texts are searched: the bytes as they come, because a value may be in
+ * the head of a gzip member or in a stored block, and what they inflate to. Each search keeps back
+ * an end of its text (mask.h), whether or not a value begins there. Compressed bytes wait until
+ * neither search keeps back anything of them: a mark records how long both texts were when the
+ * bytes before it had come. Inflated bytes are not kept. INFLATED_RATIO bounds them, since no
+ * client slows this down.
  */
 #include "proxy/exchange/inspect.h"
 
@@ -13,15 +14,16 @@
 
 #include "vethguard/credential/inflate.h"
 
-#define STEP_BYTES (64u << 10) /* inflated at a time */
+#define STEP_BYTES (64u << 10) /* inflated per step */
 
 struct inspection {
 	struct decompress *decompress;
 	struct mask_stream raw;
 	struct buf kept;
 	uint64_t taken, made;
-	uint64_t come; /* compressed bytes, also those that decompressing has not taken */
-	/* The first bytes of kept, and how many of both texts there were when they had come. */
+	uint64_t come; /* compressed bytes received, including those not yet decompressed */
+	/* The first `marked` bytes of kept, and the lengths of both texts when these bytes had
+	 * come. */
 	size_t marked;
 	uint64_t marked_come, marked_made;
 };
@@ -77,7 +79,7 @@ static void pass_kept(struct exchange *ex, size_t n)
 	buf_consume(&in->kept, n);
 }
 
-/* What waits for the rest of a text goes, as far as that is certain. */
+/* Passes on the waiting bytes that both searches have cleared. */
 static void pass_certain(struct exchange *ex)
 {
 	struct inspection *in = ex->inspection;
@@ -96,7 +98,8 @@ static void pass_certain(struct exchange *ex)
 	in->marked_made = in->made;
 }
 
-/* Nothing of what is made here goes anywhere. NULL, or why the response cannot go on. */
+/* Searches p for the credential and discards the output. Returns NULL, or why the response cannot
+ * go on. */
 static const char *search(struct exchange *ex, struct mask_stream *s, const uint8_t *p, size_t n)
 {
 	struct buf *text = &ex->proxy->redacted;
@@ -115,7 +118,7 @@ static const char *search(struct exchange *ex, struct mask_stream *s, const uint
 	return s->found == before ? NULL : found_text;
 }
 
-/* What p[n] inflates to. */
+/* Searches what p[n] inflates to. */
 static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct inspection *in = ex->inspection;
@@ -132,7 +135,7 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
 		if (rc < 0)
 			return rc == -EBADMSG ? undecodable_text : memory_text;
 		if (n && used == 0 && plain->len == 0)
-			return undecodable_text; /* it would never go on */
+			return undecodable_text; /* the decoder would never make progress */
 		in->taken += used;
 		in->made += plain->len;
 		more = plain->len >= STEP_BYTES;
@@ -150,8 +153,8 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
 	return why;
 }
 
-/* A value that was found in the bytes themselves is one that was sent back, too. Both are searched
- * in any case, so that each can tell whether what it kept back became a value. */
+/* A value found in the compressed bytes counts as an echo too. Both searches always run, so that
+ * each can tell whether what it kept back became a value. */
 static const char *search_both(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct inspection *in = ex->inspection;
@@ -213,7 +216,7 @@ int inspect_end(struct exchange *ex)
 	uint64_t before = ex->mask.found + in->raw.found;
 	int rc;
 
-	/* Content that is cut off is passed on as it came: what there is of it was searched. */
+	/* Content that was cut off is passed on as it came: all of it was searched. */
 	buf_consume(text, text->len);
 	rc = mask_stream_end(&ex->mask, text);
 	if (rc == 0)

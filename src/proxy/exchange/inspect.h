@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect: compressed content that goes on byte for byte as it came, and is searched all the same:
- * a copy is inflated, and no byte is passed on before what it inflates to was seen. Where the
- * credential is found the response is cut off: it cannot be covered there.
+ * inspect: passes compressed content on byte for byte as it came, and searches it all the same: a
+ * copy is inflated, and no byte is passed on before what it inflates to was searched. If the
+ * credential is found, the response is cut off, because the credential cannot be masked there.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_INSPECT_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_INSPECT_H
 
 #include "proxy/exchange/exchange.h"
 
-/* Compressed bytes that wait: those of which a search keeps something back, and those that came
- * before it was passed. */
+/* Bound on the compressed bytes that wait: those of which a search keeps something back, and those
+ * that came before they were passed. */
 #define INSPECT_KEPT_MAX (16 * SOCKET_CHUNK)
 
 struct inspection;
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 struct inspection *inspection_new(const struct mask *mask);
 void inspection_free(struct inspection *in);
-/* How often a value's beginning waited when nobody was to wait any longer (struct mask_stream). */
+/* How often the beginning of a value was still kept back when the wait was over (struct
+ * mask_stream, waited). */
 unsigned inspection_waited(const struct inspection *in);
-/* Content as it came; what is certain goes to the client. exchange_mark_undecodable() tells of
- * failure. */
+/* Takes content as it came and sends what is certain to the client. On failure it calls
+ * exchange_mark_undecodable(). */
 void inspect_body(struct exchange *ex, const uint8_t *p, size_t n);
-/* Something waits for what comes next. */
+/* True if bytes wait for what comes next. */
 bool inspection_keeps(const struct inspection *in);
-/* Nothing has come for so long that nobody is to wait any longer: what waits goes to the client.
- * -EACCES: it ends with a value's beginning, which is counted, and stays; -errno. */
+/* Ends the wait: nothing more came in time, and what waits goes to the client. Returns 0; -EACCES
+ * if the text ends with the beginning of a value, which is counted and stays; or -errno. */
 int inspect_release(struct exchange *ex);
-/* The content has ended: the rest goes out. 0 or -EBADMSG. */
+/* The content has ended: sends the rest. Returns 0 or -EBADMSG. */
 int inspect_end(struct exchange *ex);
 
 #endif

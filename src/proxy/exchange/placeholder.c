@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placeholders: what the sandbox holds in place of a credential. Where the credential goes it may
- * come, and is replaced; seen anywhere else (another field, another host, the URL, a body) it tells
- * that something tries to carry a key away, also where some of its bytes are escaped. It is worth
- * nothing outside, so the request goes on; the finding is recorded, once for an exchange.
+ * Placeholders: what the sandbox holds in place of a credential. A placeholder may be where its
+ * credential goes, and is replaced there. Anywhere else (another field, another host, the URL, a
+ * body), also with some of its bytes escaped, it shows that something tries to carry a key away. A
+ * placeholder is worthless outside, so the request goes on; the finding is recorded once per
+ * exchange.
  *
  * A request that the policy denies (in mode observe: would deny) may carry the placeholders of the
- * credentials that belong to its destination: the client does as it always does, at a path that is
- * not allowed. That is a refusal, and no finding.
+ * credentials that belong to its destination: the client does what it always does, at a path that
+ * is not allowed. That is a refusal, but not a finding.
  */
 #include "proxy/exchange/exchange.h"
 
@@ -33,7 +34,7 @@ void exchange_found_placeholder(struct exchange *ex, const char *where)
 	audit_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
 }
 
-/* Which credential's placeholder stands in a field's value, as it is or in base64. */
+/* The credential whose placeholder is in a field's value, plain or in base64; else POLICY_NONE. */
 static uint32_t placeholder_in(const struct credential_store *store, struct slice value)
 {
 	size_t at, n;
@@ -43,8 +44,8 @@ static uint32_t placeholder_in(const struct credential_store *store, struct slic
 	                                 : credential_store_find_encoded_placeholder(store, value);
 }
 
-/* Does the text mention any placeholder that does not belong there? Of one that does, whose it is
- * is noted. */
+/* True if the text mentions a placeholder that does not belong there. If credential's placeholder
+ * belongs there, notes it as shown. */
 static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credential)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -63,7 +64,7 @@ static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_
 	const struct credential_store *store = ex->proxy->config.credentials;
 	struct slice target = ex->request.target;
 
-	if (bound) /* into the query goes one credential, where any does */
+	if (bound) /* at most one credential goes into the query */
 		return credential_store_mentions_placeholder(store, target,
 		        spec->inject == POLICY_INJECT_QUERY
 		                ? UINT64_C(1) << ex->verdict.decision.credential
@@ -88,7 +89,7 @@ void exchange_check_placeholders(struct exchange *ex)
 		uint32_t credential = placeholder_in(store, f->value);
 
 		if (bound && credential == d->credential && carries_keys(f, spec.field))
-			f->dropped = true; /* the real one takes its place */
+			f->dropped = true; /* the credential takes its place */
 		else if (is_foreign(ex, f->value, credential) ||
 		         is_foreign(ex, f->name, POLICY_NONE))
 			where = "a credential's placeholder was sent where it does not belong: in "
@@ -102,8 +103,8 @@ void exchange_check_placeholders(struct exchange *ex)
 
 /* --- bodies --- */
 
-/* Does one lie across the border between what came before and p? first: of p, as much as could
- * belong to it. */
+/* True if a placeholder lies across the border between what came before and p. first: how many
+ * bytes of p could belong to it. */
 static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t first, uint8_t *border)
 {
 	memcpy(border, ex->scanned, ex->scanned_n);
@@ -112,7 +113,7 @@ static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t firs
 	        slice_of(border, ex->scanned_n + first), ex->verdict.own);
 }
 
-/* Content in pieces: what may be the beginning of one is looked at together with the next piece. */
+/* What may be the beginning of a placeholder is kept and looked at together with the next piece. */
 void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes on the way back: traces of a credential are covered in the response, its framing is
- * made for the client.
+ * Changes responses on the way back: masks echoes of a credential and chooses the framing towards
+ * the client.
  *
- * Gzip is decompressed here and goes to the client plain, where the client asked for gzip and
- * nobody would notice a change; else it goes on as it came, and a copy is searched (inspect.c). A
- * response in any other coding is refused: it could carry the credential unseen; so is one whose
- * messages are compressed each by itself (gRPC, Connect), or in a character set that is not
- * searched (charset.c). Unpacking obeys back-pressure like everything else: input that the client
- * has no room for waits in ex->packed.
+ * A response to a request with a credential is:
+ * - not coded: searched and masked;
+ * - gzip: decompressed, masked and sent plain, if the client accepts gzip and nobody would notice a
+ *   change; otherwise passed on as it came, and a copy is searched (inspect.c);
+ * - in any other coding, with messages compressed one by one (gRPC, Connect), or in a character set
+ *   that cannot be searched (charset.c): refused, because it could hide the credential.
+ *
+ * Decompression obeys back-pressure: input for which the client has no room waits in
+ * ex->compressed.
  */
 #include <errno.h>
 
@@ -27,8 +30,9 @@ static void mask_fields(struct exchange *ex, struct http_response *r)
 	const struct mask *mask = ex->credential->mask;
 	uint64_t found = 0;
 
-	/* The slices point into the upstream parser's own buffer, which nobody else reads any more.
-	 * HTTP/2 has no reason phrase: that one is our own, and cannot be written to. */
+	/* The slices point into the upstream parser's own buffer, which nobody else reads any
+	 * more. HTTP/2 has no reason phrase: the one set here is static text that cannot be
+	 * written to. */
 	if (r->version != 20)
 		found += mask_in_place(mask, (uint8_t *)(uintptr_t)r->reason.p, r->reason.n);
 	for (size_t i = 0; i < r->fields.count; i++) {
@@ -46,11 +50,11 @@ bool exchange_has_no_content(const struct exchange *ex, const struct http_respon
 	       (r->body == HTTP_BODY_LENGTH && r->content_length == 0);
 }
 
-/* The head of a response without content says what that of one with it would say. */
+/* The head of a response without content says what the head of one with content would say. */
 static int describe_without_content(struct exchange *ex, struct http_response *r, bool decompresses)
 {
 	if (decompresses && (ex->head_request || r->status == 304)) {
-		r->body = HTTP_BODY_NONE; /* nobody knows its length */
+		r->body = HTTP_BODY_NONE; /* its length is unknown */
 		return content_describe_decompressed(&r->fields, &ex->etag);
 	}
 	if (r->status == 304 && ex->may_decompress)
@@ -78,7 +82,7 @@ int exchange_begin_masking(
 	enum content_coding coding = content_has_coded_messages(&r->fields)
 	                                     ? CONTENT_OTHER
 	                                     : content_coding_of(&r->fields);
-	/* Where somebody will look whether it was changed, it is not. */
+	/* Do not change the response if somebody may check whether it was changed. */
 	bool decompresses = coding == CONTENT_GZIP && ex->may_decompress &&
 	                    !content_forbids_transform(&r->fields) &&
 	                    !content_has_digest(&r->fields);
@@ -148,7 +152,7 @@ void exchange_pass_interim(struct exchange *ex, struct http_response *r)
 {
 	http_drop_hop_by_hop(&r->fields);
 	r->body = HTTP_BODY_NONE;
-	if (ex->credential) { /* nothing of the upstream's own words */
+	if (ex->credential) { /* drop all of the upstream's own words */
 		for (size_t i = 0; i < r->fields.count; i++)
 			r->fields.items[i].dropped = true;
 		r->reason = http_reason(r->status);
@@ -170,7 +174,7 @@ void exchange_continue(struct exchange *ex)
 	exchange_pass_interim(ex, r);
 }
 
-/* NULL, or why this 101 is none that was asked for. */
+/* NULL, or why this 101 is not the one that was asked for. */
 static const char *check_switch(
         struct exchange *ex, const struct http_response *r, struct websocket_deflate *deflate)
 {
@@ -259,7 +263,7 @@ void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 	ex->ops->response_body(ex, p, n);
 }
 
-/* True where the credential is being guessed: nothing more may be learnt from what is kept back. */
+/* If the credential is being guessed, what the mask keeps back must not teach anything more. */
 bool exchange_is_guessed(struct exchange *ex)
 {
 	struct credential_store *store = ex->proxy->config.credentials;
@@ -295,7 +299,7 @@ void exchange_release_held(struct exchange *ex)
 	bool upgraded = ex->state == EXCHANGE_UPGRADED;
 	int rc;
 
-	/* What comes next is here already, or is kept waiting by the client. */
+	/* More is already here, or is kept waiting by the client. */
 	if (ex->ops->congested(ex) || ex->decompress_more || ex->compressed.len) {
 		exchange_await_more(ex);
 		return;
@@ -316,7 +320,7 @@ void exchange_release_held(struct exchange *ex)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, guessed_text);
 }
 
-/* Covers the credential and sends what is certain. */
+/* Masks the credential and sends the bytes that are certain. */
 static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct buf *text = &ex->proxy->redacted;
@@ -342,7 +346,8 @@ static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 	exchange_send_body(ex, (const uint8_t *)rest.p, rest.n);
 }
 
-/* Decompresses from p while the client has room; what is left goes to (or stays in) ex->packed. */
+/* Decompresses from p while the client has room. Returns the bytes used; the caller keeps the rest
+ * in ex->compressed. */
 static size_t decompress_some(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct buf *plain = &ex->proxy->decompressed;
@@ -362,12 +367,13 @@ static size_t decompress_some(struct exchange *ex, const uint8_t *p, size_t n)
 		secret_wipe(buf_bytes(plain), plain->len);
 		total += used;
 		if (used == 0 && plain->len == 0 && total < n)
-			exchange_mark_undecodable(ex, undecodable_text); /* it would never go on */
+			exchange_mark_undecodable(ex, undecodable_text); /* it makes no progress */
 	}
 	return total;
 }
 
-/* What is kept back as the possible beginning of a value goes out: no value goes on from here. */
+/* Sends what the mask kept back as the possible beginning of a value: the content has ended, so no
+ * value can follow. */
 static int flush_mask(struct exchange *ex)
 {
 	struct buf *text = &ex->proxy->redacted;
@@ -405,7 +411,7 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 		from_upgraded(ex, p, n);
 		return;
 	}
-	if (ex->undecodable) /* further pieces of the same run */
+	if (ex->undecodable) /* further pieces of the same read */
 		return;
 	ex->compressed_any = true;
 	if (ex->inspection) {
@@ -432,7 +438,7 @@ bool exchange_decompress_more(struct exchange *ex)
 
 int exchange_flush_body(struct exchange *ex)
 {
-	/* An empty body is no gzip stream, and yet some servers send one and call it so. */
+	/* An empty body is not a gzip stream, but some servers send one and label it gzip. */
 	if (ex->undecodable ||
 	        (ex->decompress && ex->compressed_any && !decompress_complete(ex->decompress)))
 		return -EBADMSG;

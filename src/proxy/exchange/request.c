@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes upstream: the head from the struct that was judged, with the credential in it where one
+ * Writes what goes upstream: the head, made from the authorized struct, with the credential if one
  * is bound, and the trailers that may pass. A head with a credential is written in locked memory
- * only and wiped when it is encrypted.
+ * only and wiped once it is encrypted.
  *
- * So that a response can be read, a request with a credential asks for identity or gzip only, and
- * for all of it.
+ * A request with a credential asks for the whole response, in identity or gzip coding only, so that
+ * vethguard can search it.
  */
 
 #include "proxy/exchange/content.h"
@@ -46,7 +46,7 @@ int exchange_send_plain(struct exchange *ex)
 	return send_head(ex, &head);
 }
 
-/* gRPC and the Connect protocol compress message by message, where no content coding tells. */
+/* gRPC and the Connect protocol compress each message by itself, which no content coding shows. */
 static void ask_for_plain_messages(struct http_fields *fields)
 {
 	for (size_t i = 0; i < fields->count; i++) {
@@ -58,15 +58,15 @@ static void ask_for_plain_messages(struct http_fields *fields)
 	}
 }
 
-/* What would have the response come in pieces, as a difference to another one (RFC 3229), or in
- * other bytes. Request-Range is Range's name of before RFC 2068, which Apache's httpd still obeys.
- */
+/* Fields that would make the response come in pieces, as a difference to another one (RFC 3229),
+ * or in other bytes. Request-Range is the name of Range before RFC 2068; Apache httpd still
+ * obeys it. */
 static const struct slice shaping[] = {
         {"range", 5}, {"if-range", 8}, {"request-range", 13}, {"a-im", 4}, {"accept-charset", 14}};
 
-/* Only codings that can be searched, and the whole response as it is: else an echo of the
- * credential could be fetched in pieces none of which holds it. A server may always answer a range
- * with the whole (RFC 9110 section 14.2). */
+/* Asks for codings that can be searched, and for the whole response: otherwise the sandbox could
+ * fetch an echo of the credential in pieces, none of which holds all of it. A server may always
+ * answer a range request with the whole (RFC 9110 section 14.2). */
 static void limit_response(struct exchange *ex)
 {
 	struct http_fields *fields = &ex->request.fields;
@@ -80,8 +80,8 @@ static void limit_response(struct exchange *ex)
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
 }
 
-/* Is this parameter ("name=value") of that name, in whatever spelling? An upstream decodes before
- * it compares. */
+/* True if this parameter ("name=value") has that name, in whatever encoding. An upstream decodes
+ * before it compares. */
 static bool parameter_is(struct slice pair, struct slice name)
 {
 	size_t at = 0, i = 0;
@@ -103,8 +103,8 @@ static bool parameter_is(struct slice pair, struct slice name)
 	return i == name.n;
 }
 
-/* The sandbox's query without the injected parameter, then that parameter. out holds the
- * credential. */
+/* Appends to out the sandbox's query without the injected parameter, then that parameter. out then
+ * holds the credential. */
 static int inject_query(
         struct buf *out, const struct http_request *r, struct slice name, struct slice value)
 {
@@ -145,7 +145,7 @@ int exchange_send_with_credential(struct exchange *ex)
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
 	http_drop_hop_by_hop(&r->fields);
 	limit_response(ex);
-	if (r->wants_websocket) /* deflated frames could not be read */
+	if (r->wants_websocket) /* deflated frames could not be searched */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.inject == POLICY_INJECT_QUERY) {
 		e = inject_query(&query, r, spec.field, value);
@@ -164,9 +164,9 @@ int exchange_send_with_credential(struct exchange *ex)
 
 /* --- trailers --- */
 
-/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), those that carry credentials,
- * those that ask for something else than was judged, and those that say how the response should be
- * written: a server may merge trailers into the head. */
+/* False for fields that may not be in a trailer section (RFC 9110 section 6.5.1), that carry
+ * credentials, that ask for something other than what was authorized, or that choose how the
+ * response is written: a server may merge trailers into the head. */
 static bool may_trail(struct slice name, struct slice injected)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
@@ -189,8 +189,8 @@ static bool may_trail(struct slice name, struct slice injected)
 	return true;
 }
 
-/* The lines that may pass, where all of them lay: in the parser's own buffer, which nobody else
- * reads any more. */
+/* Moves the lines that may pass to the beginning of the buffer in which all of them are. The buffer
+ * is the parser's own, and nobody else reads it any more. */
 static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 {
 	char *kept = (char *)(uintptr_t)trailers.p;

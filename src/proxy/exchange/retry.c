@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sending a request again. An upstream's connection may end just when a request goes out over it. A
- * request goes out again, EXCHANGE_RETRIES_MAX times at most, where that cannot do anything twice:
+ * request is sent again, at most EXCHANGE_RETRIES_MAX times, if it cannot take effect twice:
  *
- * - No upstream has done anything with it, and we know that: the upstream refused the stream or
- *   named a lower one as its last (RFC 9113 sections 6.8 and 8.7), or the connection was lost
- *   before any byte of the request left. Whatever the method is.
- * - A connection that had served others was lost before any byte of a response came, and the method
- *   is idempotent (RFC 9110 section 9.2.2). Once: it may be the request that ends the connections.
+ * - Any method, if it is known that no upstream processed the request: the upstream refused the
+ *   stream, or named a lower one as its last (RFC 9113 sections 6.8 and 8.7), or the connection was
+ *   lost before any byte of the request left.
+ * - An idempotent method (RFC 9110 section 9.2.2), once, if a connection that had served other
+ *   requests was lost before any byte of a response came. Only once, because the request itself may
+ *   be what ends the connections.
  *
- * For that, a body of up to EXCHANGE_KEPT_MAX bytes is kept until the response begins: only on a
- * connection that can fail in such a way. What has not been kept from its first byte to its last is
- * not sent again.
+ * For this, a body of up to EXCHANGE_KEPT_MAX bytes is kept until the response begins, but only on
+ * a connection that can fail in such a way. A body that was not kept from its first byte to its
+ * last is not sent again.
  *
- * A request that may not be sent again had better not meet a connection that its server is about to
- * close. The first one of a client's connection never takes an idle HTTP/1 connection: a client
- * does not expect a new connection to fail in that way. Later ones take one that has just been
- * used.
+ * A request that may not be sent again should avoid connections that their server is about to
+ * close. The first request of a client's connection never takes an idle HTTP/1 connection, because
+ * a client does not expect a new connection to fail in that way. Later requests take one that was
+ * used very recently.
  */
 
 #include "proxy/exchange/exchange.h"
@@ -61,7 +62,7 @@ int64_t exchange_idle_ms(const struct exchange *ex)
 
 /* --- keeping --- */
 
-/* The connection could fail in a way that lets the request go out again. */
+/* True if the connection could fail in a way that lets the request be sent again. */
 static bool is_at_risk(const struct exchange *ex)
 {
 	const struct upstream_stream *u = ex->upstream;
@@ -89,7 +90,7 @@ void exchange_keep_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	const struct http_request *r = &ex->request;
 
-	/* All that came before is kept, or nothing. */
+	/* The body is kept completely from its start, or not at all. */
 	if (ex->kept.len != ex->bytes_out || !is_at_risk(ex) ||
 	        (r->body == HTTP_BODY_LENGTH && r->content_length > EXCHANGE_KEPT_MAX))
 		return;
@@ -121,7 +122,7 @@ bool exchange_ends_with_head(const struct exchange *ex)
 	return ex->request_done && !ex->kept.len && !ex->kept_trailers.len;
 }
 
-/* It is EXCHANGE_KEPT_MAX bytes at most, which a socket or a stream takes at once. */
+/* The kept body is at most EXCHANGE_KEPT_MAX bytes, which a socket or a stream takes at once. */
 void exchange_send_kept(struct exchange *ex)
 {
 	struct upstream_stream *u = ex->upstream;

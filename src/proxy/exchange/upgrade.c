@@ -2,17 +2,17 @@
 /*
  * Upgrades other than to a WebSocket (RFC 9110 section 7.8): `kubectl exec` asks for SPDY/3.1,
  * `docker attach` for tcp. What follows the 101 is relayed unread, so the rule has to name the
- * protocol. Clients also ask for h2c or TLS wherever a server may take it, and go on without: those
- * are not passed on. A request that could not do what it asks for is refused, because the client
- * would otherwise wait for a protocol that never comes.
+ * protocol. Clients also ask for h2c or TLS whenever a server may take it, and do without
+ * otherwise: those are not passed on. A request for any other protocol that the rule does not name
+ * is refused, because the client would otherwise wait for a protocol that never comes.
  */
 #include "proxy/client/client.h"
 
 const char upgrade_not_passed_on[] =
         "its upgrade to another version of HTTP or to TLS was not passed on";
 
-/* The next protocol that the request asks for; *field and *rest: where to go on, at first 0 and
- * empty. */
+/* The next protocol that the request asks for. *field and *rest say where to go on: 0 and empty at
+ * first. */
 static bool next_protocol(
         const struct http_fields *fields, size_t *field, struct slice *rest, struct slice *out)
 {
@@ -43,7 +43,7 @@ static bool is_named(struct slice protocol, struct slice name)
 	       (protocol.n == name.n || protocol.p[name.n] == '/');
 }
 
-/* One that a client can do without. */
+/* True if a client can do without this protocol. */
 static bool is_optional(struct slice protocol)
 {
 	return is_named(protocol, SLICE("h2c")) || is_named(protocol, SLICE("http")) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What frames hold, as far as RFC 6455 has a say in it: texts are UTF-8, close frames have a code
- * that may be sent and a reason that is a text. */
+/* Checks what RFC 6455 requires of a frame's content: text messages are UTF-8, and a close frame
+ * has a code that may be sent and a reason that is UTF-8. */
 #include "proxy/http/websocket.h"
 
 #define UNMASKED_BYTES 4096
@@ -9,7 +9,7 @@ const char websocket_no_text[] = "WebSocket: a text message that is not UTF-8";
 
 static bool feed_unmasked(const struct websocket *w, struct utf8 *text, const uint8_t *p, size_t n)
 {
-	struct websocket piece = *w; /* as it was behind each piece */
+	struct websocket piece = *w; /* the state as it was after each piece */
 	uint8_t plain[UNMASKED_BYTES];
 
 	for (piece.at -= n; n;) {
@@ -34,8 +34,8 @@ bool websocket_is_text(const struct websocket *w, struct utf8 *text, const uint8
 	return w->left || !w->fin || utf8_is_whole(text);
 }
 
-/* Codes that may stand in a frame: those of RFC 6455 and of IANA's registry, those of libraries
- * and applications. 1004, 1005, 1006 and 1015 are for use inside of a program. */
+/* True for codes that may be in a frame: those of RFC 6455 and IANA's registry, and those for
+ * libraries and applications. 1004, 1005, 1006 and 1015 are for use inside a program only. */
 static bool may_be_sent(uint16_t code)
 {
 	return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) ||
@@ -46,7 +46,7 @@ const char *websocket_close_is_wrong(const uint8_t *p, size_t n, uint16_t *code)
 {
 	struct utf8 reason = {0};
 
-	if (n < 2) /* one byte is noticed before it has come: websocket.c */
+	if (n < 2) /* websocket.c refuses a length of one byte before the content comes */
 		return NULL;
 	*code = WEBSOCKET_PROTOCOL_ERROR;
 	if (!may_be_sent((uint16_t)(p[0] << 8 | p[1])))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sandbox sends in a WebSocket, looked at for what it should not send: placeholders, and
- * any credential's value. All data frames together are one text, so that neither the border of a
- * frame nor that of a message hides anything; control frames are texts of their own. Nothing is
- * changed and nothing waits.
+ * Searches what the sandbox sends in a WebSocket for what it should not send: placeholders, and any
+ * credential's value. All data frames together are one text, so that no border of a frame or
+ * message hides anything; each control frame is a text of its own. Nothing is changed and nothing
+ * waits.
  */
 #include <errno.h>
 
@@ -29,7 +29,7 @@ static void look_for_values(struct exchange *ex, const uint8_t *p, size_t n)
 			value_found(ex);
 }
 
-/* inflater_text: what data frames hold, one after the other. */
+/* inflater_text: searches the content of data frames, one after the other. */
 static void look(void *context, const uint8_t *p, size_t n)
 {
 	struct exchange *ex = context;
@@ -38,7 +38,7 @@ static void look(void *context, const uint8_t *p, size_t n)
 	look_for_values(ex, p, n);
 }
 
-/* The same of a compressed message. Others were found to be text before: websocket_is_text(). */
+/* The same for a compressed message. websocket_is_text() has checked other messages before. */
 static void look_inflated(void *context, const uint8_t *p, size_t n)
 {
 	struct exchange *ex = context;
@@ -49,7 +49,7 @@ static void look_inflated(void *context, const uint8_t *p, size_t n)
 	look(ex, p, n);
 }
 
-/* What a control frame holds. */
+/* Searches the content of a control frame. */
 static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
@@ -70,13 +70,13 @@ void websocket_inspect_gathered(struct exchange *ex, struct websocket_inspection
 	l->n = 0;
 }
 
-/* One run of content, at the end of which the relay's `out` stands. 0 or an error of
+/* Searches one run of content, at whose end the relay's `out` stands. Returns 0 or an error of
  * inflater_feed(). */
 static int look_at_run(
         struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
-	struct websocket before = r->out; /* as it was behind each piece */
+	struct websocket before = r->out; /* the state as it was after each piece */
 	bool ends = r->out.left == 0 && websocket_ends_message(&r->out);
 	int rc = 0;
 

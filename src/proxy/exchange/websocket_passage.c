@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation. What is read of a run is sent when the run ends, in one piece. So where a
- * frame turns out to be wrong, most often nothing of it has gone yet, and a close frame may stand
- * in its place. A head that came in two runs is kept in struct websocket until its first content
- * was looked at. A close frame is short, and wrong or right as a whole: it is gathered.
+ * Theory of operation. What is read of a run is sent when the run ends, in one piece. So if a frame
+ * turns out to be wrong, usually nothing of it has been sent, and a close frame can take its place.
+ * A head that came in two runs is kept in struct websocket until its first content was checked. A
+ * close frame is short and is right or wrong as a whole: it is gathered.
  */
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/websocket_relay.h"
@@ -19,7 +19,7 @@ static bool is_close(const struct websocket_passage *passage)
 	return passage->w->opcode == WEBSOCKET_CLOSE;
 }
 
-/* The head of a frame is whole. */
+/* The head of a frame is complete. */
 static void begin_frame(
         struct exchange *ex, struct websocket_passage *passage, size_t start, bool carried)
 {
@@ -32,7 +32,7 @@ static void begin_frame(
 		send_until(ex, passage, start);
 }
 
-/* A close frame goes out as a whole, its content masked again as it was. */
+/* Gathers a close frame and sends it as a whole, its content masked again with the key it had. */
 static void gather_close(struct exchange *ex, struct websocket_passage *passage, size_t n)
 {
 	struct websocket *w = passage->w;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes back in a WebSocket from an upstream that was given a credential: its value is covered
- * in place. A message in one frame goes out as it comes, and at its end nothing is kept back. What
- * could have been the beginning of a value is remembered, and if the next message goes on with it,
- * that part is covered there. A message in fragments is cut into fragments anew (RFC 6455 section
- * 5.4 leaves that to intermediaries): what may be the beginning of a value waits for the next
- * fragment, while pings pass.
+ * Masks the credential in what a WebSocket's upstream sends, in place.
  *
- * A control frame is gathered, for it is short, and goes out at once. What its end may be the
- * beginning of is remembered too, so that of a value that is cut over frames of whichever kind the
- * last part is covered. Three texts are searched for that: what messages hold,
- * what control frames hold, and both in the order in which they come. The last costs nothing while
- * no control frame holds anything.
+ * A message in one frame goes out as it comes, and at its end nothing is kept back. What may be the
+ * beginning of a value is remembered; if the next message continues the value, that part is masked
+ * there. A message in fragments is cut into new fragments (RFC 6455 section 5.4 allows
+ * intermediaries to do this): what may be the beginning of a value waits for the next fragment,
+ * while pings pass.
+ *
+ * A control frame is short: it is gathered and sent at once. What may be the beginning of a value
+ * at its end is remembered too, so that the last part of a value that is cut over frames of any
+ * kinds is masked. Three texts are searched for this: the content of messages, the content of
+ * control frames, and both in the order in which they come. The last one costs nothing while no
+ * control frame has content.
  */
 #include <errno.h>
 
@@ -29,7 +30,7 @@ static void send_fragment(struct exchange *ex, const uint8_t *p, size_t n, bool 
 	r->begun = true;
 }
 
-/* Content of a message in fragments; at the frame's end with n 0 too. */
+/* Content of a message in fragments; also called at the end of a frame, with n 0. */
 static int cover_fragment(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	const struct websocket *w = &ex->relay->in;
@@ -43,7 +44,7 @@ static int cover_fragment(struct exchange *ex, const uint8_t *p, size_t n)
 		rc = mask_stream_show(&ex->mask, text);
 	if (rc < 0)
 		return rc;
-	/* An empty fragment goes on as such, unless it would overtake something. */
+	/* An empty fragment is passed on as such, unless it would overtake something. */
 	if (text->len || fin || (n == 0 && ex->mask.held == ex->mask.shown))
 		send_fragment(ex, buf_bytes(text), text->len, fin);
 	return 0;
@@ -69,10 +70,11 @@ static int cover_whole(struct exchange *ex, const uint8_t *p, size_t n)
 	return rc;
 }
 
-/* --- what is cut over control frames --- */
+/* --- values that are cut over control frames --- */
 
-/* Covers what s finds of p[n], text that goes on where its last one ended: in out, which holds the
- * same bytes, perhaps with some of them covered, or is NULL. Nothing is kept back. */
+/* Masks what s finds of p[n], which continues the last text given to s. Masked bytes are written to
+ * out, unless it is NULL; out holds the same bytes as p, perhaps with some of them masked. Nothing
+ * is kept back. */
 static int cover_at_once(
         struct exchange *ex, struct mask_stream *s, const uint8_t *p, size_t n, uint8_t *out)
 {
@@ -95,8 +97,9 @@ static int cover_at_once(
 	return 0;
 }
 
-/* The text of the wire is kept only where it is another than that of the messages: from a control
- * frame on that holds something. It begins with what may be the beginning of a value there. */
+/* Starts the wire's text, which is kept only while it differs from that of the messages: from a
+ * control frame with content on. It begins with what may be the beginning of a value in the
+ * messages' text. */
 static int leave_messages(struct exchange *ex)
 {
 	struct websocket_relay *r = ex->relay;
@@ -109,9 +112,9 @@ static int leave_messages(struct exchange *ex)
 	               : cover_at_once(ex, &r->wire, ex->mask.tail.p, ex->mask.held, NULL);
 }
 
-/* Content of a message, as the wire's text has it: covered where a value began in a control frame.
- * What may be the beginning of one waits within the frame, no longer. *p and *n: what is certain.
- */
+/* Content of a message, in the wire's text: masks it if a value began in a control frame. What may
+ * be the beginning of a value waits, at most until the frame ends. *p and *n become what is
+ * certain. */
 static int cover_wire(struct exchange *ex, const uint8_t **p, size_t *n)
 {
 	struct websocket_relay *r = ex->relay;
@@ -179,7 +182,7 @@ static int cover_message(struct exchange *ex, const uint8_t *p, size_t n)
 	if (!apart)
 		return rc;
 	secret_wipe(buf_bytes(&ex->proxy->decompressed), ex->proxy->decompressed.len);
-	/* Both texts end with the same bytes: from here on they go on alike. */
+	/* Both texts end with the same bytes: from here on they are the same. */
 	if (r->in.left == 0 && r->wire.held == ex->mask.held && ex->mask.held <= r->in.at)
 		r->apart = false;
 	return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation. A head is kept until it is whole and found to be right; then it and its
- * content are passed on as they come, in the run of bytes they came in, when that was looked at
- * (websocket_passage.c). Where nothing of a wrong frame has gone yet, a close frame takes its
+ * Theory of operation. A head is kept until it is complete and found to be right. Then it and its
+ * content are passed on in the run of bytes they came in, once these were checked
+ * (websocket_passage.c). If nothing of a wrong frame has been sent yet, a close frame takes its
  * place.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* --- life --- */
 
-/* Every value that this worker holds now: the sandbox should not know any of them. */
+/* Collects every value that this worker holds now: the sandbox should not know any of them. */
 static void find_values(struct websocket_relay *r, const struct proxy *proxy)
 {
 	uint32_t count = policy_credential_count(proxy->config.policy);
@@ -83,8 +83,8 @@ static void to_upstream(struct exchange *ex, const uint8_t *p, size_t n)
 		ex->upstream->ops->send_body(ex->upstream, p, n);
 }
 
-/* Is what has gone to the sandbox made of whole frames? A fragment, a control frame that is being
- * gathered, and a head whose content has not come, have not gone yet. */
+/* True if the bytes sent to the sandbox end at a frame's end. A fragment, a control frame that is
+ * being gathered, and a head whose content has not come were not sent yet. */
 static bool sandbox_is_between_frames(const struct exchange *ex)
 {
 	const struct websocket_relay *r = ex->relay;
@@ -104,7 +104,7 @@ struct ending {
 	const char *detail;
 };
 
-/* Ends it all, telling those sides why that may be told. */
+/* Ends the relay and sends a close frame to the sides that may be told. */
 static void end_with(
         struct exchange *ex, struct ending why, bool tells_sandbox, bool tells_upstream)
 {
@@ -120,7 +120,7 @@ static void end_with(
 	exchange_end_upgraded(ex, why.cause, why.detail);
 }
 
-/* What the sandbox has sent is wrong; unsent: nothing of its last frame has been passed on. */
+/* The sandbox has sent something wrong. unsent: nothing of its last frame was passed on. */
 static void end_sandbox(struct exchange *ex, struct ending why, bool unsent)
 {
 	end_with(ex, why, !ex->relay->in.closed && sandbox_is_between_frames(ex), unsent);
@@ -133,7 +133,7 @@ static void end_upstream(struct exchange *ex, struct ending why, bool unsent)
 
 /* --- both directions --- */
 
-/* True for content, and for the head of a frame that has none. */
+/* True for content, and for the head of a frame without content. */
 static bool is_content(const struct websocket *w, enum websocket_step step)
 {
 	return step == WEBSOCKET_CONTENT || (step == WEBSOCKET_HEAD && w->left == 0);
@@ -150,7 +150,7 @@ static struct ending unreadable(int rc)
 	        "WebSocket: compressed messages that inflate to too much"};
 }
 
-/* Content of the sandbox's frame, or n 0 where it has none. 0, or as websocket_inspect(). */
+/* Checks content of the sandbox's frame; n is 0 if it has none. Returns as websocket_inspect(). */
 static int check(struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
@@ -273,7 +273,7 @@ void websocket_upstream_ended(struct exchange *ex)
 	if (!ex->masking)
 		return;
 	buf_consume(text, text->len);
-	mask_stream_end(&ex->mask, text); /* what it holds is counted, and goes nowhere */
+	mask_stream_end(&ex->mask, text); /* counts what the mask holds; the text is discarded */
 	secret_wipe(buf_bytes(text), text->len);
 	buf_consume(text, text->len);
 }

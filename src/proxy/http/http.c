@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads as structs: names, lists, and what may not travel from one connection to another. */
+/* Heads as structs: names, lists, and the fields that may not travel from one connection to
+ * another. */
 #include "proxy/http/http.h"
 
 #define NAME(id, text) [id] = {(text), sizeof(text) - 1}
@@ -27,7 +28,7 @@ static const struct slice http_field_names[] = {
 _Static_assert(sizeof http_field_names / sizeof *http_field_names == HTTP_NAME_COUNT,
         "one name per enum http_name");
 
-/* Fields that end at this hop: never forwarded as they came. */
+/* Fields that end at this hop and are never forwarded as they came. */
 static const bool hop_by_hop[HTTP_NAME_COUNT] = {
         [HTTP_CONNECTION] = true,
         [HTTP_CONTENT_LENGTH] = true,
@@ -44,7 +45,7 @@ static const bool hop_by_hop[HTTP_NAME_COUNT] = {
 
 enum http_name http_name_of(struct slice name)
 {
-	/* Length and first letter rule nearly all of them out. */
+	/* Length and first letter rule out nearly all names. */
 	for (size_t i = 1; i < HTTP_NAME_COUNT; i++)
 		if (http_field_names[i].n == name.n &&
 		        (http_field_names[i].p[0] | 0x20) == (name.p[0] | 0x20) &&

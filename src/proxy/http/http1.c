@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading HTTP/1.x. A head is gathered whole while its lines are checked (each ends in CRLF and has
- * no other CR and no NUL, the first one is what it has to be), so that what is no HTTP is refused
- * at its first line; then http1_head.c reads it, and every span is one run of bytes. Bodies are
- * passed on from where they lie.
+ * Reading HTTP/1.x. A head is gathered completely while its lines are checked: each ends in CRLF
+ * and has no other CR and no NUL, and the first is a valid start line. So what is not HTTP is
+ * refused at its first line. Then http1_head.c reads the head, and every span is one run of bytes.
+ * Bodies are passed on without copying.
  */
 #include "proxy/http/http1.h"
 
@@ -65,8 +65,8 @@ static bool is_blank(uint8_t c)
 	return c == ' ' || c == '\t';
 }
 
-/* A field of a response that goes on in this line: what stands between becomes spaces (RFC 9112
- * section 5.2). */
+/* Joins a field of a response that continues in this line: what is between the parts becomes spaces
+ * (RFC 9112 section 5.2). */
 static bool unfold(struct http1 *h)
 {
 	uint8_t *base = buf_bytes(&h->head);
@@ -104,7 +104,7 @@ static bool check_line(struct http1 *h, const uint8_t *line, size_t n)
 	return true;
 }
 
-/* Looks at the lines gathered so far. HTTP1_DONE: the empty line is there, *head_n is the head's
+/* Checks the lines gathered so far. HTTP1_DONE: the empty line has come, and *head_n is the head's
  * size. */
 static enum http1_status scan(struct http1 *h, size_t *head_n)
 {
@@ -131,8 +131,8 @@ static enum http1_status scan(struct http1 *h, size_t *head_n)
 	return HTTP1_MORE;
 }
 
-/* One empty line before a request is skipped (RFC 9112 section 2.2), as old clients send one after
- * a body. */
+/* Skips one empty line before a request (RFC 9112 section 2.2), which old clients send after a
+ * body. */
 static size_t skip_empty_line(struct http1 *h, const uint8_t *p, size_t n)
 {
 	size_t i = 0;
@@ -148,7 +148,7 @@ static size_t skip_empty_line(struct http1 *h, const uint8_t *p, size_t n)
 	return i;
 }
 
-/* What is too large: the line that asks for something (RFC 9112 section 3), or the rest. */
+/* Refuses a head that is too large: its request line (RFC 9112 section 3), or all of it. */
 static enum http1_status too_large(struct http1 *h)
 {
 	if (!h->response && !h->lines)
@@ -158,7 +158,6 @@ static enum http1_status too_large(struct http1 *h)
 	return HTTP1_TOO_LARGE;
 }
 
-/* Gathers bytes until the head is whole. */
 enum http1_status http1_gather(
         struct http1 *h, const uint8_t *p, size_t n, size_t *used, size_t *head_n)
 {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the chunked coding (RFC 9112 section 7.1), one byte at a time but for the data, in one
- * grammar: every line ends in CRLF, a size is at most 16 hexadecimal digits that fit into 63 bits,
- * extensions are tokens with token or quoted values, blanks may stand around ";" and "=" (section
- * 7.1.1) and nowhere else, data ends where its size said. Readers that were more generous (a bare
- * LF that ends an extension for one and not for the other, two bytes skipped behind the data
- * whatever they are) are how requests were hidden in bodies. Extensions are dropped; trailer lines
- * come out as "name: value" CRLF.
+ * Reading the chunked coding (RFC 9112 section 7.1), byte by byte except for the data, in one
+ * grammar:
+ * - every line ends in CRLF;
+ * - a size has at most 16 hexadecimal digits and fits into 63 bits;
+ * - extensions are tokens with token or quoted values;
+ * - blanks may be around ";" and "=" (section 7.1.1) and nowhere else;
+ * - data ends where its size said.
+ *
+ * Requests were hidden in bodies from readers that were more lenient: a bare LF that ends an
+ * extension for one reader and not for another, or two bytes skipped after the data whatever they
+ * are. Extensions are dropped. Trailer lines come out as "name: value" CRLF.
  */
 #include "proxy/http/http1.h"
 
@@ -31,8 +35,8 @@ static bool is_blank(uint8_t byte)
 	return byte == ' ' || byte == '\t';
 }
 
-/* What may follow a size, an extension's name or its value; blank: the state that its blanks are.
- */
+/* Takes the byte after a size, an extension's name or its value. blank: the state for blanks
+ * there. */
 static const char *after_part(
         struct chunked *c, uint8_t byte, enum chunked_state blank, const char *otherwise)
 {
@@ -47,7 +51,8 @@ static const char *after_part(
 	return NULL;
 }
 
-/* qdtext of a quoted string, or what a backslash may stand before (RFC 9110 section 5.6.4). */
+/* True for qdtext of a quoted string, or a byte that a backslash may precede (RFC 9110 section
+ * 5.6.4). */
 static bool is_text(uint8_t byte)
 {
 	return byte == '\t' || (byte >= ' ' && byte != 0x7f);
@@ -98,7 +103,7 @@ static const char *extension_byte(struct chunked *c, uint8_t byte)
 	}
 }
 
-/* What counts is how much they outweigh the data: a long body may have an extension per chunk. */
+/* Only extensions that outweigh the data count: a long body may have an extension per chunk. */
 static void settle_extensions(struct chunked *c)
 {
 	uint64_t worth = 2 * c->left;
@@ -135,7 +140,7 @@ static bool keep(const struct chunked_sink *sink, const void *p, size_t n)
 	return !sink || buf_append(sink->trailers, p, n) == 0;
 }
 
-/* The blanks behind a value are none of it; its first byte is no blank. */
+/* Removes the blanks after a value. Its first byte is not blank. */
 static bool end_value(const struct chunked_sink *sink)
 {
 	struct buf *out = sink ? sink->trailers : NULL;
@@ -197,7 +202,7 @@ static const char *trailer_byte(struct chunked *c, uint8_t byte, const struct ch
 	return fits ? NULL : "a malformed trailer";
 }
 
-/* --- all of it --- */
+/* --- the whole body --- */
 
 static const char *read_byte(struct chunked *c, uint8_t byte, const struct chunked_sink *sink)
 {

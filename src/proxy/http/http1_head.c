@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of an HTTP/1.x message: its lines by their grammar (RFC 9112 sections 3 to 5), then what
+ * The head of an HTTP/1.x message: the grammar of its lines (RFC 9112 sections 3 to 5), then what
  * its fields say about the body's framing, about keeping the connection and about changing the
- * protocol. Whatever contradicts itself is refused.
+ * protocol. A head that contradicts itself is refused.
  */
 #include "proxy/http/http1.h"
 
@@ -21,7 +21,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* A minor version that is not known yet is read as 1.1 (RFC 9110 section 2.5). */
+/* An unknown minor version is read as 1.1 (RFC 9110 section 2.5). */
 static bool read_version(struct http1 *h, struct slice text, uint8_t *version)
 {
 	if (text.n != VERSION_BYTES || memcmp(text.p, "HTTP/", 5) != 0 || !is_digit(text.p[5]) ||
@@ -33,7 +33,7 @@ static bool read_version(struct http1 *h, struct slice text, uint8_t *version)
 	return true;
 }
 
-/* "method target HTTP/1.1", single spaces. */
+/* Reads "method target HTTP/1.1", with single spaces. */
 static bool read_request_line(struct http1 *h, struct slice line, struct start *out)
 {
 	ptrdiff_t first = slice_find_byte(line, ' ');
@@ -55,7 +55,7 @@ static bool read_request_line(struct http1 *h, struct slice line, struct start *
 	return !fault.why || http1_refuse(h, fault.status, fault.why);
 }
 
-/* "HTTP/1.1 200 reason"; the last space and the reason may be missing. */
+/* Reads "HTTP/1.1 200 reason"; the last space and the reason may be missing. */
 static bool read_status_line(struct http1 *h, struct slice line, struct start *out)
 {
 	const char *digits = line.p + VERSION_BYTES + 1;
@@ -90,7 +90,7 @@ bool http1_start_line(struct http1 *h, struct slice line)
 
 /* --- fields --- */
 
-/* Its name is a token, a colon follows (RFC 9112 section 5.1). */
+/* Reads a field: its name is a token, and a colon follows (RFC 9112 section 5.1). */
 static bool read_field(struct http1 *h, struct slice line, struct http_field *out)
 {
 	size_t n = slice_token_length(line), colon = n;
@@ -112,7 +112,7 @@ static bool read_field(struct http1 *h, struct slice line, struct http_field *ou
 	       http1_refuse(h, HTTP_MALFORMED, "a control character in a field value");
 }
 
-/* The line at *at without its CRLF. Each was found to have one. */
+/* The line at *at without its CRLF, which http1.c has checked. */
 static struct slice next_line(const struct http1 *h, size_t *at)
 {
 	const char *p = (const char *)buf_bytes(&h->head) + *at;
@@ -123,7 +123,7 @@ static struct slice next_line(const struct http1 *h, size_t *at)
 	return slice_of(p, n - 1);
 }
 
-/* What was folded lies on one line by now. */
+/* Reads the lines. Folded lines have been joined by now. */
 static enum http1_status read_lines(
         struct http1 *h, size_t head_n, struct start *start, struct http_fields *fields)
 {
@@ -144,7 +144,7 @@ static enum http1_status read_lines(
 	return HTTP1_DONE;
 }
 
-/* --- what they say about the body (RFC 9112 section 6.3) --- */
+/* --- the body's framing (RFC 9112 section 6.3) --- */
 
 static bool read_framing(struct http1 *h, const struct http_fields *fields, uint8_t version,
         enum http_body *body, uint64_t *length)
@@ -172,7 +172,7 @@ static bool read_framing(struct http1 *h, const struct http_fields *fields, uint
 	return true;
 }
 
-/* The head is done: what http1_body() will read. */
+/* The head is done: sets what http1_body() will read. */
 static void expect_body(struct http1 *h, enum http_body body, uint64_t length)
 {
 	h->head_done = true;
@@ -198,7 +198,7 @@ static bool wants_keep_alive(const struct http_fields *fields, uint8_t version)
 	return keep;
 }
 
-/* protocol: that one, or empty: whichever. */
+/* protocol: the one to look for; empty: any. */
 static bool has_upgrade(const struct http_fields *fields, struct slice protocol)
 {
 	const struct http_field *upgrade = http_find(fields, HTTP_UPGRADE);
@@ -214,7 +214,7 @@ static bool has_upgrade(const struct http_fields *fields, struct slice protocol)
 
 /* --- requests --- */
 
-/* Where it goes, and whether that is said once. */
+/* Reads the destination, which has to be named consistently. */
 static bool read_destination(struct http1 *h, struct http_request *r)
 {
 	const char *why = http_parse_target(r);
@@ -226,7 +226,7 @@ static bool read_destination(struct http1 *h, struct http_request *r)
 	       http1_refuse(h, http_host_is_other(r) ? HTTP_MISDIRECTED : HTTP_MALFORMED, why);
 }
 
-/* CONNECT has no content (RFC 9110 section 9.3.6): what follows its head is the tunnel's. */
+/* CONNECT has no content (RFC 9110 section 9.3.6): what follows its head belongs to the tunnel. */
 static bool connects_with_content(const struct http_request *r)
 {
 	return slice_equals(r->method, SLICE("CONNECT")) &&
@@ -243,7 +243,7 @@ enum http1_status http1_request_head(
 
 	if (status != HTTP1_DONE)
 		return status;
-	/* The fields are overwritten as they come; the rest starts from nothing. */
+	/* Fields are overwritten as they come; the rest is cleared. */
 	memset(r, 0, offsetof(struct http_request, fields));
 	status = read_lines(h, head_n, &start, &r->fields);
 	if (status != HTTP1_DONE)
@@ -274,8 +274,8 @@ enum http1_status http1_request_head(
 
 /* --- responses --- */
 
-/* A 304 and an answer to HEAD may say a length, but have no content (RFC 9112 section 6.3, rule 1).
- */
+/* A 304 and a response to HEAD may give a length but have no content (RFC 9112 section 6.3, rule
+ * 1). */
 static void frame_response(struct http1 *h, bool no_body, struct http_response *r)
 {
 	bool never = r->status / 100 == 1 || r->status == 204;

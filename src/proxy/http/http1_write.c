@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing HTTP/1.1 heads from structs: start line, fields that were not dropped, framing made anew.
- */
+/* Writes HTTP/1.1 heads from structs: start line, fields that were not dropped, new framing. */
 #include <errno.h>
 #include <stdio.h>
 

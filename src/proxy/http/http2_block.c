@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Header blocks of HTTP/2 while they are received: each field is checked by itself (RFC 9113
- * section 8.2.1) and copied behind the others, after its two lengths, since the memory may still
- * move. What is wrong is noted with the first field that is; the block is read to its end anyhow,
- * for the sake of the compression's state. nghttp2 looks at none of this: it would decide by tables
- * of its own, and could only reset the stream.
+ * Header blocks of HTTP/2 while they are received. Each field is checked by itself (RFC 9113
+ * section 8.2.1) and copied behind the others, after its two lengths, because the memory may still
+ * move. Only the first error is noted; the block is read to its end all the same, to keep the
+ * compression's state. nghttp2 checks none of this: it would decide by its own tables, and could
+ * only reset the stream.
  */
 #include "proxy/http/http2.h"
 
-#define BLOCK_KEPT 4096 /* bytes of memory that a block keeps between two uses */
+#define BLOCK_KEPT 4096 /* bytes of memory that a block keeps between uses */
 
 struct lengths {
 	uint32_t name, value;
@@ -79,7 +79,7 @@ const char *http2_check_trailer(struct slice name, struct slice value)
 	return http2_check_field(name, value);
 }
 
-/* An empty one is no cookie, and would leave white space at the end. */
+/* Appends a cookie. An empty one is skipped: it would leave white space at the end. */
 static bool add_crumb(struct http2_block *b, struct slice value)
 {
 	if (!value.n)
@@ -112,7 +112,7 @@ void http2_block_add(struct http2_block *b, struct slice name, struct slice valu
 	if (b->too_large)
 		return;
 	b->too_large = b->size > b->limit;
-	if (b->why) /* it is counted on, no more */
+	if (b->why) /* only the size is still counted */
 		return;
 	if (pseudo && b->plain)
 		b->why = "a pseudo-header field behind other fields";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A header block of HTTP/2 as a message's head: its fields go into the same structs that an HTTP/1
- * head fills, and mean the same by the same functions (http/rules.c, http/target.c). What is wrong
- * gets the same answer.
+ * An HTTP/2 header block as a message's head. Its fields go into the same structs that an HTTP/1
+ * head fills, and are interpreted by the same functions (http/rules.c, http/target.c). Errors get
+ * the same response.
  */
 
 #include "proxy/http/http2.h"
@@ -14,7 +14,7 @@ static struct http_fault fault(uint16_t status, const char *why)
 	return (struct http_fault){status, why};
 }
 
-/* What no head may carry in HTTP/2 (RFC 9113 section 8.2.2), nor under another spelling. */
+/* Finds fields that HTTP/2 forbids (RFC 9113 section 8.2.2), and their look-alikes. */
 static const char *check_fields(const struct http_fields *fields)
 {
 	for (size_t i = 0; i < fields->count; i++) {
@@ -24,13 +24,13 @@ static const char *check_fields(const struct http_fields *fields)
 			return "a connection-specific field in HTTP/2";
 		if (f->known == HTTP_TE && !slice_equals_ignoring_case(f->value, SLICE("trailers")))
 			return "te other than trailers in HTTP/2";
-		if (http_resembles_framing(f)) /* behind us may be HTTP/1 */
+		if (http_resembles_framing(f)) /* the upstream may speak HTTP/1 */
 			return "a field name that some servers take for another's";
 	}
 	return NULL;
 }
 
-/* Where p is NULL, it was not given. */
+/* p is NULL for a field that was not given. */
 struct pseudo {
 	struct slice method, scheme, path, authority, protocol, status;
 };
@@ -54,7 +54,7 @@ static struct http_fault gather(
 
 	memset(pseudo, 0, sizeof *pseudo);
 	fields->count = 0;
-	if (b->too_large && !b->plain) /* as for a request line that is (RFC 9112 section 3) */
+	if (b->too_large && !b->plain) /* as a request line (RFC 9112 section 3) */
 		return fault(HTTP_TARGET_TOO_LONG, "request target too long");
 	if (b->too_large)
 		return fault(HTTP_FIELDS_TOO_LARGE, "the head is too large");
@@ -97,7 +97,8 @@ static const char *frame_request(struct http_request *r, bool ended)
 	return ended && r->content_length ? "content-length without content" : NULL;
 }
 
-/* Which pseudo-header fields there are (RFC 9113 sections 8.3.1 and 8.5, RFC 8441 section 4). */
+/* Checks which pseudo-header fields are present (RFC 9113 sections 8.3.1 and 8.5, RFC 8441 section
+ * 4). */
 static const char *read_pseudo(struct http_request *r, const struct pseudo *p)
 {
 	bool connect = slice_equals(p->method, SLICE("CONNECT"));
@@ -120,7 +121,7 @@ static const char *read_pseudo(struct http_request *r, const struct pseudo *p)
 		return "scheme is neither http nor https";
 	if (!p->path.n || (p->path.p[0] != '/' && !slice_equals(p->path, SLICE("*"))))
 		return "malformed path";
-	r->absolute = true; /* scheme, authority and path: all of it was said */
+	r->absolute = true; /* scheme, authority and path were all given */
 	r->target = p->path;
 	if (p->authority.p) {
 		if (!url_parse_authority(p->authority, &r->authority))
@@ -130,8 +131,8 @@ static const char *read_pseudo(struct http_request *r, const struct pseudo *p)
 	return NULL;
 }
 
-/* Where it goes. An extended CONNECT (RFC 8441) is what HTTP/1.1 calls GET with an upgrade, and
- * goes on as such: one way to judge and to send both. */
+/* Reads the target. An extended CONNECT (RFC 8441) becomes the GET with an upgrade of HTTP/1.1, so
+ * that both are authorized and sent in one way. */
 static const char *read_target(struct http_request *r)
 {
 	if (r->protocol.p) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: all of it is arithmetic on the heads of frames, which nghttp2 shows before
- * it looks at them. That an identifier was never used is known by the runs that were left out, not
- * by a list of those that were used: a client that counts leaves none out, and trailers that are
- * late for a stream that was reset are no error (RFC 9113 section 5.1).
+ * Theory of operation: everything is computed from the heads of frames, which nghttp2 shows before
+ * it processes them. Unused stream identifiers are known from the runs that were skipped, not from
+ * a list of those that were used: a client that counts skips none, and late trailers for a stream
+ * that was reset are not an error (RFC 9113 section 5.1).
  */
 #include "proxy/http/http2_rules.h"
 
-#define FRAME_BYTES_MAX 16384u /* SETTINGS_MAX_FRAME_SIZE, never raised here */
+#define FRAME_BYTES_MAX 16384u /* SETTINGS_MAX_FRAME_SIZE, which is never raised here */
 #define WINDOW_INITIAL 65535u  /* RFC 9113 section 6.9.2 */
 #define WINDOW_MAX INT64_C(0x7fffffff)
 

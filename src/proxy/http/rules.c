@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a head may hold and what it says about its body, by one rule for every version of HTTP and
- * by no library's table. docs/http.md tells the rules; a test asks each of them over HTTP/1.1 and
- * over HTTP/2.
+ * What a head may hold and what it says about its body: one set of rules for every version of HTTP,
+ * independent of any library's tables. docs/http.md has the rules; a test checks each of them over
+ * HTTP/1.1 and over HTTP/2.
  */
 #include "proxy/http/http.h"
 #include "vethguard/policy/method.h"
@@ -21,7 +21,7 @@ struct http_fault http_check_method(struct slice method)
 
 	switch (kind) {
 	case POLICY_METHOD_FINE:
-	case POLICY_METHOD_TRACE: /* answered where the policy has been asked */
+	case POLICY_METHOD_TRACE: /* answered after the policy was asked */
 		return HTTP_SOUND;
 	case POLICY_METHOD_TOO_LONG: /* RFC 9112 section 3 */
 		return fault(HTTP_NOT_IMPLEMENTED, policy_method_fault(kind));
@@ -41,7 +41,7 @@ struct http_fault http_check_target(struct slice target)
 	return HTTP_SOUND;
 }
 
-/* A control character, tab included, or DEL in one of eight bytes. */
+/* True if one of eight bytes is a control character (tab included) or DEL. */
 static bool may_have_control(uint64_t eight)
 {
 	uint64_t below_space = (eight - BYTES * 0x20) & ~eight;
@@ -74,7 +74,8 @@ bool http_is_value(struct slice s)
 
 /* --- the body's length (RFC 9110 section 8.6, RFC 9112 section 6.3) --- */
 
-/* A server may say the same length several times (RFC 9112 section 6.3, rule 5). */
+/* Reads a response's lengths: a server may give the same one several times (RFC 9112 section 6.3,
+ * rule 5). */
 static const char *read_lengths(struct slice value, bool *has, uint64_t *length)
 {
 	struct slice item;
@@ -127,7 +128,7 @@ enum http_body http_body_of_nothing(struct slice method)
 	return HTTP_BODY_NONE;
 }
 
-/* A coding's name, perhaps with parameters (RFC 9112 section 7). */
+/* True for a coding's name, perhaps with parameters (RFC 9112 section 7). */
 static bool is_coding(struct slice item)
 {
 	size_t n = slice_token_length(item);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a request asks for: its target (path, absolute URL, authority or asterisk) and the authority
- * it names, canonical, whichever version of HTTP carried them. Everything two readers could
- * understand differently is refused here, in words for the sandbox.
+ * it names, in canonical form, for every version of HTTP. Anything that two readers could take
+ * differently is refused, with a text for the sandbox.
  */
 #include <stdio.h>
 
 #include "proxy/http/http.h"
 
-/* The part after '?' and the canonical path before it. */
+/* Parses the query after '?' and the canonical path before it. */
 static const char *parse_path(struct http_request *r, struct slice path)
 {
 	ptrdiff_t mark = slice_find_byte(r->target, '?');

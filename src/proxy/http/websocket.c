@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of a frame is gathered byte by byte, as it may come, and judged as soon as its first two
- * bytes are there, its length when that is. Content is only counted.
+ * The head of a frame is gathered as it comes, if need be byte by byte. Its first two bytes are
+ * checked as soon as they are there, and its length likewise. Content is only counted.
  */
 #include <string.h>
 
@@ -55,7 +55,7 @@ static const char *data_is_wrong(const struct websocket *w, uint8_t first)
 	return NULL;
 }
 
-/* What the first two bytes tell. */
+/* Checks the first two bytes. */
 static const char *start_is_wrong(const struct websocket *w)
 {
 	uint8_t first = w->head[0], opcode = first & 15;
@@ -72,7 +72,8 @@ static const char *start_is_wrong(const struct websocket *w)
 	return data_is_wrong(w, first);
 }
 
-/* The length, in network order; -1 in left's stead where it is not written as it has to be. */
+/* Reads the length (network byte order) into w->left. False: it is not written in its shortest
+ * form, or is too large. */
 static bool read_length(struct websocket *w)
 {
 	size_t extended = length_bytes(w);

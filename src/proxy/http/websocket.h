@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * websocket: the frames of one direction (RFC 6455 section 5), and the handshake before them
- * (sections 4 and 9). Frames are read strictly and nothing of their content is kept; what is wrong
- * shows while the head is read, before a byte of the frame has to be passed on.
+ * (sections 4 and 9). Frames are read strictly, and none of their content is kept. Errors are found
+ * while the head is read, before a byte of the frame has to be passed on.
  */
 #ifndef VETHGUARD_SRC_PROXY_HTTP_WEBSOCKET_H
 #define VETHGUARD_SRC_PROXY_HTTP_WEBSOCKET_H
@@ -29,40 +29,40 @@ enum websocket_opcode {
 
 enum websocket_step {
 	WEBSOCKET_PARTIAL, /* the beginning of a head, which waits in the struct */
-	WEBSOCKET_HEAD,    /* a head has become whole: opcode, fin, left tell of it */
+	WEBSOCKET_HEAD,    /* a head is complete: opcode, fin and left describe it */
 	WEBSOCKET_CONTENT, /* content of the frame */
-	WEBSOCKET_OVER,    /* behind a close frame: nothing counts any more */
-	WEBSOCKET_BAD      /* error tells why; for good */
+	WEBSOCKET_OVER,    /* bytes after a close frame, which are ignored */
+	WEBSOCKET_BAD      /* a protocol error, for good; error says which */
 };
 
-/* Zeroed, with the first two set: at the beginning. */
+/* To begin, zero the struct and set the first two members. */
 struct websocket {
-	bool masked; /* the frames come from a client: they have to be masked, others must not be */
+	bool masked;  /* from a client, which has to mask; others must not */
 	bool deflate; /* permessage-deflate was agreed on: the first reserved bit has a meaning */
-	bool in_message; /* a further fragment is to come */
-	bool compressed; /* the message */
-	bool text;       /* the message: what it holds is UTF-8 */
-	bool closed;     /* a close frame has come as a whole */
+	bool in_message; /* a further fragment has to follow */
+	bool compressed; /* of the message */
+	bool text;       /* of the message: its content is UTF-8 */
+	bool closed;     /* a complete close frame has come */
 	bool fin;        /* of the frame */
 	uint8_t opcode;  /* of the frame */
 	uint8_t head[WEBSOCKET_HEAD_MAX];
-	uint8_t head_n;   /* bytes of a head that is not whole yet */
-	uint8_t head_was; /* bytes of the last whole head, still in head[] */
+	uint8_t head_n;   /* bytes of a head that is not complete yet */
+	uint8_t head_was; /* bytes of the last complete head, still in head[] */
 	uint8_t key[4];   /* of the frame's content; zeros: not masked */
 	uint64_t left;    /* content still to come */
 	uint64_t at;      /* content that has come */
 	const char *error;
 };
 
-/* The first run of p[n] (n > 0) that is of one kind; returns its length. */
+/* Takes the first run of p[n] (n > 0) that is of one kind; returns its length. */
 size_t websocket_next(struct websocket *w, const uint8_t *p, size_t n, enum websocket_step *step);
-/* Undoes the masking of content that websocket_next() has just told of (RFC 6455 section 5.3). */
+/* Unmasks content that websocket_next() has just reported (RFC 6455 section 5.3). */
 void websocket_unmask(const struct websocket *w, const uint8_t *p, size_t n, uint8_t *out);
 static inline bool websocket_is_control(const struct websocket *w)
 {
 	return w->opcode & 8;
 }
-/* The frame is the last of its message. */
+/* True if the frame is the last one of its message. */
 static inline bool websocket_ends_message(const struct websocket *w)
 {
 	return w->fin && !websocket_is_control(w);
@@ -70,20 +70,20 @@ static inline bool websocket_ends_message(const struct websocket *w)
 
 /* --- websocket_content.c --- */
 
-/* Content of a data frame that websocket_next() has just told of, or n 0 where the frame has none.
- * False: it belongs to a text and is no UTF-8 (RFC 6455 section 8.1). Of a compressed message
- * nothing can be told here. */
+/* Checks content of a data frame that websocket_next() has just reported; n is 0 if the frame has
+ * none. False: it belongs to a text message and is not UTF-8 (RFC 6455 section 8.1). Compressed
+ * messages are not checked here. */
 bool websocket_is_text(const struct websocket *w, struct utf8 *text, const uint8_t *p, size_t n);
-extern const char websocket_no_text[]; /* what is wrong then */
-/* All that a close frame holds (sections 5.5.1, 7.4): NULL, or what is wrong, and code is what to
- * close with. */
+extern const char websocket_no_text[]; /* the error text for that */
+/* Checks the whole content of a close frame (sections 5.5.1, 7.4). Returns NULL, or what is wrong
+ * with *code set to the code to close with. */
 const char *websocket_close_is_wrong(const uint8_t *p, size_t n, uint16_t *code);
 
 /* --- websocket.c --- */
 
-/* The head of an unmasked frame of n bytes; returns its length. */
+/* Writes the head of an unmasked frame of n bytes; returns the head's length. */
 size_t websocket_write_head(uint8_t out[WEBSOCKET_HEAD_MAX], bool fin, uint8_t opcode, uint64_t n);
-/* A whole close frame; returns its length. masked: as a client sends it. */
+/* Writes a complete close frame; returns its length. masked: as a client sends it. */
 #define WEBSOCKET_CLOSE_BYTES 8
 size_t websocket_write_close(uint8_t out[WEBSOCKET_CLOSE_BYTES], uint16_t code, bool masked);
 
@@ -92,24 +92,24 @@ size_t websocket_write_close(uint8_t out[WEBSOCKET_CLOSE_BYTES], uint16_t code, 
 #define WEBSOCKET_KEY_MAX 24 /* letters of a Sec-WebSocket-Key */
 #define WEBSOCKET_ACCEPT_MAX 28
 
-/* What was agreed on about compression, as far as it concerns the client's messages (RFC 7692). */
+/* The agreement on compression, as far as it concerns the client's messages (RFC 7692). */
 struct websocket_deflate {
 	bool agreed;
 	bool forgets;        /* client_no_context_takeover */
 	uint8_t window_bits; /* client_max_window_bits, 8 to 15 */
 };
 
-/* A fresh one, with a NUL: where the client's side of the handshake is left to the proxy (RFC
- * 8441).
- */
+/* Makes a new key, with a NUL: used when the proxy does the client's side of the handshake (RFC
+ * 8441). */
 void websocket_key(char out[WEBSOCKET_KEY_MAX + 1]);
-/* What answers a key (RFC 6455 section 4.2.2): 0, or -errno. */
+/* Makes the answer to a key (RFC 6455 section 4.2.2). Returns 0 or -errno. */
 int websocket_accept(struct slice key, char out[WEBSOCKET_ACCEPT_MAX + 1]);
-/* Is this Sec-WebSocket-Accept the answer to that key? */
+/* True if this Sec-WebSocket-Accept is the answer to that key. */
 bool websocket_accepts(const char *key, struct slice accept);
-/* Drops what the client offers unless all of it is understood here: permessage-deflate. */
+/* Drops the client's extension offers unless all of them are understood here, i.e. are
+ * permessage-deflate. */
 void websocket_limit_offer(struct http_fields *request);
-/* Does the response (a 101) answer the request as it was sent? NULL, and out tells of compression;
+/* Checks that the response (a 101) answers the request as it was sent. Returns NULL with *out set,
  * or one sentence that says why not. */
 const char *websocket_check_answer(const struct http_fields *request,
         const struct http_fields *response, struct websocket_deflate *out);

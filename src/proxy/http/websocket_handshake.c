@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handshake of a WebSocket (RFC 6455 section 4) and the one extension that is understood,
- * permessage-deflate (RFC 7692): frames of any other could not be read, so no other is offered. An
- * upstream that answers otherwise than it was asked has switched to something unknown.
+ * The handshake of a WebSocket (RFC 6455 section 4) and the only extension that is understood,
+ * permessage-deflate (RFC 7692). No other is offered, because its frames could not be read. An
+ * upstream whose answer does not match the request has switched to something unknown and is
+ * refused.
  */
 #include <string.h>
 
@@ -53,7 +54,7 @@ static void skip_blanks(struct slice *s)
 		*s = slice_of(s->p + 1, s->n - 1);
 }
 
-/* True where the next thing is c, which is taken. */
+/* True if the next character is c, which is taken. */
 static bool take(struct slice *s, char c)
 {
 	skip_blanks(s);
@@ -77,7 +78,7 @@ static struct slice take_token(struct slice *s)
 	return token;
 }
 
-/* "8" to "15", also in quotes; 0: something else. */
+/* Takes "8" to "15", also in quotes. 0: something else. */
 static uint8_t take_bits(struct slice *s)
 {
 	bool quoted = take(s, '"');
@@ -94,7 +95,7 @@ static uint8_t take_bits(struct slice *s)
 
 enum parameter { CLIENT_FORGETS, SERVER_FORGETS, CLIENT_WINDOW, SERVER_WINDOW, PARAMETER_COUNT };
 
-/* One parameter with its value; seen has a bit for each that has been there. */
+/* Takes one parameter with its value; *seen has a bit for each parameter that has come. */
 static bool take_parameter(
         struct slice *s, bool answer, unsigned *seen, struct websocket_deflate *out)
 {
@@ -126,7 +127,7 @@ static bool take_parameter(
 	return has_value == (which == CLIENT_WINDOW || which == SERVER_WINDOW);
 }
 
-/* One permessage-deflate with its parameters. */
+/* Takes one permessage-deflate with its parameters. */
 static bool take_deflate(struct slice *s, bool answer, struct websocket_deflate *out)
 {
 	unsigned seen = 0;
@@ -165,9 +166,9 @@ void websocket_limit_offer(struct http_fields *request)
 	}
 }
 
-/* --- the answer --- */
+/* --- the response --- */
 
-/* The only field of that name, or NULL where there is none, or several. */
+/* The only field with that name, or NULL if there is none or more than one. */
 static const struct http_field *only(const struct http_fields *fields, struct slice name)
 {
 	const struct http_field *found = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links: sockets with or without TLS over the thread's shared buffers: what is received, and a
- * socket's life. How bytes are sent is transport/socket_send.c.
+ * Sockets with or without TLS over the thread's shared buffers: receiving, and a socket's life.
+ * socket_send.c sends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void socket_shared_fini(struct socket_shared *s)
 
 /* --- receiving --- */
 
-/* What TLS has not used up of the shared run moves to memory of the socket's own. */
+/* Moves what TLS has not used of the shared input to memory of the socket's own. */
 static void rx_park(struct socket_shared *s)
 {
 	struct socket *l = s->rx_owner;
@@ -61,10 +61,10 @@ static void rx_park(struct socket_shared *s)
 	tls_feed(l->tls, buf_bytes(&l->parked), l->parked.len);
 }
 
-/* recv into p; SOCKET_OK with *n > 0. With edge-triggered readiness a short read means "nothing
- * left", except when a FIN or a reset had arrived before: then no further edge comes. epoll tells
- * of a FIN, so reading goes on to the end; of a reset it tells nothing that a readable socket does
- * not show as well, so whoever still wants more looks once again. */
+/* Receives into p; SOCKET_OK with *n > 0. With edge-triggered readiness a short read means "nothing
+ * left", unless a FIN or a reset had arrived before: then no further edge comes. epoll reports a
+ * FIN, so reading goes on to the end. A reset looks to epoll like a readable socket, so a caller
+ * that still wants more looks once again (doubtful). */
 static enum socket_status receive(struct socket *l, uint8_t *p, size_t cap, size_t *n)
 {
 	ssize_t r;
@@ -148,8 +148,8 @@ enum socket_status socket_read(struct socket *l, uint8_t *out, size_t cap, size_
 
 		if (tls_input_left(l->tls))
 			socket_claim_tx(l); /* TLS may answer a key update or send an alert */
-		/* Without input too: it may hold the rest of a record, or remember that the end has
-		 * come. */
+		/* Read also without input: TLS may hold the rest of a record, or remember that the
+		 * end has come. */
 		switch (tls_read(l->tls, out, cap, n)) {
 		case TLS_OK:
 			return SOCKET_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How sockets send. A shared buffer is claimed before it is touched; the claim pushes the last
- * owner's bytes to where they belong. Order of a socket's bytes: what is in `out` was written
- * first, then what is in the shared tx, then the stage.
+ * How sockets send. A shared buffer is claimed before it is touched; the claim moves the last
+ * owner's bytes to where they belong. A socket's bytes are in this order: first those in `out`,
+ * then those in the shared tx, then those in the stage.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -11,8 +11,8 @@
 
 /* --- onto the socket --- */
 
-/* A socket that failed is shut down, so that epoll brings its owner to socket_read(), which reports
- * the failure: no owner is ever called from inside one of its own writes. */
+/* Shuts down a socket that failed, so that epoll brings its owner to socket_read(), which reports
+ * the failure: no owner is called back from inside its own write. */
 void socket_break(struct socket *l)
 {
 	if (!l->broken)
@@ -21,9 +21,9 @@ void socket_break(struct socket *l)
 	l->draining = false;
 }
 
-/* The socket takes no more. The error is told once, to whoever comes first, and that was send():
- * recv() will report an end after the last byte, which is none after a reset. Linux says EPIPE
- * instead where the FIN had come before the reset. */
+/* Sending has failed. The kernel reports the error once, here to send(), so recv() will report an
+ * end after the last byte even after a reset. Linux reports EPIPE instead if a FIN came before the
+ * reset. */
 static void sending_failed(struct socket *l, int error)
 {
 	socket_break(l);
@@ -39,8 +39,8 @@ static void mark_congestion(struct socket *l)
 		l->congested = true;
 }
 
-/* Appends to the socket's own queue; a socket that cannot queue any more is broken, never short of
- * bytes. */
+/* Appends to the socket's own queue. If there is no room, the socket is broken: bytes are never
+ * lost silently. */
 static void queue_out(struct socket *l, const uint8_t *p, size_t n)
 {
 	if (l->broken)
@@ -50,7 +50,7 @@ static void queue_out(struct socket *l, const uint8_t *p, size_t n)
 	mark_congestion(l);
 }
 
-/* Sends from p as much as the socket takes; the count. */
+/* Sends from p as much as the socket takes; returns the count. */
 static size_t send_some(struct socket *l, const uint8_t *p, size_t n)
 {
 	size_t sent = 0;
@@ -71,8 +71,8 @@ static size_t send_some(struct socket *l, const uint8_t *p, size_t n)
 	return sent;
 }
 
-/* Only when nothing of this socket waits anywhere: what is still in a shared buffer would be lost.
- */
+/* Shuts down only if no bytes of this socket wait anywhere: those in a shared buffer would be
+ * lost. */
 static bool shut_down_if_due(struct socket *l)
 {
 	if (!l->end_after_flush || l->broken || socket_unsent(l))
@@ -127,7 +127,7 @@ static void stage_empty(struct socket_shared *s)
 	buf_consume(&s->stage, s->stage.len);
 }
 
-/* Turns what the stage holds into one record. */
+/* Encrypts what the stage holds as one record. */
 static void stage_flush(struct socket_shared *s)
 {
 	struct socket *l = s->stage_owner;
@@ -159,7 +159,7 @@ static void write_tls(struct socket *l, const uint8_t *p, size_t n)
 	loop_task_queue(s->loop, &s->flush);
 }
 
-/* --- what owners of sockets do --- */
+/* --- for owners of sockets --- */
 
 void socket_write(struct socket *l, const void *p, size_t n)
 {
@@ -217,7 +217,7 @@ size_t socket_unsent(struct socket *l)
 	       (s->stage_owner == l ? s->stage.len : 0);
 }
 
-/* --- what socket.c needs --- */
+/* --- for socket.c --- */
 
 void socket_drain(struct socket *l)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tunnels: raw bytes between two sockets, as two symmetric halves and one function. The first 64
- * KiB of a direction are copied (short connections are cheaper so); what follows moves with
+ * Tunnels: raw bytes between two sockets, as two symmetric halves that share their code. The first
+ * 64 KiB of a direction are copied, which is cheaper for short connections. What follows moves with
  * splice(2) through a pipe and never enters this process. A pipe is borrowed from a few kept ones
- * only while bytes are in it.
+ * only while it holds bytes.
  *
- * An end whose socket takes no more (the peer has closed it with bytes unread: a reset) is dead,
- * but what it had said before lies in its receive queue and goes to the other end, as it would
- * without a tunnel in between. Then both are reset.
+ * An end whose socket takes no more (the peer has closed it with unread bytes: a reset) is dead.
+ * What it had sent before is in its receive queue and goes to the other end, as it would without a
+ * tunnel. Then both ends are reset.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 
 #include "proxy/client/client.h"
 
-#define COPY_BYTES (64u << 10)  /* of each direction before splicing begins */
-#define SPLICE_BYTES (1u << 20) /* asked of one splice; the pipe's size bounds it */
+#define COPY_BYTES (64u << 10)  /* copied in each direction before splicing begins */
+#define SPLICE_BYTES (1u << 20) /* asked of one splice(2); the pipe's size bounds it */
 #define PIPE_BYTES (256 << 10)
 
 struct end {
@@ -26,17 +26,17 @@ struct end {
 	int fd;
 	bool readable, writable;
 	bool hung_up; /* the peer has sent FIN: reading goes on to the end */
-	bool dead;    /* it takes no more; what it has said is still read */
+	bool dead;    /* takes no more bytes; what it has sent is still read */
 };
 
 struct half {
 	struct end *from, *to;
 	struct buf pending; /* copied bytes not yet sent */
 	int pipe[2];        /* -1: none borrowed */
-	size_t piped;       /* bytes in it */
+	size_t piped;       /* bytes in the pipe */
 	uint64_t bytes;
 	bool eof;   /* from has ended */
-	bool ended; /* ... and to was told */
+	bool ended; /* ... and `to` was told */
 };
 
 struct tunnel {
@@ -44,7 +44,7 @@ struct tunnel {
 	struct proxy *proxy;
 	struct ip address;
 	struct end ends[2];    /* sandbox, upstream */
-	struct half halves[2]; /* out of the sandbox, into it */
+	struct half halves[2]; /* from the sandbox, to the sandbox */
 	struct loop_deadline deadline, doubt;
 	struct loop_task go_on;
 	bool doubtful; /* a short read was taken for the end of what is there */
@@ -89,7 +89,7 @@ static void return_pipe(struct tunnel *t, struct half *h)
 	h->piped = 0;
 }
 
-/* What a transfer's result means for readiness. False: it failed. */
+/* Updates readiness from a transfer's result. False: the transfer failed. */
 static bool settle(ssize_t r, bool *ready)
 {
 	if (r > 0)
@@ -106,7 +106,7 @@ static void kill_end(struct end *e)
 	e->dead = e->hung_up = e->readable = true;
 }
 
-/* Sends what this half holds. False: it could not all be sent. */
+/* Sends what this half holds. False: some of it could not be sent. */
 static bool push(struct half *h)
 {
 	while ((h->pending.len || h->piped) && h->to->writable && !h->to->dead) {
@@ -134,9 +134,9 @@ static bool push(struct half *h)
 	return !h->pending.len && !h->piped;
 }
 
-/* What comes in goes out at once; only what the socket does not take is kept. A short read means
- * "nothing left", with the exceptions that socket.c tells of: after a FIN reading goes on, and a
- * reset right behind the bytes is looked for when DOUBT_MS have passed in silence. */
+/* Sends input at once and keeps only what the socket does not take. A short read means "nothing
+ * left", with the exceptions that socket.c describes: after a FIN reading goes on, and a reset
+ * right after the bytes is looked for when DOUBT_MS have passed in silence. */
 static ssize_t copy(struct tunnel *t, struct half *h)
 {
 	uint8_t *plain = t->proxy->plain;
@@ -164,7 +164,7 @@ static ssize_t copy(struct tunnel *t, struct half *h)
 	return r;
 }
 
-/* Takes bytes in: by copying at first, then into the pipe. Nothing of this half is held. */
+/* Takes bytes in: at first by copying, then into the pipe. This half holds no bytes when called. */
 static ssize_t pull(struct tunnel *t, struct half *h)
 {
 	ssize_t r;
@@ -178,7 +178,7 @@ static ssize_t pull(struct tunnel *t, struct half *h)
 	return r;
 }
 
-/* Takes in and sends. True: its share is used up and it could go on. */
+/* Takes in and sends. True: the half has used up its turn and could go on. */
 static bool move(struct tunnel *t, struct half *h)
 {
 	size_t moved = 0;
@@ -188,7 +188,7 @@ static bool move(struct tunnel *t, struct half *h)
 
 		if (r == 0) {
 			h->eof = true;
-		} else if (!settle(r, &h->from->readable)) { /* a reset, behind all that was said */
+		} else if (!settle(r, &h->from->readable)) { /* a reset, after all that was sent */
 			kill_end(h->from);
 			h->eof = true;
 		} else if (r > 0) {
@@ -202,7 +202,7 @@ static bool move(struct tunnel *t, struct half *h)
 	return false;
 }
 
-/* Moves one direction as far as it goes. */
+/* Moves one direction as far as possible. */
 static bool relay(struct tunnel *t, struct half *h)
 {
 	bool again = move(t, h);
@@ -216,8 +216,8 @@ static bool relay(struct tunnel *t, struct half *h)
 	if (!h->piped)
 		return_pipe(t, h);
 	if (h->eof && !h->ended && !h->pending.len && !h->piped) {
-		/* The end of both directions is told by close(), which follows at once; after a
-		 * reset it is another one. */
+		/* close(), which follows at once, tells the end of both directions. After a reset a
+		 * FIN would be wrong. */
 		if (!t->halves[h == &t->halves[0]].ended && !h->from->dead)
 			shutdown(h->to->fd, SHUT_WR);
 		h->ended = true;
@@ -237,7 +237,7 @@ static void run(struct tunnel *t)
 
 	for (int i = 0; i < 2; i++)
 		again |= relay(t, &t->halves[i]);
-	/* What the end that has just died had said; its other direction is over. */
+	/* Relays what an end that has just died had sent; its other direction is over. */
 	for (int i = 0; i < 2 && any_dead(t) && !was_dead; i++)
 		again |= relay(t, &t->halves[i]);
 	if (t->halves[0].ended && t->halves[1].ended) {
@@ -347,11 +347,12 @@ static void halves_init(struct tunnel *t)
 		h->pipe[0] = h->pipe[1] = -1;
 		buf_init(&h->pending, 2 * SOCKET_CHUNK);
 		t->ends[i].tunnel = t;
-		t->ends[i].writable = true; /* try first, the loop tells when it was too much */
+		t->ends[i].writable = true; /* try first; the loop reports when it was too much */
 	}
 }
 
-/* What the sandbox sent already, and what it was to be sent (the answer to CONNECT), go first. */
+/* Bytes that the sandbox has sent already, and bytes that wait for it (the answer to CONNECT), go
+ * first. */
 static void take_client(struct tunnel *t, struct client *c)
 {
 	struct end *e = &t->ends[0];

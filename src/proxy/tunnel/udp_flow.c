@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flow of the UDP relay: one (sandbox address and port, destination) pair. It is judged once,
- * dialled under its real name, and has a connected socket of its own, so that only the
- * destination's answers come back. Answers leave from the address the sandbox sent to. Datagrams
- * that come while the name is being resolved are kept, a few of each flow and not more than a bound
- * of all flows; UDP may lose the rest.
+ * A flow of the UDP relay: one pair of sandbox address and port, and destination. A flow is
+ * authorized once, dialed under its real name, and has its own connected socket, so that only the
+ * destination's answers come back. Answers leave from the address to which the sandbox sent. While
+ * the name is being resolved, a few datagrams per flow are kept, within a bound for all flows;
+ * further ones are lost, as UDP allows.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "proxy/dial/egress.h"
 #include "vethguard/base/clock.h"
 
-#define FLOW_KEPT 4                        /* datagrams while resolving */
-#define FLOW_KEPT_BYTES (2 + DATAGRAM_MAX) /* of one flow: the largest datagram, at least */
+#define FLOW_KEPT 4                        /* datagrams kept while resolving */
+#define FLOW_KEPT_BYTES (2 + DATAGRAM_MAX) /* per flow: at least the largest datagram */
 #define RELAY_KEPT_BYTES (1u << 20)        /* of all flows */
 
 void udp_flow_record(const struct udp_flow *f)
@@ -52,7 +52,7 @@ void udp_flow_record(const struct udp_flow *f)
 	proxy->config.record(proxy->config.context, &e);
 }
 
-/* Takes one datagram to be sent later, whole, or loses it. */
+/* Keeps one datagram as a whole to be sent later, or loses it. */
 static void keep(struct udp_flow *f, const uint8_t *p, size_t n)
 {
 	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
@@ -138,7 +138,7 @@ static void on_upstream(struct loop_io *io, unsigned events)
 		ssize_t n = recv(f->fd, p, DATAGRAM_MAX, MSG_DONTWAIT);
 
 		if (n < 0)
-			return; /* nothing more, or an ICMP error, which UDP clients learn by
+			return; /* no more, or an ICMP error, of which UDP clients learn by
 			           silence */
 		answer(f, p, (size_t)n);
 		touch(f);
@@ -147,8 +147,8 @@ static void on_upstream(struct loop_io *io, unsigned events)
 
 /* --- the way out --- */
 
-/* An ICMP error about an earlier datagram is reported by the next send(), which then sends nothing.
- */
+/* Sends one datagram. If the first send() reports an ICMP error about an earlier datagram, it has
+ * sent nothing: tries again. */
 static void send_one(struct udp_flow *f, const uint8_t *p, size_t n)
 {
 	ssize_t r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -172,7 +172,7 @@ static void send_kept(struct udp_flow *f)
 	drop_kept(f);
 }
 
-/* False: *why, where there is more to say than that there is no route. */
+/* False: failed; *why is set if there is more to say than that there is no route. */
 static bool connect_flow(struct udp_flow *f, const struct ip *address, const char **why)
 {
 	struct sockaddr_storage to;
@@ -308,7 +308,7 @@ void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n)
 		keep(f, p, n);
 }
 
-/* --- judging again --- */
+/* --- authorizing again --- */
 
 bool udp_flow_passes(struct udp_flow *f, const struct policy *next)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The UDP relay, for ports that udp:// rules name: its sockets towards the sandbox, and the table
- * of flows (tunnel/udp_flow.c) that their datagrams belong to.
+ * The UDP relay, for the ports that udp:// rules name: its sockets towards the sandbox, and the
+ * table of flows (udp_flow.c) to which their datagrams belong.
  *
- * The fence drops what is beyond the sandbox's rate. It counts packets, of which the sandbox's
- * kernel may make dozens of datagrams each (UDP_SEGMENT, udp(7)), so datagrams are counted here,
- * too: beyond the rate nothing is read for a moment, and the kernel drops what its buffer does not
- * hold.
+ * The fence drops what exceeds the sandbox's rate, but it counts packets, each of which may carry
+ * dozens of datagrams made by the sandbox's kernel (UDP_SEGMENT, udp(7)). So datagrams are counted
+ * here too: beyond the rate nothing is read for a moment, and the kernel drops what its buffer does
+ * not hold.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void pause_reading(struct udp_relay *relay)
 	loop_timer_set(&relay->pause, DATAGRAM_PAUSE_MS);
 }
 
-/* What cannot be watched for want of memory is tried again. */
+/* Watches the sockets again. If there is no memory for that, tries again later. */
 static void on_pause_over(struct loop_timer *timer)
 {
 	struct udp_relay *relay = container_of(timer, struct udp_relay, pause);
@@ -84,7 +84,7 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 	}
 }
 
-/* --- judging again --- */
+/* --- authorizing again --- */
 
 size_t udp_relay_reauthorize(struct udp_relay *relay, const struct policy *next,
         enum event_cause cause, const char *detail)
@@ -122,7 +122,8 @@ size_t udp_relay_count(const struct udp_relay *relay)
 	return HASH_COUNT(relay->flows);
 }
 
-/* Connected to where nothing comes from, a socket gets no more datagrams, and sends as before. */
+/* Connects the socket to where nothing comes from: it gets no more datagrams, and sends as
+ * before. */
 static bool turn_away(int fd)
 {
 	struct sockaddr_storage self = {0}, nowhere;
@@ -137,7 +138,7 @@ static bool turn_away(int fd)
 	return connect(fd, (struct sockaddr *)&nowhere, n) == 0;
 }
 
-/* The flows of one socket, or all: recorded and gone. */
+/* Records and frees the flows of one socket, or all flows. */
 static void drop_flows(struct udp_relay *relay, const struct udp_socket *of)
 {
 	struct udp_flow *f, *following;
@@ -165,7 +166,7 @@ void udp_relay_retire(struct udp_relay *relay)
 			s->fd = -1;
 		}
 	}
-	loop_timer_cancel(&relay->pause); /* nothing is watched any more */
+	loop_timer_cancel(&relay->pause); /* no socket is watched any more */
 }
 
 /* --- life --- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the UDP relay know of each other: datagram.c (the relay and its sockets towards
- * the sandbox), tunnel/udp_flow.c (one flow), tunnel/udp_socket.c (datagrams with both addresses).
- */
+/* What the parts of the UDP relay share: udp_relay.c (the relay and its sockets towards the
+ * sandbox), udp_flow.c (one flow), udp_socket.c (datagrams with both addresses). */
 #ifndef VETHGUARD_SRC_PROXY_TUNNEL_UDP_RELAY_H
 #define VETHGUARD_SRC_PROXY_TUNNEL_UDP_RELAY_H
 
@@ -11,8 +10,8 @@
 
 #define DATAGRAM_MAX 65535
 #define DATAGRAM_BATCH 64
-/* The fence lets through what comes in a second after a burst of FENCE_BURST_S times as much: more
- * comes only where the sandbox's kernel hands many datagrams over as one packet. */
+/* The fence lets pass what comes in a second after a burst of FENCE_BURST_S times as much. More
+ * comes only if the sandbox's kernel hands over many datagrams as one packet. */
 #define DATAGRAM_BURST_S (FENCE_BURST_S + 1)
 #define DATAGRAM_PAUSE_MS 10
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
@@ -20,7 +19,7 @@
 struct udp_flow_key {
 	struct ip src, dst;
 	uint16_t src_port, dst_port;
-	uint32_t unused; /* keys are compared as bytes */
+	uint32_t unused; /* zero; keys are compared as bytes */
 };
 
 struct udp_socket {
@@ -45,8 +44,8 @@ struct udp_flow {
 	unsigned kept_count;
 	uint64_t bytes_out, bytes_in;
 	int64_t start_ms;
-	bool cut;     /* it is to end: reauthorize.c */
-	bool refused; /* stays until it idles out, so that a flood is judged and recorded once */
+	bool cut;     /* reauthorize.c: to be ended */
+	bool refused; /* kept until idle: a flood is authorized and recorded once */
 	bool holds_name;
 	struct loop_deadline deadline;
 	enum event_cause cause;
@@ -60,19 +59,19 @@ struct udp_relay {
 	struct udp_flow *flows;
 	struct rate rate;
 	struct loop_timer pause;
-	bool paused;       /* no datagram of the sandbox is read until the timer ends that */
+	bool paused;       /* no datagram of the sandbox is read until the timer fires */
 	size_t kept_bytes; /* of all flows */
 	uint8_t *datagram; /* DATAGRAM_MAX bytes */
 };
 
-/* A flow of the key's, judged: refused, connected, or waiting for its name's addresses. NULL: there
- * is no room for one. */
+/* Opens a flow for the key and authorizes it: it is then refused, connected, or waiting for its
+ * name's addresses. NULL: no room for another flow. */
 struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key);
-/* Its datagram leaves now, once the name is resolved, or not at all. */
+/* Sends a datagram of the flow now, or once the name is resolved, or loses it. */
 void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n);
-/* Judges it by the next policy; what that says of it counts from then on. */
+/* Authorizes the flow by the next policy and, if allowed, keeps the new verdict. */
 bool udp_flow_passes(struct udp_flow *f, const struct policy *next);
-/* The event of its end, or of its refusal. */
+/* Records the event of the flow's end, or of its refusal. */
 void udp_flow_record(const struct udp_flow *f);
 void udp_flow_free(struct udp_flow *f);
 

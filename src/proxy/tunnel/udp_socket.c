@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox's datagrams arrive at sockets that stand in for every destination: the address each
- * was sent to comes as a control message, and an answer leaves from that address by another one.
+ * The sandbox's datagrams arrive at sockets that stand in for every destination. A control message
+ * tells the address to which each was sent, and another one makes an answer leave from that
+ * address.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #include "proxy/tunnel/udp_socket.h"
 
-/* The address the sandbox sent to, from the control message. */
+/* Reads the address to which the sandbox sent from the control message. */
 static void original_destination(struct msghdr *m, struct ip *dst, uint16_t *port)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {

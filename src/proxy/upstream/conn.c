@@ -4,8 +4,7 @@
  *
  *   (WAITING) -> DIALING -> (TLS or PRIOR) -> BUSY <-> IDLE -> CLOSED
  *
- * ALPN decides which protocol it speaks from BUSY on. A closed one is freed at the end of the
- * loop's turn, so that a callback may close what it was called from.
+ * ALPN decides which protocol it speaks from BUSY on.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +59,7 @@ void upstream_conn_close(struct upstream_conn *c)
 		return;
 	pool_remove(c);
 	upstream_conn_enter(c, UPSTREAM_CONN_CLOSED);
-	if (c->counted) /* whoever waited for it may dial at once */
+	if (c->counted) /* connections that waited for this one may dial at once */
 		c->proxy->upstream_count--;
 	c->own.exchange = NULL;
 	c->own.ready = false;
@@ -85,7 +84,8 @@ void upstream_conn_failed(struct upstream_conn *c, enum event_cause cause, const
 {
 	struct exchange *ex = c->own.exchange;
 
-	/* It is never taken for one that others may wait for, nor shared, while they are told. */
+	/* Take it out of the pool, so that it is neither waited for nor shared while exchanges are
+	 * told. */
 	pool_unshare(c);
 	if (ex)
 		exchange_upstream_failed(ex, cause, detail);
@@ -187,7 +187,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
 		return;
 	}
-	c->socket.reads_on = true; /* a last answer, an alert, GOAWAY */
+	c->socket.reads_on = true; /* to get a last response, an alert, or GOAWAY */
 	if (!c->tls) {
 		established(c);
 		return;
@@ -249,7 +249,7 @@ void upstream_conn_on_deadline(struct upstream_conn *c, int wait)
 		prior_failed(c, false);
 		return;
 	}
-	/* It still takes the request, however slowly. */
+	/* The upstream still takes the request, however slowly. */
 	if (c->state == UPSTREAM_CONN_BUSY && socket_unsent(&c->socket) &&
 	        c->socket.sent != c->own.sent_seen) {
 		c->own.sent_seen = c->socket.sent;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/1.1 to an upstream: the connection serves one exchange at a time. Bytes that come while it
- * is idle, or after a response's end, were never asked for: it is closed, never used again.
+ * HTTP/1.1 to an upstream: the connection serves one exchange at a time. If bytes come while it is
+ * idle, or after a response's end, nobody asked for them: the connection is closed and not used
+ * again.
  */
 
 #include "proxy/exchange/exchange.h"
@@ -18,7 +19,7 @@ static void silence_begins(struct upstream_conn *c)
 
 /* --- the request --- */
 
-/* A request that is sent a second time, and whose body had ended without content. */
+/* Ends the body of a request that is sent a second time and whose chunked body had no content. */
 static void end_empty_body(struct socket *socket, const struct outgoing *head)
 {
 	if (head->ends && head->request->body == HTTP_BODY_CHUNKED)
@@ -107,7 +108,7 @@ static void on_body(void *context, const uint8_t *p, size_t n)
 		exchange_response_body(c->own.exchange, p, n);
 }
 
-/* What is left after a response must be nothing. */
+/* Ends the response. If bytes are left after it, the connection is not reused. */
 static bool end_response(struct upstream_conn *c, size_t left)
 {
 	if (left)
@@ -122,7 +123,7 @@ static bool serves(const struct upstream_conn *c)
 	return c->state == UPSTREAM_CONN_BUSY && c->own.exchange;
 }
 
-/* One step of reading the message; false: the exchange has let go of the connection. */
+/* Takes one step in reading the message. False: the exchange has let go of the connection. */
 static bool step(struct upstream_conn *c, const uint8_t *p, size_t n, size_t *used,
         enum http1_status *status)
 {
@@ -143,7 +144,8 @@ static bool step(struct upstream_conn *c, const uint8_t *p, size_t n, size_t *us
 	return true;
 }
 
-/* Uses up p. False: nothing more is to be read now (the exchange is over, or the connection is). */
+/* Uses up p. False: nothing more is to be read now, because the exchange or the connection is
+ * over. */
 static bool take(struct upstream_conn *c, const uint8_t *p, size_t n)
 {
 	enum http1_status status;
@@ -196,8 +198,8 @@ static void ended(struct upstream_conn *c, enum socket_status status)
 	                          : "the upstream closed the connection without a response");
 }
 
-/* An idle connection was reset before a byte of the request left: what may be there to read answers
- * something else. */
+/* True if an idle connection was reset before a byte of the request left: anything that can be read
+ * answers something else. */
 static bool never_asked(const struct upstream_conn *c)
 {
 	return c->socket.broken && c->own.reused && c->socket.sent == c->own.sent_before;
@@ -228,7 +230,7 @@ static void read_response(struct upstream_conn *c)
 		bool may_hold_secret = c->own.exchange->credential != NULL;
 		bool more = take(c, proxy->plain, n);
 
-		if (may_hold_secret) /* before it was covered, the credential may have stood here */
+		if (may_hold_secret) /* the credential may have been here before it was masked */
 			secret_wipe(proxy->plain, n);
 		if (!more)
 			break;
@@ -237,8 +239,8 @@ static void read_response(struct upstream_conn *c)
 			return;
 		}
 	}
-	/* All of the response is here, or there is no room for more: the client's turn, its
-	 * deadline counts now. */
+	/* The whole response is here, or there is no room for more: only the client's deadline
+	 * counts now. */
 	if (serves(c))
 		loop_deadline_clear(&c->own.deadline);
 }
@@ -249,7 +251,7 @@ static void on_event(struct upstream_conn *c)
 
 	if (c->state == UPSTREAM_CONN_BUSY)
 		read_response(c);
-	/* Session tickets come here too: they are no bytes to us. */
+	/* Session tickets come here too, but give no bytes. */
 	else if (socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n) != SOCKET_AGAIN)
 		upstream_conn_close(c);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/2 to an upstream (RFC 9113): the session of one connection, over nghttp2. Every exchange has
- * a stream of its own; a client that does not read stops its own stream only, by that stream's
- * window. After each turn, look_after() decides whether the connection goes on, is idle or ends.
+ * its own stream. A client that does not read stops only its own stream, by that stream's window.
+ * After each turn, look_after() decides whether the connection goes on, is idle or ends.
  */
 #include <stdlib.h>
 
@@ -43,8 +43,8 @@ bool upstream_http2_has_room(const struct upstream_conn *c)
 	       nghttp2_session_check_request_allowed(s->session);
 }
 
-/* What the upstream permits may have changed since a stream was opened: nghttp2 would keep its head
- * back, and has only borrowed it. */
+/* False if the upstream no longer permits the stream. Its limits may have changed since the stream
+ * was opened, and nghttp2 would keep back a head that it has only borrowed. */
 static bool may_begin(const struct upstream_http2 *s)
 {
 	uint32_t begun = 0, most = nghttp2_session_get_remote_settings(
@@ -70,7 +70,7 @@ bool upstream_http2_connects(const struct upstream_conn *c)
 	                                             NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
 }
 
-/* Heads that could not be written when their streams were opened. */
+/* Sends heads that could not be written when their streams were opened. */
 static void send_heads(struct upstream_http2 *s)
 {
 	struct list *next;
@@ -109,8 +109,8 @@ static void go_on_with_streams(struct upstream_http2 *s)
 
 /* --- the connection --- */
 
-/* All of the response is here and waits for a client that takes it slowly: the connection has
- * nothing to do with it any more. */
+/* True if the whole response is here and waits for a slow client: the connection is no longer
+ * needed for it. */
 static bool is_whole(const struct upstream_http2_stream *st)
 {
 	return st->up.exchange && st->response_ended;
@@ -124,15 +124,15 @@ static bool any_whole(const struct upstream_http2 *s)
 	return false;
 }
 
-/* Nothing of the request has left: neither its head is written, nor has the socket taken anything
- * since it was. */
+/* True if nothing of the request has left: its head was not written, or the socket has taken
+ * nothing since. */
 static bool never_asked(const struct upstream_http2_stream *st)
 {
 	return !st->head_begun || st->up.conn->socket.sent == st->up.sent_before;
 }
 
-/* Ends the streams; with keep, all but those whose responses are whole. What is told to exchanges
- * may end others' streams. */
+/* Ends the streams; with keep, all except those with complete responses. Telling exchanges may end
+ * the streams of others. */
 static void fail_streams(struct upstream_http2 *s, bool keep)
 {
 	struct list *next;
@@ -142,7 +142,7 @@ static void fail_streams(struct upstream_http2 *s, bool keep)
 		        container_of(l, struct upstream_http2_stream, list);
 
 		next = l->next;
-		if (st->closed) /* it was over before the connection was */
+		if (st->closed) /* the stream was over before the connection was */
 			upstream_http2_stream_tell_closed(st);
 		st->id = 0;
 		st->closed = true;
@@ -157,7 +157,7 @@ static void fail_streams(struct upstream_http2 *s, bool keep)
 	}
 }
 
-/* The connection is lost; every exchange on it is told that has not got all of its response. */
+/* The connection is lost: tells every exchange that has not got its whole response. */
 static void lost(struct upstream_conn *c, enum event_cause cause, const char *detail)
 {
 	struct upstream_http2 *s = c->http2;
@@ -177,7 +177,8 @@ static void lost(struct upstream_conn *c, enum event_cause cause, const char *de
 	upstream_http2_later(s);
 }
 
-/* Streams are left whose exchanges are over: what ends them has still to be sent. */
+/* True if streams are left and all their exchanges are over: what ends these streams has yet to be
+ * sent. */
 static bool is_orphaned(const struct upstream_http2 *s)
 {
 	for (const struct list *l = s->streams.next; l != &s->streams; l = l->next)
@@ -191,7 +192,8 @@ bool upstream_http2_is_orphaned(const struct upstream_conn *c)
 	return c->http2 && is_orphaned(c->http2);
 }
 
-/* After each turn: what arose is sent, what waited goes on, and the connection is idle or ends. */
+/* After each turn: sends what is pending, continues what waited, and makes the connection idle or
+ * ends it. */
 static void look_after(struct upstream_conn *c)
 {
 	struct upstream_http2 *s = c->http2;
@@ -218,11 +220,11 @@ static void look_after(struct upstream_conn *c)
 		upstream_conn_wait(&c->own, WAIT_POOLED);
 		pool_mark_idle(c);
 	} else if (c->state == UPSTREAM_CONN_BUSY && !c->own.deadline.list && is_orphaned(s)) {
-		upstream_conn_wait(&c->own, WAIT_RESPONSE); /* nobody else's deadline counts */
+		upstream_conn_wait(&c->own, WAIT_RESPONSE); /* no exchange's deadline counts */
 	}
 }
 
-/* Takes one run of bytes. False: the connection is lost. */
+/* Takes received bytes. False: the connection is lost. */
 static bool receive(struct upstream_conn *c, const uint8_t *p, size_t n)
 {
 	struct upstream_http2 *s = c->http2;
@@ -265,7 +267,7 @@ static void on_event(struct upstream_conn *c)
 	look_after(c);
 }
 
-/* The connection serves whom it was dialled for, and others from now on. */
+/* Serves the exchange that the connection was dialed for, and from now on others too. */
 static void serve(struct upstream_conn *c)
 {
 	struct exchange *ex = c->own.exchange;
@@ -309,13 +311,14 @@ static void begin(struct upstream_conn *c)
 	}
 }
 
-/* nghttp2 has an answer, and it is not to settings: it was something else. */
+/* True if nghttp2 wants to answer something other than settings: the upstream does not speak
+ * HTTP/2. */
 static bool is_no_greeting(const struct upstream_http2 *s)
 {
 	return !s->greeted && nghttp2_session_want_write(s->session);
 }
 
-/* No byte of a request leaves before the upstream's settings are there (RFC 9113 section 3.4). */
+/* No byte of a request leaves before the upstream's settings have come (RFC 9113 section 3.4). */
 void upstream_http2_on_greeting(struct upstream_conn *c)
 {
 	struct upstream_http2 *s = c->http2;
@@ -348,7 +351,7 @@ void upstream_http2_on_greeting(struct upstream_conn *c)
 	upstream_conn_told(c);
 }
 
-/* Whoever closes tells why before; what is told to exchanges may close others' streams. */
+/* The caller has set the cause before. Telling exchanges may close the streams of others. */
 static void close_http2(struct upstream_conn *c)
 {
 	struct upstream_http2 *s = c->http2;
@@ -356,9 +359,8 @@ static void close_http2(struct upstream_conn *c)
 	if (!s)
 		return;
 	s->ending = true;
-	s->inside = true; /* nothing is sent of streams that go */
-	/* A polite end only where nothing is under way: what waits to be sent belongs to streams.
-	 */
+	s->inside = true; /* send nothing for streams that end */
+	/* Send GOAWAY only if nothing is under way: other pending frames belong to streams. */
 	if (s->session && list_is_empty(&s->streams)) {
 		nghttp2_session_terminate_session(s->session, NGHTTP2_NO_ERROR);
 		nghttp2_session_send(s->session);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session with an upstream (upstream/http2.c; upstream/http2_callbacks.c: nghttp2's
- * callbacks) and its streams (upstream/http2_stream.c) know of each other. */
+/* What the parts of a session with an HTTP/2 upstream share: http2.c (the connection),
+ * http2_callbacks.c (nghttp2's callbacks), http2_stream.c, http2_request.c and http2_response.c
+ * (its streams). */
 #ifndef VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
 #define VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
 
@@ -9,28 +10,34 @@
 #include "proxy/http/http2_rules.h"
 #include "proxy/http/websocket.h"
 
-#define UPSTREAM_HTTP2_STREAMS 100 /* at once on one connection */
-/* What a client does not take is kept, as far as its stream's window goes; the connection's window
- * is given back at once, so that no stream waits for another's client. A stream begins with the
- * protocol's own window, without a setting (RFC 9113 section 6.9.2), whose acknowledgement would
- * lift those that are wide already. A few streams of a connection, whose clients have taken
- * UPSTREAM_HTTP2_PROVEN bytes as they came, get a wide window. It grows by UPSTREAM_HTTP2_GROWTH
- * each time that the client has taken a whole window as it came, where that took so long that the
- * window may be what held the upstream back: a window is at most one round trip's worth. What all
- * streams of a worker have beyond UPSTREAM_HTTP2_WIDE_WINDOW is bounded. So at most 9.1 MiB are
- * kept for one connection, and UPSTREAM_HTTP2_GROWN_MAX more for all together. */
+#define UPSTREAM_HTTP2_STREAMS 100 /* at once per connection */
+/* Flow control of responses. What a client does not take is kept, as far as its stream's window
+ * goes. The connection's window is reopened at once, so that no stream waits for another's
+ * client.
+ *
+ * - A stream begins with the protocol's default window, without a setting (RFC 9113 section
+ *   6.9.2): the setting's acknowledgment would raise windows that are wide already.
+ * - Up to UPSTREAM_HTTP2_WIDE_STREAMS streams of a connection, whose clients have taken
+ *   UPSTREAM_HTTP2_PROVEN bytes as they came, get a wide window.
+ * - A wide window grows by UPSTREAM_HTTP2_GROWTH each time the client has taken a whole window
+ *   as it came, if that took so long that the window may have held the upstream back: a window
+ *   is at most one round trip's worth.
+ * - What all streams of a worker have beyond UPSTREAM_HTTP2_WIDE_WINDOW is bounded.
+ *
+ * So at most 9.1 MiB are kept for one connection, plus UPSTREAM_HTTP2_GROWN_MAX for all
+ * together. */
 #define UPSTREAM_HTTP2_WIDE_WINDOW (1u << 20)
 #define UPSTREAM_HTTP2_WIDE_STREAMS 3
 #define UPSTREAM_HTTP2_PROVEN (32u << 10)
-#define UPSTREAM_HTTP2_GROWTH 4 /* times */
+#define UPSTREAM_HTTP2_GROWTH 4 /* factor */
 #define UPSTREAM_HTTP2_WIDEST_WINDOW (16u << 20)
 #define UPSTREAM_HTTP2_GROWN_MAX (32u << 20)
-#define UPSTREAM_HTTP2_QUICK_MS 5        /* a window in less is 200 MB/s and more: wide enough */
+#define UPSTREAM_HTTP2_QUICK_MS 5        /* a window in less is 200 MB/s or more: wide enough */
 #define UPSTREAM_HTTP2_WINDOW (32 << 20) /* of the connection */
-/* Frames in one second, with no head and no content between them in either direction (RFC 9113
- * section 10.5). */
+/* Bound on frames in one second without a head or content between them in either direction (RFC
+ * 9113 section 10.5). */
 #define UPSTREAM_HTTP2_EMPTY_FRAMES 2000
-/* A frame of this many bytes fills one TLS record together with its header. */
+/* Content of a DATA frame that, with its header, is one TLS record. */
 #define HTTP2_FRAME_HEADER 9
 #define HTTP2_DATA_BYTES (SOCKET_RECORD - HTTP2_FRAME_HEADER)
 
@@ -40,17 +47,18 @@ struct upstream_http2 {
 	struct http2_rules rules;
 	nghttp2_session *session; /* NULL: unusable */
 	struct list streams;
-	unsigned open;          /* streams */
-	bool inside;            /* in a callback of the session: nothing may be sent from there */
-	bool heading;           /* a head is on its way to the socket, which takes all of it */
-	bool ending;            /* no further streams */
-	bool gone;              /* the connection has ended; responses that are whole are left */
-	bool secret;            /* heads hold a credential */
-	bool served;            /* has had a stream */
-	bool greeted;           /* the upstream's settings have come */
-	bool changed;           /* a stream was freed since this was cleared */
-	unsigned wide;          /* streams with a wide window */
-	int64_t empty_since_ms; /* frames without a head or content are counted since then */
+	unsigned open; /* streams that are not freed yet */
+	bool inside;   /* in a callback of the session: nothing may be sent */
+	bool heading;  /* a head is being written to the socket, which takes all of it */
+	bool ending;   /* no further streams are opened */
+	bool gone;     /* the connection has ended; only complete responses are left */
+	bool secret;   /* heads hold a credential */
+	bool served;   /* has had a stream before */
+	bool greeted;  /* the upstream's settings have come */
+	bool changed;  /* a stream was freed since this was cleared */
+	unsigned wide; /* streams with a wide window */
+	/* Start of the second in which `empty` counts frames without head or content. */
+	int64_t empty_since_ms;
 	unsigned empty;
 	enum event_cause cause; /* why it is closed */
 	const char *detail;
@@ -61,27 +69,28 @@ struct upstream_http2_stream {
 	struct upstream_http2 *session;
 	struct upstream_http2_stream *next_free;
 	struct list list;
-	int32_t id;        /* 0: the head is not sent */
-	bool head_begun;   /* ... was given to nghttp2 */
-	bool head_written; /* ... and nothing of ours is borrowed any more */
+	int32_t id;        /* 0: the head was not sent */
+	bool head_begun;   /* the head was given to nghttp2 */
+	bool head_written; /* ... and is written, so that nothing of ours is borrowed any more */
 	bool final_head;   /* a response head other than 1xx has come */
 	bool response_ended, request_ended;
-	bool cut;         /* nothing more of the request is sent: it is reset */
-	bool reset;       /* the upstream has reset it; else nghttp2 did, for what had come */
-	bool closed;      /* nghttp2 knows it no more */
-	uint32_t code;    /* ... for that reason (RFC 9113 section 7) */
-	bool congested;   /* the exchange waits until `out` is shorter, or the socket takes bytes */
-	uint32_t window;  /* where it was widened; 0: the protocol's own */
-	size_t taken;     /* bytes that the client took as they came, since it was widened */
-	int64_t taken_ms; /* since then */
+	bool cut; /* nothing more of the request is sent: the stream is reset */
+	/* The upstream has reset the stream; otherwise nghttp2 did, because of what it received. */
+	bool reset;
+	bool closed;      /* nghttp2 no longer knows the stream */
+	uint32_t code;    /* ... for this reason (RFC 9113 section 7) */
+	bool congested;   /* the exchange waits until `out` is shorter or the socket takes bytes */
+	uint32_t window;  /* if it was widened; 0: the protocol's default */
+	size_t taken;     /* bytes of the current window that the client took as they came */
+	int64_t taken_ms; /* ... when the last window was full */
 	bool counted;     /* the response's content has a length */
-	uint64_t left;    /* ... so much of it is to come */
-	struct http2_block block;      /* a header block as it comes in */
+	uint64_t left;    /* ... bytes of it to come */
+	struct http2_block block;      /* a header block that is being received */
 	struct http_trailers trailers; /* of the response */
-	struct buf input_buf;          /* of the response, for which the client has no room */
-	struct buf out;                /* of the request, for which the upstream has no window */
-	struct buf last;           /* the request's trailers, as lines: they go behind its body */
-	struct slice direct;       /* body of the request that is sent from where it lies */
+	struct buf input_buf;          /* of the response: bytes for which the client has no room */
+	struct buf out;                /* of the request: beyond the upstream's window */
+	struct buf last;               /* the request's trailers, as lines, sent after its body */
+	struct slice direct;       /* body of the request that is sent from the caller's memory */
 	struct upstream_stream up; /* last: most of it is not cleared for a new stream */
 };
 
@@ -92,25 +101,25 @@ static inline struct upstream_http2_stream *stream_of(const struct upstream_stre
 
 /* --- upstream/http2.c --- */
 
-/* Sends what is to be sent, where that is possible now; else later. */
+/* Sends what is pending, now if possible, else later. */
 void upstream_http2_flush(struct upstream_http2 *s);
-/* Looks after the session in a later turn. */
+/* Has the session looked after in a later turn. */
 void upstream_http2_later(struct upstream_http2 *s);
 
 /* --- upstream/http2_callbacks.c --- */
 
-/* Begins the session, with what this side asks for. False: no memory. */
+/* Opens nghttp2's session and submits this side's settings. False: no memory. */
 bool upstream_http2_open_session(struct upstream_http2 *s);
 
 /* --- upstream/http2_stream.c --- */
 
-/* After each turn: what was kept goes on, what nghttp2 has closed ends. */
+/* After each turn: passes on what was kept, and ends a stream that nghttp2 has closed. */
 void upstream_http2_stream_go_on(struct upstream_http2_stream *st);
-/* It cannot be served; the exchange is told and has let go. */
+/* Fails the stream: tells the exchange, which lets go of it. */
 void upstream_http2_stream_fail(
         struct upstream_http2_stream *st, enum event_cause cause, const char *detail);
 void upstream_http2_stream_free(struct upstream_http2_stream *st);
-/* nghttp2 has closed the stream: an exchange that has not got its whole response is told. */
+/* nghttp2 has closed the stream: tells an exchange that has not got its whole response. */
 void upstream_http2_stream_tell_closed(struct upstream_http2_stream *st);
 
 /* --- upstream/http2_request.c: struct upstream_stream_ops, and for nghttp2 --- */
@@ -119,20 +128,22 @@ int upstream_http2_stream_send_head(struct upstream_stream *u, const struct outg
 void upstream_http2_stream_send_body(struct upstream_stream *u, const uint8_t *p, size_t n);
 void upstream_http2_stream_send_end(struct upstream_stream *u, struct slice trailers);
 bool upstream_http2_stream_congested(const struct upstream_stream *u);
-/* The next n bytes of it go onto the socket. */
+/* Writes the next n bytes of the body to the socket. */
 void upstream_http2_stream_write(struct upstream_http2_stream *st, struct socket *socket, size_t n);
 
 /* --- upstream/http2_response.c --- */
 
-/* A header block is whole. False: the stream is to be reset, the exchange was told. */
+/* Takes a complete header block. False: the exchange was told of an error, and the stream has to be
+ * reset. */
 bool upstream_http2_stream_head(struct upstream_http2_stream *st, bool ends);
 void upstream_http2_stream_trailer(
         struct upstream_http2_stream *st, struct slice name, struct slice value);
-/* Bytes of the body; what the client has no room for is kept. */
+/* Takes bytes of the body; those for which the client has no room are kept. */
 void upstream_http2_stream_data(struct upstream_http2_stream *st, const uint8_t *p, size_t n);
-/* The response is whole. False: it is not; the stream is to be reset, the exchange was told. */
+/* The upstream has ended the response. False: it is incomplete; the exchange was told, and the
+ * stream has to be reset. */
 bool upstream_http2_stream_end(struct upstream_http2_stream *st);
-/* What was kept goes to the client as far as it has room. */
+/* Passes what was kept to the client, as far as it has room. */
 void upstream_http2_stream_deliver(struct upstream_http2_stream *st);
 
 #endif

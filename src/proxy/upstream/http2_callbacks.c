@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nghttp2's callbacks for an HTTP/2 connection to an upstream: what was read becomes calls of
- * upstream/http2_response.c, what is to be sent goes into the socket. A flood, or a frame against
- * the bounds, ends the connection.
+ * http2_response.c, what is to be sent goes into the socket. A flood, or a frame beyond the bounds,
+ * ends the connection.
  *
- * Nothing is sent from inside a callback of nghttp2: what arises there goes out when the bytes that
- * came are used up. A head is given to nghttp2 only when it can be written at once, so that its
- * values are borrowed and a credential is never copied; the bytes written are wiped.
+ * Nothing is sent from inside a callback: it goes out when the received bytes are used up. A head
+ * is given to nghttp2 only when it can be written at once, so that its values are borrowed and a
+ * credential is never copied; the written bytes are wiped.
  */
 #include "proxy/upstream/http2.h"
 
@@ -19,7 +19,7 @@ static struct upstream_http2_stream *find(nghttp2_session *session, int32_t id)
 
 /* --- sending --- */
 
-/* The socket has to become empty first; but a head that has begun is not interrupted. */
+/* True if the socket has to drain first; but a head that has begun is not interrupted. */
 static bool must_wait(const struct upstream_http2 *s)
 {
 	return socket_is_congested(&s->conn->socket) && !s->heading;
@@ -42,7 +42,7 @@ static ssize_t on_send(
 		return NONE;
 	if (s->secret && is_head(p, n)) {
 		socket_write_secret(socket, p, n);
-		/* nghttp2 is done with these bytes, and has no further use for them. */
+		/* nghttp2 does not use these bytes again. */
 		secret_wipe((uint8_t *)(uintptr_t)p, n);
 	} else {
 		socket_write(socket, p, n);
@@ -89,7 +89,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 
 	if (!st || frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
-	s->heading &= st->head_written; /* not any more, where it is this stream's first */
+	s->heading &= st->head_written; /* ends with the stream's first head */
 	st->head_written = true;
 	return 0;
 }
@@ -104,8 +104,8 @@ static void begin_settings(struct upstream_http2 *s, nghttp2_session *session)
 		        container_of(l, struct upstream_http2_stream, list)->id);
 }
 
-/* PING, SETTINGS, WINDOW_UPDATE, empty DATA: few are needed, and each costs more than its sender.
- */
+/* Counts PING, SETTINGS, WINDOW_UPDATE and empty DATA: few are needed, and each costs more here
+ * than it costs the upstream. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *context)
 {
 	struct upstream_http2 *s = context;
@@ -118,8 +118,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		s->detail = "the upstream sent a CONTINUATION frame that is too large";
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
-	/* nghttp2 minds it only from when the settings are acknowledged; those went before any
-	 * request. */
+	/* nghttp2 refuses a push only after our settings were acknowledged; but they were sent
+	 * before any request. */
 	if (hd->type == NGHTTP2_PUSH_PROMISE) {
 		s->detail = "the upstream pushes";
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -142,7 +142,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	if (!st)
 		return 0;
 	st->up.response_begun = true;
-	if (st->up.exchange) /* what it is kept in */
+	if (st->up.exchange) /* the block holds a delayed head: send it */
 		exchange_release_head(st->up.exchange);
 	http2_block_reset(&st->block);
 	return 0;
@@ -170,7 +170,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-/* No stream begins here any more. */
+/* Opens no further streams on this connection. */
 static void end_sharing(struct upstream_http2 *s)
 {
 	s->ending = true;
@@ -225,7 +225,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	return 0;
 }
 
-/* It may come while something is sent for an exchange, so nobody is told before the turn's end. */
+/* May be called while something is sent for an exchange, so exchanges are told at the end of the
+ * turn. */
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
 {
 	struct upstream_http2_stream *st = find(session, id);
@@ -262,7 +263,7 @@ static nghttp2_session *session_new(struct upstream_http2 *s)
 	if (nghttp2_option_new(&option) == 0) {
 		nghttp2_option_set_no_auto_window_update(option, 1);
 		nghttp2_option_set_no_closed_streams(option, 1);
-		/* What a message is has one reader for every version of HTTP (http/rules.c). */
+		/* One reader parses messages for every version of HTTP (http/rules.c). */
 		nghttp2_option_set_no_http_messaging(option, 1);
 		nghttp2_option_set_max_reserved_remote_streams(option, 0);
 		nghttp2_option_set_peer_max_concurrent_streams(option, UPSTREAM_HTTP2_STREAMS);

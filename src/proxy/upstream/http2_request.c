@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request on its way out over a stream: its head is lent to nghttp2 and written at once, its body
- * goes from where it lies as far as the upstream's window reaches; the rest waits in `out`.
+ * A request sent over a stream. Its head is lent to nghttp2 and written at once. Its body goes out
+ * without copying as far as the upstream's window reaches; the rest waits in `out`.
  */
 #include <errno.h>
 
@@ -12,8 +12,8 @@ static nghttp2_session *session_of(const struct upstream_http2_stream *st)
 	return st->session->session;
 }
 
-/* ":path" is one run of bytes for nghttp2; where the query holds the credential, in locked memory.
- */
+/* Joins the path and the query, because nghttp2 needs ":path" as one run of bytes. out is locked
+ * memory if the query holds the credential. */
 static int write_path(struct buf *out, const struct outgoing *head)
 {
 	const struct http_request *r = head->request;
@@ -31,7 +31,8 @@ struct field_list {
 	nghttp2_nv nv[HTTP2_NV_MAX];
 };
 
-/* Values are lent; a secret never enters a compression table (RFC 7541 section 7.1.3). */
+/* Lends the value to nghttp2. A secret never enters a compression table (RFC 7541 section
+ * 7.1.3). */
 static void add(struct field_list *list, struct slice name, struct slice value, bool secret)
 {
 	nghttp2_nv nv = http2_nv(name, value);
@@ -45,7 +46,7 @@ static bool is_websocket_key(const struct http_field *f)
 	return slice_equals_ignoring_case(f->name, SLICE("sec-websocket-key"));
 }
 
-/* Pseudo-header fields come first (RFC 9113 section 8.3). */
+/* Puts the pseudo-header fields first (RFC 9113 section 8.3). */
 static void build(struct field_list *list, const struct outgoing *head, struct slice authority,
         struct slice path, struct slice length)
 {
@@ -62,7 +63,7 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 	for (size_t i = 0; i < r->fields.count; i++) {
 		const struct http_field *f = &r->fields.items[i];
 
-		/* What the sandbox calls a credential is nothing for a table either. */
+		/* The sandbox's own credentials do not go into a table either. */
 		if (!f->dropped && !(r->wants_websocket && is_websocket_key(f)))
 			add(list, f->name, f->value, f->known == HTTP_AUTHORIZATION);
 	}
@@ -74,8 +75,8 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 		add(list, head->field, head->value, true);
 }
 
-/* Only with the last byte of the body on its way: nghttp2 sends a head before any content that
- * waits. False: there are none. */
+/* Called only with the last byte of the body on its way, because nghttp2 sends a head before
+ * content that waits. False: there are no trailers. */
 static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstream_http2_stream *st)
 {
 	nghttp2_nv nv[HTTP_TRAILERS_MAX];
@@ -84,7 +85,7 @@ static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstrea
 	return n && nghttp2_submit_trailer(session, id, nv, n) == 0;
 }
 
-/* How much of the body may go into the next frame, without copying it. */
+/* Tells nghttp2 how much of the body may go into the next frame, without copying it. */
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
         uint32_t *flags, nghttp2_data_source *source, void *context)
 {
@@ -106,8 +107,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 	return (ssize_t)n;
 }
 
-/* Everything given to nghttp2 is borrowed, so it has to be written before this returns, also where
- * the socket becomes full on the way. */
+/* Everything given to nghttp2 is borrowed, so it has to be written before this returns, even if the
+ * socket becomes full meanwhile. */
 static int submit(struct upstream_http2_stream *st, const struct field_list *list, bool ends)
 {
 	struct upstream_http2 *s = st->session;
@@ -124,7 +125,7 @@ static int submit(struct upstream_http2_stream *st, const struct field_list *lis
 	s->heading = false;
 	if (st->head_written)
 		return 0;
-	/* It never happens, but nghttp2 must not come back to what it has borrowed. */
+	/* This never happens, but nghttp2 must not come back to what it has borrowed. */
 	nghttp2_session_del(s->session);
 	s->session = NULL;
 	st->id = 0;
@@ -154,7 +155,8 @@ int upstream_http2_stream_send_head(struct upstream_stream *u, const struct outg
 	}
 	if (head->secret)
 		secret_wipe(locked.mem, locked.len);
-	/* Over HTTP/2 few servers answer "Expect", and flow control makes the answer needless. */
+	/* Few servers answer "Expect" over HTTP/2, and flow control makes the answer
+	 * unnecessary. */
 	if (e == 0 && head->request->expects_continue)
 		exchange_continue(u->exchange);
 	return e;
@@ -190,7 +192,7 @@ void upstream_http2_stream_send_body(struct upstream_stream *u, const uint8_t *p
 		nghttp2_session_resume_data(session_of(st), st->id);
 		upstream_http2_later(st->session);
 	}
-	if (buf_append(&st->out, p, n) < 0) { /* only a caller that ignores congested() */
+	if (buf_append(&st->out, p, n) < 0) { /* only if the caller ignores congested() */
 		nghttp2_submit_rst_stream(
 		        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_INTERNAL_ERROR);
 		upstream_http2_later(st->session);
@@ -221,6 +223,6 @@ bool upstream_http2_stream_congested(const struct upstream_stream *u)
 {
 	struct upstream_http2_stream *st = stream_of(u);
 
-	st->congested |= socket_is_congested(&u->conn->socket); /* whoever asks waits to be told */
+	st->congested |= socket_is_congested(&u->conn->socket); /* the caller waits to be told */
 	return st->congested;
 }

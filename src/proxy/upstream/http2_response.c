@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A response on its way back over a stream: heads, body and trailers go to the exchange as they
- * come; what the client has no room for is kept, at most a stream's window of it.
+ * A response received over a stream: heads, body and trailers go to the exchange as they come. What
+ * the client has no room for is kept, at most a stream's window of it.
  */
 #include "proxy/upstream/http2.h"
 
@@ -27,8 +27,8 @@ void upstream_http2_stream_trailer(
 		malformed(st, why);
 }
 
-/* An extended CONNECT was accepted (RFC 8441 section 5): to the exchange that is the switch of
- * protocols that HTTP/1.1 knows, with the answer to its key. */
+/* An extended CONNECT was accepted (RFC 8441 section 5): makes it a 101 of HTTP/1.1 for the
+ * exchange, with the answer to its key. */
 static bool switched(struct upstream_http2_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
@@ -54,7 +54,7 @@ static bool switched(struct upstream_http2_stream *st)
 	return true;
 }
 
-/* How much content there has to be: the exchange may frame it anew for its client. */
+/* Notes how much content has to come; the exchange may frame it anew for its client. */
 static void expect_content(struct upstream_http2_stream *st, const struct http_response *r)
 {
 	bool none = st->up.exchange->head_request || r->status == 304 || r->body == HTTP_BODY_NONE;
@@ -85,10 +85,10 @@ bool upstream_http2_stream_head(struct upstream_http2_stream *st, bool ends)
 	return true;
 }
 
-/* Gives bytes to the exchange; false: it is over. */
+/* Passes bytes to the exchange. False: the exchange is over. */
 static bool give(struct upstream_http2_stream *st, const uint8_t *p, size_t n)
 {
-	struct exchange *ex = st->up.exchange; /* may let go of the stream on the way */
+	struct exchange *ex = st->up.exchange; /* may let go of the stream meanwhile */
 
 	if (!ex)
 		return false;
@@ -131,7 +131,7 @@ static void grow(struct upstream_http2_stream *st, int64_t took_ms)
 		proxy->grown += more;
 }
 
-/* A client that takes what comes is worth a wide window (long ways need one). */
+/* Widens the window of a client that takes what comes (long distances need it). */
 static void widen(struct upstream_http2_stream *st, size_t n)
 {
 	struct upstream_http2 *s = st->session;
@@ -170,7 +170,7 @@ void upstream_http2_stream_data(struct upstream_http2_stream *st, const uint8_t 
 		return;
 	}
 	st->taken = 0;
-	/* It is the client's turn: the upstream's silence does not count. */
+	/* The client's turn: the upstream's silence does not count. */
 	loop_deadline_clear(&st->up.deadline);
 	if (buf_append(&st->input_buf, p, n) < 0) {
 		upstream_http2_stream_fail(st, EVENT_CAUSE_LIMIT, "no memory for the response");
@@ -202,7 +202,7 @@ void upstream_http2_stream_deliver(struct upstream_http2_stream *st)
 		        st->input_buf.len < SOCKET_CHUNK / 4 ? st->input_buf.len : SOCKET_CHUNK / 4;
 		bool goes_on = give(st, buf_bytes(&st->input_buf), n);
 
-		if (!goes_on) /* the input buffer went with the exchange */
+		if (!goes_on) /* the input buffer was freed with the exchange */
 			return;
 		if (s->secret)
 			secret_wipe(buf_bytes(&st->input_buf), n);

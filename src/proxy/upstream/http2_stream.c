@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One stream of an HTTP/2 connection to an upstream, from its opening to its end. It outlives its
- * exchange until nghttp2 has closed it. Nothing that an exchange calls ever calls the exchange
- * back: what a write brings to light is told in a later turn.
+ * exchange until nghttp2 has closed it. Functions that an exchange calls never call the exchange
+ * back: what a write reveals is told in a later turn.
  */
 #include <stdlib.h>
 
 #include "proxy/upstream/http2.h"
 
-/* Memory for a stream, of an earlier one where possible: most of it, and what its header block has
- * grown to, is not cleared. */
+/* Takes memory for a stream, if possible of an earlier one; most of it, and its grown header block,
+ * is not cleared. */
 static struct upstream_http2_stream *take_free(struct proxy *proxy)
 {
 	struct upstream_http2_stream *st = proxy->free_upstreams;
@@ -35,7 +35,7 @@ static struct upstream_http2_stream *take_free(struct proxy *proxy)
 
 static void give_free(struct proxy *proxy, struct upstream_http2_stream *st, bool secret)
 {
-	if (secret) { /* an upstream may have sent the credential back */
+	if (secret) { /* an upstream may have echoed the credential */
 		secret_wipe(buf_bytes(&st->block.text), st->block.text.len);
 		secret_wipe(buf_bytes(&st->block.cookies), st->block.cookies.len);
 	}
@@ -89,7 +89,7 @@ struct upstream_stream *upstream_http2_stream_open(struct upstream_conn *c, stru
 	return &st->up;
 }
 
-/* What was kept of the response is no longer wanted. */
+/* Frees what was kept of the response. */
 static void drop_input_buf(struct upstream_http2_stream *st)
 {
 	struct upstream_http2 *s = st->session;
@@ -130,7 +130,7 @@ static void let_go(struct upstream_http2_stream *st, uint32_t code)
 	loop_deadline_clear(&st->up.deadline);
 	drop_input_buf(st);
 	buf_fini(&st->out);
-	/* A body that is not sent to its end must not look as if it were. */
+	/* A body that was cut off must not look complete. */
 	st->cut = !whole;
 	if (!st->id)
 		st->closed = true;
@@ -158,7 +158,7 @@ void upstream_http2_stream_fail(
 	drop_input_buf(st);
 }
 
-/* What an upstream's reset means (RFC 9113 section 7), in words. */
+/* The meaning of an upstream's reset (RFC 9113 section 7), in words. */
 static const char *reset_text(uint32_t code)
 {
 	static const char *const texts[] = {
@@ -196,7 +196,7 @@ static const char *why_closed(const struct upstream_http2_stream *st)
 	}
 }
 
-/* No further stream begins on the connection. */
+/* Opens no further streams on this connection. */
 static void end_sharing(struct upstream_http2 *s)
 {
 	s->ending = true;
@@ -212,9 +212,10 @@ void upstream_http2_stream_tell_closed(struct upstream_http2_stream *st)
 	st->up.untouched =
 	        st->code == NGHTTP2_REFUSED_STREAM || st->code == NGHTTP2_HTTP_1_1_REQUIRED;
 	ex->http1_required = st->code == NGHTTP2_HTTP_1_1_REQUIRED;
-	/* A reset is an answer, unlike the end of a connection from the pool; but an upstream that
-	 * has had enough of this connection, which many share, means the connection: nobody else
-	 * has to suffer for one client (node says so where one has stopped reading). */
+	/* A reset is an answer, unlike the end of a pooled connection. But ENHANCE_YOUR_CALM
+	 * concerns the connection, which many clients share, and no other client has to suffer for
+	 * one of them (node sends it for a client that has stopped reading): the connection gets no
+	 * further streams. */
 	if (st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM)
 		end_sharing(st->session);
 	else
@@ -268,7 +269,7 @@ static struct slice trailers(struct upstream_stream *u)
 	return buf_slice(&stream_of(u)->trailers.lines);
 }
 
-/* A connection on which one stream hears nothing may be dead: no further stream begins there. */
+/* A connection on which one stream gets nothing may be dead: it gets no further streams. */
 static void on_deadline(struct upstream_stream *u, int wait)
 {
 	struct upstream_http2_stream *st = stream_of(u);

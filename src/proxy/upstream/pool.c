@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool: upstream connections by key (host, port, TLS, credential): idle HTTP/1 ones, the newest
- * used first; HTTP/2 ones that take further streams; and those that wait until the first dial for
- * the key has told which protocol it will be. An entry lives as long as any connection belongs to
- * it, so that a connection that goes to and fro costs no allocation.
+ * The pool: upstream connections by key (host, port, TLS, credential):
+ * - idle HTTP/1 connections, of which the newest is used first;
+ * - HTTP/2 connections that take further streams;
+ * - connections that wait until the first dial for the key has told its protocol.
+ *
+ * An entry lives as long as any connection belongs to it, so that a connection that comes and goes
+ * costs no allocation.
  */
 #include <stdlib.h>
 
@@ -81,23 +84,23 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 
 /* --- idle and shared connections --- */
 
-/* Nothing has come that nobody asked for: it would pass for the response to the next request. The
- * loop may not have heard of it yet, or never will: no event tells of what was there already when a
- * response was read that filled the buffer to its last byte. */
+/* True if nothing has come that nobody asked for: it would pass for the response to the next
+ * request. The loop may not have heard of it yet, or never will: no event reports what was there
+ * already when a read of a response filled the buffer exactly. */
 static bool is_quiet(struct upstream_conn *c)
 {
 	uint8_t stray[SOCKET_RECORD];
 	enum socket_status status;
 	size_t n;
 
-	c->socket.readable = true; /* ask the kernel, whatever epoll said last */
+	c->socket.readable = true; /* ask the kernel, whatever epoll reported last */
 	status = socket_read(&c->socket, stray, sizeof stray, &n);
 	if (n)
 		secret_wipe(stray, n);
 	return status == SOCKET_AGAIN;
 }
 
-/* The one whose caches are warm and whose peer is least likely to have left. */
+/* The newest has warm caches, and its peer is least likely to have left. */
 struct upstream_conn *pool_take(struct pool_entry *entry, int64_t idle_ms)
 {
 	while (!list_is_empty(&entry->idle)) {
@@ -125,7 +128,7 @@ struct upstream_conn *pool_shared(struct pool_entry *entry)
 	return NULL;
 }
 
-/* Idle ones come in the order of their age in the list of all. */
+/* Idle connections are in order of age in the list of all. */
 void pool_mark_idle(struct upstream_conn *c)
 {
 	struct proxy *proxy = c->proxy;
@@ -200,7 +203,7 @@ void pool_dial_begun(struct pool_entry *entry)
 	entry->dialling++;
 }
 
-/* The one that waits gets a stream of the connection that was made for another. */
+/* Gives the waiting exchange a stream of the connection that was made for another. */
 static void share_with(struct upstream_conn *waiting, struct upstream_conn *shared)
 {
 	struct exchange *ex = waiting->own.exchange;
@@ -219,7 +222,7 @@ static void share_with(struct upstream_conn *waiting, struct upstream_conn *shar
 
 void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct upstream_conn *told)
 {
-	entry->references++; /* nothing of what follows may free it */
+	entry->references++; /* nothing that follows may free the entry */
 	entry->dialling--;
 	if (told)
 		entry->protocol =

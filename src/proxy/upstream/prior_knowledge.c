@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3). Nothing announces it: a client
- * that begins with it knows that its origin speaks it, and so its requests go on over it; gRPC
- * needs it. The client may also be wrong, or ask through us what it would ask anybody. So only the
- * preface and settings are sent, and no request before the upstream's settings have come. Where
- * something else comes, the connection's end, or nothing for PRIOR_MS, the request goes out over
- * HTTP/1.1, but for a gRPC call, which would not be understood there. An origin that said something
- * else is not greeted again for NO_PRIOR_KEPT_MS.
+ * that begins with it knows that its origin speaks it, so its requests are sent by it too; gRPC
+ * needs it. But the client may be wrong, or may send to this proxy what it would send to any
+ * server. So only the preface and settings are sent, and no request before the upstream's settings
+ * have come.
+ *
+ * If something else comes, or the connection ends, or nothing comes for PRIOR_MS, the request is
+ * sent by HTTP/1.1; a gRPC call fails, because it would not be understood there. An origin that
+ * sent something else is not asked again for NO_PRIOR_KEPT_MS.
  */
 
 #include "proxy/exchange/exchange.h"

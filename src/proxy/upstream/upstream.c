@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an exchange gets its upstream from: a stream of a connection that is shared, an idle
- * connection, or a new one. */
+/* Finds an upstream for an exchange: a stream of a shared connection, an idle connection, or a new
+ * one. */
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "proxy/exchange/exchange.h"
 
-/* An idle HTTP/1 connection for the exchange. */
+/* Takes an idle HTTP/1 connection for the exchange. */
 static struct upstream_stream *take_idle(struct exchange *ex, struct pool_entry *entry)
 {
 	struct upstream_conn *c = pool_take(entry, exchange_idle_ms(ex));
@@ -23,8 +23,8 @@ static struct upstream_stream *take_idle(struct exchange *ex, struct pool_entry 
 	return &c->own;
 }
 
-/* An HTTP/2 connection on which nothing is under way, and on which something has come, may have
- * come to its end. A request that is not kept would be lost with it. */
+/* True for an HTTP/2 connection with nothing under way on which something has come: it may be about
+ * to end, and a request that is not kept would be lost with it. */
 static bool is_too_risky(const struct exchange *ex, const struct upstream_conn *c)
 {
 	char byte;
@@ -35,7 +35,7 @@ static bool is_too_risky(const struct exchange *ex, const struct upstream_conn *
 	       (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-/* A new connection, or a place in the queue for the one that is being made. */
+/* Makes a new connection, or queues for the one that is being made. */
 static struct upstream_stream *make(struct exchange *ex, struct pool_entry *entry)
 {
 	struct upstream_conn *c = upstream_conn_new(ex, entry);
@@ -54,8 +54,7 @@ static struct upstream_stream *make(struct exchange *ex, struct pool_entry *entr
 	return &c->own;
 }
 
-/* For a WebSocket a stream of a connection that is there already, where the upstream offers that.
- */
+/* For a WebSocket: a stream of an existing connection, if the upstream supports it. */
 static struct upstream_stream *take_websocket(struct exchange *ex)
 {
 	struct upstream_stream *u = NULL;
