@@ -7,7 +7,8 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/wire/dns_lookup.h"
 
-#define RESOLVER_QUERIES_OUT_MAX 256 /* at a time, a descriptor each; others wait for their turn \
+#define RESOLVER_QUERIES_OUT_MAX                                                                 \
+	256                          /* at a time, a descriptor each; others wait for their turn \
 	                              */
 #define RESOLVER_QUERY_STRANGE_MAX 8 /* replies that are no answer: then the next port is tried */
 

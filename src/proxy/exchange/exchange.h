@@ -165,10 +165,10 @@ bool exchange_is_grpc(const struct exchange *ex);
 /* True if the request's body may be passed on now. */
 bool exchange_takes_body(const struct exchange *ex);
 
-/* The exchange goes on over this stream, of a connection that was made for another one or that has
- * turned out to speak HTTP/2. */
+/* Gives the exchange another upstream stream: one of a connection that was made for another
+ * exchange, or of its own connection, which speaks HTTP/2. */
 void exchange_move_upstream(struct exchange *ex, struct upstream_stream *upstream);
-/* The upstream does not speak HTTP/2 without TLS: HTTP/1.1 is next. */
+/* Notes that the upstream does not speak HTTP/2 without TLS: the next attempt uses HTTP/1.1. */
 void exchange_prior_in_vain(struct exchange *ex);
 void exchange_upstream_ready(struct exchange *ex);
 /* Begins anew, with a newly fetched credential and connection: a request that would have been sent
@@ -186,16 +186,18 @@ void exchange_on_deadline(struct exchange *ex);
 
 /* --- exchange/reauthorize.c --- */
 
-/* Decides anew by the policy that is about to be in force; NULL: nothing may go on. What may not is
- * recorded, with this cause, and marked. True: marked. */
+/* Authorizes the exchange by the policy that is about to be in force; next NULL: nothing may go on.
+ * An exchange that may not go on is recorded with cause and detail (static), and marked. True:
+ * marked. */
 bool exchange_reauthorize(
         struct exchange *ex, const struct policy *next, enum event_cause cause, const char *detail);
-/* True: exchange_take_step() has to follow, once the policies have changed. */
+/* True if exchange_take_step() has to follow once the policies have changed. */
 bool exchange_is_marked(const struct exchange *ex);
-/* Ends it, or begins it again with the credential's value of now. policy_is_new: indices of rules
- * and credentials that it holds are the old policy's. */
+/* Ends a marked exchange, or begins it again with the credential's current value. policy_is_new:
+ * the indices of rules and credentials that the exchange holds belong to the old policy. */
 void exchange_take_step(struct exchange *ex, bool policy_is_new);
-/* What was begun under one decision can go on under another one as it is. */
+/* True if what was begun under the decision `before` of `policy` can go on unchanged under the
+ * decision `now` of `next`. */
 bool exchange_decision_stands(const struct policy *policy, const struct policy_decision *before,
         const struct policy *next, const struct policy_decision *now);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One exchange when the policy changes or everything ends; proxy/reauthorize.c has the order of all
- * steps. First it is looked at, while the old policy can still say which of its rules had let it
- * pass; when the policies have changed, the step that was found is taken.
+ * What a change of policy, or the end of everything, does to one exchange. proxy/reauthorize.c has
+ * the order of all steps: first each exchange is looked at, while the old policy can still name the
+ * rule that had allowed it; once the policies have changed, marked exchanges take their step.
  */
 #include "proxy/exchange/exchange.h"
 
-/* The same credential, under whichever index. */
+/* True if both indices name the same credential. */
 static bool same_credential(
         const struct policy *policy, uint32_t before, const struct policy *next, uint32_t now)
 {
@@ -23,7 +23,7 @@ bool exchange_decision_stands(const struct policy *policy, const struct policy_d
 	       same_credential(policy, before->credential, next, now->credential);
 }
 
-/* False: the next policy does not let it go on. */
+/* True if the next policy lets the exchange go on; its verdict is then the new one. */
 static bool stays(struct exchange *ex, const struct policy *next)
 {
 	struct destination d;
@@ -44,7 +44,7 @@ bool exchange_reauthorize(
         struct exchange *ex, const struct policy *next, enum event_cause cause, const char *detail)
 {
 	if (ex->state == EXCHANGE_NEW || ex->state == EXCHANGE_DONE)
-		return false; /* not decided yet: it will be, by what is in force then */
+		return false; /* no verdict yet: it will come from the policy in force then */
 	if (next && stays(ex, next))
 		return false;
 	ex->cut = true;
