@@ -3,8 +3,8 @@
  * An exchange: one request and its response, between any two protocols. First what the client's
  * side and the upstream's side use; then what the exchange's parts share: exchange.c (its life),
  * deny.c (refusing), request.c (what goes upstream), retry.c (when a request may go out again),
- * redact.c (what changes on the way back), placeholder.c (what the sandbox must not send),
- * websocket_relay.c (frames after an upgrade).
+ * response.c (head, body and end of the response), redact.c (masking on the way), placeholder.c
+ * (what the sandbox must not send), websocket_relay.c (frames after an upgrade).
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
@@ -225,6 +225,14 @@ bool exchange_ends_with_head(const struct exchange *ex);
 void exchange_send_kept(struct exchange *ex);
 
 /* --- its parts --- */
+
+/* redact.c: searches, masks and decompresses bytes of the response's body, and sends what is
+ * certain. */
+void exchange_redact_body(struct exchange *ex, const uint8_t *p, size_t n);
+extern const char exchange_guessed_text[]; /* why exchange_is_guessed() ends a response */
+/* request.c: moves the trailer lines that may pass to the beginning of their buffer, which is the
+ * parser's own. Returns them. */
+struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers);
 
 /* Changes the exchange's state; nothing else does. */
 void exchange_enter(struct exchange *ex, enum exchange_state state);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes responses on the way back: masks echoes of a credential and chooses the framing towards
- * the client.
+ * Masks echoes of a credential in responses.
  *
  * A response to a request with a credential is:
  * - not coded: searched and masked;
@@ -23,6 +22,8 @@
 
 #define DECOMPRESS_STEP (64u << 10)
 
+const char exchange_guessed_text[] = "the credential may be being guessed";
+
 /* --- the response's head --- */
 
 static void mask_fields(struct exchange *ex, struct http_response *r)
@@ -42,12 +43,6 @@ static void mask_fields(struct exchange *ex, struct http_response *r)
 		found += mask_in_place(mask, (uint8_t *)(uintptr_t)f->name.p, f->name.n);
 	}
 	ex->mask.found += found;
-}
-
-bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r)
-{
-	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
-	       (r->body == HTTP_BODY_LENGTH && r->content_length == 0);
 }
 
 /* The head of a response without content says what the head of one with content would say. */
@@ -113,127 +108,6 @@ int exchange_begin_masking(
 	return begin_gzip(ex, r, decompresses);
 }
 
-static void on_head_task(struct loop_task *task)
-{
-	exchange_release_head(container_of(task, struct exchange, head_task));
-}
-
-void exchange_keep_head(struct exchange *ex)
-{
-	ex->head_waits = true;
-	ex->head_task.run = on_head_task;
-	loop_task_queue(ex->proxy->config.loop, &ex->head_task);
-}
-
-void exchange_release_head(struct exchange *ex)
-{
-	if (!ex->head_waits || !ex->upstream)
-		return;
-	ex->head_waits = false;
-	ex->head_sent = true;
-	loop_task_cancel(ex->proxy->config.loop, &ex->head_task);
-	ex->ops->response_head(ex, &ex->upstream->response, SLICE(""));
-}
-
-void exchange_frame_response(struct exchange *ex, struct http_response *r)
-{
-	bool bodyless = ex->head_request || r->status == 204 || r->status == 304;
-
-	if (bodyless) {
-		if (r->body != HTTP_BODY_LENGTH)
-			r->body = HTTP_BODY_NONE;
-	} else if (r->body == HTTP_BODY_CHUNKED || r->body == HTTP_BODY_UNTIL_CLOSE) {
-		r->body = ex->client_version >= 11 ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
-	}
-	ex->client_body = bodyless ? HTTP_BODY_NONE : r->body;
-}
-
-void exchange_pass_interim(struct exchange *ex, struct http_response *r)
-{
-	http_drop_hop_by_hop(&r->fields);
-	r->body = HTTP_BODY_NONE;
-	if (ex->credential) { /* drop all of the upstream's own words */
-		for (size_t i = 0; i < r->fields.count; i++)
-			r->fields.items[i].dropped = true;
-		r->reason = http_reason(r->status);
-	}
-	ex->ops->response_head(ex, r, SLICE(""));
-}
-
-void exchange_continue(struct exchange *ex)
-{
-	struct http_response *r = &ex->upstream->response;
-
-	if (ex->client_version < 11 || ex->continued)
-		return;
-	ex->continued = true;
-	memset(r, 0, offsetof(struct http_response, fields));
-	r->status = 100;
-	r->reason = http_reason(100);
-	r->fields.count = 0;
-	exchange_pass_interim(ex, r);
-}
-
-/* NULL, or why this 101 is not the one that was asked for. */
-static const char *check_switch(
-        struct exchange *ex, const struct http_response *r, struct websocket_deflate *deflate)
-{
-	if (ex->request.wants_websocket)
-		return websocket_check_answer(&ex->request.fields, &r->fields, deflate);
-	if (!ex->request.upgrade.n)
-		return "the upstream switched protocols without being asked";
-	if (!ex->request_done)
-		return "the upstream switched protocols before the request was whole";
-	return upgrade_check_answer(ex->request.upgrade, &r->fields);
-}
-
-static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";
-
-static const char guessed_text[] = "the credential may be being guessed";
-
-bool exchange_upgrade(struct exchange *ex, struct http_response *r)
-{
-	bool websocket = ex->request.wants_websocket;
-	struct websocket_deflate deflate;
-	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
-	const char *why = check_switch(ex, r, &deflate);
-
-	if (!why && ex->credential && exchange_is_guessed(ex)) {
-		cause = EVENT_CAUSE_LIMIT;
-		why = guessed_text;
-	}
-	if (why) {
-		exchange_fail(ex, cause, why);
-		return false;
-	}
-	if (ex->credential) {
-		http_drop(&r->fields, SLICE("content-encoding"));
-		if (exchange_begin_masking(ex, r, &cause, &why) < 0) {
-			exchange_fail(ex, cause, why);
-			return false;
-		}
-	}
-	if (websocket)
-		ex->relay = websocket_relay_new(ex, &deflate);
-	else
-		ex->detail = relayed_unread;
-	if (websocket && !ex->relay) {
-		exchange_fail(ex, EVENT_CAUSE_LIMIT, "no memory for a WebSocket");
-		return false;
-	}
-	http_drop_hop_by_hop(&r->fields);
-	r->body = HTTP_BODY_NONE;
-	ex->client_body = HTTP_BODY_UNTIL_CLOSE;
-	ex->status = 101;
-	ex->head_sent = true;
-	exchange_enter(ex, EXCHANGE_UPGRADED);
-	ex->request_done = false;
-	upstream_stream_upgrade(ex->upstream);
-	ex->ops->response_head(ex, r, websocket ? SLICE("websocket") : ex->request.upgrade);
-	ex->ops->request_resume(ex);
-	return true;
-}
-
 /* --- the response's body --- */
 
 void exchange_mark_undecodable(struct exchange *ex, const char *why)
@@ -250,17 +124,6 @@ bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n)
 	        "the upstream's response begins like text in a character set that "
 	        "cannot be searched for the credential: ask for UTF-8");
 	return false;
-}
-
-void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
-{
-	if (n == 0)
-		return;
-	exchange_release_head(ex);
-	ex->bytes_in += n;
-	if (ex->counted && ex->bytes_in >= ex->length)
-		audit_exchange(ex);
-	ex->ops->response_body(ex, p, n);
 }
 
 /* If the credential is being guessed, what the mask keeps back must not teach anything more. */
@@ -315,9 +178,9 @@ void exchange_release_held(struct exchange *ex)
 	else if (rc == 0)
 		return;
 	else if (upgraded)
-		exchange_end_upgraded(ex, EVENT_CAUSE_LIMIT, guessed_text);
+		exchange_end_upgraded(ex, EVENT_CAUSE_LIMIT, exchange_guessed_text);
 	else
-		exchange_fail(ex, EVENT_CAUSE_LIMIT, guessed_text);
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, exchange_guessed_text);
 }
 
 /* Masks the credential and sends the bytes that are certain. */
@@ -327,7 +190,7 @@ static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 	struct slice rest;
 
 	if (ex->masking && exchange_is_guessed(ex)) {
-		exchange_mark_undecodable(ex, guessed_text);
+		exchange_mark_undecodable(ex, exchange_guessed_text);
 		return;
 	}
 	if (ex->masking && !exchange_start_is_right(ex, p, n))
@@ -385,32 +248,10 @@ static int flush_mask(struct exchange *ex)
 	return 0;
 }
 
-bool exchange_may_relay(struct exchange *ex)
-{
-	if (!ex->credential || !exchange_is_guessed(ex))
-		return true;
-	exchange_abort(ex, EVENT_CAUSE_LIMIT, guessed_text);
-	return false;
-}
-
-static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
-{
-	if (ex->relay) {
-		websocket_from_upstream(ex, p, n);
-	} else if (n && exchange_may_relay(ex)) {
-		ex->bytes_in += n;
-		ex->ops->response_body(ex, p, n);
-	}
-}
-
-void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
+void exchange_redact_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t used;
 
-	if (ex->state == EXCHANGE_UPGRADED) {
-		from_upgraded(ex, p, n);
-		return;
-	}
 	if (ex->undecodable) /* further pieces of the same read */
 		return;
 	ex->compressed_any = true;

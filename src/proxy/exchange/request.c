@@ -191,7 +191,7 @@ static bool may_trail(struct slice name, struct slice injected)
 
 /* Moves the lines that may pass to the beginning of the buffer in which all of them are. The buffer
  * is the parser's own, and nobody else reads it any more. */
-static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
+struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers)
 {
 	char *kept = (char *)(uintptr_t)trailers.p;
 	struct policy_credential spec = {0};
@@ -217,17 +217,7 @@ static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 
 struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers)
 {
-	trailers = filter_trailers(ex, trailers);
+	trailers = exchange_filter_trailers(ex, trailers);
 	exchange_scan_request(ex, (const uint8_t *)trailers.p, trailers.n);
 	return trailers;
-}
-
-struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers)
-{
-	if (ex->client_body != HTTP_BODY_CHUNKED && ex->client_version < 20)
-		return SLICE("");
-	if (ex->masking)
-		ex->mask.found +=
-		        mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
-	return filter_trailers(ex, trailers);
 }

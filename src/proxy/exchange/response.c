@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The response, from the upstream's head to the client's last byte: interim responses, the head and
+ * its framing, upgrades, the body, trailers, the end. Masking and decompressing on the way is
+ * redact.c's.
+ */
+#include <inttypes.h>
+
+#include "proxy/exchange/exchange.h"
+#include "proxy/exchange/websocket_relay.h"
+#include "vethguard/base/log.h"
+
+static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";
+
+/* --- the head --- */
+
+bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r)
+{
+	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
+	       (r->body == HTTP_BODY_LENGTH && r->content_length == 0);
+}
+
+static void on_head_task(struct loop_task *task)
+{
+	exchange_release_head(container_of(task, struct exchange, head_task));
+}
+
+void exchange_keep_head(struct exchange *ex)
+{
+	ex->head_waits = true;
+	ex->head_task.run = on_head_task;
+	loop_task_queue(ex->proxy->config.loop, &ex->head_task);
+}
+
+void exchange_release_head(struct exchange *ex)
+{
+	if (!ex->head_waits || !ex->upstream)
+		return;
+	ex->head_waits = false;
+	ex->head_sent = true;
+	loop_task_cancel(ex->proxy->config.loop, &ex->head_task);
+	ex->ops->response_head(ex, &ex->upstream->response, SLICE(""));
+}
+
+void exchange_frame_response(struct exchange *ex, struct http_response *r)
+{
+	bool bodyless = ex->head_request || r->status == 204 || r->status == 304;
+
+	if (bodyless) {
+		if (r->body != HTTP_BODY_LENGTH)
+			r->body = HTTP_BODY_NONE;
+	} else if (r->body == HTTP_BODY_CHUNKED || r->body == HTTP_BODY_UNTIL_CLOSE) {
+		r->body = ex->client_version >= 11 ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
+	}
+	ex->client_body = bodyless ? HTTP_BODY_NONE : r->body;
+}
+
+void exchange_pass_interim(struct exchange *ex, struct http_response *r)
+{
+	http_drop_hop_by_hop(&r->fields);
+	r->body = HTTP_BODY_NONE;
+	if (ex->credential) { /* drop all of the upstream's own words */
+		for (size_t i = 0; i < r->fields.count; i++)
+			r->fields.items[i].dropped = true;
+		r->reason = http_reason(r->status);
+	}
+	ex->ops->response_head(ex, r, SLICE(""));
+}
+
+void exchange_continue(struct exchange *ex)
+{
+	struct http_response *r = &ex->upstream->response;
+
+	if (ex->client_version < 11 || ex->continued)
+		return;
+	ex->continued = true;
+	memset(r, 0, offsetof(struct http_response, fields));
+	r->status = 100;
+	r->reason = http_reason(100);
+	r->fields.count = 0;
+	exchange_pass_interim(ex, r);
+}
+
+/* NULL, or why this 101 is not the one that was asked for. */
+static const char *check_switch(
+        struct exchange *ex, const struct http_response *r, struct websocket_deflate *deflate)
+{
+	if (ex->request.wants_websocket)
+		return websocket_check_answer(&ex->request.fields, &r->fields, deflate);
+	if (!ex->request.upgrade.n)
+		return "the upstream switched protocols without being asked";
+	if (!ex->request_done)
+		return "the upstream switched protocols before the request was whole";
+	return upgrade_check_answer(ex->request.upgrade, &r->fields);
+}
+
+bool exchange_upgrade(struct exchange *ex, struct http_response *r)
+{
+	bool websocket = ex->request.wants_websocket;
+	struct websocket_deflate deflate;
+	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
+	const char *why = check_switch(ex, r, &deflate);
+
+	if (!why && ex->credential && exchange_is_guessed(ex)) {
+		cause = EVENT_CAUSE_LIMIT;
+		why = exchange_guessed_text;
+	}
+	if (why) {
+		exchange_fail(ex, cause, why);
+		return false;
+	}
+	if (ex->credential) {
+		http_drop(&r->fields, SLICE("content-encoding"));
+		if (exchange_begin_masking(ex, r, &cause, &why) < 0) {
+			exchange_fail(ex, cause, why);
+			return false;
+		}
+	}
+	if (websocket)
+		ex->relay = websocket_relay_new(ex, &deflate);
+	else
+		ex->detail = relayed_unread;
+	if (websocket && !ex->relay) {
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, "no memory for a WebSocket");
+		return false;
+	}
+	http_drop_hop_by_hop(&r->fields);
+	r->body = HTTP_BODY_NONE;
+	ex->client_body = HTTP_BODY_UNTIL_CLOSE;
+	ex->status = 101;
+	ex->head_sent = true;
+	exchange_enter(ex, EXCHANGE_UPGRADED);
+	ex->request_done = false;
+	upstream_stream_upgrade(ex->upstream);
+	ex->ops->response_head(ex, r, websocket ? SLICE("websocket") : ex->request.upgrade);
+	ex->ops->request_resume(ex);
+	return true;
+}
+
+bool exchange_response_head(struct exchange *ex, struct http_response *r)
+{
+	const char *why = NULL;
+	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
+
+	log_debug("event %016" PRIx64 ": response %u", ex->id, r->status);
+	exchange_forget_body(ex);
+	if (r->status == 101)
+		return exchange_upgrade(ex, r);
+	if (r->status / 100 == 1) {
+		if (++ex->interims > EXCHANGE_INTERIMS_MAX) {
+			exchange_fail(ex, EVENT_CAUSE_UPSTREAM,
+			        "the upstream sent too many interim responses");
+			return false;
+		}
+		if (ex->client_version >= 11)
+			exchange_pass_interim(ex, r);
+		return true;
+	}
+	if (ex->credential && exchange_begin_masking(ex, r, &cause, &why) < 0) {
+		exchange_fail(ex, cause, why);
+		return false;
+	}
+	http_drop_hop_by_hop(&r->fields);
+	exchange_frame_response(ex, r);
+	ex->status = r->status;
+	ex->counted = r->body == HTTP_BODY_LENGTH;
+	ex->length = r->content_length;
+	if (exchange_has_no_content(ex, r)) {
+		ex->counted = true;
+		audit_exchange(ex);
+	} else if (ex->masking) {
+		exchange_keep_head(ex);
+		return true;
+	}
+	ex->head_sent = true;
+	ex->ops->response_head(ex, r, SLICE(""));
+	return true;
+}
+
+/* --- the body --- */
+
+void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (n == 0)
+		return;
+	exchange_release_head(ex);
+	ex->bytes_in += n;
+	if (ex->counted && ex->bytes_in >= ex->length)
+		audit_exchange(ex);
+	ex->ops->response_body(ex, p, n);
+}
+
+bool exchange_may_relay(struct exchange *ex)
+{
+	if (!ex->credential || !exchange_is_guessed(ex))
+		return true;
+	exchange_abort(ex, EVENT_CAUSE_LIMIT, exchange_guessed_text);
+	return false;
+}
+
+static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (ex->relay) {
+		websocket_from_upstream(ex, p, n);
+	} else if (n && exchange_may_relay(ex)) {
+		ex->bytes_in += n;
+		ex->ops->response_body(ex, p, n);
+	}
+}
+
+void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (ex->state == EXCHANGE_UPGRADED)
+		from_upgraded(ex, p, n);
+	else
+		exchange_redact_body(ex, p, n);
+}
+
+/* --- the end --- */
+
+struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers)
+{
+	if (ex->client_body != HTTP_BODY_CHUNKED && ex->client_version < 20)
+		return SLICE("");
+	if (ex->masking)
+		ex->mask.found +=
+		        mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
+	return exchange_filter_trailers(ex, trailers);
+}
+
+static void end_response(struct exchange *ex, struct slice trailers)
+{
+	if (exchange_flush_body(ex) < 0) {
+		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
+		        ex->undecodable_why ? ex->undecodable_why
+		                            : "the upstream's compressed response is damaged");
+		return;
+	}
+	exchange_release_head(ex);
+	trailers = exchange_response_trailers(ex, trailers);
+	audit_exchange(ex);
+	ex->ops->response_end(ex, trailers);
+	exchange_finish(ex, true, ex->request_done);
+}
+
+void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	if (detail) {
+		ex->cause = cause;
+		ex->detail = detail;
+		ex->upstream->ops->send_end(ex->upstream, SLICE(""));
+	}
+	audit_exchange(ex);
+	ex->ops->response_end(ex, SLICE(""));
+	exchange_finish(ex, true, false);
+}
+
+void exchange_response_end(struct exchange *ex, struct slice trailers)
+{
+	if (ex->state == EXCHANGE_UPGRADED) { /* the upstream has sent its last byte */
+		if (ex->relay)
+			websocket_upstream_ended(ex);
+		exchange_end_upgraded(ex, 0, NULL);
+		return;
+	}
+	ex->ending = true;
+	if (exchange_decompress_more(ex))
+		end_response(ex, trailers);
+}
+
+void exchange_client_drained(struct exchange *ex)
+{
+	if (!ex->upstream || (ex->state != EXCHANGE_ACTIVE && ex->state != EXCHANGE_UPGRADED))
+		return;
+	if (!exchange_decompress_more(ex))
+		return;
+	if (ex->ending)
+		end_response(ex, ex->upstream->ops->trailers(ex->upstream));
+	else
+		ex->upstream->ops->resume(ex->upstream);
+}
