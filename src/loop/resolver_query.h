@@ -7,10 +7,8 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/wire/dns_lookup.h"
 
-#define RESOLVER_QUERIES_OUT_MAX                                                                 \
-	256                          /* at a time, a descriptor each; others wait for their turn \
-	                              */
-#define RESOLVER_QUERY_STRANGE_MAX 8 /* replies that are no answer: then the next port is tried */
+#define RESOLVER_QUERIES_OUT_MAX 256 /* at a time, one descriptor each; others wait */
+#define RESOLVER_QUERY_STRANGE_MAX 8 /* replies that do not fit; then another port is tried */
 
 /* In order from better to worse. */
 enum resolver_query_end {
