@@ -10,10 +10,8 @@
 #include <stdint.h>
 
 #define NFT_BATCH_BYTES (256 * 1024)
-#define NFT_MESSAGE_BYTES                                                                    \
-	(8 * 1024)            /* more than the largest message: a set of FENCE_UDP_PORTS_MAX \
-	                         elements */
-#define NFT_REQUEST_BYTES 512 /* a query: a header and a few names */
+#define NFT_MESSAGE_BYTES (8 * 1024) /* the largest is a set of FENCE_UDP_PORTS_MAX elements */
+#define NFT_REQUEST_BYTES 512        /* a query: a header and a few names */
 
 struct nftnl_set_elem;
 

@@ -8,8 +8,7 @@
 #include "fence/plan.h"
 
 #define FENCE_PAIR_BYTES (2 * IFNAMSIZ)
-#define FENCE_TYPE_BITS 6 /* bits of each part in a key type of several parts, as nft counts them \
-	                   */
+#define FENCE_TYPE_BITS 6 /* bits of each part in a key type with several parts, as in nft */
 
 /* The properties of a set; the key's type only serves `nft list`. */
 struct set_plan {

@@ -13,8 +13,7 @@
 
 #include "cli/attach/control_client.h"
 
-#define AUDIT_LINE_MAX (1u << 20) /* bytes of one line; the recorder's own lines are much shorter \
-	                           */
+#define AUDIT_LINE_MAX (1u << 20) /* bytes of one line; the recorder's lines are much shorter */
 
 /* argv[0] is "audit". Exit status: 0; 1: the log is not intact (verify), has lines that are not
  * events (show), or nothing can be suggested (suggest); 2: usage, or a file that cannot be read; 3:

@@ -52,8 +52,7 @@
 #define TRIED_AT_ONCE 16     /* waiting calls that are tried in one turn */
 #define AT_ONCE 64           /* questions that are taken before the waiting calls have their turn */
 #define LOOK_AGAIN_MS 2      /* first pause of a call that no descriptor reports */
-#define LOOK_AGAIN_MAX_MS 50 /* longest pause, after which it is noticed that the caller is gone \
-	                      */
+#define LOOK_AGAIN_MAX_MS 50 /* longest pause, after which a missing caller is noticed */
 #define SIGNAL_EVERY_MS 250  /* how often a pending signal of the caller is looked for */
 #define GO_ON LONG_MAX       /* answer: the kernel makes the call */
 #define WAIT LONG_MIN        /* no answer yet */
