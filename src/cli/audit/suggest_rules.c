@@ -37,7 +37,7 @@ static int compare_destinations(const struct suggest_ask *a, const struct sugges
 	return c ? c : (a->port > b->port) - (a->port < b->port);
 }
 
-/* Sorts the asks without a doubt first, so that those of one rule are neighbors. */
+/* Sorts the asks with SUGGEST_FINE first, so that those of one rule are neighbors. */
 static int compare(const void *left, const void *right)
 {
 	const struct suggest_ask *a = left, *b = right;

@@ -210,8 +210,8 @@ static bool is_own(const struct caller_ids *ids)
 }
 
 /* Uses the bare system calls, which change the ids of this thread; the C library's functions change
- * all threads. The kernel may then let processes with the new id trace this one, so prctl(2)
- * PR_SET_DUMPABLE is set again. */
+ * all threads. The kernel may then let processes with the new id trace this one, so
+ * PR_SET_DUMPABLE (prctl(2)) forbids it again. */
 static int take_ids(const struct caller_ids *ids)
 {
 	if (syscall(SYS_setgroups, (size_t)ids->group_count, ids->groups) != 0 ||

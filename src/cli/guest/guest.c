@@ -13,8 +13,8 @@
 #include "cli/guest/guest.h"
 
 /* Like fork(), but into a new PID namespace: the child is its first process, and when the child
- * dies, the kernel kills all others. unshare(2) does not do: this process could not fork any more
- * once that namespace has ended. */
+ * dies, the kernel kills all others. unshare(2) would not work: this process could not fork any
+ * more once that namespace has ended. */
 static pid_t clone_first(int *pidfd)
 {
 	struct clone_args args = {.flags = CLONE_NEWPID | CLONE_PIDFD,

@@ -150,8 +150,8 @@ static int collect_values(const struct message_names *asked, struct message_name
 
 		if (value == NULL)
 			continue;
-		/* One message carries only this many descriptors, so more variables are not
-		 * answered at once. */
+		/* One message carries only this many descriptors, and more variables are not
+		 * asked for at once. */
 		fd = answer->count == MESSAGE_FDS_MAX ? -E2BIG : value_pipe(value);
 		if (fd < 0)
 			return fd;
