@@ -223,7 +223,7 @@ static void end_session(struct run *r)
 		summary_print(&summary, r->sandbox_name, r->audit_path, stderr);
 }
 
-/* Roles that cannot lock their memory report only that there is none. */
+/* Roles that cannot lock their memory report only that there is no memory. */
 static void tell_failure(struct run *r)
 {
 	struct rlimit memory;
