@@ -2,8 +2,8 @@
 /*
  * One run of memory with the unread bytes somewhere inside. Room at the end is made first by moving
  * the content to the front, which costs no memory, and only then by growing to the next power of
- * two. A buffer that runs empty starts over at the front, so that in the usual rhythm of fill and
- * drain nothing is ever moved.
+ * two. An empty buffer starts at the front again, so that alternating fills and drains move
+ * nothing.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* These clocks exist on every Linux and clock_gettime(2) cannot fail for them, so there is no error
- * to return. */
+/* These clocks exist on every Linux, and clock_gettime(2) cannot fail for them, so no error is
+ * returned. */
 #include <time.h>
 
 #include "vethguard/base/clock.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every read goes through take() and every write through put(): these two hold the only bounds
- * checks, and they compare with what is left, so that no length can wrap a pointer. After the first
- * failure a reader has nothing left and a writer takes nothing more; what was written before stays
- * but must not be used.
+ * Every read goes through take() and every write through put(). Only these two check bounds, and
+ * they compare with the number of bytes left, so that no length can wrap a pointer. After the first
+ * failure a reader has nothing left and a writer accepts nothing more; what was written before must
+ * not be used.
  */
 #include "vethguard/base/cursor.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages are escaped when they are added, so that a policy file full of terminal controls can be
- * quoted. Backslashes stay as they are: a caller who has run its text through slice_escape() must
- * not see it escaped twice.
+ * quoted. Backslashes are kept, because callers' texts may have gone through slice_escape()
+ * already.
  */
 #include <stdarg.h>
 
 #include "vethguard/base/diag.h"
 
-#define NEAREST_WORD_MAX 64 /* letters; nobody mistypes a key as long as that */
+#define NEAREST_WORD_MAX 64 /* letters; nobody mistypes a longer key */
 #define NEAREST_EDITS_MAX 2
-#define NEAREST_BEGINNING 3 /* letters; with fewer, nothing is meant in particular */
-#define NEAREST_MIXED 4     /* letters; fewer are mixed up with too much */
+#define NEAREST_BEGINNING 3 /* letters; fewer could mean anything */
+#define NEAREST_MIXED 4     /* letters; fewer have too many permutations */
 #define WORDS_REST 32       /* bytes of " and 4294967295 more" */
 
 void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned column,
@@ -56,8 +56,9 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Insertions, deletions, replacements and swaps of neighbours that lead from a to b, each at most
- * once per letter. Three rows of the usual table are kept: the swap looks two rows back. */
+/* The number of insertions, deletions, replacements and swaps of neighbors that lead from a to b,
+ * each at most once per letter. Three rows of the usual table are kept, because the swap looks two
+ * rows back. */
 static size_t edit_distance(struct slice a, struct slice b)
 {
 	size_t rows[3][NEAREST_WORD_MAX + 1];
@@ -87,7 +88,7 @@ static void count_letters(struct slice s, unsigned char counts[256])
 		counts[(unsigned char)s.p[i]]++;
 }
 
-/* A candidate with the letters of word in another order ("pipy" is "pypi"). */
+/* A candidate with the letters of word in another order ("pipy" for "pypi"). */
 static const char *mixed_up(struct slice word, const char *const candidates[])
 {
 	unsigned char want[256], have[256];

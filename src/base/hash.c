@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SipHash with one compression round per word and three finalisation rounds (Aumasson and
- * Bernstein, "SipHash: a fast short-input PRF", section 2, with c = 1 and d = 3). Keyed by 128
- * random bits, it keeps a sandbox that chooses the names from choosing the bucket they fall into.
+ * SipHash with one compression round per word and three finalization rounds (Aumasson and
+ * Bernstein, "SipHash: a fast short-input PRF", section 2, with c = 1 and d = 3). With a key of 128
+ * random bits, a sandbox that chooses the names cannot choose the buckets they fall into.
  */
 #include <endian.h>
 #include <errno.h>
@@ -90,7 +90,7 @@ void random_bytes(void *out, size_t n)
 
 		if (got < 0 && errno == EINTR)
 			continue;
-		/* Without randomness no key is a key: there is nothing safe to go on with. */
+		/* without randomness no key is secret, so there is no safe way to continue */
 		if (got <= 0)
 			abort();
 		p += got;

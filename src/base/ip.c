@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text forms are left to inet_pton(3) and inet_ntop(3), which are exact (no short forms, no octal,
- * no zones); around them stand only the checks they cannot make on bytes without a NUL. Classes
- * come from one table of prefixes, looked through from the top, so that an exception stands before
- * the range it is cut from. What no row names is public for IPv4 and, for IPv6, only inside
- * 2000::/3: the rest of that space is given to nobody.
+ * inet_pton(3) and inet_ntop(3) convert text; they are exact (no short forms, no octal, no zones).
+ * Only the checks that they cannot make on bytes without a NUL are added here. Classes come from
+ * one table of prefixes, searched from the top, so an exception stands before the range it is cut
+ * from. IPv4 addresses in no row are public; IPv6 addresses are public only inside 2000::/3, since
+ * the rest of that space is not assigned to anybody.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static unsigned family_bits(const struct ip *ip)
 	return ip->family == 4 ? 32 : 128;
 }
 
-/* What is left of byte i of an address under a prefix of so many bits. */
+/* The mask for byte i of an address under a prefix of this many bits. */
 static uint8_t mask_byte(unsigned bits, unsigned i)
 {
 	if (bits >= 8 * (i + 1))
@@ -148,17 +148,17 @@ static const struct class_row rows6[] = {
         {{0x3f, 0xff, 0}, 20, IP_RESERVED}, {{0xfc}, 7, IP_PRIVATE},
         {{0xfe, 0x80}, 10, IP_LINK_LOCAL}, {{0xfe, 0xc0}, 10, IP_PRIVATE},
         {{0xff}, 8, IP_MULTICAST}, {{0x20}, 3, IP_PUBLIC},
-        {{0}, 0, IP_RESERVED}, /* discard-only 100::/64, SRv6 5f00::/16, all that is not yet given
-                                  out */
+        {{0}, 0, IP_RESERVED}, /* discard-only 100::/64, SRv6 5f00::/16, everything not assigned
+                                  yet */
 };
 
 #define ROWS4 (sizeof(rows4) / sizeof(rows4[0]))
 #define ROWS6 (sizeof(rows6) / sizeof(rows6[0]))
-/* Where nothing is given out, a network as wide as this is not one that somebody uses. */
+/* In unassigned space nobody uses a network wider than this. */
 #define TRANSLATOR_BITS_MAX 96 /* RFC 6052 */
 #define RESERVED_BITS_MIN 8
 
-/* The row that an address, with so many bits of it known, is in, or NULL. */
+/* The first row whose prefix is no longer than bits and contains the address, or NULL. */
 static const struct class_row *row_of(const struct ip *ip, unsigned bits)
 {
 	const struct class_row *rows = ip->family == 4 ? rows4 : rows6;
@@ -192,7 +192,7 @@ struct ip ip_carried(const struct ip *ip, unsigned translator_bits)
 	if (local && (translator_bits == 48 || translator_bits == 56 || translator_bits == 64))
 		at = translator_bits / 8;
 	for (size_t i = 0; i < 4; i++) {
-		at += at == 8; /* is zero in all of them */
+		at += at == 8; /* this byte is zero in all of them */
 		carried.bytes[i] = ip->bytes[at++];
 	}
 	return carried;
@@ -203,8 +203,8 @@ bool ip_network_is_one(const struct ip_prefix *network)
 	return network->bits == family_bits(&network->base);
 }
 
-/* What a network that lies in a range of carriers leaves of the carried address: only behind the
- * place of it that RFC 6052 gives in a prefix of 96 bits. */
+/* Asks whether a network in a range of carriers means the carried address. The part of the network
+ * behind its first 96 bits is the network for the carried address (RFC 6052). */
 static bool means_carried(const struct ip_prefix *network, const struct ip *ip)
 {
 	struct ip carried = ip_carried(ip, network->bits);
@@ -246,9 +246,9 @@ bool ip_network_means(const struct ip_prefix *network, const struct ip *ip)
 	}
 }
 
-/* Whoever permits a translator's prefix wants the IPv4 internet, not all that the translator goes
- * to: what an address carries has to pass by itself, unless the network is narrower than the
- * prefix. */
+/* Permitting a translator's prefix permits the IPv4 internet, not everything the translator
+ * reaches. So the carried address has to be permitted by itself, unless the network is narrower
+ * than the prefix. */
 bool ip_networks_permit(const struct ip_prefix *networks, size_t count, const struct ip *ip)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line is built on the stack and leaves with a single write(2), so that the lines of several
- * programs that share one stderr never mix. No stdio, no allocation, no lock: it may be called with
- * anything else already broken. Control bytes inside a message become '?', so that whatever slipped
- * into it still cannot start a line of its own.
+ * A line is built on the stack and written with a single write(2), so lines of several programs on
+ * one stderr never mix. No stdio, no allocation, no lock: logging works when everything else is
+ * broken. Control bytes inside a message become '?', so that nothing in a message can start a line
+ * of its own.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -57,7 +57,7 @@ void log_to(log_sink *sink)
 	log_state.sink = sink;
 }
 
-/* U+0080 to U+009F in UTF-8: U+009B begins a sequence as ESC [ does. */
+/* True for U+0080 to U+009F in UTF-8: U+009B begins a control sequence like ESC [. */
 static bool is_c1(const unsigned char *p, size_t left)
 {
 	return left > 1 && p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
@@ -75,7 +75,7 @@ static void mask_controls(char *text, size_t n)
 	}
 }
 
-/* What snprintf would have written, as far as there was room for it and its zero byte. */
+/* How many bytes snprintf() really wrote, without its NUL. */
 static size_t written(int printed, size_t room)
 {
 	if (printed < 0)
@@ -85,12 +85,12 @@ static size_t written(int printed, size_t room)
 
 static void write_stderr(const char *line, size_t n)
 {
-	/* Nobody is left to tell when stderr itself is gone. */
+	/* if stderr is gone, nobody is left to tell */
 	if (write(STDERR_FILENO, line, n) < 0)
 		return;
 }
 
-/* sandbox: NULL where it is about none. */
+/* sandbox: NULL if the message is not about one. */
 __attribute__((format(printf, 3, 0))) static void write_line(
         enum log_level level, const char *sandbox, const char *format, va_list args)
 {
@@ -124,7 +124,7 @@ void log_sandbox(enum log_level level, const char *sandbox, const char *format, 
 	va_end(args);
 }
 
-/* The level that a line begins with ("error: "), and how long that is; else 0. */
+/* The length of the level that a line begins with ("error: "), or 0; *level is set to it. */
 static size_t line_level(const char *line, size_t n, enum log_level *level)
 {
 	for (size_t i = 0; i <= LOG_LEVEL_DEBUG; i++) {
@@ -159,7 +159,7 @@ size_t log_relay(const char *program, const struct log_subject *subject, const c
 	size_t m = written(snprintf(out, sizeof out, "%s%s%.*s\n", named ? "" : program,
 	                           named ? "" : ": ", (int)(n < sizeof out ? n : sizeof out), line),
 	        sizeof out);
-	out[m - 1] = '\n'; /* where it was cut, too */
+	out[m - 1] = '\n'; /* also if the line was cut */
 	write_stderr(out, m);
 	return m;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options from a table; see options.h. Not getopt_long: its messages cannot suggest, and it
+/* Options from a table; see options.h. Not getopt_long(): its messages cannot suggest, and it
  * reorders words that belong to the guarded command. */
 #include <string.h>
 

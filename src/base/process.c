@@ -27,7 +27,7 @@ int process_start_time(pid_t pid, uint64_t *out)
 	if (n <= 0)
 		return -ESRCH;
 	text[n] = 0;
-	p = strrchr(text, ')'); /* the name before it may hold anything, parentheses too */
+	p = strrchr(text, ')'); /* the name before it may contain anything, also parentheses */
 	for (int field = 2; p && field < START_TIME_FIELD; field++)
 		p = strchr(p + 1, ' ');
 	if (!p)

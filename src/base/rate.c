@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rate: theory of operation: a bucket of thousandths, so that each millisecond adds a whole number
- * of them. */
+/* rate: theory of operation: a bucket that counts thousandths, so that each millisecond adds a
+ * whole number. */
 #include "vethguard/base/rate.h"
 
 #define ONE 1000
@@ -14,7 +14,7 @@ void rate_init(struct rate *r, uint32_t per_s, uint32_t burst_s, int64_t now_ms)
 {
 	r->per_s = at_most(per_s, RATE_PER_S_MAX);
 	r->burst = (uint64_t)r->per_s * at_most(burst_s, RATE_BURST_S_MAX) * ONE;
-	if (r->burst < ONE) /* else there would never be a whole one */
+	if (r->burst < ONE) /* else a whole one would never fit */
 		r->burst = ONE;
 	r->left = r->burst;
 	r->at_ms = now_ms;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A value lies in a vault: pages of its own between two pages without access, locked, left out of
- * core dumps, and emptied by the kernel in a forked child. A large value has a vault alone and lies
- * against its upper guard. Values of up to a slot's size share vaults of sixteen slots, so that a
- * keeper with thousands of tokens needs a page for sixteen of them instead of three for each. Pages
- * are locked from when they are first written to: what is not used takes no memory. The
- * records of who uses which slot are in ordinary memory: an overrun of a value cannot reach them.
- * One thread only, as everything here.
+ * A value lies in a vault: pages between two guard pages without access, locked, excluded from core
+ * dumps, and emptied by the kernel in a forked child. A large value has a vault of its own and ends
+ * at its upper guard page. Values of up to SLOT_BYTES share vaults of sixteen slots, so that a
+ * keeper with thousands of tokens needs one page for sixteen of them instead of three for each.
+ * Pages are locked when they are first written, so unused ones take no memory. The records of which
+ * slots are used lie in ordinary memory, where an overrun of a value cannot reach them.
+ * Single-threaded, like everything here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "vethguard/base/secret.h"
 
 #define SLOT_BYTES ((size_t)256)
-#define SLOTS 16 /* SLOT_BYTES * SLOTS is the smallest page size there is */
+#define SLOTS 16 /* SLOT_BYTES * SLOTS is the smallest page size that exists */
 #define ALIGNMENT 16
 
 struct shared_vault {
@@ -41,7 +41,7 @@ int secret_lock(const void *p, size_t n)
 {
 	if (mlock2(p, n, MLOCK_ONFAULT) == 0)
 		return 0;
-	/* EINVAL is the C library's word for ENOSYS here. */
+	/* EINVAL: what the C library returns for ENOSYS here */
 	return errno == ENOSYS || errno == EINVAL ? mlock(p, n) : -1;
 }
 
@@ -53,7 +53,7 @@ static int harden(uint8_t *p, size_t n)
 	return 0;
 }
 
-/* n: a multiple of the page size. */
+/* n has to be a multiple of the page size. */
 static int vault_open(size_t n, uint8_t **out)
 {
 	size_t guard = page_bytes();

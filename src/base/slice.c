@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slices are borrowed bytes that may come from an attacker, so nothing here depends on a NUL, on
- * the locale, or on a byte being text. slice_escape() is the one gate between such bytes and a
+ * the locale, or on a byte being text. slice_escape() is the only gate between such bytes and a
  * terminal or a log line.
  */
 #include "vethguard/base/slice.h"
@@ -131,7 +131,7 @@ char *slice_escape_controls(struct slice s, char *out, size_t out_size)
 	return escape(s, false, out, out_size);
 }
 
-/* Bit b of word w: byte 32 * w + b belongs to a token. Letters, digits and !#$%&'*+-.^_`|~ do. */
+/* Bit b of word w: byte 32 * w + b is allowed in a token: letters, digits and !#$%&'*+-.^_`|~. */
 static const uint32_t token_bytes[8] = {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
 
 size_t slice_token_length(struct slice s)

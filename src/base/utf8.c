@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a table of states (RFC 3629 section 4), in which the row of a byte is one
- * number and holds for each state the next one, six bits each. A state is the place of its six
- * bits, so a step is one shift, and the look-ups do not wait for each other. Most text is ASCII: a
- * block of it costs four loads and one comparison.
+ * Theory of operation: a table of states (RFC 3629 section 4). The row of a byte is one number that
+ * holds the next state for each state, six bits each. A state is the position of its six bits, so a
+ * step is one shift, and the look-ups do not wait for each other. Most text is ASCII: a block of it
+ * costs four loads and one comparison.
  */
 #include "vethguard/base/utf8.h"
 
@@ -13,21 +13,21 @@
 #define BLOCK (4 * sizeof(uint64_t))
 #define PLACE_MASK 63
 
-/* OK is 0 so that a zeroed struct is at the beginning; nothing leads out of WRONG. */
+/* OK is 0, so that a zeroed struct is at the beginning of a text. Nothing leads out of WRONG. */
 enum state {
 	OK = 0,
 	WRONG = 6,
-	ONE = 12,   /* one byte is to come */
-	TWO = 18,   /* two bytes */
-	THREE = 24, /* three */
-	E0 = 30,    /* two: what 0xa0 to 0xbf may begin, else two bytes would have done */
-	ED = 36,    /* two: 0x80 to 0x9f, else it is a surrogate */
-	F0 = 42,    /* three: 0x90 to 0xbf, else three bytes would have done */
-	F4 = 48     /* three: 0x80 to 0x8f, else it is beyond U+10FFFF */
+	ONE = 12,   /* one more byte must follow */
+	TWO = 18,   /* two more bytes */
+	THREE = 24, /* three more bytes */
+	E0 = 30,    /* two, the first 0xa0 to 0xbf: a lower one would be overlong */
+	ED = 36,    /* two, the first 0x80 to 0x9f: a higher one would be a surrogate */
+	F0 = 42,    /* three, the first 0x90 to 0xbf: a lower one would be overlong */
+	F4 = 48     /* three, the first 0x80 to 0x8f: a higher one would be beyond U+10FFFF */
 };
 
 #define GO(from, to) ((uint64_t)(to) << (from))
-/* What a byte does in every state in which it is wrong. */
+/* The next states for a byte, one for each state; WRONG stays WRONG. */
 #define ELSE_WRONG(ok, one, two, three, e0, ed, f0, f4)                                   \
 	(GO(OK, ok) | GO(WRONG, WRONG) | GO(ONE, one) | GO(TWO, two) | GO(THREE, three) | \
 	        GO(E0, e0) | GO(ED, ed) | GO(F0, f0) | GO(F4, f4))
@@ -41,7 +41,7 @@ enum kind {
 	K_A0, /* to 0xbf */
 	K_C2, /* to 0xdf */
 	K_E0,
-	K_E1, /* to 0xef, without */
+	K_E1, /* to 0xef, without 0xed */
 	K_ED,
 	K_F0,
 	K_F1, /* to 0xf3 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure: one sentence about what went wrong, carried up to the place that prints it. */
+/* failure: one sentence about what went wrong, passed up to the code that prints it. */
 #ifndef VETHGUARD_SRC_CLI_FAILURE_H
 #define VETHGUARD_SRC_CLI_FAILURE_H
 
@@ -9,8 +9,8 @@ struct failure {
 	char text[FAILURE_TEXT_MAX];
 };
 
-/* Sets the text from format, with ": " and the error's own words behind it where error is not 0.
- * Returns error, or -EINVAL where it is 0, so that callers can return what this returns. */
+/* Sets the text from format, followed by ": " and the error's text unless error is 0. Returns
+ * error, or -EINVAL if it is 0, so that callers can return this function's result. */
 int failure_set(struct failure *failure, int error, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vethguard: the command-line tool. One table of commands; everything else is in the commands' own
- * files. */
+/* vethguard: the command-line tool. It has one table of commands; everything else is in the
+ * commands' own files. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,8 @@ static void usage(FILE *out)
 	        out);
 }
 
-/* Words of other programs, and commands of policy and audit without that word. NULL: none. */
+/* Returns the command meant by a word of another program, or by a command of policy or audit
+ * without that word. NULL: none. */
 static const char *meant_by(const char *word)
 {
 	static const char *const words[][2] = {{"check", "policy check"},
@@ -100,7 +101,8 @@ static int cli_version(int argc, char **argv)
 	return 0;
 }
 
-/* An --env-file that is cut short on a full disk is not what was asked for. */
+/* Reports a write error: for example, an --env-file that a full disk cut short must not pass for
+ * success. */
 static int written(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

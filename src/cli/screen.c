@@ -40,8 +40,8 @@ bool screen_has_colour(void)
 	       !(term && strcmp(term, "dumb") == 0);
 }
 
-/* How many bytes of text make the next line: up to a blank, or behind a separator of addresses, if
- * there is one in the second half of the line. */
+/* Returns the number of bytes of text for the next line. The line ends before a blank or after a
+ * separator of addresses if there is one in its second half. */
 static size_t line_length(const char *text, size_t width)
 {
 	if (strlen(text) <= width)
@@ -52,7 +52,7 @@ static size_t line_length(const char *text, size_t width)
 	return width;
 }
 
-/* Where a cell is. */
+/* Position in a cell. */
 struct place {
 	const char *rest, *below;
 	size_t lines; /* of this text */
@@ -61,7 +61,7 @@ struct place {
 	const char *colour; /* before its next line; NULL: none */
 };
 
-/* One line of it, of so many columns. Returns how many it fills. */
+/* Prints one line with at most width columns. Returns the number of columns it fills. */
 static int put_text(FILE *out, struct place *at, size_t width, int owed)
 {
 	const size_t left = strlen(at->rest);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what can be told to be wrong without the policy is told here, before
- * anything is started. */
+/* Theory of operation: faults that show without the policy are reported here, before anything is
+ * started. */
 #include <stdio.h>
 
 #include "cli/variable_option.h"

@@ -5,8 +5,8 @@
 
 #include "vethguard/policy/load.h"
 
-/* Adds "NAME=VALUE" (borrowed) to variables, which has POLICY_VARIABLES_MAX places. False with a
- * message on stderr. */
+/* Adds "NAME=VALUE" (borrowed) to variables, which has room for POLICY_VARIABLES_MAX. Returns false
+ * after a message on stderr. */
 bool variable_take(const char *text, struct policy_variable *variables, size_t *count);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: every chain of the plan is read back from the kernel and compared with the
- * plan, expression by expression, in the text that libnftnl gives both. Then the sets: the
+ * plan, expression by expression, in the text that libnftnl makes of both. Then the sets: the
  * interface is in both of them, every element of the map leads to a chain of ours, and the ports
- * are exactly the spec's. What could undo the rules from beside them counts as changed too: a base
- * chain of our tables that the plan does not have, a dormant table, and in a gate any table but
- * ours.
+ * are exactly the spec's. Anything beside the rules that could undo them counts as changed too: a
+ * base chain of our tables that is not in the plan, a dormant table, and in a gate any table that
+ * is not ours.
  *
- * The kernel's generation counter is read before and after, so that a change in between starts the
- * comparison again.
+ * The kernel's generation counter is read before and after, so that a change meanwhile restarts the
+ * comparison.
  */
 #include "vethguard/fence/fence.h"
 
@@ -42,7 +42,8 @@ static const struct chain_plan *planned(
 	return NULL;
 }
 
-/* Another fence's ingress chain, on its own interface, which its own check looks after. */
+/* True for another fence's ingress chain, on its own interface; that fence's own check covers
+ * it. */
 static bool is_other_ingress(const struct nftnl_chain *c)
 {
 	const char *name = nftnl_chain_get_str(c, NFTNL_CHAIN_NAME);
@@ -169,7 +170,7 @@ static int compare_key(struct nftnl_set_elem *e, void *context)
 	return 0;
 }
 
-/* An element of the map must lead to the chain of its own interface. */
+/* True if an element of the map leads to the chain of its own interface. */
 static bool leads_home(struct nftnl_set_elem *e, const struct key *key)
 {
 	char expected[FENCE_NAME_MAX], interface[IFNAMSIZ] = "";
@@ -231,7 +232,7 @@ static int check_once(struct nft *nft, const struct fence_spec *spec)
 	int result = nft_generation(nft, &before);
 
 	if (if_nametoindex(spec->interface) == 0)
-		return -ESTALE; /* gone, or renamed: rules that no packet meets */
+		return -ESTALE; /* gone or renamed, so no packet reaches the rules */
 	if (result == 0)
 		result = check_tables(nft, spec);
 	if (result == 0)
@@ -239,7 +240,7 @@ static int check_once(struct nft *nft, const struct fence_spec *spec)
 	for (enum set_kind kind = 0; kind < SET_PLANNED_COUNT && result == 0; kind++)
 		result = check_set(nft, kind, spec);
 	if (result == -EINTR)
-		return -ERESTART; /* a dump that was overtaken */
+		return -ERESTART; /* the rules changed during a dump */
 	if (nft_generation(nft, &after) == 0 && before != after)
 		return -ERESTART;
 	return result == -ENOENT ? -ESTALE : result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: libnftnl turns an expression into text; rules are the same when the texts of
- * all their expressions are, in order.
+ * Theory of operation: libnftnl turns an expression into text. Rules are equal if the texts of all
+ * their expressions are equal, in order.
  */
 #include "fence/compare.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_BYTES (16 * 1024) /* of one chain; the longest has about 5 KiB */
+#define TEXT_BYTES (16 * 1024) /* of one chain; the longest takes about 5 KiB */
 
 struct text {
 	char bytes[TEXT_BYTES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one named counter in each of the two tables; what the fence refused is their
- * sum. What was beyond a bound counts there too, and has a counter of its own. What the IP stack
- * dropped between the two tables is the difference of two more. The first of these is read first: a
- * packet that is on its way between them counts once it is lost, never before.
+ * Theory of operation: each of the two tables has a named counter for what the fence refused; their
+ * sum is the result. What exceeded a bound counts there too and has a counter of its own. What the
+ * IP stack dropped between the two tables is the difference of two further counters, of which the
+ * first is read first: a packet between them is counted only once it is lost, never before.
  */
 #include "vethguard/fence/fence.h"
 
@@ -62,7 +62,8 @@ static int add_lost_between(struct nft *nft, const char *interface, struct fence
 		        nft, NFPROTO_INET, FENCE_RECEIVED_PREFIX, interface, &received);
 	if (result == 0 && passed > received)
 		sum->packets += passed - received;
-	return result == -ENOENT ? 0 : result; /* a fence that an earlier version has set */
+	return result == -ENOENT ? 0 : result; /* a fence that an earlier version set has no such
+	                                          counters */
 }
 
 int fence_counters_get(const char *interface, struct fence_counters *out)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: an interface that is new only adds to the tables: three chains, three rules,
- * its name in the sets. Nothing is deleted then, because what a transaction deletes is freed after
- * a grace period of RCU, for which the kernel makes the next close of a netlink socket wait; for
- * the same reason one socket stays open. The chains of other interfaces are not touched, so the
- * thousandth costs what the first does, but for the kernel's look over the table.
+ * Theory of operation: a new interface only adds to the tables: three chains, three rules, its name
+ * in the sets. Nothing is deleted then, because the kernel frees what a transaction deletes after
+ * an RCU grace period, and the next close of a netlink socket has to wait for that. For the same
+ * reason the sockets stay open. Chains of other interfaces are not touched, so the thousandth
+ * interface costs what the first does, apart from the kernel's search in the table.
  *
- * Where chains of these names are there already, each is deleted and made again within one
- * transaction, so that no frame finds it missing: the new hook is in place before the old one goes.
+ * Existing chains with these names are deleted and made again within one transaction, so that no
+ * frame finds one missing: the new hook is in place before the old one goes.
  */
 #include "vethguard/fence/divert.h"
 
@@ -59,7 +59,8 @@ static void batch_guard(
 	}
 }
 
-/* nf_tables has no "delete if there" before Linux 6.3: made first, it can be deleted. */
+/* Before Linux 6.3 nf_tables has no "delete if it exists". So this makes the chain first and then
+ * deletes it. */
 static void batch_chain_gone(struct nft_batch *b, const struct chain_plan *chain)
 {
 	struct chain_plan plain = *chain;
@@ -70,7 +71,8 @@ static void batch_chain_gone(struct nft_batch *b, const struct chain_plan *chain
 	batch_chain(b, NFT_MSG_DELCHAIN, &plain);
 }
 
-/* The chains of an interface that is away went with it, or wait for it. */
+/* False for chains that do not exist in this case: the way back without a link, and the egress hook
+ * on older kernels. */
 static bool has_chain(
         const struct divert *d, const struct divert_spec *spec, enum divert_chain which)
 {
@@ -121,8 +123,8 @@ static int set_once(struct divert *d, const struct divert_spec *spec, enum what 
 	return result;
 }
 
-/* Older kernels lack a hook or a family, and do without that part: without one of them where that
- * is enough, so that none is given up for another's sake. */
+/* Older kernels lack a hook or a family and do without that part. First one part at a time is left
+ * out, then one after the other, so that no part is given up because of another. */
 static int set_with(struct divert *d, const struct divert_spec *spec, enum what what)
 {
 	bool *const optional[] = {
@@ -169,12 +171,12 @@ int divert_set(struct divert *d, const struct divert_spec *spec)
 	there = fence_look_for(spec->interface);
 	if (there < 0 && there != -ENODEV)
 		return there;
-	/* They close it at once: rules may have to wait until others, which were deleted just now,
-	 * are freed. */
+	/* the programs divert at once; rules may have to wait until others, which were deleted just
+	 * now, are freed */
 	filters = divert_filters_set(d, spec);
 	result = set_with(d, spec, there == 0 ? ADD : ANEW);
-	/* Its chains are there, or the wall is missing: the first interface of this namespace, or
-	 * somebody changed something. All of it is written anew. */
+	/* its chains exist already, or the wall is missing: this is the first interface of the
+	 * namespace, or somebody changed something; write everything anew */
 	if (result == -EEXIST || result == -ENOENT)
 		result = set_with(d, spec, ANEW);
 	if (result == 0)
@@ -234,7 +236,7 @@ int divert_shut(struct divert *d, const struct divert_spec *spec)
 	filters = divert_filters_set(d, &closed);
 	if (!filters)
 		filters = divert_ports(d, &closed);
-	result = remove_rules(d, spec, true); /* whatever became of the filters */
+	result = remove_rules(d, spec, true); /* even if the filters failed */
 	return result < 0 || filters == -ENODEV ? result : filters;
 }
 

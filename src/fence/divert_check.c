@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what belongs to one interface is asked for by name, never by a dump of the
- * whole table, so that looking at one of a thousand costs what looking at the only one does.
+ * Theory of operation: what belongs to one interface is queried by name, never by a dump of the
+ * whole table, so checking one interface of a thousand costs as much as checking the only one.
  */
 #include "vethguard/fence/divert.h"
 
@@ -60,7 +60,7 @@ static int take_table(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-/* There, and not dormant. */
+/* Returns 0 if the table exists and is not dormant. */
 static int check_table(struct nft *nft, uint32_t family)
 {
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
@@ -74,7 +74,7 @@ static int check_table(struct nft *nft, uint32_t family)
 	return result == 0 && !awake ? -ESTALE : result;
 }
 
-/* -ENOENT: the interface is not in the set. */
+/* Returns -ENOENT if the interface is not in the set. */
 static int check_in_set(struct nft *nft, const struct set_plan *plan, const char *interface)
 {
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];

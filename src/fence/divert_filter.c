@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the same diversion once more, where traffic control sees the frames. No
- * ruleset holds it: "nft flush ruleset" leaves it alone, frames of the interface go on to the gate
- * and nowhere else while the rules are away, and on older kernels it is what guards the way out.
- * What comes in is marked and handed on; what goes out has to bear the mark. On the way in these
- * programs come before the rules, on the way out after them. The ports of a bridge that is guarded
- * whole have one of their own, for what they would give to the host past the bridge, and to mark
- * the rest for the bridge's table.
+ * Theory of operation: the same diversion once more, in traffic control. No ruleset contains it, so
+ * "nft flush ruleset" leaves it alone: frames of the interface go on to the gate and nowhere else
+ * while the rules are gone, and on kernels without the egress hook it guards the way out. What
+ * comes in is marked and handed on; what goes out has to have the mark. On the way in these
+ * programs run before the rules, on the way out after them. The ports of a bridge that is guarded
+ * whole have a program of their own: it drops what they would give to the host past the bridge, and
+ * marks the rest for the bridge's table.
  *
- * Where programs are not to be had (a kernel without them, a user namespace), or somebody else's
+ * If programs are not available (a kernel without them, a user namespace), or somebody else's
  * filters are in the place, the rules stand alone.
  */
 #include <errno.h>
@@ -21,17 +21,17 @@
 #define FILTER_NAME "vethguard-divert"
 #define FILTER_PRIORITY 1
 #define PORT_FILTER_NAME "vethguard-bridge"
-#define PORT_FILTER_PRIORITY 2 /* a port that is guarded itself has the other one too */
+#define PORT_FILTER_PRIORITY 2 /* a port that is guarded by itself has the other filter too */
 #define PLACES_MAX 3
 #define PORTS_MAX 1024 /* the kernel's bound (BR_MAX_PORTS) */
 
 struct plan {
 	struct filter_place place;
 	enum program_kind kind;
-	unsigned to; /* PROGRAM_HAND_ON */
+	unsigned to; /* for PROGRAM_HAND_ON */
 };
 
-/* The descriptor, or -errno. */
+/* Returns the program's descriptor or -errno. */
 static int load(struct divert *d, const struct plan *plan)
 {
 	bool shared = plan->kind < PROGRAM_SHARED_COUNT;
@@ -60,7 +60,7 @@ static void add(struct plan *plans, size_t *count, unsigned index, enum filter_h
 		plans[(*count)++] = (struct plan){place, kind, to};
 }
 
-/* What belongs where. An interface that is not there needs nothing. */
+/* Lists which program belongs where. A missing interface needs none. */
 static size_t plan_all(const struct divert_spec *spec, struct plan plans[PLACES_MAX])
 {
 	unsigned index = if_nametoindex(spec->interface);
@@ -74,7 +74,7 @@ static size_t plan_all(const struct divert_spec *spec, struct plan plans[PLACES_
 	return count;
 }
 
-/* Errors that mean "not here, and not later either". */
+/* True for errors that mean "not available here, now or later". */
 static bool is_missing(int error)
 {
 	return error == -EPERM || error == -EACCES || error == -ENOSYS || error == -ENOENT ||
@@ -113,7 +113,7 @@ int divert_filters_set(struct divert *d, const struct divert_spec *spec)
 	d->filters = result;
 	if (!is_missing(result))
 		return result;
-	divert_filters_remove(d, spec); /* half of it would let nothing through */
+	divert_filters_remove(d, spec); /* a part of it alone would let nothing through */
 	return 0;
 }
 
@@ -123,7 +123,8 @@ int divert_filters_check(struct divert *d, const struct divert_spec *spec)
 	size_t count = plan_all(spec, plans);
 	int result = 0;
 
-	if (is_missing(d->filters) && d->filters != -EBUSY) /* that was one interface's */
+	if (is_missing(d->filters) && d->filters != -EBUSY) /* -EBUSY concerned only one
+	                                                       interface */
 		return 0;
 	for (size_t i = 0; i < count && result == 0; i++)
 		result = check_one(d, &plans[i]);
@@ -145,7 +146,7 @@ static void take_port(void *context, const struct netlink_link *link)
 		ports->plans[ports->count++] = (struct plan){place, PROGRAM_BRIDGE_PORT, 0};
 }
 
-/* 0 ports where the interface is no bridge. */
+/* Finds no ports if the interface is not a bridge. */
 static int find_ports(struct divert *d, const struct divert_spec *spec, struct ports *ports)
 {
 	struct netlink_link link;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: three chains for each interface, seven that all share. The rules of a base
- * chain hold the index of the interface that they forward to, as the kernel wants it; an interface
- * that comes back has another one, and its rules are set anew.
+ * Theory of operation: three chains for each interface, and seven that all interfaces share. The
+ * kernel wants the index of the interface to forward to in the rules of a base chain; an interface
+ * that comes back has another index, and its rules are set anew.
  */
 #include "fence/divert_plan.h"
 
@@ -40,7 +40,7 @@ int divert_rules(enum divert_chain which, const struct divert_spec *spec,
 	*out = (struct rule_list){
 	        .family = chain->family, .table = chain->table, .chain = chain->name};
 	if (!spec->link[0])
-		return 0; /* shut: the policy is all there is */
+		return 0; /* shut: the policy alone decides */
 	rule_begin(out);
 	if (which == DIVERT_OUT) {
 		rule_load_meta(out, NFT_META_MARK);
@@ -88,7 +88,7 @@ size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX
 	return n;
 }
 
-/* From a guarded interface, or to one. */
+/* Drops what comes from a guarded interface, or goes to one. */
 static void drop_guarded(struct rule_list *l, enum nft_meta_keys which)
 {
 	rule_begin(l);
@@ -106,9 +106,9 @@ static void accept_itself(struct rule_list *l)
 
 /*
  * A frame to one of the addresses that no bridge forwards (IEEE 802.1D section 7.12.6: spanning
- * tree, LLDP, 802.1X) does not come in on the bridge but on its port, whatever is in it, and some
- * pass no hook of the bridge: IP and ARP in one would be met by the host's own stack, on an
- * interface that nothing guards. Nobody has a use for these there, so this holds for all
+ * tree, LLDP, 802.1X) does not come in on the bridge but on its port, whatever it contains, and
+ * some pass no hook of the bridge. IP and ARP in such a frame would reach the host's own stack on
+ * an interface that nothing guards. Nobody needs IP or ARP there, so the rule applies to all
  * interfaces.
  */
 static void drop_reserved_frames(struct rule_list *l)
@@ -138,10 +138,10 @@ bool divert_kind_leads_to_sandbox(const char *kind)
 }
 
 /*
- * A port that leads to a network is taken out of a guarded bridge by whoever looks; this stands
- * when nobody does. Which bridge it is a port of cannot be asked everywhere
- * (CONFIG_NFT_BRIDGE_META), so the frame's mark says that it comes from a guarded one. A network
- * card has no kind: no rule that asks for one matches, and the last drops.
+ * The daemon's checks take a port that leads to a network out of a guarded bridge; this rule holds
+ * when nobody checks. Not every kernel can tell which bridge a port belongs to
+ * (CONFIG_NFT_BRIDGE_META), so the frame's mark says that the frame comes from a guarded one. A
+ * network card has no kind: no rule that tests the kind matches, and the last rule drops.
  */
 static void keep_from_networks(struct rule_list *l)
 {
@@ -161,9 +161,9 @@ static void keep_from_networks(struct rule_list *l)
 }
 
 /*
- * Where frames between the ports of a bridge are shown to the inet family as well (br_netfilter),
- * they come in on the bridge and leave by it: a whole bridge that is one sandbox keeps them. For
- * the same reason it is "input" and not "prerouting" that keeps a sandbox from the host.
+ * With br_netfilter the inet family also sees frames between the ports of a bridge; they come in on
+ * the bridge and leave through it. A whole bridge that is one sandbox keeps these frames. For the
+ * same reason "input", and not "prerouting", keeps a sandbox from the host.
  */
 int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out)
 {

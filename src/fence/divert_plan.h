@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* divert_plan: what the rules of a diverted interface consist of. Private to fence/. */
+/* divert_plan: the rules of a diverted interface. Private to fence/. */
 #ifndef VETHGUARD_SRC_FENCE_DIVERT_PLAN_H
 #define VETHGUARD_SRC_FENCE_DIVERT_PLAN_H
 
@@ -9,10 +9,10 @@
 #include "vethguard/netlink/netlink.h"
 
 #define DIVERT_GUARDED "guarded" /* set of the interfaces behind the second wall */
-#define DIVERT_ITSELF "itself"   /* the same, as pairs: in by one and out by the same */
+#define DIVERT_ITSELF "itself"   /* the same as pairs: in and out through the same interface */
 #define DIVERT_WALL_MAX 7
 
-/* The second wall has a table in each family that the kernel has; inet it has to have. */
+/* The second wall has a table in each family that the kernel has; inet is required. */
 enum divert_family { DIVERT_INET, DIVERT_BRIDGE, DIVERT_ARP, DIVERT_FAMILY_COUNT };
 extern const uint32_t divert_families[DIVERT_FAMILY_COUNT]; /* NFPROTO_* */
 
@@ -25,30 +25,32 @@ enum divert_chain {
 
 struct divert {
 	struct nft nft;
-	bool has_egress;                      /* the hook at which frames leave an interface */
+	bool has_egress;                      /* the kernel has the hook where frames leave an
+	                                         interface */
 	bool has_family[DIVERT_FAMILY_COUNT]; /* of the second wall */
 	uint32_t port;
 	struct netlink *nl;                 /* for the filters */
 	int programs[PROGRAM_SHARED_COUNT]; /* -1: not loaded yet */
-	int filters; /* what became of the last ones: 0, or why there are none */
+	int filters;                        /* result of the last ones: 0, or why there are none */
 };
 
-/* One chain and its rules, for these indexes; rule_list_fini() afterwards. */
+/* One chain and its rules, with the interfaces' current indexes. Call rule_list_fini()
+ * afterwards. */
 struct chain_plan divert_chain(enum divert_chain which, const struct divert_spec *spec);
 int divert_rules(enum divert_chain which, const struct divert_spec *spec,
         const struct chain_plan *chain, struct rule_list *out);
-/* The second wall; returns how many chains there are. */
+/* The chains of the second wall; returns their number. */
 size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX]);
 int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out);
 /* The set of guarded interfaces of one family. */
 struct set_plan divert_guarded(uint32_t family);
 struct set_plan divert_itself(void);
 
-/* divert_filter.c. 0, also where filters are not to be had (d->filters), or -errno. */
+/* divert_filter.c. Returns 0, also if filters are not available (see d->filters), or -errno. */
 int divert_filters_set(struct divert *d, const struct divert_spec *spec);
-/* 0, -ESTALE or -errno. */
+/* Returns 0, -ESTALE or another -errno. */
 int divert_filters_check(struct divert *d, const struct divert_spec *spec);
-/* Whatever there is of them. */
+/* Removes all that exist. */
 int divert_filters_remove(struct divert *d, const struct divert_spec *spec);
 
 #endif

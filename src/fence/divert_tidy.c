@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the tables go when no chain belongs to an interface any more and no name is
- * guarded. Between the look and the deletion somebody may guard an interface: the deletion holds
- * for the generation of the rules that was looked at, and for no other.
+ * Theory of operation: the tables are deleted when no chain belongs to an interface and no name is
+ * guarded any more. Somebody may guard an interface between the check and the deletion, so the
+ * deletion is bound to the generation of the rules that was checked.
  */
 #include "vethguard/fence/divert.h"
 
@@ -87,7 +87,7 @@ static int tidy_once(struct nft *nft)
 		any |= has[i];
 	}
 	if (result < 0)
-		return result == -EINTR ? -ERESTART : result; /* a dump that was overtaken */
+		return result == -EINTR ? -ERESTART : result; /* the rules changed during a dump */
 	return in_use || !any ? 0 : delete_tables(nft, has, generation);
 }
 

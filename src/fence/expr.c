@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: nf_tables runs a rule as a short program over registers. One register is
- * enough here: a load fills it and the tests that follow read it, so one load can serve several
+ * enough here: a load fills it and the following tests read it, so one load can serve several
  * tests.
  */
 #include "fence/expr.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define REGISTER NFT_REG_1
-#define NEXT_REGISTER NFT_REG_2 /* a key of two parts goes on there */
+#define NEXT_REGISTER NFT_REG_2 /* a key of two parts continues there */
 #define BITWISE_MAX 16          /* bytes of a register */
 
 void rule_list_fini(struct rule_list *l)
@@ -34,7 +34,7 @@ void rule_begin(struct rule_list *l)
 	l->rules[l->count++] = rule;
 }
 
-/* NULL once the list failed: the callers leave. */
+/* Returns NULL after the list failed; callers return then. */
 static struct nftnl_expr *append(struct rule_list *l, const char *name)
 {
 	struct nftnl_expr *e = l->failed || l->count == 0 ? NULL : nftnl_expr_alloc(name);
@@ -123,7 +123,7 @@ void rule_test_in_set(struct rule_list *l, const char *set, bool inverted)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, REGISTER);
 	nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, set);
-	/* Also where there are none: the kernel shows them, and the check compares. */
+	/* also without flags: the kernel reports them as 0, and the check compares */
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, inverted ? NFT_LOOKUP_F_INV : 0);
 }
 
@@ -143,7 +143,8 @@ void rule_learn(struct rule_list *l, const char *set)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SREG_KEY, REGISTER);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
 	nftnl_expr_set_str(e, NFTNL_EXPR_DYNSET_SET_NAME, set);
-	nftnl_expr_set_u64(e, NFTNL_EXPR_DYNSET_TIMEOUT, 0); /* the set's; the kernel shows it */
+	nftnl_expr_set_u64(e, NFTNL_EXPR_DYNSET_TIMEOUT, 0); /* 0: the set's timeout; the kernel
+	                                                        reports it as 0 */
 }
 
 void rule_test_u32(struct rule_list *l, enum nft_cmp_ops op, uint32_t value)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expr: the few nf_tables expressions the fence is made of, appended to the last rule of a list.
- * Out of memory sets the list's sticky failed; the caller looks once, at the end. Private to
- * fence/.
+ * expr: the few nf_tables expressions that the fence uses, appended to the last rule of a list.
+ * Running out of memory sets the list's sticky failed; the caller checks it once, at the end.
+ * Private to fence/.
  */
 #ifndef VETHGUARD_SRC_FENCE_EXPR_H
 #define VETHGUARD_SRC_FENCE_EXPR_H
@@ -29,7 +29,7 @@ struct rule_list {
 };
 
 void rule_list_fini(struct rule_list *l);
-/* A new rule; what follows is appended to it. */
+/* Begins a new rule; the following calls append to it. */
 void rule_begin(struct rule_list *l);
 
 /* Every load goes to the one register that every test reads. */
@@ -39,21 +39,21 @@ void rule_load_meta(struct rule_list *l, enum nft_meta_keys key);
 void rule_load_mask(struct rule_list *l, const void *mask, uint32_t len);
 void rule_test_bytes(struct rule_list *l, enum nft_cmp_ops op, const void *value, uint32_t len);
 void rule_test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value);
-/* value in host order, compared with network order bytes. */
+/* value in host byte order, compared with bytes in network byte order. */
 void rule_test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value);
 void rule_test_in_set(struct rule_list *l, const char *set, bool inverted);
-/* The names of both interfaces, as one key. */
+/* Tests the names of both interfaces as one key. */
 void rule_test_pair_in_set(struct rule_list *l, const char *set);
-/* The value in the register joins a set that packets fill; full, it matches no more. */
+/* Adds the value in the register to a set that packets fill. Does not match if the set is full. */
 void rule_learn(struct rule_list *l, const char *set);
-/* value in host order, as the kernel holds it (marks, indexes). */
+/* value in host byte order, as the kernel keeps it (marks, indexes). */
 void rule_test_u32(struct rule_list *l, enum nft_cmp_ops op, uint32_t value);
 void rule_set_mark(struct rule_list *l, uint32_t mark);
-/* Out of the interface of this index, as it came; the packet is taken. */
+/* Sends the packet out of the interface with this index, unchanged; the packet is consumed. */
 void rule_forward(struct rule_list *l, uint32_t index);
-/* At most this many packets a second match, after a burst of the same number. */
+/* Matches at most this many packets per second, after a burst of the same number. */
 void rule_test_rate(struct rule_list *l, uint64_t per_second);
-/* Only what is beyond that matches, after a burst of so many. */
+/* Matches only what exceeds this rate, after a burst. */
 void rule_test_beyond(struct rule_list *l, uint64_t per_second, uint32_t burst);
 
 void rule_verdict(struct rule_list *l, int verdict);
@@ -63,8 +63,8 @@ void rule_notrack(struct rule_list *l);
 void rule_count(struct rule_list *l, const char *counter);
 void rule_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t snap_bytes);
 void rule_reject(struct rule_list *l);
-/* To the socket that listens on this port; to the port in the register. Without such a socket the
- * rule ends here. */
+/* To the socket that listens on this port, or on the port in the register. Without such a socket
+ * the rule does not match. */
 void rule_tproxy(struct rule_list *l, uint16_t port);
 void rule_tproxy_loaded_port(struct rule_list *l);
 

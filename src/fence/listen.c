@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a listener that TPROXY may hand other hosts' packets to must be transparent;
- * its getsockname() (TCP) or control message (UDP) then says where the sandbox wanted to go.
+ * Theory of operation: a listener that TPROXY may hand other hosts' packets to has to be
+ * transparent. Its getsockname() (TCP) or a control message (UDP) then tells where the sandbox
+ * wanted to go.
  */
 #include "vethguard/fence/fence.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the socket is configured here and read elsewhere, by a program that has no
- * right to configure one. The kernel gathers records until a few are there or a tenth of a second
- * has passed, then sends them as one datagram.
+ * Theory of operation: the socket is configured here and read by a program that has no right to
+ * configure one. The kernel gathers records into one datagram until the limits below are reached.
  */
 #include "vethguard/fence/fence.h"
 
@@ -16,12 +15,12 @@
 #include <unistd.h>
 
 #define CONFIG_BYTES 256 /* a header and a few numbers */
-#define REPLY_BYTES 1024 /* an acknowledgement, with what it is of */
+#define REPLY_BYTES 1024 /* an acknowledgment with the message it acknowledges */
 #define RECEIVE_BYTES (8 * 1024 * 1024)
-#define GATHER_BYTES (FENCE_NFLOG_DATAGRAM_BYTES / 2) /* of one datagram, amply */
-/* Each packet is told at once: one that is dropped just before the sandbox ends is in the socket
- * when the recorder looks for the last time. The recorder wakes no more often for it: it lets
- * records gather itself. */
+#define GATHER_BYTES (FENCE_NFLOG_DATAGRAM_BYTES / 2) /* of one datagram, with a large margin */
+/* Each packet is reported at once, so that one dropped just before the sandbox ends is in the
+ * socket when the recorder reads it for the last time. The recorder does not wake more often for
+ * that, because it lets records gather itself. */
 #define GATHER_PACKETS 1
 #define GATHER_CENTISECONDS 10
 
@@ -82,8 +81,8 @@ static void size_receive_buffer(int fd)
 {
 	int bytes = RECEIVE_BYTES, one = 1;
 
-	/* "Force" needs the privilege over the machine; without it the limit of net.core.rmem_max
-	 * has to do. */
+	/* "force" needs privilege over the machine; without it the limit of net.core.rmem_max has
+	 * to do */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &one, sizeof(one));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a batch is one datagram of messages between a "begin" and an "end". The
- * kernel works through it during the send and queues its answers before the send returns, so the
- * answers are read without waiting: one per message that failed, and one for the last message,
- * which alone asks for an acknowledgement. Success is that acknowledgement and no error.
+ * kernel processes it during the send and queues its answers before the send returns, so the
+ * answers are read without waiting. There is one answer for each message that failed, and one for
+ * the last message, which alone asks for an acknowledgment. Success is that acknowledgment and no
+ * error.
  */
 #include "fence/nft.h"
 
@@ -31,8 +32,8 @@ int nft_open(struct nft *nft)
 	nft->socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
 	if (!nft->socket)
 		return -errno;
-	/* Without the privilege for "force" the ordinary limit has to do, and does for any batch we
-	 * build. */
+	/* without privilege for "force" the ordinary limit has to do, and is enough for any batch
+	 * built here */
 	if (setsockopt(mnl_socket_get_fd(nft->socket), SOL_SOCKET, SO_SNDBUFFORCE, &size,
 	            sizeof(size)) < 0)
 		(void)setsockopt(
@@ -160,7 +161,7 @@ static void batch_close_message(struct nft_batch *b)
 	b->open = NULL;
 	if (b->len > NFT_BATCH_BYTES - NFT_MESSAGE_BYTES) {
 		b->failed = true;
-		b->len = 0; /* what follows overwrites: nothing of a failed batch is sent */
+		b->len = 0; /* later messages overwrite it: nothing of a failed batch is sent */
 	}
 }
 
@@ -197,7 +198,7 @@ struct nlmsghdr *nft_batch_message(
 }
 
 struct outcome {
-	uint32_t last; /* sequence of the message that asked for an acknowledgement */
+	uint32_t last; /* sequence number of the message that asked for an acknowledgment */
 	bool done;
 	int error;
 };
@@ -222,7 +223,7 @@ static int batch_outcome(struct nft_batch *b, uint32_t last)
 	ssize_t n;
 	int left;
 
-	/* The batch's own memory has served; the answers may lie in it. */
+	/* the batch was sent, so its memory can receive the answers */
 	while ((n = recv(mnl_socket_get_fd(b->nft->socket), b->mem, NFT_BATCH_BYTES,
 	                MSG_DONTWAIT)) > 0) {
 		left = (int)n;

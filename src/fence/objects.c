@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: each function builds the libnftnl object, writes it as the batch's next
- * message and frees it. Out of memory marks the batch as failed, so that a caller checks once, when
- * it sends.
+ * message and frees it. Running out of memory marks the batch as failed, so that a caller checks
+ * once, when it sends.
  */
 #include "fence/objects.h"
 
@@ -14,7 +14,7 @@
 #include <libnftnl/udata.h>
 #include <string.h>
 
-/* Numbers of nft's own type list, which only its listing looks at. */
+/* Numbers of nft's own type list, used only when nft lists the rules. */
 #define NFT_TYPE_IPADDR 7
 #define NFT_TYPE_IP6ADDR 8
 #define NFT_TYPE_INET_PROTO 12
@@ -35,7 +35,8 @@ void batch_table(struct nft_batch *b, uint16_t type, uint32_t family, const char
 	nftnl_table_set_u32(t, NFTNL_TABLE_FAMILY, family);
 	nftnl_table_set_str(t, NFTNL_TABLE_NAME, table);
 	if (type == NFT_MSG_NEWTABLE)
-		nftnl_table_set_u32(t, NFTNL_TABLE_FLAGS, 0); /* wakes one that was made dormant */
+		nftnl_table_set_u32(t, NFTNL_TABLE_FLAGS, 0); /* wakes a table that was made
+		                                                 dormant */
 	nftnl_table_nlmsg_build_payload(header, t);
 	nftnl_table_free(t);
 }
@@ -156,13 +157,13 @@ static struct nftnl_set *set_alloc(const struct set_plan *plan)
 	return s;
 }
 
-/* Tells nft's listing that a name is to be read from its first byte on. */
+/* Tells nft that a name in a listing is read from its first byte on. */
 static void put_host_byte_order(struct nftnl_set *s)
 {
 	struct nftnl_udata_buf *data = nftnl_udata_buf_alloc(NFT_USERDATA_MAXLEN);
 
 	if (!data)
-		return; /* the listing is less readable, no more */
+		return; /* only makes the listing less readable */
 	nftnl_udata_put_u32(data, NFTNL_UDATA_SET_KEYBYTEORDER, NFT_BYTE_ORDER_HOST);
 	nftnl_set_set_data(
 	        s, NFTNL_SET_USERDATA, nftnl_udata_buf_data(data), nftnl_udata_buf_len(data));

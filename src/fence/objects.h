@@ -8,9 +8,9 @@
 #include "fence/plan.h"
 
 #define FENCE_PAIR_BYTES (2 * IFNAMSIZ)
-#define FENCE_TYPE_BITS 6 /* of each part in a key type of several parts, as nft counts them */
+#define FENCE_TYPE_BITS 6 /* bits of each part in a key type with several parts, as in nft */
 
-/* What a set is made of; the key's type is only a word for `nft list`. */
+/* The properties of a set; the key's type only serves `nft list`. */
 struct set_plan {
 	const char *table;
 	uint32_t family;
@@ -19,7 +19,7 @@ struct set_plan {
 	uint32_t size, timeout_s; /* of a set that packets fill */
 };
 
-/* What the plan fills comes first, then what packets fill. */
+/* First the sets that the plan fills, then those that packets fill. */
 enum set_kind {
 	SET_LINKS,
 	SET_SANDBOXES,
@@ -31,14 +31,15 @@ enum set_kind {
 	SET_KIND_COUNT
 };
 
-/* The plan of one set; name is storage for a set that is named after the interface. */
+/* The plan of one set; name is storage for the name of a set that is named after the interface. */
 struct set_plan set_plan(
         enum set_kind kind, const struct fence_spec *spec, char name[FENCE_NAME_MAX]);
-/* The elements it must hold on account of this spec, or NULL. Freed with nftnl_set_free(). */
+/* The set with the elements that this spec requires, or NULL. Free it with nftnl_set_free(). */
 struct nftnl_set *set_with_elements(
         const struct set_plan *plan, enum set_kind kind, const struct fence_spec *spec);
 
-/* Each of these makes what may be there, unless it has a type that says otherwise. */
+/* Each of these creates the object unless it exists; with a type argument it does what that type
+ * says. */
 void batch_table(struct nft_batch *b, uint16_t type, uint32_t family, const char *table);
 void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *chain);
 /* The counters of one interface in the tables of both families. */
@@ -46,9 +47,10 @@ void batch_counters(struct nft_batch *b, const char *interface);
 void batch_set(struct nft_batch *b, const struct set_plan *plan);
 /* Adds the elements that spec gives the set. */
 void batch_elements(struct nft_batch *b, enum set_kind kind, const struct fence_spec *spec);
-/* A set of interfaces, or of pairs of them (FENCE_PAIR_BYTES), with this one in it, or NULL. */
+/* A set of interfaces, or of pairs of them (FENCE_PAIR_BYTES), that contains this interface; or
+ * NULL. */
 struct nftnl_set *set_with_interface(const struct set_plan *plan, const char *interface);
-/* A set of interfaces gets, or loses, this one. */
+/* Adds this interface to a set of interfaces, or removes it. */
 void batch_interface(
         struct nft_batch *b, uint16_t type, const struct set_plan *plan, const char *interface);
 void batch_elements_flush(struct nft_batch *b, const struct set_plan *plan);

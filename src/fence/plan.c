@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the table of chains. Everything in it that is not made of the interface's
- * name is the same for each fence of a namespace, so that a second fence finds it there and writes
- * it once more without harm.
+ * Theory of operation: the table of chains. Everything in it that is not named after the interface
+ * is the same for each fence of a namespace, so a second fence finds it there and can write it
+ * again without harm.
  */
 #include "fence/plan.h"
 
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Before the kernel collects fragments (-400): an untracked packet is left as it came. */
+/* Before the kernel reassembles fragments (-400): an untracked packet is left as it came. */
 #define PRIORITY_FIRST (-450)
 
 char *fence_name(char out[FENCE_NAME_MAX], const char *prefix, const char *interface)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what the fence of one interface consists of, as data: setting it up and checking it read
- * the same plan. Private to fence/. */
+/* plan: the fence of one interface as data. Both setting it up and checking it read this plan.
+ * Private to fence/. */
 #ifndef VETHGUARD_SRC_FENCE_PLAN_H
 #define VETHGUARD_SRC_FENCE_PLAN_H
 
@@ -14,17 +14,17 @@
 #define FENCE_CHAINS_MAX 8
 #define FENCE_NAME_MAX 32 /* a prefix below and an interface's name */
 
-/* Prefixes of what exists once per interface. */
+/* Prefixes of objects that exist once per interface. */
 #define FENCE_INGRESS_PREFIX "in-" /* the hook, which needs the interface */
-#define FENCE_WIRE_PREFIX "wire-"  /* what it leads to */
+#define FENCE_WIRE_PREFIX "wire-"  /* the chain that the hook leads to */
 #define FENCE_LINK_PREFIX "link-"
 #define FENCE_UDP_PREFIX "udp-"
 #define FENCE_SOURCES4_PREFIX "src4-"
 #define FENCE_SOURCES6_PREFIX "src6-"
-#define FENCE_OVER_PREFIX "over-" /* where what is beyond a bound ends */
+#define FENCE_OVER_PREFIX "over-" /* chain for what exceeds a bound */
 #define FENCE_COUNTER_PREFIX "drop-"
 #define FENCE_PASSED_PREFIX "pass-"   /* IP that the ingress hook let through */
-#define FENCE_RECEIVED_PREFIX "recv-" /* of it, what the IP stack took */
+#define FENCE_RECEIVED_PREFIX "recv-" /* the part of it that the IP stack accepted */
 #define FENCE_CONNECTIONS_PREFIX "syn-"
 #define FENCE_QUERIES_PREFIX "dns-"
 #define FENCE_DATAGRAMS_PREFIX "dgram-"
@@ -41,13 +41,13 @@ struct chain_plan {
 };
 
 char *fence_name(char out[FENCE_NAME_MAX], const char *prefix, const char *interface);
-/* -EINVAL for a spec that no fence can be made of. */
+/* Returns 0, or -EINVAL if no fence can be made of spec. */
 int fence_spec_check(const struct fence_spec *spec);
-/* Fills out and returns how many chains there are: the interface's own, then the shared ones, and
- * last the hook on the interface. */
+/* Fills out and returns the number of chains: the interface's own chains first, then the shared
+ * ones, last the hook on the interface. */
 #define FENCE_OWN_CHAINS 3
 size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHAINS_MAX]);
-/* The rules of one chain; rule_list_fini() afterwards. 0 or -ENOMEM. */
+/* Builds the rules of one chain. Returns 0 or -ENOMEM; call rule_list_fini() in either case. */
 int fence_plan_rules(
         const struct chain_plan *chain, const struct fence_spec *spec, struct rule_list *out);
 
@@ -60,17 +60,17 @@ void rules_prerouting(struct rule_list *l, const struct fence_spec *spec);
 void rules_output(struct rule_list *l, const struct fence_spec *spec);
 void rules_forward(struct rule_list *l, const struct fence_spec *spec);
 void rules_input(struct rule_list *l, const struct fence_spec *spec);
-/* Log, count, and leave the verdict to the caller. */
+/* Appends log and counter; the caller appends the verdict. */
 void rules_note(struct rule_list *l, const struct fence_spec *spec, const char *prefix);
-/* A rule before those: what is beyond so many copies a second is counted and dropped without one.
- * 0: no rule. */
+/* A rule to put before these: what exceeds this many copies per second is counted and dropped
+ * without a copy. 0: no rule. */
 void rules_drop_uncopied(struct rule_list *l, const struct fence_spec *spec, uint32_t per_second);
 /* IPv6 next headers in the set FENCE_EXTENSIONS. */
 extern const uint8_t rules_extensions[];
 extern const size_t rules_extension_count;
 
-/* 0; -ENODEV: there is no such interface; -errno: it cannot be asked (if_nametoindex() would say
- * for want of a descriptor that there is none). */
+/* Returns 0; -ENODEV: no such interface; or another -errno: it is unknown (if_nametoindex() would
+ * report a missing interface when descriptors run out). */
 int fence_look_for(const char *interface);
 
 #endif

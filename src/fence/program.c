@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the kernel enters with the frame's context in R1 and takes the verdict from
- * R0: TC_ACT_SHOT drops, TC_ACT_UNSPEC leaves the frame to whoever comes next. Nothing of the
- * licensed helpers is called, and no map is needed.
+ * R0: TC_ACT_SHOT drops, TC_ACT_UNSPEC leaves the frame to the next filter. No GPL-only helper is
+ * called, and no map is needed.
  */
 #include "fence/program.h"
 
@@ -43,7 +43,8 @@ static void put_verdict(struct program *p, int32_t verdict)
 	put(p, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-/* Over so many instructions, where a register has this value, or has not (BPF_JEQ, BPF_JNE). */
+/* Skips this many instructions if the register has this value, or does not have it (BPF_JEQ,
+ * BPF_JNE). */
 static void put_skip(
         struct program *p, uint8_t comparison, uint8_t r, int32_t value, size_t instructions)
 {
@@ -60,7 +61,7 @@ static void let_marked(struct program *p)
 }
 _Static_assert(DIVERT_MARK <= INT32_MAX, "compared as it is, not as a negative number");
 
-/* context: the register that has it. Two instructions. */
+/* Two instructions. context: the register with the context. */
 static void put_mark(struct program *p, uint8_t context, uint32_t mark)
 {
 	put_value(p, BPF_REG_2, (int32_t)mark);
@@ -71,13 +72,13 @@ static void hand_on(struct program *p, unsigned to)
 {
 	put_mark(p, BPF_REG_1, DIVERT_MARK);
 	put_value(p, BPF_REG_1, (int32_t)to);
-	put_value(p, BPF_REG_2, 0); /* out of it */
+	put_value(p, BPF_REG_2, 0); /* flags: out of the interface */
 	put(p, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect);
 	put(p, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-/* 01:80:c2:00:00:00 to :0f. Loads from the frame want its context in R6, and give what they load in
- * the host's order; the protocol is in that of the network. */
+/* Tests for 01:80:c2:00:00:00 to :0f. Loads from the frame need the context in R6 and give values
+ * in host byte order; the protocol is in network byte order. */
 static void bridge_port(struct program *p)
 {
 	put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0, 0);

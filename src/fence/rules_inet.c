@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a packet of a fenced interface goes from "prerouting" by the verdict map to
- * the chain of that interface, is exempted from connection tracking, and is given to a listener or
- * refused. TPROXY without a listener does not match, so that a dead worker's sandbox is refused at
- * once instead of hanging.
+ * Theory of operation: a packet of a fenced interface goes from "prerouting" through the verdict
+ * map to the chain of that interface, is exempted from connection tracking, and is given to a
+ * listener or refused. TPROXY without a listener does not match, so a dead worker's sandbox is
+ * refused at once instead of hanging.
  *
  * Bounds stand before what they bound: a connection's first packet, a query, or a datagram for the
- * relay that is beyond the sandbox's rate goes to the chain "over" and ends there, whatever it asks
- * for. Only the few that are copied from there, and those refused at the end as far as copies are
- * to be had, cost more than these rules. Packets of connections that are there are never counted
+ * relay that exceeds the sandbox's rate goes to the chain "over" and ends there, whatever it asks
+ * for. Only the few packets that are copied from there, and those refused at the end as long as
+ * copies are permitted, cost more than these rules. Packets of established connections never count
  * against a bound.
  *
- * "forward" drops what no rule here lets come so far; "output" keeps the answers out of connection
- * tracking; in a gate both, and "input", also shut every other interface out.
+ * "forward" drops what no rule here should let come so far. "output" keeps the answers out of
+ * connection tracking. In a gate both, and "input", also shut every other interface out.
  */
 #include "fence/plan.h"
 
@@ -43,7 +43,7 @@ void rules_drop_uncopied(struct rule_list *l, const struct fence_spec *spec, uin
 	rule_verdict(l, NF_DROP);
 }
 
-/* The rule so far matches what is bounded. */
+/* Ends a rule that matches so far what is bounded. */
 static void end_beyond(
         struct rule_list *l, const struct fence_spec *spec, uint32_t per_second, const char *prefix)
 {
@@ -70,7 +70,7 @@ static void match_destination_port(struct rule_list *l, enum nft_cmp_ops op, uin
 #define TCP_OPENING 0x02   /* SYN */
 #define TCP_OPENED_BY 0x16 /* SYN, RST, ACK */
 
-/* What makes a listener answer: SYN without ACK or RST (RFC 9293 section 3.10.7.2). */
+/* Matches what a listener answers: SYN without ACK or RST (RFC 9293 section 3.10.7.2). */
 static void bound_connections(struct rule_list *l, const struct fence_spec *spec)
 {
 	static const uint8_t mask = TCP_OPENED_BY;
@@ -178,8 +178,8 @@ void rules_link(struct rule_list *l, const struct fence_spec *spec)
 	rule_reject(l);
 }
 
-/* Dropped and not rejected: an answer to each would cost what the bound is to save, and who asks
- * for a connection asks again by itself. */
+/* Dropped and not rejected: answering each packet would cost what the bound saves, and the sender
+ * of a SYN repeats it anyway. */
 void rules_over(struct rule_list *l, const struct fence_spec *spec)
 {
 	rules_drop_uncopied(l, spec, FENCE_RATE_COPIES_PER_S);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what may leave the wire at all, before any part of the IP stack has looked
- * at it. The first two rules take nearly every packet, so they come first and are complete: right
- * source, a destination that can be someone's, no IPv4 options, no fragment, no IPv6 extension
- * header (which hides the port and, as a routing header, the destination), in a frame to this
- * interface's own MAC (the IP stack would drop another one without a word). Then neighbour
- * discovery and ARP from the sandbox's own addresses. What is left is sorted by reason, logged,
- * counted and dropped.
+ * Theory of operation: what may enter from the wire at all, before any part of the IP stack has
+ * looked at it. The first two rules take nearly every packet, so they come first and are complete:
+ * right source, a possible destination, no IPv4 options, no fragment, no IPv6 extension header
+ * (which hides the port and, as a routing header, the destination), and a frame to this interface's
+ * own MAC (the IP stack would silently drop another one). Then come neighbor discovery and ARP from
+ * the sandbox's own addresses. The rest is sorted by reason, logged, counted and dropped.
  *
- * The IP stack drops what is broken (checksum, lengths) before the next hook sees it. So the IP
- * packets that pass here are counted, and those that arrive there: the difference was dropped.
+ * The IP stack drops broken packets (checksum, lengths) before the next hook sees them. So the IP
+ * packets that pass here and those that arrive there are counted; the difference was dropped.
  *
- * The ethertype is read from the frame, not from the kernel's idea of the protocol, because the
- * latter has already lost a VLAN tag.
+ * The ethertype is read from the frame, not from the kernel's protocol field, which has already
+ * lost a VLAN tag.
  *
- * All of it is in a chain of its own, which can be there before the interface is; the hook, which
- * cannot, has one rule that leads to it, and drops what comes back.
+ * All of this is in a chain of its own, which can exist before the interface does. The hook cannot;
+ * it has one rule that leads to the chain, and drops what comes back.
  */
 #include "fence/plan.h"
 
@@ -29,7 +28,7 @@
 #define NETWORK NFT_PAYLOAD_NETWORK_HEADER
 #define ICMP6_BASE 40 /* behind an IPv6 header without extensions */
 
-/* Each fe80:: source that asks makes a neighbour entry, and the kernel has one neighbour table for
+/* Each fe80:: source that asks makes a neighbor entry, and the kernel has one neighbor table for
  * all namespaces. */
 #define LINK_LOCAL_ND_PER_SECOND 10
 
@@ -71,7 +70,7 @@ static void pass(struct rule_list *l, const struct fence_spec *spec)
 #define IPV6_SOURCE 8
 #define ARP_SENDER 14
 
-/* The address at offset belongs to the network; with bits 0, it is the one. */
+/* Matches if the address at offset belongs to the network, or with bits 0 is that address. */
 static void match_network(struct rule_list *l, uint32_t offset, const struct ip *network,
         uint8_t bits, const struct ip *gate)
 {
@@ -101,7 +100,7 @@ static void match_source6(struct rule_list *l, const struct fence_spec *spec)
 	match_network(l, IPV6_SOURCE, &spec->sandbox6, spec->bits6, &spec->gate6);
 }
 
-/* The last test before a packet of a whole network is accepted. */
+/* The last test before a packet from a whole network is accepted. */
 static void learn_source4(struct rule_list *l, const struct fence_spec *spec, uint32_t offset)
 {
 	char set[FENCE_NAME_MAX];
@@ -124,7 +123,8 @@ static void learn_source6(struct rule_list *l, const struct fence_spec *spec)
 
 static void accept_ipv4(struct rule_list *l, const struct fence_spec *spec)
 {
-	static const uint8_t fragment_mask[2] = {0x3f, 0xff}; /* more fragments, offset */
+	static const uint8_t fragment_mask[2] = {0x3f, 0xff}; /* the "more fragments" bit and the
+	                                                         offset */
 	static const uint8_t none[2];
 
 	rule_begin(l);
@@ -160,7 +160,8 @@ static void accept_ipv6(struct rule_list *l, const struct fence_spec *spec)
 	pass(l, spec);
 }
 
-/* Neighbour solicitation and advertisement that have not passed a router (RFC 4861 section 7.1). */
+/* Matches neighbor solicitation and advertisement that have not passed a router (RFC 4861 section
+ * 7.1). */
 static void match_neighbour_discovery(struct rule_list *l)
 {
 	rule_load_payload(l, NETWORK, 6, 2); /* next header, hop limit */
@@ -190,7 +191,7 @@ static void accept_neighbour_discovery(struct rule_list *l, const struct fence_s
 	pass(l, spec);
 }
 
-/* A request or reply for IPv4 over Ethernet that says who it is truthfully (RFC 826). */
+/* Accepts a request or reply for IPv4 over Ethernet with the sender's true address (RFC 826). */
 static void accept_arp(struct rule_list *l, const struct fence_spec *spec)
 {
 	static const uint8_t ethernet_ipv4[6] = {0, 1, 8, 0, 6, 4};
@@ -207,8 +208,8 @@ static void accept_arp(struct rule_list *l, const struct fence_spec *spec)
 	rule_verdict(l, NF_ACCEPT);
 }
 
-/* To that group, with that next header and hop limit, and that byte first behind the IPv6 header.
- */
+/* Drops packets to this group with this next header and hop limit, and this first byte behind the
+ * IPv6 header. */
 static void drop_to_group(
         struct rule_list *l, const uint8_t group[16], uint16_t next_and_hops, uint8_t first)
 {
@@ -224,9 +225,9 @@ static void drop_to_group(
 }
 
 /*
- * What a sandbox's own kernel says unasked when its link comes up, always to the link's own
- * multicast groups: duplicate address detection, multicast listener reports, router solicitations.
- * Nobody listens; a record would only be noise.
+ * Drops what a sandbox's own kernel sends by itself when its link comes up, always to the link's
+ * own multicast groups: duplicate address detection, multicast listener reports, router
+ * solicitations. Nobody listens, and a record would only be noise.
  */
 static void drop_link_chatter(struct rule_list *l)
 {
@@ -242,8 +243,8 @@ static void drop_link_chatter(struct rule_list *l)
 	rule_test_u16(l, NFT_CMP_EQ, 0xff02);
 	match_neighbour_discovery(l);
 	rule_verdict(l, NF_DROP);
-	/* A report stands behind a router alert, whose first byte says what follows it (RFC 3810
-	 * section 5). */
+	/* a report follows a router alert, whose first byte says what follows it (RFC 3810 section
+	 * 5) */
 	drop_to_group(l, mld_routers, IPPROTO_HOPOPTS << 8 | 1, IPPROTO_ICMPV6);
 	drop_to_group(l, all_routers, IPPROTO_ICMPV6 << 8 | 255, ND_ROUTER_SOLICIT);
 }

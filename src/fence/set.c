@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: setting a fence writes everything the plan holds, whether or not it is
- * there, in one transaction: create what is missing, empty each chain and refill it, empty the set
- * of ports and refill it. The kernel switches to the new generation at once, and a chain that is
- * flushed and refilled in one transaction is never seen empty. Counters are kept.
- * Nothing removes one: it goes with its gate's namespace.
+ * Theory of operation: setting a fence writes everything in the plan, whether or not it exists, in
+ * one transaction: create what is missing, empty each chain and refill it, empty the set of ports
+ * and refill it. The kernel switches to the new generation at once, and a chain that is flushed and
+ * refilled in one transaction is never seen empty. Counters are kept. Nothing removes a fence: it
+ * goes with its gate's namespace.
  */
 #include "vethguard/fence/fence.h"
 
@@ -38,7 +38,7 @@ static void batch_sets(struct nft_batch *b, const struct fence_spec *spec)
 	}
 }
 
-/* All but the hook, which needs the interface. */
+/* Everything except the hook, which needs the interface. */
 static void batch_before_hook(struct nft_batch *b, const struct fence_spec *spec)
 {
 	struct chain_plan chains[FENCE_CHAINS_MAX];
@@ -63,7 +63,7 @@ static void batch_hook(struct nft_batch *b, const struct fence_spec *spec)
 		batch_elements(b, SET_UDP, spec);
 }
 
-/* Where the addresses are others than what the interface's own chains were made of. */
+/* For other addresses than those that the interface's own chains were made with. */
 static void batch_own(struct nft_batch *b, const struct fence_spec *spec)
 {
 	struct chain_plan chains[FENCE_CHAINS_MAX];
@@ -93,7 +93,7 @@ static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
 
 typedef void (*batch_filler)(struct nft_batch *b, const struct fence_spec *spec);
 
-/* generation: on condition that the rules are still of this one; 0: whatever they are. */
+/* generation: send on condition that the rules still have it; 0: unconditionally. */
 static int send_filled(
         struct nft *nft, const struct fence_spec *spec, batch_filler fill, uint32_t generation)
 {
@@ -110,8 +110,8 @@ static int send_filled(
 	return result;
 }
 
-/* A change on top of *generation, which is the next one then; 0 where others have changed something
- * since. */
+/* Makes a change on top of *generation, which then becomes the next one; 0 if others changed
+ * something since. */
 static int change_on(const struct fence_spec *spec, batch_filler fill, uint32_t *generation)
 {
 	uint32_t before = *generation;
@@ -125,7 +125,7 @@ static int change_on(const struct fence_spec *spec, batch_filler fill, uint32_t 
 		return result;
 	result = before ? send_filled(&nft, spec, fill, before) : -ERESTART;
 	if (result == 0)
-		*generation = before + 1; /* the kernel leaves out 0, which is "not known" here */
+		*generation = before + 1; /* the kernel leaves out 0, which means "unknown" here */
 	else if (result == -ERESTART)
 		result = send_filled(&nft, spec, fill, 0);
 	nft_close(&nft);
@@ -137,8 +137,8 @@ int fence_set(const struct fence_spec *spec)
 	struct nft nft;
 	int result = fence_spec_check(spec);
 
-	if (result == 0) /* newer kernels take a hook on a device that may come later; older ones
-	                    refuse */
+	if (result == 0) /* newer kernels accept a hook on a device that does not exist yet;
+	                    older ones refuse */
 		result = fence_look_for(spec->interface);
 	if (result == 0)
 		result = nft_open(&nft);

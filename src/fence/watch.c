@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the kernel tells of each table, chain, rule, set, element and object that is
- * added or deleted, with the netlink address of the socket that asked for it, and the table's name
- * as attribute 1 whatever the kind. A hook that goes with its device is told as its chain.
+ * Theory of operation: the kernel reports each table, chain, rule, set, element and object that is
+ * added or deleted, with the netlink address of the socket that asked for it; the table's name is
+ * attribute 1 in every kind of message. If a hook goes together with its device, its chain is
+ * reported.
  */
 #include "vethguard/fence/fence.h"
 #include "vethguard/netlink/netlink.h"
@@ -86,7 +87,7 @@ int fence_watch_read_all(int fd, void (*each)(void *context, int nsid), void *co
 		if (n >= 0 && touches_rules(events, n))
 			each(context, nsid);
 		else if (n < 0 && errno == ENOBUFS)
-			result = -ENOBUFS; /* told once; what comes after is read on */
+			result = -ENOBUFS; /* reported once; go on reading */
 		else if (n < 0 && errno != EINTR)
 			return errno == EAGAIN ? result : -errno;
 	}
@@ -107,7 +108,7 @@ int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed)
 			continue;
 		if (n < 0 && errno == ENOBUFS) {
 			*changed = true;
-			result = -ENOBUFS; /* told once; what comes after is read on */
+			result = -ENOBUFS; /* reported once; go on reading */
 			continue;
 		}
 		if (n < 0)

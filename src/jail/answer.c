@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A role's answer to DESCRIBE. */
+/* A role's reply to DESCRIBE. */
 #include <errno.h>
 #include <stdlib.h>
 

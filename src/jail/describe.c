@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this process is confined to, in its own words. A jailed process may ask the kernel little,
- * so what the stages read back when they were done is told from memory; what can still be tried is
- * tried: its descriptors, and a connection that Landlock has to refuse. Whoever reads it compares
- * it with what the kernel says of this process from outside (`vethguard doctor --roles`).
+ * How this process is confined, in its own words. A jailed process can ask the kernel little, so
+ * results that the stages read back are reported from memory. What can still be tried is tried: the
+ * process's descriptors, and a connection that Landlock has to refuse. The reader compares the text
+ * with what the kernel says about this process from outside (`vethguard doctor --roles`).
  */
 #include <poll.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void describe_landlock(struct buf *b)
 
 enum kind { KIND_SOCKET, KIND_PIPE, KIND_FILE, KIND_DEVICE, KIND_OTHER, KINDS };
 
-/* Eventfds, epoll, timers have no type in st_mode. */
+/* Eventfds, epoll and timers have no type in st_mode. */
 static enum kind kind_of(const struct stat *st)
 {
 	switch (st->st_mode & S_IFMT) {
@@ -100,8 +100,9 @@ static enum kind kind_of(const struct stat *st)
 
 #define LOOK_AT 512 /* descriptors at a time */
 
-/* Which of these are open at all: one call, and not one for each of the tens of thousands that this
- * process may have. What nobody may read or write (O_PATH) is not among them; a role has none. */
+/* Finds which of these descriptors are open, in one call instead of one for each of the tens of
+ * thousands that this process may have. Descriptors that can be neither read nor written (O_PATH)
+ * are missed; a role has none. */
 static void look(unsigned first, unsigned count, struct pollfd out[LOOK_AT])
 {
 	for (unsigned i = 0; i < count; i++)

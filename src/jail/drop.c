@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The third stage: identity and capabilities. What was asked is read back afterwards, because a
- * setuid that quietly did less is how such programs were broken before.
+ * The third stage: identity and capabilities. The result is read back afterwards, because programs
+ * like this were broken before by a setuid() that quietly did less.
  */
 #include <errno.h>
 #include <grp.h>
@@ -16,7 +16,7 @@
 #include "jail/jail_state.h"
 #include "vethguard/jail/capabilities.h"
 
-/* The range that systemd gives to dynamic users: no distribution assigns fixed ids from it. */
+/* The range that systemd uses for dynamic users: no distribution assigns fixed ids from it. */
 #define JAIL_ID_FIRST 61184u
 #define JAIL_ID_LAST 65519u
 #define JAIL_ID_ROLES 3u
@@ -39,7 +39,7 @@ struct jail_ids jail_role_ids(enum jail_role role, uint32_t salt)
 	user = getpwnam(role_users[role]);
 	if (user != NULL && user->pw_uid != 0)
 		return (struct jail_ids){user->pw_uid, user->pw_gid};
-	/* Neighbouring salts (process ids, as a rule) fall on different slots. */
+	/* neighboring salts (usually process ids) get different slots */
 	for (uint32_t i = 0; i < slots; i++) {
 		uint32_t id = JAIL_ID_FIRST + ((salt + i) % slots) * JAIL_ID_ROLES + (uint32_t)role;
 
@@ -87,7 +87,7 @@ int capabilities_bound(uint64_t keep)
 	for (unsigned cap = 0; cap < 64; cap++) {
 		int there = prctl(PR_CAPBSET_READ, cap);
 
-		if (there < 0) /* beyond the kernel's last */
+		if (there < 0) /* beyond the kernel's last one */
 			break;
 		if (there == 1 && (keep >> cap & 1) == 0 && prctl(PR_CAPBSET_DROP, cap) != 0)
 			return -errno;
@@ -114,8 +114,8 @@ static int jail_drop_ids(struct jail_ids ids)
 	bool same = getuid() == ids.uid && geteuid() == ids.uid && getgid() == ids.gid &&
 	            getegid() == ids.gid;
 
-	/* In a rootless namespace the kernel refuses setgroups; an ordinary user keeps its own
-	 * groups. */
+	/* in a rootless namespace the kernel refuses setgroups(); an ordinary user keeps its own
+	 * groups */
 	if (setgroups(0, NULL) != 0 &&
 	        !(errno == EPERM && (jail_state.groups_fixed || (same && getuid() != 0))))
 		return -errno;
@@ -141,7 +141,7 @@ static int jail_verify(struct jail_ids ids, bool bounded)
 		return -EPERM;
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 || prctl(PR_GET_DUMPABLE) != 0)
 		return -EPERM;
-	/* A process that gave up root must not get it back. */
+	/* a process that gave up root must not get it back */
 	if (ids.uid != 0 && !jail_state.single_id && setuid(0) == 0)
 		return -EPERM;
 	return 0;
@@ -153,8 +153,8 @@ int jail_drop(struct jail_ids ids)
 	bool bounded = capabilities_have(CAP_SETPCAP);
 	int rc;
 
-	/* Without CAP_SETPCAP the process is an ordinary user already and the set bounds nothing it
-	 * could gain. */
+	/* without CAP_SETPCAP the process is an ordinary user already, and the set bounds nothing
+	 * it could gain */
 	if (bounded && (rc = capabilities_bound(0)) != 0)
 		return rc;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
@@ -164,7 +164,7 @@ int jail_drop(struct jail_ids ids)
 		rc = capabilities_set(&none);
 	if (rc != 0)
 		return rc;
-	/* The kernel forgets both of these when ids change. */
+	/* the kernel resets both of these when ids change */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0)
 		return -errno;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)

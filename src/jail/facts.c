@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of this process while it may still be asked: kept for jail_describe(). */
+/* What the kernel says about this process while it may still be asked; kept for jail_describe(). */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "jail/jail_state.h"
 
-#define FILES_MAX 65536 /* descriptors looked at */
+#define FILES_MAX 65536 /* descriptors examined */
 
 static uint64_t ambient_set(void)
 {
@@ -35,7 +35,7 @@ static uint64_t limit(int which)
 	return getrlimit(which, &l) == 0 ? (uint64_t)l.rlim_cur : 0;
 }
 
-/* A line of proc_pid_status(5); 0 where it is not there. */
+/* The number behind key in proc_pid_status(5); 0 if it is missing. */
 static unsigned status_number(const char *key)
 {
 	char text[4096];

@@ -2,8 +2,8 @@
 /*
  * The guarded command's own limits. The filter allows by default and refuses a few calls, so it has
  * one part per architecture that the kernel can run: a 32-bit program must not find what a 64-bit
- * one cannot. 32-bit x86 programs that open sockets by socketcall(2) hide the family behind a
- * pointer that no filter can read: they get no socket.
+ * one cannot. 32-bit x86 programs that open sockets with socketcall(2) hide the family behind a
+ * pointer that no filter can read, so they get no socket.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -20,8 +20,8 @@
 
 #define BIT(cap) (1ULL << (cap))
 
-/* What root inside the sandbox may have at most: power over its own files, processes and network.
- */
+/* What root inside the sandbox may have at most: power over its own files, processes and
+ * network. */
 static uint64_t guest_capabilities(void)
 {
 	return BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER) |
@@ -65,15 +65,15 @@ static int refuse_families(scmp_filter_ctx filter)
 		if (!family_allowed(family))
 			rc = seccomp_rule_add(
 			        filter, refuse, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, family));
-	/* 64 bits are compared where the kernel takes 32: a number with high bits set ends here as
-	 * well. */
+	/* 64 bits are compared although the kernel uses 32: a number with high bits set is refused
+	 * here as well */
 	if (rc == 0)
 		rc = seccomp_rule_add(
 		        filter, refuse, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_GT, AF_ALG));
 	return rc;
 }
 
-/* The command shares the terminal with the shell outside; it may not type into it (ioctl_tty(2)).
+/* The command shares the terminal with the shell outside, and may not type into it (ioctl_tty(2)).
  * The kernel looks at 32 bits of the request, so the filter does too. */
 static int refuse_typing(scmp_filter_ctx filter)
 {
@@ -86,9 +86,10 @@ static int refuse_typing(scmp_filter_ctx filter)
 	return rc;
 }
 
-/* Keys are no part of any namespace the sandbox has: request_key(2) makes the kernel start
+/* Keys belong to no namespace of the sandbox. request_key(2) makes the kernel start
  * /sbin/request-key outside, which for a key of type dns_resolver sends a query of the caller's
- * choice; and the session's keyring holds tickets of the user. As on a kernel without keys. */
+ * choice; and the session's keyring holds tickets of the user. So the calls fail as on a kernel
+ * without keys. */
 static int refuse_keys(scmp_filter_ctx filter)
 {
 	static const int calls[] = {SCMP_SYS(request_key), SCMP_SYS(add_key), SCMP_SYS(keyctl)};
@@ -111,7 +112,7 @@ static int load_for(uint32_t arch)
 	}
 	if (rc == 0)
 		rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW);
-	/* Whether no_new_privs is wanted is the caller's matter. */
+	/* whether no_new_privs is wanted is up to the caller */
 	if (rc == 0)
 		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
 	if (rc == 0)

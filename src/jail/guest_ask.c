@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guarded command's second filter: calls that name a socket are not carried out but asked about
- * (seccomp_unotify(2)). Which socket a path leads to, no filter can see; src/cli/guest/sockets.c
+ * The guarded command's second filter: calls that name a socket are not carried out but reported
+ * (seccomp_unotify(2)). No filter can see which socket a path leads to; src/cli/guest/sockets.c
  * can.
  *
- * Asked about are connect, sendmsg, sendmmsg, and sendto with an address. A process made with
- * CLONE_FILES that is no thread is asked about as well, because it shares a table of descriptors
- * with another process, which the answers have to know of. clone3 hides its flags behind a pointer;
- * it fails with ENOSYS, and every libc falls back to clone.
+ * Reported are connect, sendmsg, sendmmsg, and sendto with an address. Also reported is a clone
+ * with CLONE_FILES that makes no thread, because two processes then share a table of descriptors,
+ * which the answers have to take into account. clone3 hides its flags behind a pointer; it fails
+ * with ENOSYS, and every libc falls back to clone.
  *
- * The program is written by hand: libseccomp makes one filter per architecture here, and the kernel
+ * The program is written by hand: libseccomp would make one filter per architecture, and the kernel
  * permits one listener.
  */
 #include <errno.h>
@@ -37,12 +37,12 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "halves of arguments")
 
 struct numbers {
 	uint32_t arch, connect, sendto, sendmsg, sendmmsg, clone;
-	uint32_t refused[3]; /* with ENOSYS */
+	uint32_t refused[3]; /* these fail with ENOSYS */
 };
 
 static const struct numbers tables[] = {
 #if defined(__x86_64__)
-        /* With the bit of x32 masked. What x32 numbers by itself (sendmsg, sendmmsg) is refused. */
+        /* the x32 bit is masked; x32's own numbers (sendmsg, sendmmsg) are refused */
         {AUDIT_ARCH_X86_64, 42, 44, 46, 307, 56, {435, 518, 538}},
         {AUDIT_ARCH_I386, 362, 369, 370, 345, 120, {435, 102 /* socketcall */, NONE}},
 #elif defined(__aarch64__)
@@ -73,7 +73,7 @@ static void answer(struct program *p, uint32_t action)
 	add(p, BPF_RET | BPF_K, 0, 0, action);
 }
 
-/* Where what is loaded is value, this action. */
+/* If the loaded value equals value, returns this action. */
 static void answer_if(struct program *p, uint32_t value, uint32_t action)
 {
 	add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
@@ -89,7 +89,7 @@ static void add_calls(struct program *p, const struct numbers *n)
 	answer_if(p, n->sendmmsg, SECCOMP_RET_USER_NOTIF);
 	for (size_t i = 0; i < sizeof(n->refused) / sizeof(n->refused[0]); i++)
 		answer_if(p, n->refused[i], SECCOMP_RET_ERRNO | ENOSYS);
-	add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, n->sendto); /* no address: a null pointer */
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, n->sendto); /* no address means a null pointer */
 	load(p, ARG_LOW(4));
 	add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
 	load(p, ARG_HIGH(4));
@@ -114,7 +114,7 @@ static void build(struct program *p)
 		add_calls(p, &tables[i]);
 		p->code[from].jf = (uint8_t)(p->n - from - 1);
 	}
-	answer(p, SECCOMP_RET_ERRNO | ENOSYS); /* an architecture that has no table */
+	answer(p, SECCOMP_RET_ERRNO | ENOSYS); /* an architecture without a table */
 }
 
 enum jail_call jail_call_find(uint32_t arch, uint32_t number, bool *native)
@@ -147,7 +147,7 @@ int jail_guest_ask(void)
 		return -EOPNOTSUPP;
 	build(&p);
 	f.len = p.n;
-	/* A call that is being carried out by another must not be begun again by a signal. */
+	/* a signal must not restart a call that the listener is carrying out */
 	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 	        flags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &f);
 	if (fd < 0 && errno == EINVAL) /* before Linux 5.19 */

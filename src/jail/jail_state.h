@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages of this process's jail have reached: written by each stage, read by
- * jail_describe(). */
+/* Results of this process's jail stages: written by each stage, read by jail_describe(). */
 #ifndef VETHGUARD_SRC_JAIL_JAIL_STATE_H
 #define VETHGUARD_SRC_JAIL_JAIL_STATE_H
 
@@ -10,7 +9,7 @@
 #include "vethguard/jail/capabilities.h"
 #include "vethguard/jail/jail.h"
 
-/* What the kernel said, before it could no longer be asked. */
+/* What the kernel said before it could no longer be asked. */
 struct jail_facts {
 	struct jail_ids ids;
 	int groups; /* supplementary ones */
@@ -19,8 +18,8 @@ struct jail_facts {
 	int no_new_privs, dumpable;
 	uint64_t core_limit; /* bytes */
 	uint64_t namespaces[JAIL_NAMESPACES];
-	unsigned filters;   /* seccomp filters of those outside: a container's, a service's */
-	unsigned files_max; /* descriptors there can be */
+	unsigned filters;   /* seccomp filters from outside: a container's, a service's */
+	unsigned files_max; /* limit on the number of descriptors */
 };
 
 struct jail_state {
@@ -30,20 +29,21 @@ struct jail_state {
 	bool empty_root;
 	bool dropped;
 	int landlock_abi;               /* 0: not confined by Landlock */
-	bool landlock_ports;            /* connections are confined to those of ports */
-	bool landlock_binds;            /* to a port of the kernel's choice */
-	void (*probe)(struct buf *out); /* tries what Landlock has to refuse; NULL: it cannot */
+	bool landlock_ports;            /* connections are limited to ports */
+	bool landlock_binds;            /* may bind to a port that the kernel chooses */
+	void (*probe)(struct buf *out); /* tries what Landlock has to refuse; NULL: not possible */
 	uint16_t ports[JAIL_PORTS_MAX];
 	size_t port_count;
-	unsigned calls_allowed; /* rules of the seccomp list; 0: none loaded */
+	unsigned calls_allowed; /* rules of the seccomp list; 0: no list loaded */
 	struct jail_facts facts;
 };
 
 extern struct jail_state jail_state;
 
-/* Reads /proc/self/uid_map and setgroups into the state; harmless to repeat. */
+/* Reads /proc/self/uid_map and setgroups into the state; may be repeated. */
 void jail_state_read_ids(void);
-/* Parts of the facts, each where it is settled and can still be read; and all of them at once. */
+/* Read parts of the facts, each when it is final and can still be read. jail_read_facts() reads all
+ * of them. */
 void jail_read_filters(void);
 void jail_read_namespaces(void);
 void jail_read_ids_and_sets(void);

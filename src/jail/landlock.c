@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock (landlock(7)): no path of any file system, no TCP port of choice to bind, only listed
- * ports to connect to, no abstract socket and no signal to a process outside. The system calls are
- * made directly and the numbers newer than the oldest supported headers are defined here; a kernel
- * that knows less gets the part it knows.
+ * Landlock (landlock(7)): no path of any file system, no TCP bind to a chosen port, TCP connect
+ * only to listed ports, no abstract socket of and no signal to processes outside. The system calls
+ * are made directly, and numbers that the oldest supported headers lack are defined here. A kernel
+ * that supports less gets the part it supports.
  */
 #include <errno.h>
 #include <linux/landlock.h>
@@ -15,7 +15,7 @@
 #include "jail/jail_state.h"
 #include "vethguard/base/log.h"
 
-/* struct landlock_ruleset_attr as of ABI 6; older headers stop after the first member. */
+/* struct landlock_ruleset_attr as of ABI 6; older headers have only the first member. */
 struct ruleset_attr {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net;
@@ -33,7 +33,7 @@ struct port_attr {
 #define SCOPE_ABSTRACT_UNIX_SOCKET (1ULL << 0)
 #define SCOPE_SIGNAL (1ULL << 1)
 
-/* Bits of handled_access_fs that each ABI knows: 13 in ABI 1, then refer (2), truncate (3), device
+/* Bits of handled_access_fs that each ABI has: 13 in ABI 1, then refer (2), truncate (3), device
  * ioctl (5). */
 static uint64_t landlock_fs_rights(int abi)
 {
@@ -90,7 +90,7 @@ int jail_landlock(const uint16_t *ports, size_t count, bool binds)
 		return -errno;
 	if (abi >= 4 && !any_port)
 		rc = landlock_allow_ports(ruleset, ports, count);
-	if (abi >= 4 && rc == 0 && binds) /* port 0 stands for one that the kernel chooses */
+	if (abi >= 4 && rc == 0 && binds) /* port 0 means a port that the kernel chooses */
 		rc = landlock_allow_port(ruleset, NET_BIND_TCP, 0);
 	if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		rc = -errno;

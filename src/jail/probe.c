@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel does not tell Landlock's rules; it shows them when they are met. Apart from
- * describe.c, because who does not connect to anything links no function that could.
+ * The kernel does not list Landlock's rules, but it enforces them, so this tries one. Separate from
+ * describe.c, so that roles without connections link no function that could make one.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@ static bool is_listed(uint16_t port)
 	return false;
 }
 
-/* The port is one that no rule names, the address this machine's own: nothing leaves it. */
+/* Uses a port that no rule names at this machine's own address, so nothing leaves the machine. */
 static void probe(struct buf *out)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

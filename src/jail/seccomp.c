@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last stage: each role's list of system calls (seccomp(2)). A call outside of the list ends
- * the process with SIGSYS: it can only come from code that is not ours. Calls whose arguments
- * matter (socket, mmap, fcntl, ...) are listed with them. Lists are data; one loop makes a filter
- * of them, and libseccomp the program for the kernel. That takes longer than anything else a worker
- * does between its first word and serving, so it may be done before.
+ * The last stage: each role's list of system calls (seccomp(2)). A call that is not in the list
+ * ends the process with SIGSYS, because only code that is not ours can make it. Calls whose
+ * arguments matter (socket, mmap, fcntl, ...) are listed with them. Lists are data; one loop makes
+ * a filter of them, and libseccomp makes the kernel's program. That takes longer than anything else
+ * between a worker's start and its serving, so it can be done in advance.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,9 +30,10 @@
 #define LIST_END __NR_SCMP_ERROR
 
 /* Memory, time, signals to oneself, messages to the supervisor, an event loop: what every role
- * does. The loop's own descriptors (epoll, timer, eventfd) are made before the jail closes. What a
- * run under glibc 2.36 does not show, other versions do: clock_gettime, time and getrandom outside
- * of the vDSO, fstat for newfstatat, epoll_pwait for epoll_wait (aarch64), writev in abort(). */
+ * does. The loop's own descriptors (epoll, timer, eventfd) are made before the jail closes. Some
+ * calls are not used with glibc 2.36 but with other versions: clock_gettime, time and getrandom
+ * outside of the vDSO, fstat for newfstatat, epoll_pwait for epoll_wait (aarch64), writev in
+ * abort(). */
 static const int common_calls[] = {CALL(read), CALL(write), CALL(writev), CALL(close), CALL(fstat),
         CALL(newfstatat), CALL(lseek), CALL(recvmsg), CALL(recvfrom), CALL(poll), CALL(ppoll),
         CALL(epoll_ctl), CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_pwait2),
@@ -57,16 +58,16 @@ static const int *const role_calls[] = {
         [JAIL_RECORDER] = recorder_calls,
 };
 
-/* What the sanitizers' run-time needs: more memory calls, and files refused instead of fatal, so
- * that a report of an error is still printed. */
+/* Needed by the sanitizers' run-time: more memory calls; file calls are refused instead of fatal,
+ * so that an error report is still printed. */
 #ifdef __SANITIZE_ADDRESS__
 static const int sanitizer_calls[] = {
         CALL(prlimit64), CALL(getrlimit), CALL(pipe), CALL(sched_getaffinity), LIST_END};
 static const int sanitizer_refused[] = {CALL(open), CALL(openat), CALL(readlink), CALL(readlinkat),
         CALL(stat), CALL(access), CALL(prctl), LIST_END};
 
-/* The leak check at exit stops the program by ptrace from a clone of it: never possible inside the
- * jail. */
+/* The leak check at exit stops the program with ptrace from a clone of it, which is impossible
+ * inside the jail. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -77,8 +78,8 @@ int __lsan_is_turned_off(void)
 static const int fcntl_commands[] = {
         F_GETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ, F_GET_SEALS};
 static const unsigned long ioctl_commands[] = {FIONREAD, TCGETS};
-/* What a worker sets, and no other: with SO_LINGER on a socket that it gives to another process,
- * close(2) would keep that process for as long as it says. */
+/* What a worker sets, and nothing else. With SO_LINGER on a socket that it gives to another
+ * process, close(2) would block that process for as long as the option says. */
 static const struct {
 	int level, name;
 } socket_options[] = {
@@ -107,7 +108,7 @@ static int allow_all(scmp_filter_ctx filter, uint32_t action, const int *calls)
 
 	for (; rc == 0 && *calls != LIST_END; calls++) {
 		rc = seccomp_rule_add(filter, action, *calls, 0);
-		/* An architecture without the call (time, open) has nothing to allow. */
+		/* an architecture without the call (time, open) has nothing to allow */
 		if (rc == -EDOM || rc == -EINVAL)
 			rc = *calls < 0 ? 0 : rc;
 		made.calls++;
@@ -115,7 +116,7 @@ static int allow_all(scmp_filter_ctx filter, uint32_t action, const int *calls)
 	return rc;
 }
 
-/* Memory is never executable: not from mmap, not by mprotect afterwards. */
+/* Memory is never executable: neither through mmap nor through a later mprotect. */
 static int allow_memory(scmp_filter_ctx filter)
 {
 	static const int calls[] = {CALL(mmap), CALL(mprotect)};
@@ -128,8 +129,8 @@ static int allow_memory(scmp_filter_ctx filter)
 }
 
 /* Flags belong to an open file, not to its descriptor: a role that could make an eventfd blocking
- * would make it so for the program at the other end as well, and hang it. The recorder changes
- * none: its log stays open for append. */
+ * would do so also for the program at the other end, and hang it. The recorder changes no flags:
+ * its log stays open for append. */
 static int allow_nonblocking(scmp_filter_ctx filter, enum jail_role role)
 {
 	if (role == JAIL_RECORDER)
@@ -139,7 +140,7 @@ static int allow_nonblocking(scmp_filter_ctx filter, enum jail_role role)
 	        SCMP_A2_32(SCMP_CMP_MASKED_EQ, O_NONBLOCK, O_NONBLOCK));
 }
 
-/* With MSG_FASTOPEN they are connect(2), which Landlock hears nothing of. */
+/* With MSG_FASTOPEN these calls include connect(2), without Landlock's knowledge. */
 static int allow_sending(scmp_filter_ctx filter)
 {
 	int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(sendmsg), 1,
@@ -163,7 +164,7 @@ static int allow_common_arguments(scmp_filter_ctx filter)
 	for (size_t i = 0; rc == 0 && i < COUNT(ioctl_commands); i++)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(ioctl), 1,
 		        SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)ioctl_commands[i]));
-	/* abort() and raise(): signals to this process only. */
+	/* for abort() and raise(): signals to this process only */
 	if (rc == 0)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(tgkill), 1,
 		        SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)getpid()));
@@ -200,8 +201,8 @@ static int allow_network(scmp_filter_ctx filter)
 	return rc;
 }
 
-/* With the address of either family. The filter cannot see which: there the network's own checks
- * hold, and Landlock's for the port. */
+/* Only with an address of either family's length. The filter cannot see the address; the network's
+ * own checks apply there, and Landlock's for the port. */
 static int allow_bind(scmp_filter_ctx filter)
 {
 	static const uint32_t lengths[] = {sizeof(struct sockaddr_in), sizeof(struct sockaddr_in6)};
@@ -219,7 +220,7 @@ static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 
 	if (rc == 0)
 		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 0);
-	/* A binary tree instead of a list: a dozen comparisons per call, whichever call it is. */
+	/* a binary tree instead of a list: a dozen comparisons for any call */
 	if (rc == 0)
 		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (rc == 0)
@@ -243,7 +244,7 @@ static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 	return rc;
 }
 
-/* libseccomp of before 2.6 writes to a file only. */
+/* libseccomp before 2.6 writes only to a file. */
 static int export(scmp_filter_ctx filter)
 {
 	int fd = memfd_create("vethguard-filter", MFD_CLOEXEC), rc = fd < 0 ? -errno : 0;
@@ -308,7 +309,7 @@ int jail_seccomp(enum jail_role role, bool binds)
 	if (rc != 0)
 		return rc;
 	program = (struct sock_fprog){(unsigned short)made.count, made.instructions};
-	/* It is set already, but for who comes here without the stages before. */
+	/* set already, unless a caller skipped the earlier stages */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting a role: a fresh executable instead of a fork that goes on, so that no role inherits
- * memory of another. The child is made a session of its own, because the terminal's Ctrl-C is meant
- * for the guarded command and not for the guard.
+ * Starts a role: a fresh executable instead of a fork that goes on, so that no role inherits memory
+ * of another. The child gets a session of its own, because the terminal's Ctrl-C is meant for the
+ * guarded command and not for the guard.
  *
  * A supervisor of a thousand sandboxes has some hundred megabytes and thirteen thousand
- * descriptors: copying what describes them took longer than the program's own start. So until it
- * executes, the child runs in the caller's memory, while the caller waits (as vfork(2) has it), and
- * its table of descriptors is made of the caller's first few alone: what the child needs is put
- * among those before (close_range(2), CLOSE_RANGE_UNSHARE). Why it could not execute it leaves in
- * that memory.
+ * descriptors; copying the kernel's records of them took longer than the program's own start. So
+ * until it executes, the child runs in the caller's memory while the caller waits (as with
+ * vfork(2)). Its table of descriptors consists of the caller's first few only (close_range(2),
+ * CLOSE_RANGE_UNSHARE); what the child needs is put among those before. If the child cannot
+ * execute, it leaves the reason in that memory.
  *
- * A held program is executed by its descriptor. The kernel cannot give an interpreter a descriptor
- * that closes on execve, so a script in place of a program is executed by its path.
+ * A held program is executed through its descriptor. The kernel cannot give an interpreter a
+ * descriptor that closes on execve, so a script in place of a program is executed by its path.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@
 #define SPAWN_STACK_BYTES (64 * 1024)
 #define SPAWN_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* -EACCES: it may be there, and this process is kept from it. */
+/* -EACCES: it may exist, but this process is kept out. */
 static int spawn_join(char *out, size_t out_size, const char *dir, size_t dir_n, const char *name)
 {
 	int n = snprintf(out, out_size, "%.*s/%s", (int)dir_n, dir, name);
@@ -136,7 +136,7 @@ int spawn_hold(const char *name)
 	return 0;
 }
 
-/* name=value for LANG and TERM of the caller, into env from *count on. */
+/* Fills env with PATH and the caller's LANG and TERM. */
 static void spawn_environment(char store[2][256], char *env[4])
 {
 	static const char *const names[] = {"LANG", "TERM"};
@@ -154,7 +154,7 @@ static void spawn_environment(char store[2][256], char *env[4])
 	env[count] = NULL;
 }
 
-/* Descriptors among the first of this process, which hold /dev/null between two starts. */
+/* Low descriptors of this process; they refer to /dev/null between two starts. */
 enum { LOW_NULL, LOW_CONTROL, LOW_ERRORS, LOW_MOUNTS, LOW_PROGRAM, LOW_COUNT };
 
 struct spawn {
@@ -165,7 +165,7 @@ struct spawn {
 };
 
 static int low[LOW_COUNT];
-static unsigned low_end; /* one beyond them; 0: they are not there yet */
+static unsigned low_end; /* one beyond them; 0: they do not exist yet */
 
 static int spawn_keep_low(void)
 {
@@ -189,17 +189,17 @@ static int spawn_keep_low(void)
 	return error;
 }
 
-/* -1: nothing. */
+/* fd -1: puts /dev/null there. */
 static int spawn_put_low(int fd, size_t where)
 {
 	return dup3(fd < 0 ? low[LOW_NULL] : fd, low[where], O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-/* What follows runs in the child, on a stack that AddressSanitizer does not know. */
+/* The following functions run in the child, on a stack that AddressSanitizer does not know. */
 #define IN_CHILD __attribute__((no_sanitize_address))
 
-/* A terminal is commonly open for reading too, and a role is in no session that the terminal would
- * keep from it: what a person types is not the role's to read. */
+/* A terminal is usually open for reading too, and a role is in no session that the terminal would
+ * keep from reading; but a role must not read what a person types. */
 IN_CHILD static void spawn_write_only_terminal(void)
 {
 	int fd = isatty(STDERR_FILENO) == 1
@@ -212,20 +212,20 @@ IN_CHILD static void spawn_write_only_terminal(void)
 	}
 }
 
-/* The last of the low ones to be needed: its place may be another's. */
+/* Call this after the other low descriptors were used, because its place may be that of another. */
 IN_CHILD static bool spawn_place_program(const struct spawn *s)
 {
 	return !s->has_program || low[LOW_PROGRAM] == SPAWN_PROGRAM_FD ||
 	       dup3(low[LOW_PROGRAM], SPAWN_PROGRAM_FD, O_CLOEXEC) == SPAWN_PROGRAM_FD;
 }
 
-/* The output is the guarded command's: a role has nothing to write there, and would keep whoever
- * reads it waiting. */
+/* stdout belongs to the guarded command: a role writes nothing there, and would keep its reader
+ * waiting. */
 IN_CHILD static bool spawn_descriptors(const struct spawn *s)
 {
 	if (s->has_errors && dup2(low[LOW_ERRORS], STDERR_FILENO) < 0)
 		return false;
-	/* Without it all goes as well, only slower: a role makes a copy of the mounts it finds. */
+	/* works without it, only slower: a role copies the mounts it finds */
 	if (s->has_mounts)
 		(void)setns(low[LOW_MOUNTS], CLONE_NEWNS);
 	spawn_write_only_terminal();
@@ -236,7 +236,7 @@ IN_CHILD static bool spawn_descriptors(const struct spawn *s)
 	       close_range(SPAWN_CONTROL_FD + 1 + s->has_program, ~0U, 0) == 0;
 }
 
-/* Comes back only where it fails. */
+/* Returns only if it fails. */
 IN_CHILD static void spawn_execute(const struct spawn *s)
 {
 	if (s->has_program)
@@ -245,7 +245,7 @@ IN_CHILD static void spawn_execute(const struct spawn *s)
 		execve(s->path, s->argv, s->env);
 }
 
-/* Nothing is to be changed before the table of descriptors is the child's own. */
+/* Changes nothing before the table of descriptors is the child's own. */
 IN_CHILD static int spawn_child(void *context)
 {
 	struct spawn *s = context;
@@ -260,8 +260,8 @@ IN_CHILD static int spawn_child(void *context)
 	return 127;
 }
 
-/* The pid of the child, which has executed or ended, or -errno. No signal is to find the child with
- * handlers that are the caller's. */
+/* Returns the pid of the child, which has executed or ended by then, or -errno. Signals are
+ * blocked, so that none finds the child with the caller's handlers. */
 static pid_t spawn_clone(struct spawn *s, int *pidfd)
 {
 	static _Alignas(64) char stack[SPAWN_STACK_BYTES];
@@ -295,7 +295,7 @@ pid_t spawn_program(
 	if (error) {
 		if (!s.has_program)
 			return error;
-		path[0] = '\0'; /* a held one needs none */
+		path[0] = '\0'; /* a held program needs none */
 	}
 	spawn_environment(store, env);
 	error = spawn_keep_low();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first stage: what a role can give up without any privilege, before it has read anything. It
- * also looks at what later stages can no longer see (the id map under /proc, the time zone file),
+ * also reads what later stages can no longer see (the id map under /proc, the time zone file),
  * because the root is empty by then.
  */
 #include <errno.h>
@@ -54,8 +54,8 @@ static void jail_die_with_parent(void)
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
 		die(JAIL_FAILED, "cannot tie this process to its parent: %s", strerror(errno));
-	/* A parent that died before the call above sends nothing any more; its end of the control
-	 * pair tells. */
+	/* a parent that died before the call above sends no signal any more; its end of the control
+	 * pair shows it */
 	if (poll(&control, 1, 0) == 1 && (control.revents & POLLHUP) != 0)
 		_exit(JAIL_FAILED);
 }
@@ -72,8 +72,8 @@ static void jail_null_stdin(void)
 		close(fd);
 }
 
-/* The supervisor bounds its own turns at real-time priority by a signal (priority.h). Of those whom
- * it lends that priority it sees itself that they do not take too long. */
+/* The supervisor bounds its own turns at real-time priority by a signal (priority.h). It watches
+ * the roles that it lends that priority itself, so the limit is lifted here. */
 static void jail_forget_turns(void)
 {
 	struct rlimit turn;
@@ -90,7 +90,8 @@ void jail_start(int keep_fds_below)
 
 	if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
 		die(JAIL_FAILED, "cannot refuse core dumps: %s", strerror(errno));
-	/* Before Linux 6.14 one that was executed by a descriptor is called by its number. */
+	/* before Linux 6.14 a program executed through a descriptor is named after the descriptor's
+	 * number */
 	prctl(PR_SET_NAME, program_invocation_short_name);
 	jail_die_with_parent();
 	jail_forget_turns();

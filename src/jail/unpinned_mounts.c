@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mount namespace without pins (spawn_unpinned_mounts). It is made by a thread, whose root and
- * mounts are its own from its first call on; it lives as long as its descriptor and whoever is in
- * it.
+ * Makes a mount namespace without pins (spawn_unpinned_mounts()). A thread makes it, with a root
+ * and mounts of its own from its first call on. The namespace lives as long as its descriptor and
+ * the processes in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,8 @@
 #define PIN_TYPE "nsfs"
 #define OCTAL_DIGITS 3
 
-/* A path as proc_pid_mountinfo(5) writes it: blanks and backslashes as three octal digits. */
+/* Decodes a path of proc_pid_mountinfo(5), which writes blanks and backslashes as three octal
+ * digits. */
 static void unescape(char *text)
 {
 	char *out = text;
@@ -42,8 +43,8 @@ static void unescape(char *text)
 	*out = '\0';
 }
 
-/* "36 35 98:0 /root /mount/point options [fields] - type source ...": its fifth field, where the
- * type is that of a pin. */
+/* In "36 35 98:0 /root /mount/point options [fields] - type source ...", returns the fifth field if
+ * the type is that of a pin, else NULL. */
 static char *pin_of(char *line)
 {
 	char *separator = strstr(line, " - "), *field = line;
@@ -61,7 +62,7 @@ static char *pin_of(char *line)
 	return field;
 }
 
-/* All lines are read before the first mount goes: the file changes with them. */
+/* Reads all lines before it unmounts anything, because the file changes with the mounts. */
 static int detach_pins(void)
 {
 	FILE *in = fopen("/proc/thread-self/mountinfo", "re"), *copy = tmpfile();
@@ -107,7 +108,7 @@ static int make_unpinned(void)
 	if (fd < 0)
 		return -errno;
 	error = detach_pins();
-	if (!error && setns(fd, CLONE_NEWNS) != 0) /* as whoever begins there does */
+	if (!error && setns(fd, CLONE_NEWNS) != 0) /* as every process that starts there does */
 		error = -errno;
 	if (!error && !same_root(&before))
 		error = -EXDEV;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Alarms. Timers count CLOCK_MONOTONIC, which stands still while the machine sleeps; what somebody
- * said shall last two hours is over after two hours all the same. One timerfd(2) on CLOCK_BOOTTIME
- * for all of a loop, made when the first alarm is opened, is set to the first of a list in order of
- * time. The kernel makes it readable when the machine wakes, where its time came meanwhile.
+ * Alarms. Timers count CLOCK_MONOTONIC, which stands still while the machine sleeps, but what a
+ * person limits to two hours has to end after two hours anyway. So all alarms of a loop share one
+ * timerfd(2) on CLOCK_BOOTTIME, made when the first alarm is opened and set to the first alarm of a
+ * list in order of time. If that time comes while the machine sleeps, the kernel makes the timerfd
+ * readable when the machine wakes.
  */
 #include <errno.h>
 #include <sys/timerfd.h>
@@ -19,7 +20,8 @@ static struct loop_alarm *first_of(const struct loop_alarms *all)
 	               : container_of(all->members.next, struct loop_alarm, place);
 }
 
-/* To the first one's time. Of a list that is empty the old time stays: an early look costs less. */
+/* Sets the timerfd to the first alarm's time. If the list is empty, keeps the old time: an early
+ * wake-up costs less. */
 static void arm(struct loop_alarms *all)
 {
 	const struct loop_alarm *first = first_of(all);
@@ -29,7 +31,7 @@ static void arm(struct loop_alarms *all)
 		return;
 	at.it_value.tv_sec = first->at_ms / 1000;
 	at.it_value.tv_nsec = first->at_ms % 1000 * 1000000;
-	/* Fails only for times that are none. */
+	/* fails only for invalid times */
 	(void)timerfd_settime(all->io.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
@@ -88,7 +90,7 @@ void loop_alarm_set(struct loop_alarm *alarm, int64_t delay_ms)
 
 	list_remove(&alarm->place);
 	alarm->at_ms = clock_boot_ms() + (delay_ms < 0 ? 0 : delay_ms);
-	/* From the end: what is set later is due later, as a rule. */
+	/* from the end, because what is set later is usually due later */
 	while (before->prev != &all->members &&
 	        container_of(before->prev, struct loop_alarm, place)->at_ms > alarm->at_ms)
 		before = before->prev;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection is in one of five states, and advance() alone leads from one to the next. Requests
- * of one connection are answered one after another: while one is with the handler nothing is read.
- * A client that goes away meanwhile is noticed when its answer cannot be written; until then the
- * connection, which is the exchange, stays.
+ * A connection is in one of five states, and only advance() leads from one to the next. Requests of
+ * one connection are answered one after another: while the handler has a request, nothing is read.
+ * If the client disconnects meanwhile, this is noticed when the response cannot be written; until
+ * then the connection, which is also the exchange, stays.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void enter(struct http_exchange *c, enum connection_state state, int64_t 
 		loop_timer_cancel(&c->timer);
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
 void http_respond(struct http_exchange *c, unsigned status, const char *content_type,
         const char *fields, struct slice body)
@@ -55,7 +55,7 @@ void http_respond(struct http_exchange *c, unsigned status, const char *content_
 
 	if (!error && !slice_equals(c->head.method, SLICE("HEAD")))
 		error = buf_append_slice(&c->out, body);
-	if (error) { /* nothing that is sent now would be understood */
+	if (error) { /* anything sent now would be unintelligible */
 		buf_fini(&c->out);
 		c->closes = true;
 	}
@@ -81,7 +81,7 @@ void http_connection_refuse(struct http_exchange *c, unsigned status, const char
 	http_respond_problem(c, status, detail);
 }
 
-/* --- reading: each returns whether advance() may go on in the state that was reached --- */
+/* --- reading: each function returns whether advance() may go on in the new state --- */
 
 static const char *fault(int status)
 {
@@ -115,7 +115,7 @@ static bool give(struct http_exchange *c)
 	return false;
 }
 
-/* What has come so far. */
+/* Examines what has arrived so far. */
 static bool look(struct http_exchange *c)
 {
 	int status = control_head_request(buf_slice(&c->in), &c->head);
@@ -135,14 +135,15 @@ static bool look(struct http_exchange *c)
 		return give(c);
 	if (c->head.expects_continue && !c->continued) {
 		c->continued = true;
-		/* The buffer of a client that waits for this is empty: it takes it whole. */
+		/* a client that waits for this has an empty socket buffer, so send() takes it
+		 * whole */
 		(void)!send(c->fd, "HTTP/1.1 100 Continue\r\n\r\n", 25, MSG_NOSIGNAL);
 	}
 	return true;
 }
 
-/* A client that writes faster than it is read has its turn, and no more: so do the others, and the
- * timers, this connection's own too. */
+/* True if the connection has used up its turn: a client that writes faster than it is read must not
+ * delay other connections and timers, including its own. */
 static bool is_turn_over(struct http_exchange *c)
 {
 	if (c->reads++ < HTTP_SERVER_READS_MAX)
@@ -151,7 +152,7 @@ static bool is_turn_over(struct http_exchange *c)
 	return true;
 }
 
-/* False: nothing more to be had now, or the connection is freed. */
+/* False: nothing more can be read now, or the connection is freed. */
 static bool receive(struct http_exchange *c)
 {
 	uint8_t *room;
@@ -169,7 +170,7 @@ static bool receive(struct http_exchange *c)
 		return false;
 	if (n <= 0) {
 		http_connection_free(
-		        c); /* also in the middle of a request: nobody is left to tell */
+		        c); /* also in the middle of a request: nobody is left to answer */
 		return false;
 	}
 	buf_commit(&c->in, (size_t)n);
@@ -193,7 +194,7 @@ static bool linger(struct http_exchange *c)
 	return false;
 }
 
-/* The answer is out: the next request, of which some may be here already. */
+/* The response is sent: goes on to the next request, which may have arrived in part or whole. */
 static bool turn_over(struct http_exchange *c)
 {
 	buf_consume(&c->in, c->head.size + (size_t)c->head.length);

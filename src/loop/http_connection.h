@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server of the control API (http_server.c) and its connections (http_connection.c) know
- * of each other. */
+/* Shared by the server of the control API (http_server.c) and its connections
+ * (http_connection.c). */
 #ifndef VETHGUARD_SRC_LOOP_HTTP_CONNECTION_H
 #define VETHGUARD_SRC_LOOP_HTTP_CONNECTION_H
 
@@ -8,11 +8,11 @@
 #include "vethguard/wire/control_http.h"
 
 enum connection_state {
-	IDLE,      /* nothing of a request has come */
-	READING,   /* some of it has */
-	ANSWERING, /* the handler has it */
-	WRITING,   /* its answer goes out */
-	LINGERING, /* the last answer is out: what still comes is thrown away */
+	IDLE,      /* nothing of a request has arrived */
+	READING,   /* a part of a request has arrived */
+	ANSWERING, /* the handler has the request */
+	WRITING,   /* the response is being sent */
+	LINGERING, /* the last response is sent; further input is discarded */
 };
 
 struct http_exchange {
@@ -26,9 +26,9 @@ struct http_exchange {
 	int fd;
 	struct buf in, out;
 	struct control_head head; /* of the request; borrows from in */
-	bool continued;           /* the client was told to go on */
+	bool continued;           /* "100 Continue" was sent */
 	bool closes;              /* no further request after this one */
-	bool stranger;            /* it may not speak: it is told so, and gone */
+	bool stranger;            /* the peer is only refused and then disconnected */
 	unsigned reads;           /* in this turn of the loop */
 };
 
@@ -39,16 +39,16 @@ struct http_server {
 	struct loop_timer retry;
 	int fd;
 	struct list connections; /* struct http_exchange */
-	size_t count;            /* of those that may speak */
-	size_t strangers;        /* the others */
+	size_t count;            /* of admitted peers */
+	size_t strangers;        /* of the others */
 };
 
-/* Takes fd and the peer's groups where it returns a connection. stranger: only to be refused.
- * NULL: no memory. */
+/* On success takes fd and the peer's groups. stranger: only to be refused. Returns NULL if out of
+ * memory. */
 struct http_exchange *http_connection_new(
         struct http_server *server, int fd, const struct http_peer *peer, bool stranger);
 void http_connection_free(struct http_exchange *connection);
-/* The server's own answer: the connection is of no use afterwards. */
+/* Sends a response of the server itself and then closes the connection. */
 void http_connection_refuse(struct http_exchange *connection, unsigned status, const char *detail);
 
 #endif

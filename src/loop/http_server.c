@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server of the control API: who may connect, and how many at once. What becomes of a
- * connection is http_connection.c.
+ * The server of the control API: who may connect, and how many at once. http_connection.c handles
+ * the connections.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,14 +12,14 @@
 #include "loop/http_connection.h"
 #include "vethguard/base/log.h"
 
-/* As many as there are: the kernel tells how many do not fit. */
+/* Gets all groups: the kernel returns the needed size. */
 static bool groups_of(int fd, struct http_peer *peer)
 {
 	gid_t *groups;
 	socklen_t size = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0)
-		return true; /* none */
+		return true; /* no groups */
 	if (errno != ERANGE)
 		return false;
 	groups = malloc(size);
@@ -51,7 +51,7 @@ static bool peer_of(int fd, struct http_peer *peer)
 #define SO_PEERPIDFD 77 /* <asm-generic/socket.h> of Linux 6.5 */
 #endif
 
-/* False: there is no room for it. */
+/* False: there is no room for a pidfd. */
 static bool pidfd_of(int fd, int *out)
 {
 	int pidfd;
@@ -86,7 +86,7 @@ static size_t count_of(const struct http_server *server, uid_t uid)
 	return count;
 }
 
-/* Who may not speak takes nobody's place who may. */
+/* Refused peers never take a place of an admitted one. */
 static bool is_full(const struct http_server *server, const struct http_peer *peer, bool stranger)
 {
 	if (stranger)
@@ -95,8 +95,8 @@ static bool is_full(const struct http_server *server, const struct http_peer *pe
 	       (peer->uid != 0 && count_of(server, peer->uid) >= HTTP_SERVER_CONNECTIONS_MAX / 2);
 }
 
-/* Answered without being kept: one more is not afforded. Where it has sent something already, the
- * answer may be lost. */
+/* Responds without keeping the connection, because there is no room for one more. The response may
+ * be lost if the client has sent something already. */
 static void turn_away(int fd, unsigned status, const char *detail)
 {
 	struct json j;
@@ -145,7 +145,7 @@ static void welcome(struct http_server *server, int fd)
 	if (!c)
 		turn_away(fd, why ? 403 : 503, why ? why : "too many connections");
 	else
-		peer.groups = NULL; /* they are the connection's */
+		peer.groups = NULL; /* the connection owns them now */
 	forget_peer(&peer);
 	if (c && why)
 		http_connection_refuse(c, 403, why);

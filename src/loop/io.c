@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors and signals: thin covers over libevent's events. A registration is memory of its own,
- * which knows whom it serves at the moment, so that it can change hands without the kernel hearing
- * of it.
+ * Descriptors and signals: thin wrappers around libevent's events. A registration is an allocation
+ * of its own that points to its current owner, so it can change hands without a system call.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop over libevent. One epoll_wait a turn; descriptors are edge-triggered so that
- * changing one's mind about reading or writing costs no system call. Tasks asked for during a turn
- * run at its end: their event joins libevent's queue of active events behind the descriptors of the
- * turn, in the same pass, without another look at epoll. (That is why there is one priority only.)
+ * The event loop over libevent. One epoll_wait per turn. Descriptors are edge-triggered, so that
+ * starting or stopping to read or write costs no system call. Tasks queued during a turn run at its
+ * end: their event is appended to libevent's queue of active events behind the turn's descriptors
+ * and runs in the same pass, without another epoll_wait. (So there is only one priority.)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 struct loop {
 	struct event_base *base;
 	struct event *run_tasks;
-	struct list tasks; /* struct loop_task, in order of asking */
+	struct list tasks; /* struct loop_task, in the order they were queued */
 	struct loop_alarms alarms;
 	bool running; /* inside run_tasks() */
 };
 
-/* During a turn: at its end. From a task: in the next turn, after a look at the descriptors;
- * event_active() would put the event into the very queue that is being worked off, and a task that
- * asks for itself would never let go. */
+/* During a turn: runs the tasks at its end. From a task: in the next turn, after a look at the
+ * descriptors. event_active() would put the event into the queue that is being processed, and a
+ * task that queues itself would never let go. */
 static void schedule(struct loop *loop)
 {
 	static const struct timeval at_once = {0, 0};
@@ -43,8 +43,8 @@ static void run_tasks(evutil_socket_t fd, short what, void *argument)
 	(void)fd, (void)what;
 	if (list_is_empty(&loop->tasks))
 		return;
-	/* What these tasks queue waits for the next turn, so that none can starve the descriptors.
-	 * A task may still cancel another of its round. */
+	/* What these tasks queue waits for the next turn, so that no task can starve the
+	 * descriptors. A task may still cancel another one of this round. */
 	list_move(&loop->tasks, &round);
 	loop->running = true;
 	while (!list_is_empty(&round)) {
@@ -56,8 +56,8 @@ static void run_tasks(evutil_socket_t fd, short what, void *argument)
 	loop->running = false;
 }
 
-/* libevent's own messages (a name server that went away and came back) are for those who look for
- * them. */
+/* libevent's messages below warning (a name server that went away and came back) are for
+ * debugging. */
 static void on_log(int severity, const char *message)
 {
 	if (severity >= EVENT_LOG_WARN)
@@ -75,7 +75,7 @@ static struct event_base *base_new(void)
 	config = event_config_new();
 	if (!config)
 		return NULL;
-	/* While /dev may still be there: a role's root is empty later. */
+	/* while /dev still exists: a role's root is empty later */
 	evutil_secure_rng_init();
 	event_set_log_callback(on_log);
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);

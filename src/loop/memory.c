@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: for each descriptor that is ever watched libevent keeps a record of 24
- * bytes, made when the descriptor is used for the first time and freed with the event base only. In
- * the common heap those of five thousand connections lay one in each page among what the
- * connections themselves had been: none of it could go back to the system (15 MB), and the objects
- * of later connections were spread over all of it, which cost a fifth of a request's time in
- * address translation. So libevent's small pieces live in cells of a range of their own.
+ * Theory of operation: for each descriptor ever watched, libevent keeps a record of 24 bytes, made
+ * when the descriptor is first used and freed only with the event base. In the common heap the
+ * records of five thousand connections lay one per page among freed connection objects. So none of
+ * that memory could go back to the system (15 MB), and the objects of later connections were spread
+ * over all of it, which cost a fifth of a request's time in address translation. Therefore
+ * libevent's small pieces live in cells of their own address range.
  *
- * The range is reserved once and takes memory only as far as it is used. When it is full, or could
- * not be had, malloc() serves.
+ * The range is reserved once and takes memory only as far as it is used. If it is full or could not
+ * be reserved, malloc() is used.
  */
 #include <event2/event.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 
 #include "loop/private.h"
 
-#ifndef __SANITIZE_ADDRESS__ /* which would see no use after such a free() */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer would miss uses after such a free() */
 #define CELL_BYTES 32u
 #define CELLS 65536u
 

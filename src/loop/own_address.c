@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the kernel tells, and nothing is sent to ask it. */
+/* Theory of operation: asks the kernel in ways that send no packet. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,14 +8,14 @@
 #include "vethguard/loop/own_address.h"
 
 #define ANY_PORT 9
-#define PROBE 0x10           /* the kernel's MSG_PROBE, which libc has under another name */
-#define LINK_BYTES_MAX 65535 /* no device but the loopback takes larger packets */
+#define PROBE 0x10           /* the kernel's MSG_PROBE, which libc names differently */
+#define LINK_BYTES_MAX 65535 /* no device except the loopback takes larger packets */
 #define LOOPBACK_INDEX 1     /* in every network namespace */
 
-/* An address that the sender names as its own has to be one that is delivered locally, which the
- * kernel looks up first. The source address that it would choose by itself tells less: of several
- * addresses in one network it takes the first for all. Empty and only to be confirmed, the message
- * is not sent where the address is right either. */
+/* A sender's own address, given in IP_PKTINFO, has to be delivered locally, and the kernel checks
+ * that first. (The source address that the kernel would choose by itself tells less: among several
+ * addresses in one network it takes the first for all.) Since the message is empty and only a
+ * probe, nothing is sent even if the address is accepted. */
 static bool is_own_ipv4(int fd, const struct ip *address)
 {
 	union {
@@ -37,7 +37,7 @@ static bool is_own_ipv4(int fd, const struct ip *address)
 	       (errno != EINVAL && errno != ENETUNREACH);
 }
 
-/* A route over the loopback: that of a network that is local as a whole (ip-route(8), type local).
+/* True if a route goes over the loopback: the whole network is local (ip-route(8), type local).
  * Nothing is sent, as above. */
 static bool leads_over_loopback(int fd, const struct ip *address)
 {
@@ -59,10 +59,10 @@ static bool leads_over_loopback(int fd, const struct ip *address)
 	       errno == ENOBUFS;
 }
 
-/* Connecting a datagram socket sends nothing and tells which source address the kernel would use:
- * the address itself, where that is assigned to this host (RFC 6724 section 5, rule 1). The route
- * of a local network may also name another device: then it is the size of packets that shows the
- * loopback, by which they go all the same. */
+/* Connecting a datagram socket sends nothing and shows which source address the kernel would use:
+ * the address itself, if it is assigned to this host (RFC 6724 section 5, rule 1). The route of a
+ * local network may name another device, although packets go over the loopback; then the packet
+ * size shows it. */
 static bool is_own_ipv6(int fd, const struct ip *address)
 {
 	struct sockaddr_storage to, local;
@@ -74,7 +74,7 @@ static bool is_own_ipv6(int fd, const struct ip *address)
 	if (leads_over_loopback(fd, address))
 		return true;
 	if (connect(fd, (struct sockaddr *)&to, n) < 0)
-		return false; /* there is no way to it */
+		return false; /* no route to it */
 	if (getsockname(fd, (struct sockaddr *)&local, &local_n) < 0 ||
 	        getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &mtu_n) < 0)
 		return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One struct resolver_query per name: it is asked about while a question of its two (A, AAAA) is
- * out (question.h), an answer in the cache afterwards, until its ttl is over and the next caller
- * asks anew. Static hosts are queries that were answered at the start and never age.
+ * One struct resolver_query per name. While one of its two queries (A, AAAA) is under way
+ * (resolver_query.h), callers wait for it; afterwards it is the cached answer until its ttl is over
+ * and the next caller queries anew. Static hosts are answered at the start and never age.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,13 +22,13 @@ struct resolver_query {
 	enum query_state state;
 	bool pinned; /* a static host */
 	int64_t expires_ms;
-	struct resolver_query *questions[2]; /* A, AAAA; NULL: not out */
+	struct resolver_query *questions[2]; /* A, AAAA; NULL: not under way */
 	uint32_t ttl_s;
-	enum resolver_query_end failure; /* the worse of both */
+	enum resolver_query_end failure; /* the worse of the two ends */
 	struct resolver_answer answer;
 	struct list waits;          /* struct resolver_wait */
-	struct loop_timer patience; /* runs from the first family's answer */
-	struct list age;            /* among those that are not pinned */
+	struct loop_timer patience; /* runs from the first family's answer on */
+	struct list age;            /* in by_age, unless pinned */
 	UT_hash_handle hh;
 	size_t host_n;
 	char host[];
@@ -38,7 +38,7 @@ struct resolver {
 	struct loop *loop;
 	struct questions questions;
 	struct resolver_query *queries;
-	struct list by_age; /* struct resolver_query, the one asked for longest ago first */
+	struct list by_age; /* struct resolver_query, the least recently requested first */
 	size_t cached;
 };
 
@@ -66,7 +66,7 @@ static void query_free(struct resolver *r, struct resolver_query *q)
 	free(q);
 }
 
-/* Drops the oldest answers. */
+/* Drops the answers that were requested least recently. */
 static void make_room(struct resolver *r)
 {
 	struct list *newer;
@@ -145,7 +145,7 @@ static void query_finish(struct resolver_query *q)
 	q->state = QUERY_ANSWERED;
 	q->expires_ms = loop_now_ms(q->resolver->loop) + (int64_t)(ttl ? ttl : 1) * 1000;
 	loop_timer_cancel(&q->patience);
-	query_cancel(q); /* a family that is late is asked about anew in the next round */
+	query_cancel(q); /* a family that is late is queried again in the next round */
 	while (!list_is_empty(&q->waits)) {
 		struct resolver_wait *wait = first_wait(q);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each try has a socket of its own, connected to the server: the kernel chooses a port by chance
- * that no other question has, lets in only what comes from the server's address and port, and says
- * at once where nobody listens. A question is over with the first answer that repeats all of its
- * chance (dns_lookup_read()); what does not is passed over, a few times, then the next try asks
- * from elsewhere. Where the answer has no room in a datagram, the same server is asked over TCP
- * with chance of its own, in the time that the try has left; what comes back is read as strictly.
+ * Each try has its own socket, connected to the server: the kernel chooses a random port that no
+ * other query has, accepts only replies from the server's address and port, and reports at once if
+ * nobody listens. A query ends with the first reply that repeats all of its random parts
+ * (dns_lookup_read()). Other replies are skipped, a few times; then the next try asks from another
+ * port. If the answer does not fit a datagram, the same server is queried over TCP with new random
+ * parts, in the time that the try has left, and the reply is read as strictly.
  *
- * Servers are asked in their order, as resolv.conf(5) has it. One that is silent, fails or refuses
- * makes the question go on to the next one. For other questions that means nothing, since whoever
- * owns a name decides how servers fare with it; only after silence another one is the first to be
- * asked from then on. That is silence over UDP: whoever owns a name decides whether TCP is needed
- * for it. No server is ever asked for anything but what a caller wants to know.
+ * Servers are queried in order, as resolv.conf(5) says. If one is silent, fails or refuses, the
+ * query goes on to the next. That does not affect other queries, because a name's owner decides how
+ * servers fare with it. Only after silence over UDP is another server queried first from then on;
+ * silence over TCP does not count, because the owner decides whether TCP is needed. No server is
+ * ever asked for anything but what a caller wants to know.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include "vethguard/base/hash.h"
 
 #define TRIES_MIN 2 /* a datagram may get lost */
-#define TRIES_MAX 3 /* so that each has its time */
+#define TRIES_MAX 3 /* so that each try has enough time */
 
 struct resolver_query {
 	struct questions *all;
@@ -31,17 +31,17 @@ struct resolver_query {
 	resolver_query_on_end on_end;
 	void *context;
 	struct list place;                    /* while it waits for its turn */
-	struct loop_io io;                    /* fd -1: no try is out */
+	struct loop_io io;                    /* fd -1: no try is under way */
 	struct resolver_query_stream *stream; /* of a try over TCP, or NULL */
 	struct loop_deadline patience;
 	struct loop_task over;
 	size_t server;
-	unsigned tried, asked; /* tries; servers among them */
-	unsigned strange;      /* replies to this try */
+	unsigned tried, asked; /* tries so far; servers among them */
+	unsigned strange;      /* replies to this try that did not fit */
 	uint16_t type;
-	bool counted; /* in all->out */
+	bool counted; /* counted in all->out */
 	bool plain;
-	enum resolver_query_end end; /* as it stands */
+	enum resolver_query_end end; /* the result so far */
 	struct dns_found found;
 	struct dns_lookup lookup;
 };
@@ -129,7 +129,7 @@ static bool send_try(struct resolver_query *q)
 	return true;
 }
 
-/* Asks again, as q says; where no try is left or can be made, it is over. */
+/* Tries again with the settings in q. If no try is left or possible, the query is over. */
 static void try_again(struct resolver_query *q)
 {
 	close_try(q);
@@ -145,7 +145,7 @@ static void try_again(struct resolver_query *q)
 	loop_task_queue(q->all->loop, &q->over);
 }
 
-/* This server is no help. */
+/* Goes on to the next server, because this one does not help. */
 static void try_next_server(struct resolver_query *q, enum resolver_query_end end)
 {
 	q->end = end;
@@ -181,7 +181,7 @@ static void finish(struct resolver_query *q, enum resolver_query_end end)
 	loop_task_queue(q->all->loop, &q->over);
 }
 
-/* Asks the same server over TCP; the try's time runs on. */
+/* Queries the same server over TCP; the time of the try runs on. */
 static bool send_over_tcp(struct resolver_query *q)
 {
 	struct questions *all = q->all;
@@ -200,7 +200,7 @@ static bool send_over_tcp(struct resolver_query *q)
 
 static void take_truncated(struct resolver_query *q)
 {
-	if (q->stream || !send_over_tcp(q)) /* nor does TCP hold it */
+	if (q->stream || !send_over_tcp(q)) /* it does not fit over TCP either */
 		try_next_server(q, RESOLVER_QUERY_TRUNCATED);
 }
 
@@ -225,7 +225,7 @@ static void take_answer(struct resolver_query *q)
 	}
 }
 
-/* A server that wants it plain is asked so at once, and that is not one of the tries. */
+/* Sends the plain query at once to a server that needs it; this does not count as a try. */
 static void ask_plainly(struct resolver_query *q)
 {
 	q->plain = true;
@@ -233,7 +233,7 @@ static void ask_plainly(struct resolver_query *q)
 	try_again(q);
 }
 
-/* True: it is passed over, and the try goes on. */
+/* True: the reply is skipped, and the try goes on. */
 static bool take_reply(struct resolver_query *q, const uint8_t *p, size_t n)
 {
 	switch (dns_lookup_read(&q->lookup, p, n, &q->found)) {
@@ -256,11 +256,11 @@ static bool take_reply(struct resolver_query *q, const uint8_t *p, size_t n)
 	return false;
 }
 
-/* One datagram; if there are more, the next turn of the loop says so. */
+/* Reads one datagram; if there are more, the loop's next turn reports them. */
 static void on_reply(struct loop_io *io, unsigned events)
 {
 	struct resolver_query *q = container_of(io, struct resolver_query, io);
-	uint8_t bytes[DNS_LOOKUP_REPLY_MAX + 1]; /* one more shows that it is too long */
+	uint8_t bytes[DNS_LOOKUP_REPLY_MAX + 1]; /* one byte more shows that a reply is too long */
 	ssize_t n = recv(io->fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
 	(void)events;
@@ -270,7 +270,7 @@ static void on_reply(struct loop_io *io, unsigned events)
 		try_next_server(q, RESOLVER_QUERY_FAILED);
 }
 
-/* All that is there: readiness is told once. */
+/* Reads everything available, because readiness is reported only once. */
 static void on_stream(struct loop_io *io, unsigned events)
 {
 	struct resolver_query *q = container_of(io, struct resolver_query, io);
@@ -295,7 +295,7 @@ static void begin(struct resolver_query *q)
 	try_again(q);
 }
 
-/* Its place is the next one's. */
+/* Gives its place to the next waiting query. */
 void resolver_query_cancel(struct resolver_query *q)
 {
 	struct questions *all;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One lookup goes out over a connection of its own, with its length before it. What comes back is
- * messages with their lengths, as many as the server likes and in its order: which of them is the
- * answer is the caller's to say. A message that is longer than DNS_LOOKUP_STREAM_MAX ends it, and
- * so does the server's end of the connection within one.
+ * Sends one lookup, after its length, over a connection of its own. The server may send any number
+ * of messages with their lengths, in any order; the caller decides which one is the reply. A
+ * message longer than DNS_LOOKUP_STREAM_MAX ends the lookup, and so does the end of the connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +35,7 @@ void resolver_query_stream_free(struct resolver_query_stream *s)
 	free(s);
 }
 
-/* As long as the socket is being connected it has no room. */
+/* While the socket is connecting, send() fails with EAGAIN. */
 static int send_rest(struct resolver_query_stream *s, int fd)
 {
 	while (s->sent < s->out_n) {
@@ -68,7 +67,7 @@ static int receive(struct resolver_query_stream *s, int fd)
 	return 0;
 }
 
-/* True where a whole message is there. */
+/* True if a whole message has arrived. */
 static bool take_message(struct resolver_query_stream *s, struct slice *message)
 {
 	struct reader r = reader_over(buf_bytes(&s->in), s->in.len);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers and deadlines. All deadlines of one list wait equally long, so the list is in order of
- * time by itself: the timer looks at its head only. Setting a deadline leaves the timer alone; it
- * fires at the earliest time that was set when it was armed, finds who is due, and is armed again
- * for the new head.
+ * Timers and deadlines. All deadlines of a list wait equally long, so the list stays in order of
+ * time, and the timer only looks at its head. Setting a deadline does not touch the timer: it fires
+ * at the earliest time known when it was armed, handles what is due, and is armed again for the new
+ * head.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -51,7 +51,7 @@ void loop_timer_close(struct loop_timer *timer)
 	timer->event = NULL;
 }
 
-/* Slack before the timer is armed, so that a list under steady use arms it rarely. */
+/* Extra delay of the timer, so that a list under steady use arms it rarely. */
 static int64_t slack_ms(const struct loop_deadlines *list)
 {
 	int64_t slack = list->delay_ms / 20;
@@ -65,7 +65,7 @@ static void deadline_unlink(struct loop_deadline *d)
 	d->list = NULL;
 }
 
-/* NULL: there is none. */
+/* NULL: the list is empty. */
 static struct loop_deadline *first_of(const struct loop_deadlines *list)
 {
 	return list_is_empty(&list->members)
@@ -127,8 +127,8 @@ void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *d)
 	d->at_ms = now_ms + list->delay_ms;
 	d->list = list;
 	list_append(&list->members, &d->place);
-	/* A list that was emptied keeps its old timer running: an early look costs less than arming
-	 * anew each time. */
+	/* A list that became empty keeps its timer running: an early look costs less than arming
+	 * the timer each time. */
 	if (was_empty && !event_pending(list->timer.event, EV_TIMEOUT, NULL))
 		arm(list, d, now_ms);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket's file has the mode that the umask leaves, so that is set around bind(2): at no moment
- * can somebody else connect. Whether a file that is there already is in use is asked by connecting
- * to it: a listener that is gone refuses.
+ * A socket's file gets its mode from the umask, so the umask is set around bind(2): nobody else can
+ * connect at any moment. Whether an existing file is in use is found out by connecting to it:
+ * without a listener the connection is refused.
  *
- * One that the service manager has made outlives this process: its queue holds who calls while no
- * daemon runs. How it was made is the manager's configuration, which is checked here.
+ * A socket made by the service manager outlives this process, and its queue keeps clients while no
+ * daemon runs. It depends on the manager's configuration, so it is checked here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,8 @@ static int bind_with_mode(int fd, const struct sockaddr_un *name)
 	return error;
 }
 
-/* 0: the file is a socket without a listener and has been removed. */
+/* Returns 0 if the path is free: there was no file, or a socket without a listener, which was
+ * removed. */
 static int remove_stale(const struct sockaddr_un *name)
 {
 	struct stat st;
@@ -61,7 +62,7 @@ static int remove_stale(const struct sockaddr_un *name)
 	error = connect(fd, (const struct sockaddr *)name, sizeof *name) < 0 ? errno : 0;
 	close(fd);
 	if (error != ECONNREFUSED && error != ENOENT)
-		return -EADDRINUSE; /* it answers, or its backlog is full */
+		return -EADDRINUSE; /* somebody listens, or the backlog is full */
 	return unlink(name->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -120,7 +121,8 @@ static bool listens(int fd)
 	       option_is(fd, SO_ACCEPTCONN, 1);
 }
 
-/* How many descriptors were passed to this very process. Negative: what is said is no number. */
+/* How many descriptors were passed to exactly this process. Negative: the variables are not
+ * numbers. */
 static int passed(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -131,7 +133,7 @@ static int passed(void)
 	if (!slice_to_u64(slice_from_string(pid), INT32_MAX, &number))
 		return -1;
 	if ((pid_t)number != getpid())
-		return 0; /* somebody's before this one, who has not cleaned up */
+		return 0; /* meant for an earlier process, which did not remove them */
 	if (!slice_to_u64(slice_from_string(count), PASSED_ANY, &number) || number == 0)
 		return -1;
 	return (int)number;
@@ -154,7 +156,7 @@ static bool is_bound_to(int fd, const char *path)
 	       strcmp(name.sun_path, path) == 0;
 }
 
-/* NULL: nobody can connect by it who could not where we make it. */
+/* NULL if only those can connect who could connect to a socket made here. */
 static const char *objection_to_file(const char *path, gid_t gid)
 {
 	struct stat st;

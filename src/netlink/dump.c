@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a dump that was overtaken is read to its end and then counts for nothing. */
+/* Theory of operation: a dump during which the data changed is read to its end and then
+ * discarded. */
 #include "vethguard/netlink/dump.h"
 
 #include <libmnl/libmnl.h>

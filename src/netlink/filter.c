@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a "clsact" queueing discipline, which queues nothing, gives an interface the
- * two places; a classifier of kind "bpf" in direct-action mode holds a program there, whose result
- * is the verdict. Both are requests of rtnetlink; only the program itself comes by bpf(2). An
- * interface has one discipline of this place: where that is of the older kind "ingress", it is
- * somebody else's, and so is a filter of another kind or name at our priority.
+ * two places. A classifier of kind "bpf" in direct-action mode holds a program there, whose result
+ * is the verdict. Both are requests of rtnetlink; only the program itself is loaded with bpf(2). An
+ * interface has only one discipline in this position. One of the older kind "ingress" is somebody
+ * else's, and so is a filter of another kind or name at our priority.
  */
 #include "netlink/request.h"
 
@@ -23,7 +23,7 @@
 
 #define DISCIPLINE "clsact"
 #define CLASSIFIER "bpf"
-#define HANDLE 1u /* of our filter, within its priority */
+#define HANDLE 1u /* of our filter within its priority */
 
 static int bpf(int command, union bpf_attr *attr)
 {
@@ -41,7 +41,7 @@ int filter_load(const struct bpf_insn *instructions, size_t count)
 	attr.insns = (uintptr_t)instructions;
 	attr.insn_cnt = (uint32_t)count;
 	attr.license = (uintptr_t)license;
-	program = bpf(BPF_PROG_LOAD, &attr); /* close-on-exec, as all of its descriptors */
+	program = bpf(BPF_PROG_LOAD, &attr); /* close-on-exec, like all of its descriptors */
 	return program < 0 ? -errno : program;
 }
 
@@ -106,12 +106,14 @@ static int take_kind(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-/* 0; -ENOENT: there is no discipline; -EBUSY: one of another kind. */
+/* Returns 0; -ENOENT: there is no discipline; -EBUSY: there is one of another kind. */
 static int check_discipline(struct netlink *nl, unsigned index)
 {
 	struct request r;
-	struct tcmsg *m = begin(&r, RTM_GETQDISC, NLM_F_ECHO, index); /* else only listeners hear */
-	int kind = -ENOENT; /* where one was, there is success and no answer */
+	struct tcmsg *m = begin(&r, RTM_GETQDISC, NLM_F_ECHO, index); /* without it only
+	                                                                 listeners get the answer */
+	int kind = -ENOENT; /* if there was one before, the kernel reports success and sends no
+	                       answer */
 	int result;
 
 	m->tcm_parent = TC_H_CLSACT;
@@ -172,8 +174,8 @@ static int take_filter(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-/* A dump, because asking for one filter gives the same error for several reasons. 0; -EBUSY:
- * something of somebody else's is in the place. */
+/* Uses a dump, because a query for one filter gives the same error for several reasons. Returns 0;
+ * -EBUSY: somebody else's filter or discipline is in the place; or another -errno. */
 static int look_at(struct netlink *nl, struct filter_look *look)
 {
 	struct request r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a table of sysctls, written one after the other. "all" and "default" are
- * both written because which of the two counts differs from entry to entry; interfaces made later
+ * Theory of operation: a table of sysctls, written one after the other. Both "all" and "default"
+ * are written, because it differs from entry to entry which of them counts. Interfaces made later
  * start from "default".
  */
 #include "vethguard/netlink/netns.h"
@@ -18,19 +18,19 @@
 
 struct setting {
 	const char *name, *value;
-	bool required; /* a kernel without it is refused; the others are comforts */
+	bool required; /* a kernel without it is refused; the others are optional */
 };
 
 #define SETTING_NAME_MAX 96
 
 static const struct setting gate_settings[] = {
-        /* Nothing is ever forwarded. */
+        /* nothing is ever forwarded */
         {"ipv4/ip_forward", "0", true},
         {"ipv4/conf/all/forwarding", "0", true},
         {"ipv4/conf/default/forwarding", "0", true},
         {"ipv6/conf/all/forwarding", "0", true},
         {"ipv6/conf/default/forwarding", "0", true},
-        /* What the sandbox says about routes is not believed, and it is told nothing. */
+        /* the gate believes nothing that the sandbox says about routes, and tells it nothing */
         {"ipv4/conf/all/rp_filter", "1", true},
         {"ipv4/conf/default/rp_filter", "1", true},
         {"ipv4/conf/all/accept_redirects", "0", true},
@@ -52,24 +52,24 @@ static const struct setting gate_settings[] = {
         {"ipv6/conf/all/autoconf", "0", false},
         {"ipv6/conf/default/autoconf", "0", false},
         {"ipv6/conf/default/router_solicitations", "0", false},
-        /* "Every address is local" is a matter of routing, not of answering ARP for the whole
-           world. */
+        /* "every address is local" is a matter of routing, not of answering ARP for the whole
+         * world */
         {"ipv4/conf/all/arp_ignore", "1", true},
         {"ipv4/conf/default/arp_ignore", "1", true},
         {"ipv4/conf/all/arp_announce", "2", false},
         {"ipv4/conf/default/arp_announce", "2", false},
-        /* The link is ready at once. */
+        /* the link is ready at once */
         {"ipv6/conf/all/accept_dad", "0", false},
         {"ipv6/conf/default/accept_dad", "0", false},
         {"ipv6/conf/default/dad_transmits", "0", false},
-        /* Each refusal is told, so that no client waits for a timeout. */
+        /* each refusal is reported, so that no client waits for a timeout */
         {"ipv4/icmp_ratelimit", "0", false},
         {"ipv4/icmp_msgs_per_sec", "1000000", false},
         {"ipv4/icmp_msgs_burst", "1000000", false},
         {"ipv6/icmp/ratelimit", "0", false},
-        /* What waits in the queue of a worker that retires goes to the next one's. */
+        /* what waits in the queue of a retiring worker moves to the next worker's */
         {"ipv4/tcp_migrate_req", "1", false},
-        /* TPROXY finds the socket; a second, earlier guess by the four-tuple can only be wrong. */
+        /* TPROXY finds the socket; a second, earlier guess by the four-tuple can only be wrong */
         {"ipv4/tcp_early_demux", "0", false},
         {"ipv4/udp_early_demux", "0", false},
 };
@@ -87,7 +87,7 @@ static int setting_write(int root, const struct setting *s)
 	return result;
 }
 
-/* 1: it has its value. */
+/* 1: it has its value; 0: it has another; or -errno. */
 static int setting_is(int root, const struct setting *s)
 {
 	char value[32] = "";
@@ -121,7 +121,8 @@ int netns_harden_gate(void)
 	return result;
 }
 
-/* 1: it had another value; 0: it had not, or cannot be had and is not required. */
+/* 1: it had another value and was corrected; 0: it was right, or is missing or not writable and not
+ * required; or -errno. */
 static int setting_mend(int root, const struct setting *s)
 {
 	int result = setting_is(root, s);
@@ -135,7 +136,7 @@ static int setting_mend(int root, const struct setting *s)
 	return result < 0 ? result : 1;
 }
 
-/* The same of a link, which began with the default. */
+/* The same for a link's entry, which started from "default". */
 static int link_setting_mend(int root, const struct setting *s, const char *link)
 {
 	static const char by_default[] = "/conf/default/";
@@ -177,7 +178,7 @@ void netns_settle_link(const char *link)
 
 	if (root < 0)
 		return;
-	/* Docker switches IPv6 off in a container without a network, for every link to come. */
+	/* Docker disables IPv6 in a container without a network, for every later link */
 	snprintf(name, sizeof(name), "ipv6/conf/%s/disable_ipv6", link);
 	netns_sysctl_at(root, name, "0");
 	snprintf(name, sizeof(name), "ipv6/conf/%s/accept_dad", link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: interfaces, always named by name: rtnetlink takes IFLA_IFNAME instead of an
- * index. */
+/* Theory of operation: interfaces, always identified by name: rtnetlink accepts IFLA_IFNAME instead
+ * of an index. */
 #include "netlink/request.h"
 
 #include <linux/if_link.h>
@@ -21,9 +21,8 @@ static int link_begin(
 	return 0;
 }
 
-/* One queue each way, which is what the ends of a pair use. Unless it is asked for, the kernel
- * makes one for each processor, takes back all but one, and waits for an RCU grace period in
- * between. */
+/* Asks for one queue each way, which is all that a pair uses. Otherwise the kernel makes one for
+ * each processor, removes all but one, and waits for an RCU grace period in between. */
 static void put_queues(struct request *r)
 {
 	mnl_attr_put_u32(r->header, IFLA_NUM_TX_QUEUES, 1);

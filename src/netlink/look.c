@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: reading what is there: links, their addresses, default routes. A single link
- * is asked for by name or index; the rest are dumps, filtered here, because how much an older
- * kernel filters differs.
+ * Theory of operation: reads links, their addresses and default routes. A single link is queried by
+ * name or index. The rest are dumps, filtered here, because older kernels filter less.
  */
 #include "netlink/request.h"
 
@@ -55,7 +54,7 @@ static void take_attribute(const struct nlattr *a, struct netlink_link *link)
 	}
 }
 
-/* The link that the message describes. False: it describes none. */
+/* Reads the link that the message describes. False: it describes none. */
 bool rtnl_take_link(const struct nlmsghdr *message, struct netlink_link *out)
 {
 	const struct ifinfomsg *m = mnl_nlmsg_get_payload(message);
@@ -64,7 +63,7 @@ bool rtnl_take_link(const struct nlmsghdr *message, struct netlink_link *out)
 	if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK)
 		return false;
 	if (mnl_nlmsg_get_payload_len(message) < sizeof(*m) || m->ifi_family != AF_UNSPEC)
-		return false; /* a bridge's word about one of its ports */
+		return false; /* a bridge's message about one of its ports */
 	*out = (struct netlink_link){.index = (unsigned)m->ifi_index,
 	        .up = (m->ifi_flags & IFF_UP) != 0,
 	        .loopback = (m->ifi_flags & IFF_LOOPBACK) != 0,
@@ -138,7 +137,7 @@ static int take_address(const struct nlmsghdr *reply, void *context)
 	if (first->out->family || m->ifa_index != first->index || m->ifa_scope >= RT_SCOPE_LINK)
 		return MNL_CB_OK;
 	if (m->ifa_family == AF_INET)
-		wanted = IFA_LOCAL; /* the other is the far end's, of a point-to-point link */
+		wanted = IFA_LOCAL; /* IFA_ADDRESS is the far end's on a point-to-point link */
 	mnl_attr_for_each(a, reply, sizeof(*m))
 	{
 		if (mnl_attr_get_type(a) != wanted)

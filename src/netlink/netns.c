@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: whoever may come back to the namespace it is in goes into another one by
- * itself, which costs two system calls. Who may not, does it by a thread that joins and ends: in a
- * user namespace of our own, the network namespace we came from still belongs to the parent.
+ * Theory of operation: a thread that may return to its namespace enters another one by itself,
+ * which costs two system calls. If it may not, another thread enters and ends: in a user namespace
+ * of our own, the network namespace we came from still belongs to the parent.
  */
 #include "vethguard/netlink/netns.h"
 
@@ -57,9 +57,9 @@ static int visit_in_thread(struct visit *v)
 	return v->result;
 }
 
-/* Joining the namespace one is in takes the same right as coming back to it. Who has that right and
- * does not come back all the same must not go on: what is meant for the host's namespace would be
- * done in a sandbox's. */
+/* Joining one's own namespace needs the same permission as returning to it. A process with that
+ * permission that fails to return must not go on, because it would do in a sandbox's namespace what
+ * is meant for the host's. */
 static int visit_and_return(struct visit *v)
 {
 	int home = netns_current(), result;

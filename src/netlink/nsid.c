@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a namespace numbers the others that it has to speak of. One that has no
- * number yet is given the next one that is free; whoever came first has its way. */
+/* Theory of operation: a namespace numbers the others that it refers to. One without a number gets
+ * the next free number; if another process has assigned one already, that one stays. */
 #include "netlink/request.h"
 
 #include <errno.h>

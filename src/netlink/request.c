@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one socket, one request in flight. Every request asks for an acknowledgement
- * and the call reads until that comes, so that a caller knows what the kernel did before it takes
- * the next step.
+ * Theory of operation: one socket, one request at a time. Every request asks for an acknowledgment,
+ * and the call reads until that comes, so a caller knows what the kernel did before the next step.
  */
 #include "netlink/request.h"
 
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_BYTES 32768 /* a link with all its statistics stays well below this */
+#define REPLY_BYTES 32768 /* a link with all its statistics is much smaller */
 
 struct netlink {
 	struct mnl_socket *socket;

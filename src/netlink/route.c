@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: addresses, routes, rules and neighbours. The pair "packets from LINK look in
- * table N" (a rule) and "table N says every address is local" (a route to lo) is what makes the
- * kernel hand a packet for any address to the sockets of this machine instead of forwarding it. No
- * packet mark takes part, so nothing that sets marks can change it.
+ * Theory of operation: addresses, routes, rules and neighbors. A rule "packets from LINK use table
+ * N" and a route "in table N every address is local" (to lo) make the kernel hand a packet for any
+ * address to the sockets of this machine instead of forwarding it. No packet mark takes part, so
+ * nothing that sets marks can change that.
  */
 #include "netlink/request.h"
 
@@ -16,15 +16,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* Just behind the kernel's own "local" rule (0), before anything an administrator is likely to
- * have. */
+/* directly behind the kernel's own "local" rule (0), before anything that an administrator is
+ * likely to have */
 #define LOCAL_DELIVERY_PRIORITY 1
-#define CONNECTED_METRIC 256 /* IP6_RT_PRIO_KERN: part of what makes two IPv6 routes the same */
+#define CONNECTED_METRIC 256 /* IP6_RT_PRIO_KERN: part of the identity of an IPv6 route */
 
-/* netdevice(7). What comes here names a link that is there: for one that is not, this way the
- * kernel would look for a module to load. A question by rtnetlink is answered with all of its
- * statistics.
- */
+/* Uses netdevice(7), since rtnetlink answers with all of a link's statistics. Call this only for
+ * links that exist: for others the ioctl makes the kernel look for a module to load. */
 static unsigned index_of(const struct netlink *nl, const char *link)
 {
 	struct ifreq r = {0};
@@ -67,7 +65,7 @@ int netlink_address_add(
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-/* A route of the main table over a link. Where it leads is the caller's to say. */
+/* Begins a route of the main table over a link. The caller adds the destination. */
 static struct rtmsg *route_begin(struct request *r, uint16_t flags, uint8_t protocol,
         const struct ip *address, unsigned index)
 {
@@ -82,7 +80,7 @@ static struct rtmsg *route_begin(struct request *r, uint16_t flags, uint8_t prot
 	return m;
 }
 
-/* It leads to a network that is on the link itself. */
+/* Adds a destination network that is on the link itself. */
 static void route_to(struct request *r, struct rtmsg *m, const struct ip *network, uint8_t bits)
 {
 	m->rtm_dst_len = bits;
@@ -100,7 +98,7 @@ int netlink_route_default(struct netlink *nl, const char *link, const struct ip 
 	if (result < 0)
 		return result;
 	m = route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, gateway, index);
-	/* The gateway is at the other end of this wire whatever the prefix length says. */
+	/* the gateway is at the other end of this wire, whatever the prefix length says */
 	m->rtm_flags = RTNH_F_ONLINK;
 	rtnl_put_ip(&r, RTA_GATEWAY, gateway);
 	return rtnl_run(nl, &r, NULL, NULL);
@@ -185,7 +183,7 @@ static int local_route(struct netlink *nl, int family, unsigned lo, uint32_t tab
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-/* Counts what was not there. */
+/* Counts what did not exist before. */
 static int unless_there(int result, int *made)
 {
 	if (result == 0)
@@ -202,7 +200,8 @@ int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t t
 	if (result == 0 && lo == 0)
 		result = -ENODEV;
 	if (result == 0)
-		result = netlink_link_up(nl, "lo"); /* a route to a link that is down is refused */
+		result = netlink_link_up(nl, "lo"); /* a route over a link that is down is
+		                                       refused */
 	for (size_t i = 0; i < 2 && result == 0; i++) {
 		result = unless_there(local_route(nl, families[i], lo, table), &made);
 		if (result == 0)
@@ -227,7 +226,7 @@ static int kernel_rule(struct netlink *nl, int family, uint32_t priority, uint8_
 	m->action = FR_ACT_TO_TBL;
 	m->table = table;
 	mnl_attr_put_u32(r.header, FRA_PRIORITY, priority);
-	mnl_attr_put_u8(r.header, FRA_PROTOCOL, RTPROT_KERNEL); /* else it is another rule */
+	mnl_attr_put_u8(r.header, FRA_PROTOCOL, RTPROT_KERNEL); /* else it would be another rule */
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way to a namespace's sysctls. A procfs keeps an entry in memory for each name that was looked
- * up, once for each network namespace it was looked up in, and looks through all those of one name
- * one after the other: with a thousand gates one sysctl takes longer than all of them with one
- * gate. So they are reached through a procfs that nobody else has, and that is thrown away after
- * some uses: at a time when nobody waits, because the kernel takes a millisecond or more for that.
- * Where none can be mounted (without root), /proc serves as well.
+ * Access to a namespace's sysctls. A procfs keeps an entry in memory for each name that was looked
+ * up, once per network namespace, and searches all entries of one name linearly: with a thousand
+ * gates, one sysctl takes longer than all sysctls do with one gate. So a private procfs is used and
+ * replaced after some uses, at a time when nobody waits, because that takes the kernel a
+ * millisecond or more. If none can be mounted (without root), /proc is used.
  */
 #include "vethguard/netlink/netns.h"
 
@@ -18,8 +17,8 @@
 #include "netlink/sysctls.h"
 #include "vethguard/base/linux.h"
 
-#define USES_RENEW 16 /* then it is time for another one */
-#define USES_MAX 128  /* then it cannot be put off */
+#define USES_RENEW 16 /* from here on a replacement is due */
+#define USES_MAX 128  /* from here on it cannot be put off */
 #define NAME_BYTES_MAX 160
 
 static int mount_proc(void)
@@ -35,11 +34,11 @@ static int mount_proc(void)
 	return mounted;
 }
 
-/* Namespaces are visited one after the other, so nobody else is here. */
+/* Namespaces are visited one after the other, so there is no concurrent use. */
 static struct {
-	int root; /* reached from no directory: it is gone with its descriptor; -1: none yet */
+	int root; /* mounted on no directory, so it vanishes with its descriptor; -1: none yet */
 	unsigned uses;
-	bool never; /* none can be had */
+	bool never; /* mounting is impossible */
 } own = {.root = -1};
 
 static void renew(unsigned uses_max)

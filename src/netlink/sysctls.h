@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sysctls: those below net/ of the namespace that the calling thread is in. */
+/* sysctls: the sysctls below net/ of the calling thread's namespace. */
 #ifndef VETHGUARD_SRC_NETLINK_SYSCTLS_H
 #define VETHGUARD_SRC_NETLINK_SYSCTLS_H
 
-/* Their directory, for this thread and this namespace only; the caller closes it. The descriptor or
- * -errno. */
+/* Opens their directory, for this thread and this namespace only; the caller closes it. Returns the
+ * descriptor or -errno. */
 int netns_sysctls_open(void);
-/* Writes an entry below it ("ipv4/ip_forward"), whose path has neither ".." nor a slash in front.
- * 0, or -errno: -ENOENT no such entry, -EINVAL or what the kernel says of the value. */
+/* Writes an entry below the directory ("ipv4/ip_forward"); name has neither ".." nor a leading
+ * slash. Returns 0 or -errno: -ENOENT: no such entry; -EINVAL or another: the kernel refuses the
+ * value. */
 int netns_sysctl_at(int root, const char *name, const char *value);
 
 #endif

@@ -24,7 +24,7 @@ int netlink_listen_all(int fd)
 {
 	int on = 1, size = ALL_BUFFER_BYTES;
 
-	/* Of a smaller buffer some are lost earlier, which is noticed. */
+	/* with a smaller buffer notifications are lost earlier, which is noticed */
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	return setsockopt(fd, SOL_NETLINK, NETLINK_LISTEN_ALL_NSID, &on, sizeof(on)) < 0 ? -errno
 	                                                                                 : 0;
@@ -42,7 +42,7 @@ int netlink_watch_open_all(void)
 	return error;
 }
 
-/* Binding a bound socket again changes its groups, where it keeps its address (netlink(7)). */
+/* Binding a bound socket again changes its groups if it keeps its address (netlink(7)). */
 int netlink_watch_routing(int fd, bool wanted)
 {
 	struct sockaddr_nl own;
@@ -160,7 +160,7 @@ int netlink_watch_read_all(int fd,
 		if (n >= 0)
 			mnl_cb_run(events, (size_t)n, 0, 0, take_event_of_all, &watch);
 		else if (errno == ENOBUFS)
-			result = -ENOBUFS; /* told once; what comes after is read on */
+			result = -ENOBUFS; /* reported once; go on reading */
 		else if (errno != EINTR)
 			return errno == EAGAIN ? result : -errno;
 	}
@@ -179,7 +179,7 @@ int netlink_watch_read(int fd, const struct netlink_watcher *watcher)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == ENOBUFS) {
-			result = -ENOBUFS; /* told once; what comes after is read on */
+			result = -ENOBUFS; /* reported once; go on reading */
 			continue;
 		}
 		if (n < 0 && errno != EAGAIN)

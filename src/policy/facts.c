@@ -62,7 +62,7 @@ bool policy_rule_allows_upgrade(const struct policy *policy, uint32_t rule, stru
 	return false;
 }
 
-/* Sets the bits of every port that an allow rule of one of the schemes (bits by scheme) names. */
+/* Sets the bit of every port in an allow rule of one of the schemes (a mask of bits by scheme). */
 static void collect_ports(const struct policy *policy, unsigned schemes, uint64_t ports[PORT_WORDS])
 {
 	for (uint32_t i = 0; i < image_count(policy, SECTION_ENTRIES); i++) {
@@ -109,7 +109,7 @@ size_t policy_tcp_ports(const struct policy *policy, uint16_t *out, size_t max)
 	uint64_t ports[PORT_WORDS] = {0};
 	size_t count;
 
-	/* what no rule names is let through as well, on whatever port */
+	/* mode observe also lets through what no rule names, on any port */
 	if (policy_mode(policy) == POLICY_OBSERVE)
 		return SIZE_MAX;
 	collect_ports(policy, 1u << POLICY_HTTPS | 1u << POLICY_HTTP | 1u << POLICY_TCP, ports);
@@ -122,7 +122,8 @@ uint32_t policy_credential_count(const struct policy *policy)
 	return image_count(policy, SECTION_CREDENTIALS);
 }
 
-/* No blank stands in any of the three. What is not of that form is a variable alone. */
+/* Splits "NAME SHAPE LENGTH"; none of the three parts has a blank. Any other text is a variable's
+ * name alone. */
 static void read_env(struct slice text, struct policy_credential *out)
 {
 	ptrdiff_t first = slice_find_byte(text, ' '), second;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: policy_open() walks every struct of every section once and checks each
- * offset, count and index it holds, so that the readers (decide.c, facts.c, explain.c) follow them
- * blindly. It does not check that the image makes sense, only that reading it stays inside and
- * ends.
+ * offset, count and index in it, so that the readers (decide.c, facts.c, explain.c) follow them
+ * without checks. It does not check that the image makes sense, only that reading it stays inside
+ * and ends.
  */
 #include <assert.h>
 #include <errno.h>

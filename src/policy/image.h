@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image: the layout of a compiled policy. Written by compile.c, checked by policy_open() in
- * image.c, read by the rest.
+ * image: the layout of a compiled policy. compile.c writes it, policy_open() in image.c checks it,
+ * everything else reads it.
  *
- * A header, then sections: arrays of fixed structs, in the machine's byte order, each aligned to 8.
- * Texts are runs in the strings section. How a decision walks it:
+ * A header, then sections: arrays of fixed structs in the machine's byte order, each aligned to 8.
+ * Texts are runs in the strings section. A decision walks it like this:
  *
  *   host ----hash----> target (exact host, glob suffix or prefix) ---> profile
  *   profile: the entries (rule, scheme, ports) that name such a destination; hosts with the same
- * entries share one profile + literal start of the path ----hash----> node ---> candidates (entry,
- * path pattern); denies have nodes of their own, found by the shortest reading of the path
+ *            entries share one
+ *   profile + literal start of the path ----hash----> node ---> candidates (entry, path pattern);
+ *            denies have nodes of their own, found by the shortest reading of the path
  */
 #ifndef VETHGUARD_SRC_POLICY_IMAGE_H
 #define VETHGUARD_SRC_POLICY_IMAGE_H
@@ -22,7 +23,7 @@
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
-#define IMAGE_DEPTH_MAX 31     /* segments of a literal start that the path index knows */
+#define IMAGE_DEPTH_MAX 31     /* most segments of a literal start in the path index */
 #define IMAGE_LABELS_MAX 127   /* labels of a host name */
 #define IMAGE_PREFIX_KEY 18    /* family, bits, 16 bytes of address */
 #define IMAGE_EMPTY UINT32_MAX /* a free slot */
@@ -41,8 +42,8 @@ enum image_section_id {
 	SECTION_CANDIDATES,
 	SECTION_CREDENTIALS,
 	SECTION_ARGS,
-	SECTION_TARGET_SLOTS, /* the hash tables come last: they depend on the key, the fingerprint
-	                         does not */
+	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
+	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
 	SECTION_COUNT
 };
@@ -76,7 +77,7 @@ enum image_rule_flag { RULE_DENY = 1, RULE_PASSTHROUGH = 2, RULE_METHODS = 4, RU
 
 struct image_rule {
 	struct image_text name, text, to, file;
-	uint64_t methods; /* bits by index in the methods section; counts where RULE_METHODS */
+	uint64_t methods; /* bits by index in the methods section; valid with RULE_METHODS */
 	uint32_t line;
 	uint32_t flags;
 	uint32_t credential; /* or POLICY_NONE */
@@ -97,9 +98,9 @@ struct image_range {
 
 struct image_pattern {
 	struct image_text text;
-	struct image_text reading; /* of a deny: its full form, of an allow: its shortest one */
+	struct image_text reading; /* of a deny: its full form; of an allow: its shortest form */
 	uint32_t rank;             /* greater: more specific */
-	uint32_t simple;           /* 1: its full form is itself */
+	uint32_t simple;           /* 1: the pattern is its own full form */
 };
 
 struct image_starts {
@@ -110,22 +111,22 @@ struct image_starts {
 struct image_profile {
 	uint32_t first_ref,
 	        ref_count; /* in the order: denies of the connection, other denies, allows */
-	uint32_t deny_connection, deny; /* counts: the former is a part of the latter */
-	struct image_starts starts[2];  /* of allows and of denies */
+	uint32_t deny_connection, deny; /* counts; deny_connection is a part of deny */
+	struct image_starts starts[2];  /* [0] of allows, [1] of denies */
 };
 
 enum image_target_kind { TARGET_HOST, TARGET_GLOB, TARGET_PREFIX, TARGET_KIND_COUNT };
 
 struct image_target {
-	struct image_text key; /* host; suffix without "*."; IMAGE_PREFIX_KEY bytes */
+	struct image_text key; /* the host, the suffix without "*.", or IMAGE_PREFIX_KEY bytes */
 	uint32_t kind;
 	uint32_t profile;
 };
 
 struct image_node {
-	struct image_text start; /* "" or "/seg/seg"; of denies in its shortest form */
+	struct image_text start; /* "" or "/seg/seg"; of denies in the shortest form */
 	uint32_t profile;
-	uint32_t deny; /* 1: its candidates are denies; else allows */
+	uint32_t deny; /* 1: the candidates are denies; 0: allows */
 	uint32_t first_candidate, candidate_count;
 };
 
@@ -137,7 +138,7 @@ struct image_candidate {
 struct image_credential {
 	struct image_text name, field, prefix, username;
 	struct image_text
-	        env; /* or "NAME SHAPE LENGTH", where the policy has a shape for its placeholder */
+	        env; /* or "NAME SHAPE LENGTH" if the policy gives a shape for the placeholder */
 	struct image_text location;
 	uint32_t inject, source;
 	uint32_t first_arg, arg_count;
@@ -193,7 +194,7 @@ static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)
 	return ((const uint32_t *)image_section(policy, SECTION_REFS))[index];
 }
 
-/* The keys under which targets of a kind and nodes of a profile are hashed. */
+/* The hash keys for targets of a kind and for nodes of a profile. */
 static inline struct hash_key image_target_key(const struct image_header *h, uint32_t kind)
 {
 	return (struct hash_key){h->k0 ^ kind, h->k1};

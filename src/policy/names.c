@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the words of the policy language for its enums, in one place. */
+/* Theory of operation: the policy language's words for the enums, in one place. */
 #include <assert.h>
 #include <stdio.h>
 

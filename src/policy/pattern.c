@@ -2,14 +2,14 @@
 /*
  * Theory of operation: a path is a list of segments; "/a/" has the two segments "a" and "". A
  * position in a text is the first byte of a segment; the position behind the last segment is n + 1.
- * Matching keeps one place to come back to, the last "**" seen, which is enough: what stands
- * between two "**" may always be taken at its first fit. The same holds for "*" inside a segment,
- * so the time is bounded by the product of both lengths and no stack grows.
+ * Matching remembers one place to return to: the last "**". That is enough, because the part
+ * between two "**" may always be matched at its first fit. The same holds for "*" inside a segment.
+ * So the time is bounded by the product of both lengths, and no stack grows.
  */
 #include "policy/pattern.h"
 #include "policy/url_path.h"
 
-#define OVERLAP_STEPS_MAX 1024 /* segments compared; also the depth of the recursion */
+#define OVERLAP_STEPS_MAX 1024 /* segments compared, which also bounds the recursion */
 
 static bool is_escaped_slash(struct slice segment, size_t at)
 {
@@ -24,7 +24,8 @@ static bool has_escaped_slash(struct slice segment)
 static bool segment_matches(struct slice pattern, struct slice segment)
 {
 	size_t p = 0, s = 0;
-	size_t star = SIZE_MAX, taken = 0; /* behind the last '*', and what it has taken up to */
+	size_t star = SIZE_MAX, taken = 0; /* the place behind the last '*', and the end of what
+	                                      that '*' has matched */
 
 	if (pattern.n == 1 && pattern.p[0] == '*')
 		return segment.n > 0 && !has_escaped_slash(segment);
@@ -60,7 +61,7 @@ bool pattern_matches(struct slice pattern, struct slice path)
 			if (pattern_is_any_depth(want)) {
 				star = p += want.n + 1;
 				taken = s;
-				if (p > pattern.n) /* the last one takes the rest */
+				if (p > pattern.n) /* the last "**" matches the rest */
 					return !has_escaped_slash(slice_of(path.p + s, path.n - s));
 				continue;
 			}
@@ -85,9 +86,9 @@ bool pattern_matches(struct slice pattern, struct slice path)
 	return p > pattern.n;
 }
 
-/* True where some run of bytes matches both segment patterns: byte for byte, a '*' of either side
- * may take what the other side wants. Only the shape up to the first star and behind the last one
- * can contradict. */
+/* True if some run of bytes matches both segment patterns. A '*' on either side may match whatever
+ * the other side wants, so only the parts before the first star and behind the last one can
+ * contradict. */
 static bool segment_overlaps(struct slice a, struct slice b)
 {
 	bool star_a = memchr(a.p, '*', a.n) != NULL, star_b = memchr(b.p, '*', b.n) != NULL;
@@ -106,8 +107,8 @@ static bool segment_overlaps(struct slice a, struct slice b)
 	return true;
 }
 
-/* a from position i, b from position j. Each step shortens one side; patterns of rules have few
- * "**", and budget bounds the rest: beyond it two patterns count as overlapping. */
+/* Compares a from position i with b from position j. Each step shortens one side. Rules' patterns
+ * have few "**", and budget bounds the rest: patterns that exceed it count as overlapping. */
 static bool overlaps_from(struct slice a, size_t i, struct slice b, size_t j, unsigned *budget)
 {
 	struct slice x, y;

@@ -5,22 +5,23 @@
 
 #include "vethguard/base/slice.h"
 
-/* "*" stands for bytes of one segment (a whole segment "*" is never empty), "**" for any number of
- * segments. Both texts begin with '/'. */
+/* "*" matches bytes of one segment (a segment that is only "*" is never empty); "**" matches any
+ * number of segments. Both texts begin with '/'. */
 bool pattern_matches(struct slice pattern, struct slice path);
-/* True where some path matches both. */
+/* True if some path matches both. */
 bool pattern_overlaps(struct slice a, struct slice b);
-/* True only where every path that matches inner matches outer as well. */
+/* True only if every path that matches inner matches outer as well; may be false although that is
+ * so. */
 bool pattern_contains(struct slice outer, struct slice inner);
-/* How specific: the literal start counts first, then being without wildcards, then all literal
- * bytes. */
+/* How specific the pattern is: first by its literal start, then by having no wildcards, then by all
+ * literal bytes. */
 uint32_t pattern_rank(struct slice pattern);
-/* The leading segments without wildcards ("" or "/seg/seg"), at most depth_max of them; their
- * number in *depth. */
+/* The leading segments without wildcards ("" or "/seg/seg"), at most depth_max; *depth is their
+ * number. */
 struct slice pattern_literal_start(struct slice pattern, unsigned depth_max, unsigned *depth);
 bool pattern_has_wildcard(struct slice pattern);
 
-/* The segment that begins at a place of a pattern or path: up to the next '/', or to the end. */
+/* The segment that begins at a position of a pattern or path: up to the next '/', or to the end. */
 static inline struct slice pattern_segment_at(struct slice text, size_t at)
 {
 	const char *slash = memchr(text.p + at, '/', text.n - at);

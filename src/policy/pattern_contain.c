@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: does every path that matches one pattern match another one? The inner
- * pattern is walked as if it were a path whose wildcards are bytes and segments that only a
- * wildcard of the outer one can take. That never says yes wrongly; it says no where only several
- * outer pieces together would do.
+ * Theory of operation: does every path that matches one pattern match another? The inner pattern is
+ * walked as if it were a path whose wildcards are bytes and segments that only a wildcard of the
+ * outer pattern can match. A yes is always right; the answer is no if only several outer pieces
+ * together would match.
  */
 #include "policy/pattern.h"
 #include "policy/url_path.h"
 
-#define CONTAIN_STEPS_MAX 4096 /* segments looked at; beyond them the answer is no */
+#define CONTAIN_STEPS_MAX 4096 /* segments compared; after that the answer is no */
 
-/* Both are one segment and no "**". */
+/* Both are one segment and not "**". */
 static bool segment_contains(struct slice outer, struct slice inner)
 {
 	size_t o = 0, i = 0, star = SIZE_MAX, taken = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the start depends on the variable's name alone, or is what the policy says,
- * so that SDKs which look at a key's shape are content; the end is a keyed hash of the credential's
- * name, so that two sandboxes never share a placeholder and none can be guessed from another.
+ * Theory of operation: the start comes from the variable's name alone or from the policy, so that
+ * SDKs which check a key's shape accept it. The digits are a keyed hash of the credential's name,
+ * so two sandboxes never share a placeholder, and no placeholder can be guessed from another.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 #define NAME_SHOWN_MAX 40
 
-/* Keys with a shape of their own. All but the start is "vethguard" and what follows. */
+/* Keys with a shape of their own. Behind the start stand "vethguard" and the digits. */
 static const struct {
 	const char *env, *start;
 	bool dashes; /* '-' may stand in such a key */
@@ -36,7 +36,7 @@ static const struct {
 
 #define BLOCK_DIGITS 16
 
-/* Digits of as many hashes as it takes, each under a key of its own. */
+/* Writes n digits from as many hashes as that takes, each under its own key. */
 static void put_digits(struct slice credential, const uint8_t seed[16], char *out, size_t n)
 {
 	for (uint64_t block = 0; n > 0; block++) {
@@ -58,7 +58,7 @@ static void put_digits(struct slice credential, const uint8_t seed[16], char *ou
 	*out = '\0';
 }
 
-/* START...END, of as many bytes as the policy says. */
+/* Makes START...END with as many bytes as the policy says. */
 static size_t make_of_shape(
         const struct policy_credential *c, const uint8_t seed[16], char out[PLACEHOLDER_MAX + 1])
 {
@@ -103,7 +103,7 @@ size_t placeholder_shape_min(struct slice shape)
 	return shape.n - PLACEHOLDER_GAP_N + PLACEHOLDER_MARK_N + PLACEHOLDER_DIGITS_MIN;
 }
 
-/* Letters and digits, and what stands in keys: RFC 6750 section 2.1, and ':'. */
+/* Letters, digits and the other characters of keys: RFC 6750 section 2.1, and ':'. */
 static bool is_of_keys(struct slice text)
 {
 	for (size_t i = 0; i < text.n; i++) {

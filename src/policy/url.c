@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: hosts, authorities and URLs are read once, strictly, into a canonical
- * struct; whatever two readers could understand differently (userinfo, numbers that look like
- * hosts, empty ports, raw controls) is refused instead of repaired. Paths are in url_path.c.
+ * struct. Whatever two readers could understand differently (userinfo, numbers that look like
+ * hosts, empty ports, raw controls) is refused, not repaired. Paths are in url_path.c.
  */
 #include "vethguard/policy/url.h"
 
@@ -19,7 +19,7 @@ static bool is_hex(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
-/* One byte of a host name in lower case, or 0 where it may not stand in one. */
+/* A byte of a host name in lower case, or 0 if the byte is not allowed there. */
 static char host_byte(char c)
 {
 	if (c >= 'A' && c <= 'Z')
@@ -29,8 +29,8 @@ static char host_byte(char c)
 	return 0;
 }
 
-/* A last label that some resolver would read as a number: "10", "0x7f", "0x". No top-level domain
- * looks so. */
+/* True for a last label that some resolver would read as a number: "10", "0x7f", "0x". No top-level
+ * domain looks like that. */
 static bool label_is_number(const char *p, size_t n)
 {
 	size_t i = 0;
@@ -83,7 +83,7 @@ static bool parse_port(struct slice text, uint16_t *port)
 	return true;
 }
 
-/* Splits off what stands after the host; left is empty or ":port". */
+/* Splits off what follows the host; *rest then should be empty or ":port". */
 static bool split_authority(struct slice text, struct slice *host, struct slice *rest)
 {
 	ptrdiff_t at;
@@ -126,7 +126,7 @@ bool url_parse_authority(struct slice text, struct url_authority *out)
 	return rest.p[0] == ':' && parse_port(slice_of(rest.p + 1, rest.n - 1), &out->port);
 }
 
-/* Reads "scheme://" off the front of text. */
+/* Takes "scheme://" off the front of text. */
 static bool take_scheme(struct slice *text, enum policy_scheme *scheme)
 {
 	for (int s = 0; s < POLICY_SCHEME_COUNT; s++) {
@@ -182,6 +182,6 @@ bool url_parse(struct slice text, struct url *out)
 		out->authority.port = policy_scheme_default_port(out->scheme);
 	if (out->scheme == POLICY_HTTPS || out->scheme == POLICY_HTTP)
 		return true;
-	/* tcp and udp know no path; a port must have been named */
+	/* tcp and udp have no path, and a port must have been given */
 	return out->authority.port != 0 && out->path.n == 1 && text.n <= n + 1 && out->query.n == 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a path is rewritten in one pass. Each input byte (raw or escaped) is decoded
- * to its value and written in the one form that value may have; each time a segment ends, a dot
- * segment is taken back. Nothing is ever written that a second pass would write differently.
- * url_path_is_canonical() reads a path under the same table without writing.
+ * to its value and written in the one form that value may have. At the end of each segment a dot
+ * segment is removed again. The output is never something that a second pass would write
+ * differently. url_path_is_canonical() checks a path with the same table and writes nothing.
  */
 #include "policy/url_path.h"
 #include "policy/decide/reading.h"
@@ -11,16 +11,16 @@
 /* How a byte value may stand in a canonical path. */
 enum form {
 	FORM_RAW,     /* unreserved: never escaped */
-	FORM_BOTH,    /* sub-delimiters, ':', '@': raw and escaped mean different things to servers;
-	                 kept as written */
-	FORM_ESCAPED, /* only escaped: delimiters that RFC 3986 keeps out of pchar; bytes beyond
-	                 ASCII come escaped or not at all */
-	FORM_SLASH,   /* '/': escaped it stays so; no wildcard of a rule takes it */
-	FORM_NEVER    /* controls, '\\': odd forms of these are how paths are smuggled */
+	FORM_BOTH,    /* sub-delimiters, ':', '@': raw and escaped mean different things to
+	                 servers, so they are kept as written */
+	FORM_ESCAPED, /* escaped only: delimiters that RFC 3986 keeps out of pchar, and bytes
+	                 beyond ASCII */
+	FORM_SLASH,   /* '/': an escaped one stays escaped; no wildcard of a rule matches it */
+	FORM_NEVER    /* controls, '\\': odd forms of these serve to smuggle paths */
 };
 
-/* forms[c] for the bytes of ASCII; the rest is FORM_ESCAPED. N: never, S: slash, r: raw, b: both,
- * e: escaped. */
+/* forms[c] for the bytes of ASCII; all other bytes are FORM_ESCAPED. N: never, S: slash, r: raw, b:
+ * both, e: escaped. */
 static const char forms[128] = "NNNNNNNNNNNNNNNN"
                                "NNNNNNNNNNNNNNNN"
                                "ebeebebbbbbbbrrS"
@@ -42,12 +42,12 @@ static enum form form_of(unsigned c)
 	case 'S':
 		return FORM_SLASH;
 	default:
-		return FORM_NEVER; /* N, and the NUL at the place of DEL */
+		return FORM_NEVER; /* 'N', and the NUL in the place of DEL */
 	}
 }
 
-/* Raw bytes that are written escaped instead of being refused: clients do send them, and their
- * meaning is not in doubt. */
+/* Raw bytes that are escaped instead of refused: clients do send them, and their meaning is not in
+ * doubt. */
 static bool is_mended(unsigned c)
 {
 	return c > ' ' && c < 0x7f && strchr("\"<>[]^`{|}", (int)c);
@@ -85,7 +85,8 @@ static bool put_escaped(struct output *o, unsigned c)
 	return put(o, '%') && put(o, digits[c >> 4]) && put(o, digits[c & 15]);
 }
 
-/* Writes one byte value that stood raw or escaped. False: it may not stand there. */
+/* Writes one byte value that was raw or escaped in the input. False: the byte is not allowed like
+ * that. */
 static bool put_value(struct output *o, unsigned c, bool was_escaped)
 {
 	switch (form_of(c)) {
@@ -95,7 +96,7 @@ static bool put_value(struct output *o, unsigned c, bool was_escaped)
 		return was_escaped ? put_escaped(o, c) : put(o, (char)c);
 	case FORM_ESCAPED:
 		return (was_escaped || is_mended(c)) && put_escaped(o, c);
-	case FORM_SLASH: /* a raw one never comes here */
+	case FORM_SLASH: /* a raw slash never comes here */
 		return was_escaped && put_escaped(o, c);
 	case FORM_NEVER:
 		break;
@@ -109,7 +110,7 @@ static bool is_dots(const char *p, size_t n)
 }
 
 /* Path parameters (RFC 3986 section 3.3): some servers cut them off before they look for dot
- * segments, so that "..;x" leads up. */
+ * segments, so that "..;x" leads one level up. */
 static bool hides_dots(const char *p, size_t n)
 {
 	size_t end = 0;
@@ -124,8 +125,9 @@ static bool part_is_plain(const char *p, size_t n)
 	return n > 0 && !is_dots(p, n) && !hides_dots(p, n);
 }
 
-/* A segment with escaped slashes has parts of its own. A server that unescapes them must not find
- * an empty part or a dot segment there: that would be another path than the one judged. */
+/* Checks the parts between a segment's escaped slashes. A server that decodes these slashes must
+ * not find an empty part or a dot segment, because its path would be another one than the path that
+ * was judged. */
 static bool parts_are_plain(const char *p, size_t n)
 {
 	const char *slash = url_find_escaped_slash(p, n);
@@ -144,9 +146,9 @@ static bool parts_are_plain(const char *p, size_t n)
 	return part_is_plain(p, n);
 }
 
-/* The segment that was just written starts at segment, behind its '/'. Dot segments are removed as
- * RFC 3986 section 5.2.4 does; one that ends the path leaves its '/'. False: it leaves the root, or
- * hides such a segment. */
+/* Ends the segment that was just written from position segment on, behind its '/'. Removes dot
+ * segments as RFC 3986 section 5.2.4 does; one that ends the path leaves its '/'. False: the
+ * segment leaves the root, or hides a dot segment. */
 static bool end_segment(struct output *o, size_t segment)
 {
 	size_t n = o->n - segment;
@@ -165,8 +167,8 @@ static bool end_segment(struct output *o, size_t segment)
 	return true;
 }
 
-/* True where the segment that just ended was a dot segment: what is left ends in '/', which the
- * next '/' must not double. */
+/* Ends the segment and writes a '/'. After a dot segment the output already ends in '/', which must
+ * not be doubled. */
 static bool put_slash(struct output *o, size_t *segment)
 {
 	size_t before = o->n;
@@ -179,7 +181,8 @@ static bool put_slash(struct output *o, size_t *segment)
 	return true;
 }
 
-/* Only these escapes can hide a dot segment or a NUL: of bytes beyond ASCII, of '%', of a space. */
+/* True if the path has an escape that can hide a dot segment or a NUL: of a byte beyond ASCII, of
+ * '%' or of a space. */
 static bool may_hide(struct slice path)
 {
 	const char *end = path.p + path.n, *p = path.p;
@@ -194,7 +197,7 @@ static bool may_hide(struct slice path)
 	return false;
 }
 
-/* No server reads a NUL or a dot segment in it, however it decodes. */
+/* True if no server reads a NUL or a dot segment in the path, however it decodes. */
 static bool reads_well(struct slice path)
 {
 	char full[POLICY_PATH_MAX];
@@ -242,7 +245,7 @@ static bool segment_is_sound(const char *p, size_t n)
 	return !is_dots(p, n) && parts_are_plain(p, n);
 }
 
-/* How many bytes the unit at p takes (1 raw, 3 escaped), or 0 where it is not in canonical form. */
+/* How many bytes the unit at p has (1 raw, 3 escaped), or 0 if it is not in canonical form. */
 static size_t unit_length(const char *p, size_t left)
 {
 	unsigned c = (unsigned char)*p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vec: a growing array of one type of struct. The first failure to grow is kept; later pushes fail
- * as well. */
+/* vec: a growing array of one type of struct. After the first failure to grow, all later pushes
+ * fail as well. */
 #ifndef VETHGUARD_SRC_POLICY_VEC_H
 #define VETHGUARD_SRC_POLICY_VEC_H
 
@@ -18,8 +18,8 @@ struct vec {
 
 void vec_init(struct vec *v, size_t item_size);
 void vec_fini(struct vec *v);
-/* Room for count more items at the end, zeroed and counted, or NULL. Pointers taken before are void
- * afterwards. */
+/* Adds count zeroed items at the end and returns the first, or NULL. Invalidates earlier pointers
+ * into the array. */
 void *vec_extend(struct vec *v, size_t count);
 /* Copies count items to the end. False: no memory. */
 bool vec_append(struct vec *v, const void *items, size_t count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the rights of the file and of all directories above it are looked at one
- * after the other, and the most people that are found count: everybody, then a group, then one
- * owner. Nothing is opened here; who calls knows how a directory may be looked at.
+ * Theory of operation: looks at the permissions of the file and of each directory above it, and
+ * keeps the widest set of people found: everybody, then a group, then one owner. Nothing is opened
+ * here; the caller knows how a directory may be looked at.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes. The first walks the TLS records and gathers the handshake message that they carry
- * (RFC 8446 section 5.1 allows any split); it alone can answer "more". The second reads the
- * complete message with a sticky cursor, so that whatever is short or long in there is an error and
- * never a reason to wait. What two readers could understand in two ways is refused: an extension
- * twice, a second name, bytes after the message in its last record. Each refusal has its alert:
- * decode_error, unless who refuses says another one.
+ * Two passes. The first walks the TLS records and gathers the handshake message in them (RFC 8446
+ * section 5.1 allows any split); only this pass can answer "more". The second reads the complete
+ * message with a sticky cursor, so that any wrong length in it is an error and never a reason to
+ * wait. Whatever two readers could understand in two ways is refused: a repeated extension, a
+ * second name, bytes after the message in its last record. Each refusal has its alert: decode_error
+ * unless another one is set.
  */
 #include "vethguard/wire/client_hello.h"
 
 #define RECORD_HEADER_BYTES 5
-#define RECORD_LEAST 20 /* change_cipher_spec, the first of the kinds of records */
+#define RECORD_LEAST 20 /* change_cipher_spec, the lowest record type */
 #define RECORD_HANDSHAKE 22
 #define RECORD_MOST 24
 #define VERSION_MAJOR 3
 #define VERSION_LEAST 0x0300
-#define SSLV2_HELLO_BYTES 5 /* of it tell what it is */
+#define SSLV2_HELLO_BYTES 5 /* bytes that identify it */
 #define RECORD_FRAGMENT_MAX 16384
 #define HANDSHAKE_HEADER_BYTES 4
 #define HANDSHAKE_CLIENT_HELLO 1
@@ -31,19 +31,19 @@ enum extension {
 
 struct handshake {
 	uint8_t bytes[CLIENT_HELLO_MAX];
-	size_t len;  /* gathered */
-	size_t need; /* of the whole message, once its header is there; else 0 */
+	size_t len;  /* bytes gathered */
+	size_t need; /* bytes of the whole message once its header is complete; else 0 */
 	uint8_t alert;
 };
 
-/* Sets the alert that goes with a refusal; false, for the caller to return. */
+/* Sets the alert for a refusal. Returns false, for the caller to return. */
 static bool refuse(uint8_t *alert, uint8_t description)
 {
 	*alert = description;
 	return false;
 }
 
-/* Takes one fragment in. False: it cannot be part of a ClientHello. */
+/* Appends one fragment. False: it cannot be part of a ClientHello. */
 static bool gather(struct handshake *h, struct slice fragment)
 {
 	size_t room = sizeof(h->bytes) - h->len;
@@ -63,13 +63,13 @@ static bool gather(struct handshake *h, struct slice fragment)
 	return h->need == 0 || h->len <= h->need || refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
 }
 
-/* The first bytes alone tell TLS from anything else: a handshake record of a version 3.x. */
+/* The first bytes tell TLS from anything else: a handshake record of a version 3.x. */
 static bool looks_like_tls(const uint8_t *p, size_t n)
 {
 	return (n < 1 || p[0] == RECORD_HANDSHAKE) && (n < 2 || p[1] == VERSION_MAJOR);
 }
 
-/* One record, as far as it is there. */
+/* Walks one record, as far as it has arrived. */
 static enum client_hello_status walk_record(struct reader *r, struct handshake *h)
 {
 	size_t n;
@@ -90,7 +90,7 @@ static enum client_hello_status walk_record(struct reader *r, struct handshake *
 	fragment = reader_bytes(r, n < r->left ? n : r->left);
 	if (!gather(h, fragment))
 		return CLIENT_HELLO_BAD;
-	/* A record longer than what it may carry is wrong before its end arrives. */
+	/* a record longer than its content may be is wrong before its end arrives */
 	if (h->need && n - fragment.n > h->need - h->len) {
 		refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
 		return CLIENT_HELLO_BAD;
@@ -110,7 +110,7 @@ static enum client_hello_status walk_records(struct reader r, bool at_limit, str
 	return CLIENT_HELLO_BAD;
 }
 
-/* RFC 6066 section 3: one host_name, and no other kind of name exists. */
+/* RFC 6066 section 3: one host_name; no other type of name exists. */
 static bool read_server_name(struct slice data, struct client_hello *out)
 {
 	struct reader outer = reader_over(data.p, data.n);
@@ -155,7 +155,7 @@ static bool read_alpn(struct slice data, struct client_hello *out)
 	return !r.failed;
 }
 
-/* RFC 8446 section 4.2.1. Values that are no version of TLS (GREASE, drafts) do not count. */
+/* RFC 8446 section 4.2.1. Values that are not TLS versions (GREASE, drafts) do not count. */
 static bool read_supported_versions(struct slice data, struct client_hello *out)
 {
 	struct reader outer = reader_over(data.p, data.n);
@@ -230,12 +230,12 @@ static bool read_hello(struct slice body, struct client_hello *out)
 		return refuse(&out->alert, TLS_ALERT_PROTOCOL_VERSION);
 	if (slice_find_byte(compressions, '\0') < 0)
 		return refuse(&out->alert, TLS_ALERT_ILLEGAL_PARAMETER);
-	if (r.left == 0) /* TLS 1.2 and older may come without extensions */
+	if (r.left == 0) /* TLS 1.2 and older may have no extensions */
 		return true;
 	return read_extensions(reader_vector(&r, 2, UINT16_MAX), out) && reader_done(&r);
 }
 
-/* Nothing of a bad hello is handed out. */
+/* Clears everything but the alert of a bad hello. */
 static enum client_hello_status bad(struct client_hello *out, uint8_t alert)
 {
 	memset(out, 0, sizeof(*out));
@@ -265,8 +265,8 @@ enum client_hello_status client_hello_parse(const uint8_t *p, size_t n, struct c
 	return read_hello(body, out) ? CLIENT_HELLO_DONE : bad(out, out->alert);
 }
 
-/* Two bytes of length, of which the first has its highest bit set, client_hello, and the version:
- * 2, or 3.x of a client that would take TLS. */
+/* True for two length bytes (the first with its highest bit set), client_hello, and version 2, or
+ * 3.x from a client that also supports TLS. */
 static bool looks_like_sslv2(const uint8_t *p, size_t n)
 {
 	if (n < 1 || !(p[0] & 0x80) || (n > 2 && p[2] != HANDSHAKE_CLIENT_HELLO))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A head is found first (its empty line), then read line by line. Lines end in CR LF and hold
- * printable ASCII, tabs and, in values, bytes from 0x80; whatever else makes the message malformed.
+ * The end of a head (its empty line) is found first, then the head is read line by line. Lines end
+ * in CR LF and contain printable ASCII, tabs and, in values, bytes from 0x80 on; anything else
+ * makes the message malformed.
  */
 #include <stdio.h>
 
@@ -35,7 +36,8 @@ static bool is_target(struct slice s)
 	return s.n > 0 && s.p[0] == '/';
 }
 
-/* The next line without its CR LF. rest holds at least one: the head is whole. */
+/* Takes the next line without its CR LF. rest has at least one line, because the head is
+ * complete. */
 static struct slice next_line(struct slice *rest)
 {
 	const char *end = memmem(rest->p, rest->n, "\r\n", 2);
@@ -45,7 +47,8 @@ static struct slice next_line(struct slice *rest)
 	return line;
 }
 
-/* Up to the first space; *rest goes on behind it. False: there is none. */
+/* Takes the text up to the first space; *rest goes on behind the space. False: there is no
+ * space. */
 static bool next_word(struct slice *rest, struct slice *word)
 {
 	ptrdiff_t space = slice_find_byte(*rest, ' ');
@@ -84,7 +87,7 @@ static int status_line(struct slice line, struct control_head *head)
 
 	if (!next_word(&line, &version) || take_version(version, head) != CONTROL_HEAD_WHOLE)
 		return BAD_REQUEST;
-	if (!next_word(&line, &code)) /* the reason may be missing, and its space with it */
+	if (!next_word(&line, &code)) /* the reason may be missing together with its space */
 		code = line;
 	if (code.n != 3 || !slice_to_u64(code, 599, &status) || status < 100 || !is_value(line))
 		return BAD_REQUEST;
@@ -165,7 +168,7 @@ int control_head_response(struct slice bytes, struct control_head *head)
 static const struct {
 	unsigned status;
 	const char *name;
-	const char *type; /* last part of a problem's type; NULL: no problem */
+	const char *type; /* last part of a problem's type; NULL: not a problem */
 } statuses[] = {
         {200, "OK", NULL},
         {201, "Created", NULL},

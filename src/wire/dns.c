@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A query is read once, front to back, with a sticky cursor: header, one question, additional
- * records of which only OPT means anything. Compression is understood only where it cannot matter
- * (the owner of an additional record is skipped, never followed), so no pointer of the sender is
- * ever dereferenced. The answer repeats the question's own bytes, which keeps the random case that
- * some resolvers put into names as a weak cookie.
+ * A query is read once from front to back with a sticky cursor: header, one question, and
+ * additional records, of which only OPT counts. Compression is accepted only where it does not
+ * matter (the owner of an additional record is skipped, never followed), so no pointer from the
+ * sender is ever dereferenced. The answer repeats the question's own bytes, which preserves the
+ * random letter case that some resolvers use as a weak cookie.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define TYPE_SOA 6
 #define TYPE_OPT 41
 #define CLASS_IN 1
-#define QUESTION_OFFSET (0xc000u | HEADER_BYTES) /* a pointer to the name of the question */
+#define QUESTION_OFFSET (0xc000u | HEADER_BYTES) /* a pointer to the question's name */
 
 #define FLAG_RESPONSE 0x8000u
 #define FLAG_RECURSION_DESIRED 0x0100u
@@ -74,7 +74,7 @@ static void read_question(struct reader *r, struct dns_query *q)
 		q->question = slice_of(start, (size_t)(r->p - start));
 }
 
-/* The owner of an additional record: passed over. True where it is the root. */
+/* Skips the owner of an additional record. True if it is the root. */
 static bool skip_name(struct reader *r)
 {
 	for (size_t wire = 0; wire < DNS_NAME_MAX && !r->failed;) {
@@ -154,8 +154,8 @@ static void write_address(struct writer *w, uint16_t type, const struct ip *addr
 	writer_vector(w, 2, slice_of(address->bytes, address->family == 4 ? 4 : 16));
 }
 
-/* Without a SOA a negative answer is not cached and is asked again and again (RFC 2308 section 5).
- * The root owns it, because the root is above every name. */
+/* Without a SOA a negative answer is not cached, and the query is repeated again and again (RFC
+ * 2308 section 5). The root owns the SOA, because it is above every name. */
 static void write_soa(struct writer *w, uint32_t ttl_s)
 {
 	writer_u8(w, 0);
@@ -176,7 +176,8 @@ static void write_opt(struct writer *w, enum dns_rcode rcode)
 	writer_u8(w, 0);
 	writer_u16(w, TYPE_OPT);
 	writer_u16(w, DNS_ANSWER_MAX);
-	writer_u32(w, (uint32_t)rcode >> 4 << 24); /* upper bits of the rcode, version 0, no flag */
+	writer_u32(w, (uint32_t)rcode >> 4 << 24); /* upper bits of the rcode, version 0, no
+	                                              flags */
 	writer_u16(w, 0);
 }
 
@@ -237,7 +238,7 @@ const char *dns_type_name(uint16_t type, char out[16])
 	return out;
 }
 
-/* The last label of *name, taken off together with the dot before it. */
+/* Removes the last label of *name with the dot before it, and returns the label. */
 static struct slice take_last_label(struct slice *name)
 {
 	size_t at = name->n;

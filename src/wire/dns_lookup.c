@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stub resolver believes whoever answers first, so an answer has to repeat all the chance that
- * was put into the question: its id and which of its letters are large (its port is the socket's
- * matter). The question comes back as it went, byte by byte, so it is compared and not parsed.
+ * A stub resolver believes the first reply that fits, so a reply has to repeat all random parts of
+ * the query: its id and which of its letters are upper case (its port is up to the socket). The
+ * question must come back byte by byte, so it is compared and not parsed.
  *
- * Of the answer's records only those count that are the name's own, or an alias of it leads to. The
- * records are looked through once for each alias, because servers put them in any order; the names
- * in them are compared written out and in small letters. A pointer in a name leads to where the
- * name has not been yet, closer to the message's beginning each time, so that there is an end. Many
- * records that all point to one long name, looked through for each of many aliases, would take long
- * nevertheless: DNS_LOOKUP_NAME_BYTES ends it.
+ * Of the answer's records only those count that belong to the name or to an alias of it. The
+ * records are scanned once for each alias, because servers put them in any order; names are
+ * compared uncompressed and in lower case. A pointer in a name has to lead to an earlier place than
+ * any before, so following pointers ends. Many records that all point to one long name, scanned for
+ * each of many aliases, would still take long: DNS_LOOKUP_NAME_BYTES bounds that.
  */
 #include "vethguard/wire/dns_lookup.h"
 
@@ -26,7 +25,7 @@
 #define OPCODE_MASK 0x7800u
 #define RCODE_MASK 0x000fu
 
-/* A name as labels with their lengths before them, in small letters. */
+/* A name as labels with a length byte before each, in lower case. */
 struct name {
 	uint8_t bytes[DNS_NAME_MAX];
 	size_t n;
@@ -34,9 +33,9 @@ struct name {
 
 struct records {
 	struct slice message;
-	struct reader first; /* stands before the first of them */
+	struct reader first; /* stands before the first record */
 	unsigned count;
-	size_t name_bytes; /* that may still be looked at */
+	size_t name_bytes; /* bytes of names that may still be read */
 };
 
 static uint8_t small_letter(uint8_t c)
@@ -113,7 +112,7 @@ static void append_label(struct name *name, struct slice label)
 static void read_name(struct reader *r, struct records *all, struct name *name)
 {
 	struct slice message = all->message;
-	size_t before = message.n - r->left; /* where a pointer may lead */
+	size_t before = message.n - r->left; /* a pointer has to lead before this */
 	struct reader at = *r;
 	bool jumped = false;
 
@@ -182,7 +181,8 @@ static bool take_address(struct dns_found *found, uint16_t type, struct slice da
 	return true;
 }
 
-/* One record. What it says of the name that is wanted is taken; *alias is the name it leads to. */
+/* Reads one record. Adds what belongs to the wanted name to found; *alias becomes the name it is an
+ * alias for. */
 static void read_record(struct reader *r, struct records *all, const struct name *wanted,
         uint16_t wanted_type, struct dns_found *found, struct name *alias)
 {
@@ -213,8 +213,8 @@ static void read_record(struct reader *r, struct records *all, const struct name
 	}
 }
 
-/* Looks through the records for the name's, and for those of the names it is an alias for. False:
- * they make no sense. */
+/* Scans the records for those of the name and of the names it is an alias for. False: the records
+ * are malformed. */
 static bool read_records(
         struct records *all, struct name *wanted, uint16_t type, struct dns_found *found)
 {
@@ -235,7 +235,7 @@ static bool read_records(
 
 /* --- the answer --- */
 
-/* Refusing by the header alone is what servers do that do not know EDNS (RFC 6891 section 7). */
+/* Servers that do not know EDNS refuse with a bare header (RFC 6891 section 7). */
 static bool knows_no_edns(const struct dns_lookup *lookup, unsigned rcode)
 {
 	return !lookup->plain && (rcode == DNS_FORMERR || rcode == DNS_NOTIMP);
@@ -270,7 +270,7 @@ enum dns_lookup_reply dns_lookup_read(
 	enum dns_lookup_reply reply;
 	struct name wanted;
 
-	reader_u32(&r); /* the other sections are not looked at */
+	reader_u32(&r); /* skips the counts of the other sections */
 	*found = (struct dns_found){.rcode = flags & RCODE_MASK, .ttl_s = UINT32_MAX};
 	if (r.failed || n > lookup->reply_max || id != (lookup->bytes[0] << 8 | lookup->bytes[1]) ||
 	        (flags & (FLAG_RESPONSE | OPCODE_MASK)) != FLAG_RESPONSE)

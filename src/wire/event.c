@@ -2,10 +2,10 @@
 /*
  * event: theory of operation
  *
- * An encoded event is a fixed head, a 64-bit map of the optional fields that are there, and those
- * fields in the order of FIELDS; numbers are in network byte order, texts behind a 16-bit length. A
- * field that is zero or empty is left out, and the decoder refuses one that is there all the same,
- * so every event has exactly one encoding: nothing can be hidden in a second spelling.
+ * An encoded event is a fixed head, a 64-bit map of the optional fields that are present, and those
+ * fields in the order of FIELDS. Numbers are in network byte order; texts follow a 16-bit length. A
+ * field that is zero or empty is left out, and the decoder refuses such a field if it is present.
+ * So every event has exactly one encoding, and nothing can be hidden in a second spelling.
  *
  * The list of fields is one X-macro; presence, size, writing and reading are generated from it and
  * cannot disagree.
@@ -15,8 +15,8 @@
 #include "vethguard/policy/policy.h"
 #include "vethguard/wire/event.h"
 
-/* Never reorder within a release: worker and recorder are built together, but a fuzz corpus is not.
- */
+/* Never reorder within a release: worker and recorder are built together, but the fuzz corpus is
+ * not. */
 #define FIELDS(X)                \
 	X(u32, duration_us)      \
 	X(u8, policy_reason)     \
@@ -74,7 +74,7 @@ _Static_assert(BIT_COUNT <= 64, "the map of fields is 64 bits");
 
 #define HEAD_BYTES (8 + 8 + 1 + 1 + 1 + 8) /* id, time, kind, decision, cause, map */
 
-/* Per type: is it there, how many bytes it takes, writing, reading. */
+/* For each type: whether it is present, how many bytes it takes, writing, reading. */
 #define there_u8(v) ((v) != 0)
 #define there_u16(v) ((v) != 0)
 #define there_u32(v) ((v) != 0)
@@ -97,7 +97,7 @@ static size_t address_length(const struct ip *ip)
 #define size_u16(v, text_max) 2
 #define size_u32(v, text_max) 4
 #define size_u64(v, text_max) 8
-#define size_flag(v, text_max) 0 /* being there is the value */
+#define size_flag(v, text_max) 0 /* presence is the value */
 #define size_ip(v, text_max) (1 + address_length(&(v)))
 #define size_text(v, text_max) (2 + text_length(v, text_max))
 
@@ -159,8 +159,7 @@ static size_t encoded_size(const struct event *event, uint64_t map, size_t text_
 	return n;
 }
 
-/* Four texts of the largest size fill an event: where there are more, all are cut a little shorter.
- */
+/* Four texts of the largest size fill an event. If there are more, all are cut shorter. */
 static size_t text_bound(const struct event *event, uint64_t map)
 {
 	size_t text_max = EVENT_TEXT_MAX;
@@ -185,7 +184,7 @@ static bool is_status(uint16_t v)
 	return v >= 100 && v <= 999;
 }
 
-/* What an upstream may have sent must not make an event that the recorder refuses. */
+/* Values that an upstream may have sent must not make an event that the recorder refuses. */
 static void normalise(struct event *event)
 {
 	if (event->kind == EVENT_PACKET && event->count == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codes of why an event came out as it did: the log's status_code, and what a refused client
- * reads as error.code. */
+/* The codes of why an event came out as it did: status_code in the log, and error.code in a refused
+ * client's response. */
 #include "vethguard/policy/policy.h"
 #include "vethguard/wire/event.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text goes straight into the caller's buffer; the only state is whether the next value needs a
- * comma before it. The first append that fails makes the writer fail for good. Strings are the hard
- * part: they come from sandboxes, so they may be no UTF-8 at all (RFC 3629), and what is valid may
- * still move a terminal's cursor: DEL and the C1 controls are escaped like the C0 ones, which
- * changes the text but not what it means.
+ * comma before it. After the first append that fails, the writer stays failed. Strings come from
+ * sandboxes, so they may not be UTF-8 at all (RFC 3629), and valid text may still move a terminal's
+ * cursor. So DEL and the C1 controls are escaped like the C0 ones, which changes the text but not
+ * its meaning.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 static const struct slice replacement = {"\xef\xbf\xbd", 3}; /* U+FFFD */
 
-/* A list of a thousand sandboxes has a hundred thousand pieces: where there is room a piece is
- * copied without a call. */
+/* Copies a piece without a call if there is room: a list of a thousand sandboxes has a hundred
+ * thousand pieces. */
 static inline void put(struct json *j, const char *p, size_t n)
 {
 	struct buf *b = j->out;
@@ -32,7 +32,7 @@ static void put_byte(struct json *j, char c)
 	put(j, &c, 1);
 }
 
-/* What stands before a value: comma, key, colon. */
+/* Writes what precedes a value: comma, key, colon. */
 static void lead(struct json *j, const char *key)
 {
 	if (j->comma)
@@ -83,7 +83,7 @@ void json_put_end_array(struct json *j)
 	close_with(j, ']');
 }
 
-/* Without printf, which a list of a thousand sandboxes would ask for six thousand numbers. */
+/* Without printf, since a list of a thousand sandboxes has six thousand numbers. */
 static void put_number(struct json *j, bool negative, uint64_t v)
 {
 	char text[24], *at = text + sizeof(text);
@@ -126,8 +126,8 @@ static bool is_continuation(uint8_t c)
 	return (c & 0xc0) == 0x80;
 }
 
-/* Bytes of the character at the front of s, or 0 where its first byte begins none: overlong forms,
- * surrogates and what lies beyond U+10FFFF are none (RFC 3629 section 4). */
+/* Bytes of the character at the front of s, or 0 if there is no valid one. Overlong forms,
+ * surrogates and code points beyond U+10FFFF are invalid (RFC 3629 section 4). */
 static size_t character_bytes(struct slice s)
 {
 	const uint8_t *p = (const uint8_t *)s.p;
@@ -187,8 +187,8 @@ static uint32_t code_point(const uint8_t *p, size_t n)
 	              : (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
 }
 
-/* Characters that show nothing themselves but change how others are shown: C1 controls, line and
- * paragraph separators, and the format characters that turn the direction of writing (UAX #9). */
+/* Characters that are invisible but change how others are shown: C1 controls, line and paragraph
+ * separators, and the format characters that change the direction of writing (UAX #9). */
 static bool is_unseen(uint32_t c)
 {
 	return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
@@ -221,7 +221,7 @@ static bool is_plain(char byte)
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-/* s without the bytes beyond max; a character that the border would split goes as a whole. */
+/* s without the bytes beyond max. A character that max would split is left out completely. */
 static struct slice cut(struct slice s, size_t max)
 {
 	size_t n = max;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head every message begins with, and the messages of keeper and recorder. Those of the worker
- * and of a session are in the files beside. How a field is written and checked is in
- * message_codec.c.
+ * The head of every message, and the messages of keeper and recorder. Those of the worker and of a
+ * session are in message_worker.c and message_session.c. message_codec.c writes and checks the
+ * fields.
  */
 #include "wire/message_codec.h"
 
@@ -55,8 +55,8 @@ static void credential_get_fields(struct codec *c, struct message_credential_get
 }
 CODEC_PAIR(credential_get)
 
-/* A value where it is available, an error where it is not, never both: an error text beside a value
- * would be a place for the value's bytes to go astray. */
+/* Has either a value (if available) or an error, never both: an error text beside a value could
+ * leak bytes of the value. */
 static void credential_fields(struct codec *c, struct message_credential *m)
 {
 	m->credential = credential_index(c, m->credential);
@@ -132,8 +132,8 @@ static void recorder_ring_fields(struct codec *c, struct message_recorder_ring *
 }
 CODEC_PAIR(recorder_ring)
 
-/* The event has no length of its own: it is the rest of the message, and event_decode() is strict
- * about it. */
+/* The event has no length field: it is the rest of the message, and event_decode() checks it
+ * strictly. */
 static void recorder_event_fields(struct codec *c, struct message_recorder_event *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields that messages are made of. Every function is total: after the first error all of them
- * return zero and touch nothing, so that the description of a message needs no check between its
- * fields; loops are bounded by counts that were checked when they were read.
+ * The fields that messages consist of. Every function is total: after the first error all of them
+ * return zero and touch nothing, so a message's description needs no checks between its fields.
+ * Loops are bounded by counts that were checked when they were read.
  */
 #include "wire/message_codec.h"
 
@@ -17,7 +17,7 @@ static bool decoding(const struct codec *c)
 	return !c->w;
 }
 
-/* The cursor's own error becomes the codec's. */
+/* Makes the cursor's error the codec's error. */
 static void settle(struct codec *c)
 {
 	if (decoding(c) ? c->r->failed : c->w->failed)

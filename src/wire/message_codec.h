@@ -37,19 +37,19 @@ struct slice codec_variable(struct codec *c, struct slice v);
 struct ip codec_ip(struct codec *c, struct ip v);
 struct ip_prefix codec_prefix(struct codec *c, struct ip_prefix v);
 
-/* True when what is left of the input could hold count items of at least bytes each: asked before
- * memory is taken. */
+/* True if the rest of the input could hold count items of at least bytes each. Ask before
+ * allocating. */
 bool codec_plausible(struct codec *c, size_t count, size_t bytes);
 void codec_fail(struct codec *c, int error);
 
-/* What every encoder and decoder does around its fields. */
+/* What every encoder and decoder calls around its fields. */
 struct codec codec_encode(struct writer *w, enum message_type type, uint64_t id);
 size_t codec_encoded(const struct codec *c);
 struct codec codec_decode(struct reader *r);
 int codec_decoded(const struct codec *c);
 
-/* The public pair for struct message_NAME, from `static void NAME_fields(struct codec *, struct
- * message_NAME *)`. */
+/* Defines the public pair for struct message_NAME from `static void NAME_fields(struct codec *,
+ * struct message_NAME *)`. */
 #define CODEC_PAIR(name)                                                                 \
 	size_t message_##name##_encode(uint8_t *out, size_t cap, enum message_type type, \
 	        uint64_t id, const struct message_##name *m)                             \

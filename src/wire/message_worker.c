@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WORKER_START: everything a worker is told before it serves, the one message with memory of its
- * own (static hosts). */
+/* WORKER_START: everything a worker is told before it serves. It is the only message with memory of
+ * its own (static hosts). Also the other messages between supervisor and worker. */
 #include "wire/message_codec.h"
 
 #define HOST_BYTES_MIN 6 /* of one encoded static host: a name of one byte, no address */
@@ -44,7 +44,7 @@ static void text_field(struct codec *c, char *text, size_t max)
 
 	s = codec_string(c, s, 0, max);
 	if (!c->w && s.n)
-		memcpy(text, s.p, s.n); /* zeroed before */
+		memcpy(text, s.p, s.n); /* text is zeroed before */
 }
 
 /* An address of that family, or none. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One datagram from an NFLOG socket holds one or more netlink messages, in host byte order as the
- * kernel of this machine writes them: a header, a nfgenmsg, attributes. Every length is checked
- * against what is left of the level above it, and every step moves forward by at least a header, so
- * that the walk ends whatever the bytes say.
+ * A datagram from an NFLOG socket holds one or more netlink messages, in host byte order as this
+ * machine's kernel writes them: a header, a nfgenmsg, attributes. Every length is checked against
+ * the rest of the enclosing level, and every step moves forward by at least a header, so the walk
+ * ends whatever the bytes say.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ static size_t padded(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-/* The rest of an item of length n, whose first used bytes are read already; passes over the
+/* Returns the rest of an item of length n whose first used bytes were read already. Skips the
  * padding, which the last item may lack. */
 static struct slice take_padded(struct reader *r, size_t n, size_t used)
 {
@@ -113,7 +113,7 @@ int nflog_parse(const uint8_t *p, size_t n,
 		if (r.failed)
 			return -EBADMSG;
 		if (head.nlmsg_type !=
-		        NFLOG_PACKET_TYPE) /* the end of a batch, an acknowledgement */
+		        NFLOG_PACKET_TYPE) /* the end of a batch, or an acknowledgment */
 			continue;
 		if (!read_packet(body, &packet))
 			return -EBADMSG;

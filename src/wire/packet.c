@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dropped packet may be anything, and the copy may end anywhere: whatever stands before the
- * damage is reported, the rest stays zero, and no field is believed further than the bytes that are
- * there. IPv6 extension headers are walked (RFC 8200 section 4) up to a bound, because a record
- * that says "protocol 60" helps nobody.
+ * A dropped packet may be anything, and the copy may end anywhere. Everything before the damage is
+ * reported, the rest stays zero, and no field is trusted beyond the bytes that exist. IPv6
+ * extension headers are walked (RFC 8200 section 4) up to a bound, because a record that says
+ * "protocol 60" helps nobody.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define IPV6_HEADER_BYTES 40
 #define IPV6_OFFSET_MASK 0xfff8
 #define IPV6_MORE_FRAGMENTS 1
-#define IPV6_EXTENSIONS_MAX 32 /* headers walked of one packet */
+#define IPV6_EXTENSIONS_MAX 32 /* headers walked per packet */
 
 #define PROTOCOL_MOBILITY 135
 #define PROTOCOL_HIP 139
@@ -77,7 +77,8 @@ static void parse_ipv4(struct reader r, struct packet *out)
 
 enum extension_step { STEP_ON, STEP_FINAL, STEP_NO_PORTS, STEP_LOST };
 
-/* One header of the chain. *next is its number and becomes that of the header after it. */
+/* Steps over one header of the chain. *next is its number and becomes that of the header after
+ * it. */
 static enum extension_step step_extension(struct reader *r, uint8_t *next, bool *fragment)
 {
 	uint16_t offset;
@@ -95,7 +96,7 @@ static enum extension_step step_extension(struct reader *r, uint8_t *next, bool 
 		length = reader_u8(r);
 		reader_bytes(r, 8 * (size_t)length + 6);
 		break;
-	case IPPROTO_AH: /* counted in words of four bytes, RFC 4302 section 2.2 */
+	case IPPROTO_AH: /* counts words of four bytes, RFC 4302 section 2.2 */
 		*next = reader_u8(r);
 		length = reader_u8(r);
 		reader_bytes(r, 4 * (size_t)length + 6);
@@ -140,7 +141,7 @@ static void parse_ipv6(struct reader r, struct packet *out)
 		read_ports(r, out);
 }
 
-/* RFC 826: who asks for whom, where it is about IPv4 over Ethernet. */
+/* RFC 826: sender and target address, for IPv4 over Ethernet. */
 static void parse_arp(struct reader r, struct packet *out)
 {
 	uint16_t hardware = reader_u16(&r);

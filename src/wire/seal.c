@@ -2,9 +2,9 @@
 /*
  * seal: theory of operation
  *
- * The form is fixed byte for byte, so a line is checked without a JSON parser: literals must stand
- * where they stand. The one search, for the start of the attestation, cannot be fooled by a string
- * from the sandbox: a quotation mark inside a JSON string always follows a backslash, so
+ * The format is fixed byte for byte, so a line is checked without a JSON parser: literals must
+ * stand at their places. The only search is for the start of the attestation. A string from the
+ * sandbox cannot mislead it: a quotation mark inside a JSON string always follows a backslash, so
  * `,"attestation_list":` does not occur inside one.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@
 	        sizeof(SEAL_CLOSE) - 1)
 #define NUMBER_DIGITS_MAX 19
 
-/* What is left to read; the first thing that does not fit empties it and sticks. */
+/* The rest to read. After the first mismatch failed stays set. */
 struct scan {
 	struct slice left;
 	bool failed;
@@ -136,7 +136,7 @@ int seal_parse(struct slice line, struct seal *out)
 	return start.failed || middle.failed || tail.failed ? -EBADMSG : 0;
 }
 
-/* Copies into reserved room; the rooms below are the sums of what is copied. */
+/* Copies into reserved memory; the sizes below are the sums of what is copied. */
 static uint8_t *put(uint8_t *out, const char *p, size_t n)
 {
 	memcpy(out, p, n);

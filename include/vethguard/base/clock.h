@@ -8,7 +8,7 @@
 /* CLOCK_MONOTONIC, for durations and deadlines. */
 int64_t clock_monotonic_ms(void);
 int64_t clock_monotonic_us(void);
-/* CLOCK_BOOTTIME, which goes on while the machine sleeps. */
+/* CLOCK_BOOTTIME, which keeps counting while the machine sleeps. */
 int64_t clock_boot_ms(void);
 /* CLOCK_REALTIME since the epoch, for records. */
 int64_t clock_real_ms(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ip: addresses and prefixes of both families, their text forms, and what kind of address one is. Pure.
+ * ip: addresses and prefixes of both families, their text forms, and the class of an address. Pure.
  */
 #ifndef VETHGUARD_BASE_IP_H
 #define VETHGUARD_BASE_IP_H
@@ -21,9 +21,9 @@ struct ip_prefix {
 
 #define IP_TEXT_MAX 46 /* INET6_ADDRSTRLEN */
 
-/* What an address is for (IANA special-purpose registries, RFC 6890). Only IP_PUBLIC is dialled unless a rule names
- * the address or the operator permits its range. An address that carries another (mapped, NAT64, 6to4, Teredo,
- * IPv4-compatible) is never public: the carried address could be anything. */
+/* The purpose of an address (IANA special-purpose registries, RFC 6890). Only IP_PUBLIC is dialed, unless a rule
+ * names the address or the operator permits its range. An address that carries another (mapped, NAT64, 6to4, Teredo,
+ * IPv4-compatible) is never public, because the carried address could be anything. */
 enum ip_class {
 	IP_PUBLIC,
 	IP_UNSPECIFIED,
@@ -42,42 +42,45 @@ enum ip_class {
 	IP_CLASS_COUNT
 };
 
-/* Text as in a URL or a policy: dotted quad with exactly four decimal parts and no leading zeros, or RFC 4291 with
- * or without brackets; no zone, no port. False: not an address. */
+/* Parses text as in a URL or a policy: a dotted quad with exactly four decimal parts and no leading zeros, or RFC
+ * 4291 with or without brackets; no zone, no port. Returns false if text is not an address. */
 bool ip_parse(struct slice text, struct ip *out);
-/* As ip_parse, then "/bits"; an address alone is /32 or /128. False also where host bits are set. */
+/* As ip_parse(), followed by "/bits"; an address alone is /32 or /128. Returns false also if host bits are set. */
 bool ip_prefix_parse(struct slice text, struct ip_prefix *out);
 /* RFC 5952 form, NUL-terminated, no brackets. Returns out. */
 char *ip_format(const struct ip *ip, char out[IP_TEXT_MAX]);
 bool ip_equals(const struct ip *a, const struct ip *b);
 bool ip_in_prefix(const struct ip *ip, const struct ip_prefix *prefix);
 enum ip_class ip_classify(const struct ip *ip);
-/* The IPv4 address inside of an IPv4-mapped, -translated or -compatible one or of NAT64 (RFC 6052 section 2.2; of
- * 64:ff9b:1::/48 the translator's prefix is told in bits: 48, 56, 64, else 96). family 0: there is none. */
+/* The IPv4 address inside an IPv4-mapped, -translated or -compatible address or a NAT64 address (RFC 6052 section
+ * 2.2). translator_bits is the length of the translator's prefix, which matters for 64:ff9b:1::/48: 48, 56 or 64,
+ * else 96. family 0: there is none. */
 struct ip ip_carried(const struct ip *ip, unsigned translator_bits);
-/* Whether somebody who names the network means this address of it, so that it may be dialled although it is not
- * public. A network of one address means it, whatever it is. A wider one means its public addresses, and private,
- * carrier-grade NAT and reserved ones where the whole network lies inside of such a range; never unspecified, loopback,
- * link-local, metadata, multicast, broadcast, 6to4 and Teredo addresses. Of addresses that carry another one (mapped,
- * NAT64), which the network has to lie inside of, the carried one has to be public or meant by what is left of the
- * network. Whether an address is the host's own is not asked here. */
+/* True if naming the network means this address of it, so that the address may be dialed although it is not public.
+ * Does not check whether the address is the host's own.
+ * - A network of one address means that address, whatever its class.
+ * - A wider network means its public addresses. It also means private, carrier-grade NAT and reserved addresses if
+ *   the whole network lies inside such a range.
+ * - It never means unspecified, loopback, link-local, metadata, multicast, broadcast, 6to4 and Teredo addresses.
+ * - It means addresses that carry another (mapped, NAT64) if the network lies inside such a range, and the carried
+ *   address is public or is meant by the part of the network behind the first 96 bits. */
 bool ip_network_means(const struct ip_prefix *network, const struct ip *ip);
-/* Whether one of the networks that the configuration permits means the address; of one that carries another and lies in
- * a translator's prefix, whether what it carries is permitted too. */
+/* True if one of the networks that the configuration permits means the address. For an address that carries another
+ * and lies in a permitted translator's prefix, true if the carried address is permitted too. */
 bool ip_networks_permit(const struct ip_prefix *networks, size_t count, const struct ip *ip);
-/* Whether one of them is exactly this address. */
+/* True if one of the networks is exactly this address. */
 bool ip_networks_name(const struct ip_prefix *networks, size_t count, const struct ip *ip);
-bool ip_network_is_one(const struct ip_prefix *network); /* it has one address */
-/* The class that all addresses of the network have by its range, IP_PUBLIC where it lies in none. *mixed: it has ranges
- * of other classes inside. */
+bool ip_network_is_one(const struct ip_prefix *network); /* has one address */
+/* The class that the network's range gives all its addresses; IP_PUBLIC if it lies in no range. *mixed: ranges of
+ * other classes lie inside the network. */
 enum ip_class ip_network_class(const struct ip_prefix *network, bool *mixed);
-/* Networks between whose borders all addresses have one class; by index, false behind the last one. */
+/* Ranges between whose borders all addresses have one class, by index. Returns false behind the last one. */
 bool ip_class_range(size_t index, struct ip_prefix *out);
 /* A word for people: "private", "link-local", ... */
 const char *ip_class_name(enum ip_class c);
-/* family 0 where sa is of neither. port: in host order; may be NULL. */
+/* The address in sa; family 0 if sa is neither IPv4 nor IPv6. *port: in host byte order; port may be NULL. */
 struct ip ip_from_sockaddr(const struct sockaddr *sa, uint16_t *port);
-/* Fills ss and returns its length in bytes. port: in host order. */
+/* Fills ss and returns its length in bytes. port: in host byte order. */
 socklen_t ip_to_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr_storage *ss);
 
 #endif

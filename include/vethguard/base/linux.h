@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linux: calls that glibc 2.36 has and musl 1.2.5 has not. What needs one of them includes this
- * instead of <malloc.h>, <sys/mount.h> and <sys/pidfd.h>. Each does what its manual page says. */
+/* linux: calls that glibc 2.36 has and musl 1.2.5 does not have. Files that need one of them include this instead of
+ * <malloc.h>, <sys/mount.h> and <sys/pidfd.h>. Each call does what its manual page says. */
 #ifndef VETHGUARD_BASE_LINUX_H
 #define VETHGUARD_BASE_LINUX_H
 
@@ -16,7 +16,7 @@
 #ifdef __GLIBC__
 #include <sys/pidfd.h>
 
-/* How many bytes malloc(3) has given out and not got back. 0 where the libc does not know. */
+/* Bytes allocated by malloc(3) and not freed; 0 if the C library cannot tell. */
 static inline uint64_t heap_bytes_used(void)
 {
 	struct mallinfo2 heap = mallinfo2();
@@ -29,8 +29,8 @@ static inline uint64_t heap_bytes_used(void)
 #include <signal.h>
 #include <sys/syscall.h>
 
-/* The kernel's struct statx has the number of a mount, musl's has not. A name that a later libc has
- * as well is ours by a macro, so that the two do not meet. */
+/* The kernel's struct statx has a mount's number, musl's does not. Macros rename our functions, so that they do not
+ * collide with those of a later C library. */
 #define statx kernel_statx
 #define statx_timestamp kernel_statx_timestamp
 #include <linux/stat.h>
@@ -104,7 +104,7 @@ static inline int mount_setattr(
 	return (int)syscall(SYS_mount_setattr, fd, path, flags, attributes, size);
 }
 
-/* musl's allocator can be neither tuned nor asked. */
+/* musl's allocator can be neither tuned nor queried. */
 #define M_MMAP_THRESHOLD 0
 static inline int mallopt(int option, int value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list: members in a ring, each with a struct list of its own; the head is a struct list that is a member of nothing.
- * A member that is in no list is zero, as calloc() leaves it. */
+/* list: members in a ring, each with its own struct list; the head is a struct list that is a member of nothing. A
+ * member that is in no list is zero, as calloc() leaves it. */
 #ifndef VETHGUARD_BASE_LIST_H
 #define VETHGUARD_BASE_LIST_H
 
@@ -24,7 +24,7 @@ static inline bool list_is_empty(const struct list *head)
 	return head->next == head;
 }
 
-static inline bool list_has(const struct list *member) /* in whichever */
+static inline bool list_has(const struct list *member) /* in any list */
 {
 	return member->next != NULL;
 }
@@ -37,7 +37,7 @@ static inline void list_append(struct list *head, struct list *member)
 	head->prev = member;
 }
 
-static inline void list_remove(struct list *member) /* harmless where it is in none */
+static inline void list_remove(struct list *member) /* does nothing if it is in no list */
 {
 	if (!member->next)
 		return;
@@ -46,7 +46,7 @@ static inline void list_remove(struct list *member) /* harmless where it is in n
 	member->prev = member->next = NULL;
 }
 
-/* All members of from become those of to, which was not initialised before. */
+/* Moves all members of from to to, which is initialized here. */
 static inline void list_move(struct list *from, struct list *to)
 {
 	list_init(to);

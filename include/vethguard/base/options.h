@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: one table of options per command, for parsing and for its --help. "--name value", "--name=value", "-v";
- * "--" or the first other word ends them. An unknown option is answered with the one that was probably meant.
+ * options: one table of options per command, for parsing and for --help. Accepts "--name value", "--name=value" and
+ * "-v"; "--" or the first other word ends the options. The message about an unknown option suggests the likely one.
  */
 #ifndef VETHGUARD_BASE_OPTIONS_H
 #define VETHGUARD_BASE_OPTIONS_H
@@ -12,7 +12,7 @@
 struct option_spec {
 	const char *name;     /* without dashes; NULL ends the table */
 	char letter;          /* short form or 0 */
-	const char *argument; /* what its value is called in --help; NULL: takes none */
+	const char *argument; /* the value's name in --help; NULL: the option takes no value */
 	const char *help;     /* lines after the first are separated by \n */
 };
 
@@ -23,19 +23,18 @@ struct option_spec {
 struct options {
 	const struct option_spec *specs;
 	const char *command; /* for messages: "vethguard run"; its first word is the program */
-	char **argv;         /* what is left; at OPTIONS_END the first word that is no option */
+	char **argv;         /* the rest; at OPTIONS_END it begins with the first word that is not an option */
 	char *value;         /* of the option just returned */
 	const char *letters; /* rest of a group of short options */
-	bool ended;          /* "--" was there */
+	bool ended;          /* "--" was found */
 };
 
-/* argv: behind the command's name, ends with NULL. */
+/* argv: the words after the command's name; ends with NULL. */
 void options_init(
         struct options *o, const char *command, const struct option_spec *specs, char **argv);
-/* Index of the next option in the table, OPTIONS_END, or OPTIONS_WRONG after a message on stderr.
- */
+/* The index of the next option in the table, OPTIONS_END, or OPTIONS_WRONG after a message on stderr. */
 int options_next(struct options *o);
-/* The table as lines for --help. */
+/* Prints the table for --help. */
 void options_print(const struct option_spec *specs, FILE *out);
 
 #endif

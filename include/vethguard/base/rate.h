@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rate: so many of something in a second, after a burst. What does not fit waits or is dropped; that is the caller's
- * to say. */
+/* rate: a bound on how many of something happen per second, after an initial burst. The caller decides whether what
+ * exceeds it waits or is dropped. */
 #ifndef VETHGUARD_BASE_RATE_H
 #define VETHGUARD_BASE_RATE_H
 
@@ -12,15 +12,15 @@
 
 struct rate {
 	uint32_t per_s;       /* 0: no bound */
-	uint64_t left, burst; /* in thousandths of one */
-	int64_t at_ms;        /* when left was that much */
+	uint64_t left, burst; /* in thousandths */
+	int64_t at_ms;        /* the time at which left was valid */
 };
 
-/* Begins with a whole burst: as much as burst_s seconds bring. Both numbers are cut to their bounds. */
+/* Begins with a full burst: as much as burst_s seconds bring. Both numbers are cut to their maximum. */
 void rate_init(struct rate *rate, uint32_t per_s, uint32_t burst_s, int64_t now_ms);
-/* Takes one; false: there is none. A clock that goes back brings nothing. */
+/* Takes one. Returns false if none is left. A clock that goes back adds nothing. */
 bool rate_take(struct rate *rate, int64_t now_ms);
-/* Whether there is one. */
+/* True if one is left. */
 bool rate_has(struct rate *rate, int64_t now_ms);
 
 #endif

@@ -15,7 +15,7 @@ struct slice {
 	size_t n;
 };
 
-/* For printf("%.*s", SLICE_ARG(s)). The caller has checked that s holds nothing that a terminal obeys. */
+/* For printf("%.*s", SLICE_ARG(s)). The caller has to make sure that s has nothing that a terminal interprets. */
 #define SLICE_ARG(s) (int)(s).n, (s).p
 /* A slice of a string literal. */
 #define SLICE(literal) ((struct slice){(literal), sizeof(literal) - 1})
@@ -35,7 +35,7 @@ static inline bool slice_equals(struct slice a, struct slice b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* What a hexadecimal digit of either case stands for, or -1. */
+/* The value of a hexadecimal digit of either case, or -1. */
 static inline int slice_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -44,22 +44,23 @@ static inline int slice_hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* ASCII letters compare without regard to case, as field names (RFC 9110 section 5.1) and host names do. */
+/* Compares ASCII letters without regard to case, as for field names (RFC 9110 section 5.1) and host names. */
 bool slice_equals_ignoring_case(struct slice a, struct slice b);
 bool slice_starts_with(struct slice s, struct slice prefix);
 bool slice_ends_with(struct slice s, struct slice suffix);
-/* Where c first stands in s, or -1. */
+/* The index of the first c in s, or -1. */
 ptrdiff_t slice_find_byte(struct slice s, char c);
 /* s without leading and trailing space and tab: OWS of RFC 9110 section 5.6.3. */
 struct slice slice_trim(struct slice s);
-/* Decimal digits only, no sign, the whole slice; false where it is empty, has another byte or exceeds max. */
+/* Parses the whole slice as decimal digits without a sign. Returns false if it is empty, has another byte or exceeds
+ * max. */
 bool slice_to_u64(struct slice s, uint64_t max, uint64_t *out);
-/* How many bytes at the beginning of s a token may have (RFC 9110 section 5.6.2). */
+/* How many bytes at the beginning of s are allowed in a token (RFC 9110 section 5.6.2). */
 size_t slice_token_length(struct slice s);
 /* Writes s to out (out_size > 0, NUL-terminated) as printable ASCII: other bytes and backslash become \xNN; a text
- * that does not fit ends in "...". Returns out. For anything that came from a sandbox or the network. */
+ * that does not fit ends in "...". Returns out. Use it for everything from a sandbox or the network. */
 char *slice_escape(struct slice s, char *out, size_t out_size);
-/* The same, but a backslash stays: for a text whose parts have been escaped before. */
+/* The same, but keeps backslashes: for a text whose parts were escaped before. */
 char *slice_escape_controls(struct slice s, char *out, size_t out_size);
 
 #endif

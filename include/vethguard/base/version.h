@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* version: of the product, as mk/flags.mk names it for every program. */
+/* version: the product's version, which mk/flags.mk sets for every program. */
 #ifndef VETHGUARD_BASE_VERSION_H
 #define VETHGUARD_BASE_VERSION_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest: what the guarded command may not do, whoever it is inside. It is no confinement of files
- * or processes: it closes the ways around the network namespace that are not packets, and keeps
- * root inside from undoing its mounts.
+ * guest: what the guarded command may not do, whatever user it is inside. This does not confine files or processes:
+ * it closes the ways around the network namespace that are not packets, and keeps root inside from undoing its
+ * mounts.
  */
 #ifndef VETHGUARD_JAIL_GUEST_H
 #define VETHGUARD_JAIL_GUEST_H
@@ -10,19 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bounding set and all sets of the caller cut down to what root inside the sandbox may have at most: capabilities over
- * its own files, processes and network; ambient set emptied. 0 or -errno. */
+/* Cuts the caller's bounding set and all other sets down to what root inside the sandbox may have at most:
+ * capabilities over its own files, processes and network. Empties the ambient set. Returns 0 or -errno. */
 int jail_guest_bound(void);
-/* Socket families that do not live in the network namespace (AF_VSOCK reaches the hypervisor) fail with EAFNOSUPPORT,
- * io_uring (whose sockets no filter sees) and the kernel's keys (which it fetches by programs outside) with ENOSYS,
- * typing into the terminal (TIOCSTI) with EPERM. Needs CAP_SYS_ADMIN in its user namespace or no_new_privs. 0 or
- * -errno. */
+/* Makes calls fail that bypass the network namespace: socket families that are not part of it (AF_VSOCK reaches the
+ * hypervisor) with EAFNOSUPPORT; io_uring (no filter sees its sockets) and the kernel's keys (which programs outside
+ * fetch for it) with ENOSYS; typing into the terminal (TIOCSTI) with EPERM. Needs CAP_SYS_ADMIN in its user namespace
+ * or no_new_privs. Returns 0 or -errno. */
 int jail_guest_seccomp(void);
 
-/* From now on the calls below are asked about before they are carried out, those of all children too. Returns the
- * descriptor at which they are (close-on-exec): who reads it must not be under the filter. When it is closed, they fail
- * with ENOSYS. Needs what jail_guest_seccomp() needs, and Linux 5.5; -EBUSY: a filter of somebody else's has a
- * listener, and the kernel permits one; -errno. */
+/* From now on the kernel asks before it carries out the calls below, also those of all children. Returns the
+ * descriptor that receives the questions (close-on-exec); its reader must not be under the filter. When it is closed,
+ * the calls fail with ENOSYS. Needs what jail_guest_seccomp() needs, and Linux 5.5. Returns -EBUSY if another filter
+ * has a listener (the kernel permits one), or another -errno. */
 int jail_guest_ask(void);
 
 enum jail_call {
@@ -34,7 +34,7 @@ enum jail_call {
 	JAIL_CALL_CLONE, /* of a process that shares its descriptors */
 };
 
-/* Which call it is that is asked about. native: its structures are laid out as this program's. */
+/* Which call a question is about. native: its structures have this program's layout. */
 enum jail_call jail_call_find(uint32_t arch, uint32_t number, bool *native);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resolver: real names to real addresses, on the worker's own side, with a cache by TTL. */
+/* resolver: resolves real names to real addresses, on the worker's side, with a cache by TTL. */
 #ifndef VETHGUARD_LOOP_RESOLVER_H
 #define VETHGUARD_LOOP_RESOLVER_H
 
 #include "vethguard/loop/loop.h"
 #include "vethguard/policy/config.h"
 
-#define RESOLVER_ADDRESSES_MAX 16 /* of one name, both families */
+#define RESOLVER_ADDRESSES_MAX 16 /* per name, both families together */
 #define RESOLVER_TTL_MAX_S 300
 #define RESOLVER_CACHE_MAX 4096   /* names */
 
@@ -18,10 +18,10 @@ struct resolver_answer {
 	const char *error;     /* one sentence, static */
 };
 
-/* servers and hosts are copied; hosts win. timeout_ms: for one name. NULL: no memory. */
+/* Copies servers and hosts; hosts win over servers. timeout_ms: for one name. Returns NULL if out of memory. */
 struct resolver *resolver_new(struct loop *loop, const struct config_server *servers, size_t server_count,
 	const struct config_host *hosts, size_t host_count, uint32_t timeout_ms);
-/* Between two turns of the loop. Whoever still waits is let go without a callback. */
+/* Call between two turns of the loop. Waiting callers get no callback. */
 void resolver_free(struct resolver *resolver);
 
 struct resolver_wait {
@@ -29,10 +29,10 @@ struct resolver_wait {
 	struct list place;
 	void (*on_answer)(struct resolver_wait *wait, const struct resolver_answer *answer);
 };
-/* Both families are asked at once; the answer comes when both are there, or 50 ms after the first that has addresses.
- * Callers for one name share one query. Returns the answer at once (borrowed until the loop's next turn) where it is
- * cached or static; else NULL and on_answer follows (never from within this call). */
+/* Resolves a host. Both families are queried at once; the answer is ready when both have come, or 50 ms after the
+ * first one with addresses. Callers for one name share a query. If the name is cached or static, returns the answer
+ * (borrowed until the loop's next turn); else returns NULL, and on_answer follows (never from within this call). */
 const struct resolver_answer *resolver_get(struct resolver *resolver, struct slice host, struct resolver_wait *wait);
-void resolver_wait_cancel(struct resolver_wait *wait); /* harmless when not waiting (zeroed) */
+void resolver_wait_cancel(struct resolver_wait *wait); /* does nothing if wait is not waiting (zeroed) */
 
 #endif

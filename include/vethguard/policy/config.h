@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config: the operator's settings (YAML), with the same quality of errors as policies. Every key has a default; no
- * file at all is a valid configuration.
+ * config: the operator's settings (YAML). Errors name file, line and column, as for policies. Every key has a
+ * default; no file at all is a valid configuration.
  */
 #ifndef VETHGUARD_POLICY_CONFIG_H
 #define VETHGUARD_POLICY_CONFIG_H
@@ -29,22 +29,25 @@ struct config_host {
 	struct ip address;              /* one entry per address */
 };
 
-/* Durations in milliseconds, sizes in bytes. Names are those of the YAML keys under limits: and timeouts:. */
+/* Durations in milliseconds, sizes in bytes. The names are those of the YAML keys under limits: and timeouts:. */
 struct config_limits {
 	uint32_t connections;          /* client connections of one sandbox at a time */
 	uint32_t upstream_connections; /* upstream connections of one sandbox */
-	uint32_t upstream_idle;        /* idle ones kept for reuse */
-	uint32_t streams; /* HTTP/2, of all connections of the sandbox */
+	uint32_t upstream_idle;        /* idle upstream connections kept for reuse */
+	uint32_t streams; /* HTTP/2 streams, of all connections of the sandbox together */
 	uint32_t udp_flows;
 	uint32_t dns_names;            /* synthetic addresses kept per family */
 	uint32_t leaf_certificates;    /* minted leaves kept */
 	uint32_t header_bytes;         /* one HTTP head */
-	uint32_t dns_queries_per_s;    /* answered; beyond: REFUSED; beyond CONFIG_QUERIES_DROPPED times as many: dropped */
+	uint32_t dns_queries_per_s;    /* answered; more: REFUSED; more than CONFIG_QUERIES_DROPPED times as many:
+	                                  dropped */
 	uint32_t blocked_mints_per_min;/* leaves for names that no rule mentions */
-	uint32_t connections_per_s;    /* new ones of the sandbox; beyond, their first packets are dropped */
-	uint32_t packet_copies_per_s;  /* of dropped packets, for the log; beyond: dropped without a copy, and counted */
-	uint32_t udp_datagrams_per_s;  /* for udp:// destinations; beyond: dropped and counted */
-	uint32_t refusals_per_s;       /* requests answered without being sent on; beyond: the answer waits its turn */
+	uint32_t connections_per_s;    /* new connections of the sandbox; the first packets of more are dropped */
+	uint32_t packet_copies_per_s;  /* copies of dropped packets, for the log; more are dropped without a copy,
+	                                  and counted */
+	uint32_t udp_datagrams_per_s;  /* for udp:// destinations; more are dropped and counted */
+	uint32_t refusals_per_s;       /* requests answered without being forwarded; the answers to more wait their
+	                                  turn */
 };
 
 #define CONFIG_QUERIES_DROPPED 2
@@ -60,52 +63,54 @@ struct config_timeouts {
 	uint32_t udp_idle_ms;
 };
 
-#define CONFIG_INTERFACE_MAX 15    /* IFNAMSIZ without its end */
+#define CONFIG_INTERFACE_MAX 15    /* IFNAMSIZ without the NUL */
 #define CONFIG_EGRESS_USER_MAX 128
 #define CONFIG_EGRESS_PAIR_MAX 512 /* "user:password" */
 #define CONFIG_EGRESS_ENCODED_MAX (3 * CONFIG_EGRESS_PAIR_MAX)
 
 /* How upstreams are reached. */
 struct config_egress {
-	uint16_t proxy_port; /* 0: directly */
-	char proxy_host[POLICY_HOST_MAX + 1]; /* canonical, or empty: proxy_address */
+	uint16_t proxy_port; /* 0: no proxy, upstreams are dialed directly */
+	char proxy_host[POLICY_HOST_MAX + 1]; /* canonical; empty: proxy_address is set instead */
 	struct ip proxy_address;
-	bool resolve_local;                   /* names are resolved here; else by the proxy */
-	char interface[CONFIG_INTERFACE_MAX + 1]; /* empty: as routes have it */
-	struct ip address4, address6;             /* sources; neither: as routes have it; one: only its family */
+	bool resolve_local;                   /* true: vethguard resolves names; false: the proxy does */
+	char interface[CONFIG_INTERFACE_MAX + 1]; /* empty: the routing table chooses */
+	struct ip address4, address6;             /* source addresses; neither set: the routing table chooses; one
+	                                             set: only its family is used */
 };
 
-/* Where in the configuration something stands, from 1. */
+/* A position in the configuration file, from 1. */
 struct config_place {
 	unsigned line, column;
 };
 
 struct config {
 	struct config_egress egress;
-	struct config_place egress_place4, egress_place6; /* of its addresses */
-	char egress_user[CONFIG_EGRESS_USER_MAX + 1]; /* empty: the proxy asks for none */
+	struct config_place egress_place4, egress_place6; /* of address4 and address6 */
+	char egress_user[CONFIG_EGRESS_USER_MAX + 1]; /* empty: no credentials are sent to the proxy */
 	char egress_password_file[PATH_MAX];
-	struct secret egress_password; /* owned: from the proxy's URL; empty: the file's, or none */
-	size_t server_count; /* 0: those of /etc/resolv.conf */
+	struct secret egress_password; /* owned; the password of the proxy's URL; empty: the one in
+	                                  egress_password_file, or none */
+	size_t server_count; /* 0: the servers of /etc/resolv.conf */
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;
 	struct config_host *hosts; /* owned */
-	size_t ca_file_count;      /* trusted beside the system store, for upstreams */
+	size_t ca_file_count;      /* trusted for upstreams in addition to the system store */
 	char ca_files[CONFIG_CA_FILES_MAX][PATH_MAX];
-	size_t permit_count;       /* private ranges names may resolve to */
+	size_t permit_count;       /* private ranges that names may resolve to */
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */
 	struct ip_prefix pool6;    /* at least /64 */
-	uint16_t proxy_port;       /* explicit proxy on the gate's address */
+	uint16_t proxy_port;       /* of the explicit proxy on the gate's address */
 	bool watch;                /* the daemon reloads policies whose files change */
-	char audit_file[PATH_MAX]; /* empty: default of the command */
+	char audit_file[PATH_MAX]; /* empty: the command's default */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 };
 
 void config_init(struct config *config); /* the defaults */
 void config_fini(struct config *config);
-/* Reads path over the defaults. 0, -EINVAL with diags, -ENOMEM. */
+/* Reads the file at path over the values in *config. Returns 0, -EINVAL with diags, or -ENOMEM. */
 int config_load(const struct policy_reader *reader, const char *path, struct config *config, struct diag_list *diags);
 
 #endif

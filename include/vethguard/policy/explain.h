@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * explain: why a decision came out as it did, rule by rule, for `vethguard policy explain`. The verdict is
- * policy_decide()'s; here is only told what of each rule matches.
+ * explain: why a decision came out as it did, rule by rule, for `vethguard policy explain`. The verdict comes from
+ * policy_decide(); this module only tells which part of each rule matches.
  */
 #ifndef VETHGUARD_POLICY_EXPLAIN_H
 #define VETHGUARD_POLICY_EXPLAIN_H
@@ -13,12 +13,13 @@ enum policy_match { POLICY_MATCHES, POLICY_MISS_HOST, POLICY_MISS_PORT, POLICY_M
 
 struct policy_rule_report {
 	uint32_t rule;
-	bool deny;                /* a deny rule; else allow */
+	bool deny;                /* true: a deny rule; false: an allow rule */
 	enum policy_match match;  /* the first part that did not match */
 	struct slice name;        /* rule name */
-	struct slice reading;     /* where the path matters as some servers read it: its shortest reading; else empty */
+	struct slice reading;     /* the path's shortest reading if the result depends on how servers read the
+	                             path; else empty */
 	struct slice to;          /* destination as written */
-	struct slice file;        /* where it was written */
+	struct slice file;        /* file and line of the rule */
 	unsigned line;
 };
 

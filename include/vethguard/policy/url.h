@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * url: one way to make hosts, paths and URLs canonical, used by policies, by the proxy and by every command, so that
+ * url: the one way to make hosts, paths and URLs canonical. Policies, the proxy and every command use it, so that
  * what is judged is what goes on the wire (RFC 3986 section 6).
  */
 #ifndef VETHGUARD_POLICY_URL_H
@@ -8,15 +8,15 @@
 
 #include "vethguard/policy/policy.h"
 
-/* Host name to lower case without its trailing dot; letters, digits, '-', '_' and '.', labels of 1 to 63 bytes, whole
- * at most POLICY_HOST_MAX. out has POLICY_HOST_MAX + 1 bytes and is NUL-terminated. Bytes beyond ASCII are refused
- * (hosts are A-labels). False: not a host name. An address literal is not a host name: a last label of only digits
- * (or 0x...) is refused. */
+/* Converts a host name to lower case without its trailing dot. Accepts letters, digits, '-', '_' and '.', labels of 1
+ * to 63 bytes, at most POLICY_HOST_MAX bytes in all. Bytes beyond ASCII are refused (hosts are A-labels), and so is a
+ * last label of only digits (or 0x...), because it makes an address literal. out is NUL-terminated. Returns false if
+ * host is not a host name. */
 bool url_canonical_host(struct slice host, char out[POLICY_HOST_MAX + 1], size_t *n);
 
-/* "host", "host:port", "[v6]:port" as in Host, :authority and CONNECT (RFC 9110 section 7.2). host is canonical in
- * storage (POLICY_HOST_MAX + 1 bytes) or address.family is set. port 0: none was written. False: malformed, with
- * userinfo, empty. */
+/* Parses "host", "host:port" or "[v6]:port" as in Host, :authority and CONNECT (RFC 9110 section 7.2). Sets either
+ * host (canonical) or address; port 0 means that none was written. Returns false if text is malformed, has userinfo
+ * or is empty. */
 struct url_authority {
 	char host[POLICY_HOST_MAX + 1];
 	size_t host_n;
@@ -25,16 +25,20 @@ struct url_authority {
 };
 bool url_parse_authority(struct slice text, struct url_authority *out);
 
-/* Path of a request target to its canonical form: percent-encoded unreserved bytes decoded, other escapes in upper
- * case, dot segments removed, the raw bytes "<>[]^`{|} escaped; empty segments ("//") are kept, never merged. An
- * escaped slash stays "%2F" (npm and others name things so): it is no border of a segment and no wildcard of a rule
- * takes it. Refused (false): an escaped or raw backslash, NUL or other control, a malformed escape, any other raw
- * byte outside of RFC 3986 pchar and '/', a ".." that leaves the root, an empty or dot part beside "%2F", a dot
- * segment with path parameters ("..;x"), a result over out_size. out may not overlap path. The query is not part of
- * path. */
+/* Converts the path of a request target (without the query) to its canonical form:
+ * - Percent-encoded unreserved bytes are decoded; other escapes are written in upper case.
+ * - Dot segments are removed; the raw bytes "<>[]^`{|} are escaped.
+ * - Empty segments ("//") are kept, never merged.
+ * - An escaped slash stays "%2F" (npm and others name things so): it does not end a segment, and no wildcard of a
+ *   rule matches it.
+ *
+ * Returns false for: an escaped or raw backslash, NUL or other control; a malformed escape; any other raw byte
+ * outside of RFC 3986 pchar and '/'; a ".." that leaves the root; an empty or dot part beside "%2F"; a dot segment
+ * with path parameters ("..;x"); a result over out_size. out may not overlap path. */
 bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n);
 
-/* "scheme://authority/path?query" for `policy explain METHOD URL`. path and query borrow text. False: malformed. */
+/* Parses "scheme://authority/path?query" for `policy explain METHOD URL`. path and query borrow text. Returns false
+ * if text is malformed. */
 struct url {
 	enum policy_scheme scheme;
 	struct url_authority authority; /* port: the scheme's default when none was written */

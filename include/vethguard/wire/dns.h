@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dns: queries from the sandbox and the answers vethguard makes up (RFC 1035, 6891, 9460). Pure. */
+/* dns: queries from the sandbox, and the answers vethguard synthesizes (RFC 1035, 6891, 9460). Pure. */
 #ifndef VETHGUARD_WIRE_DNS_H
 #define VETHGUARD_WIRE_DNS_H
 
 #include "vethguard/base/cursor.h"
 #include "vethguard/base/ip.h"
 
-#define DNS_NAME_MAX 255   /* wire bytes, with the root label */
-#define DNS_TEXT_MAX 254   /* letters of a name as text, without the final dot, NUL */
+#define DNS_NAME_MAX 255   /* bytes on the wire, with the root label */
+#define DNS_TEXT_MAX 254   /* bytes of a name as text without the final dot, with the NUL */
 #define DNS_UDP_MAX 4096   /* largest query read from UDP */
 #define DNS_TCP_MAX 65535
 #define DNS_ANSWER_MAX 1232/* largest answer built */
@@ -21,25 +21,29 @@ struct dns_query {
 	uint16_t flags;       /* as sent */
 	uint8_t opcode;
 	uint16_t type, class;
-	char name[DNS_TEXT_MAX + 1]; /* text, original case, labels joined by '.', no final dot; root is "" */
+	char name[DNS_TEXT_MAX + 1]; /* as text: original case, labels joined by '.', no final dot; the root is "" */
 	size_t name_n;
-	bool name_is_host;    /* every label holds only letters, digits, '-' and '_' */
+	bool name_is_host;    /* every label has only letters, digits, '-' and '_' */
 	bool edns;
 	uint16_t edns_size;
 	uint8_t edns_version;
-	struct slice question;/* wire bytes of the question, borrowed: copied into the answer as they are */
+	struct slice question;/* wire bytes of the question, borrowed; copied into the answer unchanged */
 };
 
-/* 0; -EBADMSG: not even a header, or a response: send nothing; -EPROTO: a FORMERR answer is due (id, flags and opcode
- * are set); -ENOTSUP: NOTIMP is due. One question exactly; a compressed name in the question is malformed. */
+/* Parses a query, which has exactly one question; a compressed name in the question is malformed. Returns
+ * - 0;
+ * - -EBADMSG: not even a header, or a response: send nothing;
+ * - -EPROTO: answer with FORMERR (id, flags and opcode are set);
+ * - -ENOTSUP: answer with NOTIMP. */
 int dns_query_parse(const uint8_t *p, size_t n, struct dns_query *q);
-/* Builds an answer: rcode, at most one address of the query's type (family 0: none, i.e. NODATA with a SOA so that
- * it is cached) with ttl. Echoes the question byte for byte (0x20). Returns its size, 0 where it does not fit. */
+/* Builds an answer with rcode and at most one address of the query's type with its ttl (NULL or another family:
+ * NODATA with a SOA, so that it is cached). Repeats the question byte for byte (0x20). Returns the size, or 0 if it
+ * does not fit. */
 size_t dns_answer_build(const struct dns_query *q, enum dns_rcode rcode, const struct ip *address, uint32_t ttl_s,
 	uint8_t *out, size_t cap);
-/* "A", "AAAA", "TXT", ... or "TYPE123" into out. */
+/* Writes "A", "AAAA", "TXT", ... or "TYPE123" into out. Returns out. */
 const char *dns_type_name(uint16_t type, char out[16]);
-/* in-addr.arpa and ip6.arpa names: true and the address. */
+/* Converts an in-addr.arpa or ip6.arpa name to its address. Returns false for other names. */
 bool dns_reverse_name(struct slice name, struct ip *out);
 
 #endif

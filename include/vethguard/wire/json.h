@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json: writing JSON (RFC 8259) into a buffer, without a tree. Reading is jansson's; the
- * names here are json_put_ so that a program can link both. */
+/* json: writes JSON (RFC 8259) into a buffer, without a tree. Programs read JSON with jansson; the functions here are
+ * called json_put_ so that a program can link both. */
 #ifndef VETHGUARD_WIRE_JSON_H
 #define VETHGUARD_WIRE_JSON_H
 
 #include "vethguard/base/buf.h"
 
-/* Commas are kept by the writer. failed: the buffer's bound was reached; the text is then of no use. */
+/* The writer places commas. failed: the buffer's bound was reached, and the text is unusable. */
 struct json {
 	struct buf *out;
 	bool comma;
@@ -23,13 +23,13 @@ void json_put_int(struct json *j, const char *key, int64_t v);
 void json_put_uint(struct json *j, const char *key, uint64_t v);
 void json_put_bool(struct json *j, const char *key, bool v);
 void json_put_null(struct json *j, const char *key);
-/* Valid UTF-8 passes; controls, unseen characters such as those that turn the direction of writing, '"' and '\\' are
- * escaped; a byte that is not valid UTF-8 becomes U+FFFD; more than max
- * bytes are cut at a character and end in "...". max 0: no cut. */
+/* Writes a string. Valid UTF-8 passes. Controls, '"', '\\' and invisible characters, such as those that change the
+ * direction of writing, are escaped; a byte that is not valid UTF-8 becomes U+FFFD. More than max bytes are cut at a
+ * character and end in "..."; max 0 means no cut. */
 void json_put_string(struct json *j, const char *key, struct slice v, size_t max);
 void json_put_literal(struct json *j, const char *key, const char *v);
 
-/* Shorter names, for files that do not include jansson.h. */
+/* Shorter names for files that do not include jansson.h. */
 #ifndef JANSSON_H
 #define json_object json_put_object
 #define json_array json_put_array

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message: what the programs say to each other over SOCK_SEQPACKET pairs, and its encoding. One datagram is one
- * message: type (u16), id (u64), body. A reply carries the id of its question. Descriptors travel beside
- * the message (SCM_RIGHTS) in the order that each struct names. Every decode is strict: unknown type, a length out of
- * bounds or a trailing byte is -EBADMSG, and the peer that sent it is cut off.
+ * message: what the programs send each other over SOCK_SEQPACKET pairs, and its encoding. One datagram is one
+ * message: type (u16), id (u64), body. A reply repeats the id of its question. Descriptors travel beside the message
+ * (SCM_RIGHTS) in the order that each struct names. Decoding is strict: an unknown type, a length out of bounds or a
+ * trailing byte is -EBADMSG, and the peer that sent it is cut off.
  */
 #ifndef VETHGUARD_WIRE_MESSAGE_H
 #define VETHGUARD_WIRE_MESSAGE_H
@@ -14,16 +14,16 @@
 
 #define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
 #define MESSAGE_FDS_MAX 160      /* a worker with every UDP port a policy may name; Linux allows 253 */
-#define MESSAGE_TEXT_MAX 32768   /* every diagnostic of a policy (DIAG_MAX) in one text */
+#define MESSAGE_TEXT_MAX 32768   /* every diagnostic of a policy (DIAG_MAX) fits into one text */
 #define MESSAGE_NAME_MAX 64      /* sandbox, policy and credential names: at least one byte */
-/* What a sandbox may be called, as a sentence with a %d for MESSAGE_NAME_MAX. */
+/* The rule for sandbox names as a sentence, with a %d for MESSAGE_NAME_MAX. */
 #define MESSAGE_NAME_RULE \
 	"a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit, and neither " \
 	MESSAGE_NAME_DAEMON " nor " MESSAGE_NAME_LEFT
-/* What the audit log calls what belongs to no sandbox, and to one that is not known any more. */
+/* The audit log's names for events of no sandbox, and of a sandbox that is not known any more. */
 #define MESSAGE_NAME_DAEMON "vethguardd"
 #define MESSAGE_NAME_LEFT "left-behind"
-#define MESSAGE_PATH_MAX 4095    /* absolute paths: no NUL in them */
+#define MESSAGE_PATH_MAX 4095    /* of absolute paths, without NUL */
 #define MESSAGE_CERTIFICATE_MAX 4096 /* DER */
 #define MESSAGE_KEY_MAX 1024     /* PKCS#8 */
 #define MESSAGE_PEM_MAX 8192
@@ -32,94 +32,113 @@
 #define MESSAGE_WHAT_MAX 1024    /* one line of a summary */
 #define MESSAGE_ENV_MAX POLICY_CREDENTIALS_MAX
 
-/* A number is never given to another message: programs of two versions speak during an upgrade. */
+/* A number is never reused for another message, because programs of two versions talk during an upgrade. */
 enum message_type {
-	/* supervisor -> any role, and the answers */
-	MESSAGE_STOP = 1,        /* finish what is under way, flush, answer STOPPED, exit 0 */
+	/* supervisor -> any role, and the replies */
+	MESSAGE_STOP = 1,        /* finish what is under way, flush, reply STOPPED, exit 0 */
 	MESSAGE_STOPPED = 2,
-	MESSAGE_FAILED = 3,          /* any direction: text says why; the sender is about to exit or is unable to go on. From keeper
-	                          * or recorder under a sandbox's id: its worker broke the protocol with them */
+	MESSAGE_FAILED = 3,          /* any direction: text says why; the sender is about to exit or cannot go on.
+	                                From keeper or recorder with a sandbox's id: the sandbox's worker broke the
+	                                protocol with them */
 
 	/* supervisor -> worker */
-	MESSAGE_WORKER_START = 4,    /* struct message_worker_start + fds as below; PAUSE, HOLD and KEEPER may come before it */
-	MESSAGE_WORKER_READY = 5,    /* worker -> supervisor: it serves */
+	MESSAGE_WORKER_START = 4,    /* struct message_worker_start + fds as below; PAUSE, HOLD and KEEPER may
+	                                precede it */
+	MESSAGE_WORKER_READY = 5,    /* worker -> supervisor: the worker serves */
 	MESSAGE_WORKER_PAUSE = 6,    /* struct message_worker_pause */
-	MESSAGE_WORKER_HOLD = 7,     /* no body: begin nothing new until RESUME (nobody records just now) */
+	MESSAGE_WORKER_HOLD = 7,     /* no body: begin nothing new until RESUME, because no recorder is running */
 	MESSAGE_WORKER_RESUME = 8,   /* struct message_worker_resume */
 	MESSAGE_WORKER_RETIRE = 9,   /* struct message_worker_retire + fd: policy image (sealed memfd) */
-	MESSAGE_WORKER_RETIRED = 10,  /* worker -> supervisor: answer to RETIRE: struct message_worker_retired. When nothing of what
-	                          * was left is left: STOPPED with the latest RETIRE's id, and it exits */
-	MESSAGE_WORKER_KEEPER = 11,   /* no body + fd: its pair to the keeper, to begin with and when another one takes over */
-	MESSAGE_WORKER_STATS_GET = 12,/* no body; answered once it serves, also by one that retires */
-	MESSAGE_WORKER_STATS = 13,    /* worker -> supervisor: answer: struct message_worker_stats */
+	MESSAGE_WORKER_RETIRED = 10,  /* worker -> supervisor: reply to RETIRE: struct message_worker_retired. Once
+	                                 nothing is left, the worker sends STOPPED with the id of the latest RETIRE
+	                                 and exits */
+	MESSAGE_WORKER_KEEPER = 11,   /* no body + fd: the worker's pair to the keeper, at the start and when
+	                                 another keeper takes over */
+	MESSAGE_WORKER_STATS_GET = 12,/* no body; answered once the worker serves, also by a retiring worker */
+	MESSAGE_WORKER_STATS = 13,    /* worker -> supervisor: the reply: struct message_worker_stats */
 
-	/* worker -> keeper, and back */
+	/* worker -> keeper, and the replies */
 	MESSAGE_CA_GET = 14,          /* no body */
 	MESSAGE_CA = 15,              /* struct message_ca */
 	MESSAGE_CREDENTIAL_GET = 16,  /* struct message_credential_get */
 	MESSAGE_CREDENTIAL = 17,      /* struct message_credential */
 
 	/* supervisor <-> keeper */
-	MESSAGE_KEEPER_START = 18,    /* no body; + fd of the root CA's file where there is to be one (keeper/authority.h) */
+	MESSAGE_KEEPER_START = 18,    /* no body; + fd of the root CA's file if the root CA is kept in one
+	                                 (keeper/authority.h) */
 	MESSAGE_KEEPER_READY = 19,
-	MESSAGE_KEEPER_SANDBOX = 20,  /* struct message_keeper_sandbox: whose a WORKER is from now on; said again when it is to retire
-	                          * under another policy: whatever it asks for from then on is read anew */
-	MESSAGE_KEEPER_ROOT = 21,     /* keeper -> supervisor: answer to SANDBOX: root certificate (PEM) */
+	MESSAGE_KEEPER_SANDBOX = 20,  /* struct message_keeper_sandbox: the sandbox of a WORKER from now on;
+	                                 repeated before the worker retires under another policy: the keeper reads
+	                                 every value anew from then on */
+	MESSAGE_KEEPER_ROOT = 21,     /* keeper -> supervisor: reply to SANDBOX: the root certificate (PEM) */
 	MESSAGE_SOURCE_OPEN = 22,     /* keeper -> supervisor: struct message_source_open */
-	MESSAGE_SOURCE = 23,          /* supervisor -> keeper: struct message_source + fd to read the value from until its end */
+	MESSAGE_SOURCE = 23,          /* supervisor -> keeper: struct message_source + fd to read the value from
+	                                 until its end */
 
 	/* supervisor <-> recorder */
 	MESSAGE_RECORDER_START = 24,  /* struct message_recorder_start + fds: log for append, log for reading, journal */
 	MESSAGE_RECORDER_READY = 25,
-	MESSAGE_RECORDER_SANDBOX = 26,/* struct message_recorder_sandbox + fd where has_packets: NFLOG socket */
-	MESSAGE_RECORDER_RING = 27,   /* struct message_recorder_ring + fds: ring memory, its two eventfds; of a sandbox told before */
-	MESSAGE_RECORDER_RING_END = 28, /* struct message_recorder_ring: its writer is gone: drain it, answer DRAINED */
-	MESSAGE_RECORDER_RING_DRAINED = 29, /* recorder -> supervisor, same id: all of it is in the log; the memory may go */
-	MESSAGE_RECORDER_REOPEN = 30, /* the log under another file, for rotation: fds: log for append, log for reading */
-	MESSAGE_RECORDER_REOPENED = 31, /* recorder -> supervisor, same id: nothing more is written to the file before */
-	MESSAGE_RECORDER_EVENT = 32,  /* supervisor's own event: struct message_recorder_event; ids grow */
-	MESSAGE_RECORDER_TAKEN = 33,  /* recorder -> supervisor: that EVENT, and those before it of its sandbox, are in the log */
+	MESSAGE_RECORDER_SANDBOX = 26,/* struct message_recorder_sandbox + fd if has_packets: NFLOG socket */
+	MESSAGE_RECORDER_RING = 27,   /* struct message_recorder_ring + fds: ring memory, its two eventfds; of a
+	                                 sandbox announced before */
+	MESSAGE_RECORDER_RING_END = 28, /* struct message_recorder_ring: the ring's writer is gone: drain the ring,
+	                                   reply DRAINED */
+	MESSAGE_RECORDER_RING_DRAINED = 29, /* recorder -> supervisor, same id: all of the ring is in the log; its
+	                                       memory may go */
+	MESSAGE_RECORDER_REOPEN = 30, /* use another log file, for rotation; fds: log for append, log for reading */
+	MESSAGE_RECORDER_REOPENED = 31, /* recorder -> supervisor, same id: nothing more is written to the previous
+	                                   file */
+	MESSAGE_RECORDER_EVENT = 32,  /* an event of the supervisor itself: struct message_recorder_event; ids grow */
+	MESSAGE_RECORDER_TAKEN = 33,  /* recorder -> supervisor: that EVENT, and the earlier ones of its sandbox,
+	                                 are in the log */
 	MESSAGE_RECORDER_STALLED = 34,/* recorder -> supervisor: the log cannot be written: text */
-	MESSAGE_RECORDER_FLOWING = 35,/* recorder -> supervisor: it can again */
-	MESSAGE_RECORDER_END = 36,    /* struct message_sandbox: drain its rings and packets, answer SUMMARY with the same id */
+	MESSAGE_RECORDER_FLOWING = 35,/* recorder -> supervisor: the log can be written again */
+	MESSAGE_RECORDER_END = 36,    /* struct message_sandbox: drain the sandbox's rings and packets, reply
+	                                 SUMMARY with the same id */
 	MESSAGE_RECORDER_SUMMARY = 37,/* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
 	MESSAGE_SESSION_START = 38,   /* struct message_session_start + fds: network namespace of the sandbox */
-	MESSAGE_SESSION_ENV_GET = 39, /* supervisor -> run: names of variables that env: sources need: struct message_names */
-	MESSAGE_SESSION_ENV = 40,     /* run -> supervisor: struct message_names (those that exist) + one pipe each */
+	MESSAGE_SESSION_ENV_GET = 39, /* supervisor -> run: names of the variables that env: sources need: struct
+	                                 message_names */
+	MESSAGE_SESSION_ENV = 40,     /* run -> supervisor: struct message_names (those that are set) + one pipe
+	                                 each */
 	MESSAGE_SESSION_READY = 41,   /* struct message_session_ready */
-	MESSAGE_SESSION_END = 42,     /* the command has ended: struct message_status */
+	MESSAGE_SESSION_END = 42,     /* the command has exited: struct message_status */
 	MESSAGE_SESSION_SUMMARY = 43, /* struct message_summary */
 
 	/* how each role is confined (vethguard doctor --roles) */
-	MESSAGE_DESCRIBE = 44,        /* supervisor -> any role that has begun: no body */
-	MESSAGE_DESCRIPTION = 45,     /* the answer: struct message_text, as jail_describe() has it */
+	MESSAGE_DESCRIBE = 44,        /* supervisor -> any role after its start: no body */
+	MESSAGE_DESCRIPTION = 45,     /* the reply: struct message_text with the text of jail_describe() */
 	MESSAGE_SESSION_ROLES = 46,   /* run -> supervisor: no body */
-	MESSAGE_SESSION_ROLE = 47,    /* supervisor -> run: struct message_role, one after the other under the question's id */
+	MESSAGE_SESSION_ROLE = 47,    /* supervisor -> run: struct message_role, one per role, each with the
+	                                 question's id */
 
-	/* one daemon <-> the one of another version that takes over from it (supervisor/daemon/upgrade.h) */
-	MESSAGE_UPGRADE = 48,         /* struct message_upgrade; descriptors as its step says */
+	/* a daemon <-> the daemon of another version that takes over from it (supervisor/daemon/upgrade.h) */
+	MESSAGE_UPGRADE = 48,         /* struct message_upgrade; descriptors as the step says */
 
-	/* supervisor <-> recorder, further */
-	MESSAGE_RECORDER_COUNT_GET = 49, /* recorder -> supervisor: struct message_sandbox, dropped 0: what has its fence counted? */
-	MESSAGE_RECORDER_COUNT = 50,  /* the answer, at any time: struct message_sandbox */
-	MESSAGE_RECORDER_ENDED = 51,  /* recorder -> supervisor: another recorder has ended the log's file: REOPEN is due */
-	MESSAGE_RECORDER_REFUSED = 52,/* recorder -> supervisor, no body, under the id of SANDBOX's sandbox: it cannot be read */
+	/* supervisor <-> recorder, continued */
+	MESSAGE_RECORDER_COUNT_GET = 49, /* recorder -> supervisor: struct message_sandbox, dropped 0: how many
+	                                    packets has its fence counted? */
+	MESSAGE_RECORDER_COUNT = 50,  /* the reply, which may also come unasked: struct message_sandbox */
+	MESSAGE_RECORDER_ENDED = 51,  /* recorder -> supervisor: another recorder ended the log's file: send REOPEN */
+	MESSAGE_RECORDER_REFUSED = 52,/* recorder -> supervisor, no body, with the id of SANDBOX's sandbox: it
+	                                 could not be opened for reading */
 
-	/* supervisor <-> keeper, further */
-	MESSAGE_KEEPER_WORKER = 53,   /* no body, under the id that the worker's sandbox will have here, + fd: the keeper's end of the
-	                          * worker's pair. It may have its CA; all else when SANDBOX has said whose it is. Refused: FAILED
-	                          * under this id */
-	MESSAGE_KEEPER_LOOK = 54,     /* no body: is it there? */
-	MESSAGE_KEEPER_HERE = 55,     /* keeper -> supervisor: the answer */
+	/* supervisor <-> keeper, continued */
+	MESSAGE_KEEPER_WORKER = 53,   /* no body, with the id that the worker's sandbox will have here, + fd: the
+	                                 keeper's end of the worker's pair. The worker may have its CA now, and
+	                                 everything else after SANDBOX. Refused: FAILED with this id */
+	MESSAGE_KEEPER_LOOK = 54,     /* no body: are you alive? */
+	MESSAGE_KEEPER_HERE = 55,     /* keeper -> supervisor: the reply */
 
-	/* supervisor <-> recorder, further */
+	/* supervisor <-> recorder, continued */
 	MESSAGE_RECORDER_HEAD_GET = 56, /* no body: which line was written last? */
-	MESSAGE_RECORDER_HEAD = 57,   /* recorder -> supervisor, same id: struct message_text: its fingerprint, or empty: none yet */
+	MESSAGE_RECORDER_HEAD = 57,   /* recorder -> supervisor, same id: struct message_text: the line's
+	                                 fingerprint, or empty: no line yet */
 	MESSAGE_TYPE_COUNT
 };
-/* "WORKER_START", for logs; "?" for what is no message. */
+/* "WORKER_START", for logs; "?" if type is not a message. */
 const char *message_type_name(enum message_type type);
 
 struct message_text {          /* STOPPED, FAILED, STALLED, ... */
@@ -130,18 +149,18 @@ struct message_text {          /* STOPPED, FAILED, STALLED, ... */
  * eventfd, memory of synthetic names (dns/responder.h), then one per listener in the order of listeners[]. */
 #define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
 enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
-#define MESSAGE_LISTENERS_MAX 134 /* both families: TCP, DNS over UDP and TCP, POLICY_UDP_PORTS_MAX */
+#define MESSAGE_LISTENERS_MAX 134 /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
 struct message_worker_start {
 	struct slice sandbox;      /* name */
 	uint64_t sandbox_id;
-	uint64_t generation;       /* of the policy: grows with each reload */
-	struct ip gate4, gate6;    /* addresses of the gate: DNS, explicit proxy */
-	struct ip_prefix pool4, pool6; /* synthetic addresses are taken from here; the link's own are excluded */
+	uint64_t generation;       /* of the policy; grows with each reload */
+	struct ip gate4, gate6;    /* the gate's addresses, for DNS and the explicit proxy */
+	struct ip_prefix pool4, pool6; /* synthetic addresses are taken from here, except the link's own */
 	uint16_t proxy_port;
-	size_t server_count;       /* resolvers, as found in the configuration or /etc/resolv.conf */
+	size_t server_count;       /* resolvers, from the configuration or /etc/resolv.conf */
 	struct config_server servers[CONFIG_SERVERS_MAX];
-	size_t host_count;         /* static hosts: configuration and /etc/hosts */
-	struct config_host *hosts; /* decode: malloc'd, message_worker_start_fini frees */
+	size_t host_count;         /* static hosts, from the configuration and /etc/hosts */
+	struct config_host *hosts; /* when decoded: malloc'd, freed by message_worker_start_fini() */
 	size_t permit_count;
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct config_egress egress;
@@ -161,40 +180,40 @@ struct message_worker_start {
 	} listeners[MESSAGE_LISTENERS_MAX];
 };
 
-/* Reasons to refuse, each ended by a RESUME of its own but the one that goes with the worker. */
+/* Reasons to refuse new work. Each ends with a RESUME of its own, except MESSAGE_PAUSE_WAY_OUT. */
 enum message_pause {
-	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on. Its RESUME
-	                            * ends HOLD as well */
-	MESSAGE_PAUSE_WAY_OUT,     /* before RETIRE, where the configuration's way out is another now: what is under way is
-	                            * closed at once, too. No RESUME follows */
+	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on.
+	                              Its RESUME ends HOLD as well */
+	MESSAGE_PAUSE_WAY_OUT,     /* sent before RETIRE if the configuration's way out has changed: what is under
+	                              way is closed at once, too. No RESUME follows */
 	MESSAGE_PAUSE_OPERATOR     /* the kill switch: what is under way is closed at once, too */
 };
 struct message_worker_pause {
 	enum message_pause why;
-	struct slice text;         /* one sentence for who is refused */
+	struct slice text;         /* one sentence for refused clients */
 };
 struct message_worker_resume {
 	enum message_pause why;
 };
 
-/* Accepts what is queued, closes its listeners, judges everything under way by the new policy and closes what does
- * not pass. May come again with a later policy. */
+/* The worker accepts what is queued, closes its listeners, judges everything under way by the new policy and closes
+ * what that policy denies. May come again with a later policy. */
 struct message_worker_retire {
-	uint64_t generation;       /* of the policy that comes with it */
+	uint64_t generation;       /* of the policy sent with this message */
 };
 struct message_worker_retired {
 	uint64_t generation;
-	uint64_t closed;           /* streams, connections and flows that the new policy does not let pass */
-	uint64_t left;             /* that are finished under it */
+	uint64_t closed;           /* streams, connections and flows that the new policy does not allow */
+	uint64_t left;             /* those that go on under the new policy */
 };
 
-/* What a worker has done since it began, and what it holds just now (_open, _idle, _kept, _bytes). Of one worker: the
- * supervisor adds up those of a sandbox. */
+/* What one worker has done since its start, and what it holds now (_open, _idle, _kept, _bytes). The supervisor adds
+ * up the workers of a sandbox. */
 enum message_stats_kind { MESSAGE_STATS_HTTP, MESSAGE_STATS_CONNECTION, MESSAGE_STATS_DNS, MESSAGE_STATS_KINDS };
 struct message_worker_stats {
-	uint64_t generation;       /* of its policy */
+	uint64_t generation;       /* of the worker's policy */
 	struct {
-		uint64_t allowed, denied, failed; /* as in struct message_summary; observed ones are allowed */
+		uint64_t allowed, denied, failed; /* as in struct message_summary; observed ones count as allowed */
 	} kinds[MESSAGE_STATS_KINDS]; /* requests; tunnels and UDP flows; queries */
 	uint64_t findings;
 	uint64_t bytes_out, bytes_in; /* payload from and to the sandbox, of what has ended */
@@ -202,14 +221,14 @@ struct message_worker_stats {
 	uint64_t streams_open, exchanges_open;  /* HTTP/2 streams; requests under way, of any version */
 	uint64_t flows_open;       /* UDP */
 	uint64_t upstreams_open, upstreams_idle;
-	uint64_t names_kept;       /* synthetic addresses given out */
-	uint64_t backlog_bytes;    /* events the recorder has no room for */
+	uint64_t names_kept;       /* synthetic addresses assigned */
+	uint64_t backlog_bytes;    /* events that the recorder has no room for yet */
 	uint64_t heap_bytes;       /* in use */
-	uint64_t queries_refused;  /* beyond their bound: answered REFUSED and not told one by one */
-	uint64_t refusals_delayed; /* requests whose refusal had to wait for its turn */
+	uint64_t queries_refused;  /* above the limit: answered REFUSED and not logged one by one */
+	uint64_t refusals_delayed; /* requests whose refusal had to wait its turn */
 };
 
-struct message_ca {            /* lengths in DER; key is secret: the receiver wipes the datagram */
+struct message_ca {            /* DER; key is secret: the receiver wipes the datagram */
 	struct slice root;         /* certificate */
 	struct slice intermediate; /* certificate, signed by root, for this sandbox only */
 	struct slice key;          /* intermediate's private key, PKCS#8 */
@@ -217,20 +236,20 @@ struct message_ca {            /* lengths in DER; key is secret: the receiver wi
 
 struct message_credential_get {
 	uint32_t credential;       /* index in the policy */
-	uint64_t generation;       /* ... of that generation */
+	uint64_t generation;       /* generation of that policy */
 };
 
-struct message_credential {    /* answer; value is secret: the receiver wipes the datagram */
+struct message_credential {    /* the reply; value is secret: the receiver wipes the datagram */
 	uint32_t credential;
 	bool available;
 	uint32_t ttl_s;            /* 0: does not expire */
-	struct slice value;        /* where available */
-	struct slice error;        /* else: one sentence, never with any byte of the value */
+	struct slice value;        /* if available */
+	struct slice error;        /* if not available: one sentence without any byte of the value */
 };
 
 struct message_keeper_sandbox {
-	uint64_t sandbox_id;       /* the worker's */
-	uint64_t generation;       /* of the policy that has these credentials */
+	uint64_t sandbox_id;       /* the worker's sandbox */
+	uint64_t generation;       /* of the policy with these credentials */
 	struct slice sandbox;      /* name, for messages */
 	uint32_t credential_count;
 	struct {
@@ -241,7 +260,7 @@ struct message_keeper_sandbox {
 };
 
 struct message_keeper_root {
-	struct slice root_pem;     /* the CA certificate the sandbox is to trust */
+	struct slice root_pem;     /* the CA certificate that the sandbox has to trust */
 };
 
 struct message_source_open {
@@ -251,8 +270,8 @@ struct message_source_open {
 };
 
 struct message_source {
-	bool opened;               /* with it: one fd */
-	struct slice error;        /* empty: its sandbox is ending, which is nobody's fault */
+	bool opened;               /* true: one fd comes with it */
+	struct slice error;        /* empty: the sandbox is ending, which is not a fault */
 };
 
 struct message_recorder_start {
@@ -264,22 +283,23 @@ struct message_recorder_sandbox {
 	uint64_t sandbox_id;
 	struct slice sandbox, policy, fingerprint;
 	struct ip gate4, gate6;
-	bool has_packets;          /* the fd is there */
-	uint64_t dropped;          /* packets that the fence had counted when this sandbox was taken up, and that are another
-	                            * recorder's; MESSAGE_DROPPED_UNKNOWN: both read the same copies */
+	bool has_packets;          /* the fd is sent */
+	uint64_t dropped;          /* packets that the fence had counted when this recorder got the sandbox, and
+	                              that another recorder reported; MESSAGE_DROPPED_UNKNOWN: both recorders read
+	                              the same copies */
 };
 #define MESSAGE_DROPPED_UNKNOWN UINT64_MAX
 
-/* One writer of a sandbox's events: workers of one sandbox come and go, each with a ring of its own. */
+/* One writer of a sandbox's events. Workers of a sandbox come and go, each with its own ring. */
 struct message_recorder_ring {
 	uint64_t sandbox_id;
-	uint64_t ring;             /* unique in its sandbox, also over a restart of the supervisor */
+	uint64_t ring;             /* unique in its sandbox, even across restarts of the supervisor */
 };
 
-/* Sandboxes that the recorder has room for, those included that have ended and are not drained. */
+/* Sandboxes that the recorder has room for, including those that have ended and are not drained yet. */
 #define MESSAGE_RECORDER_SANDBOXES_MAX 2048
-/* What of one sandbox the recorder has room for while the log cannot be written: rings that are not drained; bytes of
- * events that are not taken, each with so many besides its own. */
+/* What the recorder can hold of one sandbox while the log cannot be written: rings that are not drained, and bytes of
+ * supervisor events that are not TAKEN, each with a fixed cost besides its own bytes. */
 #define MESSAGE_RECORDER_RINGS_MAX 16
 #define MESSAGE_RECORDER_AHEAD_MAX (64u << 10)
 #define MESSAGE_RECORDER_EVENT_COST 32
@@ -291,22 +311,23 @@ struct message_recorder_event {
 
 struct message_sandbox {           /* RECORDER_END, RECORDER_COUNT */
 	uint64_t sandbox_id;
-	uint64_t dropped;          /* packets that the fence has counted by now; 0: not known */
+	uint64_t dropped;          /* packets that the fence has counted so far; 0: unknown */
 };
 
 struct message_status {
 	int32_t status;
 };
 
-/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning, and none of the
- * log's own. */
+/* True for a permitted sandbox name. Names appear in logs, tables and file names of the operator, so they have no
+ * characters with a meaning there, and none is one of the log's own names. */
 bool message_name_is_plain(struct slice name);
 
 #define MESSAGE_UNUSUAL_MAX 8
 struct message_summary {
 	uint64_t allowed, denied, dropped, findings, observed;
-	uint64_t failed;           /* allowed, but not by the network: neither allowed nor denied */
-	uint64_t lines;            /* written to the log */
+	uint64_t failed;           /* allowed by the policy, but failed in the network: counted neither as allowed
+	                              nor as denied */
+	uint64_t lines;            /* lines written to the log */
 	size_t unusual_count;      /* the most frequent refused destinations */
 	struct {
 		struct slice what;     /* escaped: "POST https://paste.example/" */
@@ -315,23 +336,23 @@ struct message_summary {
 };
 
 struct message_session_start {
-	struct slice name;         /* of the sandbox; empty: made up */
+	struct slice name;         /* of the sandbox; empty: the supervisor makes one up */
 	struct slice policy_path, config_path, audit_path; /* absolute; empty: none */
 	struct slice directory;    /* absolute working directory, for exec: sources */
-	uint32_t user_id, group_id;/* invoking user: runs exec: sources, owns the audit file */
+	uint32_t user_id, group_id;/* the invoking user: runs exec: sources, owns the audit file */
 	bool observe;
 	bool rootless;
 	uint8_t log_level;
 	size_t variable_count;
-	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() judges them */
+	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() checks them */
 };
 
 #define MESSAGE_ROLE_NAME_MAX 127
 struct message_role {
-	uint32_t left;             /* so many follow */
+	uint32_t left;             /* number of messages that follow */
 	uint32_t pid;              /* as the supervisor sees it */
 	struct slice name;         /* "the worker of x" */
-	struct slice text;         /* jail_describe(); empty: it has not answered in time */
+	struct slice text;         /* jail_describe(); empty: the role did not reply in time */
 };
 
 struct message_names {
@@ -350,7 +371,7 @@ struct message_session_ready {
 		struct slice name, value; /* variable and its placeholder */
 	} env[MESSAGE_ENV_MAX];
 	size_t file_count;
-	struct slice files[MESSAGE_ENV_MAX]; /* of file: sources, absolute: the command sees none of them */
+	struct slice files[MESSAGE_ENV_MAX]; /* files of file: sources, absolute; the command can see none of them */
 };
 
 struct message_head {
@@ -358,34 +379,35 @@ struct message_head {
 	uint64_t id;
 };
 
-/* Reads the head and leaves body on the rest. 0 or -EBADMSG. */
+/* Reads the head and leaves body on the rest. Returns 0 or -EBADMSG. */
 int message_open(const uint8_t *p, size_t n, struct message_head *head, struct reader *body);
-/* A message without a body. Its size, or 0 where it does not fit cap. */
+/* Encodes a message without a body. Returns the size, or 0 if it does not fit cap. */
 size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t id);
 
-/* The two programs may be of different versions: steps keep their numbers, and one that is not known ends the upgrade.
- * old: who serves so far; new: who takes over. The message's id is the step's number. */
+/* Steps of an upgrade. The two programs may be of different versions: steps keep their numbers, and an unknown step
+ * ends the upgrade. old: the daemon that serves so far; new: the daemon that takes over. id: the message's id. */
 enum message_upgrade_step {
 	MESSAGE_UPGRADE_HELLO = 1, /* new: its roles are ready; id: its set of recording files */
-	MESSAGE_UPGRADE_GIVE,      /* old: everything has been held still; id: how many upgrades drain already; text: what
-	                            * service_describe() says. fds: lock of the state directory, control socket */
+	MESSAGE_UPGRADE_GIVE,      /* old: everything has been paused; id: how many upgrades are draining already;
+	                              text: what service_describe() says. fds: lock of the state directory, control
+	                              socket */
 	MESSAGE_UPGRADE_WANT,      /* new: asks for the sandbox id */
-	MESSAGE_UPGRADE_SANDBOX,   /* old, answer: fd: NFLOG socket; none: it has none to give */
-	MESSAGE_UPGRADE_SERVES,    /* new: the sandbox id is served by its worker */
+	MESSAGE_UPGRADE_SANDBOX,   /* old, reply: fd: NFLOG socket; no fd: there is none to give */
+	MESSAGE_UPGRADE_SERVES,    /* new: its worker serves the sandbox id */
 	MESSAGE_UPGRADE_FAILS,     /* new: the sandbox id cannot be served: text says why */
-	MESSAGE_UPGRADE_DONE,      /* new: all that could be done is */
-	MESSAGE_UPGRADE_YOURS,     /* old: the last word: from here on it only finishes what it has */
+	MESSAGE_UPGRADE_DONE,      /* new: everything possible is done */
+	MESSAGE_UPGRADE_YOURS,     /* old: its last message: from now on it only finishes what it has */
 	MESSAGE_UPGRADE_REOPEN,    /* new: the audit log was moved away */
-	MESSAGE_UPGRADE_END        /* new: what is not finished is to end now */
+	MESSAGE_UPGRADE_END        /* new: what is not finished has to end now */
 };
 struct message_upgrade {
 	uint8_t step;
 	struct slice text;
 };
 
-/* One encoder and one decoder per struct; encoders return the message's size, or 0 where it does not fit cap or a
- * field is out of its bounds. Decoders return 0, -EBADMSG or -ENOMEM and leave *m zeroed on failure; slices borrow
- * the input. */
+/* One encoder and one decoder per struct. Encoders return the message's size, or 0 if it does not fit cap or a field
+ * is out of its bounds. Decoders return 0, -EBADMSG or -ENOMEM; on failure they leave *m zeroed. Slices borrow the
+ * input. */
 #define MESSAGE_CODEC(name)                                                                                   \
 	size_t message_##name##_encode(uint8_t *out, size_t cap, enum message_type type, uint64_t id,             \
 		const struct message_##name *m);                                                                  \
@@ -417,7 +439,7 @@ MESSAGE_CODEC(role);
 MESSAGE_CODEC(session_ready);
 MESSAGE_CODEC(upgrade);
 #undef MESSAGE_CODEC
-/* Frees what the decoder allocated. A worker keeps it to its end. */
+/* Frees what the decoder allocated. A worker keeps the struct until it exits. */
 void message_worker_start_fini(struct message_worker_start *m);
 
 #endif

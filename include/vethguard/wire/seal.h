@@ -8,8 +8,8 @@
  *     ,"attestation_list":[{"chain_uid":"32 hex digits"
  *     ,"prev_event":{"fingerprint":{"algorithm_id":3,"value":"64 hex digits"},"type_uid":N,"uid":"16 hex digits"}
  *     ,"fingerprint":{"algorithm":"SHA-256","algorithm_id":3,"serialization_id":1,"value":"64 hex digits"}}]}
- * (each without the line breaks; prev_event is absent in the first line of a chain). The fingerprint is SHA-256 of the
- * bytes of the line without the member "fingerprint": what precedes its comma, followed by SEAL_CLOSE. Pure.
+ * (without the line breaks shown here; the first line of a chain has no prev_event). The fingerprint is SHA-256 of
+ * the line's bytes without the member "fingerprint": everything before its comma, followed by SEAL_CLOSE. Pure.
  */
 #ifndef VETHGUARD_WIRE_SEAL_H
 #define VETHGUARD_WIRE_SEAL_H
@@ -31,17 +31,17 @@ struct seal_link {
 };
 
 struct seal {
-	struct seal_link previous; /* what the line says of the one before */
-	struct seal_link own;      /* what the next line has to say of this one */
-	struct slice covered;      /* the hash covers these bytes and then SEAL_CLOSE */
+	struct seal_link previous; /* what the line says about the line before */
+	struct seal_link own;      /* what the next line has to say about this line */
+	struct slice covered;      /* the hash covers these bytes, followed by SEAL_CLOSE */
 };
 
-/* Takes a line (without its newline) apart. 0, or -EBADMSG: it is not a line that seal_append_* could have ended. The
- * hash is not checked. */
+/* Parses a line without its newline. Returns 0, or -EBADMSG if seal_append_* cannot have ended the line. The hash is
+ * not checked. */
 int seal_parse(struct slice line, struct seal *out);
-/* Appends the attestation up to where the fingerprint goes. 0 or an error of buf_append. */
+/* Appends the attestation up to the place of the fingerprint. Returns 0, or an error of buf_append(). */
 int seal_append_link(struct buf *out, const struct seal_link *previous);
-/* Appends fingerprint, SEAL_CLOSE and newline. */
+/* Appends fingerprint, SEAL_CLOSE and newline. Returns 0, or an error of buf_append(). */
 int seal_append_hash(struct buf *out, const char hash[SEAL_HASH_DIGITS]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard attach`: the guard for a sandbox that somebody else made. */
+/* `vethguard attach`: guards a sandbox that somebody else made. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -12,8 +12,8 @@
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
 
-/* True: the member is there, with all of its words. What is no UTF-8 is in no JSON, and must not be
- * missing from a request that goes out all the same. */
+/* Returns true only if the member was added with all its words. Text that is not UTF-8 cannot be in
+ * JSON, and a request must not be sent without it. */
 static bool add_pairs(json_t *body, const char *member, const struct attach_words *words)
 {
 	json_t *object = json_object();
@@ -66,8 +66,8 @@ static bool set_text(json_t *body, const char *member, const char *text)
 	return !text || json_object_set_new(body, member, json_string(text)) == 0;
 }
 
-/* The absolute path of a namespace. /proc/PID/ns/net is a link that leads to no path: it stays as
- * it is, and its directory is made absolute. */
+/* The absolute path of a namespace. /proc/PID/ns/net is a link that leads to no path, so it is
+ * kept, and only its directory is made absolute. */
 static bool resolve_netns(const char *path, char out[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
@@ -93,7 +93,7 @@ static bool add_texts(
 	       add_pairs(body, "labels", &o->labels) && add_pairs(body, "vars", &o->vars);
 }
 
-/* 0, or an exit status after a message. */
+/* Returns 0, or an exit status after a message. */
 static int build(json_t *body, const struct attach_options *o)
 {
 	char policy[PATH_MAX], netns[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard reload`, `pause`, `resume`: what changes a sandbox. */
+/* `vethguard reload`, `pause`, `resume`: change a sandbox. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 /* --- reload --- */
 
-/* Prints what an operation made of a sandbox. */
+/* Prints the sandbox after an operation. */
 static void tell(const struct control_line *line, const json_t *json)
 {
 	const json_t *policy = json_object_get(json, "policy");
@@ -69,7 +69,7 @@ static int reload_one(
 	}
 	if (options->policy) {
 		body = json_pack("{s:s}", "policy", path);
-		if (!body) { /* without one, the policy before would be read anew */
+		if (!body) { /* without a body, the daemon would reload the previous policy */
 			fputs("vethguard: error: the path of --policy is not UTF-8\n", stderr);
 			return CLI_USAGE;
 		}

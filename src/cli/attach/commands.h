@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that speak to the daemon: what they share. Exit status of each: 0; 1 the daemon
- * refused (one of several names is enough); 2 usage; 3 the daemon cannot be reached. */
+/* Shared by the commands that talk to the daemon. Exit status of each: 0; 1 the daemon refused (for
+ * one of several names is enough); 2 usage; 3 the daemon cannot be reached. */
 #ifndef VETHGUARD_SRC_CLI_ATTACH_COMMANDS_H
 #define VETHGUARD_SRC_CLI_ATTACH_COMMANDS_H
 
@@ -21,11 +21,11 @@ int cli_pause(int argc, char **argv);
 int cli_resume(int argc, char **argv);
 int cli_stats(int argc, char **argv);
 
-/* What every one of them may be told. */
+/* The options and words that all of these commands take. */
 struct control_line {
 	const char *socket;
 	bool json, help;
-	char **names; /* words that are no options, in their order: the words of argv */
+	char **names; /* words that are not options, in order; points into argv */
 	size_t name_count;
 };
 
@@ -42,35 +42,38 @@ struct control_line {
 		"help", 'h', NULL, "this text" \
 	}
 
-/* Reads argv (behind the command's name), options before and behind names. take: for the command's
- * own options, by index; false after a message. False: usage, after a message. */
+/* Reads argv (the words behind the command's name); options may stand before and after names. take:
+ * gets the command's own options by name; returns false after a message. Returns false for wrong
+ * usage, after a message. */
 bool control_line_read(struct control_line *line, const char *command,
         const struct option_spec *specs, char **argv,
         bool (*take)(void *context, const char *option, const char *value), void *context);
 
-/* "/sandboxes/NAME" and tail behind it. False, after a message: NAME cannot be a name. */
+/* Writes "/sandboxes/NAME" followed by tail. Returns false after a message if NAME cannot be a
+ * name. */
 bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail);
 
-/* attach/text.c: answers for people; everything printable. */
+/* attach/text.c: prints answers for people, escaped to printable text. */
 void control_print_json(const json_t *json);
 void control_print_list(const json_t *sandboxes);
 void control_print_sandbox(const json_t *sandbox);
 void control_print_stats(const json_t *stats);
-/* Each string of an array on a line of its own, behind prefix. */
+/* Prints each string of an array on a line of its own, after prefix. */
 void control_print_lines(FILE *out, const char *prefix, const json_t *lines);
-/* A member's string, or "" (borrowed). */
+/* A member's string (borrowed), or "". */
 const char *control_text(const json_t *object, const char *key);
 
-/* attach/container.c: what an engine says of a container. */
+/* attach/container.c: what an engine reports about a container. */
 struct control_container {
 	char engine[32], id[256], name[256];
 	int pid;
-	uint64_t start_time; /* base/process.h; 0: cannot be read */
+	uint64_t start_time; /* base/process.h; 0: unreadable */
 };
-/* engine: "docker", "podman" or NULL: whichever knows it. 0, or an exit status after a message. */
+/* Finds a container. engine: "docker", "podman" or NULL: the one that knows it. Returns 0, or an
+ * exit status after a message. */
 int control_container_find(
         const char *engine, const char *container, struct control_container *out);
-/* What an engine's inspect printed, whole. False: with a sentence. */
+/* Reads the complete output of an engine's inspect. Returns false with a sentence in fault. */
 bool control_container_read(
         const json_t *inspected, struct control_container *out, char *fault, size_t fault_size);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A container's name becomes a process: the engine is asked, as who calls us and without a shell,
- * and what it prints is read as JSON. Docker and Podman agree on the members that are needed. The
- * process may end, and its number be another's, before its start time is read: so the engine is
- * asked once more afterwards, and has to say the same. From then on the daemon compares the start
- * time.
+ * Finds the process of a container by its name: runs the engine as the invoking user and without a
+ * shell, and reads its output as JSON. Docker and Podman agree on the members that are needed. The
+ * process may end, and another one get its number, before its start time is read. So the engine is
+ * asked once more afterwards and has to give the same answer. From then on the daemon compares the
+ * start time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,10 +43,11 @@ static int read_all(int fd, struct buf *out)
 	}
 }
 
-/* Its standard output in out; its exit status, NOT_THERE where there is no such program. */
+/* Stores the engine's output in out. Returns its exit status; NOT_THERE: there is no such
+ * program. */
 static int inspect(const char *engine, const char *container, bool quiet, struct buf *out)
 {
-	/* posix_spawn(3) takes words that it could change, and changes none. */
+	/* posix_spawn(3) takes non-const words but does not change them */
 	const char *words[] = {engine, "inspect", "--type", "container", "--", container, NULL};
 	char *argv[sizeof(words) / sizeof(words[0])];
 	posix_spawn_file_actions_t actions;
@@ -65,7 +66,7 @@ static int inspect(const char *engine, const char *container, bool quiet, struct
 	close(fds[1]);
 	if (rc == 0) {
 		rc = read_all(fds[0], out);
-		close(fds[0]); /* more than is read ends it */
+		close(fds[0]); /* an engine that writes more than is read ends */
 		waitpid(pid, &status, 0);
 		return rc == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 	}
@@ -126,11 +127,11 @@ static int understand(struct slice text, const char *engine, struct control_cont
 	}
 	snprintf(out->engine, sizeof(out->engine), "%s", engine);
 	if (process_start_time(out->pid, &out->start_time) != 0)
-		out->start_time = 0; /* not ours to look at: the daemon compares nothing then */
+		out->start_time = 0; /* not ours to read; the daemon compares nothing then */
 	return 0;
 }
 
-/* Whether the process whose start time was read is the container's. */
+/* Checks that the process whose start time was read is the container's. */
 static int confirm(const char *engine, const char *container, const struct control_container *found)
 {
 	struct control_container again = {0};

@@ -38,7 +38,7 @@ static int unreachable(const char *path, int error)
 	return CONTROL_UNREACHABLE;
 }
 
-/* A connected socket, or -errno. */
+/* Returns a connected socket or -errno. */
 static int dial(const char *path)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -94,11 +94,11 @@ static int ask(int fd, const char *method, const char *path, const json_t *body)
 		rc = send_all(fd, buf_slice(&out));
 	buf_fini(&out);
 	free(text);
-	/* It may have answered without reading all of it, and said why. */
+	/* the daemon may have answered without reading everything, and said why */
 	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 
-/* The message whole: head and as many bytes as it says. */
+/* Reads the complete message: the head and as many bytes as it says. */
 static int hear(int fd, struct buf *in, struct control_head *head)
 {
 	for (;;) {
@@ -124,7 +124,7 @@ static int hear(int fd, struct buf *in, struct control_head *head)
 	}
 }
 
-/* The problem document as lines: what it was, and each diagnostic. */
+/* Prints the problem document as lines: its detail and each diagnostic. */
 static int refused(const struct control_answer *answer)
 {
 	const json_t *lines = json_object_get(answer->json, "diagnostics"), *line;

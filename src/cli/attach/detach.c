@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard detach`: ends guards, of sandboxes that are named or of all. What was an interface is
- * open afterwards, so --all asks first; where nobody can be asked, --yes has to say it.
+ * `vethguard detach`: ends the guard of named sandboxes or of all. An interface is open afterwards,
+ * so --all asks first; if nobody can be asked, --yes is required.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,10 +32,10 @@ static void print_done(const char *name, const json_t *json)
 	if (opened[0])
 		printf("%s: interface %s is open: nothing guards it any more\n", name,
 		        slice_escape(slice_from_string(opened), shown, sizeof(shown)));
-	fflush(stdout); /* each may take its time */
+	fflush(stdout); /* each one may take some time */
 }
 
-/* gone: it may have ended by itself meanwhile. */
+/* gone: accept that the sandbox has ended by itself meanwhile. */
 static int detach(const struct control_line *line, const char *name, bool gone)
 {
 	char path[CONTROL_PATH_MAX];
@@ -111,7 +111,7 @@ static size_t count_interfaces(const json_t *sandboxes)
 	return n;
 }
 
-/* "y" or "yes", and nothing else. */
+/* True for "y", "Y" or "yes" and nothing else. */
 static bool says_yes(void)
 {
 	char text[16];
@@ -122,7 +122,7 @@ static bool says_yes(void)
 	return strcmp(text, "y") == 0 || strcmp(text, "Y") == 0 || strcmp(text, "yes") == 0;
 }
 
-/* 0: do it; else an exit status, after a message. */
+/* Returns 0: do it; or an exit status, after a message. */
 static int confirm(const json_t *sandboxes)
 {
 	const size_t count = json_array_size(sandboxes), open = count_interfaces(sandboxes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard env`: what a program inside an attached sandbox needs in its environment: where the CA
- * is, as `vethguard run` sets it, the placeholders of credentials, and the proxy where it is
- * wanted.
+ * `vethguard env`: prints what a program inside an attached sandbox needs in its environment: the
+ * places of the CA, as `vethguard run` sets them, the placeholders of credentials, and optionally
+ * the proxy.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ static void fill(struct environment *env, const struct env_options *o, const jso
 	}
 }
 
-/* 'single quotes', in which only they themselves need care. */
+/* Prints 'single quotes', in which only single quotes themselves need care. */
 static void print_quoted(const char *value)
 {
 	putchar('\'');
@@ -117,8 +117,8 @@ static void print_shell(const struct environment *env)
 	}
 }
 
-/* docker run --env-file: a line is taken as it is, there is no way to write a newline. None has
- * one: see plain_path(). */
+/* For docker run --env-file, which takes a line as it is, so a newline cannot be written. No value
+ * has one: see plain_path(). */
 static void print_docker(const struct environment *env)
 {
 	for (char **var = env->vars; var && *var; var++)
@@ -163,7 +163,7 @@ static int print(const struct env_options *o, const json_t *answer)
 	return 0;
 }
 
-/* A path that each format can hold: a line of docker's, a string of JSON. */
+/* True for a path that every format can hold: a line of docker's, a string of JSON. */
 static bool plain_path(const char *option, const char *path)
 {
 	json_t *text = json_string(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines of the commands that speak to the daemon. */
+/* Command lines of the commands that talk to the daemon. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ bool control_line_read(struct control_line *line, const char *command,
 			return false;
 		if (!*o.argv)
 			return true;
-		/* Names are gathered at the front, where options have been read. */
+		/* names are collected at the front, where options were read already */
 		line->names[line->name_count++] = *o.argv++;
 	}
 }

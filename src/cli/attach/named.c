@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that make one call of the daemon for each sandbox that they name. */
+/* Commands that make one call to the daemon for each sandbox named. */
 #include <stdio.h>
 #include <string.h>
 

@@ -19,14 +19,14 @@ struct attach_options {
 	const char *interface, *netns, *container, *engine;
 	int pid; /* 0: none */
 	const char *policy, *name;
-	struct attach_words addresses, labels, vars; /* the latter two: KEY=VALUE */
+	struct attach_words addresses, labels, vars; /* labels and vars: KEY=VALUE */
 	uint64_t ttl_s;                              /* 0: none */
 	bool observe, files;
 };
 
-/* -1: go on; else the exit status, after help or a message. */
+/* Returns -1: go on; or the exit status, after help or a message. */
 int attach_options_read(char **argv, struct attach_options *out);
-/* "90", "90s", "30m", "2h", "7d" in seconds. False: not a time, or none at all. */
+/* Converts "90", "90s", "30m", "2h", "7d" to seconds. Returns false if text is not a time, or 0. */
 bool attach_ttl_read(const char *text, uint64_t *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard list`, `show`, `stats`: what the daemon guards. */
+/* `vethguard list`, `show`, `stats`: show what the daemon guards. */
 
 #include "cli/commands.h"
 #include "cli/attach/named.h"

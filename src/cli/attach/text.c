@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon answers, for people. Names and labels may hold anything that whoever attached the
- * sandbox wrote, so every text is escaped before a terminal sees it. Columns are as wide as what is
- * in them; on a terminal that is too narrow for it they are narrower.
+ * Prints the daemon's answers for people. Names and labels may contain anything that the person who
+ * attached the sandbox wrote, so every text is escaped before it reaches a terminal. Columns are as
+ * wide as their contents; they are narrower if the terminal is too narrow.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "vethguard/base/slice.h"
 
 #define CELL_MAX 1024
-#define COLUMN_MIN 8 /* narrower than that no column is made */
+#define COLUMN_MIN 8 /* no column becomes narrower */
 #define SHORT_ID 12
 #define KEY_WIDTH 13 /* "  connections" */
 
@@ -53,7 +53,7 @@ void control_print_lines(FILE *out, const char *prefix, const json_t *lines)
 	}
 }
 
-/* "docker web", "pid 77", "interface veth1", "netns /run/netns/x". */
+/* Writes "docker web", "pid 77", "interface veth1", "netns /run/netns/x". */
 static void where(const json_t *sandbox, char *out, size_t out_size)
 {
 	const json_t *a = json_object_get(sandbox, "attachment");
@@ -84,7 +84,7 @@ struct row {
 	char cells[COLUMNS][CELL_MAX];
 };
 
-/* "2026-11-20T17:29:58.123Z" without fractions. */
+/* Writes "2026-11-20T17:29:58.123Z" without the fraction. */
 static void put_time(char *out, const char *text)
 {
 	size_t n = strcspn(text, ".");
@@ -121,7 +121,7 @@ static void put_row(const int widths[COLUMNS], const struct row *row)
 	printf("%s\n", row->cells[COLUMNS - 1]);
 }
 
-/* A row on a terminal: columns of no width are left out. */
+/* Prints a row on a terminal, without columns of width 0. */
 static void put_fitted(const int widths[COLUMNS], const struct row *row)
 {
 	struct screen_cell cells[COLUMNS];
@@ -143,8 +143,8 @@ static int total(const int widths[COLUMNS])
 	return n;
 }
 
-/* Into so many columns of a terminal: what is least needed goes first, then the widest texts go on
- * in further lines. */
+/* Fits the columns into the terminal: drops the least needed column first, then narrows the widest,
+ * whose texts continue in further lines. */
 static void fit(int widths[COLUMNS], int screen)
 {
 	if (total(widths) > screen)
@@ -189,7 +189,7 @@ void control_print_list(const json_t *sandboxes)
 	}
 }
 
-/* text is printable. */
+/* text has to be printable. */
 static void put_shown(const char *key, const char *text)
 {
 	const int screen = screen_width();
@@ -274,7 +274,7 @@ void control_print_sandbox(const json_t *sandbox)
 	put_number("fence mended", json_object_get(sandbox, "fence"), "mended");
 }
 
-/* What was dropped because there was too much of it. */
+/* Prints what was dropped above a limit. */
 static void put_beyond(const char *key, const json_t *stats, const char *what, const char *limit)
 {
 	const json_t *count = json_object_get(json_object_get(stats, "beyond_limits"), what);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard audit`: which of its commands. */
+/* `vethguard audit`: chooses among its commands. */
 #include <string.h>
 
 #include "cli/audit/audit.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which events, of which file: what `audit show` and `audit suggest` are asked alike. */
+/* The options that `audit show` and `audit suggest` share: which events of which file. */
 #include <string.h>
 
 #include "vethguard/base/clock.h"
@@ -44,7 +44,7 @@ static bool take_option(struct audit_pick *pick, const char *name, const char *v
 	return true;
 }
 
-/* Which file, once all has been read. */
+/* Finds the file after all options were read. */
 static int find_file(struct audit_pick *pick, const char *command)
 {
 	int rc;

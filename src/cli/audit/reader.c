@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of a file that may hold anything: a line beyond AUDIT_LINE_MAX is cut there and its rest
- * skipped. */
+/* Reads lines of a file that may contain anything: a line beyond AUDIT_LINE_MAX is cut there and
+ * its rest skipped. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

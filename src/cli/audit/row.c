@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an OCSF event to a row. The file may have been written by anybody: every text is escaped to
- * printable ASCII before it is kept, every attribute may be missing or of the wrong type, and then
- * is shown as nothing.
+ * Turns an OCSF event into a row. Anybody may have written the file: every text is escaped to
+ * printable ASCII before it is kept, and an attribute that is missing or of the wrong type is shown
+ * as nothing.
  */
 #include <jansson.h>
 
@@ -15,7 +15,7 @@ enum {
 	ACTIVITY_ENABLE = 6,
 	ACTIVITY_DISABLE = 7,
 	ACTIVITY_UPDATE = 8,
-	ACTIVITY_OTHER = 99 /* its line ends an audit file */
+	ACTIVITY_OTHER = 99 /* the last line of an audit file has it */
 };
 
 const json_t *audit_member(const json_t *tree, const char *path)
@@ -104,7 +104,7 @@ static void read_http(struct audit_row *row, const json_t *event)
 	if (host.n) {
 		add(row->what, sizeof(row->what), host);
 		add_port(row->what, sizeof(row->what), is_default_port(scheme, port) ? 0 : port);
-	} else { /* a request that names no host that counts: where its connection went */
+	} else { /* a request without a valid host: show where its connection went */
 		add_destination(row, event);
 	}
 	add(row->what, sizeof(row->what), audit_text(event, "http_request.url.path"));
@@ -120,13 +120,13 @@ static void read_dns(struct audit_row *row, const json_t *event)
 	add(row->what, sizeof(row->what), audit_text(event, "query.hostname"));
 }
 
-/* It began with a ClientHello. */
+/* True if it began with a ClientHello. */
 static bool is_tls(const json_t *event)
 {
 	return audit_text(event, "tls.sni").n > 0;
 }
 
-/* What a tcp:// or udp:// rule is about: told as such a rule names it. */
+/* True for what tcp:// and udp:// rules are about; it is shown as such a rule names it. */
 static bool is_relayed(const json_t *event, struct slice protocol)
 {
 	return audit_number(event, "disposition_id") != DISPOSITION_DROPPED &&
@@ -189,7 +189,7 @@ static void read_lifecycle(struct audit_row *row, const json_t *event)
 	struct slice detail = audit_text(event, "status_detail");
 
 	row->decision = lifecycle_decision(audit_number(event, "activity_id"));
-	/* A command, or a cause; else the sentence says what there is to say. */
+	/* a command or a cause; else the sentence */
 	add(row->what, sizeof(row->what), detail.n ? detail : audit_text(event, "message"));
 	if (policy.n) {
 		add_text(row->why, sizeof(row->why), "policy ");
@@ -214,7 +214,7 @@ static enum audit_decision read_decision(const json_t *event)
 	int64_t action = audit_number(event, "action_id");
 	int64_t disposition = audit_number(event, "disposition_id");
 
-	/* What mode observe let pass is what it is read for, also where it failed then. */
+	/* in mode observe people look for what was let pass, even if it failed then */
 	if (disposition == DISPOSITION_ERROR && action != ACTION_OBSERVED)
 		return AUDIT_FAILED;
 	if (disposition == DISPOSITION_DROPPED)
@@ -233,7 +233,7 @@ static void read_why(struct audit_row *row, const json_t *event)
 
 	add_text(row->why, sizeof(row->why), row->decision == AUDIT_DROPPED ? "fence: " : "");
 	add(row->why, sizeof(row->why), rule);
-	/* The rule names it also where the request was refused before it could be sent. */
+	/* the rule also names the credential of a request that was refused before it was sent */
 	if (credential.n && audit_number(event, "action_id") == ACTION_ALLOWED) {
 		add_text(row->why, sizeof(row->why), " (credential ");
 		add(row->why, sizeof(row->why), credential);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard audit show`: the audit log as a table, or its lines as they are. */
+/* `vethguard audit show`: prints the audit log as a table, or its lines unchanged. */
 #include <jansson.h>
 
 #include "cli/audit/audit.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
 
-#define STRANGE_SHOWN_MAX 3 /* lines that are no events: so many are named, the rest is counted */
+#define STRANGE_SHOWN_MAX 3 /* lines that are no events: so many are named, others counted */
 
 static const struct option_spec specs[] = {
         {"denied", 'd', NULL, "only what was denied or dropped"},
@@ -23,10 +23,10 @@ static const struct option_spec specs[] = {
 
 struct show {
 	struct audit_pick pick;
-	bool plain_output; /* a terminal: only ASCII reaches it */
+	bool plain_output; /* standard output is a terminal: only ASCII is written */
 	struct audit_table table;
 	unsigned long strange;
-	bool found; /* an event that was asked for */
+	bool found; /* an event that was asked for was found */
 };
 
 static void help(void)
@@ -51,8 +51,8 @@ static bool wanted(const struct show *show, const json_t *event, const struct au
 	return audit_pick_wants(&show->pick, event) && (row->refused || !show->pick.denied);
 }
 
-/* An id stands in its line as it is, and most of what is asked for is one event of very many: the
- * others are not even parsed. */
+/* An id stands in its line unescaped, and usually only one event of very many is asked for: lines
+ * without the id are not even parsed. */
 static bool cannot_be_wanted(
         const struct show *show, const struct audit_reader *reader, struct slice line)
 {
@@ -63,7 +63,8 @@ static bool cannot_be_wanted(
 
 static void print_json(const struct show *show, const json_t *event, struct slice line)
 {
-	/* As bytes for a program; for a terminal without what a terminal could obey. */
+	/* A program gets the bytes as they are; a terminal gets no bytes that it could take for
+	 * commands. */
 	if (show->plain_output)
 		json_dumpf(event, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
 	else
@@ -116,7 +117,7 @@ static int run(struct show *show)
 	if (rc == 0) {
 		while ((rc = audit_reader_next(&reader, &line)) == 1) {
 			show_line(show, &reader, line);
-			/* Somebody watches: rows appear as they come. */
+			/* Somebody may be watching: rows appear as they arrive. */
 			if (reader.file == stdin)
 				fflush(stdout);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the log is that no FILE was named for: the daemon knows its own. */
+/* Finds the log if no FILE was named: the daemon knows the path of its own. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/attach/control_client.h"
 
-/* What the daemon says is taken for a path only where it is one. */
+/* Takes the daemon's answer only if it is an absolute path. */
 static bool take(struct audit_source *source, const json_t *json)
 {
 	const char *path = json_string_value(json_object_get(json, "path"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard audit suggest`: from denials to rules. It reads the log and writes to standard output
- * only. */
+/* `vethguard audit suggest`: makes rules from denials. It reads the log and writes only to standard
+ * output. */
 #include <errno.h>
 #include <jansson.h>
 
@@ -43,8 +43,8 @@ static void help(void)
 }
 
 struct lines {
-	unsigned long strange; /* are no events */
-	unsigned long wanted;  /* are picked */
+	unsigned long strange; /* lines that are not events */
+	unsigned long wanted;  /* lines that were picked */
 };
 
 static int read_all(const struct audit_pick *pick, struct suggest *s, struct lines *lines)
@@ -120,7 +120,7 @@ static int suggest(const struct audit_pick *pick, const struct policy *policy)
 	return status;
 }
 
-/* False after messages on stderr; policy_unload() in either case. */
+/* Returns false after messages on stderr. Call policy_unload() in either case. */
 static bool load(const struct audit_pick *pick, struct policy_loaded *loaded)
 {
 	struct policy_options options = {.variable_count = pick->variable_count};

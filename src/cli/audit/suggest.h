@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suggest: from denials of the audit log to the smallest rules that would allow just them. The log
- * may be written by anybody: what becomes part of a rule has passed the canonical forms of the
- * policy, all other text is escaped when shown.
+ * suggest: turns denials of the audit log into the smallest rules that would allow exactly them.
+ * Anybody may have written the log, so every part of a rule has passed the policy's canonical
+ * forms, and all other text is escaped when shown.
  */
 #ifndef VETHGUARD_SRC_CLI_AUDIT_SUGGEST_H
 #define VETHGUARD_SRC_CLI_AUDIT_SUGGEST_H
@@ -14,46 +14,47 @@
 
 struct json_t;
 
-#define SUGGEST_ASKS_MAX 20000      /* different requests; more are an error: narrow them down */
+#define SUGGEST_ASKS_MAX 20000      /* different requests; more are an error: select fewer */
 #define SUGGEST_DENIALS_MAX 1000000 /* denied lines */
 #define SUGGEST_FINDINGS_MAX 100000
 #define SUGGEST_PATHS_MAX 8   /* paths of a rule; more become one pattern over their common start */
 #define SUGGEST_PATH_MAX 256  /* a longer path may carry data: not suggested */
-#define SUGGEST_LABEL_MAX 40  /* so may a longer label of a host */
-#define SUGGEST_METHODS_MAX 8 /* of a rule; further ones begin another */
+#define SUGGEST_LABEL_MAX 40  /* a longer label of a host may, too */
+#define SUGGEST_METHODS_MAX 8 /* of a rule; more begin another rule */
 #define SUGGEST_ID_SIZE 17
 
-/* Why a denial is not made into a rule. */
+/* Why no rule is made for a denial. */
 enum suggest_exclusion {
 	SUGGEST_FINE,
 	SUGGEST_DENY_RULE,   /* refused by a deny rule */
 	SUGGEST_UPGRADE,     /* a rule allows it, but not its upgrade to another protocol */
-	SUGGEST_NO_RULE,     /* refused for something that no rule changes */
-	SUGGEST_FINDING,     /* a finding is about it or about its host */
+	SUGGEST_NO_RULE,     /* refused for a reason that no rule changes */
+	SUGGEST_FINDING,     /* a finding is about the request or its host */
 	SUGGEST_PLACEHOLDER, /* it may carry a placeholder */
 	SUGGEST_METADATA,
 	SUGGEST_ADDRESS,   /* an address that is not public */
 	SUGGEST_LONG,      /* host or path may carry data */
 	SUGGEST_STRANGE,   /* cannot be written as a rule that allows only this */
-	SUGGEST_NAME_ONLY, /* only its name was asked for */
-	SUGGEST_UNSEEN,    /* the sandbox ended it before a request */
+	SUGGEST_NAME_ONLY, /* only the name was queried */
+	SUGGEST_UNSEEN,    /* the sandbox ended the connection before a request */
 	SUGGEST_PACKETS,   /* dropped by the fence */
-	SUGGEST_ALLOWED,   /* the policy of today allows it; counted in allowed, not shown */
+	SUGGEST_ALLOWED,   /* the current policy allows it; counted in allowed, not shown */
 	SUGGEST_DOUBT_COUNT
 };
 
-/* One thing that was asked for and refused, however often. */
+/* One thing that was requested and refused, any number of times. */
 struct suggest_ask {
 	char *policy, *host; /* owned; host canonical, IPv6 in brackets */
-	char *method, *path; /* owned; NULL: a connection */
-	char *what;          /* owned; as `audit show` has it, escaped */
-	char *credential;    /* owned; whose placeholder it carried, or NULL */
+	char *method, *path; /* owned; both NULL: a connection */
+	char *what;          /* owned; as `audit show` prints it, escaped */
+	char *credential;    /* owned; the credential whose placeholder the request carried, or
+	                        NULL */
 	enum policy_scheme scheme;
 	uint16_t port;
 	enum suggest_exclusion exclusion;
-	unsigned long count, failed; /* failed: let pass in mode observe, and got nowhere */
+	unsigned long count, failed; /* failed: mode observe let it pass, and then it failed */
 	int64_t last_ms;
-	char event[SUGGEST_ID_SIZE]; /* the last one's id */
+	char event[SUGGEST_ID_SIZE]; /* the last denial's id */
 };
 
 struct suggest_denial {
@@ -66,24 +67,24 @@ struct suggest {
 	size_t count, room;
 	struct suggest_denial *denials; /* owned */
 	size_t denial_count, denial_room;
-	unsigned long allowed;   /* asks that the policy of suggest_make() allows */
-	struct json_t *index;    /* owned; key of an ask: its number */
-	struct json_t *findings; /* owned; ids of events and hosts that findings are about */
+	unsigned long allowed;   /* requests that the policy of suggest_make() allows */
+	struct json_t *index;    /* owned; maps the key of an ask to its number */
+	struct json_t *findings; /* owned; ids of events, and hosts, that findings are about */
 };
 
-/* A rule: asks of one destination that differ in path and method only. */
+/* A rule: asks of one destination that differ only in path and method. */
 struct suggest_rule {
-	const struct suggest_ask *ask; /* names the destination */
+	const struct suggest_ask *ask; /* gives the destination */
 	const char *methods[SUGGEST_METHODS_MAX];
 	size_t method_count;
 	char *paths[SUGGEST_PATHS_MAX]; /* owned */
 	size_t path_count;
-	bool folded; /* the one path stands for more than were asked for */
+	bool folded; /* the only path covers more than was requested */
 	unsigned long count, failed;
 	int64_t last_ms;
 	const char *event;
-	const char *credential; /* whose placeholder its asks carried, or NULL */
-	bool several;           /* more than one's */
+	const char *credential; /* the credential whose placeholder the asks carried, or NULL */
+	bool several;           /* the asks carried placeholders of several credentials */
 };
 
 struct suggest_rules {
@@ -91,22 +92,22 @@ struct suggest_rules {
 	size_t count;
 };
 
-/* audit/suggest_read.c. Findings count wherever they stand; take: the denials of this event are
- * wanted. 0, -ENOMEM, or -E2BIG beyond one of the bounds. */
+/* audit/suggest_read.c. Findings always count; take: the event's denial is wanted. Returns 0,
+ * -ENOMEM, or -E2BIG beyond one of the bounds. */
 int suggest_init(struct suggest *s);
 int suggest_read(struct suggest *s, const struct json_t *event, bool take);
 void suggest_fini(struct suggest *s);
 
-/* audit/suggest_exclude.c: what one request would open. */
+/* audit/suggest_exclude.c: why a rule for one request would be a risk, if it would. */
 enum suggest_exclusion suggest_exclusion_of(const struct suggest_ask *ask, struct slice query);
 const char *suggest_exclusion_text(enum suggest_exclusion exclusion);
 
-/* audit/suggest_policy.c: leaves out what the policy allows, and what its deny rules refuse is told
- * as such. */
+/* audit/suggest_policy.c: marks what the policy allows, and what its deny rules refuse. */
 void suggest_judge(struct suggest *s, const struct policy *policy);
 
-/* audit/suggest_rules.c. Once everything is read: findings are laid beside denials, the policy
- * (NULL: none) is asked, asks are sorted and made into rules, which borrow from s. 0 or -ENOMEM. */
+/* audit/suggest_rules.c. After everything is read: compares findings with denials, asks the policy
+ * (NULL: none), sorts the asks and makes rules of them, which borrow from s. Returns 0 or
+ * -ENOMEM. */
 int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_rules *out);
 void suggest_rules_free(struct suggest_rules *rules);
 

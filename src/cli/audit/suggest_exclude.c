@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is never suggested: a rule is easily pasted, so whatever may be an attack is left to a
- * person. */
+/* Decides what is never suggested. A rule is easily pasted, so a person has to decide about
+ * everything that may be an attack. */
 #include <ctype.h>
 
 #include "vethguard/policy/method.h"
@@ -41,7 +41,8 @@ static bool contains(struct slice text, struct slice word)
 	return false;
 }
 
-/* Every shape of a placeholder has this word; what a '%' hides is for a person to read. */
+/* Every form of a placeholder contains this word. Text hidden by '%' escapes is left for a person
+ * to read. */
 static bool may_hold_placeholder(struct slice text)
 {
 	return contains(text, SLICE("vethguard"));
@@ -96,8 +97,8 @@ static enum suggest_exclusion exclusion_of_host(struct slice host)
 	                              : SUGGEST_FINE;
 }
 
-/* Capitals, digits, '-' and '_': what a policy takes without asking how YAML reads it. A rule would
- * not help a method that is refused whatever the policy says. */
+/* True for capitals, digits, '-' and '_': a policy takes these however YAML reads them. A rule
+ * would not help a method that is refused under every policy. */
 static bool is_method(const char *method)
 {
 	size_t n = strlen(method);
@@ -117,7 +118,7 @@ static enum suggest_exclusion exclusion_of_path(struct slice path)
 
 	if (path.n > SUGGEST_PATH_MAX)
 		return SUGGEST_LONG;
-	/* A '*' would stand for more than itself. */
+	/* A '*' would match more than itself. */
 	if (slice_find_byte(path, '*') >= 0 || slice_find_byte(path, '"') >= 0 ||
 	        !url_canonical_path(path, canonical, sizeof(canonical), &n) ||
 	        !slice_equals(path, slice_of(canonical, n)))

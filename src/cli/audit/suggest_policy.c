@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Denials beside a policy of today: what it allows by now needs no rule, and what its deny rules
- * refuse no allow rule would open. */
+/* Compares denials with today's policy: what the policy allows by now needs no rule, and what its
+ * deny rules refuse cannot be opened by an allow rule. */
 #include "cli/audit/suggest.h"
 
 static void judge(const struct policy *policy, const struct suggest_ask *ask,
@@ -20,8 +20,8 @@ static void judge(const struct policy *policy, const struct suggest_ask *ask,
 		*decision = connection;
 }
 
-/* Asks whose doubt is no rule's concern (findings, placeholders, ...) stay as they are: they are
- * named whatever a policy says. So are names alone, which have no port. */
+/* Asks that are excluded for a reason outside the rules (findings, placeholders, ...) stay as they
+ * are and are named under every policy. So are names alone, which have no port. */
 static bool is_for_a_policy(const struct suggest_ask *ask)
 {
 	return ask->port != 0 &&

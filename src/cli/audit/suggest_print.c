@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suggested rules as a policy file that can be checked, included, or copied from; or as JSON. */
+/* Prints suggested rules as a policy file that can be checked, included or copied from, or as
+ * JSON. */
 #include <errno.h>
 #include <jansson.h>
 #include <time.h>
 
 #include "cli/audit/suggest.h"
 
-#define SHOWN_MAX                                                                       \
-	1024 /* bytes of a request in a comment: a host, and what can be read of a path \
-	      */
-#define REFUSED_SHOWN_MAX 40 /* requests that no rule is suggested for; the rest is counted */
+#define SHOWN_MAX 1024       /* bytes of a request in a comment: a host and the start of a path */
+#define REFUSED_SHOWN_MAX 40 /* requests without a suggested rule; the others are only counted */
 #define DESTINATION_MAX 320
 #define TIME_MAX 32
 
@@ -46,7 +45,7 @@ static const char *opens(const struct suggest_rule *rule)
 	                             : "those paths with any query and body; no credential is sent";
 }
 
-/* What the log does not tell of it. */
+/* Prints what the log does not tell about the rule. */
 static void print_unknown(const struct suggest_rule *rule, FILE *out)
 {
 	struct ip ip;
@@ -106,7 +105,7 @@ static void print_refused(const struct suggest *s, FILE *out)
 			fprintf(out, "\n# Not suggested: %s.\n",
 			        suggest_exclusion_text(ask->exclusion));
 		last = ask->exclusion;
-		/* Its parts are escaped: only cut here. */
+		/* Its parts are escaped already: only cut it here. */
 		fprintf(out, "#   %5lu x  %s\n", ask->count,
 		        slice_escape_controls(slice_from_string(ask->what), what, sizeof(what)));
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events in, different requests out. A finding often stands behind the denial that it is about, so
- * ids and hosts of findings are only collected here and laid beside the denials once everything is
- * read.
+ * Turns events into different requests. A finding often comes after the denial that it is about, so
+ * this file only collects the ids and hosts of findings; they are compared with the denials once
+ * everything is read.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ void suggest_fini(struct suggest *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Room for one more of size bytes. 0, -E2BIG, -ENOMEM. */
+/* Makes room for one more item of size bytes. Returns 0, -E2BIG or -ENOMEM. */
 static int grow(void **items, size_t count, size_t *room, size_t size, size_t max)
 {
 	size_t wanted = *room ? *room * 2 : 64;
@@ -57,7 +57,8 @@ static int grow(void **items, size_t count, size_t *room, size_t size, size_t ma
 	return 0;
 }
 
-/* A NUL becomes another control, so that no text ends early and passes for a shorter one. */
+/* Replaces each NUL by another control character, so that no text ends early and passes for a
+ * shorter one. */
 static char *copy_of(struct slice text)
 {
 	char *copy = malloc(text.n + 1);
@@ -78,7 +79,7 @@ static int note(struct suggest *s, struct slice about)
 	return json_object_setn_new(s->findings, about.p, about.n, json_true()) == 0 ? 0 : -ENOMEM;
 }
 
-/* A name under which data was hidden, and every domain above it but the last label. */
+/* Notes a name under which data was hidden, and every domain above it except the last label. */
 static int note_name(struct suggest *s, struct slice name)
 {
 	int rc = note(s, name);
@@ -112,7 +113,7 @@ static int read_finding(struct suggest *s, const json_t *event)
 	return rc;
 }
 
-/* By what refused it: whether a rule could help at all. */
+/* Tells by the reason of the refusal whether a rule could help at all. */
 static enum suggest_exclusion exclusion_of_event(const json_t *event)
 {
 	static const struct {
@@ -133,7 +134,7 @@ static enum suggest_exclusion exclusion_of_event(const json_t *event)
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (slice_equals(code, codes[i].code))
 			return codes[i].exclusion;
-	/* A connection that the sandbox ended, or left in the middle of a handshake. */
+	/* A connection that the sandbox ended, or abandoned during a handshake. */
 	if (audit_number(event, "class_uid") == CLASS_NETWORK &&
 	        (slice_equals(code, SLICE("client")) || slice_equals(code, SLICE("timeout"))))
 		return SUGGEST_UNSEEN;
@@ -166,8 +167,8 @@ static int read_connection(struct suggest_ask *ask, const json_t *event)
 	ask->host = copy_of(host.n ? host : audit_text(event, "dst_endpoint.ip"));
 	if (ask->exclusion != SUGGEST_FINE)
 		return ask->host ? 0 : -ENOMEM;
-	/* What would be HTTP, and ended before its request: a tcp:// rule would let everything
-	 * through unread. */
+	/* The connection would have been HTTP but ended before its request: a tcp:// rule would let
+	 * everything through unread. */
 	if ((!udp && (ask->port == 443 || ask->port == 80)) || audit_text(event, "tls.sni").n)
 		ask->exclusion = SUGGEST_UNSEEN;
 	else if (!udp && !slice_equals(protocol, SLICE("tcp")))
@@ -175,8 +176,9 @@ static int read_connection(struct suggest_ask *ask, const json_t *event)
 	return ask->host ? 0 : -ENOMEM;
 }
 
-/* The credential whose placeholder a denied request carried to a place where that credential
- * belongs (the worker has looked), or empty. A policy's names are of such characters. */
+/* Returns the name of the credential whose placeholder a denied request carried to a place where
+ * that credential belongs (the worker has checked this), or empty. Only characters of a policy's
+ * names are accepted. */
 static struct slice shown_credential(const json_t *event)
 {
 	struct slice name = audit_text(event, "unmapped.credential");
@@ -225,7 +227,7 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 	return 0;
 }
 
-/* What makes two denials the same. */
+/* Writes what makes two denials the same. */
 static size_t key_of(const struct suggest_ask *ask, char key[KEY_MAX])
 {
 	int n;
@@ -252,7 +254,7 @@ static void drop(struct suggest_ask *ask)
 	free(ask->credential);
 }
 
-/* Keeps the ask, or counts it where there is one like it. */
+/* Keeps the ask, or counts it if there is one like it. */
 static int add(struct suggest *s, struct suggest_ask *ask, size_t *at)
 {
 	char key[KEY_MAX];
@@ -289,7 +291,7 @@ static int add(struct suggest *s, struct suggest_ask *ask, size_t *at)
 	return 0;
 }
 
-/* What a search list has made of an allowed name was never meant. */
+/* A name that a search list made out of an allowed name was never meant. */
 static bool is_denial(const json_t *event)
 {
 	int64_t class = audit_number(event, "class_uid"), action = audit_number(event, "action_id");

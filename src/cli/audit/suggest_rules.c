@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to rules: those of one destination and method give a list of paths, or, where there are
- * too many, one pattern over the folder that they share; methods with the same paths share a rule.
+ * Turns requests into rules. The requests of one destination and method give a list of paths or, if
+ * there are too many, one pattern over their common folder. Methods with the same paths share a
+ * rule.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -36,7 +37,7 @@ static int compare_destinations(const struct suggest_ask *a, const struct sugges
 	return c ? c : (a->port > b->port) - (a->port < b->port);
 }
 
-/* What is fine first, so that rules are made of neighbours. */
+/* Sorts the asks with SUGGEST_FINE first, so that those of one rule are neighbors. */
 static int compare(const void *left, const void *right)
 {
 	const struct suggest_ask *a = left, *b = right;
@@ -54,7 +55,7 @@ static bool is_no_request(const struct suggest_ask *ask)
 	return ask->exclusion == SUGGEST_NAME_ONLY || ask->exclusion == SUGGEST_UNSEEN;
 }
 
-/* A name that a request was seen for is not told of beside it. */
+/* A name is not listed if a request for it was seen. */
 static void forget_names(struct suggest *s)
 {
 	json_t *hosts = json_object();
@@ -68,7 +69,7 @@ static void forget_names(struct suggest *s)
 	json_decref(hosts);
 }
 
-/* "/a/b" and "/a/c/d" to "/a/ **" (without the blank). */
+/* Turns "/a/b" and "/a/c/d" into "/a/ **" (without the blank). */
 static char *common_folder(const struct suggest_ask *asks, size_t n)
 {
 	size_t same = strlen(asks[0].path);
@@ -108,7 +109,7 @@ static void note_credential(struct suggest_rule *rule, const char *credential)
 		rule->credential = credential;
 }
 
-/* n asks of one destination and method. */
+/* Makes one rule from n asks of one destination and method. */
 static int make_one(const struct suggest_ask *asks, size_t n, struct suggest_rule *rule)
 {
 	memset(rule, 0, sizeof(*rule));
@@ -145,7 +146,7 @@ static bool same_paths(const struct suggest_rule *a, const struct suggest_rule *
 	return true;
 }
 
-/* Puts the rule's method to an earlier rule of the destination that has its paths. */
+/* Adds the rule's method to an earlier rule of the destination with the same paths. */
 static bool join(struct suggest_rules *rules, struct suggest_rule *rule)
 {
 	for (size_t i = rules->count; i-- > 0;) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table. Widths are fixed by the terminal, not by the rows, so that rows appear while they are
- * read and a log of any size takes no memory. On a terminal a long text goes on in the next line.
- * Where there is no room for all columns, the reason stands below what it is about, bytes are given
- * up, and the day is told once. In a pipe each row is one line, nothing is cut, and a long text
- * pushes its row's later columns to the right.
+ * The table. The terminal, not the rows, fixes the widths: rows appear while they are read, and a
+ * log of any size takes no memory.
+ *
+ * On a terminal a long text continues in the next line. If there is no room for all columns, the
+ * reason stands below its subject, bytes are left out, and the day is printed once. In a pipe each
+ * row is one line, nothing is cut, and a long text moves the row's later columns to the right.
  */
 #include <string.h>
 #include <time.h>
@@ -19,8 +20,8 @@
 #define DAY_AND_TIME 19
 #define SANDBOX_WIDTH 16
 #define SANDBOX_NARROW 12
-#define WIDE 120  /* columns from which a reason has a column of its own */
-#define WIDER 150 /* ... and the day another */
+#define WIDE 120  /* columns from which on a reason has a column of its own */
+#define WIDER 150 /* ... and the day too */
 
 void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour)
 {
@@ -46,13 +47,13 @@ void audit_table_init(struct audit_table *table, FILE *out, int width, bool colo
 	table->what = rest - table->why;
 }
 
-/* text in a column of width. */
+/* Prints text in a column of this width. */
 static void put(const struct audit_table *table, const char *text, int width)
 {
 	fprintf(table->out, "%-*s%*s", width, text, GAP, "");
 }
 
-/* Where only the time of day is in the rows, the day stands before the first of its rows. */
+/* If rows have only the time of day, a line with the day precedes the first row of that day. */
 static void format_time(struct audit_table *table, int64_t time_ms, char *out, size_t out_size)
 {
 	time_t seconds = (time_t)(time_ms / 1000);
@@ -139,7 +140,7 @@ static void put_columns(
 	screen_row(table->out, cells, COLUMNS, SCREEN_LINES_MAX);
 }
 
-/* The reason below what it is about. */
+/* Prints the reason below its subject. */
 static void put_stacked(
         const struct audit_table *table, const char *const texts[COLUMNS], const char *on)
 {

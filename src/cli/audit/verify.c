@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard audit verify`: does every line's hash fit its bytes, and does every line name the one
- * before it? The first line may name a predecessor in an older file (a log that was moved away).
- * What a chain cannot tell is whether lines are missing at the end, or whether all was written
- * anew. That needs the hash of a line from elsewhere: one that was noted (--anchor), or the one
- * that the daemon remembers as its last, which is asked where no file is named. What is not known
- * then is said.
+ * `vethguard audit verify`: checks that every line's hash fits its bytes and that every line names
+ * the line before it. The first line may name a predecessor in an older file (a log that was moved
+ * away).
+ *
+ * A chain cannot tell whether lines are missing at the end, or whether all of it was written anew.
+ * That needs the hash of a line from elsewhere: one that was noted (--anchor), or the daemon's last
+ * one; the daemon is asked if no file is named. The command says what stays unknown.
  */
 #include <string.h>
 
@@ -30,13 +31,13 @@ struct verify {
 	size_t path_count;
 	const char *anchor; /* NULL: none */
 	const char *socket;
-	struct audit_source source; /* where no file was named */
+	struct audit_source source; /* if no file was named */
 	bool help, asked;
 	unsigned long
 	        anchored; /* the line that has the anchor, counted over all files; 0: none yet */
-	bool anchor_is_before; /* the first line follows it */
+	bool anchor_is_before; /* the first line follows the anchor */
 	struct digest digest;
-	struct seal_link last; /* the line before */
+	struct seal_link last; /* the previous line */
 	unsigned long lines;
 	char reason[256]; /* why the current line is broken */
 };
@@ -70,7 +71,7 @@ bool audit_is_fingerprint(const char *text)
 	       strspn(text, "0123456789abcdef") == SEAL_HASH_DIGITS;
 }
 
-/* The daemon's own log, and the line that it remembers. An exit status. */
+/* Asks for the daemon's own log and the last line it remembers. Returns an exit status. */
 static int ask(struct verify *v)
 {
 	int rc = audit_source_ask(&v->source, v->socket, "vethguard audit verify");
@@ -97,7 +98,7 @@ static int check_usage(struct verify *v)
 	return 0;
 }
 
-/* 0, or an exit status after a message. */
+/* Returns 0, or an exit status after a message. */
 static int parse(struct verify *v, char **argv)
 {
 	struct options o;
@@ -174,7 +175,7 @@ static bool check_line(struct verify *v, const struct audit_reader *reader, stru
 	return true;
 }
 
-/* Only of what is there can a chain tell that nothing of it is missing. */
+/* A chain can tell only that nothing is missing up to its last line. */
 static void tell_unknown(const struct verify *v)
 {
 	static const char unknown[] = "Not known: whether lines behind the last one were cut off";
@@ -229,14 +230,14 @@ static int report(const struct verify *v)
 	return 0;
 }
 
-/* The daemon goes on writing while its log is read: behind the line that it named, one that has no
- * end yet is no fault. */
+/* The daemon continues to write while its log is read: after the line that it named, a line without
+ * an end is not a fault. */
 static bool is_being_written(const struct verify *v, const struct audit_reader *reader)
 {
 	return reader->torn && v->asked && is_anchored(v);
 }
 
-/* -1: all is well so far. */
+/* Returns an exit status, or -1: no fault so far. */
 static int run_file(struct verify *v, const char *path)
 {
 	struct audit_reader reader;
@@ -274,7 +275,7 @@ static int run(struct verify *v)
 int audit_verify(int argc, char **argv)
 {
 	struct verify v = {0};
-	char *own[2] = {NULL, NULL}; /* for the path that the daemon says */
+	char *own[2] = {NULL, NULL}; /* for the path that the daemon tells */
 	int status;
 
 	(void)argc;

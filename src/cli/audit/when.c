@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points in time as people write them. */
+/* Parses points in time as people write them. */
 #include <ctype.h>
 #include <string.h>
 #include <time.h>
 
 #include "cli/audit/audit.h"
 
-#define AGO_MAX 1000000 /* of any unit: far before the first log, far from overflow */
+#define AGO_MAX 1000000 /* of any unit: long before the first log, without overflow */
 
 static bool parse_ago(const char *text, int64_t now_ms, int64_t *out_ms)
 {
@@ -29,7 +29,7 @@ static bool parse_ago(const char *text, int64_t now_ms, int64_t *out_ms)
 	return false;
 }
 
-/* Exactly n digits between low and high; moves on. */
+/* Takes exactly n digits with a value between low and high. */
 static bool take(const char **p, int n, int low, int high, int *out)
 {
 	int v = 0;
@@ -71,7 +71,7 @@ static bool take_time(const char **p, struct tm *tm, int *ms)
 	return true;
 }
 
-/* "Z" or "+hh:mm"; nothing at all is local time. */
+/* Takes "Z" or "+hh:mm"; without either it is local time. */
 static bool take_offset(const char **p, bool *local, int *minutes)
 {
 	bool minus = **p == '-';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a role says of its confinement, line by line, beside what the kernel says of that process in
- * /proc. Landlock's rules cannot be read back from a kernel, so there the role's own try of a
- * connection stands.
+ * Compares what a role says of its confinement, line by line, with what the kernel says of that
+ * process in /proc. Landlock's rules cannot be read back from a kernel, so for them the role's own
+ * connection attempt counts.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static int open_of(const struct process *p, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* A file of proc(5), of which the first bytes do. */
+/* Reads the first bytes of a file of proc(5); the rest is not needed. */
 static bool read_of(const struct process *p, const char *name, char *out, size_t size)
 {
 	int fd = open_of(p, name);
@@ -39,7 +39,7 @@ static bool read_of(const struct process *p, const char *name, char *out, size_t
 	return n > 0;
 }
 
-/* The rest of the line that begins with key, without what surrounds it. */
+/* Copies the rest of the line that begins with key, without the separators around it. */
 static bool field(
         const struct process *p, const char *file, const char *key, char *out, size_t size)
 {
@@ -54,7 +54,7 @@ static bool field(
 	return true;
 }
 
-/* Real, effective, saved and file system's id are one. */
+/* One number if the real, effective, saved and file system ids are equal. */
 static bool say_id(const struct process *p, const char *key, char *out, size_t size)
 {
 	char text[128];
@@ -123,7 +123,7 @@ static bool say_namespace(const struct process *p, const char *key, char *out, s
 	return true;
 }
 
-/* One mount, read-only, with nothing in it. */
+/* The root is empty if there is one mount, read-only, with nothing in it. */
 static bool say_root(const struct process *p, const char *key, char *out, size_t size)
 {
 	char mounts[4096], *first_end;
@@ -149,7 +149,7 @@ static bool say_root(const struct process *p, const char *key, char *out, size_t
 	return true;
 }
 
-/* What descriptors lead to: key is what their kind's links begin with, NULL for all of them. */
+/* Counts the descriptors whose links begin with key; NULL: all of them. */
 static bool say_descriptors(const struct process *p, const char *key, char *out, size_t size)
 {
 	int fd = open_of(p, "fd");
@@ -176,7 +176,7 @@ static bool say_descriptors(const struct process *p, const char *key, char *out,
 	return true;
 }
 
-/* All the others: memory, logs, a namespace. */
+/* Counts all other descriptors: memory, logs, a namespace. */
 static bool say_files(const struct process *p, const char *key, char *out, size_t size)
 {
 	static const char *const others[] = {"socket:[", "pipe:[", "/dev/", "anon_inode:"};
@@ -193,7 +193,7 @@ static bool say_files(const struct process *p, const char *key, char *out, size_
 	return true;
 }
 
-/* What a role has to say of itself; NULL: anything. */
+/* What a role has to say of itself. wanted NULL: anything. */
 struct known {
 	const char *name;
 	bool (*say)(const struct process *p, const char *key, char *out, size_t size);
@@ -246,7 +246,8 @@ static const struct known *find(const char *name)
 	return NULL;
 }
 
-/* Of a kernel with Landlock: no path, and a connection that no rule allows has to be refused. */
+/* On a kernel with Landlock no path may be allowed, and a connection that no rule allows has to be
+ * refused. */
 static bool is_weak(const struct known *k, const struct doctor_fact *fact)
 {
 	if (k && k->wanted)

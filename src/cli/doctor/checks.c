@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checks. Those of single things (some in doctor/machine.c) say how to mend them; the last one
- * is the proof: it runs `vethguard run -- true` as a child and passes on what that said. So
- * doctor's verdict cannot differ from what `run` does.
+ * The checks. The checks of single things (some are in doctor/machine.c) say how to mend them. The
+ * last one is the proof: it runs `vethguard run -- true` as a child and passes on what that prints,
+ * so doctor's verdict cannot differ from what `run` does.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -81,7 +81,8 @@ static void check_resolver(struct doctor_finding *f)
 	doctor_resolver(f, "/etc/resolv.conf");
 }
 
-/* In a child, since entering a namespace cannot be undone; its words come back through a pipe. */
+/* Done in a child, since entering a namespace cannot be undone. The child's failure text comes back
+ * through a pipe. */
 static void check_user(struct doctor_finding *f)
 {
 	struct failure failure = {""};
@@ -213,7 +214,7 @@ static void check_stores(struct doctor_finding *f)
 	}
 }
 
-/* The child of the trial: everything it says goes into the pipe. */
+/* The child of the trial: all its output goes into the pipe. */
 static void trial_child(int out)
 {
 	char path[] = "/tmp/vethguard-doctor-XXXXXX", policy[sizeof(path) + 16], true_[] = "true";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vethguard doctor: what this machine can do and how to mend it. The checks are in doctor/checks.c;
- * here is how they are told. */
+/* vethguard doctor: says what this machine can do and how to mend what is missing. The checks are
+ * in doctor/checks.c; this file prints them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void print_text(const struct doctor_finding *f)
 		if (f->remedy[0] != '\0')
 			printf("%-20s %s\n", "", f->remedy);
 	}
-	fflush(stdout); /* checks take their time; and some fork */
+	fflush(stdout); /* checks take time, and some fork */
 }
 
 static void add_json(struct json *j, const struct doctor_finding *f)
@@ -80,7 +80,7 @@ static void add_json(struct json *j, const struct doctor_finding *f)
 	json_end_object(j);
 }
 
-/* Tells a finding, if there is one. False: something is broken. */
+/* Prints a finding, if there is one. Returns false if something is broken. */
 static bool tell(struct json *j, const struct doctor_finding *f)
 {
 	if (f->text[0] == '\0')
@@ -92,7 +92,7 @@ static bool tell(struct json *j, const struct doctor_finding *f)
 	return f->state != DOCTOR_BROKEN;
 }
 
-/* Runs every check; config: NULL or a path. True: nothing is broken. */
+/* Runs every check; config is NULL or a path. Returns true if nothing is broken. */
 static bool examine(struct json *j, const char *config)
 {
 	struct doctor_finding egress = {0};

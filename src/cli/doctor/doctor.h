@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor: findings about this machine, one by one. */
+/* doctor: findings about this machine, one after the other. */
 #ifndef VETHGUARD_SRC_CLI_DOCTOR_DOCTOR_H
 #define VETHGUARD_SRC_CLI_DOCTOR_DOCTOR_H
 
@@ -13,7 +13,7 @@
 enum doctor_state { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_BROKEN };
 
 #define DOCTOR_TEXT_MAX 512
-/* Locked memory that keeper and worker need for keys and credentials: with less they do not start
+/* Locked memory that keeper and worker need for keys and credentials; with less they do not start
  * (measured: 800 KiB is enough for one credential, 796 is not). */
 #define DOCTOR_MEMLOCK_LEAST (800u << 10)
 #define DOCTOR_MEMLOCK_REMEDY                                               \
@@ -23,72 +23,73 @@ enum doctor_state { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_BROKEN };
 struct doctor_finding {
 	const char *subject;          /* a word */
 	enum doctor_state state;      /* BROKEN: `run` cannot work */
-	char text[DOCTOR_TEXT_MAX];   /* what is */
+	char text[DOCTOR_TEXT_MAX];   /* the situation */
 	char remedy[DOCTOR_TEXT_MAX]; /* what to do, or empty */
 };
 
 typedef void (*doctor_check)(struct doctor_finding *finding);
-/* Ends with NULL. A check may leave the text empty: nothing to say. */
+/* Ends with NULL. A check may leave the text empty if there is nothing to say. */
 extern const doctor_check doctor_checks[];
-/* The configuration at path, and the proxy of the network's that it names. */
+/* Checks the configuration at path, and the network's proxy that it names. */
 void doctor_egress(const char *path, struct doctor_finding *finding);
 
-/* doctor --roles: asks the daemon on socket (NULL: on the default one, where it is there and no
- * policy is given); else starts a session of its own under this policy (NULL: one that allows
- * nothing but one host), asks each role how it is confined, and compares what it says with what the
- * kernel says of it and with what it should be. json: as one JSON object. The exit status: 0 all
- * are confined as they should be, 1 one is not or it cannot be found out. */
+/* doctor --roles: asks each role how it is confined, and compares its answer with what the kernel
+ * says about it and with what it should be. Asks the daemon on socket (NULL: on the default one, if
+ * it exists and no policy is given); else starts a session of its own under this policy (NULL: one
+ * that allows only one host). json: prints one JSON object. Returns the exit status: 0 all are
+ * confined as they should be, 1 one is not or it cannot be found out. */
 int doctor_roles(const char *policy, const char *socket, bool json);
 
-/* doctor/attributes.c: what is to be known of one role. */
+/* doctor/attributes.c: the facts about one role. */
 enum doctor_verdict {
 	DOCTOR_AGREED,  /* the kernel says the same */
-	DOCTOR_CLAIMED, /* the kernel does not tell, or not to this user */
+	DOCTOR_CLAIMED, /* the kernel does not tell, or not this user */
 	DOCTOR_DIFFERS, /* the kernel says otherwise */
-	DOCTOR_WEAK     /* not as a role has to be confined */
+	DOCTOR_WEAK     /* weaker than a role has to be confined */
 };
 
 #define DOCTOR_VALUE_MAX 8192
 
 struct doctor_fact {
-	char name[32]; /* both escaped: the words of a role, which may have been taken over */
+	char name[32]; /* both escaped, because the words are those of a role, which may be
+	                  compromised */
 	char value[DOCTOR_VALUE_MAX];
-	char kernel[128]; /* what it says, where it differs */
+	char kernel[128]; /* the kernel's value if it differs */
 	enum doctor_verdict verdict;
 };
 
-/* One line of jail_describe(): splits it, asks the kernel of process pid, and judges it. confined:
- * a role, not the supervisor. root: a directory to read proc from ("/proc"). False: no such line.
- */
+/* Splits one line of jail_describe(), asks the kernel about process pid, and judges the line.
+ * confined: a role, not the supervisor. proc: the directory to read ("/proc"). Returns false if
+ * line is not such a line. */
 bool doctor_fact_read(
         struct slice line, const char *proc, pid_t pid, bool confined, struct doctor_fact *fact);
-/* The facts that each has to tell, from 0 on; NULL: that was all. */
+/* The facts that each role has to report, from 0 on; NULL behind the last one. */
 const char *doctor_fact_name(size_t i);
-/* Of one that it did not tell: it differs from what the kernel says, or is weak. */
+/* Judges a fact that the role did not report: it differs from what the kernel says, or is weak. */
 void doctor_fact_unsaid(const char *name, const char *proc, pid_t pid, struct doctor_fact *fact);
 
-/* Sets state and text, or the remedy; what is too long is cut. */
+/* Set state and text, or the remedy; too long texts are cut. */
 void doctor_tell(struct doctor_finding *f, enum doctor_state state, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 void doctor_mend(struct doctor_finding *f, const char *remedy);
 
-/* doctor/machine.c: checks that are given what they look at. f is empty before.
- * release: as uname(2) tells it; NULL: unknown. */
+/* doctor/machine.c: checks with their input as arguments. f is empty before. release: from
+ * uname(2); NULL: unknown. */
 void doctor_kernel(struct doctor_finding *f, const char *release);
-/* root: the directory that sys/module and lib/modules/RELEASE are in; "" is the machine's. */
+/* root: the directory that contains sys/module and lib/modules/RELEASE; "" for the machine's. */
 void doctor_modules(struct doctor_finding *f, const char *root, const char *release);
-/* abi: 0 where the kernel has no Landlock (landlock_create_ruleset(2)). */
+/* abi: 0 if the kernel has no Landlock (landlock_create_ruleset(2)). */
 void doctor_landlock(struct doctor_finding *f, int abi);
 /* path: the kernel's list of seccomp actions (seccomp(2)). */
 void doctor_seccomp(struct doctor_finding *f, const char *path);
-/* Limits in bytes and in descriptors; the soft ones count. */
+/* Limits in bytes and in descriptors; the soft limits count. */
 void doctor_limits(
         struct doctor_finding *f, const struct rlimit *memory, const struct rlimit *files);
-/* path: whether the scheduler shares out by session (sched(7), autogroup). */
+/* path: the file that says whether the scheduler shares out by session (sched(7), autogroup). */
 void doctor_shares(struct doctor_finding *f, const char *path);
-/* error: what socket(2) of AF_VSOCK says here, 0 where there is one. */
+/* error: the error of socket(2) with AF_VSOCK here, 0 if it works. */
 void doctor_vsock(struct doctor_finding *f, int error);
-/* path: a file as resolv.conf(5) has it. */
+/* path: a file in the format of resolv.conf(5). */
 void doctor_resolver(struct doctor_finding *f, const char *path);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor --config: is the configuration sound, and can the proxy that it names (egress.proxy) be
- * connected to from here, from the interface and address that it names? Nothing is sent to it.
+ * doctor --config: checks that the configuration is sound and that its proxy (egress.proxy) accepts
+ * a connection from here, from the interface and address that the configuration names. Nothing is
+ * sent to the proxy.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -14,7 +15,7 @@
 #include "cli/doctor/doctor.h"
 #include "vethguard/policy/config.h"
 
-/* Connects and closes; 0 or -errno. */
+/* Connects and closes. Returns 0 or -errno. */
 static int try_connect(const struct config *c, const struct ip *address)
 {
 	const struct config_egress *e = &c->egress;
@@ -44,7 +45,8 @@ static int try_connect(const struct config *c, const struct ip *address)
 	return -error;
 }
 
-/* By the configuration's own hosts, else as this machine resolves names. -ENOENT: no address. */
+/* Resolves the name by the configuration's own hosts, else as this machine does. Returns -ENOENT if
+ * there is no address. */
 static int try_name(const struct config *c)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};

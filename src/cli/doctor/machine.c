@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checks that read a single thing of the machine and judge it. What they look at is given to
- * them (doctor/checks.c says what it is), so that a machine that lacks it can be put before them.
+ * The checks that read and judge a single thing of the machine. The caller (doctor/checks.c) passes
+ * what they look at, so that tests can present a machine that lacks it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,8 +49,8 @@ void doctor_kernel(struct doctor_finding *f, const char *release)
 	}
 }
 
-/* True where the module is loaded, built in or installed; *known: whether any of the places to look
- * at exists. */
+/* Returns true if the module is loaded, built in or installed. *known tells whether any of the
+ * places to look at exists. */
 static bool kernel_has(const char *root, const char *release, const char *module, bool *known)
 {
 	static const char *const lists[] = {"modules.builtin", "modules.dep"};
@@ -160,8 +160,8 @@ void doctor_limits(
 	}
 }
 
-/* Every role is a session of its own, so where sessions share, no worker takes another one's part.
- * Without that a worker's one thread still has the part of a thread. */
+/* Every role is a session of its own: if the scheduler shares by session, no worker takes another
+ * worker's share. Otherwise a worker's one thread still has the share of a thread. */
 void doctor_shares(struct doctor_finding *f, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -184,7 +184,7 @@ void doctor_shares(struct doctor_finding *f, const char *path)
 		               "weight for each sandbox.");
 }
 
-/* vsock(7) is of no network namespace, and the daemon puts no filter on processes. */
+/* vsock(7) belongs to no network namespace, and the daemon puts no filter on processes. */
 void doctor_vsock(struct doctor_finding *f, int error)
 {
 	f->subject = "vsock";

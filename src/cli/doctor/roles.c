@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor --roles. A session is made as `vethguard run` makes one, with a sandbox that nobody ever
- * enters; its supervisor asks each role, and each answer is held against /proc
- * (doctor/attributes.c) and against the supervisor's own namespaces.
+ * doctor --roles. It makes a session as `vethguard run` does, with a sandbox that nobody ever
+ * enters. The session's supervisor asks each role; each answer is compared with /proc
+ * (doctor/attributes.c) and with the supervisor's own namespaces.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@
 #include "vethguard/wire/control_http.h"
 #include "vethguard/wire/json.h"
 
-/* Each line of a role becomes an object with its name, value and verdict: some times what an answer
- * of the daemon's may have. */
+/* Each line of a role becomes an object with name, value and verdict: several times the size of an
+ * answer of the daemon. */
 #define ROLES_JSON_MAX (16u * CONTROL_ANSWER_MAX)
 
 static const char *const verdicts[] = {[DOCTOR_AGREED] = "kernel agrees",
@@ -39,12 +39,13 @@ static const char *const verdict_words[] = {[DOCTOR_AGREED] = "agreed",
 struct report {
 	struct json *j; /* NULL: text */
 	bool sound;
-	bool live; /* of a daemon at work: descriptors come and go between question and look */
+	bool live; /* roles of a running daemon: descriptors come and go between the answer and
+	              the look */
 	unsigned roles;
-	char supervisor[JAIL_TEXT_MAX]; /* its own words, for its namespaces */
+	char supervisor[JAIL_TEXT_MAX]; /* the supervisor's own answer, for its namespaces */
 };
 
-/* Namespaces that every role has to itself. */
+/* True for namespaces that every role must have to itself but shares with the supervisor. */
 static bool is_shared(const struct report *r, const struct doctor_fact *fact)
 {
 	char line[96];
@@ -117,7 +118,7 @@ static bool is_said(struct slice text, const char *name)
 	return false;
 }
 
-/* What it passes over in silence may be what it is not confined by. */
+/* A role that leaves an attribute out may not be confined by it. */
 static void tell_unsaid(struct report *r, const struct message_role *role)
 {
 	static struct doctor_fact fact;
@@ -131,7 +132,7 @@ static void tell_unsaid(struct report *r, const struct message_role *role)
 	}
 }
 
-/* The supervisor is the first. */
+/* The supervisor comes first. */
 static void tell_role(void *context, const struct message_role *role)
 {
 	struct report *r = context;
@@ -160,7 +161,8 @@ static void tell_role(void *context, const struct message_role *role)
 	tell_unsaid(r, role);
 }
 
-/* The policy of a session that is nobody's: its one port is what Landlock is to show. */
+/* Writes the policy of a session without a command. Its one port lets Landlock show that it
+ * works. */
 static int write_policy(char *path, struct failure *failure)
 {
 	int fd = mkstemp(path);
@@ -206,7 +208,7 @@ static int ask(const char *policy, struct report *r, struct failure *failure)
 	return rc;
 }
 
-/* The daemon's answer has the same reports. */
+/* The daemon's answer contains the same reports. */
 static int ask_daemon(const char *socket, struct report *r)
 {
 	struct control_answer answer;
@@ -239,7 +241,7 @@ static void begin_json(struct json *j, struct buf *text)
 	json_put_array(j, "roles");
 }
 
-/* False: not all of it is there, so nothing is printed. */
+/* Returns false if the report is incomplete; then nothing is printed. */
 static bool end_json(struct json *j, struct buf *text, bool sound)
 {
 	json_put_end_array(j);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task of the sandbox that waits for the answer to its call. Whatever is read of it may change at
- * once: its other threads, and whoever shares its memory, go on. So everything is read once, and
- * what was read is what is judged and used.
+ * A task of the sandbox that waits for the answer to its call. Whatever is read of the task may
+ * change at once, since its other threads, and others that share its memory, continue to run. So
+ * everything is read once, and the copy is what is judged and used.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ void caller_start(void)
 	own.group_count = getgroups(CALLER_GROUPS_MAX, own.groups);
 }
 
-/* A line of proc_pid_status(5), behind its colon; NULL: there is none. */
+/* Returns the rest of a line of proc_pid_status(5) after its colon, or NULL if there is none. */
 static const char *status_line(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -66,8 +66,8 @@ static pid_t leader(pid_t tid)
 	return line ? (pid_t)strtol(line, NULL, 10) : tid;
 }
 
-/* Before Linux 6.9 a pidfd is of a process; threads that have a table of their own get the one of
- * its first thread looked at, and what is found there is judged. */
+/* Before Linux 6.9 a pidfd refers to a process: for a thread with a descriptor table of its own,
+ * the table of the process's first thread is looked at, and what is found there is judged. */
 static int open_task(pid_t tid)
 {
 	int fd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
@@ -122,7 +122,7 @@ void caller_close(struct caller *c)
 	c->socket = c->pidfd = -1;
 }
 
-/* The folder of its threads has a link for each of them, beside the usual two. */
+/* The directory of its threads has one link for each thread besides the usual two. */
 bool caller_is_alone(const struct caller *c)
 {
 	char path[64];
@@ -168,7 +168,8 @@ int caller_write(const struct caller *c, uint64_t address, const void *bytes, si
 	return process_vm_writev(c->tid, &here, 1, &there, 1, 0) == (ssize_t)n ? 0 : -EFAULT;
 }
 
-/* Four numbers: real, effective, saved, of files. The effective one is what a peer is told. */
+/* Of the four numbers (real, effective, saved, file system) the effective one is what a peer is
+ * told. */
 static unsigned effective(const char *line)
 {
 	char *end;
@@ -208,8 +209,9 @@ static bool is_own(const struct caller_ids *ids)
 	return ids->uid == own.uid && ids->gid == own.gid;
 }
 
-/* By the bare calls: ids are the thread's, and the C library would change all threads. The kernel
- * may let who has the new id trace us, unless it is told again (PR_SET_DUMPABLE in prctl(2)). */
+/* Uses the bare system calls, which change the ids of this thread; the C library's functions change
+ * all threads. The kernel may then let processes with the new id trace this one, so
+ * PR_SET_DUMPABLE (prctl(2)) forbids it again. */
 static int take_ids(const struct caller_ids *ids)
 {
 	if (syscall(SYS_setgroups, (size_t)ids->group_count, ids->groups) != 0 ||
@@ -234,5 +236,5 @@ void caller_return(void)
 	if (geteuid() == own.uid && getegid() == own.gid)
 		return;
 	if (syscall(SYS_setresuid, -1, own.uid, -1) != 0 || take_ids(&own) != 0)
-		_exit(CLI_FAILED); /* and with init everything in the sandbox */
+		_exit(CLI_FAILED); /* init ends, and with it everything in the sandbox */
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A /dev of the sandbox's own: the devices that every program expects and that reach nothing, those
- * that the operator names, pseudo-terminals and shared memory that nobody else has, and the
- * terminal that vethguard was started from, under its name. Everywhere else a device file is none:
- * all other mounts are "nodev".
+ * Makes a /dev for the sandbox:
  *
- * Terminals of other people are in the machine's devpts, so the sandbox has an instance of its own.
- * The caller's terminal is attached over an entry with its number. That entry has to stay, so one
- * pseudo-terminal of that number stays open and unused.
+ * - the devices that every program expects and that reach nothing
+ * - the devices that the operator names
+ * - pseudo-terminals and shared memory that nobody else has
+ * - the terminal that vethguard was started from, under its name
+ *
+ * Device files do not work anywhere else: all other mounts are "nodev".
+ *
+ * The machine's devpts has other people's terminals, so the sandbox has an instance of its own. The
+ * caller's terminal is attached over an entry with its number. That entry has to stay, so one
+ * pseudo-terminal with that number stays open and unused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +40,7 @@ static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What is taken out of the machine's /dev before it is covered. */
+/* Taken out of the machine's /dev before that is covered. */
 struct node {
 	char path[PATH_MAX];
 	int tree;
@@ -89,7 +93,7 @@ static int take_all(const struct mounts *m, struct nodes *nodes, struct failure 
 	for (int fd = 0; rc == 0 && fd < 3; fd++)
 		if (isatty(fd) && ttyname_r(fd, name, sizeof(name)) == 0 &&
 		        strncmp(name, "/dev/", 5) == 0)
-			take(nodes, name); /* without it the terminal works and has no name */
+			take(nodes, name); /* without it the terminal works but has no name */
 	return rc;
 }
 
@@ -128,7 +132,8 @@ static int put(const struct node *n)
 	return move(n->tree, n->path);
 }
 
-/* An open pseudo-terminal of this number, or -errno. Numbers are given from the lowest on. */
+/* Returns an open pseudo-terminal with this number, or -errno. The kernel gives numbers from the
+ * lowest on. */
 static int open_numbered(unsigned wanted)
 {
 	int held[PTS_NUMBER_MAX + 1], fd = -ENOENT;
@@ -154,7 +159,7 @@ static int open_numbered(unsigned wanted)
 
 static void put_terminal(struct mounts *m, const struct node *n)
 {
-	int pty = m->pty >= 0 ? -EBUSY /* there is one name for all three */
+	int pty = m->pty >= 0 ? -EBUSY /* one name for all three */
 	                      : open_numbered((unsigned)atoi(n->path + strlen(PTS)));
 
 	if (pty >= 0 && move(n->tree, n->path) == 0)
@@ -171,7 +176,7 @@ static int mount_pts(const struct mounts *m)
 	size_t n = strlen(options);
 	struct stat st;
 
-	/* Terminals belong to the group of this one, where groups can be had. */
+	/* If groups can be set, new terminals belong to the group of /dev/tty. */
 	if (!m->plan->rootless && stat("/dev/tty", &st) == 0)
 		snprintf(options + n, sizeof(options) - n, ",gid=%u", (unsigned)st.st_gid);
 	if (mkdir("/dev/pts", 0755) != 0 ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side of the sandbox: starting init, messages to and from it, and its certain end. */
+/* The parent's side of the sandbox: starts init, exchanges messages with it, and ends it for
+ * certain. */
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -11,8 +12,9 @@
 
 #include "cli/guest/guest.h"
 
-/* As fork(), into a new PID namespace: the child is its first process, and when it dies the kernel
- * kills all others. Not by unshare(2): we could not fork any more once that namespace has ended. */
+/* Like fork(), but into a new PID namespace: the child is its first process, and when the child
+ * dies, the kernel kills all others. unshare(2) would not work: this process could not fork any
+ * more once that namespace has ended. */
 static pid_t clone_first(int *pidfd)
 {
 	struct clone_args args = {.flags = CLONE_NEWPID | CLONE_PIDFD,
@@ -54,8 +56,8 @@ int guest_receive(const struct guest *s, struct guest_message *out)
 	do
 		n = recv(s->socket, out, sizeof(*out), 0);
 	while (n < 0 && errno == EINTR);
-	/* Init shares our memory's layout and is ours until it has dropped everything; still, no
-	 * half messages. */
+	/* Init has this process's memory layout and can be trusted until it has dropped everything;
+	 * still, no half messages are taken. */
 	if (n != (ssize_t)sizeof(*out))
 		return -EPIPE;
 	out->failure.text[FAILURE_TEXT_MAX - 1] = '\0';
@@ -69,7 +71,7 @@ void guest_send(const struct guest *s, enum guest_message_kind kind, int value)
 	memset(&m, 0, sizeof(m));
 	m.kind = kind;
 	m.value = value;
-	/* A full queue or a dead init: the first means a flood of signals, the second is noticed
+	/* Errors are ignored: a full queue means a flood of signals, and a dead init is noticed
 	 * elsewhere. */
 	(void)!send(s->socket, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

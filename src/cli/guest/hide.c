@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs outside act on without a packet: directories in which services keep sockets, pipes
- * and queues, and spools are covered whole, so that what comes there later is not seen either.
- * Which Unix sockets can be reached is not decided here but for each connection (guest/sockets.c),
- * and devices are those of a /dev of the sandbox's own (guest/devices.c).
+ * Hides what programs outside act on without a packet. Directories in which services keep sockets,
+ * pipes and queues, and spools, are covered as a whole, so that later entries are hidden too. Which
+ * Unix sockets can be reached is decided for each connection (guest/sockets.c), not here; the
+ * sandbox's /dev decides about devices (guest/devices.c).
  *
- * And the files that credentials come from: the command often runs as the user who may read them.
+ * Also hides the files that credentials come from, since the command often runs as the user who may
+ * read them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 #include "cli/guest/mounts.h"
 
-/* Directories and files that are covered where they exist. */
+/* Directories and files that are covered if they exist. */
 static const char *const known[] = {
         /* container engines */
         "/run/docker.sock",
@@ -32,7 +33,7 @@ static const char *const known[] = {
         "/var/lib/incus/unix.socket",
         "/run/libvirt",
         "/run/multipass_socket",
-        /* names */
+        /* name services */
         "/run/nscd",
         "/var/run/nscd",
         "/run/systemd/resolve/io.systemd.Resolve",
@@ -41,7 +42,7 @@ static const char *const known[] = {
         "/run/sssd",
         "/var/lib/sss/pipes",
         "/run/unbound.ctl",
-        /* those who start processes for others */
+        /* services that start processes for others */
         "/run/dbus",
         "/run/user",
         "/run/systemd/private",
@@ -51,17 +52,17 @@ static const char *const known[] = {
         "/run/cups",
         "/run/tailscale",
         "/run/acpid.socket",
-        /* what daemons outside pick up and act on: mail that they send, jobs that they start */
+        /* what daemons outside pick up and act on: mail they send, jobs they start */
         "/var/spool",
         "/var/qmail/queue",
         "/run/initctl",
 };
 
-/* Displays and their sessions: programs outside would connect to one of the sandbox's for theirs.
- * Empty and writable, so that a display inside has its usual place. */
+/* Displays and their sessions: programs outside would take a socket of the sandbox for theirs and
+ * connect to it. These are empty and writable, so that a display inside has its usual place. */
 static const char *const fresh[] = {"/tmp/.X11-unix", "/tmp/.ICE-unix"};
 
-/* An empty directory of the user's own, for programs that insist on XDG_RUNTIME_DIR. */
+/* Makes an empty directory that the user owns, for programs that insist on XDG_RUNTIME_DIR. */
 static int hide_run_user(struct mounts *m, const char *scratch)
 {
 	const struct run_user *user = m->plan->user;
@@ -70,13 +71,13 @@ static int hide_run_user(struct mounts *m, const char *scratch)
 	snprintf(path, sizeof(path), "%s/%u", scratch, (unsigned)user->uid);
 	if (mkdir(path, 0700) != 0)
 		return -errno;
-	/* Rootless, the one user there is owns it already. */
+	/* Rootless, the only user owns it already. */
 	if (!m->plan->rootless && chown(path, user->uid, user->gid) != 0)
 		return -errno;
 	return 0;
 }
 
-/* Covers path with something empty of its kind. */
+/* Covers path with an empty file or directory. */
 static int hide_one(
         struct mounts *m, const char *path, const char *empty_file, const char *empty_directory)
 {
@@ -85,7 +86,7 @@ static int hide_one(
 	int rc;
 
 	if (lstat(path, &st) != 0 || S_ISLNK(st.st_mode))
-		return 0; /* gone, or its target is covered under its own name */
+		return 0; /* missing, or its target is covered under its own name */
 	if (!S_ISDIR(st.st_mode))
 		return mounts_attach(empty_file, path, true);
 	if (strcmp(path, "/run/user") != 0)
@@ -108,8 +109,8 @@ static int hide_fresh(struct mounts *m, const char *path)
 	return rc == 0 ? mounts_attach(scratch, path, false) : rc;
 }
 
-/* One that is not there is not covered. Rootless, one that we may not reach is out of the command's
- * reach as well. */
+/* A missing file is not covered. Rootless, a file that this process may not reach is out of the
+ * command's reach too. */
 static int hide_file(const struct mounts *m, struct slice name, const char *empty_file)
 {
 	char path[PATH_MAX];

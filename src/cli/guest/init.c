@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PID 1 of the sandbox. In order: mounts, made in a mount namespace that the outer user namespace
- * owns; then the inner user namespace and a second mount namespace, in which the kernel locks all
- * of them; then the guest's limits; then the command, as its only child of note. From there on init
- * reaps, delivers signals and reports how the command ended; a thread of it answers for the
- * command's sockets (guest/sockets.c). It has nothing that root inside would gain by taking it over
- * but those answers: the limits are its own as well.
+ * PID 1 of the sandbox. In order, it
+ *
+ * - makes the mounts, in a mount namespace that the outer user namespace owns
+ * - enters the inner user namespace and a second mount namespace, in which the kernel locks all
+ *   mounts
+ * - sets the guest's limits
+ * - starts the command, the only child it watches
+ *
+ * From then on init reaps, delivers signals and reports how the command ended; one of its threads
+ * answers for the command's sockets (guest/sockets.c). These answers are all that root inside would
+ * gain by taking init over: init has the same limits.
  *
  * The command is a process group of its own and gets the terminal, as a job of a shell does. When
- * it stops, the parent is told and stops too, so that the shell outside takes over;
+ * the command stops, init tells the parent, which stops too, so that the shell outside takes over;
  * GUEST_CONTINUE is the way back.
  */
 #include <errno.h>
@@ -62,7 +67,7 @@ static void give_up(int socket, const struct failure *failure)
 	_exit(CLI_FAILED);
 }
 
-/* The kernel forgets this signal whenever ids or namespaces change, so it is asked for after each
+/* The kernel forgets this signal whenever ids or namespaces change, so it is set again after each
  * such step. */
 static void die_with_parent(int socket)
 {
@@ -74,8 +79,9 @@ static void die_with_parent(int socket)
 		_exit(CLI_FAILED);
 }
 
-/* By name, so that it is the directory that is seen now and not one below a mount. Before the user
- * changes: like sudo(8) it may be one that the user could not enter. */
+/* Enters the directory by name, to get the directory as it is visible now and not the one below a
+ * mount. Call this before the user changes: as with sudo(8), the user may be unable to enter the
+ * directory. */
 static void enter_directory(const struct guest_plan *plan)
 {
 	if (chdir(plan->directory) != 0 && chdir("/") != 0)
@@ -87,8 +93,8 @@ static void enter_inner(const struct guest_plan *plan, int socket)
 	struct failure failure = {""};
 	int rc = 0;
 
-	/* The mount namespace of before belongs to the outer user namespace: copied into a less
-	 * privileged one, each of its mounts is locked in place (mount_namespaces(7)). */
+	/* The current mount namespace belongs to the outer user namespace. Each mount that is
+	 * copied into a less privileged one is locked in place (mount_namespaces(7)). */
 	if (setns(plan->ns.ipc, CLONE_NEWIPC) != 0 || setns(plan->ns.user, CLONE_NEWUSER) != 0 ||
 	        unshare(CLONE_NEWNS) != 0)
 		rc = failure_set(&failure, -errno, "cannot enter the sandbox's namespaces");
@@ -99,7 +105,7 @@ static void enter_inner(const struct guest_plan *plan, int socket)
 	die_with_parent(socket);
 }
 
-/* After the filters, which take a capability that is given up here. */
+/* Comes after the filters, which need a capability that is given up here. */
 static void bound(int socket)
 {
 	struct failure failure = {""};
@@ -121,8 +127,8 @@ static int become(const struct run_user *user)
 	return 0;
 }
 
-/* execvp(3) says EACCES where one directory of PATH is closed to this user, also when the program
- * is in none: which of both it was decides between 126 and 127. */
+/* execvp(3) reports EACCES if the user cannot search one directory of PATH, even if the program is
+ * in none. Which of the two it was decides between exit status 126 and 127. */
 static int search_error(const char *name, int error)
 {
 	const char *path = getenv("PATH");
@@ -143,9 +149,10 @@ static int search_error(const char *name, int error)
 	}
 }
 
-/* The child that becomes the command. It has our descriptors, not a copy: the one at which its
- * calls are asked about is made by who is under the filter, and read by us, who are not. It is told
- * first, or -errno; then, as an errno, what fails. */
+/* The child that becomes the command. It shares init's descriptor table at first: the child, which
+ * is under the filter, makes the listener at which its calls are asked about; init, which is not,
+ * reads from it. The child writes to told first the listener's number or -errno, then, as an errno,
+ * what fails. */
 static void become_command(const struct guest_plan *plan, int told)
 {
 	int listener = jail_guest_ask(), error;
@@ -203,7 +210,7 @@ static void start_command(struct init *init)
 	}
 	if (init->child == 0)
 		become_command(init->plan, told[1]);
-	setpgid(init->child, init->child); /* whichever of the two is first */
+	setpgid(init->child, init->child); /* both processes do this: either may be first */
 	if (read(told[0], &listener, sizeof(listener)) != sizeof(listener) || listener < 0)
 		no_listener(init, listener);
 	close(told[1]);
@@ -218,8 +225,8 @@ static void start_command(struct init *init)
 	close(told[0]);
 }
 
-/* Every child that ended or stopped; orphans of the sandbox are ours as well and are only reaped.
- */
+/* Handles every child that ended or stopped. Init also gets the sandbox's orphans and only reaps
+ * them. */
 static void reap(struct init *init)
 {
 	int status;
@@ -233,7 +240,7 @@ static void reap(struct init *init)
 			continue;
 		}
 		report(init->socket, GUEST_EXITED, status, NULL);
-		_exit(0); /* and the kernel ends what is left */
+		_exit(0); /* the kernel ends what is left */
 	}
 }
 
@@ -271,7 +278,8 @@ static void serve(struct init *init)
 	}
 }
 
-/* All but the standard ones and these, in whatever order; a negative one is none. */
+/* Closes all descriptors except the standard ones and these, in any order. A negative one stands
+ * for none. */
 static void close_others(int *keep, size_t count)
 {
 	unsigned from = 3;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Java keystores (the JKS format): magic, version 2, a count, entries, and a SHA-1 digest over a
- * prefix made of the password and over all before it. One entry is added to a store that is there;
- * where the store has another format (PKCS#12), a new one is made from the system's bundle, which
- * Java reads in its place. The password is the one that every distribution uses for certificates,
- * which are no secret.
+ * Java keystores in the JKS format: magic, version 2, a count, entries, and a SHA-1 digest over a
+ * prefix made of the password and everything before the digest. One entry is added to an existing
+ * store. If the store has another format (PKCS#12), a new JKS store is made from the system's
+ * bundle; Java reads it just as well. The password is the one that every distribution uses for
+ * certificates, which are not secret.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static int append_entry(struct buf *out, const char *alias, struct slice der)
 	return buf_append_slice(out, der);
 }
 
-/* The password in UTF-16, the words that the format prescribes, then the store. */
+/* The digest covers the password in UTF-16, the words that the format prescribes, and the store. */
 static int append_digest(struct buf *out)
 {
 	uint8_t wide[2 * (sizeof(password) - 1)], sum[BUNDLE_SHA1_BYTES];
@@ -67,7 +67,8 @@ static int append_digest(struct buf *out)
 	return rc == 0 ? buf_append(out, sum, sizeof(sum)) : rc;
 }
 
-/* Number of entries of a JKS store whose frame is right; false: another format. */
+/* Gets the number of entries of a JKS store with a correct frame. Returns false for another
+ * format. */
 static bool jks_count(struct slice store, uint32_t *count)
 {
 	struct reader r = reader_over(store.p, store.n);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sandbox's view of the file system: the machine's own, except for what would lead around the
- * guard (directories of services, devices, /proc and /sys that reach the kernel) and what has to
- * name it (trusted CAs, resolver, hosts). Runs in init, in a mount namespace of its own, before
- * privileges are dropped. The order matters and is that of guest_mounts().
+ * guard (directories of services, devices, parts of /proc and /sys that reach the kernel) and what
+ * has to name the guard (trusted CAs, resolver, hosts). Runs in init, in a mount namespace of its
+ * own, before privileges are dropped. The order matters; guest_mounts() has it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -138,9 +138,9 @@ static int mount_resolver(struct mounts *m, struct failure *failure)
 	return rc == 0 ? 0 : failure_set(failure, rc, "cannot mount over /etc/resolv.conf");
 }
 
-/* Only names of the machine itself stay: an address from /etc/hosts would be dialled without its
- * name, and it is the name that the policy judges. The worker knows the file and answers for the
- * rest. */
+/* Keeps only names of the machine itself. With another address from /etc/hosts a program would
+ * connect without the name, but the policy judges names. The worker knows the file and answers for
+ * the other names. */
 static int mount_hosts(struct mounts *m, struct failure *failure)
 {
 	FILE *file = fopen("/etc/hosts", "re");
@@ -165,11 +165,12 @@ static int mount_hosts(struct mounts *m, struct failure *failure)
 	return rc == 0 ? 0 : failure_set(failure, rc, "cannot mount over /etc/hosts");
 }
 
-/* A view of the sandbox's own processes. Where root inside is root outside too (same ids), its
- * switches of the whole machine are read-only, and the kernel therefore lets nobody inside mount a
- * further /proc, which would show them uncovered. Rootless they belong to nobody inside, so nothing
- * is covered and the command may make sandboxes of its own, with a /proc for the process namespace
- * of each. */
+/* Shows only the sandbox's own processes.
+ *
+ * If root inside is root outside too (same ids), the switches of the whole machine are read-only;
+ * the kernel therefore lets nobody inside mount another /proc, which would show them uncovered.
+ * Rootless, they belong to nobody inside, so nothing is covered and the command may make sandboxes
+ * of its own, with a /proc for the process namespace of each. */
 static int mount_proc(const struct guest_plan *plan, struct failure *failure)
 {
 	static const char *const read_only[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
@@ -188,8 +189,8 @@ static int mount_proc(const struct guest_plan *plan, struct failure *failure)
 	return 0;
 }
 
-/* A fresh /sys shows the sandbox's network and no other; where that is not permitted the machine's
- * own, read-only. */
+/* A fresh /sys shows only the sandbox's network. If that is not permitted, the machine's own is
+ * used, read-only. */
 static int mount_sys(struct failure *failure)
 {
 	int rc;

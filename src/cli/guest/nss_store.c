@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user's NSS database (Chromium, Firefox' tools): a copy in memory, to which certutil(1) adds
- * the CA, mounted over the original. The database is the guarded command's to write, and certutil
- * loads the modules that its pkcs11.txt names: it is as hostile as the command and runs confined in
- * the same way, in the sandbox's namespaces, as its user, under its filter and bounds.
+ * The user's NSS database (Chromium, Firefox's tools): certutil(1) adds the CA to a copy in memory,
+ * which is mounted over the original. The guarded command may write the database, and certutil
+ * loads the modules that its pkcs11.txt names. So certutil is as hostile as the command and is
+ * confined in the same way: in the sandbox's namespaces, as its user, under its filter and bounds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +24,12 @@
 #include "vethguard/jail/guest.h"
 
 #define CERTUTIL "/usr/bin/certutil"
-#define NSS_SECONDS_MAX 5 /* for certutil; then the sandbox starts without the CA in there */
+#define NSS_SECONDS_MAX 5 /* for certutil; then the sandbox starts without the CA in it */
 
 static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
 
-/* From the first step on what the command itself will be, so that what the user's files and links
- * lead to is read with the user's rights, and code that they name gains nothing here. */
+/* Becomes what the command will be before the first step, so that the user's files and links are
+ * read with the user's rights, and code that they name gains nothing here. */
 static void become_guest(const struct mounts *m)
 {
 	const struct run_user *user = m->plan->user;
@@ -42,7 +42,7 @@ static void become_guest(const struct mounts *m)
 		_exit(1);
 	if (jail_guest_seccomp() != 0)
 		_exit(1);
-	listener = jail_guest_ask(); /* nobody answers here: no socket is reached by a name */
+	listener = jail_guest_ask(); /* nobody answers here: no socket can be reached by a name */
 	if (listener < 0 || close(listener) != 0 || jail_guest_bound() != 0)
 		_exit(1);
 	if ((user->group_count >= 0 && setgroups(0, NULL) != 0) ||
@@ -50,7 +50,7 @@ static void become_guest(const struct mounts *m)
 	        setresuid(user->uid, user->uid, user->uid) != 0)
 		_exit(1);
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL); /* init blocks them all; SIGALRM has to come */
+	sigprocmask(SIG_SETMASK, &none, NULL); /* init blocks all signals; SIGALRM has to arrive */
 	alarm(NSS_SECONDS_MAX);
 }
 
@@ -102,8 +102,8 @@ static int make_copy(
 	return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0 ? -EIO : 0;
 }
 
-/* The directory itself, reached from the home directory without any link that the user may have
- * laid. */
+/* Opens the directory itself, from the home directory on, without following any link that the user
+ * may have made. */
 static int open_database(const struct mounts *m)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the socket that a caller names, and judges whether it began inside.
+ * Finds the socket that a caller names and judges whether it was made inside.
  *
- * A path is resolved once, as the caller would (its root, its directory, its ids), to a file that
- * stays open; the call is then made to that file and to no name, so nothing that is renamed, linked
- * or mounted meanwhile changes it. bind(2) always makes a new file, so a file leads to one socket
- * for as long as it is there.
+ * A path is resolved once, as the caller would resolve it (its root, its directory, its ids), to a
+ * file that stays open. The call is then made to that file and not to a name, so renames, links and
+ * mounts meanwhile change nothing. bind(2) always makes a new file, so a file leads to one socket
+ * as long as the file exists.
  *
- * A socket began inside when a process of the sandbox holds it, and it is of a network namespace of
- * the sandbox: SIOCUNIXFILE opens the file that a socket is bound to, and only for who has
- * CAP_NET_ADMIN over the socket's network namespace, which we have over the sandbox's and what is
- * made in it, and over none else. Compared are two files that are both open, by device, number and
- * handle: the numbers alone are not unique on file systems with snapshots.
- * Only a socket that others may connect or send to counts: one that a program outside has accepted
- * and handed in bears the path of that program's.
+ * A socket was made inside if a process of the sandbox holds it and it belongs to a network
+ * namespace of the sandbox. SIOCUNIXFILE opens the file that a socket is bound to, but only with
+ * CAP_NET_ADMIN over the socket's network namespace. Init has that capability over the sandbox's
+ * namespace and those made in it, and over no other.
+ *
+ * The two files are compared while both are open, by device, number and handle: the numbers alone
+ * are not unique on file systems with snapshots. Only a socket that others may connect or send to
+ * counts: a socket that a program outside has accepted and handed in has the path of that program's
+ * listening socket.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -37,11 +39,11 @@
 #endif
 
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
-#define KNOWN_MAX 64           /* files that were found to be of sockets of inside */
+#define KNOWN_MAX 64           /* files found to belong to sockets made inside */
 #define DESCRIPTORS_MAX 262144 /* looked at for one socket */
-#define NUMBERS_MAX 1024       /* tried of a process that does not show them */
+#define NUMBERS_MAX 1024       /* tried of a process that does not show its numbers */
 
-/* Of a file that is open. Zeros where there is nothing, so that it can be compared whole. */
+/* Identity of an open file. Unused bytes are zero, so that it can be compared as a whole. */
 struct identity {
 	uint64_t dev, ino;
 	uint32_t handle_bytes;
@@ -49,7 +51,7 @@ struct identity {
 	uint8_t handle[MAX_HANDLE_SZ];
 };
 
-/* Open, so that their identities stay theirs. */
+/* Kept open, so that no other file gets their identities. */
 static struct {
 	int fd;
 	struct identity identity;
@@ -74,7 +76,7 @@ static int identify(int fd, struct identity *out)
 	out->ino = st.st_ino;
 	h.head.handle_bytes = MAX_HANDLE_SZ;
 	if (name_to_handle_at(fd, "", &h.head, &mount, AT_EMPTY_PATH) != 0)
-		return 0; /* a file system without them */
+		return 0; /* a file system without handles */
 	out->handle_bytes = h.head.handle_bytes;
 	out->handle_type = h.head.handle_type;
 	memcpy(out->handle, h.head.f_handle, h.head.handle_bytes);
@@ -118,7 +120,7 @@ static bool takes_peers(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &n) == 0 && value != 0;
 }
 
-/* socket: of a process of the sandbox. */
+/* socket is a copy of a socket of a process of the sandbox. */
 static bool is_bound_to(int socket, const struct identity *wanted)
 {
 	struct identity identity;
@@ -160,8 +162,8 @@ static bool is_in_folder(DIR *dir, int pidfd, const struct identity *wanted, uns
 	return false;
 }
 
-/* The folder of a process that is not dumpable (ssh-agent) belongs to root, who without root
- * outside is nobody here; its descriptors can be had by their numbers all the same. */
+/* The fd directory of a process that is not dumpable (ssh-agent) belongs to root; without root
+ * outside, that is nobody here. Its descriptors can be taken by number all the same. */
 static bool holds(const char *pid, const struct identity *wanted, unsigned *left)
 {
 	char path[64];
@@ -183,7 +185,7 @@ static bool holds(const char *pid, const struct identity *wanted, unsigned *left
 	return found;
 }
 
-/* Only the sandbox's processes are in its /proc, those of namespaces below included. */
+/* The sandbox's /proc has only the sandbox's processes, including those of namespaces below. */
 static bool somebody_holds(const struct identity *wanted)
 {
 	unsigned left = DESCRIPTORS_MAX;
@@ -199,8 +201,8 @@ static bool somebody_holds(const struct identity *wanted)
 	return found;
 }
 
-/* keep: the file may stay open. Not one on a mount of the caller's own, which it could not take off
- * any more. */
+/* keep: the file may stay open. Do not set it for a file on a mount of the caller's own, which the
+ * caller could not unmount any more. */
 static int judge(int pin, bool keep)
 {
 	struct identity identity;
@@ -215,8 +217,8 @@ static int judge(int pin, bool keep)
 	return 0;
 }
 
-/* Names of a socket that are no path belong to the network namespace of the caller's own socket. A
- * socket that it was started with may be of the host's. */
+/* Socket names that are not paths belong to the network namespace of the caller's own socket. A
+ * socket that the caller was started with may belong to the host's. */
 static int judge_abstract(const struct caller *c)
 {
 	int fd = ioctl(c->socket, SIOCGSKNS);
@@ -237,8 +239,8 @@ static bool same_root(int root)
 	       a.stx_ino == b.stx_ino;
 }
 
-/* "self" is whoever resolves the path: the caller, not us. True where the name is one of ours now:
- * then it is looked up in our /proc. */
+/* "self" means the process that resolves the path: here it has to be the caller. Returns true if
+ * out names the caller now; the name is then looked up in init's /proc. */
 static bool name_caller(const struct caller *c, const char *path, char *out, size_t out_size)
 {
 	static const char *const selves[] = {"/proc/self/", "/proc/thread-self/", "/dev/fd/"};
@@ -264,9 +266,9 @@ static int open_folder(const struct caller *c, const char *which)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The file at the path, as the caller sees it. What it leads to is judged afterwards, so where the
- * caller's view cannot be had exactly (symbolic links to "/" in a root of its own, by a relative
- * path), no more than the name is wrong. */
+/* Opens the file at the path as the caller sees it. The file is judged afterwards. So if the
+ * caller's view cannot be reproduced exactly (symbolic links to "/" in a root of its own, by a
+ * relative path), only the name is wrong. */
 static int open_path(
         const struct caller *c, const char *path, const struct caller_ids *ids, bool *own_mounts)
 {
@@ -285,7 +287,8 @@ static int open_path(
 	rc = caller_lend(ids);
 	fd = rc != 0 ? -1 : (int)syscall(SYS_openat2, from, name, &how, sizeof(how));
 	if (rc == 0 && fd < 0)
-		rc = errno == EXDEV ? -EACCES : -errno; /* by /proc, out of a root of its own */
+		rc = errno == EXDEV ? -EACCES : -errno; /* through /proc, out of a root of its
+		                                           own */
 	caller_return();
 	close(from);
 	return rc == 0 ? fd : rc;
@@ -328,7 +331,8 @@ int socket_name_take(const struct caller *c, uint64_t address, uint64_t n, struc
 	rc = caller_read(c, address, out->address.bytes, out->n);
 	if (rc != 0 || c->domain != AF_UNIX)
 		return rc;
-	/* Of another family, too short or too long: the kernel refuses it, and looks nothing up. */
+	/* Of another family, too short or too long: the kernel refuses it without looking anything
+	 * up. */
 	if (out->n <= PATH_AT || out->n > sizeof(struct sockaddr_un) ||
 	        out->address.any.sa_family != AF_UNIX)
 		return 0;

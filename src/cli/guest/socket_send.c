@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sendto, sendmsg and sendmmsg on a caller's behalf: the message is copied, its name judged, and
- * the copy sent. Nothing here waits; where the socket is full, the whole call is begun anew later,
- * and what it says then is judged then. What was sent of a stream already is passed over.
+ * the copy sent. Nothing here waits: if the socket is full, the whole call starts again later, and
+ * the message as it is then is judged then. Bytes of a stream that were sent already are skipped.
  *
- * A receiver that asks for credentials is told the caller's ids and the number of init, which is
- * who sends.
+ * A receiver that asks for credentials is told the caller's ids and the process id of init, the
+ * sender.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,13 +18,13 @@
 
 #include "cli/guest/sockets.h"
 
-#define MESSAGE_BYTES_MAX (1u << 20) /* of one message; of a stream, what is sent at once */
+#define MESSAGE_BYTES_MAX (1u << 20) /* of one message; of a stream, the part sent at once */
 #define CONTROL_BYTES_MAX 20480      /* optmem_max of most kernels */
 #define PIECES_MAX 1024              /* UIO_MAXIOV */
 #define MESSAGES_MAX 1024            /* of one sendmmsg */
-#define PASSED_MAX 254               /* descriptors in a message: SCM_MAX_FD and one */
+#define PASSED_MAX 254               /* descriptors in a message: SCM_MAX_FD + 1 */
 
-/* One thread sends. */
+/* Only one thread sends. */
 static struct {
 	uint8_t bytes[MESSAGE_BYTES_MAX];
 	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES_MAX];
@@ -38,7 +38,7 @@ static bool is_stream(const struct caller *c)
 	return c->type == SOCK_STREAM;
 }
 
-/* Gathers the pieces, without the first skip bytes. How many bytes, or -errno. */
+/* Gathers the pieces without the first skip bytes. Returns the number of bytes or -errno. */
 static ssize_t copy_pieces(const struct caller *c, size_t count, size_t skip)
 {
 	struct iovec here = {copy.bytes, 0};
@@ -82,7 +82,7 @@ static void close_passed(void)
 		close(copy.passed[--copy.passed_count]);
 }
 
-/* Each number is replaced by that of our copy of the caller's descriptor. */
+/* Replaces each number by that of this process's copy of the caller's descriptor. */
 static int take_passed(const struct caller *c, struct cmsghdr *h)
 {
 	size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -136,7 +136,7 @@ static int copy_control(const struct caller *c, struct msghdr *m, const struct c
 	return rc == 0 && c->domain == AF_UNIX ? take_control(c, m, ids) : rc;
 }
 
-/* As the kernel does it for a stream that nobody reads any more (send(2)). */
+/* As the kernel does for a stream that nobody reads any more (send(2)). */
 static void tell_broken(const struct caller *c, int flags)
 {
 	if (is_stream(c) && (flags & MSG_NOSIGNAL) == 0)
@@ -146,7 +146,8 @@ static void tell_broken(const struct caller *c, int flags)
 static long send_copy(
         const struct caller *c, struct msghdr *m, int flags, const struct caller_ids *ids)
 {
-	/* Who sends without a copy would be told when a copy of ours is free. */
+	/* A caller that uses MSG_ZEROCOPY would be notified when this process's copy is free, so
+	 * the flag is removed. */
 	int ours = (flags & ~MSG_ZEROCOPY) | MSG_DONTWAIT | MSG_NOSIGNAL;
 	long n = c->domain == AF_UNIX ? caller_lend(ids) : 0;
 
@@ -184,7 +185,7 @@ static long send_message(
 	m.msg_iov = &whole;
 	m.msg_iovlen = 1;
 	if (skip > 0)
-		m.msg_controllen = 0; /* it went with the first bytes */
+		m.msg_controllen = 0; /* sent with the first bytes */
 	if (n >= 0)
 		n = copy_control(c, &m, &ids);
 	if (n == 0)
@@ -194,7 +195,8 @@ static long send_message(
 	return n;
 }
 
-/* Of a stream, as long as something can be sent: what was sent is in c->done, for the next try. */
+/* Sends a stream's bytes as long as the socket takes some. c->done counts what was sent, for the
+ * next try. */
 static long send_stream(struct caller *c, const struct msghdr *m, size_t count, int flags)
 {
 	struct iovec pieces[PIECES_MAX];
@@ -243,7 +245,7 @@ static long send_to(struct caller *c)
 	                    : send_message(c, &m, 1, 0, (int)c->args[3]);
 }
 
-/* Those that went are counted in c->done, so the next try goes on behind them. */
+/* c->done counts the messages sent, so the next try continues after them. */
 static long send_many(struct caller *c)
 {
 	unsigned count = (unsigned)c->args[2] < MESSAGES_MAX ? (unsigned)c->args[2] : MESSAGES_MAX;
@@ -267,7 +269,7 @@ static long send_many(struct caller *c)
 
 long socket_send(struct caller *c)
 {
-	if (!c->native) /* its structures are of another shape */
+	if (!c->native) /* its structures have another layout */
 		return c->call == JAIL_CALL_SENDTO ? send_to(c) : -EOPNOTSUPP;
 	switch (c->call) {
 	case JAIL_CALL_SENDTO:

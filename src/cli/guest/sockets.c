@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unix sockets that have a path are in no namespace: whoever sees the file may connect, and behind
- * it may be a program outside that fetches URLs or starts processes. So each call that could reach
- * one is asked about, and made here for the caller, to a socket that was judged before
- * (guest/socket_name.c). The caller is not let go on with such a call of its own: between our look
- * and the kernel's, it could change the address, the file at the path, and what the descriptor is
- * of.
+ * Unix sockets with a path belong to no namespace: any process that sees the file may connect, and
+ * a program outside that fetches URLs or starts processes may be behind it. So the kernel asks init
+ * about each call that could reach one, and init makes the call for the caller, to a socket that it
+ * has judged before (guest/socket_name.c). The caller may not continue with such a call itself:
+ * between init's look and the kernel's it could change the address, the file at the path, and what
+ * the descriptor refers to.
  *
- * It may go on (SECCOMP_USER_NOTIF_FLAG_CONTINUE) where none of these matters: the descriptor is
- * not of a Unix socket, or, for a message, of one that takes no address (only datagrams do); and
- * nobody can put another socket in its place meanwhile. That is so for a process with one thread
- * that shares its descriptors with no other process; it waits, and so it does nothing else.
- * Processes that share are made by a call that is asked about, too; from the first such on, no
- * process of the sandbox passes for alone.
+ * The caller may continue (SECCOMP_USER_NOTIF_FLAG_CONTINUE) if none of these matters, that is, if
+ * both are true:
  *
- * A filter below ours that hands calls to a supervisor of its own would go before ours; the kernel
- * permits one listener (EBUSY), so there is none.
+ * - The descriptor is not a Unix socket or, for a message, is one that takes no address (only
+ *   datagram sockets do).
+ * - Nobody can put another socket in its place meanwhile. That holds for a process with one thread
+ *   that shares its descriptors with no other process: it waits, and so does nothing else. Calls
+ *   that make processes which share descriptors are asked about too; from the first such call on,
+ *   no process of the sandbox counts as alone.
  *
- * This is a thread of init, with init's rights: none over anything but the sandbox. Nobody inside
- * can kill init or trace it, and when it ends, so does everything inside.
+ * A filter below this one that hands calls to a supervisor of its own would take precedence. The
+ * kernel permits one listener (EBUSY), so there is no such filter.
+ *
+ * This is a thread of init, with init's rights, which reach nothing but the sandbox. Nobody inside
+ * can kill or trace init, and when init ends, so does everything inside.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,14 +48,14 @@
 
 #define WAITING_MAX 4096     /* calls that wait for room or for a peer */
 #define WAITING_FILES 3      /* descriptors of each */
-#define OTHER_FILES 400      /* all others: known files, a message's */
-#define TRIED_AT_ONCE 16     /* of those that wait, in one turn */
-#define AT_ONCE 64           /* questions that are taken before those that wait have their turn */
-#define LOOK_AGAIN_MS 2      /* first pause of one that no descriptor tells of */
-#define LOOK_AGAIN_MAX_MS 50 /* and longest; by then it is seen that the caller is gone */
-#define SIGNAL_EVERY_MS 250  /* and that a signal waits for it */
-#define GO_ON LONG_MAX       /* what is answered: the kernel shall make the call */
-#define WAIT LONG_MIN        /* nothing is answered yet */
+#define OTHER_FILES 400      /* all others: known files and those of a message */
+#define TRIED_AT_ONCE 16     /* waiting calls that are tried in one turn */
+#define AT_ONCE 64           /* questions that are taken before the waiting calls have their turn */
+#define LOOK_AGAIN_MS 2      /* first pause of a call that no descriptor reports */
+#define LOOK_AGAIN_MAX_MS 50 /* longest pause, after which a missing caller is noticed */
+#define SIGNAL_EVERY_MS 250  /* how often a pending signal of the caller is looked for */
+#define GO_ON LONG_MAX       /* answer: the kernel makes the call */
+#define WAIT LONG_MIN        /* no answer yet */
 
 struct waiting {
 	struct caller caller;
@@ -67,7 +70,7 @@ struct waiting {
 static struct {
 	int listener;
 	size_t size;        /* of what the kernel writes */
-	size_t waiting_max; /* for which there are descriptors */
+	size_t waiting_max; /* limited by the number of descriptors */
 	bool tables_shared;
 	struct seccomp_notif *question;
 	struct waiting *waiting[WAITING_MAX];
@@ -93,10 +96,11 @@ static void answer(const struct caller *c, long result)
 		r.error = (int)result;
 	else
 		r.val = result;
-	ioctl(sockets.listener, (int)SECCOMP_IOCTL_NOTIF_SEND, &r); /* ENOENT: it is gone */
+	ioctl(sockets.listener, (int)SECCOMP_IOCTL_NOTIF_SEND, &r); /* ENOENT: the caller is gone */
 }
 
-/* The kernel's own call would meet the same socket that we looked at, and it leads nowhere. */
+/* True if the kernel's own call would use the socket that was looked at, and that socket reaches
+ * nothing outside. */
 static bool may_go_on(const struct caller *c)
 {
 	if (c->domain == AF_UNIX && (c->call == JAIL_CALL_CONNECT || c->type == SOCK_DGRAM))
@@ -104,8 +108,8 @@ static bool may_go_on(const struct caller *c)
 	return !sockets.tables_shared && caller_is_alone(c) && caller_is_there(c);
 }
 
-/* Not waiting is a property of the open file, and there is no flag for connect(2): it is set for
- * the moment. */
+/* O_NONBLOCK is a property of the open file, and connect(2) has no flag for it: it is set for this
+ * moment. */
 static long connect_now(const struct caller *c, const struct socket_name *name)
 {
 	int flags = c->blocks ? fcntl(c->socket, F_GETFL) : 0;
@@ -119,7 +123,7 @@ static long connect_now(const struct caller *c, const struct socket_name *name)
 	return rc;
 }
 
-/* The peer is told whose connection it is. */
+/* The peer is told the caller's ids. */
 static long connect_as(struct waiting *w)
 {
 	const struct caller *c = &w->caller;
@@ -131,7 +135,7 @@ static long connect_as(struct waiting *w)
 	return rc;
 }
 
-/* What was judged stays open, and is what every further try is made to. */
+/* The judged file stays open, and every further try connects to it. */
 static long make_connection(struct waiting *w)
 {
 	const struct caller *c = &w->caller;
@@ -185,14 +189,14 @@ static void set_end(struct waiting *w, long long now)
 		w->end_ms = now + limit.tv_sec * 1000LL + limit.tv_usec / 1000;
 }
 
-/* Only what comes of a stream is told by its descriptor: a datagram waits for its receiver. */
+/* The descriptor reports progress only for a stream: a datagram waits for its receiver. */
 static bool is_told(const struct waiting *w)
 {
 	return w->connecting ||
 	       (w->caller.call != JAIL_CALL_CONNECT && w->caller.type == SOCK_STREAM);
 }
 
-/* What is to be answered, or WAIT. */
+/* Returns the answer, or WAIT. */
 static long go_on_with(struct waiting *w, bool told, long long now)
 {
 	long rc = WAIT;
@@ -219,8 +223,8 @@ static long go_on_with(struct waiting *w, bool told, long long now)
 	return rc;
 }
 
-/* First nothing of the caller's is held any more: what it closes next has to be closed then, its
- * port free, its peer told. */
+/* Closes everything of the caller's before it answers: what the caller closes next has to be closed
+ * then, its port free, its peer told. */
 static void finish(struct waiting *w, long result)
 {
 	if (w->named)
@@ -240,7 +244,7 @@ static void forget_finished(void)
 	sockets.count = kept;
 }
 
-/* A few in each turn, so that who asks anew does not wait for all of them. */
+/* Tries a few in each turn, so that new callers do not wait for all of them. */
 static void look_at_waiting(long long now)
 {
 	size_t first = sockets.next, budget = TRIED_AT_ONCE;
@@ -347,7 +351,7 @@ static int take_questions(void)
 	return rc;
 }
 
-/* When it cannot go on, init ends, and everything inside with it. */
+/* If it cannot continue, init ends, and everything inside with it. */
 static void *serve(void *unused)
 {
 	(void)unused;
@@ -364,7 +368,7 @@ static void *serve(void *unused)
 	}
 }
 
-/* After the command was made, which keeps the limit that its caller has. */
+/* Call this after the command was started: the command keeps its caller's limit on open files. */
 static int make_room(void)
 {
 	struct seccomp_notif_sizes sizes;
@@ -395,7 +399,7 @@ int sockets_start(int listener)
 	int rc = make_room();
 
 	sockets.listener = listener;
-	/* Who asks sleeps while we work: one CPU does for both. */
+	/* The caller sleeps while this thread works: one CPU is enough for both. */
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	if (rc == 0)
 		rc = -pthread_create(&thread, NULL, serve, NULL);

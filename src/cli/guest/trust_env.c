@@ -49,8 +49,8 @@ void trust_env_set_proxy(struct environment *env, const char *url)
 	set(env, "no_proxy", "localhost,127.0.0.1,::1");
 }
 
-/* Lower case last: a proxy of the invoking environment would otherwise lead a client to an address
- * that is not there. */
+/* Unsets the proxy variables, those in lower case too: a proxy of the invoking environment would
+ * lead a client to an address that does not exist inside. */
 void trust_env_unset_proxy(struct environment *env)
 {
 	static const char *const names[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox's CA in the trust stores that programs read: the directory of the system (a tmpfs
- * copy with the CA, its hashed link and the bundle with the CA appended), other places where
- * distributions keep bundles, Java keystores and the user's NSS database. Only what exists is
+ * Puts the sandbox's CA into the trust stores that programs read: the system's directory (a tmpfs
+ * copy with the CA, its hashed link, and the bundle with the CA appended), other places where
+ * distributions keep bundles, Java keystores, and the user's NSS database. Only existing stores are
  * replaced; nothing on the disk changes.
  */
 #include <dirent.h>
@@ -20,14 +20,14 @@
 #include "vethguard/tls/bundle.h"
 
 #define TRUST_DEPTH_MAX 3
-#define TRUST_LINKS_MAX 64 /* certificates of one subject hash */
+#define TRUST_LINKS_MAX 64 /* certificates with one subject hash */
 
 static const char *const keystores[] = {TRUST_DIRECTORY "/java/cacerts", "/etc/pki/java/cacerts",
         "/etc/pki/ca-trust/extracted/java/cacerts", "/var/lib/ca-certificates/java-cacerts",
         "/etc/ca-certificates/extracted/java-cacerts.jks", NULL};
 
-/* Where p11-kit's trust module finds further anchors; GnuTLS and NSS of Fedora, openSUSE and Arch
- * ask it instead of reading a bundle. */
+/* Where p11-kit's trust module finds further anchors. GnuTLS and NSS of Fedora, openSUSE and Arch
+ * ask that module instead of reading a bundle. */
 static const char *const anchors[] = {"/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors",
         "/etc/ca-certificates/trust-source/anchors", NULL};
 
@@ -59,8 +59,8 @@ static int copy_entry(const char *from, const char *to, unsigned depth)
 	if (rc == 0)
 		rc = mounts_write(to, buf_slice(&bytes), st.st_mode & 0777);
 	buf_fini(&bytes);
-	return rc == -EACCES ? 0
-	                     : rc; /* a private key beside the certificates, closed to this user */
+	return rc == -EACCES ? 0 : rc; /* a private key beside the certificates, not readable for
+	                                  this user */
 }
 
 static int copy_directory(const char *from, const char *to, unsigned depth)
@@ -89,7 +89,7 @@ static int copy_directory(const char *from, const char *to, unsigned depth)
 	return rc;
 }
 
-/* HASH.0, or the next number that is free. */
+/* Makes HASH.0, or HASH with the next free number. */
 static int link_by_hash(const char *directory, struct slice pem)
 {
 	char hash[BUNDLE_HASH_TEXT], path[PATH_MAX];
@@ -105,7 +105,7 @@ static int link_by_hash(const char *directory, struct slice pem)
 	return rc != 0 ? rc : -EEXIST;
 }
 
-/* A bundle with the CA behind what was there. */
+/* Reads a bundle and appends the CA. */
 static int bundle_with_ca(const char *path, struct slice pem, struct buf *out)
 {
 	int rc = mounts_read(path, out);
@@ -115,7 +115,7 @@ static int bundle_with_ca(const char *path, struct slice pem, struct buf *out)
 	return rc == 0 ? buf_append_slice(out, pem) : rc;
 }
 
-/* The copy of a directory, still under its scratch name. */
+/* Fills the copy of a directory, still under its scratch name. */
 static int fill_directory(const char *from, const char *copy, struct slice pem)
 {
 	char path[PATH_MAX];
@@ -142,8 +142,7 @@ static int trust_anchors(struct mounts *m)
 	return rc;
 }
 
-/* Replaces one file, in the scratch copy where it lies there (writable), else by a mount over it.
- */
+/* Replaces one file: in the scratch copy (writable) if it lies there, else by a mount over it. */
 static int trust_replace(struct mounts *m, const char *path, struct slice bytes)
 {
 	static const char inside[] = TRUST_DIRECTORY "/";
@@ -153,7 +152,7 @@ static int trust_replace(struct mounts *m, const char *path, struct slice bytes)
 	return mounts_replace(m, path, bytes);
 }
 
-/* Whether an earlier name of the table led to the same file. */
+/* True if an earlier name of the table leads to the same file. */
 static bool done_before(const char *const *names, size_t count, const char *real)
 {
 	char other[PATH_MAX];
@@ -221,7 +220,7 @@ static int trust_directory(struct mounts *m, char *copy, size_t copy_size)
 	return rc == 0 ? mounts_attach(copy, TRUST_DIRECTORY, false) : rc;
 }
 
-/* What was written through the mount is final: from here on the directory is read-only. */
+/* Everything is written: from here on the directory is read-only. */
 static int trust_seal(void)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};

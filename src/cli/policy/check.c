@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: each file is loaded on its own; all faults of all files are shown before the
- * status tells. What is no fault but probably not meant is a note and leaves the status alone. */
+/* Theory of operation: each file is loaded on its own. All faults of all files are shown before the
+ * command returns its status. A note tells what is not a fault but probably not meant; it does not
+ * change the status. */
 #include "cli/policy/policy.h"
 
 #define JSON_MAX (16u << 20)
@@ -61,7 +62,7 @@ static void write_names(struct json *j, const struct resolve *hosts)
 	json_bool(j, "resolves", resolves);
 }
 
-/* Names that pass are not told of, as rules that are right are not. */
+/* Names that pass are not listed, just as correct rules are not. */
 static void print_names(const char *path, const struct resolve *hosts)
 {
 	char text[RESOLVE_TEXT_MAX], shown[1024];
@@ -119,7 +120,7 @@ static void write_json(struct json *j, const char *path, const struct policy_loa
 	json_end_object(j);
 }
 
-/* The exit status for one file. */
+/* Returns the exit status for one file. */
 static int check_file(const char *path, struct policy_options *options, struct json *j)
 {
 	struct diag_list diags = {.count = 0}, notes = {.count = 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: both files are loaded, with the same variables; the library compares them.
- */
+/* Theory of operation: both files are loaded with the same variables, and the library compares
+ * them. */
 #include "cli/policy/policy.h"
 #include "vethguard/policy/diff.h"
 

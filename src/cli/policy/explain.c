@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: METHOD and URL become the same struct policy_request that the proxy builds,
- * with the same canonical host and path, and go through the same policy_decide(). The rules are
- * listed by policy_explain(). Where the proxy would relay the connection unread, the request is
- * nothing that it ever sees, and the connection is what is explained.
+ * with the same canonical host and path, and go through the same policy_decide(). policy_explain()
+ * lists the rules. If the proxy would relay the connection unread, it never sees the request, so
+ * the connection is explained instead.
  */
 #include "cli/policy/explain.h"
 #include "vethguard/policy/method.h"
@@ -35,7 +35,8 @@ static const char *shown(struct slice s, char out[SHOWN_MAX])
 	return slice_escape(s, out, SHOWN_MAX);
 }
 
-/* Without what may be a user and a password: all before the last "@", but for the scheme. */
+/* Prints the text without a possible user and password: everything before the last "@" is left out,
+ * except the scheme. */
 static int complain(const char *what, const char *text)
 {
 	const char *mark = strstr(text, "://"), *at = strrchr(text, '@');
@@ -50,7 +51,7 @@ static int complain(const char *what, const char *text)
 	return -1;
 }
 
-/* What is wrong with a URL that is none, where that is plain. */
+/* Says what is wrong with a text that is not a URL, if that is plain. */
 static const char *url_fault(const char *method, const char *url)
 {
 	const char *mark = strstr(url, "://");
@@ -72,7 +73,7 @@ static const char *url_fault(const char *method, const char *url)
 	return "not a URL such as https://host/path, tcp://host:port or udp://host:port";
 }
 
-/* Builds the request. -1 with a message where METHOD and URL make none. */
+/* Builds the request. Returns -1 after a message if METHOD and URL do not make one. */
 static int read_request(struct explain *x, const char *method, const char *url)
 {
 	enum policy_method kind = policy_method_of(slice_from_string(method));
@@ -127,8 +128,8 @@ static void decide(struct explain *x)
 	}
 }
 
-/* What the proxy would find when it dials, as far as that is known here. Where the policy observes,
- * no rule names the address. */
+/* Finds what the proxy would find when it connects, as far as that is known here. If the policy
+ * observes, no rule names the address. */
 static void look_at_address(struct explain *x)
 {
 	const struct ip *address = &x->request.address;
@@ -142,7 +143,7 @@ static bool is_resolving(const struct policy_options *options)
 	return options->resolve || options->config;
 }
 
-/* Where an allowed host leads, if that was asked. False: reported. */
+/* Finds where an allowed host leads, if that was asked. Returns false after a message. */
 static bool look_at_host(struct explain *x, const struct policy_options *options)
 {
 	const struct policy_host_place place = {.host = x->request.host,
@@ -159,7 +160,7 @@ static bool look_at_host(struct explain *x, const struct policy_options *options
 	return true;
 }
 
-/* A method is compared byte by byte, and who writes "get" may mean GET. */
+/* Methods are compared byte by byte, and a person who writes "get" may mean GET. */
 static void look_at_capitals(struct explain *x)
 {
 	struct policy_request request = x->request;

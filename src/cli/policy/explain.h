@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_explain: one question to a policy and what was found out, between the parts of `policy
+/* policy_explain: one question to a policy and its answer, shared by the parts of `policy
  * explain`. */
 #ifndef VETHGUARD_SRC_CLI_POLICY_EXPLAIN_H
 #define VETHGUARD_SRC_CLI_POLICY_EXPLAIN_H
@@ -14,19 +14,21 @@ struct explain {
 	struct url url;
 	struct policy_request request;
 	struct policy_decision decision;
-	struct resolve hosts;             /* zeroed: nobody asked */
+	struct resolve hosts;             /* zeroed: not asked */
 	const struct resolve_name *leads; /* where the host leads, or NULL */
-	const char *fault;                /* refused before any rule is asked, or NULL */
-	bool connection;                  /* CONNECT: the connection is judged */
-	bool unmeant;        /* a network allows the address, which is too wide to mean it */
-	bool small;          /* the method has small letters */
-	bool relayed;        /* unread: the verdict is about the connection, whatever is asked */
+	const char *fault;                /* why the request is refused before any rule is asked,
+	                                     or NULL */
+	bool connection;                  /* CONNECT: only the connection is judged */
+	bool unmeant;        /* a network allows the address but is too wide to mean it */
+	bool small;          /* the method has lower-case letters */
+	bool relayed;        /* relayed unread: the verdict is about the connection, for any
+	                        request */
 	enum policy_tls tls; /* of https */
 	char capitals[POLICY_METHOD_MAX + 1]; /* the method that would be allowed, or "" */
 	char path[POLICY_PATH_MAX];
 };
 
-/* Both print the answer, and return the exit status. */
+/* Both print the answer and return the exit status. */
 int explain_answer_text(const struct explain *x, const char *method);
 int explain_answer_json(const struct explain *x, const char *method, const char *url);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `policy explain` found out, for people and as JSON. */
+/* Prints the findings of `policy explain`, as text and as JSON. */
 #include "cli/policy/explain.h"
 
 #define JSON_MAX (256u << 20)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what options say is taken; on a terminal the rest is asked for, unless they
- * say enough. The text is made, loaded as any policy is, and only then written, into a file that
- * was not there before.
+ * Theory of operation: options are taken first. Unless they say enough, the rest is asked for on a
+ * terminal. The text is made, loaded like any policy, and only then written, into a new file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +56,7 @@ static void help(const struct new_presets *presets)
 	       "docs.example.com -o agent.yaml\n");
 }
 
-/* 1; 0 after --help; -1 after a message. */
+/* Returns 1; 0 after --help; -1 after a message. */
 static int take_options(char **argv, const struct new_presets *presets, struct new_choice *choice)
 {
 	struct options o;
@@ -112,7 +111,7 @@ static void say_what_is_missing(const struct new_choice *choice)
 	        has_content(choice) ? "" : " one of --agent, --packages and --host", command);
 }
 
-/* The file's name without directory and ending, where that is a name. */
+/* Takes the file's name without directory and ending, if that is a valid name. */
 static void default_name(struct new_choice *choice)
 {
 	const char *base = strrchr(choice->output, '/');

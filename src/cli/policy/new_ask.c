@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions on a terminal, for what no option has said. A wrong answer is told what is wrong with
- * it and asked for again, a few times. An empty one is the default.
+ * Asks on a terminal for what no option has said. A wrong answer gets a message and the question is
+ * asked again, a few times. An empty answer means the default.
  */
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #define WRONG_ANSWERS_MAX 5
 #define LIST_COLUMN 16
 
-/* Reads a line without its end into out. False: none is left, or it is too long. */
+/* Reads a line without its end into out. Returns false if none is left or it is too long. */
 static bool read_line(char out[NEW_ANSWER_MAX + 1])
 {
 	size_t n = 0;
@@ -28,13 +28,13 @@ static bool read_line(char out[NEW_ANSWER_MAX + 1])
 }
 
 struct question {
-	const char *text; /* without what an empty answer means */
+	const char *text; /* without the meaning of an empty answer */
 	const char *empty;
 	bool (*take)(
 	        struct new_choice *choice, const struct new_presets *presets, struct slice text);
 };
 
-/* False: there is no right answer. */
+/* Returns false if there was no right answer. */
 static bool ask(struct new_choice *choice, const struct new_presets *presets,
         const struct question *question)
 {

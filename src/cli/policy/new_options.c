@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a person chose, by options or as answers, is checked here, word by word, so that each
- * message is about what was written. Hosts and names are judged by the loader itself: each is
- * loaded in a policy of its own, quoted as it will be in the text.
+ * Checks what a person chose, by options or as answers, word by word, so that each message is about
+ * the written word. The loader itself judges hosts and names: each is loaded in a policy of its
+ * own, quoted as it will be in the text.
  */
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static bool is_border(char c)
 	return c == ' ' || c == ',' || c == '\t';
 }
 
-/* The next word of text, which is taken off; empty: there is none. */
+/* Takes the next word off text. Returns an empty slice if there is none. */
 static struct slice next_word(struct slice *text)
 {
 	struct slice word;
@@ -41,7 +41,7 @@ static struct slice next_word(struct slice *text)
 	return word;
 }
 
-/* One more word; twice the same is once. */
+/* Adds a word; a repeated word counts once. */
 static bool add(struct new_list *list, const char *what, struct slice word)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -84,7 +84,7 @@ bool new_take_presets(struct new_list *list, const struct new_presets *presets, 
 	return true;
 }
 
-/* Whether the loader takes what is quoted behind before. */
+/* True if the loader accepts the quoted word between before and after. */
 static bool loads(const char *what, struct slice word, const char *before, const char *after)
 {
 	static struct diag_list diags;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The presets to choose from are those that lie in the directory of presets and load by themselves.
- * One that needs variables has a fault, because a policy that includes it could not be used before
- * they are given. One is for an agent or a model's API where it has a credential or its first
- * comment has the line "# kind: agent"; any other is for packages and the like.
+ * The presets to choose from are those in the directory of presets that load by themselves. A
+ * preset that needs variables has a fault, because a policy that includes it could not be used
+ * before they are given.
+ *
+ * A preset is for an agent or a model's API if it has a credential or if its first comment has the
+ * line "# kind: agent". Any other preset is for packages and the like.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,8 @@
 
 #define PATH_BYTES 4352
 
-/* Of a line of the file's first comment: printable ASCII, without a part of a word. */
+/* Takes the description from a line of the file's first comment: printable ASCII, without a part of
+ * a word. */
 static void describe(struct slice line, char out[NEW_DESCRIPTION_MAX + 1])
 {
 	size_t n = 0;
@@ -29,7 +32,7 @@ static void describe(struct slice line, char out[NEW_DESCRIPTION_MAX + 1])
 	out[n] = '\0';
 }
 
-/* The file's first comment is for people to read; its last line may say what the preset is for. */
+/* The file's first comment is for people; its last line may say what the preset is for. */
 static void read_comment(const char *path, struct new_preset *p)
 {
 	struct policy_reader reader = policy_reader_files(NULL);
@@ -58,7 +61,7 @@ struct first_key {
 	const char *directory;
 };
 
-/* An each_source: of the first credential. */
+/* An each_source callback: takes the first credential. */
 static void take_key(void *context, const struct policy_credential *credential, const char *file,
         unsigned line, unsigned column)
 {

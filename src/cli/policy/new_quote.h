@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_new_quote: a text as a double-quoted YAML scalar, which holds nothing but itself. */
+/* policy_new_quote: writes a text as a double-quoted YAML scalar that means exactly the text. */
 #ifndef VETHGUARD_SRC_CLI_POLICY_NEW_QUOTE_H
 #define VETHGUARD_SRC_CLI_POLICY_NEW_QUOTE_H
 
@@ -7,7 +7,7 @@
 
 #define NEW_QUOTED_MAX (2 * NEW_WORD_MAX + 3)
 
-/* Of printable ASCII, at most NEW_WORD_MAX bytes. False where it has other bytes. */
+/* text: printable ASCII, at most NEW_WORD_MAX bytes. Returns false if it has other bytes. */
 bool new_quote(struct slice text, char out[NEW_QUOTED_MAX]);
 
 #endif

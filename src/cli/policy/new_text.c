@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text that `policy new` writes. What a person chose stands in it only as a quoted scalar or as
- * the name of a preset that there is, never in a comment; and the whole is loaded before anybody
- * gets it, with the reader that everybody uses.
+ * Makes the text that `policy new` writes. A person's choices stand in it only as quoted scalars or
+ * as names of existing presets, never in a comment. The whole text is loaded before anybody gets
+ * it, with the reader that everybody uses.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "cli/policy/new.h"
 #include "cli/policy/new_quote.h"
 
-#define NEW_PATH "/new-policy.yaml" /* under which the text is loaded */
+#define NEW_PATH "/new-policy.yaml" /* the path under which the text is loaded */
 #define COMMENT_COLUMN 30
 
 bool new_quote(struct slice text, char out[NEW_QUOTED_MAX])
@@ -63,7 +63,7 @@ int new_text_load(struct slice text, struct diag_list *diags)
 	return rc;
 }
 
-/* The text as it grows. */
+/* The growing text. */
 struct text {
 	struct buf *out;
 	bool failed;
@@ -71,7 +71,7 @@ struct text {
 
 #define ADD(t, ...) ((t)->failed |= buf_printf((t)->out, __VA_ARGS__) != 0)
 
-/* What the preset has a key for, and how to take that from elsewhere. */
+/* Adds what the preset has a key for, and how to take the key from elsewhere. */
 static void add_key(struct text *t, const struct new_preset *p)
 {
 	if (!p->has_key || !p->key_preset[0])
@@ -98,7 +98,7 @@ static void add_presets(
 	}
 }
 
-/* A preset that is chosen twice, as agent and as packages, stands there once. */
+/* A preset that is chosen twice, as agent and as packages, is included once. */
 static void drop_agents(struct new_list *packages, const struct new_list *agents)
 {
 	size_t kept = 0;
@@ -120,7 +120,7 @@ static bool has_requests(const char *to)
 	return strncmp(to, "tcp://", 6) != 0 && strncmp(to, "udp://", 6) != 0;
 }
 
-/* One rule for hosts that are asked by HTTP, one for those that are not. */
+/* Adds one rule for hosts reached by HTTP or one for the others. */
 static void add_hosts(struct text *t, const struct new_list *hosts, bool http)
 {
 	char quoted[NEW_QUOTED_MAX];

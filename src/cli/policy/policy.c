@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what the policy commands share: options, loading, JSON on stdout; and the
- * table of commands. */
+/* Theory of operation: the parts that the policy commands share (options, loading, JSON on stdout)
+ * and the table of commands. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -99,7 +99,7 @@ static bool take_option(const char *name, const char *value, struct policy_optio
 	return true;
 }
 
-/* Whether there are as many words as there should be, with a message where not. */
+/* Returns true if the number of words is right, else false after a message. */
 static bool check_words(const struct policy_usage *usage, char **words, size_t n)
 {
 	char escaped[128];

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: names are looked up among the static hosts first; the others are asked for,
- * some at a time, of the name servers that a sandbox's proxy would ask, and of nobody else. Each
- * name has the configuration's patience (timeouts.resolve), all together RESOLVE_TOTAL_MS; what is
- * not answered by then counts as not resolved. Where an egress proxy resolves names, nobody here
- * asks for them.
+ * Theory of operation: names are looked up among the static hosts first. For the others, some at a
+ * time, the name servers are asked that a sandbox's proxy would ask, and nobody else. Each name may
+ * take the configuration's timeouts.resolve, all together RESOLVE_TOTAL_MS; a name without an
+ * answer by then counts as not resolved. If an egress proxy resolves names, nobody is asked here.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@ struct asking {
 	struct loop *loop;
 	struct resolver *resolver;
 	struct loop_timer patience;
-	size_t next, out; /* the name to go on with; questions under way */
+	size_t next, out; /* the next name; number of open questions */
 	struct question_of {
 		struct asking *asking;
 		struct resolve_name *name; /* NULL: free */
@@ -140,8 +139,8 @@ void resolve_add(void *context, const struct policy_host_place *place)
 
 /* --- judging --- */
 
-/* As the proxy does (judge_address() and dial_may_connect()), where no rule names the address: the
- * rule that allows the request names the host. */
+/* Judges like the proxy (authorize_address() and dial_may_connect()) if no rule names the address:
+ * the rule that allows the request names the host. */
 static void judge(const struct resolve *r, struct resolve_address *a)
 {
 	const struct ip_prefix *permit = r->config.permit;
@@ -176,7 +175,7 @@ static void conclude(struct resolve_name *name)
 	                                      : RESOLVE_REFUSED;
 }
 
-/* Whether the name is known without asking. */
+/* True if the name is known without asking. */
 static bool look_up(struct resolve *r, struct resolve_name *name)
 {
 	for (size_t i = 0; i < r->host_count; i++)
@@ -245,7 +244,7 @@ static void on_too_late(struct loop_timer *timer)
 	loop_stop(container_of(timer, struct asking, patience)->loop);
 }
 
-/* What has no answer when the time is over. */
+/* Ends the names without an answer when the time is over. */
 static void give_up(struct asking *a)
 {
 	for (size_t i = 0; i < AT_A_TIME; i++)
@@ -286,7 +285,7 @@ static bool ask_all(struct resolve *r)
 	return good;
 }
 
-/* What no request reaches needs no address. */
+/* A name that no request reaches needs no address. */
 static void drop_refused(struct resolve *r, const struct policy *policy)
 {
 	size_t kept = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of where a name leads: an address that is refused comes with the line of the
- * configuration that permits it. */
+/* Says where a name leads. A refused address comes with the line of the configuration that permits
+ * it. */
 #include <stdio.h>
 
 #include "cli/policy/resolve.h"
@@ -45,7 +45,7 @@ static size_t list_refused(const struct resolve_name *name, char out[RESOLVE_TEX
 	return n;
 }
 
-/* The networks as YAML: an IPv6 address is quoted, because of its colons. */
+/* Lists the networks as YAML: an IPv6 address is quoted because of its colons. */
 static void list_permits(const struct resolve_name *name, char out[RESOLVE_TEXT_MAX])
 {
 	char ip[IP_TEXT_MAX];

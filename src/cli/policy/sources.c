@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a policy may well be checked on another machine than it is for, or before
- * its secrets are there. So what is missing is a note, and worded as what it is: a fact about this
- * machine, this user and this moment. Only the names are looked up: no file is opened, no value
- * read, and exec: is never run.
+ * Theory of operation: a policy may be checked on another machine than the one it is for, or before
+ * its secrets exist. So a missing source is a note, worded as a fact about this machine, this user
+ * and this moment. Only the names are looked up: no file is opened, no value read, and exec: is
+ * never run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,8 @@
 
 static const char by_root[] = "; started through sudo, vethguard reads it where root owns it";
 
-/* Why a file that is there is refused, or should be kept closer; NULL: it is all right. */
+/* Says why an existing file is refused, or should be readable by fewer users. NULL: it is all
+ * right. */
 static const char *rights_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))

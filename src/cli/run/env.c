@@ -44,8 +44,8 @@ static void add_user(struct environment *env, const struct run_user *user)
 		set(env, "PATH", default_path);
 }
 
-/* What there is: the CA's own file lies in the directory, a bundle may be anywhere, each stands in
- * for the other. Without any the variables stay what they were. */
+/* Uses what exists: the CA's own file is in the directory, a bundle may be anywhere, and each
+ * stands in for the other. If neither exists, the variables stay unchanged. */
 static void add_trust(struct environment *env)
 {
 	bool directory = access(TRUST_DIRECTORY, F_OK) == 0;
@@ -66,7 +66,7 @@ static bool is_wiped(const struct run_session *session, struct slice name)
 	return false;
 }
 
-/* Whoever hands in a key by itself has missed that the policy sees to it. */
+/* A user who passes a key by hand has missed that the policy provides it. */
 static void warn_of_placeholder(
         struct slice name, const char *value, const struct message_session_ready *ready)
 {
@@ -79,8 +79,8 @@ static void warn_of_placeholder(
 			        SLICE_ARG(name));
 }
 
-/* NAME=VALUE sets; NAME passes on our own, unless that is a credential, which is not ours to pass.
- */
+/* NAME=VALUE sets a variable; NAME passes on vethguard's own, unless it holds a credential, which
+ * vethguard may not pass on. */
 static void add_option(struct environment *env, const char *text, const struct run_session *session,
         const struct message_session_ready *ready)
 {
@@ -107,7 +107,7 @@ static void add_option(struct environment *env, const char *text, const struct r
 		        text, text);
 }
 
-/* --clean-env, and what --keep-env keeps. */
+/* --clean-env, and the variables that --keep-env keeps. */
 static void copy_clean(struct environment *env, const struct run_options *options)
 {
 	environment_copy_basic(env, environ);
@@ -130,7 +130,7 @@ int run_env_build(struct environment *env, const struct run_options *options,
 		environment_copy(env, environ);
 	for (size_t i = 0; i < session->wiped.count; i++)
 		environment_unset(env, session->wiped.names[i]);
-	/* The invoking user keeps what it set itself; another user does not inherit that. */
+	/* The invoking user keeps its own settings; another user does not inherit them. */
 	if (options->user != NULL || (!privilege->rootless && getuid() != user->uid) ||
 	        environment_get(env, "HOME") == NULL)
 		add_user(env, user);

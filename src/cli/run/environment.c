@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of variables. They are short and built once: linear search, one allocation per variable. */
+/* Lists of variables. They are short and built once, so they use linear search and one allocation
+ * per variable. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,7 +145,7 @@ void environment_wipe_own(struct slice name)
 		return;
 	memcpy(text, name.p, name.n);
 	text[name.n] = '\0';
-	/* A variable may stand there twice; unsetenv removes all, so each is wiped first. */
+	/* A variable may occur twice. unsetenv removes all of them, so each is wiped first. */
 	while ((value = environment_own(name)) != NULL) {
 		for (char **var = environ; *var != NULL; var++)
 			if (variable_is(*var, name))

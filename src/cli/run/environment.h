@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* environment: the list of variables that the guarded command is given, and the wiping of secret
- * ones from our own. */
+/* environment: the variables for the guarded command, and wiping secret ones from our own
+ * environment. */
 #ifndef VETHGUARD_SRC_CLI_RUN_ENVIRONMENT_H
 #define VETHGUARD_SRC_CLI_RUN_ENVIRONMENT_H
 
@@ -12,24 +12,24 @@
 struct environment {
 	char **vars; /* owned; "NAME=VALUE", ends with NULL */
 	size_t count, cap;
-	bool failed; /* out of memory: the list is of no use */
+	bool failed; /* out of memory: the list is unusable */
 };
 
 void environment_init(struct environment *env);
 void environment_fini(struct environment *env);
-/* Every well-formed variable of from (environ). */
+/* Copies every well-formed variable of from (environ). */
 void environment_copy(struct environment *env, char *const *from);
-/* Only those that programs need: PATH, HOME, USER, LANG, LC_*, TERM, TZ, XDG_*, EDITOR, NO_COLOR,
- * ... */
+/* Copies only those that programs need: PATH, HOME, USER, LANG, LC_*, TERM, TZ, XDG_*, EDITOR,
+ * NO_COLOR, ... */
 void environment_copy_basic(struct environment *env, char *const *from);
 void environment_set(struct environment *env, struct slice name, struct slice value);
 void environment_unset(struct environment *env, struct slice name);
 const char *environment_get(const struct environment *env, const char *name);
 
-/* The value of a variable of this process (borrowed; not of a copy), or NULL. */
+/* The value of a variable of this process (borrowed, not a copy), or NULL. */
 char *environment_own(struct slice name);
-/* Overwrites the value in the process's own environment, so that /proc/self/environ shows it no
- * more, and unsets it. */
+/* Overwrites the value in the process's own environment, so that /proc/self/environ does not show
+ * it any more, and unsets it. */
 void environment_wipe_own(struct slice name);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A short-lived child unshares them, we write its id maps and open them through /proc; then the
- * child is not needed any more and the descriptors hold them. So the network namespace is there
- * before the supervisor is asked to connect it, and the sandbox's init starts when all is ready.
+ * A short-lived child unshares the namespaces; vethguard writes the child's id maps and opens the
+ * namespaces through /proc. From then on the descriptors hold them and the child is not needed any
+ * more. So the network namespace exists before the supervisor is asked to connect it, and the
+ * sandbox's init starts when everything is ready.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +81,8 @@ static int open_namespace(pid_t pid, const char *which, int *out)
 	return *out < 0 ? -errno : 0;
 }
 
-/* The child: its first byte is errno of unshare, then it waits for our end of the pipe to close. */
+/* The child: it writes the errno of unshare as one byte, then waits until vethguard closes its end
+ * of the pipe. */
 static void holder(int report, int hold)
 {
 	unsigned char error = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* namespaces: those of the sandbox, made before anything lives in them. */
+/* namespaces: makes those of the sandbox, before anything lives in them. */
 #ifndef VETHGUARD_SRC_CLI_RUN_NAMESPACES_H
 #define VETHGUARD_SRC_CLI_RUN_NAMESPACES_H
 
@@ -9,9 +9,10 @@ struct namespaces {
 	int user, net, ipc; /* descriptors, close-on-exec; -1: none */
 };
 
-/* A user namespace and, owned by it, a network and an IPC namespace. Root inside is root over these
- * and over nothing outside: with privilege, ids are the same inside and out; rootless, the one id
- * there is becomes user->uid. 0 or -errno with a text; the caller closes. */
+/* Makes a user namespace and, owned by it, a network and an IPC namespace. Root inside has power
+ * over these and over nothing outside. With privilege, ids are the same inside and outside;
+ * rootless, the only id becomes user->uid. Returns 0, or -errno with a text. The caller closes the
+ * namespaces. */
 int namespaces_make(const struct privilege *privilege, const struct run_user *user,
         struct namespaces *out, struct failure *failure);
 void namespaces_close(struct namespaces *ns);

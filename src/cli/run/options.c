@@ -137,7 +137,7 @@ static bool add_kept(struct run_options *out, const char *name)
 	return true;
 }
 
-/* Those that every sandbox has of its own cannot be the machine's. */
+/* Device files that every sandbox has of its own cannot be the machine's. */
 static bool device_is_well_formed(const char *path)
 {
 	static const char *const own[] = {"/dev/pts", "/dev/ptmx", "/dev/shm", "/dev/fd",
@@ -179,7 +179,7 @@ static bool add_device(struct run_options *out, const char *path)
 	return true;
 }
 
-/* The last one alone would be in force, which is not what who names two expects. */
+/* Only the last policy would be in force, which a user who names two does not expect. */
 static bool take_policy(struct run_options *out, const char *value)
 {
 	if (out->policy)
@@ -241,8 +241,8 @@ static bool is_policy_file(const char *word)
 	return slice_ends_with(s, SLICE(".yaml")) || slice_ends_with(s, SLICE(".yml"));
 }
 
-/* One that is there: of an installation, beside its presets, or of the tree that this program was
- * built in. Else a name. */
+/* Returns the path of an existing example: of an installation, beside its presets, or of the tree
+ * that this program was built in. If there is none, returns a plain name. */
 static const char *example_policy(char out[PATH_MAX])
 {
 	static const char name[] = "coding-agent.yaml";

@@ -26,7 +26,7 @@ struct run_options {
 	char **command; /* ends with NULL; at least one word */
 };
 
-/* 0: go on; else *status is the exit status (--help printed, or a mistake told). */
+/* Returns 0: go on; else *status is the exit status (--help was printed, or a mistake reported). */
 int run_options_parse(char **argv, struct run_options *out, int *status);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Root or rootless. Rootless, vethguard enters a user namespace that maps one id: its user is root
- * in there, over the namespaces made from there on and over nothing else. Where a kernel or a
- * distribution forbids that, the message says which switch it is.
+ * there, over the namespaces made from then on and over nothing else. If a kernel or a distribution
+ * forbids that, the message names the switch.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ bool privilege_is_root(void)
 	return true;
 }
 
-/* A number that sudo left in the environment; false where it is missing or no id. */
+/* Reads an id that sudo left in the environment. Returns false if it is missing or not an id. */
 static bool id_from_environment(const char *name, unsigned *out)
 {
 	const char *text = getenv(name);
@@ -65,7 +65,8 @@ static int read_number(const char *path)
 	return n > 0 ? atoi(text) : -1;
 }
 
-/* Why this user gets no namespace: the switch that forbids it, as far as one can be seen. */
+/* Explains why this user gets no namespace: names the switch that forbids it, if one can be
+ * seen. */
 static int refused(struct failure *failure, int error)
 {
 	const char *why = "this kernel refuses it";
@@ -98,8 +99,8 @@ static int enter_user_namespace(const struct privilege *p, struct failure *failu
 	snprintf(map, sizeof(map), "0 %u 1", (unsigned)p->gid);
 	if (rc == 0)
 		rc = privilege_write_map("/proc/self/gid_map", map);
-	/* AppArmor lets the namespace be made and takes its capabilities away: the first use tells.
-	 */
+	/* AppArmor permits the namespace but takes its capabilities away; the first use shows
+	 * that. */
 	if (rc == 0 && unshare(CLONE_NEWNS) != 0)
 		rc = -errno;
 	return rc == 0 ? 0 : refused(failure, rc);

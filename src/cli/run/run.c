@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard run. From top to bottom: who are we (privilege); namespaces of the sandbox; the
- * supervisor, which connects and guards the network namespace; the command under its init; waiting,
- * with signals and the terminal passed through; the numbers at the end. Whatever fails, the sandbox
- * ends first and the supervisor after it, so there is no moment in which the command runs without
- * its guard.
+ * vethguard run. The steps in order:
+ *
+ * - privilege: which user this is
+ * - the sandbox's namespaces
+ * - the supervisor, which connects and guards the network namespace
+ * - the command under its init
+ * - the wait, with signals and the terminal passed through
+ * - the numbers at the end
+ *
+ * Whatever fails, the sandbox ends first and the supervisor after it, so the command never runs
+ * without its guard.
  */
 #include <errno.h>
 #include <poll.h>
@@ -38,7 +44,7 @@ struct run {
 	char sandbox_name[POLICY_NAME_MAX + 1];
 	char audit_path[PATH_MAX];
 	int signals; /* signalfd */
-	int status;  /* the exit status to be */
+	int status;  /* the future exit status */
 	bool ended;  /* the command has ended by itself */
 	struct failure failure;
 };
@@ -110,19 +116,19 @@ static int start_command(struct run *r)
 	return rc;
 }
 
-/* The command stopped. Started from a shell, we stop as well, and the shell takes over until it
- * continues us. */
+/* The command stopped. Under a shell vethguard stops too, and the shell takes over until it
+ * continues vethguard. */
 static void command_stopped(struct run *r, int signal)
 {
 	if ((signal == SIGTTIN || signal == SIGTTOU) && terminal_is_ours(&r->terminal)) {
-		/* It was started in the background, came to the foreground and asks for the
-		 * terminal now. */
+		/* The command was started in the background, came to the foreground and now asks
+		 * for the terminal. */
 		r->terminal.owned = true;
 		guest_send(&r->guest, GUEST_CONTINUE, 1);
 		return;
 	}
 	terminal_take(&r->terminal);
-	kill(0, SIGTSTP); /* ignored where no shell would wake us again (orphaned process group) */
+	kill(0, SIGTSTP); /* ignored if no shell would continue us (orphaned process group) */
 }
 
 static void not_run(struct run *r, int error)
@@ -136,14 +142,14 @@ static void not_run(struct run *r, int error)
 	r->ended = true;
 }
 
-/* false: the command is over. */
+/* Returns false if the command is over. */
 static bool hear_sandbox(struct run *r)
 {
 	struct guest_message m;
 
 	if (guest_receive(&r->guest, &m) != 0) {
-		/* Init was killed from outside, and the kernel took everything in the sandbox with
-		 * it. */
+		/* Init was killed from outside, and the kernel killed everything else in the
+		 * sandbox. */
 		log_error("the sandbox was killed");
 		r->status = 128 + SIGKILL;
 		r->ended = true;
@@ -180,7 +186,7 @@ static void hear_signal(struct run *r)
 	}
 }
 
-/* Until the command is over or its guard is. */
+/* Waits until the command or its guard is over. */
 static void wait_for_end(struct run *r)
 {
 	struct pollfd fds[3] = {{.fd = r->guest.socket, .events = POLLIN},
@@ -217,7 +223,7 @@ static void end_session(struct run *r)
 		summary_print(&summary, r->sandbox_name, r->audit_path, stderr);
 }
 
-/* Roles that cannot lock their memory say only that there is none. */
+/* Roles that cannot lock their memory report only that there is no memory. */
 static void tell_failure(struct run *r)
 {
 	struct rlimit memory;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: an agent is often started from a shell that holds keys which nobody thought
- * of, and the policy does not name them. Names tell which they are, by the endings that programs
- * use; and URLs, in which passwords stand. It is a warning and no guard: what the command gets is
- * for --clean-env to say.
+ * Theory of operation: an agent is often started from a shell with keys that nobody thought of and
+ * the policy does not name. Their names show them, by the endings that programs use; so do URLs
+ * with passwords in them. This is a warning and not a guard: --clean-env decides what the command
+ * gets.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #define LINE_MAX_BYTES 1024
 
-/* Whole names that have no telling end. In capitals, as all here: names are compared without their
- * case. */
+/* Whole names without a telling ending. In capitals, like all names here: names are compared
+ * without regard to case. */
 static const struct slice names[] = {{"PGPASSWORD", 10}, {"MYSQL_PWD", 9}, {"SSHPASS", 7},
         {"TOKEN", 5}, {"SECRET", 6}, {"PASSWORD", 8}, {"PASSWD", 6}, {"API_KEY", 7}, {"APIKEY", 6},
         {"REDISCLI_AUTH", 13}, {"DOCKER_AUTH_CONFIG", 18}};
@@ -42,7 +42,8 @@ static bool is_telling(struct slice name)
 	return false;
 }
 
-/* SCHEME://USER:PASSWORD@ anywhere in it; a user may be empty (redis://:password@host). */
+/* True if SCHEME://USER:PASSWORD@ is anywhere in the value; the user may be empty
+ * (redis://:password@host). */
 static bool has_password_url(struct slice value)
 {
 	const char *at = value.p, *end = value.p + value.n;
@@ -72,7 +73,7 @@ static bool is_of_option(const char *option, struct slice name)
 	return strncmp(option, name.p, name.n) == 0 && (option[name.n] == '=' || !option[name.n]);
 }
 
-/* It is meant to go in, or is a placeholder. */
+/* True if the variable is meant to go in or is a placeholder. */
 static bool is_meant(const struct run_options *options, const struct message_session_ready *ready,
         struct slice name)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The conversation with the supervisor. It is strictly question and answer, so blocking calls do.
- * Values of variables that env: sources read go out through pipes, never in a message, and are
- * wiped from this process's environment before the sandbox is forked from it.
+ * The conversation with the supervisor. It consists only of questions and answers, so blocking
+ * calls do. The values of variables that env: sources read go out through pipes, never in a
+ * message, and are wiped from this process's environment before the sandbox is forked from it.
  *
- * A supervisor that fails says why and ends, which may be before it was asked anything: its words
- * are still in the socket then, behind the error that sending or receiving brings (unix(7)).
+ * A supervisor that fails says why and ends, perhaps before it was asked anything. Its message is
+ * then still in the socket, after the error that sending or receiving returns (unix(7)).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static int absolute(const char *path, char out[PATH_MAX], const char *what, stru
 	return 0;
 }
 
-/* The audit file need not exist yet: its directory does. */
+/* The audit file need not exist yet, but its directory must. */
 static int absolute_new(
         const char *path, const char *directory, char out[PATH_MAX], struct failure *failure)
 {
@@ -76,7 +76,7 @@ static int absolute_new(
 	return n < PATH_MAX ? 0 : failure_set(failure, -ENAMETOOLONG, "--audit %.64s...", path);
 }
 
-/* Where it is gone, that is no error here: what it has said is received next. */
+/* A supervisor that is gone is not an error here: its last message is received next. */
 static int send_to(
         const struct run_session *s, const uint8_t *message, size_t n, const int *fds, size_t count)
 {
@@ -121,7 +121,7 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 	return rc == 0 ? 0 : failure_set(failure, rc, "the supervisor does not listen");
 }
 
-/* A pipe that holds the value and ends after it. The reading end, or -errno. */
+/* Makes a pipe that holds the value and ends after it. Returns the reading end or -errno. */
 static int value_pipe(const char *value)
 {
 	size_t n = strlen(value);
@@ -140,7 +140,8 @@ static int value_pipe(const char *value)
 	return rc;
 }
 
-/* Puts the variables that exist into answer and a pipe each into fds. How many, or -errno. */
+/* Puts the variables that exist into answer and a pipe for each into fds. Returns their number or
+ * -errno. */
 static int collect_values(const struct message_names *asked, struct message_names *answer, int *fds)
 {
 	for (size_t i = 0; i < asked->count; i++) {
@@ -149,8 +150,8 @@ static int collect_values(const struct message_names *asked, struct message_name
 
 		if (value == NULL)
 			continue;
-		/* One message carries so many descriptors; more variables than that are not asked
-		 * for at once. */
+		/* One message carries only this many descriptors, and more variables are not
+		 * asked for at once. */
 		fd = answer->count == MESSAGE_FDS_MAX ? -E2BIG : value_pipe(value);
 		if (fd < 0)
 			return fd;
@@ -160,7 +161,7 @@ static int collect_values(const struct message_names *asked, struct message_name
 	return (int)answer->count;
 }
 
-/* The names, kept beyond the message: the command must not have these variables either. */
+/* Keeps the names beyond the message: the command must not get these variables either. */
 static int remember_wiped(struct run_session *s, const struct message_names *asked)
 {
 	for (size_t i = 0; i < asked->count && s->wiped.count < MESSAGE_ENV_MAX; i++) {
@@ -202,7 +203,7 @@ static int answer_variables(
 	return rc;
 }
 
-/* How the supervisor ended, for people. */
+/* Says for people how the supervisor ended. */
 static void supervisor_gone(struct run_session *s, struct failure *failure)
 {
 	struct pollfd end = {.fd = s->pidfd, .events = POLLIN};
@@ -218,8 +219,8 @@ static void supervisor_gone(struct run_session *s, struct failure *failure)
 		failure_set(failure, 0, "the supervisor vethguardd ended without a word");
 }
 
-/* MESSAGE_FAILED's own text. A policy's diagnostics are many lines: they are kept whole, and the
- * failure gets what fits. */
+/* Takes the text of MESSAGE_FAILED. A policy's diagnostics have many lines: they are kept whole,
+ * and the failure gets what fits. */
 static void take_refusal(struct run_session *s, struct ipc_message *m, struct failure *failure)
 {
 	struct message_text text;
@@ -272,7 +273,7 @@ int run_session_start(struct run_session *s, const struct run_options *options,
 	struct ipc_message m;
 	int rc = send_start(s, options, privilege, netns, failure);
 
-	/* From the next message on there are secrets to handle. */
+	/* From the next message on this process handles secrets. */
 	prctl(PR_SET_DUMPABLE, 0);
 	while (rc == 0) {
 		rc = receive(s, SESSION_READY_TIMEOUT_MS, &m, failure);
@@ -351,7 +352,7 @@ void run_session_close(struct run_session *s)
 	struct pollfd end = {.fd = s->pidfd, .events = POLLIN};
 
 	if (s->control >= 0)
-		close(s->control); /* this alone makes it end */
+		close(s->control); /* this alone ends the supervisor */
 	if (s->pid > 0 && poll(&end, 1, SESSION_LEAVE_TIMEOUT_MS) != 1)
 		kill(s->pid, SIGKILL);
 	if (s->pid > 0)

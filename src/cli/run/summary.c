@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few lines at the end of a run. What came from the sandbox is escaped again before a terminal
- * sees it. */
+/* The few lines at the end of a run. Text from the sandbox is escaped again before a terminal gets
+ * it. */
 #include <inttypes.h>
 
 #include "cli/run/summary.h"

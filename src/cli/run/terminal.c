@@ -8,7 +8,7 @@
 void terminal_open(struct terminal *t)
 {
 	t->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-	/* Clear of the numbers that belong to the command. */
+	/* Avoids the descriptor numbers that belong to the command. */
 	if (t->fd >= 0 && t->fd < 3) {
 		int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal: whose turn it is at the keyboard (tcsetpgrp(3)). */
+/* terminal: which process group owns the terminal (tcsetpgrp(3)). */
 #ifndef VETHGUARD_SRC_CLI_RUN_TERMINAL_H
 #define VETHGUARD_SRC_CLI_RUN_TERMINAL_H
 
@@ -11,9 +11,9 @@ struct terminal {
 };
 
 void terminal_open(struct terminal *t);
-/* Our process group is in the foreground now. */
+/* True if our process group is in the foreground now. */
 bool terminal_is_ours(const struct terminal *t);
-/* Back to our process group. SIGTTOU must be blocked. */
+/* Gives the terminal back to our process group. SIGTTOU has to be blocked. */
 void terminal_take(const struct terminal *t);
 void terminal_close(struct terminal *t);
 

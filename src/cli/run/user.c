@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which user the command runs as; see run/privilege.h. Looked up before any namespace changes what
- * /etc says. */
+/* Finds the user that the command runs as; see run/privilege.h. Call this before any namespace
+ * changes what /etc says. */
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation, in the order of policy_compile(): credentials and rules become structs; each
- * destination of a rule gives a pair (target, entry); the pairs become profiles, and what profiles
- * hold is filed by path (compile/profiles.c). A policy with one rule for 100,000 hosts has one
+ * destination of a rule gives a pair (target, entry); the pairs become profiles; and the entries of
+ * profiles are filed by path (compile/profiles.c). A policy with one rule for 100,000 hosts has one
  * profile and as many nodes as the rule has paths. Numbers are given in order of appearance, so the
- * same files give the same image but for the random key of its tables.
+ * same files give the same image apart from the random key of its tables.
  */
 #include <errno.h>
 
@@ -13,7 +13,7 @@
 #include "policy/decide/reading.h"
 
 #define ENTRY_LOOK_BACK \
-	8 /* entries of a rule searched for an equal one; more only means a few doubles */
+	8 /* entries of a rule searched for an equal one; a missed one only makes a duplicate */
 
 struct image_text compile_text(struct compiler *c, struct slice text)
 {
@@ -41,7 +41,7 @@ uint32_t compile_push(struct compiler *c, enum image_section_id id, const void *
 	return (uint32_t)c->sections[id].n - 1;
 }
 
-/* The variable, and the shape of its placeholder: read_env() of facts.c. */
+/* The variable and the shape of its placeholder, as read_env() of facts.c splits them. */
 static struct image_text compile_env(struct compiler *c, const struct policy_credential *from)
 {
 	if (!from->placeholder.n)
@@ -75,7 +75,7 @@ static void compile_credential(struct compiler *c, const struct policy_credentia
 	compile_push(c, SECTION_CREDENTIALS, &to);
 }
 
-/* A deny is held against every reading of a path, an allow against the shortest one besides. */
+/* Denies are compared with every reading of a path; allows also with the shortest reading. */
 static struct image_text compile_reading(
         struct compiler *c, const struct model_rule *rule, struct slice pattern)
 {
@@ -103,7 +103,7 @@ static void compile_patterns(struct compiler *c, const struct model_rule *rule)
 	}
 }
 
-/* The entry of a rule for a scheme and ports; equal ones are found again while they are near. */
+/* The entry of a rule for a scheme and ports. Reuses an equal entry if it is among the last few. */
 static uint32_t entry_of(struct compiler *c, struct image_entry want, size_t first_entry)
 {
 	size_t n = c->sections[SECTION_ENTRIES].n;
@@ -114,7 +114,7 @@ static uint32_t entry_of(struct compiler *c, struct image_entry want, size_t fir
 	return compile_push(c, SECTION_ENTRIES, &want);
 }
 
-/* The ranges of one port; equal ones of the same rule are found again. */
+/* The range of one port. Reuses an equal range of the same rule if it is among the last few. */
 static uint32_t range_of(struct compiler *c, uint16_t port, size_t first_range)
 {
 	struct image_range want = {port, port};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile: the sections of an image while they grow, shared by the steps of the compiler. */
+/* compile: the sections of an image while the steps of the compiler build them. */
 #ifndef VETHGUARD_SRC_POLICY_COMPILE_COMPILE_H
 #define VETHGUARD_SRC_POLICY_COMPILE_COMPILE_H
 
@@ -9,11 +9,12 @@ struct compiler {
 	struct model *model;
 	struct vec sections[SECTION_COUNT]; /* items as in the image */
 	struct intern strings, targets, profiles, nodes;
-	struct vec string_at;  /* uint32_t: where string N starts */
-	struct vec pairs;      /* struct compile_pair: which target has which entry */
-	struct vec candidates; /* struct compile_pair: which node has which candidate, by order */
-	struct vec lists; /* uint32_t: entries of each target, sorted; the keys of profiles point
-	                     into it */
+	struct vec string_at;  /* uint32_t: where string N begins */
+	struct vec pairs;      /* struct compile_pair: which entries each target has */
+	struct vec candidates; /* struct compile_pair: which candidates each node has, sorted by
+	                          order */
+	struct vec lists;      /* uint32_t: entries of each target, sorted; the profiles' keys point
+	                          into this */
 	struct image_header header;
 	bool failed; /* no memory */
 };
@@ -26,18 +27,18 @@ struct compile_pair {
 };
 
 struct image_text compile_text(struct compiler *c, struct slice text);
-/* Appends one item to a section: its number. */
+/* Appends one item to a section. Returns its number. */
 uint32_t compile_push(struct compiler *c, enum image_section_id id, const void *item);
-/* compile/profiles.c: gives every target its profile; the pairs are sorted. */
+/* compile/profiles.c: gives every target its profile. The pairs must be sorted. */
 void compile_profiles(struct compiler *c);
-/* Files a profile's entries under the literal starts of their patterns: nodes and candidates. */
+/* Files a profile's entries under the literal starts of their patterns, as nodes and candidates. */
 void compile_profile_nodes(struct compiler *c, uint32_t profile);
 /* Gives the nodes their candidates, in order. */
 void compile_candidates(struct compiler *c);
-/* Two credentials or two tls treatments that claim the same request. Adds diags; -EINVAL where
- * there was one. */
+/* Finds two credentials or two tls treatments that claim the same request. Returns 0, or -EINVAL
+ * with diags. */
 int compile_check_conflicts(struct compiler *c);
-/* Hash tables, fingerprint, layout. */
+/* Builds hash tables, fingerprint and layout. */
 int compile_write(struct compiler *c, uint8_t **image, size_t *size);
 
 static inline const struct model_rule *compile_rule(const struct compiler *c, uint32_t rule)
@@ -45,7 +46,7 @@ static inline const struct model_rule *compile_rule(const struct compiler *c, ui
 	return vec_at(&c->model->rules, rule);
 }
 
-/* Denies of the connection, other denies, allows. */
+/* 0: denies of the connection; 1: other denies; 2: allows. */
 static inline uint32_t compile_order(const struct model_rule *rule)
 {
 	if (!rule->deny)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: two allow rules may name the same destination; the more specific path
- * decides about the credential. Where neither is more specific, both could match one request, and
- * they name different credentials, the policy does not say which one to send: refused, with both
- * lines. The same where one rule has TLS passed through unopened and another one wants to see the
- * requests, and where the rule that would decide (decide.c) does not name a protocol to upgrade to
- * that the other one names: it would be refused without a word. Only rules that share a profile can
- * meet like this.
+ * decides about the credential. Only rules that share a profile can meet like this. A policy is
+ * refused, with both lines, if two rules meet and:
+ * - neither path is more specific, both could match one request, and they name different
+ *   credentials: the policy does not say which one to send;
+ * - one rule passes TLS through unopened and the other needs to see the requests;
+ * - the rule that would decide (decide.c) does not name a protocol to upgrade to that the other
+ *   rule names: such upgrades would be refused without any notice.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -122,8 +123,7 @@ static void collect_claims(
 		c->failed = true;
 }
 
-/* Claims [first, last) have one rank; pairs are only looked at where the credentials differ at all.
- */
+/* Claims [first, last) have one rank. Compares pairs only if some credentials differ. */
 static bool credentials_conflict(
         struct compiler *c, const struct claim *claims, size_t first, size_t last)
 {
@@ -160,7 +160,7 @@ static bool next_protocol(struct slice *list, struct slice *one)
 	return true;
 }
 
-/* The first protocol in the list that is not in the other one, or none. */
+/* The first protocol in the list that is not in other, or empty. */
 static struct slice protocol_beyond(struct slice list, struct slice other)
 {
 	struct slice one, rest, theirs;
@@ -176,7 +176,7 @@ static struct slice protocol_beyond(struct slice list, struct slice other)
 	return SLICE("");
 }
 
-/* Of two claims that are equally specific, whose rule decides: as beats() in decide.c has it. */
+/* True if a's rule decides; a and b are equally specific. Follows beats() in decide.c. */
 static bool decides(const struct compiler *c, const struct claim *a, const struct claim *b)
 {
 	if ((a->credential == POLICY_NONE) != (b->credential == POLICY_NONE))
@@ -202,7 +202,7 @@ static void report_upgrade(struct compiler *c, const struct claim *winner,
 	        first->mark.file, first->mark.line);
 }
 
-/* Claims [first, last) have one rank; pairs are only looked at where one names protocols. */
+/* Claims [first, last) have one rank. Compares pairs only if one of them names protocols. */
 static bool upgrades_conflict(
         struct compiler *c, const struct claim *claims, size_t first, size_t last)
 {
@@ -239,9 +239,9 @@ static bool names_upgrades(const struct compiler *c, const struct image_profile 
 	return false;
 }
 
-/* --- what shares a profile --- */
+/* --- rules that share a profile --- */
 
-/* all: claims of rules without a credential too. */
+/* all: include claims of rules without a credential. */
 static bool check_ranks(
         struct compiler *c, const struct image_profile *p, bool all, claims_check check)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: open addressing over indices into the list of keys, at most half full, so a
- * probe always ends. */
+/* Theory of operation: open addressing over indices into the list of keys. The table is at most
+ * half full, so a probe always ends. */
 #include <stdlib.h>
 
 #include "policy/compile/intern.h"
@@ -22,7 +22,7 @@ void intern_fini(struct intern *in)
 	in->slot_count = 0;
 }
 
-/* The slot that holds key, or the free one where it belongs. */
+/* The slot that holds key, or the free slot where key belongs. */
 static uint32_t *slot_of(const struct intern *in, struct slice key)
 {
 	size_t i = hash_bytes(&in->key, key.p, key.n) & (in->slot_count - 1);

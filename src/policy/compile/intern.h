@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intern: equal byte strings to equal small numbers, counted from 0 in the order of their first
+/* intern: maps equal byte strings to equal small numbers, counted from 0 in the order of first
  * appearance. */
 #ifndef VETHGUARD_SRC_POLICY_COMPILE_INTERN_H
 #define VETHGUARD_SRC_POLICY_COMPILE_INTERN_H
@@ -17,10 +17,10 @@ struct intern {
 
 void intern_init(struct intern *in);
 void intern_fini(struct intern *in);
-/* The number of key, new or known (*added tells). key is borrowed until intern_fini. UINT32_MAX: no
- * memory. */
+/* Returns the number of key, new or known (*added tells which). key is borrowed until
+ * intern_fini(). UINT32_MAX: no memory. */
 uint32_t intern_put(struct intern *in, struct slice key, bool *added);
-/* The number of key, or UINT32_MAX where it was never put. */
+/* The number of key, or UINT32_MAX if key was never put. */
 uint32_t intern_find(const struct intern *in, struct slice key);
 
 #endif

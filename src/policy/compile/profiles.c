@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles and nodes. The sorted pairs (target, entry) give each target its list of entries;
+ * Builds profiles and nodes. The sorted pairs (target, entry) give each target its list of entries;
  * targets with equal lists share a profile; each profile's entries are filed under the literal
  * start of their path patterns (nodes).
  */
@@ -23,7 +23,7 @@ static int compare_pairs(const void *a, const void *b)
 	return x->pattern < y->pattern ? -1 : x->pattern > y->pattern;
 }
 
-/* The profile for count entries at first in lists. */
+/* The profile for a list of count entries; entries points into c->lists. */
 static uint32_t profile_of(struct compiler *c, const uint32_t *entries, size_t count)
 {
 	struct image_profile p = {
@@ -77,8 +77,8 @@ void compile_profiles(struct compiler *c)
 	}
 }
 
-/* The start of a deny's pattern, whose readings begin with it: its segments without wildcards, in
- * the shortest form. An escaped slash ends a segment there as another one does. */
+/* The part of a deny's pattern with which its readings begin: its segments without wildcards, in
+ * the shortest form. An escaped slash ends a segment there like any other slash. */
 static struct slice deny_start(struct slice pattern, char *bytes, unsigned *depth)
 {
 	struct slice start = slice_of(bytes, reading_of_pattern(pattern, bytes));
@@ -118,7 +118,8 @@ static struct slice node_key(
 	return slice_of(key, sizeof(numbers) + start.n);
 }
 
-/* Files an entry of a profile under the literal start of one of its patterns, or of none. */
+/* Files an entry of a profile under the literal start of one of its patterns, or under "" for
+ * POLICY_NONE. */
 static void add_candidate(struct compiler *c, uint32_t profile, uint32_t entry, uint32_t pattern)
 {
 	struct image_profile *p = vec_at(&c->sections[SECTION_PROFILES], profile);

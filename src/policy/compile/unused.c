@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a rule that another one covers wholly never decides, and whoever wrote it
- * probably meant something else. Told is only what is certain for every request:
+ * Theory of operation: a rule that another rule covers completely never decides, and its author
+ * probably meant something else. A note is given only if that is certain for every request:
+ * - A deny beats every allow that it covers, wherever either stands.
+ * - Of two denies, or two allows, the more specific destination decides first, so only exactly
+ *   equal destinations are compared. Then the deny of everything comes before the deny of some
+ *   requests, then the earlier rule. Of two allows the earlier one decides if its paths are as
+ *   specific and it does not lack the other's credential.
+ * - A deny for some requests refuses nothing if only a tcp:// rule allows anything there, because
+ *   what is relayed unread has no requests. This is noted if no allow rule for http or https, and
+ *   no deny of whole connections, overlaps the destination.
  *
- *   a deny beats every allow of what it covers, wherever either stands;
- *   of two denies, or two allows, the one that decides is found by how specific its destination is
- *   first, so only the very same destinations are compared. Then the deny of everything comes
- *   before the deny of some requests, then the earlier one; of allows the earlier one, where its
- *   paths are as specific and it does not lack the other's credential.
- *
- * And a deny for some requests where only a tcp:// rule allows anything refuses nothing: what is
- * relayed unread has no requests. Told is it where no allow rule for http or https, and no deny of
- * whole connections, comes near the place.
- *
- * One rule has to cover the other alone: what only several do together is not told. Neither are
- * rules of included files, which are written for more than this policy. Looking ends where the
- * work grows out of bounds.
+ * One rule has to cover the other alone; what only several rules cover together is not noted. Rules
+ * of included files are not noted either, since they are written for more than this policy. The
+ * search ends when the work exceeds its bound.
  */
 #include "policy/compile/compile.h"
 #include "policy/pattern.h"
 #include "policy/compile/unused.h"
 
-#define STEPS_MAX 20000000 /* comparisons of all rules together: a fraction of a second */
-#define PATH_STEPS 16      /* that the comparison of two paths counts for */
+#define STEPS_MAX 20000000 /* comparisons for all rules together: a fraction of a second */
+#define PATH_STEPS 16      /* steps that comparing two paths counts for */
 
-/* Without steps left nothing is covered any more: no note is better than a wrong one. */
+/* Without steps left nothing counts as covered: no note is better than a wrong one. */
 static bool take_steps(uint32_t *left, uint32_t n)
 {
 	bool enough = *left >= n;
@@ -33,7 +31,7 @@ static bool take_steps(uint32_t *left, uint32_t n)
 	return enough;
 }
 
-/* The ports of a destination of a rule; *one is room for its only one. */
+/* The ports of a destination of a rule; *one is storage if there is only one. */
 static const struct image_range *ports_of(const struct model_rule *rule,
         const struct model_destination *d, struct image_range *one, size_t *n)
 {
@@ -82,7 +80,7 @@ static bool prefix_covers(struct slice outer, struct slice inner)
 	return bits % 8 == 0 || ((o[2 + whole] ^ i[2 + whole]) & mask) == 0;
 }
 
-/* Whether one key of a target names all that another one names. "*.b" is never "b" itself. */
+/* True if one key of a target names everything that another names. "*.b" never names "b" itself. */
 static bool target_covers(struct slice outer, struct slice inner)
 {
 	struct slice o = slice_of(outer.p + 1, outer.n - 1);
@@ -145,7 +143,7 @@ static bool path_covered(uint32_t *left, const struct model_rule *outer, struct 
 	return false;
 }
 
-/* A rule without paths is one for every path, but the least specific one. */
+/* A rule without paths covers every path, but is the least specific. */
 static bool paths_covered(
         uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
 {
@@ -163,8 +161,7 @@ static bool methods_cover(const struct model_rule *outer, const struct model_rul
 	       (inner->has_methods && (inner->methods & ~outer->methods) == 0);
 }
 
-/* Whether outer decides before inner where both match, as far as that is not for the paths to say.
- */
+/* True if outer decides before inner when both match, as far as paths do not matter. */
 static bool goes_first(const struct model_rule *outer, const struct model_rule *inner)
 {
 	if (outer->deny != inner->deny)
@@ -217,8 +214,8 @@ static bool is_about_requests(const struct model_rule *rule)
 	return rule->has_methods || rule->path_count > 0;
 }
 
-/* Whether a rule that comes near the place d of the deny rule inner says anything else about it
- * than that it may be relayed; *relays: that. */
+/* True if a rule that overlaps the destination d of the deny rule inner does more there than let it
+ * be relayed. *relays: the rule lets it be relayed. */
 static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struct model_rule *inner,
         const struct model_destination *d, bool *relays)
 {
@@ -241,7 +238,7 @@ static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struc
 	return false;
 }
 
-/* The tcp:// allow rule that alone opens the place, or NULL. */
+/* The tcp:// allow rule, if only such rules open the destination; else NULL. */
 static const struct model_rule *relayed_by(uint32_t *left, const struct model *model,
         const struct model_rule *inner, const struct model_destination *d)
 {

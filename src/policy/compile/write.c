@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the last step of the compiler. Both hash tables are built under a fresh
- * random key, at most half full; the sections are laid behind the header one after the other; the
- * fingerprint covers everything but the key and the tables that depend on it.
+ * random key, at most half full. The sections follow the header one after the other. The
+ * fingerprint covers everything except the key and the tables that depend on it.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the same tree as policies. Numbers and durations are rows of two tables
- * (key, field, default, bounds); the rest has a reader each, those of resolver: and egress: in
- * files of their own. The file is read over the defaults, so an empty mapping changes nothing.
+ * Theory of operation: the configuration is read through the same tree as policies. Numbers and
+ * durations are rows of two tables (key, field, default, bounds). Every other key has a reader;
+ * those of resolver: and egress: are in files of their own. The file is read over the defaults, so
+ * an empty mapping changes nothing.
  *
  *   resolver: {servers: [9.9.9.9, "[2620:fe::fe]:53"], hosts: {git.example: 192.0.2.7}}
  *   ca_files: [/etc/ssl/company.pem]
@@ -26,7 +27,7 @@
 #define POOL6_BITS_MAX 64
 #define POOL_BITS_MIN 8
 #define DAY_MS (24u * 3600 * 1000)
-/* RFC 2544's benchmarking range: never routed, and no sandbox has business there. */
+/* RFC 2544's benchmarking range: never routed, and no sandbox has any use for it. */
 #define POOL4_DEFAULT "198.18.0.0/15"
 #define POOL6_DEFAULT "fd76:6574:6867::/64"
 
@@ -58,7 +59,7 @@ static const struct number_key limit_keys[] = {
 };
 #define LIMIT_KEYS (sizeof(limit_keys) / sizeof(limit_keys[0]))
 
-/* In milliseconds; 0 as the least: may be switched off. */
+/* In milliseconds. A minimum of 0 means that the timeout may be switched off. */
 static const struct number_key timeout_keys[] = {
         {"hello", offsetof(struct config_timeouts, hello_ms), 10000, 100, DAY_MS},
         {"header", offsetof(struct config_timeouts, header_ms), 30000, 100, DAY_MS},
@@ -95,7 +96,7 @@ void config_fini(struct config *config)
 	config_init(config);
 }
 
-/* Reads a mapping of numbers or durations; the keys are those of the table. */
+/* Reads a mapping of numbers or durations with the keys of the table. */
 static void read_numbers(struct tree *tree, const struct tree_node *map, const char *what,
         const struct number_key *keys, size_t count, bool durations, void *base)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * egress: of the configuration: the way from this host to upstreams. Nothing here asks the system:
- * whether the host has an address or interface turns out at the start.
+ * egress: the configuration's key for the way from this host to upstreams. Nothing here asks the
+ * system: whether the host has an address or interface turns out when the program starts.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define PROXY_TEXT_MAX (POLICY_HOST_MAX + 2 * CONFIG_EGRESS_ENCODED_MAX)
 
-/* Everything here may be next to a password: nothing is quoted. */
+/* A message here quotes nothing, because anything may be next to a password. */
 static bool complain(struct tree *tree, const struct tree_node *node, const char *why)
 {
 	tree_error(tree, node, "proxy holds a user or a password, %s", why);
@@ -33,8 +33,8 @@ static bool take_user(
 	return true;
 }
 
-/* What stands before the "@". Its password is in config->egress_password already, and "x" in the
- * tree. */
+/* Reads what stands before the "@". Its password is already in config->egress_password; the tree
+ * has "x" in its place. */
 static bool take_user_info(struct tree *tree, const struct tree_node *node, struct slice info,
         bool is_private, struct config *config)
 {
@@ -56,7 +56,7 @@ static bool take_user_info(struct tree *tree, const struct tree_node *node, stru
 	return take_user(tree, node, slice_of(info.p, (size_t)colon), config);
 }
 
-/* "http://[user:password@]host:port", without anything behind. */
+/* Reads "http://[user:password@]host:port" without anything behind it. */
 static void read_egress_proxy(
         struct tree *tree, const struct tree_node *node, bool is_private, struct config *config)
 {
@@ -133,14 +133,14 @@ static void read_interface(
 	out[text.n] = 0;
 }
 
-/* An address that connections to other hosts can come from. */
+/* True for an address that connections to other hosts can come from. */
 static bool is_source(const struct ip *address)
 {
 	switch (ip_classify(address)) {
 	case IP_PUBLIC:
 	case IP_PRIVATE:
 	case IP_CGNAT:
-	case IP_RESERVED: /* documentation: laboratories use it */
+	case IP_RESERVED: /* documentation addresses, which laboratories use */
 		return true;
 	default:
 		return false;

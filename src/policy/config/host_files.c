@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /etc/resolv.conf and /etc/hosts, read line by line. Both are the host's own files, written by
- * many tools: what is not understood is passed over, as the C library does.
+ * Reads /etc/resolv.conf and /etc/hosts line by line. Both are the host's own files, written by
+ * many tools, so what is not understood is skipped, as the C library does.
  */
 #include "vethguard/policy/host_files.h"
 #include "vethguard/policy/url.h"
@@ -68,7 +68,7 @@ static bool is_configured(const struct config_host *hosts, size_t own, const cha
 	return false;
 }
 
-/* One line's names. False: no more room. */
+/* Adds one line's names. False: no more room. */
 static bool parse_hosts_line(
         struct slice line, struct config_host *hosts, size_t own, size_t *count, size_t max)
 {

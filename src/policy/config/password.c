@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a password in a URL is taken out of the file's text before anything reads
- * that: it goes into locked memory, and "x" stands in its place. So neither the parser's memory nor
- * any message can have it. What is found is told by its shape alone, "://user:password@", with the
- * bytes that RFC 3986 section 3.2.1 permits there; a URL written with escapes of YAML is not found,
- * and then refused for what stands before its "@".
+ * Theory of operation: a password in a URL is taken out of the file's text before anything else
+ * reads that text. It goes into locked memory, and "x" bytes replace it, so neither the parser's
+ * memory nor any message can contain it. A password is recognized by its shape alone,
+ * "://user:password@", with the bytes that RFC 3986 section 3.2.1 permits there. A URL written with
+ * YAML escapes is not recognized, and is refused later for the text before its "@".
  */
 #include <string.h>
 
@@ -18,7 +18,8 @@ static bool is_user_info(char c)
 	return alnum || (c != '\0' && strchr("-._~%!$&'()*+,;=:", c));
 }
 
-/* Password of the URL whose "://" ends at from: its first byte and length; none: 0. */
+/* Finds the password of the URL whose "://" ends at from: returns its length, or 0 for none; *at is
+ * its first byte. */
 static size_t find_password(const char *text, size_t n, size_t from, size_t *at)
 {
 	size_t end = from, colon = SIZE_MAX;
@@ -52,7 +53,7 @@ int config_take_password(char *text, size_t n, struct secret *out)
 				return rc;
 			}
 		} else if (out->p) {
-			out->n = 0; /* two: which one is meant cannot be told */
+			out->n = 0; /* two passwords: it is unknown which one is meant */
 		}
 		memset(text + at, 'x', length);
 	}

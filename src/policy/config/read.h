@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_read: what the readers of the configuration's parts share. Each reports faults and goes
- * on. */
+/* config_read: shared by the readers of the configuration's parts. Each reader reports faults and
+ * goes on. */
 #ifndef VETHGUARD_SRC_POLICY_CONFIG_READ_H
 #define VETHGUARD_SRC_POLICY_CONFIG_READ_H
 
 #include "vethguard/policy/config.h"
 #include "policy/load/yaml_tree.h"
 
-/* A path, relative to the configuration file. False: reported. */
+/* Reads a path, relative to the configuration file. False: reported. */
 bool config_read_path(
         struct tree *tree, const struct tree_node *node, const char *what, char out[PATH_MAX]);
-/* Takes the password of a URL out of the text. 0 or -errno. More than one: out is empty. */
+/* Moves the password of a URL out of the text into out. Returns 0 or -errno. out stays empty if
+ * there is more than one password. */
 int config_take_password(char *text, size_t n, struct secret *out);
-/* Percent-encoding (RFC 3986 section 2.1), in place; the bytes left over are zeroed. False:
+/* Decodes percent-encoding (RFC 3986 section 2.1) in place and zeroes the bytes left over. False:
  * malformed, or a control. */
 bool config_decode(char *p, size_t *n);
 void config_read_resolver(struct tree *tree, const struct tree_node *map, struct config *config);

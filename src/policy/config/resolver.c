@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resolver: of the configuration: who is asked for names, and names that are not asked for.
+ * resolver: the configuration's key for the servers to ask for names, and for names that are not
+ * asked for.
  */
 #include "policy/config/read.h"
 #include "policy/load/loader.h"

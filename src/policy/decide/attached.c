@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which credentials belong to a place: what the rules attach there, whatever the request. */
+/* Which credentials belong to a destination: those that rules attach there for any request. */
 #include "policy/decide/lookup.h"
 
 _Static_assert(POLICY_CREDENTIALS_MAX <= 64, "one bit for each");

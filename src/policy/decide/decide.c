@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: find the targets that name the destination; for a request, look up each
- * literal start of its path among the nodes of each target's profile, which leaves the few (entry,
- * pattern) pairs that could match. Denies are looked up by the shortest reading of the path, which
- * is made when the first of them wants it. The first deny that matches ends it; of the allows the
- * most specific is kept: targets come in falling order, so a later target never beats an earlier
- * one, and inside a target the rank of the pattern decides. A connection (no method yet) is denied
- * only by denies that name no method and no path, and allowed where any request could be.
+ * Theory of operation: find the targets that name the destination. For a request, look up each
+ * literal start of its path among the nodes of each target's profile; that leaves the few (entry,
+ * pattern) pairs that could match.
+ * - Denies are looked up by the shortest reading of the path, which is made when the first of them
+ *   needs it. The first deny that matches ends the search.
+ * - Of the allows the most specific is kept. Targets come most specific first, so a later target
+ *   never beats an earlier one; inside a target the rank of the pattern decides.
+ * - A connection (no method yet) is denied only by denies that name no method and no path, and is
+ *   allowed if some request could be.
  *
  * Only a denial walks all entries of its targets, to say what was missing. Nothing here allocates
  * or fails.
@@ -21,8 +23,8 @@ struct state {
 	uint32_t allow; /* rule of the best allow so far, or POLICY_NONE */
 	uint32_t allow_rank;
 	uint32_t allow_target;
-	bool misread;    /* an allow was left out because of another reading of the path */
-	bool any_method; /* ask as if every allow named the method */
+	bool misread;    /* an allow did not match because of another reading of the path */
+	bool any_method; /* judge as if every allow named the method */
 };
 
 #define STATE_START(policy_, question_)                                            \
@@ -38,8 +40,8 @@ static bool entry_agrees(const struct policy *policy, const struct question *q,
 	       port_agrees(policy, e, q->request->port);
 }
 
-/* Of two allows with the same rank on one target, the one with a credential says more; then the
- * first written. */
+/* Of two allows with the same rank on one target, one with a credential wins; then the one written
+ * first. */
 static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
 {
 	const struct image_rule *mine, *best;
@@ -92,7 +94,7 @@ static void judge_deny(struct state *s, const struct image_candidate *c, struct 
 		s->deny = e->rule;
 }
 
-/* The candidates that are filed under one start. */
+/* Judges the candidates filed under one literal start. */
 static void judge_start(
         struct state *s, uint32_t target, bool deny, struct slice start, struct path_view *view)
 {
@@ -114,7 +116,7 @@ static void judge_start(
 	}
 }
 
-/* Tries every literal start of the path for which the profile has a node of that depth. */
+/* Tries every literal start of the path at whose depth the profile has a node. */
 static void judge_path(struct state *s, uint32_t target, bool deny, struct path_view *view)
 {
 	const struct image_starts *starts =
@@ -140,7 +142,8 @@ static void judge_path(struct state *s, uint32_t target, bool deny, struct path_
 	}
 }
 
-/* All denies of a profile, one after the other: for paths whose readings do not have one start. */
+/* Judges all denies of a profile one by one: for paths whose readings do not share one literal
+ * start. */
 static void judge_all_denies(struct state *s, uint32_t target, struct path_view *view)
 {
 	const struct image_profile *p =
@@ -182,7 +185,7 @@ static __attribute__((noinline)) void judge_request(struct state *s, const struc
 		judge_path(s, found->targets[i], false, &view);
 }
 
-/* The first entry among count refs of a profile from first on that agrees, or POLICY_NONE. */
+/* The first agreeing entry among count refs of a profile from first on, or POLICY_NONE. */
 static uint32_t first_agreeing(
         const struct policy *policy, const struct question *q, uint32_t first, uint32_t count)
 {
@@ -219,7 +222,7 @@ static void judge_connection(struct state *s, const struct found *found)
 	}
 }
 
-/* Whether the path is allowed, and only by other methods than this one. */
+/* True if the path is allowed, but only by other methods than this one. */
 static bool another_method_may(const struct state *s, const struct found *found)
 {
 	struct state other = STATE_START(s->policy, s->question);
@@ -232,8 +235,8 @@ static bool another_method_may(const struct state *s, const struct found *found)
 	return other.allow != POLICY_NONE;
 }
 
-/* What was missing: the furthest that any allow entry of the targets got. Where one rule lacks the
- * method and another one the path, it is the method if the path is right. */
+/* What was missing: how far the best allow entry of the targets got. If one rule lacks the method
+ * and another the path, the reason is the method if some rule allows the path. */
 static enum policy_reason why_denied(const struct state *s, const struct found *found)
 {
 	enum policy_reason reason = POLICY_REASON_DEFAULT;
@@ -262,7 +265,7 @@ static enum policy_reason why_denied(const struct state *s, const struct found *
 	return reason;
 }
 
-/* True where a deny for some methods or paths needs the requests to be seen. */
+/* True if a deny for some methods or paths requires that the requests be seen. */
 static bool needs_requests(const struct state *s, const struct found *found)
 {
 	for (uint32_t i = 0; i < found->count; i++) {
@@ -284,7 +287,7 @@ static void deny(struct policy_decision *out, enum policy_reason reason)
 	        .credential = POLICY_NONE};
 }
 
-/* A denial; in mode observe it is only noted. */
+/* Denies; in mode observe only notes the denial. */
 static void refuse(const struct state *s, struct policy_decision *out, enum policy_reason reason,
         uint32_t rule)
 {
@@ -303,7 +306,7 @@ static void set_naming(const struct state *s, struct policy_decision *out)
 	out->names_address = naming == LOOKUP_BY_ADDRESS || naming == LOOKUP_BY_NETWORK;
 }
 
-/* Judges, and fills all of *out but passthrough. */
+/* Judges, and fills all of *out except passthrough. */
 static void judge(struct state *s, const struct found *found, struct policy_decision *out)
 {
 	if (s->question->connection)
@@ -329,8 +332,8 @@ static bool rule_passes_through(const struct policy *policy, uint32_t rule)
 	return rule != POLICY_NONE && (image_rule_at(policy, rule)->flags & RULE_PASSTHROUGH) != 0;
 }
 
-/* Whether the TLS connection that a request came or would come by is passed through: its most
- * specific allow says so and no deny wants to see requests. */
+/* True if the TLS connection that a request comes by is passed through: its most specific allow
+ * says so, and no deny requires that requests be seen. */
 static bool passes_through(const struct policy *policy, const struct policy_request *request,
         const struct found *found)
 {
@@ -383,8 +386,8 @@ enum policy_tls policy_decide_tls(const struct policy *policy, const struct poli
 	return out->verdict == POLICY_ALLOW ? POLICY_TLS_INTERCEPT : POLICY_TLS_REFUSE;
 }
 
-/* TLS is not opened there, and of plain http not even the first bytes are looked at, unless the
- * policy speaks of the web there (proxy/client/peek.c). */
+/* TLS is not opened there. Of plain http not even the first bytes are looked at, unless the policy
+ * has http rules for the destination (proxy/client/peek.c). */
 bool policy_relays_unread(const struct policy *policy, const struct policy_request *request,
         struct policy_decision *out)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: for each rule, every entry that one of the request's targets has from it is
- * held against the request part by part; the rule is reported with the part that the best of its
- * entries failed at. The same tests as in decide.c, in the same order, without its shortcuts. The
- * verdict is not formed here.
+ * Theory of operation: for each rule, every entry that one of the request's targets has from the
+ * rule is compared with the request part by part. The rule is reported with the part at which the
+ * best of its entries failed. The tests are those of decide.c, in the same order, without its
+ * shortcuts. The verdict is not formed here.
  */
 #include "vethguard/policy/explain.h"
 #include "policy/decide/lookup.h"
 #include "policy/pattern.h"
 
-/* How far an entry got; one more than the part it failed at. */
+/* How far an entry got: the part at which it failed. */
 enum progress { AT_HOST, AT_SCHEME, AT_PORT, AT_METHOD, AT_PATH, AT_END };
 
 static const enum policy_match matches[] = {
@@ -26,7 +26,7 @@ struct explanation {
 	struct question question;
 	struct found found;
 	struct path_view view;
-	bool by_reading; /* of the rule at hand: a reading of the path made the difference */
+	bool by_reading; /* a reading of the path made the difference for the current rule */
 };
 
 static bool path_agrees(struct explanation *x, const struct image_rule *r)
@@ -61,7 +61,7 @@ static enum progress judge_entry(
 	if (!port_agrees(x->policy, e, request->port))
 		return AT_PORT;
 	if (x->question.connection) {
-		/* a deny for some requests does not deny the connection they come by */
+		/* a deny for some requests does not deny the connection that carries them */
 		if (deny && (r->flags & RULE_METHODS) != 0)
 			return AT_METHOD;
 		return deny && (r->flags & RULE_PATHS) != 0 ? AT_PATH : AT_END;

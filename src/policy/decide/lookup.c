@@ -3,8 +3,8 @@
  * Theory of operation: every way a rule can name a destination is a key in one hash table: the host
  * itself, the suffix behind "*.", the masked address with its number of bits. A lookup tries the
  * host, then its suffixes (only as many labels as some glob has), then each prefix length that
- * occurs. A tag kept in the slot spares a look at keys that differ. The probe is bounded by the
- * table, whatever the image holds.
+ * occurs. A tag in the slot saves most comparisons of different keys. The probe is bounded by the
+ * table's size, whatever the image holds.
  */
 #include "policy/decide/lookup.h"
 #include "policy/pattern.h"
@@ -125,7 +125,7 @@ static void add_prefixes(const struct policy *policy, const struct ip *ip, struc
 	}
 }
 
-/* An IPv4 address in IPv6 clothes is dialled as IPv4, so rules for either form speak about it. */
+/* An IPv4-mapped IPv6 address is dialed as IPv4, so rules for either form apply to it. */
 static bool unmap(const struct ip *ip, struct ip *out)
 {
 	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -239,7 +239,7 @@ bool lookup_denies(
 		return reading_matches(reading, view->full) ||
 		       (view->has_levels && reading_matches(reading, view->once));
 	}
-	/* only the case of letters and a '/' at the end can differ */
+	/* only letter case and a '/' at the end can differ */
 	return pattern_matches(text, view->full) ||
 	       (view->shortest.n != view->full.n && pattern_matches(text, view->shortest));
 }

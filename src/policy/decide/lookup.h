@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookup: what decide.c and explain.c share: which targets of an image a request names, and how far
- * an entry agrees. */
+/* lookup: shared by decide.c and explain.c: finds the targets of an image that a request names, and
+ * tells whether an entry agrees with the request. */
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_LOOKUP_H
 #define VETHGUARD_SRC_POLICY_DECIDE_LOOKUP_H
 
 #include "policy/image.h"
 #include "policy/decide/reading.h"
 
-/* exact host, every glob suffix, every prefix length of both families */
+/* one exact host, every glob suffix, every prefix length of both families */
 #define FOUND_MAX (1 + IMAGE_LABELS_MAX + 33 + 129)
 
-/* Targets in falling order of how specific they are. */
+/* Targets, the most specific first. */
 struct found {
 	uint32_t count;
 	uint32_t targets[FOUND_MAX];
 };
 
-/* A request made ready: checked, with its method as a bit. */
+/* A request after checks, with its method as a bit. */
 struct question {
 	const struct policy_request *request;
 	bool connection;         /* judge the connection only */
-	uint64_t method;         /* its bit, or 0 where no rule names it */
-	uint64_t method_lenient; /* bits that differ in case only: denies hold against servers that
-	                            do not care */
+	uint64_t method;         /* its bit, or 0 if no rule names it */
+	uint64_t method_lenient; /* bits of methods equal without regard to case: for denies,
+	                            since servers may ignore the case */
 };
 
-/* False where the request cannot be judged: no host and no address, host or path not canonical, no
+/* False if the request cannot be judged: no host and no address, host or path not canonical, or no
  * port. */
 bool question_prepare(
         const struct policy *policy, const struct policy_request *request, struct question *out);
 void lookup_targets(
         const struct policy *policy, const struct policy_request *request, struct found *out);
-/* The node of a profile for the literal start, among those of its denies (1) or allows (0), or
+/* The profile's node for the literal start, among its denies (deny 1) or allows (deny 0), or
  * POLICY_NONE. */
 uint32_t lookup_node(
         const struct policy *policy, uint32_t profile, uint32_t deny, struct slice start);
 
-/* A pattern of a deny matches the path as it is written or any reading of it (reading.h). */
+/* True if a deny's pattern matches the path as written or any reading of it (reading.h). */
 bool lookup_denies(
         const struct policy *policy, const struct image_pattern *pattern, struct path_view *view);
-/* A pattern of an allow has to match the path as it is written and its shortest reading. */
+/* An allow's pattern has to match both the path as written and its shortest reading. */
 enum lookup_match {
 	LOOKUP_DIFFERS,
 	LOOKUP_MATCHES,
-	LOOKUP_MISREAD /* as it is written, and not as some servers read it */
+	LOOKUP_MISREAD /* matches the path as written, but not as some servers read it */
 };
 enum lookup_match lookup_allows(
         const struct policy *policy, const struct image_pattern *pattern, struct path_view *view);
@@ -52,13 +52,14 @@ enum lookup_naming {
 	LOOKUP_BY_NAME,
 	LOOKUP_BY_NETWORK, /* that means the address */
 	LOOKUP_BY_ADDRESS,
-	LOOKUP_TOO_WIDE /* the network has the address, and does not mean it (ip_network_means) */
+	LOOKUP_TOO_WIDE /* the network contains the address but does not mean it
+	                   (ip_network_means) */
 };
-/* How a target that was found for the address names it. */
+/* How a target found for the address names it. */
 enum lookup_naming lookup_naming(
         const struct policy *policy, uint32_t target, const struct ip *address);
 
-/* A deny rule for tcp:// denies everything that runs over TCP there. */
+/* A deny rule for tcp:// denies everything over TCP at its destinations. */
 static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_scheme scheme)
 {
 	return rule_scheme == (uint32_t)scheme ||

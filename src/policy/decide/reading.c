@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: bytes are decoded and pushed one by one; whenever the bytes pushed last make
- * an escape or a character that stands for ASCII, what it stands for takes their place and may
- * complete another one. So any number of encodings in each other is undone in one pass, whatever
- * their order, and what comes out has nothing left that could be decoded.
+ * Theory of operation: bytes are decoded and pushed one by one. Whenever the last bytes form an
+ * escape, or a character that stands for ASCII, the value they stand for replaces them and may
+ * complete another one. So any number of nested encodings, in any order, is undone in one pass, and
+ * the output has nothing left to decode.
  */
 #include "policy/decide/reading.h"
 
-#define UTF8_MAX 6 /* bytes of a character, in the forms that are not used any more as well */
+#define UTF8_MAX 6 /* bytes of a character, including the obsolete long forms */
 
 struct reading {
 	char *p;
 	size_t n;
-	bool once; /* an escape that comes out of another one stays */
+	bool once; /* an escape that results from decoding another one is kept */
 	bool has_nul, has_levels;
 };
 
-/* Characters outside of ASCII that some conversions (compatibility forms of Unicode, "best fit" of
- * Windows) turn into bytes that a path is made of; or 0. */
+/* Returns the ASCII byte that some conversions (compatibility forms of Unicode, "best fit" of
+ * Windows) make of a character outside of ASCII, if paths are made of it; or 0. */
 static unsigned ascii_of(uint32_t c)
 {
 	static const struct {
@@ -34,7 +34,8 @@ static unsigned ascii_of(uint32_t c)
 	return 0;
 }
 
-/* The bytes that a UTF-8 character has by its first byte, in the old long forms too; 0: none. */
+/* The length of a UTF-8 character by its first byte, including the old long forms; 0: not a first
+ * byte. */
 static size_t length_by_lead(uint8_t lead)
 {
 	return lead < 0xc0   ? 0
@@ -45,8 +46,8 @@ static size_t length_by_lead(uint8_t lead)
 	                     : 6;
 }
 
-/* The last bytes are one character that stands for ASCII: taken off, its value; else -1. A byte
- * beyond ASCII was pushed last. */
+/* If the last bytes are one character that stands for ASCII, removes them and returns its value;
+ * else -1. Call after a byte beyond ASCII was pushed. */
 static int take_character(struct reading *r)
 {
 	for (size_t back = 1; back < UTF8_MAX && back < r->n; back++) {
@@ -74,7 +75,7 @@ static int take_character(struct reading *r)
 	return -1;
 }
 
-/* The last bytes are an escape: taken off, its value; else -1. */
+/* If the last bytes are an escape, removes them and returns its value; else -1. */
 static int take_escape(struct reading *r)
 {
 	int high, low;
@@ -89,7 +90,7 @@ static int take_escape(struct reading *r)
 	return high * 16 + low;
 }
 
-/* Pushes a byte that is no border of a segment for sure. */
+/* Pushes a byte that does not certainly end a segment. */
 static void push(struct reading *r, unsigned value)
 {
 	for (;;) {
@@ -112,7 +113,7 @@ static void push(struct reading *r, unsigned value)
 	}
 }
 
-/* Takes the raw byte or the escape at i; *i is then at its last byte. */
+/* Takes the raw byte or the escape at *i and moves *i to its last byte. */
 static void push_unit(struct reading *r, struct slice path, size_t *i)
 {
 	unsigned value = (unsigned char)path.p[*i];
@@ -136,7 +137,7 @@ static bool is_border(char c)
 	return c == '/' || c == READING_SLASH;
 }
 
-/* What is left of n bytes of a segment without dots and spaces at its end. */
+/* The length of a segment's n bytes without dots and spaces at the end. */
 static size_t without_tail(const char *p, size_t n)
 {
 	while (n > 0 && (p[n - 1] == '.' || p[n - 1] == ' '))
@@ -152,7 +153,7 @@ static size_t parameters_of(const char *p, size_t n)
 	return mark ? (size_t)(mark - p) : n;
 }
 
-/* One or two dots, also with spaces among them, which some file systems leave out. */
+/* True for one or two dots, also with spaces among them, which some file systems leave out. */
 static bool is_dot_segment(const char *p, size_t n)
 {
 	size_t dots = 0, spaces = 0;
@@ -202,7 +203,7 @@ static bool ends_segment(struct slice pattern, size_t at)
 	return at == pattern.n || pattern.p[at] == '/';
 }
 
-/* The wildcard at i; *i is then at its last byte. "**" takes the '/' before it along. */
+/* Takes the wildcard at *i and moves *i to its last byte. "**" includes the '/' before it. */
 static void push_wildcard(struct reading *r, struct slice pattern, size_t *i)
 {
 	bool starts = pattern.p[*i - 1] == '/';
@@ -236,7 +237,7 @@ size_t reading_of_pattern(struct slice pattern, char *out)
 	return r.n;
 }
 
-/* Where the segment ends that starts at start. "**" is a segment of its own. */
+/* Where the segment that begins at start ends. "**" is a segment of its own. */
 static size_t segment_end(struct slice full, size_t start)
 {
 	while (start < full.n && !is_border(full.p[start]) && full.p[start] != READING_DEPTH)
@@ -273,7 +274,7 @@ size_t reading_shortest(struct slice full, char *out)
 	return n;
 }
 
-/* A '.' at the end of a segment. */
+/* True if a segment ends in '.'. */
 static bool has_dot_tail(struct slice path)
 {
 	return path.p[path.n - 1] == '.' || memmem(path.p, path.n, "./", 2) != NULL;
@@ -293,8 +294,9 @@ bool reading_pattern_is_simple(struct slice pattern)
 	return reading_is_plain(pattern) && (pattern.n == 1 || pattern.p[pattern.n - 1] != '/');
 }
 
-/* Copies a full form, an escaped slash after a ';' of the same segment as a ';': a part of the
- * parameters, as it is to those who cut them off before they decode. False: there is none. */
+/* Copies a full form. An escaped slash after a ';' of the same segment becomes ';', a part of the
+ * parameters, as it is to servers that cut parameters off before they decode. False: there was
+ * none. */
 static bool copy_with_long_parameters(struct slice full, char *out)
 {
 	bool parameters = false, found = false;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a path with k things that may be read in two ways has 2^k readings, so they
- * are not written out. The pattern is run as an automaton over the full form of the path, and the
- * states that some reading so far leads to are kept as a set of bits:
+ * Theory of operation: a path with k parts that may be read in two ways has 2^k readings, so they
+ * are not written out. The pattern runs as an automaton over the full form of the path, and bit
+ * sets keep the states that some reading leads to:
  *
- *   now       read up to here
+ *   now       everything up to here was read
  *   skipped   inside of parameters that are taken away; goes on at the next border
  *   trimmed   inside of dots and spaces that are taken away; goes on where they end the segment
  *
- * State j waits for byte j of the pattern. A border that follows a border, or the end of the
- * pattern, may be taken without effect: slashes in a row are one, and one at the end is none. The
- * work is bounded by the product of both lengths, and is near to the path's length, since few
- * states are alive at a time; no stack grows, nothing is allocated.
+ * State j waits for byte j of the pattern. A border that follows a border or the end of the pattern
+ * may be consumed without effect: slashes in a row are one, and a slash at the end is none. The
+ * work is bounded by the product of both lengths and is usually near the path's length, since few
+ * states are alive at a time. No stack grows, nothing is allocated.
  */
 #include "policy/decide/reading.h"
 
@@ -19,7 +19,7 @@
 
 struct states {
 	size_t words;
-	bool any; /* false: empty for sure */
+	bool any; /* false: certainly empty */
 	uint64_t bits[WORDS_MAX];
 };
 
@@ -56,7 +56,7 @@ static void merge(struct states *into, const struct states *from)
 	into->any = true;
 }
 
-/* States that are reached from j without a byte; greater ones only. */
+/* Adds the states that are reached from j without a byte; they are all greater than j. */
 static void follow(struct run *run, size_t j)
 {
 	if (j >= run->pattern.n)
@@ -101,7 +101,7 @@ static void take_byte(struct run *run, size_t j, char c)
 	}
 }
 
-/* Every state of now is followed, and then takes the byte. */
+/* Follows every state of now and then lets it take the byte. */
 static void take(struct run *run, char c)
 {
 	for (size_t w = 0; w < run->now->words; w++) {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: paths are compared by their patterns. A pattern that a rule allows now was
- * allowed before where an old allow pattern contains it and no old deny pattern that meets it is
- * gone; what cannot be shown so counts as new. The same with the sides changed gives what is no
- * longer possible. Another credential: two allow patterns that meet, with different credentials,
- * where neither side has a claim of its own that takes the common paths from one of them.
+ * allowed before if an old allow pattern contains it and every old deny pattern that meets it still
+ * exists. Whatever cannot be shown to be so counts as new. The same with the sides swapped gives
+ * what is no longer possible. A credential differs if two allow patterns meet that have different
+ * credentials, and neither side has a claim of its own that takes their common paths from one of
+ * them.
  *
- * Denies hold against every reading of a path (reading.h), so whether one meets a pattern is also
- * asked of both with everything that a reading can change opened wide.
+ * Denies hold against every reading of a path (reading.h). So whether a deny meets a pattern is
+ * also asked with both widened by everything that a reading can change.
  */
 #include "policy/diff/cell.h"
 #include "policy/pattern.h"
 
-#define LINEAR_BYTES 32 /* of patterns that one step of the budget is for */
+#define LINEAR_BYTES 32 /* bytes of patterns that cost one step of the budget */
 #define SQUARE_BYTES 64
 
 static bool spend(uint64_t *budget, uint64_t steps)
@@ -21,8 +22,8 @@ static bool spend(uint64_t *budget, uint64_t steps)
 	return *budget > 0;
 }
 
-/* Comparing two patterns takes their lengths, and where both have wildcards the product of them. So
- * many patterns are what the budget is for, and a few long ones do not pass for few. */
+/* Comparing two patterns costs their lengths, or the product of both if both have wildcards. So the
+ * budget is for many short patterns, and a few long ones do not count as few. */
 static bool spend_pair(uint64_t *budget, struct slice a, struct slice b)
 {
 	return spend(budget,
@@ -82,8 +83,8 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 	return true;
 }
 
-/* A ';', or an escape other than "%2F": where an allow pattern has one, its shortest reading counts
- * as well (lookup_allows). */
+/* True for a ';' or an escape other than "%2F": if an allow pattern has one, its shortest reading
+ * counts as well (lookup_allows). */
 static bool has_readings(struct slice pattern)
 {
 	const char *p = pattern.p, *end = pattern.p + pattern.n;
@@ -96,13 +97,14 @@ static bool has_readings(struct slice pattern)
 	return false;
 }
 
-/* As patterns; empty: any path, which is more than "/" and "**" (they take no escaped slash). */
+/* Compares as patterns. An empty pattern means any path, which is more than "/" and "**" (these
+ * match no escaped slash). */
 static bool contains(struct slice outer, struct slice inner)
 {
 	return outer.n == 0 || (inner.n > 0 && pattern_contains(outer, inner));
 }
 
-/* The same of allows, where a pattern with wildcards does not match every path that it says. */
+/* The same for allows, whose patterns with wildcards do not match every path they seem to. */
 static bool allow_contains(struct slice outer, struct slice inner)
 {
 	return slice_equals(outer, inner) ||
@@ -115,8 +117,8 @@ static bool meets(struct slice a, struct slice b)
 	return a.n == 0 || b.n == 0 || pattern_overlaps(a, b);
 }
 
-/* A pattern that has every reading of every path of the given one, in small letters. What is read
- * in several ways becomes "**": no byte becomes more than three. */
+/* Writes a pattern that matches every reading of every path of the given one, in lower case.
+ * Segments that can be read in several ways become "**". One byte becomes at most three. */
 static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3])
 {
 	size_t n = 0;
@@ -140,8 +142,8 @@ static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3
 	return slice_of(out, n);
 }
 
-/* A pattern of a deny as wide as its readings, in small letters: an escaped slash ends a segment,
- * any other escape is a wildcard. No byte becomes more than three. */
+/* Writes a deny's pattern as wide as its readings, in lower case: an escaped slash ends a segment,
+ * any other escape becomes a wildcard. One byte becomes at most three. */
 static struct slice open_deny(struct slice deny, char out[POLICY_PATH_MAX * 3])
 {
 	size_t n = 0;
@@ -164,7 +166,7 @@ static struct slice open_deny(struct slice deny, char out[POLICY_PATH_MAX * 3])
 	return slice_of(out, n);
 }
 
-/* Whether a deny may refuse some path of a pattern. */
+/* True if a deny may refuse some path of a pattern. */
 static bool deny_meets(struct slice deny, struct slice pattern)
 {
 	char wide[POLICY_PATH_MAX * 3], wide_deny[POLICY_PATH_MAX * 3];
@@ -173,7 +175,7 @@ static bool deny_meets(struct slice deny, struct slice pattern)
 	       pattern_overlaps(open_deny(deny, wide_deny), open_wide(pattern, wide));
 }
 
-/* Some deny contains the pattern. */
+/* True if some deny contains the pattern. */
 static bool is_denied_by(const struct vec *claims, struct slice pattern, uint64_t *budget)
 {
 	for (size_t i = 0; i < claims->n; i++) {
@@ -187,7 +189,7 @@ static bool is_denied_by(const struct vec *claims, struct slice pattern, uint64_
 	return false;
 }
 
-/* Some allow contains the pattern. */
+/* True if some allow contains the pattern. */
 static bool is_allowed_by(const struct vec *claims, const struct diff_claim *now, uint64_t *budget)
 {
 	struct slice pattern = now->pattern;
@@ -203,7 +205,7 @@ static bool is_allowed_by(const struct vec *claims, const struct diff_claim *now
 	return false;
 }
 
-/* What of the pattern an old deny kept back and no new one does. */
+/* Reports the parts of the pattern that an old deny refused and no new deny does. */
 static void compare_denies(const struct diff_side *old, const struct diff_side *now,
         struct diff_change *change, struct diff_sink *sink)
 {
@@ -224,7 +226,7 @@ static void compare_denies(const struct diff_side *old, const struct diff_side *
 	change->within = SLICE("");
 }
 
-/* What `now` allows and `old` did not. */
+/* Reports what `now` allows and `old` did not. */
 static void compare_allows(const struct diff_side *old, const struct diff_side *now,
         enum diff_kind kind, struct diff_sink *sink)
 {
@@ -244,7 +246,7 @@ static void compare_allows(const struct diff_side *old, const struct diff_side *
 	}
 }
 
-/* a decides wherever both match; they are of one policy. */
+/* True if a decides wherever both match. Both are of one policy. */
 static bool beats(const struct diff_claim *a, const struct diff_claim *b)
 {
 	if (a->order != b->order)
@@ -256,7 +258,7 @@ static bool beats(const struct diff_claim *a, const struct diff_claim *b)
 	return a->rule < b->rule;
 }
 
-/* Another claim of the same side takes all that the two have in common. */
+/* True if another claim of the same side takes everything that mine and other have in common. */
 static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
         const struct diff_claim *other, uint64_t *budget)
 {
@@ -313,7 +315,7 @@ static void compare_pair(const struct diff_side *from, const struct diff_side *t
 	sink->change(sink->context, &change);
 }
 
-/* All claims have the same credential, and allow the same upgrades. */
+/* True if all claims have the same credential and the same upgrades. */
 static bool have_same_terms(const struct diff_side *from, const struct diff_side *to)
 {
 	const struct diff_claim *first = from->allows.n ? vec_at(&from->allows, 0) : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: of each group of destinations (diff/groups.c), every scheme, every range of
- * ports between two borders and every method that some rule names (also in small letters, which
- * denies cover, and one that no rule names) make a cell; methods with the same claims are compared
- * once (diff/cell.c). What comes out is put into words by diff/text.c.
+ * Theory of operation: for each group of destinations (diff/groups.c), a cell is made of every
+ * scheme, every range of ports between two borders, and every method that some rule names (also in
+ * lower case, which denies cover, and one method that no rule names). Methods with the same claims
+ * are compared once (diff/cell.c). diff/text.c puts the results into words.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,25 +16,25 @@
 
 struct method_class {
 	uint64_t members[DIFF_METHOD_WORDS];
-	size_t first; /* the method that stands for all */
+	size_t first; /* the method that represents all members */
 };
 
 struct diff {
 	const struct policy *policies[2];
 	struct arena arena;
-	struct arena scratch; /* of one cell */
+	struct arena scratch; /* memory for one cell */
 	struct diff_groups groups;
 	struct diff_methods methods;
 	struct diff_side from, to;
 	struct diff_text text;
 	uint64_t budget;
 	bool failed; /* no memory */
-	/* the cell at hand */
+	/* the current cell */
 	struct diff_where where;
 	bool allowed_more, allowed_less;
 };
 
-/* False where no rule has the scheme. */
+/* Marks the borders of port ranges. False if no rule has the scheme. */
 static bool mark_borders(
         uint64_t marks[65536 / 64], const struct diff_side *side, enum policy_scheme scheme)
 {
@@ -75,7 +75,7 @@ static void on_change(void *context, const struct diff_change *change)
 	diff_text_add(&d->text, &d->where, change);
 }
 
-/* Collects a method's claims of both sides. */
+/* Collects one method's claims on both sides. */
 static bool collect(struct diff *d, const struct policy_request *base, size_t method)
 {
 	struct policy_request request = *base;
@@ -92,7 +92,7 @@ static bool collect(struct diff *d, const struct policy_request *base, size_t me
 	return false;
 }
 
-/* The claims as bytes: rule and place of each. */
+/* The claims as bytes: rule and order of each. */
 static struct slice claims_key(struct diff *d)
 {
 	const struct vec *lists[] = {
@@ -119,7 +119,7 @@ static struct slice claims_key(struct diff *d)
 	return slice_of(key ? (void *)key : (void *)"", n * sizeof(*key));
 }
 
-/* Methods with the same claims are one class. */
+/* Puts methods with the same claims into one class. Returns the number of classes. */
 static size_t classify_methods(
         struct diff *d, const struct policy_request *base, struct method_class *classes)
 {
@@ -162,7 +162,8 @@ static void compare_requests(struct diff *d, const struct policy_request *base)
 	}
 }
 
-/* Allowed, and not refused when it is dialled because a wide network does not mean the address. */
+/* True if allowed, and dialing is not refused later because a wide network does not mean the
+ * address. */
 static bool opens(const struct policy_decision *d, const struct policy_request *request)
 {
 	return d->verdict == POLICY_ALLOW && !d->observed &&

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: destinations that both policies treat alike are one group: the profiles of
- * their targets are the same on both sides. Each exact host, each wildcard (by a host that only it
- * matches) and each range of addresses between two borders of networks is looked up once and joins
- * its group, so that 100,000 hosts of one rule are one group.
+ * Theory of operation: destinations that both policies treat alike form one group: the profiles of
+ * their targets are the same on both sides. Each exact host, each wildcard (through a host that
+ * only it matches) and each range of addresses between two borders of networks is looked up once
+ * and joins its group. So 100,000 hosts of one rule are one group.
  */
 #include <stdio.h>
 
 #include "policy/diff/groups.h"
 
-#define LABELS_MAX 3 /* of a glob's stand-in: bytes */
+#define LABELS_MAX 3 /* bytes of the label that stands for a glob's "*" */
 
 static void add_name(struct diff_groups *g, struct diff_group *group, struct slice label)
 {
@@ -20,7 +20,7 @@ static void add_name(struct diff_groups *g, struct diff_group *group, struct sli
 	names->count++;
 }
 
-/* The profiles of both sides, with what stands between them. */
+/* The profiles of both sides with a separator between them. */
 static struct slice group_key(struct diff_groups *g, const struct found *from,
         const struct found *to, const struct policy_request *request)
 {
@@ -42,7 +42,7 @@ static struct slice group_key(struct diff_groups *g, const struct found *from,
 	return slice_of(key, n * sizeof(*key));
 }
 
-/* Puts one destination into its group. */
+/* Adds one destination to its group. */
 static void add_destination(
         struct diff_groups *g, const struct policy_request *request, struct slice label)
 {
@@ -77,7 +77,7 @@ static bool is_target(const struct policy *policy, const struct found *found, ui
 	return t->kind == kind && slice_equals(image_slice(policy, t->key), key);
 }
 
-/* Nothing more specific than the glob stands for this host. */
+/* True if no target of either policy is more specific for this host than the glob. */
 static bool only_glob(const struct diff_groups *g, const struct policy_request *request,
         const struct policy *owner, struct slice suffix)
 {
@@ -98,7 +98,7 @@ static bool only_glob(const struct diff_groups *g, const struct policy_request *
 	return true;
 }
 
-/* The other policy has the same target and was first. */
+/* True if the other policy has the same target and came first. */
 static bool is_known(const struct diff_groups *g, int side, uint32_t kind, struct slice key,
         const struct policy_request *request)
 {
@@ -110,7 +110,7 @@ static bool is_known(const struct diff_groups *g, int side, uint32_t kind, struc
 	return is_target(g->policies[0], &found, kind, key, 0);
 }
 
-/* A host that only the glob matches: "a.suffix", "b.suffix", ... */
+/* Adds a glob through a host that only it matches: "a.suffix", "b.suffix", ... */
 static void add_glob(struct diff_groups *g, int side, struct slice suffix)
 {
 	static const char bytes[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -125,7 +125,7 @@ static void add_glob(struct diff_groups *g, int side, struct slice suffix)
 		host[n++] = bytes[try % (sizeof(bytes) - 1)];
 		host[n++] = '.';
 		if (n + suffix.n > POLICY_HOST_MAX && try == 0)
-			return; /* no name is that long */
+			return; /* no host name is that long */
 		if (n + suffix.n > POLICY_HOST_MAX)
 			break;
 		memcpy(host + n, suffix.p, suffix.n);
@@ -142,7 +142,8 @@ static void add_glob(struct diff_groups *g, int side, struct slice suffix)
 	g->hidden = true;
 }
 
-/* The smallest network of either policy that has the address. */
+/* Formats into label the smallest network of either policy that contains the address. False: there
+ * is none. */
 static bool smallest_network(const struct diff_groups *g, const struct policy_request *request,
         char label[IP_TEXT_MAX + 8])
 {
@@ -204,7 +205,8 @@ static void add_address(struct diff_groups *g, const struct ip *ip)
 		add_destination(g, &request, all);
 }
 
-/* Also in its IPv6 clothes, for which rules of both families count. */
+/* Adds an address, and for IPv4 also its IPv4-mapped IPv6 form, which rules of both families apply
+ * to. */
 static void add_border(struct diff_groups *g, const struct ip *ip)
 {
 	struct ip mapped = {.family = 6, .bytes = {[10] = 0xff, [11] = 0xff}};
@@ -216,8 +218,8 @@ static void add_border(struct diff_groups *g, const struct ip *ip)
 	add_address(g, &mapped);
 }
 
-/* The first address of a network, and the first one behind it: between such borders nothing
- * changes. */
+/* Adds the first address of a network and the first address behind it: nothing changes between such
+ * borders. */
 static void add_network(struct diff_groups *g, struct ip ip, unsigned bits)
 {
 	add_border(g, &ip);
@@ -232,7 +234,7 @@ static void add_network(struct diff_groups *g, struct ip ip, unsigned bits)
 	}
 }
 
-/* The address of a network's key. */
+/* The base address of a network's key. */
 static struct ip address_of(struct slice key)
 {
 	struct ip ip = {.family = (uint8_t)key.p[0]};

@@ -18,15 +18,15 @@ struct diff_groups {
 	const struct policy *policies[2];
 	struct arena *arena;
 	struct intern keys, labels;
-	struct vec groups; /* struct diff_group, by number of the key */
-	bool hidden;       /* a thousand hosts under one wildcard hide it: it is in no group */
+	struct vec groups; /* struct diff_group; the index is the number of its key */
+	bool hidden;       /* a wildcard that a thousand hosts hide is in no group */
 	bool failed;       /* no memory */
 };
 
 void diff_groups_init(struct diff_groups *groups, struct arena *arena, const struct policy *from,
         const struct policy *to);
 void diff_groups_fini(struct diff_groups *groups);
-/* Finds them all. False: no memory. */
+/* Finds all groups. False: no memory. */
 bool diff_groups_find(struct diff_groups *groups);
 
 #endif

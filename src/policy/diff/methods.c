@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods of a comparison: those that could make a difference, and a set of them in words. */
+/* The methods of a comparison: finds those that could make a difference, and puts a set of them
+ * into words. */
 #include <stdio.h>
 
 #include "policy/diff/text.h"
@@ -71,7 +72,7 @@ struct slice diff_method_words(
 	for (size_t i = 0; i + 1 < m->count && n < sizeof(line) - 1; i++) {
 		bool small = i >= m->named;
 
-		/* small letters are told where they stand alone */
+		/* a method in lower case is only shown if no other is */
 		if (has_method(set, i) == any || (small && (any || words > 0)))
 			continue;
 		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%.*s", words++ ? ", " : "",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a change is kept once per kind of destination, scheme, ports and paths; the
- * methods it holds for are bits. When all is compared, each becomes the parts of a line, and
- * changes that differ in the destination only become one line. Lines that widen come first: they
- * are what an operator looks for.
+ * Theory of operation: a change is kept once per kind of destination, scheme, ports and paths; bits
+ * tell the methods it holds for. After the comparison each change becomes the parts of a line, and
+ * changes that differ only in the destination share one line. Lines that widen come first, since
+ * operators look for these.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ struct diff_record {
 	struct diff_change change;
 };
 
-/* A line before it is written: all but its destinations. */
+/* A line before it is written, without its destinations. */
 struct diff_draft {
 	enum diff_kind kind;
 	bool widens, narrows;
@@ -90,7 +90,7 @@ static bool same_source(const struct policy_credential *a, const struct policy_c
 	return same;
 }
 
-/* The same but for the source. */
+/* True if a and b are the same apart from the source. */
 static bool same_use(const struct policy_credential *a, const struct policy_credential *b)
 {
 	return a->inject == b->inject && a->ttl_s == b->ttl_s && a->timeout_ms == b->timeout_ms &&
@@ -103,8 +103,8 @@ static bool same_placeholder(const struct policy_credential *a, const struct pol
 	return slice_equals(a->placeholder, b->placeholder) && a->placeholder_n == b->placeholder_n;
 }
 
-/* How a credential differs from what it was, or empty. What exec: is given may be the difference,
- * and is not shown. */
+/* How a credential differs from what it was, or empty. The arguments of exec: may be the
+ * difference; they are not shown. */
 static struct slice describe_change(
         struct arena *arena, const struct policy_credential *c, const struct policy_credential *was)
 {
@@ -162,7 +162,7 @@ void diff_text_credentials(
 static void put(char **at, struct slice s)
 {
 	memcpy(*at, &s.n, sizeof(s.n));
-	if (s.n > 0) /* of nothing there may be no address */
+	if (s.n > 0) /* an empty slice may have no address */
 		memcpy(*at + sizeof(s.n), s.p, s.n);
 	*at += sizeof(s.n) + s.n;
 }
@@ -235,7 +235,7 @@ static struct slice upgrade_words(const struct diff_text *text, const struct dif
 	        SLICE_ARG(was), changed ? ")" : "");
 }
 
-/* What stands behind the destinations. */
+/* The words behind the destinations. */
 static struct slice tail_words(const struct diff_text *text, const struct diff_change *c)
 {
 	struct slice was = c->was, now = c->credential, upgrade = upgrade_words(text, c);
@@ -291,7 +291,7 @@ static void join_names(struct diff_names *names, const struct diff_names *more)
 	names->count += more->count;
 }
 
-/* Changes that differ in their destinations only become one. */
+/* Makes one draft of all changes that differ only in their destinations. */
 static void draft_lines(struct diff_text *text, struct vec *drafts)
 {
 	struct intern keys;
@@ -355,7 +355,7 @@ static void keep(struct policy_diff *out, const struct policy_diff_line *line)
 		out->dropped++;
 }
 
-/* Lines of one kind: 0 those that widen, 1 those that narrow, 2 the others. */
+/* The class of a line: 0 widens, 1 narrows, 2 neither. */
 static int class_of(bool widens, bool narrows)
 {
 	return widens ? 0 : narrows ? 1 : 2;

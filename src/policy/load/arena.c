@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: blocks of falling bytes; what does not fit the newest block opens another
- * one. */
+/* Theory of operation: a list of blocks; memory is taken from the newest block. What does not fit
+ * opens another block. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

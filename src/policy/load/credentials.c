@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a credential says where its value comes from (source) and how it is put into
- * a request (inject). Only what this version can do is taken; sources and injections that a later
- * one may know are named in their refusal, so that nobody wonders about a spelling. Nothing is read
- * from a source here.
+ * a request (inject). Only what this version supports is accepted. Sources and injections that a
+ * later version may support get a refusal of their own, so that nobody suspects a spelling mistake.
+ * No source is read here.
  */
 #include <stdio.h>
 
@@ -16,8 +16,8 @@
 static const char *const injects[] = {"bearer", "basic", "header", "query", NULL};
 static const char *const later_injects[] = {"sigv4", "client-certificate", "placeholder", NULL};
 
-/* Fields that frame the message or steer the connection: a credential in one of them would break
- * both. */
+/* False for fields that frame the message or control the connection: a credential in one of them
+ * would break both. */
 static bool header_is_free(struct slice name)
 {
 	static const char *const taken[] = {"host", "content-length", "transfer-encoding",
@@ -79,7 +79,7 @@ static void take_username(
 		        tree_quote_value(tree, out->username, quoted));
 }
 
-/* Keys that belong to one way of injection only. */
+/* Refuses keys that belong to another way of injection. */
 static void check_belonging(
         struct tree *tree, const struct tree_node *map, enum policy_inject inject)
 {
@@ -146,7 +146,7 @@ static void take_placeholder(struct loader *l, struct tree *tree, const struct t
 	}
 }
 
-/* The file after this one that defines the credential as well, or NULL. */
+/* A later file that defines the credential as well, or NULL. *line is set if it is found. */
 static const struct load_file *defined_below(struct loader *l, const struct load_file *file,
         const struct tree_item *item, unsigned *line)
 {
@@ -165,8 +165,8 @@ static const struct load_file *defined_below(struct loader *l, const struct load
 	return NULL;
 }
 
-/* Whether this says nothing but a source, for a credential that an included file defines: what is
- * meant is said at the include. */
+/* Reports an item that gives only a source for a credential which an included file defines: the
+ * override belongs at the include. */
 static bool is_misplaced_override(
         struct loader *l, struct load_file *file, const struct tree_item *item)
 {

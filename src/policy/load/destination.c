@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: "[scheme://]host[:port]" is taken apart from the left: scheme, then what
- * stands before the port, then the port. What stands before the port is a host, "*." and a host, an
- * address, a prefix or "[public]". Every form that people write by mistake (a path, a user, a bare
- * IPv6 address, a wildcard elsewhere) has a message of its own.
+ * Theory of operation: "[scheme://]host[:port]" is split from the left: the scheme, then the part
+ * before the port, then the port. The part before the port is a host, "*." and a host, an address,
+ * a prefix or "[public]". Every form that people write by mistake (a path, a user, a bare IPv6
+ * address, a wildcard elsewhere) has its own message.
  */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static bool fail(struct tree *tree, const struct tree_node *node, const char *me
 	return false;
 }
 
-/* rest: from the first slash on. */
+/* rest begins with the first slash. */
 static bool refuse_path(struct tree *tree, const struct tree_node *node, struct slice rest)
 {
 	return fail(tree, node,
@@ -25,7 +25,7 @@ static bool refuse_path(struct tree *tree, const struct tree_node *node, struct 
 	                    : "a destination has no path; write it under paths: [/...]");
 }
 
-/* What is no slip is a protocol of its own, as a rule. */
+/* Suggests a known scheme if word looks like a typing error of one, else tcp://. */
 static bool refuse_scheme(struct tree *tree, const struct tree_node *node, struct slice word)
 {
 	static const char *const known[] = {"https", "http", "tcp", "udp", NULL};
@@ -47,7 +47,7 @@ static bool refuse_scheme(struct tree *tree, const struct tree_node *node, struc
 	return fail(tree, node, message);
 }
 
-/* Takes "scheme://" off text; https without one. */
+/* Takes "scheme://" off text; without one the scheme is https. */
 static bool take_scheme(struct tree *tree, const struct tree_node *node, struct slice *text,
         enum policy_scheme *scheme)
 {
@@ -83,7 +83,8 @@ static bool take_port(
 	return true;
 }
 
-/* "user:password@host": its colon is none before a port, also where the password has a slash. */
+/* True for "user:password@host". Its colon does not precede a port, even if the password has a
+ * slash. */
 static bool names_user(struct slice text)
 {
 	ptrdiff_t at = slice_find_byte(text, '@'), slash = slice_find_byte(text, '/');
@@ -97,7 +98,7 @@ static bool names_user(struct slice text)
 	               &port);
 }
 
-/* Several colons, and nothing that no address has. */
+/* True if only bytes of an address occur; text has several colons. */
 static bool looks_like_ipv6(struct slice text)
 {
 	for (size_t i = 0; i < text.n; i++)
@@ -106,7 +107,7 @@ static bool looks_like_ipv6(struct slice text)
 	return true;
 }
 
-/* Splits "before[:port]"; brackets may hold colons. */
+/* Splits "before[:port]". Colons inside of brackets do not count. */
 static bool split_port(
         struct tree *tree, const struct tree_node *node, struct slice *text, uint16_t *port)
 {
@@ -164,8 +165,8 @@ static void set_prefix(
 	out->key = make_key(arena, TARGET_PREFIX, key, sizeof(key));
 }
 
-/* Says what would be right: the network that the address is in, or how many bits there are. bits:
- * behind the slash. */
+/* Reports what would be right: the network that contains the address, or the permitted number of
+ * bits. bits: the text behind the slash. */
 static void refuse_prefix(
         struct tree *tree, const struct tree_node *node, const struct ip *ip, struct slice bits)
 {
@@ -188,7 +189,7 @@ static void refuse_prefix(
 	fail(tree, node, message);
 }
 
-/* True where text is an address or a prefix, or meant as one: *good tells whether it is right. */
+/* True if text is an address or a prefix, or was meant as one; *good tells whether it is valid. */
 static bool take_address(struct tree *tree, const struct tree_node *node, struct slice text,
         struct model_destination *out, bool *good)
 {
@@ -260,7 +261,8 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 	return true;
 }
 
-/* "[public]": the networks of all addresses, of which public ones are meant (ip_network_means). */
+/* "[public]" becomes the networks of all addresses, which mean only public ones
+ * (ip_network_means). */
 static void set_public(struct arena *arena, struct model_destination out[LOAD_DESTINATIONS_EACH])
 {
 	const struct ip_prefix all4 = {.base.family = 4}, all6 = {.base.family = 6};

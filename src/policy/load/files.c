@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a file is read, parsed, its top checked, and then what it includes, depth
- * first, each file once. The chain of includes that led to a file lies on the stack: it shows
- * cycles and bounds the depth.
+ * Theory of operation: a file is read and parsed, its top level is checked, then its includes are
+ * loaded depth first, each file once. The chain of includes that leads to a file lies on the stack;
+ * it reveals cycles and bounds the depth.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,14 +35,14 @@ static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "c
         "claude-code-token", "codex", "gemini-cli", "opencode", "qwen-code", "cline", "copilot",
         "pi", "agent-updates", NULL};
 
-/* Where a file was asked for: for messages. NULL parent: the main file. */
+/* A file and the file that includes it, for messages. parent is NULL for the main file. */
 struct include {
 	const struct include *parent;
 	struct slice path;
 	unsigned depth;
 };
 
-/* Appends the segments of path to out, taking back what ".." says. */
+/* Appends the segments of path to out and resolves "..". */
 static size_t add_segments(char *out, size_t n, struct slice path)
 {
 	while (path.n > 0) {
@@ -123,7 +123,7 @@ static void report_missing_preset(struct loader *l, const struct tree *from,
 		        SLICE_ARG(include->text), diag_hint(include->preset, &known, hint));
 }
 
-/* "pypi", "pypi.yaml" or "pipy" where "preset:pypi" was meant. */
+/* Handles "pypi", "pypi.yaml" or "pipy" written instead of "preset:pypi". */
 static void report_missing_file(struct loader *l, const struct tree *from,
         const struct tree_node *at, const struct load_include *include, struct slice path)
 {
@@ -210,7 +210,7 @@ static void check_version(struct tree *tree)
 		                                     : "of this kind");
 }
 
-/* Checks the top of a file and loads what it includes. */
+/* Checks the top level of a file and loads its includes. */
 static int read_top(struct loader *l, size_t index, const struct include *chain)
 {
 	struct load_file *file = vec_at(&l->files, index);
@@ -259,7 +259,7 @@ static int parse_file(struct loader *l, struct slice path, const struct load_inc
 	return rc;
 }
 
-/* A file that is included by two others is read once. */
+/* Returns true from the second call for a path on: a file that two others include is read once. */
 static bool is_loaded(struct loader *l, struct slice path)
 {
 	bool added;
@@ -269,8 +269,9 @@ static bool is_loaded(struct loader *l, struct slice path)
 	return !added;
 }
 
-/* No fault: on some file systems everybody can write everything, and where a daemon starts again it
- * would cut off a sandbox for what may have been so for years. */
+/* Notes who else can write the file. This is not a fault: on some file systems everybody can write
+ * everything, and a restarted daemon would cut a sandbox off because of permissions that may have
+ * been so for years. */
 static void note_writers(struct loader *l, const struct include *chain, const char *shown)
 {
 	const struct policy_writers *writers = NULL;
@@ -284,8 +285,8 @@ static void note_writers(struct loader *l, const struct include *chain, const ch
 		        policy_writers_text(writers, text));
 }
 
-/* Reads the file of chain and all that it includes. include: what asks for it, in from; NULL: the
- * main file. Only -ENOMEM is an error; faults are reported. */
+/* Reads the file of chain and everything it includes. include: the entry that names the file, in
+ * the file from; NULL for the main file. Returns 0 or -ENOMEM; faults are reported. */
 static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
         const struct load_include *include, const char *shown)
 {

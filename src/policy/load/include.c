@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: an entry of include: is a word ("preset:NAME", or a path), or a mapping that
- * also says where credentials of that very file take their values from. Such overrides are kept
- * until all credentials are loaded, since a file may be included by several. One override for a
- * credential, in the whole policy: else the order of files would decide whose secret is sent.
+ * also says where credentials of that file take their values from. Such overrides are kept until
+ * all credentials are loaded, since several files may include one. A credential has at most one
+ * override in the whole policy; otherwise the order of files would decide whose secret is sent.
  */
 #include "policy/load/source.h"
 
@@ -34,7 +34,7 @@ bool policy_is_preset_name(struct slice name)
 	return plain;
 }
 
-/* The name of a preset, which is not looked for here. */
+/* Takes the name of a preset. Does not check whether the preset exists. */
 static bool take_preset(struct loader *l, struct tree *tree, const struct tree_node *node,
         struct slice name, struct load_include *out)
 {
@@ -137,7 +137,7 @@ void load_overrides_keep(struct loader *l, struct tree *tree, size_t from,
 	}
 }
 
-/* The credential that an override is about; NULL: reported. */
+/* The credential that an override names, or NULL after a report. */
 static struct model_credential *find_credential(
         struct loader *l, struct tree *tree, const struct load_override *o)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the main file and what it includes are read first, depth first, each file
- * once; then all credentials and groups, so that any file may use any of them; then all rules, the
- * main file's first. Faults are collected as far as reading on makes sense, and any fault means
- * that nothing is compiled.
+ * Theory of operation: the main file and its includes are read first, depth first, each file once.
+ * Then all credentials and groups are loaded, so that any file may use them, then all rules, the
+ * main file's first. Faults are collected as long as reading on makes sense; after any fault
+ * nothing is compiled.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static void load_groups(struct loader *l, struct load_file *file)
 		load_group(l, &file->tree, item);
 }
 
-/* The main file's name without directory and ending, as far as it makes a name. */
+/* The main file's name without directory and ending, without characters that no name may have. */
 static struct slice name_of_file(struct arena *arena, struct slice path)
 {
 	char name[POLICY_NAME_MAX];
@@ -136,7 +136,7 @@ static bool is_marked(const uint64_t seen[PORT_WORDS], uint32_t port)
 	return seen[port / 64] >> (port % 64) & 1;
 }
 
-/* Sets the bits of a range; returns how many were not set before. */
+/* Sets the bits of a range. Returns how many were not set before. */
 static size_t mark_ports(uint64_t seen[PORT_WORDS], struct image_range range)
 {
 	size_t count = 0;
@@ -166,7 +166,7 @@ static size_t mark_rule_ports(uint64_t seen[PORT_WORDS], const struct model_rule
 	return count;
 }
 
-/* Names are asked for there, and answered by vethguard, whatever a rule says. */
+/* Notes udp:// port 53: vethguard answers DNS queries there itself, whatever a rule says. */
 static void note_own_port(const struct loader *l, const struct model_rule *rule)
 {
 	if (l->options && l->options->notes)
@@ -176,7 +176,7 @@ static void note_own_port(const struct loader *l, const struct model_rule *rule)
 		        DNS_PORT);
 }
 
-/* Each port that udp:// rules allow needs a listener of its own. */
+/* Bounds the ports of udp:// allow rules, since each needs a listener. */
 static void check_udp_ports(struct loader *l)
 {
 	uint64_t seen[PORT_WORDS] = {0};

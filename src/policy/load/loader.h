@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loader: what the parts of the loader share. load.c drives: files, then credentials and groups,
+/* loader: shared by the parts of the loader. load.c runs them: files, then credentials and groups,
  * then rules. */
 #ifndef VETHGUARD_SRC_POLICY_LOAD_LOADER_H
 #define VETHGUARD_SRC_POLICY_LOAD_LOADER_H
@@ -17,11 +17,11 @@ struct load_file {
 	bool is_preset;     /* included as preset:LABEL */
 };
 
-/* What an include says of a credential of the file that it includes. */
+/* What an include says about a credential of the included file. */
 struct load_override {
-	size_t from;                  /* index of the file that says it */
-	struct slice path, shown;     /* of the file it is about, and as written */
-	const struct tree_item *item; /* the credential's name, and {source: ...} */
+	size_t from;                  /* index of the including file */
+	struct slice path, shown;     /* of the included file: resolved, and as written */
+	const struct tree_item *item; /* the credential's name and {source: ...} */
 };
 
 struct load_group {
@@ -30,7 +30,7 @@ struct load_group {
 };
 
 #define LOAD_VARIABLES_MAX (2 * POLICY_VARIABLES_MAX) /* given and declared, of all files */
-#define LOAD_DESTINATION_MAX 512                      /* bytes, with its variables replaced */
+#define LOAD_DESTINATION_MAX 512                      /* bytes, after its variables are replaced */
 
 struct load_variable {
 	struct slice name;
@@ -44,14 +44,14 @@ struct loader {
 	struct arena arena;
 	struct model model;
 	struct vec files;      /* struct load_file */
-	struct vec groups;     /* struct load_group, by number of the name */
-	struct vec name_rules; /* uint32_t: the rule that has name N */
+	struct vec groups;     /* struct load_group; the index is the number of its name */
+	struct vec name_rules; /* uint32_t: the rule with name N */
 	struct vec overrides;  /* struct load_override */
 	size_t variable_count;
 	struct load_variable variables[LOAD_VARIABLES_MAX];
 	const struct policy_load_options *options; /* or NULL */
 	struct intern paths, group_names, rule_names, credential_names;
-	bool wrong; /* something was reported */
+	bool wrong; /* a fault was reported */
 };
 
 static inline struct mark mark_of(const struct tree *tree, const struct tree_node *node)
@@ -59,48 +59,50 @@ static inline struct mark mark_of(const struct tree *tree, const struct tree_nod
 	return (struct mark){tree->file, node->line, node->column};
 }
 
-/* A name that people choose: letters, digits, '.', '_', '-', at most POLICY_NAME_MAX. Reports. */
+/* Reads a name that people choose: letters, digits, '.', '_', '-', at most POLICY_NAME_MAX. Reports
+ * faults. */
 bool load_name(
         struct tree *tree, const struct tree_node *node, const char *what, struct slice *out);
-/* "dir/of/file" joined with a relative path, without "." and ".." inside; an absolute path as it
- * is. */
+/* Joins "dir/of/file" with a relative path, without "." and ".." inside; returns an absolute path
+ * unchanged. */
 struct slice load_join(struct arena *arena, struct slice file, struct slice relative);
-/* path behind the working directory, unless it is absolute already. */
+/* Joins the working directory and path, unless path is absolute already. */
 struct slice load_absolute(struct arena *arena, const char *path);
-/* One destination as written in `to`: how many it is, in out, or 0, which is reported. "[public]"
- * is two: every IPv4 and every IPv6 address. */
+/* Reads one destination as written in `to` into out. Returns how many it makes, or 0 after a
+ * report. "[public]" makes two: every IPv4 and every IPv6 address. */
 #define LOAD_DESTINATIONS_EACH 2
 size_t load_destination(struct loader *l, struct tree *tree, const struct tree_node *node,
         struct model_destination out[LOAD_DESTINATIONS_EACH]);
-/* An RFC 9110 token. */
+/* True if s is an RFC 9110 token. */
 bool load_is_token(struct slice s);
 
-/* Reads the main file and all that it includes. -ENOMEM; faults are reported. */
+/* Reads the main file and everything it includes. Returns 0 or -ENOMEM; faults are reported. */
 int load_all_files(struct loader *l, const char *path);
-/* The presets that there are, as far as is known: names, ending with NULL, in room. */
+/* The presets that exist, as far as known: names, ending with NULL, stored in room. */
 struct load_presets {
 	struct policy_presets found;
 	const char *names[POLICY_PRESETS_MAX + 1];
 };
 const char *const *load_preset_names(const struct loader *l, struct load_presets *room);
 
-/* One entry of include:, taken apart. */
+/* One entry of include:, parsed. */
 struct load_include {
 	struct slice text;                   /* as in a message: "preset:NAME", or the path */
 	struct slice preset;                 /* its name; empty: a file */
-	const struct tree_node *node;        /* what to report about */
-	const struct tree_node *credentials; /* what it says of the file's credentials, or NULL */
+	const struct tree_node *node;        /* where to report faults */
+	const struct tree_node *credentials; /* what the entry says about the file's credentials,
+	                                        or NULL */
 };
 /* False: reported. */
 bool load_include_entry(struct loader *l, struct tree *tree, const struct tree_node *node,
         struct load_include *out);
-/* Remembers what the include of path says of its credentials. Reports. */
+/* Keeps what the include of path says about its credentials. Reports faults. */
 void load_overrides_keep(struct loader *l, struct tree *tree, size_t from,
         const struct load_include *include, struct slice path);
-/* After all credentials are loaded: puts the overrides in force. Reports. */
+/* Call after all credentials are loaded: applies the overrides. Reports faults. */
 void load_overrides_apply(struct loader *l);
-/* Each reports what is wrong and goes on; -ENOMEM only through arena.failed. */
-/* The shape of the placeholder of a credential whose variable is known: load/placeholder.c. */
+/* Each function below reports faults and goes on; running out of memory only sets arena.failed. */
+/* load/placeholder.c: reads the placeholder's shape of a credential whose variable is known. */
 void load_placeholder(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 void load_credentials(struct loader *l, struct load_file *file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model: a policy as the loader read it from all its files: checked, names resolved, texts in one
- * arena. compile.c turns it into an image.
+ * model: a policy after the loader read all its files: checked, names resolved, texts in one arena.
+ * compile.c turns it into an image.
  */
 #ifndef VETHGUARD_SRC_POLICY_LOAD_MODEL_H
 #define VETHGUARD_SRC_POLICY_LOAD_MODEL_H
@@ -42,9 +42,9 @@ struct model_rule {
 	struct slice upgrades; /* as policy_rule_upgrades() */
 	struct mark mark;
 	bool deny, passthrough, has_methods;
-	bool reported; /* a conflict of this rule was told */
+	bool reported; /* a conflict of this rule was reported */
 	uint64_t methods;
-	struct model_destinations *lists; /* own destinations and groups */
+	struct model_destinations *lists; /* the rule's own destinations, and its groups */
 	size_t list_count;
 	struct image_range ports[MODEL_PORTS_MAX];
 	size_t port_count;
@@ -55,8 +55,8 @@ struct model_rule {
 
 struct model_credential {
 	struct policy_credential c;
-	struct mark mark, source; /* of its name, and of where its value comes from */
-	bool overridden;          /* an include says where, not the definition */
+	struct mark mark, source; /* the place of its name, and of its source */
+	bool overridden;          /* an include gives the source, not the definition */
 };
 
 struct model {
@@ -71,7 +71,8 @@ struct model {
 	struct model_credential credentials[POLICY_CREDENTIALS_MAX];
 };
 
-/* 0 with a malloc'd image; -EINVAL with diags (conflicts, too large); -ENOMEM. */
+/* Compiles the model. Returns 0 with a malloc'd image, -EINVAL with diags (conflicts, too large),
+ * or -ENOMEM. */
 int policy_compile(struct model *model, uint8_t **image, size_t *size);
 
 #endif

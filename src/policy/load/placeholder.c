@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what the policy says of a placeholder is what surrounds the part that
- * vethguard fills in, so no text of a policy can make one that is a real key. Whoever writes a real
- * key here by mistake has left out the dots, and is told so without the key.
+ * Theory of operation: the policy only gives what surrounds the part that vethguard fills in, so no
+ * text of a policy makes a placeholder that is a real key. An author who writes a real key here by
+ * mistake leaves out the dots, and gets a message that does not show the key.
  */
 #include "policy/load/loader.h"
 #include "vethguard/policy/placeholder.h"
@@ -22,7 +22,7 @@ static bool take_shape(struct tree *tree, const struct tree_node *node, struct s
 	return !wrong;
 }
 
-/* As many bytes as it takes for all digits, or as many as there may be. */
+/* The length with room for all digits, at most PLACEHOLDER_MAX. */
 static size_t usual_length(struct slice shape)
 {
 	size_t n = shape.n - PLACEHOLDER_GAP_N + PLACEHOLDER_MARK_N + PLACEHOLDER_DIGITS;

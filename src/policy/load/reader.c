@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the one place of this module that touches the file system. A policy is a
- * regular file of a bounded size; a fifo or a device named by mistake must neither hang nor be
- * read.
+ * Theory of operation: the only part of this module that touches the file system. A policy is a
+ * regular file of bounded size. A fifo or device named by mistake must neither hang nor be read.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -67,7 +66,7 @@ static int look_at(void *context, const char *path, struct stat *st)
 	return stat(path, st) < 0 ? -errno : 0;
 }
 
-/* By the path that the file was opened by, and by the one that it is really at. */
+/* Checks the directories above the path that was opened, and above the file's real path. */
 static void look_above(int fd, const char *path, struct policy_writers *writers)
 {
 	char link[64], real[PATH_MAX];
@@ -163,8 +162,8 @@ void policy_list_presets(const char *directory, struct policy_presets *out)
 	qsort(out->names, out->count, sizeof(out->names[0]), compare_names);
 }
 
-/* The tree that the running program was built in: "policies/presets" beside one of the directories
- * above it. */
+/* Finds the tree that the running program was built in: "policies/presets" beside one of the
+ * directories above it. */
 static bool find_build_tree(char *out, size_t size)
 {
 	char program[PATH_MAX];
@@ -188,8 +187,8 @@ static bool find_build_tree(char *out, size_t size)
 		*slash = '\0';
 		if (snprintf(out, size, "%s/policies/presets", program) >= (int)size)
 			return false;
-		/* where this user is kept from it, reading it says so; another build's are others
-		 */
+		/* if this user has no access to it, reading it will say so; another build has other
+		 * presets */
 		return stat(out, &st) == 0 ? S_ISDIR(st.st_mode) : errno == EACCES;
 	}
 	return false;

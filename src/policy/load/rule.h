@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load_rule: one rule while it is read. */
+/* load_rule: one rule while the loader reads it. */
 #ifndef VETHGUARD_SRC_POLICY_LOAD_RULE_H
 #define VETHGUARD_SRC_POLICY_LOAD_RULE_H
 
@@ -12,7 +12,7 @@ struct rule_parse {
 	struct model_rule rule;
 };
 
-/* Each takes the value of one key; reports. */
+/* Each reads the value of one key and reports faults. */
 void load_rule_to(struct rule_parse *p, struct tree_node *to);
 void load_rule_ports(struct rule_parse *p, struct tree_node *node);
 void load_rule_methods(struct rule_parse *p, struct tree_node *node);

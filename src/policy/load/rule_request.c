@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rule asks of a request besides its destination: ports, methods, paths. */
+/* Reads a rule's keys about requests besides the destination: ports, methods, paths. */
 #include "policy/load/rule.h"
 #include "policy/load/variables.h"
 #include "vethguard/policy/method.h"
@@ -52,7 +52,7 @@ static bool is_upper_token(struct slice s)
 	return load_is_token(s) && slice_find_byte(s, '*') < 0;
 }
 
-/* The method's number, or -1 where there are too many. */
+/* The method's number, or -1 if there are too many. */
 static int method_number(struct model *model, struct slice method)
 {
 	for (size_t i = 0; i < model->method_count; i++)
@@ -64,8 +64,9 @@ static int method_number(struct model *model, struct slice method)
 	return (int)model->method_count++;
 }
 
-/* Any word may be a method, but a slip is likelier than one this near to a usual one; in a deny
- * rule it would refuse nothing. TRACK is a method of old servers that people deny, not a slip. */
+/* Notes a method that looks like a typing error of a usual one: any word may be a method, but in a
+ * deny rule a misspelled one would refuse nothing. TRACK is a method of old servers that people
+ * deny, not a typing error. */
 static void note_slip(const struct rule_parse *p, const struct tree_node *node, struct slice method)
 {
 	static const char *const usual[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE",
@@ -97,7 +98,7 @@ static void note_slip(const struct rule_parse *p, const struct tree_node *node, 
 		        SLICE_ARG(method), nearest);
 }
 
-/* What is no word in capital letters. */
+/* Reports a text that is not a word in capital letters. */
 static void report_method(struct tree *tree, const struct tree_node *node, struct slice text)
 {
 	char quoted[TREE_QUOTE_MAX], large[POLICY_METHOD_MAX + 1];
@@ -148,7 +149,7 @@ void load_rule_methods(struct rule_parse *p, struct tree_node *node)
 	}
 }
 
-/* "**" stands alone in its segment. */
+/* True if each "**" is a segment of its own. */
 static bool stars_are_right(struct slice path)
 {
 	for (size_t i = 0; i + 1 < path.n; i++)
@@ -158,7 +159,7 @@ static bool stars_are_right(struct slice path)
 	return true;
 }
 
-/* As other languages write a variable. */
+/* True if the path has a variable as other languages write it. */
 static bool has_braces(struct slice path)
 {
 	const char *brace = memchr(path.p, '{', path.n), *end = memchr(path.p, '}', path.n);
@@ -202,7 +203,8 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 	return false;
 }
 
-/* The variable that the path has without braces, or NULL. A "$" may well be part of a path. */
+/* The variable that the path has without braces, or NULL. Only a note follows, since a "$" may be
+ * part of a path. */
 static const struct load_variable *unbraced(const struct loader *l, struct slice path)
 {
 	const char *dollar = memchr(path.p, '$', path.n);
@@ -217,7 +219,8 @@ static const struct load_variable *unbraced(const struct loader *l, struct slice
 	return NULL;
 }
 
-/* "/v1/.*" is a good path, and permits less than who thinks of a regular expression expects. */
+/* Notes texts that look like regular expressions: "/v1/.*" is a valid path but permits less than
+ * their author expects. */
 static void note_path(const struct rule_parse *p, const struct tree_node *node, struct slice path)
 {
 	const struct policy_load_options *options = p->l->options;
@@ -239,11 +242,11 @@ static void note_path(const struct rule_parse *p, const struct tree_node *node, 
 		        tree_quote(path, quoted));
 }
 
-/* A longer list was not written by hand. */
+/* a longer list was not written by hand */
 #define DIRECTORIES_LOOKED_AT 64
 
-/* "/v1/" alone is no directory with all that is in it. Who has written more about what lies below
- * knows that. */
+/* Notes a path like "/v1/", which matches no path below it. Says nothing if another path of the
+ * rule begins like that: its author knows. */
 static void note_directory(const struct rule_parse *p, const struct tree_node *node, size_t index)
 {
 	const struct policy_load_options *options = p->l->options;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The destinations of a rule. A list may name groups; their destinations are shared, not copied.
- * Explanations show `to` as it was written: its first destinations, then the count of the others.
+ * Reads the destinations of a rule. A list may name groups, whose destinations are shared, not
+ * copied. Explanations show `to` as it was written: the first destinations, then the count of the
+ * others.
  */
 #include <stdio.h>
 
 #include "policy/load/rule.h"
 
-#define TO_TEXT_MAX 160 /* bytes of `to` kept for explanations; longer lists are counted */
+#define TO_TEXT_MAX 160 /* bytes of `to` kept for explanations; further ones are counted */
 
 struct to_text {
 	char text[TO_TEXT_MAX + 64];
@@ -17,7 +18,7 @@ struct to_text {
 
 #define GROUPS_LOOKED_AT 64
 
-/* Names have an end of their own in the arena. */
+/* Reports an unknown group. Names in the arena are NUL-terminated. */
 static void report_group(
         const struct rule_parse *p, const struct tree_node *node, struct slice name)
 {
@@ -47,7 +48,8 @@ static void take_group(struct rule_parse *p, const struct tree_node *node, struc
 		*out = ((struct load_group *)vec_at(&p->l->groups, id))->destinations;
 }
 
-/* "to: mirrors" is a host of that name, and a group is what was meant. */
+/* Notes a host with the name of a group: "to: mirrors" names a host, but the group was probably
+ * meant. */
 static void note_group(const struct rule_parse *p, const struct tree_node *node)
 {
 	const struct policy_load_options *options = p->l->options;
@@ -69,7 +71,7 @@ static void show_destination(struct to_text *t, struct slice text)
 	t->shown++;
 }
 
-/* Reads `to`: runs of destinations between groups become one list each. */
+/* Reads `to`: all destinations written here become the first list, each group another one. */
 static void take_destinations(struct rule_parse *p, struct tree_node *to, struct to_text *shown)
 {
 	struct tree_item single;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocols that a request may have its connection upgraded to (RFC 9110 section 7.8). What
- * follows such an upgrade is relayed unread, so a protocol in which further requests would come is
- * none of them, and WebSockets, which are read, need no rule.
+ * Reads the protocols that a request may upgrade its connection to (RFC 9110 section 7.8). What
+ * follows such an upgrade is relayed unread, so a protocol that carries further requests is
+ * refused. WebSockets are read and need no rule.
  */
 #include "policy/load/rule.h"
 
 #define LIST_MAX (MODEL_UPGRADES_MAX * (POLICY_UPGRADE_MAX + 2))
 
-/* "name" or "name/version". */
+/* True for "name" or "name/version". */
 static bool is_protocol(struct slice s)
 {
 	ptrdiff_t slash = slice_find_byte(s, '/');
@@ -39,7 +39,7 @@ static const char *refusal_of(struct slice protocol)
 	return NULL;
 }
 
-/* Appends it to the list, once. */
+/* Appends the protocol to the list in lower case, or reports a refusal. */
 static void take(struct rule_parse *p, const struct tree_node *node, struct slice text, char *list)
 {
 	char quoted[TREE_QUOTE_MAX];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: each rule is read key by key (load/rule_to.c: its destinations,
- * load/rule_request.c: ports, methods and paths), then checked as a whole: what its schemes exclude
- * (methods and paths need http, credentials need https, tls: passthrough sees no request).
+ * Theory of operation: each rule is read key by key (load/rule_to.c: destinations;
+ * load/rule_request.c: ports, methods and paths), then checked as a whole for what its schemes
+ * exclude: methods and paths need http, credentials need https, and tls: passthrough sees no
+ * request.
  */
 #include "policy/load/rule.h"
 
@@ -52,7 +53,8 @@ static void take_credential(struct rule_parse *p, const struct tree_node *node)
 	        names[0] ? diag_hint(name, &known, hint) : "; the policy has none");
 }
 
-/* Folded and literal blocks end in a line break and may hold more; a reason is one line. */
+/* Reads reason:. Folded and literal blocks end in a line break and may have more; the reason
+ * becomes one line. */
 static void take_reason(struct rule_parse *p, struct tree_node *node)
 {
 	struct tree_node flat = *node;
@@ -69,7 +71,7 @@ static void take_reason(struct rule_parse *p, struct tree_node *node)
 	tree_text(p->tree, &flat, "reason", REASON_MAX, &p->rule.reason);
 }
 
-/* Top-level names that are nobody's but a network's own, by custom or by RFC 6761 and 9476. */
+/* True for top-level names that are private by custom or by RFC 6761 and 9476. */
 static bool is_own_domain(struct slice name)
 {
 	static const char *const own[] = {"internal", "local", "lan", "corp", "home", "intern",
@@ -81,7 +83,7 @@ static bool is_own_domain(struct slice name)
 	return false;
 }
 
-/* A name or address that never leaves the sandbox. */
+/* True for a name or address that never leaves the sandbox. */
 static bool is_loopback(const struct model_destination *d)
 {
 	struct slice rest = slice_of(d->key.p + 1, d->key.n - 1);
@@ -95,7 +97,7 @@ static bool is_loopback(const struct model_destination *d)
 	                                memcmp(prefix + 2, (const uint8_t[15]){0}, 15) == 0;
 }
 
-/* A network of which some addresses are not meant, or none (ip_network_means). */
+/* Notes a network that does not mean some or all of its addresses (ip_network_means). */
 static void note_network(
         const struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
 {
@@ -126,7 +128,7 @@ static void note_network(
 		        tree_quote(d->text, quoted), ip_class_name(class));
 }
 
-/* What is right and seldom meant. */
+/* Notes destinations that are valid but seldom intended. */
 static void note_destination(
         const struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
 {
@@ -150,7 +152,7 @@ static void note_destination(
 		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 
-/* What the scheme and port of one destination make impossible. */
+/* Reports what the scheme and port of one destination make impossible. */
 static void check_destination(
         struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
 {
@@ -192,7 +194,8 @@ static void check_destination(
 		        scheme);
 }
 
-/* Both are wanted for some services, and one who writes them should know. */
+/* Notes a rule with upgrade and credential: some services need both, and the author should know the
+ * consequence. */
 static void note_upgrade(const struct rule_parse *p)
 {
 	const struct policy_load_options *options = p->l->options;
@@ -222,13 +225,13 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 	note_upgrade(p);
 	for (size_t l = 0; l < r->list_count; l++)
 		for (size_t i = 0; i < r->lists[l].count; i++) {
-			/* destinations written here are reported where they stand, those of groups
-			 * at `to` */
+			/* destinations written here are reported at their own place, those of
+			 * groups at `to` */
 			const struct model_destination *d = &r->lists[l].items[i];
 			struct tree_node at = *to;
 
 			if (d->is_public && d->key.p[1] == 6)
-				continue; /* told of its first half */
+				continue; /* its IPv4 half was checked already */
 			if (l == 0) {
 				at.line = d->mark.line;
 				at.column = d->mark.column;
@@ -294,7 +297,7 @@ static void take_keys(struct rule_parse *p)
 		take_credential(p, value);
 }
 
-/* A destination alone is what people write first. */
+/* True for a mapping. People often write a destination alone first, so that has its own message. */
 static bool is_rule(struct tree *tree, const struct tree_node *node)
 {
 	char quoted[TREE_QUOTE_MAX];
@@ -334,7 +337,7 @@ static void load_rule(
 		l->arena.failed = true;
 }
 
-/* "allow: https://host", or one rule without its dash. */
+/* Reports "allow: https://host", or one rule without its dash. */
 static bool is_rule_list(struct tree *tree, const struct tree_node *node, const char *key)
 {
 	char quoted[TREE_QUOTE_MAX];

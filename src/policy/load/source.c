@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: where the value of a credential comes from, and how long it counts. A
- * credential says it where it is defined; whoever includes the file of the credential may say
- * another one. Nothing is read from a source here.
+ * Theory of operation: reads where a credential's value comes from and how long it may be used. The
+ * credential's definition says it; a file that includes that file may give another source. No
+ * source is read here.
  */
 #include "policy/load/source.h"
 
@@ -94,7 +94,7 @@ static void take_exec(
 			out->argc++;
 }
 
-/* "exec:[gh, auth, token]": the bracket is a YAML list of its own, inside of a scalar. */
+/* Reads "exec:[gh, auth, token]": the brackets are a YAML list inside of a scalar. */
 static void take_exec_text(struct tree *tree, const struct tree_node *node, struct slice text,
         struct policy_credential *out)
 {
@@ -118,7 +118,7 @@ static void take_exec_text(struct tree *tree, const struct tree_node *node, stru
 	take_exec(tree, inner.root, out);
 }
 
-/* What is near no source may be the value itself. */
+/* Quotes kind only if it is like a source's name, because it may be the value itself. */
 static void report_source(struct tree *tree, const struct tree_node *node, struct slice kind)
 {
 	const struct diag_known known = {sources, "known here", NULL, NULL};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: each reader checks one node for one type and reports at the node's own
- * place. Messages go to terminals, logs and callers, so what may be a secret is not in them: the
- * user of a URL never, and under a credential nothing that is not as short and plain as a name.
+ * Theory of operation: each reader checks one node for one type and reports at the node's position.
+ * Messages go to terminals, logs and callers, so they never contain what may be a secret: not the
+ * user part of a URL, and under a credential nothing that is longer or less plain than a name.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define QUOTED_BYTES 64
 #define SCHEME_BYTES 16
-#define PLAIN_BYTES 16 /* that a name may have, where a secret could stand */
+#define PLAIN_BYTES 16 /* bytes that a name may have in a place where a secret could stand */
 
 static const char *const kind_names[] = {"a single value", "a list", "a mapping"};
 
@@ -27,8 +27,9 @@ void tree_error(struct tree *tree, const struct tree_node *node, const char *for
 	diag_add(tree->diags, tree->file, node->line, node->column, "%s", message);
 }
 
-/* How many bytes of s are before the user of a URL ("https://user:password@host", or without the
- * scheme), and how many the user has: 0, there is none. A password may have any byte in it. */
+/* Finds the user part of a URL ("https://user:password@host", or without the scheme): returns its
+ * length, or 0 for none; *before is the number of bytes before it. A password may have any byte in
+ * it. */
 static size_t find_user(struct slice s, size_t *before)
 {
 	const char *mark = memmem(s.p, s.n, "://", 3), *at = memrchr(s.p, '@', s.n);
@@ -66,7 +67,7 @@ const char *tree_quote(struct slice s, char out[TREE_QUOTE_MAX])
 	return out;
 }
 
-/* How many bytes of s are a name, up to what ends one; 0: s is none. */
+/* The length of the name that s begins with, or 0 if s begins with none. */
 static size_t name_length(struct slice s)
 {
 	size_t n = 0;
@@ -97,7 +98,7 @@ static bool is_null(const struct tree_node *node)
 	               slice_equals(node->text, SLICE("null")));
 }
 
-/* "a list", or the text itself. */
+/* "nothing", "a list" and so on, or the text itself. */
 static const char *describe(
         const struct tree *tree, const struct tree_node *node, char out[TREE_QUOTE_MAX])
 {

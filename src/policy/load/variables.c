@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values that the caller gives and those that the files declare are one table. A value as such
- * may hold nothing that has a meaning to the language ("*", "%", "?", "#", "$", dot segments); what
- * its place allows is variables_expand.c's to judge.
+ * The values that the caller gives and those that files declare share one table. No value may
+ * contain anything that has a meaning in the language ("*", "%", "?", "#", "$", dot segments).
+ * variables_expand.c checks what its place allows.
  */
 #include "policy/load/variables.h"
 
@@ -30,7 +30,7 @@ bool variables_is_name(struct slice name)
 	return name.n > 0 && name.n <= POLICY_VARIABLE_NAME_MAX;
 }
 
-/* A part between slashes that no canonical path has, or that would not be seen. */
+/* True if a part between slashes is one that no canonical path has, or is empty. */
 static bool has_bad_segment(struct slice value)
 {
 	for (size_t at = 0; at <= value.n;) {

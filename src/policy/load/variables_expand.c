@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a text is put together from left to right; a value is never looked at again,
- * so that it cannot bring a variable of its own. A value as such holds nothing that has a meaning
- * to the language (variables.c). What it may hold in its place is decided by what stands on both
- * sides of the variable in the text as it was written: only between two borders (dots of a host,
- * slashes of a path) may the value have borders of its own. So a value cannot move what was written
- * before or behind it.
+ * Theory of operation: the text is built from left to right. A value is never read again, so it
+ * cannot bring in another variable. No value contains anything that has a meaning in the language
+ * (variables.c). What else it may contain depends on both sides of the variable in the text as
+ * written: only between two borders (dots of a host, slashes of a path) may the value have borders
+ * of its own. So a value cannot move what was written before or behind it.
  */
 #include "policy/load/variables.h"
 
-/* Where a variable stands in a text as it was written. */
+/* The position of a variable in a text as written. */
 struct place {
 	size_t begin, end; /* of "${name}" */
 	struct load_variable *variable;
@@ -41,7 +40,7 @@ static bool report_unknown(
 	return false;
 }
 
-/* Reads "${name}" at from. */
+/* Reads "${name}" at position from. */
 static bool read_place(struct loader *l, struct tree *tree, const struct tree_node *node,
         size_t from, struct place *out)
 {
@@ -63,7 +62,7 @@ static bool read_place(struct loader *l, struct tree *tree, const struct tree_no
 	if (!out->variable)
 		return report_unknown(l, tree, node, name);
 	out->variable->used = true;
-	return out->variable->value.n > 0; /* none: reported at its declaration */
+	return out->variable->value.n > 0; /* empty: reported at the variable's declaration */
 }
 
 static const char *find_variable(struct slice text, size_t from)
@@ -71,7 +70,7 @@ static const char *find_variable(struct slice text, size_t from)
 	return memmem(text.p + from, text.n - from, "${", 2);
 }
 
-/* Puts the text together; check judges each value in its place, with a report. */
+/* Builds the text; check judges each value in its place and reports faults. */
 static bool expand(struct loader *l, struct tree *tree, const struct tree_node *node, size_t max,
         bool (*check)(struct tree *tree, const struct tree_node *node, const struct place *place),
         struct slice *out)
@@ -117,14 +116,14 @@ static bool refuse(struct tree *tree, const struct tree_node *node, const struct
 	return false;
 }
 
-/* True where border or nothing stands on both sides. */
+/* True if a border or nothing is on both sides. */
 static bool stands_alone(struct slice text, const struct place *place, size_t from, char border)
 {
 	return (place->begin == from || text.p[place->begin - 1] == border) &&
 	       (place->end == text.n || text.p[place->end] == border);
 }
 
-/* The host of a destination as written: behind the scheme, before the port. */
+/* The host of a destination as written: between scheme and port. */
 static struct slice host_of(struct slice text)
 {
 	const char *mark = memmem(text.p, text.n, "://", 3);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: libyaml gives events; a stack of open lists and maps, at most TREE_DEPTH_MAX
- * of them, puts each new node where it belongs. An alias is a second pointer to a finished node, so
- * it costs nothing here; its weight is counted all the same, because whoever walks the tree walks
- * it again. Building stops at the first fault: after it the rest of the file would only give
- * misleading messages.
+ * deep, tells where each new node belongs. An alias is a second pointer to a finished node and
+ * costs nothing here; its weight is still counted, because readers of the tree walk it again.
+ * Building stops at the first fault, since the rest of the file would only give misleading
+ * messages.
  */
 #include <errno.h>
 #include <yaml.h>
@@ -14,8 +14,8 @@
 
 struct frame {
 	struct tree_node *node;
-	struct tree_node *key; /* a map's key that waits for its value */
-	struct intern keys;    /* of a map: those seen */
+	struct tree_node *key; /* a map's key, until its value comes */
+	struct intern keys;    /* the keys of a map so far */
 };
 
 struct builder {
@@ -25,7 +25,7 @@ struct builder {
 	size_t depth;
 	size_t nodes;
 	struct intern anchor_names;
-	struct vec anchors; /* struct tree_node *, by number of the name */
+	struct vec anchors; /* struct tree_node *; the index is the number of its name */
 	int rc;             /* 0, -EINVAL (reported) or -ENOMEM */
 };
 
@@ -64,7 +64,7 @@ static struct tree_node *new_node(struct builder *b, enum tree_kind kind, yaml_m
 	return node;
 }
 
-/* The line of a key that the map in frame has already. */
+/* The line of a key that the frame's map already has. */
 static unsigned line_of_key(const struct frame *frame, struct slice key)
 {
 	for (const struct tree_item *item = frame->node->first; item; item = item->next)
@@ -73,7 +73,7 @@ static unsigned line_of_key(const struct frame *frame, struct slice key)
 	return frame->node->line;
 }
 
-/* Takes node as the next key of the map in frame. */
+/* Takes node as the next key of the frame's map. */
 static void take_key(
         struct builder *b, struct frame *frame, struct tree_node *node, yaml_mark_t mark)
 {
@@ -97,7 +97,7 @@ static void take_key(
 	frame->key = node;
 }
 
-/* Puts a node (new, or reached by an alias) where it belongs. */
+/* Adds a node (new, or reached through an alias) to the innermost open list or map. */
 static void place(struct builder *b, struct tree_node *node, yaml_mark_t mark)
 {
 	struct frame *frame;
@@ -128,7 +128,7 @@ static void place(struct builder *b, struct tree_node *node, yaml_mark_t mark)
 	frame->node->count++;
 }
 
-/* A finished child makes its parent heavier. */
+/* Adds a finished child's weight to its parent. */
 static void add_weight(struct builder *b, size_t weight, yaml_mark_t mark)
 {
 	struct tree_node *parent;
@@ -281,8 +281,8 @@ static void on_event(struct builder *b, const yaml_event_t *event)
 	}
 }
 
-/* Line and column of a byte, for faults below YAML itself, which libyaml only gives an offset for.
- */
+/* Line and column of a byte offset, for faults below YAML itself: libyaml gives only an offset for
+ * them. */
 static yaml_mark_t mark_of_offset(const char *text, size_t n, size_t offset)
 {
 	yaml_mark_t mark = {0};
@@ -297,8 +297,8 @@ static yaml_mark_t mark_of_offset(const char *text, size_t n, size_t offset)
 	return mark;
 }
 
-/* Where the fault is to be looked for: what has no end is noticed at the file's, but is wrong where
- * it begins. */
+/* The position to report. An unclosed construct is noticed at the end of the file, but the fault is
+ * where it begins. */
 static yaml_mark_t place_of(const yaml_parser_t *p, const char *text, size_t n)
 {
 	size_t at = p->problem_mark.index;
@@ -310,7 +310,7 @@ static yaml_mark_t place_of(const yaml_parser_t *p, const char *text, size_t n)
 	               : p->problem_mark;
 }
 
-/* libyaml tells of its own grammar; what to do about it. */
+/* libyaml describes faults in terms of its grammar; this says what to do about them. */
 static const char *hint_of(const yaml_parser_t *p, const char *text, size_t n)
 {
 	const char *problem = p->problem ? p->problem : "";
@@ -318,7 +318,7 @@ static const char *hint_of(const yaml_parser_t *p, const char *text, size_t n)
 
 	if (at < n && text[at] == '\t')
 		return "; a tab stands here, YAML indents with spaces";
-	/* "to: *.example.com": the star begins an alias, one byte before what is no name. */
+	/* "to: *.example.com": the star begins an alias, one byte before text that is not a name */
 	if (at > 0 && at <= n && text[at - 1] == '*')
 		return "; write what begins with * in quotes: \"*.example.com\"";
 	if (at < n && strchr("@`%", text[at]) && strstr(problem, "cannot start any token"))
@@ -360,7 +360,7 @@ static void read_events(struct builder *b, const char *text, size_t n)
 	yaml_event_t event;
 	bool end = false;
 
-	/* A byte order mark is no text, but libyaml counts it as a column of the first line. */
+	/* a byte order mark is not text, but libyaml counts it as a column of the first line */
 	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
 		text += 3;
 		n -= 3;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * yaml_tree: one YAML document as a tree whose nodes know where they stand, and readers that turn
- * nodes into values or into a message that says where, what and what would be right. Bounded in
- * depth, nodes and expansion of aliases; refused: several documents, tags, duplicate or complex
+ * yaml_tree: one YAML document as a tree whose nodes know their positions, and readers that turn a
+ * node into a value or into a message that says where, what and what would be right. Depth, nodes
+ * and expansion of aliases are bounded. Refused: several documents, tags, duplicate or complex
  * keys, anchors that contain themselves.
  */
 #ifndef VETHGUARD_SRC_POLICY_LOAD_YAML_TREE_H
@@ -22,12 +22,12 @@ struct tree_item;
 struct tree_node {
 	enum tree_kind kind;
 	bool plain; /* scalar without quotes */
-	bool done;  /* all of its items are read */
+	bool done;  /* all of its items have been read */
 	unsigned line, column;
 	struct slice text; /* scalar; NUL-terminated in the arena */
 	struct tree_item *first, *last;
 	size_t count;  /* items */
-	size_t weight; /* nodes below, aliases expanded */
+	size_t weight; /* nodes below it, aliases expanded */
 };
 
 struct tree_item {
@@ -41,48 +41,49 @@ struct tree {
 	struct diag_list *diags;
 	const char *file;
 	struct tree_node *root;
-	bool wrong;     /* some reader has reported */
-	bool secretive; /* what is read now may be a secret that somebody wrote into the policy */
+	bool wrong;     /* some reader reported a fault */
+	bool secretive; /* what is read at the moment may be a secret that somebody wrote into
+	                   the policy */
 };
 
-/* Parses n bytes. 0; -EINVAL with a diag; -ENOMEM. Nodes live in the arena. */
+/* Parses n bytes. Returns 0, -EINVAL with a diag, or -ENOMEM. Nodes live in the arena. */
 int tree_parse(struct tree *tree, const char *text, size_t n);
 
 void tree_error(struct tree *tree, const struct tree_node *node, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
-/* Text for messages: quoted, escaped, cut after some 60 bytes, without the user of a URL. */
+/* Quotes text for messages: escaped, cut after some 60 bytes, without the user part of a URL.
+ * Returns out. */
 #define TREE_QUOTE_MAX 96
 const char *tree_quote(struct slice s, char out[TREE_QUOTE_MAX]);
-/* The same for a value: while the tree is secretive no more of it than a short name. */
+/* The same for a value: while the tree is secretive, quotes nothing longer than a short name. */
 const char *tree_quote_value(const struct tree *tree, struct slice s, char out[TREE_QUOTE_MAX]);
-/* The value of key, or NULL. Harmless on what is not a map. */
+/* The value of key, or NULL. Returns NULL as well if map is not a map. */
 struct tree_node *tree_get(const struct tree_node *map, const char *key);
-/* The readers below report what is wrong and return false. what: the key, for messages. */
+/* The readers below report faults and return false. what: the key, for messages. */
 bool tree_is_map(struct tree *tree, const struct tree_node *node, const char *what);
 bool tree_is_list(struct tree *tree, const struct tree_node *node, const char *what);
-/* A key that is not taken here, and why. */
+/* A key that is refused here, and why. */
 struct tree_refusal {
 	const char *key; /* NULL ends a list */
 	const char *why;
 };
-/* Reports every key that is not among known (ends with NULL): with its reason where it is among
- * refused (NULL: none), else with the nearest known one. */
+/* Reports every key that is not in known (ends with NULL): with its reason if it is in refused (may
+ * be NULL), else with the nearest known key. */
 bool tree_check_keys(struct tree *tree, const struct tree_node *map, const char *const known[],
         const struct tree_refusal *refused);
-/* One line of text, 1 to max bytes, without controls. */
+/* Reads one line of text, 1 to max bytes, without controls. */
 bool tree_text(struct tree *tree, const struct tree_node *node, const char *what, size_t max,
         struct slice *out);
 bool tree_uint(struct tree *tree, const struct tree_node *node, const char *what, uint64_t min,
         uint64_t max, uint64_t *out);
-/* "500ms", "10s", "5m", "1h" to milliseconds. */
+/* Converts "500ms", "10s", "5m", "1h" to milliseconds. */
 bool tree_duration(struct tree *tree, const struct tree_node *node, const char *what,
         uint64_t min_ms, uint64_t max_ms, uint64_t *out_ms);
-/* The index of the node's text among words (ends with NULL), or -1 with a report that lists them.
- */
+/* The index of the node's text in words (ends with NULL), or -1 after a report that lists them. */
 int tree_word(struct tree *tree, const struct tree_node *node, const char *what,
         const char *const words[]);
-/* Items of a list; a lone scalar counts as a list of one, kept in single. NULL with a report for
- * anything else or an empty list. */
+/* The first item of a list. A lone scalar counts as a list of one item, which is kept in single.
+ * NULL after a report for anything else or an empty list. */
 const struct tree_item *tree_items(
         struct tree *tree, struct tree_node *node, const char *what, struct tree_item *single);
 
