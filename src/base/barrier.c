@@ -13,7 +13,7 @@ bool barrier_find(const char *path, char *out, size_t out_size, struct stat *st)
 
 	if (path[0] != '/' || strlen(path) >= out_size)
 		return false;
-	while (slash != NULL) {
+	while (slash) {
 		size_t n = slash == path ? 1 : (size_t)(slash - path);
 
 		snprintf(out, out_size, "%.*s", (int)n, path);

@@ -156,9 +156,10 @@ size_t log_relay(const char *program, const struct log_subject *subject, const c
 		log_state.sink(&record);
 		return n;
 	}
-	size_t m = written(snprintf(out, sizeof out, "%s%s%.*s\n", named ? "" : program,
-	                           named ? "" : ": ", (int)(n < sizeof out ? n : sizeof out), line),
-	        sizeof out);
+	size_t m =
+	        written(snprintf(out, sizeof(out), "%s%s%.*s\n", named ? "" : program,
+	                        named ? "" : ": ", (int)(n < sizeof(out) ? n : sizeof(out)), line),
+	                sizeof(out));
 	out[m - 1] = '\n'; /* also if the line was cut */
 	write_stderr(out, m);
 	return m;

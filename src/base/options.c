@@ -35,7 +35,7 @@ static void options_unknown(const struct options *o, struct slice name, const ch
 	slice_escape(name, escaped, sizeof(escaped));
 	begin_message(o);
 	fprintf(stderr, "unknown option %s%s", dashes, escaped);
-	if (near != NULL)
+	if (near)
 		fprintf(stderr, "; did you mean --%s?", near);
 	fputc('\n', stderr);
 	for (size_t i = 0; i < n && length <= DIAG_WORDS_SHORT; i++)
@@ -68,7 +68,7 @@ static int options_long(struct options *o, char *word)
 		if (!slice_equals(name, slice_from_string(o->specs[i].name)))
 			continue;
 		o->value = equals ? equals + 1 : NULL;
-		if (o->specs[i].argument == NULL && equals != NULL) {
+		if (!o->specs[i].argument && equals) {
 			begin_message(o);
 			fprintf(stderr, "option --%s takes no value\n", o->specs[i].name);
 			return OPTIONS_WRONG;
@@ -86,7 +86,7 @@ static int options_short(struct options *o)
 	for (int i = 0; o->specs[i].name != NULL; i++) {
 		if (o->specs[i].letter != letter)
 			continue;
-		if (o->specs[i].argument == NULL)
+		if (!o->specs[i].argument)
 			return i;
 		if (*o->letters != '\0') {
 			o->value = (char *)o->letters;
@@ -103,10 +103,10 @@ int options_next(struct options *o)
 {
 	char *word;
 
-	if (o->letters != NULL && *o->letters != '\0')
+	if (o->letters && *o->letters != '\0')
 		return options_short(o);
 	word = *o->argv;
-	if (o->ended || word == NULL || word[0] != '-' || word[1] == '\0')
+	if (o->ended || !word || word[0] != '-' || word[1] == '\0')
 		return OPTIONS_END;
 	o->argv++;
 	if (word[1] != '-') {
@@ -126,7 +126,7 @@ void options_print(const struct option_spec *specs, FILE *out)
 		int n = specs->letter ? fprintf(out, "  -%c, --%s", specs->letter, specs->name)
 		                      : fprintf(out, "      --%s", specs->name);
 
-		if (specs->argument != NULL)
+		if (specs->argument)
 			n += fprintf(out, " %s", specs->argument);
 		fprintf(out, "%*s", n < HELP_COLUMN - 1 ? HELP_COLUMN - n : 2, "");
 		for (; *help != '\0'; help++) {

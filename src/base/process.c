@@ -18,11 +18,11 @@ int process_start_time(pid_t pid, uint64_t *out)
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	n = read(fd, text, sizeof text - 1);
+	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	if (n <= 0)
 		return -ESRCH;

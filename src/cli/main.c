@@ -81,7 +81,7 @@ static int cli_help(int argc, char **argv)
 		return 0;
 	}
 	command = command_find(commands, argv[1]);
-	if (command == NULL)
+	if (!command)
 		return command_unknown(commands, "vethguard", argv[1], meant_by(argv[1]));
 	if (command->run == cli_help || command->run == cli_version) {
 		printf("vethguard %s: %s\n", command->name, command->help);
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--version") == 0)
 		return cli_version(0, NULL);
 	command = command_find(commands, argv[1]);
-	if (command == NULL)
+	if (!command)
 		return command_unknown(commands, "vethguard", argv[1], meant_by(argv[1]));
 	if (command->run == cli_run) /* its status is the command's own */
 		return cli_run(argc - 1, argv + 1);

@@ -22,7 +22,7 @@ struct inflater {
 
 struct inflater *inflater_new(uint8_t window_bits, bool forgets)
 {
-	struct inflater *w = calloc(1, sizeof *w);
+	struct inflater *w = calloc(1, sizeof(*w));
 
 	if (window_bits < WINDOW_BITS_MIN)
 		window_bits = WINDOW_BITS_MIN;
@@ -62,9 +62,9 @@ static int step(struct inflater *w, inflater_text text, void *context)
 	int rc;
 
 	w->z.next_out = plain;
-	w->z.avail_out = sizeof plain;
+	w->z.avail_out = sizeof(plain);
 	rc = inflate(&w->z, Z_SYNC_FLUSH);
-	made = sizeof plain - w->z.avail_out;
+	made = sizeof(plain) - w->z.avail_out;
 	w->made += made;
 	if (made)
 		text(context, plain, made);
@@ -103,7 +103,7 @@ int inflater_feed(struct inflater *w, const uint8_t *p, size_t n, bool ends, inf
 
 	if (rc < 0 || !ends)
 		return rc;
-	rc = inflate_all(w, tail, sizeof tail, text, context);
+	rc = inflate_all(w, tail, sizeof(tail), text, context);
 	if (rc == 0 && w->forgets && inflateReset(&w->z) != Z_OK)
 		rc = -EBADMSG;
 	return rc;

@@ -200,7 +200,7 @@ static void drop_slot(struct slot *slot)
 
 static struct slot *slots_new(uint32_t count)
 {
-	struct slot *slots = calloc(count ? count : 1, sizeof *slots);
+	struct slot *slots = calloc(count ? count : 1, sizeof(*slots));
 
 	for (uint32_t i = 0; slots && i < count; i++)
 		list_init(&slots[i].waiting);

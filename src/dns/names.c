@@ -237,7 +237,7 @@ static int by_time(const void *a, const void *b)
 static int import_first(struct names *names, int64_t now_ms, uint32_t *dropped)
 {
 	uint32_t count = shared_count(names), n = 0;
-	struct found *found = calloc(count ? count : 1, sizeof *found);
+	struct found *found = calloc(count ? count : 1, sizeof(*found));
 
 	if (!found)
 		return -ENOMEM;
@@ -251,7 +251,7 @@ static int import_first(struct names *names, int64_t now_ms, uint32_t *dropped)
 		found[n].name->index = names->count;
 		names->slots[names->count++] = found[n].name;
 	}
-	qsort(found, n, sizeof *found, by_time);
+	qsort(found, n, sizeof(*found), by_time);
 	for (uint32_t i = 0; i < n; i++)
 		place(names, found[i].name->index, found[i].name, now_ms);
 	free(found);
@@ -260,11 +260,11 @@ static int import_first(struct names *names, int64_t now_ms, uint32_t *dropped)
 
 int names_share(struct names *names, int fd, int64_t now_ms, uint32_t *dropped)
 {
-	int error = shared_names_open(&names->shared, fd);
+	int rc = shared_names_open(&names->shared, fd);
 
 	*dropped = 0;
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	if (names->limit > names->shared.limit)
 		names->limit = names->shared.limit;
 	names->now_ms = now_ms;

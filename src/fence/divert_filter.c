@@ -174,11 +174,11 @@ int divert_ports(struct divert *d, const struct divert_spec *spec)
 
 static void remove_one(struct divert *d, const struct plan *plan, int *result)
 {
-	int error = filter_remove(d->nl, &plan->place);
+	int rc = filter_remove(d->nl, &plan->place);
 
-	if (!error)
-		error = filter_tidy(d->nl, plan->place.index);
-	*result = *result ? *result : error;
+	if (!rc)
+		rc = filter_tidy(d->nl, plan->place.index);
+	*result = *result ? *result : rc;
 }
 
 int divert_filters_remove(struct divert *d, const struct divert_spec *spec)

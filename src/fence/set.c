@@ -151,9 +151,9 @@ int fence_set(const struct fence_spec *spec)
 
 int fence_prepare(const struct fence_spec *spec, uint32_t *generation)
 {
-	int error = fence_generation(generation);
+	int rc = fence_generation(generation);
 
-	return error ? error : change_on(spec, batch_before_hook, generation);
+	return rc ? rc : change_on(spec, batch_before_hook, generation);
 }
 
 bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec)
@@ -168,10 +168,10 @@ bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_s
 
 int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *generation)
 {
-	int error = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
+	int rc = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	return change_on(spec, fits ? batch_hook : batch_own, generation);
 }
 

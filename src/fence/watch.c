@@ -56,13 +56,13 @@ static bool is_of_table(const struct nlmsghdr *event, const char *table)
 int fence_watch_open_all(void)
 {
 	int fd = fence_watch_open();
-	int error = fd < 0 ? fd : netlink_listen_all(fd);
+	int rc = fd < 0 ? fd : netlink_listen_all(fd);
 
-	if (!error)
+	if (!rc)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	return error;
+	return rc;
 }
 
 static bool touches_rules(const void *events, ssize_t n)

@@ -66,7 +66,7 @@ static int take_fds(struct msghdr *msg, struct ipc_message *message)
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		for (size_t i = 0; i < count; i++) {
 			int fd;
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
 			if (message->fd_count < MESSAGE_FDS_MAX) {
 				message->fds[message->fd_count++] = fd;
 			} else {
@@ -98,20 +98,20 @@ ssize_t ipc_datagram_receive(int fd, uint8_t *buf, struct ipc_message *message, 
 	struct msghdr msg = {.msg_iov = &iov,
 	        .msg_iovlen = 1,
 	        .msg_control = &control,
-	        .msg_controllen = sizeof control};
+	        .msg_controllen = sizeof(control)};
 
 	message->fd_count = 0;
 	ssize_t n = receive_once(fd, &msg, flags);
 	if (n < 0)
 		return n;
-	int error = take_fds(&msg, message);
+	int rc = take_fds(&msg, message);
 	if (n == 0 && message->fd_count == 0)
 		return 0;
-	if (!error)
-		error = message_open(buf, (size_t)n, &message->head, &message->body);
-	if (error) {
+	if (!rc)
+		rc = message_open(buf, (size_t)n, &message->head, &message->body);
+	if (rc) {
 		ipc_message_close_fds(message);
-		return error;
+		return rc;
 	}
 	return n;
 }
@@ -125,8 +125,8 @@ int ipc_pair(int fds[2])
 	/* The kernel's limit may be lower; its default still holds one message of the largest
 	 * size. */
 	for (int i = 0; i < 2; i++)
-		if (setsockopt(fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
-			setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+		if (setsockopt(fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0)
+			setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	return 0;
 }
 
@@ -158,9 +158,9 @@ int ipc_receive_blocking(int fd, int timeout_ms, uint8_t *buf, struct ipc_messag
 			return -EPIPE;
 		if (n != -EAGAIN)
 			return (int)n;
-		int error = wait_until(fd, POLLIN, deadline_ms);
-		if (error)
-			return error;
+		int rc = wait_until(fd, POLLIN, deadline_ms);
+		if (rc)
+			return rc;
 	}
 }
 
@@ -169,11 +169,11 @@ int ipc_send_blocking(int fd, const uint8_t *message, size_t size, const int *fd
 	if (size == 0 || size > MESSAGE_BYTES_MAX || fd_count > MESSAGE_FDS_MAX)
 		return -EMSGSIZE;
 	for (;;) {
-		int error = ipc_datagram_send(fd, message, size, fds, fd_count, 0);
-		if (error != -EAGAIN)
-			return error;
-		error = wait_until(fd, POLLOUT, -1);
-		if (error)
-			return error;
+		int rc = ipc_datagram_send(fd, message, size, fds, fd_count, 0);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = wait_until(fd, POLLOUT, -1);
+		if (rc)
+			return rc;
 	}
 }

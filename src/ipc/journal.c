@@ -51,14 +51,14 @@ static int count_opening(int fd, struct journal_identity *identity)
 	const off_t at = offsetof(struct journal_shared, identity);
 	const uint32_t now_s = (uint32_t)(clock_real_ms() / 1000), before = identity->opened;
 
-	if (pread(fd, identity, sizeof *identity, at) != (ssize_t)sizeof *identity)
+	if (pread(fd, identity, sizeof(*identity), at) != (ssize_t)sizeof(*identity))
 		return -EIO;
 	identity->opened = identity->opened < now_s ? now_s : identity->opened + 1;
 	if (identity->opened <= before)
 		identity->opened = before + 1;
 	if (identity->created == 0)
 		identity->created = identity->opened;
-	return pwrite(fd, identity, sizeof *identity, at) == (ssize_t)sizeof *identity ? 0 : -EIO;
+	return pwrite(fd, identity, sizeof(*identity), at) == (ssize_t)sizeof(*identity) ? 0 : -EIO;
 }
 
 int journal_open_at(int directory, const char *name, struct journal_identity *identity)
@@ -78,13 +78,13 @@ int journal_open_at(int directory, const char *name, struct journal_identity *id
 
 int journal_open(struct journal *journal, int fd)
 {
-	int error;
+	int rc;
 
-	journal->shared = ipc_memory_map(fd, sizeof(struct journal_shared), &error);
+	journal->shared = ipc_memory_map(fd, sizeof(struct journal_shared), &rc);
 	journal->fd = journal->shared ? fd : -1;
-	if (error)
+	if (rc)
 		close(fd);
-	return error;
+	return rc;
 }
 
 void journal_close(struct journal *journal)

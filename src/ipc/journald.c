@@ -34,7 +34,7 @@ static const char priorities[] = {
         [LOG_LEVEL_INFO] = '6',
         [LOG_LEVEL_DEBUG] = '7',
 };
-_Static_assert(sizeof priorities == LOG_LEVEL_DEBUG + 1, "a priority per level");
+_Static_assert(sizeof(priorities) == LOG_LEVEL_DEBUG + 1, "a priority per level");
 
 /* Writes "NAME=value\n" to out and returns a piece that points to it; an empty piece if value is
  * NULL. */
@@ -77,7 +77,7 @@ static bool send_entry(const struct log_record *r)
 	        piece("\n", 1),
 	};
 	struct msghdr m = {.msg_name = &journal.to,
-	        .msg_namelen = sizeof journal.to,
+	        .msg_namelen = sizeof(journal.to),
 	        .msg_iov = pieces,
 	        .msg_iovlen = PIECES - 1};
 
@@ -88,10 +88,10 @@ static bool send_entry(const struct log_record *r)
 static bool send_stream(const struct log_record *r)
 {
 	char begin[FIELD_MAX];
-	int n = snprintf(begin, sizeof begin, "<%c>%s%s", priorities[r->level],
+	int n = snprintf(begin, sizeof(begin), "<%c>%s%s", priorities[r->level],
 	        r->subject.sandbox ? r->subject.sandbox : "", r->subject.sandbox ? ": " : "");
 	struct iovec pieces[] = {
-	        piece(begin, n < (int)sizeof begin ? (size_t)n : sizeof begin - 1),
+	        piece(begin, n < (int)sizeof(begin) ? (size_t)n : sizeof(begin) - 1),
 	        piece(r->text, r->n),
 	        piece("\n", 1),
 	};
@@ -103,7 +103,7 @@ static bool send_stream(const struct log_record *r)
 static void tell_lost(void)
 {
 	char text[96];
-	int n = snprintf(text, sizeof text, "%lu messages are missing here: the journal took none",
+	int n = snprintf(text, sizeof(text), "%lu messages are missing here: the journal took none",
 	        journal.lost);
 	struct log_record r = {
 	        LOG_LEVEL_WARN, "vethguardd", {.role = "vethguardd"}, text, (size_t)n};
@@ -135,7 +135,7 @@ static bool stderr_is_the_journal(void)
 
 bool journald_open(const char *socket_path)
 {
-	if (!stderr_is_the_journal() || strlen(socket_path) >= sizeof journal.to.sun_path)
+	if (!stderr_is_the_journal() || strlen(socket_path) >= sizeof(journal.to.sun_path))
 		return false;
 	journald_close();
 	journal.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -73,28 +73,28 @@ int ipc_memory_name(int fd, int directory, const char *name)
 {
 	char path[sizeof "/proc/self/fd/-2147483648"];
 
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
 /* A process killed in between leaves a file that nobody reads and the next one removes. */
 int ipc_memory_new_renamed(int directory, const char *name, size_t size)
 {
-	int fd, error;
+	int fd, rc;
 
 	unlinkat(directory, UNFINISHED, 0);
 	fd = openat(
 	        directory, UNFINISHED, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	error = lock_and_size(fd, size);
-	if (!error && renameat2(directory, UNFINISHED, directory, name, RENAME_NOREPLACE) < 0)
-		error = -errno;
-	if (error == 0)
+	rc = lock_and_size(fd, size);
+	if (!rc && renameat2(directory, UNFINISHED, directory, name, RENAME_NOREPLACE) < 0)
+		rc = -errno;
+	if (rc == 0)
 		return fd;
 	unlinkat(directory, UNFINISHED, 0);
 	close(fd);
-	return error;
+	return rc;
 }
 
 /* Under its name the file is always complete. */
@@ -123,18 +123,18 @@ static bool has_size(int fd, size_t size)
 int ipc_memory_open_at(int directory, const char *name, size_t size)
 {
 	int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	int error = 0;
+	int rc = 0;
 
 	if (fd < 0)
 		return errno == ELOOP || errno == ENXIO ? -EBADMSG : -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		error = -errno;
+		rc = -errno;
 	else if (!has_size(fd, size))
-		error = -EBADMSG;
-	if (error == 0)
+		rc = -EBADMSG;
+	if (rc == 0)
 		return fd;
 	close(fd);
-	return error;
+	return rc;
 }
 
 /* A memfd has to be sealed; a file of a file system cannot be (tmpfs: no seal may be added). */
@@ -155,7 +155,7 @@ void *ipc_memory_map(int fd, size_t size, int *error)
 	*error = -EBADMSG;
 	if (!is_fixed(fd, size))
 		return NULL;
-	mapping = calloc(1, sizeof *mapping);
+	mapping = calloc(1, sizeof(*mapping));
 	start = mapping ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
 	if (start == MAP_FAILED) {
 		*error = mapping ? -errno : -ENOMEM;

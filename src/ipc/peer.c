@@ -45,8 +45,8 @@ static void lock_receive_buffer(void)
 {
 	static bool done;
 
-	if (!done && (secret_lock(receive_buffer, sizeof receive_buffer) < 0 ||
-	                     madvise(receive_buffer, sizeof receive_buffer, MADV_DONTDUMP) < 0))
+	if (!done && (secret_lock(receive_buffer, sizeof(receive_buffer)) < 0 ||
+	                     madvise(receive_buffer, sizeof(receive_buffer), MADV_DONTDUMP) < 0))
 		log_debug("the receive buffer cannot be locked: %s", strerror(errno));
 	done = true;
 }
@@ -146,16 +146,16 @@ static bool receive_one(struct ipc_peer *peer)
 	}
 	trace(peer, "<-", receive_buffer, (size_t)n, message.fd_count);
 	peer->alive = &alive;
-	int error = peer->on_message(peer, &message);
+	int rc = peer->on_message(peer, &message);
 	if (carries_secret(message.head.type))
 		secret_wipe(receive_buffer, (size_t)n);
 	ipc_message_close_fds(&message);
 	if (!alive)
 		return false;
 	peer->alive = NULL;
-	if (error)
-		cut_off(peer, error);
-	return !error;
+	if (rc)
+		cut_off(peer, rc);
+	return !rc;
 }
 
 static void receive_share(struct ipc_peer *peer)
@@ -178,10 +178,10 @@ static void send_queued(struct ipc_peer *peer)
 {
 	while (peer->first) {
 		struct ipc_queued *q = peer->first;
-		int error = ipc_datagram_send(peer->io.fd, queued_bytes_of(q), q->size, q->fds,
+		int rc = ipc_datagram_send(peer->io.fd, queued_bytes_of(q), q->size, q->fds,
 		        q->fd_count, MSG_DONTWAIT);
 
-		if (error == -EAGAIN)
+		if (rc == -EAGAIN)
 			return;
 		peer->first = q->next;
 		if (!peer->first)
@@ -190,8 +190,8 @@ static void send_queued(struct ipc_peer *peer)
 		peer->queued_fds -= q->fd_count;
 		queued_free(q);
 		/* The reading side notices a closed peer, after its last messages. */
-		if (error && error != -EPIPE)
-			fail_later(peer, error);
+		if (rc && rc != -EPIPE)
+			fail_later(peer, rc);
 	}
 }
 
@@ -237,47 +237,47 @@ int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *
 	*peer = (struct ipc_peer){.name = name, .on_message = on_message, .on_end = on_end};
 	peer->flush.run = on_task;
 	lock_receive_buffer();
-	int error = 0, flags = fcntl(fd, F_GETFL);
+	int rc = 0, flags = fcntl(fd, F_GETFL);
 	/* An end of ipc_pair() needs no change, and a jailed recorder may make none. */
 	if (flags < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
 	        ((flags & O_NONBLOCK) == 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0))
-		error = -errno;
-	if (!error)
-		error = loop_io_open(loop, &peer->io, fd, LOOP_READ | LOOP_WRITE, on_ready);
-	if (error)
+		rc = -errno;
+	if (!rc)
+		rc = loop_io_open(loop, &peer->io, fd, LOOP_READ | LOOP_WRITE, on_ready);
+	if (rc)
 		close(fd);
 	else
 		peer->open = true;
-	return error;
+	return rc;
 }
 
 /* Makes a queued copy: its own memory, locked for a secret, and its own descriptors. */
 static int queued_new(struct ipc_queued **out, const uint8_t *message, size_t size, const int *fds,
         size_t fd_count, bool secret)
 {
-	struct ipc_queued *q = malloc(sizeof *q + (secret ? 0 : size));
-	int error = q ? 0 : -ENOMEM;
+	struct ipc_queued *q = malloc(sizeof(*q) + (secret ? 0 : size));
+	int rc = q ? 0 : -ENOMEM;
 
 	if (!q)
-		return error;
+		return rc;
 	*q = (struct ipc_queued){.size = size};
 	if (secret)
-		error = secret_copy(&q->secret, message, size);
+		rc = secret_copy(&q->secret, message, size);
 	else
 		memcpy(q->bytes, message, size);
-	while (!error && q->fd_count < fd_count) {
+	while (!rc && q->fd_count < fd_count) {
 		int copy = fcntl(fds[q->fd_count], F_DUPFD_CLOEXEC, 0);
 
 		if (copy < 0)
-			error = -errno;
+			rc = -errno;
 		else
 			q->fds[q->fd_count++] = copy;
 	}
-	if (error)
+	if (rc)
 		queued_free(q);
 	else
 		*out = q;
-	return error;
+	return rc;
 }
 
 bool ipc_peer_has_room(const struct ipc_peer *peer, size_t size, size_t fd_count)
@@ -293,9 +293,9 @@ static int queue(struct ipc_peer *peer, const uint8_t *message, size_t size, con
 
 	if (!ipc_peer_has_room(peer, size, fd_count))
 		return -ENOBUFS;
-	int error = queued_new(&q, message, size, fds, fd_count, secret);
-	if (error)
-		return error;
+	int rc = queued_new(&q, message, size, fds, fd_count, secret);
+	if (rc)
+		return rc;
 	if (peer->last)
 		peer->last->next = q;
 	else
@@ -309,7 +309,7 @@ static int queue(struct ipc_peer *peer, const uint8_t *message, size_t size, con
 static int send_or_queue(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
         size_t fd_count, bool secret)
 {
-	int error = -EAGAIN;
+	int rc = -EAGAIN;
 
 	if (!peer->open || peer->failure)
 		return -EPIPE;
@@ -317,12 +317,12 @@ static int send_or_queue(struct ipc_peer *peer, const uint8_t *message, size_t s
 		return -EMSGSIZE;
 	trace(peer, "->", message, size, fd_count);
 	if (!peer->first)
-		error = ipc_datagram_send(peer->io.fd, message, size, fds, fd_count, MSG_DONTWAIT);
-	if (error == -EAGAIN)
-		error = queue(peer, message, size, fds, fd_count, secret);
-	if (error && error != -EPIPE)
-		fail_later(peer, error);
-	return error;
+		rc = ipc_datagram_send(peer->io.fd, message, size, fds, fd_count, MSG_DONTWAIT);
+	if (rc == -EAGAIN)
+		rc = queue(peer, message, size, fds, fd_count, secret);
+	if (rc && rc != -EPIPE)
+		fail_later(peer, rc);
+	return rc;
 }
 
 int ipc_send(
@@ -333,8 +333,8 @@ int ipc_send(
 
 int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size)
 {
-	int error = send_or_queue(peer, message, size, NULL, 0, true);
+	int rc = send_or_queue(peer, message, size, NULL, 0, true);
 
 	secret_wipe(message, size);
-	return error;
+	return rc;
 }

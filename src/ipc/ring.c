@@ -81,9 +81,9 @@ static int add_eventfds(int fds[3], int memory_fd)
 	fds[2] = eventfd_new();
 	if (fds[1] >= 0 && fds[2] >= 0)
 		return 0;
-	int error = fds[1] < 0 ? fds[1] : fds[2];
+	int rc = fds[1] < 0 ? fds[1] : fds[2];
 	close_three(fds);
-	return error;
+	return rc;
 }
 
 int ring_create(int fds[3])
@@ -94,11 +94,11 @@ int ring_create(int fds[3])
 int ring_create_at(int directory, const char *name, int fds[3])
 {
 	int memory_fd = ipc_memory_new_at(directory, name, sizeof(struct ring_shared));
-	int error = add_eventfds(fds, memory_fd);
+	int rc = add_eventfds(fds, memory_fd);
 
-	if (error && memory_fd >= 0)
+	if (rc && memory_fd >= 0)
 		unlinkat(directory, name, 0);
-	return error;
+	return rc;
 }
 
 int ring_prepare(int directory, int fds[3])
@@ -118,15 +118,15 @@ int ring_adopt_at(int directory, const char *name, int fds[3])
 
 static int map(struct ring *ring, int memory_fd, int data_fd, int space_fd)
 {
-	int error;
+	int rc;
 
 	*ring = (struct ring){.memory_fd = memory_fd, .data_fd = data_fd, .space_fd = space_fd};
-	ring->shared = ipc_memory_map(memory_fd, sizeof(struct ring_shared), &error);
+	ring->shared = ipc_memory_map(memory_fd, sizeof(struct ring_shared), &rc);
 	if (ring->shared)
 		return 0;
 	close_three((const int[]){memory_fd, data_fd, space_fd});
 	ring->memory_fd = ring->data_fd = ring->space_fd = -1;
-	return error;
+	return rc;
 }
 
 int ring_open_writer(struct ring *ring, int memory_fd, int data_fd, int space_fd)
@@ -197,8 +197,8 @@ int ring_write(struct ring *ring, const void *record, size_t n)
 	uint64_t need = stride(length);
 	if (writer_free(ring) < need && !wait_for_room(ring, need))
 		return -EAGAIN;
-	copy_in(shared->records, ring->position, &length, sizeof length);
-	copy_in(shared->records, ring->position + sizeof length, record, n);
+	copy_in(shared->records, ring->position, &length, sizeof(length));
+	copy_in(shared->records, ring->position + sizeof(length), record, n);
 	ring->position += need;
 	atomic_store_explicit(&shared->head, ring->position, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -219,10 +219,10 @@ int ring_read(struct ring *ring, void *out)
 		return 0;
 	if (there > RING_BYTES || there % ALIGNMENT)
 		return -EBADMSG;
-	copy_out(shared->records, ring->position, &length, sizeof length);
+	copy_out(shared->records, ring->position, &length, sizeof(length));
 	if (length == 0 || length > RING_RECORD_MAX || stride(length) > there)
 		return -EBADMSG;
-	copy_out(shared->records, ring->position + sizeof length, out, length);
+	copy_out(shared->records, ring->position + sizeof(length), out, length);
 	ring->position += stride(length);
 	return (int)length;
 }

@@ -34,7 +34,7 @@ static int read_address(const char *name)
 {
 	size_t n = strlen(name);
 
-	if ((name[0] != '/' && name[0] != '@') || n < 2 || n >= sizeof service.to.sun_path)
+	if ((name[0] != '/' && name[0] != '@') || n < 2 || n >= sizeof(service.to.sun_path))
 		return -EINVAL;
 	service.to = (struct sockaddr_un){.sun_family = AF_UNIX};
 	memcpy(service.to.sun_path, name, n);
@@ -78,11 +78,11 @@ static int open_socket(void)
 
 	service.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (service.fd < 0 ||
-	        setsockopt(service.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0) {
-		int error = -errno;
+	        setsockopt(service.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
+		int rc = -errno;
 
 		service_close();
-		return error;
+		return rc;
 	}
 	return 0;
 }
@@ -90,17 +90,17 @@ static int open_socket(void)
 int service_open(void)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
-	int error = name ? read_address(name) : -ENOTCONN;
+	int rc = name ? read_address(name) : -ENOTCONN;
 
 	service_close();
-	if (!error)
-		error = open_socket();
-	if (!error)
+	if (!rc)
+		rc = open_socket();
+	if (!rc)
 		read_watchdog();
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
-	return error;
+	return rc;
 }
 
 void service_describe(char out[SERVICE_DESCRIPTION_MAX])
@@ -117,19 +117,19 @@ int service_adopt(const char *line)
 {
 	char *name;
 	long long watchdog_ms = strtoll(line, &name, 10);
-	int error;
+	int rc;
 
 	service_close();
 	if (!line[0])
 		return -ENOTCONN;
 	if (watchdog_ms < 0 || watchdog_ms > INT_MAX || *name != ' ')
 		return -EINVAL;
-	error = read_address(name + 1);
-	if (!error)
-		error = open_socket();
-	if (!error)
+	rc = read_address(name + 1);
+	if (!rc)
+		rc = open_socket();
+	if (!rc)
 		service.watchdog_ms = watchdog_ms;
-	return error;
+	return rc;
 }
 
 void service_close(void)
@@ -159,14 +159,14 @@ int service_ready(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	int n = vsnprintf(status, sizeof status, format, args);
+	int n = vsnprintf(status, sizeof(status), format, args);
 	va_end(args);
 	if (n < 0)
 		return -EINVAL;
 	for (char *p = status; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
-	snprintf(message, sizeof message, "READY=1\nSTATUS=%s\n", status);
+	snprintf(message, sizeof(message), "READY=1\nSTATUS=%s\n", status);
 	return tell(message);
 }
 
@@ -177,7 +177,7 @@ int service_reloading(void)
 
 	if (clock_gettime(CLOCK_MONOTONIC, &now) < 0)
 		return -errno;
-	snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
+	snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 	        (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 	return tell(message);
 }
@@ -191,7 +191,7 @@ int service_main_pid(pid_t pid)
 {
 	char message[MESSAGE_MAX];
 
-	snprintf(message, sizeof message, "MAINPID=%ld\n", (long)pid);
+	snprintf(message, sizeof(message), "MAINPID=%ld\n", (long)pid);
 	return tell(message);
 }
 

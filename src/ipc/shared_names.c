@@ -52,8 +52,8 @@ static int make_file(int fd, uint32_t limit)
 	if (ftruncate(fd, (off_t)shared_names_bytes(limit)) < 0)
 		return -errno;
 	ssize_t n =
-	        pwrite(fd, &layout, sizeof layout, offsetof(struct shared_names_memory, layout));
-	if (n == (ssize_t)sizeof layout)
+	        pwrite(fd, &layout, sizeof(layout), offsetof(struct shared_names_memory, layout));
+	if (n == (ssize_t)sizeof(layout))
 		return 0;
 	return n < 0 ? -errno : -ENOSPC;
 }
@@ -61,16 +61,16 @@ static int make_file(int fd, uint32_t limit)
 int shared_names_create_at(int directory, const char *name, uint32_t limit)
 {
 	int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int error;
+	int rc;
 
 	if (fd < 0)
 		return -errno;
-	error = make_file(fd, limit);
-	if (error == 0)
+	rc = make_file(fd, limit);
+	if (rc == 0)
 		return fd;
 	unlinkat(directory, name, 0);
 	close(fd);
-	return error;
+	return rc;
 }
 
 /* Returns the limit of a table of this size; 0: no table has it. */
@@ -93,30 +93,31 @@ static int look_at_file(int fd)
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) ||
 	        !limit_of(st.st_size))
 		return -EBADMSG;
-	ssize_t n = pread(fd, &layout, sizeof layout, offsetof(struct shared_names_memory, layout));
+	ssize_t n =
+	        pread(fd, &layout, sizeof(layout), offsetof(struct shared_names_memory, layout));
 	if (n < 0)
 		return -errno;
-	return n == (ssize_t)sizeof layout && layout == LAYOUT ? 0 : -EBADMSG;
+	return n == (ssize_t)sizeof(layout) && layout == LAYOUT ? 0 : -EBADMSG;
 }
 
 int shared_names_open_at(int directory, const char *name)
 {
 	int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	int error;
+	int rc;
 
 	if (fd < 0)
 		return errno == ELOOP || errno == ENXIO || errno == EISDIR ? -EBADMSG : -errno;
-	error = look_at_file(fd);
-	if (error == 0)
+	rc = look_at_file(fd);
+	if (rc == 0)
 		return fd;
 	close(fd);
-	return error;
+	return rc;
 }
 
 static int map(struct shared_names *names, int fd)
 {
 	struct stat st;
-	int error;
+	int rc;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
@@ -124,23 +125,23 @@ static int map(struct shared_names *names, int fd)
 	if (!names->limit)
 		return -EBADMSG;
 	names->bytes = shared_names_bytes(names->limit);
-	names->memory = ipc_memory_map(fd, names->bytes, &error);
+	names->memory = ipc_memory_map(fd, names->bytes, &rc);
 	if (names->memory)
 		ipc_memory_spare(names->memory);
-	return error;
+	return rc;
 }
 
 int shared_names_open(struct shared_names *names, int fd)
 {
 	*names = (struct shared_names){0};
-	int error = map(names, fd);
+	int rc = map(names, fd);
 
 	close(fd);
-	if (error)
+	if (rc)
 		*names = (struct shared_names){0};
 	else
 		names->turn = atomic_fetch_add(&names->memory->turn, 1) + 1;
-	return error;
+	return rc;
 }
 
 void shared_names_close(struct shared_names *names)

@@ -37,13 +37,13 @@ struct jail_ids jail_role_ids(enum jail_role role, uint32_t salt)
 	if (jail_state.single_id)
 		return (struct jail_ids){getuid(), getgid()};
 	user = getpwnam(role_users[role]);
-	if (user != NULL && user->pw_uid != 0)
+	if (user && user->pw_uid != 0)
 		return (struct jail_ids){user->pw_uid, user->pw_gid};
 	/* neighboring salts (usually process ids) get different slots */
 	for (uint32_t i = 0; i < slots; i++) {
 		uint32_t id = JAIL_ID_FIRST + ((salt + i) % slots) * JAIL_ID_ROLES + (uint32_t)role;
 
-		if (getpwuid(id) == NULL && getgrgid(id) == NULL)
+		if (!getpwuid(id) && !getgrgid(id))
 			return (struct jail_ids){id, id};
 	}
 	return (struct jail_ids){JAIL_ID_LAST, JAIL_ID_LAST};

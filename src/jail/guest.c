@@ -128,7 +128,7 @@ static int load_for(uint32_t arch)
 		rc = refuse_keys(filter);
 	if (rc == 0)
 		rc = seccomp_load(filter);
-	if (filter != NULL)
+	if (filter)
 		seccomp_release(filter);
 	return rc;
 }

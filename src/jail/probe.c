@@ -23,17 +23,17 @@ static void probe(struct buf *out)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	uint16_t port = 1;
-	int fd, error;
+	int fd, rc;
 
 	while (port < UINT16_MAX && is_listed(port))
 		port++;
 	to.sin_port = htons(port);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	error = fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ? errno : 0;
+	rc = fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
 	buf_printf(out, "landlock_probe: port %u %s\n", port,
-	        error == EACCES ? "refused" : "not refused");
+	        rc == EACCES ? "refused" : "not refused");
 }
 
 void jail_probes_connections(void)

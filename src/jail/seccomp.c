@@ -257,9 +257,9 @@ static int export(scmp_filter_ctx filter)
 		rc = -errno;
 	if (rc == 0) {
 		n = (size_t)st.st_size;
-		made.count = n / sizeof *made.instructions;
+		made.count = n / sizeof(*made.instructions);
 		if (made.count == 0 || made.count > BPF_MAXINSNS ||
-		        n % sizeof *made.instructions != 0)
+		        n % sizeof(*made.instructions) != 0)
 			rc = -E2BIG;
 	}
 	if (rc == 0) {
@@ -284,7 +284,7 @@ int jail_seccomp_prepare(enum jail_role role, bool binds)
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int rc;
 
-	if (filter == NULL)
+	if (!filter)
 		return -ENOMEM;
 	forget();
 	made.role = role;

@@ -63,7 +63,7 @@ int spawn_find(const char *name, char *out, size_t out_size)
 	const char *slash;
 	int rc;
 
-	if (name[0] == '\0' || strchr(name, '/') != NULL)
+	if (name[0] == '\0' || strchr(name, '/'))
 		return -ENOENT;
 	if (n > 0) {
 		self[n] = '\0';
@@ -108,7 +108,7 @@ static struct {
 static int spawn_held_fd(const char *name)
 {
 	for (size_t i = 0; i < SPAWN_HELD_MAX; i++)
-		if (spawn_held[i].name != NULL && strcmp(spawn_held[i].name, name) == 0)
+		if (spawn_held[i].name && strcmp(spawn_held[i].name, name) == 0)
 			return spawn_held[i].fd;
 	return -1;
 }
@@ -121,7 +121,7 @@ int spawn_hold(const char *name)
 
 	if (spawn_held_fd(name) >= 0)
 		return 0;
-	while (i < SPAWN_HELD_MAX && spawn_held[i].name != NULL)
+	while (i < SPAWN_HELD_MAX && spawn_held[i].name)
 		i++;
 	if (i == SPAWN_HELD_MAX)
 		return -ENOSPC;
@@ -169,7 +169,7 @@ static unsigned low_end; /* one beyond them; 0: they do not exist yet */
 
 static int spawn_keep_low(void)
 {
-	int null, error = 0;
+	int null, rc = 0;
 	size_t n = 0;
 
 	if (low_end)
@@ -177,16 +177,16 @@ static int spawn_keep_low(void)
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -errno;
-	for (; n < LOW_COUNT && !error; n++) {
+	for (; n < LOW_COUNT && !rc; n++) {
 		low[n] = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_CONTROL_FD + 1);
-		error = low[n] < 0 ? -errno : 0;
+		rc = low[n] < 0 ? -errno : 0;
 	}
 	close(null);
-	if (!error)
+	if (!rc)
 		low_end = (unsigned)low[LOW_COUNT - 1] + 1;
-	while (error && n--)
+	while (rc && n--)
 		close(low[n]);
-	return error;
+	return rc;
 }
 
 /* fd -1: puts /dev/null there. */
@@ -287,27 +287,27 @@ pid_t spawn_program(
 	        .env = env,
 	        .has_errors = errors >= 0,
 	        .has_mounts = mounts >= 0};
-	int error, made = -1, program = spawn_held_fd(name);
+	int rc, made = -1, program = spawn_held_fd(name);
 	pid_t pid;
 
 	s.has_program = program >= 0;
-	error = spawn_find(name, path, sizeof(path));
-	if (error) {
+	rc = spawn_find(name, path, sizeof(path));
+	if (rc) {
 		if (!s.has_program)
-			return error;
+			return rc;
 		path[0] = '\0'; /* a held program needs none */
 	}
 	spawn_environment(store, env);
-	error = spawn_keep_low();
-	if (!error)
-		error = spawn_put_low(control, LOW_CONTROL);
-	if (!error)
-		error = spawn_put_low(errors, LOW_ERRORS);
-	if (!error)
-		error = spawn_put_low(mounts, LOW_MOUNTS);
-	if (!error)
-		error = spawn_put_low(program, LOW_PROGRAM);
-	pid = error ? error : spawn_clone(&s, &made);
+	rc = spawn_keep_low();
+	if (!rc)
+		rc = spawn_put_low(control, LOW_CONTROL);
+	if (!rc)
+		rc = spawn_put_low(errors, LOW_ERRORS);
+	if (!rc)
+		rc = spawn_put_low(mounts, LOW_MOUNTS);
+	if (!rc)
+		rc = spawn_put_low(program, LOW_PROGRAM);
+	pid = rc ? rc : spawn_clone(&s, &made);
 	if (low_end) {
 		spawn_put_low(-1, LOW_CONTROL);
 		spawn_put_low(-1, LOW_ERRORS);

@@ -68,14 +68,14 @@ static int detach_pins(void)
 	FILE *in = fopen("/proc/thread-self/mountinfo", "re"), *copy = tmpfile();
 	char *line = NULL, *pin;
 	size_t size = 0;
-	int error = in && copy ? 0 : -EIO;
+	int rc = in && copy ? 0 : -EIO;
 
-	while (!error && getline(&line, &size, in) >= 0)
+	while (!rc && getline(&line, &size, in) >= 0)
 		if (fputs(line, copy) < 0)
-			error = -EIO;
+			rc = -EIO;
 	if (copy)
 		rewind(copy);
-	while (!error && getline(&line, &size, copy) >= 0) {
+	while (!rc && getline(&line, &size, copy) >= 0) {
 		pin = pin_of(line);
 		if (pin)
 			umount2(pin, MNT_DETACH | UMOUNT_NOFOLLOW);
@@ -85,7 +85,7 @@ static int detach_pins(void)
 		fclose(in);
 	if (copy)
 		fclose(copy);
-	return error;
+	return rc;
 }
 
 static bool same_root(const struct stat *before)
@@ -98,7 +98,7 @@ static bool same_root(const struct stat *before)
 static int make_unpinned(void)
 {
 	struct stat before;
-	int fd, error = 0;
+	int fd, rc = 0;
 
 	if (stat("/", &before) != 0 || unshare(CLONE_NEWNS) != 0)
 		return -errno;
@@ -107,15 +107,15 @@ static int make_unpinned(void)
 	fd = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	error = detach_pins();
-	if (!error && setns(fd, CLONE_NEWNS) != 0) /* as every process that starts there does */
-		error = -errno;
-	if (!error && !same_root(&before))
-		error = -EXDEV;
-	if (!error)
+	rc = detach_pins();
+	if (!rc && setns(fd, CLONE_NEWNS) != 0) /* as every process that starts there does */
+		rc = -errno;
+	if (!rc && !same_root(&before))
+		rc = -EXDEV;
+	if (!rc)
 		return fd;
 	close(fd);
-	return error;
+	return rc;
 }
 
 static void *in_thread(void *context)
@@ -127,10 +127,10 @@ static void *in_thread(void *context)
 int spawn_unpinned_mounts(void)
 {
 	pthread_t thread;
-	int result = -EINVAL, error = pthread_create(&thread, NULL, in_thread, &result);
+	int result = -EINVAL, rc = pthread_create(&thread, NULL, in_thread, &result);
 
-	if (error)
-		return -error;
+	if (rc)
+		return -rc;
 	pthread_join(thread, NULL);
 	return result;
 }

@@ -65,7 +65,7 @@ static int save(int fd, const struct ca *root)
 		uint8_t digest[DIGEST_SHA256_BYTES];
 
 		rc = sum(slice_of(file.p, w.len), digest);
-		writer_bytes(&w, digest, sizeof digest);
+		writer_bytes(&w, digest, sizeof(digest));
 		if (rc == 0)
 			rc = w.failed ? -EOVERFLOW : write_all(fd, file.p, w.len);
 	}
@@ -99,9 +99,9 @@ static struct ca *parse(struct slice file)
 	struct slice before = slice_of(file.p, file.n - r.left);
 	uint8_t digest[DIGEST_SHA256_BYTES], found[DIGEST_SHA256_BYTES];
 
-	reader_copy(&r, found, sizeof found);
+	reader_copy(&r, found, sizeof(found));
 	if (!reader_done(&r) || !slice_equals(magic, SLICE(MAGIC)) || sum(before, digest) != 0 ||
-	        memcmp(digest, found, sizeof digest) != 0)
+	        memcmp(digest, found, sizeof(digest)) != 0)
 		return NULL;
 	return ca_from_der(certificate, key);
 }

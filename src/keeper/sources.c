@@ -44,7 +44,7 @@ static const char *const state_names[] = {
         [SOURCE_HELD] = "HELD",
 };
 _Static_assert(
-        sizeof state_names / sizeof state_names[0] == SOURCE_STATE_COUNT, "a name per state");
+        sizeof(state_names) / sizeof(state_names[0]) == SOURCE_STATE_COUNT, "a name per state");
 
 /* Sets the state; nothing else does. */
 static void enter(struct source *source, enum source_state state)

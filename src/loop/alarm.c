@@ -43,7 +43,7 @@ static void on_time(struct loop_io *io, unsigned events)
 	uint64_t count;
 
 	(void)events;
-	(void)!read(io->fd, &count, sizeof count);
+	(void)!read(io->fd, &count, sizeof(count));
 	while ((first = first_of(all)) && first->at_ms <= now_ms) {
 		list_remove(&first->place);
 		first->on_time(first);
@@ -53,7 +53,7 @@ static void on_time(struct loop_io *io, unsigned events)
 
 static int open_all(struct loop *loop, struct loop_alarms *all)
 {
-	int fd, error;
+	int fd, rc;
 
 	if (all->io.watch)
 		return 0;
@@ -61,10 +61,10 @@ static int open_all(struct loop *loop, struct loop_alarms *all)
 	if (fd < 0)
 		return -errno;
 	list_init(&all->members);
-	error = loop_io_open_level(loop, &all->io, fd, LOOP_READ, on_time);
-	if (error)
+	rc = loop_io_open_level(loop, &all->io, fd, LOOP_READ, on_time);
+	if (rc)
 		close(fd);
-	return error;
+	return rc;
 }
 
 void loop_alarms_close(struct loop_alarms *all)

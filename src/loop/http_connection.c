@@ -47,15 +47,15 @@ static void enter(struct http_exchange *c, enum connection_state state, int64_t 
 void http_respond(struct http_exchange *c, unsigned status, const char *content_type,
         const char *fields, struct slice body)
 {
-	int error = buf_printf(&c->out,
+	int rc = buf_printf(&c->out,
 	        "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
 	        "Cache-Control: no-store\r\n%s%s\r\n",
 	        status, control_status_name(status), content_type, body.n, fields,
 	        c->closes ? "Connection: close\r\n" : "");
 
-	if (!error && !slice_equals(c->head.method, SLICE("HEAD")))
-		error = buf_append_slice(&c->out, body);
-	if (error) { /* anything sent now would be unintelligible */
+	if (!rc && !slice_equals(c->head.method, SLICE("HEAD")))
+		rc = buf_append_slice(&c->out, body);
+	if (rc) { /* anything sent now would be unintelligible */
 		buf_fini(&c->out);
 		c->closes = true;
 	}
@@ -186,7 +186,7 @@ static bool linger(struct http_exchange *c)
 
 	if (is_turn_over(c))
 		return false;
-	n = read(c->fd, nothing, sizeof nothing);
+	n = read(c->fd, nothing, sizeof(nothing));
 	if (n > 0)
 		return true;
 	if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -281,7 +281,7 @@ static void on_time(struct loop_timer *timer)
 struct http_exchange *http_connection_new(
         struct http_server *server, int fd, const struct http_peer *peer, bool stranger)
 {
-	struct http_exchange *c = calloc(1, sizeof *c);
+	struct http_exchange *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;

@@ -28,17 +28,17 @@ static bool groups_of(int fd, struct http_peer *peer)
 		return false;
 	}
 	peer->groups = groups;
-	peer->group_count = size / sizeof *groups;
+	peer->group_count = size / sizeof(*groups);
 	return true;
 }
 
 static bool peer_of(int fd, struct http_peer *peer)
 {
 	struct ucred credentials;
-	socklen_t size = sizeof credentials;
+	socklen_t size = sizeof(credentials);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0 ||
-	        size != sizeof credentials)
+	        size != sizeof(credentials))
 		return false;
 	*peer = (struct http_peer){.pid = credentials.pid,
 	        .pidfd = HTTP_PEER_UNTOLD,
@@ -55,7 +55,7 @@ static bool peer_of(int fd, struct http_peer *peer)
 static bool pidfd_of(int fd, int *out)
 {
 	int pidfd;
-	socklen_t size = sizeof pidfd;
+	socklen_t size = sizeof(pidfd);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
 		*out = pidfd;
@@ -177,7 +177,7 @@ static void on_retry(struct loop_timer *timer)
 
 struct http_server *http_server_new(struct loop *loop, int fd, struct http_handler *handler)
 {
-	struct http_server *server = calloc(1, sizeof *server);
+	struct http_server *server = calloc(1, sizeof(*server));
 
 	if (!server)
 		return NULL;

@@ -34,7 +34,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 static int open_with(struct loop *loop, struct loop_io *io, int fd, unsigned events, short flags,
         void (*on_ready)(struct loop_io *io, unsigned events))
 {
-	struct loop_watch *watch = malloc(sizeof *watch);
+	struct loop_watch *watch = malloc(sizeof(*watch));
 	short what = EV_PERSIST | flags;
 
 	if (events & LOOP_READ)
@@ -50,10 +50,10 @@ static int open_with(struct loop *loop, struct loop_io *io, int fd, unsigned eve
 	}
 	watch->owner = io;
 	if (event_add(&watch->event, NULL) < 0) {
-		int error = errno;
+		int rc = errno;
 
 		free(watch);
-		return error ? -error : -ENOMEM;
+		return rc ? -rc : -ENOMEM;
 	}
 	io->watch = watch;
 	return 0;

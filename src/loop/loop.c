@@ -86,7 +86,7 @@ static struct event_base *base_new(void)
 
 struct loop *loop_new(void)
 {
-	struct loop *loop = calloc(1, sizeof *loop);
+	struct loop *loop = calloc(1, sizeof(*loop));
 
 	if (!loop)
 		return NULL;

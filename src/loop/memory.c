@@ -83,7 +83,7 @@ void loop_memory_init(void)
 
 	if (cells)
 		return;
-	p = mmap(NULL, CELLS * sizeof *cells, PROT_READ | PROT_WRITE,
+	p = mmap(NULL, CELLS * sizeof(*cells), PROT_READ | PROT_WRITE,
 	        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return;

@@ -29,10 +29,10 @@ static bool is_own_ipv4(int fd, const struct ip *address)
 	struct msghdr message = {.msg_name = &to,
 	        .msg_namelen = ip_to_sockaddr(address, ANY_PORT, &to),
 	        .msg_control = &control,
-	        .msg_controllen = sizeof control};
+	        .msg_controllen = sizeof(control)};
 
-	memcpy(&info.ipi_spec_dst, address->bytes, sizeof info.ipi_spec_dst);
-	memcpy(CMSG_DATA(&control.head), &info, sizeof info);
+	memcpy(&info.ipi_spec_dst, address->bytes, sizeof(info.ipi_spec_dst));
+	memcpy(CMSG_DATA(&control.head), &info, sizeof(info));
 	return sendmsg(fd, &message, MSG_CONFIRM | PROBE) == 0 ||
 	       (errno != EINVAL && errno != ENETUNREACH);
 }
@@ -52,9 +52,9 @@ static bool leads_over_loopback(int fd, const struct ip *address)
 	struct msghdr message = {.msg_name = &to,
 	        .msg_namelen = ip_to_sockaddr(address, ANY_PORT, &to),
 	        .msg_control = &control,
-	        .msg_controllen = sizeof control};
+	        .msg_controllen = sizeof(control)};
 
-	memcpy(CMSG_DATA(&control.head), &info, sizeof info);
+	memcpy(CMSG_DATA(&control.head), &info, sizeof(info));
 	return sendmsg(fd, &message, MSG_CONFIRM | PROBE) == 0 || errno == ENOMEM ||
 	       errno == ENOBUFS;
 }
@@ -66,9 +66,9 @@ static bool leads_over_loopback(int fd, const struct ip *address)
 static bool is_own_ipv6(int fd, const struct ip *address)
 {
 	struct sockaddr_storage to, local;
-	socklen_t n = ip_to_sockaddr(address, ANY_PORT, &to), local_n = sizeof local;
+	socklen_t n = ip_to_sockaddr(address, ANY_PORT, &to), local_n = sizeof(local);
 	int mtu = 0;
-	socklen_t mtu_n = sizeof mtu;
+	socklen_t mtu_n = sizeof(mtu);
 	struct ip source;
 
 	if (leads_over_loopback(fd, address))

@@ -95,7 +95,7 @@ static struct resolver_query *query_new(struct resolver *r, struct slice host, b
 	make_room(r);
 	if (r->cached >= RESOLVER_CACHE_MAX && !pinned)
 		return NULL;
-	q = calloc(1, sizeof *q + host.n + 1);
+	q = calloc(1, sizeof(*q) + host.n + 1);
 	if (!q)
 		return NULL;
 	q->resolver = r;
@@ -190,7 +190,7 @@ static void query_ask(struct resolver_query *q)
 	struct questions *all = &q->resolver->questions;
 	struct slice host = slice_of(q->host, q->host_n);
 
-	memset(&q->answer, 0, sizeof q->answer);
+	memset(&q->answer, 0, sizeof(q->answer));
 	q->failure = RESOLVER_QUERY_NO_ADDRESS;
 	q->ttl_s = RESOLVER_TTL_MAX_S;
 	q->state = QUERY_ASKING;
@@ -222,7 +222,7 @@ struct resolver *resolver_new(struct loop *loop, const struct config_server *ser
         size_t server_count, const struct config_host *hosts, size_t host_count,
         uint32_t timeout_ms)
 {
-	struct resolver *r = calloc(1, sizeof *r);
+	struct resolver *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;

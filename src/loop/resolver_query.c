@@ -94,8 +94,8 @@ static bool write_lookup(struct resolver_query *q)
 	uint8_t mix[DNS_LOOKUP_MIX];
 	uint16_t id;
 
-	random_bytes(&id, sizeof id);
-	random_bytes(mix, sizeof mix);
+	random_bytes(&id, sizeof(id));
+	random_bytes(mix, sizeof(mix));
 	return dns_lookup_write(&q->lookup, q->host, q->type, id, q->plain ? NULL : mix);
 }
 
@@ -261,7 +261,7 @@ static void on_reply(struct loop_io *io, unsigned events)
 {
 	struct resolver_query *q = container_of(io, struct resolver_query, io);
 	uint8_t bytes[DNS_LOOKUP_REPLY_MAX + 1]; /* one byte more shows that a reply is too long */
-	ssize_t n = recv(io->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+	ssize_t n = recv(io->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	(void)events;
 	if (n >= 0)
@@ -333,7 +333,7 @@ static void on_over(struct loop_task *task)
 struct resolver_query *resolver_query_ask(struct questions *all, struct slice host, uint16_t type,
         resolver_query_on_end on_end, void *context)
 {
-	struct resolver_query *q = calloc(1, sizeof *q);
+	struct resolver_query *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return NULL;

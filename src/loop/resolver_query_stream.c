@@ -15,7 +15,7 @@
 
 struct resolver_query_stream *resolver_query_stream_new(const struct dns_lookup *lookup)
 {
-	struct resolver_query_stream *s = calloc(1, sizeof *s);
+	struct resolver_query_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;

@@ -39,10 +39,10 @@ static int name_of(const char *path, struct sockaddr_un *name)
 static int bind_with_mode(int fd, const struct sockaddr_un *name)
 {
 	mode_t before = umask(SOCKET_UMASK);
-	int error = bind(fd, (const struct sockaddr *)name, sizeof *name) < 0 ? -errno : 0;
+	int rc = bind(fd, (const struct sockaddr *)name, sizeof(*name)) < 0 ? -errno : 0;
 
 	umask(before);
-	return error;
+	return rc;
 }
 
 /* Returns 0 if the path is free: there was no file, or a socket without a listener, which was
@@ -50,7 +50,7 @@ static int bind_with_mode(int fd, const struct sockaddr_un *name)
 static int remove_stale(const struct sockaddr_un *name)
 {
 	struct stat st;
-	int fd, error;
+	int fd, rc;
 
 	if (lstat(name->sun_path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -59,9 +59,9 @@ static int remove_stale(const struct sockaddr_un *name)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	error = connect(fd, (const struct sockaddr *)name, sizeof *name) < 0 ? errno : 0;
+	rc = connect(fd, (const struct sockaddr *)name, sizeof(*name)) < 0 ? errno : 0;
 	close(fd);
-	if (error != ECONNREFUSED && error != ENOENT)
+	if (rc != ECONNREFUSED && rc != ENOENT)
 		return -EADDRINUSE; /* somebody listens, or the backlog is full */
 	return unlink(name->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
@@ -77,7 +77,7 @@ static int finish(struct unix_listener *listener, const struct sockaddr_un *name
 	listener->device = st.st_dev;
 	listener->inode = st.st_ino;
 	listener->changed = st.st_ctim;
-	memcpy(listener->path, name->sun_path, sizeof listener->path);
+	memcpy(listener->path, name->sun_path, sizeof(listener->path));
 	listener->ours = true;
 	return listen(listener->fd, UNIX_LISTENER_BACKLOG) < 0 ? -errno : 0;
 }
@@ -85,32 +85,32 @@ static int finish(struct unix_listener *listener, const struct sockaddr_un *name
 int unix_listener_open(struct unix_listener *listener, const char *path, gid_t gid)
 {
 	struct sockaddr_un name;
-	int error;
+	int rc;
 
 	*listener = (struct unix_listener){.fd = -1};
-	error = name_of(path, &name);
-	if (error)
-		return error;
+	rc = name_of(path, &name);
+	if (rc)
+		return rc;
 	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return -errno;
-	error = bind_with_mode(listener->fd, &name);
-	if (error == -EADDRINUSE) {
-		error = remove_stale(&name);
-		if (!error)
-			error = bind_with_mode(listener->fd, &name);
+	rc = bind_with_mode(listener->fd, &name);
+	if (rc == -EADDRINUSE) {
+		rc = remove_stale(&name);
+		if (!rc)
+			rc = bind_with_mode(listener->fd, &name);
 	}
-	if (!error)
-		error = finish(listener, &name, gid);
-	if (error)
+	if (!rc)
+		rc = finish(listener, &name, gid);
+	if (rc)
 		unix_listener_close(listener);
-	return error;
+	return rc;
 }
 
 static bool option_is(int fd, int option, int wanted)
 {
 	int value = 0;
-	socklen_t size = sizeof value;
+	socklen_t size = sizeof(value);
 
 	return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
 }
@@ -150,7 +150,7 @@ static void forget_passed(void)
 static bool is_bound_to(int fd, const char *path)
 {
 	struct sockaddr_un name = {0};
-	socklen_t size = sizeof name - 1; /* a name may fill its field without a NUL */
+	socklen_t size = sizeof(name) - 1; /* a name may fill its field without a NUL */
 
 	return getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
 	       strcmp(name.sun_path, path) == 0;
@@ -208,7 +208,7 @@ int unix_listener_inherit(
 int unix_listener_adopt(struct unix_listener *listener, int fd, bool ours)
 {
 	struct sockaddr_un name = {0};
-	socklen_t size = sizeof name - 1;
+	socklen_t size = sizeof(name) - 1;
 	struct stat st;
 
 	*listener = (struct unix_listener){.fd = fd};
@@ -220,7 +220,7 @@ int unix_listener_adopt(struct unix_listener *listener, int fd, bool ours)
 	listener->device = st.st_dev;
 	listener->inode = st.st_ino;
 	listener->changed = st.st_ctim;
-	memcpy(listener->path, name.sun_path, sizeof listener->path);
+	memcpy(listener->path, name.sun_path, sizeof(listener->path));
 	listener->ours = true;
 	return 0;
 }

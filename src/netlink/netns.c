@@ -49,10 +49,10 @@ static void *visit_run(void *argument)
 static int visit_in_thread(struct visit *v)
 {
 	pthread_t thread;
-	int error = pthread_create(&thread, NULL, visit_run, v);
+	int rc = pthread_create(&thread, NULL, visit_run, v);
 
-	if (error)
-		return -error;
+	if (rc)
+		return -rc;
 	pthread_join(thread, NULL);
 	return v->result;
 }

@@ -32,14 +32,14 @@ static int take_number(const struct nlmsghdr *reply, void *context)
 int netlink_nsid(struct netlink *nl, int netns_fd, int *out)
 {
 	struct request r;
-	int error;
+	int rc;
 
 	begin(&r, RTM_NEWNSID, netns_fd);
 	mnl_attr_put_u32(r.header, NETNSA_NSID, (uint32_t)NETNSA_NSID_NOT_ASSIGNED);
-	error = rtnl_run(nl, &r, NULL, NULL);
-	if (error && error != -EEXIST)
-		return error;
+	rc = rtnl_run(nl, &r, NULL, NULL);
+	if (rc && rc != -EEXIST)
+		return rc;
 	*out = NETNSA_NSID_NOT_ASSIGNED;
-	error = rtnl_run(nl, begin(&r, RTM_GETNSID, netns_fd), take_number, out);
-	return error ? error : *out < 0 ? -ENOENT : 0;
+	rc = rtnl_run(nl, begin(&r, RTM_GETNSID, netns_fd), take_number, out);
+	return rc ? rc : *out < 0 ? -ENOENT : 0;
 }

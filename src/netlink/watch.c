@@ -33,13 +33,13 @@ int netlink_listen_all(int fd)
 int netlink_watch_open_all(void)
 {
 	int fd = netlink_watch_open(NETLINK_WATCH_ROUTING);
-	int error = fd < 0 ? fd : netlink_listen_all(fd);
+	int rc = fd < 0 ? fd : netlink_listen_all(fd);
 
-	if (!error)
+	if (!rc)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	return error;
+	return rc;
 }
 
 /* Binding a bound socket again changes its groups if it keeps its address (netlink(7)). */

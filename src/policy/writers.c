@@ -17,7 +17,7 @@ static void found(struct policy_writers *w, enum policy_writer who, uint32_t id,
 		return;
 	w->who = who;
 	w->id = id;
-	snprintf(w->place, sizeof w->place, "%s", place);
+	snprintf(w->place, sizeof(w->place), "%s", place);
 }
 
 void policy_writers_add(
@@ -41,7 +41,7 @@ void policy_writers_add_above(struct policy_writers *w, const char *path, uint32
 	struct stat st;
 	char *slash;
 
-	if (snprintf(directory, sizeof directory, "%s", path) >= (int)sizeof directory)
+	if (snprintf(directory, sizeof(directory), "%s", path) >= (int)sizeof(directory))
 		return;
 	while ((slash = strrchr(directory, '/')) != NULL) {
 		const char *at = slash == directory ? "/" : directory;
@@ -62,9 +62,9 @@ const char *policy_writers_text(const struct policy_writers *w, char out[POLICY_
 	char who[32] = "everybody", place[POLICY_WRITERS_TEXT_MAX / 3];
 	const char *mend = w->who == POLICY_WRITER_EVERYBODY ? "chmod o-w" : "chmod g-w";
 
-	slice_escape(slice_from_string(w->place), place, sizeof place);
+	slice_escape(slice_from_string(w->place), place, sizeof(place));
 	if (w->who == POLICY_WRITER_GROUP)
-		snprintf(who, sizeof who, "group %u", w->id);
+		snprintf(who, sizeof(who), "group %u", w->id);
 	if (w->who == POLICY_WRITER_OWNER && w->place[0])
 		snprintf(out, POLICY_WRITERS_TEXT_MAX,
 		        "lies below %s of user %u, who can put another file in its place: keep it "

@@ -51,7 +51,7 @@ static enum taken take(struct listener *l, unsigned most)
 {
 	for (unsigned i = 0; i < most; i++) {
 		struct sockaddr_storage from;
-		socklen_t n = sizeof from;
+		socklen_t n = sizeof(from);
 		int fd;
 
 		l->paused = !may_accept(l->proxy);
@@ -134,10 +134,10 @@ static void on_again(struct loop_timer *timer)
 
 int accept_open(struct proxy *p)
 {
-	int r = loop_timer_open(p->config.loop, &p->accept_again, on_again);
+	int rc = loop_timer_open(p->config.loop, &p->accept_again, on_again);
 
 	rate_init(&p->unproductive, UNPRODUCTIVE_PER_S, 1, clock_monotonic_ms());
-	return r < 0 ? r : loop_timer_open(p->config.loop, &p->accept_paced, on_paced);
+	return rc < 0 ? rc : loop_timer_open(p->config.loop, &p->accept_paced, on_paced);
 }
 
 void accept_close(struct proxy *p)
@@ -161,8 +161,8 @@ int proxy_serve_tcp(struct proxy *p, int fd)
 	l->fd = fd;
 	l->more.run = on_more;
 	/* Accepted sockets inherit both options (tcp(7), socket(7)). */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	if (watch(l) < 0) {
 		close(fd);
 		return -ENOMEM;

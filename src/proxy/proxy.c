@@ -118,7 +118,7 @@ static void on_give_back(struct loop_timer *timer);
 
 struct proxy *proxy_new(const struct proxy_config *config)
 {
-	struct proxy *p = calloc(1, sizeof *p);
+	struct proxy *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
@@ -255,7 +255,7 @@ void proxy_pause(struct proxy *p, enum event_cause cause, const char *why)
 		udp_relay_end_reauthorized(p->datagrams);
 	p->paused = why != NULL;
 	p->pause_cause = cause;
-	snprintf(p->pause_text, sizeof p->pause_text, "%s", why ? why : "");
+	snprintf(p->pause_text, sizeof(p->pause_text), "%s", why ? why : "");
 }
 
 void proxy_maybe_idle(struct proxy *p)

@@ -34,7 +34,7 @@ static const char *const state_names[] = {
         [RECORDER_DONE] = "DONE",
 };
 _Static_assert(
-        sizeof state_names / sizeof state_names[0] == RECORDER_STATE_COUNT, "a name per state");
+        sizeof(state_names) / sizeof(state_names[0]) == RECORDER_STATE_COUNT, "a name per state");
 
 /* Sets the state; nothing else does. */
 static void enter(struct recorder *r, enum recorder_state state)

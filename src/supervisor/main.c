@@ -58,21 +58,21 @@ static void give_up(uint64_t kept)
 {
 	struct rlimit no_core = {0, 0};
 	struct capabilities have;
-	int error = capabilities_bound(kept);
+	int rc = capabilities_bound(kept);
 
-	if (!error)
-		error = capabilities_get(&have);
-	if (!error) {
+	if (!rc)
+		rc = capabilities_get(&have);
+	if (!rc) {
 		have.effective &= kept;
 		have.permitted &= kept;
 		have.inheritable = 0;
-		error = capabilities_set(&have);
+		rc = capabilities_set(&have);
 	}
-	if (error)
+	if (rc)
 		die(STATUS_FAILED,
 		        "cannot give up capabilities: %s (vethguardd needs root, in a user "
 		        "namespace at least)",
-		        strerror(-error));
+		        strerror(-rc));
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0)
 		die(STATUS_FAILED, "cannot refuse core dumps");
 }
@@ -226,16 +226,16 @@ int main(int argc, char **argv)
 	if (!loop)
 		die(STATUS_FAILED, "no memory");
 	open_signals(loop, signals);
-	int error = supervisor_start(&supervisor, loop, &step);
-	if (error)
-		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-error));
-	error = session_open(&session, &supervisor, IPC_SUPERVISOR_FD);
-	if (error)
-		die(STATUS_FAILED, "cannot start the worker: %s", strerror(-error));
-	error = loop_run(loop);
+	int rc = supervisor_start(&supervisor, loop, &step);
+	if (rc)
+		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-rc));
+	rc = session_open(&session, &supervisor, IPC_SUPERVISOR_FD);
+	if (rc)
+		die(STATUS_FAILED, "cannot start the worker: %s", strerror(-rc));
+	rc = loop_run(loop);
 	session_close(&session);
 	supervisor_fini(&supervisor);
 	loop_signal_close(&signals[0]);
 	loop_free(loop);
-	return error ? STATUS_FAILED : supervisor.status;
+	return rc ? STATUS_FAILED : supervisor.status;
 }

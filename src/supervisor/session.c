@@ -20,10 +20,10 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 static void say(struct session *session, size_t size)
 {
-	int error = ipc_send(&session->peer, buffer, size, NULL, 0);
+	int rc = ipc_send(&session->peer, buffer, size, NULL, 0);
 
-	if (error && error != -EPIPE)
-		log_error("the session could not be answered: %s", strerror(-error));
+	if (rc && rc != -EPIPE)
+		log_error("the session could not be answered: %s", strerror(-rc));
 }
 
 /* Callbacks as the owner of the sandbox. */
@@ -33,7 +33,7 @@ static void on_variables_needed(struct sandbox_owner *owner, const struct messag
 	struct session *session = container_of(owner, struct session, owner);
 
 	session->variables_id = supervisor_next_id(session->supervisor);
-	say(session, message_names_encode(buffer, sizeof buffer, MESSAGE_SESSION_ENV_GET,
+	say(session, message_names_encode(buffer, sizeof(buffer), MESSAGE_SESSION_ENV_GET,
 	                     session->variables_id, names));
 }
 
@@ -98,7 +98,7 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	sources_examine(&s->current->sources, warn, NULL);
 	sources_remember_covered(&s->current->sources);
 	say(session, message_session_ready_encode(
-	                     buffer, sizeof buffer, MESSAGE_SESSION_READY, session->start_id, &m));
+	                     buffer, sizeof(buffer), MESSAGE_SESSION_READY, session->start_id, &m));
 }
 
 static void on_failed(struct sandbox_owner *owner, const char *text)
@@ -110,14 +110,14 @@ static void on_failed(struct sandbox_owner *owner, const char *text)
 		m.text.n = MESSAGE_TEXT_MAX;
 	session->supervisor->status = 125;
 	say(session,
-	        message_text_encode(buffer, sizeof buffer, MESSAGE_FAILED, session->start_id, &m));
+	        message_text_encode(buffer, sizeof(buffer), MESSAGE_FAILED, session->start_id, &m));
 }
 
 static void on_summary(struct sandbox_owner *owner, const struct message_summary *summary)
 {
 	struct session *session = container_of(owner, struct session, owner);
 
-	say(session, message_summary_encode(buffer, sizeof buffer, MESSAGE_SESSION_SUMMARY,
+	say(session, message_summary_encode(buffer, sizeof(buffer), MESSAGE_SESSION_SUMMARY,
 	                     session->start_id, summary));
 }
 
@@ -148,11 +148,11 @@ static bool set_name(struct sandbox *s, struct slice name)
 
 	if (name.n > 0 && !message_name_is_plain(name))
 		return false;
-	random_bytes(&number, sizeof number);
-	snprintf(s->name, sizeof s->name, "run-%08x", number);
+	random_bytes(&number, sizeof(number));
+	snprintf(s->name, sizeof(s->name), "run-%08x", number);
 	if (name.n > 0)
-		snprintf(s->name, sizeof s->name, "%.*s", SLICE_ARG(name));
-	snprintf(s->current->worker.label, sizeof s->current->worker.label, "the worker of %s",
+		snprintf(s->name, sizeof(s->name), "%.*s", SLICE_ARG(name));
+	snprintf(s->current->worker.label, sizeof(s->current->worker.label), "the worker of %s",
 	        s->name);
 	return true;
 }
@@ -177,10 +177,10 @@ static void begin(struct session *session, const struct message_session_start *m
 		sandbox_fail(s, "no policy was given");
 		return;
 	}
-	if (!copy_path(m->policy_path, policy_path, sizeof policy_path) ||
-	        !copy_path(m->config_path, config_path, sizeof config_path) ||
-	        !copy_path(m->audit_path, s->audit_path, sizeof s->audit_path) ||
-	        !copy_path(m->directory, s->directory, sizeof s->directory)) {
+	if (!copy_path(m->policy_path, policy_path, sizeof(policy_path)) ||
+	        !copy_path(m->config_path, config_path, sizeof(config_path)) ||
+	        !copy_path(m->audit_path, s->audit_path, sizeof(s->audit_path)) ||
+	        !copy_path(m->directory, s->directory, sizeof(s->directory))) {
 		sandbox_fail(s, "the paths of policy, configuration, audit file and directory must "
 		                "be absolute");
 		return;
@@ -199,7 +199,7 @@ static void begin(struct session *session, const struct message_session_start *m
 	                NULL, &text);
 	if (s->generation->settings) {
 		if (!s->audit_path[0] && s->generation->settings->config.audit_file[0]) {
-			snprintf(s->audit_path, sizeof s->audit_path, "%s",
+			snprintf(s->audit_path, sizeof(s->audit_path), "%s",
 			        s->generation->settings->config.audit_file);
 			s->audit_own = true;
 		}
@@ -278,7 +278,7 @@ static void tell_roles(
 		        .text = slice_from_string(reports[i].text ? reports[i].text : "")};
 
 		say(session,
-		        message_role_encode(buffer, sizeof buffer, MESSAGE_SESSION_ROLE, id, &m));
+		        message_role_encode(buffer, sizeof(buffer), MESSAGE_SESSION_ROLE, id, &m));
 	}
 }
 
@@ -328,13 +328,12 @@ int session_open(struct session *session, struct supervisor *sv, int fd)
 	static const struct sandbox_owner owner = {on_variables_needed, on_ready, on_failed,
 	        on_summary, on_ended, NULL, NULL, NULL, NULL};
 
-	memset(session, 0, sizeof *session);
+	memset(session, 0, sizeof(*session));
 	session->supervisor = sv;
 	session->owner = owner;
-	int error =
-	        ipc_peer_open(sv->loop, &session->peer, fd, "vethguard run", on_message, on_end);
-	if (error)
-		return error;
+	int rc = ipc_peer_open(sv->loop, &session->peer, fd, "vethguard run", on_message, on_end);
+	if (rc)
+		return rc;
 	session->sandbox = sandbox_new(sv, &session->owner, false);
 	return session->sandbox ? 0 : -errno;
 }

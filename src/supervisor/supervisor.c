@@ -34,7 +34,7 @@ struct sandbox *supervisor_find(struct supervisor *sv, uint64_t id)
 {
 	struct sandbox *s;
 
-	HASH_FIND(hh, sv->sandboxes, &id, sizeof id, s);
+	HASH_FIND(hh, sv->sandboxes, &id, sizeof(id), s);
 	return s;
 }
 
@@ -69,7 +69,7 @@ static uint64_t random_below_half(void)
 {
 	uint32_t n;
 
-	random_bytes(&n, sizeof n);
+	random_bytes(&n, sizeof(n));
 	return n >> 1;
 }
 
@@ -84,13 +84,13 @@ static int hold_programs(const struct supervisor *sv)
 {
 	static const char *const names[] = {
 	        "vethguard-keeper", "vethguard-recorder", "vethguard-worker", NULL};
-	int error = 0;
+	int rc = 0;
 
-	for (const char *const *name = names; *name && !error; name++)
-		error = spawn_hold(*name);
-	if (!error && sv->persistent)
+	for (const char *const *name = names; *name && !rc; name++)
+		rc = spawn_hold(*name);
+	if (!rc && sv->persistent)
 		mlock_programs(names);
-	return error;
+	return rc;
 }
 
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)
@@ -102,28 +102,28 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	if (!sv->last_id) /* sandbox ids are in the audit log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "the programs of its roles";
-	int error = hold_programs(sv);
-	if (error)
-		return error;
+	int rc = hold_programs(sv);
+	if (rc)
+		return rc;
 	*step = "looking after the gates";
-	error = gate_host_open(&sv->gates, loop);
-	if (error)
-		return error;
+	rc = gate_host_open(&sv->gates, loop);
+	if (rc)
+		return rc;
 	if (sv->persistent)
-		error = gate_host_listen_for_all(sv->gates);
-	if (error)
-		log_info("each gate is watched by sockets of its own: %s", strerror(-error));
+		rc = gate_host_listen_for_all(sv->gates);
+	if (rc)
+		log_info("each gate is watched by sockets of its own: %s", strerror(-rc));
 	if (sv->persistent)
 		sv->mounts = spawn_unpinned_mounts();
 	if (sv->persistent && sv->mounts < 0)
 		log_info("workers begin with all of the host's mounts, which takes longer: %s",
 		        strerror(-sv->mounts));
 	*step = "the recorder";
-	error = recorder_start(sv);
-	if (!error && sv->persistent)
-		error = keeper_health_start(sv);
-	if (error)
-		return error;
+	rc = recorder_start(sv);
+	if (!rc && sv->persistent)
+		rc = keeper_health_start(sv);
+	if (rc)
+		return rc;
 	*step = "the keeper";
 	return keeper_start(sv);
 }

@@ -44,11 +44,11 @@ static bool next_block(struct slice *pem, struct slice *block)
 {
 	const char *begin = find(*pem, pem_begin), *end;
 
-	if (begin == NULL)
+	if (!begin)
 		return false;
 	*pem = slice_of(begin, pem->n - (size_t)(begin - pem->p));
 	end = find(*pem, pem_end);
-	if (end == NULL)
+	if (!end)
 		return false;
 	end += pem_end.n;
 	*block = slice_of(begin, (size_t)(end - begin));
@@ -64,7 +64,7 @@ static X509 *parse_block(struct slice block)
 	if (block.n > INT_MAX)
 		return NULL;
 	bio = BIO_new_mem_buf(block.p, (int)block.n);
-	if (bio == NULL)
+	if (!bio)
 		return NULL;
 	certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
 	BIO_free(bio);
@@ -80,7 +80,7 @@ int bundle_subject_hash(struct slice pem, char out[BUNDLE_HASH_TEXT])
 	if (!next_block(&pem, &block))
 		return -EBADMSG;
 	certificate = parse_block(block);
-	if (certificate == NULL)
+	if (!certificate)
 		return -EBADMSG;
 	snprintf(
 	        out, BUNDLE_HASH_TEXT, "%08lx", X509_subject_name_hash(certificate) & 0xffffffffUL);
@@ -99,10 +99,10 @@ int bundle_next(struct slice *pem, struct buf *out)
 		if (!next_block(pem, &block))
 			return -ENOENT;
 		certificate = parse_block(block);
-	} while (certificate == NULL);
+	} while (!certificate);
 	n = i2d_X509(certificate, NULL);
 	der = n > 0 ? buf_reserve(out, (size_t)n) : NULL;
-	if (der != NULL) {
+	if (der) {
 		i2d_X509(certificate, &der);
 		buf_commit(out, (size_t)n);
 	}

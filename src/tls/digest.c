@@ -68,16 +68,16 @@ int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_
 {
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	uint8_t raw[20];
-	unsigned size = sizeof raw;
+	unsigned size = sizeof(raw);
 	bool good = context && EVP_DigestInit_ex(context, EVP_sha1(), NULL) == 1;
 
 	for (size_t i = 0; i < count && good; i++)
 		good = EVP_DigestUpdate(context, parts[i].p, parts[i].n) == 1;
-	good = good && EVP_DigestFinal_ex(context, raw, &size) == 1 && size == sizeof raw;
+	good = good && EVP_DigestFinal_ex(context, raw, &size) == 1 && size == sizeof(raw);
 	EVP_MD_CTX_free(context);
 	out[0] = '\0';
 	if (!good)
 		return -EIO;
-	EVP_EncodeBlock((unsigned char *)out, raw, sizeof raw);
+	EVP_EncodeBlock((unsigned char *)out, raw, sizeof(raw));
 	return 0;
 }

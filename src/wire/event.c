@@ -350,7 +350,7 @@ static const char *const kind_names[] = {
         [EVENT_FINDING] = "FINDING",
         [EVENT_API] = "API",
 };
-_Static_assert(sizeof kind_names / sizeof kind_names[0] == EVENT_KIND_COUNT, "a name per kind");
+_Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == EVENT_KIND_COUNT, "a name per kind");
 
 const char *event_kind_name(enum event_kind kind)
 {

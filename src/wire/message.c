@@ -232,7 +232,7 @@ static const char *const type_names[] = {
         [MESSAGE_RECORDER_HEAD] = "RECORDER_HEAD",
 };
 _Static_assert(
-        sizeof type_names / sizeof type_names[0] == MESSAGE_TYPE_COUNT, "a name per message");
+        sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");
 
 const char *message_type_name(enum message_type type)
 {

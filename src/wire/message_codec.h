@@ -63,10 +63,10 @@ int codec_decoded(const struct codec *c);
 	int message_##name##_decode(struct reader *body, struct message_##name *m)       \
 	{                                                                                \
 		struct codec c = codec_decode(body);                                     \
-		memset(m, 0, sizeof *m);                                                 \
+		memset(m, 0, sizeof(*m));                                                \
 		name##_fields(&c, m);                                                    \
 		if (codec_decoded(&c) != 0)                                              \
-			memset(m, 0, sizeof *m);                                         \
+			memset(m, 0, sizeof(*m));                                        \
 		return codec_decoded(&c);                                                \
 	}
 

@@ -14,7 +14,8 @@ static struct config_server server_field(struct codec *c, struct config_server v
 
 static void host_field(struct codec *c, struct config_host *host)
 {
-	struct slice name = slice_of(host->name, c->w ? strnlen(host->name, sizeof host->name) : 0);
+	struct slice name =
+	        slice_of(host->name, c->w ? strnlen(host->name, sizeof(host->name)) : 0);
 
 	name = codec_string(c, name, 1, POLICY_HOST_MAX);
 	if (!c->w && name.n)
@@ -28,7 +29,7 @@ static void hosts_fields(struct codec *c, struct message_worker_start *m)
 	if (!c->w) {
 		if (m->host_count == 0 || !codec_plausible(c, m->host_count, HOST_BYTES_MIN))
 			return;
-		m->hosts = calloc(m->host_count, sizeof *m->hosts);
+		m->hosts = calloc(m->host_count, sizeof(*m->hosts));
 		if (!m->hosts) {
 			codec_fail(c, -ENOMEM);
 			return;
@@ -161,12 +162,12 @@ int message_worker_start_decode(struct reader *body, struct message_worker_start
 {
 	struct codec c = codec_decode(body);
 
-	memset(m, 0, sizeof *m);
+	memset(m, 0, sizeof(*m));
 	worker_start_fields(&c, m);
-	int error = codec_decoded(&c);
-	if (error)
+	int rc = codec_decoded(&c);
+	if (rc)
 		message_worker_start_fini(m);
-	return error;
+	return rc;
 }
 
 static enum message_pause pause_field(struct codec *c, enum message_pause why)
@@ -231,5 +232,5 @@ _Static_assert(sizeof(struct message_worker_stats) == 25 * 8, "a figure was adde
 void message_worker_start_fini(struct message_worker_start *m)
 {
 	free(m->hosts);
-	memset(m, 0, sizeof *m);
+	memset(m, 0, sizeof(*m));
 }

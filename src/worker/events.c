@@ -40,7 +40,7 @@ static void on_space(struct loop_io *io, unsigned what)
 	uint64_t count;
 
 	(void)what;
-	if (read(io->fd, &count, sizeof count) < 0 && errno != EAGAIN)
+	if (read(io->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		worker_fail(ev->worker, "the event ring cannot be waited for");
 	else
 		drain_backlog(ev);
@@ -48,10 +48,10 @@ static void on_space(struct loop_io *io, unsigned what)
 
 int events_open(struct events *ev, struct worker *w, int memory_fd, int data_fd, int space_fd)
 {
-	int r = ring_open_writer(&ev->ring, memory_fd, data_fd, space_fd);
+	int rc = ring_open_writer(&ev->ring, memory_fd, data_fd, space_fd);
 
-	if (r < 0)
-		return r;
+	if (rc < 0)
+		return rc;
 	ev->worker = w;
 	buf_init(&ev->backlog, EVENT_BACKLOG_MAX);
 	return loop_io_open_level(w->loop, &ev->space, space_fd, LOOP_READ, on_space);
@@ -69,7 +69,7 @@ static void keep(struct events *ev, size_t n)
 
 void events_put(struct events *ev, const struct event *event)
 {
-	size_t n = event_encode(event, ev->record, sizeof ev->record);
+	size_t n = event_encode(event, ev->record, sizeof(ev->record));
 
 	if (n == 0)
 		return;

@@ -34,13 +34,13 @@ int keeper_read_ca(struct worker *w, struct ipc_message *m)
 
 static int take_ca(struct worker *w, struct ipc_message *m)
 {
-	int r = w->serving ? -EBADMSG : keeper_read_ca(w, m);
+	int rc = w->serving ? -EBADMSG : keeper_read_ca(w, m);
 
-	if (r < 0)
-		return r;
-	r = worker_serve(w);
-	if (r < 0)
-		worker_fail(w, "cannot serve: %s", strerror(-r));
+	if (rc < 0)
+		return rc;
+	rc = worker_serve(w);
+	if (rc < 0)
+		worker_fail(w, "cannot serve: %s", strerror(-rc));
 	return 0;
 }
 
@@ -58,7 +58,7 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 		return 0;
 	if (c.credential >= policy_credential_count(&w->policy))
 		return -EBADMSG;
-	slice_escape(c.error, error, sizeof error);
+	slice_escape(c.error, error, sizeof(error));
 	credential_store_answer(
 	        w->credentials, c.credential, c.value, c.ttl_s, c.available ? NULL : error);
 	return 0;
@@ -100,26 +100,26 @@ static size_t ca_question(uint8_t *message, size_t cap)
 int keeper_ask_ca(int fd)
 {
 	uint8_t message[64];
-	int r = ipc_send_blocking(fd, message, ca_question(message, sizeof message), NULL, 0);
+	int rc = ipc_send_blocking(fd, message, ca_question(message, sizeof(message)), NULL, 0);
 
-	return r == -EPIPE ? 0 : r; /* on_end() is told */
+	return rc == -EPIPE ? 0 : rc; /* on_end() is told */
 }
 
 int keeper_replace(struct worker *w, int fd)
 {
 	uint8_t message[64];
-	int r;
+	int rc;
 
 	if (!w->serving) /* like the first keeper: no question but the CA's matters yet */
 		credential_store_fail_all(w->credentials, "the keeper is gone");
 	ipc_peer_close(&w->keeper);
 	w->keeper_broke = false;
-	r = keeper_open(w, fd);
-	if (r == 0 && w->serving)
+	rc = keeper_open(w, fd);
+	if (rc == 0 && w->serving)
 		credential_store_ask_again(w->credentials);
-	else if (r == 0)
-		r = ipc_send(&w->keeper, message, ca_question(message, sizeof message), NULL, 0);
-	return r;
+	else if (rc == 0)
+		rc = ipc_send(&w->keeper, message, ca_question(message, sizeof(message)), NULL, 0);
+	return rc;
 }
 
 int keeper_open(struct worker *w, int fd)
@@ -133,14 +133,14 @@ int keeper_ask(void *context, uint32_t credential)
 	const struct message_credential_get get = {
 	        .credential = credential, .generation = w->generation};
 	uint8_t message[64];
-	size_t n = message_credential_get_encode(message, sizeof message, MESSAGE_CREDENTIAL_GET,
+	size_t n = message_credential_get_encode(message, sizeof(message), MESSAGE_CREDENTIAL_GET,
 	        credential_id(w->generation, credential), &get);
-	int r;
+	int rc;
 
 	if (w->keeper_broke)
 		return -EPIPE;
 	if (!w->keeper.open) /* asked again when another keeper is there */
 		return 0;
-	r = ipc_send(&w->keeper, message, n, NULL, 0);
-	return r == -EPIPE ? 0 : r;
+	rc = ipc_send(&w->keeper, message, n, NULL, 0);
+	return rc == -EPIPE ? 0 : rc;
 }

@@ -40,13 +40,13 @@ void worker_fail(struct worker *w, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(text, sizeof text, format, ap);
+	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	body.text = slice_from_string(text);
 	log_error("%s", text);
 	if (w->supervisor.open)
 		ipc_send(&w->supervisor, message,
-		        message_text_encode(message, sizeof message, MESSAGE_FAILED, 0, &body),
+		        message_text_encode(message, sizeof(message), MESSAGE_FAILED, 0, &body),
 		        NULL, 0);
 	w->status = WORKER_EXIT_FAILED;
 	loop_stop(w->loop);
@@ -159,10 +159,10 @@ static void narrow(struct worker *w)
 {
 	uint16_t ports[PORTS_MAX];
 	bool binds = w->start.egress.address4.family || w->start.egress.address6.family;
-	int r = jail_landlock(ports, dialled_ports(w, ports), binds);
+	int rc = jail_landlock(ports, dialled_ports(w, ports), binds);
 
-	if (r != -EOPNOTSUPP)
-		must("cannot use Landlock", r);
+	if (rc != -EOPNOTSUPP)
+		must("cannot use Landlock", rc);
 	must("cannot filter system calls", jail_seccomp(JAIL_WORKER, binds));
 	jail_probes_connections();
 }
@@ -175,7 +175,7 @@ static void be_killed_first(void)
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
-		(void)!write(fd, WORKER_OOM_SCORE, sizeof WORKER_OOM_SCORE - 1);
+		(void)!write(fd, WORKER_OOM_SCORE, sizeof(WORKER_OOM_SCORE) - 1);
 		close(fd);
 	}
 }

@@ -34,7 +34,7 @@ void worker_apply_pauses(struct worker *w)
 void worker_pause(struct worker *w, enum message_pause why, struct slice text)
 {
 	w->pauses[why].on = true;
-	snprintf(w->pauses[why].text, sizeof w->pauses[why].text, "%s%.*s",
+	snprintf(w->pauses[why].text, sizeof(w->pauses[why].text), "%s%.*s",
 	        why == MESSAGE_PAUSE_OPERATOR ? "the sandbox is paused: " : "", SLICE_ARG(text));
 	worker_apply_pauses(w);
 	if (w->proxy && why != MESSAGE_PAUSE_RECORDER)
@@ -102,7 +102,7 @@ static void send_retired(struct worker *w, uint64_t id, uint64_t closed)
 
 	ipc_send(&w->supervisor, message,
 	        message_worker_retired_encode(
-	                message, sizeof message, MESSAGE_WORKER_RETIRED, id, &m),
+	                message, sizeof(message), MESSAGE_WORKER_RETIRED, id, &m),
 	        NULL, 0);
 }
 
@@ -112,10 +112,10 @@ int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image)
 {
 	struct successor s = {.worker = w, .generation = generation};
 	uint64_t closed = 0;
-	int r = worker_map_policy(image, &s.policy);
+	int rc = worker_map_policy(image, &s.policy);
 
-	if (r < 0 || generation < w->generation)
-		return r < 0 ? r : -EBADMSG;
+	if (rc < 0 || generation < w->generation)
+		return rc < 0 ? rc : -EBADMSG;
 	match_credentials(&s);
 	w->stop_id = id;
 	if (w->proxy)
@@ -180,6 +180,6 @@ void worker_send_stats(struct worker *w, uint64_t id)
 	m.backlog_bytes = w->events.backlog.len;
 	m.heap_bytes = heap_bytes_used();
 	ipc_send(&w->supervisor, message,
-	        message_worker_stats_encode(message, sizeof message, MESSAGE_WORKER_STATS, id, &m),
+	        message_worker_stats_encode(message, sizeof(message), MESSAGE_WORKER_STATS, id, &m),
 	        NULL, 0);
 }

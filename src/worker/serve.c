@@ -92,44 +92,44 @@ int worker_map_policy(int fd, struct policy *policy)
 {
 	const void *p;
 	size_t n;
-	int r = map(fd, &p, &n);
+	int rc = map(fd, &p, &n);
 
 	close(fd);
-	return r < 0 ? r : policy_open(policy, p, n);
+	return rc < 0 ? rc : policy_open(policy, p, n);
 }
 
 int worker_open_policy(struct worker *w)
 {
-	int r = worker_map_policy(w->fds[FD_POLICY], &w->policy);
+	int rc = worker_map_policy(w->fds[FD_POLICY], &w->policy);
 
 	w->policy_in_force = &w->policy;
 	w->generation = w->start.generation;
-	return r;
+	return rc;
 }
 
 static int open_trust(struct worker *w)
 {
 	const void *p;
 	size_t n;
-	int r = map(w->fds[FD_TRUST], &p, &n);
+	int rc = map(w->fds[FD_TRUST], &p, &n);
 
 	close(w->fds[FD_TRUST]);
-	if (r == 0)
+	if (rc == 0)
 		w->trust = tls_trust_new(p, n);
-	return r < 0 ? r : w->trust ? 0 : -ENOMEM;
+	return rc < 0 ? rc : w->trust ? 0 : -ENOMEM;
 }
 
 static int open_credentials(struct worker *w)
 {
-	int r = 0;
+	int rc = 0;
 
 	w->credentials = credential_store_new(w->loop, &w->policy, keeper_ask, w);
 	if (!w->credentials)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->start.placeholder_count && r == 0; i++)
-		r = credential_store_set_placeholder(w->credentials,
+	for (size_t i = 0; i < w->start.placeholder_count && rc == 0; i++)
+		rc = credential_store_set_placeholder(w->credentials,
 		        w->start.placeholders[i].credential, w->start.placeholders[i].text);
-	return r;
+	return rc;
 }
 
 /* Renders the credentials for the egress proxy, which stay in locked memory only. */
@@ -137,14 +137,14 @@ static int open_egress(struct worker *w)
 {
 	const struct policy_credential basic = {.inject = POLICY_INJECT_BASIC};
 	struct slice *pair = &w->start.egress_pair;
-	int r;
+	int rc;
 
 	if (!pair->n)
 		return 0;
-	r = inject_render(&basic, *pair, &w->egress_authorization);
+	rc = inject_render(&basic, *pair, &w->egress_authorization);
 	secret_wipe((void *)(uintptr_t)pair->p, pair->n); /* wipes them in start_message */
 	*pair = SLICE("");
-	return r;
+	return rc;
 }
 
 /* Takes over the names of the worker before this one, so that its addresses stay the same. The
@@ -153,16 +153,16 @@ static int open_names(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
 	uint32_t dropped;
-	int r;
+	int rc;
 
 	w->names = names_new(&s->pool4, &s->pool6, s->limits.dns_names);
 	if (!w->names)
 		return -ENOMEM;
-	r = names_share(w->names, w->fds[FD_NAMES], loop_now_ms(w->loop), &dropped);
-	if (r == 0 && dropped)
+	rc = names_share(w->names, w->fds[FD_NAMES], loop_now_ms(w->loop), &dropped);
+	if (rc == 0 && dropped)
 		log_warn("%u names of the worker before this one make no sense and are dropped",
 		        dropped);
-	return r;
+	return rc;
 }
 
 static void on_idle(void *context)
@@ -177,7 +177,7 @@ static void on_idle(void *context)
 	w->proxy = NULL;
 	events_close(&w->events);
 	ipc_send(&w->supervisor, message,
-	        message_text_encode(message, sizeof message, MESSAGE_STOPPED, w->stop_id, &text),
+	        message_text_encode(message, sizeof(message), MESSAGE_STOPPED, w->stop_id, &text),
 	        NULL, 0);
 	loop_stop(w->loop);
 }
@@ -192,29 +192,29 @@ static void on_finish(struct loop_task *task)
 int worker_prepare(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
-	int r = open_trust(w);
+	int rc = open_trust(w);
 
 	w->finish.run = on_finish;
-	if (r == 0)
-		r = open_credentials(w);
-	if (r == 0)
-		r = open_egress(w);
-	if (r == 0)
-		r = events_open(&w->events, w, w->fds[FD_RING], w->fds[FD_RING_DATA],
+	if (rc == 0)
+		rc = open_credentials(w);
+	if (rc == 0)
+		rc = open_egress(w);
+	if (rc == 0)
+		rc = events_open(&w->events, w, w->fds[FD_RING], w->fds[FD_RING_DATA],
 		        w->fds[FD_RING_SPACE]);
-	if (r < 0)
-		return r;
-	r = open_names(w);
-	if (r < 0)
-		return r;
+	if (rc < 0)
+		return rc;
+	rc = open_names(w);
+	if (rc < 0)
+		return rc;
 	w->resolver = resolver_new(w->loop, s->servers, s->server_count, s->hosts, s->host_count,
 	        s->timeouts.resolve_ms);
 	w->tunnel_signs = dns_tunnel_new();
 	if (!w->resolver || !w->tunnel_signs)
 		return -ENOMEM;
-	r = w->keeper_fd < 0 ? 0 : keeper_open(w, w->keeper_fd); /* else another one will come */
+	rc = w->keeper_fd < 0 ? 0 : keeper_open(w, w->keeper_fd); /* else another one will come */
 	w->keeper_fd = -1;
-	return r == 0 && w->issuer ? worker_serve(w) : r;
+	return rc == 0 && w->issuer ? worker_serve(w) : rc;
 }
 
 static int make_proxy(struct worker *w)
@@ -250,7 +250,7 @@ static int make_proxy(struct worker *w)
 	        .context = w,
 	};
 
-	random_bytes(&proxy.event_nonce, sizeof proxy.event_nonce);
+	random_bytes(&proxy.event_nonce, sizeof(proxy.event_nonce));
 	w->leaf_issuer = leaf_issuer_new(w->issuer, &leaf_issuer);
 	w->issuer = NULL;
 	proxy.leaf_issuer = w->leaf_issuer;
@@ -282,15 +282,16 @@ static int listen_on(struct worker *w, size_t i)
 int worker_serve(struct worker *w)
 {
 	uint8_t message[64];
-	int r = make_proxy(w);
+	int rc = make_proxy(w);
 
-	for (size_t i = 0; i < w->start.listener_count && r == 0; i++)
-		r = listen_on(w, i);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < w->start.listener_count && rc == 0; i++)
+		rc = listen_on(w, i);
+	if (rc < 0)
+		return rc;
 	w->serving = true;
 	ipc_send(&w->supervisor, message,
-	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
+	        message_empty(message, sizeof(message), MESSAGE_WORKER_READY, w->start_id), NULL,
+	        0);
 	/* Give back what the start needed: most workers are idle most of the time. */
 	malloc_trim(0);
 	return 0;

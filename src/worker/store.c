@@ -46,17 +46,17 @@ static int meet_keeper(struct worker *w, struct ipc_message *m)
 static void hear_keeper(struct worker *w)
 {
 	struct ipc_message m;
-	int r = ipc_receive_blocking(w->keeper_fd, -1, w->start_message, &m);
+	int rc = ipc_receive_blocking(w->keeper_fd, -1, w->start_message, &m);
 
-	if (r == -EPIPE) {
+	if (rc == -EPIPE) {
 		leave_keeper(w);
 		return;
 	}
-	if (r == 0)
-		r = m.fd_count || m.head.type != MESSAGE_CA ? -EBADMSG : keeper_read_ca(w, &m);
+	if (rc == 0)
+		rc = m.fd_count || m.head.type != MESSAGE_CA ? -EBADMSG : keeper_read_ca(w, &m);
 	secret_wipe(w->start_message, CA_BYTES_MAX);
-	if (r < 0)
-		die(WORKER_EXIT_FAILED, "the keeper cannot be understood: %s", strerror(-r));
+	if (rc < 0)
+		die(WORKER_EXIT_FAILED, "the keeper cannot be understood: %s", strerror(-rc));
 }
 
 static void take_start(struct worker *w, struct ipc_message *m)
@@ -66,7 +66,7 @@ static void take_start(struct worker *w, struct ipc_message *m)
 	if (m->fd_count != MESSAGE_WORKER_FDS_BEFORE_LISTENERS + w->start.listener_count)
 		die(WORKER_EXIT_FAILED, "the supervisor's first message came with %zu descriptors",
 		        m->fd_count);
-	memcpy(w->fds, m->fds, sizeof w->fds);
+	memcpy(w->fds, m->fds, sizeof(w->fds));
 	w->start_id = m->head.id;
 }
 
@@ -74,19 +74,19 @@ static void take_start(struct worker *w, struct ipc_message *m)
 static bool hear_supervisor(struct worker *w)
 {
 	struct ipc_message m;
-	int r = ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m);
+	int rc = ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m);
 
-	if (r < 0)
-		die(WORKER_EXIT_FAILED, "no word from the supervisor: %s", strerror(-r));
+	if (rc < 0)
+		die(WORKER_EXIT_FAILED, "no word from the supervisor: %s", strerror(-rc));
 	if (m.head.type == MESSAGE_WORKER_START) {
 		take_start(w, &m);
 		return true;
 	}
 	if (m.head.type == MESSAGE_WORKER_KEEPER)
-		r = meet_keeper(w, &m);
+		rc = meet_keeper(w, &m);
 	else
-		r = m.fd_count ? -EBADMSG : worker_be_quiet(w, &m);
-	if (r < 0)
+		rc = m.fd_count ? -EBADMSG : worker_be_quiet(w, &m);
+	if (rc < 0)
 		die(WORKER_EXIT_FAILED, "%s", unexpected);
 	return false;
 }

@@ -161,12 +161,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		set_up();
 	if (!r.failed && n <= JOURNAL_NOTES_MAX && ftruncate(log_fd, 0) == 0 &&
 	        ftruncate(log_fd, (off_t)log_bytes) == 0) {
-		if (n >= sizeof id)
-			memcpy(&id, r.p, sizeof id);
-		memcpy(memory, &word, sizeof word);
-		memcpy(memory + 8, &offset, sizeof offset);
-		memcpy(memory + 16, &n, sizeof n);
-		memcpy(memory + 24, &n, sizeof n);
+		if (n >= sizeof(id))
+			memcpy(&id, r.p, sizeof(id));
+		memcpy(memory, &word, sizeof(word));
+		memcpy(memory + 8, &offset, sizeof(offset));
+		memcpy(memory + 16, &n, sizeof(n));
+		memcpy(memory + 24, &n, sizeof(n));
 		for (size_t i = 0; i < 2 && n; i++)
 			memcpy(memory + PAGE + JOURNAL_BATCH_MAX + i * JOURNAL_NOTES_MAX, r.p, n);
 		start(&one);

@@ -101,7 +101,7 @@ static void check_request(const struct http2_block *b, bool ended)
 	MUST(!r.has_authority || strlen(r.authority.host) == r.authority.host_n);
 	MUST(r.method.n && r.method.n <= POLICY_METHOD_MAX);
 	MUST(slice_token_length(r.method) == r.method.n);
-	MUST(r.path_n <= sizeof r.path && !memchr(r.path, 0, r.path_n));
+	MUST(r.path_n <= sizeof(r.path) && !memchr(r.path, 0, r.path_n));
 	MUST(!memmem(r.path, r.path_n, "/../", 4) && !memmem(r.path, r.path_n, "/./", 3));
 	for (size_t i = 0; i < r.path_n; i++)
 		MUST((uint8_t)r.path[i] > ' ' && (uint8_t)r.path[i] < 0x7f && r.path[i] != '#' &&

@@ -29,7 +29,7 @@ static void compare(const uint8_t *data, size_t size, size_t n)
 		if (message_##name##_decode(&body, &m) != 0)                                      \
 			return;                                                                   \
 		compare(data, size,                                                               \
-		        message_##name##_encode(again, sizeof again, head->type, head->id, &m));  \
+		        message_##name##_encode(again, sizeof(again), head->type, head->id, &m)); \
 	}
 TRY(text)
 TRY(ca)
@@ -65,7 +65,7 @@ static void try_worker_start(
 	if (message_worker_start_decode(&body, &m) != 0)
 		return;
 	compare(data, size,
-	        message_worker_start_encode(again, sizeof again, head->type, head->id, &m));
+	        message_worker_start_encode(again, sizeof(again), head->type, head->id, &m));
 	message_worker_start_fini(&m);
 }
 
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (message_open(data, size, &head, &body) != 0)
 		return 0;
-	if (head.type < sizeof tries / sizeof tries[0] && tries[head.type])
+	if (head.type < sizeof(tries) / sizeof(tries[0]) && tries[head.type])
 		tries[head.type](data, size, &head, body);
 	return 0;
 }

@@ -32,7 +32,7 @@ static uint32_t find(struct slice text)
 	uint32_t found = placeholders_find(&set, text, &at, &n);
 
 	if (found != POLICY_NONE) {
-		require(found < sizeof known / sizeof *known && at <= text.n && n <= text.n - at);
+		require(found < sizeof(known) / sizeof(*known) && at <= text.n && n <= text.n - at);
 		require(slice_equals(known[found], slice_of(text.p + at, n)));
 	}
 	return found;
@@ -48,7 +48,7 @@ static void require_escaped(const uint8_t *data, size_t size, size_t at, struct 
 
 	memcpy(text, data + 1, at);
 	for (size_t i = 0; i < put.n; i++)
-		n += (size_t)snprintf(text + n, sizeof text - n, ways[data[i % size] / 5 % 4],
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ways[data[i % size] / 5 % 4],
 		        (unsigned char)put.p[i]);
 	require(placeholders_mentioned(&set, slice_of(text, n), 0));
 	half = at + (n - at) / 2;
@@ -57,11 +57,11 @@ static void require_escaped(const uint8_t *data, size_t size, size_t at, struct 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static uint8_t text[TEXT_MAX + 64], encoded[BASE64_SIZE(sizeof text)];
+	static uint8_t text[TEXT_MAX + 64], encoded[BASE64_SIZE(sizeof(text))];
 	struct slice put;
 	size_t at;
 
-	for (uint32_t i = 0; set.count < sizeof known / sizeof *known; i++)
+	for (uint32_t i = 0; set.count < sizeof(known) / sizeof(*known); i++)
 		require(placeholders_add(&set, i, known[i]) == 0);
 	if (size < 1 || size > TEXT_MAX)
 		return 0;

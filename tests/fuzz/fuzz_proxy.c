@@ -71,7 +71,7 @@ static void on_event(void *context, const struct event *event)
 {
 	static uint8_t bytes[EVENT_BYTES_MAX];
 	struct event decoded;
-	size_t n = event_encode(event, bytes, sizeof bytes);
+	size_t n = event_encode(event, bytes, sizeof(bytes));
 
 	(void)context;
 	require(n > 0 && event_decode(bytes, n, &decoded) == 0);
@@ -101,7 +101,7 @@ static void load(unsigned which, const char *format)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(text, sizeof text, format, port);
+	snprintf(text, sizeof(text), format, port);
 #pragma GCC diagnostic pop
 	require(policy_load(&reader, "/fuzz.yaml", &options, &images[which], &n, &diags) == 0);
 	require(policy_open(&policies[which], images[which], n) == 0);
@@ -119,9 +119,9 @@ static int listen_at(const struct ip *ip)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
 	struct sockaddr_in sin = at(ip);
-	socklen_t n = sizeof sin;
+	socklen_t n = sizeof(sin);
 
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	require(bind(fd, (struct sockaddr *)&sin, n) == 0 && listen(fd, 16) == 0);
 	require(getsockname(fd, (struct sockaddr *)&sin, &n) == 0);
 	port = ntohs(sin.sin_port);
@@ -157,7 +157,7 @@ static void set_up(void)
 	policy = policies[0];
 	names = names_new(&pool4, &pool6, 16);
 	for (size_t i = 0; i < NAME_COUNT; i++) {
-		snprintf(hosts[i].name, sizeof hosts[i].name, "%s", names_of[i]);
+		snprintf(hosts[i].name, sizeof(hosts[i].name), "%s", names_of[i]);
 		hosts[i].address = permit.base;
 		names_assign(names, slice_from_string(names_of[i]), 1, &v4[i], &v6);
 	}
@@ -196,7 +196,7 @@ static void hang_up(int *fd)
 
 	if (*fd < 0)
 		return;
-	setsockopt(*fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	setsockopt(*fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	close(*fd);
 	*fd = -1;
 }
@@ -211,7 +211,8 @@ static void connect_to(int *fd, unsigned name)
 	names_assign(names, host, 1, &v4, &v6);
 	sin = at(&v4);
 	*fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	connect(*fd, (struct sockaddr *)&sin, sizeof sin); /* in vain where a hold leaves no room */
+	connect(*fd, (struct sockaddr *)&sin,
+	        sizeof(sin)); /* in vain where a hold leaves no room */
 }
 
 /* One that dials: it takes the place of this end. */

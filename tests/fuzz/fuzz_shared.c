@@ -53,7 +53,7 @@ static void try_ring(struct reader *r)
 	}
 	for (size_t i = 0; i < r->left && i < RING_BYTES; i++)
 		memory[PAGE + (position + i) % RING_BYTES] = r->p[i];
-	memcpy(memory, &head, sizeof head);
+	memcpy(memory, &head, sizeof(head));
 	ring_seek(&ring, position);
 	while ((n = ring_read(&ring, record)) > 0) {
 		require(n <= RING_RECORD_MAX && ++records <= RING_BYTES / 8);
@@ -138,7 +138,7 @@ static void try_names(struct reader *r)
 	names = names_new(&pool4, &pool6, NAMES);
 	require(names && names_share(names, fd, 1000, &dropped) == 0);
 	require(names_count(names) <= NAMES && dropped <= NAMES);
-	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
 		struct slice host = slice_from_string(hosts[i]), is;
 
 		if (names_assign(names, host, 2000, &v4, &v6) < 0)
@@ -163,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct reader r = reader_over(data, size);
 	uint8_t which = reader_u8(&r);
 
-	if (which < sizeof tries / sizeof *tries)
+	if (which < sizeof(tries) / sizeof(*tries))
 		tries[which](&r);
 	return 0;
 }

@@ -188,7 +188,7 @@ int control_container_find(const char *engine, const char *container, struct con
 		struct buf text;
 		int status, rc = -1;
 
-		if (engine != NULL && strcmp(engine, engines[i]) != 0)
+		if (engine && strcmp(engine, engines[i]) != 0)
 			continue;
 		buf_init(&text, INSPECT_MAX);
 		status = inspect(engines[i], container, engine == NULL, &text);

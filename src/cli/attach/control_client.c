@@ -55,9 +55,9 @@ static int dial(const char *path)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0)
 		return fd;
-	int error = -errno;
+	int rc = -errno;
 	close(fd);
-	return error;
+	return rc;
 }
 
 static int send_all(int fd, struct slice bytes)

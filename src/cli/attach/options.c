@@ -119,7 +119,7 @@ static bool add(struct attach_words *words, const char *option, const char *valu
 {
 	const char *equals = strchr(value, '=');
 
-	if (pair && (equals == NULL || equals == value))
+	if (pair && (!equals || equals == value))
 		return wrong(option, value, "write KEY=VALUE");
 	for (size_t i = 0; pair && i < words->count; i++)
 		if (strncmp(words->items[i], value, (size_t)(equals - value) + 1) == 0)

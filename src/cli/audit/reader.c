@@ -10,7 +10,7 @@
 int audit_reader_open(struct audit_reader *reader, const char *path)
 {
 	bool standard = strcmp(path, "-") == 0;
-	int error;
+	int rc;
 
 	memset(reader, 0, sizeof(*reader));
 	reader->name = standard ? "standard input" : path;
@@ -20,10 +20,10 @@ int audit_reader_open(struct audit_reader *reader, const char *path)
 	reader->file = standard ? stdin : fopen(path, "re");
 	if (reader->file)
 		return 0;
-	error = errno;
+	rc = errno;
 	free(reader->line);
 	reader->line = NULL;
-	return -error;
+	return -rc;
 }
 
 int audit_reader_next(struct audit_reader *reader, struct slice *line)

@@ -151,7 +151,7 @@ static void check_trust(struct doctor_finding *f)
 	const char *path = bundle_system_path();
 
 	f->subject = "ca bundle";
-	if (path != NULL) {
+	if (path) {
 		doctor_tell(f, DOCTOR_OK, "%s", path);
 		return;
 	}
@@ -173,7 +173,7 @@ static unsigned count_presets(const char *directory)
 
 		n += length > 5 && strcmp(entry->d_name + length - 5, ".yaml") == 0;
 	}
-	if (dir != NULL)
+	if (dir)
 		closedir(dir);
 	return n;
 }
@@ -224,7 +224,7 @@ static void trial_child(int out)
 
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
-	if (mkdtemp(path) != NULL) {
+	if (mkdtemp(path)) {
 		snprintf(policy, sizeof(policy), "%s/policy.yaml", path);
 		if (mounts_write(policy, SLICE("vethguard: 1\n"), 0600) == 0)
 			status = cli_run(6, argv);

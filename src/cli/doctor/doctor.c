@@ -85,7 +85,7 @@ static bool tell(struct json *j, const struct doctor_finding *f)
 {
 	if (f->text[0] == '\0')
 		return true;
-	if (j != NULL)
+	if (j)
 		add_json(j, f);
 	else
 		print_text(f);
@@ -105,7 +105,7 @@ static bool examine(struct json *j, const char *config)
 		(*check)(&f);
 		works = tell(j, &f) && works;
 	}
-	if (config != NULL)
+	if (config)
 		doctor_egress(config, &egress);
 	return tell(j, &egress) && works;
 }
@@ -173,7 +173,7 @@ int cli_doctor(int argc, char **argv)
 	}
 	if (option == OPTIONS_WRONG)
 		return CLI_USAGE;
-	if (*o.argv != NULL)
+	if (*o.argv)
 		return refuse("doctor takes no further words");
 	if (policy && !roles)
 		return refuse("--policy goes with --roles");

@@ -69,7 +69,7 @@ static bool kernel_has(const char *root, const char *release, const char *module
 		*known = *known || list != NULL;
 		while (!found && list != NULL && fgets(line, sizeof(line), list) != NULL)
 			found = strstr(line, file) != NULL;
-		if (list != NULL)
+		if (list)
 			fclose(list);
 	}
 	return found;
@@ -128,11 +128,11 @@ void doctor_seccomp(struct doctor_finding *f, const char *path)
 		(void)!read(fd, text, sizeof(text) - 1);
 		close(fd);
 	}
-	if (strstr(text, "kill_process") != NULL && strstr(text, "user_notif") != NULL) {
+	if (strstr(text, "kill_process") && strstr(text, "user_notif")) {
 		doctor_tell(f, DOCTOR_OK, "system calls can be filtered and asked about");
 		return;
 	}
-	if (strstr(text, "kill_process") != NULL) {
+	if (strstr(text, "kill_process")) {
 		doctor_tell(
 		        f, DOCTOR_BROKEN, "this kernel cannot ask about system calls (user_notif)");
 		doctor_mend(f, "Linux 5.15 or later with CONFIG_SECCOMP_FILTER is needed.");
@@ -206,7 +206,7 @@ void doctor_resolver(struct doctor_finding *f, const char *path)
 	unsigned servers = 0;
 
 	f->subject = "resolver";
-	if (file == NULL) {
+	if (!file) {
 		doctor_tell(
 		        f, DOCTOR_BROKEN, "/etc/resolv.conf cannot be read: %s", strerror(errno));
 		doctor_mend(f,

@@ -188,7 +188,7 @@ int caller_ids(const struct caller *c, struct caller_ids *out)
 	uid = status_line(text, "\nUid:");
 	gid = status_line(text, "\nGid:");
 	groups = status_line(text, "\nGroups:");
-	if (uid == NULL || gid == NULL || groups == NULL)
+	if (!uid || !gid || !groups)
 		return -ESRCH;
 	*out = (struct caller_ids){.uid = effective(uid), .gid = effective(gid)};
 	for (; out->group_count < CALLER_GROUPS_MAX; groups = end) {

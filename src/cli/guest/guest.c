@@ -34,11 +34,11 @@ int guest_start(struct guest *s, const struct guest_plan *plan, struct failure *
 		return failure_set(failure, -errno, "cannot make a socket pair");
 	s->pid = clone_first(&s->pidfd);
 	if (s->pid < 0) {
-		int error = (int)s->pid;
+		int rc = (int)s->pid;
 
 		close(pair[0]);
 		close(pair[1]);
-		return failure_set(failure, error, "cannot make the sandbox's process namespace");
+		return failure_set(failure, rc, "cannot make the sandbox's process namespace");
 	}
 	if (s->pid == 0) {
 		close(pair[0]);

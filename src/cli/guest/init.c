@@ -56,7 +56,7 @@ static void report(
 	memset(&m, 0, sizeof(m));
 	m.kind = kind;
 	m.value = value;
-	if (failure != NULL)
+	if (failure)
 		m.failure = *failure;
 	(void)!send(socket, &m, sizeof(m), MSG_NOSIGNAL);
 }
@@ -135,7 +135,7 @@ static int search_error(const char *name, int error)
 	char file[PATH_MAX];
 	struct stat st;
 
-	if (error != EACCES || strchr(name, '/') != NULL || path == NULL)
+	if (error != EACCES || strchr(name, '/') || !path)
 		return error;
 	for (;; path++) {
 		int n = (int)strcspn(path, ":");
@@ -155,7 +155,7 @@ static int search_error(const char *name, int error)
  * what fails. */
 static void become_command(const struct guest_plan *plan, int told)
 {
-	int listener = jail_guest_ask(), error;
+	int listener = jail_guest_ask(), rc;
 
 	if (listener >= 0 && unshare(CLONE_FILES) != 0)
 		listener = -errno;
@@ -165,16 +165,16 @@ static void become_command(const struct guest_plan *plan, int told)
 	setpgid(0, 0);
 	if (plan->foreground) /* SIGTTOU is blocked here */
 		tcsetpgrp(plan->terminal, getpid());
-	error = -become(plan->user);
-	if (error == 0) {
+	rc = -become(plan->user);
+	if (rc == 0) {
 		close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 		sigprocmask(SIG_SETMASK, &plan->signal_mask, NULL);
 		environ = plan->env.vars;
 		execvp(plan->command[0], plan->command);
-		error = search_error(plan->command[0], errno);
+		rc = search_error(plan->command[0], errno);
 	}
-	(void)!write(told, &error, sizeof(error));
-	_exit(error == ENOENT ? CLI_NOT_FOUND : CLI_NOT_RUNNABLE);
+	(void)!write(told, &rc, sizeof(rc));
+	_exit(rc == ENOENT ? CLI_NOT_FOUND : CLI_NOT_RUNNABLE);
 }
 
 static void no_listener(struct init *init, int error)

@@ -148,7 +148,7 @@ static int mount_hosts(struct mounts *m, struct failure *failure)
 	struct buf text;
 	int rc = 0;
 
-	if (file == NULL)
+	if (!file)
 		return 0;
 	buf_init(&text, MOUNTS_FILE_MAX);
 	while (rc == 0 && fgets(line, sizeof(line), file) != NULL) {

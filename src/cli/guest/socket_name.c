@@ -175,11 +175,11 @@ static bool holds(const char *pid, const struct identity *wanted, unsigned *left
 		return false;
 	snprintf(path, sizeof(path), "/proc/%.16s/fd", pid);
 	dir = opendir(path);
-	if (dir != NULL)
+	if (dir)
 		found = is_in_folder(dir, pidfd, wanted, left);
 	for (int i = 0; dir == NULL && !found && i<NUMBERS_MAX && * left> 0; i++, (*left)--)
 		found = is_this_one(pidfd, i, wanted);
-	if (dir != NULL)
+	if (dir)
 		closedir(dir);
 	close(pidfd);
 	return found;
@@ -196,7 +196,7 @@ static bool somebody_holds(const struct identity *wanted)
 	while (!found && dir != NULL && (e = readdir(dir)) != NULL)
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && strcmp(e->d_name, "1") != 0)
 			found = holds(e->d_name, wanted, &left);
-	if (dir != NULL)
+	if (dir)
 		closedir(dir);
 	return found;
 }

@@ -173,7 +173,7 @@ static long send_message(
 
 	m.msg_name = NULL;
 	m.msg_namelen = 0;
-	if (n == 0 && theirs->msg_name != NULL && theirs->msg_namelen > 0) {
+	if (n == 0 && theirs->msg_name && theirs->msg_namelen > 0) {
 		n = socket_name_take(
 		        c, (uint64_t)(uintptr_t)theirs->msg_name, theirs->msg_namelen, &name);
 		m.msg_name = &name.address;

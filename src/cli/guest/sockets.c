@@ -152,10 +152,10 @@ static long make_connection(struct waiting *w)
 
 static long connection_end(const struct caller *c)
 {
-	int error = 0;
-	socklen_t n = sizeof(error);
+	int rc = 0;
+	socklen_t n = sizeof(rc);
 
-	return getsockopt(c->socket, SOL_SOCKET, SO_ERROR, &error, &n) != 0 ? -errno : -error;
+	return getsockopt(c->socket, SOL_SOCKET, SO_ERROR, &rc, &n) != 0 ? -errno : -rc;
 }
 
 static long try(struct waiting *w)
@@ -239,7 +239,7 @@ static void forget_finished(void)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < sockets.count; i++)
-		if (sockets.waiting[i] != NULL)
+		if (sockets.waiting[i])
 			sockets.waiting[kept++] = sockets.waiting[i];
 	sockets.count = kept;
 }
@@ -303,7 +303,7 @@ static int take_question(void)
 	if (ioctl(sockets.listener, (int)SECCOMP_IOCTL_NOTIF_RECV, sockets.question) != 0)
 		return errno == EINTR || errno == ENOENT ? 0 : -errno;
 	w = calloc(1, sizeof(*w));
-	if (w == NULL)
+	if (!w)
 		return -ENOMEM;
 	w->caller = (struct caller){.listener = sockets.listener,
 	        .id = sockets.question->id,

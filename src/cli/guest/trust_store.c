@@ -70,7 +70,7 @@ static int copy_directory(const char *from, const char *to, unsigned depth)
 	struct dirent *entry;
 	int rc = 0;
 
-	if (dir == NULL)
+	if (!dir)
 		return errno == EACCES ? 0 : -errno;
 	if (mkdir(to, 0755) != 0 && errno != EEXIST)
 		rc = -errno;
@@ -158,7 +158,7 @@ static bool done_before(const char *const *names, size_t count, const char *real
 	char other[PATH_MAX];
 
 	for (size_t i = 0; i < count; i++)
-		if (realpath(names[i], other) != NULL && strcmp(other, real) == 0)
+		if (realpath(names[i], other) && strcmp(other, real) == 0)
 			return true;
 	return false;
 }
@@ -170,7 +170,7 @@ static int trust_bundles(struct mounts *m)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && bundle_paths[i] != NULL; i++) {
-		if (realpath(bundle_paths[i], real) == NULL || done_before(bundle_paths, i, real))
+		if (!realpath(bundle_paths[i], real) || done_before(bundle_paths, i, real))
 			continue;
 		buf_init(&text, MOUNTS_FILE_MAX);
 		rc = bundle_with_ca(real, m->plan->root_pem, &text);
@@ -190,12 +190,12 @@ static int trust_keystores(struct mounts *m)
 
 	buf_init(&bundle, MOUNTS_FILE_MAX);
 	for (size_t i = 0; rc == 0 && keystores[i] != NULL; i++) {
-		if (realpath(keystores[i], real) == NULL || done_before(keystores, i, real))
+		if (!realpath(keystores[i], real) || done_before(keystores, i, real))
 			continue;
 		buf_init(&old, MOUNTS_FILE_MAX);
 		buf_init(&out, MOUNTS_FILE_MAX);
 		rc = mounts_read(real, &old);
-		if (rc == 0 && bundle.len == 0 && system != NULL)
+		if (rc == 0 && bundle.len == 0 && system)
 			(void)mounts_read(system, &bundle);
 		if (rc == 0)
 			rc = java_store_add(
@@ -234,7 +234,7 @@ int trust_mounts(struct mounts *m, struct failure *failure)
 	bool directory = access(TRUST_DIRECTORY, F_OK) == 0;
 	int rc = directory ? trust_directory(m, copy, sizeof(copy)) : 0;
 
-	if (!directory && bundle_system_path() == NULL)
+	if (!directory && !bundle_system_path())
 		log_warn("%s is missing, and every other bundle: programs in the sandbox will not "
 		         "trust its CA (install the package ca-certificates)",
 		        TRUST_DIRECTORY);

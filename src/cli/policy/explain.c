@@ -180,7 +180,7 @@ static void look_at_capitals(struct explain *x)
 	request.method.p = text;
 	policy_decide(&x->loaded.policy, &request, &decision);
 	if (decision.verdict == POLICY_ALLOW)
-		memcpy(x->capitals, text, sizeof x->capitals);
+		memcpy(x->capitals, text, sizeof(x->capitals));
 }
 
 int policy_explain_command(int argc, char **argv)

@@ -39,24 +39,24 @@ static void note_file(struct diag_list *notes, const struct policy_credential *c
 	char shown[SHOWN_MAX];
 	char *path = strndup(c->location.p, c->location.n);
 	struct stat st;
-	int error = 0;
+	int rc = 0;
 
 	if (!path)
 		return;
 	if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
-		error = errno;
+		rc = errno;
 	slice_escape(c->location, shown, sizeof(shown));
-	if (error == ENOENT)
+	if (rc == ENOENT)
 		diag_add(notes, file, line, column,
 		        "credential \"%.*s\": file \"%s\" does not exist on this machine now; "
 		        "requests that need it are refused until it does",
 		        SLICE_ARG(c->name), shown);
-	else if (error)
+	else if (rc)
 		diag_add(notes, file, line, column,
 		        "credential \"%.*s\": file \"%s\" cannot be read by user %u, who runs this "
 		        "check: %s%s",
-		        SLICE_ARG(c->name), shown, (unsigned)geteuid(), strerror(error),
-		        error == EACCES && geteuid() != 0 ? by_root : "");
+		        SLICE_ARG(c->name), shown, (unsigned)geteuid(), strerror(rc),
+		        rc == EACCES && geteuid() != 0 ? by_root : "");
 	else if (stat(path, &st) == 0 && rights_fault(&st))
 		diag_add(notes, file, line, column, "credential \"%.*s\": file \"%s\" %s",
 		        SLICE_ARG(c->name), shown, rights_fault(&st));

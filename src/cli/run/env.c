@@ -88,7 +88,7 @@ static void add_option(struct environment *env, const char *text, const struct r
 	struct slice name = slice_of(text, equals ? (size_t)(equals - text) : strlen(text));
 	const char *own;
 
-	if (equals != NULL) {
+	if (equals) {
 		warn_of_placeholder(name, equals + 1, ready);
 		environment_set(env, name, slice_from_string(equals + 1));
 		return;
@@ -98,7 +98,7 @@ static void add_option(struct environment *env, const char *text, const struct r
 		log_warn("--env %s: the policy reads a credential from this variable; the sandbox "
 		         "does not get it",
 		        text);
-	else if (own != NULL) {
+	else if (own) {
 		warn_of_placeholder(name, own, ready);
 		environment_set(env, name, slice_from_string(own));
 	} else
@@ -114,7 +114,7 @@ static void copy_clean(struct environment *env, const struct run_options *option
 	for (size_t i = 0; i < options->keep_count; i++) {
 		const char *own = environment_own(slice_from_string(options->keep[i]));
 
-		if (own != NULL)
+		if (own)
 			set(env, options->keep[i], own);
 	}
 }

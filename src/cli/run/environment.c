@@ -49,7 +49,7 @@ static bool environment_grow(struct environment *env)
 	if (env->count + 1 < env->cap)
 		return true;
 	vars = realloc(env->vars, cap * sizeof(*vars));
-	if (vars == NULL)
+	if (!vars)
 		return false;
 	env->vars = vars;
 	env->cap = cap;
@@ -61,7 +61,7 @@ void environment_set(struct environment *env, struct slice name, struct slice va
 	char **old = environment_find(env, name);
 	char *var = malloc(name.n + value.n + 2);
 
-	if (var == NULL || (old == NULL && !environment_grow(env))) {
+	if (!var || (!old && !environment_grow(env))) {
 		free(var);
 		env->failed = true;
 		return;
@@ -70,7 +70,7 @@ void environment_set(struct environment *env, struct slice name, struct slice va
 	var[name.n] = '=';
 	memcpy(var + name.n + 1, value.p, value.n);
 	var[name.n + 1 + value.n] = '\0';
-	if (old != NULL) {
+	if (old) {
 		free(*old);
 		*old = var;
 		return;
@@ -83,7 +83,7 @@ void environment_unset(struct environment *env, struct slice name)
 {
 	char **old = environment_find(env, name);
 
-	if (old == NULL)
+	if (!old)
 		return;
 	free(*old);
 	*old = env->vars[--env->count];
@@ -102,7 +102,7 @@ void environment_copy(struct environment *env, char *const *from)
 	for (; from != NULL && *from != NULL; from++) {
 		const char *equals = strchr(*from, '=');
 
-		if (equals != NULL && equals != *from)
+		if (equals && equals != *from)
 			environment_set(env, slice_of(*from, (size_t)(equals - *from)),
 			        slice_from_string(equals + 1));
 	}

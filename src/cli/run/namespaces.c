@@ -45,7 +45,7 @@ static int identity_map(const char *own, char out[MAP_TEXT_MAX])
 	unsigned inside, outside, count;
 	size_t n = 0;
 
-	if (file == NULL)
+	if (!file)
 		return -errno;
 	while (fscanf(file, "%u %u %u", &inside, &outside, &count) == 3 && n < MAP_TEXT_MAX - 64)
 		n += (size_t)snprintf(

@@ -285,11 +285,11 @@ static bool complete(const struct run_options *o)
 		        MESSAGE_NAME_MAX);
 		return false;
 	}
-	if (o->policy == NULL || o->policy[0] == '\0') {
+	if (!o->policy || o->policy[0] == '\0') {
 		ask_for_policy(o->command[0]);
 		return false;
 	}
-	if (o->command[0] == NULL || o->command[0][0] == '\0') {
+	if (!o->command[0] || o->command[0][0] == '\0') {
 		fprintf(stderr,
 		        "vethguard: error: which command? Write it behind the options, for "
 		        "example:\n  vethguard run --policy %s -- curl https://pypi.org\n",

@@ -36,7 +36,7 @@ static bool id_from_environment(const char *name, unsigned *out)
 	const char *text = getenv(name);
 	uint64_t id;
 
-	if (text == NULL || !slice_to_u64(slice_from_string(text), UINT32_MAX - 1, &id))
+	if (!text || !slice_to_u64(slice_from_string(text), UINT32_MAX - 1, &id))
 		return false;
 	*out = (unsigned)id;
 	return true;

@@ -241,7 +241,7 @@ int cli_run(int argc, char **argv)
 	int status = CLI_FAILED, rc;
 
 	(void)argc;
-	if (r == NULL)
+	if (!r)
 		die(CLI_FAILED, "out of memory");
 	r->session = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
 	r->plan.ns = (struct namespaces){-1, -1, -1};

@@ -37,7 +37,7 @@ int run_session_open(struct run_session *s, const struct privilege *p, struct fa
 
 	*s = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
 	s->buffer = malloc(MESSAGE_BYTES_MAX);
-	if (s->buffer == NULL)
+	if (!s->buffer)
 		return failure_set(failure, -ENOMEM, "cannot start the supervisor");
 	rc = ipc_pair(pair);
 	if (rc != 0)
@@ -55,9 +55,9 @@ int run_session_open(struct run_session *s, const struct privilege *p, struct fa
 static int absolute(const char *path, char out[PATH_MAX], const char *what, struct failure *failure)
 {
 	out[0] = '\0';
-	if (path == NULL)
+	if (!path)
 		return 0;
-	if (realpath(path, out) == NULL)
+	if (!realpath(path, out))
 		return failure_set(failure, -errno, "%s %s", what, path);
 	return 0;
 }
@@ -69,9 +69,9 @@ static int absolute_new(
 	int n = 0;
 
 	out[0] = '\0';
-	if (path != NULL && path[0] == '/')
+	if (path && path[0] == '/')
 		n = snprintf(out, PATH_MAX, "%s", path);
-	else if (path != NULL)
+	else if (path)
 		n = snprintf(out, PATH_MAX, "%s/%s", directory, path);
 	return n < PATH_MAX ? 0 : failure_set(failure, -ENAMETOOLONG, "--audit %.64s...", path);
 }
@@ -148,7 +148,7 @@ static int collect_values(const struct message_names *asked, struct message_name
 		const char *value = environment_own(asked->names[i]);
 		int fd;
 
-		if (value == NULL)
+		if (!value)
 			continue;
 		/* One message carries only this many descriptors, and more variables are not
 		 * asked for at once. */
@@ -167,7 +167,7 @@ static int remember_wiped(struct run_session *s, const struct message_names *ask
 	for (size_t i = 0; i < asked->count && s->wiped.count < MESSAGE_ENV_MAX; i++) {
 		char *copy = strndup(asked->names[i].p, asked->names[i].n);
 
-		if (copy == NULL)
+		if (!copy)
 			return -ENOMEM;
 		s->wiped.names[s->wiped.count++] = slice_from_string(copy);
 		environment_wipe_own(asked->names[i]);
@@ -183,7 +183,7 @@ static int answer_variables(
 	int fds[MESSAGE_FDS_MAX], rc = 0;
 	size_t n;
 
-	if (reply == NULL || message_names_decode(&question->body, &asked) != 0)
+	if (!reply || message_names_decode(&question->body, &asked) != 0)
 		rc = failure_set(failure, reply ? -EBADMSG : -ENOMEM,
 		        "the supervisor's question for variables");
 	if (rc == 0 && (rc = collect_values(&asked, &answer, fds)) < 0)
@@ -236,7 +236,7 @@ bool run_session_print_refusal(const struct run_session *s)
 {
 	const char *line = s->refusal;
 
-	while (line != NULL && *line != '\0') {
+	while (line && *line != '\0') {
 		size_t n = strcspn(line, "\n");
 
 		log_error("%.*s", (int)n, line);

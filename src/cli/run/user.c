@@ -19,7 +19,7 @@ static void fill(struct run_user *out, const struct passwd *pw, uid_t uid, gid_t
 {
 	out->uid = uid;
 	out->gid = gid;
-	if (pw != NULL) {
+	if (pw) {
 		set_text(out->name, sizeof(out->name), pw->pw_name);
 		set_text(out->home, sizeof(out->home), pw->pw_dir);
 		set_text(
@@ -36,7 +36,7 @@ static int find_group(const char *text, gid_t *out, struct failure *failure)
 	const struct group *group = getgrnam(text);
 	uint64_t id;
 
-	if (group != NULL)
+	if (group)
 		*out = group->gr_gid;
 	else if (slice_to_u64(slice_from_string(text), UINT32_MAX - 1, &id))
 		*out = (gid_t)id;
@@ -54,7 +54,7 @@ static int find_named(const char *wanted, struct run_user *out, struct failure *
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(wanted, ":"), wanted);
 	pw = getpwnam(name);
-	if (pw == NULL) {
+	if (!pw) {
 		if (!slice_to_u64(slice_from_string(name), UINT32_MAX - 1, &id))
 			return failure_set(failure, 0, "--user: there is no user %s", name);
 		pw = getpwuid((uid_t)id);
@@ -81,7 +81,7 @@ int run_user_find(const char *wanted, const struct privilege *privilege, struct 
 	int rc = 0;
 
 	memset(out, 0, sizeof(*out));
-	if (wanted == NULL)
+	if (!wanted)
 		fill(out, getpwuid(privilege->uid), privilege->uid, privilege->gid);
 	else
 		rc = find_named(wanted, out, failure);

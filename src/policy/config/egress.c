@@ -70,7 +70,7 @@ static void read_egress_proxy(
 	if (!tree_text(tree, node, "proxy", PROXY_TEXT_MAX, &text))
 		return;
 	rest = slice_starts_with(text, SLICE(scheme))
-	               ? slice_of(text.p + sizeof scheme - 1, text.n - (sizeof scheme - 1))
+	               ? slice_of(text.p + sizeof(scheme) - 1, text.n - (sizeof(scheme) - 1))
 	               : SLICE("");
 	at = memrchr(text.p, '@', text.n);
 	if (at && rest.n == 0) {

@@ -36,11 +36,11 @@ static bool refuse_scheme(struct tree *tree, const struct tree_node *node, struc
 		return fail(tree, node,
 		        word.n == 3 ? "a WebSocket is the GET that asks for it: write https://"
 		                    : "a WebSocket is the GET that asks for it: write http://");
-	for (size_t i = 0; i < word.n && i < sizeof small; i++)
+	for (size_t i = 0; i < word.n && i < sizeof(small); i++)
 		small[i] = (char)(word.p[i] >= 'A' && word.p[i] <= 'Z' ? word.p[i] - 'A' + 'a'
 		                                                       : word.p[i]);
-	nearest = word.n <= sizeof small ? diag_nearest(slice_of(small, word.n), known) : NULL;
-	snprintf(message, sizeof message,
+	nearest = word.n <= sizeof(small) ? diag_nearest(slice_of(small, word.n), known) : NULL;
+	snprintf(message, sizeof(message),
 	        "unknown scheme; known are https, http, tcp and udp%s%s%s",
 	        nearest ? "; did you mean \"" : "; another protocol over TCP is tcp://host:port",
 	        nearest ? nearest : "", nearest ? "\"?" : "");

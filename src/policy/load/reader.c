@@ -73,8 +73,8 @@ static void look_above(int fd, const char *path, struct policy_writers *writers)
 	ssize_t n;
 
 	policy_writers_add_above(writers, path, geteuid(), look_at, NULL);
-	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-	n = readlink(link, real, sizeof real - 1);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, real, sizeof(real) - 1);
 	if (n <= 0)
 		return;
 	real[n] = 0;

@@ -167,7 +167,7 @@ static const char *const state_names[] = {
         [CLIENT_CLOSED] = "CLOSED",
 };
 _Static_assert(
-        sizeof state_names / sizeof state_names[0] == CLIENT_STATE_COUNT, "a name per state");
+        sizeof(state_names) / sizeof(state_names[0]) == CLIENT_STATE_COUNT, "a name per state");
 
 /* Changes a client's state; nothing else does. */
 static void enter(struct client *c, enum client_state state)
@@ -337,9 +337,9 @@ static void trace_accepted(const struct client *c)
 
 int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 {
-	struct client *c = calloc(1, sizeof *c);
+	struct client *c = calloc(1, sizeof(*c));
 	struct sockaddr_storage to;
-	socklen_t n = sizeof to;
+	socklen_t n = sizeof(to);
 
 	if (!c || getsockname(fd, (struct sockaddr *)&to, &n) < 0) {
 		free(c);

@@ -166,10 +166,10 @@ static enum client_state body_input(struct client *c, struct slice input)
 /* A reset that follows a FIN shows only here, not in recv(). */
 static bool was_reset(const struct client *c)
 {
-	int error = 0;
-	socklen_t n = sizeof error;
+	int rc = 0;
+	socklen_t n = sizeof(rc);
 
-	return getsockopt(c->socket.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error;
+	return getsockopt(c->socket.fd, SOL_SOCKET, SO_ERROR, &rc, &n) < 0 || rc;
 }
 
 /* Checks whether a client that has sent everything is still there. */

@@ -123,7 +123,7 @@ static int send_settings(struct client_http2 *h)
 	};
 
 	if (nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
-	            sizeof settings / sizeof *settings) != 0)
+	            sizeof(settings) / sizeof(*settings)) != 0)
 		return -1;
 	return nghttp2_session_set_local_window_size(
 	        h->session, NGHTTP2_FLAG_NONE, 0, HTTP2_CONNECTION_WINDOW);
@@ -131,7 +131,7 @@ static int send_settings(struct client_http2 *h)
 
 static bool open_server(struct client *c)
 {
-	struct client_http2 *h = calloc(1, sizeof *h);
+	struct client_http2 *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return false;

@@ -300,7 +300,7 @@ int client_http2_open_session(struct client_http2 *h)
 {
 	nghttp2_session_callbacks *callbacks = callbacks_new();
 	nghttp2_option *options = NULL;
-	int r = -1;
+	int rc = -1;
 
 	http2_rules_init(&h->rules);
 	if (callbacks && nghttp2_option_new(&options) == 0) {
@@ -311,9 +311,9 @@ int client_http2_open_session(struct client_http2 *h)
 		nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
 		nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
 		nghttp2_option_set_max_send_header_block_length(options, HTTP2_BLOCK_MAX);
-		r = nghttp2_session_server_new2(&h->session, callbacks, h, options);
+		rc = nghttp2_session_server_new2(&h->session, callbacks, h, options);
 		nghttp2_option_del(options);
 	}
 	nghttp2_session_callbacks_del(callbacks);
-	return r;
+	return rc;
 }

@@ -27,12 +27,12 @@ struct client_http2_stream *client_http2_stream_new(struct client_http2 *h, int3
 		proxy->free_stream_count--;
 		memset(s, 0, offsetof(struct client_http2_stream, block));
 	} else {
-		s = calloc(1, sizeof *s);
+		s = calloc(1, sizeof(*s));
 		if (!s)
 			return NULL;
 		http2_block_init(&s->block, proxy->config.limits.header_bytes);
 	}
-	memset(&s->input_buf, 0, sizeof *s - offsetof(struct client_http2_stream, input_buf));
+	memset(&s->input_buf, 0, sizeof(*s) - offsetof(struct client_http2_stream, input_buf));
 	buf_init(&s->input_buf, CLIENT_HTTP2_STREAM_WINDOW);
 	http_trailers_init(&s->trailers);
 	buf_init(&s->out, SOCKET_OUT_MAX);

@@ -136,7 +136,7 @@ static enum client_state refuse_hello(struct client *c, const char *detail, uint
 	audit_connection(
 	        c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT, detail, c->input_buf.len, 0, NULL);
 	buf_fini(&c->input_buf);
-	socket_write(&c->socket, alert, sizeof alert);
+	socket_write(&c->socket, alert, sizeof(alert));
 	return client_end(c);
 }
 
@@ -522,7 +522,7 @@ enum client_state client_connect(struct client *c)
 	exchange_introduce(ex, ex->request.version);
 	exchange_request_is_whole(ex);
 	ex->scheme = SLICE("https");
-	memset(d, 0, sizeof *d);
+	memset(d, 0, sizeof(*d));
 	c->keep_alive = false;
 	d->port = a->port;
 	if (a->host_n)
@@ -545,6 +545,6 @@ enum client_state client_connect(struct client *c)
 	c->exchange = NULL;
 	exchange_drop(ex);
 	http1_reset(&c->http1);
-	socket_write(&c->socket, accepted, sizeof accepted - 1);
+	socket_write(&c->socket, accepted, sizeof(accepted) - 1);
 	return CLIENT_PEEK;
 }

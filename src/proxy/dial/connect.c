@@ -67,16 +67,16 @@ static void on_connect(struct loop_io *io, unsigned events)
 {
 	struct attempt *a = container_of(io, struct attempt, io);
 	struct dial *d = a->dial;
-	int error = 0;
-	socklen_t n = sizeof error;
+	int rc = 0;
+	socklen_t n = sizeof(rc);
 
-	if (getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
-		error = errno;
-	if (error == 0) {
+	if (getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &rc, &n) < 0)
+		rc = errno;
+	if (rc == 0) {
 		won(a, events);
 		return;
 	}
-	dial_fail(d, EVENT_CAUSE_CONNECT, connect_error_text(d, error));
+	dial_fail(d, EVENT_CAUSE_CONNECT, connect_error_text(d, rc));
 	dial_attempt_close(a);
 	dial_try_next(d);
 }
@@ -87,8 +87,8 @@ static void set_options(int fd)
 {
 	const int one = 1;
 
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 }
 
 /* Starts one attempt; false: it failed at once. */
@@ -99,7 +99,7 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 	socklen_t n = ip_to_sockaddr(
 	        &a->address, d->through ? egress->proxy_port : d->destination.port, &to);
 	const char *why;
-	int r;
+	int rc;
 
 	if (!d->through && !dial_may_connect(d->proxy, &d->decision, &a->address)) {
 		dial_refuse_address(
@@ -119,8 +119,8 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 		dial_attempt_close(a);
 		return false;
 	}
-	r = connect(a->fd, (struct sockaddr *)&to, n);
-	if (r < 0 && errno != EINPROGRESS)
+	rc = connect(a->fd, (struct sockaddr *)&to, n);
+	if (rc < 0 && errno != EINPROGRESS)
 		dial_fail(d, EVENT_CAUSE_CONNECT, connect_error_text(d, errno));
 	else if (loop_io_open(d->proxy->config.loop, &a->io, a->fd, SOCKET_EVENTS, on_connect) == 0)
 		return true; /* one that is connected already is told so by the loop */

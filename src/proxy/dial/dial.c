@@ -96,7 +96,7 @@ static struct not_own *not_own_slot(struct proxy *proxy, const struct ip *addres
 {
 	unsigned sum = 0;
 
-	for (size_t i = 0; i < sizeof address->bytes; i++)
+	for (size_t i = 0; i < sizeof(address->bytes); i++)
 		sum = sum * 31 + address->bytes[i];
 	return &proxy->not_own[sum % DIAL_NOT_OWN_KEPT];
 }
@@ -149,7 +149,7 @@ static void begin(struct dial *d)
 		dial_try_next(d);
 		return;
 	}
-	memcpy(d->targets, d->addresses, sizeof d->targets);
+	memcpy(d->targets, d->addresses, sizeof(d->targets));
 	d->target_count = d->count;
 	d->count = 0;
 	if (d->target_count)
@@ -177,7 +177,7 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 struct dial *dial_start(struct proxy *proxy, const struct destination *destination,
         const struct policy_decision *decision, dial_done done, void *context)
 {
-	struct dial *d = calloc(1, sizeof *d);
+	struct dial *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;

@@ -93,7 +93,7 @@ enum egress_answer egress_listen(int fd, unsigned *status)
 	ssize_t n;
 
 	do
-		n = recv(fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+		n = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return EGRESS_MORE;
@@ -108,13 +108,13 @@ enum egress_answer egress_listen(int fd, unsigned *status)
 int egress_ask(int fd, const char *target, struct slice authorization)
 {
 	char text[REQUEST_MAX];
-	int n = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s%.*s%s\r\n",
+	int n = snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s%.*s%s\r\n",
 	        target, target, authorization.n ? "Proxy-Authorization: " : "",
 	        (int)authorization.n, authorization.n ? authorization.p : "",
 	        authorization.n ? "\r\n" : "");
 	int rc = 0;
 
-	if (n < 0 || (size_t)n >= sizeof text) {
+	if (n < 0 || (size_t)n >= sizeof(text)) {
 		rc = -EMSGSIZE;
 	} else {
 		ssize_t sent = send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -122,7 +122,7 @@ int egress_ask(int fd, const char *target, struct slice authorization)
 		/* The buffer of a new connection has room for all of it. */
 		rc = sent < 0 ? -errno : sent != n ? -EAGAIN : 0;
 	}
-	secret_wipe(text, sizeof text);
+	secret_wipe(text, sizeof(text));
 	return rc;
 }
 
@@ -151,7 +151,7 @@ static int bind_address(const struct ip *address, int fd)
 	const int one = 1;
 
 	/* IPv6 sockets take the option of this level as well. */
-	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 	return bind(fd, (struct sockaddr *)&from, n);
 }
 

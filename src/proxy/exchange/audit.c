@@ -111,7 +111,7 @@ static void tell_refused_address(const struct client *c, const struct event *abo
 	        about->rule, about->detail.p, &about->upstream);
 	if (about->upstream.family)
 		log_info("%s: the address %s is refused (event %016llx)",
-		        slice_escape(about->host, host, sizeof host),
+		        slice_escape(about->host, host, sizeof(host)),
 		        ip_format(&about->upstream, text), (unsigned long long)about->id);
 }
 
@@ -174,7 +174,7 @@ static void put_exchange(struct exchange *ex)
 		struct destination d = {.address = ex->destination.address};
 		char text[POLICY_HOST_MAX + 16];
 
-		snprintf(literal, sizeof literal, "%.*s", (int)sizeof literal - 1,
+		snprintf(literal, sizeof(literal), "%.*s", (int)sizeof(literal) - 1,
 		        destination_text(&d, text));
 		e.host = slice_from_string(literal);
 	}
@@ -254,7 +254,7 @@ static void tell_silent(struct proxy *p)
 
 	if (s->count == 0)
 		return;
-	snprintf(detail, sizeof detail,
+	snprintf(detail, sizeof(detail),
 	        "%llu more connections within a second were closed by the sandbox before it said "
 	        "what it wants",
 	        (unsigned long long)s->count);

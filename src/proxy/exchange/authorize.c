@@ -158,7 +158,7 @@ static const struct override *find_override(struct slice name)
 	        {{"x-rewrite-url", 13}, true},
 	};
 
-	for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++)
+	for (size_t i = 0; i < sizeof(overrides) / sizeof(*overrides); i++)
 		if (http_names_alike(name, overrides[i].name))
 			return &overrides[i];
 	return NULL;
@@ -287,8 +287,8 @@ void authorize_request(const struct policy *policy, const struct client *c,
 {
 	struct policy_request question = {.method = r->method};
 
-	memset(j, 0, sizeof *j);
-	memset(d, 0, sizeof *d);
+	memset(j, 0, sizeof(*j));
+	memset(d, 0, sizeof(*d));
 	j->shown = POLICY_NONE;
 	j->decision = (struct policy_decision){.rule = POLICY_NONE,
 	        .credential = POLICY_NONE,
@@ -333,7 +333,7 @@ void authorize_opaque(const struct policy *policy, const struct destination *d,
 	        .port = d->port,
 	};
 
-	memset(j, 0, sizeof *j);
+	memset(j, 0, sizeof(*j));
 	policy_decide(policy, &question, &j->decision);
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
 }

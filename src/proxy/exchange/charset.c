@@ -39,10 +39,10 @@ static bool is_latin(struct slice name)
 
 static bool name_is_searchable(struct slice name)
 {
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (slice_equals_ignoring_case(name, known[i]))
 			return true;
-	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
 		if (name.n > families[i].n && begins_with(name, families[i]))
 			return true;
 	return is_latin(name);
@@ -151,7 +151,7 @@ static bool is_text(struct slice type)
 	if (begins_with(type, SLICE("application/grpc")) ||
 	        begins_with(type, SLICE("application/connect+")))
 		return false;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (slice_equals_ignoring_case(type, types[i]))
 			return true;
 	return begins_with(type, SLICE("text/")) || ends_with(type, SLICE("+json")) ||
@@ -182,7 +182,7 @@ static bool has_mark(struct slice start)
 	        {"+/v8", 4}, {"+/v9", 4}, {"+/v+", 4}, {"+/v/", 4}, {"\xdd\x73\x66\x73", 4},
 	        {"\x0e\xfe\xff", 3}, {"\xfb\xee\x28", 3}, {"\x4c\x6f\xa7\x94", 4}};
 
-	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
 		if (slice_starts_with(start, marks[i]))
 			return true;
 	return false;
@@ -229,7 +229,7 @@ static bool is_decided(struct slice start, struct slice text)
 
 bool charset_start_is_searchable(struct charset_start *s, const uint8_t *p, size_t n)
 {
-	size_t room = sizeof s->p - s->n, take = n < room ? n : room;
+	size_t room = sizeof(s->p) - s->n, take = n < room ? n : room;
 	struct slice start, text;
 
 	if (s->kind == CHARSET_START_ANY || n == 0)

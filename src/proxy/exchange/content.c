@@ -108,7 +108,7 @@ bool content_is_digest(struct slice name)
 	        {"repr-digest", 11}, {"content-md5", 11}, {"signature", 9}, {"x-goog-hash", 11}};
 	static const struct slice amazon = {"x-amz-checksum-", 15};
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (http_names_alike(name, names[i]))
 			return true;
 	return name.n > amazon.n && http_names_alike(slice_of(name.p, amazon.n), amazon);

@@ -116,14 +116,14 @@ static void put_detail(const struct exchange *ex, struct buf *text)
 		d.port = 0;
 	destination_text(&d, destination);
 	if (r->version)
-		buf_printf(text, "%s %s%s%s: ", slice_escape(r->method, method, sizeof method),
+		buf_printf(text, "%s %s%s%s: ", slice_escape(r->method, method, sizeof(method)),
 		        connect           ? ""
 		        : ex->client->tls ? "https://"
 		                          : "http://",
 		        destination,
 		        connect ? ""
 		                : slice_escape(
-		                          slice_of(r->path, r->path_n), target, sizeof target));
+		                          slice_of(r->path, r->path_n), target, sizeof(target)));
 	else
 		buf_printf(text, "connection to %s: ", destination);
 	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* the source is the operator's business */
@@ -165,7 +165,7 @@ static void put_for_sdks(struct json *j, const struct exchange *ex)
 	char type[32];
 	struct buf text;
 
-	snprintf(type, sizeof type, "vethguard_%s", kind_of(ex->cause));
+	snprintf(type, sizeof(type), "vethguard_%s", kind_of(ex->cause));
 	buf_init(&text, MESSAGE_ROOM);
 	put_message(ex, &text);
 	json_string(j, "message", buf_slice(&text), MESSAGE_SHOWN_MAX);
@@ -197,9 +197,9 @@ static void put_body(const struct exchange *ex, struct buf *out)
 	struct buf text;
 	struct json j;
 
-	snprintf(type, sizeof type, "urn:vethguard:problem:%s", kind_of(ex->cause));
-	snprintf(id, sizeof id, "%016llx", (unsigned long long)ex->id);
-	snprintf(instance, sizeof instance, "urn:vethguard:event:%s", id);
+	snprintf(type, sizeof(type), "urn:vethguard:problem:%s", kind_of(ex->cause));
+	snprintf(id, sizeof(id), "%016llx", (unsigned long long)ex->id);
+	snprintf(instance, sizeof(instance), "urn:vethguard:event:%s", id);
 	buf_init(&text, MESSAGE_ROOM);
 	json_begin(&j, out);
 	json_object(&j, NULL);
@@ -306,7 +306,7 @@ static const struct {
 
 static uint16_t status_for(enum event_cause cause)
 {
-	for (size_t i = 0; i < sizeof cause_status / sizeof *cause_status; i++)
+	for (size_t i = 0; i < sizeof(cause_status) / sizeof(*cause_status); i++)
 		if (cause_status[i].cause == cause)
 			return cause_status[i].status;
 	return 502;

@@ -33,7 +33,7 @@ struct exchange *exchange_new(
 		proxy->free_exchanges = ex->next_free;
 		proxy->free_exchange_count--;
 	} else {
-		ex = malloc(sizeof *ex);
+		ex = malloc(sizeof(*ex));
 	}
 	if (!ex)
 		return NULL;
@@ -100,7 +100,7 @@ static const char *const state_names[] = {
         [EXCHANGE_DONE] = "DONE",
 };
 _Static_assert(
-        sizeof state_names / sizeof state_names[0] == EXCHANGE_STATE_COUNT, "a name per state");
+        sizeof(state_names) / sizeof(state_names[0]) == EXCHANGE_STATE_COUNT, "a name per state");
 
 void exchange_enter(struct exchange *ex, enum exchange_state state)
 {
@@ -161,15 +161,15 @@ void exchange_on_deadline(struct exchange *ex)
 
 static void send_request(struct exchange *ex)
 {
-	int r = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
+	int rc = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
 
-	if (r < 0) {
+	if (rc < 0) {
 		exchange_fail(ex,
-		        r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL
-		        : r == -EIO   ? EVENT_CAUSE_UPSTREAM
-		                      : EVENT_CAUSE_LIMIT,
-		        r == -EIO ? "the upstream ended the connection before this request"
-		                  : "the request head became too large");
+		        rc == -EBADMSG ? EVENT_CAUSE_CREDENTIAL
+		        : rc == -EIO   ? EVENT_CAUSE_UPSTREAM
+		                       : EVENT_CAUSE_LIMIT,
+		        rc == -EIO ? "the upstream ended the connection before this request"
+		                   : "the request head became too large");
 		return;
 	}
 	ex->request_sent = true;
@@ -294,7 +294,7 @@ static void note_upgrade(struct exchange *ex)
 		ex->detail = j->detail;
 	if (j->allowed || j->detail || j->decision.reason != POLICY_REASON_UPGRADE)
 		return;
-	slice_escape(j->upgrade, shown, sizeof shown);
+	slice_escape(j->upgrade, shown, sizeof(shown));
 	if (asprintf(&ex->kept_detail,
 	            "the policy allows this request, but not its upgrade to \"%s\", which would be "
 	            "relayed unread",
@@ -310,7 +310,7 @@ static void trace_verdict(const struct exchange *ex)
 
 	if (log_level() < LOG_LEVEL_DEBUG)
 		return;
-	slice_escape(ex->request.method, method, sizeof method);
+	slice_escape(ex->request.method, method, sizeof(method));
 	log_debug("event %016" PRIx64 ": client :%u: %s %.*s://%s:%u: %s", ex->id,
 	        ex->client->src_port, method, SLICE_ARG(ex->scheme), ex->destination.host,
 	        ex->destination.port, ex->verdict.allowed ? "allowed" : "denied");

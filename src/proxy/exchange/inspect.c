@@ -37,7 +37,7 @@ static const char memory_text[] = "no memory to search the response";
 
 struct inspection *inspection_new(const struct mask *mask)
 {
-	struct inspection *in = calloc(1, sizeof *in);
+	struct inspection *in = calloc(1, sizeof(*in));
 
 	if (!in)
 		return NULL;

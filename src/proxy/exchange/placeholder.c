@@ -22,7 +22,7 @@ static bool carries_keys(const struct http_field *f, struct slice injected)
 	if (f->known == HTTP_AUTHORIZATION ||
 	        (injected.n && slice_equals_ignoring_case(f->name, injected)))
 		return true;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (slice_equals_ignoring_case(f->name, names[i]))
 			return true;
 	return false;
@@ -117,8 +117,8 @@ static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t firs
 void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
-	uint8_t border[2 * sizeof ex->scanned];
-	size_t first = n < sizeof ex->scanned ? n : sizeof ex->scanned, from;
+	uint8_t border[2 * sizeof(ex->scanned)];
+	size_t first = n < sizeof(ex->scanned) ? n : sizeof(ex->scanned), from;
 	struct slice text = slice_of(p, n);
 
 	if (ex->placeholder_seen || n == 0)

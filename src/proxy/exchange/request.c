@@ -73,7 +73,7 @@ static void limit_response(struct exchange *ex)
 	bool gzip = content_accepts_gzip(fields);
 
 	ex->may_decompress = gzip && !content_forbids_transform(fields);
-	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
+	for (size_t i = 0; i < sizeof(shaping) / sizeof(*shaping); i++)
 		http_drop(fields, shaping[i]);
 	ask_for_plain_messages(fields);
 	http_drop(fields, SLICE("accept-encoding"));
@@ -180,10 +180,10 @@ static bool may_trail(struct slice name, struct slice injected)
 
 	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name))
 		return false;
-	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
 		if (http_names_alike(name, never[i]))
 			return false;
-	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
+	for (size_t i = 0; i < sizeof(shaping) / sizeof(*shaping); i++)
 		if (http_names_alike(name, shaping[i]))
 			return false;
 	return true;

@@ -34,7 +34,7 @@ static bool is_idempotent(const struct exchange *ex)
 	static const struct slice idempotent[] = {
 	        {"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6}};
 
-	for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
+	for (size_t i = 0; i < sizeof(idempotent) / sizeof(*idempotent); i++)
 		if (slice_equals(ex->request.method, idempotent[i]))
 			return true;
 	return false;

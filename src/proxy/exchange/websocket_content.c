@@ -13,7 +13,7 @@ static bool feed_unmasked(const struct websocket *w, struct utf8 *text, const ui
 	uint8_t plain[UNMASKED_BYTES];
 
 	for (piece.at -= n; n;) {
-		size_t step = n < sizeof plain ? n : sizeof plain;
+		size_t step = n < sizeof(plain) ? n : sizeof(plain);
 
 		piece.at += step;
 		websocket_unmask(&piece, p, step, plain);

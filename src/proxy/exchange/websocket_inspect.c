@@ -82,7 +82,7 @@ static int look_at_run(
 
 	before.at -= n;
 	do {
-		size_t room = sizeof l->p - l->n, step = n < room ? n : room;
+		size_t room = sizeof(l->p) - l->n, step = n < room ? n : room;
 
 		before.at += step;
 		websocket_unmask(&before, p, step, l->p + l->n);
@@ -96,7 +96,7 @@ static int look_at_run(
 			if (rc == 0 && (r->no_text || (ends && n == 0 && r->out.text &&
 			                                      !utf8_is_whole(&r->out_text))))
 				rc = -EILSEQ;
-		} else if (l->n == sizeof l->p) {
+		} else if (l->n == sizeof(l->p)) {
 			websocket_inspect_gathered(ex, l);
 		}
 	} while (n && rc == 0);

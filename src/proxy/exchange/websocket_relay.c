@@ -31,7 +31,7 @@ static void find_values(struct websocket_relay *r, const struct proxy *proxy)
 struct websocket_relay *websocket_relay_new(
         struct exchange *ex, const struct websocket_deflate *deflate)
 {
-	struct websocket_relay *r = calloc(1, sizeof *r);
+	struct websocket_relay *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
@@ -63,7 +63,7 @@ void websocket_relay_free(struct websocket_relay *r)
 	inflater_free(r->inflate);
 	mask_stream_fini(&r->control);
 	mask_stream_fini(&r->wire);
-	secret_wipe(r->in_control, sizeof r->in_control);
+	secret_wipe(r->in_control, sizeof(r->in_control));
 	free(r);
 }
 

@@ -25,7 +25,7 @@ static const struct slice http_field_names[] = {
         NAME(HTTP_UPGRADE, "upgrade"),
         NAME(HTTP_USER_AGENT, "user-agent"),
 };
-_Static_assert(sizeof http_field_names / sizeof *http_field_names == HTTP_NAME_COUNT,
+_Static_assert(sizeof(http_field_names) / sizeof(*http_field_names) == HTTP_NAME_COUNT,
         "one name per enum http_name");
 
 /* Fields that end at this hop and are never forwarded as they came. */

@@ -9,7 +9,7 @@
 
 void http1_init(struct http1 *h, bool response, uint32_t head_limit)
 {
-	memset(h, 0, sizeof *h);
+	memset(h, 0, sizeof(*h));
 	h->response = h->chunked.response = response;
 	h->limit = head_limit && head_limit < HTTP_HEAD_MAX ? head_limit : HTTP_HEAD_MAX;
 	buf_init(&h->head, HTTP_HEAD_MAX + 1);

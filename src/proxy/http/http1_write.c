@@ -31,15 +31,15 @@ static int put(struct buf *out, const struct slice *parts, size_t count)
 
 static int put_fields(struct buf *out, const struct http_fields *fields)
 {
-	int r = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < fields->count && r == 0; i++) {
+	for (size_t i = 0; i < fields->count && rc == 0; i++) {
 		const struct http_field *f = &fields->items[i];
 
 		if (!f->dropped)
-			r = PUT(out, f->name, SLICE(": "), f->value, SLICE("\r\n"));
+			rc = PUT(out, f->name, SLICE(": "), f->value, SLICE("\r\n"));
 	}
-	return r;
+	return rc;
 }
 
 static int put_framing(struct buf *out, enum http_body body, uint64_t length)

@@ -16,7 +16,7 @@ struct lengths {
 
 void http2_block_init(struct http2_block *b, size_t limit)
 {
-	memset(b, 0, sizeof *b);
+	memset(b, 0, sizeof(*b));
 	b->limit = limit;
 	buf_init(&b->text, limit + (HTTP_FIELDS_MAX + HTTP2_PSEUDO_MAX) * sizeof(struct lengths));
 	buf_init(&b->cookies, limit);
@@ -91,15 +91,15 @@ static bool add_crumb(struct http2_block *b, struct slice value)
 static bool add_field(struct http2_block *b, struct slice name, struct slice value)
 {
 	const struct lengths n = {(uint32_t)name.n, (uint32_t)value.n};
-	uint8_t *p = buf_reserve(&b->text, sizeof n + name.n + value.n);
+	uint8_t *p = buf_reserve(&b->text, sizeof(n) + name.n + value.n);
 
 	if (!p || b->count == HTTP_FIELDS_MAX + HTTP2_PSEUDO_MAX)
 		return false;
-	memcpy(p, &n, sizeof n);
-	memcpy(p + sizeof n, name.p, name.n);
+	memcpy(p, &n, sizeof(n));
+	memcpy(p + sizeof(n), name.p, name.n);
 	if (value.n)
-		memcpy(p + sizeof n + name.n, value.p, value.n);
-	buf_commit(&b->text, sizeof n + name.n + value.n);
+		memcpy(p + sizeof(n) + name.n, value.p, value.n);
+	buf_commit(&b->text, sizeof(n) + name.n + value.n);
 	b->count++;
 	return true;
 }
@@ -139,7 +139,7 @@ bool http2_block_next(struct slice *rest, struct slice *name, struct slice *valu
 
 	if (!rest->n)
 		return false;
-	memcpy(&n, next_part(rest, sizeof n).p, sizeof n);
+	memcpy(&n, next_part(rest, sizeof(n)).p, sizeof(n));
 	*name = next_part(rest, n.name);
 	*value = next_part(rest, n.value);
 	return true;

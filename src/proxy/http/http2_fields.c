@@ -52,7 +52,7 @@ static struct http_fault gather(
 	const char *why;
 	size_t k;
 
-	memset(pseudo, 0, sizeof *pseudo);
+	memset(pseudo, 0, sizeof(*pseudo));
 	fields->count = 0;
 	if (b->too_large && !b->plain) /* as a request line (RFC 9112 section 3) */
 		return fault(HTTP_TARGET_TOO_LONG, "request target too long");
@@ -66,10 +66,10 @@ static struct http_fault gather(
 				return fault(HTTP_FIELDS_TOO_LARGE, "too many header fields");
 			continue;
 		}
-		for (k = 0; k < sizeof known / sizeof *known; k++)
+		for (k = 0; k < sizeof(known) / sizeof(*known); k++)
 			if (slice_equals(name, known[k].name))
 				break;
-		if (k == sizeof known / sizeof *known || known[k].value->p)
+		if (k == sizeof(known) / sizeof(*known) || known[k].value->p)
 			return fault(HTTP_MALFORMED, "pseudo-header field unknown or given twice");
 		*known[k].value = value;
 	}

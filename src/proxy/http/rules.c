@@ -58,10 +58,10 @@ bool http_is_value(struct slice s)
 		uint64_t eight;
 		uint8_t c;
 
-		if (s.n - i >= sizeof eight) {
-			memcpy(&eight, s.p + i, sizeof eight);
+		if (s.n - i >= sizeof(eight)) {
+			memcpy(&eight, s.p + i, sizeof(eight));
 			if (!may_have_control(eight)) {
-				i += sizeof eight;
+				i += sizeof(eight);
 				continue;
 			}
 		}
@@ -122,7 +122,7 @@ enum http_body http_body_of_nothing(struct slice method)
 {
 	static const struct slice usual[] = {{"POST", 4}, {"PUT", 3}, {"PATCH", 5}};
 
-	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+	for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++)
 		if (slice_equals(method, usual[i]))
 			return HTTP_BODY_LENGTH;
 	return HTTP_BODY_NONE;

@@ -19,7 +19,7 @@ static const char *parse_path(struct http_request *r, struct slice path)
 	}
 	if (memchr(r->target.p, '#', r->target.n))
 		return "fragment in the request target";
-	if (!url_canonical_path(path, r->path, sizeof r->path, &r->path_n))
+	if (!url_canonical_path(path, r->path, sizeof(r->path), &r->path_n))
 		return "path cannot be made canonical";
 	return NULL;
 }

@@ -94,9 +94,9 @@ static void begin_frame(struct websocket *w)
 	w->fin = w->head[0] & FIN;
 	w->opcode = w->head[0] & 15;
 	w->at = 0;
-	memset(w->key, 0, sizeof w->key);
+	memset(w->key, 0, sizeof(w->key));
 	if (w->masked)
-		memcpy(w->key, w->head + w->head_n - sizeof w->key, sizeof w->key);
+		memcpy(w->key, w->head + w->head_n - sizeof(w->key), sizeof(w->key));
 	w->head_was = w->head_n;
 	w->head_n = 0;
 	if (w->opcode & 8)
@@ -169,13 +169,13 @@ void websocket_unmask(const struct websocket *w, const uint8_t *p, size_t n, uin
 	uint8_t turned[8];
 	size_t i = 0;
 
-	for (; i < sizeof turned; i++)
+	for (; i < sizeof(turned); i++)
 		turned[i] = w->key[(first + i) & 3];
-	memcpy(&keys, turned, sizeof keys);
-	for (i = 0; n - i >= sizeof word; i += sizeof word) {
-		memcpy(&word, p + i, sizeof word);
+	memcpy(&keys, turned, sizeof(keys));
+	for (i = 0; n - i >= sizeof(word); i += sizeof(word)) {
+		memcpy(&word, p + i, sizeof(word));
 		word ^= keys;
-		memcpy(out + i, &word, sizeof word);
+		memcpy(out + i, &word, sizeof(word));
 	}
 	for (; i < n; i++)
 		out[i] = p[i] ^ turned[i & 7];

@@ -18,7 +18,7 @@ void websocket_key(char out[WEBSOCKET_KEY_MAX + 1])
 	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	uint8_t random[22];
 
-	random_bytes(random, sizeof random);
+	random_bytes(random, sizeof(random));
 	for (size_t i = 0; i < 21; i++)
 		out[i] = letters[random[i] & 63];
 	out[21] = letters[random[21] & 48];

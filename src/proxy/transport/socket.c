@@ -14,7 +14,7 @@
 
 int socket_shared_init(struct socket_shared *s, struct loop *loop)
 {
-	memset(s, 0, sizeof *s);
+	memset(s, 0, sizeof(*s));
 	s->loop = loop;
 	s->flush.run = socket_on_flush;
 	s->rx = malloc(SOCKET_CHUNK);
@@ -190,9 +190,9 @@ static void on_ready(struct loop_io *io, unsigned events)
 int socket_open(struct socket_shared *shared, struct socket *l, int fd, struct loop_io *watched,
         void (*on_event)(struct socket *), void (*on_drained)(struct socket *))
 {
-	int r = 0;
+	int rc = 0;
 
-	memset(l, 0, sizeof *l);
+	memset(l, 0, sizeof(*l));
 	l->shared = shared;
 	l->fd = fd;
 	l->on_event = on_event;
@@ -203,19 +203,19 @@ int socket_open(struct socket_shared *shared, struct socket *l, int fd, struct l
 	if (watched)
 		loop_io_move(watched, &l->io, on_ready);
 	else
-		r = loop_io_open(shared->loop, &l->io, fd, SOCKET_EVENTS, on_ready);
-	if (r < 0) {
+		rc = loop_io_open(shared->loop, &l->io, fd, SOCKET_EVENTS, on_ready);
+	if (rc < 0) {
 		close(fd);
 		l->fd = -1;
 	}
-	return r;
+	return rc;
 }
 
 void socket_reset_socket(int fd)
 {
 	const struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
 
-	(void)connect(fd, &nowhere, sizeof nowhere);
+	(void)connect(fd, &nowhere, sizeof(nowhere));
 }
 
 void socket_close(struct socket *l, bool reset)

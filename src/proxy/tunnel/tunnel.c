@@ -368,7 +368,7 @@ static void take_client(struct tunnel *t, struct client *c)
 
 int tunnel_start(struct client *c, const struct dial_result *upstream)
 {
-	struct tunnel *t = calloc(1, sizeof *t);
+	struct tunnel *t = calloc(1, sizeof(*t));
 
 	if (!t) {
 		loop_io_close(upstream->io);

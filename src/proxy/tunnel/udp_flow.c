@@ -264,7 +264,7 @@ static struct udp_flow *flow_new(struct udp_socket *s, const struct udp_flow_key
 
 	if (HASH_COUNT(relay->flows) >= proxy->config.limits.udp_flows || proxy->held)
 		return NULL;
-	f = calloc(1, sizeof *f);
+	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
 	f->relay = relay;
@@ -281,7 +281,7 @@ static struct udp_flow *flow_new(struct udp_socket *s, const struct udp_flow_key
 	} else {
 		f->destination.address = key->dst;
 	}
-	HASH_ADD(hh, relay->flows, key, sizeof f->key, f);
+	HASH_ADD(hh, relay->flows, key, sizeof(f->key), f);
 	if (!f->hh.tbl) {
 		udp_flow_free(f);
 		return NULL;

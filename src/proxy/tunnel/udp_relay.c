@@ -25,7 +25,7 @@ static void take(struct udp_socket *s, const struct udp_flow_key *key, const uin
 {
 	struct udp_flow *f;
 
-	HASH_FIND(hh, s->relay->flows, key, sizeof *key, f);
+	HASH_FIND(hh, s->relay->flows, key, sizeof(*key), f);
 	if (!f)
 		f = udp_flow_open(s, key);
 	if (f && !f->refused)
@@ -73,7 +73,7 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 			pause_reading(s->relay);
 			return;
 		}
-		memset(&key, 0, sizeof key);
+		memset(&key, 0, sizeof(key));
 		n = udp_socket_receive(s->fd, s->relay->datagram, DATAGRAM_MAX, &key.src,
 		        &key.src_port, &key.dst, &key.dst_port);
 		if (n < 0)
@@ -127,7 +127,7 @@ size_t udp_relay_count(const struct udp_relay *relay)
 static bool turn_away(int fd)
 {
 	struct sockaddr_storage self = {0}, nowhere;
-	socklen_t n = sizeof self;
+	socklen_t n = sizeof(self);
 	struct ip loopback = {4, {127, 0, 0, 1}};
 
 	if (getsockname(fd, (struct sockaddr *)&self, &n) < 0)
@@ -173,7 +173,7 @@ void udp_relay_retire(struct udp_relay *relay)
 
 struct udp_relay *udp_relay_new(struct proxy *proxy)
 {
-	struct udp_relay *relay = calloc(1, sizeof *relay);
+	struct udp_relay *relay = calloc(1, sizeof(*relay));
 
 	if (!relay)
 		return NULL;

@@ -19,7 +19,7 @@ static void original_destination(struct msghdr *m, struct ip *dst, uint16_t *por
 			struct sockaddr_storage ss = {0};
 			size_t n = c->cmsg_len - CMSG_LEN(0);
 
-			memcpy(&ss, CMSG_DATA(c), n < sizeof ss ? n : sizeof ss);
+			memcpy(&ss, CMSG_DATA(c), n < sizeof(ss) ? n : sizeof(ss));
 			*dst = ip_from_sockaddr((struct sockaddr *)&ss, port);
 			return;
 		}
@@ -36,11 +36,11 @@ ssize_t udp_socket_receive(int fd, uint8_t *p, size_t max, struct ip *src, uint1
 	} control;
 	struct iovec iov = {.iov_base = p, .iov_len = max};
 	struct msghdr m = {.msg_name = &from,
-	        .msg_namelen = sizeof from,
+	        .msg_namelen = sizeof(from),
 	        .msg_iov = &iov,
 	        .msg_iovlen = 1,
 	        .msg_control = control.bytes,
-	        .msg_controllen = sizeof control.bytes};
+	        .msg_controllen = sizeof(control.bytes)};
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
 
 	*dst = (struct ip){0};
@@ -69,22 +69,22 @@ bool udp_socket_send(int fd, const struct ip *from, const struct ip *to, uint16_
 		struct in_pktinfo info = {0};
 
 		memcpy(&info.ipi_spec_dst, from->bytes, 4);
-		m.msg_controllen = CMSG_SPACE(sizeof info);
+		m.msg_controllen = CMSG_SPACE(sizeof(info));
 		c = CMSG_FIRSTHDR(&m);
 		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IP,
 		        .cmsg_type = IP_PKTINFO,
-		        .cmsg_len = CMSG_LEN(sizeof info)};
-		memcpy(CMSG_DATA(c), &info, sizeof info);
+		        .cmsg_len = CMSG_LEN(sizeof(info))};
+		memcpy(CMSG_DATA(c), &info, sizeof(info));
 	} else {
 		struct in6_pktinfo info = {0};
 
 		memcpy(&info.ipi6_addr, from->bytes, 16);
-		m.msg_controllen = CMSG_SPACE(sizeof info);
+		m.msg_controllen = CMSG_SPACE(sizeof(info));
 		c = CMSG_FIRSTHDR(&m);
 		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IPV6,
 		        .cmsg_type = IPV6_PKTINFO,
-		        .cmsg_len = CMSG_LEN(sizeof info)};
-		memcpy(CMSG_DATA(c), &info, sizeof info);
+		        .cmsg_len = CMSG_LEN(sizeof(info))};
+		memcpy(CMSG_DATA(c), &info, sizeof(info));
 	}
 	return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }

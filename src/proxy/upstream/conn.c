@@ -38,7 +38,7 @@ static const char *const state_names[] = {
         [UPSTREAM_CONN_IDLE] = "IDLE",
         [UPSTREAM_CONN_CLOSED] = "CLOSED",
 };
-_Static_assert(sizeof state_names / sizeof state_names[0] == UPSTREAM_CONN_STATE_COUNT,
+_Static_assert(sizeof(state_names) / sizeof(state_names[0]) == UPSTREAM_CONN_STATE_COUNT,
         "a name per state");
 
 void upstream_conn_enter(struct upstream_conn *c, enum upstream_conn_state state)
@@ -218,7 +218,7 @@ int upstream_conn_dial(struct upstream_conn *c)
 struct upstream_conn *upstream_conn_new(struct exchange *ex, struct pool_entry *entry)
 {
 	struct proxy *proxy = ex->proxy;
-	struct upstream_conn *c = calloc(1, sizeof *c);
+	struct upstream_conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;

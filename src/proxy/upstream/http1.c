@@ -32,25 +32,25 @@ static int send_head(struct upstream_stream *u, const struct outgoing *head)
 	struct proxy *proxy = c->proxy;
 	struct buf *text = &proxy->text;
 	struct buf locked;
-	int r;
+	int rc;
 
 	if (!head->secret) {
 		buf_consume(text, text->len);
-		r = http1_write_request(text, head);
-		if (r == 0)
+		rc = http1_write_request(text, head);
+		if (rc == 0)
 			socket_write(&c->socket, buf_bytes(text), text->len);
-		if (r == 0)
+		if (rc == 0)
 			end_empty_body(&c->socket, head);
-		return r;
+		return rc;
 	}
 	locked = proxy_secret_text(proxy, SECRET_HEAD);
-	r = http1_write_request(&locked, head);
-	if (r == 0)
+	rc = http1_write_request(&locked, head);
+	if (rc == 0)
 		socket_write_secret(&c->socket, buf_bytes(&locked), locked.len);
-	if (r == 0)
+	if (rc == 0)
 		end_empty_body(&c->socket, head);
 	secret_wipe(locked.mem, locked.len);
-	return r;
+	return rc;
 }
 
 static bool is_chunked(const struct upstream_stream *u)

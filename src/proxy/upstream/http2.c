@@ -287,7 +287,7 @@ static void serve(struct upstream_conn *c)
 
 static bool open_session(struct upstream_conn *c)
 {
-	struct upstream_http2 *s = calloc(1, sizeof *s);
+	struct upstream_http2 *s = calloc(1, sizeof(*s));
 
 	c->http2 = s;
 	if (!s)

@@ -286,7 +286,7 @@ bool upstream_http2_open_session(struct upstream_http2 *s)
 	s->session = session_new(s);
 	return s->session &&
 	       nghttp2_submit_settings(s->session, NGHTTP2_FLAG_NONE, settings,
-	               sizeof settings / sizeof *settings) == 0 &&
+	               sizeof(settings) / sizeof(*settings)) == 0 &&
 	       nghttp2_session_set_local_window_size(
 	               s->session, NGHTTP2_FLAG_NONE, 0, UPSTREAM_HTTP2_WINDOW) == 0;
 }

@@ -20,7 +20,7 @@ static struct upstream_http2_stream *take_free(struct proxy *proxy)
 		proxy->free_upstream_count--;
 		block = st->block;
 	} else {
-		st = malloc(sizeof *st);
+		st = malloc(sizeof(*st));
 		if (!st)
 			return NULL;
 		http2_block_init(&block, HTTP_HEAD_MAX);
@@ -179,7 +179,8 @@ static const char *reset_text(uint32_t code)
 	        [NGHTTP2_HTTP_1_1_REQUIRED] = "the upstream reset the stream: HTTP_1_1_REQUIRED",
 	};
 
-	return code < sizeof texts / sizeof *texts ? texts[code] : "the upstream reset the stream";
+	return code < sizeof(texts) / sizeof(*texts) ? texts[code]
+	                                             : "the upstream reset the stream";
 }
 
 static const char *why_closed(const struct upstream_http2_stream *st)

@@ -39,11 +39,11 @@ void upstream_key_make(struct upstream_key *key, const struct destination *d, bo
 		memcpy(key->bytes, d->host, n);
 	} else { /* no host name begins with NUL */
 		key->bytes[0] = '\0';
-		memcpy(key->bytes + 1, &d->address, sizeof d->address);
-		n = 1 + sizeof d->address;
+		memcpy(key->bytes + 1, &d->address, sizeof(d->address));
+		n = 1 + sizeof(d->address);
 	}
-	memcpy(key->bytes + n, tail, sizeof tail);
-	key->n = n + sizeof tail;
+	memcpy(key->bytes + n, tail, sizeof(tail));
+	key->n = n + sizeof(tail);
 }
 
 struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key)
@@ -52,7 +52,7 @@ struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key
 
 	HASH_FIND(hh, proxy->pool, key->bytes, key->n, entry);
 	if (!entry) {
-		entry = calloc(1, sizeof *entry);
+		entry = calloc(1, sizeof(*entry));
 		if (!entry)
 			return NULL;
 		list_init(&entry->idle);
@@ -94,7 +94,7 @@ static bool is_quiet(struct upstream_conn *c)
 	size_t n;
 
 	c->socket.readable = true; /* ask the kernel, whatever epoll reported last */
-	status = socket_read(&c->socket, stray, sizeof stray, &n);
+	status = socket_read(&c->socket, stray, sizeof(stray), &n);
 	if (n)
 		secret_wipe(stray, n);
 	return status == SOCKET_AGAIN;

@@ -166,7 +166,7 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	recorder->streams = stream;
 	recorder->stream_count++;
 	stream->unnoted = true;
-	HASH_ADD_KEYPTR(hh, recorder->by_id, &stream->ocsf.uid, sizeof stream->ocsf.uid, stream);
+	HASH_ADD_KEYPTR(hh, recorder->by_id, &stream->ocsf.uid, sizeof(stream->ocsf.uid), stream);
 	if (rc == 0 && !stream->hh.tbl)
 		rc = -ENOMEM;
 	stream_wake(stream);
@@ -203,6 +203,6 @@ struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id)
 {
 	struct stream *stream;
 
-	HASH_FIND(hh, recorder->by_id, &sandbox_id, sizeof sandbox_id, stream);
+	HASH_FIND(hh, recorder->by_id, &sandbox_id, sizeof(sandbox_id), stream);
 	return stream;
 }

@@ -25,7 +25,7 @@ bool attach_transaction_refuse(
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(t->text, sizeof t->text, format, arguments);
+	vsnprintf(t->text, sizeof(t->text), format, arguments);
 	va_end(arguments);
 	t->status = status;
 	return false;
@@ -36,7 +36,7 @@ static void make_name(const struct attachments *all, char out[MESSAGE_NAME_MAX +
 {
 	uint32_t number;
 
-	random_bytes(&number, sizeof number);
+	random_bytes(&number, sizeof(number));
 	do
 		snprintf(out, MESSAGE_NAME_MAX + 1, "att-%08x", number++);
 	while (attachments_find(all, out)); /* it ends: there are at most ATTACHMENTS_MAX */
@@ -47,11 +47,11 @@ static bool fill_record(struct attach_transaction *t)
 	const struct attach_request *r = t->request;
 	struct attach_record *record = &t->attachment->record;
 	if (r->name && r->name[0])
-		snprintf(record->name, sizeof record->name, "%s", r->name);
+		snprintf(record->name, sizeof(record->name), "%s", r->name);
 	else
 		make_name(t->all, record->name);
 	record->kind = r->kind;
-	memcpy(record->interface, t->interface, sizeof record->interface);
+	memcpy(record->interface, t->interface, sizeof(record->interface));
 	record->netns = strdup(r->kind == ATTACH_NETNS ? r->netns : "");
 	record->policy = strdup(r->policy);
 	record->container = r->container;
@@ -74,7 +74,7 @@ static bool load(struct attach_transaction *t, struct generation **out)
 	*out = g;
 	t->remote = !g && t->status == ATTACH_BUSY && t->files == &settings_no_files;
 	if (!g)
-		snprintf(t->text, sizeof t->text, "%s", attach_load_failure(t->status));
+		snprintf(t->text, sizeof(t->text), "%s", attach_load_failure(t->status));
 	return g;
 }
 
@@ -89,8 +89,8 @@ static bool make_sandbox(struct attach_transaction *t, struct generation *g)
 	}
 	a->sandbox = s;
 	a->record.id = s->id;
-	memcpy(a->record.seed, s->seed, sizeof s->seed);
-	snprintf(s->name, sizeof s->name, "%s", a->record.name);
+	memcpy(a->record.seed, s->seed, sizeof(s->seed));
+	snprintf(s->name, sizeof(s->name), "%s", a->record.name);
 	attachment_pin(t->all, s->id, s->pin);
 	s->generation = g;
 	s->netns = t->netns;
@@ -106,7 +106,7 @@ static bool write_beginning(struct attach_transaction *t)
 {
 	struct attachment *a = t->attachment;
 	struct gate shape;
-	int error;
+	int rc;
 
 	a->record.undoing = true; /* until settle() */
 	if (a->record.kind != ATTACH_INTERFACE)
@@ -115,13 +115,13 @@ static bool write_beginning(struct attach_transaction *t)
 	shape = a->sandbox->gate;
 	shape.kind = GATE_DIVERT;
 	shape.tcp_port = a->sandbox->generation->settings->config.proxy_port;
-	memcpy(shape.device, a->record.interface, sizeof shape.device);
-	error = state_save(t->all->state, &a->record, &shape);
-	if (!error)
+	memcpy(shape.device, a->record.interface, sizeof(shape.device));
+	rc = state_save(t->all->state, &a->record, &shape);
+	if (!rc)
 		return true;
 	state_remove(t->all->state, a->record.name);
 	return attach_transaction_refuse(
-	        t, ATTACH_FAILED, "its state cannot be written: %s", strerror(-error));
+	        t, ATTACH_FAILED, "its state cannot be written: %s", strerror(-rc));
 }
 
 static bool prepare(struct attach_transaction *t)
@@ -165,20 +165,20 @@ static void give_up(struct attach_transaction *t, attach_done done, void *contex
 static void settle(struct attachments *all, const char *name)
 {
 	struct attachment *a = attachments_find(all, name);
-	int error;
+	int rc;
 
 	if (!a || a->detaching || a->sandbox->state != SANDBOX_STARTING)
 		return; /* it has failed, which was reported */
 	a->sandbox->divert = NULL;
 	a->record.undoing = false;
-	error = attachment_save(a);
-	if (!error)
-		error = attachment_watch(a);
-	if (error == -ESRCH) {
+	rc = attachment_save(a);
+	if (!rc)
+		rc = attachment_watch(a);
+	if (rc == -ESRCH) {
 		a->sandbox->fault = GATE_FAULT_ASKED;
 		sandbox_fail(a->sandbox, "process %d has ended meanwhile", (int)a->record.pid);
-	} else if (error) {
-		sandbox_fail(a->sandbox, "its state cannot be written: %s", strerror(-error));
+	} else if (rc) {
+		sandbox_fail(a->sandbox, "its state cannot be written: %s", strerror(-rc));
 	}
 }
 
@@ -198,7 +198,7 @@ void attachments_attach_with(struct attachments *all, const struct attach_reques
 		give_up(&t, done, context);
 		return;
 	}
-	snprintf(name, sizeof name, "%s", t.attachment->record.name);
+	snprintf(name, sizeof(name), "%s", t.attachment->record.name);
 	if (!attachment_wait(t.attachment, OPERATION_ATTACH, 0, done, context)) {
 		state_remove(all->state, name);
 		attachment_free(t.attachment);

@@ -26,14 +26,14 @@ static void on_variables_needed(struct sandbox_owner *owner, const struct messag
 
 static void publish_root(struct attachments *all, const char *pem)
 {
-	int error;
+	int rc;
 
 	if (strcmp(all->root_pem, pem) == 0)
 		return;
-	snprintf(all->root_pem, sizeof all->root_pem, "%s", pem);
-	error = root_file_publish(all->ca, pem);
-	if (error)
-		log_warn("root.pem cannot be written: %s", strerror(-error));
+	snprintf(all->root_pem, sizeof(all->root_pem), "%s", pem);
+	rc = root_file_publish(all->ca, pem);
+	if (rc)
+		log_warn("root.pem cannot be written: %s", strerror(-rc));
 }
 
 static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
@@ -86,16 +86,16 @@ enum attach_status attachment_trouble(const struct attachment *a)
  * the journal's notes count. */
 static void note_dropped(struct attachment *a, const struct sandbox *s)
 {
-	int error;
+	int rc;
 
 	if (a->detaching || s->is_given || s->unsummed || !s->recorded.open)
 		return;
 	a->record.dropped_known = true;
 	a->record.dropped = s->dropped_at_end;
-	error = attachment_save(a);
-	if (error)
+	rc = attachment_save(a);
+	if (rc)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
@@ -138,10 +138,10 @@ static void take_over(struct attachment *a, struct sandbox *s)
 		a->record.policy = a->new_policy;
 		a->new_policy = NULL;
 	}
-	int error = attachment_save(a);
-	if (error)
+	int rc = attachment_save(a);
+	if (rc)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const char *error)
@@ -155,7 +155,7 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 		result.status = ATTACH_CONFLICT;
 		result.text = "the sandbox is being detached";
 	} else if (error) {
-		snprintf(text, sizeof text, "the policy before stays in force: %.1900s", error);
+		snprintf(text, sizeof(text), "the policy before stays in force: %.1900s", error);
 		result.text = text;
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "%s", text);
 	} else {
@@ -200,7 +200,7 @@ static void on_process_end(struct loop_io *io, unsigned events)
 
 struct attachment *attachment_new(struct attachments *all)
 {
-	struct attachment *a = calloc(1, sizeof *a);
+	struct attachment *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;

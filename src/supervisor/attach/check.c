@@ -46,7 +46,7 @@ static void find_own_name(struct attach_transaction *t, const char *name)
 	unsigned index = if_nametoindex(name);
 
 	if (!index || !if_indextoname(index, t->interface))
-		snprintf(t->interface, sizeof t->interface, "%s", name);
+		snprintf(t->interface, sizeof(t->interface), "%s", name);
 }
 
 static bool check_interface(struct attach_transaction *t)

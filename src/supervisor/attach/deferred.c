@@ -55,7 +55,7 @@ static bool copy_pairs(struct attach_pairs *pairs)
 /* Each part is a copy, or empty, whichever copy fails. */
 static struct attach_deferred *deferred_new(const struct attach_request *request)
 {
-	struct attach_deferred *w = calloc(1, sizeof *w);
+	struct attach_deferred *w = calloc(1, sizeof(*w));
 	struct attach_request *r;
 	bool ok;
 

@@ -28,7 +28,7 @@ void attachment_settle_shut(struct attachment *a)
 	attachment_forget_policy(a);
 	attachment_hold(a);
 	a->detaching = a->undone = a->shut = false;
-	snprintf(a->trouble, sizeof a->trouble,
+	snprintf(a->trouble, sizeof(a->trouble),
 	        "its time is over: interface %s stays shut until this sandbox is detached",
 	        a->record.interface);
 	log_sandbox(LOG_LEVEL_INFO, a->record.name, "%s", a->trouble);
@@ -46,38 +46,38 @@ static void settle_or_free(struct attachment *a)
  * instead of showing a sandbox that it can neither serve nor repair. */
 static void write_end(struct attachment *a, const struct gate *gate)
 {
-	int error;
+	int rc;
 
 	if (stays_shut(a) || a->record.undoing || !a->record.policy)
 		return; /* nothing to write, or written already; or its file is damaged, and stays
 		           as it is */
 	a->record.undoing = true;
-	error = state_save(a->all->state, &a->record, gate);
-	if (error)
+	rc = state_save(a->all->state, &a->record, gate);
+	if (rc)
 		log_sandbox(LOG_LEVEL_DEBUG, a->record.name, "its end cannot be written: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 void attachment_undo(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
 	struct gate *gate = a->sandbox ? &a->sandbox->gate : &a->gate;
-	int error;
+	int rc;
 
 	if (a->undone)
 		return;
 	a->undone = true;
 	attachment_pin(a->all, a->record.id, pin);
 	write_end(a, gate);
-	error = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
-	if (error)
+	rc = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
+	if (rc)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
-		        strerror(-error));
+		        strerror(-rc));
 	names_file_remove(a->all->supervisor->names, a->record.id);
-	error = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
-	if (error)
+	rc = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
+	if (rc)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",
-		        strerror(-error));
+		        strerror(-rc));
 	if (!stays_shut(a))
 		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
 }

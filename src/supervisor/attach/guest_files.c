@@ -86,7 +86,7 @@ static const char *become_its_root(pid_t pid)
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &theirs) < 0 || stat("/proc/self/ns/user", &ours) < 0)
 		return "the process is gone";
@@ -123,7 +123,7 @@ static void child_run(const struct guest_files_plan *plan, int report)
 	char path[64];
 	int root;
 
-	snprintf(path, sizeof path, "/proc/%d/root", (int)plan->pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)plan->pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (alive.fd < 0 || root < 0) {
 		say_fault(report, errno == EACCES || errno == EPERM
@@ -181,7 +181,7 @@ static void pick(struct slice report, char sign, struct buf *out)
 		size_t n = end < 0 ? report.n : (size_t)end;
 
 		if (n > 1 && report.p[0] == sign) {
-			slice_escape_controls(slice_of(report.p + 1, n - 1), line, sizeof line);
+			slice_escape_controls(slice_of(report.p + 1, n - 1), line, sizeof(line));
 			(void)buf_printf(out, "%s\n", line);
 		}
 		n += end >= 0;
@@ -287,8 +287,8 @@ int guest_files_write(struct loop *loop, const struct guest_files_plan *plan,
         void (*done)(void *context, const struct guest_files_report *report), void *context,
         struct guest_files **out)
 {
-	struct guest_files *files = calloc(1, sizeof *files);
-	int error;
+	struct guest_files *files = calloc(1, sizeof(*files));
+	int rc;
 
 	if (!files)
 		return -ENOMEM;
@@ -297,15 +297,15 @@ int guest_files_write(struct loop *loop, const struct guest_files_plan *plan,
 	files->done = done;
 	files->context = context;
 	buf_init(&files->report, GUEST_REPORT_MAX);
-	error = loop_timer_open(loop, &files->timer, on_time);
-	if (!error)
-		error = start(files, plan);
-	if (!error)
-		error = loop_io_open_level(
+	rc = loop_timer_open(loop, &files->timer, on_time);
+	if (!rc)
+		rc = start(files, plan);
+	if (!rc)
+		rc = loop_io_open_level(
 		        loop, &files->exit, files->pidfd, LOOP_READ, on_exit_of_child);
-	if (error) {
+	if (rc) {
 		guest_files_free(files);
-		return error;
+		return rc;
 	}
 	loop_timer_set(&files->timer, GUEST_FILES_MS);
 	*out = files;

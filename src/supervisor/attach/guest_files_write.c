@@ -51,11 +51,11 @@ static void tell(const struct work *w, const char *path, int error)
 
 	if (error == -ENOENT && w->missing)
 		error = w->missing;
-	int n = error ? snprintf(line, sizeof line, "-%s: %s\n", path,
+	int n = error ? snprintf(line, sizeof(line), "-%s: %s\n", path,
 	                        error == -EXDEV ? "it is mounted there, and not this sandbox's own"
 	                        : error == -ELOOP ? "it is no regular file"
 	                                          : strerror(-error))
-	              : snprintf(line, sizeof line, "+%s\n", path);
+	              : snprintf(line, sizeof(line), "+%s\n", path);
 
 	(void)!write(w->report, line, (size_t)n);
 }
@@ -69,7 +69,7 @@ static int open_inside(const struct work *w, const char *path, int flags)
 	/* openat2(2), EAGAIN: something was renamed or mounted, anywhere in the system, while a
 	 * ".." was followed. The number of tries is limited in case that happens all the time. */
 	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-		fd = syscall(SYS_openat2, w->root, path, &how, sizeof how);
+		fd = syscall(SYS_openat2, w->root, path, &how, sizeof(how));
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
@@ -100,7 +100,7 @@ static int reopen(int fd, int flags)
 	char path[64];
 	int opened;
 
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	opened = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	return opened < 0 ? -errno : opened;
 }
@@ -109,9 +109,9 @@ static int place_open(const struct work *w, const char *path, struct place *plac
 {
 	char directory[PATH_BYTES];
 	const char *slash = strrchr(path, '/');
-	int error;
+	int rc;
 
-	if ((size_t)(slash - path) >= sizeof directory)
+	if ((size_t)(slash - path) >= sizeof(directory))
 		return -ENAMETOOLONG;
 	memcpy(directory, path, (size_t)(slash - path));
 	directory[slash - path] = '\0';
@@ -121,12 +121,12 @@ static int place_open(const struct work *w, const char *path, struct place *plac
 	place->directory = open_inside(w, directory, O_PATH | O_DIRECTORY);
 	if (place->directory < 0)
 		return place->directory;
-	error = look(place->directory, &place->at);
-	if (!error && (place->at.stx_mnt_id != w->mount || is_the_hosts(&place->at, directory)))
-		error = -EXDEV;
-	if (error)
+	rc = look(place->directory, &place->at);
+	if (!rc && (place->at.stx_mnt_id != w->mount || is_the_hosts(&place->at, directory)))
+		rc = -EXDEV;
+	if (rc)
 		close(place->directory);
-	return error;
+	return rc;
 }
 
 static int write_all(int fd, struct slice bytes)
@@ -148,25 +148,25 @@ static int replace(const struct place *place, struct slice bytes)
 {
 	char name[64];
 	uint64_t number;
-	int fd, error;
+	int fd, rc;
 
-	random_bytes(&number, sizeof number);
-	snprintf(name, sizeof name, ".vethguard-%016llx", (unsigned long long)number);
+	random_bytes(&number, sizeof(number));
+	snprintf(name, sizeof(name), ".vethguard-%016llx", (unsigned long long)number);
 	fd = openat(
 	        place->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	error = write_all(fd, bytes);
-	if (!error && fchown(fd, place->at.stx_uid, place->at.stx_gid) < 0)
-		error = -errno;
-	if (!error && fchmod(fd, 0644) < 0)
-		error = -errno;
+	rc = write_all(fd, bytes);
+	if (!rc && fchown(fd, place->at.stx_uid, place->at.stx_gid) < 0)
+		rc = -errno;
+	if (!rc && fchmod(fd, 0644) < 0)
+		rc = -errno;
 	close(fd);
-	if (!error && renameat(place->directory, name, place->directory, place->base) < 0)
-		error = -errno;
-	if (error)
+	if (!rc && renameat(place->directory, name, place->directory, place->base) < 0)
+		rc = -errno;
+	if (rc)
 		unlinkat(place->directory, name, 0);
-	return error;
+	return rc;
 }
 
 static int write_in_place(int fd, struct slice bytes)
@@ -214,25 +214,25 @@ static int put(const struct work *w, const char *path, struct slice bytes, bool 
 {
 	struct place place;
 	struct statx at;
-	int fd, error = place_open(w, path, &place);
+	int fd, rc = place_open(w, path, &place);
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	fd = find(w, path, &at);
 	if (fd == -ENOENT)
-		error = replace(&place, bytes);
+		rc = replace(&place, bytes);
 	else if (fd < 0)
-		error = fd;
+		rc = fd;
 	else if (is_the_hosts(&at, path))
-		error = -EXDEV;
+		rc = -EXDEV;
 	else if (at.stx_mnt_id != w->mount)
-		error = mounted && is_mounted_itself(&at) ? write_in_place(fd, bytes) : -EXDEV;
+		rc = mounted && is_mounted_itself(&at) ? write_in_place(fd, bytes) : -EXDEV;
 	else
-		error = is_link(&place) ? write_in_place(fd, bytes) : replace(&place, bytes);
+		rc = is_link(&place) ? write_in_place(fd, bytes) : replace(&place, bytes);
 	if (fd >= 0)
 		close(fd);
 	close(place.directory);
-	return error;
+	return rc;
 }
 
 /* Reads a regular file of the root's own mount, at most GUEST_FILE_MAX bytes. From another mount,
@@ -271,9 +271,9 @@ static void install_resolver(const struct work *w)
 
 	for (size_t i = 0; i < 2; i++)
 		if (w->plan->servers[i].family)
-			n += (size_t)snprintf(text + n, sizeof text - n, "nameserver %s\n",
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "nameserver %s\n",
 			        ip_format(&w->plan->servers[i], address));
-	n += (size_t)snprintf(text + n, sizeof text - n, "options timeout:2 attempts:2\n");
+	n += (size_t)snprintf(text + n, sizeof(text) - n, "options timeout:2 attempts:2\n");
 	tell(w, GUEST_RESOLV, put(w, GUEST_RESOLV, slice_of(text, n), true));
 }
 
@@ -282,24 +282,24 @@ static int add_to_bundle(const struct work *w, const char *path, bool make)
 {
 	struct slice pem = w->plan->root_pem;
 	struct buf bundle;
-	int error;
+	int rc;
 
 	buf_init(&bundle, GUEST_FILE_MAX + 65536 + pem.n + 1);
-	error = read_file(w, path, &bundle);
-	if (error == -ENOENT && make)
-		error = 0;
-	if (!error && bundle.len > 0 && memmem(buf_bytes(&bundle), bundle.len, pem.p, pem.n)) {
+	rc = read_file(w, path, &bundle);
+	if (rc == -ENOENT && make)
+		rc = 0;
+	if (!rc && bundle.len > 0 && memmem(buf_bytes(&bundle), bundle.len, pem.p, pem.n)) {
 		buf_fini(&bundle);
 		return 0;
 	}
-	if (!error && bundle.len > 0)
-		error = buf_append(&bundle, "\n", 1);
-	if (!error)
-		error = buf_append_slice(&bundle, pem);
-	if (!error)
-		error = put(w, path, buf_slice(&bundle), false);
+	if (!rc && bundle.len > 0)
+		rc = buf_append(&bundle, "\n", 1);
+	if (!rc)
+		rc = buf_append_slice(&bundle, pem);
+	if (!rc)
+		rc = put(w, path, buf_slice(&bundle), false);
 	buf_fini(&bundle);
-	return error;
+	return rc;
 }
 
 /* Paths other than the first only if they exist. */
@@ -307,31 +307,31 @@ static void install_bundles(const struct work *w)
 {
 	tell(w, GUEST_BUNDLE, add_to_bundle(w, GUEST_BUNDLE, true));
 	for (size_t i = 0; bundle_paths[i]; i++) {
-		int error;
+		int rc;
 
 		if (strcmp(bundle_paths[i], GUEST_BUNDLE) == 0)
 			continue;
-		error = add_to_bundle(w, bundle_paths[i], false);
-		if (error != -ENOENT && error != -ENOTDIR)
-			tell(w, bundle_paths[i], error);
+		rc = add_to_bundle(w, bundle_paths[i], false);
+		if (rc != -ENOENT && rc != -ENOTDIR)
+			tell(w, bundle_paths[i], rc);
 	}
 }
 
 static int make_directory(const struct work *w, const char *path)
 {
 	struct place place;
-	int error = place_open(w, path, &place);
+	int rc = place_open(w, path, &place);
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	if (mkdirat(place.directory, place.base, 0755) == 0) {
 		(void)!fchownat(place.directory, place.base, place.at.stx_uid, place.at.stx_gid,
 		        AT_SYMLINK_NOFOLLOW);
 	} else if (errno != EEXIST) {
-		error = -errno;
+		rc = -errno;
 	}
 	close(place.directory);
-	return error;
+	return rc;
 }
 
 /* openssl-rehash(1): libraries that read a directory find a CA by the hash of its name. */
@@ -346,10 +346,10 @@ static void link_by_hash(const struct work *w)
 	for (unsigned i = 0; i < HASH_LINKS_MAX; i++) {
 		ssize_t n;
 
-		snprintf(name, sizeof name, "%s.%u", hash, i);
+		snprintf(name, sizeof(name), "%s.%u", hash, i);
 		if (symlinkat(place.base, place.directory, name) == 0 || errno != EEXIST)
 			break;
-		n = readlinkat(place.directory, name, target, sizeof target);
+		n = readlinkat(place.directory, name, target, sizeof(target));
 		if (n == (ssize_t)strlen(place.base) && memcmp(target, place.base, (size_t)n) == 0)
 			break;
 	}
@@ -361,20 +361,20 @@ void guest_files_install(int root, const struct guest_files_plan *plan, int repo
 	static const char *const directories[] = {"/etc", "/etc/ssl", "/etc/ssl/certs"};
 	struct work w = {.root = root, .report = report, .plan = plan};
 	struct statx at;
-	int error = look(root, &at);
+	int rc = look(root, &at);
 
-	if (error) {
-		tell(&w, "/", error);
+	if (rc) {
+		tell(&w, "/", rc);
 		return;
 	}
 	w.mount = at.stx_mnt_id;
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
-		if ((error = make_directory(&w, directories[i])) != 0 && !w.missing)
-			w.missing = error; /* reported by the steps that follow */
+		if ((rc = make_directory(&w, directories[i])) != 0 && !w.missing)
+			w.missing = rc; /* reported by the steps that follow */
 	install_resolver(&w);
 	install_bundles(&w);
-	error = put(&w, GUEST_CA, plan->root_pem, false);
-	tell(&w, GUEST_CA, error);
-	if (!error)
+	rc = put(&w, GUEST_CA, plan->root_pem, false);
+	tell(&w, GUEST_CA, rc);
+	if (!rc)
 		link_by_hash(&w);
 }

@@ -30,7 +30,7 @@ static void on_held_change(struct gate *gate, int result)
 	        "the rules that keep its interface closed were changed from outside and are in "
 	        "order again: %s",
 	        gate->why);
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "What keeps the interface of %s closed, which nobody serves, was changed from "
 	        "outside and has been set again: %s.",
 	        a->record.name, gate->why);
@@ -105,7 +105,7 @@ static void listen_early(struct attachment *a)
 static void take_back(struct attachment *a)
 {
 	struct sandbox *s = a->sandbox;
-	int error;
+	int rc;
 
 	attachment_forget_knock(a);
 	if (!s && a->gate.held)
@@ -114,12 +114,12 @@ static void take_back(struct attachment *a)
 		sandbox_event(s, SANDBOX_ROLL_BACK);
 	else if (s && sandbox_resume_verifying(s) != 0)
 		sandbox_fail(s, "its fence cannot be watched; the sandbox is cut off");
-	error = attachment_watch(a);
-	if (error == -ESRCH)
+	rc = attachment_watch(a);
+	if (rc == -ESRCH)
 		attachment_detach(a, true);
-	else if (error)
+	else if (rc)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its end cannot be noticed: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 static void all_are_back(struct attachments *all)
@@ -131,14 +131,14 @@ void attachments_release(struct attachments *all)
 {
 	static const struct recovery_queue turns = {listen_early, take_back, all_are_back};
 	struct attachment *a;
-	int error;
+	int rc;
 
 	all->held = false;
 	for (a = all->by_name; a; a = a->hh.next)
 		a->left = !a->detaching;
-	error = recovery_queue_run(all, &turns);
-	if (error)
-		log_error("sandboxes cannot be taken back: %s", strerror(-error));
+	rc = recovery_queue_run(all, &turns);
+	if (rc)
+		log_error("sandboxes cannot be taken back: %s", strerror(-rc));
 }
 
 void attachments_give_up(struct attachments *all)

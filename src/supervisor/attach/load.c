@@ -25,7 +25,7 @@ static bool is_objectionable(const struct settings *settings, char **out)
 		            "environment of `vethguard run`; a sandbox that is attached has none: "
 		            "use file: or exec:",
 		            target ? target : "", target ? ": error: " : "",
-		            slice_escape(c.name, name, sizeof name)) < 0)
+		            slice_escape(c.name, name, sizeof(name))) < 0)
 			text = NULL;
 		*out = text;
 		return true;
@@ -59,7 +59,7 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	const struct policy_load_options options =
 	        attach_load_options(a->record.observe, &a->record.vars, variables);
 	struct generation *g = generation_new(a->record.generation);
-	int error;
+	int rc;
 
 	*text = NULL;
 	*status = ATTACH_FAILED;
@@ -71,12 +71,12 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	}
 	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
 	        a->all->config_path, &options, files, text);
-	error = g->settings ? 0 : -errno;
+	rc = g->settings ? 0 : -errno;
 	if (g->settings && !is_objectionable(g->settings, text))
 		return g;
-	if (g->settings || error == -EINVAL)
+	if (g->settings || rc == -EINVAL)
 		*status = ATTACH_INVALID;
-	if (error == LOCAL_FILE_UNKNOWN)
+	if (rc == LOCAL_FILE_UNKNOWN)
 		*status = ATTACH_BUSY;
 	generation_put(g);
 	return NULL;
@@ -84,8 +84,8 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 
 char *attachments_config_objection(const struct attachments *all)
 {
-	struct diag_list *diags = calloc(1, sizeof *diags);
-	struct config *config = calloc(1, sizeof *config);
+	struct diag_list *diags = calloc(1, sizeof(*diags));
+	struct config *config = calloc(1, sizeof(*config));
 	char *text = NULL;
 	size_t n;
 	FILE *out;

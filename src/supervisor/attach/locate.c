@@ -51,27 +51,27 @@ static bool find_process(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
 	struct attachment *a = t->attachment;
-	int error = 0;
+	int rc = 0;
 
 	a->pidfd = attach_process_open(r->pid, r->pid_start_time);
 	if (a->pidfd < 0)
-		error = a->pidfd;
-	if (!error)
-		error = process_start_time(r->pid, &a->record.pid_start_time);
-	if (!error) {
+		rc = a->pidfd;
+	if (!rc)
+		rc = process_start_time(r->pid, &a->record.pid_start_time);
+	if (!rc) {
 		t->netns = attach_process_netns(&r->caller, r->pid, a->pidfd);
-		error = t->netns < 0 ? t->netns : 0;
+		rc = t->netns < 0 ? t->netns : 0;
 	}
-	if (error == -ESRCH)
+	if (rc == -ESRCH)
 		return attach_transaction_refuse(
 		        t, ATTACH_INVALID, "there is no such process %d", (int)r->pid);
-	if (error == -EACCES)
+	if (rc == -EACCES)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "process %d is somebody else's: who runs it, or root, may attach it",
 		        (int)r->pid);
-	if (error)
+	if (rc)
 		return attach_transaction_refuse(
-		        t, ATTACH_INVALID, "process %d: %s", (int)r->pid, strerror(-error));
+		        t, ATTACH_INVALID, "process %d: %s", (int)r->pid, strerror(-rc));
 	a->record.pid = r->pid;
 	return true;
 }

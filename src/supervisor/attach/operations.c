@@ -92,16 +92,16 @@ static bool is_kept(const struct attachment *a)
  * before lives any more. */
 static void set_pause(struct attachment *a, const char *reason, attach_done done, void *context)
 {
-	int error;
+	int rc;
 
 	a->record.paused = reason != NULL;
-	snprintf(a->record.reason, sizeof a->record.reason, "%s", reason ? reason : "");
+	snprintf(a->record.reason, sizeof(a->record.reason), "%s", reason ? reason : "");
 	if (a->sandbox)
 		sandbox_pause(a->sandbox, reason);
-	error = state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
-	if (error)
+	rc = state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
+	if (rc)
 		attach_refuse(done, context, ATTACH_FAILED,
-		        "it is done, but a restart would forget it: %s", strerror(-error));
+		        "it is done, but a restart would forget it: %s", strerror(-rc));
 	else if (reason && a->sandbox && a->sandbox->quiescing)
 		attachment_wait(a, OPERATION_PAUSE, 0, done, context);
 	else
@@ -218,7 +218,7 @@ const char *attach_state_name(enum attach_state state)
 	        [ATTACH_RESTARTING] = "restarting",
 	        [ATTACH_FAILED_CLOSED] = "failed",
 	        [ATTACH_DETACHING] = "detaching"};
-	_Static_assert(sizeof names / sizeof names[0] == ATTACH_STATE_COUNT, "a name per state");
+	_Static_assert(sizeof(names) / sizeof(names[0]) == ATTACH_STATE_COUNT, "a name per state");
 
 	return names[state];
 }

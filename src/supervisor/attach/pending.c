@@ -15,7 +15,7 @@ void attach_refuse(
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof text, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	result.text = text;
 	done(context, &result);
@@ -45,7 +45,7 @@ bool attachment_wait(struct attachment *a, enum attach_operation operation, uint
 	int count;
 
 	DL_COUNT(a->pending, p, count);
-	p = count < ATTACH_PENDING_MAX ? calloc(1, sizeof *p) : NULL;
+	p = count < ATTACH_PENDING_MAX ? calloc(1, sizeof(*p)) : NULL;
 	if (!p || loop_timer_open(a->all->supervisor->loop, &p->patience, on_patience_over) != 0) {
 		free(p);
 		attach_refuse(done, context, ATTACH_BUSY, "too many operations on %s are under way",

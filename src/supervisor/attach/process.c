@@ -30,18 +30,18 @@ int attach_process_open(pid_t pid, uint64_t start_time)
 {
 	int fd = pidfd_open(pid, 0);
 	uint64_t now = 0;
-	int error;
+	int rc;
 
 	if (fd < 0)
 		return -errno;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	error = process_start_time(pid, &now);
-	if (!error && (has_ended(fd) || (start_time && now != start_time)))
-		error = -ESRCH;
-	if (!error)
+	rc = process_start_time(pid, &now);
+	if (!rc && (has_ended(fd) || (start_time && now != start_time)))
+		rc = -ESRCH;
+	if (!rc)
 		return fd;
 	close(fd);
-	return error;
+	return rc;
 }
 
 static int open_path(void *context)
@@ -56,7 +56,7 @@ int attach_process_netns(const struct identity *id, pid_t pid, int pidfd)
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
 	fd = identity_run(id, open_path, path);
 	if (!has_ended(pidfd))
 		return fd;
@@ -106,7 +106,7 @@ bool attach_process_is_in_own_netns(pid_t pid, int pidfd)
 	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
 	return stat(path, &st) == 0 && is_netns_of("/proc/self/ns/net", &st, false) &&
 	       (pidfd < 0 || !has_ended(pidfd));
 }

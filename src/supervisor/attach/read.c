@@ -41,7 +41,7 @@ static void say_late(const struct settings_files *files, char text[ATTACH_READ_T
 	snprintf(text, ATTACH_READ_TEXT_MAX,
 	        "%s: its file system has not answered for %d seconds: mend that mount, or keep the "
 	        "policy and what it includes on a local one",
-	        path ? slice_escape(slice_from_string(path), shown, sizeof shown) : "the policy",
+	        path ? slice_escape(slice_from_string(path), shown, sizeof(shown)) : "the policy",
 	        ATTACH_READ_MS / 1000);
 }
 
@@ -52,7 +52,7 @@ static void say_beyond(const char *path, char text[ATTACH_READ_TEXT_MAX])
 	snprintf(text, ATTACH_READ_TEXT_MAX,
 	        "%s: with it, the files of this policy have more than %d MiB, the most where one "
 	        "of them may lie on a file system that does not answer: keep them on a local one",
-	        slice_escape(slice_from_string(path), shown, sizeof shown), SETTINGS_FILES_MIB);
+	        slice_escape(slice_from_string(path), shown, sizeof(shown)), SETTINGS_FILES_MIB);
 }
 
 static void on_done(void *context, const struct helper_child_result *result)
@@ -67,7 +67,7 @@ static void on_done(void *context, const struct helper_child_result *result)
 		say_late(files, text);
 	} else if (result->status != 0 || !files) {
 		status = ATTACH_FAILED;
-		snprintf(text, sizeof text, "no memory to read the policy, or who read it died");
+		snprintf(text, sizeof(text), "no memory to read the policy, or who read it died");
 	} else if (settings_files_beyond(files)) {
 		status = ATTACH_INVALID;
 		say_beyond(settings_files_beyond(files), text);
@@ -86,25 +86,25 @@ struct attach_reading *attachments_read(struct attachments *all, const char *pol
                 const char *text),
         void *context, enum attach_status *status, char text[ATTACH_READ_TEXT_MAX])
 {
-	struct attach_reading *r = calloc(1, sizeof *r);
+	struct attach_reading *r = calloc(1, sizeof(*r));
 	struct work work = {policy, identity, options};
 	const struct helper_child_plan plan = {.run = run,
 	        .context = &work,
 	        .output = -1,
 	        .uid = identity->uid,
 	        .ms = ATTACH_READ_MS};
-	int error = -ENOMEM;
+	int rc = -ENOMEM;
 
 	if (r) {
 		r->done = done;
 		r->context = context;
-		error = helper_child_start(all->supervisor->loop, &plan, on_done, r, &r->helper);
+		rc = helper_child_start(all->supervisor->loop, &plan, on_done, r, &r->helper);
 	}
-	if (!error)
+	if (!rc)
 		return r;
-	*status = error == -EAGAIN ? ATTACH_BUSY : ATTACH_FAILED;
+	*status = rc == -EAGAIN ? ATTACH_BUSY : ATTACH_FAILED;
 	snprintf(text, ATTACH_READ_TEXT_MAX, "%s",
-	        error == -EAGAIN ? HELPER_CHILDREN_FULL : "the policy cannot be read: no memory");
+	        rc == -EAGAIN ? HELPER_CHILDREN_FULL : "the policy cannot be read: no memory");
 	free(r);
 	return NULL;
 }

@@ -113,7 +113,7 @@ void attach_pairs_free(struct attach_pairs *pairs)
 
 int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs)
 {
-	struct attach_pair *items = calloc(pairs->count + 1, sizeof *items);
+	struct attach_pair *items = calloc(pairs->count + 1, sizeof(*items));
 	bool ok = true;
 
 	*out = (struct attach_pairs){0, items};
@@ -143,7 +143,7 @@ struct identity attach_record_identity(const struct attach_record *r)
 int attach_record_set_identity(struct attach_record *r, const struct identity *id)
 {
 	struct identity own;
-	int error = identity_copy(&own, id);
+	int rc = identity_copy(&own, id);
 
 	free(r->groups);
 	r->uid = own.uid;
@@ -151,7 +151,7 @@ int attach_record_set_identity(struct attach_record *r, const struct identity *i
 	r->asked = own.asked;
 	r->group_count = own.group_count;
 	r->groups = (gid_t *)(uintptr_t)own.groups;
-	return error;
+	return rc;
 }
 
 void attach_record_fini(struct attach_record *r)
@@ -161,5 +161,5 @@ void attach_record_fini(struct attach_record *r)
 	free(r->policy);
 	attach_pairs_free(&r->labels);
 	attach_pairs_free(&r->vars);
-	memset(r, 0, sizeof *r);
+	memset(r, 0, sizeof(*r));
 }

@@ -20,7 +20,7 @@ static void refuse_file(attach_done done, void *context, struct attachment *a,
 	const struct attach_result result = {
 	        .status = status, .text = text, .diagnostics = diagnostics, .attachment = a};
 
-	snprintf(text, sizeof text, "%s; the policy before stays in force",
+	snprintf(text, sizeof(text), "%s; the policy before stays in force",
 	        attach_load_failure(status));
 	log_sandbox(LOG_LEVEL_WARN, a->record.name, "the policy cannot be reloaded: %s",
 	        diagnostics ? diagnostics : text);
@@ -50,15 +50,15 @@ static char *difference(const struct policy *from, const struct policy *to)
 
 static void replace(struct attachment *a, struct generation *g, attach_done done, void *context)
 {
-	int error;
+	int rc;
 
 	if (!attachment_wait(a, OPERATION_RELOAD, 0, done, context)) {
 		free(a->new_policy); /* otherwise a later takeover would save it as its policy */
 		a->new_policy = NULL;
 		return;
 	}
-	error = sandbox_replace(a->sandbox, g);
-	if (error) {
+	rc = sandbox_replace(a->sandbox, g);
+	if (rc) {
 		const struct attach_result result = {
 		        .status = ATTACH_FAILED, .text = a->sandbox->failure, .attachment = a};
 
@@ -117,7 +117,7 @@ static void reload_later(struct attachment *a, const char *policy, const struct 
 	struct policy_variable variables[ATTACH_VARS_MAX];
 	const struct policy_load_options options =
 	        attach_load_options(a->record.observe, &a->record.vars, variables);
-	struct attach_later *l = calloc(1, sizeof *l);
+	struct attach_later *l = calloc(1, sizeof(*l));
 	enum attach_status status = ATTACH_FAILED;
 	char text[ATTACH_READ_TEXT_MAX] = "no memory";
 
@@ -325,7 +325,7 @@ static void on_reloaded(void *context, const struct attach_result *result)
 	} else {
 		r->busy += result->status == ATTACH_BUSY;
 		if (r->failed++ == 0)
-			snprintf(r->first, sizeof r->first, "%s%s%s",
+			snprintf(r->first, sizeof(r->first), "%s%s%s",
 			        result->attachment ? result->attachment->record.name : "",
 			        result->attachment ? ": " : "", result->text);
 		note(r, result->diagnostics ? result->diagnostics : result->text);
@@ -376,9 +376,9 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 		free(objection);
 		return;
 	}
-	r = calloc(1, sizeof *r);
+	r = calloc(1, sizeof(*r));
 	if (r)
-		r->names = calloc(attachments_count(all) + 1, sizeof *r->names);
+		r->names = calloc(attachments_count(all) + 1, sizeof(*r->names));
 	if (!r || !r->names) {
 		free(r);
 		attach_refuse(done, context, ATTACH_FAILED, "no memory");
@@ -393,7 +393,7 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 	{
 		/* An expired interface has nothing to reload, and is no failure. */
 		if (!a->detaching && (a->sandbox || attachment_trouble(a) != ATTACH_CONFLICT))
-			memcpy(r->names[r->count++], a->record.name, sizeof a->record.name);
+			memcpy(r->names[r->count++], a->record.name, sizeof(a->record.name));
 	}
 	all->reload_all = r;
 	all->generation++;

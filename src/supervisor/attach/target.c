@@ -13,7 +13,7 @@ struct attach_target attach_target_of_netns(const struct stat *st)
 {
 	struct attach_target target;
 
-	memset(&target, 0, sizeof target);
+	memset(&target, 0, sizeof(target));
 	target.netns_device = st->st_dev;
 	target.netns_inode = st->st_ino;
 	return target;
@@ -23,8 +23,8 @@ struct attach_target attach_target_of_interface(const char *interface)
 {
 	struct attach_target target;
 
-	memset(&target, 0, sizeof target);
-	memcpy(target.interface, interface, strnlen(interface, sizeof target.interface - 1));
+	memset(&target, 0, sizeof(target));
+	memcpy(target.interface, interface, strnlen(interface, sizeof(target.interface) - 1));
 	return target;
 }
 
@@ -32,7 +32,7 @@ struct attachment *attachments_at(const struct attachments *all, const struct at
 {
 	struct attachment *a;
 
-	HASH_FIND(at_target, all->by_target, target, sizeof *target, a);
+	HASH_FIND(at_target, all->by_target, target, sizeof(*target), a);
 	return a;
 }
 
@@ -41,7 +41,7 @@ int attachment_settle_at(struct attachment *a, const struct attach_target *targe
 	if (a->at_target.tbl)
 		return 0;
 	a->target = *target;
-	HASH_ADD(at_target, a->all->by_target, target, sizeof a->target, a);
+	HASH_ADD(at_target, a->all->by_target, target, sizeof(a->target), a);
 	return a->at_target.tbl ? 0 : -ENOMEM;
 }
 
@@ -62,9 +62,9 @@ static void find_netns(struct attachment *a)
 	int fd;
 
 	if (a->record.kind == ATTACH_PID)
-		snprintf(path, sizeof path, "/proc/%d/ns/net", (int)a->record.pid);
+		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)a->record.pid);
 	else
-		snprintf(path, sizeof path, "%s", a->record.netns);
+		snprintf(path, sizeof(path), "%s", a->record.netns);
 	fd = attach_netns_open(&own, path);
 	if (fd < 0)
 		return;

@@ -36,24 +36,24 @@ static void on_changed(void *context, void *owner)
 
 int attachments_watch_policies(struct attachments *all)
 {
-	int error;
+	int rc;
 
-	all->policy_watch = policy_watch_new(all->supervisor->loop, on_changed, all, &error);
-	return all->policy_watch ? 0 : error;
+	all->policy_watch = policy_watch_new(all->supervisor->loop, on_changed, all, &rc);
+	return all->policy_watch ? 0 : rc;
 }
 
 void attachment_watch_policy(struct attachment *a)
 {
 	const struct settings *settings = a->sandbox->generation->settings;
-	int error;
+	int rc;
 
 	if (!a->all->policy_watch)
 		return;
-	error = policy_watch_set(a->all->policy_watch, a, (const char *const *)settings->files,
+	rc = policy_watch_set(a->all->policy_watch, a, (const char *const *)settings->files,
 	        settings->file_count);
-	if (error)
+	if (rc)
 		log_warn("%s: its policy's files are not watched: %s", a->record.name,
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 void attachment_forget_policy(struct attachment *a)

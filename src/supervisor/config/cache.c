@@ -23,22 +23,22 @@
 static bool make_key(struct buf *out, const struct identity *identity, const char *policy_path,
         const char *config_path, const struct policy_load_options *options)
 {
-	int error;
+	int rc;
 
 	buf_init(out, KEY_MAX);
-	error = buf_printf(out, "%u %u %d", (unsigned)identity->uid, (unsigned)identity->gid,
+	rc = buf_printf(out, "%u %u %d", (unsigned)identity->uid, (unsigned)identity->gid,
 	        options->observe);
-	error = error ? error : buf_append(out, policy_path, strlen(policy_path) + 1);
-	error = error ? error : buf_append(out, config_path, strlen(config_path) + 1);
-	for (size_t i = 0; i < options->variable_count && !error; i++) {
-		error = buf_append_slice(out, options->variables[i].name);
-		error = error ? error : buf_append(out, "", 1);
-		error = error ? error : buf_append_slice(out, options->variables[i].value);
-		error = error ? error : buf_append(out, "", 1);
+	rc = rc ? rc : buf_append(out, policy_path, strlen(policy_path) + 1);
+	rc = rc ? rc : buf_append(out, config_path, strlen(config_path) + 1);
+	for (size_t i = 0; i < options->variable_count && !rc; i++) {
+		rc = buf_append_slice(out, options->variables[i].name);
+		rc = rc ? rc : buf_append(out, "", 1);
+		rc = rc ? rc : buf_append_slice(out, options->variables[i].value);
+		rc = rc ? rc : buf_append(out, "", 1);
 	}
-	if (error)
+	if (rc)
 		buf_fini(out);
-	return !error;
+	return !rc;
 }
 
 /* The hash keys are secret: no file can be made to have the hash of another. */
@@ -47,7 +47,7 @@ static void describe(struct slice text, struct settings_input *out)
 	static struct hash_key keys[2];
 
 	if (!keys[0].k0 && !keys[0].k1)
-		random_bytes(keys, sizeof keys);
+		random_bytes(keys, sizeof(keys));
 	out->n = text.n;
 	for (size_t i = 0; i < 2; i++)
 		out->hash[i] = hash_bytes(&keys[i], text.p, text.n);
@@ -73,7 +73,7 @@ void settings_cache_remember(struct settings *s, enum settings_whose whose, cons
 	if (!s->remembers)
 		return;
 	copy = strdup(path);
-	inputs = realloc(s->inputs, (s->input_count + 1) * sizeof *inputs);
+	inputs = realloc(s->inputs, (s->input_count + 1) * sizeof(*inputs));
 	if (inputs)
 		s->inputs = inputs;
 	if (!inputs || !copy) {
@@ -148,7 +148,7 @@ static bool same_bytes(struct settings_input *input, const struct identity *call
 		return false;
 	describe(slice_of(text, n), &now);
 	free(text);
-	if (now.n != input->n || memcmp(now.hash, input->hash, sizeof now.hash) != 0 ||
+	if (now.n != input->n || memcmp(now.hash, input->hash, sizeof(now.hash)) != 0 ||
 	        opening.facts.owner != input->facts.owner ||
 	        opening.facts.closed != input->facts.closed ||
 	        !policy_writers_equal(&opening.facts.writers, &input->facts.writers))

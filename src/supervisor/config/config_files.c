@@ -106,7 +106,7 @@ static void check_audit(const struct config *c, const char *path, struct diag_li
 	char *slash;
 	struct stat st;
 
-	snprintf(directory, sizeof directory, "%s", c->audit_file);
+	snprintf(directory, sizeof(directory), "%s", c->audit_file);
 	slash = strrchr(directory, '/');
 	if (!slash)
 		return;

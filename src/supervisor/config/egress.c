@@ -42,10 +42,10 @@ static int begin_pair(struct settings *s, size_t room)
 {
 	struct secret *pair = &s->egress_pair;
 	size_t user = strlen(s->config.egress_user);
-	int error = secret_alloc(pair, user + 1 + room);
+	int rc = secret_alloc(pair, user + 1 + room);
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	memcpy(pair->p, s->config.egress_user, user);
 	pair->p[user] = ':';
 	pair->n = user + 1;
@@ -58,15 +58,15 @@ static int join_pair(struct settings *s, struct diag_list *diags)
 	struct secret *password = &s->config.egress_password, *pair = &s->egress_pair;
 	const char *why =
 	        pair_objection(s, password->p, password->n, "is too short together with its user");
-	int error;
+	int rc;
 
 	if (why) {
 		diag_add(diags, "egress.proxy", 0, 0, "its password %s", why);
 		return -EINVAL;
 	}
-	error = begin_pair(s, password->n);
-	if (error)
-		return error;
+	rc = begin_pair(s, password->n);
+	if (rc)
+		return rc;
 	memcpy(pair->p + pair->n, password->p, password->n);
 	pair->n += password->n;
 	secret_free(password);
@@ -121,24 +121,24 @@ static int check_source(const struct ip *address, const struct config_place *tar
 	struct sockaddr_storage from;
 	socklen_t n = ip_to_sockaddr(address, 0, &from);
 	char text[IP_TEXT_MAX];
-	int error = 0, fd;
+	int rc = 0, fd;
 
 	if (!address->family)
 		return 0;
 	fd = socket(from.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&from, n) < 0)
-		error = errno;
+		rc = errno;
 	if (fd >= 0)
 		close(fd);
-	if (error == EADDRNOTAVAIL)
+	if (rc == EADDRNOTAVAIL)
 		diag_add(diags, config_path, target->line, target->column,
 		        "egress.address %s: this host has no such address",
 		        ip_format(address, text));
-	else if (error)
+	else if (rc)
 		diag_add(diags, config_path, target->line, target->column,
 		        "egress.address %s cannot be used: %s", ip_format(address, text),
-		        strerror(error));
-	return error ? -EINVAL : 0;
+		        strerror(rc));
+	return rc ? -EINVAL : 0;
 }
 
 int settings_check_egress_address(

@@ -70,42 +70,42 @@ static int put(int fd, const void *p, size_t n)
 
 static int put_record(int report, const struct record *r, const char *path, const char *text)
 {
-	int error = put(report, r, sizeof *r);
+	int rc = put(report, r, sizeof(*r));
 
-	if (!error)
-		error = put(report, path, r->path_n);
-	return error ? error : put(report, text, r->text_n);
+	if (!rc)
+		rc = put(report, path, r->path_n);
+	return rc ? rc : put(report, text, r->text_n);
 }
 
 static int read_and_tell(void *context, const char *path, char **text, size_t *n)
 {
 	struct reading *r = context;
 	struct record record = {.kind = ABOUT_TO_READ, .path_n = strlen(path) + 1};
-	int error = put_record(r->report, &record, path, NULL);
+	int rc = put_record(r->report, &record, path, NULL);
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	*text = NULL;
 	*n = 0;
-	error = settings_read(&r->opening, path, text, n);
+	rc = settings_read(&r->opening, path, text, n);
 	/* A file system may return these values too. */
-	if (error == LOCAL_FILE_UNKNOWN || error == BEYOND)
-		error = -EIO;
-	if (!error && *n > r->left) {
+	if (rc == LOCAL_FILE_UNKNOWN || rc == BEYOND)
+		rc = -EIO;
+	if (!rc && *n > r->left) {
 		free(*text);
 		*text = NULL;
 		*n = 0;
-		error = BEYOND;
+		rc = BEYOND;
 	}
 	record.kind = HAS_READ;
-	record.error = error;
-	record.text_n = error ? 0 : *n;
+	record.error = rc;
+	record.text_n = rc ? 0 : *n;
 	record.facts = r->opening.facts;
 	r->left -= record.text_n;
 	int written = put_record(r->report, &record, path, *text);
 	if (!written)
-		return error;
-	free(error ? NULL : *text);
+		return rc;
+	free(rc ? NULL : *text);
 	return written;
 }
 
@@ -118,18 +118,18 @@ int settings_files_read(const struct identity *identity, const char *policy_path
 	        .left = SETTINGS_FILES_MAX};
 	const struct policy_reader reader = {
 	        .context = &r, .read = read_and_tell, .preset_dir = r.opening.files.preset_dir};
-	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct diag_list *diags = calloc(1, sizeof(*diags));
 	uint8_t *image = NULL;
 	size_t size;
-	int error;
+	int rc;
 
 	r.opening.files.context = &r.opening.facts;
 	if (!diags)
 		return -ENOMEM;
-	error = policy_load(&reader, policy_path, options, &image, &size, diags);
+	rc = policy_load(&reader, policy_path, options, &image, &size, diags);
 	free(image);
 	free(diags);
-	return error == -ENOMEM ? error : 0; /* the parent finds and reports the faults again */
+	return rc == -ENOMEM ? rc : 0; /* the parent finds and reports the faults again */
 }
 
 /* The parent. */
@@ -140,7 +140,7 @@ static bool add(struct settings_files *files, const struct settings_file *file)
 
 	if (files->count == files->room) {
 		files->room = files->room ? 2 * files->room : 8;
-		items = realloc(items, files->room * sizeof *items);
+		items = realloc(items, files->room * sizeof(*items));
 		if (!items)
 			return false;
 		files->items = items;
@@ -157,10 +157,10 @@ static bool parse(struct settings_files *files)
 
 	while (left >= sizeof(struct record)) {
 		struct record r;
-		const char *path = at + sizeof r;
+		const char *path = at + sizeof(r);
 
-		memcpy(&r, at, sizeof r);
-		left -= sizeof r;
+		memcpy(&r, at, sizeof(r));
+		left -= sizeof(r);
 		if (r.path_n == 0 || r.path_n > left || r.text_n > left - r.path_n)
 			return true;
 		if (path[r.path_n - 1] != 0)
@@ -180,7 +180,7 @@ static bool parse(struct settings_files *files)
 
 struct settings_files *settings_files_open(int report)
 {
-	struct settings_files *files = calloc(1, sizeof *files);
+	struct settings_files *files = calloc(1, sizeof(*files));
 	struct stat st;
 
 	if (!files || fstat(report, &st) < 0) {

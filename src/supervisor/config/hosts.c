@@ -48,7 +48,7 @@ void settings_find_servers(struct settings *s)
 	char *memory;
 
 	s->server_count = s->config.server_count;
-	memcpy(s->servers, s->config.servers, sizeof s->servers);
+	memcpy(s->servers, s->config.servers, sizeof(s->servers));
 	if (s->server_count)
 		return;
 	struct slice text = read_host_file(s, "/etc/resolv.conf", &memory);
@@ -80,19 +80,19 @@ int settings_find_hosts(struct settings *s)
 	char *memory;
 	size_t own = s->config.host_count;
 
-	struct config_host *shrunk, *hosts = calloc(CONFIG_HOSTS_MAX, sizeof *hosts);
+	struct config_host *shrunk, *hosts = calloc(CONFIG_HOSTS_MAX, sizeof(*hosts));
 	if (!hosts)
 		return -ENOMEM;
 	s->hosts = hosts;
 	if (own)
-		memcpy(s->hosts, s->config.hosts, own * sizeof *s->hosts);
+		memcpy(s->hosts, s->config.hosts, own * sizeof(*s->hosts));
 	s->host_count = own;
 	struct slice text = read_host_file(s, "/etc/hosts", &memory);
 	if (!host_files_parse_hosts(text, s->hosts, own, &s->host_count, CONFIG_HOSTS_MAX))
 		log_warn("/etc/hosts has more than %d names: the rest is not used",
 		        CONFIG_HOSTS_MAX);
 	free(memory);
-	shrunk = realloc(hosts, (s->host_count + 1) * sizeof *hosts);
+	shrunk = realloc(hosts, (s->host_count + 1) * sizeof(*hosts));
 	if (shrunk)
 		s->hosts = shrunk;
 	return 0;

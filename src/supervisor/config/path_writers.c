@@ -18,10 +18,10 @@
 
 static int look(void *elsewhere, const char *path, struct stat *st)
 {
-	int error = local_file_look(path, st);
+	int rc = local_file_look(path, st);
 
-	*(bool *)elsewhere |= error == -EXDEV;
-	return error;
+	*(bool *)elsewhere |= rc == -EXDEV;
+	return rc;
 }
 
 static const char *name_of(int fd, char out[PATH_MAX])
@@ -29,7 +29,7 @@ static const char *name_of(int fd, char out[PATH_MAX])
 	char link[64];
 	ssize_t n;
 
-	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, out, PATH_MAX - 1);
 	out[n > 0 ? n : 0] = 0;
 	return out;
@@ -42,7 +42,7 @@ static void climb(const char *path, struct policy_writers *writers)
 	struct stat st, last = {0};
 	int fd, above;
 
-	if (snprintf(directory, sizeof directory, "%s", path) >= (int)sizeof directory)
+	if (snprintf(directory, sizeof(directory), "%s", path) >= (int)sizeof(directory))
 		return;
 	slash = strrchr(directory, '/');
 	if (!slash || slash == directory)

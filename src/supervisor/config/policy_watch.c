@@ -77,13 +77,13 @@ static void owner_free(struct owner *o)
 /* Returns 0 or -errno; LOCAL_FILE_UNKNOWN: it was not examined. */
 static int examine(const char *path, struct stat *out)
 {
-	int fd = local_file_find(path), error;
+	int fd = local_file_find(path), rc;
 
 	if (fd < 0)
 		return fd;
-	error = fstat(fd, out) < 0 ? -errno : 0;
+	rc = fstat(fd, out) < 0 ? -errno : 0;
 	close(fd);
-	return error;
+	return rc;
 }
 
 /* Marks owners with a changed file. */
@@ -121,17 +121,17 @@ static void tell(struct policy_watch *w)
 static int folder_open(struct policy_watch *w, struct folder *f)
 {
 	char path[64];
-	int fd = local_file_find(f->path), error = fd < 0 ? fd : 0;
+	int fd = local_file_find(f->path), rc = fd < 0 ? fd : 0;
 
 	f->id = -1;
-	if (!error) {
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	if (!rc) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		f->id = inotify_add_watch(w->fd, path, EVENTS | IN_ONLYDIR);
-		error = f->id < 0 ? -errno : 0;
+		rc = f->id < 0 ? -errno : 0;
 		close(fd);
 	}
-	if (!error || error == -ENOSPC || error == -ENOMEM)
-		return error;
+	if (!rc || rc == -ENOSPC || rc == -ENOMEM)
+		return rc;
 	loop_timer_set(&w->retry, POLICY_WATCH_RETRY_MS);
 	return 0;
 }
@@ -175,14 +175,14 @@ static void on_ready(struct loop_io *io, unsigned events)
 	ssize_t n;
 
 	(void)events;
-	for (unsigned reads = 0; reads < READS_MAX && (n = read(w->fd, buffer, sizeof buffer)) > 0;
+	for (unsigned reads = 0; reads < READS_MAX && (n = read(w->fd, buffer, sizeof(buffer))) > 0;
 	        reads++)
 		for (ssize_t at = 0; at < n;) {
 			const struct inotify_event *event =
 			        (const struct inotify_event *)(void *)(buffer + at);
 
 			on_event(w, event);
-			at += (ssize_t)(sizeof *event + event->len);
+			at += (ssize_t)(sizeof(*event) + event->len);
 		}
 	if (!w->since_ms)
 		w->since_ms = now;
@@ -195,7 +195,7 @@ static void on_ready(struct loop_io *io, unsigned events)
 struct policy_watch *policy_watch_new(
         struct loop *loop, void (*changed)(void *context, void *owner), void *context, int *error)
 {
-	struct policy_watch *w = calloc(1, sizeof *w);
+	struct policy_watch *w = calloc(1, sizeof(*w));
 
 	*error = -ENOMEM;
 	if (!w)
@@ -248,7 +248,7 @@ static int add_folder(struct policy_watch *w, const char *file)
 		}
 	if (w->folder_count == POLICY_WATCH_FOLDERS_MAX)
 		return -ENOSPC;
-	f = calloc(1, sizeof *f + n + 1);
+	f = calloc(1, sizeof(*f) + n + 1);
 	if (!f)
 		return -ENOMEM;
 	memcpy(f->path, file, n);
@@ -326,23 +326,23 @@ void policy_watch_again(struct policy_watch *w, void *owner)
 
 static struct owner *owner_new(void *owner, const char *const *files, size_t count)
 {
-	struct owner *o = calloc(1, sizeof *o);
-	int error;
+	struct owner *o = calloc(1, sizeof(*o));
+	int rc;
 
 	if (!o)
 		return NULL;
 	o->owner = owner;
-	o->files = calloc(count ? count : 1, sizeof *o->files);
+	o->files = calloc(count ? count : 1, sizeof(*o->files));
 	for (; o->files && o->count < count; o->count++) {
 		struct watched_file *f = &o->files[o->count];
 
 		f->path = strdup(files[o->count]);
 		if (!f->path)
 			break;
-		error = examine(f->path, &f->seen);
-		if (error)
-			memset(&f->seen, 0, sizeof f->seen);
-		if (error == LOCAL_FILE_UNKNOWN)
+		rc = examine(f->path, &f->seen);
+		if (rc)
+			memset(&f->seen, 0, sizeof(f->seen));
+		if (rc == LOCAL_FILE_UNKNOWN)
 			log_warn("%s is not watched: it lies on a file system that may stop "
 			         "answering",
 			        f->path);
@@ -356,15 +356,15 @@ static struct owner *owner_new(void *owner, const char *const *files, size_t cou
 int policy_watch_set(struct policy_watch *w, void *owner, const char *const *files, size_t count)
 {
 	struct owner *o = owner_new(owner, files, count);
-	int error;
+	int rc;
 
 	take_out(w, owner);
 	if (!o)
 		return -ENOMEM;
 	o->next = w->owners;
 	w->owners = o;
-	error = watch_folders(w);
-	if (error)
+	rc = watch_folders(w);
+	if (rc)
 		policy_watch_forget(w, owner);
-	return error;
+	return rc;
 }

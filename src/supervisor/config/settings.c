@@ -35,18 +35,18 @@ static char *diagnostics_text(const struct diag_list *diags)
 
 static int read_local(struct settings_opening *o)
 {
-	int fd = local_file_open(o->path), error;
+	int fd = local_file_open(o->path), rc;
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) == 0)
 		o->fingerprint = fingerprint_of(&st, time(NULL));
-	error = policy_read_open_file(fd, o->text, o->n, &o->facts);
-	if (!error)
+	rc = policy_read_open_file(fd, o->text, o->n, &o->facts);
+	if (!rc)
 		settings_add_path_writers(fd, o->path, &o->facts.writers);
 	close(fd);
-	return error;
+	return rc;
 }
 
 static int read_now(void *context)
@@ -62,19 +62,19 @@ static int read_now(void *context)
  * supervisor's rights. */
 static int read_as_user(struct settings_opening *o)
 {
-	int error = LOCAL_FILE_UNKNOWN;
+	int rc = LOCAL_FILE_UNKNOWN;
 
 	if (o->given && o->whose == SETTINGS_CALLERS)
-		error = settings_files_get(o->given, o->path, o->text, o->n, &o->facts);
-	if (error == LOCAL_FILE_UNKNOWN)
-		error = identity_run(o->identity, read_now, o);
-	if (error == LOCAL_FILE_UNKNOWN && o->whose == SETTINGS_CALLERS)
+		rc = settings_files_get(o->given, o->path, o->text, o->n, &o->facts);
+	if (rc == LOCAL_FILE_UNKNOWN)
+		rc = identity_run(o->identity, read_now, o);
+	if (rc == LOCAL_FILE_UNKNOWN && o->whose == SETTINGS_CALLERS)
 		o->remote = true;
-	else if (error == LOCAL_FILE_UNKNOWN)
+	else if (rc == LOCAL_FILE_UNKNOWN)
 		o->config_remote = true;
 
-	if (error != -EACCES || !o->identity->lends || o->identity->uid == geteuid())
-		return error;
+	if (rc != -EACCES || !o->identity->lends || o->identity->uid == geteuid())
+		return rc;
 	o->lent = true;
 	return read_now(o);
 }
@@ -87,15 +87,15 @@ int settings_read(void *context, const char *path, char **text, size_t *n)
 	o->text = text;
 	o->n = n;
 	o->fingerprint = (struct fingerprint){0};
-	int error = read_as_user(o);
+	int rc = read_as_user(o);
 	if (!o->for_whom)
-		return error;
-	if (error)
+		return rc;
+	if (rc)
 		settings_cache_forget(o->for_whom);
 	else
 		settings_cache_remember(o->for_whom, o->whose, path, slice_of(*text, *n), &o->facts,
 		        &o->fingerprint);
-	return error;
+	return rc;
 }
 
 /* True for a file that only root or the invoking user can read or write. */
@@ -123,7 +123,7 @@ static const struct policy_writers *writers(void *context)
  * not read every file, could read any file that way. */
 static void withhold(struct diag_list *diags, const char *path, const char *check)
 {
-	memset(diags, 0, sizeof *diags);
+	memset(diags, 0, sizeof(*diags));
 	diag_add(diags, path, 0, 0,
 	        "cannot be used (or a file that belongs to it). What is wrong with it is not "
 	        "shown, because you may not read it: ask whoever may to run '%s'",
@@ -134,7 +134,7 @@ static void withhold(struct diag_list *diags, const char *path, const char *chec
 static void remember_file(void *context, const char *path)
 {
 	struct settings *s = context;
-	char **files = realloc(s->files, (s->file_count + 1) * sizeof *files);
+	char **files = realloc(s->files, (s->file_count + 1) * sizeof(*files));
 
 	if (!files)
 		return;
@@ -169,13 +169,13 @@ static void say_not_local(
 {
 	if (!opening->config_remote)
 		return;
-	memset(diags, 0, sizeof *diags);
+	memset(diags, 0, sizeof(*diags));
 	diag_add(diags, path, 0, 0, SETTINGS_NOT_LOCAL);
 }
 
 static void log_config_notes(const struct config *config, const char *path)
 {
-	struct diag_list *notes = calloc(1, sizeof *notes);
+	struct diag_list *notes = calloc(1, sizeof(*notes));
 
 	if (!notes)
 		return;
@@ -194,16 +194,16 @@ int settings_load_config(const char *path, struct config *config, struct diag_li
 	        .read = settings_read,
 	        .preset_dir = policy_default_preset_dir(),
 	        .is_private = is_private};
-	int error = path[0] ? config_load(&reader, path, config, diags) : 0;
-	const struct policy_writers *others = path[0] && !error ? writers(&opening) : NULL;
+	int rc = path[0] ? config_load(&reader, path, config, diags) : 0;
+	const struct policy_writers *others = path[0] && !rc ? writers(&opening) : NULL;
 	char text[POLICY_WRITERS_TEXT_MAX];
 
 	say_not_local(&opening, path, diags);
 	if (others)
 		log_warn("%s: %s", path, policy_writers_text(others, text));
-	if (!error)
+	if (!rc)
 		log_config_notes(config, path);
-	return error;
+	return rc;
 }
 
 /* A user who may not read it is not told what is wrong with it. */
@@ -214,24 +214,24 @@ static int load_config(struct settings *s, struct settings_opening *opening,
 	const struct identity *caller = opening->identity;
 	const struct policy_writers *others;
 	char text[POLICY_WRITERS_TEXT_MAX];
-	int error;
+	int rc;
 
 	if (!path[0])
 		return 0;
 	opening->identity = settings_config_identity(caller);
 	opening->whose = SETTINGS_OWN;
-	error = config_load(reader, path, &s->config, diags);
+	rc = config_load(reader, path, &s->config, diags);
 	say_not_local(opening, path, diags);
-	others = error ? NULL : writers(opening);
+	others = rc ? NULL : writers(opening);
 	if (others)
 		diag_add(notes, path, 0, 0, "%s", policy_writers_text(others, text));
-	if (!error)
+	if (!rc)
 		settings_note_config(&s->config, path, opening->given != NULL, notes);
-	if (error && opening->identity != caller && caller->uid != geteuid())
+	if (rc && opening->identity != caller && caller->uid != geteuid())
 		opening->lent = true;
 	opening->identity = caller;
 	opening->whose = SETTINGS_CALLERS;
-	return error;
+	return rc;
 }
 
 /* Marks faults of the configuration, to distinguish them from the policy's. */
@@ -256,10 +256,10 @@ static int take_notes(struct settings *s, const struct diag_list *notes)
 		char target[DIAG_FILE_MAX + 32];
 
 		if (note->line)
-			snprintf(target, sizeof target, "%s:%u:%u: ", note->file, note->line,
+			snprintf(target, sizeof(target), "%s:%u:%u: ", note->file, note->line,
 			        note->column);
 		else
-			snprintf(target, sizeof target, "%s: ", note->file);
+			snprintf(target, sizeof(target), "%s: ", note->file);
 		log_warn("%s%s", target, note->message);
 		fprintf(out, "%s%s\n", target, note->message);
 	}
@@ -275,8 +275,8 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	        .is_private = is_private,
 	        .writers = writers};
 	struct policy_load_options options = *wanted;
-	struct diag_list *notes = calloc(1, sizeof *notes);
-	int error = notes ? 0 : -ENOMEM;
+	struct diag_list *notes = calloc(1, sizeof(*notes));
+	int rc = notes ? 0 : -ENOMEM;
 
 	options.notes = notes;
 	options.each_file = remember_file;
@@ -284,24 +284,23 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	options.each_source = remember_env_source;
 	options.each_source_context = s;
 
-	if (!error)
-		error = of_config(load_config(s, opening, &reader, config_path, notes, diags));
-	if (!error)
-		error = policy_load(
-		        &reader, policy_path, &options, &s->image, &s->image_size, diags);
-	if (!error)
-		error = policy_open(&s->policy, s->image, s->image_size);
-	if (!error)
-		error = of_config(settings_check_egress_address(&s->config, config_path, diags));
-	if (!error)
-		error = settings_check_egress(s, policy_path, diags);
-	if (!error)
-		error = of_config(settings_read_egress_pair(
+	if (!rc)
+		rc = of_config(load_config(s, opening, &reader, config_path, notes, diags));
+	if (!rc)
+		rc = policy_load(&reader, policy_path, &options, &s->image, &s->image_size, diags);
+	if (!rc)
+		rc = policy_open(&s->policy, s->image, s->image_size);
+	if (!rc)
+		rc = of_config(settings_check_egress_address(&s->config, config_path, diags));
+	if (!rc)
+		rc = settings_check_egress(s, policy_path, diags);
+	if (!rc)
+		rc = of_config(settings_read_egress_pair(
 		        s, settings_config_identity(opening->identity), !opening->given, diags));
-	if (!error)
-		error = take_notes(s, notes);
+	if (!rc)
+		rc = take_notes(s, notes);
 	free(notes);
-	return error;
+	return rc;
 }
 
 static int load(struct settings *s, struct settings_opening *opening, const char *policy_path,
@@ -324,8 +323,8 @@ static struct settings *load_new(const struct identity *identity, const char *po
         const char *config_path, const struct policy_load_options *options,
         const struct settings_files *files, bool remembers, char **error)
 {
-	struct diag_list *diags = calloc(1, sizeof *diags);
-	struct settings *s = calloc(1, sizeof *s);
+	struct diag_list *diags = calloc(1, sizeof(*diags));
+	struct settings *s = calloc(1, sizeof(*s));
 	struct settings_opening opening = {.identity = identity,
 	        .files = policy_reader_files(policy_default_preset_dir()),
 	        .for_whom = remembers ? s : NULL,

@@ -42,7 +42,7 @@ static int open_local(void *context)
 static int open_literal(const char *path)
 {
 	struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_NO_SYMLINKS};
-	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -72,7 +72,7 @@ int source_file_open(
 	bool by_root = false;
 	int fd = identity_run(id, wait ? open_plain : open_local, (void *)(uintptr_t)path);
 
-	slice_escape(slice_from_string(path), shown, sizeof shown);
+	slice_escape(slice_from_string(path), shown, sizeof(shown));
 	if (fd == -EACCES && id->lends && id->uid != 0) {
 		by_root = true;
 		fd = open_literal(path);

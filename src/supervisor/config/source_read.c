@@ -65,13 +65,13 @@ static int copy(int from, int output, char error[SOURCE_ERROR_MAX])
 	char bytes[SECRET_MAX] = {0};
 	int result;
 
-	if (mlock(bytes, sizeof bytes) < 0) {
+	if (mlock(bytes, sizeof(bytes)) < 0) {
 		snprintf(error, SOURCE_ERROR_MAX, "no memory that is never swapped out for it: %s",
 		        strerror(errno));
 		return -1;
 	}
 	result = copy_by(bytes, from, output, error);
-	secret_wipe(bytes, sizeof bytes);
+	secret_wipe(bytes, sizeof(bytes));
 	return result;
 }
 
@@ -95,9 +95,9 @@ static void on_done(void *context, const struct helper_child_result *result)
 	ssize_t n;
 
 	r->helper = NULL;
-	slice_escape(slice_from_string(r->path), shown, sizeof shown);
+	slice_escape(slice_from_string(r->path), shown, sizeof(shown));
 	if (result->late) {
-		snprintf(text, sizeof text,
+		snprintf(text, sizeof(text),
 		        "%s: its file system has not answered for %d seconds: mend that mount, or "
 		        "keep the file on a local one",
 		        shown, SOURCE_READ_MS / 1000);
@@ -105,7 +105,7 @@ static void on_done(void *context, const struct helper_child_result *result)
 		output = r->output;
 		r->output = -1;
 	} else if (result->status > 0) {
-		n = read(result->report, text, sizeof text - 1);
+		n = read(result->report, text, sizeof(text) - 1);
 		text[n > 0 ? n : 0] = 0;
 	}
 	sources_read_ended(r->sources, r->index, r->id, output, output < 0 ? text : NULL);
@@ -125,15 +125,15 @@ static int start(struct source_read *r)
 	        .output = ends[1],
 	        .uid = r->sources->identity.uid,
 	        .ms = SOURCE_READ_MS};
-	int error = helper_child_start(r->sources->loop, &plan, on_done, r, &r->helper);
+	int rc = helper_child_start(r->sources->loop, &plan, on_done, r, &r->helper);
 	close(ends[1]);
-	return error;
+	return rc;
 }
 
 struct source_read *source_read_start(struct sources *sources, const char *path, uint64_t id,
         uint32_t index, char error[SOURCE_ERROR_MAX])
 {
-	struct source_read *r = calloc(1, sizeof *r);
+	struct source_read *r = calloc(1, sizeof(*r));
 	int result = -ENOMEM;
 
 	if (r) {
@@ -141,7 +141,7 @@ struct source_read *source_read_start(struct sources *sources, const char *path,
 		r->id = id;
 		r->index = index;
 		r->output = -1;
-		snprintf(r->path, sizeof r->path, "%s", path);
+		snprintf(r->path, sizeof(r->path), "%s", path);
 		result = start(r);
 	}
 	if (!result)

@@ -79,7 +79,7 @@ static void set_environment(const struct identity *id)
 	char kept[64];
 	struct passwd *user = getpwuid(id->fixed ? getuid() : id->uid);
 
-	snprintf(kept, sizeof kept, "%s", lang ? lang : "C.UTF-8");
+	snprintf(kept, sizeof(kept), "%s", lang ? lang : "C.UTF-8");
 	clearenv();
 	setenv("PATH", PATH_OF_PROGRAMS, 1);
 	setenv("LANG", kept, 1);
@@ -245,35 +245,35 @@ static int launch(struct source_run *run, const struct policy_credential *creden
 	run->pid = fork();
 	if (run->pid == 0)
 		child(run->sources, argv, ends[1], parent);
-	int error = run->pid < 0 ? -errno : 0;
+	int rc = run->pid < 0 ? -errno : 0;
 	close(ends[1]);
 	free(argv);
-	if (!error) {
+	if (!rc) {
 		run->pidfd = pidfd_open(run->pid, 0);
 		if (run->pidfd < 0) {
-			error = -errno;
+			rc = -errno;
 			kill(run->pid, SIGKILL);
 			waitpid(run->pid, NULL, 0);
 		}
 	}
-	if (error)
+	if (rc)
 		run->pid = 0;
-	return error;
+	return rc;
 }
 
 static int watch(struct source_run *run, struct loop *loop)
 {
-	int error = loop_io_open_level(loop, &run->exit, run->pidfd, LOOP_READ, on_exit_ready);
+	int rc = loop_io_open_level(loop, &run->exit, run->pidfd, LOOP_READ, on_exit_ready);
 
-	if (!error)
-		error = loop_timer_open(loop, &run->timer, on_look);
-	if (!error) {
+	if (!rc)
+		rc = loop_timer_open(loop, &run->timer, on_look);
+	if (!rc) {
 		int64_t now_ms = loop_now_ms(loop);
 
 		run->deadline_ms = now_ms + run->timeout_ms;
 		look_again(run, now_ms);
 	}
-	return error;
+	return rc;
 }
 
 struct source_run *source_run_start(struct sources *sources,
@@ -287,7 +287,7 @@ struct source_run *source_run_start(struct sources *sources,
 		snprintf(error, SOURCE_ERROR_MAX, "%s", HELPER_CHILDREN_FULL);
 		return NULL;
 	}
-	run = calloc(1, sizeof *run);
+	run = calloc(1, sizeof(*run));
 	if (run) {
 		*run = (struct source_run){
 		        .sources = sources, .id = id, .index = index, .pidfd = -1, .output = -1};
@@ -295,7 +295,7 @@ struct source_run *source_run_start(struct sources *sources,
 		                          ? credential->timeout_ms
 		                          : TIMEOUT_MS_MAX;
 		if (credential->argc)
-			slice_escape(credential->argv[0], run->name, sizeof run->name);
+			slice_escape(credential->argv[0], run->name, sizeof(run->name));
 		result = launch(run, credential);
 		if (!result)
 			result = watch(run, sources->loop);

@@ -14,7 +14,7 @@
 void sources_init(struct sources *s, struct loop *loop, const struct policy *policy,
         void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error))
 {
-	memset(s, 0, sizeof *s);
+	memset(s, 0, sizeof(*s));
 	s->loop = loop;
 	s->policy = policy;
 	s->on_source = on_source;
@@ -56,7 +56,7 @@ static void name_fault(
 
 	policy_credential(s->policy, index, &c);
 	snprintf(text, SOURCE_FAULT_MAX, "credential \"%s\": %s",
-	        slice_escape(c.name, name, sizeof name), error);
+	        slice_escape(c.name, name, sizeof(name)), error);
 }
 
 static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *error)
@@ -111,7 +111,7 @@ static bool is_for_everybody(int fd, const char *path, char error[SOURCE_ERROR_M
 	if (is)
 		snprintf(error, SOURCE_ERROR_MAX,
 		        "%s can be read by everybody: chmod o-r would mend that",
-		        slice_escape(slice_from_string(path), shown, sizeof shown));
+		        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 	return is;
 }
 
@@ -137,7 +137,7 @@ void sources_examine(
 void sources_remember_covered(struct sources *s)
 {
 	free(s->covered);
-	s->covered = calloc(POLICY_CREDENTIALS_MAX, sizeof *s->covered);
+	s->covered = calloc(POLICY_CREDENTIALS_MAX, sizeof(*s->covered));
 	for (uint32_t i = 0; s->covered && s->policy && i < policy_credential_count(s->policy);
 	        i++) {
 		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
@@ -164,10 +164,10 @@ static void look_whether_covered(struct sources *s, uint32_t index, int fd, cons
 	if (!covered || fstat(fd, &st) < 0 ||
 	        (st.st_dev == covered->device && st.st_ino == covered->inode))
 		return;
-	snprintf(error, sizeof error,
+	snprintf(error, sizeof(error),
 	        "%s was put there after the run started, so the sandbox can see it: write into the "
 	        "file that is there instead",
-	        slice_escape(slice_from_string(path), shown, sizeof shown));
+	        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 	name_fault(s, index, error, text);
 	log_warn("%s", text);
 	*covered = (struct source_identity){st.st_dev, st.st_ino}; /* told once */
@@ -207,7 +207,7 @@ static int take_variable(struct sources *s, uint32_t index, const struct policy_
 	if (fd < 0)
 		snprintf(error, SOURCE_ERROR_MAX,
 		        "the environment variable %s was not set when vethguard started",
-		        slice_escape(c->location, shown, sizeof shown));
+		        slice_escape(c->location, shown, sizeof(shown)));
 	return fd;
 }
 

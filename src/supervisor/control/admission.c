@@ -34,7 +34,7 @@ static void tell_the_others(struct admission *a)
 	if (count == 0)
 		return;
 	a->untold = 0;
-	snprintf(text, sizeof text, "%u connections; the last of them: %s", count, a->why);
+	snprintf(text, sizeof(text), "%u connections; the last of them: %s", count, a->why);
 	tell(a, &a->last, text);
 }
 

@@ -69,7 +69,7 @@ static bool unknown(
 	for (size_t i = 0; i < count; i++)
 		names[i] = members[i].name;
 	names[count] = NULL;
-	slice_escape(slice_from_string(key), word, sizeof word);
+	slice_escape(slice_from_string(key), word, sizeof(word));
 	return wrong(fault, "%s%s: there is no such member%s", where, word,
 	        diag_hint(slice_from_string(key), &known, hint));
 }
@@ -136,7 +136,7 @@ static bool read_pairs(const struct member *member, struct attach_pair *pairs, s
 	        at = json_object_iter_next((json_t *)(uintptr_t)member->value, at)) {
 		key = json_object_iter_key(at);
 		value = json_object_iter_value(at);
-		slice_escape(slice_from_string(key), word, sizeof word);
+		slice_escape(slice_from_string(key), word, sizeof(word));
 		if (!json_is_string(value))
 			return wrong(fault, "%s.%s: has to be a string", member->name, word);
 		if (out->count == max)
@@ -152,7 +152,7 @@ static bool read_address(const json_t *value, struct attach_request *request, ch
 	char word[WORD_MAX];
 	struct ip address, *target;
 
-	slice_escape(slice_from_string(text ? text : ""), word, sizeof word);
+	slice_escape(slice_from_string(text ? text : ""), word, sizeof(word));
 	if (!text || !ip_parse(slice_from_string(text), &address))
 		return wrong(fault, "addresses: '%s' is no IP address", word);
 	target = address.family == 4 ? &request->address4 : &request->address6;
@@ -194,9 +194,9 @@ static bool read_container(const struct member *member, struct attach_request *r
 	if (!member->value)
 		return true;
 	return read_members(member->value, members, COUNT, "container.", fault) &&
-	       copy_word(&members[ENGINE], c->engine, sizeof c->engine, fault) &&
-	       copy_word(&members[ID], c->id, sizeof c->id, fault) &&
-	       copy_word(&members[NAME], c->name, sizeof c->name, fault);
+	       copy_word(&members[ENGINE], c->engine, sizeof(c->engine), fault) &&
+	       copy_word(&members[ID], c->id, sizeof(c->id), fault) &&
+	       copy_word(&members[NAME], c->name, sizeof(c->name), fault);
 }
 
 enum {
@@ -244,7 +244,7 @@ static bool check_absolute(const char *member, const char *path, char *fault)
 	if (path[0] == '/')
 		return true;
 	return wrong(fault, "%s: \"%s\" is no absolute path", member,
-	        slice_escape(slice_from_string(path), shown, sizeof shown));
+	        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 }
 
 bool control_body_attach(const json_t *body, struct control_attach *out, char *fault)
@@ -265,7 +265,7 @@ bool control_body_attach(const json_t *body, struct control_attach *out, char *f
 	struct attach_request *request = &out->request;
 	uint64_t ttl = 0;
 
-	memset(out, 0, sizeof *out);
+	memset(out, 0, sizeof(*out));
 	if (!body)
 		return wrong(fault, "the request has no body: what is to be attached?");
 	if (!read_members(body, m, ATTACH_MEMBERS, "", fault) || !read_kind(m, request, fault) ||

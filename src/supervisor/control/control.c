@@ -73,7 +73,7 @@ static void tell(struct control_call *call, unsigned status, const char *detail)
 	if (call->route->changes)
 		log_info("%s %s by uid %u (pid %d): %u %s", record.operation, record.sandbox,
 		        (unsigned)record.peer.uid, (int)record.peer.pid, status,
-		        slice_escape_controls(slice_from_string(detail), escaped, sizeof escaped));
+		        slice_escape_controls(slice_from_string(detail), escaped, sizeof(escaped)));
 	control->owner->called(control->owner, &record);
 }
 
@@ -203,11 +203,11 @@ static bool read_body(struct control_call *call, const struct http_request *requ
 	if (json_is_object(call->body))
 		return true;
 	if (call->body)
-		snprintf(detail, sizeof detail, "the body has to be a JSON object");
+		snprintf(detail, sizeof(detail), "the body has to be a JSON object");
 	else
-		snprintf(detail, sizeof detail, "the body is no JSON: line %d, column %d: %s",
+		snprintf(detail, sizeof(detail), "the body is no JSON: line %d, column %d: %s",
 		        error.line, error.column,
-		        slice_escape_controls(slice_from_string(error.text), text, sizeof text));
+		        slice_escape_controls(slice_from_string(error.text), text, sizeof(text)));
 	control_refuse(call, 400, detail);
 	return false;
 }
@@ -219,19 +219,19 @@ static void no_route(
 	        fields[CONTROL_ALLOWED_MAX + 16] = "";
 	struct control_record record = {.peer = call->peer,
 	        .operation = "",
-	        .method = slice_escape(request->method, method, sizeof method),
-	        .target = slice_escape(request->target, path, sizeof path),
+	        .method = slice_escape(request->method, method, sizeof(method)),
+	        .target = slice_escape(request->target, path, sizeof(path)),
 	        .sandbox = "",
 	        .looks = true,
 	        .status = *allowed ? 405 : 404,
 	        .detail = detail};
 
 	if (*allowed) {
-		snprintf(detail, sizeof detail, "%s is not for %s, which takes %s", method, path,
+		snprintf(detail, sizeof(detail), "%s is not for %s, which takes %s", method, path,
 		        allowed);
-		snprintf(fields, sizeof fields, "Allow: %s\r\n", allowed);
+		snprintf(fields, sizeof(fields), "Allow: %s\r\n", allowed);
 	} else {
-		snprintf(detail, sizeof detail, "there is no %s in this API%s", path,
+		snprintf(detail, sizeof(detail), "there is no %s in this API%s", path,
 		        slice_find_byte(request->target, '?') >= 0 ? "; it takes no query" : "");
 	}
 	call->control->owner->called(call->control->owner, &record);
@@ -242,7 +242,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
         const struct http_request *request)
 {
 	struct control *control = container_of(handler, struct control, handler);
-	struct control_call *call = calloc(1, sizeof *call);
+	struct control_call *call = calloc(1, sizeof(*call));
 	char allowed[CONTROL_ALLOWED_MAX];
 
 	if (!call) {
@@ -283,7 +283,7 @@ gid_t control_group(void)
 struct control *control_new(struct loop *loop, int fd, struct attachments *attachments,
         struct control_owner *owner, gid_t group)
 {
-	struct control *control = calloc(1, sizeof *control);
+	struct control *control = calloc(1, sizeof(*control));
 
 	if (!control)
 		return NULL;

@@ -64,11 +64,11 @@ static void on_head(void *context, const char *fingerprint)
 void control_run_audit(struct control *control, struct control_call *call)
 {
 	struct control_owner *owner = control_owner(control);
-	int error = owner->head(owner, on_head, call);
+	int rc = owner->head(owner, on_head, call);
 
-	if (error)
-		control_refuse(call, 503,
-		        error == -EBUSY ? "too many ask for that just now" : "no memory");
+	if (rc)
+		control_refuse(
+		        call, 503, rc == -EBUSY ? "too many ask for that just now" : "no memory");
 }
 
 static void on_upgraded(void *context, const char *error, pid_t pid)
@@ -136,10 +136,10 @@ static void on_roles(
 void control_run_roles(struct control *control, struct control_call *call)
 {
 	struct control_owner *owner = control_owner(control);
-	int error = owner->roles(owner, on_roles, call);
+	int rc = owner->roles(owner, on_roles, call);
 
-	if (error == -EBUSY)
+	if (rc == -EBUSY)
 		control_refuse(call, 503, "somebody else's question is under way");
-	else if (error)
+	else if (rc)
 		control_refuse(call, 503, "no memory");
 }

@@ -28,7 +28,7 @@ static void view_for(struct control_call *call, struct attachment *a, struct att
 {
 	attachment_view(a, view);
 	call->id = view->id;
-	snprintf(call->name, sizeof call->name, "%s", view->name);
+	snprintf(call->name, sizeof(call->name), "%s", view->name);
 }
 
 static void answer_sandbox(struct control_call *call, unsigned status, struct attachment *a,
@@ -155,7 +155,7 @@ static void no_files(struct control_call *call, const char *why)
 	struct guest_files_report report = {.written = ""};
 	char fault[256];
 
-	snprintf(fault, sizeof fault, "nothing was written into the sandbox: %.200s", why);
+	snprintf(fault, sizeof(fault), "nothing was written into the sandbox: %.200s", why);
 	report.faults = fault;
 	on_files(call, &report);
 }
@@ -172,11 +172,11 @@ static void write_files(
 	        .servers = {env->gate4, env->gate6},
 	        .root_pem = slice_from_string(env->root_pem),
 	        .caller = call->attach.request.caller};
-	int error =
+	int rc =
 	        guest_files_write(control_loop(call->control), &plan, on_files, call, &call->files);
 
-	if (error)
-		no_files(call, strerror(-error));
+	if (rc)
+		no_files(call, strerror(-rc));
 }
 
 static void on_attached_env(void *context, const struct attach_result *result)
@@ -226,7 +226,7 @@ void control_run_attach(struct control *control, struct control_call *call)
 	call->attach.request.caller = identity_of(call);
 	call->attach.request.caller_pid = call->peer.pid;
 	if (call->attach.request.name)
-		snprintf(call->name, sizeof call->name, "%s", call->attach.request.name);
+		snprintf(call->name, sizeof(call->name), "%s", call->attach.request.name);
 	attachments_attach(control_attachments(control), &call->attach.request, on_attached, call);
 }
 
@@ -286,7 +286,7 @@ void control_run_show(struct control *control, struct control_call *call)
 	struct attachment *a = attachments_find(control_attachments(control), call->name);
 	char text[MESSAGE_NAME_MAX + 32];
 
-	snprintf(text, sizeof text, "there is no sandbox %s", call->name);
+	snprintf(text, sizeof(text), "there is no sandbox %s", call->name);
 	if (a)
 		answer_sandbox(call, 200, a, NULL, NULL);
 	else

@@ -24,11 +24,11 @@ static void put_time(struct json *j, const char *key, int64_t ms)
 	struct tm tm;
 
 	if (ms <= 0 || !gmtime_r(&seconds, &tm) ||
-	        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
+	        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
 		json_put_null(j, key);
 		return;
 	}
-	snprintf(text, sizeof text, "%s.%03uZ", date, (unsigned)(ms % 1000));
+	snprintf(text, sizeof(text), "%s.%03uZ", date, (unsigned)(ms % 1000));
 	json_put_literal(j, key, text);
 }
 
@@ -113,7 +113,7 @@ static void put_credentials(struct json *j, const struct policy *policy)
 		struct policy_credential credential;
 
 		policy_credential(policy, i, &credential);
-		snprintf(name, sizeof name, "%.*s", SLICE_ARG(credential.name));
+		snprintf(name, sizeof(name), "%.*s", SLICE_ARG(credential.name));
 		policy_source_text(&credential, source);
 		json_put_string(j, name, slice_from_string(source), SOURCE_SHOWN_MAX);
 	}
@@ -186,7 +186,7 @@ static void put_proxy(struct json *j, const struct attach_env *env)
 		return;
 	}
 	ip_format(gate, text);
-	snprintf(url, sizeof url, gate->family == 6 ? "http://[%s]:%u" : "http://%s:%u", text,
+	snprintf(url, sizeof(url), gate->family == 6 ? "http://[%s]:%u" : "http://%s:%u", text,
 	        (unsigned)env->proxy_port);
 	json_put_literal(j, "proxy", url);
 }

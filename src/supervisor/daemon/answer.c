@@ -31,7 +31,7 @@ static void on_called(struct control_owner *owner, const struct control_record *
 	        .done = done};
 
 	if (a && record->status == STATUS_CREATED)
-		attach_record_describe(&a->record, done, sizeof done);
+		attach_record_describe(&a->record, done, sizeof(done));
 	outbox_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
 }
 
@@ -88,11 +88,11 @@ static int listen_for_calls(struct daemon *d)
 
 static int open_control(struct daemon *d)
 {
-	int error = listen_for_calls(d);
+	int rc = listen_for_calls(d);
 
 	d->takeover.listener = -1;
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	d->control_owner = (struct control_owner){.called = on_called,
 	        .upgrade = on_upgrade_asked,
 	        .head = on_head_asked,
@@ -109,12 +109,12 @@ void daemon_tell_ready(struct daemon *d)
 
 void daemon_answer(struct daemon *d)
 {
-	int error = d->control ? 0 : open_control(d);
+	int rc = d->control ? 0 : open_control(d);
 	char path[PATH_MAX];
 
-	if (error) {
+	if (rc) {
 		log_error("the control socket %s cannot be opened: %s", socket_path(d, path),
-		        strerror(-error));
+		        strerror(-rc));
 		daemon_stop(d, STATUS_FAILED);
 		return;
 	}

@@ -41,15 +41,15 @@ static void find_config(struct attachments *all, const char *given)
 
 	if (path && !realpath(path, full))
 		die(STATUS_FAILED, "%s: %s", path, strerror(errno));
-	snprintf(all->config_path, sizeof all->config_path, "%s", path ? full : "");
+	snprintf(all->config_path, sizeof(all->config_path), "%s", path ? full : "");
 }
 
 /* Loads the configuration once to validate it, and for the daemon's own settings. */
 static void check_config(struct daemon *d)
 {
 	struct attachments *all = &d->attachments;
-	struct diag_list *diags = calloc(1, sizeof *diags);
-	struct config *config = calloc(1, sizeof *config);
+	struct diag_list *diags = calloc(1, sizeof(*diags));
+	struct config *config = calloc(1, sizeof(*config));
 
 	if (!diags || !config)
 		die(STATUS_FAILED, "no memory");
@@ -64,7 +64,7 @@ static void check_config(struct daemon *d)
 		die(STATUS_FAILED, "the configuration cannot be used");
 	}
 	if (!all->audit_path[0])
-		snprintf(all->audit_path, sizeof all->audit_path, "%s", config->audit_file);
+		snprintf(all->audit_path, sizeof(all->audit_path), "%s", config->audit_file);
 	d->watch_policies = config->watch;
 	config_fini(config);
 	free(config);
@@ -108,7 +108,7 @@ static void prepare_gates(struct supervisor *sv)
 {
 	struct config config;
 	struct gate like;
-	int error;
+	int rc;
 
 	config_init(&config);
 	gate_init(&like);
@@ -116,9 +116,9 @@ static void prepare_gates(struct supervisor *sv)
 	like.tcp_port = config.proxy_port;
 	like.bounds = sandbox_bounds(&config.limits);
 	config_fini(&config);
-	error = gate_host_prepare(sv->gates, &like, ATTACH_GATES);
-	if (error)
-		log_warn("no gates can be made in advance: %s", strerror(-error));
+	rc = gate_host_prepare(sv->gates, &like, ATTACH_GATES);
+	if (rc)
+		log_warn("no gates can be made in advance: %s", strerror(-rc));
 }
 
 /* All sandboxes that existed are served, or about to be. */
@@ -126,11 +126,11 @@ static void on_recovered(struct attachments *all)
 {
 	struct daemon *d = container_of(all, struct daemon, attachments);
 	struct supervisor *sv = &d->supervisor;
-	int error = recording_adopt(sv);
+	int rc = recording_adopt(sv);
 
-	if (error)
-		log_error("not all that was recorded before could be taken over: %s",
-		        strerror(-error));
+	if (rc)
+		log_error(
+		        "not all that was recorded before could be taken over: %s", strerror(-rc));
 	if (!d->takeover.active)
 		journal_generation_adopt_others(sv, d->state_directory, d->set);
 	prepare_gates(sv);
@@ -142,16 +142,16 @@ static void on_recovered(struct attachments *all)
 
 void daemon_serve(struct daemon *d)
 {
-	int error = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
+	int rc = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
 
-	if (error)
-		log_warn("policies are not watched: %s", strerror(-error));
+	if (rc)
+		log_warn("policies are not watched: %s", strerror(-rc));
 	d->attachments.on_recovered = on_recovered;
-	error = worker_pool_open(&d->supervisor, ATTACH_SPARES);
-	if (error)
+	rc = worker_pool_open(&d->supervisor, ATTACH_SPARES);
+	if (rc)
 		die(STATUS_FAILED, "no memory");
-	error = attachments_recover(&d->attachments);
-	if (error)
+	rc = attachments_recover(&d->attachments);
+	if (rc)
 		die(STATUS_FAILED, "no memory");
 }
 
@@ -185,28 +185,28 @@ static void start(struct daemon *d)
 {
 	struct supervisor *sv = &d->supervisor;
 	const char *step;
-	int error;
+	int rc;
 
 	sv->persistent = true;
 	sv->on_roles_ready = on_roles_ready;
 	sv->on_keeper_lost = on_keeper_lost;
-	error = priority_open(&d->priority, d->loop);
-	if (error)
+	rc = priority_open(&d->priority, d->loop);
+	if (rc)
 		log_info(
 		        "the daemon runs at ordinary priority (%s): where sandboxes keep every CPU "
 		        "busy, it waits for its turn",
-		        strerror(-error));
-	error = supervisor_start(sv, d->loop, &step);
-	if (error)
-		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-error));
+		        strerror(-rc));
+	rc = supervisor_start(sv, d->loop, &step);
+	if (rc)
+		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-rc));
 	daemon_open_log(d);
 	d->attachments.on_empty = on_empty;
 	d->attachments.generation = 1;
 	d->attachments.started_ms = clock_real_ms();
 	d->attachments.supervisor = sv;
-	error = recording_open_daemon(sv);
-	if (error)
-		die(STATUS_FAILED, "the recorder: %s", strerror(-error));
+	rc = recording_open_daemon(sv);
+	if (rc)
+		die(STATUS_FAILED, "the recorder: %s", strerror(-rc));
 	outbox_lifecycle(sv, NULL, EVENT_START, "version " VERSION_TEXT);
 	if (!d->takeover.active)
 		daemon_serve(d);
@@ -237,7 +237,7 @@ static void clean_up(struct daemon *d)
 int daemon_run(const struct daemon_options *options)
 {
 	struct daemon *d = &daemon_state;
-	int error;
+	int rc;
 
 	d->state = options->state ? options->state : DAEMON_STATE;
 	d->options = options;
@@ -245,7 +245,7 @@ int daemon_run(const struct daemon_options *options)
 	d->data = options->data ? options->data : DAEMON_DATA;
 	find_config(&d->attachments, options->config);
 	if (options->audit)
-		snprintf(d->attachments.audit_path, sizeof d->attachments.audit_path, "%s",
+		snprintf(d->attachments.audit_path, sizeof(d->attachments.audit_path), "%s",
 		        options->audit);
 	check_config(d);
 	if (options->check_config)
@@ -263,7 +263,7 @@ int daemon_run(const struct daemon_options *options)
 	        loop_timer_open(d->loop, &d->watchdog, on_watchdog) != 0)
 		die(STATUS_FAILED, "no memory");
 	start(d);
-	error = loop_run(d->loop);
+	rc = loop_run(d->loop);
 	clean_up(d);
-	return error ? STATUS_FAILED : d->supervisor.status;
+	return rc ? STATUS_FAILED : d->supervisor.status;
 }

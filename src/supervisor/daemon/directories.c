@@ -27,7 +27,7 @@ static int directory(const char *parent, const char *name, mode_t mode)
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof path, "%s%s%s", parent, name[0] ? "/" : "", name);
+	snprintf(path, sizeof(path), "%s%s%s", parent, name[0] ? "/" : "", name);
 	if (mkdir(path, mode) < 0 && errno != EEXIST)
 		die(STATUS_FAILED, "%s cannot be made: %s", path, strerror(errno));
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -56,26 +56,26 @@ static int lock_within(int fd, int64_t patience_ms)
 
 static void lock_state(struct daemon *d, int state)
 {
-	int error;
+	int rc;
 
 	d->lock = openat(state, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (d->lock < 0)
 		die(STATUS_FAILED, "%s/lock: %s", d->state, strerror(errno));
-	error = lock_within(d->lock, LOCK_MS);
-	if (error)
+	rc = lock_within(d->lock, LOCK_MS);
+	if (rc)
 		die(STATUS_FAILED, "another vethguardd uses %s already (or its lock: %s)", d->state,
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 static void open_recording(struct daemon *d)
 {
 	int fd = d->takeover.active ? journal_generation_new(d->state_directory, &d->set)
 	                            : journal_generation_last(d->state_directory, &d->set);
-	int error = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
+	int rc = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
 
-	if (error)
+	if (rc)
 		die(STATUS_FAILED, "what is recorded cannot be kept in %s: %s", d->state,
-		        strerror(-error));
+		        strerror(-rc));
 	close(fd);
 }
 
@@ -91,7 +91,7 @@ void daemon_open_directories(struct daemon *d)
 	all->state = directory(d->state, "sandboxes", 0700);
 	close(directory(d->state, "netns", 0700));
 	d->supervisor.names = directory(d->state, "names", 0700);
-	snprintf(all->pins, sizeof all->pins, "%s/netns", d->state);
+	snprintf(all->pins, sizeof(all->pins), "%s/netns", d->state);
 	data = directory(d->data, "", 0755);
 	close(data);
 	all->ca = directory(d->data, "ca", 0755);
@@ -102,17 +102,17 @@ void daemon_open_directories(struct daemon *d)
 void daemon_open_log(struct daemon *d)
 {
 	struct attachments *all = &d->attachments;
-	int fd, error;
+	int fd, rc;
 
 	if (!all->audit_path[0]) {
 		close(directory("/var/log", "vethguard", 0750));
-		snprintf(all->audit_path, sizeof all->audit_path, DAEMON_AUDIT);
+		snprintf(all->audit_path, sizeof(all->audit_path), DAEMON_AUDIT);
 	}
 	fd = audit_file_open_own(all->audit_path);
 	if (fd < 0)
 		die(STATUS_FAILED, "audit file %s: %s", all->audit_path, strerror(-fd));
-	error = recording_start(&d->supervisor, all->audit_path, fd, NULL);
-	if (error)
+	rc = recording_start(&d->supervisor, all->audit_path, fd, NULL);
+	if (rc)
 		die(STATUS_FAILED, "the recorder cannot be told of %s: %s", all->audit_path,
-		        strerror(-error));
+		        strerror(-rc));
 }

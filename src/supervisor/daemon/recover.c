@@ -25,12 +25,12 @@
 
 static void fail(struct attachment *a, const char *text)
 {
-	char told[sizeof a->trouble + MESSAGE_NAME_MAX + 16];
+	char told[sizeof(a->trouble) + MESSAGE_NAME_MAX + 16];
 
-	snprintf(
-	        a->trouble, sizeof a->trouble, "%.400s; it stays cut off from every network", text);
+	snprintf(a->trouble, sizeof(a->trouble), "%.400s; it stays cut off from every network",
+	        text);
 	log_sandbox(LOG_LEVEL_ERROR, a->record.name, "%s", a->trouble);
-	snprintf(told, sizeof told, "Sandbox %s: %s.", a->record.name, a->trouble);
+	snprintf(told, sizeof(told), "Sandbox %s: %s.", a->record.name, a->trouble);
 	outbox_finding(a->all->supervisor, NULL, EVENT_FINDING_CUT_OFF, told);
 }
 
@@ -60,7 +60,7 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 	}
 	if (result >= 0)
 		return 0;
-	snprintf(text, sizeof text, "its gate cannot be taken over: %s", shape->why);
+	snprintf(text, sizeof(text), "its gate cannot be taken over: %s", shape->why);
 	fail(a, text);
 	return result;
 }
@@ -113,33 +113,33 @@ static void set_bounds(struct attachment *a)
 {
 	struct sandbox *s = a->sandbox;
 	const struct fence_bounds bounds = sandbox_bounds(&s->generation->settings->config.limits);
-	int error;
+	int rc;
 
-	if (memcmp(&bounds, &s->gate.bounds, sizeof bounds) == 0)
+	if (memcmp(&bounds, &s->gate.bounds, sizeof(bounds)) == 0)
 		return;
-	error = gate_set_traffic(&s->gate, s->gate.udp_ports, s->gate.udp_port_count, &bounds);
-	if (!error)
-		error = attachment_save(a);
-	if (error)
-		log_sandbox(LOG_LEVEL_WARN, a->record.name, "bounds of its fence: %s",
-		        strerror(-error));
+	rc = gate_set_traffic(&s->gate, s->gate.udp_ports, s->gate.udp_port_count, &bounds);
+	if (!rc)
+		rc = attachment_save(a);
+	if (rc)
+		log_sandbox(
+		        LOG_LEVEL_WARN, a->record.name, "bounds of its fence: %s", strerror(-rc));
 }
 
 /* The policy may have other ports than the gate was made for. */
 static void settle_ports(struct attachment *a, const struct gate *shape)
 {
 	struct sandbox *s = a->sandbox;
-	int error;
+	int rc;
 
 	sandbox_settle_ports(s);
 	if (s->gate.udp_port_count == shape->udp_port_count &&
-	        memcmp(s->gate.udp_ports, shape->udp_ports, sizeof shape->udp_ports) == 0)
+	        memcmp(s->gate.udp_ports, shape->udp_ports, sizeof(shape->udp_ports)) == 0)
 		return;
 	gate_close_handed_out(&s->gate); /* the worker gets listeners for the new ports */
-	error = attachment_save(a);
-	if (error)
+	rc = attachment_save(a);
+	if (rc)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 /* Sets where the recorder counts dropped packets from, if its journal has no entry for this
@@ -148,18 +148,18 @@ static void settle_ports(struct attachment *a, const struct gate *shape)
 static void count_from(struct attachment *a, bool shared)
 {
 	struct sandbox *s = a->sandbox;
-	int error = 0;
+	int rc = 0;
 
 	s->dropped_before = shared                    ? MESSAGE_DROPPED_UNKNOWN
 	                    : a->record.dropped_known ? a->record.dropped
 	                                              : gate_dropped(&s->gate).packets;
 	if (a->record.dropped_known) {
 		a->record.dropped_known = false;
-		error = attachment_save(a);
+		rc = attachment_save(a);
 	}
-	if (error)
+	if (rc)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, bool shared)
@@ -183,12 +183,12 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	s->gate = *shape;
 	set_bounds(a);
 	count_from(a, shared);
-	memcpy(s->seed, a->record.seed, sizeof s->seed);
-	snprintf(s->name, sizeof s->name, "%s", a->record.name);
+	memcpy(s->seed, a->record.seed, sizeof(s->seed));
+	snprintf(s->name, sizeof(s->name), "%s", a->record.name);
 	attachment_pin(a->all, s->id, s->pin);
 	settle_ports(a, shape);
 	s->paused = a->record.paused;
-	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", a->record.reason);
+	snprintf(s->pause_reason, sizeof(s->pause_reason), "%s", a->record.reason);
 	sandbox_event(s, SANDBOX_ADOPT);
 }
 
@@ -326,15 +326,15 @@ static void on_read(
 static void watch_one(struct attachment *a)
 {
 	bool waits = !a->sandbox && attachment_is_over(a);
-	int error = a->detaching || waits ? 0 : attachment_watch(a);
+	int rc = a->detaching || waits ? 0 : attachment_watch(a);
 
-	if (error == -ESRCH) {
+	if (rc == -ESRCH) {
 		log_sandbox(LOG_LEVEL_INFO, a->record.name, "its process %d has ended meanwhile",
 		        (int)a->record.pid);
 		attachment_detach(a, true);
-	} else if (error) {
+	} else if (rc) {
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its end cannot be noticed: %s",
-		        strerror(-error));
+		        strerror(-rc));
 	}
 }
 
@@ -366,7 +366,7 @@ static void remove_orphans(struct attachments *all, DIR *dir, bool mounted)
 			continue;
 		log_warn("%s of %s belongs to no sandbox and is removed", entry->d_name,
 		        mounted ? "netns" : "names");
-		snprintf(path, sizeof path, "%s/%s", all->pins, entry->d_name);
+		snprintf(path, sizeof(path), "%s/%s", all->pins, entry->d_name);
 		if (mounted)
 			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
 		unlinkat(dirfd(dir), entry->d_name, 0);

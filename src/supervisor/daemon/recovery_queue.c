@@ -128,14 +128,14 @@ void recovery_queue_forget(struct attachment *a)
 
 int recovery_queue_run(struct attachments *all, const struct recovery_queue *turns)
 {
-	int error = all->recovery.event
-	                    ? 0
-	                    : loop_timer_open(all->supervisor->loop, &all->recovery, on_turn);
+	int rc = all->recovery.event
+	                 ? 0
+	                 : loop_timer_open(all->supervisor->loop, &all->recovery, on_turn);
 
 	all->turns = *turns;
 	all->recovering = true;
 	all->to_listen = turns->listen ? all->by_name : NULL;
-	if (!error)
+	if (!rc)
 		loop_timer_set(&all->recovery, 0);
-	return error;
+	return rc;
 }

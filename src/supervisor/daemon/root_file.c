@@ -64,7 +64,7 @@ int root_file_keep(int dir)
 int root_file_publish(int dir, const char *pem)
 {
 	size_t n = strlen(pem);
-	int fd, error = 0;
+	int fd, rc = 0;
 
 	if (unlinkat(dir, "root.pem.new", 0) < 0 && errno != ENOENT)
 		return -errno;
@@ -72,9 +72,9 @@ int root_file_publish(int dir, const char *pem)
 	if (fd < 0)
 		return -errno;
 	if (write(fd, pem, n) != (ssize_t)n || fchmod(fd, 0644) < 0)
-		error = -EIO;
+		rc = -EIO;
 	close(fd);
-	if (!error && renameat(dir, "root.pem.new", dir, "root.pem") < 0)
-		error = -errno;
-	return error;
+	if (!rc && renameat(dir, "root.pem.new", dir, "root.pem") < 0)
+		rc = -errno;
+	return rc;
 }

@@ -85,14 +85,14 @@ static void on_replace(struct loop_signal *s)
 int daemon_open_signals(struct daemon *d)
 {
 	signal(SIGPIPE, SIG_IGN);
-	int error = loop_signal_open(d->loop, &d->terminate, SIGTERM, on_terminate);
-	if (!error)
-		error = loop_signal_open(d->loop, &d->interrupt, SIGINT, on_interrupt);
-	if (!error)
-		error = loop_signal_open(d->loop, &d->hangup, SIGHUP, on_hangup);
-	if (!error)
-		error = loop_signal_open(d->loop, &d->replace, SIGUSR2, on_replace);
-	return error;
+	int rc = loop_signal_open(d->loop, &d->terminate, SIGTERM, on_terminate);
+	if (!rc)
+		rc = loop_signal_open(d->loop, &d->interrupt, SIGINT, on_interrupt);
+	if (!rc)
+		rc = loop_signal_open(d->loop, &d->hangup, SIGHUP, on_hangup);
+	if (!rc)
+		rc = loop_signal_open(d->loop, &d->replace, SIGUSR2, on_replace);
+	return rc;
 }
 
 void daemon_close_signals(struct daemon *d)

@@ -40,26 +40,26 @@ static int replace_file(int dir, const char *name, const char *text, size_t n)
 	int fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	int error = write_all(fd, text, n);
+	int rc = write_all(fd, text, n);
 	close(fd);
-	if (!error && renameat(dir, fresh, dir, file) < 0)
-		error = -errno;
-	if (!error && fsync(dir) < 0)
-		error = -errno;
-	if (error)
+	if (!rc && renameat(dir, fresh, dir, file) < 0)
+		rc = -errno;
+	if (!rc && fsync(dir) < 0)
+		rc = -errno;
+	if (rc)
 		unlinkat(dir, fresh, 0);
-	return error;
+	return rc;
 }
 
 int state_save(int dir, const struct attach_record *record, const struct gate *gate)
 {
 	json_t *root = state_pack(record, gate);
 	char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-	int error = text ? replace_file(dir, record->name, text, strlen(text)) : -ENOMEM;
+	int rc = text ? replace_file(dir, record->name, text, strlen(text)) : -ENOMEM;
 
 	free(text);
 	json_decref(root);
-	return error;
+	return rc;
 }
 
 int state_remove(int dir, const char *name)
@@ -117,14 +117,14 @@ int state_load(int dir, const char *file, struct attach_record *r, struct gate *
 	const char *wrong;
 	size_t n;
 
-	memset(r, 0, sizeof *r);
+	memset(r, 0, sizeof(*r));
 	char *text = read_own_file(dir, file, &n, error);
 	if (!text)
 		return -EINVAL;
 	json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
 	free(text);
 	if (!root) {
-		snprintf(how, sizeof how, "line %d: %s", why.line, why.text);
+		snprintf(how, sizeof(how), "line %d: %s", why.line, why.text);
 		return damaged(file, how, error);
 	}
 	wrong = state_unpack(root, r, gate, &why);

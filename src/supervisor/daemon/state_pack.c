@@ -16,7 +16,7 @@
 
 static const char *const kind_names[] = {
         [ATTACH_INTERFACE] = "interface", [ATTACH_NETNS] = "netns", [ATTACH_PID] = "pid"};
-_Static_assert(sizeof kind_names / sizeof kind_names[0] == ATTACH_KIND_COUNT, "a name per kind");
+_Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == ATTACH_KIND_COUNT, "a name per kind");
 
 const char *attach_kind_name(enum attach_kind kind)
 {
@@ -43,7 +43,7 @@ static json_t *json_u64(uint64_t v)
 {
 	char text[17];
 
-	snprintf(text, sizeof text, "%016llx", (unsigned long long)v);
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)v);
 	return json_string(text);
 }
 
@@ -60,7 +60,7 @@ static json_t *json_prefix(const struct ip_prefix *prefix)
 
 	if (!prefix->base.family)
 		return json_string("");
-	snprintf(text, sizeof text, "%s/%u", ip_format(&prefix->base, ip), prefix->bits);
+	snprintf(text, sizeof(text), "%s/%u", ip_format(&prefix->base, ip), prefix->bits);
 	return json_string(text);
 }
 
@@ -127,8 +127,8 @@ static json_t *pack(const struct attach_record *r, const struct gate *gate)
 	        json_pairs(&r->labels), "vars", json_pairs(&r->vars), "uid", (json_int_t)r->uid,
 	        "gid", (json_int_t)r->gid, "created_ms", (json_int_t)r->created_ms, "expires_ms",
 	        (json_int_t)r->expires_ms, "generation", json_u64(r->generation), "seed",
-	        json_hex(r->seed, sizeof r->seed), "paused", r->paused, "reason", r->reason, "gate",
-	        pack_gate(gate));
+	        json_hex(r->seed, sizeof(r->seed)), "paused", r->paused, "reason", r->reason,
+	        "gate", pack_gate(gate));
 }
 
 /* Takes ownership of value, which may be NULL: no memory. */

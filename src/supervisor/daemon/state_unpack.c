@@ -31,10 +31,10 @@ static bool u64_of(const char *text, uint64_t *out)
 {
 	uint8_t bytes[8];
 
-	if (!unhex(text, bytes, sizeof bytes))
+	if (!unhex(text, bytes, sizeof(bytes)))
 		return false;
 	*out = 0;
-	for (size_t i = 0; i < sizeof bytes; i++)
+	for (size_t i = 0; i < sizeof(bytes); i++)
 		*out = *out << 8 | bytes[i];
 	return true;
 }
@@ -105,7 +105,7 @@ static bool groups_of(json_t *groups, struct attach_record *r)
 	if (!json_is_array(groups) || count > IDENTITY_GROUPS_MAX)
 		return false;
 	r->asked = true;
-	r->groups = calloc(count + 1, sizeof *r->groups);
+	r->groups = calloc(count + 1, sizeof(*r->groups));
 	if (!r->groups)
 		return false;
 	json_array_foreach(groups, i, group)
@@ -190,8 +190,8 @@ static bool unpack_gate(json_t *object, struct gate *g)
 	g->kind = divert ? GATE_DIVERT : GATE_VETH;
 	g->tcp_port = (uint16_t)port;
 	return !paused && port >= 1 && port <= UINT16_MAX &&
-	       copy_text(device, g->device, sizeof g->device) &&
-	       copy_text(host_link, g->host_link, sizeof g->host_link) &&
+	       copy_text(device, g->device, sizeof(g->device)) &&
+	       copy_text(host_link, g->host_link, sizeof(g->host_link)) &&
 	       ip_of(gate4, 4, &g->gate4) && ip_of(gate6, 6, &g->gate6) &&
 	       ip_of(sandbox4, 4, &g->sandbox4) && ip_of(sandbox6, 6, &g->sandbox6) &&
 	       bits_of(bits4, 32, &g->bits4) && bits_of(bits6, 128, &g->bits6) &&
@@ -208,9 +208,9 @@ static bool container_of_json(json_t *object, struct attach_container *out)
 
 	return json_unpack(object, "{s:s, s:s, s:s !}", "engine", &engine, "id", &id, "name",
 	               &name) == 0 &&
-	       copy_text(engine, out->engine, sizeof out->engine) &&
-	       copy_text(id, out->id, sizeof out->id) &&
-	       copy_text(name, out->name, sizeof out->name);
+	       copy_text(engine, out->engine, sizeof(out->engine)) &&
+	       copy_text(id, out->id, sizeof(out->id)) &&
+	       copy_text(name, out->name, sizeof(out->name));
 }
 
 /* Filled in by json_unpack(): borrowed from the document. */
@@ -256,13 +256,13 @@ static const char *take(const struct fields *f, struct attach_record *r)
 
 	if (f->version != STATE_VERSION)
 		return "vethguard";
-	if (!message_name_is_plain(name) || !copy_text(f->name, r->name, sizeof r->name))
+	if (!message_name_is_plain(name) || !copy_text(f->name, r->name, sizeof(r->name)))
 		return "name";
 	if (!u64_of(f->id, &r->id) || r->id == 0)
 		return "id";
 	if (!kind_of(f->kind, &r->kind))
 		return "kind";
-	if (!copy_text(f->interface, r->interface, sizeof r->interface))
+	if (!copy_text(f->interface, r->interface, sizeof(r->interface)))
 		return "interface";
 	if (f->pid < 0 || !u64_of(f->start_time, &r->pid_start_time))
 		return "pid";
@@ -280,9 +280,9 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "expires_ms";
 	if (!u64_of(f->generation, &r->generation) || r->generation == 0)
 		return "generation";
-	if (!unhex(f->seed, r->seed, sizeof r->seed))
+	if (!unhex(f->seed, r->seed, sizeof(r->seed)))
 		return "seed";
-	if (!copy_text(f->reason, r->reason, sizeof r->reason))
+	if (!copy_text(f->reason, r->reason, sizeof(r->reason)))
 		return "reason";
 	r->dropped_known = f->dropped;
 	if (f->dropped && !u64_of(f->dropped, &r->dropped))

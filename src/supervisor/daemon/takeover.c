@@ -19,7 +19,7 @@ static size_t encode(enum message_upgrade_step step, uint64_t id, const char *te
 {
 	const struct message_upgrade m = {(uint8_t)step, slice_from_string(text)};
 
-	return message_upgrade_encode(buffer, sizeof buffer, MESSAGE_UPGRADE, id, &m);
+	return message_upgrade_encode(buffer, sizeof(buffer), MESSAGE_UPGRADE, id, &m);
 }
 
 static void say(struct takeover *t, enum message_upgrade_step step, uint64_t id, const char *text)
@@ -81,17 +81,17 @@ static void take(struct attachments *all, uint64_t id, int *packets)
 	static uint8_t received[MESSAGE_BYTES_MAX];
 	struct ipc_message message;
 	struct message_upgrade m;
-	int error = ipc_send_blocking(fd, buffer, encode(MESSAGE_UPGRADE_WANT, id, ""), NULL, 0);
+	int rc = ipc_send_blocking(fd, buffer, encode(MESSAGE_UPGRADE_WANT, id, ""), NULL, 0);
 
-	if (!error)
-		error = ipc_receive_blocking(fd, ANSWER_MS, received, &message);
-	if (!error && (message.head.type != MESSAGE_UPGRADE || message.head.id != id ||
-	                      message_upgrade_decode(&message.body, &m) != 0 ||
-	                      m.step != MESSAGE_UPGRADE_SANDBOX || message.fd_count > 2))
-		error = -EBADMSG;
-	if (error)
+	if (!rc)
+		rc = ipc_receive_blocking(fd, ANSWER_MS, received, &message);
+	if (!rc && (message.head.type != MESSAGE_UPGRADE || message.head.id != id ||
+	                   message_upgrade_decode(&message.body, &m) != 0 ||
+	                   m.step != MESSAGE_UPGRADE_SANDBOX || message.fd_count > 2))
+		rc = -EBADMSG;
+	if (rc)
 		die(STATUS_FAILED, "the daemon that is to be replaced does not give: %s",
-		        strerror(-error));
+		        strerror(-rc));
 	*packets = message.fd_count > 0 ? message.fds[0] : -1;
 	/* Names from an earlier version's daemon: this one has them in a file. */
 	if (message.fd_count > 1)
@@ -105,14 +105,14 @@ static int on_give(
 	struct takeover *t = &d->takeover;
 
 	if (!t->begun || d->lock >= 0 || message->fd_count != 2 || given->text.n < 1 ||
-	        given->text.n >= sizeof t->service)
+	        given->text.n >= sizeof(t->service))
 		return -EBADMSG;
 	d->lock = message->fds[0];
 	t->listener = message->fds[1];
 	message->fds[0] = message->fds[1] = -1;
 	t->drains = message->head.id;
 	t->listener_ours = given->text.p[0] == 'o';
-	snprintf(t->service, sizeof t->service, "%.*s", (int)given->text.n - 1,
+	snprintf(t->service, sizeof(t->service), "%.*s", (int)given->text.n - 1,
 	        (const char *)given->text.p + 1);
 	d->attachments.take = take;
 	d->attachments.on_changed = on_changed;
@@ -163,15 +163,15 @@ static void on_end(struct ipc_peer *peer, int error)
 void takeover_begin(struct daemon *d)
 {
 	struct takeover *t = &d->takeover;
-	int error;
+	int rc;
 
 	if (t->begun)
 		return;
 	t->begun = true;
-	error = ipc_peer_open(
+	rc = ipc_peer_open(
 	        d->loop, &t->peer, IPC_SUPERVISOR_FD, "the vethguardd before", on_message, on_end);
-	if (error)
-		die(STATUS_FAILED, "descriptor %d: %s", IPC_SUPERVISOR_FD, strerror(-error));
+	if (rc)
+		die(STATUS_FAILED, "descriptor %d: %s", IPC_SUPERVISOR_FD, strerror(-rc));
 	t->open = true;
 	say(t, MESSAGE_UPGRADE_HELLO, d->set, "");
 }

@@ -28,7 +28,7 @@ static void say(struct upgrade *u, enum message_upgrade_step step, uint64_t id, 
         const int *fds, size_t fd_count)
 {
 	const struct message_upgrade m = {(uint8_t)step, slice_from_string(text)};
-	size_t n = message_upgrade_encode(buffer, sizeof buffer, MESSAGE_UPGRADE, id, &m);
+	size_t n = message_upgrade_encode(buffer, sizeof(buffer), MESSAGE_UPGRADE, id, &m);
 
 	/* A failure ends the connection, and on_end() follows. */
 	ipc_send(&u->peer, buffer, n, fds, fd_count);
@@ -48,7 +48,7 @@ static void answer(struct upgrade *u, const char *error)
 static void fail(struct upgrade *u, const char *why)
 {
 	if (!u->why[0])
-		snprintf(u->why, sizeof u->why, "%s", why);
+		snprintf(u->why, sizeof(u->why), "%s", why);
 	pidfd_send_signal(u->pidfd, SIGKILL, NULL, 0);
 }
 
@@ -95,7 +95,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 		return;
 	}
 	if (!u->why[0])
-		snprintf(u->why, sizeof u->why, "it %s %d",
+		snprintf(u->why, sizeof(u->why), "it %s %d",
 		        end.si_code == CLD_EXITED ? "exited with status" : "died by signal",
 		        end.si_status);
 	log_error("the new vethguardd has not taken over: %s; this one goes on", u->why);
@@ -114,7 +114,7 @@ static void hold(struct daemon *d)
 	control_hold(d->control, true);
 	attachments_hold(&d->attachments);
 	service_describe(service);
-	snprintf(text, sizeof text, "%c%s", d->listener.ours ? 'o' : '-', service);
+	snprintf(text, sizeof(text), "%c%s", d->listener.ours ? 'o' : '-', service);
 	say(u, MESSAGE_UPGRADE_GIVE, d->takeover.open ? d->takeover.drains + 1 : 1, text, fds, 2);
 	loop_timer_set(&u->patience, UPGRADE_START_MS);
 }
@@ -168,8 +168,8 @@ static void note_failure(struct upgrade *u, uint64_t id, struct slice text)
 	char shown[UPGRADE_TEXT_MAX / 2];
 
 	if (s && s->state != SANDBOX_CLOSED && !u->why[0])
-		snprintf(u->why, sizeof u->why, "it cannot serve %s: %s", s->name,
-		        slice_escape(text, shown, sizeof shown));
+		snprintf(u->why, sizeof(u->why), "it cannot serve %s: %s", s->name,
+		        slice_escape(text, shown, sizeof(shown)));
 }
 
 /* The last message. */
@@ -198,7 +198,7 @@ static bool all_served(struct upgrade *u)
 		        a->sandbox->state == SANDBOX_CLOSED)
 			continue;
 		if (!u->why[0])
-			snprintf(u->why, sizeof u->why, "it does not serve %s", a->record.name);
+			snprintf(u->why, sizeof(u->why), "it does not serve %s", a->record.name);
 		return false;
 	}
 	return true;
@@ -285,7 +285,7 @@ static void arguments(const struct daemon *d, const char *take_over, char *argv[
 	size_t n = 0;
 
 	argv[n++] = (char *)(uintptr_t) "vethguardd";
-	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		if (pairs[i][1]) {
 			argv[n++] = (char *)(uintptr_t)pairs[i][0];
 			argv[n++] = (char *)(uintptr_t)pairs[i][1];
@@ -304,7 +304,7 @@ static int start(struct daemon *d)
 
 	if (error)
 		return error;
-	snprintf(take_over, sizeof take_over, "%" PRIu64 ".%" PRIu64, d->supervisor.last_id >> 32,
+	snprintf(take_over, sizeof(take_over), "%" PRIu64 ".%" PRIu64, d->supervisor.last_id >> 32,
 	        d->set);
 	arguments(d, take_over, argv);
 	pid = spawn_program("vethguardd", argv, pair[1], -1, -1, &u->pidfd);
@@ -346,7 +346,7 @@ void upgrade_begin(struct daemon *d, upgrade_done done, void *context)
 {
 	struct upgrade *u = &d->upgrade;
 	const char *why = objection(d);
-	int error;
+	int rc;
 
 	if (why) {
 		log_warn("no upgrade: %s", why);
@@ -354,10 +354,10 @@ void upgrade_begin(struct daemon *d, upgrade_done done, void *context)
 		return;
 	}
 	*u = (struct upgrade){.done = done, .context = context, .pidfd = -1};
-	error = start(d);
-	if (!error)
+	rc = start(d);
+	if (!rc)
 		return;
-	log_error("the installed vethguardd cannot be started: %s", strerror(-error));
+	log_error("the installed vethguardd cannot be started: %s", strerror(-rc));
 	answer(u, "the installed vethguardd cannot be started");
 }
 

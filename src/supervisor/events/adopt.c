@@ -31,9 +31,9 @@ static bool may_pass(int error)
  * is kept for inspection, and the log says what to do. */
 static void set_aside(int folder, const char *of, const char *name, int error)
 {
-	char aside[RECORDING_NAME_BYTES + sizeof ASIDE];
+	char aside[RECORDING_NAME_BYTES + sizeof(ASIDE)];
 
-	snprintf(aside, sizeof aside, "%s" ASIDE, name);
+	snprintf(aside, sizeof(aside), "%s" ASIDE, name);
 	if (may_pass(error))
 		log_error("events in %s/%s cannot be read: %s; the next start tries again", of,
 		        name, strerror(-error));
@@ -70,24 +70,24 @@ static int list(int directory, uint64_t before, struct recording_orphan **out, s
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	struct recording_orphan *all = d ? calloc(LEFT_MAX, sizeof *all) : NULL;
+	struct recording_orphan *all = d ? calloc(LEFT_MAX, sizeof(*all)) : NULL;
 
 	*count = 0;
 	*out = all;
 	if (!all) {
-		int error = d ? -ENOMEM : -errno;
+		int rc = d ? -ENOMEM : -errno;
 
 		if (d)
 			closedir(d);
 		else if (fd >= 0)
 			close(fd);
-		return error;
+		return rc;
 	}
 	while (*count < LEFT_MAX && (entry = readdir(d)) != NULL)
 		if (parse_name(entry->d_name, &all[*count]) && all[*count].id <= before)
 			(*count)++;
 	closedir(d);
-	qsort(all, *count, sizeof *all, by_id);
+	qsort(all, *count, sizeof(*all), by_id);
 	return 0;
 }
 
@@ -108,22 +108,22 @@ static struct recorded *owner_of(struct supervisor *sv, uint64_t id)
 
 int recording_adopt_ring(struct supervisor *sv, const struct recording_orphan *file)
 {
-	struct recorded_ring *ring = calloc(1, sizeof *ring);
+	struct recorded_ring *ring = calloc(1, sizeof(*ring));
 	struct recorded *of;
 	char name[RECORDING_NAME_BYTES];
-	int error = ring ? 0 : -ENOMEM;
+	int rc = ring ? 0 : -ENOMEM;
 
 	recording_file_name(file->sandbox_id, file->id, name);
-	if (!error)
-		error = ring_adopt_at(sv->recording.rings, name, ring->fds);
-	if (error == -EWOULDBLOCK) {
+	if (!rc)
+		rc = ring_adopt_at(sv->recording.rings, name, ring->fds);
+	if (rc == -EWOULDBLOCK) {
 		free(ring);
-		return error;
+		return rc;
 	}
-	if (error) {
+	if (rc) {
 		free(ring);
-		set_aside(sv->recording.rings, "rings", name, error);
-		return error == -ENOMEM ? error : 0;
+		set_aside(sv->recording.rings, "rings", name, rc);
+		return rc == -ENOMEM ? rc : 0;
 	}
 	ring->id = file->id;
 	of = owner_of(sv, file->sandbox_id);
@@ -142,9 +142,9 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_orphan *f
  * read give their descriptors to the next. */
 static int adopt_ring(struct supervisor *sv, const struct recording_orphan *file)
 {
-	int error = fd_limit_left() ? recording_adopt_ring(sv, file) : -EWOULDBLOCK;
+	int rc = fd_limit_left() ? recording_adopt_ring(sv, file) : -EWOULDBLOCK;
 
-	return error == -EWOULDBLOCK ? recording_wait_for_ring(sv, file) : error;
+	return rc == -EWOULDBLOCK ? recording_wait_for_ring(sv, file) : rc;
 }
 
 /* Returns the number of bytes, or -errno. */
@@ -171,7 +171,7 @@ static int adopt_told(struct supervisor *sv, const struct recording_orphan *file
 	if (!of)
 		return -ENOMEM;
 	recording_file_name(file->sandbox_id, file->id, name);
-	n = read_file(sv->recording.told, name, encoded, sizeof encoded);
+	n = read_file(sv->recording.told, name, encoded, sizeof(encoded));
 	if (n < 0) {
 		set_aside(sv->recording.told, "told", name, (int)n);
 		return 0;
@@ -190,17 +190,17 @@ int recording_adopt_event(struct supervisor *sv, uint64_t id)
 {
 	struct recording_orphan *files;
 	size_t count;
-	int error = sv->recording.kept
-	                    ? list(sv->recording.told, sv->recording.first_id, &files, &count)
-	                    : -ENOENT;
+	int rc = sv->recording.kept
+	                 ? list(sv->recording.told, sv->recording.first_id, &files, &count)
+	                 : -ENOENT;
 
-	if (error)
-		return sv->recording.kept ? error : 0;
-	for (size_t i = 0; i < count && !error; i++)
+	if (rc)
+		return sv->recording.kept ? rc : 0;
+	for (size_t i = 0; i < count && !rc; i++)
 		if (files[i].sandbox_id == id)
-			error = adopt_told(sv, &files[i]);
+			rc = adopt_told(sv, &files[i]);
 	free(files);
-	return error;
+	return rc;
 }
 
 static int adopt_all(struct supervisor *sv, int folder,
@@ -208,14 +208,14 @@ static int adopt_all(struct supervisor *sv, int folder,
 {
 	struct recording_orphan *files;
 	size_t count;
-	int error = list(folder, sv->recording.first_id, &files, &count);
+	int rc = list(folder, sv->recording.first_id, &files, &count);
 
-	if (error)
-		return error;
-	for (size_t i = 0; i < count && !error; i++)
-		error = adopt(sv, &files[i]);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = adopt(sv, &files[i]);
 	free(files);
-	return error;
+	return rc;
 }
 
 /* The journal does not know how far this ring was read; the ring itself does. */
@@ -247,28 +247,28 @@ static int adopt_folder(struct supervisor *sv, int directory, const char *folder
         int (*adopt)(struct supervisor *sv, int from, const struct recording_orphan *file))
 {
 	int from = openat(directory, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	int error = from < 0 && errno != ENOENT ? -errno : 0;
+	int rc = from < 0 && errno != ENOENT ? -errno : 0;
 	struct recording_orphan *files = NULL;
 	size_t count = 0;
 
 	if (from < 0)
-		return error;
-	error = list(from, UINT64_MAX, &files, &count);
-	for (size_t i = 0; i < count && !error; i++)
-		error = adopt(sv, from, &files[i]);
+		return rc;
+	rc = list(from, UINT64_MAX, &files, &count);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = adopt(sv, from, &files[i]);
 	free(files);
 	close(from);
-	return error;
+	return rc;
 }
 
 int recording_adopt_from(struct supervisor *sv, int directory)
 {
-	int error = adopt_folder(sv, directory, "rings", adopt_foreign_ring);
+	int rc = adopt_folder(sv, directory, "rings", adopt_foreign_ring);
 
-	if (!error)
-		error = adopt_folder(sv, directory, "told", adopt_foreign_told);
-	if (error)
-		return error;
+	if (!rc)
+		rc = adopt_folder(sv, directory, "told", adopt_foreign_told);
+	if (rc)
+		return rc;
 	if (unlinkat(directory, "journal", 0) < 0 && errno != ENOENT)
 		return -errno;
 	for (size_t i = 0; i < 2; i++)
@@ -279,10 +279,10 @@ int recording_adopt_from(struct supervisor *sv, int directory)
 
 int recording_adopt(struct supervisor *sv)
 {
-	int error;
+	int rc;
 
 	if (!sv->recording.kept)
 		return 0;
-	error = adopt_all(sv, sv->recording.rings, adopt_ring);
-	return error ? error : adopt_all(sv, sv->recording.told, adopt_told);
+	rc = adopt_all(sv, sv->recording.rings, adopt_ring);
+	return rc ? rc : adopt_all(sv, sv->recording.told, adopt_told);
 }

@@ -28,18 +28,18 @@
 static int check_and_settle(int fd)
 {
 	struct stat st;
-	int error = 0;
+	int rc = 0;
 
 	if (fstat(fd, &st) < 0)
-		error = -errno;
+		rc = -errno;
 	else if (!S_ISREG(st.st_mode))
-		error = -EINVAL;
+		rc = -EINVAL;
 	else if (fcntl(fd, F_SETFL, O_APPEND) < 0) /* O_NONBLOCK was for opening a FIFO */
-		error = -errno;
-	if (!error)
+		rc = -errno;
+	if (!rc)
 		return fd;
 	close(fd);
-	return error;
+	return rc;
 }
 
 /* Opens the inode once more, as another open file. */
@@ -48,7 +48,7 @@ static int open_again(int fd, int flags)
 	char path[64];
 	int again;
 
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	again = open(path, flags | O_CLOEXEC | O_NOCTTY);
 	return again < 0 ? -errno : again;
 }
@@ -94,7 +94,7 @@ int audit_file_open(const struct identity *id, const char *path)
 int audit_file_open_own(const char *path)
 {
 	struct open_how how = {.flags = OPEN_FLAGS, .mode = 0600, .resolve = RESOLVE_NO_SYMLINKS};
-	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	return fd < 0 ? open_error() : check_and_settle((int)fd);
 }

@@ -49,15 +49,15 @@ struct wanted {
 static int open_and_send(const struct wanted *w, int output, struct audit_identity *identity)
 {
 	int fds[OPENED_FDS];
-	size_t n = message_empty(buffer, sizeof buffer, MESSAGE_RECORDER_REOPEN, 0);
-	int error;
+	size_t n = message_empty(buffer, sizeof(buffer), MESSAGE_RECORDER_REOPEN, 0);
+	int rc;
 
 	fds[0] = w->opener ? audit_file_open(w->opener, w->path) : audit_file_open_own(w->path);
 	if (fds[0] < 0)
 		return fds[0];
 	fds[1] = audit_file_reader(fds[0]);
-	error = fds[1] < 0 ? fds[1] : audit_identify(fds[0], identity);
-	return error ? error : ipc_send_blocking(output, buffer, n, fds, OPENED_FDS);
+	rc = fds[1] < 0 ? fds[1] : audit_identify(fds[0], identity);
+	return rc ? rc : ipc_send_blocking(output, buffer, n, fds, OPENED_FDS);
 }
 
 static int run(void *context, int report, int output)
@@ -65,7 +65,7 @@ static int run(void *context, int report, int output)
 	struct told told = {0};
 
 	told.error = open_and_send(context, output, &told.identity);
-	return write(report, &told, sizeof told) == (ssize_t)sizeof told ? 0 : 1;
+	return write(report, &told, sizeof(told)) == (ssize_t)sizeof(told) ? 0 : 1;
 }
 
 /* In the parent. */
@@ -74,10 +74,10 @@ static int run(void *context, int report, int output)
 static int take_descriptors(int fd, struct audit_opened *opened)
 {
 	struct ipc_message message;
-	int error = ipc_receive_blocking(fd, 0, buffer, &message);
+	int rc = ipc_receive_blocking(fd, 0, buffer, &message);
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	if (message.fd_count != OPENED_FDS) {
 		for (size_t i = 0; i < message.fd_count; i++)
 			close(message.fds[i]);
@@ -96,7 +96,8 @@ static void on_done(void *context, const struct helper_child_result *result)
 
 	if (result->late) {
 		opened.error = -ETIMEDOUT;
-	} else if (result->status == 0 && read(result->report, &told, sizeof told) == sizeof told) {
+	} else if (result->status == 0 &&
+	           read(result->report, &told, sizeof(told)) == sizeof(told)) {
 		opened.error = told.error ? told.error : take_descriptors(o->from_child, &opened);
 		opened.identity = told.identity;
 	}
@@ -128,20 +129,20 @@ int audit_reopen_start(struct loop *loop, const char *path, const struct identit
         void (*done)(void *context, const struct audit_opened *opened), void *context,
         struct audit_opening **out)
 {
-	struct audit_opening *o = calloc(1, sizeof *o);
+	struct audit_opening *o = calloc(1, sizeof(*o));
 	struct wanted wanted = {path, opener};
-	int error = o ? 0 : -ENOMEM;
+	int rc = o ? 0 : -ENOMEM;
 
-	if (!error) {
+	if (!rc) {
 		o->done = done;
 		o->context = context;
-		error = begin(o, loop, &wanted);
+		rc = begin(o, loop, &wanted);
 	}
-	if (error)
+	if (rc)
 		free(o);
 	else
 		*out = o;
-	return error;
+	return rc;
 }
 
 void audit_reopen_cancel(struct audit_opening *o)

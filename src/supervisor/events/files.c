@@ -46,13 +46,13 @@ void recording_close_ready(struct recording *r)
 static int name_ready(struct recording *r, const char *name, struct recorded_ring *ring)
 {
 	const int *fds = r->ready[--r->ready_count];
-	int error = ring_name(fds, r->rings, name);
+	int rc = ring_name(fds, r->rings, name);
 
-	if (error)
+	if (rc)
 		close_three(fds);
 	else
-		memcpy(ring->fds, fds, sizeof ring->fds);
-	return error;
+		memcpy(ring->fds, fds, sizeof(ring->fds));
+	return rc;
 }
 
 int recording_make_ring(struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring)
@@ -89,17 +89,17 @@ static int write_file(int directory, const char *name, const uint8_t *p, size_t 
 {
 	int fd =
 	        openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int error = 0;
+	int rc = 0;
 
 	if (fd < 0)
 		return -errno;
 	ssize_t written = write(fd, p, n);
 	if (written != (ssize_t)n)
-		error = written < 0 ? -errno : -ENOSPC;
+		rc = written < 0 ? -errno : -ENOSPC;
 	close(fd);
-	if (error)
+	if (rc)
 		unlinkat(directory, name, 0);
-	return error;
+	return rc;
 }
 
 /* A full disk fails for every event: logged when it begins and when it is over. */
@@ -178,7 +178,7 @@ static void name_directory(int directory, char *out, size_t size)
 	char link[64];
 	ssize_t n;
 
-	snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", directory);
 	n = readlink(link, out, size - 1);
 	out[n > 0 ? n : 0] = 0;
 }
@@ -189,21 +189,21 @@ int recording_keep_at(struct supervisor *sv, int directory)
 	struct journal_identity identity = {.opened = r->after};
 	int journal;
 
-	name_directory(directory, r->kept_in, sizeof r->kept_in);
+	name_directory(directory, r->kept_in, sizeof(r->kept_in));
 	journal = open_journal(r, directory, &identity);
 	if (journal < 0)
 		return journal;
 	r->rings = open_folder(directory, "rings");
 	r->told = open_folder(directory, "told");
 	if (r->rings < 0 || r->told < 0) {
-		int error = r->rings < 0 ? r->rings : r->told;
+		int rc = r->rings < 0 ? r->rings : r->told;
 
 		if (r->rings >= 0)
 			close(r->rings);
 		if (r->told >= 0)
 			close(r->told);
 		close(journal);
-		return error;
+		return rc;
 	}
 	r->journal = journal;
 	r->kept = true;

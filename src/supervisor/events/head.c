@@ -39,7 +39,7 @@ static void on_patience_over(struct loop_timer *timer)
 static int begin(struct supervisor *sv)
 {
 	uint8_t message[64]; /* a message without a body */
-	struct head_question *q = calloc(1, sizeof *q);
+	struct head_question *q = calloc(1, sizeof(*q));
 
 	if (!q || loop_timer_open(sv->loop, &q->patience, on_patience_over) != 0) {
 		free(q);
@@ -51,25 +51,25 @@ static int begin(struct supervisor *sv)
 	loop_timer_set(&q->patience, HEAD_PATIENCE_MS);
 	/* If it cannot be sent, the time limit ends it. */
 	recording_say(sv, message,
-	        message_empty(message, sizeof message, MESSAGE_RECORDER_HEAD_GET, q->id), NULL, 0);
+	        message_empty(message, sizeof(message), MESSAGE_RECORDER_HEAD_GET, q->id), NULL, 0);
 	return 0;
 }
 
 int head_ask(struct supervisor *sv, head_told told, void *context)
 {
-	int error = 0;
+	int rc = 0;
 
 	if (!sv->recorder_ready) {
 		told(context, NULL);
 		return 0;
 	}
 	if (!sv->head)
-		error = begin(sv);
-	if (!error && sv->head->count == HEAD_WAITING_MAX)
-		error = -EBUSY;
-	if (!error)
+		rc = begin(sv);
+	if (!rc && sv->head->count == HEAD_WAITING_MAX)
+		rc = -EBUSY;
+	if (!rc)
 		sv->head->waiting[sv->head->count++] = (struct head_waiting){told, context};
-	return error;
+	return rc;
 }
 
 int head_answered(struct supervisor *sv, uint64_t id, struct slice text)

@@ -29,32 +29,32 @@ int recording_say_start(struct supervisor *sv)
 
 	return recording_say(sv, buffer,
 	        message_recorder_start_encode(
-	                buffer, sizeof buffer, MESSAGE_RECORDER_START, supervisor_next_id(sv), &m),
+	                buffer, sizeof(buffer), MESSAGE_RECORDER_START, supervisor_next_id(sv), &m),
 	        fds, START_FDS);
 }
 
 int recording_start(struct supervisor *sv, const char *path, int log, const struct identity *opener)
 {
 	struct recording *r = &sv->recording;
-	int error;
+	int rc;
 
 	r->log = log;
 	r->reader = audit_file_reader(log);
 	if (r->reader >= 0 && !r->kept)
 		r->journal = journal_create();
-	error = r->reader < 0 ? r->reader : r->journal < 0 ? r->journal : 0;
-	if (!error)
-		error = audit_identify(log, &r->log_is);
-	if (!error && opener)
-		error = identity_copy(&r->opener, opener);
-	if (error) {
+	rc = r->reader < 0 ? r->reader : r->journal < 0 ? r->journal : 0;
+	if (!rc)
+		rc = audit_identify(log, &r->log_is);
+	if (!rc && opener)
+		rc = identity_copy(&r->opener, opener);
+	if (rc) {
 		if (r->reader >= 0)
 			close(r->reader);
 		close(log);
-		return error;
+		return rc;
 	}
 	r->opened_as_user = opener != NULL;
-	snprintf(r->path, sizeof r->path, "%s", path);
+	snprintf(r->path, sizeof(r->path), "%s", path);
 	sv->log_given = true;
 	return recording_say_start(sv);
 }
@@ -65,7 +65,7 @@ int recording_say_reopen(struct supervisor *sv)
 	const int fds[REOPEN_FDS] = {r->next_log, r->next_reader};
 
 	return recording_say(sv, buffer,
-	        message_empty(buffer, sizeof buffer, MESSAGE_RECORDER_REOPEN, r->reopen_request),
+	        message_empty(buffer, sizeof(buffer), MESSAGE_RECORDER_REOPEN, r->reopen_request),
 	        fds, REOPEN_FDS);
 }
 
@@ -110,17 +110,17 @@ static void on_opened(void *context, const struct audit_opened *opened)
 {
 	struct supervisor *sv = context;
 	struct recording *r = &sv->recording;
-	int error = opened->error;
+	int rc = opened->error;
 
 	r->opening = NULL;
-	if (!error && (r->ended || !is_log(r, &opened->identity))) {
-		error = go_on_in(sv, opened);
-	} else if (!error) {
+	if (!rc && (r->ended || !is_log(r, &opened->identity))) {
+		rc = go_on_in(sv, opened);
+	} else if (!rc) {
 		close(opened->log);
 		close(opened->reader);
 	}
-	if (error)
-		say_failed(r, error);
+	if (rc)
+		say_failed(r, rc);
 	if (!r->reopen_request)
 		look_again(sv);
 }
@@ -128,7 +128,7 @@ static void on_opened(void *context, const struct audit_opened *opened)
 void recording_reopen(struct supervisor *sv, bool ended)
 {
 	struct recording *r = &sv->recording;
-	int error;
+	int rc;
 
 	/* The reopening in progress also answers a recorder that has found the end. */
 	if (r->opening || r->reopen_request) {
@@ -137,10 +137,10 @@ void recording_reopen(struct supervisor *sv, bool ended)
 		return;
 	}
 	r->ended = ended;
-	error = audit_reopen_start(sv->loop, r->path, r->opened_as_user ? &r->opener : NULL,
-	        on_opened, sv, &r->opening);
-	if (error)
-		say_failed(r, error);
+	rc = audit_reopen_start(sv->loop, r->path, r->opened_as_user ? &r->opener : NULL, on_opened,
+	        sv, &r->opening);
+	if (rc)
+		say_failed(r, rc);
 }
 
 /* The recorder repeats this until it has another file. */

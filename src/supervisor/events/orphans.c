@@ -15,15 +15,15 @@ static int say_left(struct supervisor *sv, struct recorded *left)
 {
 	struct message_recorder_sandbox m = {
 	        .sandbox_id = left->id, .sandbox = SLICE(MESSAGE_NAME_LEFT)};
-	int error = recording_say_sandbox(sv, &m, NULL);
+	int rc = recording_say_sandbox(sv, &m, NULL);
 
 	left->end_told = false;
-	return error ? error : recording_open_rings(sv, left);
+	return rc ? rc : recording_open_rings(sv, left);
 }
 
 struct recorded *recording_open_orphans(struct supervisor *sv, uint64_t id)
 {
-	struct recorded *left = calloc(1, sizeof *left);
+	struct recorded *left = calloc(1, sizeof(*left));
 
 	if (!left)
 		return NULL;
@@ -38,13 +38,13 @@ struct recorded *recording_open_orphans(struct supervisor *sv, uint64_t id)
 
 int recording_orphans_again(struct supervisor *sv)
 {
-	int error = 0;
+	int rc = 0;
 
-	for (struct recorded *left = sv->recording.left; left && !error; left = left->next) {
-		error = say_left(sv, left);
+	for (struct recorded *left = sv->recording.left; left && !rc; left = left->next) {
+		rc = say_left(sv, left);
 		outbox_say_again(sv, left);
 	}
-	return error;
+	return rc;
 }
 
 size_t recording_count_orphans(const struct supervisor *sv)
@@ -71,7 +71,7 @@ void recording_end_orphans(struct supervisor *sv, struct recorded *of)
 		*at = left->next;
 		if (!left->end_told)
 			recording_say(sv, buffer,
-			        message_sandbox_encode(buffer, sizeof buffer, MESSAGE_RECORDER_END,
+			        message_sandbox_encode(buffer, sizeof(buffer), MESSAGE_RECORDER_END,
 			                supervisor_next_id(sv), &m),
 			        NULL, 0);
 		free(left);
@@ -81,7 +81,7 @@ void recording_end_orphans(struct supervisor *sv, struct recorded *of)
 
 void recording_leave(struct supervisor *sv, struct recorded *of)
 {
-	struct recorded *left = of->rings || of->told ? malloc(sizeof *left) : NULL;
+	struct recorded *left = of->rings || of->told ? malloc(sizeof(*left)) : NULL;
 
 	if (!left) { /* its files stay, for a later supervisor */
 		recording_forget(sv, of, false);

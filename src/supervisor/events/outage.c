@@ -15,7 +15,7 @@ void outage_begins(struct supervisor *sv, const char *why)
 {
 	struct outage *o = &sv->recording.outage;
 
-	snprintf(o->why, sizeof o->why, "%s", why);
+	snprintf(o->why, sizeof(o->why), "%s", why);
 	if (o->since_ms)
 		return;
 	o->since_ms = clock_real_ms();
@@ -41,7 +41,7 @@ static size_t add_times(const struct outage *o, char *out, size_t size)
 	format_time(o->first_ms, first);
 	format_time(o->last_ms, last);
 	if (o->count > 1)
-		snprintf(times, sizeof times, " %u times", o->count);
+		snprintf(times, sizeof(times), " %u times", o->count);
 	return (size_t)snprintf(out, size,
 	        "From %s to %s nothing could be written%s, for %.1f s in all, and new work was "
 	        "refused.",
@@ -76,9 +76,9 @@ void outage_tell(struct supervisor *sv)
 
 	if (o->since_ms || !o->count)
 		return;
-	n = add_times(o, text, sizeof text);
-	n += add_losses(o, text + n, sizeof text - n);
-	snprintf(text + n, sizeof text - n, " The recorder: %s", o->why);
+	n = add_times(o, text, sizeof(text));
+	n += add_losses(o, text + n, sizeof(text) - n);
+	snprintf(text + n, sizeof(text) - n, " The recorder: %s", o->why);
 	*o = (struct outage){.next_told_ms = clock_monotonic_ms() + RECORDER_STALL_SHOWN_MS};
 	if (sv->persistent)
 		outbox_observed(sv, NULL, EVENT_FINDING_LOG_OUTAGE, text);

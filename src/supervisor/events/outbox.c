@@ -29,7 +29,7 @@ static int say_event(struct supervisor *sv, uint64_t sandbox_id, const struct to
 {
 	struct message_recorder_event m = {sandbox_id, slice_of(told->encoded, told->n)};
 	size_t n = message_recorder_event_encode(
-	        buffer, sizeof buffer, MESSAGE_RECORDER_EVENT, told->id, &m);
+	        buffer, sizeof(buffer), MESSAGE_RECORDER_EVENT, told->id, &m);
 
 	return recording_say(sv, buffer, n, NULL, 0);
 }
@@ -49,17 +49,17 @@ static size_t cost_of(const struct told *t)
 static void say_next(struct supervisor *sv, struct recorded *of)
 {
 	struct told *t;
-	int error = 0;
+	int rc = 0;
 
-	while ((t = of->next_told) != NULL && !error &&
+	while ((t = of->next_told) != NULL && !rc &&
 	        of->ahead + cost_of(t) <= MESSAGE_RECORDER_AHEAD_MAX) {
-		error = say_event(sv, of->id, t);
-		if (error)
+		rc = say_event(sv, of->id, t);
+		if (rc)
 			break;
 		of->next_told = t->next;
 		of->ahead += cost_of(t);
 	}
-	complain(error);
+	complain(rc);
 }
 
 void outbox_say_again(struct supervisor *sv, struct recorded *of)
@@ -97,7 +97,7 @@ static struct told *find_told(const struct supervisor *sv, uint64_t id)
 {
 	struct told *t;
 
-	HASH_FIND(hh, sv->recording.by_id, &id, sizeof id, t);
+	HASH_FIND(hh, sv->recording.by_id, &id, sizeof(id), t);
 	return t;
 }
 
@@ -119,7 +119,7 @@ static struct told *append(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
 {
 	bool full = sv->recording.told_count >= RECORDING_TOLD_MAX;
-	struct told *told = full ? NULL : malloc(sizeof *told + n), **last = &of->told;
+	struct told *told = full ? NULL : malloc(sizeof(*told) + n), **last = &of->told;
 
 	if (full && !sv->stalled[0])
 		role_kill(&sv->recorder, "it puts nothing of what it is told into the log");
@@ -131,7 +131,7 @@ static struct told *append(
 	told->of = of;
 	told->id = id;
 	told->n = n;
-	HASH_ADD(hh, sv->recording.by_id, id, sizeof told->id, told);
+	HASH_ADD(hh, sv->recording.by_id, id, sizeof(told->id), told);
 	if (!told->hh.tbl) {
 		free(told);
 		return NULL;
@@ -163,9 +163,9 @@ static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 	if (!of->open)
 		return;
 	/* Random, because workers number theirs: no counter is shared. */
-	random_bytes(&event->id, sizeof event->id);
+	random_bytes(&event->id, sizeof(event->id));
 	event->time_ms = clock_real_ms();
-	n = event_encode(event, encoded, sizeof encoded);
+	n = event_encode(event, encoded, sizeof(encoded));
 	told = append(sv, of, supervisor_next_id(sv), encoded, n);
 	if (told)
 		recording_keep_event(&sv->recording, of->id, told->id, encoded, n);

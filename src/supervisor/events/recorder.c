@@ -26,8 +26,8 @@ static void hold_worker(struct instance *i, const void *context)
 static void pause_worker(struct instance *i, const void *context)
 {
 	struct message_worker_pause m = {MESSAGE_PAUSE_RECORDER, *(const struct slice *)context};
-	size_t n = message_worker_pause_encode(
-	        buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, supervisor_next_id(i->supervisor), &m);
+	size_t n = message_worker_pause_encode(buffer, sizeof(buffer), MESSAGE_WORKER_PAUSE,
+	        supervisor_next_id(i->supervisor), &m);
 
 	role_send(&i->worker, buffer, n, NULL, 0);
 }
@@ -43,7 +43,7 @@ void recorder_stalls(struct instance *i)
 static void resume_worker(struct instance *i, const void *context)
 {
 	const struct message_worker_resume m = {MESSAGE_PAUSE_RECORDER};
-	size_t n = message_worker_resume_encode(buffer, sizeof buffer, MESSAGE_WORKER_RESUME,
+	size_t n = message_worker_resume_encode(buffer, sizeof(buffer), MESSAGE_WORKER_RESUME,
 	        supervisor_next_id(i->supervisor), &m);
 
 	(void)context;
@@ -133,15 +133,15 @@ static int on_count_get(struct supervisor *sv, struct ipc_message *message)
 static int on_stalled(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_text m;
-	char shown[sizeof sv->stalled];
+	char shown[sizeof(sv->stalled)];
 
 	if (message_text_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	snprintf(sv->stalled, sizeof sv->stalled, "%.*s", (int)m.text.n, (const char *)m.text.p);
+	snprintf(sv->stalled, sizeof(sv->stalled), "%.*s", (int)m.text.n, (const char *)m.text.p);
 	outage_begins(sv, sv->stalled);
 	if (loop_now_ms(sv->loop) >= sv->stall_next_ms) {
 		log_error("the audit log cannot be written, so everything is refused: %s",
-		        slice_escape(m.text, shown, sizeof shown));
+		        slice_escape(m.text, shown, sizeof(shown)));
 		sv->stall_shown = true;
 		sv->stall_next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
 	}
@@ -166,7 +166,7 @@ static int on_summary(struct supervisor *sv, struct ipc_message *message)
 
 	if (message_summary_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	HASH_FIND(at_summary, sv->summing, &id, sizeof id, s);
+	HASH_FIND(at_summary, sv->summing, &id, sizeof(id), s);
 	if (!s || s->state != SANDBOX_SUMMING)
 		return id <= sv->last_id ? 0 : -EBADMSG;
 	s->owner->summary(s->owner, &m);
@@ -184,7 +184,7 @@ static void on_recorder_failed(struct role *role, uint64_t id)
 
 	if (!s)
 		return;
-	snprintf(text, sizeof text, "%s", role->last_words);
+	snprintf(text, sizeof(text), "%s", role->last_words);
 	role->last_words[0] = 0;
 	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
 }
@@ -265,7 +265,7 @@ static void tell_death(struct sandbox *s, const void *context)
 {
 	char text[ROLE_HOW_MAX + 128];
 
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "The recorder %s. Another one has taken over; no event is missing.",
 	        (const char *)context);
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
@@ -286,20 +286,20 @@ static bool may_go_on(struct supervisor *sv)
 
 static int start_again(struct supervisor *sv)
 {
-	int error = recorder_start(sv);
+	int rc = recorder_start(sv);
 
-	return error ? error : recording_again(sv);
+	return rc ? rc : recording_again(sv);
 }
 
 /* Daemon only: workers hold new traffic as long as no recorder is ready. */
 static void on_recorder_time(struct loop_timer *timer)
 {
 	struct supervisor *sv = container_of(timer, struct supervisor, recorder_timer);
-	int error = start_again(sv);
+	int rc = start_again(sv);
 
-	if (!error)
+	if (!rc)
 		return;
-	log_error("no other recorder can be started: %s", strerror(-error));
+	log_error("no other recorder can be started: %s", strerror(-rc));
 	role_fini(&sv->recorder);
 	loop_timer_set(timer, ROLE_PAUSE_MS);
 }
@@ -324,22 +324,22 @@ static void replace_persistent(struct supervisor *sv, const char *how)
 static void replace(struct supervisor *sv, const char *how, bool broke)
 {
 	bool goes_on = may_go_on(sv) && !broke;
-	int error;
+	int rc;
 
 	supervisor_for_each_worker(sv, hold_worker, NULL);
 	sv->recording.last = !goes_on;
-	error = start_again(sv);
-	if (error) {
-		log_error("no other recorder can be started: %s", strerror(-error));
+	rc = start_again(sv);
+	if (rc) {
+		log_error("no other recorder can be started: %s", strerror(-rc));
 		role_fini(&sv->recorder);
 	}
-	if (goes_on && !error) {
+	if (goes_on && !rc) {
 		log_warn("the recorder %s; another one takes over", how);
 		supervisor_for_each(sv, tell_death, how);
 		return;
 	}
 	supervisor_for_each(sv, lose, how);
-	if (error)
+	if (rc)
 		supervisor_for_each(sv, lose_recorder, NULL);
 }
 
@@ -366,17 +366,17 @@ static void on_recorder_dead(struct role *role, const char *how)
 
 int recorder_start(struct supervisor *sv)
 {
-	int error = 0;
+	int rc = 0;
 
 	if (sv->persistent && !sv->recorder_timer.event)
-		error = loop_timer_open(sv->loop, &sv->recorder_timer, on_recorder_time);
-	if (!error)
-		error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",
-		        -1, on_recorder_message, on_recorder_dead);
+		rc = loop_timer_open(sv->loop, &sv->recorder_timer, on_recorder_time);
+	if (!rc)
+		rc = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder", -1,
+		        on_recorder_message, on_recorder_dead);
 
-	if (!error) {
+	if (!rc) {
 		sv->recorder.on_failed = on_recorder_failed;
 		role_wait_for_room(&sv->recorder, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
 	}
-	return error;
+	return rc;
 }

@@ -22,12 +22,12 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 int recording_say(
         struct supervisor *sv, const uint8_t *message, size_t n, const int *fds, size_t fd_count)
 {
-	int error;
+	int rc;
 
 	if (!role_runs(&sv->recorder))
 		return 0;
-	error = role_send(&sv->recorder, message, n, fds, fd_count);
-	return error == -EPIPE ? 0 : error;
+	rc = role_send(&sv->recorder, message, n, fds, fd_count);
+	return rc == -EPIPE ? 0 : rc;
 }
 
 struct recorded *recording_of(struct supervisor *sv, struct sandbox *s)
@@ -39,7 +39,7 @@ int recording_say_sandbox(
         struct supervisor *sv, const struct message_recorder_sandbox *m, const int *packets)
 {
 	size_t n = message_recorder_sandbox_encode(
-	        buffer, sizeof buffer, MESSAGE_RECORDER_SANDBOX, supervisor_next_id(sv), m);
+	        buffer, sizeof(buffer), MESSAGE_RECORDER_SANDBOX, supervisor_next_id(sv), m);
 
 	return recording_say(sv, buffer, n, packets, m->has_packets);
 }
@@ -54,10 +54,10 @@ int recording_open(struct supervisor *sv, struct sandbox *s)
 	        .gate6 = s->gate.gate6,
 	        .has_packets = true,
 	        .dropped = s->dropped_before};
-	int error = recording_say_sandbox(sv, &m, &s->gate.packets);
+	int rc = recording_say_sandbox(sv, &m, &s->gate.packets);
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	s->recorded.id = s->id;
 	s->recorded.open = true;
 	return recording_open_rings(sv, &s->recorded);
@@ -67,19 +67,19 @@ static int say_daemon(struct supervisor *sv)
 {
 	struct message_recorder_sandbox m = {
 	        .sandbox_id = sv->recording.daemon.id, .sandbox = SLICE(MESSAGE_NAME_DAEMON)};
-	int error = recording_say_sandbox(sv, &m, NULL);
+	int rc = recording_say_sandbox(sv, &m, NULL);
 
-	return error ? error : recording_open_rings(sv, &sv->recording.daemon);
+	return rc ? rc : recording_open_rings(sv, &sv->recording.daemon);
 }
 
 int recording_open_daemon(struct supervisor *sv)
 {
 	struct recorded *daemon = &sv->recording.daemon;
-	int error;
+	int rc;
 
 	daemon->open = true;
-	error = say_daemon(sv);
-	return error ? error : recording_adopt_event(sv, daemon->id);
+	rc = say_daemon(sv);
+	return rc ? rc : recording_adopt_event(sv, daemon->id);
 }
 
 int recording_end(struct supervisor *sv, struct sandbox *s)
@@ -93,7 +93,7 @@ int recording_end(struct supervisor *sv, struct sandbox *s)
 	m.dropped = s->dropped_at_end = s->is_given ? 0 : gate_dropped(&s->gate).packets;
 	return recording_say(sv, buffer,
 	        message_sandbox_encode(
-	                buffer, sizeof buffer, MESSAGE_RECORDER_END, s->summary_request, &m),
+	                buffer, sizeof(buffer), MESSAGE_RECORDER_END, s->summary_request, &m),
 	        NULL, 0);
 }
 
@@ -109,14 +109,14 @@ void recording_end_waiting(struct supervisor *sv, struct recorded *of)
 void recording_count(struct supervisor *sv, struct sandbox *s)
 {
 	struct message_sandbox m = {s->id, gate_dropped(&s->gate).packets};
-	int error = recording_say(sv, buffer,
+	int rc = recording_say(sv, buffer,
 	        message_sandbox_encode(
-	                buffer, sizeof buffer, MESSAGE_RECORDER_COUNT, supervisor_next_id(sv), &m),
+	                buffer, sizeof(buffer), MESSAGE_RECORDER_COUNT, supervisor_next_id(sv), &m),
 	        NULL, 0);
 
-	if (error)
+	if (rc)
 		log_sandbox(LOG_LEVEL_DEBUG, s->name, "the recorder cannot be told a count: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 static void on_count_time(struct loop_timer *timer)
@@ -152,36 +152,36 @@ void recording_count_soon(struct supervisor *sv, struct sandbox *s)
 
 static int open_again(struct supervisor *sv, struct sandbox *s)
 {
-	int error = recording_open(sv, s);
+	int rc = recording_open(sv, s);
 
-	if (!error) {
+	if (!rc) {
 		outbox_say_again(sv, &s->recorded);
 		recording_count_soon(sv, s);
 	}
-	if (!error && s->state == SANDBOX_SUMMING)
-		error = recording_end(sv, s);
-	return error;
+	if (!rc && s->state == SANDBOX_SUMMING)
+		rc = recording_end(sv, s);
+	return rc;
 }
 
 int recording_again(struct supervisor *sv)
 {
 	struct sandbox *s, *next;
-	int error = sv->log_given ? recording_say_start(sv) : 0;
+	int rc = sv->log_given ? recording_say_start(sv) : 0;
 
-	if (!error && sv->recording.daemon.open) {
-		error = say_daemon(sv);
+	if (!rc && sv->recording.daemon.open) {
+		rc = say_daemon(sv);
 		outbox_say_again(sv, &sv->recording.daemon);
 	}
-	if (!error && sv->recording.reopen_request)
-		error = recording_say_reopen(sv);
-	if (!error)
-		error = recording_orphans_again(sv);
+	if (!rc && sv->recording.reopen_request)
+		rc = recording_say_reopen(sv);
+	if (!rc)
+		rc = recording_orphans_again(sv);
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	{
-		if (s->recorded.open && !error)
-			error = open_again(sv, s);
+		if (s->recorded.open && !rc)
+			rc = open_again(sv, s);
 	}
-	return error;
+	return rc;
 }
 
 void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good)

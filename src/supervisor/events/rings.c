@@ -18,18 +18,18 @@ static int say_ring(struct supervisor *sv, enum message_type type, uint64_t id, 
         const struct recorded_ring *ring)
 {
 	struct message_recorder_ring m = {of, ring->id};
-	size_t n = message_recorder_ring_encode(buffer, sizeof buffer, type, id, &m);
+	size_t n = message_recorder_ring_encode(buffer, sizeof(buffer), type, id, &m);
 
 	return recording_say(sv, buffer, n, ring->fds, type == MESSAGE_RECORDER_RING ? 3 : 0);
 }
 
 int recording_open_ring(struct supervisor *sv, uint64_t of, const struct recorded_ring *ring)
 {
-	int error = say_ring(sv, MESSAGE_RECORDER_RING, supervisor_next_id(sv), of, ring);
+	int rc = say_ring(sv, MESSAGE_RECORDER_RING, supervisor_next_id(sv), of, ring);
 
-	if (!error && ring->end_request)
-		error = say_ring(sv, MESSAGE_RECORDER_RING_END, ring->end_request, of, ring);
-	return error;
+	if (!rc && ring->end_request)
+		rc = say_ring(sv, MESSAGE_RECORDER_RING_END, ring->end_request, of, ring);
+	return rc;
 }
 
 static struct recorded_ring *oldest_to_give(const struct recorded *of)
@@ -45,15 +45,15 @@ static struct recorded_ring *oldest_to_give(const struct recorded *of)
 int recording_give_rings(struct supervisor *sv, struct recorded *of)
 {
 	struct recorded_ring *ring;
-	int error = 0;
+	int rc = 0;
 
-	while (!error && of->rings_given < MESSAGE_RECORDER_RINGS_MAX &&
+	while (!rc && of->rings_given < MESSAGE_RECORDER_RINGS_MAX &&
 	        (ring = oldest_to_give(of)) != NULL) {
-		error = recording_open_ring(sv, of->id, ring);
-		ring->given = !error;
+		rc = recording_open_ring(sv, of->id, ring);
+		ring->given = !rc;
 		of->rings_given += ring->given;
 	}
-	return error;
+	return rc;
 }
 
 int recording_open_rings(struct supervisor *sv, struct recorded *of)
@@ -81,25 +81,25 @@ static size_t count_rings(const struct recorded *of)
 struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *s)
 {
 	bool full = count_rings(&s->recorded) >= RECORDING_RINGS_MAX;
-	struct recorded_ring *ring = full ? NULL : calloc(1, sizeof *ring);
-	int error = ring ? 0 : full ? -ENOBUFS : -ENOMEM;
+	struct recorded_ring *ring = full ? NULL : calloc(1, sizeof(*ring));
+	int rc = ring ? 0 : full ? -ENOBUFS : -ENOMEM;
 
-	if (!error) {
+	if (!rc) {
 		ring->id = supervisor_next_id(sv);
-		error = recording_make_ring(&sv->recording, s->id, ring);
+		rc = recording_make_ring(&sv->recording, s->id, ring);
 	}
-	if (!error) {
+	if (!rc) {
 		s->recorded.id = s->id;
 		ring->next = s->recorded.rings;
 		s->recorded.rings = ring;
-		error = s->recorded.open ? recording_give_rings(sv, &s->recorded) : 0;
-		if (!error || ring->given)
+		rc = s->recorded.open ? recording_give_rings(sv, &s->recorded) : 0;
+		if (!rc || ring->given)
 			return ring;
 		s->recorded.rings = ring->next;
 		recording_remove_ring(&sv->recording, s->id, ring);
 	}
 	free(ring);
-	errno = -error;
+	errno = -rc;
 	return NULL;
 }
 

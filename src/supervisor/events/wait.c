@@ -25,14 +25,14 @@ struct waiting_ring {
 
 static bool is_over(struct supervisor *sv, const struct waiting_ring *w)
 {
-	int error = recording_adopt_ring(sv, &w->file);
+	int rc = recording_adopt_ring(sv, &w->file);
 
-	if (error == -EWOULDBLOCK && loop_now_ms(sv->loop) < w->until_ms)
+	if (rc == -EWOULDBLOCK && loop_now_ms(sv->loop) < w->until_ms)
 		return false;
-	if (error)
+	if (rc)
 		log_error("events of sandbox %llx cannot be read: %s; they stay for the next start",
 		        (unsigned long long)w->file.sandbox_id,
-		        error == -EWOULDBLOCK ? "their writer lives on" : strerror(-error));
+		        rc == -EWOULDBLOCK ? "their writer lives on" : strerror(-rc));
 	return true;
 }
 
@@ -65,14 +65,14 @@ static void on_retry(struct loop_timer *timer)
 int recording_wait_for_ring(struct supervisor *sv, const struct recording_orphan *file)
 {
 	struct recording *r = &sv->recording;
-	struct waiting_ring *w = calloc(1, sizeof *w);
-	int error = w ? 0 : -ENOMEM;
+	struct waiting_ring *w = calloc(1, sizeof(*w));
+	int rc = w ? 0 : -ENOMEM;
 
-	if (!error && !r->retry.event)
-		error = loop_timer_open(sv->loop, &r->retry, on_retry);
-	if (error) {
+	if (!rc && !r->retry.event)
+		rc = loop_timer_open(sv->loop, &r->retry, on_retry);
+	if (rc) {
 		free(w);
-		return error;
+		return rc;
 	}
 	*w = (struct waiting_ring){r->waiting, *file, loop_now_ms(sv->loop) + RECORDING_ADOPT_MS};
 	r->waiting = w;

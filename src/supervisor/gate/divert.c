@@ -30,8 +30,8 @@ struct divert_spec gate_divert_spec(const struct gate *gate)
 {
 	struct divert_spec spec = {0};
 
-	memcpy(spec.interface, gate->device, sizeof spec.interface);
-	memcpy(spec.link, gate->host_link, sizeof spec.link);
+	memcpy(spec.interface, gate->device, sizeof(spec.interface));
+	memcpy(spec.link, gate->host_link, sizeof(spec.link));
 	return spec;
 }
 
@@ -41,7 +41,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(gate->why, sizeof gate->why, format, arguments);
+	vsnprintf(gate->why, sizeof(gate->why), format, arguments);
 	va_end(arguments);
 	return error;
 }
@@ -66,28 +66,28 @@ static void look_for_uplink(void *context, const struct netlink_link *member)
 	struct uplinks *found = context;
 
 	if (!divert_kind_leads_to_sandbox(member->kind))
-		memcpy(found->name, member->name, sizeof found->name);
+		memcpy(found->name, member->name, sizeof(found->name));
 }
 
 int gate_part_uplinks(struct gate *gate, char parted[IFNAMSIZ])
 {
 	struct netlink *nl = gate->host->nl;
 	struct netlink_link link;
-	int error = netlink_link_get(nl, gate->device, 0, &link);
+	int rc = netlink_link_get(nl, gate->device, 0, &link);
 
 	parted[0] = 0;
-	if (error || strcmp(link.kind, "bridge") != 0)
-		return error == -ENODEV ? 0 : error;
+	if (rc || strcmp(link.kind, "bridge") != 0)
+		return rc == -ENODEV ? 0 : rc;
 	for (int i = 0; i < UPLINKS_MAX; i++) {
 		struct uplinks found = {""};
 
-		error = netlink_links_of(nl, link.index, look_for_uplink, &found);
-		if (error || !found.name[0])
-			return error;
-		error = netlink_link_no_master(nl, found.name);
-		if (error && error != -ENODEV) /* it disappeared by itself */
-			return error;
-		memcpy(parted, found.name, sizeof found.name);
+		rc = netlink_links_of(nl, link.index, look_for_uplink, &found);
+		if (rc || !found.name[0])
+			return rc;
+		rc = netlink_link_no_master(nl, found.name);
+		if (rc && rc != -ENODEV) /* it disappeared by itself */
+			return rc;
+		memcpy(parted, found.name, sizeof(found.name));
 	}
 	return -EAGAIN; /* the rest is removed at the next look */
 }
@@ -97,15 +97,15 @@ static int refuse_uplink(
 {
 	struct uplinks found = {""};
 	bool is_default = false;
-	int error = netlink_route_is_default(nl, link->index, &is_default);
+	int rc = netlink_route_is_default(nl, link->index, &is_default);
 
 	if (force)
 		return 0;
-	if (!error && strcmp(link->kind, "bridge") == 0)
-		error = netlink_links_of(nl, link->index, look_for_uplink, &found);
-	if (error)
-		return refuse(gate, error, "interface %s: its routes and ports cannot be read: %s",
-		        link->name, strerror(-error));
+	if (!rc && strcmp(link->kind, "bridge") == 0)
+		rc = netlink_links_of(nl, link->index, look_for_uplink, &found);
+	if (rc)
+		return refuse(gate, rc, "interface %s: its routes and ports cannot be read: %s",
+		        link->name, strerror(-rc));
 	if (is_default)
 		return refuse(gate, -EBUSY,
 		        "interface %s carries the host's default route: guarding it would cut the "
@@ -132,18 +132,18 @@ static int refuse_uplink(
 static int check_interface(struct gate *gate, struct netlink *nl, const struct gate_divert *asked,
         struct netlink_link *link)
 {
-	int error = netlink_link_get(nl, asked->interface, 0, link);
+	int rc = netlink_link_get(nl, asked->interface, 0, link);
 
-	if (error == -EINVAL)
-		return refuse(gate, error, "\"%s\" is no name of an interface", asked->interface);
-	if (error == -ENODEV)
-		return refuse(gate, error,
+	if (rc == -EINVAL)
+		return refuse(gate, rc, "\"%s\" is no name of an interface", asked->interface);
+	if (rc == -ENODEV)
+		return refuse(gate, rc,
 		        "the daemon's network namespace has no interface %s: 'ip -br link' lists "
 		        "those it has",
 		        asked->interface);
-	if (error)
-		return refuse(gate, error, "interface %s cannot be examined: %s", asked->interface,
-		        strerror(-error));
+	if (rc)
+		return refuse(gate, rc, "interface %s cannot be examined: %s", asked->interface,
+		        strerror(-rc));
 	if (link->loopback)
 		return refuse(gate, -EINVAL, "interface %s is the host's own loopback", link->name);
 	if (!link->ethernet)
@@ -234,14 +234,14 @@ static int learn_addresses(struct gate *gate, struct netlink *nl, const struct g
 	        asked->address4, asked->bits4, {0}, 0};
 	struct family six = {&gate->gate6, &gate->sandbox6, &gate->source6, &gate->bits6,
 	        asked->address6, asked->bits6, {0}, 0};
-	int error = netlink_address_first(nl, router->index, 4, &four.own, &four.own_bits);
+	int rc = netlink_address_first(nl, router->index, 4, &four.own, &four.own_bits);
 	bool known;
 
-	if (!error)
-		error = netlink_address_first(nl, router->index, 6, &six.own, &six.own_bits);
-	if (error)
-		return refuse(gate, error, "the addresses of %s cannot be read: %s", router->name,
-		        strerror(-error));
+	if (!rc)
+		rc = netlink_address_first(nl, router->index, 6, &six.own, &six.own_bits);
+	if (rc)
+		return refuse(gate, rc, "the addresses of %s cannot be read: %s", router->name,
+		        strerror(-rc));
 	if ((asked->address4.family && ip_equals(&asked->address4, &four.own)) ||
 	        (asked->address6.family && ip_equals(&asked->address6, &six.own)))
 		return refuse(gate, -EADDRINUSE,
@@ -257,19 +257,19 @@ static int in_gate(void *context)
 	struct gate *gate = context;
 	uint8_t host_mac[6];
 	struct netlink *nl = NULL;
-	int error = 0;
+	int rc = 0;
 
 	gate_random_mac(host_mac);
 	STEP("netlink in the gate's namespace", netlink_open(&nl));
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	STEP("making the veth pair", netlink_veth_add(nl, GATE_LINK, gate->mac, gate->host_link,
 	                                     host_mac, gate->host->netns));
 	STEP("the frame size of the gate's link", netlink_link_set_mtu(nl, GATE_LINK, gate->mtu));
-	if (!error)
-		error = gate_link_gate_side(gate, nl);
+	if (!rc)
+		rc = gate_link_gate_side(gate, nl);
 	netlink_close(nl);
-	return error;
+	return rc;
 }
 
 /* The host's end only carries frames: no address, no packets of its own. */
@@ -277,71 +277,71 @@ static int link_host_side(struct gate *gate)
 {
 	struct netlink *nl = gate->host->nl;
 	const struct divert_spec spec = gate_divert_spec(gate);
-	int error = 0;
+	int rc = 0;
 
 	STEP("the host's end of the gate's link", netlink_link_no_ipv6(nl, gate->host_link));
 	STEP("the frame size of the gate's link",
 	        netlink_link_set_mtu(nl, gate->host_link, gate->mtu));
 	STEP("bringing up the gate's link", netlink_link_up(nl, gate->host_link));
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	STEP("diverting the interface", divert_set(gate->host->divert, &spec));
-	if (error) /* part of it may be in force */
+	if (rc) /* part of it may be in force */
 		divert_remove(gate->host->divert, &spec);
 	else
 		gate_host_tell_filters(gate->host, gate->device);
-	return error;
+	return rc;
 }
 
 void gate_name_host_link(struct gate *gate)
 {
 	uint32_t number;
 
-	random_bytes(&number, sizeof number);
-	snprintf(gate->host_link, sizeof gate->host_link, HOST_LINK_PREFIX "%08x", number);
+	random_bytes(&number, sizeof(number));
+	snprintf(gate->host_link, sizeof(gate->host_link), HOST_LINK_PREFIX "%08x", number);
 }
 
 int gate_connect_divert(struct gate *gate)
 {
-	int error = 0;
+	int rc = 0;
 
 	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
-	if (!error)
-		error = link_host_side(gate);
-	if (!error)
+	if (!rc)
+		rc = link_host_side(gate);
+	if (!rc)
 		gate_host_remember(gate);
 	else
 		netlink_link_delete(gate->host->nl, gate->host_link);
-	return error;
+	return rc;
 }
 
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *asked)
 {
 	struct netlink_link link, router;
-	int error;
+	int rc;
 
 	gate->kind = GATE_DIVERT;
 	gate->host = host;
 	gate->why[0] = 0;
 	gate->step = "examining the interface";
-	error = check_interface(gate, host->nl, asked, &link);
-	if (error)
-		return error;
+	rc = check_interface(gate, host->nl, asked, &link);
+	if (rc)
+		return rc;
 	router = link;
 	if (link.master)
-		error = netlink_link_get(host->nl, NULL, link.master, &router);
-	if (!error)
-		error = learn_addresses(gate, host->nl, asked, &router);
-	if (error)
-		return error;
-	memcpy(gate->device, link.name, sizeof gate->device);
-	memcpy(gate->mac, router.mac, sizeof gate->mac);
+		rc = netlink_link_get(host->nl, NULL, link.master, &router);
+	if (!rc)
+		rc = learn_addresses(gate, host->nl, asked, &router);
+	if (rc)
+		return rc;
+	memcpy(gate->device, link.name, sizeof(gate->device));
+	memcpy(gate->mac, router.mac, sizeof(gate->mac));
 	gate->mtu = link.mtu;
 	gate->has_resolver = is_named_network(&router);
 	if (!gate->host_link[0])
 		gate_name_host_link(gate);
-	error = gate_take_place(gate);
-	if (error)
+	rc = gate_take_place(gate);
+	if (rc)
 		gate_close(gate);
-	return error;
+	return rc;
 }

@@ -25,7 +25,7 @@
 
 void gate_init(struct gate *gate)
 {
-	memset(gate, 0, sizeof *gate);
+	memset(gate, 0, sizeof(*gate));
 	gate->netns = gate->sandbox_netns = gate->packets = -1;
 }
 
@@ -105,7 +105,7 @@ struct fence_spec gate_fence(const struct gate *gate)
 	        .nflog_group = FENCE_NFLOG_GROUP,
 	        .whole_namespace = true};
 
-	memcpy(spec.udp_ports, gate->udp_ports, sizeof spec.udp_ports);
+	memcpy(spec.udp_ports, gate->udp_ports, sizeof(spec.udp_ports));
 	return spec;
 }
 
@@ -123,18 +123,18 @@ static int in_gate_prepare(void *context)
 	struct gate *gate = context;
 	const struct fence_spec spec = gate_fence(gate);
 	struct netlink *nl = NULL;
-	int error = 0;
+	int rc = 0;
 
 	STEP("hardening the gate's namespace", netns_harden_gate());
 	STEP("netlink in the gate's namespace", netlink_open(&nl));
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	STEP("delivering to the worker", netlink_local_delivery(nl, GATE_LINK, GATE_TABLE));
 	STEP("preparing the fence", fence_prepare(&spec, &gate->generation));
 	STEP("listening for dropped packets", gate_open_packets(gate));
 	STEP("listening", gate_listen_always(gate));
 	netlink_close(nl);
-	return error;
+	return rc;
 }
 
 int gate_prepare(struct gate *gate)
@@ -143,35 +143,35 @@ int gate_prepare(struct gate *gate)
 	gate->fits = true;
 	gate->netns = netns_new();
 	if (gate->netns < 0) {
-		int error = gate->netns;
+		int rc = gate->netns;
 
 		gate->netns = -1;
-		return error;
+		return rc;
 	}
 	return netns_run(gate->netns, in_gate_prepare, gate);
 }
 
 static int add_addresses(struct gate *gate, struct netlink *nl)
 {
-	int error = 0;
+	int rc = 0;
 
 	STEP("addresses of the gate",
 	        netlink_address_add(nl, GATE_LINK, &gate->gate4, gate->bits4));
 	STEP("addresses of the gate",
 	        netlink_address_add(nl, GATE_LINK, &gate->gate6, gate->bits6));
-	return error;
+	return rc;
 }
 
 /* Both ends of the link are known. */
 static int add_neighbours(struct gate *gate, struct netlink *nl)
 {
-	int error = 0;
+	int rc = 0;
 
 	STEP("neighbours of the gate",
 	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
 	STEP("neighbours of the gate",
 	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
-	return error;
+	return rc;
 }
 
 /* Adds a route over the link if the sandbox's address is not in the gate's network. */
@@ -188,42 +188,42 @@ static int add_route(struct gate *gate, struct netlink *nl, const struct ip_pref
 
 int gate_add_routes(struct gate *gate, struct netlink *nl)
 {
-	int error = add_route(gate, nl, &gate->source4, &gate->gate4, gate->bits4);
+	int rc = add_route(gate, nl, &gate->source4, &gate->gate4, gate->bits4);
 
-	return error ? error : add_route(gate, nl, &gate->source6, &gate->gate6, gate->bits6);
+	return rc ? rc : add_route(gate, nl, &gate->source6, &gate->gate6, gate->bits6);
 }
 
 int gate_link_gate_side(struct gate *gate, struct netlink *nl)
 {
 	const struct fence_spec spec = gate_fence(gate);
-	int error = 0;
+	int rc = 0;
 
 	STEP("setting the fence", fence_set_prepared(&spec, gate->fits, &gate->generation));
 	gate->link = if_nametoindex(GATE_LINK);
-	if (!error)
-		error = add_addresses(gate, nl);
+	if (!rc)
+		rc = add_addresses(gate, nl);
 	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
-	if (gate->kind == GATE_VETH && !error)
+	if (gate->kind == GATE_VETH && !rc)
 		return add_neighbours(gate, nl);
 	STEP("routes of the gate", gate_add_routes(gate, nl));
-	return error;
+	return rc;
 }
 
 static int in_gate(void *context)
 {
 	struct gate *gate = context;
 	struct netlink *nl = NULL;
-	int error = 0;
+	int rc = 0;
 
 	STEP("netlink in the gate's namespace", netlink_open(&nl));
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	STEP("making the veth pair", netlink_veth_add(nl, GATE_LINK, gate->mac, GATE_INNER,
 	                                     gate->sandbox_mac, gate->sandbox_netns));
-	if (!error)
-		error = gate_link_gate_side(gate, nl);
+	if (!rc)
+		rc = gate_link_gate_side(gate, nl);
 	netlink_close(nl);
-	return error;
+	return rc;
 }
 
 void gate_random_mac(uint8_t mac[6])
@@ -239,18 +239,18 @@ static int in_gate_listen(void *context)
 
 int gate_take_place(struct gate *gate)
 {
-	int error = 0;
+	int rc = 0;
 
 	if (!gate_host_take(gate->host, gate))
-		error = gate_prepare(gate);
+		rc = gate_prepare(gate);
 	if (gate->udp_port_count)
 		STEP("listening", netns_run(gate->netns, in_gate_listen, gate));
-	return error;
+	return rc;
 }
 
 int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 {
-	int error = 0;
+	int rc = 0;
 
 	gate->kind = GATE_VETH;
 	gate->host = host;
@@ -258,8 +258,8 @@ int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 	gate->why[0] = 0;
 	STEP("examining the sandbox's namespace",
 	        netns_run(sandbox_netns, gate_check_sandbox, gate));
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	gate_random_mac(gate->mac);
 	gate_random_mac(gate->sandbox_mac);
 	return gate_take_place(gate);
@@ -267,26 +267,26 @@ int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 
 static int connect_veth(struct gate *gate)
 {
-	int error = 0;
+	int rc = 0;
 
 	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
-	if (error == -EEXIST) /* that one leads nowhere: others were refused before */
-		snprintf(gate->why, sizeof gate->why,
+	if (rc == -EEXIST) /* that one leads nowhere: others were refused before */
+		snprintf(gate->why, sizeof(gate->why),
 		        "that network namespace has an interface " GATE_INNER
 		        " already, which is the name of the one that is made there: take it away");
 	STEP("entering the sandbox's namespace",
 	        netns_run(gate->sandbox_netns, gate_link_sandbox, gate));
-	return error;
+	return rc;
 }
 
 int gate_connect(struct gate *gate)
 {
 	gate_host_hear_routing(gate->host, false);
-	int error = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
+	int rc = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
 	gate_host_hear_routing(gate->host, true);
 
 	gate->sandbox_netns = -1;
-	return error;
+	return rc;
 }
 
 static int in_gate_set(void *context)
@@ -304,14 +304,14 @@ int gate_set_traffic(
 	if (count > FENCE_UDP_PORTS_MAX)
 		return -E2BIG;
 	same_ports = count == gate->udp_port_count &&
-	             (count == 0 || memcmp(ports, gate->udp_ports, count * sizeof *ports) == 0);
-	if (same_ports && memcmp(bounds, &gate->bounds, sizeof *bounds) == 0)
+	             (count == 0 || memcmp(ports, gate->udp_ports, count * sizeof(*ports)) == 0);
+	if (same_ports && memcmp(bounds, &gate->bounds, sizeof(*bounds)) == 0)
 		return 0;
 	if (!same_ports) {
 		/* Listeners that were not handed out yet have the wrong ports. */
 		gate_close_handed_out(gate);
 		if (count)
-			memcpy(gate->udp_ports, ports, count * sizeof *ports);
+			memcpy(gate->udp_ports, ports, count * sizeof(*ports));
 		gate->udp_port_count = count;
 	}
 	gate->bounds = *bounds;

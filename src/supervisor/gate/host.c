@@ -20,16 +20,16 @@
 static int prepare_one(struct gate_host *host)
 {
 	struct gate *gate = &host->store[host->stored];
-	int error;
+	int rc;
 
 	netns_sysctls_renew();
 	*gate = host->like;
-	error = gate_prepare(gate);
-	if (error)
+	rc = gate_prepare(gate);
+	if (rc)
 		gate_close(gate);
 	else
 		host->stored++;
-	return error;
+	return rc;
 }
 
 static void refill(struct gate_host *host, int64_t after_ms)
@@ -42,21 +42,21 @@ static void refill(struct gate_host *host, int64_t after_ms)
 static void on_refill(struct loop_timer *timer)
 {
 	struct gate_host *host = container_of(timer, struct gate_host, refill);
-	int error;
+	int rc;
 
 	host->refilling = false;
 	if (host->stored >= host->goal)
 		return;
-	error = prepare_one(host);
-	if (error)
-		log_warn("no further gate can be made in advance: %s", strerror(-error));
-	refill(host, error ? REFILL_AGAIN_MS : REFILL_AFTER_MS);
+	rc = prepare_one(host);
+	if (rc)
+		log_warn("no further gate can be made in advance: %s", strerror(-rc));
+	refill(host, rc ? REFILL_AGAIN_MS : REFILL_AFTER_MS);
 }
 
 int gate_host_open(struct gate_host **out, struct loop *loop)
 {
-	struct gate_host *host = calloc(1, sizeof *host);
-	int error = 0;
+	struct gate_host *host = calloc(1, sizeof(*host));
+	int rc = 0;
 
 	*out = NULL;
 	if (!host)
@@ -65,16 +65,16 @@ int gate_host_open(struct gate_host **out, struct loop *loop)
 	host->rules = host->links = host->all_rules = host->all_links = -1;
 	host->netns = netns_current();
 	if (host->netns < 0)
-		error = host->netns;
-	if (!error)
-		error = netlink_open(&host->nl);
-	if (!error)
-		error = divert_open(&host->divert);
-	if (!error && loop)
-		error = loop_timer_open(loop, &host->refill, on_refill);
-	if (error) {
+		rc = host->netns;
+	if (!rc)
+		rc = netlink_open(&host->nl);
+	if (!rc)
+		rc = divert_open(&host->divert);
+	if (!rc && loop)
+		rc = loop_timer_open(loop, &host->refill, on_refill);
+	if (rc) {
 		gate_host_close(host);
-		return error;
+		return rc;
 	}
 	*out = host;
 	return 0;
@@ -108,7 +108,7 @@ int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t co
 
 	if (host->stored || !host->loop)
 		return -EINVAL; /* only once, and only with a loop to refill it */
-	store = calloc(count, sizeof *store);
+	store = calloc(count, sizeof(*store));
 	if (!store)
 		return -ENOMEM;
 	free(host->store);
@@ -161,23 +161,23 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 	gate->generation = from->generation;
 	gate->fits = fits(from, gate);
 	gate->listener_count = from->listener_count;
-	memcpy(gate->listeners, from->listeners, sizeof gate->listeners);
+	memcpy(gate->listeners, from->listeners, sizeof(gate->listeners));
 	return true;
 }
 
 void gate_host_tell_filters(struct gate_host *host, const char *interface)
 {
-	int error = divert_filters(host->divert);
+	int rc = divert_filters(host->divert);
 
-	if (error == -EBUSY)
+	if (rc == -EBUSY)
 		log_warn("interface %s has somebody else's tc filters, or an \"ingress\" qdisc, in "
 		         "the place of vethguard's: it is guarded by nftables alone",
 		        interface);
-	else if (error && error != host->filters)
+	else if (rc && rc != host->filters)
 		log_warn("interfaces are guarded by nftables alone: programs of tc cannot be "
 		         "used here: %s",
-		        strerror(-error));
-	host->filters = error;
+		        strerror(-rc));
+	host->filters = rc;
 }
 
 void gate_host_remember(struct gate *gate)

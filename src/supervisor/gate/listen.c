@@ -29,31 +29,31 @@ static int listen_on(struct gate *gate, enum message_listener kind, bool stream,
 
 int gate_listen_always(struct gate *gate)
 {
-	int error = 0;
+	int rc = 0;
 
 	STEP("listening for connections",
 	        listen_on(gate, MESSAGE_LISTEN_TCP, true, gate->tcp_port));
 	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_UDP, false, GATE_DNS_PORT));
 	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_TCP, true, GATE_DNS_PORT));
-	return error;
+	return rc;
 }
 
 int gate_listen_udp(struct gate *gate)
 {
-	int error = 0;
+	int rc = 0;
 
 	for (size_t i = 0; i < gate->udp_port_count; i++)
 		STEP("listening for datagrams",
 		        listen_on(gate, MESSAGE_LISTEN_UDP, false, gate->udp_ports[i]));
-	return error;
+	return rc;
 }
 
 static int in_gate_listen(void *context)
 {
 	struct gate *gate = context;
-	int error = gate_listen_always(gate);
+	int rc = gate_listen_always(gate);
 
-	return error ? error : gate_listen_udp(gate);
+	return rc ? rc : gate_listen_udp(gate);
 }
 
 int gate_listen(struct gate *gate)
@@ -61,11 +61,11 @@ int gate_listen(struct gate *gate)
 	gate_close_handed_out(gate);
 	/* In force until in_gate_listen() sets its own. */
 	gate->step = "entering the gate's namespace";
-	int error = netns_run(gate->netns, in_gate_listen, gate);
+	int rc = netns_run(gate->netns, in_gate_listen, gate);
 
-	if (error)
+	if (rc)
 		gate_close_handed_out(gate);
-	return error;
+	return rc;
 }
 
 /* Waiting for clients. */
@@ -108,26 +108,26 @@ static void on_ready(struct loop_io *io, unsigned events)
 int gate_await(struct gate *gate, struct loop *loop, void (*on_knock)(struct gate *gate))
 {
 	size_t count = gate->listener_count;
-	struct gate_door *door = calloc(1, sizeof *door + count * sizeof door->knocks[0]);
-	int error = door ? 0 : -ENOMEM;
+	struct gate_door *door = calloc(1, sizeof(*door) + count * sizeof(door->knocks[0]));
+	int rc = door ? 0 : -ENOMEM;
 
 	gate_await_end(gate);
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	door->gate = gate;
 	door->on_knock = on_knock;
 	gate->door = door;
-	while (!error && door->count < count) {
+	while (!rc && door->count < count) {
 		struct knock *knock = &door->knocks[door->count];
 
 		knock->door = door;
-		error = loop_io_open_level(
+		rc = loop_io_open_level(
 		        loop, &knock->io, gate->listeners[door->count].fd, LOOP_READ, on_ready);
-		door->count += !error;
+		door->count += !rc;
 	}
-	if (error)
+	if (rc)
 		gate_await_end(gate);
-	return error;
+	return rc;
 }
 
 void gate_close_handed_out(struct gate *gate)

@@ -24,17 +24,17 @@ int gate_pin(const struct gate *gate, const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	char from[64];
-	int error;
+	int rc;
 
 	if (fd < 0)
 		return -errno;
 	close(fd);
-	snprintf(from, sizeof from, "/proc/self/fd/%d", gate->netns);
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", gate->netns);
 	if (mount(from, path, NULL, MS_BIND, NULL) == 0)
 		return 0;
-	error = -errno;
+	rc = -errno;
 	unlink(path);
-	return error;
+	return rc;
 }
 
 static int unpin(const char *path)
@@ -69,25 +69,25 @@ static int in_gate_packets(void *context)
 
 int gate_listen_early(struct gate *gate, const char *path)
 {
-	int error;
+	int rc;
 
 	gate->netns = open_pin(path);
-	error = gate->netns < 0 ? gate->netns : gate_listen(gate);
-	if (error && gate->netns >= 0)
+	rc = gate->netns < 0 ? gate->netns : gate_listen(gate);
+	if (rc && gate->netns >= 0)
 		close(gate->netns);
-	if (error)
+	if (rc)
 		gate->netns = -1;
-	return error;
+	return rc;
 }
 
 int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
 {
-	int fd = gate->netns < 0 ? open_pin(path) : gate->netns, mended, error;
+	int fd = gate->netns < 0 ? open_pin(path) : gate->netns, mended, rc;
 
 	gate->host = host;
 	if (fd < 0) {
 		gate->step = "opening the pin";
-		snprintf(gate->why, sizeof gate->why, "the gate's pin %s %s", path,
+		snprintf(gate->why, sizeof(gate->why), "the gate's pin %s %s", path,
 		        fd == -EINVAL ? "holds no network namespace: it was unmounted"
 		                      : strerror(-fd));
 		return fd;
@@ -98,66 +98,65 @@ int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
 		gate_close(gate);
 		return mended;
 	}
-	error = gate->packets < 0 ? netns_run(gate->netns, in_gate_packets, gate) : 0;
-	if (!error && !gate->listener_count)
-		error = gate_listen(gate);
-	if (!error)
+	rc = gate->packets < 0 ? netns_run(gate->netns, in_gate_packets, gate) : 0;
+	if (!rc && !gate->listener_count)
+		rc = gate_listen(gate);
+	if (!rc)
 		return mended;
-	snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step, strerror(-error));
+	snprintf(gate->why, sizeof(gate->why), "%s: %s", gate->step, strerror(-rc));
 	gate_close(gate);
-	return error;
+	return rc;
 }
 
 int gate_delete_link(void *context)
 {
 	struct netlink *nl;
-	int error = netlink_open(&nl);
+	int rc = netlink_open(&nl);
 
 	(void)context;
-	if (error)
-		return error;
-	error = netlink_link_delete(nl, GATE_LINK);
+	if (rc)
+		return rc;
+	rc = netlink_link_delete(nl, GATE_LINK);
 	netlink_close(nl);
-	return error;
+	return rc;
 }
 
 /* Others may still hold sockets of the namespace, and so the namespace; the link goes now. */
 static int remove_link(const struct gate *gate)
 {
-	int error = 0;
+	int rc = 0;
 
 	if (gate->kind == GATE_DIVERT && gate->host_link[0])
-		error = netlink_link_delete(gate->host->nl, gate->host_link);
+		rc = netlink_link_delete(gate->host->nl, gate->host_link);
 	else if (gate->kind != GATE_DIVERT && gate->netns >= 0)
-		error = netns_run(gate->netns, gate_delete_link, NULL);
-	return error == -ENODEV ? 0 : error;
+		rc = netns_run(gate->netns, gate_delete_link, NULL);
+	return rc == -ENODEV ? 0 : rc;
 }
 
 /* Deletes the tables with the last diverted interface, except those of one that stays shut. */
 static void tidy(struct gate_host *host)
 {
-	int error = host->diverted ? 0 : divert_tidy(host->divert);
+	int rc = host->diverted ? 0 : divert_tidy(host->divert);
 
-	if (error)
-		log_warn("tables \"%s\" cannot be removed: %s", DIVERT_TABLE, strerror(-error));
+	if (rc)
+		log_warn("tables \"%s\" cannot be removed: %s", DIVERT_TABLE, strerror(-rc));
 }
 
 int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed)
 {
 	const struct divert_spec spec = gate_divert_spec(gate);
-	int error = 0, failed;
+	int rc = 0, failed;
 
 	gate_unwatch(gate); /* it would repair what is removed here */
 	if (gate->kind == GATE_DIVERT && gate->device[0]) { /* else no interface was accepted */
 		gate->host = host;
-		error = closed ? divert_shut(host->divert, &spec)
-		               : divert_remove(host->divert, &spec);
+		rc = closed ? divert_shut(host->divert, &spec) : divert_remove(host->divert, &spec);
 	}
 	failed = remove_link(gate);
-	error = error ? error : failed;
+	rc = rc ? rc : failed;
 	failed = path ? unpin(path) : 0;
 	gate_close(gate);
 	if (gate->kind == GATE_DIVERT)
 		tidy(host);
-	return error ? error : failed;
+	return rc ? rc : failed;
 }

@@ -15,9 +15,9 @@
 /* One step of a sequence: names it, and executes it if no step before has failed. */
 #define STEP(text, call)                     \
 	do {                                 \
-		if (!error) {                \
+		if (!rc) {                   \
 			gate->step = (text); \
-			error = (call);      \
+			rc = (call);         \
 		}                            \
 	} while (0)
 

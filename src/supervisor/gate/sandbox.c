@@ -20,7 +20,7 @@ static bool leads_nowhere(const struct netlink_link *link)
 	        {"gretap0", "gretap"}, {"erspan0", "erspan"}, {"ip6gre0", "ip6gre"},
 	        {"ip_vti0", "vti"}, {"ip6_vti0", "vti6"}};
 
-	for (size_t i = 0; i < sizeof tunnels / sizeof tunnels[0]; i++)
+	for (size_t i = 0; i < sizeof(tunnels) / sizeof(tunnels[0]); i++)
 		if (strcmp(link->name, tunnels[i].name) == 0)
 			return strcmp(link->kind, tunnels[i].kind) == 0 && !link->elsewhere;
 	return link->loopback || strcmp(link->kind, "dummy") == 0;
@@ -31,11 +31,11 @@ static void look_for_way_out(void *context, const struct netlink_link *link)
 	struct gate *gate = context;
 
 	if (strcmp(link->name, GATE_LINK) == 0)
-		snprintf(gate->why, sizeof gate->why,
+		snprintf(gate->why, sizeof(gate->why),
 		        "that network namespace has an interface " GATE_LINK
 		        ": it is a gate of vethguard's, not a sandbox");
 	else if (!gate->why[0] && !leads_nowhere(link))
-		snprintf(gate->why, sizeof gate->why,
+		snprintf(gate->why, sizeof(gate->why),
 		        "that network namespace has an interface %s already, by which it could "
 		        "leave: guard that one (--interface), or take it away",
 		        link->name);
@@ -45,18 +45,18 @@ int gate_check_sandbox(void *context)
 {
 	struct gate *gate = context;
 	struct netlink *nl;
-	int error = netlink_open(&nl);
+	int rc = netlink_open(&nl);
 
-	if (error)
-		return error;
-	error = netlink_links_of(nl, 0, look_for_way_out, gate);
+	if (rc)
+		return rc;
+	rc = netlink_links_of(nl, 0, look_for_way_out, gate);
 	netlink_close(nl);
-	return error ? error : gate->why[0] ? -EEXIST : 0;
+	return rc ? rc : gate->why[0] ? -EEXIST : 0;
 }
 
 static int link_sandbox_side(struct gate *gate, struct netlink *nl)
 {
-	int error = 0;
+	int rc = 0;
 
 	STEP("bringing up lo of the sandbox", netlink_link_up(nl, "lo"));
 	netns_settle_link(GATE_INNER);
@@ -71,19 +71,19 @@ static int link_sandbox_side(struct gate *gate, struct netlink *nl)
 	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate6, gate->mac));
 	STEP("routes of the sandbox", netlink_route_default(nl, GATE_INNER, &gate->gate4));
 	STEP("routes of the sandbox", netlink_route_default(nl, GATE_INNER, &gate->gate6));
-	return error;
+	return rc;
 }
 
 int gate_link_sandbox(void *context)
 {
 	struct gate *gate = context;
 	struct netlink *nl = NULL;
-	int error = 0;
+	int rc = 0;
 
 	STEP("netlink in the sandbox's namespace", netlink_open(&nl));
-	if (!error) {
-		error = link_sandbox_side(gate, nl);
+	if (!rc) {
+		rc = link_sandbox_side(gate, nl);
 		netlink_close(nl);
 	}
-	return error;
+	return rc;
 }

@@ -46,19 +46,19 @@ static int start_thread(struct gate_unlinking *u)
 {
 	pthread_attr_t attributes;
 	sigset_t blocked, before;
-	int error = pthread_attr_init(&attributes);
+	int rc = pthread_attr_init(&attributes);
 
-	if (error)
-		return -error;
+	if (rc)
+		return -rc;
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&blocked);
 	pthread_sigmask(SIG_SETMASK, &blocked, &before);
-	error = pthread_create(&u->thread, &attributes, delete_link, u);
+	rc = pthread_create(&u->thread, &attributes, delete_link, u);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
-	u->runs = error == 0;
+	u->runs = rc == 0;
 	running += u->runs;
-	return -error;
+	return -rc;
 }
 
 static void start_next(void)
@@ -110,8 +110,8 @@ void gate_unlink_end(struct gate_unlinking *u)
 int gate_unlink(struct gate *gate, struct loop *loop, void (*done)(void *context), void *context,
         struct gate_unlinking **out)
 {
-	struct gate_unlinking *u = calloc(1, sizeof *u);
-	int error;
+	struct gate_unlinking *u = calloc(1, sizeof(*u));
+	int rc;
 
 	if (!u)
 		return -ENOMEM;
@@ -121,14 +121,14 @@ int gate_unlink(struct gate *gate, struct loop *loop, void (*done)(void *context
 	u->netns = fcntl(gate->netns, F_DUPFD_CLOEXEC, 0);
 	u->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	DL_APPEND(all, u);
-	error = u->netns < 0 || u->event < 0 ? -errno : 0;
-	if (!error)
-		error = loop_io_open_level(loop, &u->io, u->event, LOOP_READ, on_deleted);
-	if (!error && running < GATE_UNLINKS_MAX)
-		error = start_thread(u);
-	if (error) {
+	rc = u->netns < 0 || u->event < 0 ? -errno : 0;
+	if (!rc)
+		rc = loop_io_open_level(loop, &u->io, u->event, LOOP_READ, on_deleted);
+	if (!rc && running < GATE_UNLINKS_MAX)
+		rc = start_thread(u);
+	if (rc) {
 		unlinking_free(u);
-		return error;
+		return rc;
 	}
 	gate_unwatch(gate); /* it would report that the link is gone */
 	*out = u;

@@ -20,7 +20,7 @@ static void note(struct gate *gate, const char *what)
 
 	if (strstr(gate->why, what))
 		return;
-	snprintf(gate->why + n, sizeof gate->why - n, "%s%s", n ? ", " : "", what);
+	snprintf(gate->why + n, sizeof(gate->why) - n, "%s%s", n ? ", " : "", what);
 }
 
 /* For results of repair functions, which return 1 if something was repaired. */
@@ -34,12 +34,12 @@ static int noted(struct gate *gate, int result, const char *what)
 static int repair_link(struct gate *gate, struct netlink *nl)
 {
 	struct netlink_link link;
-	int error = 0;
+	int rc = 0;
 
 	STEP("the gate's link", netlink_link_get(nl, GATE_LINK, 0, &link));
-	if (error)
-		return error == -ENODEV ? -ENOLINK : error;
-	if (memcmp(link.mac, gate->mac, sizeof gate->mac) != 0) {
+	if (rc)
+		return rc == -ENODEV ? -ENOLINK : rc;
+	if (memcmp(link.mac, gate->mac, sizeof(gate->mac)) != 0) {
 		note(gate, "the MAC address of its link");
 		STEP("the gate's link", netlink_link_set_mac(nl, GATE_LINK, gate->mac));
 	}
@@ -47,17 +47,17 @@ static int repair_link(struct gate *gate, struct netlink *nl)
 		note(gate, "its link (down)");
 		STEP("the gate's link", netlink_link_up(nl, GATE_LINK));
 	}
-	return error;
+	return rc;
 }
 
 static int repair_address(
         struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
 {
-	int error = netlink_address_add(nl, GATE_LINK, address, bits);
+	int rc = netlink_address_add(nl, GATE_LINK, address, bits);
 
-	if (error == 0)
+	if (rc == 0)
 		note(gate, "its addresses");
-	return error == -EEXIST ? 0 : error;
+	return rc == -EEXIST ? 0 : rc;
 }
 
 /* The route to the sandbox. */
@@ -72,7 +72,7 @@ static int repair_connected(
 
 static int repair_neighbours(struct gate *gate, struct netlink *nl)
 {
-	int error = 0;
+	int rc = 0;
 
 	if (gate->kind != GATE_VETH)
 		return 0;
@@ -80,7 +80,7 @@ static int repair_neighbours(struct gate *gate, struct netlink *nl)
 	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
 	STEP("neighbours of the gate",
 	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
-	return error;
+	return rc;
 }
 
 /* Used once, at the first look after the rules were set: comparing them costs more than setting
@@ -97,24 +97,24 @@ static bool fence_is_as_set(struct gate *gate)
 static int repair_fence(struct gate *gate)
 {
 	const struct fence_spec spec = gate_fence(gate);
-	int error = fence_is_as_set(gate) ? 0 : fence_check(&spec);
+	int rc = fence_is_as_set(gate) ? 0 : fence_check(&spec);
 
-	if (error == -ESTALE) {
+	if (rc == -ESTALE) {
 		note(gate, "its rules");
-		error = fence_set(&spec);
+		rc = fence_set(&spec);
 	}
-	return error;
+	return rc;
 }
 
 static int repair_parts(struct gate *gate, struct netlink *nl)
 {
-	int error = 0;
+	int rc = 0;
 
 	STEP("its rules", repair_fence(gate)); /* first, to close a gap as early as possible */
-	error = error == -ENODEV ? -ENOLINK : error;
+	rc = rc == -ENODEV ? -ENOLINK : rc;
 	STEP("its sysctls", noted(gate, netns_harden_gate_again(GATE_LINK), "its sysctls"));
-	if (!error)
-		error = repair_link(gate, nl);
+	if (!rc)
+		rc = repair_link(gate, nl);
 	STEP("its addresses", repair_address(gate, nl, &gate->gate4, gate->bits4));
 	STEP("its addresses", repair_address(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes",
@@ -123,7 +123,7 @@ static int repair_parts(struct gate *gate, struct netlink *nl)
 	STEP("its routes", repair_connected(gate, nl, &gate->gate4, gate->bits4));
 	STEP("its routes", repair_connected(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes", gate_add_routes(gate, nl));
-	return error ? error : repair_neighbours(gate, nl);
+	return rc ? rc : repair_neighbours(gate, nl);
 }
 
 /* The link disappears with an ending sandbox, also during a look: then that is the error, whichever
@@ -132,34 +132,34 @@ static int in_gate(void *context)
 {
 	struct gate *gate = context;
 	struct netlink *nl = NULL;
-	int error = 0;
+	int rc = 0;
 
 	STEP("netlink in the gate's namespace", netlink_open(&nl));
-	if (error)
-		return error;
-	error = repair_parts(gate, nl);
+	if (rc)
+		return rc;
+	rc = repair_parts(gate, nl);
 	netlink_close(nl);
-	if (error && if_nametoindex(GATE_LINK) == 0 && errno == ENODEV) {
+	if (rc && if_nametoindex(GATE_LINK) == 0 && errno == ENODEV) {
 		gate->step = "the gate's link";
-		error = -ENOLINK;
+		rc = -ENOLINK;
 	}
-	return error;
+	return rc;
 }
 
 static int repair_host_link(struct gate *gate)
 {
 	struct netlink *nl = gate->host->nl;
 	struct netlink_link link;
-	int error = 0;
+	int rc = 0;
 
 	STEP("the host's end of its link", netlink_link_get(nl, gate->host_link, 0, &link));
-	if (error)
-		return error == -ENODEV ? -ENOLINK : error;
+	if (rc)
+		return rc == -ENODEV ? -ENOLINK : rc;
 	if (!link.up) {
 		note(gate, "the host's end of its link (down)");
 		STEP("the host's end of its link", netlink_link_up(nl, gate->host_link));
 	}
-	return error;
+	return rc;
 }
 
 /* An absent interface is not an error: it lets nothing through. When it comes back it has its rules
@@ -168,22 +168,22 @@ static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 {
 	struct divert *divert = gate->host->divert;
 	bool was_away = gate->away;
-	int error = divert_ports(divert, spec);
+	int rc = divert_ports(divert, spec);
 
-	if (!error)
-		error = divert_check(divert, spec);
-	if (error == -ESTALE) {
+	if (!rc)
+		rc = divert_check(divert, spec);
+	if (rc == -ESTALE) {
 		note(gate, "the host's rules");
-		error = divert_set(divert, spec);
+		rc = divert_set(divert, spec);
 		/* If only its own chains were missing, divert_set() has added them, and the wall
 		 * may still be wrong: check again. */
-		if ((error == 0 || error == -ENODEV) && divert_check(divert, spec) == -ESTALE)
-			error = divert_set(divert, spec);
+		if ((rc == 0 || rc == -ENODEV) && divert_check(divert, spec) == -ESTALE)
+			rc = divert_set(divert, spec);
 	}
-	gate->away = error == -ENODEV;
-	if (was_away && !error)
+	gate->away = rc == -ENODEV;
+	if (was_away && !rc)
 		note(gate, "its interface is there again");
-	return gate->away ? 0 : error;
+	return gate->away ? 0 : rc;
 }
 
 #define PORTS_STEP "a port of its bridge that leads to a network"
@@ -194,11 +194,11 @@ static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 static int repair_ports(struct gate *gate)
 {
 	char parted[IFNAMSIZ], text[IFNAMSIZ + 64];
-	int error = gate_part_uplinks(gate, parted);
+	int rc = gate_part_uplinks(gate, parted);
 
-	if (error || !parted[0])
-		return error;
-	snprintf(text, sizeof text, "%s, which leads to a network, is no port of its bridge",
+	if (rc || !parted[0])
+		return rc;
+	snprintf(text, sizeof(text), "%s, which leads to a network, is no port of its bridge",
 	        parted);
 	note(gate, text);
 	return 0;
@@ -207,7 +207,7 @@ static int repair_ports(struct gate *gate)
 static int repair_host(struct gate *gate)
 {
 	struct divert_spec spec = gate_divert_spec(gate);
-	int link = repair_host_link(gate), ports, error;
+	int link = repair_host_link(gate), ports, rc;
 
 	if (link == -ENOLINK)
 		spec.link[0] = 0; /* no link to divert to: shut it */
@@ -215,34 +215,34 @@ static int repair_host(struct gate *gate)
 		return link;
 	ports = repair_ports(gate);
 	gate->step = "the host's rules";
-	error = repair_host_rules(gate, &spec); /* also if repairing the ports failed */
-	if (ports && !error) {
+	rc = repair_host_rules(gate, &spec); /* also if repairing the ports failed */
+	if (ports && !rc) {
 		gate->step = PORTS_STEP;
-		error = ports;
+		rc = ports;
 	}
-	if (link && !gate->held && !error)
+	if (link && !gate->held && !rc)
 		gate->step = "the host's end of its link";
-	return error || gate->held ? error : link;
+	return rc || gate->held ? rc : link;
 }
 
 static int examine(struct gate *gate)
 {
-	int error = gate->kind == GATE_DIVERT ? repair_host(gate) : 0;
+	int rc = gate->kind == GATE_DIVERT ? repair_host(gate) : 0;
 
-	return error || gate->held ? error : netns_run(gate->netns, in_gate, gate);
+	return rc || gate->held ? rc : netns_run(gate->netns, in_gate, gate);
 }
 
 int gate_verify(struct gate *gate)
 {
-	int error = -EINTR;
+	int rc = -EINTR;
 
 	gate->why[0] = 0;
-	for (int i = 0; i < EXAMINE_TRIES && error == -EINTR; i++)
-		error = examine(gate);
-	if (error) {
-		snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step,
-		        error == -ENOLINK ? "it is gone" : strerror(-error));
-		return error;
+	for (int i = 0; i < EXAMINE_TRIES && rc == -EINTR; i++)
+		rc = examine(gate);
+	if (rc) {
+		snprintf(gate->why, sizeof(gate->why), "%s: %s", gate->step,
+		        rc == -ENOLINK ? "it is gone" : strerror(-rc));
+		return rc;
 	}
 	return gate->why[0] ? 1 : 0;
 }
@@ -255,13 +255,13 @@ int gate_repair(struct gate *gate)
 int gate_hold(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {
-	int mended, error;
+	int mended, rc;
 
 	if (gate->kind != GATE_DIVERT)
 		return -EINVAL;
 	gate->host = host;
 	gate->held = true;
 	mended = gate_verify(gate);
-	error = gate_watch(gate, host, on_change); /* also if the first look failed */
-	return error ? error : mended;
+	rc = gate_watch(gate, host, on_change); /* also if the first look failed */
+	return rc ? rc : mended;
 }

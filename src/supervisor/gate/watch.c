@@ -86,7 +86,7 @@ void gate_watch_take_link(void *context, const struct netlink_link *link, bool r
 
 	if (removed || !link->up ||
 	        (strcmp(link->name, GATE_LINK) == 0 &&
-	                memcmp(link->mac, w->gate->mac, sizeof link->mac) != 0))
+	                memcmp(link->mac, w->gate->mac, sizeof(link->mac)) != 0))
 		gate_watch_changed(w);
 }
 
@@ -125,16 +125,16 @@ static int open_in_gate(void *context)
 
 static int hear(struct gate_watch *w, struct gate_host *host)
 {
-	int error;
+	int rc;
 
 	if (gate_watch_by_number(w, host))
 		return 0;
-	error = netns_run(w->gate->netns, open_in_gate, w);
-	if (!error)
-		error = loop_io_open_level(host->loop, &w->rules_io, w->rules, LOOP_READ, on_rules);
-	if (!error)
-		error = loop_io_open_level(host->loop, &w->links_io, w->links, LOOP_READ, on_links);
-	return error;
+	rc = netns_run(w->gate->netns, open_in_gate, w);
+	if (!rc)
+		rc = loop_io_open_level(host->loop, &w->rules_io, w->rules, LOOP_READ, on_rules);
+	if (!rc)
+		rc = loop_io_open_level(host->loop, &w->links_io, w->links, LOOP_READ, on_links);
+	return rc;
 }
 
 static int watch_outside(struct gate *gate, struct gate_host *host)
@@ -148,8 +148,8 @@ static int watch_outside(struct gate *gate, struct gate_host *host)
 int gate_watch(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {
-	struct gate_watch *w = calloc(1, sizeof *w);
-	int error;
+	struct gate_watch *w = calloc(1, sizeof(*w));
+	int rc;
 
 	if (!w)
 		return -ENOMEM;
@@ -158,14 +158,14 @@ int gate_watch(
 	gate_unwatch(gate);
 	gate->watch = w;
 	gate->host = host;
-	error = loop_timer_open(host->loop, &w->timer, on_time);
-	if (!error && !gate->held)
-		error = hear(w, host);
-	if (!error && gate->kind == GATE_DIVERT)
-		error = watch_outside(gate, host);
-	if (error) {
+	rc = loop_timer_open(host->loop, &w->timer, on_time);
+	if (!rc && !gate->held)
+		rc = hear(w, host);
+	if (!rc && gate->kind == GATE_DIVERT)
+		rc = watch_outside(gate, host);
+	if (rc) {
 		gate_unwatch(gate);
-		return error;
+		return rc;
 	}
 	/* The first look, for changes before the sockets were open, comes after the client that
 	 * waits for this sandbox was answered. */

@@ -74,21 +74,21 @@ static void on_all_links(struct loop_io *io, unsigned events)
 
 int gate_host_listen_for_all(struct gate_host *host)
 {
-	int error = 0;
+	int rc = 0;
 
 	host->all_rules = fence_watch_open_all();
 	host->all_links = netlink_watch_open_all();
 	if (host->all_rules < 0 || host->all_links < 0)
-		error = host->all_rules < 0 ? host->all_rules : host->all_links;
-	if (!error)
-		error = loop_io_open_level(
+		rc = host->all_rules < 0 ? host->all_rules : host->all_links;
+	if (!rc)
+		rc = loop_io_open_level(
 		        host->loop, &host->all_rules_io, host->all_rules, LOOP_READ, on_all_rules);
-	if (!error)
-		error = loop_io_open_level(
+	if (!rc)
+		rc = loop_io_open_level(
 		        host->loop, &host->all_links_io, host->all_links, LOOP_READ, on_all_links);
-	if (error)
+	if (rc)
 		gate_host_listen_end(host);
-	return error;
+	return rc;
 }
 
 void gate_host_listen_end(struct gate_host *host)
@@ -107,12 +107,11 @@ void gate_host_listen_end(struct gate_host *host)
  * traffic anywhere, and is found by the next periodic look. */
 void gate_host_hear_routing(struct gate_host *host, bool wanted)
 {
-	int error =
-	        host && host->all_links >= 0 ? netlink_watch_routing(host->all_links, wanted) : 0;
+	int rc = host && host->all_links >= 0 ? netlink_watch_routing(host->all_links, wanted) : 0;
 
-	if (error)
+	if (rc)
 		log_warn("changes of routing in gates are %s: %s", wanted ? "not heard" : "heard",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 bool gate_watch_by_number(struct gate_watch *w, struct gate_host *host)

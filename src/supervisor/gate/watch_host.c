@@ -75,23 +75,23 @@ static void on_host_links(struct loop_io *io, unsigned events)
 
 int gate_host_watch(struct gate_host *host)
 {
-	int error = 0;
+	int rc = 0;
 
 	if (host->rules >= 0)
 		return 0;
 	host->rules = fence_watch_open();
 	host->links = netlink_watch_open(NETLINK_WATCH_FILTERS);
 	if (host->rules < 0 || host->links < 0)
-		error = host->rules < 0 ? host->rules : host->links;
-	if (!error)
-		error = loop_io_open_level(
+		rc = host->rules < 0 ? host->rules : host->links;
+	if (!rc)
+		rc = loop_io_open_level(
 		        host->loop, &host->rules_io, host->rules, LOOP_READ, on_host_rules);
-	if (!error)
-		error = loop_io_open_level(
+	if (!rc)
+		rc = loop_io_open_level(
 		        host->loop, &host->links_io, host->links, LOOP_READ, on_host_links);
-	if (error)
+	if (rc)
 		gate_host_unwatch(host);
-	return error;
+	return rc;
 }
 
 void gate_host_unwatch(struct gate_host *host)

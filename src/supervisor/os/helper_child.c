@@ -142,7 +142,7 @@ bool helper_child_has_room(uid_t uid)
 
 static struct helper_child *helper_child_new(struct loop *loop, uid_t uid)
 {
-	struct helper_child *e = calloc(1, sizeof *e);
+	struct helper_child *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return NULL;
@@ -155,28 +155,28 @@ static struct helper_child *helper_child_new(struct loop *loop, uid_t uid)
 static int launch(struct helper_child *e, const struct helper_child_plan *plan)
 {
 	pid_t parent = getpid();
-	int error;
+	int rc;
 
 	e->report = memfd_create("vethguard-errand", MFD_CLOEXEC);
 	if (e->report < 0)
 		return -errno;
-	error = loop_timer_open(e->loop, &e->timer, on_late);
-	if (error)
-		return error;
+	rc = loop_timer_open(e->loop, &e->timer, on_late);
+	if (rc)
+		return rc;
 	e->pid = fork();
 	if (e->pid == 0)
 		child(plan, e->report, parent);
 	if (e->pid < 0)
 		return -errno;
 	e->pidfd = pidfd_open(e->pid, 0);
-	error = e->pidfd < 0 ? -errno : 0;
-	if (!error)
-		error = loop_io_open_level(e->loop, &e->exit, e->pidfd, LOOP_READ, on_exit_ready);
-	if (error) { /* a child that hangs already stays a zombie: nothing can wait for it */
+	rc = e->pidfd < 0 ? -errno : 0;
+	if (!rc)
+		rc = loop_io_open_level(e->loop, &e->exit, e->pidfd, LOOP_READ, on_exit_ready);
+	if (rc) { /* a child that hangs already stays a zombie: nothing can wait for it */
 		kill(e->pid, SIGKILL);
 		waitpid(e->pid, NULL, WNOHANG);
 	}
-	return error;
+	return rc;
 }
 
 int helper_child_start(struct loop *loop, const struct helper_child_plan *plan,
@@ -184,7 +184,7 @@ int helper_child_start(struct loop *loop, const struct helper_child_plan *plan,
         struct helper_child **out)
 {
 	struct helper_child *e;
-	int error;
+	int rc;
 
 	if (!helper_child_has_room(plan->uid))
 		return -EAGAIN;
@@ -193,10 +193,10 @@ int helper_child_start(struct loop *loop, const struct helper_child_plan *plan,
 		return -ENOMEM;
 	e->done = done;
 	e->context = context;
-	error = launch(e, plan);
-	if (error) {
+	rc = launch(e, plan);
+	if (rc) {
 		helper_child_free(e);
-		return error;
+		return rc;
 	}
 	loop_timer_set(&e->timer, plan->ms);
 	*out = e;

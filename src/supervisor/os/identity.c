@@ -20,12 +20,12 @@
 
 int identity_copy(struct identity *out, const struct identity *id)
 {
-	gid_t *groups = id->group_count ? calloc(id->group_count, sizeof *groups) : NULL;
+	gid_t *groups = id->group_count ? calloc(id->group_count, sizeof(*groups)) : NULL;
 
 	*out = *id;
 	out->groups = groups;
 	if (groups)
-		memcpy(groups, id->groups, id->group_count * sizeof *groups);
+		memcpy(groups, id->groups, id->group_count * sizeof(*groups));
 	else
 		out->group_count = 0;
 	return id->group_count && !groups ? -ENOMEM : 0;
@@ -49,7 +49,7 @@ static int groups_of(const struct identity *id, gid_t out[IDENTITY_GROUPS_MAX])
 		if (id->group_count > IDENTITY_GROUPS_MAX)
 			return -E2BIG;
 		if (id->group_count)
-			memcpy(out, id->groups, id->group_count * sizeof *out);
+			memcpy(out, id->groups, id->group_count * sizeof(*out));
 		return (int)id->group_count;
 	}
 	user = getpwuid(id->uid);

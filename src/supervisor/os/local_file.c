@@ -41,7 +41,7 @@ struct walk {
 static int open_path(int at, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags), .resolve = resolve};
-	long fd = syscall(SYS_openat2, at, path, &how, sizeof how);
+	long fd = syscall(SYS_openat2, at, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -71,7 +71,7 @@ static bool mount_is_local(long id)
 
 	if (!in)
 		return false;
-	setvbuf(in, buffer, _IOFBF, sizeof buffer);
+	setvbuf(in, buffer, _IOFBF, sizeof(buffer));
 	while (getline(&line, &size, in) > 0)
 		if (strtol(line, NULL, 10) == id) {
 			local = is_local_type(line);
@@ -90,11 +90,11 @@ static long mount_of(int fd)
 	ssize_t n;
 	int info;
 
-	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	info = open(path, O_RDONLY | O_CLOEXEC);
 	if (info < 0)
 		return -1;
-	n = read(info, text, sizeof text - 1);
+	n = read(info, text, sizeof(text) - 1);
 	close(info);
 	text[n > 0 ? n : 0] = 0;
 	at = strstr(text, "mnt_id:");
@@ -128,18 +128,18 @@ static void go_to(struct walk *w, int fd)
 static int follow(struct walk *w, int link, const struct stat *st)
 {
 	char target[PATH_MAX], next[PATH_MAX];
-	ssize_t n = readlinkat(link, "", target, sizeof target);
+	ssize_t n = readlinkat(link, "", target, sizeof(target));
 	struct stat folder;
 	int fd;
 
-	if (n <= 0 || n >= (ssize_t)sizeof target || ++w->links > LINKS_MAX ||
+	if (n <= 0 || n >= (ssize_t)sizeof(target) || ++w->links > LINKS_MAX ||
 	        fstat(w->at, &folder) < 0)
 		return LOCAL_FILE_UNKNOWN;
 	if ((folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH) && st->st_uid != geteuid())
 		return LOCAL_FILE_UNKNOWN;
-	if (snprintf(next, sizeof next, "%.*s%s", (int)n, target, w->rest) >= (int)sizeof next)
+	if (snprintf(next, sizeof(next), "%.*s%s", (int)n, target, w->rest) >= (int)sizeof(next))
 		return -ENAMETOOLONG;
-	memcpy(w->text, next, sizeof next);
+	memcpy(w->text, next, sizeof(next));
 	w->rest = w->text;
 	if (w->rest[0] != '/')
 		return 0;
@@ -155,7 +155,7 @@ static int step(struct walk *w)
 {
 	char name[NAME_MAX + 1];
 	struct stat st;
-	int fd, error;
+	int fd, rc;
 
 	if (!take_component(w, name) || strcmp(name, "..") == 0)
 		return LOCAL_FILE_UNKNOWN;
@@ -173,15 +173,15 @@ static int step(struct walk *w)
 		go_to(w, fd);
 		return 0;
 	}
-	error = follow(w, fd, &st);
+	rc = follow(w, fd, &st);
 	close(fd);
-	return error;
+	return rc;
 }
 
 static int walk(struct walk *w)
 {
 	for (;;) {
-		int error, fd;
+		int rc, fd;
 
 		w->rest += strspn(w->rest, "/");
 		if (!w->rest[0])
@@ -192,9 +192,9 @@ static int walk(struct walk *w)
 			return LOCAL_FILE_UNKNOWN;
 		if (fd != -EXDEV)
 			return fd;
-		error = step(w);
-		if (error)
-			return error;
+		rc = step(w);
+		if (rc)
+			return rc;
 	}
 }
 
@@ -229,7 +229,7 @@ int local_file_open(const char *path)
 		close(fd);
 		return -EINVAL;
 	}
-	snprintf(again, sizeof again, "/proc/self/fd/%d", fd);
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
 	file = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (file < 0)
 		file = -errno;

@@ -28,12 +28,12 @@ static int memfd_new(const char *name)
 
 static int seal(int fd)
 {
-	int error = fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
+	int rc = fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
 
-	if (!error)
+	if (!rc)
 		return fd;
 	close(fd);
-	return error;
+	return rc;
 }
 
 static int write_all(int fd, const void *p, size_t n)
@@ -58,10 +58,10 @@ int memfd_of(const char *name, const void *p, size_t n)
 
 	if (fd < 0)
 		return fd;
-	int error = write_all(fd, p, n);
-	if (error) {
+	int rc = write_all(fd, p, n);
+	if (rc) {
 		close(fd);
-		return error;
+		return rc;
 	}
 	return seal(fd);
 }
@@ -100,9 +100,9 @@ static int append_file(int out, const char *path, bool local, size_t *left)
 
 	if (in < 0)
 		return in;
-	int error = append_open_file(out, in, left);
+	int rc = append_open_file(out, in, left);
 	close(in);
-	return error;
+	return rc;
 }
 
 static void append_system_bundle(int out, size_t *left)
@@ -117,20 +117,20 @@ static void append_system_bundle(int out, size_t *left)
 int memfd_trusted_cas(const struct config *config, bool local, const char **culprit)
 {
 	size_t left = CA_BUNDLE_MAX;
-	int fd = memfd_new("vethguard-ca"), error = 0;
+	int fd = memfd_new("vethguard-ca"), rc = 0;
 
 	*culprit = NULL;
 	if (fd < 0)
 		return fd;
 	append_system_bundle(fd, &left);
-	for (size_t i = 0; i < config->ca_file_count && !error; i++) {
-		error = append_file(fd, config->ca_files[i], local, &left);
-		if (error)
+	for (size_t i = 0; i < config->ca_file_count && !rc; i++) {
+		rc = append_file(fd, config->ca_files[i], local, &left);
+		if (rc)
 			*culprit = config->ca_files[i];
 	}
-	if (error) {
+	if (rc) {
 		close(fd);
-		return error;
+		return rc;
 	}
 	return seal(fd);
 }
@@ -150,14 +150,14 @@ void memory_bundle_put(struct memory_bundle *bundle)
 
 bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bundle *b)
 {
-	char mine[4096], other[sizeof mine];
+	char mine[4096], other[sizeof(mine)];
 	ssize_t n = -1;
 
 	if (a == b || !a || !b)
 		return a == b;
 	for (off_t at = 0; n; at += n) {
-		n = pread(a->fd, mine, sizeof mine, at);
-		if (n < 0 || pread(b->fd, other, sizeof other, at) != n ||
+		n = pread(a->fd, mine, sizeof(mine), at);
+		if (n < 0 || pread(b->fd, other, sizeof(other), at) != n ||
 		        memcmp(mine, other, (size_t)n) != 0)
 			return false;
 	}
@@ -167,7 +167,7 @@ bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bund
 static int make_bundle(
         const struct config *config, bool local, struct memory_bundle **out, const char **culprit)
 {
-	struct memory_bundle *bundle = malloc(sizeof *bundle);
+	struct memory_bundle *bundle = malloc(sizeof(*bundle));
 
 	if (!bundle)
 		return -ENOMEM;
@@ -177,9 +177,9 @@ static int make_bundle(
 		*out = bundle;
 		return 0;
 	}
-	int error = bundle->fd;
+	int rc = bundle->fd;
 	free(bundle);
-	return error;
+	return rc;
 }
 
 void memory_trusted_fini(struct memory_trusted *kept)
@@ -196,7 +196,7 @@ static bool fingerprint_of(const char *path, bool local, time_t now, struct memo
 	int fd = local ? local_file_find(path) : open(path, O_PATH | O_CLOEXEC), error;
 	struct stat st;
 
-	memset(out, 0, sizeof *out);
+	memset(out, 0, sizeof(*out));
 	if (fd < 0)
 		return true;
 	error = fstat(fd, &st);
@@ -235,14 +235,14 @@ int memfd_trusted(const struct config *config, struct memory_trusted *kept,
 
 	*culprit = NULL;
 	if (!kept->bundle || count == 0 || count != kept->count ||
-	        memcmp(fingerprints, kept->fingerprints, count * sizeof fingerprints[0]) != 0) {
-		int error = make_bundle(config, kept->local, &bundle, culprit);
-		if (error)
-			return error;
+	        memcmp(fingerprints, kept->fingerprints, count * sizeof(fingerprints[0])) != 0) {
+		int rc = make_bundle(config, kept->local, &bundle, culprit);
+		if (rc)
+			return rc;
 		memory_trusted_fini(kept);
 		kept->bundle = bundle;
 		kept->count = count;
-		memcpy(kept->fingerprints, fingerprints, count * sizeof fingerprints[0]);
+		memcpy(kept->fingerprints, fingerprints, count * sizeof(fingerprints[0]));
 	}
 	kept->bundle->refs++;
 	*out = kept->bundle;

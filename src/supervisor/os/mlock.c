@@ -35,10 +35,10 @@ static int keep_open_file(int fd)
 	if (pages == MAP_FAILED)
 		return -errno;
 	if (mlock2(pages, n, 0) < 0) {
-		int error = -errno;
+		int rc = -errno;
 
 		munmap(pages, n);
-		return error == -EAGAIN || error == -EPERM ? -ENOMEM : error;
+		return rc == -EAGAIN || rc == -EPERM ? -ENOMEM : rc;
 	}
 	kept += n;
 	return 0;
@@ -68,17 +68,17 @@ static int keep_library(struct dl_phdr_info *library, size_t size, void *context
 
 void mlock_programs(const char *const names[])
 {
-	int error = mlock_file("/proc/self/exe");
+	int rc = mlock_file("/proc/self/exe");
 	char path[PATH_MAX];
 
-	dl_iterate_phdr(keep_library, &error);
-	for (; *names && !error; names++) {
-		error = spawn_find(*names, path, sizeof path);
-		error = error ? error : mlock_file(path);
+	dl_iterate_phdr(keep_library, &rc);
+	for (; *names && !rc; names++) {
+		rc = spawn_find(*names, path, sizeof(path));
+		rc = rc ? rc : mlock_file(path);
 	}
-	if (error)
+	if (rc)
 		log_info(
 		        "programs and libraries are not kept in memory (%s): where it gets scarce, "
 		        "attaching waits for the disk",
-		        strerror(-error));
+		        strerror(-rc));
 }

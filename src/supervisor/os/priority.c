@@ -38,11 +38,11 @@ static int bound_turn(void)
 
 static int raise_own(void)
 {
-	int error = bound_turn();
+	int rc = bound_turn();
 
-	if (!error && sched_setscheduler(0, RAISED, &lowest) < 0)
-		error = -errno;
-	return error;
+	if (!rc && sched_setscheduler(0, RAISED, &lowest) < 0)
+		rc = -errno;
+	return rc;
 }
 
 static void lower_own(void)
@@ -60,11 +60,11 @@ static void on_overrun(struct loop_signal *s)
 
 static void on_rested(struct loop_timer *timer)
 {
-	int error = raise_own();
+	int rc = raise_own();
 
 	(void)timer;
-	if (error)
-		log_warn("the daemon stays at ordinary priority: %s", strerror(-error));
+	if (rc)
+		log_warn("the daemon stays at ordinary priority: %s", strerror(-rc));
 }
 
 static void stop_listening(struct priority *p)
@@ -75,15 +75,15 @@ static void stop_listening(struct priority *p)
 
 int priority_open(struct priority *p, struct loop *loop)
 {
-	int error = loop_timer_open(loop, &p->rest, on_rested);
+	int rc = loop_timer_open(loop, &p->rest, on_rested);
 
-	if (!error)
-		error = loop_signal_open(loop, &p->overrun, SIGXCPU, on_overrun);
-	if (!error)
-		error = raise_own();
-	if (error)
+	if (!rc)
+		rc = loop_signal_open(loop, &p->overrun, SIGXCPU, on_overrun);
+	if (!rc)
+		rc = raise_own();
+	if (rc)
 		stop_listening(p);
-	return error;
+	return rc;
 }
 
 void priority_close(struct priority *p)

@@ -78,7 +78,7 @@ static struct confinement_report *add(struct confinement *r, const char *label, 
 	if (r->count == r->max)
 		return NULL;
 	report = &r->reports[r->count++];
-	snprintf(report->label, sizeof report->label, "%s", label);
+	snprintf(report->label, sizeof(report->label), "%s", label);
 	report->pid = pid;
 	return report;
 }
@@ -120,7 +120,7 @@ int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *c
 
 	if (sv->confinement)
 		return -EBUSY;
-	r = calloc(1, sizeof *r);
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	*r = (struct confinement){
@@ -128,7 +128,7 @@ int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *c
 	r->ask_id = supervisor_next_id(sv);
 	sv->confinement = asked = r;
 	supervisor_for_each_worker(sv, count_worker, NULL);
-	r->reports = calloc(r->max, sizeof *r->reports);
+	r->reports = calloc(r->max, sizeof(*r->reports));
 	if (!r->reports || loop_timer_open(sv->loop, &r->patience, on_patience_over) != 0) {
 		confinement_free(r);
 		return -ENOMEM;

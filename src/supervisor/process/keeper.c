@@ -24,7 +24,7 @@ static struct instance *find_instance(struct supervisor *sv, uint64_t id)
 {
 	struct instance *i;
 
-	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
+	HASH_FIND(by_id, sv->instances, &id, sizeof(id), i);
 	return i && i->sandbox ? i : NULL;
 }
 
@@ -32,7 +32,7 @@ static struct instance *find_request(struct supervisor *sv, uint64_t id)
 {
 	struct instance *i;
 
-	HASH_FIND(by_request, sv->requests, &id, sizeof id, i);
+	HASH_FIND(by_request, sv->requests, &id, sizeof(id), i);
 	return i && !i->keeper_ready ? i : NULL;
 }
 
@@ -59,7 +59,7 @@ static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char
 {
 	struct message_source m = {
 	        .opened = fd >= 0, .error = slice_from_string(fd >= 0 ? NULL : error)};
-	size_t n = message_source_encode(buffer, sizeof buffer, MESSAGE_SOURCE, id, &m);
+	size_t n = message_source_encode(buffer, sizeof(buffer), MESSAGE_SOURCE, id, &m);
 	int result = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
 
 	if (result && result != -EPIPE) /* -EPIPE: its death is handled in on_keeper_dead() */
@@ -104,14 +104,14 @@ static void on_keeper_failed(struct role *role, uint64_t id)
 	char text[ROLE_HOW_MAX];
 
 	priority_take_back(role->pid);
-	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
+	HASH_FIND(by_id, sv->instances, &id, sizeof(id), i);
 	if (i) {
 		role_kill(&i->worker, role->last_words);
 		role->last_words[0] = 0;
 		return;
 	}
 	i = find_request(sv, id);
-	snprintf(text, sizeof text, "%s", role->last_words);
+	snprintf(text, sizeof(text), "%s", role->last_words);
 	role->last_words[0] = 0; /* they are not about the keeper's own end */
 	if (!i)
 		return;
@@ -123,14 +123,14 @@ static void on_keeper_failed(struct role *role, uint64_t id)
 
 static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
 {
-	int error;
+	int rc;
 
 	if (!reader_done(&message->body))
 		return -EBADMSG;
 	if (sv->persistent && !sv->keeper_ready) {
-		error = root_file_keep(sv->ca);
-		if (error) {
-			log_error("the root CA's file cannot be kept: %s", strerror(-error));
+		rc = root_file_keep(sv->ca);
+		if (rc) {
+			log_error("the root CA's file cannot be kept: %s", strerror(-rc));
 			return -EBADMSG;
 		}
 	}
@@ -181,10 +181,10 @@ static void give_keeper(struct supervisor *sv)
 
 static void start_again(struct supervisor *sv)
 {
-	int error = keeper_start(sv);
+	int rc = keeper_start(sv);
 
-	if (error) {
-		log_error("no keeper can be started: %s", strerror(-error));
+	if (rc) {
+		log_error("no keeper can be started: %s", strerror(-rc));
 		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
 		return;
 	}
@@ -200,7 +200,7 @@ static void tell_death(struct sandbox *s, const void *context)
 {
 	char text[ROLE_HOW_MAX + 128];
 
-	snprintf(text, sizeof text, "The keeper %.900s. Another one is started.",
+	snprintf(text, sizeof(text), "The keeper %.900s. Another one is started.",
 	        (const char *)context);
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
@@ -239,32 +239,32 @@ static void on_keeper_dead(struct role *role, const char *how)
 
 static int start_with(struct supervisor *sv, int root)
 {
-	int error = role_start(sv->loop, &sv->keeper, "vethguard-keeper", "the keeper", -1,
+	int rc = role_start(sv->loop, &sv->keeper, "vethguard-keeper", "the keeper", -1,
 	        on_keeper_message, on_keeper_dead);
-	if (!error) {
+	if (!rc) {
 		sv->keeper.on_failed = on_keeper_failed;
 		role_wait_for_room(&sv->keeper, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
 		size_t n = message_empty(
-		        buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
-		error = role_send(&sv->keeper, buffer, n, &root, root >= 0);
+		        buffer, sizeof(buffer), MESSAGE_KEEPER_START, supervisor_next_id(sv));
+		rc = role_send(&sv->keeper, buffer, n, &root, root >= 0);
 	}
-	return error;
+	return rc;
 }
 
 /* Starts the keeper; in the daemon with the root CA's file. */
 int keeper_start(struct supervisor *sv)
 {
-	int root = -1, error = 0;
+	int root = -1, rc = 0;
 
 	if (sv->persistent && !sv->keeper_timer.event)
-		error = loop_timer_open(sv->loop, &sv->keeper_timer, on_keeper_time);
-	if (!error && sv->persistent)
+		rc = loop_timer_open(sv->loop, &sv->keeper_timer, on_keeper_time);
+	if (!rc && sv->persistent)
 		root = root_file_open(sv->ca);
-	if (!error && sv->persistent && root < 0)
-		error = root;
-	if (!error)
-		error = start_with(sv, root);
+	if (!rc && sv->persistent && root < 0)
+		rc = root;
+	if (!rc)
+		rc = start_with(sv, root);
 	if (root >= 0)
 		close(root);
-	return error;
+	return rc;
 }

@@ -14,7 +14,7 @@ static void ask(struct supervisor *sv)
 
 	sv->keeper_health_id = supervisor_next_id(sv);
 	role_send(&sv->keeper, message,
-	        message_empty(message, sizeof message, MESSAGE_KEEPER_LOOK, sv->keeper_health_id),
+	        message_empty(message, sizeof(message), MESSAGE_KEEPER_LOOK, sv->keeper_health_id),
 	        NULL, 0);
 }
 
@@ -47,9 +47,9 @@ int keeper_health_answered(struct supervisor *sv, struct ipc_message *message)
 
 int keeper_health_start(struct supervisor *sv)
 {
-	int error = loop_timer_open(sv->loop, &sv->keeper_health_timer, on_time);
+	int rc = loop_timer_open(sv->loop, &sv->keeper_health_timer, on_time);
 
-	if (!error)
+	if (!rc)
 		loop_timer_set(&sv->keeper_health_timer, KEEPER_HEALTH_MS);
-	return error;
+	return rc;
 }

@@ -41,7 +41,7 @@ void role_kill(struct role *role, const char *why)
 	if (!role_runs(role))
 		return;
 	if (!role->last_words[0])
-		snprintf(role->last_words, sizeof role->last_words, "%s", why);
+		snprintf(role->last_words, sizeof(role->last_words), "%s", why);
 	role->killed = true;
 	send_kill(role);
 }
@@ -79,11 +79,11 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 static int take_last_words(struct role *role, struct ipc_message *message)
 {
 	struct message_text m;
-	int error = message_text_decode(&message->body, &m);
+	int rc = message_text_decode(&message->body, &m);
 
-	if (error)
-		return error;
-	slice_escape(m.text, role->last_words, sizeof role->last_words);
+	if (rc)
+		return rc;
+	slice_escape(m.text, role->last_words, sizeof(role->last_words));
 	if (role->on_failed)
 		role->on_failed(role, message->head.id);
 	return 0;
@@ -168,14 +168,13 @@ static void on_patience_over(struct loop_timer *timer)
 
 static int watch(struct loop *loop, struct role *role, int socket)
 {
-	int error = ipc_peer_open(loop, &role->peer, socket, role->label, on_message, on_end);
+	int rc = ipc_peer_open(loop, &role->peer, socket, role->label, on_message, on_end);
 
-	if (!error)
-		error = loop_timer_open(loop, &role->patience, on_patience_over);
-	if (!error)
-		error = loop_io_open_level(
-		        loop, &role->exit, role->pidfd, LOOP_READ, on_exit_ready);
-	return error;
+	if (!rc)
+		rc = loop_timer_open(loop, &role->patience, on_patience_over);
+	if (!rc)
+		rc = loop_io_open_level(loop, &role->exit, role->pidfd, LOOP_READ, on_exit_ready);
+	return rc;
 }
 
 int role_start(struct loop *loop, struct role *role, const char *program, const char *label,
@@ -187,16 +186,16 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 	char *argv[] = {name, log_level() >= LOG_LEVEL_DEBUG ? debug : NULL, NULL};
 	int ends[2];
 
-	memset(role, 0, sizeof *role);
+	memset(role, 0, sizeof(*role));
 	role->pidfd = -1;
 	role->text.fd = -1;
 	role->on_message = message;
 	role->on_dead = dead;
-	snprintf(role->label, sizeof role->label, "%s", label);
-	snprintf(name, sizeof name, "%s", program);
-	int error = ipc_pair(ends);
-	if (error)
-		return error;
+	snprintf(role->label, sizeof(role->label), "%s", label);
+	snprintf(name, sizeof(name), "%s", program);
+	int rc = ipc_pair(ends);
+	if (rc)
+		return rc;
 	int errors = stderr_log_open(loop, &role->text, program);
 	pid_t pid = errors < 0
 	                    ? errors
@@ -207,7 +206,7 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 	if (pid < 0) {
 		char why[512];
 
-		spawn_explain(program, pid, geteuid(), why, sizeof why);
+		spawn_explain(program, pid, geteuid(), why, sizeof(why));
 		log_error("%s", why);
 		close(ends[0]);
 		stderr_log_close(&role->text);
@@ -215,10 +214,10 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 		return pid;
 	}
 	role->pid = pid;
-	error = watch(loop, role, ends[0]);
-	if (error)
+	rc = watch(loop, role, ends[0]);
+	if (rc)
 		role_fini(role);
-	return error;
+	return rc;
 }
 
 void role_wait_for_room(struct role *role, int room_ms, int all_ms)
@@ -257,8 +256,8 @@ void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, st
 	role->describe_id = id;
 	role->descriptions++;
 	role->on_description = told;
-	role_send(role, message, message_empty(message, sizeof message, MESSAGE_DESCRIBE, id), NULL,
-	        0);
+	role_send(role, message, message_empty(message, sizeof(message), MESSAGE_DESCRIBE, id),
+	        NULL, 0);
 }
 
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms)
@@ -268,7 +267,8 @@ void role_stop(struct role *role, uint64_t id, int64_t patience_ms)
 	if (!role_runs(role) || role->stopping)
 		return;
 	role->stopping = true;
-	role_send(role, message, message_empty(message, sizeof message, MESSAGE_STOP, id), NULL, 0);
+	role_send(
+	        role, message, message_empty(message, sizeof(message), MESSAGE_STOP, id), NULL, 0);
 	loop_timer_set(&role->patience, patience_ms);
 }
 

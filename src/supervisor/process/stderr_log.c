@@ -23,7 +23,7 @@ static void show(struct stderr_log *text)
 {
 	char escaped[ESCAPED_MAX];
 
-	slice_escape_controls(slice_of(text->line, text->n), escaped, sizeof escaped);
+	slice_escape_controls(slice_of(text->line, text->n), escaped, sizeof(escaped));
 	text->n = 0;
 	text->budget -= (int64_t)log_relay(text->program,
 	                        &(struct log_subject){text->sandbox, text->program}, escaped,
@@ -38,7 +38,7 @@ static void take(struct stderr_log *text, const char *bytes, size_t n)
 			text->line[text->n++] = bytes[i];
 		else if (text->n == 0)
 			text->budget--;
-		if (text->n > 0 && (bytes[i] == '\n' || text->n == sizeof text->line))
+		if (text->n > 0 && (bytes[i] == '\n' || text->n == sizeof(text->line)))
 			show(text);
 	}
 }
@@ -60,7 +60,7 @@ static void earn(struct stderr_log *text)
 static bool read_some(struct stderr_log *text)
 {
 	char bytes[ROLE_TEXT_LINE_MAX];
-	ssize_t n = read(text->fd, bytes, sizeof bytes);
+	ssize_t n = read(text->fd, bytes, sizeof(bytes));
 
 	if (n > 0)
 		take(text, bytes, (size_t)n);
@@ -103,19 +103,19 @@ int stderr_log_open(struct loop *loop, struct stderr_log *text, const char *prog
 	int ends[2];
 
 	*text = (struct stderr_log){.fd = -1, .budget = ROLE_TEXT_BURST};
-	snprintf(text->program, sizeof text->program, "%s", program);
+	snprintf(text->program, sizeof(text->program), "%s", program);
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	text->fd = ends[0];
 	text->at_ms = loop_now_ms(loop);
-	int error = loop_timer_open(loop, &text->pause, on_pause_over);
-	if (!error)
-		error = listen_to(text, loop);
-	if (!error)
+	int rc = loop_timer_open(loop, &text->pause, on_pause_over);
+	if (!rc)
+		rc = listen_to(text, loop);
+	if (!rc)
 		return ends[1];
 	close(ends[1]);
 	stderr_log_close(text);
-	return error;
+	return rc;
 }
 
 void stderr_log_close(struct stderr_log *text)

@@ -46,7 +46,7 @@ enum sandbox_state sandbox_serve_when_ready(struct sandbox *s)
 
 enum sandbox_state sandbox_too_late(struct sandbox *s)
 {
-	snprintf(s->failure, sizeof s->failure, "not ready after %d s: waiting for%s%s%s",
+	snprintf(s->failure, sizeof(s->failure), "not ready after %d s: waiting for%s%s%s",
 	        SANDBOX_START_MS / 1000, s->current->keeper_ready ? "" : " the keeper",
 	        s->current->worker_ready ? "" : " the worker",
 	        s->supervisor->recorder_ready ? "" : " the recorder");
@@ -55,6 +55,7 @@ enum sandbox_state sandbox_too_late(struct sandbox *s)
 
 enum sandbox_state sandbox_no_variables(struct sandbox *s)
 {
-	snprintf(s->failure, sizeof s->failure, "the values of environment variables did not come");
+	snprintf(
+	        s->failure, sizeof(s->failure), "the values of environment variables did not come");
 	return sandbox_cut_off(s);
 }

@@ -25,7 +25,7 @@ enum sandbox_state sandbox_sum_up(struct sandbox *s)
 	if (!role_runs(&sv->recorder))
 		return SANDBOX_ENDED;
 	s->summary_request = supervisor_next_id(sv);
-	HASH_ADD(at_summary, sv->summing, summary_request, sizeof s->summary_request, s);
+	HASH_ADD(at_summary, sv->summing, summary_request, sizeof(s->summary_request), s);
 	if (!s->at_summary.tbl || recording_end(sv, s) != 0)
 		return SANDBOX_ENDED;
 	loop_timer_set(&s->timer, s->persistent ? SANDBOX_SUM_PERSISTENT_MS : SANDBOX_SUM_MS);

@@ -26,7 +26,7 @@ static void on_interface_away(struct sandbox *s)
 {
 	char text[IFNAMSIZ + 128];
 
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "Its interface %s is not there any more: nothing passes until it comes back.",
 	        s->gate.device);
 	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
@@ -45,7 +45,7 @@ static void on_gate_change(struct gate *gate, int result)
 	} else if (result > 0) {
 		log_sandbox(LOG_LEVEL_WARN, s->name,
 		        "its fence was changed from outside and is in order again: %s", gate->why);
-		snprintf(text, sizeof text,
+		snprintf(text, sizeof(text),
 		        "What keeps the sandbox in was changed from outside and has been set "
 		        "again: %s.",
 		        gate->why);
@@ -81,7 +81,7 @@ void sandbox_stop_verifying(struct sandbox *s)
 
 int sandbox_resume_verifying(struct sandbox *s)
 {
-	int error = gate_watch(&s->gate, s->supervisor->gates, on_gate_change);
+	int rc = gate_watch(&s->gate, s->supervisor->gates, on_gate_change);
 
-	return error ? sandbox_failed(s, error, "watching the fence") : 0;
+	return rc ? sandbox_failed(s, rc, "watching the fence") : 0;
 }

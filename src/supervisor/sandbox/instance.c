@@ -15,7 +15,7 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 struct generation *generation_new(uint64_t number)
 {
-	struct generation *g = calloc(1, sizeof *g);
+	struct generation *g = calloc(1, sizeof(*g));
 
 	if (g) {
 		g->refs = 1;
@@ -118,32 +118,32 @@ static void on_time(struct loop_timer *timer)
 
 struct instance *instance_new(struct supervisor *sv)
 {
-	struct instance *i = calloc(1, sizeof *i);
+	struct instance *i = calloc(1, sizeof(*i));
 
 	if (!i)
 		return NULL;
 	i->supervisor = sv;
 	i->id = supervisor_next_id(sv);
 	sources_init(&i->sources, sv->loop, NULL, supervisor_on_source);
-	int error = loop_timer_open(sv->loop, &i->timer, on_time);
-	HASH_ADD(by_id, sv->instances, id, sizeof i->id, i);
-	if (!error && !i->by_id.tbl)
-		error = -ENOMEM;
-	if (!error)
-		error = role_start(sv->loop, &i->worker, "vethguard-worker", "the worker",
-		        sv->mounts, on_message, on_dead);
-	if (!error) {
+	int rc = loop_timer_open(sv->loop, &i->timer, on_time);
+	HASH_ADD(by_id, sv->instances, id, sizeof(i->id), i);
+	if (!rc && !i->by_id.tbl)
+		rc = -ENOMEM;
+	if (!rc)
+		rc = role_start(sv->loop, &i->worker, "vethguard-worker", "the worker", sv->mounts,
+		        on_message, on_dead);
+	if (!rc) {
 		role_bound(&i->worker, ROLE_WORKER_BURST, ROLE_WORKER_PER_S);
-		error = instance_meet_keeper(i);
+		rc = instance_meet_keeper(i);
 	}
-	if (!error)
+	if (!rc)
 		return i;
 	role_fini(&i->worker);
 	if (i->by_id.tbl)
 		HASH_DELETE(by_id, sv->instances, i);
 	loop_timer_close(&i->timer);
 	free(i);
-	errno = -error;
+	errno = -rc;
 	return NULL;
 }
 
@@ -153,13 +153,13 @@ void instance_give(struct instance *i, struct sandbox *s)
 	DL_APPEND(s->instances, i);
 	i->worker.text.sandbox = s->name;
 	if (s->name[0])
-		snprintf(i->worker.label, sizeof i->worker.label, "the worker of %s", s->name);
+		snprintf(i->worker.label, sizeof(i->worker.label), "the worker of %s", s->name);
 }
 
 void instance_hold(struct instance *i)
 {
 	size_t n = message_empty(
-	        buffer, sizeof buffer, MESSAGE_WORKER_HOLD, supervisor_next_id(i->supervisor));
+	        buffer, sizeof(buffer), MESSAGE_WORKER_HOLD, supervisor_next_id(i->supervisor));
 
 	role_send(&i->worker, buffer, n, NULL, 0);
 }
@@ -167,7 +167,7 @@ void instance_hold(struct instance *i)
 static void send_pause(struct instance *i, enum message_pause why, const char *text)
 {
 	const struct message_worker_pause pause = {why, slice_from_string(text)};
-	size_t n = message_worker_pause_encode(buffer, sizeof buffer, MESSAGE_WORKER_PAUSE,
+	size_t n = message_worker_pause_encode(buffer, sizeof(buffer), MESSAGE_WORKER_PAUSE,
 	        supervisor_next_id(i->supervisor), &pause);
 
 	if (role_send(&i->worker, buffer, n, NULL, 0) != 0)
@@ -177,7 +177,7 @@ static void send_pause(struct instance *i, enum message_pause why, const char *t
 static void send_resume(struct instance *i)
 {
 	const struct message_worker_resume resume = {MESSAGE_PAUSE_OPERATOR};
-	size_t n = message_worker_resume_encode(buffer, sizeof buffer, MESSAGE_WORKER_RESUME,
+	size_t n = message_worker_resume_encode(buffer, sizeof(buffer), MESSAGE_WORKER_RESUME,
 	        supervisor_next_id(i->supervisor), &resume);
 
 	role_send(&i->worker, buffer, n, NULL, 0);
@@ -199,7 +199,7 @@ void instance_close_egress(struct instance *i, const char *why)
 int instance_ask_stats(struct instance *i, uint64_t id)
 {
 	return role_send(&i->worker, buffer,
-	        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_STATS_GET, id), NULL, 0);
+	        message_empty(buffer, sizeof(buffer), MESSAGE_WORKER_STATS_GET, id), NULL, 0);
 }
 
 int instance_asks_keeper(struct instance *i, uint64_t request)
@@ -207,7 +207,7 @@ int instance_asks_keeper(struct instance *i, uint64_t request)
 	if (i->by_request.tbl)
 		HASH_DELETE(by_request, i->supervisor->requests, i);
 	i->keeper_request = request;
-	HASH_ADD(by_request, i->supervisor->requests, keeper_request, sizeof request, i);
+	HASH_ADD(by_request, i->supervisor->requests, keeper_request, sizeof(request), i);
 	return i->by_request.tbl ? 0 : -ENOMEM;
 }
 
@@ -224,7 +224,7 @@ static const char *const state_names[] = {
         [INSTANCE_ENDING] = "ENDING",
 };
 _Static_assert(
-        sizeof state_names / sizeof state_names[0] == INSTANCE_STATE_COUNT, "a name per state");
+        sizeof(state_names) / sizeof(state_names[0]) == INSTANCE_STATE_COUNT, "a name per state");
 
 void instance_enter(struct instance *i, enum instance_state state)
 {

@@ -49,7 +49,7 @@ static int open_image(const struct sandbox *s, const struct settings *own)
 static int generation_files(struct sandbox *s, struct generation *g)
 {
 	const char *culprit = NULL;
-	int fd, error;
+	int fd, rc;
 
 	if (g->settings->image_file < 0) {
 		fd = open_image(s, g->settings);
@@ -59,12 +59,12 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	}
 	if (g->trusted)
 		return 0;
-	error = memfd_trusted(&g->settings->config, &s->supervisor->trusted, &g->trusted, &culprit);
-	if (error == LOCAL_FILE_UNKNOWN && culprit)
-		return sandbox_failed(s, error, "CA file %s " SETTINGS_NOT_LOCAL, culprit);
-	if (error && culprit)
-		return sandbox_failed(s, error, "CA file %s", culprit);
-	return error ? sandbox_failed(s, error, "memory for trusted CAs") : 0;
+	rc = memfd_trusted(&g->settings->config, &s->supervisor->trusted, &g->trusted, &culprit);
+	if (rc == LOCAL_FILE_UNKNOWN && culprit)
+		return sandbox_failed(s, rc, "CA file %s " SETTINGS_NOT_LOCAL, culprit);
+	if (rc && culprit)
+		return sandbox_failed(s, rc, "CA file %s", culprit);
+	return rc ? sandbox_failed(s, rc, "memory for trusted CAs") : 0;
 }
 
 static int tell_keeper(struct instance *i)
@@ -88,11 +88,11 @@ static int tell_keeper(struct instance *i)
 		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}
 	i->keeper_ready = false;
-	int error = instance_asks_keeper(i, supervisor_next_id(sv));
-	if (error)
-		return error;
+	int rc = instance_asks_keeper(i, supervisor_next_id(sv));
+	if (rc)
+		return rc;
 	size_t n = message_keeper_sandbox_encode(
-	        buffer, sizeof buffer, MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
+	        buffer, sizeof(buffer), MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
 	priority_lend(sv->keeper.pid);
 	return role_send(&sv->keeper, buffer, n, NULL, 0);
 }
@@ -136,8 +136,8 @@ static void describe_sandbox(
 	        .timeouts = settings->config.timeouts,
 	        .log_level = (uint8_t)log_level(),
 	        .listener_count = s->gate.listener_count};
-	memcpy(m->servers, settings->servers, sizeof m->servers);
-	memcpy(m->permit, settings->config.permit, sizeof m->permit);
+	memcpy(m->servers, settings->servers, sizeof(m->servers));
+	memcpy(m->permit, settings->config.permit, sizeof(m->permit));
 	m->egress = settings->config.egress;
 	m->egress_pair = secret_slice(&settings->egress_pair);
 	make_placeholders(s, g, m);
@@ -161,14 +161,14 @@ static int tell_worker(struct instance *i)
 		fds[count++] = s->gate.listeners[n].fd;
 	i->worker_request = supervisor_next_id(i->supervisor);
 	size_t n = message_worker_start_encode(
-	        buffer, sizeof buffer, MESSAGE_WORKER_START, i->worker_request, &m);
+	        buffer, sizeof(buffer), MESSAGE_WORKER_START, i->worker_request, &m);
 	if (n == 0)
 		return sandbox_failed(
 		        s, -EMSGSIZE, "what the worker has to know (too many static hosts?)");
 	priority_lend(i->worker.pid);
-	int error = role_send(&i->worker, buffer, n, fds, count);
+	int rc = role_send(&i->worker, buffer, n, fds, count);
 	secret_wipe(buffer, n);
-	return error ? sandbox_failed(s, error, "the worker") : 0;
+	return rc ? sandbox_failed(s, rc, "the worker") : 0;
 }
 
 /* Sent before START, so that the worker never serves without knowing. */
@@ -205,13 +205,13 @@ static void set_credentials(struct instance *i, struct generation *g)
 
 int instance_change_credentials(struct instance *i, struct generation *g)
 {
-	int error;
+	int rc;
 
 	if (i->credentials != g)
 		sources_stop(&i->sources); /* the answers have no receiver any more */
 	set_credentials(i, g);
-	error = tell_keeper(i);
-	return error == -EPIPE ? 0 : error; /* the next keeper is told */
+	rc = tell_keeper(i);
+	return rc == -EPIPE ? 0 : rc; /* the next keeper is told */
 }
 
 int instance_tell_keeper(struct instance *i, struct generation *g)
@@ -221,33 +221,33 @@ int instance_tell_keeper(struct instance *i, struct generation *g)
 	instance_enter(i, INSTANCE_STARTING);
 	i->generation = generation_get(g);
 	set_credentials(i, g);
-	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
-	int error = tell_keeper(i);
+	snprintf(i->sources.directory, sizeof(i->sources.directory), "%s", s->directory);
+	int rc = tell_keeper(i);
 
-	if (error == -EPIPE) /* the keeper is exiting; the next one is told */
-		error = 0;
-	return error ? sandbox_failed(s, error, "the keeper") : 0;
+	if (rc == -EPIPE) /* the keeper is exiting; the next one is told */
+		rc = 0;
+	return rc ? sandbox_failed(s, rc, "the keeper") : 0;
 }
 
 int instance_start(struct instance *i, struct generation *g)
 {
 	struct sandbox *s = i->sandbox;
-	int error = i->generation ? 0 : instance_tell_keeper(i, g);
+	int rc = i->generation ? 0 : instance_tell_keeper(i, g);
 
-	if (!error)
-		error = generation_files(s, g);
-	if (!error)
-		error = sandbox_open_names(s);
-	if (!error)
-		error = make_ring(i);
-	if (!error) {
+	if (!rc)
+		rc = generation_files(s, g);
+	if (!rc)
+		rc = sandbox_open_names(s);
+	if (!rc)
+		rc = make_ring(i);
+	if (!rc) {
 		tell_quiet(i);
-		error = tell_worker(i);
+		rc = tell_worker(i);
 	}
 	gate_close_handed_out(&s->gate);
 	sandbox_close_names(s);
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	loop_timer_set(&i->timer, SANDBOX_START_MS);
 	return 0;
 }
@@ -263,10 +263,10 @@ int instance_meet_keeper(struct instance *i)
 	if (error)
 		return error;
 	error = role_send(&sv->keeper, buffer,
-	        message_empty(buffer, sizeof buffer, MESSAGE_KEEPER_WORKER, i->id), &pair[0], 1);
+	        message_empty(buffer, sizeof(buffer), MESSAGE_KEEPER_WORKER, i->id), &pair[0], 1);
 	if (!error)
 		error = role_send(&i->worker, buffer,
-		        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_KEEPER,
+		        message_empty(buffer, sizeof(buffer), MESSAGE_WORKER_KEEPER,
 		                supervisor_next_id(sv)),
 		        &pair[1], 1);
 	if (error == -EPIPE) /* one of them is exiting; its on_dead handles that */
@@ -278,7 +278,7 @@ int instance_meet_keeper(struct instance *i)
 
 int instance_new_keeper(struct instance *i)
 {
-	int error = instance_meet_keeper(i);
+	int rc = instance_meet_keeper(i);
 
-	return error || !i->generation ? error : tell_keeper(i);
+	return rc || !i->generation ? rc : tell_keeper(i);
 }

@@ -18,7 +18,7 @@ void sandbox_pause(struct sandbox *s, const char *reason)
 	struct instance *i;
 
 	s->paused = reason != NULL;
-	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", reason ? reason : "");
+	snprintf(s->pause_reason, sizeof(s->pause_reason), "%s", reason ? reason : "");
 	DL_FOREACH(s->instances, i)
 	{
 		if (i->worker_request != 0 && i->state != INSTANCE_ENDING)

@@ -40,10 +40,10 @@ static struct instance *start_instance(struct sandbox *s, struct generation *g, 
 
 int sandbox_start_worker(struct sandbox *s)
 {
-	int error;
+	int rc;
 
-	s->current = start_instance(s, s->generation, &error);
-	return s->current ? 0 : error;
+	s->current = start_instance(s, s->generation, &rc);
+	return s->current ? 0 : rc;
 }
 
 /* Sets the part of a generation that the fence enforces. */
@@ -52,11 +52,11 @@ static void set_traffic(struct sandbox *s, const struct generation *g)
 	const struct fence_bounds bounds = sandbox_bounds(&g->settings->config.limits);
 	uint16_t ports[POLICY_UDP_PORTS_MAX];
 	size_t count = sandbox_udp_ports(&g->settings->policy, ports);
-	int error = gate_set_traffic(&s->gate, ports, count, &bounds);
+	int rc = gate_set_traffic(&s->gate, ports, count, &bounds);
 
-	if (error) /* the next verification repairs the fence or cuts the sandbox off */
+	if (rc) /* the next verification repairs the fence or cuts the sandbox off */
 		log_sandbox(LOG_LEVEL_WARN, s->name, "udp ports and bounds of its fence: %s",
-		        strerror(-error));
+		        strerror(-rc));
 }
 
 void sandbox_settle_ports(struct sandbox *s)
@@ -81,21 +81,21 @@ static void put_in_force(struct sandbox *s, struct generation *g)
 
 int sandbox_replace(struct sandbox *s, struct generation *g)
 {
-	int error;
+	int rc;
 
 	if (sandbox_is_changing(s))
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
 	/* The sandbox may be closed because of its fence: then no worker can serve behind it, and
 	 * that reason stands. */
-	error = s->state == SANDBOX_CLOSED ? sandbox_verify_now(s) : 0;
-	if (error)
-		return error;
+	rc = s->state == SANDBOX_CLOSED ? sandbox_verify_now(s) : 0;
+	if (rc)
+		return rc;
 	set_traffic(s, g);
-	s->successor = start_instance(s, g, &error);
+	s->successor = start_instance(s, g, &rc);
 	if (s->successor)
 		return 0;
 	set_traffic(s, s->generation);
-	return error;
+	return rc;
 }
 
 void sandbox_keep_generation(struct sandbox *s, const char *how)
@@ -104,7 +104,7 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 
 	s->successor = NULL;
 	set_traffic(s, s->generation);
-	snprintf(text, sizeof text, "its worker %s", how);
+	snprintf(text, sizeof(text), "its worker %s", how);
 	s->owner->replaced(s->owner, s, text);
 }
 
@@ -125,9 +125,9 @@ static const char egress_changed[] =
 static void retire(struct sandbox *s, struct instance *i)
 {
 	struct message_worker_retire m = {s->generation->number};
-	size_t n = message_worker_retire_encode(buffer, sizeof buffer, MESSAGE_WORKER_RETIRE,
+	size_t n = message_worker_retire_encode(buffer, sizeof(buffer), MESSAGE_WORKER_RETIRE,
 	        supervisor_next_id(s->supervisor), &m);
-	int error;
+	int rc;
 
 	instance_enter(i, INSTANCE_RETIRED);
 	i->reauthorizing = true;
@@ -135,10 +135,10 @@ static void retire(struct sandbox *s, struct instance *i)
 	i->worker.stopping = true;
 	if (goes_another_way(i->generation, s->generation))
 		instance_close_egress(i, egress_changed);
-	error = instance_change_credentials(i, s->generation);
-	if (!error)
-		error = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
-	if (error)
+	rc = instance_change_credentials(i, s->generation);
+	if (!rc)
+		rc = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
+	if (rc)
 		role_kill(&i->worker, "it cannot be told to retire");
 }
 

@@ -64,14 +64,14 @@ enum sandbox_state sandbox_restart(struct sandbox *s)
 	char text[SANDBOX_FAILURE_MAX];
 
 	if (delay_ms < 0) {
-		memcpy(text, s->failure, sizeof text);
-		snprintf(s->failure, sizeof s->failure,
+		memcpy(text, s->failure, sizeof(text));
+		snprintf(s->failure, sizeof(s->failure),
 		        "%.1900s; that was too often: nobody serves it any more", text);
 		return sandbox_close_down(s);
 	}
 	s->restarts++;
 	log_sandbox(LOG_LEVEL_WARN, s->name, "%s; another one is started", s->failure);
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 	if (delay_ms == 0)
@@ -84,10 +84,10 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 {
 	if (sandbox_resume_verifying(s) != 0 || sandbox_record(s) != 0)
 		return sandbox_close_down(s);
-	int error = recording_adopt_event(s->supervisor, s->id);
-	if (error)
+	int rc = recording_adopt_event(s->supervisor, s->id);
+	if (rc)
 		log_sandbox(LOG_LEVEL_ERROR, s->name,
-		        "events from before the restart cannot be read: %s", strerror(-error));
+		        "events from before the restart cannot be read: %s", strerror(-rc));
 	outbox_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
 	recording_count_soon(s->supervisor, s);
 	return sandbox_start_another(s);

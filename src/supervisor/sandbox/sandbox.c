@@ -100,7 +100,7 @@ static const char *const state_names[] = {
         [SANDBOX_ENDED] = "ENDED",
 };
 _Static_assert(
-        sizeof state_names / sizeof state_names[0] == SANDBOX_STATE_COUNT, "a name per state");
+        sizeof(state_names) / sizeof(state_names[0]) == SANDBOX_STATE_COUNT, "a name per state");
 
 /* Sets the state; nothing else does. */
 static void set_state(struct sandbox *s, enum sandbox_state state)
@@ -145,7 +145,7 @@ void sandbox_fail(struct sandbox *s, const char *format, ...)
 	if (!table[s->state][SANDBOX_FAIL])
 		return; /* the first failure stands */
 	va_start(arguments, format);
-	vsnprintf(s->failure, sizeof s->failure, format, arguments);
+	vsnprintf(s->failure, sizeof(s->failure), format, arguments);
 	va_end(arguments);
 	sandbox_event(s, SANDBOX_FAIL);
 }
@@ -166,7 +166,7 @@ static void on_time(struct loop_timer *timer)
 /* Adds s to the registry. Returns 0 or -ENOMEM. */
 static int enter(struct sandbox *s)
 {
-	HASH_ADD(hh, s->supervisor->sandboxes, id, sizeof s->id, s);
+	HASH_ADD(hh, s->supervisor->sandboxes, id, sizeof(s->id), s);
 	return s->hh.tbl ? 0 : -ENOMEM;
 }
 
@@ -184,8 +184,8 @@ static int start_first(struct sandbox *s)
 
 struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, bool persistent)
 {
-	struct sandbox *s = calloc(1, sizeof *s);
-	int error;
+	struct sandbox *s = calloc(1, sizeof(*s));
+	int rc;
 
 	if (!s)
 		return NULL;
@@ -194,17 +194,17 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	s->persistent = persistent;
 	s->id = supervisor_next_id(sv);
 	s->netns = s->names = -1;
-	random_bytes(s->seed, sizeof s->seed);
+	random_bytes(s->seed, sizeof(s->seed));
 	gate_init(&s->gate);
-	error = loop_timer_open(sv->loop, &s->timer, on_time);
-	if (!error && !persistent)
-		error = start_first(s);
-	if (!error)
-		error = enter(s);
-	if (!error)
+	rc = loop_timer_open(sv->loop, &s->timer, on_time);
+	if (!rc && !persistent)
+		rc = start_first(s);
+	if (!rc)
+		rc = enter(s);
+	if (!rc)
 		return s;
 	sandbox_free(s);
-	errno = -error;
+	errno = -rc;
 	return NULL;
 }
 

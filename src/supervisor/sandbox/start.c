@@ -20,10 +20,10 @@ int sandbox_failed(struct sandbox *s, int error, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	int n = vsnprintf(s->failure, sizeof s->failure, format, arguments);
+	int n = vsnprintf(s->failure, sizeof(s->failure), format, arguments);
 	va_end(arguments);
-	if (n >= 0 && (size_t)n < sizeof s->failure)
-		snprintf(s->failure + n, sizeof s->failure - (size_t)n, ": %s", strerror(-error));
+	if (n >= 0 && (size_t)n < sizeof(s->failure))
+		snprintf(s->failure + n, sizeof(s->failure) - (size_t)n, ": %s", strerror(-error));
 	return error;
 }
 
@@ -49,9 +49,9 @@ static int open_log(struct sandbox *s)
 		        "audit file %s is, or is reached through, a symbolic link", s->audit_path);
 	if (fd < 0)
 		return sandbox_failed(s, fd, "audit file %s", s->audit_path);
-	int error = recording_start(
+	int rc = recording_start(
 	        s->supervisor, s->audit_path, fd, s->audit_own ? NULL : &s->generation->identity);
-	return error ? sandbox_failed(s, error, "the recorder") : 0;
+	return rc ? sandbox_failed(s, rc, "the recorder") : 0;
 }
 
 /* Makes the memory of synthetic names: a file if persistent. Without the old file, addresses that
@@ -89,9 +89,9 @@ void sandbox_close_names(struct sandbox *s)
 
 int sandbox_record(struct sandbox *s)
 {
-	int error = recording_open(s->supervisor, s);
+	int rc = recording_open(s->supervisor, s);
 
-	return error ? sandbox_failed(s, error, "the recorder") : 0;
+	return rc ? sandbox_failed(s, rc, "the recorder") : 0;
 }
 
 size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PORTS_MAX])
@@ -123,7 +123,7 @@ static int gate_failed(struct sandbox *s, int error)
 
 	s->fault = gate_fault_of(&s->gate, error);
 	gate_failure(&s->gate, error, why);
-	snprintf(s->failure, sizeof s->failure, "%s", why);
+	snprintf(s->failure, sizeof(s->failure), "%s", why);
 	return error;
 }
 
@@ -135,19 +135,19 @@ static int open_gate(struct sandbox *s)
 	s->gate.tcp_port = settings->config.proxy_port;
 	s->gate.udp_port_count = sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
 	s->gate.bounds = sandbox_bounds(&settings->config.limits);
-	int error = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
-	                      : gate_open(&s->gate, s->supervisor->gates, s->netns);
-	return error ? gate_failed(s, error) : 0;
+	int rc = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
+	                   : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	return rc ? gate_failed(s, rc) : 0;
 }
 
 static int connect_gate(struct sandbox *s)
 {
-	int error = gate_connect(&s->gate);
+	int rc = gate_connect(&s->gate);
 
-	if (error)
-		return gate_failed(s, error);
-	error = s->pin[0] ? gate_pin(&s->gate, s->pin) : 0;
-	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
+	if (rc)
+		return gate_failed(s, rc);
+	rc = s->pin[0] ? gate_pin(&s->gate, s->pin) : 0;
+	return rc ? sandbox_failed(s, rc, "keeping the gate's namespace as %s", s->pin) : 0;
 }
 
 /* Closes the namespace of an attached sandbox, whose owner may end it at any time. `run` holds its
@@ -183,24 +183,24 @@ static void give_worker_up(struct sandbox *s)
 
 int sandbox_set_up(struct sandbox *s)
 {
-	int error = s->supervisor->log_given ? 0 : open_log(s);
+	int rc = s->supervisor->log_given ? 0 : open_log(s);
 
-	if (!error && !s->current)
-		error = sandbox_take_worker(s);
-	if (!error)
-		error = instance_tell_keeper(s->current, s->generation);
-	if (!error)
-		error = open_gate(s);
-	if (!error)
-		error = instance_start(s->current, s->generation);
-	if (!error)
-		error = sandbox_record(s); /* the recorder has time: events from the worker wait */
-	if (!error)
-		error = connect_gate(s);
+	if (!rc && !s->current)
+		rc = sandbox_take_worker(s);
+	if (!rc)
+		rc = instance_tell_keeper(s->current, s->generation);
+	if (!rc)
+		rc = open_gate(s);
+	if (!rc)
+		rc = instance_start(s->current, s->generation);
+	if (!rc)
+		rc = sandbox_record(s); /* the recorder has time: events from the worker wait */
+	if (!rc)
+		rc = connect_gate(s);
 	close_netns(s);
-	if (error) {
+	if (rc) {
 		give_worker_up(s);
-		return error;
+		return rc;
 	}
 	return sandbox_resume_verifying(s);
 }

@@ -47,10 +47,10 @@ static void on_time(struct loop_timer *timer)
 
 int worker_pool_open(struct supervisor *sv, size_t count)
 {
-	int error = loop_timer_open(sv->loop, &sv->pool_timer, on_time);
+	int rc = loop_timer_open(sv->loop, &sv->pool_timer, on_time);
 
-	if (error)
-		return error;
+	if (rc)
+		return rc;
 	sv->pool_goal = count;
 	make_another(sv, 0);
 	return 0;

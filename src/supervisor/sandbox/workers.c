@@ -26,7 +26,7 @@ static void tell_disobedience(struct sandbox *s, const char *how)
 {
 	char text[SANDBOX_FAILURE_MAX];
 
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "A worker of the paused sandbox did not end by itself: it %.900s.", how);
 	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
@@ -50,7 +50,7 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 		if (!s->instances)
 			sandbox_event(s, SANDBOX_WORKERS_GONE);
 	} else if (was_current && s->persistent && s->state != SANDBOX_STARTING) {
-		snprintf(s->failure, sizeof s->failure, "The worker %s", how);
+		snprintf(s->failure, sizeof(s->failure), "The worker %s", how);
 		sandbox_event(s, SANDBOX_WORKER_DIED);
 	} else if (was_current) {
 		sandbox_fail(s, "the worker %s; the sandbox is cut off from every network", how);

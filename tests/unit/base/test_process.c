@@ -24,7 +24,7 @@ static void test_names_that_mislead(void **state)
 	(void)state;
 	assert_int_equal(process_start_time(getpid(), &first), 0);
 	assert_true(first > 0);
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		assert_int_equal(prctl(PR_SET_NAME, names[i]), 0);
 		assert_int_equal(process_start_time(getpid(), &now), 0);
 		assert_true(now == first);

@@ -125,13 +125,13 @@ static void test_a_wrong_byte_anywhere(void **state)
 	uint8_t text[100];
 
 	(void)state;
-	for (size_t at = 0; at < sizeof text; at++) {
+	for (size_t at = 0; at < sizeof(text); at++) {
 		struct utf8 u = {0};
 
-		memset(text, 'x', sizeof text);
-		assert_true(utf8_feed(&u, text, sizeof text));
+		memset(text, 'x', sizeof(text));
+		assert_true(utf8_feed(&u, text, sizeof(text)));
 		text[at] = 0x80;
-		assert_false(utf8_feed(&u, text, sizeof text));
+		assert_false(utf8_feed(&u, text, sizeof(text)));
 	}
 }
 

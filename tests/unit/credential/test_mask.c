@@ -424,7 +424,7 @@ static size_t random_value(char *out)
 	static const char *const alphabets[] = {"ab", "abc/", "a%2", "a\\u0", "a %+\"\\/",
 	        "abcdefghijklmnop0123456789", "%25", "\\u05c", "%\\", "\\\"/n",
 	        "%\\\"+ u01234a/=\xc3\xa4\x83", "\xc3\x83\xe2\x82\xac\xf0\x9f\x98\x80"};
-	const char *alphabet = alphabets[(size_t)rand() % (sizeof alphabets / sizeof *alphabets)];
+	const char *alphabet = alphabets[(size_t)rand() % (sizeof(alphabets) / sizeof(*alphabets))];
 	size_t n = MASK_VALUE_MIN + (size_t)rand() % 12;
 
 	for (size_t i = 0; i < n; i++)
@@ -558,7 +558,7 @@ static void test_mixtures(void **state)
 
 	(void)state;
 	srand(20261125);
-	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(*cuts); i++)
 		cuts[i] = i + 1;
 	for (int round = 0; round < 1000; round++) {
 		char value[32];
@@ -571,13 +571,13 @@ static void test_mixtures(void **state)
 		naive_add_value(&naive, value, slice.n);
 		k = rand() % 2 ? 0 : (size_t)rand() % naive.count;
 		for (int i = rand() % 4; i > 0; i--)
-			text[n++] = around[(size_t)rand() % (sizeof around - 1)];
+			text[n++] = around[(size_t)rand() % (sizeof(around) - 1)];
 		start = n;
 		n += naive_spell(naive.patterns[k].p, 0, naive.patterns[k].n,
 		        1 + (unsigned)rand() % 4, rand, text + n);
 		end = n;
 		for (int i = rand() % 8; i > 0; i--)
-			text[n++] = around[(size_t)rand() % (sizeof around - 1)];
+			text[n++] = around[(size_t)rand() % (sizeof(around) - 1)];
 		naive_run(&naive, text, n, covered);
 		for (size_t i = start; i < end; i++)
 			assert_true(covered[i]);
@@ -600,17 +600,17 @@ static void test_values_that_are_all_escape_bytes(void **state)
 	static char value[100], text[600];
 
 	(void)state;
-	for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+	for (size_t k = 0; k < sizeof(units) / sizeof(*units); k++) {
 		size_t unit = strlen(units[k]);
 		struct mask *mask;
 
-		for (size_t i = 0; i < sizeof text; i++)
+		for (size_t i = 0; i < sizeof(text); i++)
 			text[i] = units[k][i % unit];
-		memcpy(value, text, sizeof value);
-		mask = mask_new(&(struct slice){value, sizeof value}, 1);
+		memcpy(value, text, sizeof(value));
+		mask = mask_new(&(struct slice){value, sizeof(value)}, 1);
 		assert_non_null(mask);
-		mask_in_place(mask, (uint8_t *)text, sizeof text);
-		for (size_t i = 0; i + unit < sizeof text; i++)
+		mask_in_place(mask, (uint8_t *)text, sizeof(text));
+		for (size_t i = 0; i + unit < sizeof(text); i++)
 			assert_int_equal(text[i], '*');
 		mask_free(mask);
 	}
@@ -623,7 +623,7 @@ static void test_a_backslash_before_nul(void **state)
 	uint8_t text[] = "\\\0ecret \\u0073\\\0cret %73\\\0cret";
 
 	(void)state;
-	assert_int_equal(mask_in_place(mask, text, sizeof text), 0);
+	assert_int_equal(mask_in_place(mask, text, sizeof(text)), 0);
 	mask_free(mask);
 }
 

@@ -60,7 +60,7 @@ static void test_what_waits(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct mask *mask = mask_of(rows[i].value);
 		size_t n = strlen(rows[i].piece);
 		struct mask_stream s;
@@ -96,7 +96,7 @@ static void side_begin(struct side *side, size_t n)
 	struct slice value = slice_of(side->value, n);
 
 	for (size_t i = 0; i < n; i++)
-		side->value[i] = keys[(size_t)rand() % (sizeof keys - 1)];
+		side->value[i] = keys[(size_t)rand() % (sizeof(keys) - 1)];
 	side->mask = mask_new(&value, 1);
 	assert_non_null(side->mask);
 	mask_stream_init(&side->stream, side->mask);
@@ -119,7 +119,7 @@ static size_t piece_of(const struct side *side, size_t value_n, char *out)
 	switch (rand() % 6) {
 	case 0: /* something else */
 		for (int i = rand() % 6; i >= 0; i--)
-			out[n++] = others[(size_t)rand() % (sizeof others - 1)];
+			out[n++] = others[(size_t)rand() % (sizeof(others) - 1)];
 		return n;
 	case 1: /* how it goes on */
 		memcpy(out, side->value + of, end - of);
@@ -130,7 +130,7 @@ static size_t piece_of(const struct side *side, size_t value_n, char *out)
 		return n;
 	case 3: /* out of a full chunk */
 		for (n = 0; n < 150; n++)
-			out[n] = others[(size_t)rand() % (sizeof others - 1)];
+			out[n] = others[(size_t)rand() % (sizeof(others) - 1)];
 		/* fall through */
 	default:
 		memcpy(out + n, side->value, end);
@@ -274,7 +274,7 @@ static void test_pauses_inside_a_value(void **state)
 	struct mask *mask = mask_of(VALUE);
 
 	(void)state;
-	for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+	for (size_t t = 0; t < sizeof(texts) / sizeof(*texts); t++) {
 		size_t n = strlen(texts[t]);
 		char whole[128];
 		struct buf out;
@@ -305,7 +305,7 @@ static void test_a_value_that_trickles(void **state)
 	struct mask *mask = mask_of(VALUE);
 
 	(void)state;
-	for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+	for (size_t t = 0; t < sizeof(texts) / sizeof(*texts); t++) {
 		const char *text = texts[t];
 		size_t n = strlen(text);
 		char whole[256];
@@ -342,7 +342,7 @@ static void test_a_short_end_does_not_wait(void **state)
 	        {"sk-ant-api03-0123456789abcdefghij", "x sk-an", 5}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		size_t n = strlen(rows[i].message);
 		struct mask *mask = mask_of(rows[i].value);
 		struct mask_stream s;
@@ -383,7 +383,7 @@ static void test_release(void **state)
 	struct mask *mask = mask_of(VALUE);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		size_t n = strlen(rows[i].piece);
 		struct mask_stream s;
 		struct buf out;
@@ -445,7 +445,7 @@ static void test_after_messages(void **state)
 	struct mask *mask = mask_of(VALUE);
 
 	(void)state;
-	for (size_t b = 0; b < sizeof before / sizeof *before; b++)
+	for (size_t b = 0; b < sizeof(before) / sizeof(*before); b++)
 		for (size_t cut = 1; cut < strlen(VALUE); cut++) {
 			size_t n = strlen(before[b]) + cut, rest = strlen(VALUE) - cut;
 			struct mask_stream s;

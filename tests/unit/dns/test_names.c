@@ -350,7 +350,7 @@ static void garbage_is_dropped(void **state)
 {
 	static const char *const bad[] = {"", "UPPER.test", "a..b", "10.0.0.1", "trailing.",
 	        "sp ace.test", "\x1b[2J", "nul\0x"};
-	enum { BAD = sizeof bad / sizeof bad[0] };
+	enum { BAD = sizeof(bad) / sizeof(bad[0]) };
 	int memory = shared_names_create(BAD + 1);
 	struct shared_names raw;
 	struct names *names;
@@ -376,7 +376,7 @@ static void garbage_is_dropped(void **state)
 	for (int i = 0; i < BAD; i++) {
 		char host[16];
 
-		snprintf(host, sizeof host, "n%d.test", i);
+		snprintf(host, sizeof(host), "n%d.test", i);
 		assert_int_equal(
 		        names_assign(names, slice_from_string(host), 1000 + KEEP_MS, &a, &b), 0);
 		finds(names, "10.200.1.8", "good.test");
@@ -408,7 +408,7 @@ static void noise_does_no_harm(void **state)
 
 			if (i % 8 == 7) /* while it works, too */
 				random_bytes(p, bytes);
-			snprintf(host, sizeof host, "n%d.test", i);
+			snprintf(host, sizeof(host), "n%d.test", i);
 			if (names_assign(names, slice_from_string(host), (int64_t)i * KEEP_MS, &a,
 			            &b) == 0) {
 				assert_true(names_lookup(names, &a, &found));

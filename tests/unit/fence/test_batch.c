@@ -72,7 +72,7 @@ static void make_chains(struct nft *nft, const char *prefix, unsigned count)
 
 	assert_int_equal(nft_batch_init(&b, nft), 0);
 	for (unsigned i = 0; i < count; i++) {
-		snprintf(chain.name, sizeof chain.name, "%s%u", prefix, i);
+		snprintf(chain.name, sizeof(chain.name), "%s%u", prefix, i);
 		batch_chain(&b, NFT_MSG_NEWCHAIN, &chain);
 	}
 	assert_int_equal(nft_batch_send(&b), 0);

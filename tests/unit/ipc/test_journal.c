@@ -156,7 +156,7 @@ static void a_mark_lasts_until_it_is_replaced(void **state)
 	assert_int_equal(journal_mark(&journal).n, JOURNAL_MARK_MAX);
 	journal_set_mark(&journal, SLICE("mark"));
 	assert_true(slice_equals(journal_mark(&journal), SLICE("mark")));
-	journal_set_mark(&journal, slice_of(large, sizeof large));
+	journal_set_mark(&journal, slice_of(large, sizeof(large)));
 	assert_int_equal(journal_mark(&journal).n, 0);
 }
 

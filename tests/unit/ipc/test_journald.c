@@ -30,7 +30,7 @@ static void listen_native(void)
 	memcpy(to.sun_path, path, strlen(path));
 	native = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	assert_true(native >= 0);
-	assert_return_code(bind(native, (struct sockaddr *)&to, sizeof to), errno);
+	assert_return_code(bind(native, (struct sockaddr *)&to, sizeof(to)), errno);
 }
 
 static void name_stream(int fd)
@@ -39,7 +39,7 @@ static void name_stream(int fd)
 	char text[64];
 
 	assert_return_code(fstat(fd, &st), errno);
-	snprintf(text, sizeof text, "%llu:%llu", (unsigned long long)st.st_dev,
+	snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st.st_dev,
 	        (unsigned long long)st.st_ino);
 	setenv("JOURNAL_STREAM", text, 1);
 }
@@ -48,7 +48,7 @@ static void name_stream(int fd)
 static int prepare(void **state)
 {
 	(void)state;
-	snprintf(path, sizeof path, "/tmp/vethguard-journald-process%d", (int)getpid());
+	snprintf(path, sizeof(path), "/tmp/vethguard-journald-process%d", (int)getpid());
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, stream) < 0)
 		return -1;
 	real_stderr = dup(STDERR_FILENO);
@@ -75,7 +75,7 @@ static int clean(void **state)
 static const char *heard(int fd)
 {
 	static char text[65536];
-	ssize_t n = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
+	ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 
 	if (n < 0)
 		return NULL;
@@ -129,7 +129,7 @@ static void what_roles_write_keeps_its_level(void **state)
 
 	(void)state;
 	assert_true(journald_open(path));
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		log_relay("vethguard-worker", &none, cases[i].line, strlen(cases[i].line));
 		assert_string_equal(heard(native), cases[i].entry);
 	}
@@ -140,7 +140,7 @@ static void a_huge_message_is_one_entry(void **state)
 	static char huge[70000];
 
 	(void)state;
-	memset(huge, 'x', sizeof huge - 1);
+	memset(huge, 'x', sizeof(huge) - 1);
 	assert_true(journald_open(path));
 	log_sandbox(LOG_LEVEL_ERROR, huge, "%s", huge);
 	const char *entry = heard(native);
@@ -157,7 +157,7 @@ static void only_where_stderr_is_the_journal(void **state)
 	int pipes[2];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		setenv("JOURNAL_STREAM", wrong[i], 1);
 		assert_false(journald_open(path));
 	}

@@ -81,7 +81,7 @@ static int open_fds(void)
 
 static int setup(void **state)
 {
-	struct side *s = calloc(1, sizeof *s);
+	struct side *s = calloc(1, sizeof(*s));
 	int fds[2];
 
 	assert_non_null(s);
@@ -110,7 +110,7 @@ static int teardown(void **state)
 
 static void say(struct side *s, uint64_t id)
 {
-	size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, id);
+	size_t n = message_empty(buf, sizeof(buf), MESSAGE_STOP, id);
 
 	assert_int_equal(ipc_send_blocking(s->other, buf, n, NULL, 0), 0);
 }
@@ -134,7 +134,7 @@ static void what_was_said_before_closing_is_heard(void **state)
 	size_t n;
 
 	/* Unread bytes on the side that closes make the kernel report a reset first. */
-	n = message_empty(buf, sizeof buf, MESSAGE_STOP, 1);
+	n = message_empty(buf, sizeof(buf), MESSAGE_STOP, 1);
 	assert_int_equal(ipc_send(&s->peer, buf, n, NULL, 0), 0);
 	say(s, 7);
 	close(s->other);
@@ -179,7 +179,7 @@ static void malformed_heads_cut_off(void **state)
 	struct side *s = *state;
 	uint8_t short_one[3] = {0, 1, 2};
 
-	assert_int_equal(send(s->other, short_one, sizeof short_one, 0), sizeof short_one);
+	assert_int_equal(send(s->other, short_one, sizeof(short_one), 0), sizeof(short_one));
 	turn(s);
 	assert_int_equal(s->messages, 0);
 	assert_int_equal(s->end_error, -EBADMSG);
@@ -203,7 +203,7 @@ static void descriptors_not_kept_are_closed(void **state)
 {
 	struct side *s = *state;
 	int before = open_fds(), fds[3] = {0, 1, 2};
-	size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, 1);
+	size_t n = message_empty(buf, sizeof(buf), MESSAGE_STOP, 1);
 
 	s->keep = true;
 	assert_int_equal(ipc_send_blocking(s->other, buf, n, fds, 3), 0);
@@ -220,7 +220,7 @@ static void descriptors_of_a_malformed_message_are_closed(void **state)
 	int before = open_fds(), fds[2] = {0, 1};
 	uint8_t garbage[12] = {0xff};
 
-	assert_int_equal(ipc_send_blocking(s->other, garbage, sizeof garbage, fds, 2), 0);
+	assert_int_equal(ipc_send_blocking(s->other, garbage, sizeof(garbage), fds, 2), 0);
 	turn(s);
 	assert_int_equal(s->ends, 1);
 	assert_int_equal(open_fds(), before - 1); /* the peer's own socket is gone */
@@ -235,12 +235,12 @@ static void too_many_descriptors_cut_off(void **state)
 		char bytes[CMSG_SPACE(sizeof(int) * MANY)];
 		struct cmsghdr align;
 	} control = {0};
-	size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, 1);
+	size_t n = message_empty(buf, sizeof(buf), MESSAGE_STOP, 1);
 	struct iovec iov = {buf, n};
 	struct msghdr msg = {.msg_iov = &iov,
 	        .msg_iovlen = 1,
 	        .msg_control = &control,
-	        .msg_controllen = sizeof control};
+	        .msg_controllen = sizeof(control)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	int before = open_fds();
 
@@ -263,11 +263,11 @@ static void a_full_socket_queues_in_order(void **state)
 	uint64_t sent = 0;
 
 	while (!s->peer.first) {
-		size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, ++sent);
+		size_t n = message_empty(buf, sizeof(buf), MESSAGE_STOP, ++sent);
 		assert_int_equal(ipc_send(&s->peer, buf, n, (int[]){0}, 1), 0);
 	}
 	for (int i = 0; i < 10; i++) {
-		size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, ++sent);
+		size_t n = message_empty(buf, sizeof(buf), MESSAGE_STOP, ++sent);
 		assert_int_equal(ipc_send(&s->peer, buf, n, (int[]){0}, 1), 0);
 	}
 	for (uint64_t id = 1; id <= sent; id++) {
@@ -287,8 +287,8 @@ static void a_reader_that_never_reads_is_cut_off(void **state)
 	struct side *s = *state;
 	static uint8_t big[MESSAGE_BYTES_MAX];
 	static char text[MESSAGE_TEXT_MAX];
-	struct message_text m = {slice_of(text, sizeof text)};
-	size_t n = message_text_encode(big, sizeof big, MESSAGE_FAILED, 1, &m);
+	struct message_text m = {slice_of(text, sizeof(text))};
+	size_t n = message_text_encode(big, sizeof(big), MESSAGE_FAILED, 1, &m);
 	int error = 0;
 
 	for (int i = 0; i < 10000 && !error; i++)
@@ -306,7 +306,7 @@ static void a_reader_that_never_reads_is_cut_off(void **state)
 static void descriptors_that_nobody_takes_are_bounded(void **state)
 {
 	struct side *s = *state;
-	size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, 1);
+	size_t n = message_empty(buf, sizeof(buf), MESSAGE_STOP, 1);
 	int before = open_fds(), error = 0;
 
 	while (!error && open_fds() < before + 1000)
@@ -321,7 +321,7 @@ static void descriptors_that_nobody_takes_are_bounded(void **state)
 static void small_messages_count_with_what_they_cost(void **state)
 {
 	struct side *s = *state;
-	size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, 1), queued = 0;
+	size_t n = message_empty(buf, sizeof(buf), MESSAGE_STOP, 1), queued = 0;
 
 	while (ipc_send(&s->peer, buf, n, NULL, 0) == 0)
 		queued += s->peer.first != NULL;
@@ -334,7 +334,7 @@ static size_t locked_kib(void)
 	char line[256];
 	size_t kib = 0;
 
-	while (fgets(line, sizeof line, f))
+	while (fgets(line, sizeof(line), f))
 		(void)!sscanf(line, "VmLck: %zu kB", &kib);
 	fclose(f);
 	return kib;
@@ -345,7 +345,7 @@ static void a_secret_that_waits_is_in_locked_memory(void **state)
 	struct side *s = *state;
 	static char value[20000];
 	static uint8_t bytes[32768];
-	struct message_credential m = {.available = true, .value = {value, sizeof value}};
+	struct message_credential m = {.available = true, .value = {value, sizeof(value)}};
 	struct ipc_message message;
 	size_t before = locked_kib(), with;
 
@@ -353,10 +353,10 @@ static void a_secret_that_waits_is_in_locked_memory(void **state)
 	skip(); /* its mlock(2) does nothing */
 #endif
 	assert_true(before >= MESSAGE_BYTES_MAX / 1024); /* the receive buffer */
-	memset(value, 's', sizeof value);
+	memset(value, 's', sizeof(value));
 	while (!s->peer.first) {
 		size_t n =
-		        message_credential_encode(bytes, sizeof bytes, MESSAGE_CREDENTIAL, 1, &m);
+		        message_credential_encode(bytes, sizeof(bytes), MESSAGE_CREDENTIAL, 1, &m);
 		assert_int_equal(ipc_send_secret(&s->peer, bytes, n), 0);
 	}
 	with = locked_kib();
@@ -390,7 +390,7 @@ static void secrets_are_wiped_after_sending(void **state)
 	struct message_credential m = {.available = true, .value = SLICE("hunter2hunter2")};
 	struct ipc_message message;
 	uint8_t bytes[128], zero[128] = {0};
-	size_t n = message_credential_encode(bytes, sizeof bytes, MESSAGE_CREDENTIAL, 1, &m);
+	size_t n = message_credential_encode(bytes, sizeof(bytes), MESSAGE_CREDENTIAL, 1, &m);
 
 	assert_int_equal(ipc_send_secret(&s->peer, bytes, n), 0);
 	assert_memory_equal(bytes, zero, n);

@@ -35,7 +35,7 @@ static void copies(const int from[3], int to[3])
 
 static int setup(void **state)
 {
-	struct both *b = calloc(1, sizeof *b);
+	struct both *b = calloc(1, sizeof(*b));
 	int fds[3], second[3];
 
 	assert_non_null(b);
@@ -139,12 +139,12 @@ static void a_full_ring_makes_the_writer_wait(void **state)
 
 static void set_head(struct both *b, uint64_t head)
 {
-	memcpy(b->memory + HEAD_AT, &head, sizeof head);
+	memcpy(b->memory + HEAD_AT, &head, sizeof(head));
 }
 
 static void set_length(struct both *b, uint32_t length)
 {
-	memcpy(b->memory + RECORDS_AT, &length, sizeof length);
+	memcpy(b->memory + RECORDS_AT, &length, sizeof(length));
 }
 
 static void a_hostile_head(void **state)
@@ -154,7 +154,7 @@ static void a_hostile_head(void **state)
 	        RING_BYTES + 8, RING_BYTES + 1, 7, 1, UINT64_MAX, UINT64_MAX - 7, 1ull << 63};
 
 	set_length(b, 1);
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		set_head(b, bad[i]);
 		assert_int_equal(ring_read(&b->reader, out), -EBADMSG);
 	}
@@ -171,7 +171,7 @@ static void a_hostile_length(void **state)
 	const uint32_t bad[] = {0, RING_RECORD_MAX + 1, UINT32_MAX, UINT32_MAX - 3, 0x80000000u};
 
 	set_head(b, RING_BYTES);
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		set_length(b, bad[i]);
 		assert_int_equal(ring_read(&b->reader, out), -EBADMSG);
 	}
@@ -188,7 +188,7 @@ static void the_readers_cursor_in_shared_memory_is_never_believed(void **state)
 	uint64_t garbage = 0x4242424242424242u;
 
 	assert_int_equal(ring_write(&b->writer, "first", 5), 0);
-	memcpy(b->memory + 64, &garbage, sizeof garbage);
+	memcpy(b->memory + 64, &garbage, sizeof(garbage));
 	assert_int_equal(ring_read(&b->reader, out), 5);
 	/* The writer takes a cursor that makes no sense for a full ring. */
 	assert_int_equal(ring_write(&b->writer, "second", 6), -EAGAIN);
@@ -380,7 +380,7 @@ static void wait_readable(int fd)
 	eventfd_t count;
 
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	(void)!read(fd, &count, sizeof count);
+	(void)!read(fd, &count, sizeof(count));
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
@@ -395,8 +395,8 @@ static void two_processes(void **state)
 	if (pid == 0) {
 		alarm(240);
 		for (uint32_t i = 0; i < RECORDS; i++) {
-			memcpy(record, &i, sizeof i);
-			while (ring_write(&b->writer, record, sizeof i + i * 7 % 900) == -EAGAIN)
+			memcpy(record, &i, sizeof(i));
+			while (ring_write(&b->writer, record, sizeof(i) + i * 7 % 900) == -EAGAIN)
 				wait_readable(b->writer.space_fd);
 		}
 		_exit(0);
@@ -413,9 +413,9 @@ static void two_processes(void **state)
 				wait_readable(b->reader.data_fd);
 			continue;
 		}
-		memcpy(&number, out, sizeof number);
+		memcpy(&number, out, sizeof(number));
 		assert_int_equal(number, expect);
-		assert_int_equal(n, sizeof expect + expect * 7 % 900);
+		assert_int_equal(n, sizeof(expect) + expect * 7 % 900);
 		expect++;
 	}
 	alarm(0);

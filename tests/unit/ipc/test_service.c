@@ -41,7 +41,7 @@ static void listen_as(const char *as)
 static int prepare(void **state)
 {
 	(void)state;
-	snprintf(name, sizeof name, "/tmp/vethguard-service-process%d", (int)getpid());
+	snprintf(name, sizeof(name), "/tmp/vethguard-service-process%d", (int)getpid());
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
 	return 0;
@@ -61,7 +61,7 @@ static int clean(void **state)
 static const char *heard(void)
 {
 	static char text[4096];
-	ssize_t n = recv(manager, text, sizeof text - 1, 0);
+	ssize_t n = recv(manager, text, sizeof(text) - 1, 0);
 
 	if (n < 0)
 		return NULL;
@@ -100,7 +100,7 @@ static void an_abstract_name(void **state)
 	char abstract[64];
 
 	(void)state;
-	snprintf(abstract, sizeof abstract, "@vethguard-service-%d", (int)getpid());
+	snprintf(abstract, sizeof(abstract), "@vethguard-service-%d", (int)getpid());
 	listen_as(abstract);
 	assert_int_equal(service_open(), 0);
 	assert_int_equal(service_stopping(), 0);
@@ -112,7 +112,7 @@ static void a_long_status_is_cut(void **state)
 	static char huge[5000];
 
 	(void)state;
-	memset(huge, 'x', sizeof huge - 1);
+	memset(huge, 'x', sizeof(huge) - 1);
 	listen_as(name);
 	assert_int_equal(service_open(), 0);
 	assert_int_equal(service_ready("%s", huge), 0);
@@ -128,11 +128,11 @@ static void nobody_to_tell(void **state)
 	assert_int_equal(service_open(), -ENOTCONN);
 	assert_int_equal(service_ready("x"), -ENOTCONN);
 	assert_int_equal(service_watchdog_ms(), 0);
-	memset(far, 'a', sizeof far - 1);
+	memset(far, 'a', sizeof(far) - 1);
 	far[0] = '/';
-	far[sizeof far - 1] = 0;
+	far[sizeof(far) - 1] = 0;
 	const char *const wrong[] = {"", "/", "@", "relative", "vsock:2:1234", far};
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		setenv("NOTIFY_SOCKET", wrong[i], 1);
 		assert_int_equal(service_open(), -EINVAL);
 		assert_int_equal(service_stopping(), -ENOTCONN);
@@ -169,7 +169,7 @@ static void watchdogs(void **state)
 
 	(void)state;
 	listen_as(name);
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		setenv("NOTIFY_SOCKET", name, 1);
 		setenv("WATCHDOG_USEC", cases[i].us, 1);
 		assert_int_equal(service_open(), 0);
@@ -179,7 +179,7 @@ static void watchdogs(void **state)
 	for (int mine = 0; mine < 2; mine++) { /* meant for this process or for another one */
 		setenv("NOTIFY_SOCKET", name, 1);
 		setenv("WATCHDOG_USEC", "2000000", 1);
-		snprintf(pid, sizeof pid, "%d", mine ? (int)getpid() : 1);
+		snprintf(pid, sizeof(pid), "%d", mine ? (int)getpid() : 1);
 		setenv("WATCHDOG_PID", pid, 1);
 		assert_int_equal(service_open(), 0);
 		assert_int_equal(service_watchdog_ms(), mine ? 1000 : 0);

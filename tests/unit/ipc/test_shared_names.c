@@ -111,7 +111,7 @@ static void other_sizes(void **state)
 	int fd = memfd_create("names", MFD_CLOEXEC);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(ftruncate(fd, wrong[i]), 0);
 		assert_int_equal(shared_names_open(&names, dup(fd)), -EBADMSG);
 	}
@@ -133,7 +133,7 @@ static int make_place(void **state)
 {
 	static struct place place;
 
-	snprintf(place.path, sizeof place.path, "/tmp/vethguard-names-XXXXXX");
+	snprintf(place.path, sizeof(place.path), "/tmp/vethguard-names-XXXXXX");
 	if (!mkdtemp(place.path))
 		return -1;
 	place.directory = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -35,7 +35,7 @@ static void on_answer(struct source *source, uint64_t question, struct slice val
 	(void)question;
 	assert_ptr_equal(source, &f.source);
 	assert_null(error);
-	assert_true(value.n < sizeof f.got);
+	assert_true(value.n < sizeof(f.got));
 	memcpy(f.got, value.p, value.n);
 	f.got[value.n] = 0;
 	f.ttl_s = ttl_s;
@@ -65,7 +65,7 @@ static int set_up(void **state)
 	int pair[2];
 
 	(void)state;
-	memset(&f, 0, sizeof f);
+	memset(&f, 0, sizeof(f));
 	f.loop = loop_new();
 	if (!f.loop || ipc_pair(pair) != 0 || loop_timer_open(f.loop, &f.stop, on_stop) != 0)
 		return -1;
@@ -105,7 +105,7 @@ static void give(const char *value)
 	size_t n;
 
 	assert_int_equal(f.source.state, SOURCE_ASKED);
-	n = message_source_encode(bytes, sizeof bytes, MESSAGE_SOURCE, f.source.question, &answer);
+	n = message_source_encode(bytes, sizeof(bytes), MESSAGE_SOURCE, f.source.question, &answer);
 	assert_int_equal(message_open(bytes, n, &message.head, &message.body), 0);
 	message.fds[0] = memfd_create("value", MFD_CLOEXEC);
 	assert_true(message.fds[0] >= 0);

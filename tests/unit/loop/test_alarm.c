@@ -39,7 +39,7 @@ static void stop(struct loop_timer *timer)
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&f, 0, sizeof f);
+	memset(&f, 0, sizeof(f));
 	host_slept_s = 0;
 	host_timer_at = (struct itimerspec){0};
 	f.loop = loop_new();

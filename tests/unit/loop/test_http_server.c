@@ -54,7 +54,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 {
 	(void)handler;
 	f.requests++;
-	snprintf(f.seen, sizeof f.seen, "%.*s %.*s %.*s", SLICE_ARG(request->method),
+	snprintf(f.seen, sizeof(f.seen), "%.*s %.*s %.*s", SLICE_ARG(request->method),
 	        SLICE_ARG(request->target), (int)(request->body.n < 64 ? request->body.n : 64),
 	        request->body.p);
 	if (f.hold)
@@ -77,11 +77,11 @@ static void turn(void)
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&f, 0, sizeof f);
-	snprintf(f.directory, sizeof f.directory, "/tmp/vethguard-http-XXXXXX");
+	memset(&f, 0, sizeof(f));
+	snprintf(f.directory, sizeof(f.directory), "/tmp/vethguard-http-XXXXXX");
 	if (!mkdtemp(f.directory))
 		return -1;
-	snprintf(f.path, sizeof f.path, "%s/control.sock", f.directory);
+	snprintf(f.path, sizeof(f.path), "%s/control.sock", f.directory);
 	f.loop = loop_new();
 	f.handler = (struct http_handler){admit, on_request};
 	if (loop_timer_open(f.loop, &f.timer, on_time) != 0 ||
@@ -108,7 +108,7 @@ static int client(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	strcpy(name.sun_path, f.path);
-	assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof name), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof(name)), 0);
 	return fd;
 }
 
@@ -119,7 +119,7 @@ static const char *wait_for(int fd, const char *text)
 	size_t n = 0;
 
 	for (int waited = 0; waited < PATIENCE_MS; waited += TURN_MS) {
-		ssize_t more = recv(fd, got + n, sizeof got - n - 1, 0);
+		ssize_t more = recv(fd, got + n, sizeof(got) - n - 1, 0);
 
 		if (more > 0)
 			n += (size_t)more;
@@ -159,7 +159,7 @@ static void test_byte_by_byte(void **state)
 	for (size_t i = 0; text[i]; i++) {
 		assert_int_equal(send(fd, text + i, 1, 0), 1);
 		turn();
-		assert_int_equal(f.requests, i + 2 == sizeof text);
+		assert_int_equal(f.requests, i + 2 == sizeof(text));
 	}
 	wait_for(fd, "POST /x body");
 	close(fd);
@@ -199,7 +199,7 @@ static void test_refused(void **state)
 	refused("\x16\x03\x01\x02\r\n\r\n", "HTTP/1.1 400 ");
 	refused("GET / HTTP/2.0\r\n\r\n", "HTTP/1.1 505 ");
 	refused("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 411 ");
-	snprintf(length, sizeof length, "POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n",
+	snprintf(length, sizeof(length), "POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n",
 	        CONTROL_BODY_MAX + 1);
 	refused(length, "HTTP/1.1 413 ");
 	assert_int_equal(f.requests, 0);
@@ -213,8 +213,8 @@ static void test_largest_body(void **state)
 	size_t sent = 0;
 
 	(void)state;
-	memset(body, 'b', sizeof body);
-	snprintf(head, sizeof head, "POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n",
+	memset(body, 'b', sizeof(body));
+	snprintf(head, sizeof(head), "POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n",
 	        CONTROL_BODY_MAX);
 	say(fd, head);
 	while (sent < CONTROL_BODY_MAX) {
@@ -232,7 +232,7 @@ static void test_endless_head(void **state)
 	static char head[CONTROL_HEAD_MAX + 1];
 
 	(void)state;
-	memset(head, 'a', sizeof head - 1);
+	memset(head, 'a', sizeof(head) - 1);
 	refused(head, "HTTP/1.1 431 ");
 }
 
@@ -341,7 +341,7 @@ static void test_flood(void **state)
 	(void)state;
 	say(fd, "nothing\r\n\r\n");
 	wait_for(fd, "400 Bad Request");
-	while ((n = send(fd, junk, sizeof junk, MSG_NOSIGNAL)) > 0)
+	while ((n = send(fd, junk, sizeof(junk), MSG_NOSIGNAL)) > 0)
 		;
 	turns.fd = fd;
 	turns.before = unread();
@@ -425,8 +425,8 @@ static void test_socket_file(void **state)
 	assert_int_equal(stat(f.path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0660);
 	assert_int_equal(unix_listener_open(&other, f.path, (gid_t)-1), -EADDRINUSE);
-	memset(text, 'x', sizeof text - 1);
-	text[sizeof text - 1] = '\0';
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
 	assert_int_equal(unix_listener_open(&other, text, (gid_t)-1), -ENAMETOOLONG);
 	assert_int_equal(unix_listener_open(&other, "", (gid_t)-1), -EINVAL);
 	unix_listener_close(&other);
@@ -454,7 +454,7 @@ static void test_no_socket_in_the_way(void **state)
 	char path[128];
 
 	(void)state;
-	snprintf(path, sizeof path, "%s/file", f.directory);
+	snprintf(path, sizeof(path), "%s/file", f.directory);
 	fclose(fopen(path, "w"));
 	assert_int_equal(unix_listener_open(&other, path, (gid_t)-1), -EEXIST);
 	assert_int_equal(access(path, F_OK), 0);

@@ -33,7 +33,7 @@ static struct fixture f;
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&f, 0, sizeof f);
+	memset(&f, 0, sizeof(f));
 	f.loop = loop_new();
 	return f.loop && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, f.pair) == 0 ? 0 : -1;
 }
@@ -190,7 +190,7 @@ static void test_deadlines_are_never_early_and_move(void **state)
 	int64_t start = clock_monotonic_ms();
 
 	(void)state;
-	memset(due, 0, sizeof due);
+	memset(due, 0, sizeof(due));
 	assert_int_equal(loop_deadlines_open(f.loop, &f.list, 40, on_deadline), 0);
 	for (int i = 0; i < 3; i++)
 		loop_deadline_set(&f.list, &f.deadlines[i]);

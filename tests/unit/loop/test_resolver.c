@@ -74,7 +74,7 @@ static const struct zone zones[] = {
 
 static const struct zone *find(const char *name)
 {
-	for (size_t i = 0; i < sizeof zones / sizeof *zones; i++)
+	for (size_t i = 0; i < sizeof(zones) / sizeof(*zones); i++)
 		if (strcasecmp(zones[i].name, name) == 0)
 			return &zones[i];
 	return NULL;
@@ -125,8 +125,8 @@ static void on_query(struct loop_io *io, unsigned events)
 	uint8_t q[512], answer[512];
 	char name[256];
 	struct sockaddr_storage peer;
-	socklen_t peer_n = sizeof peer;
-	ssize_t n = recvfrom(io->fd, q, sizeof q, MSG_DONTWAIT, (struct sockaddr *)&peer, &peer_n);
+	socklen_t peer_n = sizeof(peer);
+	ssize_t n = recvfrom(io->fd, q, sizeof(q), MSG_DONTWAIT, (struct sockaddr *)&peer, &peer_n);
 	const struct zone *z;
 	size_t end, size;
 	uint16_t type;
@@ -140,7 +140,7 @@ static void on_query(struct loop_io *io, unsigned events)
 	z = find(name);
 	if (!z || z->silent)
 		return;
-	size = build(z, q, end, type, answer, sizeof answer);
+	size = build(z, q, end, type, answer, sizeof(answer));
 	if (z->slow_v6 && type == TYPE_AAAA) {
 		memcpy(f.held, answer, size);
 		f.held_n = size;
@@ -205,11 +205,11 @@ static int set_up(void **state)
 {
 	struct sockaddr_in loopback = {
 	        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof loopback;
+	socklen_t n = sizeof(loopback);
 	struct config_host hosts[] = {{.name = "static.test"}, {.name = "static.test"}};
 
 	(void)state;
-	memset(&f, 0, sizeof f);
+	memset(&f, 0, sizeof(f));
 	f.loop = loop_new();
 	f.server = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	if (!f.loop || bind(f.server, (struct sockaddr *)&loopback, n) < 0 ||
@@ -287,7 +287,7 @@ static void test_failures_say_why(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct resolver_answer *a;
 
 		if (strcmp(cases[i].name, "silent.test") == 0) {
@@ -397,7 +397,7 @@ static void test_without_memory_no_host_is_forgotten(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 40; i++) {
 		hosts[i] = (struct config_host){.address = {.family = 4}};
-		snprintf(hosts[i].name, sizeof hosts[i].name, "host-%u.test", i);
+		snprintf(hosts[i].name, sizeof(hosts[i].name), "host-%u.test", i);
 	}
 	do {
 		no_memory_at(++nth);

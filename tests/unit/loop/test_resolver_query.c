@@ -97,7 +97,7 @@ static void note(struct server *s, const struct query *q)
 	if (s->asked < 2 * MANY)
 		s->ports[s->asked] = q->from.sin_port;
 	s->asked++;
-	memcpy(s->last, q->name, sizeof s->last);
+	memcpy(s->last, q->name, sizeof(s->last));
 }
 
 static void on_query(struct loop_io *io, unsigned events)
@@ -105,9 +105,9 @@ static void on_query(struct loop_io *io, unsigned events)
 	struct server *s = container_of(io, struct server, io);
 	uint8_t bytes[512];
 	struct query q = {.p = bytes};
-	socklen_t n = sizeof q.from;
-	ssize_t got =
-	        recvfrom(io->fd, bytes, sizeof bytes, MSG_DONTWAIT, (struct sockaddr *)&q.from, &n);
+	socklen_t n = sizeof(q.from);
+	ssize_t got = recvfrom(
+	        io->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&q.from, &n);
 
 	(void)events;
 	if (got < 17)
@@ -122,7 +122,7 @@ static void on_query(struct loop_io *io, unsigned events)
 static void send_to(const struct server *s, const struct query *q, const struct writer *w)
 {
 	assert_false(w->failed);
-	sendto(s->io.fd, w->p, w->len, 0, (const struct sockaddr *)&q->from, sizeof q->from);
+	sendto(s->io.fd, w->p, w->len, 0, (const struct sockaddr *)&q->from, sizeof(q->from));
 }
 
 /* A reply up to the end of its question. */
@@ -173,7 +173,7 @@ static void add_address(struct writer *w, const char *owner, uint16_t type, uint
 static void add_alias(struct writer *w, const char *owner, const char *target)
 {
 	uint8_t bytes[256];
-	struct writer name = writer_over(bytes, sizeof bytes);
+	struct writer name = writer_over(bytes, sizeof(bytes));
 
 	write_name(&name, target);
 	write_name(w, owner);
@@ -186,7 +186,7 @@ static void add_alias(struct writer *w, const char *owner, const char *target)
 static void well(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, NULL, q->type, 1);
 	send_to(s, q, &w);
@@ -195,7 +195,7 @@ static void well(struct server *s, const struct query *q)
 static void nobody_knows(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 2, 0);
+	struct writer w = begin(out, sizeof(out), q, 2, 0);
 
 	send_to(s, q, &w);
 }
@@ -203,7 +203,7 @@ static void nobody_knows(struct server *s, const struct query *q)
 static void refuses(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 5, 0);
+	struct writer w = begin(out, sizeof(out), q, 5, 0);
 
 	send_to(s, q, &w);
 }
@@ -211,7 +211,7 @@ static void refuses(struct server *s, const struct query *q)
 static void of_another_name(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 2);
+	struct writer w = begin(out, sizeof(out), q, 0, 2);
 
 	add_address(&w, "other.test", q->type, 1);
 	add_address(&w, "host.test.other.test", q->type, 2);
@@ -222,7 +222,7 @@ static void of_another_name(struct server *s, const struct query *q)
 static void by_aliases(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 5);
+	struct writer w = begin(out, sizeof(out), q, 0, 5);
 
 	add_address(&w, "d.test", q->type, 7);
 	add_address(&w, "not-d.test", q->type, 8);
@@ -235,7 +235,7 @@ static void by_aliases(struct server *s, const struct query *q)
 static void in_circles(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 2);
+	struct writer w = begin(out, sizeof(out), q, 0, 2);
 
 	add_alias(&w, "host.test", "b.test");
 	add_alias(&w, "b.test", "host.test");
@@ -246,7 +246,7 @@ static void in_circles(struct server *s, const struct query *q)
 static void with_a_loop(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	writer_u16(&w, (uint16_t)(0xc000 | w.len));
 	writer_u16(&w, q->type);
@@ -260,7 +260,7 @@ static void with_a_loop(struct server *s, const struct query *q)
 static void after_forgeries(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, NULL, q->type, 66);
 	out[0] ^= 1;
@@ -280,7 +280,7 @@ static void after_forgeries(struct server *s, const struct query *q)
 static void a_flood(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, NULL, q->type, 66);
 	for (unsigned i = 0; i < 100; i++) {
@@ -295,7 +295,7 @@ static void a_flood(struct server *s, const struct query *q)
 static void in_small_letters(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 	bool changed = false;
 
 	for (size_t i = 12; i < q->end - 4; i++) {
@@ -312,7 +312,7 @@ static void in_small_letters(struct server *s, const struct query *q)
 static void without_edns(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 1, 0);
+	struct writer w = begin(out, sizeof(out), q, 1, 0);
 
 	if (!q->edns) {
 		well(s, q);
@@ -326,7 +326,7 @@ static void without_edns(struct server *s, const struct query *q)
 static void from_elsewhere(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, NULL, q->type, 66);
 	send_to(&f.servers[s == &f.servers[0]], q, &w);
@@ -338,7 +338,7 @@ static void misshapen(struct server *s, const struct query *q)
 {
 	static unsigned turn;
 	uint8_t out[2000] = {0};
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, NULL, q->type == TYPE_A ? TYPE_AAAA : TYPE_A, 66);
 	switch (turn++ % 3) {
@@ -350,7 +350,7 @@ static void misshapen(struct server *s, const struct query *q)
 		break;
 	case 2:
 		w.len = 0;
-		w = begin(out, sizeof out, q, 0, 1);
+		w = begin(out, sizeof(out), q, 0, 1);
 		add_address(&w, NULL, q->type, 66);
 		w.len = 1300;
 		break;
@@ -408,7 +408,7 @@ static void begin_with(unsigned servers, behaviour first, behaviour second)
 static int open_server(struct server *s)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof at;
+	socklen_t n = sizeof(at);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 
 	if (bind(fd, (struct sockaddr *)&at, n) < 0 ||
@@ -422,7 +422,7 @@ static int open_server(struct server *s)
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&f, 0, sizeof f);
+	memset(&f, 0, sizeof(f));
 	f.loop = loop_new();
 	return f.loop && open_server(&f.servers[0]) == 0 && open_server(&f.servers[1]) == 0 &&
 	                       loop_timer_open(f.loop, &f.stop, on_stop) == 0
@@ -536,7 +536,7 @@ static void test_each_question_has_a_port_of_its_own(void **state)
 	for (unsigned i = 0; i < 8; i++) {
 		char name[32];
 
-		snprintf(name, sizeof name, "host-%u.test", i);
+		snprintf(name, sizeof(name), "host-%u.test", i);
 		is_address(ask(name), 1);
 	}
 	assert_int_equal(f.servers[0].asked, 16);
@@ -571,7 +571,7 @@ static void test_the_next_server_is_asked(void **state)
 
 	(void)state;
 	f.timeout_ms = SILENT_MS;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		resolver_free(f.resolver);
 		begin_with(2, bad[i], well);
 		is_address(ask("host.test"), 1);
@@ -611,9 +611,9 @@ static void test_names_that_fail_harm_no_others(void **state)
 	for (unsigned i = 0; i < 40; i++) {
 		char name[32];
 
-		snprintf(name, sizeof name, "fails-%u.test", i);
+		snprintf(name, sizeof(name), "fails-%u.test", i);
 		assert_int_equal(ask(name)->count, 0);
-		assert_int_equal(strncasecmp(f.servers[0].last, name, sizeof name), 0);
+		assert_int_equal(strncasecmp(f.servers[0].last, name, sizeof(name)), 0);
 	}
 	f.servers[0].behave = well;
 	is_address(ask("host.test"), 1);
@@ -632,7 +632,7 @@ static void test_more_questions_than_are_out_at_a_time(void **state)
 	for (unsigned i = 0; i < MANY; i++) {
 		char name[32];
 
-		snprintf(name, sizeof name, "host-%u.test", i);
+		snprintf(name, sizeof(name), "host-%u.test", i);
 		ask_only(i, name);
 	}
 	settle(MANY);
@@ -651,7 +651,7 @@ static void test_without_memory_a_name_fails(void **state)
 		const struct resolver_answer *a;
 		char name[32];
 
-		snprintf(name, sizeof name, "host-%u.test", nth);
+		snprintf(name, sizeof(name), "host-%u.test", nth);
 		no_memory_at(++nth);
 		f.waiters[0].wait.on_answer = on_answer;
 		a = resolver_get(f.resolver, slice_from_string(name), &f.waiters[0].wait);
@@ -674,7 +674,7 @@ static void test_freed_while_questions_wait_for_their_turn(void **state)
 	for (unsigned i = 0; i < MANY; i++) {
 		char name[32];
 
-		snprintf(name, sizeof name, "host-%u.test", i);
+		snprintf(name, sizeof(name), "host-%u.test", i);
 		ask_only(i, name);
 	}
 	resolver_free(f.resolver);

@@ -135,12 +135,12 @@ static void on_query(struct loop_io *io, unsigned events)
 {
 	struct server *s = container_of(io, struct server, udp);
 	struct sockaddr_in from;
-	socklen_t from_n = sizeof from;
+	socklen_t from_n = sizeof(from);
 	uint8_t out[600];
 	struct query q;
 	struct writer w;
 	ssize_t n = recvfrom(
-	        io->fd, q.bytes, sizeof q.bytes, MSG_DONTWAIT, (struct sockaddr *)&from, &from_n);
+	        io->fd, q.bytes, sizeof(q.bytes), MSG_DONTWAIT, (struct sockaddr *)&from, &from_n);
 
 	(void)events;
 	q.n = n < 0 ? 0 : (size_t)n;
@@ -149,7 +149,7 @@ static void on_query(struct loop_io *io, unsigned events)
 	s->asked++;
 	s->plain += !q.bytes[11];
 	s->last = q;
-	w = begin(out, sizeof out, &q, s->whole ? 0 : 0x0200, s->whole);
+	w = begin(out, sizeof(out), &q, s->whole ? 0 : 0x0200, s->whole);
 	if (s->whole)
 		add_address(&w, q.type, 9);
 	sendto(io->fd, out + 2, w.len - 2, 0, (struct sockaddr *)&from, from_n);
@@ -170,7 +170,7 @@ static void on_bytes(struct loop_io *io, unsigned events)
 {
 	struct connection *c = container_of(io, struct connection, io);
 	uint8_t bytes[602];
-	ssize_t n = recv(io->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+	ssize_t n = recv(io->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	(void)events;
 	if (n <= 2) {
@@ -218,7 +218,7 @@ static void on_connection(struct loop_io *io, unsigned events)
 static void well(struct connection *c, const struct query *q)
 {
 	uint8_t out[600];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, q->type, 1);
 	put(c, &w);
@@ -228,13 +228,13 @@ static void well(struct connection *c, const struct query *q)
 static void in_pieces(struct connection *c, const struct query *q)
 {
 	uint8_t out[600];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 	size_t first = c->server->streamed == 1 ? 1 : 7;
 
 	add_address(&w, q->type, 1);
 	put_length(&w, w.len - 2);
 	c->rest_n = w.len - first;
-	assert_true(c->rest_n <= sizeof c->rest);
+	assert_true(c->rest_n <= sizeof(c->rest));
 	memcpy(c->rest, out + first, c->rest_n);
 	assert_int_equal(send(c->io.fd, out, first, MSG_NOSIGNAL), first);
 	loop_task_queue(f.loop, &c->later);
@@ -249,8 +249,8 @@ static void among_others(struct connection *c, const struct query *q)
 	} lies[] = {{2, 1}, {15, 4}, {4, 0x80}};
 	uint8_t out[600];
 
-	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-		struct writer w = begin(out, sizeof out, q, 0, 1);
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 		add_address(&w, q->type, 66);
 		out[lies[i].at] ^= lies[i].flip;
@@ -266,7 +266,7 @@ static void a_flood(struct connection *c, const struct query *q)
 	uint8_t out[600];
 
 	for (unsigned i = 0; i < 100; i++) {
-		struct writer w = begin(out, sizeof out, q, 0, 1);
+		struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 		add_address(&w, q->type, 66);
 		out[2] ^= (uint8_t)(i + 1);
@@ -277,7 +277,7 @@ static void a_flood(struct connection *c, const struct query *q)
 static void truncated_again(struct connection *c, const struct query *q)
 {
 	uint8_t out[600];
-	struct writer w = begin(out, sizeof out, q, 0x0200, 1);
+	struct writer w = begin(out, sizeof(out), q, 0x0200, 1);
 
 	add_address(&w, q->type, 66);
 	put(c, &w);
@@ -286,7 +286,7 @@ static void truncated_again(struct connection *c, const struct query *q)
 static void fails(struct connection *c, const struct query *q)
 {
 	uint8_t out[600];
-	struct writer w = begin(out, sizeof out, q, 2, 0);
+	struct writer w = begin(out, sizeof(out), q, 2, 0);
 
 	put(c, &w);
 }
@@ -294,7 +294,7 @@ static void fails(struct connection *c, const struct query *q)
 static void knows_no_such_name(struct connection *c, const struct query *q)
 {
 	uint8_t out[600];
-	struct writer w = begin(out, sizeof out, q, 3, 0);
+	struct writer w = begin(out, sizeof(out), q, 3, 0);
 
 	put(c, &w);
 }
@@ -308,7 +308,7 @@ static void hangs_up(struct connection *c, const struct query *q)
 static void hangs_up_within(struct connection *c, const struct query *q)
 {
 	uint8_t out[600];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, q->type, 66);
 	put_length(&w, w.len - 1); /* a byte more than comes */
@@ -319,7 +319,7 @@ static void hangs_up_within(struct connection *c, const struct query *q)
 static void in_small_letters(struct connection *c, const struct query *q)
 {
 	uint8_t out[600];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 	bool changed = false;
 
 	for (size_t i = 14; i < 2 + q->end - 4; i++) {
@@ -336,10 +336,10 @@ static void in_small_letters(struct connection *c, const struct query *q)
 static void of_length(struct connection *c, const struct query *q, size_t n)
 {
 	static uint8_t out[2 + DNS_LOOKUP_STREAM_MAX + 1];
-	struct writer w = begin(out, sizeof out, q, 0, 1);
+	struct writer w = begin(out, sizeof(out), q, 0, 1);
 
 	add_address(&w, q->type, 1);
-	memset(out + w.len, 0, sizeof out - w.len);
+	memset(out + w.len, 0, sizeof(out) - w.len);
 	w.len = 2 + n;
 	put(c, &w);
 }
@@ -357,7 +357,7 @@ static void beyond_the_limit(struct connection *c, const struct query *q)
 static void with_many_addresses(struct connection *c, const struct query *q)
 {
 	static uint8_t out[2 + DNS_LOOKUP_STREAM_MAX];
-	struct writer w = begin(out, sizeof out, q, 0, 300);
+	struct writer w = begin(out, sizeof(out), q, 0, 300);
 
 	for (unsigned i = 0; i < 300; i++)
 		add_address(&w, q->type, (uint8_t)i);
@@ -416,7 +416,7 @@ static int open_server(struct server *s)
 	for (unsigned i = 0; i < PORT_TRIES; i++) {
 		struct sockaddr_in at = {
 		        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-		socklen_t n = sizeof at;
+		socklen_t n = sizeof(at);
 		int udp = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 		int tcp = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
@@ -447,7 +447,7 @@ static void close_listener(struct server *s)
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&f, 0, sizeof f);
+	memset(&f, 0, sizeof(f));
 	for (unsigned i = 0; i < CONNECTIONS; i++)
 		f.connections[i].io.fd = -1;
 	f.loop = loop_new();
@@ -542,7 +542,7 @@ static void test_what_cannot_be_had_over_tcp_fails(void **state)
 
 	(void)state;
 	f.timeout_ms = SILENT_MS;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		const struct resolver_answer *a;
 
 		resolver_free(f.resolver);
@@ -565,7 +565,7 @@ static void test_the_next_server_is_asked(void **state)
 	(void)state;
 	f.timeout_ms = SILENT_MS;
 	f.servers[1].whole = true;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		resolver_free(f.resolver);
 		begin_with(2, bad[i], NULL);
 		is_address(ask("host.test"), 9);
@@ -621,7 +621,7 @@ static void test_without_memory_a_name_fails(void **state)
 		for (unsigned k = 0; k < CONNECTIONS; k++)
 			close_connection(&f.connections[k]);
 		f.connected = 0;
-		snprintf(name, sizeof name, "host-%u.test", nth);
+		snprintf(name, sizeof(name), "host-%u.test", nth);
 		no_memory_at(++nth);
 		a = ask(name);
 		met = no_memory_met();

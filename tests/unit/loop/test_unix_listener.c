@@ -38,10 +38,10 @@ static int set_up(void **state)
 	size_t n;
 
 	(void)state;
-	snprintf(f.directory, sizeof f.directory, "/tmp/vethguard-listener-XXXXXX");
+	snprintf(f.directory, sizeof(f.directory), "/tmp/vethguard-listener-XXXXXX");
 	assert_non_null(mkdtemp(f.directory));
-	snprintf(f.path, sizeof f.path, "%s/control.sock", f.directory);
-	n = (size_t)snprintf(f.long_path, sizeof f.long_path, "%s/", f.directory);
+	snprintf(f.path, sizeof(f.path), "%s/control.sock", f.directory);
+	n = (size_t)snprintf(f.long_path, sizeof(f.long_path), "%s/", f.directory);
 	memset(f.long_path + n, 'x', UNIX_LISTENER_PATH_MAX - n);
 	f.group = NO_GROUP;
 	return 0;
@@ -65,7 +65,7 @@ static int bound(int family, int type, const char *path)
 
 	assert_true(fd >= 0);
 	memcpy(name.sun_path, path, strlen(path));
-	assert_return_code(bind(fd, (struct sockaddr *)&name, sizeof name), errno);
+	assert_return_code(bind(fd, (struct sockaddr *)&name, sizeof(name)), errno);
 	return fd;
 }
 
@@ -125,7 +125,7 @@ static int passed(const char *pid, const char *count, const int *fds, int n, con
 		for (int i = 0; i < n; i++)
 			dup2(moved[i], FIRST + i);
 		close_range(FIRST + (unsigned)n, ~0u, 0);
-		snprintf(own, sizeof own, "%d", (int)getpid());
+		snprintf(own, sizeof(own), "%d", (int)getpid());
 		setenv("LISTEN_PID", pid ? pid : own, 1);
 		setenv("LISTEN_FDS", count, 1);
 		setenv("LISTEN_FDNAMES", "vethguardd.socket", 1);
@@ -180,7 +180,7 @@ static void test_modes(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip(); /* only root gives files away */
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int fd = listening_as(f.path, cases[i].mode);
 
 		assert_return_code(chown(f.path, cases[i].user, cases[i].owner), errno);
@@ -224,12 +224,12 @@ static void test_no_numbers(void **state)
 	int fd;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		fd = control_socket();
 		assert_int_equal(passed(NULL, counts[i], &fd, 1, f.path, "no number"), REFUSED);
 		unlink(f.path);
 	}
-	for (size_t i = 0; i < sizeof pids / sizeof *pids; i++) {
+	for (size_t i = 0; i < sizeof(pids) / sizeof(*pids); i++) {
 		fd = control_socket();
 		assert_int_equal(passed(pids[i], "1", &fd, 1, f.path, "no number"), REFUSED);
 		unlink(f.path);

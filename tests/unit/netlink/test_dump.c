@@ -20,7 +20,7 @@ static size_t fill(unsigned marked)
 {
 	size_t n = 0;
 
-	memset(datagram, 0, sizeof datagram);
+	memset(datagram, 0, sizeof(datagram));
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		struct nlmsghdr *message = mnl_nlmsg_put_header(datagram + n);
 

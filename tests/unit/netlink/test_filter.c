@@ -64,7 +64,7 @@ static int tear_down(void **state)
 static void programs_come_and_go(void **state)
 {
 	(void)state;
-	assert_memory_not_equal(drop_tag, pass_tag, sizeof drop_tag);
+	assert_memory_not_equal(drop_tag, pass_tag, sizeof(drop_tag));
 	assert_int_equal(filter_check(nl, &in, drop_tag), -ESTALE);
 	assert_int_equal(filter_remove(nl, &in), 0);
 	assert_int_equal(filter_tidy(nl, in.index), 0);

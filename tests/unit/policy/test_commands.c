@@ -346,7 +346,7 @@ static void test_upgrade(void **state)
 	json_t *root;
 
 	(void)state;
-	assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
 	close(fd);
 	RUN(&r, "check", path);
 	assert_int_equal(r.status, 0);
@@ -426,7 +426,7 @@ static void test_explain_relayed(void **state)
 	         "methods: [DELETE], reason: never}\n"
 	         "  - {name: shut, to: 'https://shut.example:5432'}\n"
 	         "  - {name: never2, to: 'https://both.example:5432', methods: [DELETE]}\n");
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const char *verdict;
 
 		RUN(&r, "explain", policy_path, rows[i].method, rows[i].url);
@@ -463,7 +463,7 @@ static void test_explain_small_letters(void **state)
 	json_t *root;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		RUN(&r, "explain", "policies/coding-agent.yaml", rows[i][0], rows[i][1]);
 		assert_int_equal(strstr(r.out, "hint:") != NULL, rows[i][2] != NULL);
 		if (rows[i][2])
@@ -510,7 +510,7 @@ static void test_explain_methods(void **state)
 
 	(void)state;
 	remember("vethguard: 1\nname: t\nmode: observe\nallow: [{to: a.example}]\n");
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		RUN(&r, "explain", policy_path, rows[i].method, "https://a.example/");
 		if (r.status != rows[i].status ||
 		        !strstr(r.status == 2 ? r.err : r.out, rows[i].told))
@@ -542,7 +542,7 @@ static void test_explain_hides_passwords(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		for (int json = 0; json < 2; json++) {
 			RUN(&r, "explain", EXPLAINED, rows[i][0], rows[i][1],
 			        json ? "--json" : NULL);
@@ -574,7 +574,7 @@ static void test_explain_wide_networks(void **state)
 	json_t *root;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		RUN(&r, "explain", EXPLAINED, rows[i].method, rows[i].url);
 		if (r.status != (rows[i].allowed ? 0 : 1) ||
 		        (strstr(r.out, "too wide to mean it") != NULL) == rows[i].allowed)

@@ -46,7 +46,7 @@ static void test_kinds(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		enum policy_method kind = policy_method_of(slice_from_string(rows[i].method));
 
 		if (kind != rows[i].kind)
@@ -61,7 +61,7 @@ static void test_length(void **state)
 	char method[POLICY_METHOD_MAX + 2];
 
 	(void)state;
-	memset(method, 'A', sizeof method);
+	memset(method, 'A', sizeof(method));
 	assert_int_equal(policy_method_of(slice_of(method, POLICY_METHOD_MAX)), POLICY_METHOD_FINE);
 	assert_int_equal(
 	        policy_method_of(slice_of(method, POLICY_METHOD_MAX + 1)), POLICY_METHOD_TOO_LONG);

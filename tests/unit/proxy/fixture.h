@@ -53,7 +53,7 @@ MAY_BE_UNUSED static void ask(
 {
 	char text[9000];
 
-	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
+	snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
 	        fields);
 	say(c, text);
 }
@@ -72,7 +72,7 @@ MAY_BE_UNUSED static void say_at_once(struct peer *p, const char *text)
 {
 	int one = 1;
 
-	setsockopt(p->socket.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(p->socket.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	say(p, text);
 }
 

@@ -20,7 +20,7 @@ static struct h2 *enliven(struct h2 *h)
 {
 	int one = 1;
 
-	setsockopt(h->peer->socket.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(h->peer->socket.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	for (size_t i = 0; i < LIVE_MAX; i++)
 		if (!live[i])
 			return live[i] = h;
@@ -79,7 +79,7 @@ static struct peer *accept_tls(const char *alpn)
 /* slow: windows are given back only where the test does so. */
 static struct h2 *h2_origin_over(struct peer *peer, bool slow)
 {
-	struct h2 *h = calloc(1, sizeof *h);
+	struct h2 *h = calloc(1, sizeof(*h));
 	nghttp2_session_callbacks *cb;
 	nghttp2_option *option;
 
@@ -126,7 +126,7 @@ MAY_BE_UNUSED static bool asked_for(const struct answer *a, const char *path)
 {
 	char line[128];
 
-	snprintf(line, sizeof line, ":path: %s\n", path);
+	snprintf(line, sizeof(line), ":path: %s\n", path);
 	return strstr(a->fields, line) != NULL;
 }
 

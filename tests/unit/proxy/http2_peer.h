@@ -48,7 +48,7 @@ static struct answer *answer(struct h2 *h, int32_t id)
 		if (h->answers[i]->id == id)
 			return h->answers[i];
 	assert_true(h->count < ANSWERS_MAX);
-	h->answers[h->count] = calloc(1, sizeof **h->answers);
+	h->answers[h->count] = calloc(1, sizeof(**h->answers));
 	h->answers[h->count]->id = id;
 	buf_init(&h->answers[h->count]->body, 64u << 20);
 	return h->answers[h->count++];
@@ -64,7 +64,7 @@ static int h2_on_header(nghttp2_session *s, const nghttp2_frame *frame, const ui
 	a->head_bytes += name_n + value_n;
 	if (name_n == 7 && memcmp(name, ":status", 7) == 0)
 		a->status = atoi((const char *)value);
-	snprintf(a->fields + n, sizeof a->fields - n, "%.*s: %.*s\n", (int)name_n,
+	snprintf(a->fields + n, sizeof(a->fields) - n, "%.*s: %.*s\n", (int)name_n,
 	        (const char *)name, (int)value_n, (const char *)value);
 	return 0;
 }
@@ -146,7 +146,7 @@ static void h2_run(struct h2 *h)
 /* nghttp2's own checks of what is sent are off where a test breaks the rules. */
 static struct h2 *h2_over(struct peer *peer, bool lawless)
 {
-	struct h2 *h = calloc(1, sizeof *h);
+	struct h2 *h = calloc(1, sizeof(*h));
 	nghttp2_session_callbacks *cb;
 	nghttp2_option *option;
 
@@ -231,9 +231,9 @@ static int32_t h2_ask_with(struct h2 *h, const char *method, const char *authori
 	char text[128];
 	int32_t id;
 
-	snprintf(text, sizeof text, "%s", authority);
+	snprintf(text, sizeof(text), "%s", authority);
 	if (!strchr(authority, ':'))
-		snprintf(text, sizeof text, "%s:%u", authority, w.port);
+		snprintf(text, sizeof(text), "%s:%u", authority, w.port);
 	all[2] = nv(":authority", text);
 	all[3] = nv(":path", path);
 	for (size_t i = 0; i < more_n; i++)

@@ -26,7 +26,7 @@ static void test_a_dial_that_takes_too_long(void **state)
 		struct sockaddr_in sin = loopback(0, 0, 1, w.port);
 
 		fds[n] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		connect(fds[n], (struct sockaddr *)&sin, sizeof sin);
+		connect(fds[n], (struct sockaddr *)&sin, sizeof(sin));
 	}
 	c = client(&w, NAME_T, NULL);
 	expect_reset(c);
@@ -172,7 +172,7 @@ static void test_a_client_that_does_not_read(void **state)
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
 	for (int i = 0; i < 200 && !end; i++) {
 		if (socket_unsent(&o->socket) < 65536)
-			say_n(o, big, sizeof big);
+			say_n(o, big, sizeof(big));
 		pump(&w, 10);
 		end = count_events(&w, EVENT_HTTP);
 	}
@@ -436,7 +436,7 @@ static void test_names_are_let_go(void **state)
 	for (unsigned i = 0; i < 64; i++) { /* a pool of 64 names: every one can be had again */
 		char name[20];
 
-		snprintf(name, sizeof name, "n%u.test", i);
+		snprintf(name, sizeof(name), "n%u.test", i);
 		assert_int_equal(
 		        names_assign(w.names, slice_from_string(name), later, &v4, &v6), 0);
 	}

@@ -134,13 +134,13 @@ static void test_the_rest_of_an_upload_stays(void **state)
 	int bytes = 4096;
 
 	(void)state;
-	setsockopt(w.origin_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+	setsockopt(w.origin_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	c = client(&w, NAME_A, "a.test");
 	ask(c, "POST /gone", "a.test", "Content-Length: 200000\r\n");
 	o = origin(&w, true);
 	expect_head(o, "POST /gone ");
 	o->deaf = true;
-	say_n(c, body, sizeof body);
+	say_n(c, body, sizeof(body));
 	UNTIL(&w, count_sent());
 	pump(&w, 50); /* as much of it as there is room for */
 	assert_int_equal(reauthorize(), 1);
@@ -148,7 +148,7 @@ static void test_the_rest_of_an_upload_stays(void **state)
 	o->deaf = false;
 	peer_read(o);
 	expect_reset(o);
-	assert_true(o->in.len < sizeof body);
+	assert_true(o->in.len < sizeof(body));
 	hang_up(c, false);
 	hang_up(o, false);
 }

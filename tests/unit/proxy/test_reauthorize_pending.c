@@ -197,14 +197,14 @@ static void test_a_whole_upload_that_has_not_left(void **state)
 	int bytes = 4096;
 
 	(void)state;
-	setsockopt(w.origin_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+	setsockopt(w.origin_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	id = h2_ask(c, "GET", "/first");
 	o = h2_origin();
 	respond(o, request_of(o, 0)->id);
 	ALL_UNTIL(answer(c, id)->closed);
 	o->peer->deaf = true;
-	buf_init(&up.bytes, sizeof body);
-	buf_append(&up.bytes, body, sizeof body);
+	buf_init(&up.bytes, sizeof(body));
+	buf_append(&up.bytes, body, sizeof(body));
 	id = h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
 	ALL_UNTIL(!up.bytes.len);
 	run_for(20);
@@ -356,7 +356,7 @@ static void test_pipelined_requests_are_judged_in_their_turn(void **state)
 	char text[400];
 
 	(void)state;
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "GET /x HTTP/1.1\r\nHost: p.test:%1$u\r\n\r\nGET /y HTTP/1.1\r\nHost: "
 	        "p.test:%1$u\r\n\r\n",
 	        w.port);
@@ -504,7 +504,7 @@ static void test_a_tunnel_with_tls_in_it(void **state)
 	        9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
 	        30, 31, 32, 0, 0, 2, 0x13, 1, 1, 0, 0, 15, 0, 0, 0, 11, 0, 9, 0, 0, 6, 't', '.',
 	        't', 'e', 's', 't'};
-	struct peer *o, *c = tunnel(raw_and_http, hello, sizeof hello, &o);
+	struct peer *o, *c = tunnel(raw_and_http, hello, sizeof(hello), &o);
 
 	(void)state;
 	assert_int_equal(change_to(raw), 0);
@@ -521,15 +521,15 @@ static void test_datagrams_end(void **state)
 	int relay = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
 	int from = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int to = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	socklen_t n = sizeof out;
+	socklen_t n = sizeof(out);
 	char byte;
 
 	(void)state;
-	setsockopt(relay, IPPROTO_IP, IP_RECVORIGDSTADDR, &one, sizeof one);
-	assert_int_equal(bind(relay, (struct sockaddr *)&at, sizeof at), 0);
-	assert_int_equal(bind(to, (struct sockaddr *)&out, sizeof out), 0);
+	setsockopt(relay, IPPROTO_IP, IP_RECVORIGDSTADDR, &one, sizeof(one));
+	assert_int_equal(bind(relay, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(bind(to, (struct sockaddr *)&out, sizeof(out)), 0);
 	assert_int_equal(proxy_serve_udp(w.proxy, relay, w.port), 0);
-	assert_int_equal(connect(from, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(connect(from, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(send(from, "1", 1, 0), 1);
 	UNTIL(&w, recvfrom(to, &byte, 1, 0, (struct sockaddr *)&out, &n) == 1);
 	assert_int_equal(narrow_down(), 1);

@@ -153,10 +153,10 @@ static void world_record(void *context, const struct event *event)
 {
 	struct world *w = context;
 	uint8_t *record = w->records[w->event_count];
-	size_t n = event_encode(event, record, sizeof w->records[0]);
+	size_t n = event_encode(event, record, sizeof(w->records[0]));
 
 	assert_true(n > 0);
-	assert_null(memmem(record, n, SECRET_VALUE, sizeof SECRET_VALUE - 1));
+	assert_null(memmem(record, n, SECRET_VALUE, sizeof(SECRET_VALUE) - 1));
 	assert_int_equal(event_decode(record, n, &w->events[w->event_count]), 0);
 	if (w->event_count < EVENTS_MAX - 1)
 		w->event_count++;
@@ -212,7 +212,7 @@ static inline void world_load_policy(struct world *w, const char *format, bool o
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(text, sizeof text, format, w->port);
+	snprintf(text, sizeof(text), format, w->port);
 #pragma GCC diagnostic pop
 	reader.context = text;
 	if (policy_load(&reader, "/test.yaml", &options, &w->image, &n, &diags) < 0) {
@@ -225,12 +225,12 @@ static inline void world_load_policy(struct world *w, const char *format, bool o
 static inline int world_listen(struct sockaddr_in *sin, int send_bytes)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
-	socklen_t n = sizeof *sin;
+	socklen_t n = sizeof(*sin);
 
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (send_bytes) /* accepted sockets inherit it */
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
-	assert_int_equal(bind(fd, (struct sockaddr *)sin, sizeof *sin), 0);
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
+	assert_int_equal(bind(fd, (struct sockaddr *)sin, sizeof(*sin)), 0);
 	assert_int_equal(listen(fd, 16), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)sin, &n), 0);
 	return fd;
@@ -251,8 +251,8 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	struct sockaddr_in sin = loopback(0, 0, 1, 0);
 	struct ip v4[NAME_COUNT], v6;
 
-	memset(w, 0, sizeof *w);
-	memset(hosts, 0, sizeof hosts);
+	memset(w, 0, sizeof(*w));
+	memset(hosts, 0, sizeof(hosts));
 	w->loop = loop_new();
 	loop_timer_open(w->loop, &w->stop, world_on_stop);
 	socket_shared_init(&w->sockets, w->loop);
@@ -261,7 +261,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	world_load_policy(w, o->policy ? o->policy : usual_policy, o->observe);
 	w->names = names_new(&pool4, &pool6, 64);
 	for (size_t i = 0; i < NAME_COUNT; i++) {
-		snprintf(hosts[i].name, sizeof hosts[i].name, "%s", world_names[i]);
+		snprintf(hosts[i].name, sizeof(hosts[i].name), "%s", world_names[i]);
 		hosts[i].address = (struct ip){4, {127, 0, 0, 1}};
 		names_assign(w->names, slice_from_string(world_names[i]), 1, &v4[i], &v6);
 	}
@@ -348,7 +348,7 @@ static void peer_read(struct peer *p)
 			return;
 	}
 	while (!p->deaf && !p->eof && !p->failed) {
-		enum socket_status status = socket_read(&p->socket, bytes, sizeof bytes, &n);
+		enum socket_status status = socket_read(&p->socket, bytes, sizeof(bytes), &n);
 
 		if (status == SOCKET_AGAIN)
 			return;
@@ -371,7 +371,7 @@ static void peer_on_drained(struct socket *socket)
 
 static inline struct peer *peer_new(struct world *w, int fd)
 {
-	struct peer *p = calloc(1, sizeof *p);
+	struct peer *p = calloc(1, sizeof(*p));
 
 	p->world = w;
 	buf_init(&p->in, 64u << 20);
@@ -391,9 +391,9 @@ static inline int connect_to(const struct sockaddr_in *sin)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 32768;
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 
-	assert_int_equal(connect(fd, (const struct sockaddr *)sin, sizeof *sin), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)sin, sizeof(*sin)), 0);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	return fd;
 }
@@ -444,7 +444,7 @@ static inline void take_slowly(struct peer *p)
 	p->deaf = true;
 	for (;;) {
 		pump(p->world, 1);
-		n = recv(p->socket.fd, bytes, sizeof bytes, MSG_DONTWAIT);
+		n = recv(p->socket.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (n > 0)
 			assert_int_equal(buf_append(&p->in, bytes, (size_t)n), 0);
 		if (n == 0 || (n < 0 && errno != EAGAIN))
@@ -526,7 +526,7 @@ static inline const char *take_head(struct peer *p)
 		fail_msg("no head but \"%.*s\"", (int)p->in.len,
 		        p->in.len ? (const char *)buf_bytes(&p->in) : "");
 	n = (size_t)(end - buf_bytes(&p->in)) + 4;
-	assert_true(n < sizeof p->head);
+	assert_true(n < sizeof(p->head));
 	memcpy(p->head, buf_bytes(&p->in), n);
 	p->head[n] = '\0';
 	buf_consume(&p->in, n);

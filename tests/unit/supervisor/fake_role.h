@@ -40,10 +40,10 @@ static inline void fake_link(const char *name, bool make)
 	char self[PATH_MAX], link[PATH_MAX + 64], old[PATH_MAX];
 
 	fake_directory(self);
-	snprintf(link, sizeof link, "%s%s", self, name);
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	snprintf(link, sizeof(link), "%s%s", self, name);
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[n > 0 ? n : 0] = 0;
-	n = readlink(link, old, sizeof old - 1);
+	n = readlink(link, old, sizeof(old) - 1);
 	old[n > 0 ? n : 0] = 0;
 	if (n > 0 && strcmp(old, self) != 0) {
 		fprintf(stderr, "%s is another test's: %s; each needs names of its own\n", link,
@@ -67,7 +67,7 @@ static inline bool fake_is(const char *how)
 static inline void fake_say(enum message_type type, uint64_t id)
 {
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
-	        message_empty(fake_out, sizeof fake_out, type, id), NULL, 0);
+	        message_empty(fake_out, sizeof(fake_out), type, id), NULL, 0);
 }
 
 static inline void fake_say_text(enum message_type type, uint64_t id, const char *text)
@@ -75,7 +75,7 @@ static inline void fake_say_text(enum message_type type, uint64_t id, const char
 	struct message_text m = {slice_from_string(text)};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
-	        message_text_encode(fake_out, sizeof fake_out, type, id, &m), NULL, 0);
+	        message_text_encode(fake_out, sizeof(fake_out), type, id, &m), NULL, 0);
 }
 
 static inline void fake_die(int signal_number)

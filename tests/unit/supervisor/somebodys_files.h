@@ -22,13 +22,13 @@ static struct identity user;
 static inline int setup(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/vethguard-test-XXXXXX");
+	snprintf(dir, sizeof(dir), "/tmp/vethguard-test-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	user = (struct identity){
 	        getuid() ? getuid() : SOMEBODY, getuid() ? getgid() : SOMEBODY, false, true};
 	assert_int_equal(chown(dir, user.uid, user.gid), 0);
-	snprintf(path, sizeof path, "%s/secret", dir);
-	snprintf(other, sizeof other, "%s/other", dir);
+	snprintf(path, sizeof(path), "%s/secret", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ static void say_root(uint64_t id)
 	struct message_keeper_root m = {SLICE(PEM)};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
-	        message_keeper_root_encode(fake_out, sizeof fake_out, MESSAGE_KEEPER_ROOT, id, &m),
+	        message_keeper_root_encode(fake_out, sizeof(fake_out), MESSAGE_KEEPER_ROOT, id, &m),
 	        NULL, 0);
 }
 
@@ -39,7 +39,7 @@ static void ask_source(uint64_t sandbox, uint32_t credential)
 	struct message_source_open m = {sandbox, credential, 1};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
-	        message_source_open_encode(fake_out, sizeof fake_out, MESSAGE_SOURCE_OPEN, 77, &m),
+	        message_source_open_encode(fake_out, sizeof(fake_out), MESSAGE_SOURCE_OPEN, 77, &m),
 	        NULL, 0);
 }
 
@@ -97,7 +97,7 @@ static void keeper_hears_source(struct ipc_message *m)
 		_exit(97);
 	if (!answer.opened)
 		_exit(40);
-	_exit(read(m->fds[0], value, sizeof value) == 5 && strcmp(value, "value") == 0 ? 41 : 96);
+	_exit(read(m->fds[0], value, sizeof(value)) == 5 && strcmp(value, "value") == 0 ? 41 : 96);
 }
 
 static int play_keeper(void)
@@ -124,7 +124,8 @@ static void say_summary(uint64_t id)
 	struct message_summary m = {.allowed = 5};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
-	        message_summary_encode(fake_out, sizeof fake_out, MESSAGE_RECORDER_SUMMARY, id, &m),
+	        message_summary_encode(
+	                fake_out, sizeof(fake_out), MESSAGE_RECORDER_SUMMARY, id, &m),
 	        NULL, 0);
 }
 
@@ -273,7 +274,7 @@ static void say_start(const char *policy, const char *name)
 	assert_true(netns >= 0);
 	say(NULL,
 	        message_session_start_encode(
-	                fake_out, sizeof fake_out, MESSAGE_SESSION_START, 1, &m),
+	                fake_out, sizeof(fake_out), MESSAGE_SESSION_START, 1, &m),
 	        &netns, 1);
 	close(netns);
 }
@@ -282,7 +283,7 @@ static void say_end(void)
 {
 	struct message_status m = {0};
 
-	say(NULL, message_status_encode(fake_out, sizeof fake_out, MESSAGE_SESSION_END, 2, &m),
+	say(NULL, message_status_encode(fake_out, sizeof(fake_out), MESSAGE_SESSION_END, 2, &m),
 	        NULL, 0);
 }
 
@@ -293,7 +294,7 @@ static void take_failure(void)
 	if (heard.head.type != MESSAGE_FAILED)
 		return;
 	assert_int_equal(message_text_decode(&heard.body, &m), 0);
-	snprintf(failed, sizeof failed, "%.*s", SLICE_ARG(m.text));
+	snprintf(failed, sizeof(failed), "%.*s", SLICE_ARG(m.text));
 }
 
 static void hear(enum message_type type)
@@ -349,7 +350,7 @@ static void answer_variables(size_t count)
 	}
 	say(NULL,
 	        message_names_encode(
-	                fake_out, sizeof fake_out, MESSAGE_SESSION_ENV, heard.head.id, &answer),
+	                fake_out, sizeof(fake_out), MESSAGE_SESSION_ENV, heard.head.id, &answer),
 	        fds, count);
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
@@ -501,7 +502,7 @@ static void sessions_that_cannot_start(void **state)
 	open_session("");
 	say_start(policy_path, "bo\nx");
 	expect_failure("a sandbox name is up to");
-	snprintf(bad, sizeof bad, "%s/bad.yaml", directory);
+	snprintf(bad, sizeof(bad), "%s/bad.yaml", directory);
 	FILE *out = fopen(bad, "w");
 	fputs("vethguard: 1\nname: x\nalow: []\nalllow: []\n", out);
 	fclose(out);
@@ -519,7 +520,7 @@ static void sessions_that_break_the_protocol(void **state)
 
 	(void)state;
 	open_session("");
-	say(NULL, message_empty(fake_out, sizeof fake_out, MESSAGE_WORKER_READY, 1), NULL, 0);
+	say(NULL, message_empty(fake_out, sizeof(fake_out), MESSAGE_WORKER_READY, 1), NULL, 0);
 	expect_end(0);
 	open_session("");
 	say_start(policy_path, "box");
@@ -527,7 +528,7 @@ static void sessions_that_break_the_protocol(void **state)
 	hear(MESSAGE_SESSION_ENV_GET);
 	expect_end(0);
 	open_session("");
-	say(NULL, message_names_encode(fake_out, sizeof fake_out, MESSAGE_SESSION_ENV, 1, &names),
+	say(NULL, message_names_encode(fake_out, sizeof(fake_out), MESSAGE_SESSION_ENV, 1, &names),
 	        &fd, 1);
 	expect_end(0);
 	open_session("");
@@ -535,7 +536,7 @@ static void sessions_that_break_the_protocol(void **state)
 	hear(MESSAGE_SESSION_ENV_GET);
 	say(NULL,
 	        message_names_encode(
-	                fake_out, sizeof fake_out, MESSAGE_SESSION_ENV, heard.head.id, &names),
+	                fake_out, sizeof(fake_out), MESSAGE_SESSION_ENV, heard.head.id, &names),
 	        &fd, 1);
 	expect_end(0);
 	open_session("");
@@ -547,10 +548,10 @@ static void sessions_that_break_the_protocol(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	snprintf(directory, sizeof directory, "/tmp/vethguard-test-XXXXXX");
+	snprintf(directory, sizeof(directory), "/tmp/vethguard-test-XXXXXX");
 	if (!mkdtemp(directory))
 		return -1;
-	snprintf(policy_path, sizeof policy_path, "%s/policy.yaml", directory);
+	snprintf(policy_path, sizeof(policy_path), "%s/policy.yaml", directory);
 	FILE *out = fopen(policy_path, "w");
 	fputs("vethguard: 1\nname: test\ncredentials:\n  a:\n    source: env:GIVEN\n    inject: "
 	      "bearer\n    env: SHOWN\n"

@@ -26,7 +26,7 @@ static void ask(const char *host, uint16_t type)
 
 static void begin(uint16_t flags, uint16_t answers)
 {
-	w = writer_over(reply, sizeof reply);
+	w = writer_over(reply, sizeof(reply));
 	writer_u16(&w, ID);
 	writer_u16(&w, flags);
 	writer_u16(&w, 1);
@@ -66,11 +66,11 @@ static void test_a_question_as_it_is_sent(void **state)
 
 	(void)state;
 	ask("a.bc", DNS_AAAA);
-	assert_int_equal(lookup.n, sizeof mixed - 1);
-	assert_memory_equal(lookup.bytes, mixed, sizeof mixed - 1);
+	assert_int_equal(lookup.n, sizeof(mixed) - 1);
+	assert_memory_equal(lookup.bytes, mixed, sizeof(mixed) - 1);
 	assert_true(dns_lookup_write(&lookup, SLICE("A.bC"), DNS_A, ID, NULL));
-	assert_int_equal(lookup.n, sizeof plain - 1);
-	assert_memory_equal(lookup.bytes, plain, sizeof plain - 1);
+	assert_int_equal(lookup.n, sizeof(plain) - 1);
+	assert_memory_equal(lookup.bytes, plain, sizeof(plain) - 1);
 }
 
 static void test_names_that_cannot_be_asked_for(void **state)
@@ -78,9 +78,9 @@ static void test_names_that_cannot_be_asked_for(void **state)
 	char label[64], name[255];
 
 	(void)state;
-	memset(label, 'a', sizeof label);
-	memset(name, 'a', sizeof name);
-	for (size_t i = 63; i < sizeof name; i += 64)
+	memset(label, 'a', sizeof(label));
+	memset(name, 'a', sizeof(name));
+	for (size_t i = 63; i < sizeof(name); i += 64)
 		name[i] = '.';
 	assert_true(dns_lookup_write(&lookup, slice_of(label, 63), DNS_A, ID, NULL));
 	assert_false(dns_lookup_write(&lookup, slice_of(label, 64), DNS_A, ID, NULL));
@@ -103,7 +103,7 @@ static void test_strange_datagrams(void **state)
 
 	(void)state;
 	ask("host.test", DNS_A);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		begin(0x8180, 1);
 		RECORD(OWN, DNS_A, 60, FOUR);
 		reply[cases[i].at] ^= cases[i].flip;
@@ -184,7 +184,7 @@ static void test_failures_and_cut_answers_have_no_addresses(void **state)
 
 	(void)state;
 	ask("host.test", DNS_A);
-	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		begin(flags[i], 1);
 		RECORD(OWN, DNS_A, 60, FOUR);
 		assert_int_equal(read_reply(), DNS_LOOKUP_ANSWER);
@@ -261,7 +261,7 @@ static void test_broken_records(void **state)
 	(void)state;
 	ask("host.test", DNS_A);
 	assert_int_equal(12 + lookup.question_n, 0x1b);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		begin(0x8180, 1);
 		writer_bytes(&w, cases[i].bytes, cases[i].n);
 		assert_int_equal(read_reply(), DNS_LOOKUP_BROKEN);
@@ -329,7 +329,7 @@ static size_t many_long_names(unsigned aliases)
 	unsigned count = 0;
 	size_t at;
 
-	for (size_t i = 0; i < sizeof name; i++)
+	for (size_t i = 0; i < sizeof(name); i++)
 		name[i] = (char)(i % 2 ? 'x' : 1);
 	ask("a", DNS_A);
 	lookup.reply_max = DNS_LOOKUP_STREAM_MAX;
@@ -338,13 +338,13 @@ static size_t many_long_names(unsigned aliases)
 		record((char[]){1, (char)('a' + count), 0}, 3, TYPE_CNAME, 60,
 		        (char[]){1, (char)('a' + count + 1), 0}, 3);
 	at = w.len;
-	writer_bytes(&w, name, sizeof name);
+	writer_bytes(&w, name, sizeof(name));
 	record("", 1, 16, 60, "", 0);
 	for (count++; w.len + 12 <= DNS_LOOKUP_STREAM_MAX; count++)
 		record((char[]){(char)(0xc0 | at >> 8), (char)at}, 2, 16, 60, "", 0);
 	reply[6] = (uint8_t)(count >> 8);
 	reply[7] = (uint8_t)count;
-	return (size_t)(count - aliases) * (sizeof name + 1) * (aliases + 1);
+	return (size_t)(count - aliases) * (sizeof(name) + 1) * (aliases + 1);
 }
 
 static void test_names_are_looked_at_within_bounds(void **state)

@@ -50,7 +50,7 @@ static void open_body(size_t n, struct reader *body)
 		struct message_##name back;                                                   \
 		struct reader rest;                                                           \
 		size_t size = message_##name##_encode(                                        \
-		        wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, m);                  \
+		        wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, m);                 \
 		assert_true(size > HEAD_BYTES);                                               \
 		open_body(size, &rest);                                                       \
 		assert_int_equal(message_##name##_decode(&rest, &back), 0);                   \
@@ -76,7 +76,7 @@ static void open_body(size_t n, struct reader *body)
 #define NOTHING(m) (void)(m)
 
 #define REFUSES_TO_ENCODE(name, m) \
-	assert_int_equal(message_##name##_encode(again, sizeof again, MESSAGE_STOP, ID, m), 0)
+	assert_int_equal(message_##name##_encode(again, sizeof(again), MESSAGE_STOP, ID, m), 0)
 
 /* Bytes that the encoder would not make: decode after changing one byte of a good message. */
 #define REFUSES_BYTE(name, m, at, value)                                           \
@@ -84,7 +84,7 @@ static void open_body(size_t n, struct reader *body)
 		struct message_##name back;                                        \
 		struct reader rest;                                                \
 		size_t size = message_##name##_encode(                             \
-		        wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, m);       \
+		        wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, m);      \
 		assert_true(size > (at));                                          \
 		wire_bytes[at] = (value);                                          \
 		open_body(size, &rest);                                            \
@@ -95,7 +95,7 @@ static void head_is_strict(void **state)
 {
 	struct message_head head;
 	struct reader body;
-	size_t n = message_empty(wire_bytes, sizeof wire_bytes, MESSAGE_KEEPER_READY, ID);
+	size_t n = message_empty(wire_bytes, sizeof(wire_bytes), MESSAGE_KEEPER_READY, ID);
 
 	(void)state;
 	assert_int_equal(n, HEAD_BYTES);
@@ -149,7 +149,7 @@ static void ca_and_credential(void **state)
 	ROUNDTRIP(credential, &bad, NOTHING);
 	REFUSES_BYTE(credential, &bad, HEAD_BYTES + 4, 1);
 	good.value = longer(MESSAGE_VALUE_MAX);
-	assert_true(message_credential_encode(again, sizeof again, MESSAGE_STOP, ID, &good) >
+	assert_true(message_credential_encode(again, sizeof(again), MESSAGE_STOP, ID, &good) >
 	            MESSAGE_VALUE_MAX);
 	good.value = longer(MESSAGE_VALUE_MAX + 1);
 	REFUSES_TO_ENCODE(credential, &good);
@@ -222,7 +222,7 @@ static void recorder_event(void **state)
 	struct message_recorder_event m = {5, SLICE("event bytes")}, out;
 	struct reader body;
 	size_t n =
-	        message_recorder_event_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &m);
+	        message_recorder_event_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &m);
 
 	(void)state;
 	assert_int_equal(n, HEAD_BYTES + 8 + m.event.n);
@@ -311,7 +311,7 @@ static void session(void **state)
 	ready.sandbox = SLICE("");
 	REFUSES_TO_ENCODE(session_ready, &ready);
 	ROUNDTRIP(status, &status, NOTHING);
-	open_body(message_status_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &status),
+	open_body(message_status_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &status),
 	        &body);
 	assert_int_equal(message_status_decode(&body, &out), 0);
 	assert_int_equal(out.status, -9);
@@ -366,7 +366,7 @@ static void worker_start(void **state)
 	fill_start(&m, hosts, 2);
 	hosts[1].address = ip6(9);
 	ROUNDTRIP(worker_start, &m, message_worker_start_fini);
-	open_body(message_worker_start_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &m),
+	open_body(message_worker_start_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &m),
 	        &body);
 	assert_int_equal(message_worker_start_decode(&body, &out), 0);
 	assert_string_equal(out.hosts[0].name, "api.example");
@@ -431,7 +431,7 @@ static void worker_start_host_count_beyond_bytes(void **state)
 
 	(void)state;
 	fill_start(&m, hosts, 1);
-	n = message_worker_start_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &m);
+	n = message_worker_start_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &m);
 	size_t at = HEAD_BYTES + 4 + 3 + 8 + 8 + 5 + 17 + 6 + 18 + 2 + 4 + 7;
 	assert_int_equal(wire_bytes[at + 3], 1);
 	assert_int_equal(wire_bytes[at + 8], 'h');
@@ -481,20 +481,20 @@ static void worker_reports(void **state)
 {
 	struct message_worker_retired retired = {1, 2, 3};
 	struct message_worker_stats stats, back;
-	uint64_t figures[sizeof stats / sizeof(uint64_t)];
+	uint64_t figures[sizeof(stats) / sizeof(uint64_t)];
 	struct reader body;
 	size_t n;
 
 	(void)state;
 	ROUNDTRIP(worker_retired, &retired, NOTHING);
-	for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		figures[i] = ((uint64_t)i + 1) << 33;
-	memcpy(&stats, figures, sizeof stats);
+	memcpy(&stats, figures, sizeof(stats));
 	ROUNDTRIP(worker_stats, &stats, NOTHING);
-	n = message_worker_stats_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &stats);
+	n = message_worker_stats_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &stats);
 	open_body(n, &body);
 	assert_int_equal(message_worker_stats_decode(&body, &back), 0);
-	assert_memory_equal(&back, &stats, sizeof stats);
+	assert_memory_equal(&back, &stats, sizeof(stats));
 }
 
 int main(void)
@@ -515,6 +515,6 @@ int main(void)
 	        cmocka_unit_test(worker_reports),
 	};
 
-	memset(long_text, 'x', sizeof long_text);
+	memset(long_text, 'x', sizeof(long_text));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 static void a_keeper_comes_with_one_descriptor(void **state)
 {
 	uint8_t message[64];
-	size_t n = message_empty(message, sizeof message, MESSAGE_WORKER_KEEPER, 2);
+	size_t n = message_empty(message, sizeof(message), MESSAGE_WORKER_KEEPER, 2);
 
 	for (size_t i = 0; i < 3; i += 2) {
 		assert_int_equal(ipc_send_blocking(f.supervisor, message, n, f.fds, i), 0);
@@ -155,7 +155,7 @@ static void another_message_first_ends_it(void **state)
 	static const enum message_type types[] = {MESSAGE_STOP, MESSAGE_WORKER_PAUSE,
 	        MESSAGE_WORKER_RESUME, MESSAGE_CA, MESSAGE_KEEPER_START, MESSAGE_WORKER_READY};
 
-	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		fixture_send(f.supervisor, types[i], 1);
 		fixture_expect_exit(&f, 125, "first message is not the one expected");
 		tear_down(state);
@@ -182,7 +182,7 @@ static void a_cut_first_message_ends_it(void **state)
 {
 	const size_t cuts[] = {f.start_n - 1, f.start_n / 2, f.start_n / 3, 40, 20, f.start_n + 1};
 
-	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
 		fixture_send_start(&f, f.start, cuts[i], START_FDS);
 		fixture_expect_exit(&f, 125, "the supervisor");
 		tear_down(state);
@@ -256,11 +256,11 @@ static void orders_before_the_ca_are_obeyed_in_order(void **state)
 	begin();
 	fixture_send_n(f.supervisor, message,
 	        message_worker_pause_encode(
-	                message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why));
+	                message, sizeof(message), MESSAGE_WORKER_PAUSE, 3, &why));
 	fixture_send(f.supervisor, MESSAGE_WORKER_HOLD, 4);
 	fixture_send_n(f.supervisor, message,
 	        message_worker_resume_encode(
-	                message, sizeof message, MESSAGE_WORKER_RESUME, 5, &resume));
+	                message, sizeof(message), MESSAGE_WORKER_RESUME, 5, &resume));
 	fixture_expect_silence(f.supervisor);
 	fixture_give_ca(&f, CA_QUESTION);
 	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
@@ -279,8 +279,8 @@ static void it_may_be_told_to_pause_before_it_begins(void **state)
 {
 	const struct message_worker_pause why = {MESSAGE_PAUSE_OPERATOR, SLICE("a test")};
 	uint8_t message[128];
-	size_t n =
-	        message_worker_pause_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why);
+	size_t n = message_worker_pause_encode(
+	        message, sizeof(message), MESSAGE_WORKER_PAUSE, 3, &why);
 
 	(void)state;
 	fixture_send_n(f.supervisor, message, n);
@@ -300,7 +300,7 @@ static void a_message_that_is_not_for_it_ends_it(void **state)
 	static const enum message_type types[] = {MESSAGE_WORKER_START, MESSAGE_WORKER_READY,
 	        MESSAGE_CA, MESSAGE_CREDENTIAL, MESSAGE_SESSION_START, MESSAGE_STOPPED};
 
-	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		serve();
 		fixture_send(f.supervisor, types[i], 1);
 		fixture_expect_exit(&f, 125, NULL);
@@ -334,14 +334,14 @@ static void a_text_that_lies_about_its_length_ends_it(void **state)
 
 	(void)state;
 	serve();
-	n = message_worker_pause_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why);
+	n = message_worker_pause_encode(message, sizeof(message), MESSAGE_WORKER_PAUSE, 3, &why);
 	fixture_send_n(f.supervisor, message, n - 1);
 	fixture_expect_exit(&f, 125, NULL);
 	tear_down(state);
 	set_up(state);
 	serve();
-	memset(message + n, 'a', sizeof message - n);
-	fixture_send_n(f.supervisor, message, sizeof message);
+	memset(message + n, 'a', sizeof(message) - n);
+	fixture_send_n(f.supervisor, message, sizeof(message));
 	fixture_expect_exit(&f, 125, NULL);
 }
 
@@ -358,7 +358,7 @@ static void unasked_descriptors_are_closed(void **state)
 		fds[i] = f.fds[0];
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(ipc_send_blocking(f.supervisor, message,
-		                         message_worker_resume_encode(message, sizeof message,
+		                         message_worker_resume_encode(message, sizeof(message),
 		                                 MESSAGE_WORKER_RESUME, (uint64_t)i + 10, &resume),
 		                         fds, 20),
 		        0);
@@ -439,7 +439,7 @@ static void send_retire(uint64_t id, uint64_t generation, const int *fds, size_t
 
 	assert_int_equal(ipc_send_blocking(f.supervisor, message,
 	                         message_worker_retire_encode(
-	                                 message, sizeof message, MESSAGE_WORKER_RETIRE, id, &m),
+	                                 message, sizeof(message), MESSAGE_WORKER_RETIRE, id, &m),
 	                         fds, n),
 	        0);
 }
@@ -527,7 +527,7 @@ static void another_keeper_gives_the_ca(void **state)
 static void another_keeper_takes_over(void **state)
 {
 	uint8_t message[64];
-	size_t n = message_empty(message, sizeof message, MESSAGE_WORKER_KEEPER, 70);
+	size_t n = message_empty(message, sizeof(message), MESSAGE_WORKER_KEEPER, 70);
 	struct pollfd quiet;
 
 	(void)state;

@@ -91,9 +91,9 @@ static inline void fixture_map_ids(uid_t uid, gid_t gid)
 	        "/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map"};
 	char text[3][64];
 
-	snprintf(text[0], sizeof text[0], "deny");
-	snprintf(text[1], sizeof text[1], "0 %u 1", uid);
-	snprintf(text[2], sizeof text[2], "0 %u 1", gid);
+	snprintf(text[0], sizeof(text[0]), "deny");
+	snprintf(text[1], sizeof(text[1]), "0 %u 1", uid);
+	snprintf(text[2], sizeof(text[2]), "0 %u 1", gid);
 	for (int i = 0; i < 3; i++) {
 		int fd = open(files[i], O_WRONLY);
 
@@ -110,7 +110,7 @@ static inline void fixture_exec(int control, int words)
 	/* In its empty root there is no /proc that LeakSanitizer could read. */
 	static char no_leaks[] = "ASAN_OPTIONS=detect_leaks=0";
 	char path[PATH_MAX], *argv[] = {path, NULL}, *envp[] = {no_leaks, NULL};
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 
@@ -147,7 +147,7 @@ static inline void fixture_encode_start(struct fixture *f)
 	        .timeouts = config.timeouts,
 	        .log_level = 1};
 	f->start_n = message_worker_start_encode(
-	        f->start, sizeof f->start, MESSAGE_WORKER_START, START_ID, &m);
+	        f->start, sizeof(f->start), MESSAGE_WORKER_START, START_ID, &m);
 	assert_true(f->start_n > 0);
 }
 
@@ -155,7 +155,7 @@ static inline void fixture_open(struct fixture *f)
 {
 	int control[2], keeper[2];
 
-	memset(f, 0, sizeof *f);
+	memset(f, 0, sizeof(*f));
 	fixture_encode_start(f);
 	assert_int_equal(ipc_pair(control), 0);
 	assert_int_equal(ipc_pair(keeper), 0);
@@ -187,7 +187,7 @@ static inline void fixture_close(struct fixture *f)
 	fixture_hang_up(&f->supervisor);
 	fixture_hang_up(&f->keeper);
 	fixture_hang_up(&f->keepers_end);
-	for (size_t i = 0; i < sizeof f->fds / sizeof f->fds[0]; i++)
+	for (size_t i = 0; i < sizeof(f->fds) / sizeof(f->fds[0]); i++)
 		fixture_hang_up(&f->fds[i]);
 	if (f->pid > 0) {
 		kill(f->pid, SIGKILL);
@@ -207,7 +207,7 @@ static inline void fixture_send(int fd, enum message_type type, uint64_t id)
 {
 	uint8_t message[64];
 
-	fixture_send_n(fd, message, message_empty(message, sizeof message, type, id));
+	fixture_send_n(fd, message, message_empty(message, sizeof(message), type, id));
 }
 
 /* The first n bytes, with so many of the descriptors. */
@@ -221,7 +221,7 @@ static inline void fixture_send_start(
 static inline void fixture_send_keeper(struct fixture *f)
 {
 	uint8_t message[64];
-	size_t n = message_empty(message, sizeof message, MESSAGE_WORKER_KEEPER, 2);
+	size_t n = message_empty(message, sizeof(message), MESSAGE_WORKER_KEEPER, 2);
 
 	assert_int_equal(ipc_send_blocking(f->supervisor, message, n, &f->keepers_end, 1), 0);
 	fixture_hang_up(&f->keepers_end);
@@ -269,7 +269,7 @@ static inline void fixture_give(struct fixture *f, uint64_t id, struct slice key
 	static uint8_t message[MESSAGE_BYTES_MAX];
 
 	fixture_send_n(f->keeper, message,
-	        message_ca_encode(message, sizeof message, MESSAGE_CA, id, &ca));
+	        message_ca_encode(message, sizeof(message), MESSAGE_CA, id, &ca));
 }
 
 static inline void fixture_give_ca(struct fixture *f, uint64_t id)
@@ -290,7 +290,7 @@ static inline void fixture_give_credential(struct fixture *f, uint32_t credentia
 	uint8_t message[128];
 
 	fixture_send_n(f->keeper, message,
-	        message_credential_encode(message, sizeof message, MESSAGE_CREDENTIAL,
+	        message_credential_encode(message, sizeof(message), MESSAGE_CREDENTIAL,
 	                (uint64_t)2 << 32 | credential, &c));
 }
 
@@ -306,7 +306,7 @@ static inline void fixture_expect_exit(struct fixture *f, int status, const char
 		usleep(5000);
 	assert_true(waited <= WAIT_MS / 5);
 	f->pid = 0;
-	n = pread(f->words, said, sizeof said - 1, 0);
+	n = pread(f->words, said, sizeof(said) - 1, 0);
 	said[n > 0 ? n : 0] = 0;
 	if (!WIFEXITED(how) || (status >= 0 && WEXITSTATUS(how) != status) ||
 	        (words && (!strstr(said, words) || (!*words && *said))))

@@ -34,13 +34,13 @@ static void supervisor_ends(bool unread, const char *says)
 	session.buffer = malloc(MESSAGE_BYTES_MAX);
 	assert_non_null(session.buffer);
 	failure = (struct failure){0};
-	n = message_empty(message, sizeof message, MESSAGE_SESSION_ROLES, 9);
+	n = message_empty(message, sizeof(message), MESSAGE_SESSION_ROLES, 9);
 	if (unread)
 		assert_int_equal(ipc_send_blocking(pair[0], message, n, NULL, 0), 0);
 	if (says) {
 		const struct message_text text = {slice_from_string(says)};
 
-		n = message_text_encode(message, sizeof message, MESSAGE_FAILED, 0, &text);
+		n = message_text_encode(message, sizeof(message), MESSAGE_FAILED, 0, &text);
 		assert_int_equal(ipc_send_blocking(pair[1], message, n, NULL, 0), 0);
 	}
 	close(pair[1]);

@@ -14,7 +14,7 @@ static struct config_host hosts[8];
 
 static size_t resolv(const char *text)
 {
-	memset(servers, 0, sizeof servers);
+	memset(servers, 0, sizeof(servers));
 	return host_files_parse_resolv(slice_from_string(text), servers, CONFIG_SERVERS_MAX);
 }
 
@@ -53,7 +53,7 @@ static void more_servers_than_room(void **state)
 
 	(void)state;
 	for (int i = 0; i < CONFIG_SERVERS_MAX + 3; i++)
-		n += (size_t)snprintf(text + n, sizeof text - n, "nameserver 192.0.2.%d\n", i + 1);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "nameserver 192.0.2.%d\n", i + 1);
 	assert_int_equal(resolv(text), CONFIG_SERVERS_MAX);
 }
 

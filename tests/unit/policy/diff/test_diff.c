@@ -432,8 +432,8 @@ static uint64_t left_after(size_t bytes, uint64_t budget)
 			texts[i][k] = k % 2 ? '*' : 'a';
 		texts[i][0] = '/';
 		texts[i][bytes - 1] = (char)('x' + i);
-		vec_init(&sides[i].allows, sizeof claim);
-		vec_init(&sides[i].denies, sizeof claim);
+		vec_init(&sides[i].allows, sizeof(claim));
+		vec_init(&sides[i].denies, sizeof(claim));
 		assert_true(vec_append(&sides[i].allows, &claim, 1));
 	}
 	diff_cell(&sides[0], &sides[1], &sink);

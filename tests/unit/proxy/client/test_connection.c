@@ -14,7 +14,7 @@ static void ask_connect(struct peer *c, const char *host)
 {
 	char text[400];
 
-	snprintf(text, sizeof text, "CONNECT %s:%u HTTP/1.0\r\n\r\n", host, w.port);
+	snprintf(text, sizeof(text), "CONNECT %s:%u HTTP/1.0\r\n\r\n", host, w.port);
 	say(c, text);
 }
 
@@ -29,7 +29,7 @@ static unsigned use_up_addresses(int64_t now_ms)
 	char name[32];
 
 	for (unsigned i = 0; i < 200; i++) {
-		int n = snprintf(name, sizeof name, "n%u-%u.test", (unsigned)now_ms, i);
+		int n = snprintf(name, sizeof(name), "n%u-%u.test", (unsigned)now_ms, i);
 
 		assigned += names_assign(w.names, slice_of(name, (size_t)n), now_ms, &v4, &v6) == 0;
 	}
@@ -112,7 +112,7 @@ static void test_what_begins_no_request_of_http(void **state)
 	        "CONNECT p.test:80 HTTP/1.1\r\nHost: p.test:80\r\n\r\n"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {
 		struct peer *c = client(&w, NAME_P, NULL);
 
 		say(c, bytes[i]);
@@ -165,7 +165,7 @@ static void test_how_long_a_refused_place_waits(void **state)
 	UNTIL(&w, w.proxy->client_count == 1);
 	c = container_of(w.proxy->clients.next, struct client, list);
 	port = c->destination.port;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		c->destination.port = rows[i].port;
 		assert_int_equal(client_first_wait(c), rows[i].wait);
 	}
@@ -254,12 +254,12 @@ static void test_connect_refused(void **state)
 	        "evil.test:443", "127.0.0.1:1", "169.254.169.254:80", "[::1]:443", "d.test:22"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
+	for (size_t i = 0; i < sizeof(where) / sizeof(*where); i++) {
 		struct peer *c = proxy_client(&w);
 		char text[200];
 
-		snprintf(
-		        text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: a.test\r\n\r\n", where[i]);
+		snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		        where[i]);
 		say(c, text);
 		expect_head(c, "HTTP/1.1 403 ");
 		assert_int_equal(count_events(&w, EVENT_HTTP), i + 1);
@@ -289,7 +289,7 @@ static void test_absolute_targets(void **state)
 	char text[200];
 
 	(void)state;
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "GET http://p.test:%1$u/x?y HTTP/1.1\r\nHost: p.test:%1$u\r\nProxy-Authorization: "
 	        "x\r\n\r\n",
 	        w.port);
@@ -301,7 +301,7 @@ static void test_absolute_targets(void **state)
 	expect_head(c, "HTTP/1.1 200 ");
 	hang_up(c, false);
 	hang_up(o, false);
-	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
 		c = proxy_client(&w);
 		say(c, refused[i]);
 		take_head(c);
@@ -354,7 +354,8 @@ static void test_a_tunnel_carries_whatever_it_is(void **state)
 	char text[200];
 
 	(void)state;
-	snprintf(text, sizeof text, "CONNECT t.test:%u HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n", w.port);
+	snprintf(
+	        text, sizeof(text), "CONNECT t.test:%u HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n", w.port);
 	say(c, text);
 	expect_head(c, "HTTP/1.1 200 ");
 	o = origin(&w, false);
@@ -381,7 +382,7 @@ static void test_any_method_is_http(void **state)
 
 	(void)state;
 	again(o);
-	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
 		c = client(&w, NAME_T, NULL);
 		for (const char *p = requests[i]; *p; p++) {
 			say_n(c, p, 1);
@@ -393,7 +394,7 @@ static void test_any_method_is_http(void **state)
 		assert_false(origin_is_asked(&w));
 		hang_up(c, false);
 	}
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		c = client(&w, NAME_T, NULL);
 		say(c, others[i]);
 		up = origin(&w, false);
@@ -440,12 +441,12 @@ static void test_a_tunnel_whose_end_breaks(void **state)
 
 	(void)state;
 	for (int i = 0; i < 8; i++) {
-		say_n(c, big, sizeof big);
+		say_n(c, big, sizeof(big));
 		UNTIL(&w, socket_unsent(&c->socket) == 0);
 	}
 	hang_up(o, true);
 	for (int i = 0; i < 4; i++)
-		say_n(c, big, sizeof big);
+		say_n(c, big, sizeof(big));
 	UNTIL(&w, c->failed || c->eof);
 	only(EVENT_CONNECTION);
 	hang_up(c, false);

@@ -147,7 +147,7 @@ static void test_a_large_body_both_ways(void **state)
 	(void)state;
 	for (size_t i = 0; i < SIZE; i++)
 		bytes[i] = (uint8_t)(i * 7 + (i >> 11));
-	snprintf(length, sizeof length, "%d", SIZE);
+	snprintf(length, sizeof(length), "%d", SIZE);
 	buf_init(&up.bytes, SIZE);
 	buf_append(&up.bytes, bytes, SIZE);
 	const nghttp2_nv more[] = {nv("content-length", length)};
@@ -308,7 +308,7 @@ static void test_the_preface_in_pieces(void **state)
 	struct peer *c = client(&w, NAME_P, NULL);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof preface - 1; i++) {
+	for (size_t i = 0; i < sizeof(preface) - 1; i++) {
 		say_n(c, preface + i, 1);
 		pump(&w, 1);
 	}

@@ -40,7 +40,7 @@ static void test_fields_against_the_rules(void **state)
 	        {"content-length", "-1"}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		const nghttp2_nv more[] = {nv(bad[i][0], bad[i][1])};
 
 		refused_as_malformed(more, 1);
@@ -73,7 +73,7 @@ static void test_heads_that_are_answered(void **state)
 	nghttp2_nv large[1];
 
 	(void)state;
-	memset(long_value, 'a', sizeof long_value - 1);
+	memset(long_value, 'a', sizeof(long_value) - 1);
 	memset(long_path, '/', HTTP_TARGET_MAX + 1);
 	large[0] = nv("x-a", long_value);
 	for (size_t i = 0; i < 200; i++)
@@ -131,7 +131,7 @@ static void expect_calm(struct h2 *h)
 
 		fail_msg("another finding: %.*s", e ? (int)e->detail.n : 0, e ? e->detail.p : "");
 	}
-	p = h->peer->in.len ? memmem(buf_bytes(&h->peer->in), h->peer->in.len, calm, sizeof calm)
+	p = h->peer->in.len ? memmem(buf_bytes(&h->peer->in), h->peer->in.len, calm, sizeof(calm))
 	                    : NULL;
 	if (p)
 		assert_int_equal(p[13], NGHTTP2_ENHANCE_YOUR_CALM);
@@ -176,7 +176,7 @@ static void test_floods_of_frames(void **state)
 	/* Of an unknown type: ignored one by one, but not for ever. */
 	static uint8_t ignored[9 + 16384] = {0, 0x40, 0, 0xfa};
 
-	flood_with(ignored, sizeof ignored, 1000);
+	flood_with(ignored, sizeof(ignored), 1000);
 }
 
 static void test_a_header_block_without_end(void **state)
@@ -186,7 +186,7 @@ static void test_a_header_block_without_end(void **state)
 
 	(void)state;
 	memcpy(block, "\x82\x87\x84\x41\6a.test", 11);
-	for (size_t at = 11; at + 4 <= sizeof block; at += 4)
+	for (size_t at = 11; at + 4 <= sizeof(block); at += 4)
 		memcpy(block + at, "\0\1x\0", 4);
 	h2_run(h);
 	for (uint8_t i = 0; i < 8; i++) {
@@ -261,7 +261,7 @@ static void test_more_streams_than_allowed(void **state)
 	/* One more, whatever nghttp2 thinks of it: by hand. */
 	const uint8_t request[] = "\0\0\x0b\1\5\0\0\0\xc9\x82\x87\x84\x41\6a.test";
 
-	say_n(h->peer, request, sizeof request - 1);
+	say_n(h->peer, request, sizeof(request) - 1);
 	pump(&w, 50);
 	assert_true(w.proxy->exchanges <= 100);
 	h2_hang_up(h, true);

@@ -74,15 +74,15 @@ static void test_a_body_waits_for_the_socket(void **state)
 
 	(void)state;
 	buf_init(&up.bytes, SIZE);
-	for (size_t n = 0; n < SIZE; n += sizeof bytes)
-		buf_append(&up.bytes, bytes, sizeof bytes);
+	for (size_t n = 0; n < SIZE; n += sizeof(bytes))
+		buf_append(&up.bytes, bytes, sizeof(bytes));
 	h2_ask_with(c, "POST", "a.test", "/none", NULL, 0, NULL);
 	o = h2_origin_over(accept_tls("\x02h2"), false);
 	wide_windows(o);
 	respond(o, request_of(o, 0)->id);
 	run_for(50);
 	setsockopt(container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket.fd,
-	        SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	        SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
 	a = request_of(o, 1);
 	o->peer->deaf = true;
@@ -216,15 +216,15 @@ static void test_an_upstream_that_reads_nothing(void **state)
 
 	(void)state;
 	buf_init(&up.bytes, SIZE);
-	for (size_t n = 0; n < SIZE; n += sizeof bytes)
-		buf_append(&up.bytes, bytes, sizeof bytes);
+	for (size_t n = 0; n < SIZE; n += sizeof(bytes))
+		buf_append(&up.bytes, bytes, sizeof(bytes));
 	h2_ask_with(c, "POST", "a.test", "/none", NULL, 0, NULL);
 	o = h2_origin_over(accept_tls("\x02h2"), false);
 	wide_windows(o);
 	respond(o, request_of(o, 0)->id);
 	run_for(50);
 	setsockopt(container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket.fd,
-	        SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	        SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	id = h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
 	request_of(o, 1);
 	o->peer->deaf = true;

@@ -30,7 +30,7 @@ static int set_up_large(void **state)
 	for (size_t i = 0; i < VALUE; i++) /* bytes of which no shorter form is known */
 		value[i] = "<>{}|^~`\\#"[i % 10];
 	for (size_t i = 0; i < FIELDS; i++) {
-		snprintf(names[i], sizeof names[i], "x-%c%cx", digits[i / 10], digits[i % 10]);
+		snprintf(names[i], sizeof(names[i]), "x-%c%cx", digits[i / 10], digits[i % 10]);
 		large[i] = nv(names[i], value);
 		large[i].flags |= NGHTTP2_NV_FLAG_NO_INDEX;
 	}
@@ -83,7 +83,7 @@ static void test_a_large_response(void **state)
 	nghttp2_nv fields[1 + FIELDS] = {nv(":status", "200")};
 
 	(void)state;
-	memcpy(fields + 1, large, sizeof large);
+	memcpy(fields + 1, large, sizeof(large));
 	o = h2_origin();
 	respond_with(o, request_of(o, 0)->id, fields, 1 + FIELDS, NULL);
 	ALL_UNTIL(answer(c, id)->closed);
@@ -98,7 +98,7 @@ static void test_a_large_response(void **state)
 /* How much the kernel takes. */
 static void kernel_takes(int fd, int option, int bytes)
 {
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes), 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof(bytes)), 0);
 }
 
 static struct upstream_conn *conn(void)
@@ -156,7 +156,7 @@ static void test_responses_to_one_that_takes_nothing(void **state)
 	int32_t ids[8];
 
 	(void)state;
-	memcpy(fields + 1, large, sizeof large);
+	memcpy(fields + 1, large, sizeof(large));
 	for (size_t i = 0; i < 8; i++)
 		ids[i] = h2_ask(c, "GET", "/x");
 	o = h2_origin();

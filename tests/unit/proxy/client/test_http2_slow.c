@@ -33,7 +33,7 @@ static void test_a_slow_upstream_slows_its_stream(void **state)
 	h = h2_client();
 	buf_init(&up.bytes, 8 << 20);
 	for (int i = 0; i < 8; i++)
-		buf_append(&up.bytes, bytes, sizeof bytes);
+		buf_append(&up.bytes, bytes, sizeof(bytes));
 	stuck = h2_ask_with(h, "PUT", "a.test", "/slow", NULL, 0, &up);
 	slow = origin(&w, true);
 	expect_head(slow, "PUT /slow ");

@@ -15,7 +15,7 @@ static int32_t ask_websocket(struct h2 *h, struct upload *up, const char *protoc
 	char authority[64];
 	const nghttp2_data_provider body = {.source.ptr = up, .read_callback = h2_read_upload};
 
-	snprintf(authority, sizeof authority, "a.test:%u", w.port);
+	snprintf(authority, sizeof(authority), "a.test:%u", w.port);
 	const nghttp2_nv fields[] = {nv(":method", "CONNECT"), nv(":protocol", protocol),
 	        nv(":scheme", "https"), nv(":authority", authority), nv(":path", "/ws?x=1"),
 	        nv("sec-websocket-version", "13"), nv("sec-websocket-protocol", "chat")};
@@ -33,7 +33,7 @@ static void say_accepted(struct peer *o, const char *key_of)
 	const struct slice parts[] = {{at + 19, 24}, SLICE("258EAFA5-E914-47DA-95CA-C5AB0DC85B11")};
 
 	assert_int_equal(digest_sha1_base64(parts, 2, accept), 0);
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
 	        "Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: chat\r\n\r\n",
 	        accept);

@@ -39,7 +39,7 @@ static void make_local(const struct ip *base, uint8_t bits, const struct ip *sou
 
 	h->nlmsg_type = RTM_NEWROUTE;
 	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK;
-	m = mnl_nlmsg_put_extra_header(h, sizeof *m);
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
 	m->rtm_family = base->family == 6 ? AF_INET6 : AF_INET;
 	m->rtm_dst_len = bits;
 	m->rtm_table = RT_TABLE_LOCAL;
@@ -58,7 +58,7 @@ static void make_local(const struct ip *base, uint8_t bits, const struct ip *sou
 	assert_non_null(s);
 	assert_int_equal(mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID), 0);
 	assert_true(mnl_socket_sendto(s, h, h->nlmsg_len) > 0);
-	n = (size_t)mnl_socket_recvfrom(s, bytes, sizeof bytes);
+	n = (size_t)mnl_socket_recvfrom(s, bytes, sizeof(bytes));
 	assert_int_equal(mnl_cb_run(bytes, n, 0, mnl_socket_get_portid(s), NULL, NULL), 0);
 	mnl_socket_close(s);
 }
@@ -172,7 +172,7 @@ static void test_nothing_is_sent(void **state)
 
 	(void)state;
 	memcpy(&to.sin_addr, second.bytes, 4);
-	assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof to), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_false(may_connect(&second));
 	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
 	close(fd);

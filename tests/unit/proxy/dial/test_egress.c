@@ -62,7 +62,7 @@ static void test_what_is_no_answer(void **state)
 	unsigned status;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (parse(bad[i], &head, &status) != EGRESS_BAD)
 			fail_msg("%zu is not refused", i);
 }
@@ -70,18 +70,18 @@ static void test_what_is_no_answer(void **state)
 static void test_every_prefix_waits(void **state)
 {
 	static const char text[] = "HTTP/1.1 200 Connection established\r\nVia: 1.1 p\r\n\r\n";
-	char part[sizeof text];
+	char part[sizeof(text)];
 	size_t head;
 	unsigned status;
 
 	(void)state;
-	for (size_t n = 0; n < sizeof text - 1; n++) {
+	for (size_t n = 0; n < sizeof(text) - 1; n++) {
 		memcpy(part, text, n);
 		part[n] = 0;
 		assert_int_equal(parse(part, &head, &status), EGRESS_MORE);
 	}
 	assert_int_equal(parse(text, &head, &status), EGRESS_OPEN);
-	assert_int_equal(head, sizeof text - 1);
+	assert_int_equal(head, sizeof(text) - 1);
 	assert_int_equal(status, 200);
 	assert_int_equal(parse("HTTP/1.0 200\r\n\r\nSSH-2.0", &head, &status), EGRESS_OPEN);
 	assert_int_equal(head, 16);
@@ -100,13 +100,13 @@ static void test_the_bound(void **state)
 	for (int beyond = 0; beyond < 2; beyond++) {
 		size_t n = EGRESS_HEAD_MAX - 1 + (size_t)beyond * 2;
 
-		memset(text, 'x', sizeof text);
-		memcpy(text, begin, sizeof begin - 1);
+		memset(text, 'x', sizeof(text));
+		memcpy(text, begin, sizeof(begin) - 1);
 		memcpy(text + n - 4, "\r\n\r\n", 5);
 		assert_int_equal(parse(text, &head, &status), beyond ? EGRESS_BAD : EGRESS_OPEN);
 	}
-	memset(text, 'x', sizeof text);
-	memcpy(text, begin, sizeof begin - 1);
+	memset(text, 'x', sizeof(text));
+	memcpy(text, begin, sizeof(begin) - 1);
 	text[EGRESS_HEAD_MAX] = 0;
 	assert_int_equal(parse(text, &head, &status), EGRESS_BAD); /* without an end */
 }
@@ -140,9 +140,9 @@ static void test_not_a_byte_behind_the_head(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
 	assert_int_equal(write(pair[1], answer, 10), 10);
 	assert_int_equal(egress_listen(pair[0], &status), EGRESS_MORE);
-	assert_int_equal(write(pair[1], answer + 10, sizeof answer - 11), sizeof answer - 11);
+	assert_int_equal(write(pair[1], answer + 10, sizeof(answer) - 11), sizeof(answer) - 11);
 	assert_int_equal(egress_listen(pair[0], &status), EGRESS_OPEN);
-	assert_int_equal(read(pair[0], rest, sizeof rest), 9);
+	assert_int_equal(read(pair[0], rest, sizeof(rest)), 9);
 	assert_memory_equal(rest, "220 hello", 9);
 	close(pair[1]);
 	assert_int_equal(egress_listen(pair[0], &status), EGRESS_ENDED);
@@ -161,12 +161,12 @@ static void test_the_question(void **state)
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
 	assert_int_equal(egress_ask(pair[0], "a.test:443", SLICE("")), 0);
-	assert_int_equal(read(pair[1], got, sizeof got), sizeof plain - 1);
-	assert_memory_equal(got, plain, sizeof plain - 1);
+	assert_int_equal(read(pair[1], got, sizeof(got)), sizeof(plain) - 1);
+	assert_memory_equal(got, plain, sizeof(plain) - 1);
 	assert_int_equal(egress_ask(pair[0], "[fd00::1]:443", SLICE("Basic dTpw")), 0);
-	assert_int_equal(read(pair[1], got, sizeof got), sizeof with - 1);
-	assert_memory_equal(got, with, sizeof with - 1);
-	memset(endless, 'a', sizeof endless - 1);
+	assert_int_equal(read(pair[1], got, sizeof(got)), sizeof(with) - 1);
+	assert_memory_equal(got, with, sizeof(with) - 1);
+	memset(endless, 'a', sizeof(endless) - 1);
 	assert_int_equal(egress_ask(pair[0], endless, SLICE("")), -EMSGSIZE);
 	close(pair[1]);
 	assert_int_equal(egress_ask(pair[0], "a.test:443", SLICE("")), -EPIPE);

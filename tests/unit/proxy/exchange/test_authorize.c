@@ -288,7 +288,7 @@ static void authorize_case(
 
 	proxy.config.policy = by;
 	set_up_client(&c, i);
-	snprintf(text, sizeof text, "%s\r\n\r\n", cases[i].head);
+	snprintf(text, sizeof(text), "%s\r\n\r\n", cases[i].head);
 	http1_init(&h, false, 0);
 	assert_int_equal(
 	        http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request), HTTP1_DONE);
@@ -302,7 +302,7 @@ static void test_every_disagreement(void **state)
 
 	(void)state;
 	test_load(&t, policy, false);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct destination d;
 		struct verdict j;
 		bool good;
@@ -333,7 +333,7 @@ static void test_observing_gives_no_credential(void **state)
 
 	(void)state;
 	test_load(&t, policy, true);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct destination d;
 		struct verdict j;
 
@@ -374,7 +374,7 @@ static void test_addresses(void **state)
 	struct ip ip;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
+	for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++) {
 		ip = address(special[i]);
 		assert_false(authorize_address(&proxy, &plain, &ip));
 		assert_true(authorize_address(&proxy, &named, &ip));
@@ -427,8 +427,8 @@ static void test_addresses_behind_a_translator(void **state)
 
 	(void)state;
 	proxy.config.permit = permit;
-	proxy.config.permit_count = sizeof permit / sizeof *permit;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	proxy.config.permit_count = sizeof(permit) / sizeof(*permit);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct ip ip = address(cases[i].address);
 
 		if (authorize_address(&proxy, &plain, &ip) != cases[i].passes)

@@ -40,7 +40,7 @@ static void test_others_are_refused(void **state)
 	        "text/plain; charset=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (searchable("Content-Type", types[i]) || searchable("content_type", types[i]))
 			fail_msg("%s", types[i]);
 }
@@ -60,7 +60,7 @@ static void test_those_that_hold_ascii_pass(void **state)
 	        "text/html;charset= ISO-8859-8-I"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (!searchable("Content-Type", types[i]))
 			fail_msg("%s", types[i]);
 	assert_true(searchable("x-other", "text/plain; charset=utf-16"));

@@ -17,7 +17,7 @@
 #include "proxy/exchange/content.h"
 
 #define COVERED "*****************************"
-_Static_assert(sizeof COVERED == sizeof SECRET_VALUE, "as long as the value");
+_Static_assert(sizeof(COVERED) == sizeof(SECRET_VALUE), "as long as the value");
 #define ASKS "Accept-Encoding: deflate, gzip;q=0.8\r\n"
 #define ETAG "ETag: \"v1\"\r\n"
 
@@ -34,7 +34,7 @@ static void begin(const char *line, const char *fields)
 
 static void leave(void)
 {
-	assert_false(has(c, SECRET_VALUE, sizeof SECRET_VALUE - 1));
+	assert_false(has(c, SECRET_VALUE, sizeof(SECRET_VALUE) - 1));
 	hang_up(c, false);
 	hang_up(o, false);
 	w.event_count = 0;
@@ -61,7 +61,7 @@ static void say_head(size_t n, const char *fields)
 {
 	char head[400];
 
-	snprintf(head, sizeof head,
+	snprintf(head, sizeof(head),
 	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n%sContent-Length: %zu\r\n\r\n",
 	        fields, n);
 	say(o, head);
@@ -71,10 +71,10 @@ static void say_head(size_t n, const char *fields)
 static void say_response(const uint8_t *packed, size_t n)
 {
 	uint8_t whole[1000];
-	int head_n = snprintf((char *)whole, sizeof whole,
+	int head_n = snprintf((char *)whole, sizeof(whole),
 	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", n);
 
-	assert_true((size_t)head_n + n <= sizeof whole);
+	assert_true((size_t)head_n + n <= sizeof(whole));
 	memcpy(whole + head_n, packed, n);
 	say_n(o, whole, (size_t)head_n + n);
 }
@@ -114,21 +114,21 @@ static const struct {
         {ASKS, "Digest: sha-256=AAAA\r\n"},
         {ASKS, "x-amz-checksum-sha256: AAAA\r\n"},
 };
-#define UNCHANGED (sizeof unchanged / sizeof *unchanged)
+#define UNCHANGED (sizeof(unchanged) / sizeof(*unchanged))
 
 static void test_the_same_bytes(void **state)
 {
 	static uint8_t text[200000], packed[500000];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof text; i++)
+	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * i >> 7 ^ i);
 	for (size_t i = 0; i < 2 * UNCHANGED; i++) {
-		size_t n =
-		        gzip(text, sizeof text, i & 1 ? 0 : 9, "x.tar", packed, sizeof packed / 2);
+		size_t n = gzip(
+		        text, sizeof(text), i & 1 ? 0 : 9, "x.tar", packed, sizeof(packed) / 2);
 
 		/* Two members, of which the second is stored. */
-		n += gzip(text, 70000, 0, NULL, packed + n, sizeof packed - n);
+		n += gzip(text, 70000, 0, NULL, packed + n, sizeof(packed) - n);
 		begin("GET /x", unchanged[i / 2].asks);
 		say_head(n, unchanged[i / 2].answers);
 		say(o, "");
@@ -154,13 +154,13 @@ static void test_text_like_values(void **state)
 	static uint8_t text[1500000], packed[1600000];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof text; i++)
+	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = "abcdefghijklmnopqrstuvwxyz012345"[(i * i >> 7 ^ i) & 31];
-	for (size_t i = 0; i < 2 * sizeof pieces / sizeof *pieces; i++) {
+	for (size_t i = 0; i < 2 * sizeof(pieces) / sizeof(*pieces); i++) {
 		size_t piece = pieces[i / 2], n,
-		       text_n = piece == 13 ? sizeof text / 10 : sizeof text;
+		       text_n = piece == 13 ? sizeof(text) / 10 : sizeof(text);
 
-		n = gzip(text, text_n, i & 1 ? 0 : 9, NULL, packed, sizeof packed);
+		n = gzip(text, text_n, i & 1 ? 0 : 9, NULL, packed, sizeof(packed));
 		begin("GET /x", "");
 		say_head(n, "");
 		for (size_t at = 0; at < n; at += piece) {
@@ -176,7 +176,7 @@ static void test_text_like_values(void **state)
 static void test_an_entity_tag_stays(void **state)
 {
 	uint8_t packed[100];
-	size_t n = gzip("text", 4, 9, NULL, packed, sizeof packed);
+	size_t n = gzip("text", 4, 9, NULL, packed, sizeof(packed));
 
 	(void)state;
 	begin("GET /x", "");
@@ -195,7 +195,7 @@ static void test_byte_by_byte(void **state)
 	static const char text[] = "s3cr3t-TOKEN-value/012345678 and s3cr3t-TOKEN-val s3cr3t-TOK";
 	uint8_t packed[300];
 	size_t n = gzip(
-	        text, sizeof text - 1, 0, "s3cr3t-TOKEN-value/01234567_", packed, sizeof packed);
+	        text, sizeof(text) - 1, 0, "s3cr3t-TOKEN-value/01234567_", packed, sizeof(packed));
 
 	(void)state;
 	begin("GET /x", "");
@@ -219,9 +219,9 @@ static void test_found_at_once(void **state)
 	uint8_t packed[300];
 
 	(void)state;
-	for (size_t i = 0; i < 2 * sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(*texts); i++) {
 		size_t n = gzip(texts[i / 2], strlen(texts[i / 2]), i & 1 ? 0 : 9, NULL, packed,
-		        sizeof packed);
+		        sizeof(packed));
 
 		begin("GET /x", i & 2 ? ASKS "Cache-Control: no-transform\r\n" : "");
 		say_response(packed, n);
@@ -235,18 +235,18 @@ static void test_found_at_once(void **state)
 static void test_found_beside_the_content(void **state)
 {
 	uint8_t packed[500];
-	size_t first = gzip("text", 4, 9, NULL, packed, sizeof packed), n;
+	size_t first = gzip("text", 4, 9, NULL, packed, sizeof(packed)), n;
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		size_t at = i ? first : 0;
 
-		n = at + gzip("text", 4, 9, "x" SECRET_VALUE, packed + at, sizeof packed - at);
+		n = at + gzip("text", 4, 9, "x" SECRET_VALUE, packed + at, sizeof(packed) - at);
 		begin("GET /x", "");
 		say_response(packed, n);
 		expect_refused("holds the credential");
 		leave();
-		first = gzip("text", 4, 9, NULL, packed, sizeof packed);
+		first = gzip("text", 4, 9, NULL, packed, sizeof(packed));
 	}
 }
 
@@ -259,10 +259,10 @@ static void test_found_later(void **state)
 	size_t n;
 
 	(void)state;
-	memset(text, '.', sizeof text);
-	memcpy(text + 2000, SECRET_VALUE, sizeof SECRET_VALUE - 1);
-	n = gzip(text, sizeof text, 0, NULL, packed, sizeof packed);
-	for (size_t cut = 2010; cut < 2010 + sizeof SECRET_VALUE; cut += 3) {
+	memset(text, '.', sizeof(text));
+	memcpy(text + 2000, SECRET_VALUE, sizeof(SECRET_VALUE) - 1);
+	n = gzip(text, sizeof(text), 0, NULL, packed, sizeof(packed));
+	for (size_t cut = 2010; cut < 2010 + sizeof(SECRET_VALUE); cut += 3) {
 		begin("GET /x", "");
 		say_head(n, "");
 		say_n(o, packed, 1000);
@@ -287,7 +287,7 @@ static void test_damaged(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 12; i++) {
-		size_t n = gzip("a text that is packed", 21, 9, NULL, packed, sizeof packed);
+		size_t n = gzip("a text that is packed", 21, 9, NULL, packed, sizeof(packed));
 		bool passes = false;
 
 		switch (i / 2) {
@@ -348,8 +348,8 @@ static void test_empty_members(void **state)
 	size_t n = 0;
 
 	(void)state;
-	while (n < sizeof packed - 100)
-		n += gzip("", 0, 9, NULL, packed + n, sizeof packed - n);
+	while (n < sizeof(packed) - 100)
+		n += gzip("", 0, 9, NULL, packed + n, sizeof(packed) - n);
 	begin("GET /x", "");
 	say_head(n, "");
 	for (size_t at = 0; at < n; at += 50000) {
@@ -370,7 +370,7 @@ static void test_what_is_said_of_unpacked_content(void **state)
 		const char *sent, *gets;
 	} tags[] = {{"\"v1\"", "W/\"v1\""}, {"W/\"v1\"", "W/\"v1\""}};
 	uint8_t packed[200];
-	size_t n = gzip(body, sizeof body - 1, 9, NULL, packed, sizeof packed);
+	size_t n = gzip(body, sizeof(body) - 1, 9, NULL, packed, sizeof(packed));
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
@@ -378,9 +378,9 @@ static void test_what_is_said_of_unpacked_content(void **state)
 
 		begin(i & 2 ? "HEAD /x" : "GET /x", ASKS);
 		assert_true(head_has(o, "accept-encoding: gzip\r\n"));
-		snprintf(fields, sizeof fields, "eTag: %s\r\nVary: accept-encoding\r\n",
+		snprintf(fields, sizeof(fields), "eTag: %s\r\nVary: accept-encoding\r\n",
 		        tags[i & 1].sent);
-		snprintf(expected, sizeof expected, "\r\netag: %s\r\n", tags[i & 1].gets);
+		snprintf(expected, sizeof(expected), "\r\netag: %s\r\n", tags[i & 1].gets);
 		say_head(n, fields);
 		if (!(i & 2))
 			say_n(o, packed, n);
@@ -389,7 +389,7 @@ static void test_what_is_said_of_unpacked_content(void **state)
 		assert_true(head_has(c, "\r\nVary: accept-encoding\r\n"));
 		assert_false(head_has(c, "content-encoding") || head_has(c, "content-length"));
 		if (!(i & 2))
-			UNTIL(&w, has(c, "before " COVERED, sizeof body - 1 - 6) &&
+			UNTIL(&w, has(c, "before " COVERED, sizeof(body) - 1 - 6) &&
 			                  has(c, "after\r\n0\r\n\r\n", 12));
 		leave();
 	}
@@ -399,13 +399,13 @@ static void test_what_is_said_of_unpacked_content(void **state)
 static void test_digests_in_trailers(void **state)
 {
 	uint8_t packed[200];
-	size_t n = gzip("text", 4, 9, NULL, packed, sizeof packed);
+	size_t n = gzip("text", 4, 9, NULL, packed, sizeof(packed));
 	char head[200];
 
 	(void)state;
 	for (int decompressed = 0; decompressed < 2; decompressed++) {
 		begin("GET /x", decompressed ? ASKS : "");
-		snprintf(head, sizeof head,
+		snprintf(head, sizeof(head),
 		        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: "
 		        "chunked\r\n\r\n%zx\r\n",
 		        n);
@@ -431,7 +431,7 @@ static void test_not_modified(void **state)
 	        {ASKS, "\r\nETag: \"v1\"\r\n"}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		begin("GET /x", cases[i].asks);
 		say(o, "HTTP/1.1 304 Same\r\n" ETAG "\r\n");
 		expect_head(c, "HTTP/1.1 304 ");
@@ -485,16 +485,16 @@ static void test_beginnings(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < 3 * sizeof(cases) / sizeof(*cases); i++) {
 		size_t k = i / 3, n = cases[k].n;
 		uint8_t packed[300];
 		char head[600];
 		bool coded = i % 3 == 2, pieces = i % 3 == 1;
 
 		if (coded)
-			n = gzip(cases[k].p, n, 9, NULL, packed, sizeof packed);
+			n = gzip(cases[k].p, n, 9, NULL, packed, sizeof(packed));
 		begin("GET /x", coded ? ASKS : "");
-		snprintf(head, sizeof head,
+		snprintf(head, sizeof(head),
 		        "HTTP/1.1 200 OK\r\n%s%s%s%sContent-Length: %zu\r\n\r\n",
 		        *cases[k].type ? "Content-Type: " : "", cases[k].type,
 		        *cases[k].type ? "\r\n" : "", coded ? "Content-Encoding: gzip\r\n" : "", n);

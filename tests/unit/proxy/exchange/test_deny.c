@@ -41,14 +41,14 @@ static void assert_told(const json_t *root, const char *kind, const char *code, 
 	const json_t *error = json_object_get(root, "error");
 	char expected[2048], type[64];
 
-	snprintf(expected, sizeof expected, "vethguard: %s%s%s (event %s)", text(root, "detail"),
+	snprintf(expected, sizeof(expected), "vethguard: %s%s%s (event %s)", text(root, "detail"),
 	        reason ? ": " : "", reason ? reason : "", text(root, "event"));
 	assert_string_equal(text(root, "message"), expected);
 	assert_string_equal(text(error, "message"), expected);
-	snprintf(type, sizeof type, "vethguard_%s", kind);
+	snprintf(type, sizeof(type), "vethguard_%s", kind);
 	assert_string_equal(text(error, "type"), type);
 	assert_string_equal(text(error, "code"), code);
-	snprintf(type, sizeof type, "urn:vethguard:problem:%s", kind);
+	snprintf(type, sizeof(type), "urn:vethguard:problem:%s", kind);
 	assert_string_equal(text(root, "type"), type);
 	assert_true(json_is_integer(json_object_get(root, "status")));
 	assert_non_null(text(root, "advice"));
@@ -139,7 +139,7 @@ static void test_what_accept_names(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct peer *c = client(&w, NAME_A, "a.test");
 
 		ask(c, "PATCH /x", "a.test", rows[i].fields);

@@ -53,7 +53,7 @@ static void test_pipelining_is_judged_one_by_one(void **state)
 	char text[1000];
 
 	(void)state;
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "GET /1 HTTP/1.1\r\nHost: a.test:%1$u\r\n\r\nDELETE /2 HTTP/1.1\r\nHost: "
 	        "a.test:%1$u\r\n\r\n"
 	        "POST /3 HTTP/1.1\r\nHost: a.test:%1$u\r\nContent-Length: 3\r\n\r\nabc"
@@ -110,7 +110,7 @@ static void test_chunked_both_ways_byte_by_byte(void **state)
 
 	(void)state;
 	ask(c, "POST /x", "a.test", "Transfer-Encoding: chunked\r\n");
-	for (size_t i = 0; i < sizeof body - 1; i++)
+	for (size_t i = 0; i < sizeof(body) - 1; i++)
 		say_n(c, body + i, 1);
 	o = origin(&w, true);
 	expect_head(o, "POST /x ");
@@ -118,7 +118,7 @@ static void test_chunked_both_ways_byte_by_byte(void **state)
 	UNTIL(&w, has(o, "X-Sum: 1\r\n\r\n", 12));
 	assert_false(has(o, "Content-Length", 14));
 	assert_false(has(o, "x=y", 3));
-	for (size_t i = 0; i < sizeof answer - 1; i++) {
+	for (size_t i = 0; i < sizeof(answer) - 1; i++) {
 		say_n(o, answer + i, 1);
 		pump(&w, 0);
 	}
@@ -206,7 +206,7 @@ static void test_an_old_client(void **state)
 	char text[200];
 
 	(void)state;
-	snprintf(text, sizeof text, "GET /x HTTP/1.0\r\nHost: a.test:%u\r\n\r\n", w.port);
+	snprintf(text, sizeof(text), "GET /x HTTP/1.0\r\nHost: a.test:%u\r\n\r\n", w.port);
 	say(c, text);
 	o = origin(&w, true);
 	expect_head(o, "GET /x HTTP/1.1");
@@ -263,7 +263,7 @@ static void test_an_answer_before_a_reset(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
 		bool tls = i & 1;
 		const char *name = tls ? "a.test" : "p.test";
 		struct peer *c = client(&w, tls ? NAME_A : NAME_P, tls ? name : NULL), *o;
@@ -305,7 +305,7 @@ static void test_origins_that_lie(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
 		struct peer *c = client(&w, NAME_A, "a.test"), *o;
 
 		ask(c, "POST /x", "a.test", "Content-Length: 0\r\n");
@@ -330,7 +330,7 @@ static void test_a_cut_response_is_cut_visibly(void **state)
 	        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		struct peer *c = client(&w, NAME_A, "a.test"), *o;
 
 		ask(c, "GET /x", "a.test", "");
@@ -455,7 +455,7 @@ static void test_unasked_bytes_behind_a_full_read(void **state)
 	ask(c, "GET /x", "p.test", "");
 	o = origin(&w, false);
 	expect_head(o, "GET /x ");
-	n = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: %u\r\n\r\n",
+	n = snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: %u\r\n\r\n",
 	        SOCKET_CHUNK - 42);
 	assert_int_equal(n, 42);
 	memset(text + n, 'a', SOCKET_CHUNK - 42);

@@ -126,7 +126,7 @@ static void test_denied(void **state)
 	size_t expected = 0;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct peer *c = rows[i].name == NAME_P ? client(&w, NAME_P, NULL)
 		                                        : client(&w, rows[i].name, rows[i].host);
 
@@ -151,7 +151,7 @@ static void test_other_refusals_stay_findings(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
 		struct peer *c = client(&w, refused[i].name, world_names[refused[i].name]);
 
 		ask(c, refused[i].line, refused[i].host, refused[i].fields);
@@ -199,7 +199,7 @@ static void test_over_http2(void **state)
 	size_t expected = 0;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
 		nghttp2_nv more[] = {nv("authorization", asked[i].value)};
 		int32_t id = h2_ask_with(h, "POST", "a.test", asked[i].path, more, 1, NULL);
 
@@ -231,12 +231,12 @@ static void test_observed_bodies(void **state)
 	size_t expected = 0;
 
 	(void)state;
-	for (size_t k = 0; k < 3 * sizeof asked / sizeof *asked; k++) {
+	for (size_t k = 0; k < 3 * sizeof(asked) / sizeof(*asked); k++) {
 		size_t i = k / 3, step = steps[k % 3], n = strlen(asked[i].body);
 		struct peer *c = client(&w, asked[i].name, asked[i].host), *o;
 		char length[64];
 
-		snprintf(length, sizeof length, "Content-Length: %zu\r\n", n);
+		snprintf(length, sizeof(length), "Content-Length: %zu\r\n", n);
 		ask(c, asked[i].line, asked[i].host, length);
 		o = origin(&w, true);
 		take_head(o);

@@ -40,7 +40,7 @@ static const char *const forms[] = {
         "czNjcjN0LVRPS0VOLXZhbHVlLzAxMjM0NTY3ODk%3D",
         "cz\\u004ejcjN0LVRPS0VOLXZhbHVlLzAxMjM0NTY3ODk=",
 };
-#define FORMS (sizeof forms / sizeof *forms)
+#define FORMS (sizeof(forms) / sizeof(*forms))
 
 /* The characters of base64 at both ends tell of other bytes, too, and are not covered: whatever
  * else of the form is seen is too much. */
@@ -128,10 +128,10 @@ static void test_across_the_steps_of_unpacking(void **state)
 			char head[128];
 			size_t n;
 
-			memset(text, '.', sizeof text);
+			memset(text, '.', sizeof(text));
 			memcpy(text + STEP - before, forms[i], length);
-			n = pack(text, sizeof text, packed, sizeof packed);
-			snprintf(head, sizeof head,
+			n = pack(text, sizeof(text), packed, sizeof(packed));
+			snprintf(head, sizeof(head),
 			        "HTTP/1.1 206 Part\r\nContent-Encoding: gzip\r\nContent-Range: "
 			        "bytes "
 			        "0-9/10\r\nContent-Length: %zu\r\n\r\n",
@@ -139,7 +139,7 @@ static void test_across_the_steps_of_unpacking(void **state)
 			say(o, head);
 			say_n(o, packed, n);
 			expect_head(c, "HTTP/1.1 206 ");
-			UNTIL(&w, c->in.len > sizeof text && has(c, "\r\n0\r\n\r\n", 7));
+			UNTIL(&w, c->in.len > sizeof(text) && has(c, "\r\n0\r\n\r\n", 7));
 			expect_unseen(buf_bytes(&c->in), c->in.len, forms[i]);
 			leave_both(c, o);
 			w.event_count = 0;
@@ -155,7 +155,7 @@ static void test_fields_and_trailers(void **state)
 		const char *f = forms[i];
 		char text[4096];
 
-		snprintf(text, sizeof text,
+		snprintf(text, sizeof(text),
 		        "HTTP/1.1 416 %s\r\nSet-Cookie: k=%s; Path=/\r\nLocation: "
 		        "https://evil.test/?a=b&k=%s#x\r\nAlt-Svc: h3=\"%s:443\"\r\nLink: "
 		        "<%s>\r\nContent-Type: text/plain; x=\"%s\"\r\nTransfer-Encoding: "

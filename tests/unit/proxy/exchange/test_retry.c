@@ -87,7 +87,7 @@ static void test_a_clients_first_request_takes_no_chances(void **state)
 	struct peer *o = pooled(), *c;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof risky / sizeof *risky; i++) {
+	for (size_t i = 0; i < sizeof(risky) / sizeof(*risky); i++) {
 		c = client(&w, NAME_A, "a.test");
 		expect_fresh(c, risky[i].line, risky[i].fields, risky[i].body);
 		hang_up(c, false);
@@ -114,7 +114,7 @@ static void test_a_body_that_is_too_long_to_keep(void **state)
 		struct peer *c = client(&w, NAME_A, "a.test"), *fresh;
 		char fields[64];
 
-		snprintf(fields, sizeof fields, "Content-Length: %s\r\n", lengths[i]);
+		snprintf(fields, sizeof(fields), "Content-Length: %s\r\n", lengths[i]);
 		ask(c, "PUT /x", "a.test", fields);
 		fresh = i ? origin(&w, true) : o;
 		expect_head(fresh, "PUT /x ");
@@ -211,7 +211,7 @@ static void test_never_after_a_byte_of_a_response(void **state)
 	        "H", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(*beginnings); i++) {
 		struct peer *c = client(&w, NAME_A, "a.test"), *o = pooled();
 
 		ask(c, "PUT /x", "a.test", "Content-Length: 3\r\n");
@@ -238,7 +238,7 @@ static void test_before_a_byte_has_left_any_method_goes_again(void **state)
 	char text[200];
 
 	(void)state;
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	        "POST /x HTTP/1.1\r\nHost: a.test:%u\r\nContent-Length: 3\r\n\r\nabc", w.port);
 	say_at_once(c, text);
 	socket_flush(&c->socket);

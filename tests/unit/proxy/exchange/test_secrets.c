@@ -12,7 +12,7 @@
 #include "../fixture.h"
 
 #define COVERED "*****************************"
-_Static_assert(sizeof COVERED == sizeof SECRET_VALUE, "as long as the value");
+_Static_assert(sizeof(COVERED) == sizeof(SECRET_VALUE), "as long as the value");
 
 /* A request with the credential has reached the origin. */
 static struct peer *bound(struct peer *c, const char *line, const char *fields)
@@ -28,7 +28,7 @@ static struct peer *bound(struct peer *c, const char *line, const char *fields)
 
 static void leave(struct peer *c, struct peer *o)
 {
-	assert_false(has(c, SECRET_VALUE, sizeof SECRET_VALUE - 1));
+	assert_false(has(c, SECRET_VALUE, sizeof(SECRET_VALUE) - 1));
 	hang_up(c, false);
 	hang_up(o, false);
 }
@@ -111,11 +111,11 @@ static void test_gzip_is_read(void **state)
 	struct peer *c = client(&w, NAME_C, "c.test"),
 	            *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
 	uint8_t packed[500];
-	size_t n = gzip(body, sizeof body - 1, packed, sizeof packed);
+	size_t n = gzip(body, sizeof(body) - 1, packed, sizeof(packed));
 	char head[100];
 
 	(void)state;
-	snprintf(head, sizeof head,
+	snprintf(head, sizeof(head),
 	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", n);
 	say(o, head);
 	for (size_t i = 0; i < n; i++) {
@@ -142,7 +142,7 @@ static void test_a_gzip_bomb_costs_no_memory(void **state)
 
 	(void)state;
 	c->deaf = true;
-	snprintf(head, sizeof head,
+	snprintf(head, sizeof(head),
 	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n",
 	        packed_n);
 	say(o, head);
@@ -170,11 +170,11 @@ static void test_what_cannot_be_read_is_refused(void **state)
 	        "Content-Encoding: br\r\nConnection: content-encoding\r\n"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof codings / sizeof *codings; i++) {
+	for (size_t i = 0; i < sizeof(codings) / sizeof(*codings); i++) {
 		struct peer *c = client(&w, NAME_C, "c.test"), *o = bound(c, "GET /x", "");
 		char text[300];
 
-		snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n%sContent-Length: 3\r\n\r\nabc",
+		snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\n%sContent-Length: 3\r\n\r\nabc",
 		        codings[i]);
 		say(o, text);
 		expect_head(c, "HTTP/1.1 502 ");
@@ -215,7 +215,7 @@ static void test_gzip_without_a_body(void **state)
 	        "chunked\r\n\r\n0\r\n\r\n"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
 		struct peer *c = client(&w, NAME_C, "c.test"),
 		            *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
 
@@ -254,7 +254,7 @@ static void test_never_to_another_host_of_the_same_connection(void **state)
 	        "a.test", "c.test.evil.test", "evil.test", "127.0.0.1", "[::1]"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
 		struct peer *c = client(&w, NAME_C, "c.test");
 
 		ask(c, "GET /x", hosts[i], "");
@@ -453,10 +453,10 @@ static void test_placeholders_of_bound_requests(void **state)
 	char field[256];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct peer *c = client(&w, rows[i].name, rows[i].host), *o;
 
-		snprintf(field, sizeof field, "%s%s\r\n", rows[i].field, rows[i].value);
+		snprintf(field, sizeof(field), "%s%s\r\n", rows[i].field, rows[i].value);
 		ask(c, rows[i].line, rows[i].host, field);
 		o = origin(&w, true);
 		take_head(o);
@@ -486,7 +486,7 @@ static void test_placeholders_in_bodies_across_pieces(void **state)
 		struct peer *c = client(&w, NAME_A, "a.test"), *o;
 		char head[60];
 
-		snprintf(head, sizeof head, "Content-Length: %zu\r\n", body_n);
+		snprintf(head, sizeof(head), "Content-Length: %zu\r\n", body_n);
 		ask(c, "POST /x", "a.test", head);
 		o = origin(&w, true);
 		take_head(o);
@@ -504,12 +504,12 @@ static void test_placeholders_in_bodies_across_pieces(void **state)
 static void test_placeholders_in_frames(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
-	uint8_t frame[8 + sizeof PLACEHOLDER] = {
-	        0x81, 0x80 | (sizeof PLACEHOLDER - 1), 0xde, 0xad, 0xbe, 0xef};
-	size_t n = 6 + sizeof PLACEHOLDER - 1;
+	uint8_t frame[8 + sizeof(PLACEHOLDER)] = {
+	        0x81, 0x80 | (sizeof(PLACEHOLDER) - 1), 0xde, 0xad, 0xbe, 0xef};
+	size_t n = 6 + sizeof(PLACEHOLDER) - 1;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof PLACEHOLDER - 1; i++)
+	for (size_t i = 0; i < sizeof(PLACEHOLDER) - 1; i++)
 		frame[6 + i] = (uint8_t)PLACEHOLDER[i] ^ frame[2 + i % 4];
 	ask(c, "GET /ws", "a.test", SWITCH_ASKED);
 	o = origin(&w, true);

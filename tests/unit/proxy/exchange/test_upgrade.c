@@ -79,7 +79,7 @@ static void test_what_no_rule_names(void **state)
 	                "aaaa"}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct event *e;
 
 		begin(cases[i].name, cases[i].line, cases[i].host, cases[i].fields);
@@ -117,7 +117,7 @@ static void test_what_is_not_passed_on(void **state)
 	        {"Connection: upgrade\r\n", false}, {ASKS(","), false}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct event *e;
 
 		begin(NAME_A, "GET /x", "a.test", cases[i].fields);
@@ -177,7 +177,7 @@ static void test_relayed(void **state)
 		assert_true(slice_equals(
 		        e->detail, SLICE("upgraded to another protocol, and relayed unread")));
 		assert_int_equal(e->bytes_out, 5 + 8);
-		assert_int_equal(e->bytes_in, 12 + sizeof SECRET_VALUE - 1 + 4);
+		assert_int_equal(e->bytes_in, 12 + sizeof(SECRET_VALUE) - 1 + 4);
 		leave();
 	}
 }
@@ -271,11 +271,11 @@ static void test_upstreams_that_switch_wrongly(void **state)
 	        {"Content-Length: 5\r\n" ASKS("tcp"), "Upgrade: tcp\r\n"}};
 
 	(void)state;
-	for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
 		char text[300];
 
 		switch_over(i & 1, "GET /x", cases[i / 2].asks);
-		snprintf(text, sizeof text, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\n%s\r\nraw",
+		snprintf(text, sizeof(text), "HTTP/1.1 101 Go\r\nConnection: upgrade\r\n%s\r\nraw",
 		        cases[i / 2].answers);
 		say(o, text);
 		expect_head(c, "HTTP/1.1 502 ");
@@ -309,7 +309,7 @@ static void test_a_new_policy(void **state)
 {
 	struct policy before, next;
 	uint8_t *before_image, *next_image;
-	static char narrowed[sizeof policy];
+	static char narrowed[sizeof(policy)];
 	char *list;
 
 	(void)state;

@@ -13,8 +13,8 @@
 #include "proxy/http/websocket.h"
 
 #define COVERED "*****************************"
-#define SECRET_BYTES (sizeof SECRET_VALUE - 1)
-_Static_assert(sizeof COVERED == sizeof SECRET_VALUE, "as long as the value");
+#define SECRET_BYTES (sizeof(SECRET_VALUE) - 1)
+_Static_assert(sizeof(COVERED) == sizeof(SECRET_VALUE), "as long as the value");
 
 static struct peer *c, *o;
 
@@ -24,11 +24,11 @@ static void switch_over(bool bound, const char *offer, const char *choice)
 	char fields[600], answer[600];
 
 	c = client(&w, bound ? NAME_C : NAME_A, bound ? "c.test" : "a.test");
-	snprintf(fields, sizeof fields, SWITCH_ASKED "%s", offer);
+	snprintf(fields, sizeof(fields), SWITCH_ASKED "%s", offer);
 	ask(c, "GET /ws", bound ? "c.test" : "a.test", fields);
 	o = origin(&w, true);
 	expect_head(o, "GET /ws ");
-	snprintf(answer, sizeof answer, SWITCHED_FIELDS "%s\r\n", choice);
+	snprintf(answer, sizeof(answer), SWITCHED_FIELDS "%s\r\n", choice);
 	say(o, answer);
 	expect_head(c, "HTTP/1.1 101 ");
 }
@@ -102,7 +102,7 @@ static void test_upstreams_that_answer_wrongly(void **state)
 	        "Upgrade: h2c\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"};
 
 	(void)state;
-	for (size_t i = 0; i < 2 * sizeof answers / sizeof *answers; i++) {
+	for (size_t i = 0; i < 2 * sizeof(answers) / sizeof(*answers); i++) {
 		char text[400];
 		bool bound = i & 1;
 
@@ -114,7 +114,7 @@ static void test_upstreams_that_answer_wrongly(void **state)
 		o = origin(&w, true);
 		expect_head(o, "GET /ws ");
 		assert_false(head_has(o, "permessage"));
-		snprintf(text, sizeof text,
+		snprintf(text, sizeof(text),
 		        "HTTP/1.1 101 Go\r\nConnection: upgrade\r\n%s\r\n\x81\x02hi",
 		        answers[i / 2]);
 		say(o, text);
@@ -187,7 +187,7 @@ static void test_wrong_frames_of_the_sandbox(void **state)
 	        {14, "\x82\xff\x80\0\0\0\0\0\0\0kkkk"}, {7, "\x80\x81kkkkx"}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct websocket read = {.masked = true};
 		enum websocket_step step;
 		uint8_t code[2];
@@ -225,7 +225,7 @@ static void test_wrong_frames_of_the_upstream(void **state)
 	        {10, "\x82\x7f\x80\0\0\0\0\0\0\0"}, {3, "\x80\x01x"}};
 
 	(void)state;
-	for (size_t i = 0; i < 2 * sizeof wrong / sizeof *wrong; i++) {
+	for (size_t i = 0; i < 2 * sizeof(wrong) / sizeof(*wrong); i++) {
 		switch_over(i & 1, "", "");
 		SAY(o, "\x81\x02hi");
 		for (size_t k = 0; k < wrong[i / 2].n; k++) {
@@ -291,7 +291,7 @@ static size_t masked(const char *p, size_t n, uint8_t *out)
 static void test_content_that_is_wrong(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof wrong_content / sizeof *wrong_content; i++)
+	for (size_t i = 0; i < sizeof(wrong_content) / sizeof(*wrong_content); i++)
 		for (int how = 0; how < 4; how++) {
 			bool bound = how & 1, from_sandbox = how & 2;
 			struct peer *from, *to;
@@ -363,10 +363,10 @@ static void test_close_frames_in_pieces(void **state)
 		static const char text[] = "\x88\x07\x03\xe8"
 		                           "bye\xc3\xa4";
 		uint8_t bytes[64];
-		size_t n = masked(text, sizeof text - 1, bytes);
+		size_t n = masked(text, sizeof(text) - 1, bytes);
 
 		switch_over(bound, "", "");
-		for (size_t i = 0; i < sizeof text - 1; i++) {
+		for (size_t i = 0; i < sizeof(text) - 1; i++) {
 			assert_int_equal(c->in.len, 0);
 			say_n(o, text + i, 1);
 			pump(&w, 1);
@@ -439,7 +439,7 @@ static void test_a_placeholder_in_any_two_frames(void **state)
 	(void)state;
 	buf_init(&frames, 10000);
 	for (unsigned how = 0; how < 3; how++)
-		for (size_t cut = 9; cut < sizeof MESSAGE - 3; cut += 1 + how * 7) {
+		for (size_t cut = 9; cut < sizeof(MESSAGE) - 3; cut += 1 + how * 7) {
 			if (w.event_count > EVENTS_MAX - 8) {
 				again((struct world_options){.timeouts = patient_timeouts,
 				        .limits = usual_limits,
@@ -452,8 +452,8 @@ static void test_a_placeholder_in_any_two_frames(void **state)
 			frame(&frames, how == 1 ? 0x82 : 1, text, cut);
 			frame(&frames, 0x89, "are you there", 13);
 			frame(&frames, how == 1 ? 0x81 : 0, "", 0);
-			frame(&frames, how == 1 ? 0x81 : 0x80, text + cut, sizeof text - 1 - cut);
-			frame(&frames, 0x81, text, sizeof text - 1); /* told once */
+			frame(&frames, how == 1 ? 0x81 : 0x80, text + cut, sizeof(text) - 1 - cut);
+			frame(&frames, 0x81, text, sizeof(text) - 1); /* told once */
 			send_cut(&frames, 11 + cut % 5);
 			assert_int_equal(findings(EVENT_FINDING_PLACEHOLDER_LEAK), ++found);
 			leave();
@@ -468,14 +468,14 @@ static void test_what_is_no_placeholder(void **state)
 	(void)state;
 	buf_init(&frames, 10000);
 	switch_over(false, "", "");
-	frame(&frames, 0x81, PLACEHOLDER, sizeof PLACEHOLDER - 2);
+	frame(&frames, 0x81, PLACEHOLDER, sizeof(PLACEHOLDER) - 2);
 	frame(&frames, 0x81, "x", 1);
 	frame(&frames, 0x89, PLACEHOLDER, 20);
-	frame(&frames, 0x89, &PLACEHOLDER[20], sizeof PLACEHOLDER - 21);
+	frame(&frames, 0x89, &PLACEHOLDER[20], sizeof(PLACEHOLDER) - 21);
 	send_cut(&frames, 7);
 	assert_int_equal(findings(EVENT_FINDING_PLACEHOLDER_LEAK), 0);
 	buf_consume(&frames, frames.len);
-	frame(&frames, 0x8a, PLACEHOLDER, sizeof PLACEHOLDER - 1);
+	frame(&frames, 0x8a, PLACEHOLDER, sizeof(PLACEHOLDER) - 1);
 	send_cut(&frames, 7);
 	assert_int_equal(findings(EVENT_FINDING_PLACEHOLDER_LEAK), 1);
 	buf_fini(&frames);
@@ -540,10 +540,10 @@ static void test_a_placeholder_in_compressed_fragments(void **state)
 		deflateInit2(&z, 9, Z_DEFLATED, -10, 8, Z_DEFAULT_STRATEGY);
 		frame(&frames, 0x82, "plain", 5); /* one that is not compressed */
 		/* Half of it in a message before, so that neither alone shows it. */
-		n = deflated(&z, "vethguard-key-0123456789abcd", packed, sizeof packed);
+		n = deflated(&z, "vethguard-key-0123456789abcd", packed, sizeof(packed));
 		frame(&frames, 0xc1, packed, n);
 		frame(&frames, 0x82, "", 0);
-		n = deflated(&z, "ef0123456789abcdef", packed, sizeof packed);
+		n = deflated(&z, "ef0123456789abcdef", packed, sizeof(packed));
 		frame(&frames, 0x41, packed, cut);
 		frame(&frames, 0x89, "x", 1);
 		frame(&frames, 0x80, packed + cut, n - cut);
@@ -577,7 +577,7 @@ static void test_compressed_texts_that_are_none(void **state)
 	static const char *const texts[] = {"\xff", "whole\xc3", "\xed\xa0\x80"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		z_stream z = {0};
 		struct buf frames;
 		uint8_t packed[500];
@@ -586,11 +586,11 @@ static void test_compressed_texts_that_are_none(void **state)
 		buf_init(&frames, 1000);
 		switch_over(false, OFFER, CHOICE);
 		deflateInit2(&z, 9, Z_DEFLATED, -10, 8, Z_DEFAULT_STRATEGY);
-		n = deflated(&z, texts[i], packed, sizeof packed);
+		n = deflated(&z, texts[i], packed, sizeof(packed));
 		frame(&frames, 0xc2, packed, n); /* no text */
 		send_cut(&frames, 3);
 		deflateReset(&z);
-		n = deflated(&z, texts[i], packed, sizeof packed);
+		n = deflated(&z, texts[i], packed, sizeof(packed));
 		deflateEnd(&z);
 		buf_consume(&frames, frames.len);
 		frame(&frames, 0xc1, packed, n);
@@ -624,11 +624,11 @@ static void test_covered_in_one_frame(void **state)
 
 	(void)state;
 	switch_over(true, "", "");
-	for (size_t cut = 1; cut < sizeof sent - 1; cut++) {
+	for (size_t cut = 1; cut < sizeof(sent) - 1; cut++) {
 		say_n(o, sent, cut);
 		pump(&w, 0);
-		say_n(o, sent + cut, sizeof sent - 1 - cut);
-		expect_n(c, come, sizeof come - 1);
+		say_n(o, sent + cut, sizeof(sent) - 1 - cut);
+		expect_n(c, come, sizeof(come) - 1);
 	}
 	leave();
 	UNTIL(&w, find_event(&w, EVENT_HTTP));
@@ -672,7 +672,7 @@ static void test_covered_across_fragments(void **state)
 
 	(void)state;
 	switch_over(true, "", "");
-	for (size_t cut = 1; cut < sizeof text - 2; cut++) {
+	for (size_t cut = 1; cut < sizeof(text) - 2; cut++) {
 		struct buf frames;
 		uint8_t head[WEBSOCKET_HEAD_MAX];
 
@@ -681,17 +681,17 @@ static void test_covered_across_fragments(void **state)
 		buf_append(&frames, text, cut);
 		buf_append(&frames, "\x89\x00", 2);
 		say_n(o, buf_bytes(&frames), frames.len);
-		UNTIL(&w, (read_content(got, sizeof got, &pings, &whole), pings == 1));
+		UNTIL(&w, (read_content(got, sizeof(got), &pings, &whole), pings == 1));
 		buf_consume(&frames, frames.len);
 		buf_append(&frames, "\x00\x00\x00\x01", 4); /* an empty one, one of a byte */
 		buf_append(&frames, text + cut, 1);
 		buf_append(
-		        &frames, head, websocket_write_head(head, true, 0, sizeof text - 2 - cut));
-		buf_append(&frames, text + cut + 1, sizeof text - 2 - cut);
+		        &frames, head, websocket_write_head(head, true, 0, sizeof(text) - 2 - cut));
+		buf_append(&frames, text + cut + 1, sizeof(text) - 2 - cut);
 		say_n(o, buf_bytes(&frames), frames.len);
-		UNTIL(&w, (read_content(got, sizeof got, &pings, &whole), whole));
-		assert_int_equal(read_content(got, sizeof got, &pings, &whole), sizeof text - 1);
-		assert_memory_equal(got, "before " COVERED " after", sizeof text - 1);
+		UNTIL(&w, (read_content(got, sizeof(got), &pings, &whole), whole));
+		assert_int_equal(read_content(got, sizeof(got), &pings, &whole), sizeof(text) - 1);
+		assert_memory_equal(got, "before " COVERED " after", sizeof(text) - 1);
 		buf_consume(&c->in, c->in.len);
 		buf_fini(&frames);
 	}
@@ -806,7 +806,7 @@ static void test_covered_across_frames_of_any_kind(void **state)
 	        {0x81, 0x82}, {0x8a, 2}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		bool closes = kinds[i][1] == 0x88, control = kinds[i][0] & kinds[i][1] & 8;
 
 		for (size_t cut = 1; cut < SECRET_BYTES; cut += closes ? 9 : 1) {
@@ -816,7 +816,7 @@ static void test_covered_across_frames_of_any_kind(void **state)
 			if (cut == 1 || closes)
 				switch_over(true, "", "");
 			/* What control frames hold is one text, whatever comes between. */
-			n = (size_t)snprintf((char *)bytes, sizeof bytes, "%c%c%.*s", kinds[i][0],
+			n = (size_t)snprintf((char *)bytes, sizeof(bytes), "%c%c%.*s", kinds[i][0],
 			        (char)cut, (int)cut, SECRET_VALUE);
 			if (control) {
 				memcpy(bytes + n, "\x82\x05other\x8a", 8);
@@ -825,7 +825,7 @@ static void test_covered_across_frames_of_any_kind(void **state)
 			}
 			say_n(o, bytes, n);
 			expect_n(c, bytes, n);
-			n = (size_t)snprintf((char *)bytes, sizeof bytes, "%c%c%s%s", kinds[i][1],
+			n = (size_t)snprintf((char *)bytes, sizeof(bytes), "%c%c%s%s", kinds[i][1],
 			        (char)(rest + from - 2), closes ? "\x03\xe8" : "",
 			        &SECRET_VALUE[cut]);
 			if (kinds[i][1] > 2) {
@@ -857,7 +857,7 @@ static void test_covered_in_three_kinds(void **state)
 	for (size_t a = 1; a + 2 < SECRET_BYTES; a += 4) {
 		const char *v = SECRET_VALUE;
 		uint8_t bytes[200];
-		size_t n = (size_t)snprintf((char *)bytes, sizeof bytes,
+		size_t n = (size_t)snprintf((char *)bytes, sizeof(bytes),
 		        "\x81%c%.*s\x89%c%c\x82%c%s", (char)a, (int)a, v, 1, v[a],
 		        (char)(SECRET_BYTES - a - 1), v + a + 1);
 
@@ -877,12 +877,12 @@ static void test_frames_that_only_begin_like_it(void **state)
 	                           "s3cr\x89\x04s3cr\x01\x03n()\x80\x00\x88\x06\x03\xe8s3cr";
 
 	(void)state;
-	for (size_t cut = 1; cut < sizeof sent - 1; cut += 3) {
+	for (size_t cut = 1; cut < sizeof(sent) - 1; cut += 3) {
 		switch_over(true, "", "");
 		say_n(o, sent, cut);
 		pump(&w, 0);
-		say_n(o, sent + cut, sizeof sent - 1 - cut);
-		expect_n(c, sent, sizeof sent - 1);
+		say_n(o, sent + cut, sizeof(sent) - 1 - cut);
+		expect_n(c, sent, sizeof(sent) - 1);
 		leave();
 	}
 	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 0);
@@ -916,8 +916,8 @@ static void test_a_side_that_does_not_read(void **state)
 		switch_over(bound, "", "");
 		pc = container_of(w.proxy->clients.prev, struct client, list);
 		c->deaf = true;
-		say_n(o, head, websocket_write_head(head, true, 2, sizeof zeros));
-		for (size_t at = 0; at < sizeof zeros; at += 65536) {
+		say_n(o, head, websocket_write_head(head, true, 2, sizeof(zeros)));
+		for (size_t at = 0; at < sizeof(zeros); at += 65536) {
 			o->socket.writable = true;
 			if (o->socket.out.len < 65536)
 				say_n(o, zeros + at, 65536);

@@ -27,7 +27,7 @@ static void on_body(void *context, const uint8_t *p, size_t n)
 {
 	struct outcome *o = context;
 
-	assert_true(o->body_n + n <= sizeof o->body);
+	assert_true(o->body_n + n <= sizeof(o->body));
 	memcpy(o->body + o->body_n, p, n);
 	o->body_n += n;
 }
@@ -39,7 +39,7 @@ static void run(struct http1 *h, const char *text, size_t n, size_t step, bool r
 	size_t at = 0;
 	bool in_body = false;
 
-	memset(o, 0, sizeof *o);
+	memset(o, 0, sizeof(*o));
 	o->status = o->body_status = HTTP1_MORE;
 	http1_init(h, response, 4096);
 	while (at < n) {
@@ -69,12 +69,12 @@ static void run(struct http1 *h, const char *text, size_t n, size_t step, bool r
 	}
 	o->left = n - at;
 	if (o->status != HTTP1_DONE || o->body_status == HTTP1_BAD)
-		snprintf(o->error, sizeof o->error, "%s", http1_fault(h).why);
+		snprintf(o->error, sizeof(o->error), "%s", http1_fault(h).why);
 	o->refusal = http1_fault(h).status;
 }
 
 static const size_t steps[] = {1, 2, 3, 7, 64, 100000};
-#define STEPS (sizeof steps / sizeof *steps)
+#define STEPS (sizeof(steps) / sizeof(*steps))
 
 static void test_request_in_every_segmentation(void **state)
 {
@@ -87,7 +87,7 @@ static void test_request_in_every_segmentation(void **state)
 		struct http1 h;
 		struct outcome o;
 
-		run(&h, text, sizeof text - 1, steps[i], false, false, &o);
+		run(&h, text, sizeof(text) - 1, steps[i], false, false, &o);
 		assert_int_equal(o.status, HTTP1_DONE);
 		assert_int_equal(o.body_status, HTTP1_DONE);
 		assert_int_equal(o.left, 3);
@@ -115,7 +115,7 @@ static void test_chunked_with_trailers(void **state)
 		struct http1 h;
 		struct outcome o;
 
-		run(&h, text, sizeof text - 1, steps[i], false, false, &o);
+		run(&h, text, sizeof(text) - 1, steps[i], false, false, &o);
 		assert_int_equal(o.body_status, HTTP1_DONE);
 		assert_int_equal(o.left, 4);
 		assert_int_equal(o.body_n, 10);
@@ -172,7 +172,7 @@ static void test_refused_requests(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		for (size_t k = 0; k < STEPS; k++) {
 			struct http1 h;
 			struct outcome o;
@@ -199,11 +199,11 @@ static void test_one_empty_line_before_a_request(void **state)
 		struct http1 h;
 		struct outcome o;
 
-		run(&h, text, sizeof text - 1, steps[k], false, false, &o);
+		run(&h, text, sizeof(text) - 1, steps[k], false, false, &o);
 		assert_int_equal(o.status, HTTP1_DONE);
 		assert_int_equal(o.left, 0);
 		http1_fini(&h);
-		for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 			run(&h, bad[i], strlen(bad[i]), steps[k], false, false, &o);
 			assert_int_equal(o.status, HTTP1_BAD);
 			http1_fini(&h);
@@ -219,9 +219,9 @@ static void test_many_empty_lines(void **state)
 	struct outcome o;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof text; i++)
+	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = "\r\n"[i % 2];
-	run(&h, text, sizeof text, sizeof text, false, false, &o);
+	run(&h, text, sizeof(text), sizeof(text), false, false, &o);
 	assert_int_equal(o.status, HTTP1_BAD);
 	http1_fini(&h);
 }
@@ -233,7 +233,7 @@ static void test_nul_in_a_head_is_refused(void **state)
 	struct outcome o;
 
 	(void)state;
-	run(&h, text, sizeof text - 1, 100000, false, false, &o);
+	run(&h, text, sizeof(text) - 1, 100000, false, false, &o);
 	assert_int_equal(o.status, HTTP1_BAD);
 	http1_fini(&h);
 }
@@ -247,12 +247,12 @@ static void test_bad_chunks(void **state)
 	        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
 		char text[512];
 		struct http1 h;
 		struct outcome o;
 
-		snprintf(text, sizeof text, "%s%s", head, bodies[i]);
+		snprintf(text, sizeof(text), "%s%s", head, bodies[i]);
 		run(&h, text, strlen(text), 100000, false, false, &o);
 		if (o.body_status != HTTP1_BAD)
 			fail_msg("taken: %s", bodies[i]);
@@ -272,14 +272,14 @@ static void test_a_body_looked_at(void **state)
 	        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct http1 h;
 		struct http_request r;
 		size_t used;
 
 		http1_init(&h, false, 4096);
 		assert_int_equal(
-		        http1_request_head(&h, (const uint8_t *)head, sizeof head - 1, &used, &r),
+		        http1_request_head(&h, (const uint8_t *)head, sizeof(head) - 1, &used, &r),
 		        HTTP1_DONE);
 		for (int twice = 0; twice < 2; twice++)
 			assert_int_equal(http1_body_is_sound(&h, (const uint8_t *)rows[i].body,
@@ -297,12 +297,12 @@ static void test_head_limit(void **state)
 	size_t n;
 
 	(void)state;
-	n = (size_t)snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\nX: ");
-	memset(text + n, 'a', sizeof text - n);
+	n = (size_t)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\nX: ");
+	memset(text + n, 'a', sizeof(text) - n);
 	run(&h, text, 4097, 100000, false, false, &o);
 	assert_int_equal(o.status, HTTP1_TOO_LARGE);
 	http1_fini(&h);
-	run(&h, text, sizeof text, 1000, false, false, &o);
+	run(&h, text, sizeof(text), 1000, false, false, &o);
 	assert_int_equal(o.status, HTTP1_TOO_LARGE);
 	http1_fini(&h);
 	memcpy(text + 4092, "\r\n\r\n", 4);
@@ -314,14 +314,14 @@ static void test_head_limit(void **state)
 static void test_field_limit(void **state)
 {
 	static char text[4096];
-	size_t n = (size_t)snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\n");
+	size_t n = (size_t)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\n");
 	struct http1 h;
 	struct outcome o;
 
 	(void)state;
 	for (int i = 0; i < HTTP_FIELDS_MAX; i++)
-		n += (size_t)snprintf(text + n, sizeof text - n, "a: b\r\n");
-	n += (size_t)snprintf(text + n, sizeof text - n, "\r\n");
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "a: b\r\n");
+	n += (size_t)snprintf(text + n, sizeof(text) - n, "\r\n");
 	run(&h, text, n, 100000, false, false, &o);
 	assert_int_equal(o.status, HTTP1_TOO_LARGE);
 	assert_int_equal(o.refusal, HTTP_FIELDS_TOO_LARGE);
@@ -361,7 +361,7 @@ static void test_statuses_of_refusals(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		for (size_t k = 0; k < STEPS; k++) {
 			struct http1 h;
 			struct outcome o;
@@ -379,13 +379,13 @@ static void test_a_target_beyond_its_bound(void **state)
 	static char text[2 * HTTP_TARGET_MAX];
 	struct http1 h;
 	struct outcome o;
-	size_t n = (size_t)snprintf(text, sizeof text, "GET /");
+	size_t n = (size_t)snprintf(text, sizeof(text), "GET /");
 
 	(void)state;
 	memset(text + n, 'a', HTTP_TARGET_MAX);
-	snprintf(text + n + HTTP_TARGET_MAX, sizeof text - n - HTTP_TARGET_MAX,
+	snprintf(text + n + HTTP_TARGET_MAX, sizeof(text) - n - HTTP_TARGET_MAX,
 	        " HTTP/1.1\r\nHost: a\r\n\r\n");
-	memset(&o, 0, sizeof o);
+	memset(&o, 0, sizeof(o));
 	http1_init(&h, false, HTTP_HEAD_MAX);
 	assert_int_equal(
 	        http1_request_head(&h, (const uint8_t *)text, strlen(text), &n, &o.request),
@@ -421,7 +421,7 @@ static void test_odd_requests_that_are_read(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		for (size_t k = 0; k < STEPS; k++) {
 			struct http1 h;
 			struct outcome o;
@@ -477,7 +477,7 @@ static void test_odd_responses(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		for (size_t k = 0; k < STEPS; k++) {
 			const struct http_field *f;
 			struct http1 h;
@@ -505,10 +505,10 @@ static void test_many_folds(void **state)
 	static char text[HTTP_HEAD_MAX];
 	struct http_response r;
 	struct http1 h;
-	size_t used, n = (size_t)snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nX: a");
+	size_t used, n = (size_t)snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nX: a");
 
 	(void)state;
-	for (; n < sizeof text - 8; n += 3)
+	for (; n < sizeof(text) - 8; n += 3)
 		memcpy(text + n, "\r\n ", 3);
 	memcpy(text + n, "\r\n\r\n", 4);
 	http1_init(&h, true, HTTP_HEAD_MAX);
@@ -547,7 +547,7 @@ static void test_responses(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		for (size_t k = 0; k < STEPS; k++) {
 			struct http1 h;
 			struct outcome o;
@@ -574,7 +574,7 @@ static void test_an_ended_connection_cuts_a_body_short(void **state)
 	        "HTTP/1.1 200 OK\r\nX"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		struct http1 h;
 		struct outcome o;
 
@@ -596,7 +596,7 @@ static void test_what_is_written_was_judged(void **state)
 	struct buf out;
 
 	(void)state;
-	run(&h, text, sizeof text - 1, 100000, false, false, &o);
+	run(&h, text, sizeof(text) - 1, 100000, false, false, &o);
 	assert_int_equal(o.status, HTTP1_DONE);
 	http_drop_hop_by_hop(&o.request.fields);
 	buf_init(&out, 4096);

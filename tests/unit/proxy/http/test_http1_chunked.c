@@ -23,7 +23,7 @@ static void on_body(void *context, const uint8_t *p, size_t n)
 {
 	struct got *g = context;
 
-	assert_true(n > 0 && g->body_n + n < sizeof g->body);
+	assert_true(n > 0 && g->body_n + n < sizeof(g->body));
 	memcpy(g->body + g->body_n, p, n);
 	g->body_n += n;
 }
@@ -33,7 +33,7 @@ static void read_in_steps(const char *text, size_t n, size_t step, struct got *g
 	struct buf trailers;
 	struct chunked_sink sink = {on_body, g, &trailers};
 
-	memset(g, 0, sizeof *g);
+	memset(g, 0, sizeof(*g));
 	buf_init(&trailers, HTTP_TRAILER_BYTES_MAX);
 	while (g->used < n && !g->error && g->chunked.state != CHUNKED_DONE) {
 		size_t k = n - g->used < step ? n - g->used : step, used;
@@ -42,13 +42,13 @@ static void read_in_steps(const char *text, size_t n, size_t step, struct got *g
 		        chunked_read(&g->chunked, (const uint8_t *)text + g->used, k, &used, &sink);
 		g->used += used;
 	}
-	snprintf(g->trailers, sizeof g->trailers, "%.*s", (int)trailers.len,
+	snprintf(g->trailers, sizeof(g->trailers), "%.*s", (int)trailers.len,
 	        trailers.len ? (const char *)buf_bytes(&trailers) : "");
 	buf_fini(&trailers);
 }
 
 static const size_t steps[] = {1, 2, 3, 5, 1000000};
-#define STEPS (sizeof steps / sizeof *steps)
+#define STEPS (sizeof(steps) / sizeof(*steps))
 
 static void test_taken(void **state)
 {
@@ -72,13 +72,13 @@ static void test_taken(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		for (size_t k = 0; k < STEPS; k++) {
 			size_t n = strlen(rows[i].text);
 			char text[128];
 			struct got g;
 
-			snprintf(text, sizeof text, "%sGET", rows[i].text);
+			snprintf(text, sizeof(text), "%sGET", rows[i].text);
 			read_in_steps(text, n + 3, steps[k], &g);
 			assert_null(g.error);
 			assert_int_equal(g.chunked.state, CHUNKED_DONE);
@@ -102,7 +102,7 @@ static void test_refused(void **state)
 	        "0\r\n\x80"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		for (size_t k = 0; k < STEPS; k++) {
 			struct got g;
 			struct chunked ahead = {0};
@@ -126,7 +126,7 @@ static void test_nul_is_refused(void **state)
 	        {"0\r\nA: b\0", 8}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		struct got g;
 
 		read_in_steps(texts[i].p, texts[i].n, 100, &g);
@@ -143,13 +143,13 @@ static void test_blanks_before_a_colon(void **state)
 	struct chunked_sink sink = {on_body, NULL, &trailers};
 
 	(void)state;
-	for (size_t k = 1; k < sizeof good; k++) {
+	for (size_t k = 1; k < sizeof(good); k++) {
 		struct chunked c = {.response = true};
 		size_t used;
 
 		buf_init(&trailers, HTTP_TRAILER_BYTES_MAX);
-		for (size_t at = 0; at < sizeof good - 1; at += used) {
-			size_t n = sizeof good - 1 - at < k ? sizeof good - 1 - at : k;
+		for (size_t at = 0; at < sizeof(good) - 1; at += used) {
+			size_t n = sizeof(good) - 1 - at < k ? sizeof(good) - 1 - at : k;
 
 			assert_null(chunked_read(&c, (const uint8_t *)good + at, n, &used, &sink));
 		}
@@ -157,7 +157,7 @@ static void test_blanks_before_a_colon(void **state)
 		assert_true(slice_equals(buf_slice(&trailers), SLICE("A: b\r\nC: d\r\n")));
 		buf_fini(&trailers);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct chunked c = {.response = true};
 		size_t used;
 
@@ -219,9 +219,9 @@ static void test_extensions_beside_data(void **state)
 	(void)state;
 	for (size_t i = 0; i < 10000; i++)
 		assert_null(
-		        chunked_read(&c, (const uint8_t *)chunk, sizeof chunk - 1, &used, NULL));
+		        chunked_read(&c, (const uint8_t *)chunk, sizeof(chunk) - 1, &used, NULL));
 	for (size_t i = 0; i < HTTP1_EXTENSIONS_MAX / 7 + 1; i++)
-		if (chunked_read(&c, (const uint8_t *)idle, sizeof idle - 1, &used, NULL))
+		if (chunked_read(&c, (const uint8_t *)idle, sizeof(idle) - 1, &used, NULL))
 			return;
 	fail_msg("extensions without bound");
 }

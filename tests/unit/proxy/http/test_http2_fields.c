@@ -203,7 +203,7 @@ static void test_target_and_method(void **state)
 	static char path[HTTP_TARGET_MAX + 2], method[POLICY_METHOD_MAX + 2];
 
 	(void)state;
-	memset(path, 'a', sizeof path - 1);
+	memset(path, 'a', sizeof(path) - 1);
 	path[0] = '/';
 	assert_int_equal(read_fields(FIELDS(":method", "GET", ":scheme", "https", ":authority",
 	                                     "a.test", ":path", path),
@@ -214,7 +214,7 @@ static void test_target_and_method(void **state)
 	                                         "a.test", ":path", path),
 	                             true),
 	        HTTP_TARGET_TOO_LONG);
-	memset(method, 'A', sizeof method - 1);
+	memset(method, 'A', sizeof(method) - 1);
 	assert_int_equal(read_fields(FIELDS(":method", method, ":scheme", "https", ":authority",
 	                                     "a.test", ":path", "/"),
 	                         true),
@@ -266,10 +266,10 @@ static void test_paths_and_authorities(void **state)
 	        "a.test:x", "a..test", "a test", "[::1", "a.test/x", "a.test#"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
 		expect_bad(FIELDS(":method", "GET", ":scheme", "https", ":authority", "a.test",
 		        ":path", paths[i]));
-	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++) {
+	for (size_t i = 0; i < sizeof(authorities) / sizeof(*authorities); i++) {
 		if (i == 1) /* an empty port is the scheme's own: RFC 3986 section 3.2.3 */
 			continue;
 		expect_bad(FIELDS(":method", "GET", ":scheme", "https", ":authority",
@@ -315,9 +315,9 @@ static void test_bytes_of_a_field(void **state)
 	        {"x-a", ""}, {"x-a", "a b\tc"}, {"x-a", "\x80\xff"}, {"!#$%&'*+-.^_`|~09az", "b"}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		expect_bad(FIELDS(USUAL, bad[i][0], bad[i][1]));
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		assert_int_equal(read_fields(FIELDS(USUAL, good[i][0], good[i][1]), true), 0);
 	begin();
 	http2_block_add(&block, SLICE("x-a"), SLICE("a\0b"));
@@ -340,7 +340,7 @@ static void test_methods(void **state)
 	        {"G T", 400}, {"GET:", 400}, {"GET\x80", 400}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		assert_int_equal(read_fields(FIELDS(":method", rows[i].method, ":scheme", "https",
 		                                     ":authority", "a.test", ":path", "/"),
 		                         true),
@@ -372,7 +372,7 @@ static void test_fields_of_a_connection(void **state)
 	        {"transfer_encoding", "chunked"}, {"content_length", "0"}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		expect_bad(FIELDS(USUAL, bad[i][0], bad[i][1]));
 	assert_int_equal(read_fields(FIELDS(USUAL, "content_lengths", "0"), true), 0);
 	assert_int_equal(read_fields(FIELDS(USUAL, "te", "trailers"), true), 0);
@@ -385,7 +385,7 @@ static void test_lengths(void **state)
 	        "", "x", "-1", "+1", "1 ", " 1", "0x1", "1,1", "9223372036854775808", "1"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		expect_bad(FIELDS(POST, "content-length", bad[i]));
 	expect_bad(FIELDS(POST, "content-length", "0", "content-length", "0"));
 	assert_int_equal(read_fields(FIELDS(POST, "content-length", "0"), true), 0);
@@ -433,7 +433,7 @@ static void test_responses(void **state)
 	        NULL, "", "20", "2000", "099", "000", "abc", "+20", " 20", "20 ", "-20"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_int_equal(answer(bad[i], NULL, true, false), HTTP_MALFORMED);
 	/* No standard has them, but servers use them. */
 	assert_int_equal(answer("600", NULL, true, false), 0);

@@ -84,7 +84,7 @@ static const struct {
 static void test_wrong_frames(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		for (size_t cut = 0; cut < wrong[i].n; cut++) {
 			struct websocket w = {
 			        .masked = wrong[i].masked, .deflate = wrong[i].deflate};
@@ -114,7 +114,7 @@ static void test_frames_in_any_pieces(void **state)
 	        "youllo12345678901234567890123456789012345678901234567890123456789012345678901"
 	        "2345678901234567890123456789012345678901234567890123456\x03\xe8";
 	const uint8_t *p = (const uint8_t *)MESSAGES;
-	const size_t n = sizeof MESSAGES - 1;
+	const size_t n = sizeof(MESSAGES) - 1;
 
 	(void)state;
 	for (size_t a = 0; a <= n; a++)
@@ -138,7 +138,7 @@ static void test_frames_in_any_pieces(void **state)
 				at += used;
 			}
 			assert_int_equal(heads, 9);
-			assert_int_equal(got_n, sizeof content - 1);
+			assert_int_equal(got_n, sizeof(content) - 1);
 			assert_memory_equal(got, content, got_n);
 			assert_true(w.closed);
 		}
@@ -163,7 +163,7 @@ static void test_lengths(void **state)
 	        0, 1, 125, 126, 127, 65535, 65536, 65537, 1u << 31, 1ull << 40, INT64_MAX};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		uint8_t head[WEBSOCKET_HEAD_MAX];
 		size_t n = websocket_write_head(head, true, WEBSOCKET_BINARY, lengths[i]);
 		struct websocket w = {0};
@@ -184,12 +184,12 @@ static void test_unmasking(void **state)
 	(void)state;
 	for (size_t i = 0; i < 100; i++)
 		frame[6 + i] = (uint8_t)i ^ frame[2 + i % 4];
-	for (size_t cut = 6; cut < sizeof frame; cut++) {
+	for (size_t cut = 6; cut < sizeof(frame); cut++) {
 		struct websocket w = {.masked = true};
 		uint8_t plain[100];
 
-		for (size_t at = 0; at < sizeof frame;) {
-			size_t end = at < cut ? cut : sizeof frame, used;
+		for (size_t at = 0; at < sizeof(frame);) {
+			size_t end = at < cut ? cut : sizeof(frame), used;
 			enum websocket_step step;
 
 			used = websocket_next(&w, frame + at, end - at, &step);
@@ -268,7 +268,7 @@ static void test_answers_to_another_question(void **state)
 	static const char *const accepts[] = {"", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo",
 	        "S3PPLMBITXAQ9KYGZZHZRBK+XOO=", "dGhlIHNhbXBsZSBub25jZQ==",
 	        "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=x"};
-	for (size_t i = 0; i < sizeof accepts / sizeof *accepts; i++) {
+	for (size_t i = 0; i < sizeof(accepts) / sizeof(*accepts); i++) {
 		ask_and_answer(NULL, NULL);
 		answered.items[1].value = slice_from_string(accepts[i]);
 		assert_non_null(websocket_check_answer(&asked, &answered, &d));
@@ -297,7 +297,7 @@ static void test_choices_that_were_not_offered(void **state)
 	struct websocket_deflate d;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
 		ask_and_answer("permessage-deflate; client_max_window_bits", choices[i]);
 		if (!websocket_check_answer(&asked, &answered, &d))
 			fail_msg("taken: %s", choices[i]);
@@ -328,7 +328,7 @@ static void test_choices(void **state)
 	struct websocket_deflate d;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		ask_and_answer("permessage-deflate", good[i].choice);
 		assert_null(websocket_check_answer(&asked, &answered, &d));
 		assert_true(d.agreed);
@@ -351,7 +351,7 @@ static void test_offers(void **state)
 	        {"permessage-deflate; client_max_window_bits=99", false}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
+	for (size_t i = 0; i < sizeof(offers) / sizeof(*offers); i++) {
 		ask_and_answer(offers[i].offer, NULL);
 		websocket_limit_offer(&asked);
 		if (asked.items[2].dropped == offers[i].passes)
@@ -422,8 +422,8 @@ static void test_inflating_across_messages(void **state)
 
 		deflateInit2(&z, 9, Z_DEFLATED, -9, 8, Z_DEFAULT_STRATEGY);
 		for (size_t i = 0; i < 3; i++) {
-			n[i] = deflate_message(
-			        &z, PHRASE, sizeof PHRASE - 1, false, packed[i], sizeof packed[i]);
+			n[i] = deflate_message(&z, PHRASE, sizeof(PHRASE) - 1, false, packed[i],
+			        sizeof(packed[i]));
 			if (forgets)
 				deflateReset(&z);
 		}
@@ -431,7 +431,7 @@ static void test_inflating_across_messages(void **state)
 		assert_true(forgets || n[1] < n[0] / 2);
 		for (size_t cut = 0; cut <= n[0]; cut++) {
 			struct inflater *w = inflater_new(8, forgets);
-			struct sink s = {.p = plain, .max = sizeof plain};
+			struct sink s = {.p = plain, .max = sizeof(plain)};
 
 			for (size_t i = 0; i < 3; i++) {
 				size_t at = cut < n[i] ? cut : n[i];
@@ -442,7 +442,7 @@ static void test_inflating_across_messages(void **state)
 				                         swallow, &s),
 				        0);
 			}
-			assert_int_equal(s.n, 3 * (sizeof PHRASE - 1));
+			assert_int_equal(s.n, 3 * (sizeof(PHRASE) - 1));
 			assert_memory_equal(plain, PHRASE PHRASE PHRASE, s.n);
 			inflater_free(w);
 		}
@@ -453,22 +453,22 @@ static void test_inflating_across_messages(void **state)
 static void test_inflating_an_ended_stream(void **state)
 {
 	uint8_t first[300], second[300], plain[400];
-	struct sink s = {.p = plain, .max = sizeof plain};
+	struct sink s = {.p = plain, .max = sizeof(plain)};
 	struct inflater *w = inflater_new(15, false);
 	z_stream z = {0};
 	size_t n, m;
 
 	(void)state;
 	deflateInit2(&z, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
-	n = deflate_message(&z, PHRASE, sizeof PHRASE - 1, true, first, sizeof first);
+	n = deflate_message(&z, PHRASE, sizeof(PHRASE) - 1, true, first, sizeof(first));
 	deflateReset(&z);
-	deflateSetDictionary(&z, (const Bytef *)PHRASE, sizeof PHRASE - 1);
-	m = deflate_message(&z, PHRASE, sizeof PHRASE - 1, false, second, sizeof second);
+	deflateSetDictionary(&z, (const Bytef *)PHRASE, sizeof(PHRASE) - 1);
+	m = deflate_message(&z, PHRASE, sizeof(PHRASE) - 1, false, second, sizeof(second));
 	deflateEnd(&z);
 	assert_true(m < n / 2);
 	assert_int_equal(inflater_feed(w, first, n, true, swallow, &s), 0);
 	assert_int_equal(inflater_feed(w, second, m, true, swallow, &s), 0);
-	assert_int_equal(s.n, 2 * (sizeof PHRASE - 1));
+	assert_int_equal(s.n, 2 * (sizeof(PHRASE) - 1));
 	assert_memory_equal(plain, PHRASE PHRASE, s.n);
 	inflater_free(w);
 }
@@ -483,7 +483,7 @@ static void test_what_does_not_inflate(void **state)
 	struct sink s = {0};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct inflater *w = inflater_new(15, false);
 		int rc = inflater_feed(w, (const uint8_t *)bad[i].p, bad[i].n, true, swallow, &s);
 

@@ -61,7 +61,7 @@ static void take(struct end *e)
 	size_t n;
 
 	while (!e->deaf) {
-		e->last = socket_read(&e->socket, bytes, sizeof bytes, &n);
+		e->last = socket_read(&e->socket, bytes, sizeof(bytes), &n);
 		if (e->last != SOCKET_OK)
 			return;
 		assert_int_equal(buf_append(&e->in, bytes, n), 0);
@@ -80,7 +80,7 @@ static void on_drained(struct socket *socket)
 
 static void end_open(struct end *e, int fd)
 {
-	memset(e, 0, sizeof *e);
+	memset(e, 0, sizeof(*e));
 	e->last = SOCKET_AGAIN;
 	buf_init(&e->in, 64u << 20);
 	assert_int_equal(socket_open(&w.shared, &e->socket, fd, NULL, on_event, on_drained), 0);
@@ -97,7 +97,7 @@ static int set_up(void **state)
 	int pair[2];
 
 	(void)state;
-	memset(&w, 0, sizeof w);
+	memset(&w, 0, sizeof(w));
 	w.loop = loop_new();
 	loop_timer_open(w.loop, &w.stop, on_stop);
 	socket_shared_init(&w.shared, w.loop);
@@ -177,7 +177,7 @@ static void test_bytes_arrive(void **state)
 
 	(void)state;
 	for (int tls = 0; tls < 2; tls++) {
-		for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 			arrives(&w.a, &w.b, steps[i] == 1 ? 5000 : 400000, steps[i]);
 			arrives(&w.b, &w.a, steps[i] == 1 ? 5000 : 400000, steps[i]);
 		}
@@ -212,7 +212,7 @@ static void test_links_do_not_mix(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
 	end_open(&w.c, pair[0]);
 	for (int i = 0; i < 100; i++) {
-		int n = snprintf(text, sizeof text, "%04d", i);
+		int n = snprintf(text, sizeof(text), "%04d", i);
 
 		socket_write(&w.a.socket, text, (size_t)n);
 		socket_write(&w.c.socket, text, (size_t)n);
@@ -222,13 +222,13 @@ static void test_links_do_not_mix(void **state)
 	}
 	UNTIL(w.b.in.len == 115 * 4 && w.a.in.len == 400);
 	for (size_t i = 0, k = 0; i < 100; i++) {
-		snprintf(text, sizeof text, "%04zu", i);
+		snprintf(text, sizeof(text), "%04zu", i);
 		assert_memory_equal(buf_bytes(&w.b.in) + 4 * k++, text, 4);
 		if (i % 7 == 0)
 			assert_memory_equal(buf_bytes(&w.b.in) + 4 * k++, text, 4);
 		assert_memory_equal(buf_bytes(&w.a.in) + 4 * i, text, 4);
 	}
-	assert_int_equal(recv(pair[1], text, sizeof text, MSG_DONTWAIT), sizeof text);
+	assert_int_equal(recv(pair[1], text, sizeof(text), MSG_DONTWAIT), sizeof(text));
 	assert_memory_equal(text, "0000000100020003", 16);
 	end_close(&w.c);
 	close(pair[1]);
@@ -241,7 +241,7 @@ static void test_back_pressure(void **state)
 	(void)state;
 	w.b.deaf = true;
 	for (int i = 0; i < 100 && !socket_is_congested(&w.a.socket); i++) {
-		socket_write(&w.a.socket, bytes, sizeof bytes);
+		socket_write(&w.a.socket, bytes, sizeof(bytes));
 		socket_flush(&w.a.socket);
 	}
 	assert_true(socket_is_congested(&w.a.socket));
@@ -264,7 +264,7 @@ static void test_what_cannot_be_queued_breaks_the_link(void **state)
 	(void)state;
 	w.b.deaf = true;
 	for (int i = 0; i < 64; i++) {
-		socket_write(&w.a.socket, bytes, sizeof bytes);
+		socket_write(&w.a.socket, bytes, sizeof(bytes));
 		socket_flush(&w.a.socket);
 	}
 	assert_true(w.a.socket.broken);
@@ -343,7 +343,7 @@ static void test_the_end_of_a_full_link_is_told(void **state)
 	(void)state;
 	w.b.deaf = true;
 	for (; n < 100 && !socket_is_congested(&w.a.socket); n++) {
-		socket_write(&w.a.socket, bytes, sizeof bytes);
+		socket_write(&w.a.socket, bytes, sizeof(bytes));
 		socket_flush(&w.a.socket);
 	}
 	socket_end(&w.a.socket);
@@ -351,7 +351,7 @@ static void test_the_end_of_a_full_link_is_told(void **state)
 	take(&w.b);
 	UNTIL(socket_unsent(&w.a.socket) == 0 && w.b.last == SOCKET_EOF);
 	assert_true(w.a.drained >= 1);
-	assert_int_equal(w.b.in.len, n * sizeof bytes);
+	assert_int_equal(w.b.in.len, n * sizeof(bytes));
 }
 
 /* A run of bytes ends with a record of which the reader's room took only a part: the rest needs no
@@ -374,7 +374,7 @@ static void test_the_rest_of_a_record_is_read(void **state)
 	socket_flush(&w.a.socket);
 	assert_int_equal(send(w.a.socket.fd, buf_bytes(&w.a.socket.out), 12000, 0), 12000);
 	w.b.socket.readable = true;
-	assert_int_equal(socket_read(&w.b.socket, out, sizeof out, &n), SOCKET_AGAIN);
+	assert_int_equal(socket_read(&w.b.socket, out, sizeof(out), &n), SOCKET_AGAIN);
 	w.b.socket.readable = true;
 	for (size_t at = 12000; at < w.a.socket.out.len;) {
 		ssize_t r = send(
@@ -385,7 +385,7 @@ static void test_the_rest_of_a_record_is_read(void **state)
 	}
 	buf_consume(&w.a.socket.out, w.a.socket.out.len);
 	for (int i = 0; i < 8; i++)
-		if (socket_read(&w.b.socket, out, sizeof out, &n) == SOCKET_OK)
+		if (socket_read(&w.b.socket, out, sizeof(out), &n) == SOCKET_OK)
 			total += n;
 	assert_int_equal(total, record * count);
 	free(bytes);
@@ -395,13 +395,13 @@ static void test_the_rest_of_a_record_is_read(void **state)
 static void over_tcp(struct end *from, struct end *to)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t n = sizeof sin;
+	socklen_t n = sizeof(sin);
 	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0),
 	    one = 1;
 
 	/* Accepted ones inherit it: what is sent leaves at once, before a reset too. */
-	setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	assert_int_equal(bind(listener, (struct sockaddr *)&sin, n), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	getsockname(listener, (struct sockaddr *)&sin, &n);
@@ -511,7 +511,7 @@ static void test_a_closed_link_is_harmless(void **state)
 	socket_write_secret(&w.a.socket, "x", 1);
 	socket_end(&w.a.socket);
 	socket_flush(&w.a.socket);
-	assert_int_equal(socket_read(&w.a.socket, out, sizeof out, &n), SOCKET_ERROR);
+	assert_int_equal(socket_read(&w.a.socket, out, sizeof(out), &n), SOCKET_ERROR);
 	assert_int_equal(n, 0);
 	pump(1);
 }

@@ -38,10 +38,10 @@ static int bound(struct sockaddr_in at)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1,
 	    most = 1 << 20;
 
-	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVORIGDSTADDR, &one, sizeof one), 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof most);
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most);
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVORIGDSTADDR, &one, sizeof(one)), 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof(most));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	return fd;
 }
 
@@ -88,7 +88,7 @@ static void send_at(int fd, uint8_t b, uint8_t d, const void *p, size_t n)
 {
 	struct sockaddr_in to = loopback(b, 1, d, w.port);
 
-	assert_int_equal(sendto(fd, p, n, 0, (struct sockaddr *)&to, sizeof to), n);
+	assert_int_equal(sendto(fd, p, n, 0, (struct sockaddr *)&to, sizeof(to)), n);
 }
 
 /* From a client to a name. */
@@ -100,12 +100,12 @@ static void tell(int fd, unsigned name, const char *text)
 /* The next datagram, or -1 where none comes; its sender is in from. */
 static ssize_t next(int fd)
 {
-	socklen_t n = sizeof from;
+	socklen_t n = sizeof(from);
 	ssize_t got = -1;
 
 	for (int64_t end = clock_monotonic_ms() + PATIENCE_MS;
 	        got < 0 && clock_monotonic_ms() < end; pump(&w, 1))
-		got = recvfrom(fd, in, sizeof in, 0, (struct sockaddr *)&from, &n);
+		got = recvfrom(fd, in, sizeof(in), 0, (struct sockaddr *)&from, &n);
 	return got;
 }
 
@@ -118,13 +118,13 @@ static void expect_text(int fd, const char *text)
 static void expect_silence(int fd)
 {
 	pump(&w, QUIET_MS);
-	assert_int_equal(recv(fd, in, sizeof in, 0), -1);
+	assert_int_equal(recv(fd, in, sizeof(in), 0), -1);
 }
 
 static void reply(const char *text)
 {
 	assert_int_equal(
-	        sendto(origin_udp, text, strlen(text), 0, (struct sockaddr *)&from, sizeof from),
+	        sendto(origin_udp, text, strlen(text), 0, (struct sockaddr *)&from, sizeof(from)),
 	        strlen(text));
 }
 
@@ -201,7 +201,7 @@ static void only_the_destination_answers(void **state)
 	tell(c, NAME_A, "question");
 	expect_text(origin_udp, "question");
 	flow = from;
-	sendto(other, "forged", 6, 0, (struct sockaddr *)&flow, sizeof flow);
+	sendto(other, "forged", 6, 0, (struct sockaddr *)&flow, sizeof(flow));
 	expect_silence(c);
 	reply("answer");
 	expect_text(c, "answer");
@@ -355,7 +355,7 @@ static void without_its_destination_nothing_is_sent(void **state)
 	int c = client_udp(), relay = bound(loopback(77, 1, NAME_T, w.port)), zero = 0;
 
 	(void)state;
-	assert_int_equal(setsockopt(relay, IPPROTO_IP, IP_RECVORIGDSTADDR, &zero, sizeof zero), 0);
+	assert_int_equal(setsockopt(relay, IPPROTO_IP, IP_RECVORIGDSTADDR, &zero, sizeof(zero)), 0);
 	assert_int_equal(proxy_serve_udp(w.proxy, relay, w.port), 0);
 	tell(c, NAME_T, "x");
 	expect_silence(origin_udp);
@@ -422,7 +422,7 @@ static void the_largest_datagrams_pass_whole(void **state)
 		assert_int_equal(next(origin_udp), UDP_MAX);
 		assert_memory_equal(in, big, UDP_MAX);
 	}
-	sendto(origin_udp, big, UDP_MAX, 0, (struct sockaddr *)&from, sizeof from);
+	sendto(origin_udp, big, UDP_MAX, 0, (struct sockaddr *)&from, sizeof(from));
 	assert_int_equal(next(c), UDP_MAX);
 	close(c);
 }
@@ -435,7 +435,7 @@ static void with_a_name_server(uint32_t flows)
 {
 	static struct config_server server;
 	struct sockaddr_in at;
-	socklen_t n = sizeof at;
+	socklen_t n = sizeof(at);
 	struct world_options o = udp_world;
 
 	name_server = client_udp();
@@ -463,11 +463,11 @@ static void name_server_answers(bool known)
 	memset(in + 6, 0, 6);
 	if (known && in[end - 3] == 1) {
 		in[7] = 1;
-		memcpy(in + end, address, sizeof address);
-		end += sizeof address;
+		memcpy(in + end, address, sizeof(address));
+		end += sizeof(address);
 	}
 	assert_int_equal(
-	        sendto(name_server, in, end, 0, (struct sockaddr *)&from, sizeof from), end);
+	        sendto(name_server, in, end, 0, (struct sockaddr *)&from, sizeof(from)), end);
 }
 
 static void the_name_is_resolved(bool known)
@@ -619,11 +619,11 @@ static void a_retired_relay_only_answers(void **state)
 	idle = false;
 	proxy_retire(w.proxy, on_idle, NULL);
 	assert_int_equal(
-	        sendto(origin_udp, "pong", 4, 0, (struct sockaddr *)&there, sizeof there), 4);
+	        sendto(origin_udp, "pong", 4, 0, (struct sockaddr *)&there, sizeof(there)), 4);
 	expect_text(c, "pong");
 	assert_true(from.sin_addr.s_addr == at.sin_addr.s_addr); /* from where it had asked */
 	tell(c, NAME_A, "more");
-	assert_int_equal(recvfrom(origin_udp, in, sizeof in, 0, NULL, NULL), -1);
+	assert_int_equal(recvfrom(origin_udp, in, sizeof(in), 0, NULL, NULL), -1);
 	UNTIL(&w, idle); /* the flow has idled out */
 	assert_int_equal(only(EVENT_FLOW)->bytes_in, 4);
 	assert_int_equal(only(EVENT_FLOW)->bytes_out, 4);
@@ -753,7 +753,7 @@ int main(void)
 	        RELAY(a_pause_ends_with_the_relay),
 	};
 
-	memset(big, 'b', sizeof big);
+	memset(big, 'b', sizeof(big));
 	alarm(240);
 	world_network();
 	return cmocka_run_group_tests(tests, NULL, NULL);

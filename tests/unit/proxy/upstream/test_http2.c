@@ -306,7 +306,7 @@ static struct h2 *stuck(struct h2 *c, struct upload *up, int32_t id[2])
 	run_for(20);
 	o->peer->deaf = true;
 	while (up->bytes.len < 24u << 20)
-		assert_int_equal(buf_append(&up->bytes, up_piece, sizeof up_piece), 0);
+		assert_int_equal(buf_append(&up->bytes, up_piece, sizeof(up_piece)), 0);
 	nghttp2_session_resume_data(c->session, id[0]);
 	ALL_UNTIL(socket_is_congested(&first_upstream()->socket));
 	run_for(20);
@@ -616,7 +616,7 @@ static void test_floods(void **state)
 	        {FRAME("\0\0\4\x08\0\0\0\0\0\0\0\0\1")}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+	for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++) {
 		struct buf many;
 
 		buf_init(&many, 1u << 20);

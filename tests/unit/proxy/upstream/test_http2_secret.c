@@ -143,7 +143,7 @@ struct needle {
 
 static void make_needle(struct needle *needle, const volatile uint8_t *p, size_t n)
 {
-	assert_true(n >= 12 && n <= sizeof needle->inverted);
+	assert_true(n >= 12 && n <= sizeof(needle->inverted));
 	needle->n = n;
 	for (size_t i = 0; i < n; i++)
 		needle->inverted[i] = (uint8_t)~p[i];
@@ -160,11 +160,11 @@ static void make_huffman_needle(struct needle *needle)
 
 	field.flags = NGHTTP2_NV_FLAG_NO_INDEX;
 	nghttp2_hd_deflate_new(&deflater, 4096);
-	n = nghttp2_hd_deflate_hd(deflater, block, sizeof block, &field, 1);
+	n = nghttp2_hd_deflate_hd(deflater, block, sizeof(block), &field, 1);
 	nghttp2_hd_deflate_del(deflater);
 	assert_true(n > 20 && block[0] >> 4 == LITERAL_NEVER_INDEXED >> 4);
 	make_needle(needle, block + n - 16, 14);
-	secret_wipe(block, sizeof block);
+	secret_wipe(block, sizeof(block));
 }
 
 static bool is_there(const struct needle *needle, const uint8_t *p, size_t n)
@@ -192,11 +192,11 @@ static bool is_there(const struct needle *needle, const uint8_t *p, size_t n)
 static bool is_in_mapping(int memory, const struct needle *needle, size_t from, size_t to)
 {
 	static uint8_t bytes[1 << 16];
-	size_t overlap = sizeof needle->inverted;
+	size_t overlap = sizeof(needle->inverted);
 	bool found = false;
 
-	for (size_t at = from; at < to && !found; at += sizeof bytes - overlap) {
-		size_t want = to - at < sizeof bytes ? to - at : sizeof bytes;
+	for (size_t at = from; at < to && !found; at += sizeof(bytes) - overlap) {
+		size_t want = to - at < sizeof(bytes) ? to - at : sizeof(bytes);
 		ssize_t n;
 
 		/* What was read before must not be taken for memory that holds it. */
@@ -205,7 +205,7 @@ static bool is_in_mapping(int memory, const struct needle *needle, size_t from, 
 		n = pread(memory, bytes, want, (off_t)at);
 		if (n > 0)
 			found = is_there(needle, bytes, (size_t)n);
-		secret_wipe(bytes, sizeof bytes);
+		secret_wipe(bytes, sizeof(bytes));
 	}
 	return found;
 }
@@ -222,7 +222,7 @@ static size_t mappings_with(const struct needle *needle, bool locked)
 
 	assert_non_null(maps);
 	assert_true(memory >= 0);
-	while (fgets(line, sizeof line, maps)) {
+	while (fgets(line, sizeof(line), maps)) {
 		size_t first, last;
 		char mode[8];
 

@@ -21,7 +21,7 @@ static int begin_both(void)
 {
 	c = enliven(h2_client());
 	o = NULL;
-	memset(&body, 0, sizeof body);
+	memset(&body, 0, sizeof(body));
 	buf_init(&body.bytes, 64u << 20);
 	return 0;
 }
@@ -43,7 +43,7 @@ static int tear_down_both(void **state)
 	leave(c, false);
 	if (o)
 		leave(o, false);
-	memset(live, 0, sizeof live);
+	memset(live, 0, sizeof(live));
 	buf_fini(&body.bytes);
 	return tear_down(state);
 }
@@ -58,7 +58,7 @@ static const uint8_t piece[65536] = {1, 2, 3};
 static void fill(size_t n)
 {
 	while (body.bytes.len < n)
-		assert_int_equal(buf_append(&body.bytes, piece, sizeof piece), 0);
+		assert_int_equal(buf_append(&body.bytes, piece, sizeof(piece)), 0);
 }
 
 static void expect_status(int32_t id, int status)
@@ -194,7 +194,7 @@ static void test_resets_before_a_head(void **state)
 	        NGHTTP2_INTERNAL_ERROR, NGHTTP2_CANCEL, NGHTTP2_CONNECT_ERROR, 0xfe, UINT32_MAX};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
 		int32_t id;
 		struct answer *r = asked(&id, "GET", "/x", NULL);
 
@@ -215,7 +215,7 @@ static void test_resets_inside_a_body(void **state)
 	const nghttp2_nv fields[] = {nv(":status", "200")};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
 		int32_t id;
 		struct answer *r = asked(&id, "GET", "/x", NULL);
 
@@ -359,7 +359,7 @@ static void test_malformed_heads(void **state)
 	        {":status", "200", "content-length", "18446744073709551616"}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		const nghttp2_nv fields[] = {nv(bad[i][0], bad[i][1]),
 		        nv(bad[i][2] ? bad[i][2] : "", bad[i][3] ? bad[i][3] : "")};
 
@@ -378,7 +378,7 @@ static void test_heads_without_a_field(void **state)
 	(void)state;
 	respond(o, r->id);
 	expect_status(id, 200);
-	for (size_t i = 0; i < sizeof ends; i++) {
+	for (size_t i = 0; i < sizeof(ends); i++) {
 		char raw[9] = {0, 0, 0, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS};
 		size_t count;
 
@@ -386,7 +386,7 @@ static void test_heads_without_a_field(void **state)
 		count = o->count;
 		raw[4] |= (char)ends[i];
 		raw[8] = (char)r->id;
-		say_n(o->peer, raw, sizeof raw);
+		say_n(o->peer, raw, sizeof(raw));
 		ALL_UNTIL(answer(c, id)->ended || answer(c, id)->closed || o->count > count);
 		assert_int_equal(o->count, count);
 		expect_status(id, 502);
@@ -425,7 +425,7 @@ static void test_heads_beyond_the_bounds(void **state)
 	static nghttp2_nv fields[600];
 
 	(void)state;
-	memset(value, 'a', sizeof value - 1);
+	memset(value, 'a', sizeof(value) - 1);
 	fields[0] = nv(":status", "200");
 	for (size_t i = 1; i < 600; i++)
 		fields[i] = nv("x-a", i < 9 ? value : "b");
@@ -551,7 +551,7 @@ static void test_trailers_against_the_rules(void **state)
 	const nghttp2_nv fields[] = {nv(":status", "200")};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		const nghttp2_nv down[] = {nv(bad[i][0], bad[i][1])};
 		struct upload back = {.trailers = down, .trailer_count = 1, .ended = true};
 		int32_t id;
@@ -577,7 +577,7 @@ static void test_many_trailers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i <= HTTP_TRAILERS_MAX; i++) {
-		snprintf(name[i], sizeof name[i], "x-%zu", i);
+		snprintf(name[i], sizeof(name[i]), "x-%zu", i);
 		down[i] = nv(name[i], "1");
 	}
 	for (size_t n = HTTP_TRAILERS_MAX; n <= HTTP_TRAILERS_MAX + 1; n++) {

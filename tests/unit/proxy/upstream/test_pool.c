@@ -21,7 +21,7 @@ static struct upstream_key key_of(unsigned i)
 {
 	struct upstream_key key = {0};
 
-	key.n = (size_t)snprintf((char *)key.bytes, sizeof key.bytes, "host-%u", i);
+	key.n = (size_t)snprintf((char *)key.bytes, sizeof(key.bytes), "host-%u", i);
 	return key;
 }
 

@@ -38,10 +38,10 @@ static struct peer *greeted(void)
 
 	ALL_UNTIL((fd = accept4(w.origin_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0);
 	o = peer_new(&w, fd);
-	ALL_UNTIL(o->in.len > sizeof PREFACE + 8);
+	ALL_UNTIL(o->in.len > sizeof(PREFACE) + 8);
 	run_for(20);
-	assert_memory_equal(buf_bytes(&o->in), PREFACE, sizeof PREFACE - 1);
-	for (size_t at = sizeof PREFACE - 1; at < o->in.len;) {
+	assert_memory_equal(buf_bytes(&o->in), PREFACE, sizeof(PREFACE) - 1);
+	for (size_t at = sizeof(PREFACE) - 1; at < o->in.len;) {
 		const uint8_t *frame = buf_bytes(&o->in) + at;
 
 		assert_true(frame[3] == NGHTTP2_SETTINGS || frame[3] == NGHTTP2_WINDOW_UPDATE);
@@ -140,7 +140,7 @@ static void test_an_origin_that_speaks_http1_only(void **state)
 	        NOT_SPOKEN, "HTTP/1.1 505 No\r\n\r\n", "\0\0\0\x6\0\0\0\0\0", "220 smtp ready\r\n"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		struct upload up = {.ended = true};
 		struct peer *o, *o1;
 		struct h2 *c;

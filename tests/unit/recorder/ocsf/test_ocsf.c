@@ -217,7 +217,7 @@ static void test_a_refusal_is_no_failure(void **state)
 	        {EVENT_CAUSE_PAUSED, 503}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		struct event e = sample_denied();
 
 		e.cause = refusals[i].cause;

@@ -32,13 +32,13 @@ static void on_done(void *context, const struct attach_result *result)
 	(void)context;
 	answered.count++;
 	answered.status = result->status;
-	snprintf(answered.text, sizeof answered.text, "%s", result->text);
+	snprintf(answered.text, sizeof(answered.text), "%s", result->text);
 }
 
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&answered, 0, sizeof answered);
+	memset(&answered, 0, sizeof(answered));
 	supervisor = (struct supervisor){.loop = loop_new()};
 	all = (struct attachments){.supervisor = &supervisor};
 	return supervisor.loop ? 0 : -1;
@@ -60,7 +60,7 @@ static void enter(unsigned number)
 	struct attachment *a = attachment_new(&all);
 
 	assert_non_null(a);
-	snprintf(a->record.name, sizeof a->record.name, "box-%u", number);
+	snprintf(a->record.name, sizeof(a->record.name), "box-%u", number);
 	assert_int_equal(attachment_enter(a), 0);
 }
 
@@ -215,7 +215,7 @@ static void a_sandbox_ends_with_its_time(void **state)
 	assert_true(fd >= 0);
 	all.state = supervisor.names = fd;
 	assert_int_equal(loop_timer_open(supervisor.loop, &look, on_look), 0);
-	for (size_t i = 0; i < sizeof left_ms / sizeof left_ms[0]; i++) {
+	for (size_t i = 0; i < sizeof(left_ms) / sizeof(left_ms[0]); i++) {
 		int64_t since_ms = clock_monotonic_ms();
 
 		answered.count = 0;
@@ -246,7 +246,7 @@ static void one_that_is_being_detached(void **state)
 	attachments_reload(&all, "box-1", "/some/policy.yaml", &caller, on_done, NULL);
 	assert_int_equal(answered.status, ATTACH_BUSY);
 	assert_string_equal(answered.text, "box-1 is being detached");
-	memset(&answered, 0, sizeof answered);
+	memset(&answered, 0, sizeof(answered));
 	attachments_pause(&all, "box-1", "a reason", on_done, NULL);
 	assert_int_equal(answered.status, ATTACH_BUSY);
 	assert_string_equal(answered.text, "box-1 is being detached");

@@ -36,11 +36,11 @@ static struct {
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&f, 0, sizeof f);
-	snprintf(f.top, sizeof f.top, "/tmp/vethguard-guest-XXXXXX");
+	memset(&f, 0, sizeof(f));
+	snprintf(f.top, sizeof(f.top), "/tmp/vethguard-guest-XXXXXX");
 	if (!mkdtemp(f.top))
 		return -1;
-	snprintf(f.root, sizeof f.root, "%s/root", f.top);
+	snprintf(f.root, sizeof(f.root), "%s/root", f.top);
 	mkdir(f.root, 0755);
 	f.fd = open(f.root, O_PATH | O_DIRECTORY);
 	ip_parse(SLICE("10.1.2.1"), &f.plan.servers[0]);
@@ -70,7 +70,7 @@ static const char *inside(const char *path)
 	static unsigned turn;
 
 	turn = !turn;
-	snprintf(text[turn], sizeof text[turn], "%s%s", f.root, path);
+	snprintf(text[turn], sizeof(text[turn]), "%s%s", f.root, path);
 	return text[turn];
 }
 
@@ -94,7 +94,7 @@ static const char *text_of(const char *path)
 {
 	static char text[65536];
 	FILE *in = fopen(path, "r");
-	size_t n = in ? fread(text, 1, sizeof text - 1, in) : 0;
+	size_t n = in ? fread(text, 1, sizeof(text) - 1, in) : 0;
 
 	if (in)
 		fclose(in);
@@ -107,7 +107,7 @@ static void install(void)
 	ssize_t n;
 
 	guest_files_install(f.fd, &f.plan, f.pipe[1]);
-	n = read(f.pipe[0], f.report, sizeof f.report - 1);
+	n = read(f.pipe[0], f.report, sizeof(f.report) - 1);
 	f.report[n > 0 ? n : 0] = '\0';
 }
 
@@ -166,8 +166,8 @@ static void test_links_out(void **state)
 
 	(void)state;
 	directories();
-	snprintf(outside, sizeof outside, "%s/outside", f.top);
-	snprintf(above, sizeof above, "../../../..%s/outside", f.top);
+	snprintf(outside, sizeof(outside), "%s/outside", f.top);
+	snprintf(above, sizeof(above), "../../../..%s/outside", f.top);
 	fclose(fopen(outside, "w"));
 	assert_int_equal(symlink(outside, inside(GUEST_RESOLV)), 0);
 	assert_int_equal(symlink(above, inside(GUEST_BUNDLE)), 0);
@@ -187,8 +187,8 @@ static void test_links_while_others_rename(void **state)
 
 	(void)state;
 	directories();
-	snprintf(one, sizeof one, "%s/1", f.top);
-	snprintf(two, sizeof two, "%s/2", f.top);
+	snprintf(one, sizeof(one), "%s/1", f.top);
+	snprintf(two, sizeof(two), "%s/2", f.top);
 	fclose(fopen(one, "w"));
 	pid = fork();
 	if (pid == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
@@ -215,11 +215,11 @@ static void test_directory_out(void **state)
 
 	(void)state;
 	mkdir(inside("/etc"), 0755);
-	snprintf(outside, sizeof outside, "%s/certs", f.top);
+	snprintf(outside, sizeof(outside), "%s/certs", f.top);
 	mkdir(outside, 0755);
 	assert_int_equal(symlink(f.top, inside("/etc/ssl")), 0);
 	install();
-	snprintf(outside, sizeof outside, "%s/certs/vethguard.pem", f.top);
+	snprintf(outside, sizeof(outside), "%s/certs/vethguard.pem", f.top);
 	assert_int_equal(stat(outside, &st), -1);
 	reported("-" GUEST_CA ": ");
 }
@@ -291,7 +291,7 @@ static void test_engines_own(void **state)
 	(void)state;
 	if (!own_mounts())
 		skip();
-	snprintf(engines, sizeof engines, "%s/engines", f.top);
+	snprintf(engines, sizeof(engines), "%s/engines", f.top);
 	for (unsigned linked = 0; linked < 2; linked++) {
 		const char *at = linked ? "/run" : GUEST_RESOLV;
 
@@ -317,8 +317,8 @@ static void test_volume(void **state)
 	(void)state;
 	if (!own_mounts())
 		skip();
-	snprintf(volume, sizeof volume, "%s/volume", f.top);
-	snprintf(victim, sizeof victim, "%s/victim", volume);
+	snprintf(volume, sizeof(volume), "%s/volume", f.top);
+	snprintf(victim, sizeof(victim), "%s/victim", volume);
 	mkdir(volume, 0755);
 	out = fopen(victim, "w");
 	fputs("untouched", out);
@@ -344,8 +344,8 @@ static void on_done(void *context, const struct guest_files_report *report)
 {
 	struct outcome *outcome = context;
 
-	snprintf(outcome->written, sizeof outcome->written, "%s", report->written);
-	snprintf(outcome->faults, sizeof outcome->faults, "%s", report->faults);
+	snprintf(outcome->written, sizeof(outcome->written), "%s", report->written);
+	snprintf(outcome->faults, sizeof(outcome->faults), "%s", report->faults);
 	loop_stop(outcome->loop);
 }
 
@@ -405,8 +405,8 @@ static unsigned ends_in(pid_t pid, const char *link)
 	unsigned found = 0;
 
 	for (int fd = 0; fd < 64; fd++) {
-		snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
-		ssize_t n = readlink(path, to, sizeof to - 1);
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+		ssize_t n = readlink(path, to, sizeof(to) - 1);
 
 		to[n > 0 ? n : 0] = '\0';
 		found += strcmp(to, link) == 0;
@@ -432,7 +432,7 @@ static pid_t root_of_its_own(uid_t user, bool group)
 	int ends[2], ready = 0;
 	pid_t pid;
 
-	snprintf(map, sizeof map, "0 %u 1\n", (unsigned)user);
+	snprintf(map, sizeof(map), "0 %u 1\n", (unsigned)user);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -444,12 +444,12 @@ static pid_t root_of_its_own(uid_t user, bool group)
 		        (!group || (write_map("/proc/self/setgroups", "deny") &&
 		                           write_map("/proc/self/gid_map", map))) &&
 		        chroot(f.root) == 0;
-		(void)!write(ends[1], &ready, sizeof ready);
+		(void)!write(ends[1], &ready, sizeof(ready));
 		pause();
 		_exit(0);
 	}
 	close(ends[1]);
-	(void)!read(ends[0], &ready, sizeof ready);
+	(void)!read(ends[0], &ready, sizeof(ready));
 	close(ends[0]);
 	if (!ready) {
 		kill(pid, SIGKILL);
@@ -536,12 +536,12 @@ static void on_open(struct loop_io *io, unsigned events)
 	struct fanotify_event_metadata event;
 
 	(void)io, (void)events;
-	while (read(perm.fd, &event, sizeof event) == sizeof event) {
+	while (read(perm.fd, &event, sizeof(event)) == sizeof(event)) {
 		const struct fanotify_response yes = {event.fd, FAN_ALLOW};
 
 		perm.asked++;
 		perm.held += ends_in(event.pid, perm.link);
-		assert_int_equal(write(perm.fd, &yes, sizeof yes), sizeof yes);
+		assert_int_equal(write(perm.fd, &yes, sizeof(yes)), sizeof(yes));
 		close(event.fd);
 	}
 }
@@ -567,8 +567,8 @@ static void test_nothing_of_the_daemons(void **state)
 		skip();
 	}
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	n = snprintf(perm.link, sizeof perm.link, "/proc/self/fd/%d", ends[0]);
-	n = readlink(perm.link, perm.link, sizeof perm.link - 1);
+	n = snprintf(perm.link, sizeof(perm.link), "/proc/self/fd/%d", ends[0]);
+	n = readlink(perm.link, perm.link, sizeof(perm.link) - 1);
 	perm.link[n] = '\0';
 	assert_int_equal(ends_in(getpid(), perm.link), 2);
 	f.plan.pid = somebody_inside();

@@ -29,11 +29,11 @@ static void put(const char *path, const char *text, mode_t mode)
 static int setup(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/vethguard-test-XXXXXX");
+	snprintf(dir, sizeof(dir), "/tmp/vethguard-test-XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	snprintf(policy, sizeof policy, "%s/policy.yaml", dir);
-	snprintf(config, sizeof config, "%s/config.yaml", dir);
-	snprintf(password, sizeof password, "%s/password", dir);
+	snprintf(policy, sizeof(policy), "%s/policy.yaml", dir);
+	snprintf(config, sizeof(config), "%s/config.yaml", dir);
+	snprintf(password, sizeof(password), "%s/password", dir);
 	put(policy, "vethguard: 1\nname: one\nallow:\n  - name: a\n    to: https://a.example\n",
 	        0600);
 	put(config,
@@ -90,8 +90,8 @@ static void passwords_of_a_file(void **state)
 	loads("control character", NULL);
 	put(password, "x", 0600);
 	loads("is too short together with egress.user", NULL);
-	memset(text, 'x', sizeof text - 1);
-	text[sizeof text - 1] = 0;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
 	put(password, text, 0600);
 	loads("is too long", NULL);
 	put(password, "a-long-password\n", 0604);

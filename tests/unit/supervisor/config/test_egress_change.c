@@ -21,7 +21,7 @@ static struct ip address(const char *text)
 /* With something of everything. */
 static struct settings *settings_new(void)
 {
-	struct settings *s = calloc(1, sizeof *s);
+	struct settings *s = calloc(1, sizeof(*s));
 	struct config_egress *egress;
 
 	assert_non_null(s);
@@ -29,19 +29,19 @@ static struct settings *settings_new(void)
 	s->servers[0] = (struct config_server){address("192.0.2.53"), 53};
 	s->servers[1] = (struct config_server){address("2001:db8::53"), 5353};
 	s->host_count = 2;
-	s->hosts = calloc(s->host_count, sizeof *s->hosts);
+	s->hosts = calloc(s->host_count, sizeof(*s->hosts));
 	assert_non_null(s->hosts);
-	snprintf(s->hosts[0].name, sizeof s->hosts[0].name, "a.example");
+	snprintf(s->hosts[0].name, sizeof(s->hosts[0].name), "a.example");
 	s->hosts[0].address = address("192.0.2.1");
-	snprintf(s->hosts[1].name, sizeof s->hosts[1].name, "b.example");
+	snprintf(s->hosts[1].name, sizeof(s->hosts[1].name), "b.example");
 	s->hosts[1].address = address("2001:db8::1");
 	s->config.permit_count = 2;
 	s->config.permit[0] = (struct ip_prefix){address("10.20.0.0"), 16};
 	s->config.permit[1] = (struct ip_prefix){address("fd00::"), 8};
 	egress = &s->config.egress;
 	egress->proxy_port = 3128;
-	snprintf(egress->proxy_host, sizeof egress->proxy_host, "proxy.example");
-	snprintf(egress->interface, sizeof egress->interface, "eth0");
+	snprintf(egress->proxy_host, sizeof(egress->proxy_host), "proxy.example");
+	snprintf(egress->interface, sizeof(egress->interface), "eth0");
 	egress->address4 = address("192.0.2.7");
 	egress->address6 = address("2001:db8::7");
 	assert_int_equal(secret_copy(&s->egress_pair, "user:password", 13), 0);
@@ -170,7 +170,7 @@ static void one_thing_is_another(void **state)
 	struct settings *a = settings_new();
 
 	(void)state;
-	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		struct settings *b = settings_new();
 
 		changes[i](b);

@@ -132,8 +132,8 @@ static int find_inotify(void)
 	char path[32], to[64];
 
 	for (int fd = 3; fd < 64; fd++) {
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-		ssize_t n = readlink(path, to, sizeof to - 1);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(path, to, sizeof(to) - 1);
 
 		to[n > 0 ? n : 0] = '\0';
 		if (strcmp(to, "anon_inode:inotify") == 0)
@@ -166,8 +166,8 @@ static void test_flood(void **state)
 
 	(void)state;
 	set();
-	snprintf(one, sizeof one, "%s/1", folder);
-	snprintf(two, sizeof two, "%s/2", folder);
+	snprintf(one, sizeof(one), "%s/1", folder);
+	snprintf(two, sizeof(two), "%s/2", folder);
 	write_file(one, "");
 	for (int i = 0; i < 3000; i++)
 		assert_int_equal(rename(i % 2 ? two : one, i % 2 ? one : two), 0);

@@ -38,12 +38,12 @@ static void put(const char *path, const char *text)
 static int setup(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/vethguard-test-XXXXXX");
+	snprintf(dir, sizeof(dir), "/tmp/vethguard-test-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(chmod(dir, 0755), 0);
-	snprintf(policy, sizeof policy, "%s/policy.yaml", dir);
-	snprintf(part, sizeof part, "%s/part.yaml", dir);
-	snprintf(config, sizeof config, "%s/config.yaml", dir);
+	snprintf(policy, sizeof(policy), "%s/policy.yaml", dir);
+	snprintf(part, sizeof(part), "%s/part.yaml", dir);
+	snprintf(config, sizeof(config), "%s/config.yaml", dir);
 	put(policy, "vethguard: 1\nname: one\ninclude: [part.yaml]\nvariables: {task: {default: "
 	            "none}}\n"
 	            "allow:\n  - name: api\n    to: https://${task}.example\n");
@@ -309,12 +309,12 @@ static void put_large(size_t n)
 	int head;
 
 	assert_non_null(f);
-	memset(line, '#', sizeof line);
-	line[sizeof line - 1] = '\n';
+	memset(line, '#', sizeof(line));
+	line[sizeof(line) - 1] = '\n';
 	head = fprintf(f, "vethguard: 1\nname: a\ninclude: [%s]\n", part);
-	for (n -= (size_t)head; n; n -= n < sizeof line ? n : sizeof line)
-		assert_true(fwrite(n < sizeof line ? line + sizeof line - n : line, 1,
-		                    n < sizeof line ? n : sizeof line, f) > 0);
+	for (n -= (size_t)head; n; n -= n < sizeof(line) ? n : sizeof(line))
+		assert_true(fwrite(n < sizeof(line) ? line + sizeof(line) - n : line, 1,
+		                    n < sizeof(line) ? n : sizeof(line), f) > 0);
 	fclose(f);
 }
 
@@ -365,8 +365,8 @@ static void a_report_that_is_cut_off(void **state)
 	files = read_by_child(&report);
 	assert_non_null(files);
 	settings_files_free(files);
-	size = pread(report, bytes, sizeof bytes, 0);
-	assert_true(size > 0 && size < (ssize_t)sizeof bytes);
+	size = pread(report, bytes, sizeof(bytes), 0);
+	assert_true(size > 0 && size < (ssize_t)sizeof(bytes));
 	for (ssize_t n = 0; n < size; n++) {
 		part_of = memfd_create("part", MFD_CLOEXEC);
 		assert_int_equal(write(part_of, bytes, (size_t)n), n);
@@ -385,20 +385,20 @@ static void a_report_that_is_cut_off(void **state)
 static void what_is_not_local(void **state)
 {
 	char near_by[128], far[160], *error;
-	struct diag_list *diags = calloc(1, sizeof *diags);
-	struct config *c = calloc(1, sizeof *c);
+	struct diag_list *diags = calloc(1, sizeof(*diags));
+	struct config *c = calloc(1, sizeof(*c));
 	const struct policy_load_options options = {0};
 
 	(void)state;
 	assert_non_null(diags);
 	assert_non_null(c);
-	snprintf(near_by, sizeof near_by, "%s", policy);
-	snprintf(far, sizeof far, "/proc/self/root%s", near_by);
+	snprintf(near_by, sizeof(near_by), "%s", policy);
+	snprintf(far, sizeof(far), "/proc/self/root%s", near_by);
 	assert_null(
 	        settings_load(&registry, &own, far, config, &options, &settings_no_files, &error));
 	assert_int_equal(errno, EREMOTE);
 	assert_null(error);
-	snprintf(far, sizeof far, "/proc/self/root%s", config);
+	snprintf(far, sizeof(far), "/proc/self/root%s", config);
 	assert_null(
 	        settings_load(&registry, &own, policy, far, &options, &settings_no_files, &error));
 	assert_int_equal(errno, ECANCELED);
@@ -427,7 +427,7 @@ static bool was_read(int watch)
 	char events[4096];
 	bool any = false;
 
-	while (read(watch, events, sizeof events) > 0)
+	while (read(watch, events, sizeof(events)) > 0)
 		any = true;
 	return any;
 }

@@ -39,7 +39,7 @@ static void on_source(struct sources *s, uint64_t id, int fd, const char *error)
 	ends++;
 	output = fd;
 	answered = id;
-	snprintf(said, sizeof said, "%s", error ? error : "");
+	snprintf(said, sizeof(said), "%s", error ? error : "");
 	loop_stop(loop);
 }
 
@@ -102,7 +102,7 @@ static const char *read_value(void)
 	ssize_t got;
 
 	assert_true(output >= 0);
-	while ((got = read(output, value + n, sizeof value - 1 - n)) > 0)
+	while ((got = read(output, value + n, sizeof(value) - 1 - n)) > 0)
 		n += (size_t)got;
 	assert_int_equal(got, 0);
 	value[n] = 0;
@@ -121,9 +121,9 @@ static void who_and_where_it_runs(void **state)
 	char expect[128];
 
 	(void)state;
-	snprintf(sources.directory, sizeof sources.directory, "/usr");
+	snprintf(sources.directory, sizeof(sources.directory), "/usr");
 	run("echo $(id -u) $(id -G) $(pwd) $(ls /proc/self/fd | wc -l) $(ulimit -c)", 5000);
-	snprintf(expect, sizeof expect, "%u %u /usr 4 0\n", sources.identity.uid,
+	snprintf(expect, sizeof(expect), "%u %u /usr 4 0\n", sources.identity.uid,
 	        sources.identity.gid);
 	if (getuid() == 0)
 		assert_string_equal(read_value(), expect);

@@ -29,7 +29,7 @@ static void on_called(struct control_owner *owner, const struct control_record *
 	(void)owner;
 	told++;
 	last = *record;
-	snprintf(detail, sizeof detail, "%s", record->detail);
+	snprintf(detail, sizeof(detail), "%s", record->detail);
 	assert_string_equal(record->operation, "connect");
 	assert_int_equal(record->status, 403);
 	assert_true(record->looks);
@@ -120,7 +120,7 @@ static void a_flood_is_told_of_together(void **state)
 	assert_int_equal(told, at_once + 1);
 	assert_int_equal(last.peer.pid, FLOOD - 1);
 	assert_int_equal(last.peer.uid, 12345);
-	snprintf(detail + 100, sizeof detail - 100, "%u connections; the last of them: only root",
+	snprintf(detail + 100, sizeof(detail) - 100, "%u connections; the last of them: only root",
 	        FLOOD - at_once);
 	assert_memory_equal(detail, detail + 100, strlen(detail + 100));
 	pass(ADMISSION_TELL_MS + 200);

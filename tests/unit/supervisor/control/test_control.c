@@ -55,7 +55,7 @@ static void ask(attach_done done, void *context, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(all.asked, sizeof all.asked, format, arguments);
+	vsnprintf(all.asked, sizeof(all.asked), format, arguments);
 	va_end(arguments);
 	all.done = done;
 	all.context = context;
@@ -233,10 +233,10 @@ static void called(struct control_owner *owner, const struct control_record *rec
 	f.status = record->status;
 	f.looks = record->looks;
 	assert_int_equal(record->peer.uid, getuid());
-	snprintf(f.target, sizeof f.target, "%s %s", record->method, record->target);
-	snprintf(f.operation, sizeof f.operation, "%s", record->operation);
-	snprintf(f.sandbox, sizeof f.sandbox, "%s", record->sandbox);
-	snprintf(f.detail, sizeof f.detail, "%s", record->detail);
+	snprintf(f.target, sizeof(f.target), "%s %s", record->method, record->target);
+	snprintf(f.operation, sizeof(f.operation), "%s", record->operation);
+	snprintf(f.sandbox, sizeof(f.sandbox), "%s", record->sandbox);
+	snprintf(f.detail, sizeof(f.detail), "%s", record->detail);
 }
 
 static void on_time(struct loop_timer *timer)
@@ -247,13 +247,13 @@ static void on_time(struct loop_timer *timer)
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&f, 0, sizeof f);
-	memset(&all, 0, sizeof all);
+	memset(&f, 0, sizeof(f));
+	memset(&all, 0, sizeof(all));
 	all.answer = (struct attach_result){.text = "", .attachment = &one};
-	snprintf(f.directory, sizeof f.directory, "/tmp/vethguard-control-XXXXXX");
+	snprintf(f.directory, sizeof(f.directory), "/tmp/vethguard-control-XXXXXX");
 	if (!mkdtemp(f.directory))
 		return -1;
-	snprintf(f.path, sizeof f.path, "%s/control.sock", f.directory);
+	snprintf(f.path, sizeof(f.path), "%s/control.sock", f.directory);
 	f.loop = loop_new();
 	f.owner.called = called;
 	if (loop_timer_open(f.loop, &f.timer, on_time) != 0 ||
@@ -285,7 +285,7 @@ static int dial(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	strcpy(name.sun_path, f.path);
-	assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof name), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof(name)), 0);
 	return fd;
 }
 
@@ -294,7 +294,7 @@ static char answer[CONTROL_BODY_MAX * 2];
 static void say(int fd, const char *method, const char *path, const char *type, const char *body)
 {
 	char text[CONTROL_BODY_MAX + 1024];
-	int n = snprintf(text, sizeof text,
+	int n = snprintf(text, sizeof(text),
 	        "%s %s HTTP/1.1\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: "
 	        "%zu\r\n\r\n%s",
 	        method, path, type, strlen(body), body);
@@ -310,7 +310,7 @@ static unsigned hear(int fd)
 
 	for (int waited = 0; waited < PATIENCE_MS && more != 0; waited += TURN_MS) {
 		turn();
-		while ((more = recv(fd, answer + n, sizeof answer - n - 1, 0)) > 0)
+		while ((more = recv(fd, answer + n, sizeof(answer) - n - 1, 0)) > 0)
 			n += (size_t)more;
 	}
 	answer[n] = '\0';
@@ -367,7 +367,7 @@ static void test_attach(void **state)
 	                         "\"container\":{\"engine\":\"docker\",\"id\":\"i\",\"name\":null"
 	                         "},\"interface\":null}"),
 	        201);
-	snprintf(expected, sizeof expected,
+	snprintf(expected, sizeof(expected),
 	        "attach n 2 - - 9/8 10.0.0.2 fd00::2 /p 1 60 1:a=b 1:c=d docker/i/ %u/%u/%d",
 	        getuid(), getgid(), getpid());
 	assert_string_equal(all.asked, expected);
@@ -488,10 +488,10 @@ static void test_operations(void **state)
 	asks("GET", "/v1/sandboxes/one/stats", "", "stats one");
 	stats.worker = &worker_stats;
 	asks("GET", "/v1/sandboxes/one/stats", "", "stats one");
-	snprintf(reload, sizeof reload, "reload one - %u", getuid());
+	snprintf(reload, sizeof(reload), "reload one - %u", getuid());
 	asks("POST", "/v1/sandboxes/one/reload", "", reload);
 	assert_non_null(strstr(answer, "\"diff\":[\"+ one\",\"- two\"]"));
-	snprintf(reload, sizeof reload, "reload one /q %u", getuid());
+	snprintf(reload, sizeof(reload), "reload one /q %u", getuid());
 	asks("POST", "/v1/sandboxes/one/reload", "{\"policy\":\"/q\"}", reload);
 	asks("POST", "/v1/sandboxes/one/pause", "{}", "pause one -");
 	asks("POST", "/v1/sandboxes/one/pause", "{\"reason\":\"why\"}", "pause one why");
@@ -541,7 +541,7 @@ static void test_no_json(void **state)
 	refused(400, "POST", "/v1/sandboxes", "{\"a\":1,\"a\":2}", "no JSON");
 	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\\u0000\"}", "no JSON");
 	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\xff\"}", "no JSON");
-	memset(deep + 10, '[', sizeof deep - 11);
+	memset(deep + 10, '[', sizeof(deep) - 11);
 	refused(400, "POST", "/v1/sandboxes", deep, "no JSON");
 	refused(400, "DELETE", "/v1/sandboxes/one", "{}", "has no body");
 }
@@ -633,10 +633,10 @@ static int tell_roles(struct control_owner *owner, roles_told told, void *contex
 
 	(void)owner;
 	memset(text, 'x', LABEL_BYTES);
-	for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
+	for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++)
 		reports[i] =
 		        (struct confinement_report){.label = "a worker", .pid = 9, .text = text};
-	told(context, 0, reports, all.many ? sizeof reports / sizeof reports[0] : 1);
+	told(context, 0, reports, all.many ? sizeof(reports) / sizeof(reports[0]) : 1);
 	return 0;
 }
 

@@ -23,7 +23,7 @@ static int dir = -1;
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/vethguard-state-XXXXXX");
+	snprintf(folder, sizeof(folder), "/tmp/vethguard-state-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(dir >= 0);
@@ -77,8 +77,8 @@ static struct gate sample_gate(void)
 
 	gate_init(&gate);
 	gate.kind = GATE_DIVERT;
-	snprintf(gate.device, sizeof gate.device, "tap0");
-	snprintf(gate.host_link, sizeof gate.host_link, "vg12345678");
+	snprintf(gate.device, sizeof(gate.device), "tap0");
+	snprintf(gate.host_link, sizeof(gate.host_link), "vg12345678");
 	assert_true(ip_parse(SLICE("198.18.0.1"), &gate.gate4));
 	assert_true(ip_parse(SLICE("fd76::1"), &gate.gate6));
 	assert_true(ip_parse(SLICE("198.18.0.2"), &gate.sandbox4));
@@ -149,14 +149,14 @@ static void what_is_written_is_read(void **state)
 	assert_true(is.id == was.id && is.kind == was.kind && is.pid == was.pid);
 	assert_true(is.pid_start_time == was.pid_start_time && is.observe && is.paused);
 	assert_true(is.dropped_known && is.dropped == was.dropped);
-	assert_memory_equal(&is.container, &was.container, sizeof is.container);
+	assert_memory_equal(&is.container, &was.container, sizeof(is.container));
 	assert_string_equal(is.policy, was.policy);
 	assert_string_equal(is.reason, was.reason);
 	assert_true(is.uid == was.uid && is.gid == was.gid && is.generation == was.generation);
 	assert_true(is.asked && is.group_count == 2);
-	assert_memory_equal(is.groups, groups, 2 * sizeof *groups);
+	assert_memory_equal(is.groups, groups, 2 * sizeof(*groups));
 	assert_true(is.created_ms == was.created_ms && is.expires_ms == was.expires_ms);
-	assert_memory_equal(is.seed, was.seed, sizeof is.seed);
+	assert_memory_equal(is.seed, was.seed, sizeof(is.seed));
 	assert_int_equal(is.labels.count, 2);
 	assert_int_equal(is.vars.count, 1);
 	for (size_t i = 0; i < 2; i++) {
@@ -213,8 +213,8 @@ static void save_changed(const char *from, const char *to)
 	at = strstr(text, from);
 	if (!at)
 		fail_msg("the sample has no %s", from);
-	int n = snprintf(
-	        changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+	int n = snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, to,
+	        at + strlen(from));
 	write_text("one.json", changed, (size_t)n);
 }
 
@@ -368,7 +368,7 @@ static void all_bounds_at_once_fit(void **state)
 		gate.udp_ports[i] = 65535;
 	assert_int_equal(state_save(dir, &record, &gate), 0);
 	assert_int_equal(load("one.json", error), 0);
-	record.groups = calloc(IDENTITY_GROUPS_MAX + 1, sizeof *groups);
+	record.groups = calloc(IDENTITY_GROUPS_MAX + 1, sizeof(*groups));
 	assert_non_null(record.groups);
 	record.group_count++;
 	assert_int_equal(state_save(dir, &record, &gate), 0);
@@ -417,8 +417,8 @@ static void labels_and_variables_have_bounds(void **state)
 	const struct attach_pair *culprit;
 
 	(void)state;
-	memset(long_value, 'x', sizeof long_value - 1);
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	memset(long_value, 'x', sizeof(long_value) - 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		pairs[0] = (struct attach_pair){"fine", "x"};
 		pairs[1] = bad[i];
 		assert_non_null(attach_labels_objection(&all, &culprit));
@@ -427,7 +427,7 @@ static void labels_and_variables_have_bounds(void **state)
 		assert_ptr_equal(culprit, &pairs[1]);
 	}
 	for (size_t i = 0; i <= ATTACH_VARS_MAX; i++) {
-		snprintf(keys[i], sizeof keys[i], "k%zu", i);
+		snprintf(keys[i], sizeof(keys[i]), "k%zu", i);
 		pairs[i] = (struct attach_pair){keys[i], "v"};
 	}
 	all.count = ATTACH_LABELS_MAX;
@@ -451,22 +451,22 @@ static void what_it_is_attached_to_in_words(void **state)
 	char text[512], cut[24];
 
 	(void)state;
-	attach_record_describe(&record, text, sizeof text);
+	attach_record_describe(&record, text, sizeof(text));
 	assert_ptr_equal(strstr(text, "pid 4711, container web (docker abc), policy /etc/p.yaml, "
 	                              "label "),
 	        text);
 	assert_non_null(strstr(text, ", var "));
-	attach_record_describe(&record, cut, sizeof cut);
-	assert_int_equal(strlen(cut), sizeof cut - 1);
-	assert_memory_equal(cut, text, sizeof cut - 1);
+	attach_record_describe(&record, cut, sizeof(cut));
+	assert_int_equal(strlen(cut), sizeof(cut) - 1);
+	assert_memory_equal(cut, text, sizeof(cut) - 1);
 	record = (struct attach_record){.kind = ATTACH_NETNS,
 	        .netns = (char *)(uintptr_t) "/run/netns/a",
 	        .policy = (char *)(uintptr_t) "/p"};
-	attach_record_describe(&record, text, sizeof text);
+	attach_record_describe(&record, text, sizeof(text));
 	assert_string_equal(text, "netns /run/netns/a, policy /p");
 	record.kind = ATTACH_INTERFACE;
-	snprintf(record.interface, sizeof record.interface, "tap0");
-	attach_record_describe(&record, text, sizeof text);
+	snprintf(record.interface, sizeof(record.interface), "tap0");
+	attach_record_describe(&record, text, sizeof(text));
 	assert_string_equal(text, "interface tap0, policy /p");
 }
 

@@ -21,10 +21,10 @@ static int folder_fd;
 static inline int set_up(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/test_recording.XXXXXX");
+	snprintf(folder, sizeof(folder), "/tmp/test_recording.XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(log_path, sizeof log_path, "%s/audit.jsonl", folder);
+	snprintf(log_path, sizeof(log_path), "%s/audit.jsonl", folder);
 	assert_true(folder_fd >= 0);
 	return 0;
 }
@@ -35,7 +35,7 @@ static inline unsigned count_files(const char *name)
 	unsigned n = 0;
 	struct dirent *entry;
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	DIR *d = opendir(path);
 	assert_non_null(d);
 	while ((entry = readdir(d)) != NULL)

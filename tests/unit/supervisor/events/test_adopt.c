@@ -34,7 +34,7 @@ static _Atomic int *said; /* shared: everything of this round is written */
 
 static void run_recorder(int control)
 {
-	struct recorder *r = calloc(1, sizeof *r);
+	struct recorder *r = calloc(1, sizeof(*r));
 	uint64_t id;
 
 	r->loop = loop_new();
@@ -109,7 +109,7 @@ static void write_ring(struct supervisor *sv, struct sandbox *s, unsigned round)
 	must(recording_open_ring(sv, SANDBOX, ring) == 0, 96);
 	for (unsigned i = 0; i < RING_EVENTS; i++) {
 		event.id = FIRST_ID + round * RING_EVENTS + i;
-		must(ring_write(&writer, record, event_encode(&event, record, sizeof record)) == 0,
+		must(ring_write(&writer, record, event_encode(&event, record, sizeof(record))) == 0,
 		        89);
 	}
 }
@@ -118,7 +118,7 @@ static void tell_one(struct supervisor *sv, unsigned round, unsigned i)
 {
 	char cause[32];
 
-	snprintf(cause, sizeof cause, "round %u event %u.", round, i);
+	snprintf(cause, sizeof(cause), "round %u event %u.", round, i);
 	outbox_lifecycle(sv, NULL, EVENT_PAUSED, cause);
 }
 
@@ -292,7 +292,7 @@ static void what_cannot_be_read_is_named_once(void **state)
 	(void)state;
 	assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
 	recording_file_name(SANDBOX, supervisor_next_id(&sv), name);
-	snprintf(aside, sizeof aside, "%s.unreadable", name);
+	snprintf(aside, sizeof(aside), "%s.unreadable", name);
 	assert_int_equal(symlinkat("nowhere", sv.recording.rings, name), 0);
 	assert_int_equal(symlinkat("nowhere", sv.recording.told, name), 0);
 	recording_fini(&sv);
@@ -301,9 +301,9 @@ static void what_cannot_be_read_is_named_once(void **state)
 		assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
 		log = begin_log(&stderr_fd);
 		assert_int_equal(recording_adopt(&sv), 0);
-		end_log(log, stderr_fd, text, sizeof text);
+		end_log(log, stderr_fd, text, sizeof(text));
 		for (size_t i = 0; i < 2; i++) {
-			snprintf(said_so, sizeof said_so, "the file is kept as %s/%s", folders[i],
+			snprintf(said_so, sizeof(said_so), "the file is kept as %s/%s", folders[i],
 			        aside);
 			assert_int_equal(strstr(text, said_so) != NULL, start == 0);
 			assert_int_equal(count_files(folders[i]), 1);

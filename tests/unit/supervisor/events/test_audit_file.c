@@ -41,8 +41,8 @@ static void audit_file_cannot_be_mapped_for_writing(void **state)
 	assert_int_equal(write(fds[0], "one\n", 4), 4);
 	fds[1] = audit_file_reader(fds[0]);
 	assert_true(fds[1] >= 0);
-	assert_int_equal(pread(fds[1], back, sizeof back, 0), 4);
-	assert_int_equal(pread(fds[0], back, sizeof back, 0), -1);
+	assert_int_equal(pread(fds[1], back, sizeof(back), 0), 4);
+	assert_int_equal(pread(fds[0], back, sizeof(back), 0), -1);
 	assert_int_equal(write(fds[1], "two\n", 4), -1);
 	for (size_t i = 0; i < 2; i++) {
 		assert_true(
@@ -56,7 +56,7 @@ static void audit_file_directories_are_not_made(void **state)
 	char deep[192];
 
 	(void)state;
-	snprintf(deep, sizeof deep, "%s/audit.log", path);
+	snprintf(deep, sizeof(deep), "%s/audit.log", path);
 	assert_int_equal(audit_file_open(&user, deep), -ENOENT);
 	assert_int_equal(access(path, F_OK), -1);
 }
@@ -98,9 +98,9 @@ static void the_configurations_audit_file(void **state)
 	assert_int_equal(audit_file_open_own(other), -ELOOP);
 	unlink(other);
 	assert_int_equal(symlink(dir, other), 0);
-	snprintf(through, sizeof through, "%s/secret", other);
+	snprintf(through, sizeof(through), "%s/secret", other);
 	assert_int_equal(audit_file_open_own(through), -ELOOP);
-	snprintf(through, sizeof through, "%s/missing/audit.log", dir);
+	snprintf(through, sizeof(through), "%s/missing/audit.log", dir);
 	assert_int_equal(audit_file_open_own(through), -ENOENT);
 	assert_int_equal(audit_file_open_own("/dev/null"), -EINVAL);
 }

@@ -43,9 +43,9 @@ static void on_done(void *context, const struct audit_opened *opened)
 static int set_up(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/test_audit_opening.XXXXXX");
+	snprintf(folder, sizeof(folder), "/tmp/test_audit_opening.XXXXXX");
 	assert_non_null(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/audit.jsonl", folder);
+	snprintf(path, sizeof(path), "%s/audit.jsonl", folder);
 	loop = loop_new();
 	count = 0;
 	return loop_timer_open(loop, &look, on_look);
@@ -92,7 +92,7 @@ static void assert_opened(void)
 	assert_int_equal(fcntl(got.reader, F_GETFL) & O_ACCMODE, O_RDONLY);
 	assert_true(fcntl(got.log, F_GETFD) & fcntl(got.reader, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(write(got.log, "line", 4), 4);
-	assert_int_equal(read(got.reader, text, sizeof text), 4);
+	assert_int_equal(read(got.reader, text, sizeof(text)), 4);
 	close(got.log);
 	close(got.reader);
 }
@@ -116,7 +116,7 @@ static void of_somebody(void **state)
 static void no_directory(void **state)
 {
 	(void)state;
-	snprintf(path, sizeof path, "%s/none/audit.jsonl", folder);
+	snprintf(path, sizeof(path), "%s/none/audit.jsonl", folder);
 	assert_int_equal(open_with(NULL), -ENOENT);
 	assert_true(got.log < 0 && got.reader < 0);
 }

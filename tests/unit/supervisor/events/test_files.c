@@ -26,15 +26,15 @@ static void what_cannot_be_kept_is_said_once(void **state)
 	r->told = -1; /* nothing can be written there */
 	log = begin_log(&stderr_fd);
 	for (uint64_t id = 1; id <= 5; id++)
-		recording_keep_event(r, SANDBOX, id, event, sizeof event);
-	end_log(log, stderr_fd, text, sizeof text);
+		recording_keep_event(r, SANDBOX, id, event, sizeof(event));
+	end_log(log, stderr_fd, text, sizeof(text));
 	assert_non_null(strstr(text, "events cannot be kept for a restart"));
 	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
 	r->told = told;
 	log = begin_log(&stderr_fd);
 	for (uint64_t id = 6; id <= 7; id++)
-		recording_keep_event(r, SANDBOX, id, event, sizeof event);
-	end_log(log, stderr_fd, text, sizeof text);
+		recording_keep_event(r, SANDBOX, id, event, sizeof(event));
+	end_log(log, stderr_fd, text, sizeof(text));
 	assert_non_null(strstr(text, "again; 5 could not"));
 	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
 	assert_int_equal(count_files("told"), 2);
@@ -68,8 +68,8 @@ static void a_journal_that_cannot_be_opened_is_named(void **state)
 	assert_int_equal(mkdirat(folder_fd, "journal", 0700), 0);
 	log = begin_log(&stderr_fd);
 	assert_int_equal(recording_keep_at(&sv, folder_fd), -EISDIR);
-	end_log(log, stderr_fd, text, sizeof text);
-	snprintf(command, sizeof command, "mv -T %s/journal %s/journal.aside", folder, folder);
+	end_log(log, stderr_fd, text, sizeof(text));
+	snprintf(command, sizeof(command), "mv -T %s/journal %s/journal.aside", folder, folder);
 	assert_non_null(strstr(text, command));
 	assert_int_equal(unlinkat(folder_fd, "journal", AT_REMOVEDIR), 0);
 }

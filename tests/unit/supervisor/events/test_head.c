@@ -23,7 +23,7 @@ static void told(void *context, const char *fingerprint)
 	assert_ptr_equal(context, &heard);
 	heard.told++;
 	heard.none += fingerprint == NULL;
-	snprintf(heard.last, sizeof heard.last, "%s", fingerprint ? fingerprint : "");
+	snprintf(heard.last, sizeof(heard.last), "%s", fingerprint ? fingerprint : "");
 }
 
 static struct supervisor supervisor(void)
@@ -31,7 +31,7 @@ static struct supervisor supervisor(void)
 	struct supervisor sv = {.loop = loop_new(), .recorder_ready = true};
 
 	assert_non_null(sv.loop);
-	memset(&heard, 0, sizeof heard);
+	memset(&heard, 0, sizeof(heard));
 	return sv;
 }
 
@@ -76,21 +76,21 @@ static void all_who_ask_get_the_answer(void **state)
 static void what_is_no_fingerprint_breaks_the_protocol(void **state)
 {
 	struct supervisor sv = supervisor();
-	char longer[sizeof fine + 1];
-	char other[sizeof fine];
+	char longer[sizeof(fine) + 1];
+	char other[sizeof(fine)];
 
 	(void)state;
 	assert_int_equal(head_ask(&sv, told, &heard), 0);
-	snprintf(longer, sizeof longer, "%s0", fine);
+	snprintf(longer, sizeof(longer), "%s0", fine);
 	assert_int_equal(head_answered(&sv, sv.last_id, slice_from_string(longer)), -EBADMSG);
 	assert_int_equal(head_answered(&sv, sv.last_id, slice_of(fine, 63)), -EBADMSG);
 	for (const char *wrong = "ABCXYZg \n\"\\\x7f"; *wrong; wrong++) {
-		memcpy(other, fine, sizeof other);
+		memcpy(other, fine, sizeof(other));
 		other[33] = *wrong;
 		assert_int_equal(
 		        head_answered(&sv, sv.last_id, slice_from_string(other)), -EBADMSG);
 	}
-	memcpy(other, fine, sizeof other);
+	memcpy(other, fine, sizeof(other));
 	other[5] = '\0';
 	assert_int_equal(head_answered(&sv, sv.last_id, slice_of(other, 64)), -EBADMSG);
 	assert_int_equal(heard.told, 0);

@@ -146,7 +146,7 @@ static void one_that_cannot_write_is_left_alone(void **state)
 		                                .told_count = RECORDING_TOLD_MAX},
 		        .recorder = {.pid = getpid(), .pidfd = -1}};
 
-		snprintf(sv.stalled, sizeof sv.stalled, "%s", stalled ? "The disk is full." : "");
+		snprintf(sv.stalled, sizeof(sv.stalled), "%s", stalled ? "The disk is full." : "");
 		outbox_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
 		assert_int_equal(sv.recorder.killed, !stalled);
 	}
@@ -206,7 +206,7 @@ static void the_recorder_is_given_what_it_has_room_for(void **state)
 	struct recorded *of = &s.recorded;
 
 	(void)state;
-	HASH_ADD(hh, sv.sandboxes, id, sizeof s.id, &s);
+	HASH_ADD(hh, sv.sandboxes, id, sizeof(s.id), &s);
 	for (size_t i = 0; i < RECORDING_RINGS_MAX; i++) {
 		rings[i] = recording_ring_new(&sv, &s);
 		assert_non_null(rings[i]);

@@ -67,7 +67,7 @@ __attribute__((format(printf, 2, 3))) static int shell(int netns, const char *fo
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(line, sizeof line, format, arguments);
+	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
 	return netns < 0 ? in_shell(line) : netns_run(netns, in_shell, line);
 }
@@ -83,7 +83,7 @@ static bool enter_host(void)
 	if (unshare(flags) < 0)
 		return false;
 	if (uid) {
-		snprintf(map, sizeof map, "0 %u 1", uid);
+		snprintf(map, sizeof(map), "0 %u 1", uid);
 		fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
 		if (fd < 0 || write(fd, map, strlen(map)) < 0)
 			return false;
@@ -113,7 +113,7 @@ static const char *pin_path(const char *name)
 {
 	static char path[128];
 
-	snprintf(path, sizeof path, "%s/%s", directory, name);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	return path;
 }
 

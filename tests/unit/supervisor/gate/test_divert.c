@@ -218,7 +218,7 @@ static void a_network_of_dockers_is_known_by_its_bridge(void **state)
 	struct gate gate;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(shell(-1, "ip link set br7 name %s; ip link set %s up",
 		                         cases[i].bridge, cases[i].bridge),
 		        0);
@@ -499,7 +499,7 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 	assert_int_equal(divert(&gate, "p1"), 0);
 	assert_int_equal(gate_watch(&gate, host, on_change), 0);
 	run_loop(200);
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		told = 0;
 		assert_int_equal(shell(-1, "%s", commands[i]), 0);
 		run_loop(WAIT_MS);
@@ -524,7 +524,7 @@ static void a_flush_of_the_rules_opens_nothing(void **state)
 	struct gate gate;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof interfaces / sizeof interfaces[0]; i++) {
+	for (size_t i = 0; i < sizeof(interfaces) / sizeof(interfaces[0]); i++) {
 		assert_int_equal(divert(&gate, interfaces[i]), 0);
 		if (divert_filters_are_missing()) {
 			assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
@@ -560,7 +560,7 @@ static void what_is_held_is_watched(void **state)
 	told = 0;
 	run_loop(300);
 	assert_int_equal(told, 0);
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		told = 0;
 		assert_int_equal(shell(-1, "%s", commands[i]), 0);
 		run_loop(WAIT_MS);

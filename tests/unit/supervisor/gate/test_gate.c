@@ -145,7 +145,7 @@ static void damage_is_mended_and_named(void **state)
 	(void)state;
 	open_gate(&gate);
 	assert_int_equal(gate_repair(&gate), 0);
-	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		int result;
 
 		if (shell(gate.netns, "%s", damages[i].command) != 0) {
@@ -185,7 +185,7 @@ static int delete_link(void *context)
 	struct netlink *nl;
 	int after_us;
 
-	if (netlink_open(&nl) < 0 || read(*order, &after_us, sizeof after_us) != sizeof after_us)
+	if (netlink_open(&nl) < 0 || read(*order, &after_us, sizeof(after_us)) != sizeof(after_us))
 		return -1;
 	usleep((useconds_t)after_us);
 	return netlink_link_delete(nl, "eth0");
@@ -206,7 +206,7 @@ static void a_link_that_goes_while_it_is_looked_at_is_gone(void **state)
 			_exit(netns_run(sandbox, delete_link, &order[0]) == 0 ? 0 : 1);
 		assert_true(pid > 0);
 		gate_repair(&gate); /* the child gets ready meanwhile */
-		assert_int_equal(write(order[1], &after_us, sizeof after_us), sizeof after_us);
+		assert_int_equal(write(order[1], &after_us, sizeof(after_us)), sizeof(after_us));
 		result = gate_repair(&gate);
 		if (result < 0 && result != -ENOLINK)
 			fail_msg("after %d us: %d, %s", after_us, result, gate.why);
@@ -567,7 +567,7 @@ static void lost_notifications_are_made_up_for(void **state)
 	(void)state;
 	assert_int_equal(gate_host_listen_for_all(host), 0);
 	for (int fd = 0; fd < 256; fd++)
-		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	open_gate(&gate);
 	assert_int_equal(gate_watch(&gate, host, on_change), 0);
 	told = 0;

@@ -30,7 +30,7 @@ static char text[256];
 
 static void on_done(void *context, const struct helper_child_result *result)
 {
-	ssize_t n = read(result->report, text, sizeof text - 1);
+	ssize_t n = read(result->report, text, sizeof(text) - 1);
 
 	text[n > 0 ? n : 0] = 0;
 	assert_ptr_equal(context, &told);
@@ -168,7 +168,7 @@ static void what_it_has_open(void **state)
 	run_one(look_around, pipe_fds[1], LONG_MS);
 	assert_int_equal(told.status, 0);
 	assert_string_equal(text, "5");
-	assert_int_equal(read(pipe_fds[0], got, sizeof got), 3);
+	assert_int_equal(read(pipe_fds[0], got, sizeof(got)), 3);
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 	close(extra);

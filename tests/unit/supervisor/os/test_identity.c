@@ -37,7 +37,7 @@ static void no_rights_but_the_users(void **state)
 		pause();
 		_exit(0);
 	}
-	snprintf(link, sizeof link, "/proc/%d/ns/net", (int)pid);
+	snprintf(link, sizeof(link), "/proc/%d/ns/net", (int)pid);
 	int as_user = identity_run(&user, look_into, link), as_self = look_into(link);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -81,7 +81,7 @@ static void groups_of_who_asked(void **state)
 	some[0] = 0;
 	assert_int_equal(identity_run(&copy, count_groups, NULL), 1 + 2 + 2 * 4);
 	identity_fini(&copy);
-	many = calloc(IDENTITY_GROUPS_MAX + 1, sizeof *many);
+	many = calloc(IDENTITY_GROUPS_MAX + 1, sizeof(*many));
 	assert_non_null(many);
 	who.groups = many;
 	who.group_count = IDENTITY_GROUPS_MAX + 1;
@@ -110,11 +110,11 @@ static int look_at_other(void *context)
 	FILE *in;
 
 	(void)context;
-	snprintf(name, sizeof name, "/proc/self/task/%d/status", (int)other_thread);
+	snprintf(name, sizeof(name), "/proc/self/task/%d/status", (int)other_thread);
 	in = fopen(name, "re");
 	if (!in)
 		return -errno;
-	while (fgets(line, sizeof line, in))
+	while (fgets(line, sizeof(line), in))
 		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
 			break;
 	fclose(in);

@@ -40,7 +40,7 @@ static void put(const char *name, const char *text)
 static int setup(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/vethguard-local-XXXXXX");
+	snprintf(dir, sizeof(dir), "/tmp/vethguard-local-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(mkdir(at(path, "folder"), 0755), 0);
 	put("folder/file", "text");
@@ -53,7 +53,7 @@ static int teardown(void **state)
 
 	(void)state;
 	umount2(at(path, "mount"), MNT_DETACH);
-	snprintf(command, sizeof command, "rm -r --one-file-system %s", dir);
+	snprintf(command, sizeof(command), "rm -r --one-file-system %s", dir);
 	return system(command) == 0 ? 0 : -1;
 }
 
@@ -94,7 +94,7 @@ static void what_is_local(void **state)
 	assert_text("folder/../folder/file");
 	assert_int_equal(symlink("file", at(path, "folder/link")), 0);
 	assert_text("folder/link");
-	snprintf(other, sizeof other, "%s/folder", dir);
+	snprintf(other, sizeof(other), "%s/folder", dir);
 	assert_int_equal(symlink(other, at(path, "absolute")), 0);
 	assert_text("absolute/file");
 }
@@ -124,11 +124,11 @@ static void what_cannot_be_known(void **state)
 	assert_int_equal(symlink("loop", at(path, "loop")), 0);
 	assert_int_equal(fault("loop"), LOCAL_FILE_UNKNOWN);
 	assert_int_equal(fault("/proc/self/status"), LOCAL_FILE_UNKNOWN);
-	snprintf(other, sizeof other, "/proc/self/root%s/folder/file", dir);
+	snprintf(other, sizeof(other), "/proc/self/root%s/folder/file", dir);
 	assert_int_equal(fault(other), LOCAL_FILE_UNKNOWN);
-	memset(deep, 'x', sizeof deep);
+	memset(deep, 'x', sizeof(deep));
 	deep[0] = '/';
-	deep[sizeof deep - 1] = 0;
+	deep[sizeof(deep) - 1] = 0;
 	assert_int_equal(fault(deep), -ENAMETOOLONG);
 }
 
@@ -153,12 +153,12 @@ static void another_mount(void **state)
 	assert_int_equal(fault("mount/../mount/file"), LOCAL_FILE_UNKNOWN);
 	assert_int_equal(symlink("mount/file", at(path, "link")), 0);
 	assert_text("link");
-	snprintf(other, sizeof other, "%s/mount", dir);
+	snprintf(other, sizeof(other), "%s/mount", dir);
 	assert_int_equal(symlink(other, at(path, "absolute")), 0);
 	assert_text("absolute/file");
 	assert_int_equal(fault("mount/nothing"), -ENOENT);
 	put("bound", "other");
-	snprintf(other, sizeof other, "%s/mount/file", dir);
+	snprintf(other, sizeof(other), "%s/mount/file", dir);
 	assert_int_equal(mount(other, at(path, "bound"), NULL, MS_BIND, NULL), 0);
 	assert_text("bound");
 	assert_int_equal(umount2(at(path, "bound"), MNT_DETACH), 0);
@@ -210,7 +210,7 @@ static void a_strangers_link(void **state)
 	assert_int_equal(lchown(path, 61000, 61000), 0);
 	assert_int_equal(fault("all/theirs"), LOCAL_FILE_UNKNOWN);
 	assert_int_equal(fault("all/own"), LOCAL_FILE_UNKNOWN); /* "..", over a mount */
-	snprintf(other, sizeof other, "%s/mount/file", dir);
+	snprintf(other, sizeof(other), "%s/mount/file", dir);
 	assert_int_equal(symlink(other, at(path, "all/absolute")), 0);
 	assert_text("all/absolute");
 	assert_int_equal(lchown(path, 61000, 61000), 0);
@@ -240,7 +240,7 @@ static void a_mount_that_is_gone(void **state)
 	folder = open(at(path, "mount"), O_PATH | O_DIRECTORY);
 	assert_true(folder >= 0);
 	assert_int_equal(umount2(path, MNT_DETACH), 0);
-	snprintf(other, sizeof other, "/proc/self/fd/%d/file", folder);
+	snprintf(other, sizeof(other), "/proc/self/fd/%d/file", folder);
 	assert_int_equal(fault(other), LOCAL_FILE_UNKNOWN);
 	close(folder);
 }
@@ -252,11 +252,11 @@ static void many_links(void **state)
 	(void)state;
 	need_mounts("tmpfs", "mode=0755");
 	put("mount/file", "text");
-	snprintf(other, sizeof other, "%s/mount/file", dir);
+	snprintf(other, sizeof(other), "%s/mount/file", dir);
 	assert_int_equal(symlink(other, at(path, "l0")), 0);
 	for (unsigned i = 1; i <= 41; i++) {
-		snprintf(name, sizeof name, "l%u", i);
-		snprintf(target, sizeof target, "l%u", i - 1);
+		snprintf(name, sizeof(name), "l%u", i);
+		snprintf(target, sizeof(target), "l%u", i - 1);
 		assert_int_equal(symlink(target, at(path, name)), 0);
 	}
 	assert_text("l39"); /* 40 links */

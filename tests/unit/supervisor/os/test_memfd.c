@@ -22,7 +22,7 @@ static void memory_is_sealed(void **state)
 
 	(void)state;
 	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, back, sizeof back, 0), 5);
+	assert_int_equal(pread(fd, back, sizeof(back), 0), 5);
 	assert_string_equal(back, "image");
 	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
 	assert_int_equal(ftruncate(fd, 0), -1);
@@ -31,7 +31,7 @@ static void memory_is_sealed(void **state)
 
 static void ca_files_of_the_configuration(void **state)
 {
-	struct config *config = calloc(1, sizeof *config);
+	struct config *config = calloc(1, sizeof(*config));
 	const char *culprit;
 	char tail[7] = "";
 	struct stat st;
@@ -69,7 +69,7 @@ static ino_t inode_of(const struct config *config, struct memory_trusted *kept)
 /* The system's bundle is old; a file that was just made may be changed again within one tick. */
 static void ca_files_are_put_together_again_when_they_change(void **state)
 {
-	struct config *config = calloc(1, sizeof *config);
+	struct config *config = calloc(1, sizeof(*config));
 	struct memory_bundle *bundle = NULL, *again = NULL;
 	struct memory_trusted kept;
 	const char *culprit;
@@ -100,7 +100,7 @@ static void ca_files_are_put_together_again_when_they_change(void **state)
 
 static struct memory_bundle *bundle_of(const void *p, size_t n)
 {
-	struct memory_bundle *bundle = calloc(1, sizeof *bundle);
+	struct memory_bundle *bundle = calloc(1, sizeof(*bundle));
 
 	assert_non_null(bundle);
 	*bundle = (struct memory_bundle){.refs = 1, .fd = memfd_of("test", p, n)};
@@ -114,7 +114,7 @@ static void bundles_are_equal_by_their_bytes(void **state)
 	static uint8_t bytes[100001];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		const size_t n = sizes[i];
 		struct memory_bundle *a = bundle_of(bytes, n), *same = bundle_of(bytes, n),
 		                     *longer = bundle_of(bytes, n + 1), *other;

@@ -31,11 +31,11 @@ static int setup(void **state)
 {
 	(void)state;
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	snprintf(path, sizeof path, "/tmp/vethguard-test-XXXXXX");
+	snprintf(path, sizeof(path), "/tmp/vethguard-test-XXXXXX");
 	file = mkstemp(path);
 	assert_true(file >= 0);
 	for (int i = 0; i < PAGES; i++)
-		assert_int_equal(pwrite(file, path, sizeof path, i * (off_t)page), sizeof path);
+		assert_int_equal(pwrite(file, path, sizeof(path), i * (off_t)page), sizeof(path));
 	assert_int_equal(fsync(file), 0);
 	return 0;
 }
@@ -71,7 +71,7 @@ static unsigned long locked_kib(void)
 	char line[256];
 
 	assert_non_null(in);
-	while (fgets(line, sizeof line, in))
+	while (fgets(line, sizeof(line), in))
 		sscanf(line, "VmLck: %lu kB", &kib);
 	fclose(in);
 	return kib;

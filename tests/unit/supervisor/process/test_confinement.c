@@ -57,7 +57,7 @@ static void on_told(
 	assert_int_equal(id, 5);
 	told_count = count;
 	for (size_t i = 0; i < count && i < 3; i++)
-		snprintf(texts[i], sizeof texts[i], "%s", reports[i].text ? reports[i].text : "");
+		snprintf(texts[i], sizeof(texts[i]), "%s", reports[i].text ? reports[i].text : "");
 	loop_stop(sv.loop);
 }
 
@@ -119,7 +119,7 @@ static int group_setup(void **state)
 {
 	(void)state;
 	sv.loop = loop_new();
-	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		fake_link(programs[i], true);
 	return 0;
 }
@@ -127,7 +127,7 @@ static int group_setup(void **state)
 static int group_teardown(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		fake_link(programs[i], false);
 	loop_free(sv.loop);
 	return 0;

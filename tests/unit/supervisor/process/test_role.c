@@ -44,13 +44,13 @@ static int write_stderr(const char *name)
 	        "vethguardd: error: not the supervisor\n\n\0\ntorn";
 
 	if (strcmp(name, "fake-escapes") == 0) {
-		write_all(escapes, sizeof escapes - 1);
+		write_all(escapes, sizeof(escapes) - 1);
 		return 0;
 	}
-	memset(many, 'A', sizeof many);
-	for (size_t i = 9; strcmp(name, "fake-flood") == 0 && i < sizeof many; i += 10)
+	memset(many, 'A', sizeof(many));
+	for (size_t i = 9; strcmp(name, "fake-flood") == 0 && i < sizeof(many); i += 10)
 		many[i] = '\n';
-	write_all(many, strcmp(name, "fake-long") == 0 ? ROLE_TEXT_LINE_MAX + 5 : sizeof many);
+	write_all(many, strcmp(name, "fake-long") == 0 ? ROLE_TEXT_LINE_MAX + 5 : sizeof(many));
 	return 0;
 }
 
@@ -62,7 +62,7 @@ static void give_descriptors(void)
 	for (size_t i = 0; i < GIFTS; i++)
 		fds[i] = STDERR_FILENO;
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
-	        message_empty(fake_out, sizeof fake_out, MESSAGE_WORKER_READY, 7), fds, GIFTS);
+	        message_empty(fake_out, sizeof(fake_out), MESSAGE_WORKER_READY, 7), fds, GIFTS);
 }
 
 /* Reads late, and says so when it has everything. */
@@ -155,7 +155,7 @@ static void on_dead(struct role *r, const char *how)
 {
 	assert_false(role_runs(r));
 	deaths++;
-	snprintf(how_it_died, sizeof how_it_died, "%s", how);
+	snprintf(how_it_died, sizeof(how_it_died), "%s", how);
 	loop_stop(loop);
 }
 
@@ -264,7 +264,7 @@ static int send_burst(void)
 	int error = 0;
 
 	for (unsigned i = 0; i < BURST && !error; i++) {
-		size_t n = message_empty(message, sizeof message, MESSAGE_DESCRIBE, i);
+		size_t n = message_empty(message, sizeof(message), MESSAGE_DESCRIBE, i);
 
 		error = role_send(&role, message, n, (int[]){STDERR_FILENO}, 1);
 	}
@@ -368,7 +368,7 @@ static void no_terminal_obeys_a_role(void **state)
 	char text[4096];
 
 	(void)state;
-	captured("fake-escapes", text, sizeof text, true);
+	captured("fake-escapes", text, sizeof(text), true);
 	assert_string_equal(text,
 	        "fake-escapes: error: \\x1b]0;owned\\x07\\x1b[2J\\xc2\\x9b 31m\\x0d\\x7f\\x1b\n"
 	        "fake-escapes: vethguardd: error: not the supervisor\n"
@@ -381,7 +381,7 @@ static void a_long_line_becomes_several(void **state)
 	char text[2 * ROLE_TEXT_LINE_MAX];
 
 	(void)state;
-	captured("fake-long", text, sizeof text, true);
+	captured("fake-long", text, sizeof(text), true);
 	assert_int_equal(strchr(text, '\n') - text, strlen("fake-long: ") + ROLE_TEXT_LINE_MAX);
 	assert_string_equal(strchr(text, '\n'), "\nfake-long: AAAAA\n");
 }
@@ -395,7 +395,7 @@ static void nobody_floods_a_terminal(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		size_t n = captured(flooders[i], text, sizeof text, false);
+		size_t n = captured(flooders[i], text, sizeof(text), false);
 
 		assert_in_range(n, ROLE_TEXT_BURST / 4, ROLE_TEXT_BURST + 2 * ROLE_TEXT_LINE_MAX);
 		assert_non_null(strstr(text, "writes too much: the rest is not shown"));
@@ -416,7 +416,7 @@ static int group_setup(void **state)
 {
 	(void)state;
 	loop = loop_new();
-	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		fake_link(programs[i], true);
 	return 0;
 }
@@ -424,7 +424,7 @@ static int group_setup(void **state)
 static int group_teardown(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		fake_link(programs[i], false);
 	loop_free(loop);
 	return 0;

@@ -59,7 +59,7 @@ static unsigned asked(const struct instance *all)
 		struct instance *found;
 
 		HASH_FIND(by_request, sv.requests, &all[i].keeper_request,
-		        sizeof all[i].keeper_request, found);
+		        sizeof(all[i].keeper_request), found);
 		assert_true(!found || found == &all[i]);
 		n += found != NULL;
 	}

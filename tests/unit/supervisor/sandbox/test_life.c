@@ -59,7 +59,7 @@ static void on_quiesced(struct sandbox_owner *owner, struct sandbox *s)
 static void on_failed(struct sandbox_owner *owner, const char *text)
 {
 	(void)owner;
-	snprintf(failed, sizeof failed, "%s", text);
+	snprintf(failed, sizeof(failed), "%s", text);
 }
 
 static struct sandbox_owner owner = {.ready = on_ready,
@@ -89,7 +89,7 @@ static struct sandbox *one_in(enum sandbox_state state, bool persistent)
 	struct sandbox *s = sandbox_new(&sv, &owner, persistent);
 
 	assert_non_null(s);
-	snprintf(s->name, sizeof s->name, "x");
+	snprintf(s->name, sizeof(s->name), "x");
 	s->state = state;
 	s->recorded.id = s->id;
 	ready = ended = changed = quiesced = 0;
@@ -129,7 +129,7 @@ static void give_descriptors(void)
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&sv, 0, sizeof sv);
+	memset(&sv, 0, sizeof(sv));
 	sv.loop = loop_new();
 	sv.persistent = true;
 	sv.mounts = sv.names = -1;
@@ -201,7 +201,7 @@ static uint64_t ids_before;
 
 static void worker_dies(struct sandbox *s)
 {
-	snprintf(s->failure, sizeof s->failure, "The worker died (signal 11)");
+	snprintf(s->failure, sizeof(s->failure), "The worker died (signal 11)");
 	sandbox_event(s, SANDBOX_WORKER_DIED);
 }
 
@@ -464,7 +464,7 @@ static void one_that_nobody_knows_ends_at_once(void **state)
 	        SANDBOX_STARTING, SANDBOX_SERVING, SANDBOX_RESTARTING, SANDBOX_CLOSED};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		struct sandbox *s = one_in(states[i], true);
 
 		sandbox_event(s, SANDBOX_END);

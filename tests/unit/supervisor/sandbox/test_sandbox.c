@@ -137,7 +137,7 @@ static const struct cell cells[] = {
 
 static const char *expected(int state, int event)
 {
-	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++)
 		if ((int)cells[i].state == state && (int)cells[i].event == event)
 			return cells[i].handler;
 	return NULL;
@@ -240,7 +240,7 @@ static void every_event_in_every_state(void **state)
 				meet(of, event, next, true);
 			}
 		}
-	assert_int_equal(handled, sizeof cells / sizeof cells[0]); /* none is written twice */
+	assert_int_equal(handled, sizeof(cells) / sizeof(cells[0])); /* none is written twice */
 }
 
 /* Nothing follows the end, and nobody is told of it twice. */
@@ -256,14 +256,14 @@ static void the_first_failure_stands(void **state)
 	char longer[2 * SANDBOX_FAILURE_MAX];
 
 	(void)state;
-	memset(longer, 'x', sizeof longer - 1);
-	longer[sizeof longer - 1] = 0;
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = 0;
 	for (int of = 0; of < SANDBOX_STATE_COUNT; of++) {
 		struct sandbox s = one_in(of, true);
 		const char *handler = expected(of, SANDBOX_FAIL);
 
 		returned = SANDBOX_STOPPING;
-		snprintf(s.failure, sizeof s.failure, "the first");
+		snprintf(s.failure, sizeof(s.failure), "the first");
 		sandbox_fail(&s, "%d of %s", 2, "them");
 		if (!handler) {
 			expect_passed_over(&s, of);
