@@ -7,6 +7,8 @@
 
 #include "vethguard/base/linux.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/tunnel/tunnel.h"
+#include "proxy/tunnel/udp_relay.h"
 
 _Static_assert(SOCKET_CHUNK <= SECRET_MAX, "what was read fits secret memory");
 
@@ -293,4 +295,18 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 			client_close(c);
 	}
 	proxy_maybe_idle(p);
+}
+
+struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part)
+{
+	static const struct {
+		size_t at, n;
+	} parts[] = {
+	        [SECRET_QUERY] = {0, SECRET_MAX / 4},
+	        [SECRET_HEAD] = {SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4},
+	};
+
+	return (struct buf){.mem = proxy->secret_text.p + parts[part].at,
+	        .cap = parts[part].n,
+	        .max = parts[part].n};
 }

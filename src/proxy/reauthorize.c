@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "proxy/client/http2.h"
+#include "proxy/tunnel/tunnel.h"
+#include "proxy/tunnel/udp_relay.h"
 
 /* One pass: the reason, and the new policy (NULL: end everything, whatever the policy). */
 struct reauthorization {

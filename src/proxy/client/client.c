@@ -17,6 +17,8 @@
 
 #include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/tunnel/tunnel.h"
+#include "proxy/dial/dial.h"
 #include "vethguard/base/clock.h"
 
 enum client_event {

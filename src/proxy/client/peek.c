@@ -11,6 +11,9 @@
  * tcp:// rule for the destination, nothing is waited for.
  */
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/authorize.h"
+#include "proxy/tunnel/tunnel.h"
+#include "proxy/dial/dial.h"
 #include "vethguard/wire/client_hello.h"
 
 #define HTTP_PORT 80

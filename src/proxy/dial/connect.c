@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/dial/dial.h"
+#include "proxy/dial/private.h"
 
 #define STAGGER_MS 250
 

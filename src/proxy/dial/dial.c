@@ -17,7 +17,8 @@
 
 #include "vethguard/base/log.h"
 #include "vethguard/loop/own_address.h"
-#include "proxy/dial/dial.h"
+#include "proxy/dial/private.h"
+#include "proxy/exchange/authorize.h"
 
 #define NOT_OWN_MS 5000
 

@@ -1,53 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dial: one dial under way, for the files that share it: dial.c (names to addresses),
- * dial/connect.c (addresses to a socket), dial/http_connect.c (a socket to a proxy's tunnel). */
+/* dial: from a destination to a connected socket. */
 #ifndef VETHGUARD_SRC_PROXY_DIAL_DIAL_H
 #define VETHGUARD_SRC_PROXY_DIAL_DIAL_H
 
-#include "proxy/dial/egress.h"
-#include "proxy/private.h"
+#include "proxy/destination.h"
+#include "vethguard/loop/loop.h"
+#include "vethguard/policy/policy.h"
+#include "vethguard/wire/event.h"
 
-struct attempt {
-	struct loop_io io;
-	struct dial *dial;
-	struct ip address;
-	int fd; /* -1: not under way */
+struct proxy;
+
+/* False for an address of this host itself, because a name that leads there would reach services
+ * that trust local callers. A rule or a `permit` in the configuration that names exactly this
+ * address permits it; a network that contains it does not. That an address is not one of this
+ * host's may have been found out up to five seconds ago. */
+bool dial_may_connect(
+        struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
+/* Dials a destination: resolves its name on the host's side and connects to the addresses that
+ * authorize_address() permits, IPv6 and IPv4 in turn, starting a further attempt every 250 ms (RFC
+ * 8305). */
+struct dial;
+struct dial_result {
+	int fd;                 /* connected, non-blocking, owned by the callee; -1: failed */
+	struct loop_io *io;     /* of fd, watching SOCKET_EVENTS: the callee moves or closes it */
+	unsigned events;        /* those that io has reported so far */
+	struct ip address;      /* the refused address, if cause is ADDRESS */
+	enum event_cause cause; /* of a failure: RESOLVE, ADDRESS, CONNECT or TIMEOUT */
+	const char *detail;     /* one sentence, static */
 };
-
-struct dial {
-	struct proxy *proxy;
-	struct destination destination;
-	struct policy_decision decision;
-	dial_done done;
-	void *context;
-	struct resolver_wait waiting;
-	bool through;                              /* a proxy */
-	struct ip targets[RESOLVER_ADDRESSES_MAX]; /* through it: addresses of the destination */
-	size_t target_count, target;               /* none: it is asked for the name */
-	struct ip addresses[RESOLVER_ADDRESSES_MAX];
-	size_t count, next, running;
-	struct attempt attempts[RESOLVER_ADDRESSES_MAX];
-	struct loop_timer stagger;
-	struct loop_io io;         /* of result.fd */
-	struct dial_result result; /* of a failure so far */
-	struct loop_task finish;
-};
-
-/* Ends an attempt, if it is under way. */
-void dial_attempt_close(struct attempt *a);
-/* What the winner's socket has to say before somebody is there to hear it. */
-void dial_on_early(struct loop_io *io, unsigned events);
-/* Notes why it failed so far. */
-void dial_fail(struct dial *d, enum event_cause cause, const char *detail);
-/* ... of an address that may not be dialled: the result names it. */
-void dial_refuse_address(struct dial *d, const struct ip *address, const char *detail);
-/* It is over: the result as it stands is told in a task of its own. */
-void dial_finish(struct dial *d);
-/* Starts with the next of the addresses; over where none is left and none is under way. */
-void dial_try_next(struct dial *d);
-/* Connects to the proxy, by the addresses of its name; these are the operator's and not judged. */
-void dial_proxy(struct dial *d);
-/* result.fd is connected to the proxy: asks it for a tunnel. */
-void dial_ask_proxy(struct dial *d);
+typedef void (*dial_done)(void *context, const struct dial_result *result);
+/* Starts a dial. Returns NULL if there is no memory. done is never called from within
+ * dial_start(). */
+struct dial *dial_start(struct proxy *proxy, const struct destination *destination,
+        const struct policy_decision *decision, dial_done done, void *context);
+void dial_cancel(struct dial *dial); /* no callback follows */
 
 #endif

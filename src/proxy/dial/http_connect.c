@@ -6,7 +6,7 @@
  */
 #include <unistd.h>
 
-#include "proxy/dial/dial.h"
+#include "proxy/dial/private.h"
 
 /* The tunnel is not there. Another address of the destination may be reachable where this one was
  * not. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/authorize.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 

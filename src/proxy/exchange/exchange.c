@@ -22,6 +22,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/websocket_relay.h"
+#include "proxy/exchange/authorize.h"
 #include "vethguard/base/clock.h"
 
 struct exchange *exchange_new(

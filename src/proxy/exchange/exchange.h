@@ -13,6 +13,7 @@
 #include "proxy/client/client.h"
 #include "proxy/http/http.h"
 #include "proxy/upstream/upstream.h"
+#include "proxy/exchange/authorize.h"
 #include "vethguard/credential/decompress.h"
 #include "vethguard/policy/placeholder.h"
 

@@ -11,6 +11,7 @@
  * is not allowed. That is a refusal, but not a finding.
  */
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/authorize.h"
 
 /* Fields in which SDKs send a key. */
 static bool carries_keys(const struct http_field *f, struct slice injected)

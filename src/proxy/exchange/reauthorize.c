@@ -5,6 +5,7 @@
  * rule that had allowed it; once the policies have changed, marked exchanges take their step.
  */
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/authorize.h"
 
 /* True if both indices name the same credential. */
 static bool same_credential(

@@ -11,20 +11,7 @@
 #include "proxy/exchange/content.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/http/websocket.h"
-
-struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part)
-{
-	static const struct {
-		size_t at, n;
-	} parts[] = {
-	        [SECRET_QUERY] = {0, SECRET_MAX / 4},
-	        [SECRET_HEAD] = {SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4},
-	};
-
-	return (struct buf){.mem = proxy->secret_text.p + parts[part].at,
-	        .cap = parts[part].n,
-	        .max = parts[part].n};
-}
+#include "proxy/exchange/authorize.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {

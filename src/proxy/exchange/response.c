@@ -8,6 +8,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/websocket_relay.h"
+#include "proxy/exchange/authorize.h"
 #include "vethguard/base/log.h"
 
 static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";

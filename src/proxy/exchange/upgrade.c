@@ -7,6 +7,7 @@
  * is refused, because the client would otherwise wait for a protocol that never comes.
  */
 #include "proxy/client/client.h"
+#include "proxy/exchange/authorize.h"
 
 const char upgrade_not_passed_on[] =
         "its upgrade to another version of HTTP or to TLS was not passed on";

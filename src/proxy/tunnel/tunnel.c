@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 
 #include "proxy/client/client.h"
+#include "proxy/tunnel/tunnel.h"
+#include "proxy/dial/dial.h"
 
 #define COPY_BYTES (64u << 10)  /* copied in each direction before splicing begins */
 #define SPLICE_BYTES (1u << 20) /* asked of one splice(2); the pipe's size bounds it */

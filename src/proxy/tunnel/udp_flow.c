@@ -11,9 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/tunnel/udp_relay.h"
+#include "proxy/tunnel/private.h"
 #include "proxy/tunnel/udp_socket.h"
 #include "proxy/dial/egress.h"
+#include "proxy/exchange/authorize.h"
+#include "proxy/dial/dial.h"
 #include "vethguard/base/clock.h"
 
 #define FLOW_KEPT 4                        /* datagrams kept while resolving */

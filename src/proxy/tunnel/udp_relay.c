@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/tunnel/udp_relay.h"
+#include "proxy/tunnel/private.h"
 #include "proxy/tunnel/udp_socket.h"
 #include "vethguard/base/clock.h"
 

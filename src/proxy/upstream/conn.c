@@ -11,6 +11,7 @@
 
 #include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/dial/dial.h"
 
 static void on_deferred_free(struct loop_task *task)
 {

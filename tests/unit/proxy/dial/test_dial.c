@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 
 #include "../fixture.h"
+#include "proxy/dial/dial.h"
 #include "vethguard/netlink/netlink.h"
 
 #define LINK "own0"

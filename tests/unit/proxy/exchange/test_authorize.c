@@ -9,6 +9,7 @@
 
 #include "../../policy/policy_test.h"
 #include "proxy/client/client.h"
+#include "proxy/exchange/authorize.h"
 
 static const char policy[] =
         "vethguard: 1\n"

@@ -12,7 +12,7 @@
 
 #include "../fixture.h"
 #include "no_memory.h"
-#include "proxy/tunnel/udp_relay.h"
+#include "proxy/tunnel/private.h"
 
 #define FLOWS_MAX 4   /* usual_limits */
 #define KEPT 4        /* datagrams of one flow that the relay keeps until the name is resolved */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the UDP relay share: udp_relay.c (the relay and its sockets towards the
+ * sandbox), udp_flow.c (one flow), udp_socket.c (datagrams with both addresses). */
+#ifndef VETHGUARD_SRC_PROXY_TUNNEL_PRIVATE_H
+#define VETHGUARD_SRC_PROXY_TUNNEL_PRIVATE_H
+
+#include "vethguard/base/table.h"
+#include "proxy/exchange/authorize.h"
+#include "proxy/private.h"
+#include "proxy/tunnel/udp_relay.h"
+#include "vethguard/fence/fence.h"
+
+#define DATAGRAM_MAX 65535
+#define DATAGRAM_BATCH 64
+/* The fence lets pass what comes in a second after a burst of FENCE_BURST_S times as much. More
+ * comes only if the sandbox's kernel hands over many datagrams as one packet. */
+#define DATAGRAM_BURST_S (FENCE_BURST_S + 1)
+#define DATAGRAM_PAUSE_MS 10
+#define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
+
+struct udp_flow_key {
+	struct ip src, dst;
+	uint16_t src_port, dst_port;
+	uint32_t unused; /* zero; keys are compared as bytes */
+};
+
+struct udp_socket {
+	struct udp_relay *relay;
+	struct loop_io io;
+	int fd;
+	uint16_t port;
+};
+
+struct udp_flow {
+	struct udp_relay *relay;
+	struct udp_socket *socket;
+	struct udp_flow_key key;
+	UT_hash_handle hh;
+	struct loop_io io;
+	int fd; /* -1: not connected yet */
+	struct destination destination;
+	struct verdict verdict;
+	struct resolver_wait waiting;
+	struct ip address;
+	struct buf kept; /* datagrams, each after a 2-byte length */
+	unsigned kept_count;
+	uint64_t bytes_out, bytes_in;
+	int64_t start_ms;
+	bool cut;     /* reauthorize.c: to be ended */
+	bool refused; /* kept until idle: a flood is authorized and recorded once */
+	bool holds_name;
+	struct loop_deadline deadline;
+	enum event_cause cause;
+	const char *detail;
+};
+
+struct udp_relay {
+	struct proxy *proxy;
+	struct udp_socket sockets[SOCKETS_MAX];
+	size_t socket_count;
+	struct udp_flow *flows;
+	struct rate rate;
+	struct loop_timer pause;
+	bool paused;       /* no datagram of the sandbox is read until the timer fires */
+	size_t kept_bytes; /* of all flows */
+	uint8_t *datagram; /* DATAGRAM_MAX bytes */
+};
+
+/* Opens a flow for the key and authorizes it: it is then refused, connected, or waiting for its
+ * name's addresses. NULL: no room for another flow. */
+struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key);
+/* Sends a datagram of the flow now, or once the name is resolved, or loses it. */
+void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n);
+/* Authorizes the flow by the next policy and, if allowed, keeps the new verdict. */
+bool udp_flow_passes(struct udp_flow *f, const struct policy *next);
+/* Records the event of the flow's end, or of its refusal. */
+void udp_flow_record(const struct udp_flow *f);
+void udp_flow_free(struct udp_flow *f);
+
+#endif
