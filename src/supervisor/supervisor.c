@@ -159,7 +159,7 @@ void supervisor_fini(struct supervisor *sv)
 	worker_pool_close(sv);
 	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_timer);
-	loop_timer_close(&sv->keeper_health_timer);
+	loop_timer_close(&sv->health.timer);
 	loop_timer_close(&sv->recorder_timer);
 	confinement_fini(sv);
 	head_fini(sv);

@@ -59,4 +59,8 @@ static inline const struct image_entry *compile_entry(const struct compiler *c, 
 	return vec_at(&c->sections[SECTION_ENTRIES], entry);
 }
 
+/* Compiles the model. Returns 0 with a malloc'd image, -EINVAL with diags (conflicts, too large),
+ * or -ENOMEM. */
+int policy_compile(struct model *model, uint8_t **image, size_t *size);
+
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "policy/compile/compile.h"
 #include "policy/compile/unused.h"
 #include "policy/load/variables.h"
 

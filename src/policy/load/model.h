@@ -71,8 +71,4 @@ struct model {
 	struct model_credential credentials[POLICY_CREDENTIALS_MAX];
 };
 
-/* Compiles the model. Returns 0 with a malloc'd image, -EINVAL with diags (conflicts, too large),
- * or -ENOMEM. */
-int policy_compile(struct model *model, uint8_t **image, size_t *size);
-
 #endif

@@ -76,7 +76,7 @@ struct attachment {
 	struct gate_unlinking *unlinking; /* the link is being deleted; NULL: it is not */
 	bool summed;
 	struct message_summary summary; /* if summed; without destinations */
-	bool left;                      /* waits for its recovery turn (daemon/recovery_queue.c) */
+	bool left;                      /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
 	bool found_mended; /* at its recovery the fence was repaired */
@@ -242,7 +242,7 @@ void attachment_tell_stats(
  * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */
 int attachments_recover(struct attachments *all);
 
-/* daemon/recovery_queue.c: runs the turns of all with left set, from the loop; finish is called
+/* recovery_queue.c: runs the turns of all with left set, from the loop; finish is called
  * last, unless all are stopped before. Returns 0 or -errno. */
 int recovery_queue_run(struct attachments *all, const struct recovery_queue *turns);
 /* A client waits at its gate. Call once. */

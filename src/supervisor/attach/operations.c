@@ -342,9 +342,9 @@ void attachments_status(struct attachments *all, struct attachments_status *out)
 	        .started_ms = all->started_ms,
 	        .audit_path = all->audit_path,
 	        .config_path = all->config_path,
-	        .recording = sv->recorder_ready && !sv->stall_shown,
+	        .recording = sv->recorder_ready && !sv->stall.shown,
 	        .count = attachments_count(all),
-	        .spare_workers = sv->pool_count,
+	        .spare_workers = sv->pool.count,
 	        .ready = !all->recovering,
 	        .generation = all->generation};
 	HASH_ITER(hh, all->by_name, a, next)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "supervisor/daemon/state_file.h"
+#include "supervisor/attach/record.h"
 
 static bool is_letter(char c)
 {
@@ -162,4 +162,13 @@ void attach_record_fini(struct attach_record *r)
 	attach_pairs_free(&r->labels);
 	attach_pairs_free(&r->vars);
 	memset(r, 0, sizeof(*r));
+}
+
+static const char *const kind_names[] = {
+        [ATTACH_INTERFACE] = "interface", [ATTACH_NETNS] = "netns", [ATTACH_PID] = "pid"};
+_Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == ATTACH_KIND_COUNT, "a name per kind");
+
+const char *attach_kind_name(enum attach_kind kind)
+{
+	return kind_names[kind];
 }

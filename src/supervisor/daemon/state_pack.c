@@ -14,15 +14,6 @@
 #define HEX_BYTES_MAX 16
 #define PREFIX_TEXT_MAX (IP_TEXT_MAX + 4)
 
-static const char *const kind_names[] = {
-        [ATTACH_INTERFACE] = "interface", [ATTACH_NETNS] = "netns", [ATTACH_PID] = "pid"};
-_Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == ATTACH_KIND_COUNT, "a name per kind");
-
-const char *attach_kind_name(enum attach_kind kind)
-{
-	return kind_names[kind];
-}
-
 /* Values. */
 
 static const char *hex(const uint8_t *p, size_t n, char out[2 * HEX_BYTES_MAX + 1])
@@ -121,7 +112,7 @@ static json_t *pack(const struct attach_record *r, const struct gate *gate)
 	return json_pack("{s:i, s:s, s:o, s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:b, s:o, s:o, s:I, "
 	                 "s:I, s:I, s:I, s:o, s:o, s:b, s:s, s:o}",
 	        "vethguard", STATE_VERSION, "name", r->name, "id", json_u64(r->id), "kind",
-	        kind_names[r->kind], "interface", r->interface, "netns", r->netns ? r->netns : "",
+	        attach_kind_name(r->kind), "interface", r->interface, "netns", r->netns ? r->netns : "",
 	        "pid", (int)r->pid, "pid_start_time", json_u64(r->pid_start_time), "container",
 	        container, "policy", r->policy ? r->policy : "", "observe", r->observe, "labels",
 	        json_pairs(&r->labels), "vars", json_pairs(&r->vars), "uid", (json_int_t)r->uid,

@@ -34,7 +34,7 @@ static void pause_worker(struct instance *i, const void *context)
 
 void recorder_stalls(struct instance *i)
 {
-	const struct slice text = slice_from_string(i->supervisor->stalled);
+	const struct slice text = slice_from_string(i->supervisor->stall.why);
 
 	if (text.n)
 		pause_worker(i, &text);
@@ -62,7 +62,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	sv->recorder_ready = true;
 	sv->recording.unready_deaths = 0;
-	sv->stalled[0] = 0; /* the new recorder reports it again if it is still so */
+	sv->stall.why[0] = 0; /* the new recorder reports it again if it is still so */
 	if (sv->recording.death_count || sv->persistent)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);
@@ -73,10 +73,10 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 /* The log can be written: the recorder says so, or has written a line. */
 static void flows(struct supervisor *sv)
 {
-	if (sv->stall_shown)
+	if (sv->stall.shown)
 		log_warn("the audit log can be written again");
-	sv->stall_shown = false;
-	sv->stalled[0] = 0;
+	sv->stall.shown = false;
+	sv->stall.why[0] = 0;
 	outage_ends(sv);
 }
 
@@ -86,7 +86,7 @@ static int on_taken(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	recording_taken(sv, message->head.id);
 	/* A previous recorder's outage; this one can write. */
-	if (!sv->stalled[0] && sv->recording.outage.since_ms)
+	if (!sv->stall.why[0] && sv->recording.outage.since_ms)
 		flows(sv);
 	return 0;
 }
@@ -133,17 +133,18 @@ static int on_count_get(struct supervisor *sv, struct ipc_message *message)
 static int on_stalled(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_text m;
-	char shown[sizeof(sv->stalled)];
+	char shown[sizeof(sv->stall.why)];
 
 	if (message_text_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	snprintf(sv->stalled, sizeof(sv->stalled), "%.*s", (int)m.text.n, (const char *)m.text.p);
-	outage_begins(sv, sv->stalled);
-	if (loop_now_ms(sv->loop) >= sv->stall_next_ms) {
+	snprintf(sv->stall.why, sizeof(sv->stall.why), "%.*s", (int)m.text.n,
+	        (const char *)m.text.p);
+	outage_begins(sv, sv->stall.why);
+	if (loop_now_ms(sv->loop) >= sv->stall.next_ms) {
 		log_error("the audit log cannot be written, so everything is refused: %s",
 		        slice_escape(m.text, shown, sizeof(shown)));
-		sv->stall_shown = true;
-		sv->stall_next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
+		sv->stall.shown = true;
+		sv->stall.next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
 	}
 	supervisor_for_each_worker(sv, pause_worker, &m.text);
 	return 0;

@@ -20,18 +20,18 @@
 
 static void make_another(struct supervisor *sv, int64_t after_ms)
 {
-	if (!sv->pool_due)
-		loop_timer_set(&sv->pool_timer, after_ms);
-	sv->pool_due = true;
+	if (!sv->pool.due)
+		loop_timer_set(&sv->pool.timer, after_ms);
+	sv->pool.due = true;
 }
 
 static void on_time(struct loop_timer *timer)
 {
-	struct supervisor *sv = container_of(timer, struct supervisor, pool_timer);
+	struct supervisor *sv = container_of(timer, struct supervisor, pool.timer);
 	struct instance *i;
 
-	sv->pool_due = sv->pool_waits = false;
-	if (sv->finishing || sv->pool_count >= sv->pool_goal)
+	sv->pool.due = sv->pool.waits = false;
+	if (sv->finishing || sv->pool.count >= sv->pool.goal)
 		return;
 	i = instance_new(sv);
 	if (!i) {
@@ -40,52 +40,52 @@ static void on_time(struct loop_timer *timer)
 		return;
 	}
 	recording_prepare_ring(&sv->recording);
-	DL_APPEND(sv->pool, i);
-	sv->pool_count++;
+	DL_APPEND(sv->pool.first, i);
+	sv->pool.count++;
 	make_another(sv, SPARE_AFTER_MS);
 }
 
 int worker_pool_open(struct supervisor *sv, size_t count)
 {
-	int rc = loop_timer_open(sv->loop, &sv->pool_timer, on_time);
+	int rc = loop_timer_open(sv->loop, &sv->pool.timer, on_time);
 
 	if (rc)
 		return rc;
-	sv->pool_goal = count;
+	sv->pool.goal = count;
 	make_another(sv, 0);
 	return 0;
 }
 
 static void remove_from_pool(struct supervisor *sv, struct instance *i)
 {
-	DL_DELETE(sv->pool, i);
-	sv->pool_count--;
+	DL_DELETE(sv->pool.first, i);
+	sv->pool.count--;
 }
 
 struct instance *worker_pool_take(struct supervisor *sv)
 {
-	struct instance *i = sv->pool;
+	struct instance *i = sv->pool.first;
 
 	if (!i)
 		return instance_new(sv);
 	remove_from_pool(sv, i);
-	sv->pool_waits = !sv->pool_due;
+	sv->pool.waits = !sv->pool.due;
 	make_another(sv, SPARE_AFTER_TAKEN_MS);
 	return i;
 }
 
 void worker_pool_refill(struct supervisor *sv)
 {
-	if (sv->pool_waits)
-		loop_timer_set(&sv->pool_timer, SPARE_AFTER_MS);
-	sv->pool_waits = false;
+	if (sv->pool.waits)
+		loop_timer_set(&sv->pool.timer, SPARE_AFTER_MS);
+	sv->pool.waits = false;
 }
 
 void worker_pool_dead(struct supervisor *sv, struct instance *i, const char *how)
 {
 	log_warn("a worker that was started in advance %s", how);
 	remove_from_pool(sv, i);
-	sv->pool_due = sv->pool_waits = false;
+	sv->pool.due = sv->pool.waits = false;
 	make_another(sv, SPARE_AFTER_DEATH_MS);
 	instance_free(i);
 }
@@ -94,11 +94,11 @@ void worker_pool_close(struct supervisor *sv)
 {
 	struct instance *i, *next;
 
-	sv->pool_goal = 0;
-	DL_FOREACH_SAFE(sv->pool, i, next)
+	sv->pool.goal = 0;
+	DL_FOREACH_SAFE(sv->pool.first, i, next)
 	{
-		DL_DELETE(sv->pool, i);
+		DL_DELETE(sv->pool.first, i);
 		instance_free(i);
 	}
-	loop_timer_close(&sv->pool_timer);
+	loop_timer_close(&sv->pool.timer);
 }

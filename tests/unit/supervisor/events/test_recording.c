@@ -146,7 +146,8 @@ static void one_that_cannot_write_is_left_alone(void **state)
 		                                .told_count = RECORDING_TOLD_MAX},
 		        .recorder = {.pid = getpid(), .pidfd = -1}};
 
-		snprintf(sv.stalled, sizeof(sv.stalled), "%s", stalled ? "The disk is full." : "");
+		snprintf(sv.stall.why, sizeof(sv.stall.why), "%s",
+		        stalled ? "The disk is full." : "");
 		outbox_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
 		assert_int_equal(sv.recorder.killed, !stalled);
 	}

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "supervisor/daemon/state_file.h"
+#include "supervisor/attach/record.h"
 
 /* Text that does not fit is left out. */
 struct text {

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper: the keeper as the supervisor sees it, and its health. */
+#ifndef VETHGUARD_SRC_SUPERVISOR_PROCESS_KEEPER_H
+#define VETHGUARD_SRC_SUPERVISOR_PROCESS_KEEPER_H
+
+#include "vethguard/loop/loop.h"
+
+struct ipc_message;
+struct sources;
+struct supervisor;
+
+/* Persistent: interval of the keeper's health check. */
+#define KEEPER_HEALTH_MS 3000
+/* Unanswered checks in a row after which the keeper is killed. */
+#define KEEPER_HEALTH_MISSED_MAX 3
+
+struct keeper_health {
+	struct loop_timer timer;
+	pid_t pid;       /* keeper that was asked last; 0: none */
+	uint64_t id;     /* id of the question that is not answered yet; or 0 */
+	unsigned missed; /* unanswered checks in a row */
+};
+
+/* process/keeper.c. Returns 0 or -errno. */
+int keeper_start(struct supervisor *sv);
+/* Answers the keeper's request id with the descriptor or error of its source (sources.h). */
+void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
+/* process/keeper_health.c: starts the health check; persistent only. Returns 0 or -errno. */
+int keeper_health_start(struct supervisor *sv);
+/* Handles the keeper's answer. Returns 0 or -EBADMSG. */
+int keeper_health_answered(struct supervisor *sv, struct ipc_message *message);
+
+#endif
