@@ -112,14 +112,14 @@ static json_t *pack(const struct attach_record *r, const struct gate *gate)
 	return json_pack("{s:i, s:s, s:o, s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:b, s:o, s:o, s:I, "
 	                 "s:I, s:I, s:I, s:o, s:o, s:b, s:s, s:o}",
 	        "vethguard", STATE_VERSION, "name", r->name, "id", json_u64(r->id), "kind",
-	        attach_kind_name(r->kind), "interface", r->interface, "netns", r->netns ? r->netns : "",
-	        "pid", (int)r->pid, "pid_start_time", json_u64(r->pid_start_time), "container",
-	        container, "policy", r->policy ? r->policy : "", "observe", r->observe, "labels",
-	        json_pairs(&r->labels), "vars", json_pairs(&r->vars), "uid", (json_int_t)r->uid,
-	        "gid", (json_int_t)r->gid, "created_ms", (json_int_t)r->created_ms, "expires_ms",
-	        (json_int_t)r->expires_ms, "generation", json_u64(r->generation), "seed",
-	        json_hex(r->seed, sizeof(r->seed)), "paused", r->paused, "reason", r->reason,
-	        "gate", pack_gate(gate));
+	        attach_kind_name(r->kind), "interface", r->interface, "netns",
+	        r->netns ? r->netns : "", "pid", (int)r->pid, "pid_start_time",
+	        json_u64(r->pid_start_time), "container", container, "policy",
+	        r->policy ? r->policy : "", "observe", r->observe, "labels", json_pairs(&r->labels),
+	        "vars", json_pairs(&r->vars), "uid", (json_int_t)r->uid, "gid", (json_int_t)r->gid,
+	        "created_ms", (json_int_t)r->created_ms, "expires_ms", (json_int_t)r->expires_ms,
+	        "generation", json_u64(r->generation), "seed", json_hex(r->seed, sizeof(r->seed)),
+	        "paused", r->paused, "reason", r->reason, "gate", pack_gate(gate));
 }
 
 /* Takes ownership of value, which may be NULL: no memory. */
