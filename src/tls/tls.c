@@ -120,6 +120,8 @@ static const char *reason_text(unsigned long error)
 			return "the peer does not speak TLS";
 		case SSL_R_CALLBACK_FAILED:
 			return "no certificate for this name";
+		case SSL_AD_REASON_OFFSET + SSL_AD_NO_APPLICATION_PROTOCOL:
+			return "tlsv1 alert no application protocol"; /* 3.0.13 has no words */
 		default:
 			break;
 		}

@@ -352,7 +352,7 @@ static void start_barred(const char *program, const char *folder, int out)
 /* The cause is told, instead of that nothing was found. */
 static void a_closed_directory_is_named(void **state)
 {
-	char folder[] = "/tmp/vethguard-test-XXXXXX", program[64], inner[64], command[2 * PATH_MAX];
+	char folder[] = "/tmp/vethguard-test-XXXXXX", program[80], inner[64], command[2 * PATH_MAX];
 	char text[1024] = "", expected[256];
 	int out[2], status = -1;
 	pid_t pid;

@@ -64,6 +64,7 @@ static void answered(struct peer *c, struct peer *o)
 /* Whose connection the next request goes out over. */
 static void expect_fresh(struct peer *c, const char *line, const char *fields, const char *body)
 {
+	size_t idle = w.proxy->idle_count;
 	struct peer *o;
 
 	ask(c, line, "a.test", fields);
@@ -71,7 +72,9 @@ static void expect_fresh(struct peer *c, const char *line, const char *fields, c
 	o = origin(&w, true);
 	expect_head(o, line);
 	answered(c, o);
+	UNTIL(&w, w.proxy->idle_count == idle + 1);
 	hang_up(o, false);
+	UNTIL(&w, w.proxy->idle_count == idle); /* else the next request may go there */
 }
 
 static void test_a_clients_first_request_takes_no_chances(void **state)
