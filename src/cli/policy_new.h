@@ -19,8 +19,8 @@ struct new_preset {
 	char name[POLICY_NAME_MAX + 1];
 	char fault[DIAG_MESSAGE_MAX];              /* why it cannot be used as it is; "": it can */
 	char description[NEW_DESCRIPTION_MAX + 1]; /* printable ASCII; may be empty */
-	bool has_key;    /* it has credentials */
-	bool for_agents; /* and model's APIs; else for packages and the like */
+	bool has_key;                              /* it has credentials */
+	bool for_agents;                      /* and model's APIs; else for packages and the like */
 	char key[POLICY_NAME_MAX + 1];        /* the first of them */
 	char key_preset[POLICY_NAME_MAX + 1]; /* the preset that defines it; "": unknown */
 	char source[POLICY_SOURCE_TEXT_MAX];  /* where its value comes from */
@@ -37,8 +37,8 @@ bool new_presets_find(struct new_presets *presets);
 void new_presets_free(struct new_presets *presets);
 /* NULL: there is none of that name. It may have a fault. */
 const struct new_preset *new_presets_get(const struct new_presets *presets, struct slice name);
-/* Those of one kind that can be used: their names, ending with NULL. Returns how many. keys: for agents,
- * else the others. */
+/* Those of one kind that can be used: their names, ending with NULL. Returns how many. keys: for
+ * agents, else the others. */
 size_t new_presets_names(
         const struct new_presets *presets, bool keys, const char *names[POLICY_PRESETS_MAX + 1]);
 /* What a message about a wrong name says behind it: "; did you mean ...". keys: of those for

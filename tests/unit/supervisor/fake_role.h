@@ -46,7 +46,8 @@ static inline void fake_link(const char *name, bool make)
 	n = readlink(link, old, sizeof old - 1);
 	old[n > 0 ? n : 0] = 0;
 	if (n > 0 && strcmp(old, self) != 0) {
-		fprintf(stderr, "%s is another test's: %s; each needs names of its own\n", link, old);
+		fprintf(stderr, "%s is another test's: %s; each needs names of its own\n", link,
+		        old);
 		abort();
 	}
 	unlink(link);
