@@ -16,10 +16,13 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 NO_MEMORY := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 # What includes tests/lib/sleeping_host.h says when the machine sleeps, and for how long.
 SLEEPING_HOST := -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_settime
+# What has a line "The linker wraps: NAME..." puts functions of its own in the place of those.
+WRAPPED = $(addprefix -Wl$(comma)--wrap=,$(shell sed -n 's|^/\* The linker wraps: \(.*\) \*/$$|\1|p' $<))
+comma := ,
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(WERROR) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
+	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(WERROR) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) $(WRAPPED) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
 -include $(shell find $(BUILD)/tests -name '*.d' 2>/dev/null)
 
 # fence_tool sets a fence up for tests in other languages (tests/integration/fence_leaks.py); fence_cost measures one.

@@ -211,6 +211,6 @@ const char *diag_hint(struct slice word, const struct diag_known *known, char ou
 	else if (listed)
 		snprintf(out, DIAG_HINT_MAX, "; %s: %s", known->what, list);
 	if (near && listed)
-		strcat(out, ")");
+		memcpy(out + strlen(out), ")", 2);
 	return out;
 }

@@ -292,7 +292,7 @@ enum http1_status http1_response_head(struct http1 *h, const uint8_t *p, size_t 
         bool no_body, struct http_response *r)
 {
 	size_t head_n;
-	struct start start;
+	struct start start = {0};
 	enum http1_status status = http1_gather(h, p, n, used, &head_n);
 
 	if (status != HTTP1_DONE)

@@ -88,8 +88,10 @@ class Client(Case):
         text = support.policy(*cls.RULES, credentials="".join(support.file_credential(*c) for c in cls.CREDENTIALS.items()))
         env = {"HOME": support.LAB.path("home"), "PYTHONPATH": support.HERE, "PYTHONDONTWRITEBYTECODE": "1", **cls.ENV}
         options = ["--clean-env"] + [x for k, v in env.items() for x in ("--env", f"{k}={v}")]
-        cls.box = support.Sandbox(text, options=options)
-        cls.proxied = support.Sandbox(text, options=options + ["--proxy-env"]) if cls.PROXY else None
+        # Programs that load their TLS between connecting and their hello (Java) take more than ten seconds for it on a busy machine.
+        config = support.LAB.write("outside.yaml", support.LAB.config("timeouts: {hello: 120s, header: 120s, connect: 60s, response: 120s}\n"))
+        cls.box = support.Sandbox(text, options=options, config=config)
+        cls.proxied = support.Sandbox(text, options=options + ["--proxy-env"], config=config) if cls.PROXY else None
         for box in (cls.box, cls.proxied):
             if box:
                 box.gate = box.py("print(gate())").out.strip()

@@ -12,25 +12,36 @@ from support import PYTHON, SLOW
 WHO = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "a"), ("EMAIL", "a@lab.test"))}
 
 # git before 2.44 sometimes hangs at the end of a chunked push over HTTP/2, with any server: asked by libcurl for more after the
-# last byte, git-remote-https reads from send-pack, which waits for the answer. Then, and only then, it is pushed again: none of
-# its processes waits for the network.
+# last byte, git-remote-https reads from send-pack, which waits for the answer. Then, and only then, it is pushed again: for ten seconds none
+# of its processes has worked or waited for the network.
 PUSH = """
-import os, subprocess, sys
-for _ in range(6):
-    push = subprocess.Popen(sys.argv[2:], start_new_session=True)
-    try:
-        sys.exit(push.wait(float(sys.argv[1])))
-    except subprocess.TimeoutExpired:
-        pass
-    waits = {}
+import os, subprocess, sys, time
+def waits(session):
+    found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        with open(f"/proc/{pid}/stat") as stat, open(f"/proc/{pid}/wchan") as wchan:
-            if stat.read().rsplit(")", 1)[1].split()[3] == str(push.pid):
-                waits[pid] = wchan.read()
+        try:
+            with open(f"/proc/{pid}/stat") as stat, open(f"/proc/{pid}/wchan") as wchan:
+                state, _, _, its = stat.read().rsplit(")", 1)[1].split()[:4]
+                if its == str(session):
+                    found[pid] = state, wchan.read()
+        except OSError:
+            pass
+    return found
+def itself(found):
+    return all(state == "S" and (at.endswith("pipe_read") or at == "do_wait") for state, at in found.values())
+for _ in range(20):
+    push, end, looks = subprocess.Popen(sys.argv[2:], start_new_session=True), time.monotonic() + float(sys.argv[1]), 0
+    while looks < 20:
+        try:
+            sys.exit(push.wait(0.5))
+        except subprocess.TimeoutExpired:
+            found = waits(push.pid)
+        looks = looks + 1 if itself(found) else 0
+        if time.monotonic() > end:
+            os.killpg(push.pid, 9)
+            sys.exit(f"hangs: {found}")
     os.killpg(push.pid, 9)
     push.wait()
-    if not waits or not all(w.endswith("pipe_read") or w == "do_wait" for w in waits.values()):
-        sys.exit(f"hangs: {waits}")
     print("git waits for itself", file=sys.stderr)
 sys.exit("it never ends")
 """

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to name servers that err, lie or are not alone: two servers on loopback, in the same
- * loop, that answer as each test tells them. */
+ * loop, that answer as each test tells them. The resolver's clock stands still, so that nobody is
+ * late, and a server that is to be silent moves it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,16 +16,20 @@
 #include <unistd.h>
 
 #include "no_memory.h"
-#include "vethguard/base/clock.h"
+#include "still_clock.h"
 #include "vethguard/base/cursor.h"
 #include "vethguard/loop/resolver.h"
+
+/* The linker wraps: clock_gettime loop_timer_set */
+void __real_loop_timer_set(struct loop_timer *timer, int64_t delay_ms);
+void __wrap_loop_timer_set(struct loop_timer *timer, int64_t delay_ms);
 
 #define TYPE_A 1
 #define TYPE_CNAME 5
 #define TYPE_AAAA 28
 #define SERVERS 2
 #define TIMEOUT_MS 60000 /* no test waits so long, and none fails where the machine is slow */
-#define SILENT_MS 1500   /* for those in which a try has to be over */
+#define SILENT_MS 100    /* for those in which a try has to be over */
 #define MANY 300         /* more than are asked at a time */
 
 struct server;
@@ -333,6 +338,14 @@ static void from_elsewhere(struct server *s, const struct query *q)
 	well(s, q);
 }
 
+/* Both questions have come, and their time is over. */
+static void silent(struct server *s, const struct query *q)
+{
+	(void)q;
+	if (s->asked % 2 == 0)
+		clock_move(SILENT_MS);
+}
+
 /* An address of the wrong length; an answer that ends in its middle; one that is too long. */
 static void misshapen(struct server *s, const struct query *q)
 {
@@ -356,6 +369,7 @@ static void misshapen(struct server *s, const struct query *q)
 		break;
 	}
 	send_to(s, q, &w);
+	clock_move(SILENT_MS); /* what is passed over ends no try */
 }
 
 /* --- the resolver --- */
@@ -370,6 +384,12 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 	container_of(wait, struct waiter, wait)->answer = *answer;
 	if (++f.answered == f.wanted)
 		loop_stop(f.loop);
+}
+
+/* The second family's answer has plenty of time, too. */
+void __wrap_loop_timer_set(struct loop_timer *timer, int64_t delay_ms)
+{
+	__real_loop_timer_set(timer, delay_ms > 0 ? TIMEOUT_MS : 0);
 }
 
 static void settle(unsigned count)
@@ -409,8 +429,10 @@ static int open_server(struct server *s)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof(at);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0), most = 1 << 20;
 
+	/* For all questions that are out at a time: no answer comes late, so none may get lost. */
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof most);
 	if (bind(fd, (struct sockaddr *)&at, n) < 0 ||
 	        getsockname(fd, (struct sockaddr *)&at, &n) < 0)
 		return -1;
@@ -423,6 +445,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(&f, 0, sizeof(f));
+	clock_stop();
 	f.loop = loop_new();
 	return f.loop && open_server(&f.servers[0]) == 0 && open_server(&f.servers[1]) == 0 &&
 	                       loop_timer_open(f.loop, &f.stop, on_stop) == 0
@@ -442,6 +465,7 @@ static int tear_down(void **state)
 	}
 	loop_timer_close(&f.stop);
 	loop_free(f.loop);
+	clock_go();
 	return 0;
 }
 
@@ -519,12 +543,9 @@ static void test_who_answers_from_elsewhere_is_not_heard(void **state)
 /* A forger has a few guesses for each port, not the time that a name may take. */
 static void test_a_flood_of_forgeries_ends_the_try(void **state)
 {
-	int64_t start = clock_monotonic_ms();
-
 	(void)state;
 	begin_with(1, a_flood, NULL);
-	assert_int_equal(ask("host.test")->count, 0);
-	assert_true(clock_monotonic_ms() - start < TIMEOUT_MS / 2);
+	assert_int_equal(ask("host.test")->count, 0); /* though the time stands still */
 	assert_int_equal(f.servers[0].asked, 4);
 	assert_int_not_equal(f.servers[0].ports[0], f.servers[0].ports[2]);
 }
@@ -556,18 +577,15 @@ static void test_who_does_not_know_the_case_is_not_believed(void **state)
 
 static void test_a_server_without_edns_is_asked_plainly(void **state)
 {
-	int64_t start = clock_monotonic_ms();
-
 	(void)state;
 	begin_with(1, without_edns, NULL);
 	is_address(ask("host.test"), 1);
 	assert_int_equal(f.servers[0].asked, 4);
-	assert_true(clock_monotonic_ms() - start < TIMEOUT_MS / 2);
 }
 
 static void test_the_next_server_is_asked(void **state)
 {
-	static const behaviour bad[] = {NULL, nobody_knows, refuses, with_a_loop};
+	static const behaviour bad[] = {silent, nobody_knows, refuses, with_a_loop};
 
 	(void)state;
 	f.timeout_ms = SILENT_MS;
@@ -580,7 +598,6 @@ static void test_the_next_server_is_asked(void **state)
 
 static void test_nobody_listens_at_the_first_server(void **state)
 {
-	int64_t start = clock_monotonic_ms();
 	int fd = f.servers[0].io.fd;
 
 	(void)state;
@@ -588,7 +605,6 @@ static void test_nobody_listens_at_the_first_server(void **state)
 	close(fd);
 	begin_with(2, NULL, well);
 	is_address(ask("host.test"), 1);
-	assert_true(clock_monotonic_ms() - start < TIMEOUT_MS / 2);
 	f.servers[0].io.fd = -1;
 }
 
@@ -596,7 +612,7 @@ static void test_after_silence_another_one_is_asked_first(void **state)
 {
 	(void)state;
 	f.timeout_ms = SILENT_MS;
-	begin_with(2, NULL, well);
+	begin_with(2, silent, well);
 	is_address(ask("host.test"), 1);
 	is_address(ask("host-2.test"), 1);
 	assert_int_equal(f.servers[0].asked, 2); /* for the first name alone */
@@ -627,7 +643,6 @@ static void test_names_that_fail_harm_no_others(void **state)
 static void test_more_questions_than_are_out_at_a_time(void **state)
 {
 	(void)state;
-	f.timeout_ms = SILENT_MS;
 	begin_with(1, well, NULL);
 	for (unsigned i = 0; i < MANY; i++) {
 		char name[32];

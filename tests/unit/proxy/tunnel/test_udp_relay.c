@@ -2,7 +2,7 @@
 /*
  * The UDP relay over real sockets: what a flow carries, who may answer, what is refused, and what
  * bounds it. The relay's sockets lie at the names' own synthetic addresses, the origin at
- * 127.0.0.1, all at one port.
+ * 127.0.0.1, all at one port. The relay's clock stands still: a flow is idle when the test says so.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +13,16 @@
 #include "../fixture.h"
 #include "no_memory.h"
 #include "proxy/tunnel/private.h"
+#include "still_clock.h"
+
+/* The linker wraps: clock_gettime */
 
 #define FLOWS_MAX 4   /* usual_limits */
 #define KEPT 4        /* datagrams of one flow that the relay keeps until the name is resolved */
 #define ALL_KEPT 16   /* of the largest datagrams, of all flows */
 #define UDP_MAX 65507 /* payload over IPv4 */
 #define QUIET_MS 30
+#define IDLE_MS 200 /* udp_idle_ms of HASTY_TIMEOUTS */
 
 static const char udp_policy[] = "vethguard: 1\n"
                                  "name: test\n"
@@ -64,6 +68,7 @@ static void relay_opens(void)
 static int relay_set_up(void **state)
 {
 	(void)state;
+	clock_stop();
 	world_open(&w, &udp_world);
 	relay_opens();
 	return 0;
@@ -74,6 +79,7 @@ static int relay_tear_down(void **state)
 	(void)state;
 	close(origin_udp);
 	world_close(&w);
+	clock_go();
 	return 0;
 }
 
@@ -103,9 +109,9 @@ static ssize_t next(int fd)
 	socklen_t n = sizeof(from);
 	ssize_t got = -1;
 
-	for (int64_t end = clock_monotonic_ms() + PATIENCE_MS;
-	        got < 0 && clock_monotonic_ms() < end; pump(&w, 1))
-		got = recvfrom(fd, in, sizeof(in), 0, (struct sockaddr *)&from, &n);
+	for (int64_t end = clock_boot_ms() + PATIENCE_MS; got < 0 && clock_boot_ms() < end;
+	        pump(&w, 1))
+		got = recvfrom(fd, in, sizeof in, 0, (struct sockaddr *)&from, &n);
 	return got;
 }
 
@@ -136,6 +142,20 @@ static void expect_from(uint8_t b, uint8_t d)
 	assert_int_equal(from.sin_port, is.sin_port);
 }
 
+/* All flows that there are end. */
+static void idle_out(void)
+{
+	clock_move(IDLE_MS);
+	UNTIL(&w, !w.proxy->datagrams->flows);
+}
+
+/* The event of the one flow that there was. */
+static const struct event *ended(void)
+{
+	idle_out();
+	return only(EVENT_FLOW);
+}
+
 static const struct event *expect_refused(enum event_cause cause)
 {
 	const struct event *e = only(EVENT_FLOW);
@@ -163,7 +183,7 @@ static void a_flow_carries_both_ways(void **state)
 	assert_int_equal(next(origin_udp), 0);
 	reply("");
 	assert_int_equal(next(c), 0);
-	e = only(EVENT_FLOW); /* when it has been idle */
+	e = ended();
 	assert_int_equal(e->decision, EVENT_ALLOWED);
 	assert_int_equal(e->bytes_out, 8);
 	assert_int_equal(e->bytes_in, 6);
@@ -205,7 +225,7 @@ static void only_the_destination_answers(void **state)
 	expect_silence(c);
 	reply("answer");
 	expect_text(c, "answer");
-	assert_int_equal(only(EVENT_FLOW)->bytes_in, 6);
+	assert_int_equal(ended()->bytes_in, 6);
 	close(c);
 	close(other);
 }
@@ -243,6 +263,7 @@ static void a_flow_survives_an_unreachable_port(void **state)
 	(void)state;
 	close(origin_udp);
 	tell(c, NAME_A, "lost");
+	UNTIL(&w, w.proxy->datagrams->flows && w.proxy->datagrams->flows->bytes_out == 4);
 	pump(&w, QUIET_MS);
 	origin_udp = bound(loopback(0, 0, 1, w.port));
 	tell(c, NAME_A, "again");
@@ -261,7 +282,7 @@ static void what_no_rule_names_is_recorded_once(void **state)
 		tell(c, NAME_C, "flood");
 	expect_silence(origin_udp);
 	assert_int_equal(expect_refused(EVENT_CAUSE_POLICY)->policy_reason, POLICY_REASON_DEFAULT);
-	pump(&w, 300); /* its end is no second event */
+	idle_out(); /* its end is no second event */
 	assert_int_equal(count_events(&w, EVENT_FLOW), 1);
 	close(c);
 }
@@ -345,7 +366,7 @@ static void observing_lets_it_pass(void **state)
 	anew(o);
 	tell(c, NAME_C, "x");
 	expect_text(origin_udp, "x");
-	assert_int_equal(only(EVENT_FLOW)->decision, EVENT_OBSERVED);
+	assert_int_equal(ended()->decision, EVENT_OBSERVED);
 	close(c);
 }
 
@@ -375,13 +396,14 @@ static void an_idle_flow_ends(void **state)
 	expect_text(origin_udp, "one");
 	first = from;
 	for (int i = 0; i < 6; i++) { /* longer than the timeout, but never silent for so long */
-		pump(&w, 60);
+		clock_move(IDLE_MS - 1);
+		pump(&w, 60); /* now and then the relay looks who has been idle */
 		tell(c, NAME_A, "more");
 		expect_text(origin_udp, "more");
 		assert_int_equal(from.sin_port, first.sin_port);
 	}
 	assert_int_equal(w.event_total, 0);
-	only(EVENT_FLOW);
+	ended();
 	from = first;
 	reply("too late");
 	expect_silence(c);
@@ -404,8 +426,8 @@ static void flows_are_bounded(void **state)
 		expect_text(origin_udp, "x");
 	tell(c[FLOWS_MAX], NAME_A, "one too many");
 	expect_silence(origin_udp);
-	UNTIL(&w, w.event_total == FLOWS_MAX);
-	pump(&w, QUIET_MS);
+	idle_out();
+	assert_int_equal(w.event_total, FLOWS_MAX);
 	tell(c[FLOWS_MAX], NAME_A, "room again");
 	expect_text(origin_udp, "room again");
 	for (int i = 0; i <= FLOWS_MAX; i++)
@@ -443,7 +465,6 @@ static void with_a_name_server(uint32_t flows)
 	server = (struct config_server){{4, {127, 0, 0, 1}}, ntohs(at.sin_port)};
 	o.resolver = &server;
 	o.limits.udp_flows = flows;
-	o.timeouts.udp_idle_ms = 800; /* not before it has answered */
 	anew(o);
 }
 
@@ -506,7 +527,7 @@ static void one_flow_keeps_few_datagrams(void **state)
 	expect_silence(origin_udp);
 	tell(c, NAME_A, "the next one");
 	expect_text(origin_udp, "the next one");
-	assert_int_equal(only(EVENT_FLOW)->bytes_out, strlen("the next one"));
+	assert_int_equal(ended()->bytes_out, strlen("the next one"));
 	close(c);
 	close(name_server);
 }
@@ -544,7 +565,9 @@ static uint64_t flood(uint8_t name, bool known)
 		pump(&w, 1);
 	}
 	the_name_is_resolved(known);
-	UNTIL(&w, w.event_total == ALL_KEPT + 2);
+	UNTIL(&w, w.proxy->datagrams->kept_bytes == 0);
+	idle_out();
+	assert_int_equal(w.event_total, ALL_KEPT + 2);
 	for (int i = 0; i < ALL_KEPT + 2; i++) {
 		bytes += w.events[i].bytes_out;
 		close(c[i]);
@@ -583,8 +606,7 @@ static void flows_under_way_are_recorded_at_the_end(void **state)
 	tell(c, NAME_A, "x");
 	expect_text(origin_udp, "x");
 	tell(c, NAME_C, "x");
-	pump(&w, QUIET_MS);
-	assert_int_equal(w.event_total, 1);
+	UNTIL(&w, w.event_total == 1);
 	proxy_free(w.proxy);
 	w.proxy = NULL;
 	assert_int_equal(w.event_total, 2);
@@ -623,7 +645,8 @@ static void a_retired_relay_only_answers(void **state)
 	expect_text(c, "pong");
 	assert_true(from.sin_addr.s_addr == at.sin_addr.s_addr); /* from where it had asked */
 	tell(c, NAME_A, "more");
-	assert_int_equal(recvfrom(origin_udp, in, sizeof(in), 0, NULL, NULL), -1);
+	assert_int_equal(recvfrom(origin_udp, in, sizeof in, 0, NULL, NULL), -1);
+	clock_move(IDLE_MS);
 	UNTIL(&w, idle); /* the flow has idled out */
 	assert_int_equal(only(EVENT_FLOW)->bytes_in, 4);
 	assert_int_equal(only(EVENT_FLOW)->bytes_out, 4);

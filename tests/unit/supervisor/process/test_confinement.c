@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking roles how they are confined: who answers in its time is heard, however many did before. */
+/* Asking roles how they are confined: who answers in its time is heard, however many did before.
+ * How long that is, is what roles.c sets its timer to; a test makes it longer where answers are to
+ * come in time. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,11 +14,23 @@
 #include "supervisor/process/confinement.h"
 #include "vethguard/base/clock.h"
 
+/* The linker wraps: loop_timer_set */
+void __real_loop_timer_set(struct loop_timer *timer, int64_t delay_ms);
+void __wrap_loop_timer_set(struct loop_timer *timer, int64_t delay_ms);
+
 static const char *const programs[] = {"fake-soon", "fake-late", "fake-silent"};
 
-#define STEP_MS                         \
-	(CONFINEMENT_PATIENCE_MS * 11 / \
-	        20) /* two are more than the patience, each has nearly a second to be late */
+#define PLENTY_MS 100000
+
+static unsigned waits;      /* times that the patience began, or began anew */
+static unsigned long_waits; /* the first so many of them have plenty of time */
+
+void __wrap_loop_timer_set(struct loop_timer *timer, int64_t delay_ms)
+{
+	bool is_long = delay_ms == CONFINEMENT_PATIENCE_MS && waits++ < long_waits;
+
+	__real_loop_timer_set(timer, is_long ? PLENTY_MS : delay_ms);
+}
 
 /* The other side. */
 static int play(const char *name)
@@ -27,7 +41,8 @@ static int play(const char *name)
 	while (ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
 		if (strcmp(name, "fake-silent") == 0)
 			continue;
-		usleep((strcmp(name, "fake-late") == 0 ? 2 : 1) * STEP_MS * 1000);
+		if (strcmp(name, "fake-late") == 0)
+			usleep(200 * 1000);
 		fake_say_text(MESSAGE_DESCRIPTION, m.head.id, name);
 	}
 	return 0;
@@ -62,10 +77,12 @@ static void on_told(
 }
 
 /* Keeper and recorder are such programs. How long it took. */
-static int64_t ask(const char *keeper, const char *recorder)
+static int64_t ask(const char *keeper, const char *recorder, unsigned in_time)
 {
 	int64_t began_ms = clock_monotonic_ms();
 
+	waits = 0;
+	long_waits = in_time;
 	assert_int_equal(
 	        role_start(sv.loop, &sv.keeper, keeper, "the keeper", -1, on_message, on_dead), 0);
 	assert_int_equal(role_start(sv.loop, &sv.recorder, recorder, "the recorder", -1, on_message,
@@ -86,7 +103,8 @@ static int64_t ask(const char *keeper, const char *recorder)
 static void an_answer_in_time_is_heard(void **state)
 {
 	(void)state;
-	ask("fake-soon", "fake-late"); /* later than the patience with one of them */
+	ask("fake-soon", "fake-late", 2);
+	assert_int_equal(waits, 3); /* from the question, and anew from each answer */
 	assert_string_equal(texts[1], "fake-soon");
 	assert_string_equal(texts[2], "fake-late");
 }
@@ -94,7 +112,8 @@ static void an_answer_in_time_is_heard(void **state)
 static void one_that_hangs_is_told_of_without(void **state)
 {
 	(void)state;
-	assert_true(ask("fake-soon", "fake-silent") >= STEP_MS + CONFINEMENT_PATIENCE_MS);
+	assert_true(ask("fake-soon", "fake-silent", 1) >= CONFINEMENT_PATIENCE_MS);
+	assert_int_equal(waits, 2);
 	assert_string_equal(texts[1], "fake-soon");
 	assert_string_equal(texts[2], "");
 }

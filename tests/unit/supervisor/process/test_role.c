@@ -10,17 +10,22 @@
 #include <sys/mman.h>
 
 #include "../fake_role.h"
+#include "still_clock.h"
 #include "supervisor/process/role.h"
-#include "vethguard/base/clock.h"
 
 #define FLOOD_BYTES (1 << 20)
+
+/* The linker wraps: clock_gettime ipc_peer_flush */
+int __real_ipc_peer_flush(struct ipc_peer *peer, int timeout_ms);
+int __wrap_ipc_peer_flush(struct ipc_peer *peer, int timeout_ms);
 
 static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "fake-deaf",
         "fake-nonsense", "fake-hangup", "fake-words", "fake-early", "fake-escapes", "fake-flood",
         "fake-long", "fake-endless", "fake-gifts", "fake-chatty", "fake-slow", "fake-drip"};
 #define GIFTS 100
-#define DRIP_MS 200
-#define BURST 2000 /* messages with a descriptor: far more than socket and queue hold */
+#define DRIP_MS 20   /* as the machine counts */
+#define WAIT_MS 1000 /* as the supervisor's clock counts each wait for room */
+#define BURST 2000   /* messages with a descriptor: far more than socket and queue hold */
 
 static void write_all(const char *text, size_t n)
 {
@@ -291,20 +296,46 @@ static void a_burst_that_nobody_reads_kills(void **state)
 	expect_end("was killed: No buffer space available");
 }
 
+/* Of the role under test: how long it may have waited for room, each time. */
+static int waits_ms[64];
+static size_t wait_count;
+
+/* With a clock that stands, each wait has taken the same time, however long the reader needed. */
+int __wrap_ipc_peer_flush(struct ipc_peer *peer, int timeout_ms)
+{
+	int64_t after_ms = clock_stands_at_ms + WAIT_MS;
+	int result;
+
+	if (!clock_stands)
+		return __real_ipc_peer_flush(peer, timeout_ms);
+	assert_true(wait_count < sizeof waits_ms / sizeof waits_ms[0]);
+	waits_ms[wait_count++] = timeout_ms;
+	if (timeout_ms == 0)
+		return __real_ipc_peer_flush(peer, 0);
+	clock_go();
+	result = __real_ipc_peer_flush(peer, 60000);
+	clock_stop();
+	clock_stands_at_ms = after_ms;
+	return result;
+}
+
 /* It reads all that there is, but not before it has been waited for a while. */
 static void one_that_makes_wait_again_and_again_is_killed(void **state)
 {
-	int64_t began_ms = clock_monotonic_ms(), took_ms;
+	static const int allowed[] = {5, 5, 5, 5, 4, 3, 2, 1, 0}; /* of the eight that were left */
 	int error = 0;
 
 	(void)state;
 	start("fake-drip");
-	role_wait_for_room(&role, 5 * DRIP_MS, 8 * DRIP_MS);
-	while (!error && clock_monotonic_ms() - began_ms < 400 * DRIP_MS)
+	clock_stop();
+	role_wait_for_room(&role, 5 * WAIT_MS, 8 * WAIT_MS);
+	for (wait_count = 0; !error;)
 		error = send_burst();
-	took_ms = clock_monotonic_ms() - began_ms;
+	clock_go();
 	assert_int_equal(error, -ENOBUFS);
-	assert_true(took_ms > 6 * DRIP_MS); /* not at the first wait */
+	assert_int_equal(wait_count, sizeof allowed / sizeof allowed[0]);
+	for (size_t i = 0; i < wait_count; i++)
+		assert_int_equal(waits_ms[i], allowed[i] * WAIT_MS);
 	expect_end("was killed: No buffer space available");
 }
 
@@ -338,29 +369,47 @@ static void fini_reaps_without_a_word(void **state)
 	assert_int_equal(deaths, 0);
 }
 
-/* Everything that arrives at this process's standard error while the program runs. */
-static size_t captured(const char *program, char *out, size_t size, bool to_its_end)
+/* What the file holds, and whether that has the words. */
+static bool shows(int file, char *out, size_t size, const char *words)
+{
+	ssize_t n = pread(file, out, size - 1, 0);
+
+	assert_true(n >= 0);
+	out[n] = 0;
+	return strstr(out, words);
+}
+
+#define SHOWN_MS 60000 /* until the expected words are there */
+#define QUIET_MS 300   /* for what may come behind them */
+
+/* Everything that arrives at this process's standard error until the program ends or, where words
+ * are given, until a while after them. */
+static size_t captured(const char *program, char *out, size_t size, const char *words)
 {
 	int saved = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC);
 	struct loop_timer timer;
-	ssize_t n;
 
 	assert_true(saved >= 0 && file >= 0);
 	dup2(file, STDERR_FILENO);
 	start(program);
 	assert_int_equal(loop_timer_open(loop, &timer, on_time), 0);
-	if (!to_its_end)
-		loop_timer_set(&timer, 2000); /* a busy machine takes its time to begin */
-	assert_int_equal(loop_run(loop), 0);
+	for (int left_ms = words ? SHOWN_MS : 0; left_ms > 0; left_ms -= QUIET_MS) {
+		loop_timer_set(&timer, QUIET_MS);
+		assert_int_equal(loop_run(loop), 0);
+		if (deaths || shows(file, out, size, words))
+			left_ms = 0;
+	}
+	if (words)
+		loop_timer_set(&timer, QUIET_MS);
+	if (!deaths)
+		assert_int_equal(loop_run(loop), 0);
 	role_fini(&role);
 	loop_timer_close(&timer);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
-	n = pread(file, out, size - 1, 0);
+	shows(file, out, size, "");
 	close(file);
-	assert_true(n >= 0);
-	out[n] = 0;
-	return (size_t)n;
+	return strlen(out);
 }
 
 static void no_terminal_obeys_a_role(void **state)
@@ -368,7 +417,7 @@ static void no_terminal_obeys_a_role(void **state)
 	char text[4096];
 
 	(void)state;
-	captured("fake-escapes", text, sizeof(text), true);
+	captured("fake-escapes", text, sizeof text, NULL);
 	assert_string_equal(text,
 	        "fake-escapes: error: \\x1b]0;owned\\x07\\x1b[2J\\xc2\\x9b 31m\\x0d\\x7f\\x1b\n"
 	        "fake-escapes: vethguardd: error: not the supervisor\n"
@@ -381,7 +430,7 @@ static void a_long_line_becomes_several(void **state)
 	char text[2 * ROLE_TEXT_LINE_MAX];
 
 	(void)state;
-	captured("fake-long", text, sizeof(text), true);
+	captured("fake-long", text, sizeof text, NULL);
 	assert_int_equal(strchr(text, '\n') - text, strlen("fake-long: ") + ROLE_TEXT_LINE_MAX);
 	assert_string_equal(strchr(text, '\n'), "\nfake-long: AAAAA\n");
 }
@@ -391,14 +440,15 @@ static void a_long_line_becomes_several(void **state)
 static void nobody_floods_a_terminal(void **state)
 {
 	static const char *const flooders[] = {"fake-flood", "fake-endless"};
+	static const char too_much[] = "writes too much: the rest is not shown";
 	static char text[FLOOD_BYTES];
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		size_t n = captured(flooders[i], text, sizeof(text), false);
+		size_t n = captured(flooders[i], text, sizeof text, too_much);
 
 		assert_in_range(n, ROLE_TEXT_BURST / 4, ROLE_TEXT_BURST + 2 * ROLE_TEXT_LINE_MAX);
-		assert_non_null(strstr(text, "writes too much: the rest is not shown"));
+		assert_non_null(strstr(text, too_much));
 		assert_int_equal(deaths, 0);
 	}
 }
