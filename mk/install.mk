@@ -30,7 +30,7 @@ $(PATHS_STAMP): paths-always
 INSTALL_PRESETS := $(wildcard policies/presets/*.yaml)
 INSTALL_EXAMPLES := $(wildcard policies/*.yaml)
 INSTALL_MAN := $(wildcard docs/man/*.[1-8])
-INSTALL_DOCS := README.md LICENSE CHANGELOG.md SECURITY.md $(filter-out docs/development.md,$(wildcard docs/*.md docs/*.yaml))
+INSTALL_DOCS := README.md LICENSE $(filter-out docs/development.md docs/decisions.md,$(wildcard docs/*.md docs/*.yaml))
 INSTALL_GUIDES := $(wildcard docs/guides/*.md)
 LIBEXEC_NAMES := $(filter-out vethguard,$(PROGRAM_NAMES))
 
