@@ -184,7 +184,7 @@ struct message_worker_start {
 enum message_pause {
 	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on.
 	                              Its RESUME ends HOLD as well */
-	MESSAGE_PAUSE_WAY_OUT,     /* sent before RETIRE if the configuration's way out has changed: what is under
+	MESSAGE_PAUSE_EGRESS,     /* sent before RETIRE if the configuration's way out has changed: what is under
 	                              way is closed at once, too. No RESUME follows */
 	MESSAGE_PAUSE_OPERATOR     /* the kill switch: what is under way is closed at once, too */
 };

@@ -15,7 +15,7 @@
 #define ATTACH_RELOADS_MAX 8     /* at a time, in a reload of all */
 #define ATTACH_PENDING_MAX 64    /* pending operations on one sandbox */
 #define ATTACH_GATES 8           /* gates in store */
-#define ATTACH_SPARES 4          /* workers in the pool */
+#define ATTACH_POOLED_WORKERS 4  /* workers in the pool */
 #define RECOVERY_TURNS 8         /* sandboxes recovered or taken back at a time */
 #define RECOVERY_TURNS_QUIET 4   /* of those, while no client waits */
 #define RECOVERY_READINGS 4      /* policies read by children at a time after a restart */

@@ -3,7 +3,7 @@
 
 struct fingerprint fingerprint_of(const struct stat *file, time_t now)
 {
-	return (struct fingerprint){.counts = file->st_ctim.tv_sec < now - STAMP_STEP_S,
+	return (struct fingerprint){.counts = file->st_ctim.tv_sec < now - FINGERPRINT_STEP_S,
 	        .device = file->st_dev,
 	        .inode = file->st_ino,
 	        .size = file->st_size,

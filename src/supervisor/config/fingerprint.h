@@ -3,8 +3,8 @@
  * fingerprint: tells whether a file is unchanged since it was read, without reading it again. The
  * kernel sets the time of each change of a file's bytes, mode or owner (ctime, inode(7)), and no
  * program can set it. Its resolution is the file system's: two changes within one step may have the
- * same time. So a fingerprint counts only if the last change was more than STAMP_STEP_S before the
- * reading.
+ * same time. So a fingerprint counts only if the last change was more than FINGERPRINT_STEP_S
+ * before the reading.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_CONFIG_FINGERPRINT_H
 #define VETHGUARD_SRC_SUPERVISOR_CONFIG_FINGERPRINT_H
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define STAMP_STEP_S 2 /* FAT's, the coarsest */
+#define FINGERPRINT_STEP_S 2 /* FAT's, the coarsest */
 
 struct fingerprint {
 	bool counts;

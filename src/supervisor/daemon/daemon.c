@@ -147,7 +147,7 @@ void daemon_serve(struct daemon *d)
 	if (rc)
 		log_warn("policies are not watched: %s", strerror(-rc));
 	d->attachments.on_recovered = on_recovered;
-	rc = worker_pool_open(&d->supervisor, ATTACH_SPARES);
+	rc = worker_pool_open(&d->supervisor, ATTACH_POOLED_WORKERS);
 	if (rc)
 		die(STATUS_FAILED, "no memory");
 	rc = attachments_recover(&d->attachments);

@@ -26,7 +26,7 @@ static bool leads_nowhere(const struct netlink_link *link)
 	return link->loopback || strcmp(link->kind, "dummy") == 0;
 }
 
-static void look_for_way_out(void *context, const struct netlink_link *link)
+static void look_for_route_out(void *context, const struct netlink_link *link)
 {
 	struct gate *gate = context;
 
@@ -49,7 +49,7 @@ int gate_check_sandbox(void *context)
 
 	if (rc)
 		return rc;
-	rc = netlink_links_of(nl, 0, look_for_way_out, gate);
+	rc = netlink_links_of(nl, 0, look_for_route_out, gate);
 	netlink_close(nl);
 	return rc ? rc : gate->why[0] ? -EEXIST : 0;
 }

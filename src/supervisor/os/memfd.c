@@ -16,7 +16,7 @@
 #include "supervisor/os/memfd.h"
 #include "vethguard/tls/bundle.h"
 
-#define STAMP_AGE_S 2 /* time steps of file systems are much smaller */
+#define FINGERPRINT_AGE_S 2 /* time steps of file systems are much smaller */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
 static int memfd_new(const char *name)
@@ -208,28 +208,29 @@ static bool fingerprint_of(const char *path, bool local, time_t now, struct memo
 	out->size = st.st_size;
 	out->modified = st.st_mtim;
 	out->changed = st.st_ctim;
-	return st.st_ctim.tv_sec + STAMP_AGE_S <= now;
+	return st.st_ctim.tv_sec + FINGERPRINT_AGE_S <= now;
 }
 
 /* Takes the fingerprints of all files that memfd_trusted_cas() reads, in its order. */
 static size_t take_fingerprints(const struct config *config, bool local,
-        struct memory_fingerprint fingerprints[MEMORY_STAMPS_MAX])
+        struct memory_fingerprint fingerprints[MEMORY_FINGERPRINTS_MAX])
 {
 	time_t now = time(NULL);
 	size_t count = 0;
 	bool old = true;
 
-	for (const char *const *path = bundle_paths; *path && count < MEMORY_STAMPS_MAX; path++)
+	for (const char *const *path = bundle_paths; *path && count < MEMORY_FINGERPRINTS_MAX;
+	        path++)
 		old &= fingerprint_of(*path, false, now, &fingerprints[count++]);
-	for (size_t i = 0; i < config->ca_file_count && count < MEMORY_STAMPS_MAX; i++)
+	for (size_t i = 0; i < config->ca_file_count && count < MEMORY_FINGERPRINTS_MAX; i++)
 		old &= fingerprint_of(config->ca_files[i], local, now, &fingerprints[count++]);
-	return old && count < MEMORY_STAMPS_MAX ? count : 0;
+	return old && count < MEMORY_FINGERPRINTS_MAX ? count : 0;
 }
 
 int memfd_trusted(const struct config *config, struct memory_trusted *kept,
         struct memory_bundle **out, const char **culprit)
 {
-	struct memory_fingerprint fingerprints[MEMORY_STAMPS_MAX];
+	struct memory_fingerprint fingerprints[MEMORY_FINGERPRINTS_MAX];
 	size_t count = take_fingerprints(config, kept->local, fingerprints);
 	struct memory_bundle *bundle = NULL;
 

@@ -27,7 +27,7 @@ void memory_bundle_put(struct memory_bundle *bundle); /* NULL is allowed */
 /* Returns true if both have the same bytes. NULL equals only NULL; a failed comparison is
  * unequal. */
 bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bundle *b);
-#define MEMORY_STAMPS_MAX (CONFIG_CA_FILES_MAX + 16)
+#define MEMORY_FINGERPRINTS_MAX (CONFIG_CA_FILES_MAX + 16)
 struct memory_trusted {
 	struct memory_bundle *bundle; /* the last one made; NULL: none yet */
 	bool local;                   /* see memfd_trusted_cas() */
@@ -38,7 +38,7 @@ struct memory_trusted {
 		off_t size;
 		struct timespec modified, changed;
 		/* Of its files at that time; count 0: one was too new to tell. */
-	} fingerprints[MEMORY_STAMPS_MAX];
+	} fingerprints[MEMORY_FINGERPRINTS_MAX];
 };
 void memory_trusted_init(struct memory_trusted *kept);
 void memory_trusted_fini(struct memory_trusted *kept);

@@ -193,7 +193,7 @@ void instance_pause(struct instance *i, const char *reason)
 
 void instance_close_egress(struct instance *i, const char *why)
 {
-	send_pause(i, MESSAGE_PAUSE_WAY_OUT, why);
+	send_pause(i, MESSAGE_PAUSE_EGRESS, why);
 }
 
 int instance_ask_stats(struct instance *i, uint64_t id)

@@ -207,7 +207,7 @@ void sandbox_promote_successor(struct sandbox *s)
 	sandbox_reauthorized(s);
 }
 
-static bool is_revising(const struct sandbox *s)
+static bool is_reauthorizing(const struct sandbox *s)
 {
 	const struct instance *i;
 
@@ -226,7 +226,7 @@ bool sandbox_is_changing(const struct sandbox *s)
 
 void sandbox_reauthorized(struct sandbox *s)
 {
-	if (!s->promoted || is_revising(s))
+	if (!s->promoted || is_reauthorizing(s))
 		return;
 	s->promoted = false;
 	s->owner->replaced(s->owner, s, NULL);

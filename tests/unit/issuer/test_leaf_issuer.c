@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mint: what is kept, what is dropped, what is refused. The clock is the test's own. */
+/* The leaf issuer: what is kept, what is dropped, what is refused. The clock is the test's own. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ int64_t clock_monotonic_us(void)
 
 static struct leaf_issuer *leaf_issuer;
 
-static void open_mint(uint32_t leaves, uint32_t blocked_per_minute)
+static void open_issuer(uint32_t leaves, uint32_t blocked_per_minute)
 {
 	struct leaf_issuer_limits limits = {leaves, blocked_per_minute};
 	struct ca *root = ca_new_root(SLICE("root"), 30);
@@ -42,7 +42,7 @@ static void open_mint(uint32_t leaves, uint32_t blocked_per_minute)
 	assert_non_null(leaf_issuer);
 }
 
-static int close_mint(void **state)
+static int close_issuer(void **state)
 {
 	(void)state;
 	leaf_issuer_free(leaf_issuer);
@@ -70,7 +70,7 @@ static struct tls_identity *get_held(const char *host, bool mentioned, int64_t n
 static void test_kept(void **state)
 {
 	(void)state;
-	open_mint(4, 10);
+	open_issuer(4, 10);
 	struct tls_identity *a = get_held("a.example", true, 0);
 	struct tls_identity *b = get_held("b.example", true, 0);
 	assert_ptr_not_equal(a, b);
@@ -89,7 +89,7 @@ static void test_addresses(void **state)
 	struct slice none = {"", 0};
 	(void)state;
 
-	open_mint(8, 10);
+	open_issuer(8, 10);
 	struct tls_identity *a = leaf_issuer_get(leaf_issuer, none, &v4, TLS_KEY_ECDSA, true, 0);
 	tls_identity_retain(a);
 	assert_ptr_equal(leaf_issuer_get(leaf_issuer, none, &v4, TLS_KEY_ECDSA, true, 0), a);
@@ -106,7 +106,7 @@ static void test_kinds_are_apart(void **state)
 	struct slice a = SLICE("a");
 	(void)state;
 
-	open_mint(8, 2);
+	open_issuer(8, 2);
 	struct tls_identity *ecdsa = get_held("a", true, 0);
 	struct tls_identity *rsa = leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, true, 0);
 	assert_non_null(rsa);
@@ -130,7 +130,7 @@ static void test_nothing_for_nonsense(void **state)
 	struct ip nothing = {0};
 	(void)state;
 
-	open_mint(4, 2);
+	open_issuer(4, 2);
 	memset(long_host, 'a', sizeof(long_host));
 	assert_null(leaf_issuer_get(leaf_issuer, slice_of("", 0), NULL, TLS_KEY_ECDSA, true, 0));
 	assert_null(
@@ -145,7 +145,7 @@ static void test_nothing_for_nonsense(void **state)
 static void test_least_recently_used_goes(void **state)
 {
 	(void)state;
-	open_mint(3, 10);
+	open_issuer(3, 10);
 	struct tls_identity *a = get_held("a", true, 0), *b = get_held("b", true, 0),
 	                    *c = get_held("c", true, 0);
 	assert_ptr_equal(get("a", true, 0), a);
@@ -163,7 +163,7 @@ static void test_flood_of_blocked_names_evicts_no_mentioned_one(void **state)
 	char name[32];
 	(void)state;
 
-	open_mint(2, 50);
+	open_issuer(2, 50);
 	struct tls_identity *a = get_held("a", true, 0), *b = get_held("b", true, 0);
 	for (int i = 0; i < 50; i++) {
 		snprintf(name, sizeof(name), "flood-%d", i);
@@ -190,7 +190,7 @@ static unsigned flood(const char *prefix, unsigned count, bool mentioned, int64_
 static void test_rate_of_blocked_names(void **state)
 {
 	(void)state;
-	open_mint(8, 6);
+	open_issuer(8, 6);
 	assert_int_equal(flood("a", 20, false, 1000), 6);
 	assert_int_equal(flood("b", 20, false, 1000 + 9999), 0);
 	assert_int_equal(flood("c", 20, false, 1000 + 10000), 1); /* one each ten seconds */
@@ -207,7 +207,7 @@ static void test_rate_of_blocked_names(void **state)
 static void test_rate_zero_refuses_all_blocked(void **state)
 {
 	(void)state;
-	open_mint(8, 0);
+	open_issuer(8, 0);
 	assert_int_equal(flood("a", 5, false, 0), 0);
 	assert_int_equal(flood("a", 5, false, INT64_MAX / 2), 0);
 	assert_int_equal(flood("a", 5, true, 0), 5);
@@ -216,7 +216,7 @@ static void test_rate_zero_refuses_all_blocked(void **state)
 static void test_renewed_before_expiry(void **state)
 {
 	(void)state;
-	open_mint(4, 10);
+	open_issuer(4, 10);
 	struct tls_identity *a = get_held("a", true, 0);
 	real_offset_ms = (4 * 24 * 3600 - 60) *
 	                 1000LL; /* five days from the start, so a day and a minute are left */
@@ -234,34 +234,34 @@ static void test_renewed_before_expiry(void **state)
 static void test_last_leaf_is_held(void **state)
 {
 	(void)state;
-	open_mint(1, 10);
+	open_issuer(1, 10);
 	struct tls_identity *a = get("a", true, 0);
 	assert_true(tls_identity_expires_s(a) > 0);
 	struct tls_identity *b = get("b", true, 0);
 	assert_true(tls_identity_expires_s(b) > 0);
 	leaf_issuer_free(leaf_issuer);
-	open_mint(0, 10); /* a bound of nothing still serves */
+	open_issuer(0, 10); /* a bound of nothing still serves */
 	a = get("a", true, 0);
 	assert_true(tls_identity_expires_s(a) > 0);
 	b = get("b", false, 0);
 	assert_true(tls_identity_expires_s(b) > 0);
 }
 
-#define MINT_TEST(test) cmocka_unit_test_teardown(test, close_mint)
+#define ISSUER_TEST(test) cmocka_unit_test_teardown(test, close_issuer)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        MINT_TEST(test_kept),
-	        MINT_TEST(test_addresses),
-	        MINT_TEST(test_kinds_are_apart),
-	        MINT_TEST(test_nothing_for_nonsense),
-	        MINT_TEST(test_least_recently_used_goes),
-	        MINT_TEST(test_flood_of_blocked_names_evicts_no_mentioned_one),
-	        MINT_TEST(test_rate_of_blocked_names),
-	        MINT_TEST(test_rate_zero_refuses_all_blocked),
-	        MINT_TEST(test_renewed_before_expiry),
-	        MINT_TEST(test_last_leaf_is_held),
+	        ISSUER_TEST(test_kept),
+	        ISSUER_TEST(test_addresses),
+	        ISSUER_TEST(test_kinds_are_apart),
+	        ISSUER_TEST(test_nothing_for_nonsense),
+	        ISSUER_TEST(test_least_recently_used_goes),
+	        ISSUER_TEST(test_flood_of_blocked_names_evicts_no_mentioned_one),
+	        ISSUER_TEST(test_rate_of_blocked_names),
+	        ISSUER_TEST(test_rate_zero_refuses_all_blocked),
+	        ISSUER_TEST(test_renewed_before_expiry),
+	        ISSUER_TEST(test_last_leaf_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -372,7 +372,7 @@ static void signals_reach_the_command(void **state)
 }
 
 /* Starts a command that would run for ever, and leaves a daemon of its own beside it. */
-static pid_t start_lasting(const char *mark, int *output)
+static pid_t start_running(const char *mark, int *output)
 {
 	char script[256];
 	pid_t pid;
@@ -394,7 +394,7 @@ static void nothing_survives_when_vethguard_is_killed(void **state)
 
 	(void)state;
 	fixture_policy(&f, "ready\n");
-	pid = start_lasting("vg-mark-killed", &output);
+	pid = start_running("vg-mark-killed", &output);
 	kill(pid, SIGKILL);
 	fixture_finish(pid, output, &o);
 	assert_int_equal(o.signal, SIGKILL);
@@ -409,14 +409,14 @@ static void nothing_survives_when_the_supervisor_dies(void **state)
 
 	(void)state;
 	fixture_policy(&f, "die-later\n");
-	pid = start_lasting("vg-mark-orphan", &output);
+	pid = start_running("vg-mark-orphan", &output);
 	fixture_write(&f, "go", "");
 	fixture_finish(pid, output, &o);
 	assert_int_equal(o.status, 125);
 	assert_true(said("vethguardd was ended by signal 9"));
 	assert_true(fixture_gone("vg-mark-orphan"));
 	fixture_policy(&f, "fail-later\n");
-	pid = start_lasting("vg-mark-failed", &output);
+	pid = start_running("vg-mark-failed", &output);
 	fixture_write(&f, "go", "");
 	fixture_finish(pid, output, &o);
 	assert_int_equal(o.status, 125);
@@ -433,7 +433,7 @@ static void a_killed_init_is_an_ended_command(void **state)
 
 	(void)state;
 	fixture_policy(&f, "ready\n");
-	pid = start_lasting("vg-mark-init", &output);
+	pid = start_running("vg-mark-init", &output);
 	/* Of vethguard's two children, init is the later. */
 	snprintf(children, sizeof(children), "/proc/%d/task/%d/children", pid, pid);
 	fd = open(children, O_RDONLY);

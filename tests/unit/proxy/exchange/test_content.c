@@ -363,7 +363,7 @@ static void test_empty_members(void **state)
 
 /* --- decompressed --- */
 
-static void test_what_is_said_of_unpacked_content(void **state)
+static void test_what_is_said_of_decompressed_content(void **state)
 {
 	static const char body[] = "before " SECRET_VALUE " after";
 	static const struct {
@@ -558,7 +558,7 @@ int main(void)
 	        TEST(test_damaged),
 	        TEST(test_a_bomb),
 	        TEST(test_empty_members),
-	        TEST(test_what_is_said_of_unpacked_content),
+	        TEST(test_what_is_said_of_decompressed_content),
 	        TEST(test_digests_in_trailers),
 	        TEST(test_not_modified),
 	        TEST(test_beginnings),

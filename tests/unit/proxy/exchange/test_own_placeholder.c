@@ -276,7 +276,7 @@ static void change(void *context)
 	(void)context;
 }
 
-static void test_observed_and_revised(void **state)
+static void test_observed_and_reauthorized(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
 
@@ -318,7 +318,7 @@ int main(void)
 	        OWN(test_unreadable),
 	        OBSERVING(test_observed_bodies),
 	        OBSERVING(test_observed_fields),
-	        OBSERVING(test_observed_and_revised),
+	        OBSERVING(test_observed_and_reauthorized),
 	};
 
 	world_network();

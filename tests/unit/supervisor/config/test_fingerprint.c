@@ -16,7 +16,7 @@ static const struct stat file = {.st_dev = 1,
         .st_mtim = {NOW - 100, 4},
         .st_ctim = {NOW - 50, 5}};
 
-static void an_old_file_holds_its_stamp(void **state)
+static void an_old_file_holds_its_fingerprint(void **state)
 {
 	struct fingerprint fingerprint = fingerprint_of(&file, NOW);
 
@@ -49,7 +49,7 @@ static void whatever_differs_is_another(void **state)
 static void one_that_has_just_changed_tells_nothing(void **state)
 {
 	(void)state;
-	for (time_t age = -10; age <= STAMP_STEP_S; age++) {
+	for (time_t age = -10; age <= FINGERPRINT_STEP_S; age++) {
 		struct stat fresh = file;
 		struct fingerprint fingerprint;
 
@@ -73,7 +73,7 @@ static void none_holds_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(an_old_file_holds_its_stamp),
+	        cmocka_unit_test(an_old_file_holds_its_fingerprint),
 	        cmocka_unit_test(whatever_differs_is_another),
 	        cmocka_unit_test(one_that_has_just_changed_tells_nothing),
 	        cmocka_unit_test(none_holds_nothing),

@@ -406,7 +406,7 @@ static int in_time(int netns, const char *address, uint16_t port)
 
 /* What joins a guarded bridge later is met by who is on it without the gate: another container may
  * be, a way to a network may not. */
-static void a_bridge_gets_no_way_out_later(void **state)
+static void a_bridge_gets_no_egress_later(void **state)
 {
 	int outside = make_network();
 	struct gate gate;
@@ -648,7 +648,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	        T(a_whole_bridge_is_one_sandbox),
-	        T(a_bridge_gets_no_way_out_later),
+	        T(a_bridge_gets_no_egress_later),
 	        T(more_ways_out_than_a_look_takes_are_taken_by_the_next),
 	        T(a_port_is_diverted_and_its_neighbour_is_not),
 	        T(two_guarded_containers_do_not_meet),

@@ -49,7 +49,7 @@ static int teardown(void **state)
 }
 
 /* Those in memory of the file's pages, once the kernel was told that nobody needs them. */
-static unsigned resident(void)
+static unsigned pages_in_memory(void)
 {
 	unsigned char in_memory[PAGES];
 	unsigned count = 0;
@@ -85,9 +85,9 @@ static void what_is_kept_stays(void **state)
 	(void)state;
 	assert_int_equal(statfs(path, &system), 0);
 	if (system.f_type != TMPFS_MAGIC)
-		assert_int_equal(resident(), 0);
+		assert_int_equal(pages_in_memory(), 0);
 	assert_int_equal(mlock_file(path), 0);
-	assert_int_equal(resident(), PAGES);
+	assert_int_equal(pages_in_memory(), PAGES);
 	assert_int_equal(locked_kib() - before, PAGES * page / 1024);
 }
 
