@@ -280,7 +280,9 @@ static bool has_dot_tail(struct slice path)
 	return path.p[path.n - 1] == '.' || memmem(path.p, path.n, "./", 2) != NULL;
 }
 
-bool reading_is_plain(struct slice path)
+/* True if the path has no other reading than itself, apart from letter case and a '/' at its
+ * end. */
+static bool is_plain(struct slice path)
 {
 	return !memchr(path.p, '%', path.n) && !memchr(path.p, ';', path.n) &&
 	       !memmem(path.p, path.n, "//", 2) && !has_dot_tail(path);
@@ -291,7 +293,7 @@ bool reading_pattern_is_simple(struct slice pattern)
 	for (size_t i = 0; i < pattern.n; i++)
 		if (pattern.p[i] >= 'A' && pattern.p[i] <= 'Z')
 			return false;
-	return reading_is_plain(pattern) && (pattern.n == 1 || pattern.p[pattern.n - 1] != '/');
+	return is_plain(pattern) && (pattern.n == 1 || pattern.p[pattern.n - 1] != '/');
 }
 
 /* Copies a full form. An escaped slash after a ';' of the same segment becomes ';', a part of the
@@ -325,7 +327,7 @@ void path_view_init(struct path_view *view, struct slice path)
 bool path_view_is_plain(struct path_view *view)
 {
 	if (view->kind == VIEW_UNSEEN)
-		view->kind = reading_is_plain(view->path) ? VIEW_PLAIN : VIEW_AMBIGUOUS;
+		view->kind = is_plain(view->path) ? VIEW_PLAIN : VIEW_AMBIGUOUS;
 	return view->kind == VIEW_PLAIN;
 }
 

@@ -44,9 +44,6 @@ size_t reading_of_pattern(struct slice pattern, char *out);
 /* Writes the shortest form of a full form into out, which has as many bytes as full and may be
  * full.p. Returns the length. */
 size_t reading_shortest(struct slice full, char *out);
-/* True if the path has no other reading than itself, apart from letter case and a '/' at its
- * end. */
-bool reading_is_plain(struct slice path);
 /* True if the pattern is its own full form, apart from wildcards. */
 bool reading_pattern_is_simple(struct slice pattern);
 

@@ -208,9 +208,6 @@ bool exchange_decision_stands(const struct policy *policy, const struct policy_d
 bool exchange_has_body(const struct exchange *ex);
 /* True if the whole request could be kept, as far as its head tells. */
 bool exchange_can_be_kept(const struct exchange *ex);
-/* True if the request could be sent again although an upstream may have processed it (RFC 9110
- * section 9.2.2). */
-bool exchange_is_repeatable(const struct exchange *ex);
 /* How long an idle connection that this request takes may have been idle. */
 int64_t exchange_idle_ms(const struct exchange *ex);
 /* Keep bytes of the body, or the trailers. Call them before these are given to the upstream. */
@@ -243,8 +240,6 @@ int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);
 /* Returns the trailer lines that may pass to the upstream. They overwrite the bytes of trailers. */
 struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers);
-/* Returns the lines that may pass to the client, masked; overwrites trailers as well. */
-struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers);
 /* Ends the exchange: gives the upstream back and tells the client. complete: the whole response was
  * sent. reusable: the upstream's connection can be reused. ex is freed afterwards. */
 void exchange_finish(struct exchange *ex, bool complete, bool reusable);
@@ -265,9 +260,6 @@ void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
  * with *why and *cause set. */
 int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
-/* Delays the head of a response to a request with a credential until content comes, at most for
- * this turn of the loop: if the content cannot be passed on, a refusal can then say why. */
-void exchange_keep_head(struct exchange *ex);
 /* Sends the delayed head. Call this before the memory it points into changes. */
 void exchange_release_head(struct exchange *ex);
 /* Marks that the response's content cannot be passed on; why is static. */
@@ -279,12 +271,6 @@ bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n);
 /* True if the response is complete with its head. */
 bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r);
-/* Chooses the framing towards the client. */
-void exchange_frame_response(struct exchange *ex, struct http_response *r);
-void exchange_pass_interim(struct exchange *ex, struct http_response *r);
-/* Takes a 101 and turns the exchange into a pipe. False: the upgrade failed, and the exchange may
- * be gone. */
-bool exchange_upgrade(struct exchange *ex, struct http_response *r);
 /* Goes on with compressed input that waited for room. True: no input waits any more. */
 bool exchange_decompress_more(struct exchange *ex);
 /* Sets or clears the deadline for what the mask keeps back. */

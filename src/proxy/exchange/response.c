@@ -26,7 +26,9 @@ static void on_head_task(struct loop_task *task)
 	exchange_release_head(container_of(task, struct exchange, head_task));
 }
 
-void exchange_keep_head(struct exchange *ex)
+/* Delays the head of a response to a request with a credential until content comes, at most for
+ * this turn of the loop: if the content cannot be passed on, a refusal can then say why. */
+static void keep_head(struct exchange *ex)
 {
 	ex->head_waits = true;
 	ex->head_task.run = on_head_task;
@@ -43,7 +45,8 @@ void exchange_release_head(struct exchange *ex)
 	ex->ops->response_head(ex, &ex->upstream->response, SLICE(""));
 }
 
-void exchange_frame_response(struct exchange *ex, struct http_response *r)
+/* Chooses the framing towards the client. */
+static void frame_response(struct exchange *ex, struct http_response *r)
 {
 	bool bodyless = ex->head_request || r->status == 204 || r->status == 304;
 
@@ -56,7 +59,7 @@ void exchange_frame_response(struct exchange *ex, struct http_response *r)
 	ex->client_body = bodyless ? HTTP_BODY_NONE : r->body;
 }
 
-void exchange_pass_interim(struct exchange *ex, struct http_response *r)
+static void pass_interim(struct exchange *ex, struct http_response *r)
 {
 	http_drop_hop_by_hop(&r->fields);
 	r->body = HTTP_BODY_NONE;
@@ -79,7 +82,7 @@ void exchange_continue(struct exchange *ex)
 	r->status = 100;
 	r->reason = http_reason(100);
 	r->fields.count = 0;
-	exchange_pass_interim(ex, r);
+	pass_interim(ex, r);
 }
 
 /* NULL, or why this 101 is not the one that was asked for. */
@@ -95,7 +98,9 @@ static const char *check_switch(
 	return upgrade_check_answer(ex->request.upgrade, &r->fields);
 }
 
-bool exchange_upgrade(struct exchange *ex, struct http_response *r)
+/* Takes a 101 and turns the exchange into a pipe. False: the upgrade failed, and the exchange may
+ * be gone. */
+static bool upgrade(struct exchange *ex, struct http_response *r)
 {
 	bool websocket = ex->request.wants_websocket;
 	struct websocket_deflate deflate;
@@ -146,7 +151,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	log_debug("event %016" PRIx64 ": response %u", ex->id, r->status);
 	exchange_forget_body(ex);
 	if (r->status == 101)
-		return exchange_upgrade(ex, r);
+		return upgrade(ex, r);
 	if (r->status / 100 == 1) {
 		if (++ex->interims > EXCHANGE_INTERIMS_MAX) {
 			exchange_fail(ex, EVENT_CAUSE_UPSTREAM,
@@ -154,7 +159,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 			return false;
 		}
 		if (ex->client_version >= 11)
-			exchange_pass_interim(ex, r);
+			pass_interim(ex, r);
 		return true;
 	}
 	if (ex->credential && exchange_begin_masking(ex, r, &cause, &why) < 0) {
@@ -162,7 +167,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 		return false;
 	}
 	http_drop_hop_by_hop(&r->fields);
-	exchange_frame_response(ex, r);
+	frame_response(ex, r);
 	ex->status = r->status;
 	ex->counted = r->body == HTTP_BODY_LENGTH;
 	ex->length = r->content_length;
@@ -170,7 +175,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 		ex->counted = true;
 		audit_exchange(ex);
 	} else if (ex->masking) {
-		exchange_keep_head(ex);
+		keep_head(ex);
 		return true;
 	}
 	ex->head_sent = true;
@@ -219,7 +224,8 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 
 /* --- the end --- */
 
-struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers)
+/* Returns the lines that may pass to the client, masked; overwrites trailers as well. */
+static struct slice response_trailers(struct exchange *ex, struct slice trailers)
 {
 	if (ex->client_body != HTTP_BODY_CHUNKED && ex->client_version < 20)
 		return SLICE("");
@@ -238,7 +244,7 @@ static void end_response(struct exchange *ex, struct slice trailers)
 		return;
 	}
 	exchange_release_head(ex);
-	trailers = exchange_response_trailers(ex, trailers);
+	trailers = response_trailers(ex, trailers);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, trailers);
 	exchange_finish(ex, true, ex->request_done);

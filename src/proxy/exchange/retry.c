@@ -48,14 +48,16 @@ bool exchange_can_be_kept(const struct exchange *ex)
 	       (r->body == HTTP_BODY_LENGTH && r->content_length <= EXCHANGE_KEPT_MAX);
 }
 
-bool exchange_is_repeatable(const struct exchange *ex)
+/* True if the request could be sent again although an upstream may have processed it (RFC 9110
+ * section 9.2.2). */
+static bool is_repeatable(const struct exchange *ex)
 {
 	return is_idempotent(ex) && exchange_can_be_kept(ex);
 }
 
 int64_t exchange_idle_ms(const struct exchange *ex)
 {
-	if (exchange_is_repeatable(ex))
+	if (is_repeatable(ex))
 		return INT64_MAX;
 	return ex->client->answered ? EXCHANGE_RISK_MS : 0;
 }
