@@ -71,8 +71,8 @@ static void tell(struct control_call *call, unsigned status, const char *detail)
 
 	control_route_target(call->route, call->name, target);
 	if (call->route->changes)
-		log_info("%s %s by uid %u (pid %d): %u %s", record.operation, record.sandbox,
-		        (unsigned)record.peer.uid, (int)record.peer.pid, status,
+		log_info("%s %s by uid %u (pid %d): %u%s%s", record.operation, record.sandbox,
+		        (unsigned)record.peer.uid, (int)record.peer.pid, status, *detail ? " " : "",
 		        slice_escape_controls(slice_from_string(detail), escaped, sizeof(escaped)));
 	control->owner->called(control->owner, &record);
 }
