@@ -7,6 +7,12 @@
 #include "cli/commands.h"
 #include "cli/attach/control_client.h"
 
+bool audit_is_fingerprint(const char *text)
+{
+	return strlen(text) == SEAL_HASH_DIGITS &&
+	       strspn(text, "0123456789abcdef") == SEAL_HASH_DIGITS;
+}
+
 /* Takes the daemon's answer only if it is an absolute path. */
 static bool take(struct audit_source *source, const json_t *json)
 {

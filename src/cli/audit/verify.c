@@ -65,12 +65,6 @@ static void help(void)
 	        stdout);
 }
 
-bool audit_is_fingerprint(const char *text)
-{
-	return strlen(text) == SEAL_HASH_DIGITS &&
-	       strspn(text, "0123456789abcdef") == SEAL_HASH_DIGITS;
-}
-
 /* Asks for the daemon's own log and the last line it remembers. Returns an exit status. */
 static int ask(struct verify *v)
 {
