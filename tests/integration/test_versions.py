@@ -34,7 +34,7 @@ class Versions(Case):
         kinds = {11: ("http/1.1",), 20: ("h2",)}
         cls.origins = {v: support.in_namespace("outside", lambda v=v: Origin(ORIGIN4, PORTS[v], folder, kinds[v])) for v in PORTS}
         cls.policy = policy(*(f"https://{HOST}:{p}" for p in PORTS.values()))
-        config = support.LAB.write("versions.yaml", support.LAB.config(f"limits: {{header_bytes: {versions.HEAD_BYTES}}}\n"))
+        config = support.LAB.write("versions.yaml", support.LAB.config(f"limits: {{header_bytes: {versions.HEAD_BYTES}, dns_queries_per_s: 100000}}\n"))
         cls.box = support.Sandbox(cls.policy, config=config)
 
     @classmethod
