@@ -271,7 +271,8 @@ static void resolver_and_hosts_name_the_gate_only(void **state)
 {
 	(void)state;
 	fixture_policy(&f, "ready\n");
-	SHELL("cat /etc/resolv.conf /etc/hosts");
+	/* A minimal system has no /etc/hosts. */
+	SHELL("cat /etc/resolv.conf && { [ ! -e /etc/hosts ] || cat /etc/hosts; }");
 	assert_true(said("nameserver 10.9.8.1\nnameserver fd00:9::1\n"));
 	assert_int_equal(o.status, 0);
 }
