@@ -71,6 +71,8 @@ static void expect_fresh(struct peer *c, const char *line, const char *fields, c
 	say(c, body);
 	o = origin(&w, true);
 	expect_head(o, line);
+	if (*body) /* a connection that is answered before that is not kept */
+		expect(o, body);
 	answered(c, o);
 	UNTIL(&w, w.proxy->idle_count == idle + 1);
 	hang_up(o, false);
