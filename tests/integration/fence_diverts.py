@@ -216,7 +216,8 @@ echo '{NAT}' | nft -f -
             if frames:
                 out[name] = frames
         now = self.host_state()
-        out |= {k: (v, now[k]) for k, v in self.before.items() if now[k] != v}
+        out |= {k: (v, now[k]) for k, v in self.before.items() if now[k] != v and (
+            k != "neighbours" or set(now[k].split("\n")) - set(v.split("\n")))}  # the kernel forgets who did not answer
         if "delivered, v6" in out:
             changed = {k: v for k, v in self.snmp6.items() if v != self.snmp6_before.get(k, v)}
             out["of which"] = [" ".join(f"{k} {v}" for k, v in changed.items())]
