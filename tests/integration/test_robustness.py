@@ -651,12 +651,12 @@ class Scarce(Robust):
                 shutil.copy(os.path.join(os.path.dirname(VETHGUARD), name), folder)
         os.rename(folder + "/vethguard-worker", folder + "/worker.real")
         ends = set()
-        for more in (100, 400, 1000, 2000, 4000) if support.LONG else (100, 2000):
+        for more in (100, 400, 1000, 2000, 4000) if support.LONG else (100, 4000):
             with self.subTest(kib=more), open(folder + "/vethguard-worker", "w") as f:
                 f.write(f"#!/bin/sh\nulimit -v {size + more}\nexec {folder}/worker.real\n")
                 os.chmod(f.fileno(), 0o755)
                 f.close()
-                ends.add(self.with_little(folder, more >= 1000))
+                ends.add(self.with_little(folder, more >= 4000))
         self.assertIn("served", ends)
 
     def with_little(self, folder, enough):
