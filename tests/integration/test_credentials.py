@@ -83,6 +83,48 @@ class Injected(Box):
         headers = self.seen("http", path="/header")[0]["headers"]
         self.assertEqual([h[1] for h in headers if h[0].lower() == "x-api-key"], ["key=" + SECRET])
 
+    def cookies(self, path):
+        return [[v for n, v in r["headers"] if n.lower() == "cookie"] for r in self.seen("http", path=path)]
+
+    def test_cookie(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session")))
+        self.py("fetch('api.lab.test', '/one', fields=('Cookie: theme=dark; session=mine; lang=de', 'Cookie: SESSION=2;a=b', 'Authorization: Bearer other'))\n"
+                "fetch('api.lab.test', '/two')\n"
+                "fetch('api.lab.test', '/three', fields=('Cookie: session=a; sess%69on=b; session =c; ;;', 'X-Session: 1'))", box)
+        self.assertEqual(self.cookies("/one"), [[f"session={SECRET}; theme=dark; lang=de; a=b"]])
+        self.assertEqual(self.cookies("/two"), [["session=" + SECRET]])
+        self.assertEqual(self.cookies("/three"), [["session=" + SECRET]])
+
+    def test_cookie_over_http2(self):
+        """A client of HTTP/2 may send each cookie as a field of its own (RFC 9113 section 8.2.3)."""
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session, env: SESSION")))
+        r = box.sh("curl -sS --http2 -H 'Cookie: a=b' -H 'Cookie: session='$SESSION -H 'Cookie: c=d' https://api.lab.test/h2cookie")
+        self.assertEqual(r.status, 0, r)
+        self.assertEqual(self.cookies("/h2cookie"), [[f"session={SECRET}; a=b; c=d"]])
+        self.assertNotIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
+
+    def test_cookie_with_a_placeholder_elsewhere(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session, env: SESSION")))
+        box.sh("curl -sS -o /dev/null -H 'Cookie: other='$SESSION https://api.lab.test/elsewhere")
+        self.assertIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
+        self.assertEqual(len(self.cookies("/elsewhere")), 1)
+        self.assertIn("session=" + SECRET, self.cookies("/elsewhere")[0][0])
+
+    def test_cookie_that_has_no_room_is_not_left_out(self):
+        """Where credential and cookies together are too long, the request does not leave without the credential."""
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session")))
+        for n, status in ((15000, "200"), (16384, "503")):
+            r = box.sh(f"curl -sS -o /dev/null -w '%{{http_code}}' -H Cookie:\\ a=$(printf %0{n}d 0) https://api.lab.test/large{n}")
+            self.assertEqual(r.out, status, r)
+        self.assertEqual([c[0].startswith("session=" + SECRET) for c in self.cookies("/large15000")], [True])
+        self.assertEqual(self.cookies("/large16384"), [])
+
+    def test_cookie_masked_where_it_comes_back(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session")))
+        r = box.sh("curl -sS -i https://api.lab.test/echo")
+        self.assertIn("200", r.out)
+        self.assert_no_secret(r.out_bytes)
+
     def test_query(self):
         box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: query, query: key")))
         self.py("fetch('api.lab.test', '/query?a=1&key=mine&b=2&KEY=3')\nfetch('api.lab.test', '/query2')", box)

@@ -128,7 +128,13 @@ size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max);
  * the count, or SIZE_MAX if any port may be needed, as in mode observe. */
 size_t policy_tcp_ports(const struct policy *policy, uint16_t *out, size_t max);
 
-enum policy_inject { POLICY_INJECT_BEARER, POLICY_INJECT_BASIC, POLICY_INJECT_HEADER, POLICY_INJECT_QUERY };
+enum policy_inject {
+	POLICY_INJECT_BEARER,
+	POLICY_INJECT_BASIC,
+	POLICY_INJECT_HEADER,
+	POLICY_INJECT_QUERY,
+	POLICY_INJECT_COOKIE
+};
 enum policy_source { POLICY_SOURCE_FILE, POLICY_SOURCE_ENV, POLICY_SOURCE_EXEC };
 
 #define POLICY_ARGV_MAX 32
@@ -136,7 +142,7 @@ enum policy_source { POLICY_SOURCE_FILE, POLICY_SOURCE_ENV, POLICY_SOURCE_EXEC }
 struct policy_credential {
 	struct slice name;
 	enum policy_inject inject;
-	struct slice field;       /* header: field name; query: parameter name; else empty */
+	struct slice field;       /* header: field name; query: parameter; cookie: its name; else empty */
 	struct slice prefix;      /* header: put before the value ("token "); else empty */
 	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password" */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */

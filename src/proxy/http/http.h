@@ -101,7 +101,9 @@ struct outgoing {
 	const struct http_request *request;
 	bool has_query;
 	struct slice query;        /* may hold the credential */
-	struct slice field, value; /* the injected field, or empty; value holds the credential */
+	/* The injected field, or empty; value holds the credential. It stands for all fields of that
+	 * name: the request's own are not sent. */
+	struct slice field, value;
 	bool secret;               /* the head holds a credential: locked memory only */
 	bool ends;                 /* no body follows */
 };
