@@ -39,6 +39,8 @@ struct source {
 	void *context; /* for on_answer */
 	char name[MESSAGE_NAME_MAX + 1];
 	uint32_t ttl_s;
+	uint32_t told_s; /* of the value that is read: its lifetime as its service tells; 0: ttl_s
+	                    counts */
 	uint32_t timeout_ms;
 	/* Called once per question, possibly from within source_get(). value.n 0: error says why,
 	 * in one sentence. */

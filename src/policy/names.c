@@ -54,6 +54,9 @@ const char *policy_source_text(
 		snprintf(out, POLICY_SOURCE_TEXT_MAX, "exec:[%s%s]",
 		        slice_escape(credential->argv[0], text, sizeof(text)),
 		        credential->argc > 1 ? ", ..." : "");
+	else if (credential->source == POLICY_SOURCE_FETCH)
+		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%.*s:%s", SLICE_ARG(credential->argv[0]),
+		        slice_escape(credential->location, text, sizeof(text)));
 	else
 		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%s:%s",
 		        credential->source == POLICY_SOURCE_FILE ? "file" : "env",

@@ -435,7 +435,7 @@ class NotInside(Box):
 
     def test_processes_of_vethguard_cannot_be_seen(self):
         done = self.box.sh("ps -eo pid,args; ls /proc | grep -c '^[0-9]'")
-        for name in ("vethguardd", "vethguard-worker", "vethguard-keeper", "vethguard-recorder"):
+        for name in ("vethguardd", "vethguard-worker", "vethguard-keeper", "vethguard-recorder", "vethguard-fetch"):
             self.assertNotIn(name, done.out)
 
     def test_memory_of_init_cannot_be_read(self):

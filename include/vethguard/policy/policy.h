@@ -135,7 +135,12 @@ enum policy_inject {
 	POLICY_INJECT_QUERY,
 	POLICY_INJECT_COOKIE
 };
-enum policy_source { POLICY_SOURCE_FILE, POLICY_SOURCE_ENV, POLICY_SOURCE_EXEC };
+enum policy_source {
+	POLICY_SOURCE_FILE,
+	POLICY_SOURCE_ENV,
+	POLICY_SOURCE_EXEC,
+	POLICY_SOURCE_FETCH /* a service that is asked over HTTPS */
+};
 
 #define POLICY_ARGV_MAX 32
 
@@ -149,11 +154,13 @@ struct policy_credential {
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */
 	enum policy_source source;
-	struct slice location;    /* file: absolute path; env: variable name */
-	size_t argc;              /* exec: number of argv entries, else 0 */
+	struct slice location;    /* file: absolute path; env: variable name; fetch: the service's URL */
+	/* exec: the program and its arguments. fetch: "vault", "oauth2" or "github-app", then "KEY=VALUE" each, where a
+	 * value from a file is "KEY=file:/ABSOLUTE/PATH". */
+	size_t argc;
 	struct slice argv[POLICY_ARGV_MAX];
 	uint32_t ttl_s;           /* how long a value is used before it is read again; 0: for the whole run */
-	uint32_t timeout_ms;      /* exec: how long the program may take */
+	uint32_t timeout_ms;      /* exec, fetch: how long that may take */
 };
 
 uint32_t policy_credential_count(const struct policy *policy);
@@ -161,7 +168,10 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 /* True if credential i of a and credential j of b are the same in every respect. */
 bool policy_credential_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j);
 
-/* Writes "file:/path", "env:NAME" or "exec:[program, ...]" (without the arguments) into out, cut if too long. Returns
+/* The i-th file that the credential's source reads, of at most POLICY_ARGV_MAX. Returns false beyond the last one. */
+bool policy_credential_file(const struct policy_credential *credential, size_t i, struct slice *path);
+
+/* Writes "file:/path", "env:NAME", "vault:https://host" or "exec:[program, ...]" (without the arguments) into out, cut if too long. Returns
  * out. */
 #define POLICY_SOURCE_TEXT_MAX 512
 const char *policy_source_text(const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX]);

@@ -136,6 +136,11 @@ enum message_type {
 	MESSAGE_RECORDER_HEAD_GET = 56, /* no body: which line was written last? */
 	MESSAGE_RECORDER_HEAD = 57,   /* recorder -> supervisor, same id: struct message_text: the line's
 	                                 fingerprint, or empty: no line yet */
+	/* supervisor <-> fetch */
+	MESSAGE_FETCH = 58,           /* struct message_fetch + fds: trusted CAs, pipe for the value, and the secret if
+	                                 has_secret */
+	MESSAGE_FETCHED = 59,         /* the reply, when the value is in the pipe: struct message_fetched */
+
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -271,7 +276,26 @@ struct message_source_open {
 
 struct message_source {
 	bool opened;               /* true: one fd comes with it */
+	uint32_t ttl_s;            /* if opened: how long the value may be used; 0: as the policy says */
 	struct slice error;        /* empty: the sandbox is ending, which is not a fault */
+};
+
+#define MESSAGE_FETCH_ARGUMENTS_MAX POLICY_ARGV_MAX
+#define MESSAGE_FETCH_ARGUMENT_MAX 8192
+#define MESSAGE_FETCH_ADDRESSES_MAX 8
+struct message_fetch {
+	bool has_secret;
+	uint32_t argument_count;   /* at least 1: as struct policy_credential has them, "file:" values without a path */
+	struct slice arguments[MESSAGE_FETCH_ARGUMENTS_MAX];
+	struct slice url;          /* of the service */
+	uint32_t address_count;    /* of the service, from /etc/hosts or the configuration; 0: the resolvers are asked */
+	struct ip addresses[MESSAGE_FETCH_ADDRESSES_MAX];
+	uint32_t server_count;     /* resolvers */
+	struct config_server servers[CONFIG_SERVERS_MAX];
+};
+
+struct message_fetched {
+	uint32_t ttl_s;            /* how long the value may be used; 0: the service does not tell */
 };
 
 struct message_recorder_start {
@@ -426,6 +450,8 @@ MESSAGE_CODEC(keeper_sandbox);
 MESSAGE_CODEC(keeper_root);
 MESSAGE_CODEC(source_open);
 MESSAGE_CODEC(source);
+MESSAGE_CODEC(fetch);
+MESSAGE_CODEC(fetched);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
 MESSAGE_CODEC(recorder_ring);

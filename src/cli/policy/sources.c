@@ -33,11 +33,11 @@ static const char *rights_fault(const struct stat *st)
 	return NULL;
 }
 
-static void note_file(struct diag_list *notes, const struct policy_credential *c, const char *file,
-        unsigned line, unsigned column)
+static void note_file(struct diag_list *notes, const struct policy_credential *c, struct slice name,
+        const char *file, unsigned line, unsigned column)
 {
 	char shown[SHOWN_MAX];
-	char *path = strndup(c->location.p, c->location.n);
+	char *path = strndup(name.p, name.n);
 	struct stat st;
 	int rc = 0;
 
@@ -45,7 +45,7 @@ static void note_file(struct diag_list *notes, const struct policy_credential *c
 		return;
 	if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
 		rc = errno;
-	slice_escape(c->location, shown, sizeof(shown));
+	slice_escape(name, shown, sizeof(shown));
 	if (rc == ENOENT)
 		diag_add(notes, file, line, column,
 		        "credential \"%.*s\": file \"%s\" does not exist on this machine now; "
@@ -66,11 +66,12 @@ static void note_file(struct diag_list *notes, const struct policy_credential *c
 void policy_note_source(void *context, const struct policy_credential *credential, const char *file,
         unsigned line, unsigned column)
 {
+	struct slice path;
 	const char *value;
 	char name[SHOWN_MAX];
 
-	if (credential->source == POLICY_SOURCE_FILE)
-		note_file(context, credential, file, line, column);
+	for (size_t i = 0; policy_credential_file(credential, i, &path); i++)
+		note_file(context, credential, path, file, line, column);
 	if (credential->source != POLICY_SOURCE_ENV)
 		return;
 	snprintf(name, sizeof(name), "%.*s", SLICE_ARG(credential->location));

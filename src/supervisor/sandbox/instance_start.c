@@ -201,6 +201,9 @@ static void set_credentials(struct instance *i, struct generation *g)
 	generation_put(before);
 	i->sources.policy = &g->settings->policy;
 	i->sources.identity = g->identity;
+	i->sources.settings = g->settings;
+	i->sources.trusted = &g->trusted;
+	i->sources.mounts = i->supervisor->mounts;
 }
 
 int instance_change_credentials(struct instance *i, struct generation *g)
