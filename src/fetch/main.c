@@ -142,14 +142,18 @@ static void read_secret(struct fetch *f)
 
 static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {
+	static const struct {
+		const char *kind;
+		bool (*fetch)(const struct fetch_request *request, struct https *https,
+		        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+	} kinds[] = {{"vault", vault_fetch}, {"oauth2", oauth2_fetch},
+	        {"token-exchange", token_exchange_fetch}, {"github-app", github_app_fetch},
+	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch}};
 	const struct slice kind = f->request.message.arguments[0];
 
-	if (slice_equals(kind, SLICE("oauth2")))
-		return oauth2_fetch(&f->request, f->https, out, fault);
-	if (slice_equals(kind, SLICE("vault")))
-		return vault_fetch(&f->request, f->https, out, fault);
-	if (slice_equals(kind, SLICE("github-app")))
-		return github_app_fetch(&f->request, f->https, out, fault);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (slice_equals(kind, slice_from_string(kinds[i].kind)))
+			return kinds[i].fetch(&f->request, f->https, out, fault);
 	snprintf(fault, HTTPS_TEXT_MAX, "this version does not know how to ask it");
 	return false;
 }

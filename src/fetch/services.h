@@ -17,6 +17,12 @@ struct fetched {
  * secret. */
 bool oauth2_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
+bool token_exchange_fetch(const struct fetch_request *request, struct https *https,
+        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+bool gcp_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool onepassword_fetch(const struct fetch_request *request, struct https *https,
+        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
 bool vault_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 bool github_app_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,

@@ -110,6 +110,12 @@ class Service:
     def route(self, method, path, body, headers):
         if (method, path) == ("POST", "/oauth/token"):
             return self.oauth(body, headers)
+        if (method, path) == ("POST", "/sts/token"):
+            return self.exchange(body)
+        if (method, path) == ("POST", "/gcp/token"):
+            return self.gcp(body)
+        if path.startswith("/v1/vaults/"):
+            return self.onepassword(path, headers)
         if path.startswith("/v1/"):
             return self.vault(method, path, body, headers)
         if path.startswith("/app/installations/"):
@@ -127,6 +133,28 @@ class Service:
         if (name, secret) != ("agent one", "client:secret&0123456789") or form["grant_type"] != ["client_credentials"]:
             return 401, {"error": "invalid_client"}
         return 200, {"access_token": self.next("oauth"), "token_type": "Bearer", "expires_in": self.expires_in}
+
+    def exchange(self, body):
+        form = {k: v[0] for k, v in urllib.parse.parse_qs(body).items()}
+        if form.get("subject_token") != "subject-token-0123456789" or form["grant_type"] != "urn:ietf:params:oauth:grant-type:token-exchange":
+            return 400, {"error": "invalid_grant"}
+        return 200, {"access_token": self.next("exchanged"), "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+                     "token_type": "Bearer", "expires_in": self.expires_in}
+
+    def gcp(self, body):
+        form = {k: v[0] for k, v in urllib.parse.parse_qs(body).items()}
+        if form["grant_type"] != "urn:ietf:params:oauth:grant-type:jwt-bearer":
+            return 400, {"error": "unsupported_grant_type"}
+        return 200, {"access_token": self.next("gcp"), "token_type": "Bearer", "expires_in": self.expires_in}
+
+    def onepassword(self, path, headers):
+        if headers.get("Authorization") != "Bearer connect-token-0123456789":
+            return 401, {"status": 401, "message": "Invalid bearer token"}
+        if path != "/v1/vaults/team/items/api":
+            return 404, {"status": 404, "message": "item not found"}
+        return 200, {"id": "api", "fields": [{"id": "username", "label": "username", "value": "agent"},
+                                             {"id": "password", "label": "password", "value": self.next("connect")},
+                                             {"id": "x7", "label": "token", "value": "connect-token-field"}]}
 
     def vault(self, method, path, body, headers):
         if (method, path) == ("POST", "/v1/auth/approle/login"):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Credentials that a service hands out over HTTPS: OAuth 2.0, Vault, GitHub Apps; and every way in which such a service fails."""
+import base64
 import json
 import subprocess
 import time
 import unittest
+import urllib.parse
 
 import lab
 import support
@@ -13,6 +15,7 @@ from support import policy
 PORT, HOST = 8447, "login.wild.lab.test"
 URL = f"https://{HOST}:{PORT}"
 CLIENT_SECRET, VAULT_TOKEN, SECRET_ID = "client:secret&0123456789", "vault-token-0123456789", "secret-id-0123456789"
+SUBJECT, CONNECT = "subject-token-0123456789", "connect-token-0123456789"
 RULE = "{to: 'https://api.lab.test', credential: api}"
 
 
@@ -21,7 +24,7 @@ class Fetch(support.Case):
     def setUpClass(cls):
         super().setUpClass()
         cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
-        for name, text in (("client", CLIENT_SECRET), ("vault", VAULT_TOKEN), ("secret-id", SECRET_ID)):
+        for name, text in (("client", CLIENT_SECRET), ("vault", VAULT_TOKEN), ("secret-id", SECRET_ID), ("subject", SUBJECT), ("connect", CONNECT)):
             support.LAB.write(name + "-secret", text + "\n", 0o600)
         subprocess.run(["openssl", "genrsa", "-out", support.LAB.path("app.pem"), "2048"], check=True, capture_output=True)
 
@@ -100,16 +103,42 @@ class Works(Fetch):
         asked = self.service.asked[0]
         self.assertEqual(asked["path"], "/app/installations/56/access_tokens")
         self.assertEqual(json.loads(asked["body"]), {"repositories": ["site"], "permissions": {"contents": "read"}})
-        self.assert_signed(asked["headers"]["Authorization"].removeprefix("Bearer "))
-
-    def assert_signed(self, token):
-        import base64
-        head, claims, signature = token.split(".")
-        pad = lambda s: base64.urlsafe_b64decode(s + "=" * (-len(s) % 4))
-        self.assertEqual(json.loads(pad(head)), {"alg": "RS256", "typ": "JWT"})
-        claims = json.loads(pad(claims))
+        claims = self.assert_signed(asked["headers"]["Authorization"].removeprefix("Bearer "))
         self.assertEqual(claims["iss"], "1234")
         self.assertLess(claims["exp"] - claims["iat"], 660)
+
+    def test_token_exchange(self):
+        source = {"token-exchange": {"token_url": URL + "/sts/token", "subject_token": f"file:{support.LAB.path('subject-secret')}",
+                                     "audience": "//iam/x", "scope": "read"}}
+        box = self.box(source)
+        self.assertEqual(self.whoami(box, "/fetched"), "200", box.stderr())
+        self.assertRegex(self.sent()[0], "^Bearer exchanged-value-")
+        self.assertIn("subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt&scope=read&audience=%2F%2Fiam%2Fx", self.service.asked[0]["body"])
+
+    def test_gcp_service_account(self):
+        with open(support.LAB.path("app.pem")) as f:
+            key = support.LAB.write("account.json", json.dumps({"type": "service_account", "client_email": "agent@project.iam.test",
+                                                               "private_key": f.read(), "token_uri": "https://elsewhere.test"}), 0o600)
+        box = self.box({"gcp-service-account": {"token_url": URL + "/gcp/token", "key": "file:" + key, "scope": "https://scope.test/read"}})
+        self.assertEqual(self.whoami(box), "200", box.stderr())
+        self.assertRegex(self.sent()[0], "^Bearer gcp-value-")
+        claims = self.assert_signed(urllib.parse.parse_qs(self.service.asked[0]["body"])["assertion"][0])
+        self.assertEqual((claims["iss"], claims["aud"], claims["scope"], claims["exp"] - claims["iat"]),
+                         ("agent@project.iam.test", URL + "/gcp/token", "https://scope.test/read", 3600))
+
+    def test_1password_connect(self):
+        for field, value in (({}, "connect-value-"), ({"field": "token"}, "connect-token-field"), ({"field": "x7"}, "connect-token-field")):
+            box = self.box({"1password-connect": {"url": URL, "token": f"file:{support.LAB.path('connect-secret')}", "vault": "team", "item": "api", **field}})
+            self.assertEqual(self.whoami(box, "/" + value), "200", box.stderr())
+            self.assertTrue(self.sent("/" + value)[-1].startswith("Bearer " + value), self.sent("/" + value))
+
+    def assert_signed(self, token):
+        """The claims of a token that the key has signed."""
+        head, claims, signature = token.split(".")
+
+        def pad(s):
+            return base64.urlsafe_b64decode(s + "=" * (-len(s) % 4))
+        self.assertEqual(json.loads(pad(head)), {"alg": "RS256", "typ": "JWT"})
         public = support.LAB.path("app.pub")
         subprocess.run(["openssl", "pkey", "-in", support.LAB.path("app.pem"), "-pubout", "-out", public], check=True, capture_output=True)
         with open(support.LAB.path("app.sig"), "wb") as f:
@@ -117,6 +146,7 @@ class Works(Fetch):
         support.LAB.write("app.text", token.rpartition(".")[0])
         subprocess.run(["openssl", "dgst", "-sha256", "-verify", public, "-signature", support.LAB.path("app.sig"), support.LAB.path("app.text")],
                        check=True, capture_output=True)
+        return json.loads(pad(claims))
 
     def test_no_secret_shows(self):
         box = self.box(self.oauth())
@@ -171,6 +201,11 @@ class Fails(Fetch):
         self.fails(self.vault("secret/data/agent", role_id="role-1", secret_id=f"file:{other}"), "it answered 400: invalid role or secret ID")
         self.fails(self.vault("secret/data/none"), "it answered 404")
         self.fails({"github-app": {"url": URL, "app_id": 1, "installation_id": 2, "key": f"file:{other}"}}, "is no RSA key in PEM")
+        self.fails({"1password-connect": {"url": URL, "token": f"file:{other}", "vault": "team", "item": "api"}}, "it answered 401: Invalid bearer token")
+        self.fails({"1password-connect": {"url": URL, "token": f"file:{support.LAB.path('connect-secret')}", "vault": "team", "item": "api",
+                                          "field": "none"}}, "has no text none")
+        self.fails({"token-exchange": {"token_url": URL + "/sts/token", "subject_token": f"file:{other}"}}, "it answered 400: invalid_grant")
+        self.fails({"gcp-service-account": {"token_url": URL + "/gcp/token", "key": f"file:{other}", "scope": "a"}}, "is no key of a service account")
         empty = support.LAB.write("empty-secret", "\n", 0o600)
         self.fails(self.vault("secret/data/agent", token=f"file:{empty}"), "is empty or too long")
         self.fails(self.vault("secret/data/agent", token=f"file:{support.LAB.path('not-there')}"), "No such file")

@@ -155,7 +155,7 @@ struct policy_credential {
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */
 	enum policy_source source;
 	struct slice location;    /* file: absolute path; env: variable name; fetch: the service's URL */
-	/* exec: the program and its arguments. fetch: "vault", "oauth2" or "github-app", then "KEY=VALUE" each, where a
+	/* exec: the program and its arguments. fetch: "vault", "oauth2", ..., then "KEY=VALUE" each, where a
 	 * value from a file is "KEY=file:/ABSOLUTE/PATH". */
 	size_t argc;
 	struct slice argv[POLICY_ARGV_MAX];

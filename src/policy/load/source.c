@@ -17,10 +17,12 @@
 
 const char load_later[] = "is not supported by this version";
 
-static const char *const sources[] = {"file", "env", "exec", "vault", "oauth2", "github-app", NULL};
+static const char *const sources[] = {"file", "env", "exec", "vault", "oauth2", "token-exchange",
+        "github-app", "gcp-service-account", "1password-connect", NULL};
 /* Words near these are slips. "value" is near "vault", and means that somebody wrote the value
  * itself. */
-static const char *const slips[] = {"file", "env", "exec", "oauth2", "github-app", NULL};
+static const char *const slips[] = {"file", "env", "exec", "oauth2", "token-exchange", "github-app",
+        "gcp-service-account", "1password-connect", NULL};
 static const char *const later_sources[] = {"systemd", NULL};
 
 bool load_is_among(struct slice word, const char *const words[])
@@ -182,7 +184,8 @@ static void take_source(struct tree *tree, const struct tree_node *node, struct 
 	}
 	if (node->count != 1) {
 		tree_error(tree, node,
-		        "source needs exactly one of file, env, exec, vault, oauth2 or github-app");
+		        "source needs exactly one of file, env, exec and the services of "
+		        "docs/credentials.md");
 		return;
 	}
 	if (!load_is_among(item->key->text, sources))
@@ -231,7 +234,7 @@ void load_source_times(
 		return;
 	if (out->source != POLICY_SOURCE_EXEC && out->source != POLICY_SOURCE_FETCH)
 		tree_error(tree, timeout,
-		        "timeout goes with the sources exec, vault, oauth2 and github-app only");
+		        "timeout goes with exec and with services (vault, oauth2, ...) only");
 	else if (tree_duration(tree, timeout, "timeout", TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, &ms))
 		out->timeout_ms = (uint32_t)ms;
 }

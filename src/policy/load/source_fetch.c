@@ -11,7 +11,7 @@
 #define TEXT_MAX 1024
 #define WORDS_MAX 100
 
-enum value { URL, TEXT, FILE_OF, WORDS, LEVELS };
+enum value { URL, TEXT, FILE_OF, WORDS, LEVELS, WAY };
 
 struct fetch_key {
 	const char *name;
@@ -21,25 +21,37 @@ struct fetch_key {
 
 #define KEYS_MAX 12
 
+static const char *const ways[] = {"basic", "post", NULL}; /* of "auth" */
+
 static const struct fetch_kind {
 	const char *name;
-	const char *url; /* the key with the service's URL */
+	const char *default_url; /* NULL: the policy has to say it */
 	struct fetch_key keys[KEYS_MAX];
 } kinds[] = {
-        {"vault", "url",
+        {"vault", NULL,
                 {{"url", URL, true}, {"path", TEXT, true}, {"field", TEXT, false},
                         {"token", FILE_OF, false}, {"role_id", TEXT, false},
                         {"secret_id", FILE_OF, false}, {"auth_path", TEXT, false},
                         {"namespace", TEXT, false}}},
-        {"oauth2", "token_url",
+        {"oauth2", NULL,
                 {{"token_url", URL, true}, {"client_id", TEXT, true},
-                        {"client_secret", FILE_OF, true}, {"auth", TEXT, false},
+                        {"client_secret", FILE_OF, true}, {"auth", WAY, false},
                         {"scope", TEXT, false}, {"audience", TEXT, false},
                         {"resource", TEXT, false}}},
-        {"github-app", "url",
+        {"token-exchange", NULL,
+                {{"token_url", URL, true}, {"subject_token", FILE_OF, true},
+                        {"subject_token_type", TEXT, false}, {"requested_token_type", TEXT, false},
+                        {"client_id", TEXT, false}, {"scope", TEXT, false},
+                        {"audience", TEXT, false}, {"resource", TEXT, false}}},
+        {"github-app", "https://api.github.com",
                 {{"url", URL, false}, {"app_id", TEXT, true}, {"installation_id", TEXT, true},
                         {"key", FILE_OF, true}, {"repositories", WORDS, false},
                         {"permissions", LEVELS, false}}},
+        {"gcp-service-account", "https://oauth2.googleapis.com/token",
+                {{"token_url", URL, false}, {"key", FILE_OF, true}, {"scope", TEXT, true}}},
+        {"1password-connect", NULL,
+                {{"url", URL, true}, {"token", FILE_OF, true}, {"vault", TEXT, true},
+                        {"item", TEXT, true}, {"field", TEXT, false}}},
 };
 
 static const struct fetch_kind *kind_of(struct slice word)
@@ -131,6 +143,9 @@ static bool take_value(struct tree *tree, struct tree_node *node, const struct f
 		return take_url(tree, node, key->name, out, text);
 	case FILE_OF:
 		return take_secret(tree, node, key->name, policy, text);
+	case WAY:
+		*text = node->text;
+		return tree_word(tree, node, key->name, ways) >= 0;
 	case WORDS:
 	case LEVELS:
 		return take_words(tree, node, key->name, key->value == LEVELS, text);
@@ -139,19 +154,14 @@ static bool take_value(struct tree *tree, struct tree_node *node, const struct f
 	}
 }
 
-/* What holds between keys. */
-static void check_together(
-        struct tree *tree, const struct tree_item *item, const struct fetch_kind *kind)
+/* Vault is logged into by one of two ways. */
+static void check_login(struct tree *tree, const struct tree_item *item)
 {
-	static const char *const ways[] = {"basic", "post", NULL};
-	const struct tree_node *map = item->value, *way = tree_get(map, "auth");
+	const struct tree_node *map = item->value;
 
-	if (kind->name[0] == 'v' && !tree_get(map, "token") == !(tree_get(map, "role_id") &&
-	                                                               tree_get(map, "secret_id")))
+	if (!tree_get(map, "token") == !(tree_get(map, "role_id") && tree_get(map, "secret_id")))
 		tree_error(tree, item->key,
 		        "vault needs either token or role_id and secret_id, to log in");
-	if (kind->name[0] == 'o' && way)
-		tree_word(tree, way, "auth", ways);
 }
 
 void load_fetch(struct tree *tree, const struct tree_item *item, struct slice policy,
@@ -179,7 +189,8 @@ void load_fetch(struct tree *tree, const struct tree_item *item, struct slice po
 			out->argv[out->argc++] =
 			        arena_printf(tree->arena, "%s=%.*s", key->name, SLICE_ARG(text));
 	}
-	if (out->location.n == 0 && kind->name[0] == 'g')
-		out->location = SLICE("https://api.github.com");
-	check_together(tree, item, kind);
+	if (out->location.n == 0 && kind->default_url)
+		out->location = slice_from_string(kind->default_url);
+	if (kind == kind_of(SLICE("vault")))
+		check_login(tree, item);
 }
