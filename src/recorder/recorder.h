@@ -98,9 +98,12 @@ int control_receive_start(struct recorder *recorder, int fd, uint64_t *start_id)
 /* Takes ownership of fd, adds it to the loop, and reports that the recorder is ready. Returns 0 or
  * -errno. */
 int control_open(struct recorder *recorder, int fd, uint64_t start_id);
-void control_tell(struct recorder *recorder, enum message_type type, uint64_t id, const char *text);
-void control_ask_count(struct recorder *recorder, uint64_t sandbox_id);
-void control_summary(struct recorder *recorder, struct stream *stream);
-void control_stopped(struct recorder *recorder);
+
+/* tell.c: messages to the supervisor */
+void tell_supervisor(
+        struct recorder *recorder, enum message_type type, uint64_t id, const char *text);
+void tell_ask_count(struct recorder *recorder, uint64_t sandbox_id);
+void tell_summary(struct recorder *recorder, struct stream *stream);
+void tell_stopped(struct recorder *recorder);
 
 #endif

@@ -49,6 +49,24 @@ void worker_resume(struct worker *w, enum message_pause why)
 	worker_apply_pauses(w);
 }
 
+int worker_be_quiet(struct worker *w, struct ipc_message *m)
+{
+	struct message_worker_pause pause;
+
+	switch (m->head.type) {
+	case MESSAGE_WORKER_PAUSE:
+		if (message_worker_pause_decode(&m->body, &pause) < 0)
+			return -EBADMSG;
+		worker_pause(w, pause.why, pause.text);
+		return 0;
+	case MESSAGE_WORKER_HOLD:
+		events_hold(&w->events, true);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
 /* --- retiring --- */
 
 /* A policy that replaces the present one, and which of its credentials are the same. */
