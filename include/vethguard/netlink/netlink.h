@@ -106,7 +106,7 @@ int netlink_address_add(struct netlink *nl, const char *link, const struct ip *a
  * one. */
 int netlink_route_default(struct netlink *nl, const char *link, const struct ip *gateway);
 /* Sets an entry that is never queried and never expires (NUD_PERMANENT); replaces an existing one. */
-int netlink_neighbour_permanent(struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6]);
+int netlink_neighbor_permanent(struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6]);
 /* Makes packets that come in on link use table, which delivers every address locally (TPROXY). Both families. */
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table);
 /* Restores the same. Returns 0: all of it existed; 1: something was missing and was made; or -errno. */

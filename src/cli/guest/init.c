@@ -190,9 +190,9 @@ static void no_listener(struct init *init, int error)
 		        "a vethguard around this one), and the kernel permits one");
 	else
 		failure_set(&failure, error,
-		        "cannot watch which sockets the command reaches (seccomp user "
-		        "notification, "
-		        "Linux 5.9 or later)");
+		        "cannot watch which sockets the command reaches by seccomp user "
+		        "notification, which Linux 5.15 or later has ('vethguard doctor' tells "
+		        "what is missing)");
 	give_up(init->socket, &failure);
 }
 
