@@ -8,10 +8,10 @@ import subprocess
 import time
 import unittest
 
+import daemon_case
 import support
-import test_daemon
-from slow_files import SlowFiles
 from daemon import Daemon
+from slow_files import SlowFiles
 from support import HTTP, SLOW, VETHGUARD, file_credential, policy, wait_until
 
 PER_USER = 8  # HELPER_CHILDREN_OF_ONE_MAX
@@ -19,7 +19,7 @@ MOST = 16 << 20  # SETTINGS_FILES_MAX
 RULES = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
 
 
-class Slow(test_daemon.Attached):
+class Slow(daemon_case.Attached):
     """Beside the sandbox of every test another one, "slow", whose policy is partly there."""
 
     def setUp(self):

@@ -317,4 +317,67 @@ static inline void fixture_fetch(
 	fixture_expect_value(worker, id, credential, value);
 }
 
+static inline int setup(void **state)
+{
+	struct fixture *f = malloc(sizeof(*f));
+
+	assert_non_null(f);
+	fixture_start(f);
+	*state = f;
+	return 0;
+}
+
+/* Every test ends with a keeper that lives, ends well and was not killed by its seccomp filter. */
+static inline int teardown(void **state)
+{
+	int status = fixture_end(*state);
+
+	free(*state);
+	return status;
+}
+
+/* --- certificates --- */
+
+static inline void get_ca(struct fixture *f, int worker, struct message_ca *ca)
+{
+	struct ipc_message message;
+	uint8_t out[64];
+
+	assert_int_equal(
+	        ipc_send_blocking(worker, out,
+	                message_empty(out, sizeof(out), MESSAGE_CA_GET, ++f->last_id), NULL, 0),
+	        0);
+	fixture_expect(worker, MESSAGE_CA, &message);
+	assert_int_equal(message.head.id, f->last_id);
+	assert_int_equal(message_ca_decode(&message.body, ca), 0);
+}
+
+/* --- before it is known whose a worker is --- */
+
+/* What a worker has sent comes over another pair than what its supervisor sends next. */
+static inline void is_heard(struct fixture *f, int worker)
+{
+	struct message_ca ca;
+
+	get_ca(f, worker, &ca);
+	fixture_expect_silence(f->supervisor);
+}
+
+static inline void look(struct fixture *f)
+{
+	struct ipc_message message;
+	uint8_t m[64];
+
+	assert_int_equal(ipc_send_blocking(f->supervisor, m,
+	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 17), NULL, 0),
+	        0);
+	fixture_expect(f->supervisor, MESSAGE_KEEPER_HERE, &message);
+	assert_int_equal(message.head.id, 17);
+	assert_true(reader_done(&message.body));
+}
+
+/* --- the supervisor --- */
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 #endif
