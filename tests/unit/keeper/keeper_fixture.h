@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "vethguard/ipc/peer.h"
+#include "role_program.h"
 
 #define WAIT_MS 60000
 #define SILENCE_MS 50
@@ -60,52 +58,9 @@ static inline void fixture_expect_end(int fd)
 	assert_int_equal(rc, -EPIPE);
 }
 
-static inline void fixture_map_ids(uid_t uid, gid_t gid)
-{
-	const char *const files[] = {
-	        "/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map"};
-	char text[3][64];
-
-	snprintf(text[0], sizeof(text[0]), "deny");
-	snprintf(text[1], sizeof(text[1]), "0 %u 1", uid);
-	snprintf(text[2], sizeof(text[2]), "0 %u 1", gid);
-	for (int i = 0; i < 3; i++) {
-		int fd = open(files[i], O_WRONLY);
-
-		if (fd < 0 || write(fd, text[i], strlen(text[i])) < 0)
-			_exit(77);
-		close(fd);
-	}
-}
-
-/* In the child: becomes build/.../bin/vethguard-keeper; this test lies in
- * build/.../tests/unit/keeper/. */
-static inline void fixture_exec(int control)
-{
-	char path[PATH_MAX], *argv[] = {path, NULL},
-	                     *envp[] = {"VETHGUARD_TEST=environment-marker", NULL};
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
-	uid_t uid = getuid();
-	gid_t gid = getgid();
-
-	if (n < 0)
-		_exit(76);
-	path[n] = 0;
-	for (int up = 0; up < 4; up++)
-		*strrchr(path, '/') = 0;
-	strcat(path, "/bin/vethguard-keeper");
-	if (uid != 0) {
-		if (unshare(CLONE_NEWUSER) < 0)
-			_exit(77);
-		fixture_map_ids(uid, gid);
-	}
-	dup2(control, IPC_SUPERVISOR_FD);
-	execve(path, argv, envp);
-	_exit(76);
-}
-
 static inline void fixture_spawn(struct fixture *f)
 {
+	static char environment[] = "VETHGUARD_TEST=environment-marker";
 	int pair[2];
 
 	*f = (struct fixture){.last_id = 100};
@@ -113,7 +68,7 @@ static inline void fixture_spawn(struct fixture *f)
 	f->pid = fork();
 	assert_true(f->pid >= 0);
 	if (f->pid == 0)
-		fixture_exec(pair[1]);
+		role_program_exec("vethguard-keeper", pair[1], environment);
 	close(pair[1]);
 	f->supervisor = pair[0];
 }
