@@ -46,6 +46,8 @@ enum recorder_state {
 	RECORDER_STATE_COUNT
 };
 
+/* The state says whether the log takes lines. What the supervisor has asked for (reopening, asked,
+ * stopping) is done when the log allows it: each may be true in any state, and together. */
 struct recorder {
 	struct loop *loop;
 	struct ipc_peer supervisor;
