@@ -31,7 +31,8 @@ void worker_apply_pauses(struct worker *w)
 		proxy_pause(w->proxy, cause, why);
 }
 
-void worker_pause(struct worker *w, enum message_pause why, struct slice text)
+/* Refuses everything from now on. */
+static void worker_pause(struct worker *w, enum message_pause why, struct slice text)
 {
 	w->pauses[why].on = true;
 	snprintf(w->pauses[why].text, sizeof(w->pauses[why].text), "%s%.*s",
