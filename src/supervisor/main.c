@@ -170,7 +170,7 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 		_exit(STATUS_FAILED);
 	if (*options.argv)
 		die(STATUS_FAILED,
-		        "no word is expected behind the options. See 'vethguardd --help'.");
+		        "it takes no arguments besides options. See 'vethguardd --help'.");
 	if (is_session && argc != 2 && !(argc == 3 && o->verbose > 1))
 		die(STATUS_FAILED,
 		        "--session goes with no other option but -vv. See 'vethguardd --help'.");

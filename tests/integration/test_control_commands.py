@@ -51,7 +51,7 @@ class Commands(Control):
         self.assertRegex(out, "(?m)^agent: serving, policy generation 2$")
         self.assertIn("api.lab.test", out)  # what is no longer possible
         self.assertIn('"status":403', self.inside("agent", netns).stdout)
-        self.assertEqual(self.ok("reload", "agent"), "agent: serving, policy generation 3, which decides as the one before\n")
+        self.assertEqual(self.ok("reload", "agent"), "agent: serving, policy generation 3, which decides the same as the one before\n")
         r = self.daemon.cli("reload", "agent", "--policy", self.broken)
         self.assertEqual(r.returncode, 1, r)
         self.assertRegex(r.stderr, r"control-broken\.yaml:2:1: error: ")
@@ -90,7 +90,7 @@ class Commands(Control):
     def test_whoever_attaches_is_told_of_a_credential_that_cannot_be_had(self):
         shared = support.LAB.write("shared-key", SECRET)
         os.chmod(shared, 0o666)
-        for file, fault in (("/nowhere/key", "No such file or directory"), (shared, "chmod go-w would mend that")):
+        for file, fault in (("/nowhere/key", "No such file or directory"), (shared, "chmod go-w fixes that")):
             policy = support.LAB.write("absent.yaml", POLICY % file)
             r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", policy)
             self.assertEqual(r.returncode, 0, r)
@@ -103,7 +103,7 @@ class Commands(Control):
             self.assertIn(fault, r.stderr)
         os.chmod(shared, 0o644)
         r = self.daemon.cli("reload", name)
-        self.assertIn(f'warning: {name}: credential "key": {shared} can be read by everybody: chmod o-r would mend that', r.stderr)
+        self.assertIn(f'warning: {name}: credential "key": {shared} can be read by everybody: chmod o-r fixes that', r.stderr)
         os.chmod(shared, 0o600)  # the same policy, and there is nothing to tell of it
         r = self.daemon.cli("reload", name)
         self.assertEqual((r.returncode, r.stderr), (0, ""), r)
@@ -113,7 +113,7 @@ class Commands(Control):
     def test_a_container_that_no_engine_knows(self):
         empty = tempfile.mkdtemp(dir=support.LAB.dir)
         attach = ("attach", "--container", "nosuch", "--policy", self.policy)
-        for words, told in (((), "error: neither docker nor podman is in PATH: "), (("--engine", "podman"), "error: podman is not in PATH: ")):
+        for words, told in (((), "error: neither docker nor podman is in PATH, to ask "), (("--engine", "podman"), "error: podman is not in PATH, to ask ")):
             r = self.daemon.cli(*attach, *words, env={**os.environ, "PATH": empty})
             self.assertEqual(r.returncode, 2, r)
             self.assertIn(told, r.stderr)
@@ -121,7 +121,7 @@ class Commands(Control):
             f.write("#!/bin/sh\nexit 1\n")
         os.chmod(f.name, 0o755)
         for words, told in (((), "docker and podman know no container nosuch that this user may see, or do not run: 'docker ps -a' and 'podman ps -a' tell"),
-                            (("--engine", "docker"), "docker knows no container nosuch that this user may see, or does not run: 'docker ps -a' tells")):
+                            (("--engine", "docker"), "docker does not run, or has no container nosuch that you may see: 'docker ps -a' lists those it has")):
             r = self.daemon.cli(*attach, *words, env={**os.environ, "PATH": empty})
             self.assertEqual(r.returncode, 2, r)
             self.assertIn(told, r.stderr)
@@ -198,7 +198,7 @@ class Commands(Control):
         self.assertIn("warning: " + unused, r.stderr)
         again = {"netns": self.namespace(), "policy": self.policy, "name": "shared", "vars": {"tsk": "7"}}  # loaded before, told all the same
         self.assertEqual(self.daemon.attach(**again)["warnings"], [unused])
-        for words, told in ((["attach", "--netns", netns, "--policy", self.policy], "that network namespace is told's already: detach that first"),
+        for words, told in ((["attach", "--netns", netns, "--policy", self.policy], "that network namespace already belongs to sandbox told: detach that sandbox first"),
                             (["attach", "--netns", netns, "--policy", self.policy, "--name", "told"], "or take another name"),
                             (["attach", "--netns", "/etc/passwd", "--policy", self.policy], "/run/netns/NAME"),
                             (["attach", "--interface", "nosuch", "--policy", self.policy], "the daemon's network namespace has no interface nosuch: 'ip -br link' lists"),
@@ -221,7 +221,7 @@ class Commands(Control):
         path = support.LAB.write("from-env.yaml", support.policy("{to: 'https://api.lab.test', credential: api}", credentials="  api: {source: env:K, inject: bearer}\n"))
         r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", path)
         self.assertEqual(r.returncode, 1, r)
-        self.assertIn(f'{path}:4:17: error: credential "api": an env: source takes', r.stderr)
+        self.assertIn(f'{path}:4:17: error: credential "api": an env: source reads', r.stderr)
 
     def test_when_it_ends_is_told(self):
         r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", self.policy, "--ttl", "2h")

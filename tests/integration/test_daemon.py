@@ -101,7 +101,7 @@ class Life(Attached):
         wanted = {"name": "by-pid", "pid": process.pid, "policy": self.policy}
         for other in (began - 1, began + 1):
             status, _, answer = self.daemon.call("POST", "/v1/sandboxes", wanted | {"start_time": other})
-            self.assertEqual((status, answer["detail"]), (422, f"there is no such process {process.pid}"))
+            self.assertEqual((status, answer["detail"]), (422, f"there is no process {process.pid}"))
         self.daemon.attach(**wanted, start_time=began)
         self.daemon.kill()
         path = os.path.join(self.daemon.state, "sandboxes", "by-pid.json")
@@ -171,7 +171,7 @@ class Refused(Attached):
         gate = os.path.join(self.daemon.state, "netns", self.state_files()["netns"][0])
         other = support.netns(self, self.name + "o")
         support.sh("ip", "-n", other, "link", "add", "uplink0", "type", "veth", "peer", "name", "uplink1")
-        for members, word in (({"netns": "/proc/1/ns/net"}, ""), ({"pid": 1}, ""), ({"pid": os.getpid()}, "the host itself"),
+        for members, word in (({"netns": "/proc/1/ns/net"}, ""), ({"pid": 1}, ""), ({"pid": os.getpid()}, "the host's own"),
                               ({"netns": gate}, "is a gate"), ({"netns": f"/run/netns/{other}"}, "an interface uplink")):
             status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, **members})
             self.assertEqual(status, 422, answer)
@@ -267,7 +267,7 @@ class Refused(Attached):
 
     def test_wrong_usage(self):
         for words, says in ((["--stat", "/x"], "unknown option --stat; did you mean --state?"), (["--state"], "--state needs a value: --state DIR"),
-                            (["--state", "x"], "--state: the path has to be absolute"), (["start"], "no word is expected"),
+                            (["--state", "x"], "--state: the path has to be absolute"), (["start"], "it takes no arguments besides options"),
                             (["--session", "--verbose"], "--session goes with no other option but -vv")):
             r = subprocess.run([VETHGUARDD, *words], capture_output=True, text=True, timeout=20 * SLOW)
             self.assertEqual((r.returncode, r.stdout), (125, ""), words)

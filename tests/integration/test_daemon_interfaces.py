@@ -187,7 +187,7 @@ class Interface(Attached):
         self.assertEqual(self.show("port")["attachment"]["interface"], self.port)
         for name in (self.port, "pt7-other"):
             status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"name": "two", "interface": name, "policy": self.policy})
-            self.assertEqual((status, answer["detail"]), (409, f"the interface {self.port} is port's already: detach that first"))
+            self.assertEqual((status, answer["detail"]), (409, f"interface {self.port} already belongs to sandbox port: detach that sandbox first"))
         self.daemon.kill()
         self.daemon.start()
         self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", SOON), self.show("port"))
@@ -236,7 +236,7 @@ class Interface(Attached):
         self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/port")[0], 200)
         r = self.daemon.cli("attach", "--interface", self.port, "--policy", self.policy, "--name", "port")
         self.assertEqual(r.returncode, 0, r)
-        self.assertIn("vethguard: warning: this is a network of Docker's", r.stderr)
+        self.assertIn("vethguard: warning: this is a user-defined network of Docker", r.stderr)
 
     def shut(self):
         return f"in-{self.port}" in support.sh("nft", "list", "ruleset") and "clsact" in support.sh("tc", "qdisc", "show", "dev", self.port)

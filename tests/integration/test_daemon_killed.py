@@ -70,10 +70,10 @@ class Killed(Attached):
         # Nobody is told that it goes on; whoever pauses it finds it paused when it is served again.
         r = self.daemon.cli("resume", "one")
         self.assertEqual(r.returncode, 1, r)
-        self.assertRegex(r.stderr, "one has failed, and resuming does not serve it again: .*too often")
+        self.assertRegex(r.stderr, "one has failed, and only a reload starts a worker again: .*too often")
         self.assertFalse(self.show()["paused"])
         r = self.daemon.cli("pause", "one", "--reason", "a look")
-        self.assertEqual((r.returncode, r.stdout), (0, "one: failed (nobody serves it); it is paused when it is served again\n"), r)
+        self.assertEqual((r.returncode, r.stdout), (0, "one: failed (no worker serves it); it stays paused when a worker serves it again\n"), r)
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/resume")
         self.assertEqual((status, self.show()["paused"]), (409, True), answer)
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")

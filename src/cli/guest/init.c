@@ -183,11 +183,9 @@ static void no_listener(struct init *init, int error)
 
 	if (error == -EBUSY)
 		failure_set(&failure, 0,
-		        "cannot watch which sockets the command reaches: a seccomp filter of "
-		        "somebody "
-		        "else's is in force here that asks a supervisor (of a container engine, or "
-		        "of "
-		        "a vethguard around this one), and the kernel permits one");
+		        "cannot watch which sockets the command reaches: a container engine, or a "
+		        "vethguard around this one, already watches system calls here by seccomp "
+		        "user notification, and the kernel permits only one to do so");
 	else
 		failure_set(&failure, error,
 		        "cannot watch which sockets the command reaches by seccomp user "

@@ -65,7 +65,7 @@ static bool check_words(const struct policy_usage *usage, char **words, size_t n
 		fprintf(stderr, "vethguard: error: which %s? See '%s --help'.\n", usage->words[n],
 		        usage->command);
 	else if (n > wanted && !usage->more)
-		fprintf(stderr, "vethguard: error: %s is one word too many. See '%s --help'.\n",
+		fprintf(stderr, "vethguard: error: %s is an unexpected word. See '%s --help'.\n",
 		        slice_escape(slice_from_string(words[wanted]), escaped, sizeof(escaped)),
 		        usage->command);
 	else

@@ -6,10 +6,9 @@
 #include "cli/policy/policy.h"
 
 static const struct command commands[] = {
-        {"check", policy_check_command,
-                "what is wrong with policies, and what is probably not meant"},
+        {"check", policy_check_command, "find faults and likely mistakes in policies"},
         {"explain", policy_explain_command, "what would happen to a request, and why"},
-        {"diff", policy_diff_command, "what a new version makes possible, and what no longer is"},
+        {"diff", policy_diff_command, "what a new version allows more, and what less"},
         {"new", policy_new_command, "write a policy: asks a few questions"},
         {NULL, NULL, NULL},
 };
@@ -22,10 +21,9 @@ static void usage(FILE *out)
 	      "       vethguard policy new [OPTIONS]\n\n",
 	        out);
 	command_list(commands, out);
-	fputs("\nExit status: 0 right, allowed or the same, 1 denied, different or a name that "
-	      "leads "
-	      "nowhere,\n2 wrong usage or a policy that does not load. 'vethguard policy check "
-	      "--help' tells more.\n",
+	fputs("\nExit status: 0 valid, allowed or the same; 1 denied, different, or a host without "
+	      "a usable\naddress; 2 wrong usage, or a policy that does not load. 'vethguard policy "
+	      "check --help' says\nmore.\n",
 	        out);
 }
 

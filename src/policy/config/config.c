@@ -22,7 +22,7 @@
 #include "vethguard/policy/config.h"
 #include "policy/load/loader.h"
 
-#define OF_POLICY "belongs into a policy (--policy), not into the configuration"
+#define OF_POLICY "belongs in a policy (--policy), not into the configuration"
 #define POOL4_BITS_MAX 24
 #define POOL6_BITS_MAX 64
 #define POOL_BITS_MIN 8

@@ -13,7 +13,7 @@
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
         "allow", "deny", "mode", "variables", NULL};
-#define OF_CONFIG "belongs into the configuration (vethguard.yaml), not into a policy"
+#define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {
         {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
@@ -21,8 +21,8 @@ static const struct tree_refusal main_refused[] = {
         {"limits", "is not supported by this version: rates and volumes are not limited yet; "
                    "remove it"},
         {"default", "does not exist: what no rule allows is refused, and that cannot be changed"},
-        {"rules", "does not exist: rules stand under allow: and deny:"},
-        {"version", "does not exist: the language's is written \"vethguard: 1\""},
+        {"rules", "does not exist: write rules under allow: and deny:"},
+        {"version", "does not exist: the version of the language is written \"vethguard: 1\""},
         {"<<", "does not exist: keys of another mapping are not merged into this one; write them "
                "out"},
         {"resolver", OF_CONFIG}, {"ca_files", OF_CONFIG}, {"permit", OF_CONFIG},
@@ -160,7 +160,7 @@ static int read_top(struct loader *l, size_t index, const struct include *chain)
 	mode = tree_get(tree.root, "mode");
 	if (mode && chain->parent)
 		tree_error(&tree, mode,
-		        "mode belongs into the main file, not into one that is included");
+		        "mode belongs in the main file, not into one that is included");
 	include = tree_get(tree.root, "include");
 	if (include && include->kind == TREE_MAP)
 		rc = include_one(l, chain, &tree, index, include);

@@ -660,7 +660,7 @@ static void test_audit(void **state)
 	assert_int_equal(call("GET", "/v1/audit", ""), 200);
 	assert_non_null(strstr(answer, "\"fingerprint\":null}"));
 	all.many = 1;
-	refused(503, "GET", "/v1/audit", "", "too many ask for that");
+	refused(503, "GET", "/v1/audit", "", "too many callers ask for that");
 	all.many = 2;
 	refused(503, "GET", "/v1/audit", "", "no memory");
 	refused(405, "POST", "/v1/audit", "", "Allow: GET\r\n");
