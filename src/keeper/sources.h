@@ -54,7 +54,7 @@ struct source {
 	int fd;
 	struct secret value;
 	int64_t expires_ms; /* clock_boot_ms(); 0: never */
-	bool forgotten;     /* ASKED, READING: the value will not be held */
+	bool forgotten; /* ASKED, READING: the value is for those who wait, and is not held then */
 	int64_t retry_ms;
 	char error[SOURCE_ERROR_MAX];
 	uint64_t waiting[SOURCE_WAITING_MAX];

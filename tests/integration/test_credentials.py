@@ -396,7 +396,7 @@ class NotInside(Box):
         """What is put there by rename is not covered; the same file with another value is."""
         path = support.LAB.write("rotated-key", SECRET + "\n", 0o600)
         box = self.sandbox(policy(API, credentials=file_credential(path=path, rest="inject: bearer, ttl: 1s")))
-        told = f'credential "api": {path} was put there after the run started'
+        told = f'credential "api": {path} was replaced after the run started'
         for step in ("written", "renamed", "again"):
             support.LAB.write("rotated-key" if step == "written" else "rotated-next", SECRET + "\n", 0o600)
             if step == "renamed":

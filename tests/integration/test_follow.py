@@ -8,7 +8,7 @@ import unittest
 import support
 from daemon import Daemon
 from support import SLOW, wait_until
-from test_daemon import READS, file_credential, policy
+from daemon_case import READS, file_credential, policy
 
 
 def start_time(pid):
@@ -88,12 +88,12 @@ class Follow(unittest.TestCase):
         p, other = self.process(), self.process()
         self.end(other)
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"netns": f"/run/netns/{self.name}", "policy": self.policy, "pid": other.pid})
-        self.assertEqual((status, answer["detail"]), (422, f"there is no such process {other.pid}"))
+        self.assertEqual((status, answer["detail"]), (422, f"there is no process {other.pid}"))
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"netns": f"/run/netns/{self.name}", "policy": self.policy, "pid": p.pid,
                                                                        "start_time": start_time(p.pid) + 1})
         self.assertEqual(status, 422, answer)
         self.attach(p)
-        for pid, more, words in ((other.pid, {}, "no such process"), (p.pid, {"start_time": 1}, "no such process"), (0, {}, "out of range"),
+        for pid, more, words in ((other.pid, {}, "there is no process"), (p.pid, {"start_time": 1}, "there is no process"), (0, {}, "out of range"),
                                  (1 << 31, {}, "out of range")):
             status, _, answer = self.follow(pid, **more)
             self.assertEqual(status, 422, answer)

@@ -9,9 +9,9 @@ import shutil
 import subprocess
 import time
 
+import daemon_case
 import lab
 import support
-import test_daemon
 from support import FINDING, PACE, SLOW, sh, wait_until
 from test_torture import GATEWAY4, GUEST4, Judge
 
@@ -29,7 +29,7 @@ while True:
 """
 
 
-class Foreign(test_daemon.Attached):
+class Foreign(daemon_case.Attached):
     """One sandbox whose things are changed, with a program inside that tries to get past, and a neighbour."""
 
     def setUp(self):
@@ -218,7 +218,7 @@ class Diverted(Foreign):
             subprocess.run(["nft", "delete", "table", family, "vethguard-divert"], check=False, stderr=subprocess.DEVNULL)
 
     def curl(self, *argv, netns=None, seconds=10):
-        proxy = f"http://{GATEWAY4}:3128" if netns in (None, self.name) else test_daemon.PROXY
+        proxy = f"http://{GATEWAY4}:3128" if netns in (None, self.name) else daemon_case.PROXY
         return subprocess.run(["ip", "netns", "exec", netns or self.name, "curl", "-sS", "-m", str(seconds * PACE),
                                "--cacert", self.ca, "-x", proxy, *argv], capture_output=True, text=True)
 

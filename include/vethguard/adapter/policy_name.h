@@ -16,6 +16,7 @@
 bool policy_name_is_valid(const char *name);
 /* Writes "DIRECTORY/NAME.yaml". Returns true if there is such a file; else false with one sentence in fault: what is
  * wrong with the name, or which file is missing and which policies there are. */
-bool policy_name_resolve(const char *directory, const char *name, char out[PATH_MAX], char fault[POLICY_NAME_FAULT_MAX]);
+bool policy_name_resolve(
+        const char *directory, const char *name, char out[PATH_MAX], char fault[POLICY_NAME_FAULT_MAX]);
 
 #endif

@@ -33,9 +33,9 @@ struct control_line {
 	{                                                                             \
 		"socket", 0, "PATH", "the daemon's; default: " CONTROL_SOCKET_DEFAULT \
 	}
-#define CONTROL_SPEC_JSON                                         \
-	{                                                         \
-		"json", 'j', NULL, "the daemon's answer as it is" \
+#define CONTROL_SPEC_JSON                                          \
+	{                                                          \
+		"json", 'j', NULL, "the daemon's answer unchanged" \
 	}
 #define CONTROL_SPEC_HELP                      \
 	{                                      \

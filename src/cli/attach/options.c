@@ -48,18 +48,18 @@ static const struct option_spec specs[] = {
         [ADDRESS] = {"address", 0, "IP",
                 "with --interface: the sandbox's address, once for\n"
                 "each family; default: any of the interface's network"},
-        [LABEL] = {"label", 'l', "KEY=VALUE", "for you to find it again; may be repeated"},
+        [LABEL] = {"label", 'l', "KEY=VALUE", "a label, to find the sandbox by; may be repeated"},
         [VAR] = {"var", 0, "KEY=VALUE",
                 "a variable of the policy's hosts and paths; may\n"
                 "be repeated"},
         [TTL] = {"ttl", 0, "TIME",
                 "detach by itself after 90s, 30m, 2h, 7d; a number\nalone: seconds"},
         [OBSERVE] = {"observe", 0, NULL,
-                "refuse nothing but the floor, log what would\n"
-                "have been refused"},
+                "refuse only what no policy can permit, and log\nwhat the policy would have "
+                "refused"},
         [FILES] = {"files", 0, NULL,
-                "with --pid: write resolv.conf and the CA into\n"
-                "its file system; --container does so always"},
+                "with --pid: write resolv.conf and the CA into\nits file system; --container "
+                "always does so"},
         [SOCKET] = CONTROL_SPEC_SOCKET,
         [JSON] = CONTROL_SPEC_JSON,
         [HELP] = CONTROL_SPEC_HELP,
@@ -224,9 +224,9 @@ int attach_options_read(char **argv, struct attach_options *o)
 		                "policy with --policy");
 	if (kinds != 1)
 		return complain(
-		        kinds ? "one of --container, --pid, --netns and --interface at a time"
-		              : "attach to what? Say --container, --pid, --netns or "
-		                "--interface");
+		        kinds ? "give only one of --container, --pid, --netns and --interface"
+		              : "what is to be guarded? Name it with --container, --pid, --netns "
+		                "or --interface");
 	if (!o->policy || !*o->policy)
 		return complain("which policy? Name one with --policy");
 	if (o->name && !*o->name)
@@ -237,7 +237,7 @@ int attach_options_read(char **argv, struct attach_options *o)
 		return complain("--address goes with --interface; other sandboxes get theirs from "
 		                "the pools of the configuration");
 	if (o->files && !o->pid)
-		return complain("--files goes with --pid; --container does so always");
+		return complain("--files goes with --pid; --container always does so");
 	o->files = o->files || o->container;
 	return -1;
 }

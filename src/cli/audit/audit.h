@@ -153,11 +153,11 @@ struct audit_table {
 	int time, sandbox, what, why; /* widths */
 	bool wraps;                   /* a terminal: texts continue in the next line */
 	bool stacked;                 /* the reason is printed below */
-	bool colour, head_done;
+	bool color, head_done;
 	char day[16]; /* day of the previous row, if rows show only the time of day */
 };
 /* width: columns of the terminal; 0: not a terminal, each row is one line. */
-void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour);
+void audit_table_init(struct audit_table *table, FILE *out, int width, bool color);
 void audit_table_print(struct audit_table *table, const struct audit_row *row);
 
 #endif

@@ -27,9 +27,9 @@ static const char *rights_fault(const struct stat *st)
 		return "is no regular file on this machine now; name a file of one line";
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
 		return "can be written by its group or by others, and is refused so: 'chmod go-w' "
-		       "would mend that";
+		       "fixes that";
 	if (st->st_mode & S_IROTH)
-		return "can be read by everybody: 'chmod o-r' would mend that";
+		return "can be read by everybody: 'chmod o-r' fixes that";
 	return NULL;
 }
 

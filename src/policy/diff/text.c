@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policy/diff/text.h"
 
@@ -380,6 +381,12 @@ static void write_class(
 		write_draft(d, &line);
 		keep(out, &line);
 	}
+}
+
+void policy_diff_fini(struct policy_diff *diff)
+{
+	free(diff->lines);
+	memset(diff, 0, sizeof(*diff));
 }
 
 int diff_text_write(struct diff_text *text, bool incomplete, struct policy_diff *out)

@@ -50,7 +50,7 @@ static bool take_preset(struct loader *l, struct tree *tree, const struct tree_n
 	if (!l->reader->preset_dir)
 		tree_error(tree, node, "preset %s: there is no directory of presets here", quoted);
 	else if (slice_starts_with(name, SLICE("preset:")))
-		tree_error(tree, node, "preset %s: the name alone stands here, without \"preset:\"",
+		tree_error(tree, node, "preset %s: write the name alone here, without \"preset:\"",
 		        quoted);
 	else if (!policy_is_preset_name(name))
 		tree_error(tree, node,
@@ -70,7 +70,7 @@ static bool take_word(struct loader *l, struct tree *tree, const struct tree_nod
 		return false;
 	out->node = node;
 	if (memmem(out->text.p, out->text.n, "://", 3)) {
-		tree_error(tree, node, "%s %s: a path or preset:NAME stands here, no URL", what,
+		tree_error(tree, node, "%s %s: write a path or preset:NAME here, not a URL", what,
 		        tree_quote(out->text, quoted));
 		return false;
 	}

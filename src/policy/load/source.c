@@ -67,8 +67,8 @@ static void take_file(struct tree *tree, const struct tree_node *node, struct sl
 	else if (path.p[0] == '~')
 		tree_error(tree, node, "\"~\" is not expanded here; write the whole path");
 	else if (path.p[0] == ' ')
-		tree_error(tree, node,
-		        "source file: no space stands behind the colon: file:PATH, all in one");
+		tree_error(
+		        tree, node, "source file: write file:PATH without a space after the colon");
 	else
 		out->location = load_join(tree->arena, policy, path);
 }

@@ -90,7 +90,7 @@ static void take_key(
 		fail_memory(b);
 	} else if (!added) {
 		snprintf(message, sizeof(message),
-		        "the key %s stands twice in this mapping, first in line %u",
+		        "the key %s appears twice in this mapping, first in line %u",
 		        tree_quote(node->text, quoted), line_of_key(frame, node->text));
 		fail_at(b, mark, message);
 	}

@@ -235,7 +235,8 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
-		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), inject_field(&spec)) &&
+		if (colon > 0 &&
+		        may_trail(slice_of(trailers.p, (size_t)colon), inject_field(&spec)) &&
 		        !(ex->decompress &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);

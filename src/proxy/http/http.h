@@ -100,12 +100,12 @@ struct http_request {
 struct outgoing {
 	const struct http_request *request;
 	bool has_query;
-	struct slice query;        /* may hold the credential */
-	/* The injected field, or empty; value holds the credential. It stands for all fields of that
-	 * name: the request's own are not sent. */
+	struct slice query; /* may hold the credential */
+	/* The injected field, or empty; value holds the credential. It stands for all fields of
+	 * that name: the request's own are not sent. */
 	struct slice field, value;
-	bool secret;               /* the head holds a credential: locked memory only */
-	bool ends;                 /* no body follows */
+	bool secret; /* the head holds a credential: locked memory only */
+	bool ends;   /* no body follows */
 };
 
 struct http_response {

@@ -21,9 +21,9 @@
 #define RECOVERY_READINGS 4      /* policies read by children at a time after a restart */
 #define ATTACH_READ_MS 5000      /* for the files of a policy that may not be local */
 #define ATTACH_READ_TEXT_MAX 1024
-#define ATTACH_RECOVERING "the daemon is taking its sandboxes over: try again"
+#define ATTACH_RECOVERING "the daemon has just started and is taking its sandboxes over: try again"
 #define ATTACH_GROUPS_RULE \
-	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
+	"a caller may be in at most %d groups: run the command with fewer, by setpriv(1) --groups"
 
 /* What a sandbox is attached by; no two have the same at a time. All bytes are compared, so
  * initialize it with zeros. */
@@ -52,6 +52,10 @@ struct attach_pending {
 	void *context;
 };
 
+/* Its life is told by its sandbox's state. The booleans below are no states of it: left, slow,
+ * reading and told belong to a daemon that takes over, and are true of attachments in any state;
+ * detaching and undone are the two steps of an end, which a timer, the process and a caller may ask
+ * for in the middle of either; summed and shut say what the end is told with. */
 struct attachment {
 	struct attachments *all;
 	struct sandbox_owner owner;
@@ -79,8 +83,7 @@ struct attachment {
 	bool left;                      /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
-	bool found_mended; /* at its recovery the fence was repaired */
-	bool told;         /* takeover: its result was reported */
+	bool told; /* takeover: its result was reported */
 	/* Nobody asked for the end, so an interface stays shut. */
 	bool shut;
 	uint32_t mended;               /* repaired rules of a gate that is not served */

@@ -119,8 +119,8 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 		return check_interface(t);
 	if (r->address4.family || r->address6.family)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "addresses go with an interface, whose sandbox has its own; the link that "
-		        "is made here gets them from the pools of the configuration");
+		        "addresses can be given for an interface only: other sandboxes get theirs "
+		        "from the pools of the configuration");
 	return true;
 }
 
@@ -139,12 +139,14 @@ bool attach_transaction_check_room(struct attach_transaction *t)
 	if (all->recovering)
 		return attach_transaction_refuse(t, ATTACH_BUSY, ATTACH_RECOVERING);
 	if (attachments_count(all) >= ATTACHMENTS_MAX)
-		return attach_transaction_refuse(
-		        t, ATTACH_BUSY, "there are %d sandboxes already", ATTACHMENTS_MAX);
+		return attach_transaction_refuse(t, ATTACH_BUSY,
+		        "the daemon already has %d sandboxes, which is the most it may have: "
+		        "detach one",
+		        ATTACHMENTS_MAX);
 	if (recording_count_orphans(all->supervisor) >= RECORDING_LEFT_MAX)
 		return attach_transaction_refuse(t, ATTACH_BUSY,
-		        "what %d sandboxes did that have ended is not in the audit log yet: no "
-		        "other one is begun before",
+		        "events of %d ended sandboxes are not in the audit log yet: no other "
+		        "sandbox can start before they are",
 		        RECORDING_LEFT_MAX);
 	if (!fd_limit_left())
 		return attach_transaction_refuse(t, ATTACH_BUSY,
@@ -155,12 +157,13 @@ bool attach_transaction_check_room(struct attach_transaction *t)
 		        (unsigned long long)fd_limit_get(), FD_LIMIT_EACH);
 	if (r->name && r->name[0] && attachments_find(t->all, r->name))
 		return attach_transaction_refuse(t, ATTACH_CONFLICT,
-		        "there is a sandbox %s already: detach it, or take another name", r->name);
+		        "sandbox %s already exists: detach it, or take another name", r->name);
 	if (r->kind != ATTACH_INTERFACE)
 		return true;
 	target = attach_target_of_interface(t->interface);
 	other = attachments_at(all, &target);
-	return !other || attach_transaction_refuse(t, ATTACH_CONFLICT,
-	                         "the interface %s is %s's already: detach that first",
-	                         t->interface, other->record.name);
+	return !other ||
+	       attach_transaction_refuse(t, ATTACH_CONFLICT,
+	               "interface %s already belongs to sandbox %s: detach that sandbox first",
+	               t->interface, other->record.name);
 }

@@ -15,8 +15,7 @@
 static void refuse(attach_done done, void *context, pid_t pid, int rc)
 {
 	if (rc == -ESRCH)
-		attach_refuse(
-		        done, context, ATTACH_INVALID, "there is no such process %d", (int)pid);
+		attach_refuse(done, context, ATTACH_INVALID, "there is no process %d", (int)pid);
 	else
 		attach_refuse(
 		        done, context, ATTACH_FAILED, "process %d: %s", (int)pid, strerror(-rc));

@@ -21,9 +21,9 @@ static bool is_objectionable(const struct settings *settings, char **out)
 		if (c.source != POLICY_SOURCE_ENV)
 			continue;
 		if (asprintf(&text,
-		            "%s%scredential \"%s\": an env: source takes the value from the "
-		            "environment of `vethguard run`; a sandbox that is attached has none: "
-		            "use file: or exec:",
+		            "%s%scredential \"%s\": an env: source reads the environment of "
+		            "`vethguard run`, which an attached sandbox does not have: use file: "
+		            "or exec:",
 		            target ? target : "", target ? ": error: " : "",
 		            slice_escape(c.name, name, sizeof(name))) < 0)
 			text = NULL;

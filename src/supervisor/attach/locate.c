@@ -26,8 +26,7 @@ static bool take_netns(struct attach_transaction *t)
 
 	if (attach_netns_is_own(t->netns))
 		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "that is the network namespace of the host itself: it cannot be guarded as "
-		        "a sandbox");
+		        "that is the host's own network namespace, which cannot be a sandbox");
 	if (fstat(t->netns, &st) < 0)
 		return attach_transaction_refuse(
 		        t, ATTACH_FAILED, "the namespace: %s", strerror(errno));
@@ -35,7 +34,8 @@ static bool take_netns(struct attach_transaction *t)
 	other = attachments_at(t->all, &target);
 	if (other)
 		return attach_transaction_refuse(t, ATTACH_CONFLICT,
-		        "that network namespace is %s's already: detach that first",
+		        "that network namespace already belongs to sandbox %s: detach that sandbox "
+		        "first",
 		        other->record.name);
 	return settle_at(t, &target);
 }
@@ -52,11 +52,11 @@ static bool refuse_process(struct attach_transaction *t, int rc)
 	const int pid = (int)t->request->pid;
 
 	if (rc == -ESRCH)
-		return attach_transaction_refuse(
-		        t, ATTACH_INVALID, "there is no such process %d", pid);
+		return attach_transaction_refuse(t, ATTACH_INVALID, "there is no process %d", pid);
 	if (rc == -EACCES)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "process %d is somebody else's: who runs it, or root, may attach it", pid);
+		        "process %d belongs to another user: only that user or root may attach it",
+		        pid);
 	return attach_transaction_refuse(t, ATTACH_INVALID, "process %d: %s", pid, strerror(-rc));
 }
 
@@ -113,13 +113,14 @@ bool attach_transaction_find_target(struct attach_transaction *t)
 	t->netns = attach_netns_open(&r->caller, r->netns);
 	if (t->netns == LOCAL_FILE_UNKNOWN)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "%s may lie where nobody answers: name the namespace as /run/netns/NAME or "
+		        "%s may lie on a file system that does not answer: name the namespace as "
+		        "/run/netns/NAME or "
 		        "/proc/PID/ns/net",
 		        r->netns);
 	if (t->netns == -EINVAL)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "%s is no network namespace: one of ip-netns(8) is /run/netns/NAME, that "
-		        "of a process /proc/PID/ns/net",
+		        "%s is not a network namespace: those of 'ip netns' are /run/netns/NAME, a "
+		        "process has /proc/PID/ns/net",
 		        r->netns);
 	if (t->netns < 0)
 		return attach_transaction_refuse(

@@ -101,7 +101,9 @@ static void set_pause(struct attachment *a, const char *reason, attach_done done
 	rc = state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
 	if (rc)
 		attach_refuse(done, context, ATTACH_FAILED,
-		        "it is done, but a restart would forget it: %s", strerror(-rc));
+		        "it is done, but a restart of the daemon would forget it, because it "
+		        "cannot be saved: %s",
+		        strerror(-rc));
 	else if (reason && a->sandbox && a->sandbox->quiescing)
 		attachment_wait(a, OPERATION_PAUSE, 0, done, context);
 	else
@@ -134,7 +136,7 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
 		return;
 	if (a->sandbox->state == SANDBOX_CLOSED) /* it stays failed: nothing would serve it */
 		attach_refuse(done, context, ATTACH_CONFLICT,
-		        "%s has failed, and resuming does not serve it again: %s", name,
+		        "%s has failed, and only a reload starts a worker again: %s", name,
 		        a->sandbox->failure);
 	else
 		set_pause(a, NULL, done, context);

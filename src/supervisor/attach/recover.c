@@ -53,11 +53,9 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 
 	attachment_pin(a->all, a->record.id, pin);
 	result = gate_adopt(shape, a->all->supervisor->gates, pin);
-	if (result > 0) {
+	if (result > 0)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its fence was put in order: %s",
 		        shape->why);
-		a->found_mended = true;
-	}
 	if (result >= 0)
 		return 0;
 	snprintf(text, sizeof(text), "its gate cannot be taken over: %s", shape->why);

@@ -114,7 +114,7 @@ static bool is_for_everybody(int fd, const char *path, char error[SOURCE_ERROR_M
 	close(fd);
 	if (is)
 		snprintf(error, SOURCE_ERROR_MAX,
-		        "%s can be read by everybody: chmod o-r would mend that",
+		        "%s can be read by everybody: chmod o-r fixes that",
 		        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 	return is;
 }
@@ -171,8 +171,8 @@ static void look_whether_covered(struct sources *s, uint32_t index, int fd, cons
 	        (st.st_dev == covered->device && st.st_ino == covered->inode))
 		return;
 	snprintf(error, sizeof(error),
-	        "%s was put there after the run started, so the sandbox can see it: write into the "
-	        "file that is there instead",
+	        "%s was replaced after the run started, so the sandbox can see the new file: write "
+	        "into the old file instead of replacing it",
 	        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 	name_fault(s, index, error, text);
 	log_warn("%s", text);

@@ -9,10 +9,10 @@
 static const char *warning_of(const struct attachment_view *view)
 {
 	return view->has_resolver && settings_host_asks_itself()
-	               ? "this is a network of Docker's that has a name: a container on it that "
-	                 "was started without --dns has Docker ask for names, which may go out "
-	                 "from the host's network, past the guard; start it with --dns ADDRESS "
-	                 "(any address will do)"
+	               ? "this is a user-defined network of Docker: for a container without --dns "
+	                 "Docker itself resolves names, which may leave by the host's network, "
+	                 "past the guard; start such a container with --dns ADDRESS (any address "
+	                 "will do)"
 	               : "";
 }
 

@@ -163,14 +163,14 @@ static int add_addresses(struct gate *gate, struct netlink *nl)
 }
 
 /* Both ends of the link are known. */
-static int add_neighbours(struct gate *gate, struct netlink *nl)
+static int add_neighbors(struct gate *gate, struct netlink *nl)
 {
 	int rc = 0;
 
-	STEP("neighbours of the gate",
-	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
-	STEP("neighbours of the gate",
-	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
+	STEP("neighbors of the gate",
+	        netlink_neighbor_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
+	STEP("neighbors of the gate",
+	        netlink_neighbor_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
 	return rc;
 }
 
@@ -204,7 +204,7 @@ int gate_link_gate_side(struct gate *gate, struct netlink *nl)
 		rc = add_addresses(gate, nl);
 	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
 	if (gate->kind == GATE_VETH && !rc)
-		return add_neighbours(gate, nl);
+		return add_neighbors(gate, nl);
 	STEP("routes of the gate", gate_add_routes(gate, nl));
 	return rc;
 }

@@ -220,7 +220,7 @@ static void replace(struct supervisor *sv, const char *how)
 	*oldest = now_ms;
 	supervisor_for_each(sv, tell_death, how);
 	log_warn("the keeper %s; another one is started%s", how,
-	        often ? ", not before a pause: that was too often" : "");
+	        often ? ", after a pause, because that was too often" : "");
 	if (often)
 		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
 	else

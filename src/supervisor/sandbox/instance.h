@@ -59,9 +59,11 @@ struct instance {
 	struct sources sources;         /* the owner fills in identity and directory */
 	uint64_t keeper_request;        /* id of the message that told the keeper; 0: not told */
 	uint64_t worker_request;        /* the same for the worker */
-	bool keeper_ready, worker_ready;
-	bool reauthorizing; /* RETIRED: told of the new policy, not yet confirmed */
-	bool quiesced;      /* ENDING because of a pause */
+	bool keeper_ready, worker_ready; /* STARTING: either may come first */
+	/* Told of the new policy, not yet confirmed. No state: it outlives RETIRED, because a
+	 * reload is answered only once the worker has confirmed or is gone. */
+	bool reauthorizing;
+	bool quiesced; /* ENDING because of a pause; only what is told of its end differs */
 	int64_t serving_since_ms;
 };
 

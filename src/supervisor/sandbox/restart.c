@@ -66,7 +66,7 @@ enum sandbox_state sandbox_restart(struct sandbox *s)
 	if (delay_ms < 0) {
 		memcpy(text, s->failure, sizeof(text));
 		snprintf(s->failure, sizeof(s->failure),
-		        "%.1900s; that was too often: nobody serves it any more", text);
+		        "%.1900s; that was too often: no worker is started any more", text);
 		return sandbox_close_down(s);
 	}
 	s->restarts++;

@@ -251,17 +251,17 @@ static void test_slips(void **state)
 	        {"[{to: 'https://*.example.com'}, {to: 'https://*.internal'}]", "[]", NULL},
 	        {"[]", "[{to: 'https://*.com'}]", NULL},
 	        {"[{to: 'http://localhost:8080'}]", "[]",
-	                "\"http://localhost:8080\" is the sandbox itself for what runs inside"},
-	        {"[{to: 'http://a.localhost'}]", "[]", "is the sandbox itself"},
-	        {"[{to: 'http://127.0.0.1:8080'}]", "[]", "is the sandbox itself"},
-	        {"[{to: 'http://127.1.0.0/16'}]", "[]", "is the sandbox itself"},
-	        {"[{to: 'http://[::1]:8080'}]", "[]", "is the sandbox itself"},
+	                "\"http://localhost:8080\" means the sandbox itself to programs inside"},
+	        {"[{to: 'http://a.localhost'}]", "[]", "means the sandbox itself"},
+	        {"[{to: 'http://127.0.0.1:8080'}]", "[]", "means the sandbox itself"},
+	        {"[{to: 'http://127.1.0.0/16'}]", "[]", "means the sandbox itself"},
+	        {"[{to: 'http://[::1]:8080'}]", "[]", "means the sandbox itself"},
 	        {"[{to: ['http://[::2]:8080', 'http://[::]', "
 	         "'http://128.0.0.1', mylocalhost]}]",
 	                "[{to: localhost}]", NULL},
 	        {"[{to: 'http://126.0.0.0/7'}]", "[]",
-	                "is wider than a private or special range: of it only public addresses are "
-	                "meant; name"},
+	                "covers more than a private or special range, so only its public addresses "
+	                "are allowed; name"},
 	        {"[{to: 'udp://[::/0]:53'}]", "[]", "for which \"[public]\" stands"},
 	        {"[{to: 'tcp://10.0.0.0/7:22'}]", "[]",
 	                "name private ones by networks of their own"},
@@ -274,7 +274,7 @@ static void test_slips(void **state)
 	         "'http://169.254.169.254', 'http://198.18.0.0/15']}]",
 	                "[{to: ['https://0.0.0.0/0', 'https://10.0.0.0/7']}]", NULL},
 	        {"[{to: a.example, paths: [/v1/]}]", "[]",
-	                "path \"/v1/\" matches itself alone; all that lies below it is "
+	                "path \"/v1/\" matches only itself; what lies below it is "
 	                "\"/v1/**\""},
 	        {"[]", "[{to: a.example, paths: [/admin/, /user]}]", "\"/admin/**\""},
 	        {"[{to: a.example, paths: [/, /v1, '/v*/', /v2/, '/v2/**', /v3/, /v3/models]}]",

@@ -90,7 +90,8 @@ static void one_more_than_there_may_be(void **state)
 	attach("beyond");
 	assert_int_equal(answered.count, 2);
 	assert_int_equal(answered.status, ATTACH_BUSY);
-	assert_string_equal(answered.text, "there are 2000 sandboxes already");
+	assert_string_equal(answered.text,
+	        "the daemon already has 2000 sandboxes, which is the most it may have: detach one");
 	assert_int_equal(attachments_count(&all), ATTACHMENTS_MAX);
 	assert_null(attachments_find(&all, "beyond"));
 }
@@ -108,7 +109,7 @@ static void more_that_have_ended_than_may_wait(void **state)
 	}
 	attach("one");
 	assert_int_equal(answered.status, ATTACH_BUSY);
-	assert_non_null(strstr(answered.text, "is not in the audit log yet"));
+	assert_non_null(strstr(answered.text, "are not in the audit log yet"));
 	supervisor.recording.left = left[RECORDING_LEFT_MAX - 1].next;
 	attach("one");
 	assert_int_equal(answered.status, ATTACH_INVALID);

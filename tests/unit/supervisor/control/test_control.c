@@ -516,7 +516,7 @@ static void test_operations(void **state)
 	assert_string_equal(f.operation, "reload");
 	assert_string_equal(f.target, "POST /v1/reload");
 	assert_false(f.looks);
-	assert_int_equal(f.told, 10);
+	assert_int_equal(f.told, 12);
 	all.asked[0] = '\0';
 	asks("GET", "/v1/status", "", "");
 }
@@ -683,7 +683,7 @@ static void test_audit(void **state)
 	assert_int_equal(call("GET", "/v1/audit", ""), 200);
 	assert_non_null(strstr(answer, "\"fingerprint\":null}"));
 	all.many = 1;
-	refused(503, "GET", "/v1/audit", "", "too many ask for that");
+	refused(503, "GET", "/v1/audit", "", "too many callers ask for that");
 	all.many = 2;
 	refused(503, "GET", "/v1/audit", "", "no memory");
 	refused(405, "POST", "/v1/audit", "", "Allow: GET\r\n");
