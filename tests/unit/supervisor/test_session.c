@@ -561,6 +561,7 @@ static int setup(void **state)
 	fclose(out);
 	fake_link("vethguard-keeper", true);
 	fake_link("vethguard-recorder", true);
+	fake_link("vethguard-fetch", true);
 	fake_link("vethguard-worker", true);
 	return 0;
 }
@@ -572,6 +573,7 @@ static int teardown(void **state)
 	rmdir(directory);
 	fake_link("vethguard-keeper", false);
 	fake_link("vethguard-recorder", false);
+	fake_link("vethguard-fetch", false);
 	fake_link("vethguard-worker", false);
 	return 0;
 }

@@ -137,6 +137,7 @@ static int set_up(void **state)
 	assert_int_equal(gate_host_open(&sv.gates, sv.loop), 0);
 	fake_link("vethguard-worker", true);
 	fake_link("vethguard-recorder", true);
+	fake_link("vethguard-fetch", true);
 	return loop_timer_open(sv.loop, &look, on_look);
 }
 
@@ -145,6 +146,7 @@ static int tear_down(void **state)
 	(void)state;
 	fake_link("vethguard-worker", false);
 	fake_link("vethguard-recorder", false);
+	fake_link("vethguard-fetch", false);
 	assert_null(sv.sandboxes);
 	assert_null(sv.instances);
 	role_fini(&sv.recorder);
