@@ -220,7 +220,7 @@ static int play_supervisor(int socket)
 	struct loop *loop = loop_new();
 	const char *step;
 
-	alarm(120);
+	alarm(900);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (supervisor_start(&supervisor, loop, &step) != 0 ||

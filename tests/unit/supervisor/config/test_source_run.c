@@ -324,6 +324,6 @@ int main(void)
 	        T(the_end_of_the_sandbox_ends_the_reader),
 	};
 
-	alarm(240);
+	alarm(900);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
