@@ -169,6 +169,7 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 		out->argv[i] = image_slice(policy, arg[c->first_arg + i]);
 	out->ttl_s = c->ttl_s;
 	out->timeout_ms = c->timeout_ms;
+	out->require = c->require;
 }
 
 /* True for "KEY=file:PATH". */
@@ -213,5 +214,5 @@ bool policy_credential_equals(
 	       slice_equals(x.username, y.username) && slice_equals(x.env, y.env) &&
 	       slice_equals(x.placeholder, y.placeholder) && x.placeholder_n == y.placeholder_n &&
 	       x.source == y.source && slice_equals(x.location, y.location) && x.ttl_s == y.ttl_s &&
-	       x.timeout_ms == y.timeout_ms;
+	       x.timeout_ms == y.timeout_ms && x.require == y.require;
 }

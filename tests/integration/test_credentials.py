@@ -447,6 +447,61 @@ class NotInside(Box):
         self.assertNotIn("found", done.out)
 
 
+class Alone(Box):
+    """require: true: a request with the policy's credential may bring no other one."""
+
+    def alone(self, rest="inject: bearer, env: API_KEY"):
+        return self.sandbox(policy(RULES[0], credentials=file_credential(rest=rest + ", require: true")))
+
+    def status(self, box, path, *options):
+        return box.sh(f"curl -sS -o /dev/null -w '%{{http_code}}' {' '.join(options)} 'https://api.lab.test{path}'").out
+
+    def test_refused(self):
+        box = self.alone()
+        for n, options in enumerate((["-H 'X-Api-Key: attackers-key-1'"], ["-H 'private_token: attackers-key-2'"], ["-H 'X-Vault-Token: a'"],
+                                     ["--http1.1", "-H 'X-Auth-Token: Bearer attackers-key-3'"], ["-H 'X-GitHub-Token: attackers'", "-H 'Accept: */*'"])):
+            self.assertEqual(self.status(box, f"/field{n}", *options), "403", options)
+            self.assertEqual(self.seen("http", path=f"/field{n}"), [])
+        for n, query in enumerate(("access_token=attackers", "a=b&API_KEY=attackers", "%6bey=attackers", "X-Amz-Signature=0123", "key=attackers&key=" )):
+            self.assertEqual(self.status(box, f"/query{n}?{query}"), "403", query)
+        self.assertEqual([r for r in self.seen("http") if r["path"].startswith("/query")], [])
+        box.close()
+        self.assertEqual({t for e in box.events(FINDING) for t in e["finding_info"]["types"]}, {"foreign-credential"})
+        self.assertEqual(len(box.events(FINDING)), 10)
+
+    def test_passes(self):
+        box = self.alone()
+        for n, options in enumerate(([], ["-H 'Authorization: Bearer anything'"], ["-u user:password"], ["-H \"X-Api-Key: $API_KEY\""],
+                                     ["-H 'X-Api-Key;'"], ["-H 'X-Request-Id: 1'"], ["-H 'Cookie: a=b'"])):
+            self.assertEqual(self.status(box, f"/pass{n}", *options), "200", options)
+        for query in ("q=token", "keys=1", "token=", "page_token=1"):
+            self.assertEqual(self.status(box, "/pass?" + query), "200", query)
+        box.close()
+        for r in self.seen("http"):
+            names = [n.lower() for n, _ in r["headers"]]
+            self.assertNotIn("cookie", names)
+            self.assertNotIn("x-api-key", [n for n, v in r["headers"] if v])
+            self.assertEqual([v for n, v in r["headers"] if n.lower() == "authorization"], ["Bearer " + SECRET])
+        self.assertNotIn("foreign-credential", {t for e in box.events(FINDING) for t in e["finding_info"]["types"]})
+
+    def test_other_ways_to_inject(self):
+        box = self.alone("inject: query, query: key")
+        self.assertEqual(self.status(box, "/a?key=mine"), "200")
+        self.assertEqual(self.status(box, "/b?token=mine"), "403")
+        self.assertEqual(self.status(box, "/c", "-H 'Authorization: Bearer mine'"), "403")
+        box = self.alone("inject: cookie, cookie: session")
+        self.assertEqual(self.status(box, "/d", "-H 'Cookie: other=mine; session=mine'"), "200")
+        self.assertEqual([v for r in self.seen("http", path="/d") for n, v in r["headers"] if n.lower() == "cookie"], ["session=" + SECRET])
+        box = self.alone("inject: header, header: X-Api-Key")
+        self.assertEqual(self.status(box, "/e", "-H 'Authorization: Bearer mine'"), "403")
+        self.assertEqual(self.status(box, "/f", "-H 'X-API-Key: mine'"), "200")
+
+    def test_trailers(self):
+        self.py("s = tls('api.lab.test'); s.sendall(b'POST /t HTTP/1.1\\r\\nHost: api.lab.test\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: X-Api-Key\\r\\n\\r\\n"
+                "1\\r\\nx\\r\\n0\\r\\nX-Api-Key: attackers\\r\\nX-Other: 1\\r\\n\\r\\n'); print(Reader(s).response()[0])", self.alone())
+        self.assertNotIn("attackers", json.dumps(self.seen("http", path="/t")))
+
+
 class Placeholder(Box):
     def test_replaced(self):
         out = self.py("import os\nprint(fetch('api.lab.test', '/whoami', fields=('Authorization: Bearer ' + os.environ['API_KEY'],))[2].decode())")

@@ -39,6 +39,7 @@ enum policy_reason {
 	                              it */
 	POLICY_REASON_BAD_REQUEST, /* the request cannot be judged (no host, path not canonical) */
 	POLICY_REASON_UPGRADE,     /* the rule allows the request, but not the upgrade it asks for */
+	POLICY_REASON_FOREIGN,     /* the rule allows the request, but not with a credential of its own */
 	POLICY_REASON_COUNT
 };
 
@@ -153,6 +154,7 @@ struct policy_credential {
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */
+	bool require;             /* a request with this credential may bring no other one */
 	enum policy_source source;
 	struct slice location; /* file: absolute path; env: variable name; fetch: the service's URL */
 	/* exec: the program and its arguments. fetch: "vault", "oauth2", ..., then "KEY=VALUE" each, where a

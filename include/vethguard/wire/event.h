@@ -62,12 +62,13 @@ enum event_finding {
 	EVENT_FINDING_PRIVATE_ADDRESS,  /* a name resolved to a refused address */
 	EVENT_FINDING_FENCE_CHANGED,
 	EVENT_FINDING_ROLE_DIED,
-	EVENT_FINDING_BROKEN_STREAM,   /* a worker's event stream became unreadable and ended there */
-	EVENT_FINDING_PACKETS_LOST,    /* copies of dropped packets were lost, so counts are a lower bound */
-	EVENT_FINDING_FLOOD,           /* HTTP/2 frames or streams that only cost resources */
-	EVENT_FINDING_CREDENTIAL_SENT, /* the sandbox sent a credential's value, which it should not know */
-	EVENT_FINDING_LOG_OUTAGE,      /* the audit log could not be written for a while */
-	EVENT_FINDING_CUT_OFF,         /* a restarted vethguardd could not take over a sandbox */
+	EVENT_FINDING_BROKEN_STREAM,      /* a worker's event stream became unreadable and ended there */
+	EVENT_FINDING_PACKETS_LOST,       /* copies of dropped packets were lost, so counts are a lower bound */
+	EVENT_FINDING_FLOOD,              /* HTTP/2 frames or streams that only cost resources */
+	EVENT_FINDING_CREDENTIAL_SENT,    /* the sandbox sent a credential's value, which it should not know */
+	EVENT_FINDING_LOG_OUTAGE,         /* the audit log could not be written for a while */
+	EVENT_FINDING_CUT_OFF,            /* a restarted vethguardd could not take over a sandbox */
+	EVENT_FINDING_FOREIGN_CREDENTIAL, /* the sandbox brought a credential that is none of the policy's */
 	EVENT_FINDING_COUNT
 };
 

@@ -125,6 +125,8 @@ static void print_verdict(const struct explain *x)
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s, from %s\n", shown(credential.name, text),
 		        policy_source_text(&credential, source));
+		if (credential.require)
+			printf("no other credential: a request that brings one is refused\n");
 		if (credential.placeholder.n)
 			printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
 			        credential.placeholder_n);

@@ -39,6 +39,7 @@ static void compile_credential(struct compiler *c, const struct policy_credentia
 	        .arg_count = (uint32_t)from->argc,
 	        .ttl_s = from->ttl_s,
 	        .timeout_ms = from->timeout_ms,
+	        .require = from->require,
 	};
 
 	for (size_t i = 0; i < from->argc; i++) {

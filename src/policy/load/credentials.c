@@ -191,11 +191,21 @@ static bool is_misplaced_override(
 	return true;
 }
 
+static void take_require(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	static const char *const words[] = {"false", "true", NULL};
+	const struct tree_node *node = tree_get(map, "require");
+
+	if (node)
+		out->require = tree_word(tree, node, "require", words) == 1;
+}
+
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
-	        "cookie", "username", "env", "placeholder", "placeholder-length", "ttl", "timeout",
-	        NULL};
+	        "cookie", "username", "require", "env", "placeholder", "placeholder-length", "ttl",
+	        "timeout", NULL};
 	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
 	struct tree *tree = &file->tree;
 	bool added;
@@ -208,6 +218,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 	tree_check_keys(tree, item->value, known, NULL);
 	load_source(tree, item, file->path, &credential);
 	take_inject(tree, item->value, &credential.c);
+	take_require(tree, item->value, &credential.c);
 	load_source_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);
 	load_placeholder(tree, item->value, &credential.c);

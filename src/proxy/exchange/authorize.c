@@ -15,6 +15,7 @@
 
 #include "proxy/client/client.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/foreign.h"
 
 static void refuse(
         struct verdict *j, enum event_cause cause, enum event_finding finding, const char *detail)
@@ -242,6 +243,24 @@ static void authorize_upgrade(
 		                  : NULL);
 }
 
+/* --- another credential --- */
+
+static void authorize_credential(const struct policy *policy, const struct client *c,
+        const struct http_request *r, struct verdict *j)
+{
+	struct policy_credential spec;
+	const char *where;
+
+	policy_credential(policy, j->decision.credential, &spec);
+	where = spec.require ? foreign_find(r, &spec, j->decision.credential,
+	                               c->proxy->config.credentials)
+	                     : NULL;
+	if (!where)
+		return;
+	j->decision.reason = POLICY_REASON_FOREIGN;
+	refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_FOREIGN_CREDENTIAL, where);
+}
+
 /* --- the whole request --- */
 
 /* Notes which credentials belong to the destination of a request that the policy denies, or in mode
@@ -292,6 +311,8 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	if (j->allowed && j->decision.credential != POLICY_NONE && !c->tls)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "credentials never go over plain http");
+	if (j->allowed && j->decision.credential != POLICY_NONE)
+		authorize_credential(policy, c, r, j);
 	if (j->allowed && r->wants_upgrade)
 		authorize_upgrade(policy, r, j);
 	note_own(policy, &question, j);

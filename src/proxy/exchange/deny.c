@@ -71,6 +71,10 @@ static void put_advice(struct json *j, const struct exchange *ex)
 			        "protocol under \"upgrade\" of the rule, quoting rule and event; "
 			        "or "
 			        "use a WebSocket, where the service offers one.");
+		else if (ex->verdict.decision.reason == POLICY_REASON_FOREIGN)
+			json_literal(j, "advice",
+			        "The right credential is attached outside of the sandbox. Send the "
+			        "request again without a key or token of your own.");
 		else if (ex->verdict.decision.rule != POLICY_NONE)
 			json_literal(j, "advice",
 			        "An operator's rule refuses this on purpose. Do not retry; choose "

@@ -12,22 +12,13 @@
  */
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/foreign.h"
 #include "proxy/http/cookie.h"
 
-/* Fields in which SDKs send a key. */
 static bool carries_keys(const struct http_field *f, struct slice injected)
 {
-	static const struct slice names[] = {{"x-api-key", 9}, {"api-key", 7},
-	        {"x-goog-api-key", 14}, {"private-token", 13}, {"x-auth-token", 12},
-	        {"job-token", 9}, {"x-github-token", 14}};
-
-	if (f->known == HTTP_AUTHORIZATION ||
-	        (injected.n && slice_equals_ignoring_case(f->name, injected)))
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (slice_equals_ignoring_case(f->name, names[i]))
-			return true;
-	return false;
+	return foreign_is_key_field(f->name) ||
+	       (injected.n && slice_equals_ignoring_case(f->name, injected));
 }
 
 static bool is_cookie(const struct http_field *f)

@@ -13,6 +13,7 @@
 #include "proxy/http/cookie.h"
 #include "proxy/http/websocket.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/foreign.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {
@@ -68,48 +69,20 @@ static void limit_response(struct exchange *ex)
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
 }
 
-/* True if this parameter ("name=value") has that name, in whatever encoding. An upstream decodes
- * before it compares. */
-static bool parameter_is(struct slice pair, struct slice name)
-{
-	size_t at = 0, i = 0;
-
-	while (at < pair.n && pair.p[at] != '=') {
-		char c = pair.p[at++];
-
-		if (c == '%' && pair.n - at >= 2 && slice_hex_digit(pair.p[at]) >= 0 &&
-		        slice_hex_digit(pair.p[at + 1]) >= 0) {
-			c = (char)(slice_hex_digit(pair.p[at]) << 4 |
-			           slice_hex_digit(pair.p[at + 1]));
-			at += 2;
-		} else if (c == '+') {
-			c = ' ';
-		}
-		if (i == name.n || name.p[i++] != c)
-			return false;
-	}
-	return i == name.n;
-}
-
 /* Appends to out the sandbox's query without the injected parameter, then that parameter. out then
  * holds the credential. */
 static int inject_query(
         struct buf *out, const struct http_request *r, struct slice name, struct slice value)
 {
-	struct slice rest = r->has_query ? r->query : SLICE("");
+	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 	int e = 0;
 
-	while (rest.n && e == 0) {
-		ptrdiff_t amp = slice_find_byte(rest, '&');
-		size_t n = amp < 0 ? rest.n : (size_t)amp;
-		struct slice pair = slice_of(rest.p, n);
-
-		if (pair.n && !parameter_is(pair, name)) {
-			e = buf_append_slice(out, pair);
-			if (e == 0)
-				e = buf_append_slice(out, SLICE("&"));
-		}
-		rest = amp < 0 ? SLICE("") : slice_of(rest.p + n + 1, rest.n - n - 1);
+	while (e == 0 && http_parameter_next(&rest, &pair)) {
+		if (http_parameter_is(pair, name, false))
+			continue;
+		e = buf_append_slice(out, pair);
+		if (e == 0)
+			e = buf_append_slice(out, SLICE("&"));
 	}
 	if (e == 0)
 		e = buf_append_slice(out, name);
@@ -120,11 +93,12 @@ static int inject_query(
 	return e;
 }
 
-/* Appends to out the injected cookie, then the sandbox's other cookies. out then holds the
- * credential. Fields that the sandbox does not send on (Connection names them) count as not there.
+/* Appends to out the injected cookie, then, unless it is to be alone, the sandbox's other cookies.
+ * out then holds the credential. Fields that the sandbox does not send on (Connection names them)
+ * count as not there.
  */
-static int inject_cookie(
-        struct buf *out, const struct http_request *r, struct slice name, struct slice value)
+static int inject_cookie(struct buf *out, const struct http_request *r, struct slice name,
+        struct slice value, bool alone)
 {
 	int e = buf_append_slice(out, name);
 
@@ -132,7 +106,7 @@ static int inject_cookie(
 		e = buf_append_slice(out, SLICE("="));
 	if (e == 0)
 		e = buf_append_slice(out, value);
-	for (size_t i = 0; i < r->fields.count; i++) {
+	for (size_t i = 0; i < r->fields.count && !alone; i++) {
 		const struct http_field *f = &r->fields.items[i];
 		struct slice rest = f->value, pair;
 
@@ -166,7 +140,7 @@ static int inject(struct outgoing *head, const struct http_request *r,
 	head->value = value;
 	if (spec->inject != POLICY_INJECT_COOKIE)
 		return 0;
-	e = inject_cookie(text, r, spec->field, value);
+	e = inject_cookie(text, r, spec->field, value, spec->require);
 	head->value = buf_slice(text);
 	return e;
 }
@@ -186,6 +160,8 @@ int exchange_send_with_credential(struct exchange *ex)
 	limit_response(ex);
 	if (r->wants_websocket) /* deflated frames could not be searched */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
+	if (spec.require && spec.inject != POLICY_INJECT_COOKIE)
+		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
 	e = inject(&head, r, &spec, value, &text);
 	if (e == 0)
 		e = send_head(ex, &head);
@@ -209,7 +185,8 @@ static bool may_trail(struct slice name, struct slice injected)
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name))
+	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name) ||
+	        foreign_is_key_field(name))
 		return false;
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
 		if (http_names_alike(name, never[i]))
