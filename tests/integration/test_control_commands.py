@@ -120,7 +120,7 @@ class Commands(Control):
         with open(os.path.join(empty, "docker"), "w") as f:
             f.write("#!/bin/sh\nexit 1\n")
         os.chmod(f.name, 0o755)
-        for words, told in (((), "docker and podman know no container nosuch that this user may see, or do not run: 'docker ps -a' and 'podman ps -a' tell"),
+        for words, told in (((), "docker and podman do not run, or have no container nosuch that you may see: 'docker ps -a' and 'podman ps -a' list those they have"),
                             (("--engine", "docker"), "docker does not run, or has no container nosuch that you may see: 'docker ps -a' lists those it has")):
             r = self.daemon.cli(*attach, *words, env={**os.environ, "PATH": empty})
             self.assertEqual(r.returncode, 2, r)
