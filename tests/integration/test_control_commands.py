@@ -130,13 +130,13 @@ class Commands(Control):
         path = support.LAB.write("slip.yaml", "vethguard: 1\ndeny:\n  - {to: https://a.example, methods: [DELTE]}\n")
         r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", path)
         self.assertEqual(r.returncode, 0, r)
-        self.assertIn(f'warning: {path}:3:39: method "DELTE" is none that HTTP knows; did you mean "DELETE"?', r.stderr)
+        self.assertIn(f'warning: {path}:3:39: method "DELTE" is not a method of HTTP; did you mean "DELETE"?', r.stderr)
 
     def test_a_reload_of_all_tells_whose_policy_has_a_slip(self):
         slip = support.LAB.write("slips.yaml", "vethguard: 1\ndeny:\n  - {to: https://a.example, methods: [DELTE]}\n")
         for name, policy in (("slip-1", slip), ("slip-2", slip), ("right", self.policy)):
             self.daemon.attach(netns=self.namespace(), policy=policy, name=name)
-        told = [f'slip-{i}: {slip}:3:39: method "DELTE" is none that HTTP knows; did you mean "DELETE"?' for i in (1, 2)]
+        told = [f'slip-{i}: {slip}:3:39: method "DELTE" is not a method of HTTP; did you mean "DELETE"?' for i in (1, 2)]
         status, _, answer = self.daemon.call("POST", "/v1/reload")
         self.assertEqual((status, sorted(answer["warnings"])), (200, told))
         r = self.daemon.cli("reload", "--all")
