@@ -120,7 +120,7 @@ class Commands(Control):
         with open(os.path.join(empty, "docker"), "w") as f:
             f.write("#!/bin/sh\nexit 1\n")
         os.chmod(f.name, 0o755)
-        for words, told in (((), "docker and podman know no container nosuch that this user may see, or do not run: 'docker ps -a' and 'podman ps -a' tell"),
+        for words, told in (((), "docker and podman do not run, or have no container nosuch that you may see: 'docker ps -a' and 'podman ps -a' list those they have"),
                             (("--engine", "docker"), "docker does not run, or has no container nosuch that you may see: 'docker ps -a' lists those it has")):
             r = self.daemon.cli(*attach, *words, env={**os.environ, "PATH": empty})
             self.assertEqual(r.returncode, 2, r)
@@ -130,13 +130,13 @@ class Commands(Control):
         path = support.LAB.write("slip.yaml", "vethguard: 1\ndeny:\n  - {to: https://a.example, methods: [DELTE]}\n")
         r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", path)
         self.assertEqual(r.returncode, 0, r)
-        self.assertIn(f'warning: {path}:3:39: method "DELTE" is none that HTTP knows; did you mean "DELETE"?', r.stderr)
+        self.assertIn(f'warning: {path}:3:39: method "DELTE" is not a method of HTTP; did you mean "DELETE"?', r.stderr)
 
     def test_a_reload_of_all_tells_whose_policy_has_a_slip(self):
         slip = support.LAB.write("slips.yaml", "vethguard: 1\ndeny:\n  - {to: https://a.example, methods: [DELTE]}\n")
         for name, policy in (("slip-1", slip), ("slip-2", slip), ("right", self.policy)):
             self.daemon.attach(netns=self.namespace(), policy=policy, name=name)
-        told = [f'slip-{i}: {slip}:3:39: method "DELTE" is none that HTTP knows; did you mean "DELETE"?' for i in (1, 2)]
+        told = [f'slip-{i}: {slip}:3:39: method "DELTE" is not a method of HTTP; did you mean "DELETE"?' for i in (1, 2)]
         status, _, answer = self.daemon.call("POST", "/v1/reload")
         self.assertEqual((status, sorted(answer["warnings"])), (200, told))
         r = self.daemon.cli("reload", "--all")

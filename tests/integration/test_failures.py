@@ -525,7 +525,7 @@ class TooOften(Failing):
             self.assertTrue(pid, self.daemon.stderr())
             os.kill(pid, signal.SIGKILL)
             self.assertTrue(wait_until(lambda p=pid: self.role(role) != p, 10 * SLOW))
-        self.assertTrue(wait_until(lambda: "not before a pause" in self.daemon.stderr(), 10 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: "after a pause" in self.daemon.stderr(), 10 * SLOW), self.daemon.stderr())
 
     def test_the_keeper(self):
         self.kills("keeper", KEEPER_RESTARTS_MAX + 1)
@@ -562,7 +562,7 @@ class Journal(unittest.TestCase):
         self.addCleanup(daemon.end)
         daemon.spawn()
         self.asserts_named(daemon)
-        self.assertTrue(wait_until(lambda: "not before a pause" in daemon.stderr(), 20 * SLOW), daemon.stderr())
+        self.assertTrue(wait_until(lambda: "after a pause" in daemon.stderr(), 20 * SLOW), daemon.stderr())
         self.assertEqual(daemon.stderr().count("journal.aside"), 1, daemon.stderr())
         self.assertIsNone(daemon.process.poll())
 

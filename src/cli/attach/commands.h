@@ -29,13 +29,13 @@ struct control_line {
 	size_t name_count;
 };
 
-#define CONTROL_SPEC_SOCKET                                                           \
-	{                                                                             \
-		"socket", 0, "PATH", "the daemon's; default: " CONTROL_SOCKET_DEFAULT \
+#define CONTROL_SPEC_SOCKET                                                                   \
+	{                                                                                     \
+		"socket", 0, "PATH", "the daemon's socket; default:\n" CONTROL_SOCKET_DEFAULT \
 	}
-#define CONTROL_SPEC_JSON                                          \
-	{                                                          \
-		"json", 'j', NULL, "the daemon's answer unchanged" \
+#define CONTROL_SPEC_JSON                                                \
+	{                                                                \
+		"json", 'j', NULL, "print the daemon's answer unchanged" \
 	}
 #define CONTROL_SPEC_HELP                      \
 	{                                      \

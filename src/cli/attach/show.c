@@ -61,7 +61,7 @@ static int show_one(
 }
 
 static const struct named_command show_command = {"vethguard show", "NAME... [OPTIONS]",
-        "Shows one sandbox in detail.", "  vethguard show agent-7\n", named_specs, show_one};
+        "Shows sandboxes in detail.", "  vethguard show agent-7\n", named_specs, show_one};
 
 int cli_show(int argc, char **argv)
 {

@@ -118,10 +118,10 @@ const char *audit_decision_name(enum audit_decision decision);
 		        "only from then on: 30s, 10m, 2h, 1d ago,\nor RFC 3339: " \
 		        "2026-11-20T16:33:36Z"                                    \
 	}
-#define AUDIT_SPEC_SOCKET                                                              \
-	{                                                                              \
-		"socket", 0, "PATH",                                                   \
-		        "without FILE: the daemon's; default: " CONTROL_SOCKET_DEFAULT \
+#define AUDIT_SPEC_SOCKET                                                                      \
+	{                                                                                      \
+		"socket", 0, "PATH",                                                           \
+		        "without FILE: the daemon's socket; default:\n" CONTROL_SOCKET_DEFAULT \
 	}
 struct audit_pick {
 	const char *path;            /* NULL only with help */

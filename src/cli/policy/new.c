@@ -21,9 +21,9 @@ static const struct option_spec specs[] = {
                 "preset of packages or public sources; repeatable"},
         [NEW_HOST] = {"host", 'H', "HOST",
                 "another destination: api.example.com, tcp://db.example.com:5432;\nrepeatable"},
-        [NEW_NAME] = {"name", 'n', "NAME", "of the policy; else the file's name"},
+        [NEW_NAME] = {"name", 'n', "NAME", "the policy's name; default: the file's name"},
         [NEW_MODE] = {"mode", 'm', "MODE", "enforce (the default) or observe"},
-        [NEW_OUTPUT] = {"output", 'o', "FILE", "where it is written; - is the standard output"},
+        [NEW_OUTPUT] = {"output", 'o', "FILE", "the file to write; - is the standard output"},
         [NEW_HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
 };

@@ -8,9 +8,9 @@
 	{                                                                                  \
 		"var", 0, "NAME=VALUE", "the value of ${NAME} in the policies; repeatable" \
 	}
-#define JSON                                      \
-	{                                         \
-		"json", 'j', NULL, "for programs" \
+#define JSON                                                  \
+	{                                                     \
+		"json", 'j', NULL, "print JSON, for programs" \
 	}
 #define HELP                                   \
 	{                                      \

@@ -9,7 +9,7 @@ static const struct command commands[] = {
         {"check", policy_check_command, "find faults and likely mistakes in policies"},
         {"explain", policy_explain_command, "what would happen to a request, and why"},
         {"diff", policy_diff_command, "what a new version allows more, and what less"},
-        {"new", policy_new_command, "write a policy: asks a few questions"},
+        {"new", policy_new_command, "write a first policy, after a few questions"},
         {NULL, NULL, NULL},
 };
 

@@ -183,8 +183,8 @@ static bool is_misplaced_override(
 	if (!other)
 		return false;
 	tree_error(&file->tree, item->key,
-	        "credential \"%.*s\" is defined at %s:%u; another source for it is said where "
-	        "that file is included: include: [{%s: %.*s, credentials: {%.*s: {source: ...}}}]",
+	        "credential \"%.*s\" is defined at %s:%u; give it another source where that file "
+	        "is included: include: [{%s: %.*s, credentials: {%.*s: {source: ...}}}]",
 	        SLICE_ARG(item->key->text), other->tree.file, line,
 	        other->is_preset ? "preset" : "file", SLICE_ARG(other->label),
 	        SLICE_ARG(item->key->text));

@@ -21,7 +21,7 @@ static bool fail(struct tree *tree, const struct tree_node *node, const char *me
 static bool refuse_path(struct tree *tree, const struct tree_node *node, struct slice rest)
 {
 	return fail(tree, node,
-	        rest.n == 1 ? "a destination has no path; leave the \"/\" at its end out"
+	        rest.n == 1 ? "a destination has no path; remove the \"/\" at its end"
 	                    : "a destination has no path; write it under paths: [/...]");
 }
 
@@ -34,8 +34,8 @@ static bool refuse_scheme(struct tree *tree, const struct tree_node *node, struc
 
 	if (slice_equals(word, SLICE("wss")) || slice_equals(word, SLICE("ws")))
 		return fail(tree, node,
-		        word.n == 3 ? "a WebSocket is the GET that asks for it: write https://"
-		                    : "a WebSocket is the GET that asks for it: write http://");
+		        word.n == 3 ? "a WebSocket is asked for by a GET: write https://"
+		                    : "a WebSocket is asked for by a GET: write http://");
 	for (size_t i = 0; i < word.n && i < sizeof(small); i++)
 		small[i] = (char)(word.p[i] >= 'A' && word.p[i] <= 'Z' ? word.p[i] - 'A' + 'a'
 		                                                       : word.p[i]);

@@ -10,16 +10,15 @@
 #define INCLUDE_TEXT_MAX 2048 /* bytes of a path */
 
 static const char *const entry_keys[] = {"preset", "file", "credentials", NULL};
-#define OF_CREDENTIAL "stands below the credential's name: credentials: {NAME: {source: ...}}"
+#define OF_CREDENTIAL "goes below the credential's name: credentials: {NAME: {source: ...}}"
 static const struct tree_refusal entry_refused[] = {{"source", OF_CREDENTIAL},
         {"ttl", OF_CREDENTIAL}, {"timeout", OF_CREDENTIAL},
         {"variables", "are declared at the top of a policy, with their values as defaults"},
         {NULL, NULL}};
 static const char *const override_keys[] = {"source", "ttl", "timeout", NULL};
 
-#define OF_DEFINITION                                                                           \
-	"is said where the credential is defined; an include says its source, ttl and timeout " \
-	"only"
+#define OF_DEFINITION \
+	"is set where the credential is defined; an include sets its source, ttl and timeout only"
 static const struct tree_refusal override_refused[] = {{"inject", OF_DEFINITION},
         {"header", OF_DEFINITION}, {"prefix", OF_DEFINITION}, {"query", OF_DEFINITION},
         {"cookie", OF_DEFINITION}, {"require", OF_DEFINITION}, {"username", OF_DEFINITION},

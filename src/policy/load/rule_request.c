@@ -87,14 +87,14 @@ static void note_slip(const struct rule_parse *p, const struct tree_node *node, 
 	for (size_t i = 0; all[i]; i++)
 		if (slice_equals(method, slice_from_string(all[i]))) {
 			diag_add(options->notes, p->tree->file, node->line, node->column,
-			        "method \"%.*s\" is none that HTTP knows; leave methods out, and "
+			        "method \"%.*s\" is not a method of HTTP; leave methods out, and "
 			        "the rule is for all",
 			        SLICE_ARG(method));
 			return;
 		}
 	if (nearest && !slice_equals(method, slice_from_string(nearest)))
 		diag_add(options->notes, p->tree->file, node->line, node->column,
-		        "method \"%.*s\" is none that HTTP knows; did you mean \"%s\"?",
+		        "method \"%.*s\" is not a method of HTTP; did you mean \"%s\"?",
 		        SLICE_ARG(method), nearest);
 }
 

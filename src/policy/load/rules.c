@@ -123,7 +123,7 @@ static void note_network(
 	else if (class != IP_PUBLIC && !ip_network_means(&network, &network.base) &&
 	         class != IP_MAPPED && class != IP_NAT64)
 		diag_add(notes, p->tree->file, at->line, at->column,
-		        "destination %s opens nothing: %s addresses are dialled only where a rule "
+		        "destination %s opens nothing: %s addresses are dialed only where a rule "
 		        "names them one by one",
 		        tree_quote(d->text, quoted), ip_class_name(class));
 }
@@ -149,7 +149,7 @@ static void note_destination(
 	else if (d->key.p[0] == TARGET_GLOB && slice_find_byte(name, '.') < 0 &&
 	         !is_own_domain(name))
 		diag_add(options->notes, p->tree->file, at->line, at->column,
-		        "destination %s is every name that ends in \".%.*s\", whoever has it",
+		        "destination %s covers every name that ends in \".%.*s\", whoever owns it",
 		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 

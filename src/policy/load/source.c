@@ -139,10 +139,10 @@ static void report_source(struct tree *tree, const struct tree_node *node, struc
 		tree_error(tree, node,
 		        "source must say where the value is: file:PATH, env:NAME or "
 		        "exec:[program, ...]; %s",
-		        slice_starts_with(kind, SLICE("/"))   ? "a file is written file:/PATH"
-		        : slice_starts_with(kind, SLICE("$")) ? "a variable is written env:NAME"
-		                                              : "the value itself stands in no "
-		                                                "policy");
+		        slice_starts_with(kind, SLICE("/")) ? "a file is written file:/PATH"
+		        : slice_starts_with(kind, SLICE("$"))
+		                ? "a variable is written env:NAME"
+		                : "a policy never holds the value itself");
 }
 
 static void take_source_text(struct tree *tree, const struct tree_node *node, struct slice policy,

@@ -39,7 +39,8 @@ static void say_late(const struct settings_files *files, char text[ATTACH_READ_T
 	char shown[512];
 
 	snprintf(text, ATTACH_READ_TEXT_MAX,
-	        "%s: its file system has not answered for %d seconds: mend that mount, or keep the "
+	        "%s: its file system has not answered for %d seconds: repair that mount, or keep "
+	        "the "
 	        "policy and what it includes on a local one",
 	        path ? slice_escape(slice_from_string(path), shown, sizeof(shown)) : "the policy",
 	        ATTACH_READ_MS / 1000);

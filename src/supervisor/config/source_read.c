@@ -98,7 +98,8 @@ static void on_done(void *context, const struct helper_child_result *result)
 	slice_escape(slice_from_string(r->path), shown, sizeof(shown));
 	if (result->late) {
 		snprintf(text, sizeof(text),
-		        "%s: its file system has not answered for %d seconds: mend that mount, or "
+		        "%s: its file system has not answered for %d seconds: repair that mount, "
+		        "or "
 		        "keep the file on a local one",
 		        shown, SOURCE_READ_MS / 1000);
 	} else if (result->status == 0) {
