@@ -214,6 +214,8 @@ static void listen_early(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
 
+	if (a->record.prepared)
+		return; /* nobody is to wait there */
 	attachment_pin(a->all, a->record.id, pin);
 	if (gate_listen_early(&a->gate, pin) == 0)
 		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
@@ -274,6 +276,18 @@ static void cut_off(struct attachment *a)
 {
 	gate_close(&a->gate);
 	attachment_hold(a);
+}
+
+static void recover_prepared(struct attachment *a)
+{
+	int rc;
+
+	attachment_forget_knock(a);
+	if (adopt_gate(a, &a->gate) != 0) /* said why */
+		return;
+	rc = attachment_recover_prepared(a);
+	if (rc)
+		fail(a, strerror(-rc));
 }
 
 static void recover_one(struct attachment *a, const struct settings_files *files)
@@ -396,7 +410,36 @@ static void finish(struct attachments *all)
 
 static void take_turn(struct attachment *a)
 {
-	recover_one(a, &settings_no_files);
+	if (a->record.prepared)
+		recover_prepared(a);
+	else
+		recover_one(a, &settings_no_files);
+}
+
+static bool is_claimed(struct attachments *all, uint64_t id)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (a->record.claimed && a->record.id == id)
+			return true;
+	}
+	return false;
+}
+
+/* The daemon died between the two files of a claim. */
+static void drop_claimed(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (!a->record.prepared || !is_claimed(all, a->record.id))
+			continue;
+		state_remove(all->state, a->record.name);
+		attachment_free(a);
+	}
 }
 
 int attachments_recover(struct attachments *all)
@@ -417,5 +460,6 @@ int attachments_recover(struct attachments *all)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
+	drop_claimed(all);
 	return recovery_queue_run(all, &turns);
 }
