@@ -93,8 +93,9 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 	return sandbox_start_another(s);
 }
 
-/* Before the worker is ready, clients wait at the gate. A worker that does not come to serve is
- * replaced like any other. */
+/* Before the worker is ready, clients wait at the gate. The worker is started when whoever claims has
+ * been answered, because it would take the answer's CPU; one that does not come to serve is replaced
+ * like any other. */
 enum sandbox_state sandbox_claim(struct sandbox *s)
 {
 	int rc = gate_wake(&s->gate);
@@ -104,10 +105,11 @@ enum sandbox_state sandbox_claim(struct sandbox *s)
 		return sandbox_close_down(s);
 	}
 	s->claimed = true;
-	sandbox_start_another(s);
+	generation_make_placeholders(s->generation, s->seed);
 	if (sandbox_record(s) != 0)
 		return sandbox_close_down(s);
 	outbox_lifecycle(s->supervisor, s, EVENT_START, NULL);
+	loop_timer_set(&s->timer, 0);
 	return SANDBOX_RESTARTING;
 }
 
