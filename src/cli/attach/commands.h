@@ -20,6 +20,9 @@ int cli_reload(int argc, char **argv);
 int cli_pause(int argc, char **argv);
 int cli_resume(int argc, char **argv);
 int cli_stats(int argc, char **argv);
+int cli_prepare(int argc, char **argv); /* prepare/ */
+int cli_claim(int argc, char **argv);
+int cli_release(int argc, char **argv);
 
 /* The options and words that all of these commands take. */
 struct control_line {
@@ -56,6 +59,7 @@ bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail
 /* attach/text.c: prints answers for people, escaped to printable text. */
 void control_print_json(const json_t *json);
 void control_print_list(const json_t *sandboxes);
+void control_print_attached(const json_t *sandbox); /* attach.c */
 void control_print_sandbox(const json_t *sandbox);
 void control_print_stats(const json_t *stats);
 /* Prints each string of an array on a line of its own, after prefix. */
