@@ -433,13 +433,17 @@ class Clones(Ready):
         # Without it the address means nothing, and nothing of one identity is the other's.
         self.claim("stranger", wait=True)
         self.assertNotEqual(self.env("stranger")["API_KEY"], placeholder)
-        r = self.curl(f"{self.prefix}-3", *direct)
-        self.assertNotIn("authenticated", r.stdout)
+        self.assertNotEqual(self.resolve(f"{self.prefix}-3", "api.lab.test"), address)
 
-    def test_reset_before_it_is_claimed(self):
+    def test_restored_before_it_is_claimed(self):
+        """Until then nothing answers but the fence; what the clone repeats after the claim is reset."""
         self.prepare(1, "--addresses", "same")
-        r = self.in_netns(f"{self.prefix}-1", RESTORED, "198.18.0.77")
-        self.assertEqual(r.stdout, "reset True\n", r.stderr)
+        with subprocess.Popen(["ip", "netns", "exec", f"{self.prefix}-1", "python3", "-c", RESTORED, "198.18.0.77"], stdout=subprocess.PIPE,
+                              text=True) as restored:
+            time.sleep(0.5)
+            self.assertIsNone(restored.poll())
+            self.claim("clone")
+            self.assertTrue(restored.communicate()[0].startswith("reset"))
 
 
 if __name__ == "__main__":

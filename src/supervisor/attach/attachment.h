@@ -203,8 +203,11 @@ const char *attach_load_failure(enum attach_status status);
 char *attachments_config_objection(const struct attachments *all, struct config *out);
 /* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
 int attachment_watch_prepared(struct attachment *a);
-/* Its gate was adopted: from now on it can be claimed. Returns 0 or -errno. */
-int attachment_recover_prepared(struct attachment *a);
+/* Its turn after a restart: adopts its gate, and it can be claimed; or removes and frees it. */
+void attachment_recover_prepared(struct attachment *a);
+/* After a restart: removes those of the prepared that a claim has taken, where the daemon died
+ * between the claim's two files. */
+void attachments_drop_claimed(struct attachments *all);
 /* It cannot be claimed any more. Allowed on any attachment. */
 void attachment_leave_prepared(struct attachment *a);
 /* From now on it can be claimed; answers. */

@@ -27,10 +27,21 @@ static void want_workers(const struct attachments *all)
 	worker_pool_want(all->supervisor, ATTACH_POOLED_WORKERS + more);
 }
 
+static int by_age(const struct attachment *a, const struct attachment *b)
+{
+	return a->record.id < b->record.id ? -1 : 1;
+}
+
+/* After a restart they come in any order. */
 static void enter(struct attachment *a)
 {
+	const struct attachment *first = a->all->prepared;
+
 	a->ready = true;
-	DL_APPEND2(a->all->prepared, a, prepared_prev, prepared_next);
+	if (first && by_age(a, first->prepared_prev) < 0)
+		DL_INSERT_INORDER2(a->all->prepared, a, by_age, prepared_prev, prepared_next);
+	else
+		DL_APPEND2(a->all->prepared, a, prepared_prev, prepared_next);
 	a->all->prepared_count++;
 	want_workers(a->all);
 }
@@ -73,15 +84,52 @@ int attachment_watch_prepared(struct attachment *a)
 	return gate_watch(&a->gate, a->all->supervisor->gates, on_change);
 }
 
-int attachment_recover_prepared(struct attachment *a)
+/* Nobody has it: one that cannot be claimed any more, because its namespace is gone for example, is
+ * removed like one whose daemon died while it was made. */
+void attachment_recover_prepared(struct attachment *a)
 {
+	char pin[MESSAGE_PATH_MAX + 1];
 	int rc;
 
-	gate_sleep(&a->gate);
-	rc = attachment_watch_prepared(a);
-	if (!rc)
+	attachment_forget_knock(a);
+	attachment_pin(a->all, a->record.id, pin);
+	rc = gate_adopt(&a->gate, a->all->supervisor->gates, pin);
+	if (rc >= 0) {
+		gate_sleep(&a->gate);
+		rc = attachment_watch_prepared(a);
+	}
+	if (rc == 0) {
 		enter(a);
-	return rc;
+		return;
+	}
+	log_sandbox(LOG_LEVEL_WARN, a->record.name,
+	        "it was prepared, and is prepared no longer: %s",
+	        a->gate.why[0] ? a->gate.why : strerror(-rc));
+	attachment_undo(a);
+	attachment_free(a);
+}
+
+static bool is_claimed(const struct attachments *all, uint64_t id)
+{
+	const struct attachment *a;
+
+	for (a = all->by_name; a; a = a->hh.next)
+		if (a->record.claimed && a->record.id == id)
+			return true;
+	return false;
+}
+
+void attachments_drop_claimed(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (!a->record.prepared || !is_claimed(all, a->record.id))
+			continue;
+		state_remove(all->state, a->record.name);
+		attachment_free(a);
+	}
 }
 
 /* The addresses, port and bounds of the daemon's configuration as it is now. */

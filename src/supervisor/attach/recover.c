@@ -278,18 +278,6 @@ static void cut_off(struct attachment *a)
 	attachment_hold(a);
 }
 
-static void recover_prepared(struct attachment *a)
-{
-	int rc;
-
-	attachment_forget_knock(a);
-	if (adopt_gate(a, &a->gate) != 0) /* said why */
-		return;
-	rc = attachment_recover_prepared(a);
-	if (rc)
-		fail(a, strerror(-rc));
-}
-
 static void recover_one(struct attachment *a, const struct settings_files *files)
 {
 	struct attachments *all = a->all;
@@ -411,35 +399,9 @@ static void finish(struct attachments *all)
 static void take_turn(struct attachment *a)
 {
 	if (a->record.prepared)
-		recover_prepared(a);
+		attachment_recover_prepared(a);
 	else
 		recover_one(a, &settings_no_files);
-}
-
-static bool is_claimed(struct attachments *all, uint64_t id)
-{
-	struct attachment *a, *next;
-
-	HASH_ITER(hh, all->by_name, a, next)
-	{
-		if (a->record.claimed && a->record.id == id)
-			return true;
-	}
-	return false;
-}
-
-/* The daemon died between the two files of a claim. */
-static void drop_claimed(struct attachments *all)
-{
-	struct attachment *a, *next;
-
-	HASH_ITER(hh, all->by_name, a, next)
-	{
-		if (!a->record.prepared || !is_claimed(all, a->record.id))
-			continue;
-		state_remove(all->state, a->record.name);
-		attachment_free(a);
-	}
 }
 
 int attachments_recover(struct attachments *all)
@@ -460,6 +422,6 @@ int attachments_recover(struct attachments *all)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
-	drop_claimed(all);
+	attachments_drop_claimed(all);
 	return recovery_queue_run(all, &turns);
 }
