@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
 #include "cli/policy/policy.h"
+#include "cli/prepare/commands.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
 

@@ -20,9 +20,6 @@ int cli_reload(int argc, char **argv);
 int cli_pause(int argc, char **argv);
 int cli_resume(int argc, char **argv);
 int cli_stats(int argc, char **argv);
-int cli_prepare(int argc, char **argv); /* prepare/ */
-int cli_claim(int argc, char **argv);
-int cli_release(int argc, char **argv);
 
 /* The options and words that all of these commands take. */
 struct control_line {

@@ -5,6 +5,7 @@
 
 #include "cli/attach/options.h"
 #include "cli/commands.h"
+#include "cli/prepare/commands.h"
 
 struct claim_options {
 	struct attach_options identity;
@@ -24,8 +25,7 @@ static const struct option_spec specs[] = {
         {"var", 0, "KEY=VALUE",
                 "a variable of the policy's hosts and paths; may\n"
                 "be repeated"},
-        {"ttl", 0, "TIME",
-                "end by itself after 90s, 30m, 2h, 7d; a number\nalone: seconds"},
+        {"ttl", 0, "TIME", "end by itself after 90s, 30m, 2h, 7d; a number\nalone: seconds"},
         {"observe", 0, NULL,
                 "refuse nothing but the floor, log what would\n"
                 "have been refused"},
@@ -37,7 +37,8 @@ static const struct option_spec specs[] = {
 static void help(void)
 {
 	fputs("Usage: vethguard claim NAME --policy FILE [OPTIONS]\n\n"
-	      "Guards one of the namespaces of 'vethguard prepare' as sandbox NAME under a policy.\n"
+	      "Guards one of the namespaces of 'vethguard prepare' as sandbox NAME under a "
+	      "policy.\n"
 	      "It is an attached sandbox from then on; 'vethguard release' ends it.\n\nOptions:\n",
 	        stdout);
 	options_print(specs, stdout);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard prepare`: makes network namespaces whose link and gate are there and refuse everything,
- * until as many are ready as were asked for. It may run again at any time, from a timer for example:
- * it makes what is missing, and takes away what nobody guards any more.
+ * `vethguard prepare`: makes network namespaces whose link and gate are there and refuse
+ * everything, until as many are ready as were asked for. It may run again at any time, from a timer
+ * for example: it makes what is missing, and takes away what nobody guards any more.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/prepare/pool.h"
+#include "cli/prepare/commands.h"
+#include "cli/prepare/ready.h"
 #include "vethguard/adapter/netns_file.h"
 
 #define COUNT_MAX 2000 /* sandboxes that a daemon has */
 
 struct prepare_options {
 	struct control_line line;
-	struct pool pool;
+	struct ready pool;
 	uint64_t count;
 	bool counted, remove;
 };
@@ -29,7 +30,7 @@ static const struct option_spec specs[] = {
                 "the same for all in any case"},
         {"netns-dir", 0, "DIR", "where they are; default: " NETNS_FILE_DIRECTORY},
         {"prefix", 0, "NAME",
-                "they are called NAME-1, NAME-2, ...; default: " POOL_PREFIX_DEFAULT},
+                "they are called NAME-1, NAME-2, ...; default: " READY_PREFIX_DEFAULT},
         {"remove", 0, NULL, "take away those that nobody has claimed"}, CONTROL_SPEC_SOCKET,
         CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
@@ -38,7 +39,8 @@ static void help(void)
 	fputs("Usage: vethguard prepare --count N [OPTIONS]\n"
 	      "       vethguard prepare --remove [OPTIONS]\n\n"
 	      "Makes network namespaces with a link to a gate that refuses everything, until N of\n"
-	      "them are ready. 'vethguard claim' gives one a name and a policy within a millisecond.\n"
+	      "them are ready. 'vethguard claim' gives one a name and a policy within a "
+	      "millisecond.\n"
 	      "Namespaces whose sandbox has ended are taken away. Needs root.\n\nOptions:\n",
 	        stdout);
 	options_print(specs, stdout);
@@ -60,7 +62,7 @@ static bool wrong(const char *option, const char *value, const char *what)
 	return false;
 }
 
-bool pool_option_take(struct pool *pool, const char *option, const char *value)
+bool ready_option_take(struct ready *pool, const char *option, const char *value)
 {
 	if (strcmp(option, "netns-dir") == 0) {
 		pool->directory = value;
@@ -68,7 +70,7 @@ bool pool_option_take(struct pool *pool, const char *option, const char *value)
 		       wrong(option, value, "an absolute path is needed");
 	}
 	pool->prefix = value;
-	return (strlen(value) <= POOL_PREFIX_MAX &&
+	return (strlen(value) <= READY_PREFIX_MAX &&
 	               message_name_is_plain(slice_from_string(value))) ||
 	       wrong(option, value, "up to 32 letters, digits, '.', '_' and '-'");
 }
@@ -91,34 +93,34 @@ static bool take(void *context, const char *option, const char *value)
 		o->remove = true;
 		return true;
 	}
-	return pool_option_take(&o->pool, option, value);
+	return ready_option_take(&o->pool, option, value);
 }
 
-static size_t count_ready(const struct pool *pool, const json_t *prepared)
+static size_t count_ready(const struct ready *pool, const json_t *prepared)
 {
 	const json_t *all = json_object_get(prepared, "prepared");
 	const char *name;
 	size_t count = 0, i;
 
 	for (i = 0; i < json_array_size(all); i++)
-		count += pool_owns_path(
-		        pool, control_text(json_array_get(all, i), "netns"), &name);
+		count +=
+		        ready_owns_path(pool, control_text(json_array_get(all, i), "netns"), &name);
 	return count;
 }
 
-static int make_missing(const struct pool *pool, size_t missing, size_t *made)
+static int make_missing(const struct ready *pool, size_t missing, size_t *made)
 {
 	char name[MESSAGE_NAME_MAX + 1];
 	unsigned number = 0;
 	int rc = 0;
 
 	while (rc == 0 && *made < missing) {
-		if (!pool_next_name(pool, &number, name)) {
+		if (!ready_next_name(pool, &number, name)) {
 			fprintf(stderr, "vethguard: error: no name %s-N is free in %s\n",
 			        pool->prefix, pool->directory);
 			return CONTROL_REFUSED;
 		}
-		rc = pool_make(pool, name);
+		rc = ready_make(pool, name);
 		*made += rc == 0;
 	}
 	return rc;
@@ -145,7 +147,7 @@ static int fill(const struct prepare_options *o, const json_t *prepared)
 		return rc;
 	/* A list that is too long for one answer comes without namespaces. */
 	if (!json_is_true(json_object_get(sandboxes.json, "brief")))
-		pool_sweep(&o->pool, sandboxes.json, prepared);
+		ready_sweep(&o->pool, sandboxes.json, prepared);
 	control_answer_free(&sandboxes);
 	if (o->count > ready)
 		rc = make_missing(&o->pool, o->count - ready, &made);
@@ -165,7 +167,7 @@ static int remove_all(const struct prepare_options *o, const json_t *prepared)
 	for (i = 0; rc == 0 && i < json_array_size(all); i++) {
 		const json_t *one = json_array_get(all, i);
 
-		if (!pool_owns_path(&o->pool, control_text(one, "netns"), &name))
+		if (!ready_owns_path(&o->pool, control_text(one, "netns"), &name))
 			continue;
 		if (!control_path(path, control_text(one, "name"), ""))
 			return CONTROL_REFUSED;
@@ -174,7 +176,7 @@ static int remove_all(const struct prepare_options *o, const json_t *prepared)
 		if (rc == 0)
 			control_answer_free(&answer);
 		if (rc == 0)
-			rc = pool_remove(&o->pool, name);
+			rc = ready_remove(&o->pool, name);
 		removed += rc == 0;
 	}
 	tell(o, 0, 0, removed);
@@ -184,7 +186,7 @@ static int remove_all(const struct prepare_options *o, const json_t *prepared)
 static int run(struct prepare_options *o)
 {
 	struct control_answer prepared;
-	int rc = pool_open(&o->pool);
+	int rc = ready_open(&o->pool);
 
 	if (!rc)
 		rc = control_call(o->pool.socket, "GET", "/prepared", NULL, &prepared);
@@ -192,14 +194,14 @@ static int run(struct prepare_options *o)
 		rc = o->remove ? remove_all(o, prepared.json) : fill(o, prepared.json);
 		control_answer_free(&prepared);
 	}
-	pool_close(&o->pool);
+	ready_close(&o->pool);
 	return rc;
 }
 
 int cli_prepare(int argc, char **argv)
 {
 	struct prepare_options o = {.pool = {.directory = NETNS_FILE_DIRECTORY,
-	                                    .prefix = POOL_PREFIX_DEFAULT,
+	                                    .prefix = READY_PREFIX_DEFAULT,
 	                                    .lock = -1}};
 
 	(void)argc;

@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard release`: ends claimed sandboxes. The daemon proves that nothing of them is left on its
- * side. What is inside the namespace (processes, sockets, routes, devices, rules) it cannot vouch
- * for, so the namespace is not used again: another one takes its name, and is prepared.
+ * `vethguard release`: ends claimed sandboxes. The daemon proves that nothing of them is left on
+ * its side. What is inside the namespace (processes, sockets, routes, devices, rules) it cannot
+ * vouch for, so the namespace is not used again: another one takes its name, and is prepared.
  */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/prepare/pool.h"
+#include "cli/prepare/commands.h"
+#include "cli/prepare/ready.h"
 #include "vethguard/adapter/netns_file.h"
 
 struct release_options {
 	struct control_line line;
-	struct pool pool;
+	struct ready pool;
 	bool keep;
 };
 
 static const struct option_spec specs[] = {
         {"netns-dir", 0, "DIR", "as for prepare; default: " NETNS_FILE_DIRECTORY},
-        {"prefix", 0, "NAME", "as for prepare; default: " POOL_PREFIX_DEFAULT},
+        {"prefix", 0, "NAME", "as for prepare; default: " READY_PREFIX_DEFAULT},
         {"keep", 0, NULL, "leave its namespace as it is, and prepare no other"},
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static void help(void)
 {
 	fputs("Usage: vethguard release NAME... [OPTIONS]\n\n"
-	      "Ends sandboxes that were claimed: link, rules, names, placeholders and the worker with\n"
+	      "Ends sandboxes that were claimed: link, rules, names, placeholders and the worker "
+	      "with\n"
 	      "its connections and CA are gone, which the daemon looks up before it says so. The\n"
-	      "namespace is replaced by a new one, which is prepared: that needs root. Processes in\n"
+	      "namespace is replaced by a new one, which is prepared: that needs root. Processes "
+	      "in\n"
 	      "the old one have no network any more; end them before.\n\nOptions:\n",
 	        stdout);
 	options_print(specs, stdout);
@@ -45,7 +48,7 @@ static bool take(void *context, const char *option, const char *value)
 	struct release_options *o = context;
 
 	if (strcmp(option, "keep") != 0)
-		return pool_option_take(&o->pool, option, value);
+		return ready_option_take(&o->pool, option, value);
 	o->keep = true;
 	return true;
 }
@@ -53,23 +56,24 @@ static bool take(void *context, const char *option, const char *value)
 /* Returns 0, or an exit status after a message. */
 static int renew(const struct release_options *o, const json_t *released, const char **what)
 {
-	struct pool pool = o->pool;
+	struct ready pool = o->pool;
 	const char *path = control_text(released, "netns"), *name;
-	size_t count = pool_count_processes(path);
+	size_t count = ready_count_processes(path);
 	int rc;
 
 	*what = "its namespace stays as it is";
 	if (count)
 		fprintf(stderr,
-		        "vethguard: warning: %zu process%s run%s in its namespace, without network\n",
+		        "vethguard: warning: %zu process%s run%s in its namespace, without "
+		        "network\n",
 		        count, count == 1 ? "" : "es", count == 1 ? "s" : "");
-	if (o->keep || !pool_owns_path(&pool, path, &name))
+	if (o->keep || !ready_owns_path(&pool, path, &name))
 		return 0;
 	pool.same = strcmp(control_text(released, "addresses"), "same") == 0;
-	rc = pool_open(&pool);
+	rc = ready_open(&pool);
 	if (!rc)
-		rc = pool_make(&pool, name);
-	pool_close(&pool);
+		rc = ready_make(&pool, name);
+	ready_close(&pool);
 	*what = rc ? "its namespace is not prepared again" : "a new namespace is prepared";
 	return rc;
 }
@@ -102,7 +106,7 @@ static int release(const struct release_options *o, const char *name)
 int cli_release(int argc, char **argv)
 {
 	struct release_options o = {.pool = {.directory = NETNS_FILE_DIRECTORY,
-	                                    .prefix = POOL_PREFIX_DEFAULT,
+	                                    .prefix = READY_PREFIX_DEFAULT,
 	                                    .lock = -1}};
 	int status = 0;
 

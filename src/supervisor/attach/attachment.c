@@ -262,8 +262,7 @@ void attachment_free(struct attachment *a)
 
 int attachment_save(struct attachment *a)
 {
-	return state_save(
-	        a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
+	return state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
 }
 
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1])

@@ -79,7 +79,7 @@ struct attachment {
 	struct message_summary summary; /* if summed; without destinations */
 	bool ready;                     /* in all->prepared: it can be claimed */
 	struct attachment *prepared_prev, *prepared_next;
-	bool left;                      /* waits for its recovery turn (attach/recovery_queue.c) */
+	bool left; /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
 	bool found_mended; /* at its recovery the fence was repaired */
@@ -198,8 +198,8 @@ void attachments_refuse_deferred(struct attachments *all, bool answered);
 void attachment_refuse_later(struct attachment *a);
 /* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
-/* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled in
- * if nothing is wrong; the caller ends it. */
+/* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
+ * in if nothing is wrong; the caller ends it. */
 char *attachments_config_objection(const struct attachments *all, struct config *out);
 /* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
 int attachment_watch_prepared(struct attachment *a);

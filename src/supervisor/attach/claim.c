@@ -3,7 +3,8 @@
  * Claiming a prepared namespace: the request is checked and its policy loaded as for any
  * attachment. Then the prepared one's gate, id and pin go over to the new attachment, which is
  * written first: should this process die between the two files, the next daemon finds both with one
- * id, and the claimed one counts (recover.c). Until then a refusal leaves the prepared one as it is.
+ * id, and the claimed one counts (recover.c). Until then a refusal leaves the prepared one as it
+ * is.
  *
  * The answer comes when clients wait at the gate instead of being refused: the worker is about to
  * serve them. Who wants to know that it does, waits.
@@ -37,9 +38,9 @@ static bool find_by_netns(struct attach_transaction *t, struct attachment **out)
 	if (!*out)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "%s is not prepared: attach it, or claim one that is", r->netns);
-	return (*out)->ready || attach_transaction_refuse(t, ATTACH_CONFLICT,
-	                                "that network namespace is %s's already",
-	                                (*out)->record.name);
+	return (*out)->ready ||
+	       attach_transaction_refuse(t, ATTACH_CONFLICT,
+	               "that network namespace is %s's already", (*out)->record.name);
 }
 
 static bool take_over_seed(struct attach_transaction *t)
@@ -154,8 +155,9 @@ void attachment_answer_claim(struct attachment *a, attach_done done, void *conte
 	struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
 	if (a->sandbox->state == SANDBOX_CLOSED) {
-		snprintf(text, sizeof(text), "%.1900s; it is claimed and refuses everything: "
-		                             "release it",
+		snprintf(text, sizeof(text),
+		        "%.1900s; it is claimed and refuses everything: "
+		        "release it",
 		        a->sandbox->failure);
 		result = (struct attach_result){.status = ATTACH_FAILED, .text = text};
 	}

@@ -158,8 +158,8 @@ static bool refuse_gate(struct attach_transaction *t, const struct gate *gate, i
 	const bool asked = gate_fault_of(gate, rc) == GATE_FAULT_ASKED;
 	char why[GATE_WHY_MAX];
 
-	return attach_transaction_refuse(t, asked ? ATTACH_INVALID : ATTACH_FAILED, "%s",
-	        gate_failure(gate, rc, why));
+	return attach_transaction_refuse(
+	        t, asked ? ATTACH_INVALID : ATTACH_FAILED, "%s", gate_failure(gate, rc, why));
 }
 
 /* Whatever fails, nothing is left. If this process dies here, the link dies with the gate, and an

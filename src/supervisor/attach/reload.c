@@ -395,7 +395,8 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 	{
 		/* What is prepared, and an expired interface, have nothing to reload, and are no
 		 * failure. */
-		if (!a->detaching && !a->record.prepared && (a->sandbox || attachment_trouble(a) != ATTACH_CONFLICT))
+		if (!a->detaching && !a->record.prepared &&
+		        (a->sandbox || attachment_trouble(a) != ATTACH_CONFLICT))
 			memcpy(r->names[r->count++], a->record.name, sizeof(a->record.name));
 	}
 	all->reload_all = r;

@@ -18,7 +18,7 @@ struct attach_transaction {
 	char text[SANDBOX_FAILURE_MAX];
 	char *diagnostics; /* owned */
 	const struct settings_files *files;
-	bool remote; /* a child has to read the policy first */
+	bool remote;                   /* a child has to read the policy first */
 	struct attachment *prepared;   /* to claim: what is claimed */
 	const struct attachment *like; /* to claim: see struct attach_request; NULL: none */
 };

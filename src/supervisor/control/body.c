@@ -351,8 +351,7 @@ bool control_body_claim(const json_t *body, struct control_attach *out, char *fa
 	struct attach_request *request = &out->request;
 	uint64_t ttl = 0;
 
-	if (!needs_body(body, out, fault) ||
-	        !read_members(body, m, CLAIM_MEMBERS, "", fault) ||
+	if (!needs_body(body, out, fault) || !read_members(body, m, CLAIM_MEMBERS, "", fault) ||
 	        !read_pairs(&m[CLAIM_LABELS], out->labels, ATTACH_LABELS_MAX, &request->labels,
 	                fault) ||
 	        !read_pairs(&m[CLAIM_VARS], out->vars, ATTACH_VARS_MAX, &request->vars, fault) ||

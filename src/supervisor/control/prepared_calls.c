@@ -144,6 +144,5 @@ void control_run_release(struct control *control, struct control_call *call)
 	if (!control_body_empty(call->body, fault))
 		control_refuse(call, 422, fault);
 	else
-		attachments_give_back(
-		        control_attachments(control), call->name, on_released, call);
+		attachments_give_back(control_attachments(control), call->name, on_released, call);
 }

@@ -237,8 +237,8 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	               "uid", &f->uid, "gid", &f->gid, "created_ms", &f->created, "expires_ms",
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
 	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
-	               "attaching", &f->attaching, "dropped", &f->dropped, "prepared",
-	               &f->prepared, "claimed", &f->claimed) == 0;
+	               "attaching", &f->attaching, "dropped", &f->dropped, "prepared", &f->prepared,
+	               "claimed", &f->claimed) == 0;
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)

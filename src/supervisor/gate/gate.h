@@ -209,8 +209,8 @@ int gate_repair(struct gate *gate);
 int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
 /* gate_move() for a gate that is watched: it stays watched, with another callback. */
-void gate_move_watched(struct gate *to, struct gate *from,
-        void (*on_change)(struct gate *gate, int result));
+void gate_move_watched(
+        struct gate *to, struct gate *from, void (*on_change)(struct gate *gate, int result));
 /* Ends gate_watch(). Allowed on a gate that is not watched, and from on_change. */
 void gate_unwatch(struct gate *gate);
 /* For a GATE_DIVERT gate that is closed, or was never open here (its shape is filled in): keeps the

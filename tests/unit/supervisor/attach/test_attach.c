@@ -390,8 +390,7 @@ int main(void)
 	                prepared_ones_count_and_claims_do_not, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                of_two_with_one_id_the_claim_counts, set_up, tear_down),
-	        cmocka_unit_test_setup_teardown(
-	                what_a_prepared_one_cannot, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(what_a_prepared_one_cannot, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_place_is_left_once, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_sandbox_ends_with_its_time, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(one_that_is_being_detached, set_up, tear_down),

@@ -103,8 +103,7 @@ void attachments_detach(struct attachments *a, const char *name, attach_done don
 	ask(done, context, "detach %s", name);
 }
 
-void attachments_give_back(
-        struct attachments *a, const char *name, attach_done done, void *context)
+void attachments_give_back(struct attachments *a, const char *name, attach_done done, void *context)
 {
 	(void)a;
 	ask(done, context, "release %s", name);
@@ -550,12 +549,14 @@ static void test_prepared(void **state)
 	assert_string_equal(all.asked, "prepare r-1 1 /n - like - 1 0 0 0 0");
 	assert_string_equal(f.operation, "prepared.add");
 	assert_non_null(strstr(answer, "\"addresses\":\"own\",\"gate4\":\"10.1.2.1\""));
-	assert_int_equal(call("POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"own\"}"), 201);
+	assert_int_equal(
+	        call("POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"own\"}"), 201);
 	assert_string_equal(all.asked, "prepare - 1 /n - like - 0 0 0 0 0");
-	assert_int_equal(call("POST", "/v1/claim",
-	                         "{\"name\":\"a\",\"policy\":\"/p\",\"netns\":\"/n\",\"like\":\"b\","
-	                         "\"wait\":true,\"ttl_s\":9,\"labels\":{\"k\":\"v\"},"
-	                         "\"vars\":{\"x\":\"y\"}}"),
+	assert_int_equal(
+	        call("POST", "/v1/claim",
+	                "{\"name\":\"a\",\"policy\":\"/p\",\"netns\":\"/n\",\"like\":\"b\","
+	                "\"wait\":true,\"ttl_s\":9,\"labels\":{\"k\":\"v\"},"
+	                "\"vars\":{\"x\":\"y\"}}"),
 	        201);
 	assert_string_equal(all.asked, "claim a 1 /n /p like b 0 1 9 1 1");
 	assert_string_equal(f.operation, "sandboxes.claim");
@@ -591,8 +592,10 @@ static void test_wrong_members_of_claims(void **state)
 	refused(422, "POST", "/v1/prepared", "", "no body");
 	refused(422, "POST", "/v1/prepared", "{}", "netns: ");
 	refused(422, "POST", "/v1/prepared", "{\"netns\":\"n\"}", "absolute");
-	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"x\"}", "addresses: ");
-	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"policy\":\"/p\"}", "no such member");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"x\"}",
+	        "addresses: ");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"policy\":\"/p\"}",
+	        "no such member");
 	refused(422, "POST", "/v1/claim", "", "no body");
 	refused(422, "POST", "/v1/claim", "{}", "policy: ");
 	refused(422, "POST", "/v1/claim", "{\"policy\":\"p\"}", "absolute");

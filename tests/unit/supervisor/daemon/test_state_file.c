@@ -519,9 +519,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
 	        TEST(an_attach_that_is_not_done_is_told_from_one_that_is),
-	        TEST(prepared_and_claimed_ones),
-	        TEST(a_file_cut_anywhere_is_refused), TEST(values_out_of_bounds_are_refused),
-	        TEST(a_file_of_before_a_bound_is_read),
+	        TEST(prepared_and_claimed_ones), TEST(a_file_cut_anywhere_is_refused),
+	        TEST(values_out_of_bounds_are_refused), TEST(a_file_of_before_a_bound_is_read),
 	        TEST(a_file_of_when_gates_could_be_paused_is_read),
 	        TEST(files_of_others_are_refused), TEST(a_file_too_large_is_refused),
 	        TEST(a_file_without_groups_is_read), TEST(containers_are_plain_text),

@@ -529,8 +529,10 @@ static void links_that_are_alike(void **state)
 		assert_int_equal(gate_open(&gate, host, sandbox), 0);
 		assert_int_equal(gate_connect(&gate), 0);
 		assert_true(gate_has_same_macs(&gate));
-		assert_int_equal(shell(sandbox, "ip link show eth0 | grep -q 02:76:67:00:00:02"), 0);
-		assert_int_equal(shell(gate.netns, "ip link show vg0 | grep -q 02:76:67:00:00:01"), 0);
+		assert_int_equal(
+		        shell(sandbox, "ip link show eth0 | grep -q 02:76:67:00:00:02"), 0);
+		assert_int_equal(
+		        shell(gate.netns, "ip link show vg0 | grep -q 02:76:67:00:00:01"), 0);
 		assert_int_equal(gate_repair(&gate), 0);
 		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 		close_all(&gate);

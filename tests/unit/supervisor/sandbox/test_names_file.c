@@ -49,8 +49,7 @@ static struct shared_names open_names(uint64_t id)
 	struct shared_names names;
 	bool damaged;
 
-	assert_int_equal(
-	        shared_names_open(&names, names_file_open(dir, id, LIMIT, &damaged)), 0);
+	assert_int_equal(shared_names_open(&names, names_file_open(dir, id, LIMIT, &damaged)), 0);
 	assert_false(damaged);
 	return names;
 }

@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/prepare/pool.h"
+#include "cli/prepare/ready.h"
 #include "vethguard/adapter/netns_file.h"
 #include "vethguard/netlink/netns.h"
 
 #define INNER_LINK "eth0" /* of a namespace that some daemon has linked */
 
-static void path_of(const struct pool *pool, const char *name, char out[PATH_MAX])
+static void path_of(const struct ready *pool, const char *name, char out[PATH_MAX])
 {
 	snprintf(out, PATH_MAX, "%s/%s", pool->directory, name);
 }
@@ -29,7 +29,7 @@ static int failed(const char *path, int rc)
 	return rc == -EPERM || rc == -EACCES ? CONTROL_UNREACHABLE : CONTROL_REFUSED;
 }
 
-int pool_open(struct pool *pool)
+int ready_open(struct ready *pool)
 {
 	if (mkdir(pool->directory, 0755) < 0 && errno != EEXIST)
 		return failed(pool->directory, -errno);
@@ -39,33 +39,33 @@ int pool_open(struct pool *pool)
 	return 0;
 }
 
-void pool_close(struct pool *pool)
+void ready_close(struct ready *pool)
 {
 	if (pool->lock >= 0)
 		close(pool->lock);
 	pool->lock = -1;
 }
 
-bool pool_owns(const struct pool *pool, const char *name)
+bool ready_owns(const struct ready *pool, const char *name)
 {
 	const size_t n = strlen(pool->prefix);
 	uint64_t number;
 
 	return strncmp(name, pool->prefix, n) == 0 && name[n] == '-' &&
-	       slice_to_u64(slice_from_string(name + n + 1), POOL_NUMBER_MAX, &number);
+	       slice_to_u64(slice_from_string(name + n + 1), READY_NUMBER_MAX, &number);
 }
 
-bool pool_owns_path(const struct pool *pool, const char *path, const char **name)
+bool ready_owns_path(const struct ready *pool, const char *path, const char **name)
 {
 	const size_t n = strlen(pool->directory);
 
 	if (strncmp(path, pool->directory, n) != 0 || path[n] != '/')
 		return false;
 	*name = path + n + 1;
-	return pool_owns(pool, *name);
+	return ready_owns(pool, *name);
 }
 
-int pool_remove(const struct pool *pool, const char *name)
+int ready_remove(const struct ready *pool, const char *name)
 {
 	char path[PATH_MAX];
 	int rc;
@@ -75,7 +75,7 @@ int pool_remove(const struct pool *pool, const char *name)
 	return rc ? failed(path, rc) : 0;
 }
 
-static int tell_daemon(const struct pool *pool, const char *name, const char *path)
+static int tell_daemon(const struct ready *pool, const char *name, const char *path)
 {
 	json_t *body = json_pack("{s:s, s:s, s:s}", "name", name, "netns", path, "addresses",
 	        pool->same ? "same" : "own");
@@ -89,10 +89,10 @@ static int tell_daemon(const struct pool *pool, const char *name, const char *pa
 	return rc;
 }
 
-int pool_make(const struct pool *pool, const char *name)
+int ready_make(const struct ready *pool, const char *name)
 {
 	char path[PATH_MAX];
-	int rc = pool_remove(pool, name);
+	int rc = ready_remove(pool, name);
 
 	if (rc)
 		return rc;
@@ -143,7 +143,7 @@ static bool is_linked(const char *path)
 	return linked;
 }
 
-void pool_sweep(const struct pool *pool, const json_t *sandboxes, const json_t *prepared)
+void ready_sweep(const struct ready *pool, const json_t *sandboxes, const json_t *prepared)
 {
 	const json_t *all = json_object_get(sandboxes, "sandboxes");
 	DIR *dir = opendir(pool->directory);
@@ -151,22 +151,22 @@ void pool_sweep(const struct pool *pool, const json_t *sandboxes, const json_t *
 	char path[PATH_MAX];
 
 	while (dir && (entry = readdir(dir))) {
-		if (!pool_owns(pool, entry->d_name))
+		if (!ready_owns(pool, entry->d_name))
 			continue;
 		path_of(pool, entry->d_name, path);
 		if (!is_among(all, path) &&
 		        !is_among(json_object_get(prepared, "prepared"), path) && !is_linked(path))
-			pool_remove(pool, entry->d_name);
+			ready_remove(pool, entry->d_name);
 	}
 	if (dir)
 		closedir(dir);
 }
 
-bool pool_next_name(const struct pool *pool, unsigned *number, char name[MESSAGE_NAME_MAX + 1])
+bool ready_next_name(const struct ready *pool, unsigned *number, char name[MESSAGE_NAME_MAX + 1])
 {
 	char path[PATH_MAX];
 
-	while (*number < POOL_NUMBER_MAX) {
+	while (*number < READY_NUMBER_MAX) {
 		++*number;
 		snprintf(name, MESSAGE_NAME_MAX + 1, "%s-%u", pool->prefix, *number);
 		path_of(pool, name, path);
@@ -187,7 +187,7 @@ static bool is_in(const struct stat *netns, const char *pid)
 	return stat(path, &st) == 0 && st.st_dev == netns->st_dev && st.st_ino == netns->st_ino;
 }
 
-size_t pool_count_processes(const char *path)
+size_t ready_count_processes(const char *path)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
