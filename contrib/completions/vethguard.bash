@@ -70,7 +70,7 @@ _vethguard_control()
 	--addresses) words='same own' ;;
 	--like) words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
 	--format | -f) words='shell docker json pem' ;;
-	--pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r | --count | --prefix) return ;;
+	--pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r | --count | --prefix | --tap) return ;;
 	*)
 		case $command in
 		attach)
@@ -78,9 +78,9 @@ _vethguard_control()
 			words+=' --ttl --observe --files'
 			;;
 		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
-		prepare) words+=' --count --addresses --netns-dir --prefix --remove' ;;
+		prepare) words+=' --count --addresses --tap --netns-dir --prefix --remove' ;;
 		claim) words+=' --policy --netns --like --label --var --ttl --observe --no-wait' ;;
-		release) words+=' --netns-dir --prefix --keep' ;;
+		release) words+=' --tap --netns-dir --prefix --keep' ;;
 		detach) words+=' --all --yes' ;;
 		reload) words+=' --all --policy' ;;
 		pause) words+=' --all --reason' ;;

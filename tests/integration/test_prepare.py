@@ -446,5 +446,76 @@ class Clones(Ready):
             self.assertTrue(restored.communicate()[0].startswith("reset"))
 
 
+# A machine's network card: frames between the tap and an interface of the same MAC in another namespace, which stands for the machine.
+MACHINE = """
+import ctypes, fcntl, os, select, struct, subprocess, sys
+host, machine, tap = sys.argv[1:]
+def enter(path):
+    with open(path) as f:
+        assert ctypes.CDLL(None, use_errno=True).setns(f.fileno(), 0x40000000) == 0
+def open_tap(name):
+    fd = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", name.encode(), 2 | 0x1000))
+    return fd
+enter(host)
+outer = open_tap(tap)
+enter(machine)
+inner = open_tap("card0")
+for words in ("link set card0 address 02:76:67:00:00:02", "addr add 198.18.0.2/30 dev card0", "addr add fd76:6574:6867::2/126 dev card0 nodad",
+              "link set card0 up", "link set lo up", "route add default via 198.18.0.1", "-6 route add default via fd76:6574:6867::1"):
+    subprocess.run(["ip", *words.split()], check=True)
+print("running", flush=True)
+while True:
+    for fd in select.select([outer, inner], [], [])[0]:
+        os.write(inner if fd == outer else outer, os.read(fd, 65536))
+"""
+
+
+class Taps(Ready):
+    """A tap in each namespace, as Firecracker's jailer finds it: the machine behind it has the link's address and MAC."""
+
+    def machine(self, netns):
+        name = support.netns(self, netns + "m")
+        process = subprocess.Popen(["python3", "-c", MACHINE, f"/run/netns/{netns}", f"/run/netns/{name}", "tap0"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "running\n")
+        return name
+
+    def test_machines_behind_taps(self):
+        self.prepare(2, "--addresses", "same", "--tap", "tap0")
+        machines = [self.machine(f"{self.prefix}-{i}") for i in (1, 2)]
+        for machine in machines:
+            self.assertEqual(self.in_netns(machine, REFUSED).stdout, "all refused\n")
+        self.claim("a", wait=True)
+        self.env("a")
+        self.assert_served(machines[0])
+        six = ["-x", "http://[fd76:6574:6867::1]:3128", "https://api.lab.test/whoami"]
+        self.assertTrue(wait_until(lambda: self.curl(machines[0], *six).returncode == 0, 5 * SLOW))
+        self.assertEqual(self.in_netns(machines[1], REFUSED).stdout, "all refused\n")
+        # The namespace itself has nothing to speak with.
+        addresses = json.loads(support.sh("ip", "-n", f"{self.prefix}-1", "-j", "addr"))
+        self.assertEqual([a["local"] for link in addresses if link["ifname"] != "lo" for a in link["addr_info"]], [])
+        self.claim("b", wait=True)
+        self.assert_served(machines[1])
+        dropped = self.daemon.call("GET", "/v1/sandboxes/a/stats")[2]["packets_dropped"]
+        self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/a")[2]["fence"]["mended"], 0)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assert_served(machines[0])
+        self.cli("release", "a", "--tap", "tap0")
+        links = {link["ifname"] for link in json.loads(support.sh("ip", "-n", f"{self.prefix}-1", "-j", "link"))}
+        self.assertEqual(links, {"lo", "eth0", "tap0", "vgbr0"})
+        self.assertFalse(self.asks(machines[0]), dropped)
+
+    def test_what_cannot_be_a_tap(self):
+        for name in ("", "eth0", "lo", "vgbr0", "a/b", "x" * 16, "a b", "..", "tap%d"):
+            r = self.daemon.cli("prepare", "--count", "1", "--addresses", "same", "--tap", name, "--prefix", self.prefix)
+            self.assertEqual((r.returncode, "no name that such a device can have" in r.stderr), (2, True), r.stderr)
+        r = self.daemon.cli("prepare", "--count", "1", "--tap", "tap0", "--prefix", self.prefix)
+        self.assertEqual((r.returncode, "goes with --addresses same" in r.stderr), (2, True), r.stderr)
+        self.assertEqual(self.ready(), {})
+
+
 if __name__ == "__main__":
     unittest.main()

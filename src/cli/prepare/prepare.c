@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/prepare/commands.h"
 #include "cli/prepare/ready.h"
+#include "cli/prepare/tap.h"
 #include "vethguard/adapter/netns_file.h"
 
 #define COUNT_MAX 2000 /* sandboxes that a daemon has */
@@ -28,6 +29,10 @@ static const struct option_spec specs[] = {
                 "of one snapshot run behind any of them; own (the\n"
                 "default): each has its own; the IP addresses are\n"
                 "the same for all in any case"},
+        {"tap", 0, "NAME",
+                "with --addresses same: make this tap device in each,\n"
+                "for a virtual machine that has the link's address\n"
+                "and MAC (see docs/prepare.md)"},
         {"netns-dir", 0, "DIR", "where they are; default: " NETNS_FILE_DIRECTORY},
         {"prefix", 0, "NAME",
                 "they are called NAME-1, NAME-2, ...; default: " READY_PREFIX_DEFAULT},
@@ -68,6 +73,11 @@ bool ready_option_take(struct ready *pool, const char *option, const char *value
 		pool->directory = value;
 		return (value[0] == '/' && strlen(value) < PATH_MAX / 2) ||
 		       wrong(option, value, "an absolute path is needed");
+	}
+	if (strcmp(option, "tap") == 0) {
+		pool->tap = value;
+		return tap_name_is_valid(value) ||
+		       wrong(option, value, "no name that such a device can have");
 	}
 	pool->prefix = value;
 	return (strlen(value) <= READY_PREFIX_MAX &&
@@ -198,11 +208,24 @@ static int run(struct prepare_options *o)
 	return rc;
 }
 
+static const char *objection(const struct prepare_options *o)
+{
+	if (o->line.name_count)
+		return "prepare takes options only";
+	if (o->counted == o->remove)
+		return "say --count N, or --remove";
+	if (o->pool.tap && !o->pool.same)
+		return "--tap goes with --addresses same: the machine has to know its MAC";
+	return NULL;
+}
+
 int cli_prepare(int argc, char **argv)
 {
 	struct prepare_options o = {.pool = {.directory = NETNS_FILE_DIRECTORY,
 	                                    .prefix = READY_PREFIX_DEFAULT,
 	                                    .lock = -1}};
+
+	const char *what;
 
 	(void)argc;
 	if (!control_line_read(&o.line, "vethguard prepare", specs, argv + 1, take, &o))
@@ -211,10 +234,9 @@ int cli_prepare(int argc, char **argv)
 		help();
 		return 0;
 	}
-	if (o.line.name_count || o.counted == o.remove) {
-		fprintf(stderr, "vethguard: error: %s\nSee 'vethguard prepare --help'.\n",
-		        o.line.name_count ? "prepare takes options only"
-		                          : "say --count N, or --remove");
+	what = objection(&o);
+	if (what) {
+		fprintf(stderr, "vethguard: error: %s\nSee 'vethguard prepare --help'.\n", what);
 		return CLI_USAGE;
 	}
 	o.pool.socket = o.line.socket;

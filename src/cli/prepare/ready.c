@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/prepare/ready.h"
+#include "cli/prepare/tap.h"
 #include "vethguard/adapter/netns_file.h"
 #include "vethguard/netlink/netns.h"
 
@@ -89,6 +90,17 @@ static int tell_daemon(const struct ready *pool, const char *name, const char *p
 	return rc;
 }
 
+/* A namespace whose tap cannot be made is of no use: the daemon notices that it ends. */
+static int add_tap(const struct ready *pool, const char *path)
+{
+	const char *step;
+	int rc = pool->tap ? tap_make(path, pool->tap, &step) : 0;
+
+	if (rc)
+		fprintf(stderr, "vethguard: error: %s: %s: %s\n", path, step, strerror(-rc));
+	return rc ? CONTROL_REFUSED : 0;
+}
+
 int ready_make(const struct ready *pool, const char *name)
 {
 	char path[PATH_MAX];
@@ -101,6 +113,8 @@ int ready_make(const struct ready *pool, const char *name)
 	if (rc)
 		return failed(path, rc);
 	rc = tell_daemon(pool, name, path);
+	if (!rc)
+		rc = add_tap(pool, path);
 	if (rc)
 		netns_file_remove(path);
 	return rc;

@@ -18,11 +18,12 @@
 
 struct ready {
 	const char *directory, *prefix, *socket;
-	bool same; /* addresses and MACs: see docs/prepare.md */
+	const char *tap; /* name of a tap in each namespace; NULL: none */
+	bool same;       /* addresses and MACs: see docs/prepare.md */
 	int lock;
 };
 
-/* Takes the option netns-dir or prefix. Returns false after a message. */
+/* Takes the option netns-dir, prefix or tap. Returns false after a message. */
 bool ready_option_take(struct ready *pool, const char *option, const char *value);
 /* Makes the directory if it is missing, and waits for other commands that work there. Returns 0, or
  * an exit status after a message. */

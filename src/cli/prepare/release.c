@@ -22,6 +22,7 @@ struct release_options {
 static const struct option_spec specs[] = {
         {"netns-dir", 0, "DIR", "as for prepare; default: " NETNS_FILE_DIRECTORY},
         {"prefix", 0, "NAME", "as for prepare; default: " READY_PREFIX_DEFAULT},
+        {"tap", 0, "NAME", "make this tap in the new namespace, as prepare does"},
         {"keep", 0, NULL, "leave its namespace as it is, and prepare no other"},
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
