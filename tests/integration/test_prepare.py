@@ -324,6 +324,31 @@ class Restarts(Ready):
         self.prepare(4)
         self.assertEqual(len(self.ready()), 4)
 
+    def test_an_upgrade_that_fails(self):
+        """The new daemon cannot serve one sandbox: the old one has everything as before, and looks after it again."""
+        self.prepare(3)
+        self.claim("one", wait=True)
+        self.env("one")
+        with open(self.policy) as f:
+            good = f.read()
+        with open(self.policy, "a") as f:
+            f.write("nonsense: 1\n")
+        os.kill(self.daemon.process.pid, signal.SIGUSR2)
+        self.assertTrue(wait_until(lambda: "this one goes on" in self.daemon.stderr(), 60 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(self.daemon.answers, 20 * SLOW))
+        with open(self.policy, "w") as f:
+            f.write(good)
+        self.assertEqual(sorted(self.ready()), [f"{self.prefix}-{i}" for i in (2, 3)])
+        self.assert_served(f"{self.prefix}-1")
+        for i in (2, 3):
+            self.assertEqual(self.in_netns(f"{self.prefix}-{i}", REFUSED).stdout, "all refused\n")
+        folder = os.path.join(self.daemon.state, "netns")
+        for gate in os.listdir(folder):
+            support.sh("nsenter", f"--net={folder}/{gate}", "nft", "flush", "ruleset")
+        self.assertTrue(wait_until(lambda: json.dumps(self.daemon.events(FINDING)).count("which is prepared, was changed") == 2, 10 * SLOW))
+        self.claim("two", wait=True)
+        self.assert_served(f"{self.prefix}-2")
+
     def test_an_upgrade(self):
         self.daemon.stop()
         copy = support.LAB.path(f"bin-{time.monotonic_ns()}")

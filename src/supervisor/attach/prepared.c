@@ -85,7 +85,22 @@ int attachment_watch_prepared(struct attachment *a)
 }
 
 /* Nobody has it: one that cannot be claimed any more, because its namespace is gone for example, is
- * removed like one whose daemon died while it was made. */
+ * removed like one whose daemon died while it was made. But another daemon that may go on has it
+ * still. */
+static void give_up(struct attachment *a, int error)
+{
+	const char *why = a->gate.why[0] ? a->gate.why : strerror(-error);
+
+	log_sandbox(LOG_LEVEL_WARN, a->record.name,
+	        "it was prepared, and is prepared no longer: %s", why);
+	if (a->all->take) {
+		snprintf(a->trouble, sizeof(a->trouble), "it cannot be claimed: %s", why);
+		return;
+	}
+	attachment_undo(a);
+	attachment_free(a);
+}
+
 void attachment_recover_prepared(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
@@ -98,15 +113,10 @@ void attachment_recover_prepared(struct attachment *a)
 		gate_sleep(&a->gate);
 		rc = attachment_watch_prepared(a);
 	}
-	if (rc == 0) {
+	if (rc == 0)
 		enter(a);
-		return;
-	}
-	log_sandbox(LOG_LEVEL_WARN, a->record.name,
-	        "it was prepared, and is prepared no longer: %s",
-	        a->gate.why[0] ? a->gate.why : strerror(-rc));
-	attachment_undo(a);
-	attachment_free(a);
+	else
+		give_up(a, rc);
 }
 
 static bool is_claimed(const struct attachments *all, uint64_t id)
