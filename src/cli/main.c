@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
 #include "cli/policy/policy.h"
+#include "cli/prepare/commands.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
 
@@ -27,6 +28,9 @@ static const struct command commands[] = {
         {"pause", cli_pause, "refuse everything at once"},
         {"resume", cli_resume, "go on after a pause"},
         {"stats", cli_stats, "what sandboxes have done and hold open"},
+        {"prepare", cli_prepare, "make namespaces ready, for sandboxes that start at once"},
+        {"claim", cli_claim, "guard one of these under a policy"},
+        {"release", cli_release, "end that, and make it ready for another"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "check this machine, and say how to fix what is missing"},

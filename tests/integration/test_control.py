@@ -43,8 +43,24 @@ class Api(Control):
         told = {o["operationId"] for item in self.described.document["paths"].values() for o in item.values() if "responses" in o}
         self.call("GET", "/v1/roles")
         self.assertRegex(self.call("GET", "/v1/audit")[2]["fingerprint"], "^[0-9a-f]{64}$")
+        self.ask_for_what_is_prepared()
         told -= {"upgrade"}  # test_upgrade.py
         self.assertEqual(told - self.described.used, set(), "described and never answered so")
+
+    def ask_for_what_is_prepared(self):
+        prepare = {"name": "ready", "netns": self.namespace(), "addresses": "same"}
+        claim = {"name": "two", "netns": prepare["netns"], "policy": self.policy, "labels": {"team": "x"}, "vars": {"task": "1"}, "ttl_s": 60,
+                 "observe": False, "wait": True}
+        for path, request in (("/v1/prepared", prepare), ("/v1/claim", claim), ("/v1/claim", {"policy": self.policy, "like": "two"})):
+            self.described.request("POST", path, request)
+        for method, path, body, expected in (
+                ("POST", "/v1/prepared", prepare, 201), ("GET", "/v1/prepared", None, 200), ("GET", "/v1/sandboxes/ready", None, 200),
+                ("GET", "/v1/status", None, 200), ("POST", "/v1/sandboxes/ready/release", None, 409), ("POST", "/v1/claim", claim, 201),
+                ("POST", "/v1/claim", claim, 409), ("POST", "/v1/claim", {"policy": self.policy}, 503),
+                ("POST", "/v1/sandboxes/two/release", {}, 200), ("POST", "/v1/sandboxes/two/release", None, 404)):
+            with self.subTest(method=method, path=path):
+                status, _, answer = self.call(method, path, body)
+                self.assertEqual(status, expected, answer)
 
     def test_a_link_that_cannot_be_made(self):
         """The worker has the gate's sockets by then: all of it is taken away again, and the same name can be had."""

@@ -56,6 +56,7 @@ bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail
 /* attach/text.c: prints answers for people, escaped to printable text. */
 void control_print_json(const json_t *json);
 void control_print_list(const json_t *sandboxes);
+void control_print_attached(const json_t *sandbox); /* attach.c */
 void control_print_sandbox(const json_t *sandbox);
 void control_print_stats(const json_t *stats);
 /* Prints each string of an array on a line of its own, after prefix. */

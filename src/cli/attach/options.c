@@ -167,7 +167,7 @@ static bool take_engine(struct attach_options *o, const char *value)
 	       wrong("engine", value, "docker or podman");
 }
 
-static bool take(void *context, const char *option, const char *value)
+bool attach_option_take(void *context, const char *option, const char *value)
 {
 	struct attach_options *o = context;
 	struct {
@@ -212,7 +212,7 @@ int attach_options_read(char **argv, struct attach_options *o)
 	int kinds;
 
 	*o = (struct attach_options){0};
-	if (!control_line_read(&o->line, "vethguard attach", specs, argv, take, o))
+	if (!control_line_read(&o->line, "vethguard attach", specs, argv, attach_option_take, o))
 		return CLI_USAGE;
 	if (o->line.help) {
 		help();

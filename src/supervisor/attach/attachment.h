@@ -21,6 +21,7 @@
 #define RECOVERY_READINGS 4      /* policies read by children at a time after a restart */
 #define ATTACH_READ_MS 5000      /* for the files of a policy that may not be local */
 #define ATTACH_READ_TEXT_MAX 1024
+#define ATTACH_UNCLAIMED "%s is prepared and has no policy: 'vethguard claim' gives it one"
 #define ATTACH_RECOVERING "the daemon has just started and is taking its sandboxes over: try again"
 #define ATTACH_GROUPS_RULE \
 	"a caller may be in at most %d groups: run the command with fewer, by setpriv(1) --groups"
@@ -80,7 +81,9 @@ struct attachment {
 	struct gate_unlinking *unlinking; /* the link is being deleted; NULL: it is not */
 	bool summed;
 	struct message_summary summary; /* if summed; without destinations */
-	bool left;                      /* waits for its recovery turn (attach/recovery_queue.c) */
+	bool ready;                     /* in all->prepared: it can be claimed */
+	struct attachment *prepared_prev, *prepared_next;
+	bool left; /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
 	bool told; /* takeover: its result was reported */
@@ -108,6 +111,8 @@ struct recovery_queue {
 struct attachments {
 	struct supervisor *supervisor;
 	struct attachment *by_name, *by_target;
+	struct attachment *prepared; /* list of those that can be claimed, the oldest first */
+	size_t prepared_count;
 	int state;                              /* directory of state files */
 	char pins[MESSAGE_PATH_MAX + 1];        /* directory of the gates' namespaces */
 	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
@@ -196,8 +201,22 @@ void attachments_refuse_deferred(struct attachments *all, bool answered);
 void attachment_refuse_later(struct attachment *a);
 /* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
-/* Returns what is wrong with the configuration now (malloc'd), or NULL. */
-char *attachments_config_objection(const struct attachments *all);
+/* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
+ * in if nothing is wrong; the caller ends it. */
+char *attachments_config_objection(const struct attachments *all, struct config *out);
+/* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
+int attachment_watch_prepared(struct attachment *a);
+/* Its turn after a restart: adopts its gate, and it can be claimed; or removes and frees it. */
+void attachment_recover_prepared(struct attachment *a);
+/* After a restart: removes those of the prepared that a claim has taken, where the daemon died
+ * between the claim's two files. */
+void attachments_drop_claimed(struct attachments *all);
+/* It cannot be claimed any more. Allowed on any attachment. */
+void attachment_leave_prepared(struct attachment *a);
+/* From now on it can be claimed; answers. */
+void attachment_answer_prepared(struct attachment *a, attach_done done, void *context);
+/* claim.c: answers a claim; done NULL: those that wait for it. */
+void attachment_answer_claim(struct attachment *a, attach_done done, void *context);
 /* watch.c: from now on reloads policies that change on disk. Returns 0 or -errno. */
 int attachments_watch_policies(struct attachments *all);
 /* Watches the files of its current generation instead of those before. */

@@ -98,7 +98,7 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 
 	if (!check_texts(t))
 		return false;
-	if (!is_absolute(r->policy))
+	if (r->purpose != ATTACH_TO_PREPARE && !is_absolute(r->policy))
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "the policy's path has to be absolute, of at most %d bytes",
 		        MESSAGE_PATH_MAX);
@@ -108,7 +108,8 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 	if (r->ttl_s > ATTACH_TTL_MAX_S)
 		return attach_transaction_refuse(
 		        t, ATTACH_INVALID, "ttl_s is at most %u", ATTACH_TTL_MAX_S);
-	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns))
+	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns) &&
+	        (r->netns || r->purpose != ATTACH_TO_CLAIM))
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "the namespace's path has to be absolute, of at most %d bytes",
 		        MESSAGE_PATH_MAX);
@@ -138,7 +139,8 @@ bool attach_transaction_check_room(struct attach_transaction *t)
 		return attach_transaction_refuse(t, ATTACH_BUSY, "the daemon is stopping");
 	if (all->recovering)
 		return attach_transaction_refuse(t, ATTACH_BUSY, ATTACH_RECOVERING);
-	if (attachments_count(all) >= ATTACHMENTS_MAX)
+	/* A claim takes the place of what it claims. */
+	if (attachments_count(all) >= ATTACHMENTS_MAX && r->purpose != ATTACH_TO_CLAIM)
 		return attach_transaction_refuse(t, ATTACH_BUSY,
 		        "the daemon already has %d sandboxes, which is the most it may have: "
 		        "detach one",

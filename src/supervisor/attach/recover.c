@@ -212,6 +212,8 @@ static void listen_early(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
 
+	if (a->record.prepared)
+		return; /* nobody is to wait there */
 	attachment_pin(a->all, a->record.id, pin);
 	if (gate_listen_early(&a->gate, pin) == 0)
 		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
@@ -394,7 +396,10 @@ static void finish(struct attachments *all)
 
 static void take_turn(struct attachment *a)
 {
-	recover_one(a, &settings_no_files);
+	if (a->record.prepared)
+		attachment_recover_prepared(a);
+	else
+		recover_one(a, &settings_no_files);
 }
 
 int attachments_recover(struct attachments *all)
@@ -415,5 +420,6 @@ int attachments_recover(struct attachments *all)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
+	attachments_drop_claimed(all);
 	return recovery_queue_run(all, &turns);
 }

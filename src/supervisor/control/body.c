@@ -294,6 +294,86 @@ bool control_body_attach(const json_t *body, struct control_attach *out, char *f
 	return true;
 }
 
+static bool needs_body(const json_t *body, struct control_attach *out, char *fault)
+{
+	memset(out, 0, sizeof(*out));
+	return body || wrong(fault, "the request has no body");
+}
+
+bool control_body_prepare(const json_t *body, struct control_attach *out, char *fault)
+{
+	enum { PREPARED_NAME, PREPARED_NETNS, PREPARED_ADDRESSES, COUNT };
+	struct member m[COUNT] = {[PREPARED_NAME] = {.name = "name"},
+	        [PREPARED_NETNS] = {.name = "netns"},
+	        [PREPARED_ADDRESSES] = {.name = "addresses"}};
+	struct attach_request *request = &out->request;
+	const char *addresses;
+
+	if (!needs_body(body, out, fault) || !read_members(body, m, COUNT, "", fault))
+		return false;
+	addresses = text_of(&m[PREPARED_ADDRESSES]);
+	*request = (struct attach_request){.purpose = ATTACH_TO_PREPARE,
+	        .kind = ATTACH_NETNS,
+	        .name = text_of(&m[PREPARED_NAME]),
+	        .netns = text_of(&m[PREPARED_NETNS]),
+	        .same_addresses = addresses && strcmp(addresses, "same") == 0};
+	if (!request->netns)
+		return wrong(fault, "netns: the absolute path of a network namespace is needed");
+	if (addresses && !request->same_addresses && strcmp(addresses, "own") != 0)
+		return wrong(fault, "addresses: \"same\" or \"own\"");
+	return check_absolute("netns", request->netns, fault);
+}
+
+enum {
+	CLAIM_NAME,
+	CLAIM_NETNS,
+	CLAIM_POLICY,
+	CLAIM_OBSERVE,
+	CLAIM_LABELS,
+	CLAIM_VARS,
+	CLAIM_TTL,
+	CLAIM_LIKE,
+	CLAIM_WAIT,
+	CLAIM_MEMBERS
+};
+
+bool control_body_claim(const json_t *body, struct control_attach *out, char *fault)
+{
+	struct member m[CLAIM_MEMBERS] = {[CLAIM_NAME] = {.name = "name"},
+	        [CLAIM_NETNS] = {.name = "netns"},
+	        [CLAIM_POLICY] = {.name = "policy"},
+	        [CLAIM_OBSERVE] = {.name = "observe", .type = BOOLEAN},
+	        [CLAIM_LABELS] = {.name = "labels", .type = OBJECT},
+	        [CLAIM_VARS] = {.name = "vars", .type = OBJECT},
+	        [CLAIM_TTL] = {.name = "ttl_s", .type = INTEGER},
+	        [CLAIM_LIKE] = {.name = "like"},
+	        [CLAIM_WAIT] = {.name = "wait", .type = BOOLEAN}};
+	struct attach_request *request = &out->request;
+	uint64_t ttl = 0;
+
+	if (!needs_body(body, out, fault) || !read_members(body, m, CLAIM_MEMBERS, "", fault) ||
+	        !read_pairs(&m[CLAIM_LABELS], out->labels, ATTACH_LABELS_MAX, &request->labels,
+	                fault) ||
+	        !read_pairs(&m[CLAIM_VARS], out->vars, ATTACH_VARS_MAX, &request->vars, fault) ||
+	        !read_number(&m[CLAIM_TTL], 1, ATTACH_TTL_MAX_S, &ttl, fault))
+		return false;
+	request->purpose = ATTACH_TO_CLAIM;
+	request->kind = ATTACH_NETNS;
+	request->name = text_of(&m[CLAIM_NAME]);
+	request->netns = text_of(&m[CLAIM_NETNS]);
+	request->policy = text_of(&m[CLAIM_POLICY]);
+	request->observe = json_is_true(m[CLAIM_OBSERVE].value);
+	request->ttl_s = (uint32_t)ttl;
+	request->like = text_of(&m[CLAIM_LIKE]);
+	request->wait = json_is_true(m[CLAIM_WAIT].value);
+	if (request->name && !request->name[0])
+		return wrong(fault, "name: is empty; without it, one is made up");
+	if (!request->policy)
+		return wrong(fault, "policy: the absolute path of a policy file is needed");
+	return check_absolute("policy", request->policy, fault) &&
+	       (!request->netns || check_absolute("netns", request->netns, fault));
+}
+
 bool control_body_follow(const json_t *body, pid_t *pid, uint64_t *start_time, char *fault)
 {
 	enum { PROCESS, STARTED, COUNT };

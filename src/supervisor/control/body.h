@@ -19,6 +19,9 @@ struct control_attach {
 /* Each returns true, or false with one sentence in fault that names the member, what is wrong and
  * what would be right. body may be NULL: none was sent. */
 bool control_body_attach(const struct json_t *body, struct control_attach *out, char *fault);
+/* To prepare a namespace; to claim one. */
+bool control_body_prepare(const struct json_t *body, struct control_attach *out, char *fault);
+bool control_body_claim(const struct json_t *body, struct control_attach *out, char *fault);
 /* *policy or *reason is NULL if the member is missing. */
 bool control_body_reload(const struct json_t *body, const char **policy, char *fault);
 /* The process with which a sandbox is to end; *start_time 0: not compared. */

@@ -176,6 +176,20 @@ int gate_watch(
 	return 0;
 }
 
+void gate_move_watched(
+        struct gate *to, struct gate *from, void (*on_change)(struct gate *gate, int result))
+{
+	struct gate_watch *w = from->watch;
+
+	from->watch = NULL;
+	gate_move(to, from);
+	to->watch = w;
+	if (!w)
+		return;
+	w->gate = to;
+	w->on_change = on_change;
+}
+
 void gate_unwatch(struct gate *gate)
 {
 	struct gate_watch *w = gate->watch;

@@ -34,6 +34,9 @@ struct generation {
 struct generation *generation_new(uint64_t number); /* one reference; NULL: no memory */
 struct generation *generation_get(struct generation *generation);
 void generation_put(struct generation *generation); /* NULL is allowed */
+/* Makes the placeholders of credentials that show one in a variable inside the sandbox. They are
+ * the same in every generation of a sandbox, whose seed this is. */
+void generation_make_placeholders(struct generation *generation, const uint8_t seed[16]);
 
 enum instance_state {
 	INSTANCE_POOLED,   /* runs without a sandbox */

@@ -383,7 +383,8 @@ static void test_each_call_has_its_activity(void **state)
 	        {"sandboxes.follow", 600303}, {"sandboxes.reload", 600303},
 	        {"sandboxes.pause", 600303}, {"sandboxes.resume", 600303}, {"reload", 600303},
 	        {"upgrade", 600303}, {"sandboxes.detach", 600304}, {"connect", 600399},
-	        {"", 600399}};
+	        {"prepared.add", 600301}, {"sandboxes.claim", 600301}, {"prepared.list", 600302},
+	        {"sandboxes.release", 600304}, {"", 600399}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {

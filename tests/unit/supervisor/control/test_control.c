@@ -36,6 +36,7 @@ struct attachments {
 	struct attach_result answer;
 	bool later; /* answers wait */
 	bool no_env;
+	bool prepared; /* what there is is prepared */
 	unsigned many; /* sandboxes in a list, each with a label of LABEL_BYTES; 0: two without */
 	gid_t groups[8];
 	size_t group_count;
@@ -76,6 +77,14 @@ void attachments_attach(
 		ip_format(&r->address4, four);
 	if (r->address6.family)
 		ip_format(&r->address6, six);
+	if (r->purpose != ATTACH_TO_GUARD) {
+		ask(done, context, "%s %s %d %s %s like %s %d %d %u %zu %zu",
+		        r->purpose == ATTACH_TO_CLAIM ? "claim" : "prepare",
+		        r->name ? r->name : "-", r->kind, r->netns ? r->netns : "-",
+		        r->policy ? r->policy : "-", r->like ? r->like : "-", r->same_addresses,
+		        r->wait, r->ttl_s, r->labels.count, r->vars.count);
+		return;
+	}
 	ask(done, context,
 	        "attach %s %d %s %s %d/%llu %s %s %s %d %u %zu:%s=%s %zu:%s=%s %s/%s/%s %u/%u/%d",
 	        r->name ? r->name : "-", r->kind, r->interface ? r->interface : "-",
@@ -92,6 +101,12 @@ void attachments_detach(struct attachments *a, const char *name, attach_done don
 {
 	(void)a;
 	ask(done, context, "detach %s", name);
+}
+
+void attachments_give_back(struct attachments *a, const char *name, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "release %s", name);
 }
 
 void attachments_reload(struct attachments *a, const char *name, const char *policy,
@@ -182,7 +197,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	memset(text, 'x', LABEL_BYTES);
 	*out = (struct attachment_view){.name = "one",
 	        .id = 0x1f,
-	        .state = ATTACH_PAUSED,
+	        .state = all.prepared ? ATTACH_PREPARED : ATTACH_PAUSED,
 	        .paused = true,
 	        .reason = "look",
 	        .kind = ATTACH_PID,
@@ -204,7 +219,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 
 const char *attach_state_name(enum attach_state state)
 {
-	return state == ATTACH_PAUSED ? "paused" : "?";
+	return state == ATTACH_PAUSED ? "paused" : state == ATTACH_PREPARED ? "prepared" : "?";
 }
 
 const char *attach_kind_name(enum attach_kind kind)
@@ -521,6 +536,78 @@ static void test_operations(void **state)
 	asks("GET", "/v1/status", "", "");
 }
 
+static void test_prepared(void **state)
+{
+	const struct attach_traces clean = {false, false, false, false};
+	struct attach_traces left = clean;
+	json_t *list;
+
+	(void)state;
+	assert_int_equal(call("POST", "/v1/prepared",
+	                         "{\"name\":\"r-1\",\"netns\":\"/n\",\"addresses\":\"same\"}"),
+	        201);
+	assert_string_equal(all.asked, "prepare r-1 1 /n - like - 1 0 0 0 0");
+	assert_string_equal(f.operation, "prepared.add");
+	assert_non_null(strstr(answer, "\"addresses\":\"own\",\"gate4\":\"10.1.2.1\""));
+	assert_int_equal(
+	        call("POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"own\"}"), 201);
+	assert_string_equal(all.asked, "prepare - 1 /n - like - 0 0 0 0 0");
+	assert_int_equal(
+	        call("POST", "/v1/claim",
+	                "{\"name\":\"a\",\"policy\":\"/p\",\"netns\":\"/n\",\"like\":\"b\","
+	                "\"wait\":true,\"ttl_s\":9,\"labels\":{\"k\":\"v\"},"
+	                "\"vars\":{\"x\":\"y\"}}"),
+	        201);
+	assert_string_equal(all.asked, "claim a 1 /n /p like b 0 1 9 1 1");
+	assert_string_equal(f.operation, "sandboxes.claim");
+	assert_int_equal(call("POST", "/v1/claim", "{\"policy\":\"/p\"}"), 201);
+	assert_string_equal(all.asked, "claim - 1 - /p like - 0 0 0 0 0");
+	all.answer.summary = &summary;
+	all.answer.traces = &clean;
+	asks("POST", "/v1/sandboxes/one/release", "{}", "release one");
+	assert_non_null(strstr(answer, "\"summary\":{"));
+	left.names = true;
+	all.answer.traces = &left;
+	assert_int_equal(call("POST", "/v1/sandboxes/one/release", ""), 500);
+	assert_non_null(strstr(answer, "this is left of it: its synthetic names; do not"));
+	/* What is prepared is in a list of its own. */
+	assert_int_equal(call("GET", "/v1/prepared", ""), 200);
+	list = json_answer();
+	assert_int_equal(json_array_size(json_object_get(list, "prepared")), 0);
+	json_decref(list);
+	all.prepared = true;
+	assert_int_equal(call("GET", "/v1/prepared", ""), 200);
+	list = json_answer();
+	assert_int_equal(json_array_size(json_object_get(list, "prepared")), 2);
+	json_decref(list);
+	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
+	list = json_answer();
+	assert_int_equal(json_array_size(json_object_get(list, "sandboxes")), 0);
+	json_decref(list);
+}
+
+static void test_wrong_members_of_claims(void **state)
+{
+	(void)state;
+	refused(422, "POST", "/v1/prepared", "", "no body");
+	refused(422, "POST", "/v1/prepared", "{}", "netns: ");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"n\"}", "absolute");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"x\"}",
+	        "addresses: ");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"policy\":\"/p\"}",
+	        "no such member");
+	refused(422, "POST", "/v1/claim", "", "no body");
+	refused(422, "POST", "/v1/claim", "{}", "policy: ");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"p\"}", "absolute");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"netns\":\"n\"}", "absolute");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"name\":\"\"}", "name: is empty");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"wait\":1}", "true or false");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"ttl_s\":31622401}", "out of range");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"pid\":1}", "no such member");
+	refused(422, "POST", "/v1/sandboxes/one/release", "{\"x\":1}", "no members");
+	refused(405, "GET", "/v1/claim", "", "POST");
+}
+
 static void test_no_route(void **state)
 {
 	(void)state;
@@ -738,6 +825,8 @@ int main(void)
 	        CASE(test_groups),
 	        CASE(test_attached_without_files),
 	        CASE(test_operations),
+	        CASE(test_prepared),
+	        CASE(test_wrong_members_of_claims),
 	        CASE(test_no_route),
 	        CASE(test_no_json),
 	        CASE(test_wrong_members),
