@@ -119,7 +119,7 @@ static void prepared_ones_count_and_claims_do_not(void **state)
 		enter(i);
 	ask(ATTACH_TO_PREPARE, "/nowhere/at-all");
 	assert_int_equal(answered.status, ATTACH_BUSY);
-	assert_string_equal(answered.text, "there are 2000 sandboxes already");
+	assert_non_null(strstr(answered.text, "already has 2000 sandboxes"));
 	ask(ATTACH_TO_CLAIM, NULL);
 	assert_int_equal(answered.status, ATTACH_BUSY);
 	assert_non_null(strstr(answered.text, "no namespace is prepared"));
