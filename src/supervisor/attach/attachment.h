@@ -83,7 +83,7 @@ struct attachment {
 	bool left;                      /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
-	bool told;         /* takeover: its result was reported */
+	bool told; /* takeover: its result was reported */
 	/* Nobody asked for the end, so an interface stays shut. */
 	bool shut;
 	uint32_t mended;               /* repaired rules of a gate that is not served */
