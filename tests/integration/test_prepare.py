@@ -269,6 +269,17 @@ class Restarts(Ready):
         self.cli("release", "one", "two")
         self.assertEqual((self.names(), len(self.ready())), ([], 3))
 
+    def test_sandboxes_come_first(self):
+        """After a restart nobody waits for a sandbox because of namespaces that nobody uses."""
+        self.prepare(60)
+        self.claim("one", netns=f"/run/netns/{self.prefix}-60", wait=True)
+        self.env("one")
+        self.daemon.kill()
+        self.daemon.start(ready=False)
+        self.assert_served(f"{self.prefix}-60")
+        self.assertTrue(wait_until(self.daemon.answers, 20 * SLOW))
+        self.assertEqual(len(self.ready()), 59)
+
     def test_killed_between_the_two_files_of_a_claim(self):
         self.prepare(2)
         path = os.path.join(self.daemon.state, "sandboxes", f"{self.prefix}-1.json")
@@ -345,7 +356,8 @@ class Restarts(Ready):
         folder = os.path.join(self.daemon.state, "netns")
         for gate in os.listdir(folder):
             support.sh("nsenter", f"--net={folder}/{gate}", "nft", "flush", "ruleset")
-        self.assertTrue(wait_until(lambda: json.dumps(self.daemon.events(FINDING)).count("which is prepared, was changed") == 2, 10 * SLOW))
+        told = lambda: sum("which is prepared, was changed" in json.dumps(e) for e in self.daemon.events(FINDING))  # noqa: E731
+        self.assertTrue(wait_until(lambda: told() == 2, 3 * SLOW), (told(), self.daemon.stderr()))
         self.claim("two", wait=True)
         self.assert_served(f"{self.prefix}-2")
 
