@@ -181,13 +181,13 @@ class Life(Ready):
                 ({"policy": "/nowhere.yaml"}, 422, "cannot be used"),
                 ({"name": "bad/name"}, 422, "bad/name"), ({"name": ""}, 422, "is empty"), ({"ttl_s": 0}, 422, "out of range"),
                 ({"addresses": "same"}, 422, "addresses: there is no such member"), ({"labels": {"": "x"}}, 422, "label"),
-                ({"vars": {"1": "x"}}, 422, "variable"), ({"name": f"{self.prefix}-1"}, 409, "there is a sandbox")):
+                ({"vars": {"1": "x"}}, 422, "variable"), ({"name": f"{self.prefix}-1"}, 409, "already exists")):
             status, detail = self.refused("POST", "/v1/claim", claim | more)
             self.assertEqual((status, text in detail), (expected, True), detail)
         self.assertEqual(len(self.ready()), 2)
         self.assertEqual(self.state_files()["names"], [])
         self.claim("one")
-        for more, text in (({}, "there is a sandbox one already"), ({"name": "two", "netns": f"/run/netns/{self.prefix}-1"}, "is one's already")):
+        for more, text in (({}, "sandbox one already exists"), ({"name": "two", "netns": f"/run/netns/{self.prefix}-1"}, "is one's already")):
             status, detail = self.refused("POST", "/v1/claim", claim | more)
             self.assertEqual((status, text in detail), (409, True), detail)
         ready = f"/v1/sandboxes/{self.prefix}-2"
@@ -269,6 +269,17 @@ class Restarts(Ready):
         self.cli("release", "one", "two")
         self.assertEqual((self.names(), len(self.ready())), ([], 3))
 
+    def test_sandboxes_come_first(self):
+        """After a restart nobody waits for a sandbox because of namespaces that nobody uses."""
+        self.prepare(60)
+        self.claim("one", netns=f"/run/netns/{self.prefix}-60", wait=True)
+        self.env("one")
+        self.daemon.kill()
+        self.daemon.start(ready=False)
+        self.assert_served(f"{self.prefix}-60")
+        self.assertTrue(wait_until(self.daemon.answers, 20 * SLOW))
+        self.assertEqual(len(self.ready()), 59)
+
     def test_killed_between_the_two_files_of_a_claim(self):
         self.prepare(2)
         path = os.path.join(self.daemon.state, "sandboxes", f"{self.prefix}-1.json")
@@ -345,7 +356,8 @@ class Restarts(Ready):
         folder = os.path.join(self.daemon.state, "netns")
         for gate in os.listdir(folder):
             support.sh("nsenter", f"--net={folder}/{gate}", "nft", "flush", "ruleset")
-        self.assertTrue(wait_until(lambda: json.dumps(self.daemon.events(FINDING)).count("which is prepared, was changed") == 2, 10 * SLOW))
+        told = lambda: sum("which is prepared, was changed" in json.dumps(e) for e in self.daemon.events(FINDING))  # noqa: E731
+        self.assertTrue(wait_until(lambda: told() == 2, 3 * SLOW), (told(), self.daemon.stderr()))
         self.claim("two", wait=True)
         self.assert_served(f"{self.prefix}-2")
 
