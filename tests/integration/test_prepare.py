@@ -187,7 +187,7 @@ class Life(Ready):
         self.assertEqual(len(self.ready()), 2)
         self.assertEqual(self.state_files()["names"], [])
         self.claim("one")
-        for more, text in (({}, "sandbox one already exists"), ({"name": "two", "netns": f"/run/netns/{self.prefix}-1"}, "is one's already")):
+        for more, text in (({}, "sandbox one already exists"), ({"name": "two", "netns": f"/run/netns/{self.prefix}-1"}, "already belongs to sandbox one")):
             status, detail = self.refused("POST", "/v1/claim", claim | more)
             self.assertEqual((status, text in detail), (409, True), detail)
         ready = f"/v1/sandboxes/{self.prefix}-2"
@@ -200,7 +200,7 @@ class Life(Ready):
         self.daemon.attach(name="attached", netns=f"/run/netns/{other}", policy=self.policy)
         status, detail = self.refused("POST", "/v1/sandboxes/attached/release")
         self.assertEqual((status, "was attached, not claimed" in detail), (409, True), detail)
-        for body, text in (({"netns": f"/run/netns/{other}"}, "is attached's already"), ({"netns": f"/run/netns/{self.prefix}-2"}, "already"),
+        for body, text in (({"netns": f"/run/netns/{other}"}, "already belongs to sandbox attached"), ({"netns": f"/run/netns/{self.prefix}-2"}, "already"),
                            ({"netns": "/proc/self/ns/net"}, ""), ({"netns": "relative"}, "absolute"), ({}, "netns"),
                            ({"netns": "/run/netns/x", "addresses": "some"}, "addresses")):
             status, detail = self.refused("POST", "/v1/prepared", body)
