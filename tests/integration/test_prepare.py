@@ -235,6 +235,26 @@ class Life(Ready):
         self.env("one")
         self.assert_served(f"{self.prefix}-2")
 
+    def test_a_gate_that_cannot_listen(self):
+        """Somebody has taken its port: the claim fails, and nothing is left of it, whether it waits or not."""
+        self.prepare(3)
+        self.claim("first", netns=f"/run/netns/{self.prefix}-3", wait=True)
+        known = {self.daemon.call("GET", "/v1/sandboxes/first")[2]["id"]}
+        folder = os.path.join(self.daemon.state, "netns")
+        code = "import socket\ns = socket.socket()\ns.bind(('0.0.0.0', 3128))\ns.listen()\nprint('taken', flush=True)\nimport signal\nsignal.pause()"
+        for gate in set(os.listdir(folder)) - known:
+            other = subprocess.Popen(["nsenter", f"--net={folder}/{gate}", "python3", "-c", code], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(other.wait)
+            self.addCleanup(other.kill)
+            self.assertEqual(other.stdout.readline(), "taken\n")
+        for wait in (True, False):
+            status, detail = self.refused("POST", "/v1/claim", {"name": "one", "policy": self.policy, "wait": wait})
+            self.assertEqual((status, detail), (500, "listening for connections: Address already in use; nothing passes there"))
+            self.assertTrue(wait_until(lambda: self.names() == ["first"], 10 * SLOW))
+        self.assertEqual(self.ready(), {})
+        self.assertTrue(wait_until(lambda: self.state_files()["sandboxes"] == ["first.json"] and len(self.state_files()["netns"]) == 1, 10 * SLOW))
+        self.assertEqual(self.prepare(2), "2 ready in /run/netns, 2 of them made now\n")
+
     def test_datagrams_of_the_policy(self):
         """The gate was made for no policy: a port for datagrams comes with the claim, and outlives the daemon."""
         self.prepare(1)

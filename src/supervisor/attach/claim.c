@@ -18,6 +18,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/attach/process.h"
 #include "supervisor/attach/transaction.h"
+#include "supervisor/os/local_file.h"
 #include "supervisor/sandbox/names_file.h"
 
 static bool find_by_netns(struct attach_transaction *t, struct attachment **out)
@@ -32,7 +33,10 @@ static bool find_by_netns(struct attach_transaction *t, struct attachment **out)
 		close(fd);
 	if (rc)
 		return attach_transaction_refuse(t, ATTACH_INVALID, "%s: %s", r->netns,
-		        rc == -EINVAL ? "is no network namespace" : strerror(-rc));
+		        rc == -EINVAL ? "is no network namespace"
+		        : rc == LOCAL_FILE_UNKNOWN
+		                ? "may lie where nobody answers: name it as /run/netns/NAME"
+		                : strerror(-rc));
 	target = attach_target_of_netns(&st);
 	*out = attachments_at(t->all, &target);
 	if (!*out)
@@ -155,10 +159,7 @@ void attachment_answer_claim(struct attachment *a, attach_done done, void *conte
 	struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
 	if (a->sandbox->state == SANDBOX_CLOSED) {
-		snprintf(text, sizeof(text),
-		        "%.1900s; it is claimed and refuses everything: "
-		        "release it",
-		        a->sandbox->failure);
+		snprintf(text, sizeof(text), "%.1900s; nothing passes there", a->sandbox->failure);
 		result = (struct attach_result){.status = ATTACH_FAILED, .text = text};
 	}
 	if (done)
@@ -179,9 +180,11 @@ void attach_transaction_claim(struct attach_transaction *t, attach_done done, vo
 		attachment_detach(a, false);
 		return;
 	}
-	sandbox_event(a->sandbox, SANDBOX_CLAIM);
+	sandbox_event(a->sandbox, SANDBOX_CLAIM); /* if it fails, who waits is answered */
 	if (!waits)
 		attachment_answer_claim(a, done, context);
+	if (a->sandbox->state == SANDBOX_CLOSED) /* the recorder may not know it */
+		attachment_detach(a, false);
 }
 
 /* The end of a claim. */
