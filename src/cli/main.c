@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
+#include "cli/ca/ca.h"
 #include "cli/policy/policy.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
@@ -28,6 +29,7 @@ static const struct command commands[] = {
         {"resume", cli_resume, "go on after a pause"},
         {"stats", cli_stats, "what sandboxes have done and hold"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
+        {"ca", cli_ca, "the CAs that sandboxes trust: show, export, replace them"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
         {"help", cli_help, "this text, or that of a command"},

@@ -114,13 +114,11 @@ struct attachments {
 	bool stopping;
 	bool held;    /* an upgrade is in progress: nothing changes by itself */
 	bool damaged; /* a state file could not be read */
-	struct policy_watch *policy_watch;  /* owned; NULL: policies are not watched */
-	struct reload_all *reload_all;      /* in progress, or NULL */
-	struct attach_deferred *deferred;   /* list of requests waiting for their policy's files */
-	size_t readings;                    /* recovery: policies that are being read */
-	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
-	int ca;
-	bool recovering; /* recovery_queue_run() is in progress */
+	struct policy_watch *policy_watch; /* owned; NULL: policies are not watched */
+	struct reload_all *reload_all;     /* in progress, or NULL */
+	struct attach_deferred *deferred;  /* list of requests waiting for their policy's files */
+	size_t readings;                   /* recovery: policies that are being read */
+	bool recovering;                   /* recovery_queue_run() is in progress */
 	struct loop_timer recovery;
 	struct recovery_queue turns;
 	struct attachment *to_listen; /* the next whose gate is to listen; NULL: all do */
@@ -191,7 +189,8 @@ void attachments_refuse_deferred(struct attachments *all, bool answered);
 void attachment_refuse_later(struct attachment *a);
 /* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
-/* Returns what is wrong with the configuration now (malloc'd), or NULL. */
+/* Returns what is wrong with the configuration now (malloc'd), or NULL: then the CA that it names
+ * is looked at. */
 char *attachments_config_objection(const struct attachments *all);
 /* watch.c: from now on reloads policies that change on disk. Returns 0 or -errno. */
 int attachments_watch_policies(struct attachments *all);

@@ -96,8 +96,9 @@ char *attachments_config_objection(const struct attachments *all)
 		return strdup("no memory");
 	}
 	config_init(config);
-	if (settings_load_config(all->config_path, config, diags) != 0 &&
-	        (out = open_memstream(&text, &n))) {
+	if (settings_load_config(all->config_path, config, diags) == 0) {
+		ca_configure(all->supervisor, &config->ca);
+	} else if ((out = open_memstream(&text, &n))) {
 		diag_print(diags, out);
 		fclose(out);
 	}

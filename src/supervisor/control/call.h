@@ -60,7 +60,7 @@ bool control_succeeded(struct control_call *call, const struct attach_result *re
 /* Returns false if the server was closed meanwhile: the call has been freed. */
 bool control_is_open(struct control_call *call);
 
-/* sandbox_calls.c and daemon_calls.c: the run functions of the routes. */
+/* sandbox_calls.c, daemon_calls.c and ca_calls.c: the run functions of the routes. */
 void control_run_attach(struct control *control, struct control_call *call);
 void control_run_list(struct control *control, struct control_call *call);
 void control_run_show(struct control *control, struct control_call *call);
@@ -75,6 +75,10 @@ void control_run_status(struct control *control, struct control_call *call);
 void control_run_upgrade(struct control *control, struct control_call *call);
 void control_run_roles(struct control *control, struct control_call *call);
 void control_run_audit(struct control *control, struct control_call *call);
+void control_run_ca(struct control *control, struct control_call *call);
+void control_run_ca_csr(struct control *control, struct control_call *call);
+void control_run_ca_install(struct control *control, struct control_call *call);
+void control_run_ca_rotate(struct control *control, struct control_call *call);
 
 /* view.c: the JSON of answers. key is NULL inside arrays and at the top. A sandbox is left open:
  * the caller adds members and ends the object. */
