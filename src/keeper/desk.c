@@ -30,15 +30,12 @@ static int64_t retires_s(const struct question *q)
 	return q->now_s + q->ask.overlap_s;
 }
 
-/* Drops what the configuration does not name any more; what it covered leads again. */
-static void drop_configured(struct question *q)
+/* The configuration names no key any more: what it covered leads again. */
+static void drop_configured(struct authorities *all)
 {
-	struct authorities *all = &q->next;
-
 	for (size_t i = all->count; i-- > 0;)
 		if (all->list[i]->origin == MESSAGE_CA_CONFIGURED)
 			authorities_drop(all, i);
-	all->roots.count = 0;
 	all->problem[0] = all->note[0] = 0;
 }
 
@@ -98,6 +95,8 @@ static void configure(struct question *q, const struct authorities *now, const i
 {
 	struct authorities *all = &q->next;
 
+	if (!(all->configured & MESSAGE_CA_KEY_FILE))
+		drop_configured(all);
 	if (desk_configure(all, &q->ask, fds, retires_s(q)))
 		return;
 	if (all->count == 0 || all->list[0]->origin != MESSAGE_CA_CONFIGURED)
@@ -118,7 +117,9 @@ static bool check(struct question *q, const struct authorities *now, const int *
 	if (all->configured)
 		configure(q, now, fds);
 	else
-		drop_configured(q);
+		drop_configured(all);
+	if (!all->configured)
+		all->roots.count = 0;
 	if (all->count && all->list[0]->origin == MESSAGE_CA_CONFIGURED)
 		for (size_t i = all->count; i-- > 1;) /* unseen, or without a key after a restart */
 			if (all->fresh || all->list[i]->origin == MESSAGE_CA_CONFIGURED)

@@ -79,6 +79,12 @@ static int tell_root(const struct sandboxes *all, const struct authority *a, uin
 	return rc;
 }
 
+static bool can_sign(const struct sandbox *sandbox)
+{
+	return sandbox->intermediate &&
+	       ca_expires_s(sandbox->intermediate) > clock_real_ms() / 1000;
+}
+
 /* Any described worker's message with this id; a worker that is gone needs no answer, and gets the
  * current root's. */
 int sandboxes_send_root(
@@ -90,7 +96,7 @@ int sandboxes_send_root(
 	{
 		if (sandbox->request != message->head.id)
 			continue;
-		sandbox->told = sandbox->intermediate || sandbox_make_intermediate(sandbox);
+		sandbox->told = can_sign(sandbox) || sandbox_make_intermediate(sandbox);
 		if (sandbox->told)
 			return tell_root(all, sandbox->authority, message->head.id);
 		if (sandbox->root_known) /* its worker may serve: told when a CA can sign */
@@ -121,10 +127,21 @@ static bool is_due(const struct sandbox *sandbox, int64_t now_s)
 	return ends_s - now_s < RENEW_BEFORE_S && next && ca_expires_s(next->ca) > ends_s;
 }
 
+/* A worker in store loses what no CA stands behind: it would be a new sandbox's. */
+static void forget_intermediate(struct sandbox *sandbox)
+{
+	ca_free(sandbox->intermediate);
+	authority_put(sandbox->authority);
+	sandbox->intermediate = NULL;
+	sandbox->authority = NULL;
+}
+
 static void renew(struct sandbox *sandbox)
 {
 	int rc = sandbox_make_intermediate(sandbox) ? 0 : -ENOKEY;
 
+	if (rc && !sandbox->described && !sandbox->root_known)
+		forget_intermediate(sandbox);
 	if (rc == 0 && sandbox->ca_question)
 		rc = authority_send(sandbox->authority, sandbox->intermediate, &sandbox->worker,
 		        sandbox->ca_question);

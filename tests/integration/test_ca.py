@@ -474,6 +474,21 @@ class Configured(Life):
         self.assertEqual(self.status()["trusted_pem"], read(both))
         self.assert_trusts(after.root, netns=self.another("second"))
 
+    def test_root_without_a_key(self):
+        """The key is taken out of the configuration: nothing new until a certificate is installed; what runs goes on."""
+        with open(self.daemon.config, "w") as f:
+            f.write(support.LAB.config(f"ca: {{root: {self.operator.root}}}\n"))
+        self.reload()
+        self.assertTrue(wait_until(lambda: not self.status()["usable"], 5 * SLOW), self.status())
+        self.assert_trusts(self.operator.root)
+        netns = support.netns(self, f"second{time.monotonic_ns()}")
+        request = {"name": netns, "netns": f"/run/netns/{netns}", "policy": self.policy}
+        self.assertGreaterEqual(self.daemon.call("POST", "/v1/sandboxes", request)[0], 400)
+        self.run_ca("install", self.operator.sign(self.run_ca("csr").stdout, "node"))
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes", request)[0], 201)
+        self.assert_trusts(self.operator.root, netns=netns)
+        self.assert_trusts(self.operator.root)
+
     def test_removed_from_the_configuration(self):
         with open(self.daemon.config, "w") as f:
             f.write(support.LAB.config())

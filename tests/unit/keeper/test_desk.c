@@ -428,6 +428,9 @@ static void test_problem(void **state)
 	start(&f);
 	ask(&f, MESSAGE_CA_CHECK); /* sandboxes may know the root from now on */
 	fingerprint_of(0, first);
+	int spare = fixture_worker(&f, 5);
+	ask_ca(spare);
+	expect_ca(spare, first);
 	q.configured = MESSAGE_CA_ROOT_FILE | MESSAGE_CA_KEY_FILE;
 	q.problem = SLICE("ca.key: no such file");
 	ask_with(&f, &q, NULL, 0, true);
@@ -444,10 +447,15 @@ static void test_problem(void **state)
 	fixture_expect(f.supervisor, MESSAGE_FAILED, &message);
 	assert_int_equal(message_text_decode(&message.body, &text), 0);
 	assert_non_null(memmem(text.text.p, text.text.n, "no such file", 12));
+	fixture_describe(
+	        &f, 5, 0, 0, 0); /* it has a CA, which is not what the configuration wants */
+	fixture_expect(f.supervisor, MESSAGE_FAILED, &message);
 	ask(&f, MESSAGE_CA_CHECK); /* the configuration names none any more */
 	assert_false(told.unusable);
 	expect_ca(fresh, first);
+	expect_ca(spare, first);
 	assert_int_equal(fixture_end(&f), 0);
+	close(spare);
 	close(old);
 	close(fresh);
 }
