@@ -132,9 +132,10 @@ enum message_type {
 	                                 could not be opened for reading */
 
 	/* supervisor <-> keeper, continued */
-	MESSAGE_KEEPER_WORKER = 53,   /* struct message_keeper_worker, with the id that the worker's sandbox will have
-	                                 here, + fd: the keeper's end of the worker's pair. The worker may have its CA now, and
-	                                 everything else after SANDBOX. Refused: FAILED with this id */
+	MESSAGE_KEEPER_WORKER = 53,   /* struct message_keeper_worker, or no body: as with an empty root; with the id that
+	                                 the worker's sandbox will have here, + fd: the keeper's end of the worker's
+	                                 pair. The worker may have its CA now, and everything else after SANDBOX.
+	                                 Refused: FAILED with this id */
 	MESSAGE_KEEPER_LOOK = 54,     /* no body: are you alive? */
 	MESSAGE_KEEPER_HERE = 55,     /* keeper -> supervisor: the reply */
 
