@@ -132,7 +132,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control policy audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control policy ca audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -146,7 +146,8 @@ _vethguard()
 		;;
 	policy) words='check explain diff new' ;;
 	audit) words='show suggest verify' ;;
-	help) words="run $control policy audit doctor version" ;;
+	ca) words='show export csr install rotate' ;;
+	help) words="run $control policy ca audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -155,6 +156,10 @@ _vethguard()
 		'policy diff') words='--var --json --help' ;;
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
+		'ca show' | 'ca export') words='--socket --json --help' ;;
+		'ca csr') words='--name --socket --json --help' ;;
+		'ca install') words='--root --overlap --socket --json --help' ;;
+		'ca rotate') words='--overlap --name --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event --socket' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var --socket' ;;
 		'audit verify') words='--anchor --socket --help' ;;
@@ -171,7 +176,7 @@ _vethguard()
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
-	elif [[ ${COMP_WORDS[1]} == @(policy|audit) && $COMP_CWORD -gt 2 && $3 != @(--var|--sandbox|--since|--event|--anchor|-[sSea]) ]]; then
+	elif [[ ${COMP_WORDS[1]} == @(policy|audit|ca) && $COMP_CWORD -gt 2 && $3 != @(--var|--name|-n|--overlap|--sandbox|--since|--event|--anchor|-[sSea]) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return

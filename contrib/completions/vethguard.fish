@@ -82,6 +82,7 @@ complete -c vethguard -n $none -a prepare -d 'Make namespaces ready'
 complete -c vethguard -n $none -a claim -d 'Guard one of these under a policy'
 complete -c vethguard -n $none -a release -d 'End that, and make it ready again'
 complete -c vethguard -n $none -a policy -d 'Write, check, explain and compare policies'
+complete -c vethguard -n $none -a ca -d 'The CAs that sandboxes trust'
 complete -c vethguard -n $none -a audit -d 'Show and verify the audit log, suggest rules from it'
 complete -c vethguard -n $none -a doctor -d 'What this machine can do'
 complete -c vethguard -n $none -a help -d Help
@@ -196,5 +197,12 @@ complete -c vethguard -n $suggest -s p -l policy -r -F -d 'Leave out what it all
 complete -c vethguard -n $suggest -l var -x -d 'A variable of the policy'
 complete -c vethguard -n "__vethguard_is audit; and $more" -l socket -r -F -d 'Of the daemon, without a file'
 complete -c vethguard -n '__vethguard_is audit verify' -s a -l anchor -x -d 'A hash that must be there'
-complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __vethguard_is doctor' -s h -l help -d Help
-complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume stats prepare claim release policy audit doctor version'
+complete -c vethguard -n "__vethguard_is ca; and $two" -a 'show export csr install rotate'
+complete -c vethguard -n '__vethguard_is ca install' -F
+complete -c vethguard -n '__vethguard_is ca install' -l root -r -F -d 'The root that it ends at'
+complete -c vethguard -n '__vethguard_is ca install; or __vethguard_is ca rotate' -l overlap -x -d 'How long the earlier one stays trusted'
+complete -c vethguard -n '__vethguard_is ca csr; or __vethguard_is ca rotate' -s n -l name -x -d 'Common name of the request'
+complete -c vethguard -n "__vethguard_is ca; and $more" -l socket -r -F -d 'Of the daemon'
+complete -c vethguard -n "__vethguard_is ca; and $more" -s j -l json -d 'As JSON'
+complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __vethguard_is ca; or __vethguard_is doctor' -s h -l help -d Help
+complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume stats prepare claim release policy ca audit doctor version'

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
+#include "cli/ca/ca.h"
 #include "cli/policy/policy.h"
 #include "cli/prepare/commands.h"
 #include "vethguard/base/log.h"
@@ -32,6 +33,7 @@ static const struct command commands[] = {
         {"claim", cli_claim, "guard one of these under a policy"},
         {"release", cli_release, "end that, and make it ready for another"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
+        {"ca", cli_ca, "the CAs that sandboxes trust: show, export, replace them"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "check this machine, and say how to fix what is missing"},
         {"help", cli_help, "this text, or that of a command"},

@@ -70,13 +70,25 @@ static void drop(struct leaf **table, struct leaf *leaf)
 	leaf_free(leaf);
 }
 
+static void forget(struct leaf_issuer *leaf_issuer)
+{
+	for (size_t i = 0; i < 2; i++)
+		while (leaf_issuer->tables[i])
+			drop(&leaf_issuer->tables[i], leaf_issuer->tables[i]);
+}
+
+void leaf_issuer_replace(struct leaf_issuer *leaf_issuer, struct ca *issuer)
+{
+	forget(leaf_issuer);
+	ca_free(leaf_issuer->issuer);
+	leaf_issuer->issuer = issuer;
+}
+
 void leaf_issuer_free(struct leaf_issuer *leaf_issuer)
 {
 	if (!leaf_issuer)
 		return;
-	for (size_t i = 0; i < 2; i++)
-		while (leaf_issuer->tables[i])
-			drop(&leaf_issuer->tables[i], leaf_issuer->tables[i]);
+	forget(leaf_issuer);
 	tls_identity_release(leaf_issuer->last);
 	for (size_t i = 0; i < TLS_KEY_KINDS; i++)
 		ca_leaf_key_free(leaf_issuer->keys[i]);
@@ -138,9 +150,14 @@ static void leaf_touch(struct leaf **table, struct leaf *leaf, unsigned hash)
 	leaf_add(table, leaf, hash);
 }
 
-static bool is_fresh(const struct leaf *leaf)
+/* A leaf that ends with its issuer cannot be made anew with a later end. */
+static bool is_fresh(const struct leaf_issuer *leaf_issuer, const struct leaf *leaf)
 {
-	return tls_identity_expires_s(leaf->identity) - clock_real_ms() / 1000 >= RENEW_BEFORE_S;
+	int64_t ends_s = tls_identity_expires_s(leaf->identity);
+	int64_t left_s = ends_s - clock_real_ms() / 1000;
+
+	return left_s >= RENEW_BEFORE_S ||
+	       (left_s > 0 && ends_s >= ca_expires_s(leaf_issuer->issuer));
 }
 
 static struct tls_identity *hold(struct leaf_issuer *leaf_issuer, struct tls_identity *identity)
@@ -191,7 +208,7 @@ struct tls_identity *leaf_issuer_get(struct leaf_issuer *leaf_issuer, struct sli
 		return NULL;
 	unsigned hash = (unsigned)hash_bytes(&leaf_issuer->hash_key, key.p, key.n);
 	HASH_FIND_BYHASHVALUE(hh, *table, key.p, key.n, hash, leaf);
-	if (leaf && is_fresh(leaf)) {
+	if (leaf && is_fresh(leaf_issuer, leaf)) {
 		struct tls_identity *identity = hold(leaf_issuer, leaf->identity);
 		leaf_touch(table, leaf, hash);
 		return identity;

@@ -50,7 +50,7 @@ static const int worker_calls[] = {CALL(connect), CALL(accept4), CALL(splice), C
 static const int recorder_calls[] = {
         CALL(pread64), CALL(fdatasync), CALL(flock), CALL(getsockopt), LIST_END};
 
-static const int keeper_calls[] = {CALL(getsockopt), LIST_END};
+static const int keeper_calls[] = {CALL(getsockopt), CALL(fsync), LIST_END};
 
 /* What libcurl does for one request to an address that is known already. */
 static const int fetch_calls[] = {CALL(connect), CALL(getsockopt), CALL(getsockname),

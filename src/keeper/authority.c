@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys are made in memory and die with this process, except a root CA in a file (authority_file.c).
- * A long validity of certificates helps no attacker; it only keeps a sandbox that runs for months
+ * Keys are made in memory and die with this process, except those in a file (authority_file.c). A
+ * long validity of certificates helps no attacker; it only keeps a sandbox that runs for months
  * from expiring. Each worker has an intermediate with path length 0, so what one worker could be
  * made to sign is worth nothing to another sandbox once it is gone.
  */
 #include "keeper/authority.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
 
 #define VALID_DAYS 3650
 #define NAME_BYTES 65 /* common names have at most 64 (RFC 5280, ub-common-name) */
-#define MESSAGE_CA_BYTES (64 + 2 * CA_CERTIFICATE_MAX + CA_KEY_MAX)
-#define MESSAGE_ROOT_BYTES (64 + MESSAGE_PEM_MAX)
+#define MESSAGE_CA_BYTES (128 + (2 + CA_CHAIN_MAX) * CA_CERTIFICATE_MAX + CA_KEY_MAX)
+#define SOON_PART 5 /* of a CA's time, its last part */
 
 static struct slice make_name(char name[NAME_BYTES], const char *kind)
 {
@@ -26,56 +28,104 @@ static struct slice make_name(char name[NAME_BYTES], const char *kind)
 	return slice_of(name, (size_t)n);
 }
 
-struct ca *authority_new(void)
+struct authority *authority_of(struct ca *ca, enum message_ca_origin origin,
+        const struct ca_papers *chain, const struct ca_papers *root)
+{
+	struct authority *a = ca ? calloc(1, sizeof(*a)) : NULL;
+
+	if (!a) {
+		ca_free(ca);
+		return NULL;
+	}
+	a->refs = 1;
+	a->ca = ca;
+	a->origin = origin;
+	if (chain)
+		a->chain = *chain;
+	if (root)
+		a->root = *root;
+	else
+		ca_papers_add(&a->root, ca_certificate_der(ca));
+	if (a->root.count == 1 && a->chain.count < CA_CHAIN_MAX &&
+	        ca_describe(ca_certificate_der(ca), &a->described) == 0 &&
+	        ca_describe(ca_paper(&a->root, 0), &a->root_described) == 0)
+		return a;
+	authority_put(a);
+	return NULL;
+}
+
+struct authority *authority_get(struct authority *a)
+{
+	a->refs++;
+	return a;
+}
+
+void authority_put(struct authority *a)
+{
+	if (!a || --a->refs)
+		return;
+	ca_free(a->ca);
+	free(a);
+}
+
+struct authority *authority_new(void)
 {
 	char name[NAME_BYTES];
 
-	return ca_new_root(make_name(name, "sandbox"), VALID_DAYS);
+	return authority_of(
+	        ca_new_root(make_name(name, "sandbox"), VALID_DAYS), MESSAGE_CA_OWN, NULL, NULL);
 }
 
-struct ca *authority_intermediate(const struct ca *root)
+static bool is_root(const struct authority *a)
+{
+	return slice_equals(ca_certificate_der(a->ca), ca_paper(&a->root, 0));
+}
+
+/* Writes what clients get between the intermediate and the root. Returns how many. */
+static size_t above(const struct authority *a, struct slice out[CA_CHAIN_MAX])
+{
+	size_t n = 0;
+
+	if (!is_root(a))
+		out[n++] = ca_certificate_der(a->ca);
+	for (size_t i = 0; i < a->chain.count && n < CA_CHAIN_MAX; i++)
+		out[n++] = ca_paper(&a->chain, i);
+	return n;
+}
+
+struct ca *authority_intermediate(const struct authority *a)
 {
 	char name[NAME_BYTES];
 
-	return ca_new_intermediate(root, make_name(name, "intermediate"), VALID_DAYS);
+	if (ca_expires_s(a->ca) <= clock_real_ms() / 1000)
+		return NULL;
+	return ca_new_intermediate(a->ca, make_name(name, "intermediate"), VALID_DAYS);
 }
 
-int authority_send(
-        const struct ca *root, const struct ca *intermediate, struct ipc_peer *peer, uint64_t id)
+bool authority_ends_soon(const struct authority *a, int64_t now_s)
+{
+	const struct ca_description *d = &a->described;
+
+	return d->until_s - now_s < (d->until_s - d->from_s) / SOON_PART;
+}
+
+int authority_send(const struct authority *a, const struct ca *intermediate, struct ipc_peer *peer,
+        uint64_t id)
 {
 	struct secret key, message;
 	struct message_ca ca = {
-	        .root = ca_certificate_der(root), .intermediate = ca_certificate_der(intermediate)};
+	        .root = ca_paper(&a->root, 0), .intermediate = ca_certificate_der(intermediate)};
 	int rc = ca_key_der(intermediate, &key);
 
 	if (rc < 0)
 		return rc;
 	ca.key = secret_slice(&key);
+	ca.above_count = above(a, ca.above);
 	rc = secret_alloc(&message, MESSAGE_CA_BYTES);
 	if (rc == 0)
 		rc = ipc_send_secret(peer, message.p,
 		        message_ca_encode(message.p, message.cap, MESSAGE_CA, id, &ca));
 	secret_free(&message);
 	secret_free(&key);
-	return rc;
-}
-
-int authority_send_root(const struct ca *root, struct ipc_peer *peer, uint64_t id)
-{
-	uint8_t message[MESSAGE_ROOT_BYTES];
-	struct message_keeper_root answer;
-	struct buf pem;
-	int rc;
-
-	buf_init(&pem, MESSAGE_PEM_MAX);
-	rc = ca_pem_append(ca_certificate_der(root), &pem);
-	if (rc == 0) {
-		answer.root_pem = buf_slice(&pem);
-		rc = ipc_send(peer, message,
-		        message_keeper_root_encode(
-		                message, sizeof(message), MESSAGE_KEEPER_ROOT, id, &answer),
-		        NULL, 0);
-	}
-	buf_fini(&pem);
 	return rc;
 }

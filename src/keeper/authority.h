@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* authority: this keeper's root CA, which never leaves it, and what the root CA signs. */
+/* authority: a CA of this keeper, whose key never leaves it, and what it signs. */
 #ifndef VETHGUARD_SRC_KEEPER_AUTHORITY_H
 #define VETHGUARD_SRC_KEEPER_AUTHORITY_H
 
 #include "vethguard/ipc/peer.h"
-#include "vethguard/tls/ca.h"
+#include "vethguard/tls/ca_papers.h"
 
+/* A CA that signs sandboxes' intermediates: a root, or an intermediate below an operator's root. */
+struct authority {
+	unsigned refs;
+	enum message_ca_origin origin;
+	struct ca *ca;
+	struct ca_papers chain; /* between it and its root */
+	struct ca_papers root;  /* one certificate */
+	struct ca_description described, root_described;
+};
+
+/* Takes ca. chain, root: copied; root NULL: ca is the root. Returns one reference, or NULL: no
+ * memory. */
+struct authority *authority_of(struct ca *ca, enum message_ca_origin origin,
+        const struct ca_papers *chain, const struct ca_papers *root);
+struct authority *authority_get(struct authority *authority);
+void authority_put(struct authority *authority); /* NULL is allowed */
 /* Makes a new root "vethguard sandbox CA RANDOM". Returns NULL if there is no memory or no
  * randomness. */
-struct ca *authority_new(void);
-/* Loads the root CA from the file; an empty file is filled with a new one, which is on the disk on
- * return. fd stays the caller's. Returns NULL with *why, a text for people. */
-struct ca *authority_open(int fd, const char **why);
-/* Makes an intermediate "vethguard intermediate CA RANDOM". Returns NULL as above. */
-struct ca *authority_intermediate(const struct ca *root);
+struct authority *authority_new(void);
+/* Makes an intermediate "vethguard intermediate CA RANDOM" for a worker. Returns NULL as above, or
+ * if the CA's time is over. */
+struct ca *authority_intermediate(const struct authority *authority);
+/* True if less than a fifth of the CA's time is left. */
+bool authority_ends_soon(const struct authority *authority, int64_t now_s);
 /* Answers MESSAGE_CA_GET. Returns 0 or -errno. */
-int authority_send(
-        const struct ca *root, const struct ca *intermediate, struct ipc_peer *peer, uint64_t id);
-/* Answers MESSAGE_KEEPER_SANDBOX with the root's certificate. Returns 0 or -errno. */
-int authority_send_root(const struct ca *root, struct ipc_peer *peer, uint64_t id);
+int authority_send(const struct authority *authority, const struct ca *intermediate,
+        struct ipc_peer *peer, uint64_t id);
 
 #endif

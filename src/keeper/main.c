@@ -16,8 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "keeper/authority.h"
-#include "keeper/sandboxes.h"
+#include "keeper/desk.h"
 #include "vethguard/base/log.h"
 #include "vethguard/jail/answer.h"
 
@@ -27,10 +26,11 @@
 
 struct keeper {
 	struct loop *loop;
-	struct ca *root;
+	struct authorities authorities;
 	struct ipc_peer supervisor;
 	struct sources sources;
 	struct sandboxes sandboxes;
+	struct desk desk;
 	int status;
 };
 
@@ -58,16 +58,16 @@ static uint64_t await_start(int *root)
 
 /* Makes a root CA if the keeper's sandboxes end with it; otherwise reads it from the file, which is
  * closed before any other message is read. */
-static struct ca *open_root(int fd)
+static void open_root(struct authorities *all, int fd)
 {
 	const char *why = "no memory";
-	struct ca *root = fd < 0 ? authority_new() : authority_open(fd, &why);
+	int rc = fd < 0 ? authorities_lead(all, authority_new(), 0)
+	                : authorities_open(all, fd, &why);
 
-	if (!root)
+	if (rc)
 		die(EXIT_FAILED, "%s", why);
 	if (fd >= 0)
 		close(fd);
-	return root;
 }
 
 static void enter_jail(void)
@@ -92,22 +92,23 @@ static void send_text(struct keeper *keeper, enum message_type type, uint64_t id
 	        message_text_encode(message, sizeof(message), type, id, &body), NULL, 0);
 }
 
-/* Sends FAILED under the message's id if there is no room for what it asks. */
-static int refuse(struct keeper *keeper, const struct ipc_message *message, int rc)
+/* Sends FAILED under the message's id if there is no room, or no CA (why), for what it asks. */
+static int refuse(struct keeper *keeper, const struct ipc_message *message, int rc, const char *why)
 {
 	if (rc < 0 && rc != -EBADMSG)
 		send_text(keeper, MESSAGE_FAILED, message->head.id,
-		        "The keeper has no room for another sandbox.");
+		        rc == -ENOKEY ? why : "The keeper has no room for another sandbox.");
 	return rc == -EBADMSG ? rc : 0;
 }
 
 static int on_sandbox(struct keeper *keeper, struct ipc_message *message)
 {
 	int rc = sandboxes_describe(&keeper->sandboxes, message);
+	char why[CA_WHY_MAX] = "";
 
 	if (rc == 0)
-		rc = authority_send_root(keeper->root, &keeper->supervisor, message->head.id);
-	return refuse(keeper, message, rc);
+		rc = sandboxes_send_root(&keeper->sandboxes, message, why);
+	return refuse(keeper, message, rc, why);
 }
 
 static int here(struct ipc_peer *peer, const struct ipc_message *message)
@@ -128,11 +129,15 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_WORKER:
-		return refuse(keeper, message, sandboxes_add(&keeper->sandboxes, message));
+		return refuse(keeper, message, sandboxes_add(&keeper->sandboxes, message), "");
 	case MESSAGE_KEEPER_SANDBOX:
 		return on_sandbox(keeper, message);
 	case MESSAGE_KEEPER_LOOK:
 		return here(peer, message);
+	case MESSAGE_KEEPER_CA_ASK:
+		return desk_ask(&keeper->desk, message);
+	case MESSAGE_KEEPER_CA_KEPT:
+		return desk_kept(&keeper->desk, message);
 	case MESSAGE_SOURCE:
 		return sources_on_message(&keeper->sources, message);
 	case MESSAGE_DESCRIBE:
@@ -166,20 +171,25 @@ static void serve(struct keeper *keeper, uint64_t start_id)
 	must("no supervisor", ipc_peer_open(keeper->loop, &keeper->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_supervisor_message, on_supervisor_end));
 	keeper->sources = (struct sources){.loop = keeper->loop, .supervisor = &keeper->supervisor};
-	keeper->sandboxes = (struct sandboxes){
-	        .loop = keeper->loop, .root = keeper->root, .sources = &keeper->sources};
+	keeper->sandboxes = (struct sandboxes){.loop = keeper->loop,
+	        .authorities = &keeper->authorities,
+	        .sources = &keeper->sources};
+	keeper->desk = (struct desk){.now = &keeper->authorities,
+	        .sandboxes = &keeper->sandboxes,
+	        .supervisor = &keeper->supervisor};
 	must("cannot report",
 	        ipc_send(&keeper->supervisor, message,
 	                message_empty(message, sizeof(message), MESSAGE_KEEPER_READY, start_id),
 	                NULL, 0));
 	must("the loop does not run", loop_run(keeper->loop));
+	desk_fini(&keeper->desk);
 	sandboxes_free(&keeper->sandboxes);
 	ipc_peer_close(&keeper->supervisor);
 }
 
 int main(int argc, char **argv)
 {
-	struct keeper keeper = {.status = 0};
+	static struct keeper keeper;
 	uint64_t start_id;
 	int root_file;
 
@@ -187,13 +197,13 @@ int main(int argc, char **argv)
 	jail_start(IPC_SUPERVISOR_FD + 1);
 	start_id = await_start(&root_file);
 	tls_library_init();
-	keeper.root = open_root(root_file);
+	open_root(&keeper.authorities, root_file);
 	keeper.loop = loop_new();
 	if (!keeper.loop)
 		die(EXIT_FAILED, "no memory");
 	enter_jail();
 	serve(&keeper, start_id);
 	loop_free(keeper.loop);
-	ca_free(keeper.root);
+	authorities_fini(&keeper.authorities);
 	return keeper.status;
 }

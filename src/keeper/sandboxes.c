@@ -11,7 +11,7 @@
  * of its number. A question of an earlier generation than the last described one is dropped: the
  * worker does not know the new one yet, and asks again when it does.
  */
-#include "keeper/sandboxes.h"
+#include "keeper/sandbox.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -20,7 +20,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "keeper/authority.h"
 #include "keeper/value.h"
 #include "vethguard/base/log.h"
 
@@ -29,28 +28,6 @@ _Static_assert(VALUE_MAX + MESSAGE_OVERHEAD <= SECRET_MAX,
         "a message with a value is made in secret memory");
 
 #define EARLY_MAX POLICY_CREDENTIALS_MAX /* questions before the sandbox is known */
-
-struct early {
-	uint64_t id;
-	uint32_t credential;
-};
-
-struct sandbox {
-	struct sandbox *prev, *next;
-	struct sandboxes *all;
-	struct ipc_peer worker;
-	struct ca *intermediate;
-	uint64_t id;
-	uint64_t generation; /* of its sources */
-	char name[MESSAGE_NAME_MAX + 1];
-	char label[MESSAGE_NAME_MAX + 32];
-	bool described;
-	struct early *early; /* EARLY_MAX entries; NULL: none */
-	uint32_t early_count;
-	uint64_t early_generation;
-	uint32_t source_count;
-	struct source *sources;
-};
 
 static void sources_free(struct sandbox *sandbox)
 {
@@ -69,6 +46,7 @@ static void sandbox_free(struct sandbox *sandbox)
 	sources_free(sandbox);
 	free(sandbox->early);
 	ca_free(sandbox->intermediate);
+	authority_put(sandbox->authority);
 	DL_DELETE(all->first, sandbox);
 	all->count--;
 	free(sandbox);
@@ -152,10 +130,7 @@ static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
 		return -EBADMSG;
 	switch (message->head.type) {
 	case MESSAGE_CA_GET:
-		if (!reader_done(&message->body))
-			return -EBADMSG;
-		return authority_send(
-		        sandbox->all->root, sandbox->intermediate, peer, message->head.id);
+		return sandbox_on_ca_get(sandbox, message);
 	case MESSAGE_CREDENTIAL_GET:
 		return on_credential_get(sandbox, message);
 	default:
@@ -267,12 +242,13 @@ int sandboxes_describe(struct sandboxes *all, struct ipc_message *message)
 	sandbox = find(all, m.sandbox_id);
 	if (!sandbox)
 		return 0;
+	sandbox->request = message->head.id;
 	if (!sandbox->described || m.generation > sandbox->generation)
 		return describe(sandbox, &m);
 	return m.generation == sandbox->generation ? forget(sandbox) : -EBADMSG;
 }
 
-static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id)
+static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id, struct slice root)
 {
 	struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
 
@@ -281,11 +257,10 @@ static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id)
 	sandbox->all = all;
 	sandbox->id = id;
 	snprintf(sandbox->label, sizeof(sandbox->label), "worker in store");
-	sandbox->intermediate = authority_intermediate(all->root);
-	if (!sandbox->intermediate) {
-		free(sandbox);
-		return NULL;
-	}
+	sandbox->root_known = root.n == CA_FINGERPRINT_BYTES;
+	if (sandbox->root_known)
+		memcpy(sandbox->root, root.p, CA_FINGERPRINT_BYTES);
+	sandbox_make_intermediate(sandbox);
 	DL_PREPEND(all->first, sandbox);
 	all->count++;
 	return sandbox;
@@ -293,14 +268,17 @@ static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id)
 
 int sandboxes_add(struct sandboxes *all, struct ipc_message *message)
 {
+	struct message_keeper_worker m = {.root = SLICE("")};
 	struct sandbox *sandbox;
-	int rc;
+	int rc = 0;
 
-	if (!reader_done(&message->body) || message->fd_count != 1)
+	if (!reader_done(&message->body)) /* an empty body: a new sandbox's */
+		rc = message_keeper_worker_decode(&message->body, &m);
+	if (rc < 0 || message->fd_count != 1)
 		return -EBADMSG;
 	if (all->count == SANDBOXES_MAX)
 		return -ENOSPC;
-	sandbox = sandbox_new(all, message->head.id);
+	sandbox = sandbox_new(all, message->head.id, m.root);
 	if (!sandbox)
 		return -ENOMEM;
 	rc = ipc_peer_open(all->loop, &sandbox->worker, message->fds[0], sandbox->label,

@@ -4,13 +4,14 @@
 #ifndef VETHGUARD_SRC_KEEPER_SANDBOXES_H
 #define VETHGUARD_SRC_KEEPER_SANDBOXES_H
 
+#include "keeper/authorities.h"
 #include "keeper/sources.h"
 
 #define SANDBOXES_MAX 4096
 
 struct sandboxes {
 	struct loop *loop;
-	const struct ca *root;
+	const struct authorities *authorities;
 	struct sources *sources;
 	struct sandbox *first;
 	size_t count;
@@ -24,6 +25,13 @@ int sandboxes_add(struct sandboxes *sandboxes, struct ipc_message *message);
  * worker are wiped and read again on demand. Returns 0 or -errno; -EBADMSG: the message is wrong,
  * or of an earlier generation; -ENOMEM. */
 int sandboxes_describe(struct sandboxes *sandboxes, struct ipc_message *message);
+/* Answers MESSAGE_KEEPER_SANDBOX with the roots that the sandbox is to trust. Returns 0 or -errno;
+ * -ENOKEY: no CA can sign for it, and why is filled in. */
+int sandboxes_send_root(
+        struct sandboxes *sandboxes, const struct ipc_message *message, char why[CA_WHY_MAX]);
+/* The CAs have changed, or time has passed: workers whose CA is gone, or that would now get an
+ * intermediate that ends later than theirs, which ends soon, get it. every: all get another one. */
+void sandboxes_renew(struct sandboxes *sandboxes, bool every);
 /* Ends all of them. */
 void sandboxes_free(struct sandboxes *sandboxes);
 

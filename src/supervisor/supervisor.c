@@ -75,7 +75,9 @@ static uint64_t random_below_half(void)
 
 void supervisor_roles_ready(struct supervisor *sv)
 {
-	if (sv->on_roles_ready && sv->keeper_ready && sv->recorder_ready)
+	bool keeper_ready = sv->keeper_ready && (!sv->persistent || sv->ca_life.known);
+
+	if (sv->on_roles_ready && keeper_ready && sv->recorder_ready)
 		sv->on_roles_ready(sv);
 }
 
@@ -122,6 +124,8 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	rc = recorder_start(sv);
 	if (!rc && sv->persistent)
 		rc = keeper_health_start(sv);
+	if (!rc && sv->persistent)
+		rc = ca_open(sv);
 	if (rc)
 		return rc;
 	*step = "the keeper";
@@ -160,6 +164,7 @@ void supervisor_fini(struct supervisor *sv)
 	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_timer);
 	loop_timer_close(&sv->health.timer);
+	ca_close(sv);
 	loop_timer_close(&sv->recorder_timer);
 	confinement_fini(sv);
 	head_fini(sv);

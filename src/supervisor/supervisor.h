@@ -6,6 +6,7 @@
 
 #include "supervisor/events/recorder.h"
 #include "supervisor/os/memfd.h"
+#include "supervisor/process/ca.h"
 #include "supervisor/process/keeper.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
@@ -38,7 +39,8 @@ struct supervisor {
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */
 	int ca;
-	int names; /* persistent: directory of the sandboxes' synthetic names */
+	struct ca_life ca_life; /* persistent (process/ca.h) */
+	int names;              /* persistent: directory of the sandboxes' synthetic names */
 	/* The keeper was ready once: the root CA's file is valid. */
 	bool keeper_ready;
 	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];

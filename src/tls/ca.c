@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a process makes few roots and intermediates, so these go through OpenSSL's
- * X509 functions; leaves are made all the time and go through leaf.c. Private keys leave only as
- * PKCS#8 in secret memory; OpenSSL wipes its own copies when a key is freed. A public key is put
+ * X509 functions; leaves are made all the time and go through leaf.c. A public key is put
  * into a certificate, and found in one, as its point: OpenSSL's encoders and decoders, which do
  * this for any kind of key, take longer than everything else together.
  */
@@ -14,13 +13,12 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/objects.h>
-#include <openssl/param_build.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "vethguard/base/hash.h"
 
-#define KEY_NUMBER_BYTES 32
 #define SERIAL_BYTES 20
 #define BACKDATE_DAYS 2
 #define VALIDITY_DAYS_MAX 36500
@@ -66,12 +64,36 @@ static bool set_name(X509 *certificate, struct slice name)
 	               MBSTRING_UTF8, (const unsigned char *)name.p, (int)n, -1, 0);
 }
 
-static bool set_validity(X509 *certificate, unsigned days)
+int64_t ca_time_s(const ASN1_TIME *time)
 {
-	return days > 0 && days <= VALIDITY_DAYS_MAX &&
-	       X509_time_adj_ex(X509_getm_notBefore(certificate), -BACKDATE_DAYS, 0, NULL) &&
-	       X509_time_adj_ex(
-	               X509_getm_notAfter(certificate), (int)days - BACKDATE_DAYS, 0, NULL);
+	struct tm tm;
+
+	return ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+/* What an issuer signs ends with it at the latest. issuer: NULL for a root. */
+static bool set_validity(X509 *certificate, const X509 *issuer, unsigned days)
+{
+	if (days == 0 || days > VALIDITY_DAYS_MAX ||
+	        !X509_time_adj_ex(X509_getm_notBefore(certificate), -BACKDATE_DAYS, 0, NULL) ||
+	        !X509_time_adj_ex(
+	                X509_getm_notAfter(certificate), (int)days - BACKDATE_DAYS, 0, NULL))
+		return false;
+	return !issuer ||
+	       ca_time_s(X509_get0_notAfter(issuer)) >=
+	               ca_time_s(X509_get0_notAfter(certificate)) ||
+	       X509_set1_notAfter(certificate, X509_get0_notAfter(issuer)) == 1;
+}
+
+static bool set_der(struct ca *ca)
+{
+	unsigned char *p = NULL;
+	int n = i2d_X509(ca->certificate, &p);
+
+	ca->der = p;
+	ca->der_n = n > 0 ? (size_t)n : 0;
+	ca->expires_s = ca_time_s(X509_get0_notAfter(ca->certificate));
+	return n > 0 && n <= CA_CERTIFICATE_MAX && ca->expires_s > 0;
 }
 
 /* Sets what the struct keeps besides certificate and key. */
@@ -79,13 +101,10 @@ static bool derive(struct ca *ca)
 {
 	unsigned char *p = NULL;
 	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(ca->certificate);
-	int n = i2d_X509(ca->certificate, &p);
+	int n;
 
-	ca->der = p;
-	if (n <= 0 || n > CA_CERTIFICATE_MAX)
+	if (!set_der(ca))
 		return false;
-	ca->der_n = (size_t)n;
-	p = NULL;
 	n = i2d_X509_NAME(X509_get_subject_name(ca->certificate), &p);
 	ca->name = p;
 	if (n <= 0 || !id || ASN1_STRING_length(id) != CA_KEY_ID_BYTES)
@@ -134,7 +153,7 @@ static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, struct slice na
 	X509 *above = issuer ? issuer : certificate;
 
 	return X509_set_version(certificate, X509_VERSION_3) && set_serial(certificate) &&
-	       set_name(certificate, name) && set_validity(certificate, days) &&
+	       set_name(certificate, name) && set_validity(certificate, issuer, days) &&
 	       X509_set_issuer_name(certificate, X509_get_subject_name(above)) &&
 	       set_public_key(certificate, key) &&
 	       add_extension(certificate, above, NID_basic_constraints,
@@ -176,6 +195,26 @@ static struct ca *make(const struct ca *issuer, struct slice name, unsigned days
 	return ca;
 }
 
+struct ca *ca_adopt(X509 *certificate, EVP_PKEY *key, bool is_issuer)
+{
+	struct ca *ca = calloc(1, sizeof(*ca));
+
+	if (!ca) {
+		X509_free(certificate);
+		EVP_PKEY_free(key);
+		return NULL;
+	}
+	ca->certificate = certificate;
+	ca->key = key;
+	if (!certificate || !key || X509_check_ca(certificate) != 1 ||
+	        !(is_issuer ? derive(ca) : set_der(ca))) {
+		ca_free(ca);
+		ca = NULL;
+	}
+	ERR_clear_error();
+	return ca;
+}
+
 struct ca *ca_new_root(struct slice common_name, unsigned days)
 {
 	return make(NULL, common_name, days);
@@ -186,75 +225,49 @@ struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, 
 	return make(root, common_name, days);
 }
 
-/* PKCS#8 of a P-256 key (RFC 5958, RFC 5915) has one form, in which only the number and the point
- * vary. OpenSSL's own encoders and decoders leave copies of the number in memory. */
-#define KEY_NUMBER_AT sizeof(key_before_number)
-#define KEY_POINT_AT (KEY_NUMBER_AT + KEY_NUMBER_BYTES + sizeof(key_before_point))
-#define KEY_DER_BYTES (KEY_POINT_AT + CA_POINT_BYTES)
-
-static const uint8_t key_before_number[] = {0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06,
-        0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d,
-        0x03, 0x01, 0x07, 0x04, 0x6d, 0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, KEY_NUMBER_BYTES};
-static const uint8_t key_before_point[] = {0xa1, 0x44, 0x03, 0x42, 0x00};
-
-/* The parameters' copy of the number is in OpenSSL's secure heap, as the number itself is. */
-static EVP_PKEY *key_from_parts(const uint8_t *number, const uint8_t *point)
-{
-	BIGNUM *n = BN_secure_new();
-	OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
-	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(tls_library(), "EC", NULL);
-	OSSL_PARAM *params = NULL;
-	EVP_PKEY *key = NULL;
-
-	if (n && build && ctx && BN_bin2bn(number, KEY_NUMBER_BYTES, n) &&
-	        OSSL_PARAM_BLD_push_utf8_string(
-	                build, OSSL_PKEY_PARAM_GROUP_NAME, SN_X9_62_prime256v1, 0) &&
-	        OSSL_PARAM_BLD_push_BN_pad(build, OSSL_PKEY_PARAM_PRIV_KEY, n, KEY_NUMBER_BYTES) &&
-	        OSSL_PARAM_BLD_push_octet_string(
-	                build, OSSL_PKEY_PARAM_PUB_KEY, point, CA_POINT_BYTES))
-		params = OSSL_PARAM_BLD_to_param(build);
-	if (params && EVP_PKEY_fromdata_init(ctx) == 1)
-		EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_KEYPAIR, params);
-	OSSL_PARAM_free(params);
-	OSSL_PARAM_BLD_free(build);
-	EVP_PKEY_CTX_free(ctx);
-	BN_clear_free(n);
-	return key;
-}
-
-static EVP_PKEY *key_from_der(struct slice der)
-{
-	const uint8_t *p = (const uint8_t *)der.p;
-
-	if (der.n != KEY_DER_BYTES ||
-	        memcmp(p, key_before_number, sizeof(key_before_number)) != 0 ||
-	        memcmp(p + KEY_NUMBER_AT + KEY_NUMBER_BYTES, key_before_point,
-	                sizeof(key_before_point)) != 0)
-		return NULL;
-	return key_from_parts(p + KEY_NUMBER_AT, p + KEY_POINT_AT);
-}
-
 struct ca *ca_from_der(struct slice certificate, struct slice key)
 {
-	struct ca *ca;
-
 	if (certificate.n == 0 || certificate.n > CA_CERTIFICATE_MAX || key.n == 0 ||
 	        key.n > CA_KEY_MAX)
 		return NULL;
-	ca = calloc(1, sizeof(*ca));
-	if (!ca)
-		return NULL;
 	tls_library_init();
-	ca->certificate = tls_x509_parse((const uint8_t *)certificate.p, certificate.n);
-	ca->key = key_from_der(key);
-	if (!ca->certificate || !ca->key || X509_check_ca(ca->certificate) != 1 ||
-	        !has_public_key(ca->certificate, (const uint8_t *)key.p + KEY_POINT_AT) ||
-	        !derive(ca)) {
-		ca_free(ca);
-		ca = NULL;
+	X509 *x509 = tls_x509_parse((const uint8_t *)certificate.p, certificate.n);
+	const uint8_t *point = ca_key_point(key);
+	if (x509 && (!point || !has_public_key(x509, point))) {
+		X509_free(x509);
+		x509 = NULL;
+	}
+	return ca_adopt(x509, x509 ? ca_key_from_der(key) : NULL, true);
+}
+
+int ca_set_chain(struct ca *ca, const struct slice *der, size_t count)
+{
+	STACK_OF(X509) *above = count > CA_CHAIN_MAX ? NULL : sk_X509_new_null();
+	int rc = count > CA_CHAIN_MAX ? -EINVAL : above ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		X509 *x509 = tls_x509_parse((const uint8_t *)der[i].p, der[i].n);
+
+		if (!x509)
+			rc = -EBADMSG;
+		else if (!sk_X509_push(above, x509))
+			rc = -ENOMEM;
+		if (rc)
+			X509_free(x509);
 	}
 	ERR_clear_error();
-	return ca;
+	if (rc) {
+		sk_X509_pop_free(above, X509_free);
+		return rc;
+	}
+	sk_X509_pop_free(ca->above, X509_free);
+	ca->above = above;
+	return 0;
+}
+
+int64_t ca_expires_s(const struct ca *ca)
+{
+	return ca->expires_s;
 }
 
 void ca_warm_up(void)
@@ -276,6 +289,7 @@ void ca_free(struct ca *ca)
 	EVP_PKEY_CTX_free(ca->signer);
 	EVP_PKEY_free(ca->key);
 	X509_free(ca->certificate);
+	sk_X509_pop_free(ca->above, X509_free);
 	OPENSSL_free(ca->der);
 	OPENSSL_free(ca->name);
 	free(ca);
@@ -288,29 +302,7 @@ struct slice ca_certificate_der(const struct ca *ca)
 
 int ca_key_der(const struct ca *ca, struct secret *out)
 {
-	BIGNUM *number = BN_secure_new();
-	size_t n = 0;
-	int rc = number ? secret_alloc(out, KEY_DER_BYTES) : -ENOMEM;
-
-	if (rc == 0) {
-		memcpy(out->p, key_before_number, sizeof(key_before_number));
-		memcpy(out->p + KEY_NUMBER_AT + KEY_NUMBER_BYTES, key_before_point,
-		        sizeof(key_before_point));
-		if (!EVP_PKEY_get_bn_param(ca->key, OSSL_PKEY_PARAM_PRIV_KEY, &number) ||
-		        BN_bn2binpad(number, out->p + KEY_NUMBER_AT, KEY_NUMBER_BYTES) !=
-		                KEY_NUMBER_BYTES ||
-		        !EVP_PKEY_get_octet_string_param(ca->key, OSSL_PKEY_PARAM_PUB_KEY,
-		                out->p + KEY_POINT_AT, CA_POINT_BYTES, &n) ||
-		        n != CA_POINT_BYTES) {
-			secret_free(out);
-			rc = -ENOMEM;
-		} else {
-			out->n = KEY_DER_BYTES;
-		}
-	}
-	BN_clear_free(number);
-	ERR_clear_error();
-	return rc;
+	return ca_key_to_der(ca->key, out);
 }
 
 int ca_pem_append(struct slice der, struct buf *out)

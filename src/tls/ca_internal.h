@@ -21,7 +21,15 @@ struct ca {
 	uint8_t *name; /* DER of the subject, which is the issuer of what this CA signs */
 	size_t name_n;
 	uint8_t key_id[CA_KEY_ID_BYTES];
+	int64_t expires_s;      /* since the epoch */
+	STACK_OF(X509) * above; /* certificates that clients get after this one; NULL: none */
 };
+
+/* Takes certificate and key, also if it fails: a CA that signs. is_issuer: it makes leaves, so its
+ * key is P-256 and its key id has 20 bytes. Returns NULL on failure. */
+struct ca *ca_adopt(X509 *certificate, EVP_PKEY *key, bool is_issuer);
+/* The end of a certificate's validity in seconds since the epoch; 0: it cannot be read. */
+int64_t ca_time_s(const ASN1_TIME *time);
 
 /* The key that leaves share, and a leaf's fields about it. */
 struct ca_leaf_key {
@@ -33,6 +41,13 @@ struct ca_leaf_key {
 
 /* leaf_key.c: SHA-256, with an algorithm that is fetched once. */
 bool ca_sha256(const void *p, size_t n, uint8_t out[32]);
+
+/* ca_key.c. Makes the key of PKCS#8 as ca_key_der() writes it. NULL: malformed, or no memory. */
+EVP_PKEY *ca_key_from_der(struct slice der);
+/* Returns the public point of such a key, or NULL: it has another length. */
+const uint8_t *ca_key_point(struct slice der);
+/* Writes such a key into new secret memory. Returns 0 or -errno. */
+int ca_key_to_der(EVP_PKEY *key, struct secret *out);
 
 /* Gets the public point of a P-256 key. False: it is another kind of key. */
 bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES]);

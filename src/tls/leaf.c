@@ -149,7 +149,7 @@ static void write_extensions(struct writer *w, const struct ca *issuer,
 
 /* Writes the TBSCertificate into out[CA_CERTIFICATE_MAX]; returns its length, 0 on failure. */
 static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_leaf_key *key,
-        struct slice host, const struct ip *address, int64_t now_s)
+        struct slice host, const struct ip *address, int64_t from_s, int64_t to_s)
 {
 	uint8_t bytes[CA_CERTIFICATE_MAX];
 	struct writer body = writer_over(bytes, sizeof(bytes));
@@ -161,7 +161,7 @@ static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_l
 	write_serial(&body);
 	PUT(&body, ecdsa_sha256);
 	writer_bytes(&body, issuer->name, issuer->name_n);
-	write_validity(&body, now_s - BACKDATE_S, now_s - BACKDATE_S + LIFE_S);
+	write_validity(&body, from_s, to_s);
 	write_subject(&body, name);
 	writer_bytes(&body, key->spki, key->spki_n);
 	write_extensions(&body, issuer, key, host, address, name.n > CA_NAME_MAX);
@@ -197,7 +197,8 @@ static struct tls_identity *identify(
 	STACK_OF(X509) *chain = sk_X509_new_null();
 	struct tls_identity *identity = NULL;
 
-	if (chain && X509_add_cert(chain, issuer->certificate, X509_ADD_FLAG_UP_REF))
+	if (chain && X509_add_cert(chain, issuer->certificate, X509_ADD_FLAG_UP_REF) &&
+	        (!issuer->above || X509_add_certs(chain, issuer->above, X509_ADD_FLAG_UP_REF)))
 		identity = tls_identity_new(leaf, key->key, chain, expires_s);
 	if (!identity) {
 		sk_X509_pop_free(chain, X509_free);
@@ -212,18 +213,21 @@ struct tls_identity *ca_leaf_new(const struct ca *issuer, const struct ca_leaf_k
         struct slice host, const struct ip *address)
 {
 	uint8_t tbs[CA_CERTIFICATE_MAX], der[CA_CERTIFICATE_MAX];
-	int64_t now_s = clock_real_ms() / 1000;
+	int64_t now_s = clock_real_ms() / 1000, from_s = now_s - BACKDATE_S;
+	int64_t to_s = from_s + LIFE_S < issuer->expires_s ? from_s + LIFE_S : issuer->expires_s;
 
+	if (to_s <= now_s)
+		return NULL;
 	if (host.n > 0 ? !host_is_plain(host)
 	               : !address || (address->family != 4 && address->family != 6))
 		return NULL;
-	size_t n = write_tbs(tbs, issuer, key, host, address, now_s);
+	size_t n = write_tbs(tbs, issuer, key, host, address, from_s, to_s);
 	if (n > 0)
 		n = write_leaf(der, issuer, slice_of(tbs, n));
 	X509 *leaf = n > 0 ? tls_x509_parse(der, n) : NULL;
 	struct tls_identity *identity = NULL;
 	if (leaf)
-		identity = identify(leaf, issuer, key, now_s - BACKDATE_S + LIFE_S);
+		identity = identify(leaf, issuer, key, to_s);
 	ERR_clear_error();
 	return identity;
 }

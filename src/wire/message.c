@@ -40,6 +40,9 @@ static void ca_fields(struct codec *c, struct message_ca *m)
 	m->root = codec_bytes(c, m->root, 1, MESSAGE_CERTIFICATE_MAX);
 	m->intermediate = codec_bytes(c, m->intermediate, 1, MESSAGE_CERTIFICATE_MAX);
 	m->key = codec_bytes(c, m->key, 1, MESSAGE_KEY_MAX);
+	m->above_count = codec_upto(c, m->above_count, MESSAGE_CHAIN_MAX);
+	for (size_t i = 0; i < m->above_count; i++)
+		m->above[i] = codec_bytes(c, m->above[i], 1, MESSAGE_CERTIFICATE_MAX);
 }
 CODEC_PAIR(ca)
 
@@ -84,9 +87,16 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 }
 CODEC_PAIR(keeper_sandbox)
 
+static struct slice fingerprint(struct codec *c, struct slice s)
+{
+	return codec_bytes(c, s, MESSAGE_FINGERPRINT_BYTES, MESSAGE_FINGERPRINT_BYTES);
+}
+
 static void keeper_root_fields(struct codec *c, struct message_keeper_root *m)
 {
 	m->root_pem = codec_string(c, m->root_pem, 1, MESSAGE_PEM_MAX);
+	m->root = fingerprint(c, m->root);
+	m->ca = fingerprint(c, m->ca);
 }
 CODEC_PAIR(keeper_root)
 
@@ -255,6 +265,9 @@ static const char *const type_names[] = {
         [MESSAGE_KEEPER_HERE] = "KEEPER_HERE",
         [MESSAGE_RECORDER_HEAD_GET] = "RECORDER_HEAD_GET",
         [MESSAGE_RECORDER_HEAD] = "RECORDER_HEAD",
+        [MESSAGE_KEEPER_CA_ASK] = "KEEPER_CA_ASK",
+        [MESSAGE_KEEPER_CA] = "KEEPER_CA",
+        [MESSAGE_KEEPER_CA_KEPT] = "KEEPER_CA_KEPT",
         [MESSAGE_FETCH] = "FETCH",
         [MESSAGE_FETCHED] = "FETCHED",
 };

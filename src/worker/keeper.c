@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's side of its socket pair to the keeper: gets the sandbox's CA once, and credentials
- * when they are needed. */
+/* The worker's side of its socket pair to the keeper: gets the sandbox's CA, again when another one
+ * is to sign from now on, and credentials when they are needed. */
 #include <errno.h>
 
 #include "worker/worker.h"
@@ -25,19 +25,31 @@ static bool is_credential_id(uint64_t id, uint32_t credential)
 int keeper_read_ca(struct worker *w, struct ipc_message *m)
 {
 	struct message_ca ca;
+	struct ca *issuer;
 
-	if (w->issuer || m->head.id != QUESTION_CA || message_ca_decode(&m->body, &ca) < 0)
+	if (m->head.id != QUESTION_CA || message_ca_decode(&m->body, &ca) < 0)
 		return -EBADMSG;
-	w->issuer = ca_from_der(ca.intermediate, ca.key);
-	return w->issuer ? 0 : -EBADMSG;
+	issuer = ca_from_der(ca.intermediate, ca.key);
+	if (!issuer || ca_set_chain(issuer, ca.above, ca.above_count) < 0) {
+		ca_free(issuer);
+		return -EBADMSG;
+	}
+	ca_free(w->issuer);
+	w->issuer = issuer;
+	return 0;
 }
 
 static int take_ca(struct worker *w, struct ipc_message *m)
 {
-	int rc = w->serving ? -EBADMSG : keeper_read_ca(w, m);
+	int rc = keeper_read_ca(w, m);
 
 	if (rc < 0)
 		return rc;
+	if (w->serving) {
+		leaf_issuer_replace(w->leaf_issuer, w->issuer);
+		w->issuer = NULL;
+		return 0;
+	}
 	rc = worker_serve(w);
 	if (rc < 0)
 		worker_fail(w, "cannot serve: %s", strerror(-rc));
@@ -117,9 +129,10 @@ int keeper_replace(struct worker *w, int fd)
 	rc = keeper_open(w, fd);
 	if (rc == 0 && w->serving)
 		credential_store_ask_again(w->credentials);
-	else if (rc == 0)
+	/* Also while it serves: a keeper knows the end of what it gave itself only. */
+	if (rc == 0)
 		rc = ipc_send(&w->keeper, message, ca_question(message, sizeof(message)), NULL, 0);
-	return rc;
+	return rc == -EPIPE ? 0 : rc; /* it is gone already: on_end() is told */
 }
 
 int keeper_open(struct worker *w, int fd)

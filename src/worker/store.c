@@ -14,7 +14,7 @@
 
 enum { SUPERVISOR, KEEPER, SIDES };
 /* Bound on a message with a CA. */
-#define CA_BYTES_MAX (64 + 2 * MESSAGE_CERTIFICATE_MAX + MESSAGE_KEY_MAX)
+#define CA_BYTES_MAX (128 + (2 + MESSAGE_CHAIN_MAX) * MESSAGE_CERTIFICATE_MAX + MESSAGE_KEY_MAX)
 
 static const char unexpected[] = "the supervisor's first message is not the one expected";
 
@@ -40,7 +40,7 @@ static int meet_keeper(struct worker *w, struct ipc_message *m)
 		return -EBADMSG;
 	leave_keeper(w);
 	w->keeper_fd = worker_take_fd(m);
-	return w->issuer ? 0 : keeper_ask_ca(w->keeper_fd);
+	return keeper_ask_ca(w->keeper_fd);
 }
 
 static void hear_keeper(struct worker *w)

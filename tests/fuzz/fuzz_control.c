@@ -12,6 +12,7 @@ static void read_body(struct slice text)
 {
 	static struct control_attach attach;
 	char fault[CONTROL_FAULT_MAX] = "";
+	struct control_ca ca;
 	const char *word;
 	json_t *body = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 
@@ -21,6 +22,10 @@ static void read_body(struct slice text)
 			abort();
 		(void)control_body_reload(body, &word, fault);
 		(void)control_body_pause(body, &word, fault);
+		(void)control_body_ca_csr(body, &ca, fault);
+		(void)control_body_ca_rotate(body, &ca, fault);
+		if (control_body_ca_install(body, &ca, fault) && !ca.certificate[0])
+			abort();
 		(void)control_body_empty(body, fault);
 	}
 	json_decref(body);

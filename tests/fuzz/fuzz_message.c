@@ -37,6 +37,9 @@ TRY(credential_get)
 TRY(credential)
 TRY(keeper_sandbox)
 TRY(keeper_root)
+TRY(keeper_worker)
+TRY(keeper_ca_ask)
+TRY(keeper_ca)
 TRY(source_open)
 TRY(source)
 TRY(recorder_start)
@@ -85,6 +88,9 @@ static void (*const tries[])(
         [MESSAGE_CREDENTIAL] = try_credential,
         [MESSAGE_KEEPER_SANDBOX] = try_keeper_sandbox,
         [MESSAGE_KEEPER_ROOT] = try_keeper_root,
+        [MESSAGE_KEEPER_WORKER] = try_keeper_worker,
+        [MESSAGE_KEEPER_CA_ASK] = try_keeper_ca_ask,
+        [MESSAGE_KEEPER_CA] = try_keeper_ca,
         [MESSAGE_SOURCE_OPEN] = try_source_open,
         [MESSAGE_SOURCE] = try_source,
         [MESSAGE_RECORDER_START] = try_recorder_start,

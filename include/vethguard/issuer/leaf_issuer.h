@@ -18,6 +18,8 @@ struct leaf_issuer_limits {
 
 /* Takes issuer. Returns NULL if there is no memory. */
 struct leaf_issuer *leaf_issuer_new(struct ca *issuer, const struct leaf_issuer_limits *limits);
+/* Takes issuer, which signs from now on. Leaves of the earlier one are forgotten. */
+void leaf_issuer_replace(struct leaf_issuer *leaf_issuer, struct ca *issuer);
 void leaf_issuer_free(struct leaf_issuer *leaf_issuer);
 /* Returns the leaf for a host or address with a key of that kind: borrowed, valid until the next leaf_issuer_get()
  * (retain it to keep it). The RSA key is made when it is first requested. mentioned: some policy rule names the host.

@@ -79,6 +79,14 @@ struct config_egress {
 	                                             set: only its family is used */
 };
 
+/* The operator's own CA, for the daemon. Paths are absolute; empty: not given. */
+struct config_ca {
+	char root[PATH_MAX];        /* PEM: what sandboxes are to trust; empty: the daemon's own root */
+	char certificate[PATH_MAX]; /* PEM: what signs, and what is above it; empty: the first certificate of root */
+	char key[PATH_MAX];         /* PEM: its key; empty: `vethguard ca install` gives certificates */
+	uint32_t overlap_s;         /* how long a CA that was replaced stays trusted */
+};
+
 /* A position in the configuration file, from 1. */
 struct config_place {
 	unsigned line, column;
@@ -97,6 +105,7 @@ struct config {
 	struct config_host *hosts; /* owned */
 	size_t ca_file_count;      /* trusted for upstreams in addition to the system store */
 	char ca_files[CONFIG_CA_FILES_MAX][PATH_MAX];
+	struct config_ca ca;
 	size_t permit_count; /* private ranges that names may resolve to */
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */

@@ -26,7 +26,12 @@
 #define MESSAGE_PATH_MAX 4095        /* of absolute paths, without NUL */
 #define MESSAGE_CERTIFICATE_MAX 4096 /* DER */
 #define MESSAGE_KEY_MAX 1024         /* PKCS#8 */
-#define MESSAGE_PEM_MAX 8192
+#define MESSAGE_CHAIN_MAX 3          /* certificates between an intermediate and its root */
+#define MESSAGE_PEM_MAX 8192         /* of all roots that a sandbox is to trust */
+#define MESSAGE_PAPERS_MAX 32768     /* PEM of certificates that an operator gives */
+#define MESSAGE_FINGERPRINT_BYTES 32
+#define MESSAGE_CAS_MAX 4 /* CAs of a keeper: the current one and those that are still trusted */
+#define MESSAGE_SUBJECT_MAX 255
 #define MESSAGE_VALUE_MAX 65536  /* one credential value */
 #define MESSAGE_VARIABLE_MAX 255 /* name of an environment variable: no '=', no NUL */
 #define MESSAGE_WHAT_MAX 1024    /* one line of a summary */
@@ -59,7 +64,8 @@ enum message_type {
 
 	/* worker -> keeper, and the replies */
 	MESSAGE_CA_GET = 14,         /* no body */
-	MESSAGE_CA = 15,             /* struct message_ca */
+	MESSAGE_CA = 15,             /* struct message_ca; comes again, with the question's id, when the worker is to
+	                                sign with another intermediate from now on */
 	MESSAGE_CREDENTIAL_GET = 16, /* struct message_credential_get */
 	MESSAGE_CREDENTIAL = 17,     /* struct message_credential */
 
@@ -126,9 +132,10 @@ enum message_type {
 	                                  could not be opened for reading */
 
 	/* supervisor <-> keeper, continued */
-	MESSAGE_KEEPER_WORKER = 53, /* no body, with the id that the worker's sandbox will have here, + fd: the
-	                               keeper's end of the worker's pair. The worker may have its CA now, and
-	                               everything else after SANDBOX. Refused: FAILED with this id */
+	MESSAGE_KEEPER_WORKER = 53, /* struct message_keeper_worker, or no body: as with an empty root; with the id that
+	                               the worker's sandbox will have here, + fd: the keeper's end of the worker's
+	                               pair. The worker may have its CA now, and everything else after SANDBOX.
+	                               Refused: FAILED with this id */
 	MESSAGE_KEEPER_LOOK = 54,   /* no body: are you alive? */
 	MESSAGE_KEEPER_HERE = 55,   /* keeper -> supervisor: the reply */
 
@@ -136,10 +143,20 @@ enum message_type {
 	MESSAGE_RECORDER_HEAD_GET = 56, /* no body: which line was written last? */
 	MESSAGE_RECORDER_HEAD = 57,     /* recorder -> supervisor, same id: struct message_text: the line's
 	                                   fingerprint, or empty: no line yet */
+
+	/* supervisor <-> keeper, continued */
+	MESSAGE_KEEPER_CA_ASK = 58,  /* struct message_keeper_ca_ask + fds: a new, empty file for what the keeper
+	                                keeps, unless only looked at; with CHECK then the configuration's
+	                                files, as `configured` says */
+	MESSAGE_KEEPER_CA = 59,      /* keeper -> supervisor, same id: struct message_keeper_ca. If changed, the new
+	                                file is on the disk, and the keeper waits for KEPT */
+	MESSAGE_KEEPER_CA_KEPT = 60, /* no body, with CA_ASK's id: the new file has its name: what it says holds from
+	                                now on. Without it, CA_ASK changes nothing */
+
 	/* supervisor <-> fetch */
-	MESSAGE_FETCH = 58,   /* struct message_fetch + fds: trusted CAs, pipe for the value, and the secret if
+	MESSAGE_FETCH = 61,   /* struct message_fetch + fds: trusted CAs, pipe for the value, and the secret if
 	                         has_secret */
-	MESSAGE_FETCHED = 59, /* the reply, when the value is in the pipe: struct message_fetched */
+	MESSAGE_FETCHED = 62, /* the reply, when the value is in the pipe: struct message_fetched */
 
 	MESSAGE_TYPE_COUNT
 };
@@ -237,6 +254,8 @@ struct message_ca {                /* DER; key is secret: the receiver wipes the
 	struct slice root;         /* certificate */
 	struct slice intermediate; /* certificate, signed by root, for this sandbox only */
 	struct slice key;          /* intermediate's private key, PKCS#8 */
+	size_t above_count;
+	struct slice above[MESSAGE_CHAIN_MAX]; /* certificates between it and root, the one above it first */
 };
 
 struct message_credential_get {
@@ -265,7 +284,56 @@ struct message_keeper_sandbox {
 };
 
 struct message_keeper_root {
-	struct slice root_pem; /* the CA certificate that the sandbox has to trust */
+	struct slice root_pem; /* the CA certificates that the sandbox is to trust, its own root first */
+	struct slice root, ca; /* fingerprints: of the root that its worker's chain ends at, and of the CA that
+	                          signed its worker's intermediate */
+};
+
+struct message_keeper_worker {
+	struct slice root; /* fingerprint of the root that the sandbox knows; empty: the current one; zeros: the
+	                      oldest there is. One that is not kept any more counts as the current one */
+};
+
+enum message_ca_what {
+	MESSAGE_CA_LOOK,    /* tells only */
+	MESSAGE_CA_CHECK,   /* reads the configured files, renews and drops what is due */
+	MESSAGE_CA_REQUEST, /* makes a key and a request for a certificate (PKCS#10) */
+	MESSAGE_CA_INSTALL, /* takes the certificate for that key */
+	MESSAGE_CA_ROTATE,  /* a new root; or a new request; or new intermediates for all workers */
+	MESSAGE_CA_WHATS
+};
+/* Bits of message_keeper_ca_ask.configured, and the order of the descriptors. */
+#define MESSAGE_CA_ROOT_FILE 1u             /* PEM: the roots that are trusted */
+#define MESSAGE_CA_CERTIFICATE_FILE 2u      /* PEM: the CA that signs, and what is above it; absent: the first root */
+#define MESSAGE_CA_KEY_FILE 4u              /* PEM: its key; absent: certificates are installed */
+#define MESSAGE_CA_OVERLAP_MAX_S 315360000u /* ten years */
+struct message_keeper_ca_ask {
+	uint8_t what;
+	uint8_t configured;       /* CHECK */
+	struct slice problem;     /* CHECK: why the configured files cannot be opened: none of them is sent */
+	uint32_t overlap_s;       /* how long CAs that are replaced stay trusted */
+	struct slice name;        /* REQUEST, ROTATE: common name for a request */
+	struct slice certificate; /* INSTALL: PEM, with what is above it */
+	struct slice root;        /* INSTALL: PEM; empty: the configuration's, or the one in certificate */
+};
+
+enum message_ca_origin { MESSAGE_CA_OWN, MESSAGE_CA_INSTALLED, MESSAGE_CA_CONFIGURED, MESSAGE_CA_ORIGINS };
+struct message_keeper_ca {
+	bool changed;
+	struct slice error;   /* one or more sentences; empty: it is done */
+	struct slice notes;   /* what people should know, a line each */
+	struct slice request; /* PEM of the request that waits for its certificate; empty: none */
+	struct slice trusted; /* PEM of all roots that sandboxes are to trust */
+	size_t count;         /* the first is the current one, unless unusable */
+	bool unusable;        /* no CA can sign for new sandboxes: notes say why */
+	struct {
+		uint8_t origin;
+		struct slice fingerprint, root; /* of the CA and of its root, which may be the same */
+		struct slice subject, root_subject;
+		uint64_t from_s, until_s; /* validity; seconds since the epoch */
+		uint64_t root_until_s;
+		uint64_t retires_s; /* 0: the current one */
+	} cas[MESSAGE_CAS_MAX];
 };
 
 struct message_source_open {
@@ -448,6 +516,9 @@ MESSAGE_CODEC(credential_get);
 MESSAGE_CODEC(credential);
 MESSAGE_CODEC(keeper_sandbox);
 MESSAGE_CODEC(keeper_root);
+MESSAGE_CODEC(keeper_worker);
+MESSAGE_CODEC(keeper_ca_ask);
+MESSAGE_CODEC(keeper_ca);
 MESSAGE_CODEC(source_open);
 MESSAGE_CODEC(source);
 MESSAGE_CODEC(fetch);

@@ -2,10 +2,11 @@
 /*
  * Theory of operation: the configuration is read through the same tree as policies. Numbers and
  * durations are rows of two tables (key, field, default, bounds). Every other key has a reader;
- * those of resolver: and egress: are in files of their own. The file is read over the defaults, so
- * an empty mapping changes nothing.
+ * those of resolver:, ca: and egress: are in files of their own. The file is read over the
+ * defaults, so an empty mapping changes nothing.
  *
  *   resolver: {servers: [9.9.9.9, "[2620:fe::fe]:53"], hosts: {git.example: 192.0.2.7}}
+ *   ca: {root: root.pem, key: "file:root.key"}
  *   ca_files: [/etc/ssl/company.pem]
  *   permit: [10.20.0.0/16]
  *   pools: {ipv4: 198.18.0.0/15, ipv6: "fd76:6574:6867::/64"}
@@ -26,6 +27,7 @@
 #define POOL4_BITS_MAX 24
 #define POOL6_BITS_MAX 64
 #define POOL_BITS_MIN 8
+#define CA_OVERLAP_DEFAULT_S (30u * 24 * 3600)
 #define DAY_MS (24u * 3600 * 1000)
 /* RFC 2544's benchmarking range: never routed, and no sandbox has any use for it. */
 #define POOL4_DEFAULT "198.18.0.0/15"
@@ -87,6 +89,7 @@ void config_init(struct config *config)
 	ip_prefix_parse(SLICE(POOL4_DEFAULT), &config->pool4);
 	ip_prefix_parse(SLICE(POOL6_DEFAULT), &config->pool6);
 	config->proxy_port = PROXY_PORT_DEFAULT;
+	config->ca.overlap_s = CA_OVERLAP_DEFAULT_S;
 }
 
 void config_fini(struct config *config)
@@ -195,8 +198,8 @@ static void read_pools(struct tree *tree, const struct tree_node *map, struct co
 
 static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
-	static const char *const known[] = {"vethguard", "resolver", "ca_files", "permit", "pools",
-	        "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch", NULL};
+	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
+	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -211,6 +214,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 		tree_uint(tree, node, "vethguard (the language version)", 1, 1, &value);
 	if ((node = tree_get(root, "resolver")))
 		config_read_resolver(tree, node, config);
+	if ((node = tree_get(root, "ca")))
+		config_read_ca(tree, node, config);
 	if ((node = tree_get(root, "ca_files")))
 		read_ca_files(tree, node, config);
 	if ((node = tree_get(root, "permit")))

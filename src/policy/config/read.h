@@ -16,6 +16,7 @@ int config_take_password(char *text, size_t n, struct secret *out);
 /* Decodes percent-encoding (RFC 3986 section 2.1) in place and zeroes the bytes left over. False:
  * malformed, or a control. */
 bool config_decode(char *p, size_t *n);
+void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config);
 void config_read_resolver(struct tree *tree, const struct tree_node *map, struct config *config);
 /* is_private: the file may hold a password. */
 void config_read_egress(

@@ -9,7 +9,6 @@
 #include "vethguard/base/log.h"
 #include "supervisor/attach/process.h"
 #include "supervisor/attach/attachment.h"
-#include "supervisor/daemon/root_file.h"
 
 /* Callbacks of its sandbox. */
 
@@ -24,16 +23,15 @@ static void on_variables_needed(struct sandbox_owner *owner, const struct messag
 	sandbox_fail(attachment_of(owner)->sandbox, "an attached sandbox has no variables to give");
 }
 
-static void publish_root(struct attachments *all, const char *pem)
+/* Its state was written before the keeper told which root it gets. */
+static void note_root(struct attachment *a, const struct sandbox *s)
 {
-	int rc;
+	const struct message_keeper_ca *view = ca_view(s->supervisor);
+	int rc = view && view->count > 1 ? attachment_save(a) : 0;
 
-	if (strcmp(all->root_pem, pem) == 0)
-		return;
-	snprintf(all->root_pem, sizeof(all->root_pem), "%s", pem);
-	rc = root_file_publish(all->ca, pem);
 	if (rc)
-		log_warn("root.pem cannot be written: %s", strerror(-rc));
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
+		        strerror(-rc));
 }
 
 static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
@@ -41,7 +39,7 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	struct attachment *a = attachment_of(owner);
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
-	publish_root(a->all, s->root_pem);
+	note_root(a, s);
 	attachment_answer(a, OPERATION_ATTACH, 0, &result);
 }
 
@@ -110,8 +108,6 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 {
 	struct attachment *a = attachment_of(owner);
 
-	if (s->state == SANDBOX_SERVING)
-		publish_root(a->all, s->root_pem);
 	if (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED)
 		attachment_answer_claim(a, NULL, NULL);
 	recovery_queue_end(a->all);
@@ -260,8 +256,17 @@ void attachment_free(struct attachment *a)
 		all->on_empty(all);
 }
 
+/* The root is recorded while there is more than one; without a record the oldest is meant. So
+ * earlier versions read what they can serve. */
 int attachment_save(struct attachment *a)
 {
+	const struct message_keeper_ca *view = ca_view(a->all->supervisor);
+
+	if (a->sandbox && a->sandbox->ca_known &&
+	        (a->record.root_known || (view && view->count > 1))) {
+		a->record.root_known = true;
+		memcpy(a->record.root, a->sandbox->root, sizeof(a->record.root));
+	}
 	return state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
 }
 

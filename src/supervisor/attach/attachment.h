@@ -122,13 +122,11 @@ struct attachments {
 	bool stopping;
 	bool held;    /* an upgrade is in progress: nothing changes by itself */
 	bool damaged; /* a state file could not be read */
-	struct policy_watch *policy_watch;  /* owned; NULL: policies are not watched */
-	struct reload_all *reload_all;      /* in progress, or NULL */
-	struct attach_deferred *deferred;   /* list of requests waiting for their policy's files */
-	size_t readings;                    /* recovery: policies that are being read */
-	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
-	int ca;
-	bool recovering; /* recovery_queue_run() is in progress */
+	struct policy_watch *policy_watch; /* owned; NULL: policies are not watched */
+	struct reload_all *reload_all;     /* in progress, or NULL */
+	struct attach_deferred *deferred;  /* list of requests waiting for their policy's files */
+	size_t readings;                   /* recovery: policies that are being read */
+	bool recovering;                   /* recovery_queue_run() is in progress */
 	struct loop_timer recovery;
 	struct recovery_queue turns;
 	struct attachment *to_listen; /* the next whose gate is to listen; NULL: all do */
@@ -202,7 +200,7 @@ void attachment_refuse_later(struct attachment *a);
 /* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
 /* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
- * in if nothing is wrong; the caller ends it. */
+ * in if nothing is wrong; the caller ends it. The CA that it names is looked at then. */
 char *attachments_config_objection(const struct attachments *all, struct config *out);
 /* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
 int attachment_watch_prepared(struct attachment *a);

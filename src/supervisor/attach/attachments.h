@@ -136,7 +136,10 @@ struct attachment_view {
 	uint32_t mended;   /* times the fence was found changed and was repaired */
 	bool has_resolver; /* see struct gate */
 	const char *notes; /* on the policy and its variables, a line each (struct settings) */
-	bool brief;        /* for displaying: labels, vars and paths are left out */
+	/* Fingerprint of the CA that signed its worker's intermediate (MESSAGE_FINGERPRINT_BYTES);
+	 * NULL: none yet. */
+	const uint8_t *ca;
+	bool brief; /* for displaying: labels, vars and paths are left out */
 };
 
 struct message_worker_stats;

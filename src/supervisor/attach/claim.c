@@ -89,6 +89,17 @@ static int copy_names(const struct attach_transaction *t)
 	               : 0;
 }
 
+/* What it is to trust is known before its worker starts, if the keeper has told it once. */
+static void take_roots(struct sandbox *s)
+{
+	const struct message_keeper_ca *view = ca_view(s->supervisor);
+
+	if (!view || view->trusted.n >= sizeof(s->root_pem))
+		return;
+	memcpy(s->root_pem, view->trusted.p, view->trusted.n);
+	s->root_pem[view->trusted.n] = '\0';
+}
+
 /* The last step that can refuse: nothing of the prepared one has changed. */
 bool attach_transaction_write_claim(struct attach_transaction *t)
 {
@@ -101,7 +112,7 @@ bool attach_transaction_write_claim(struct attach_transaction *t)
 	a->record.id = s->id;
 	a->record.claimed = true;
 	attachment_pin(t->all, s->id, s->pin);
-	snprintf(s->root_pem, sizeof(s->root_pem), "%s", t->all->root_pem);
+	take_roots(s);
 	if (t->like) {
 		memcpy(a->record.seed, t->like->record.seed, sizeof(a->record.seed));
 		memcpy(s->seed, a->record.seed, sizeof(s->seed));

@@ -335,13 +335,12 @@ static int make_directory(const struct work *w, const char *path)
 }
 
 /* openssl-rehash(1): libraries that read a directory find a CA by the hash of its name. */
-static void link_by_hash(const struct work *w)
+static void link_by_hash(const struct work *w, struct slice pem)
 {
 	char hash[BUNDLE_HASH_TEXT], name[BUNDLE_HASH_TEXT + 4], target[64];
 	struct place place;
 
-	if (bundle_subject_hash(w->plan->root_pem, hash) != 0 ||
-	        place_open(w, GUEST_CA, &place) != 0)
+	if (bundle_subject_hash(pem, hash) != 0 || place_open(w, GUEST_CA, &place) != 0)
 		return;
 	for (unsigned i = 0; i < HASH_LINKS_MAX; i++) {
 		ssize_t n;
@@ -354,6 +353,20 @@ static void link_by_hash(const struct work *w)
 			break;
 	}
 	close(place.directory);
+}
+
+/* There may be two roots while one follows the other. */
+static void link_all_by_hash(const struct work *w)
+{
+	static const struct slice end = {"-----END CERTIFICATE-----", 25};
+	struct slice pem = w->plan->root_pem;
+	const char *at;
+
+	while ((at = memmem(pem.p, pem.n, end.p, end.n))) {
+		link_by_hash(w, pem);
+		at += end.n;
+		pem = slice_of(at, pem.n - (size_t)(at - pem.p));
+	}
 }
 
 void guest_files_install(int root, const struct guest_files_plan *plan, int report)
@@ -376,5 +389,5 @@ void guest_files_install(int root, const struct guest_files_plan *plan, int repo
 	rc = put(&w, GUEST_CA, plan->root_pem, false);
 	tell(&w, GUEST_CA, rc);
 	if (!rc)
-		link_by_hash(&w);
+		link_all_by_hash(&w);
 }

@@ -73,6 +73,7 @@ void attachments_hold(struct attachments *all)
 	struct attachment *a, *next;
 
 	all->held = true;
+	ca_pause(all->supervisor, true);
 	HASH_ITER(hh, all->by_name, a, next)
 	{
 		loop_alarm_cancel(&a->expiry);
@@ -138,6 +139,7 @@ void attachments_release(struct attachments *all)
 	int rc;
 
 	all->held = false;
+	ca_pause(all->supervisor, false);
 	for (a = all->by_name; a; a = a->hh.next)
 		a->left = !a->detaching;
 	rc = recovery_queue_run(all, &turns);

@@ -112,6 +112,8 @@ char *attachments_config_objection(const struct attachments *all, struct config 
 	rc = settings_load_config(all->config_path, config, diags);
 	if (rc)
 		text = text_of(diags);
+	else
+		ca_configure(all->supervisor, &config->ca);
 	if (!rc && to)
 		*to = *config;
 	else

@@ -294,6 +294,7 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 	out->restarts = s->restarts;
 	out->mended = s->mended;
 	out->retired = (unsigned)sandbox_retired(s);
+	out->ca = s->ca_known ? s->ca : NULL;
 	if (s->current)
 		out->worker_pid = s->current->worker.pid;
 	if (s->generation) {

@@ -160,6 +160,14 @@ static void count_from(struct attachment *a, bool shared)
 		        strerror(-rc));
 }
 
+/* What it knows decides which CA signs for it. Where nothing is recorded, zeros stand for the
+ * oldest. */
+static void set_root(const struct attachment *a)
+{
+	a->sandbox->root_known = true;
+	memcpy(a->sandbox->root, a->record.root, sizeof(a->record.root));
+}
+
 static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, bool shared)
 {
 	struct sandbox *s = sandbox_new(a->all->supervisor, &a->owner, true);
@@ -177,6 +185,7 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	}
 	a->sandbox = s;
 	s->generation = g;
+	set_root(a);
 	attachment_watch_policy(a);
 	s->gate = *shape;
 	set_bounds(a);

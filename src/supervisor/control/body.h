@@ -27,6 +27,14 @@ bool control_body_reload(const struct json_t *body, const char **policy, char *f
 /* The process with which a sandbox is to end; *start_time 0: not compared. */
 bool control_body_follow(const struct json_t *body, pid_t *pid, uint64_t *start_time, char *fault);
 bool control_body_pause(const struct json_t *body, const char **reason, char *fault);
+/* Members of the calls on the CA. Strings borrow from body and are "" if missing. */
+struct control_ca {
+	const char *name, *certificate, *root;
+	uint64_t overlap_s; /* 0: missing */
+};
+bool control_body_ca_csr(const struct json_t *body, struct control_ca *out, char *fault);
+bool control_body_ca_install(const struct json_t *body, struct control_ca *out, char *fault);
+bool control_body_ca_rotate(const struct json_t *body, struct control_ca *out, char *fault);
 bool control_body_empty(const struct json_t *body, char *fault);
 
 #endif

@@ -69,7 +69,8 @@ void control_answer_created(struct control_call *call, struct attachment *a);
 /* Adds what the recorder told of a sandbox that has ended. */
 void control_put_summary(struct json *j, const struct message_summary *summary);
 
-/* sandbox_calls.c, prepared_calls.c and daemon_calls.c: the run functions of the routes. */
+/* sandbox_calls.c, prepared_calls.c, daemon_calls.c and ca_calls.c: the run functions of the
+ * routes. */
 void control_run_attach(struct control *control, struct control_call *call);
 void control_run_prepare(struct control *control, struct control_call *call);
 void control_run_prepared(struct control *control, struct control_call *call);
@@ -89,6 +90,10 @@ void control_run_status(struct control *control, struct control_call *call);
 void control_run_upgrade(struct control *control, struct control_call *call);
 void control_run_roles(struct control *control, struct control_call *call);
 void control_run_audit(struct control *control, struct control_call *call);
+void control_run_ca(struct control *control, struct control_call *call);
+void control_run_ca_csr(struct control *control, struct control_call *call);
+void control_run_ca_install(struct control *control, struct control_call *call);
+void control_run_ca_rotate(struct control *control, struct control_call *call);
 
 /* view.c: the JSON of answers. key is NULL inside arrays and at the top. A sandbox is left open:
  * the caller adds members and ends the object. */

@@ -11,6 +11,7 @@
 #include "vethguard/loop/unix_listener.h"
 #include "supervisor/attach/attachments.h"
 #include "supervisor/events/head.h"
+#include "supervisor/process/ca.h"
 #include "supervisor/process/confinement.h"
 #include "supervisor/daemon/upgrade.h"
 
@@ -40,6 +41,10 @@ struct control_owner {
 	int (*head)(struct control_owner *owner, head_told told, void *context);
 	/* Asks how each role is confined (process/confinement.h). Returns 0 or -errno. */
 	int (*roles)(struct control_owner *owner, roles_told told, void *context);
+	/* What the keeper's CAs are (NULL: not known yet), and a change of them (process/ca.h). */
+	const struct message_keeper_ca *(*ca)(struct control_owner *owner);
+	int (*change_ca)(struct control_owner *owner, const struct message_keeper_ca_ask *ask,
+	        ca_told told, void *context);
 };
 
 struct control;

@@ -54,6 +54,23 @@ static int on_head_asked(struct control_owner *owner, head_told told, void *cont
 	return head_ask(&d->supervisor, told, context);
 }
 
+static const struct message_keeper_ca *on_ca_asked(struct control_owner *owner)
+{
+	return ca_view(&container_of(owner, struct daemon, control_owner)->supervisor);
+}
+
+/* Without a time of its own, an overlap is the configuration's. */
+static int on_ca_change(struct control_owner *owner, const struct message_keeper_ca_ask *ask,
+        ca_told told, void *context)
+{
+	struct supervisor *sv = &container_of(owner, struct daemon, control_owner)->supervisor;
+	struct message_keeper_ca_ask copy = *ask;
+
+	if (!copy.overlap_s)
+		copy.overlap_s = sv->ca_life.config.overlap_s;
+	return ca_ask(sv, &copy, told, context);
+}
+
 static const char *socket_path(const struct daemon *d, char out[PATH_MAX])
 {
 	if (d->options->socket)
@@ -96,7 +113,9 @@ static int open_control(struct daemon *d)
 	d->control_owner = (struct control_owner){.called = on_called,
 	        .upgrade = on_upgrade_asked,
 	        .head = on_head_asked,
-	        .roles = on_roles_asked};
+	        .roles = on_roles_asked,
+	        .ca = on_ca_asked,
+	        .change_ca = on_ca_change};
 	d->control = control_new(
 	        d->loop, d->listener.fd, &d->attachments, &d->control_owner, control_group());
 	return d->control ? 0 : -ENOMEM;

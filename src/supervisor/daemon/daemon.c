@@ -66,6 +66,7 @@ static void check_config(struct daemon *d)
 	if (!all->audit_path[0])
 		snprintf(all->audit_path, sizeof(all->audit_path), "%s", config->audit_file);
 	d->watch_policies = config->watch;
+	d->supervisor.ca_life.config = config->ca;
 	config_fini(config);
 	free(config);
 	free(diags);
@@ -228,7 +229,7 @@ static void clean_up(struct daemon *d)
 	loop_timer_close(&d->watchdog);
 	service_close();
 	loop_free(d->loop);
-	close(d->attachments.ca);
+	close(d->supervisor.ca);
 	close(d->state_directory);
 	close(d->supervisor.names);
 	close(d->lock);

@@ -94,8 +94,7 @@ void daemon_open_directories(struct daemon *d)
 	snprintf(all->pins, sizeof(all->pins), "%s/netns", d->state);
 	data = directory(d->data, "", 0755);
 	close(data);
-	all->ca = directory(d->data, "ca", 0755);
-	d->supervisor.ca = all->ca;
+	d->supervisor.ca = directory(d->data, "ca", 0755);
 }
 
 /* Makes only the directory of the default path: any other is the operator's. */

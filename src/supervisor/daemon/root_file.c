@@ -16,6 +16,7 @@
 
 #define NAME "root.key"
 #define FRESH "root.key.new"
+#define NEXT "root.key.next"
 #define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
 /* Returns why the file is refused, or NULL. */
@@ -59,6 +60,28 @@ int root_file_keep(int dir)
 	if (renameat2(dir, FRESH, dir, NAME, RENAME_NOREPLACE) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	return fsync(dir) < 0 ? -errno : 0;
+}
+
+int root_file_next(int dir)
+{
+	int fd;
+
+	if (unlinkat(dir, NEXT, 0) < 0 && errno != ENOENT)
+		return -errno;
+	fd = openat(dir, NEXT, O_RDWR | O_CREAT | O_EXCL | FLAGS, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+int root_file_replace(int dir)
+{
+	if (renameat(dir, NEXT, dir, NAME) < 0)
+		return -errno;
+	return fsync(dir) < 0 ? -errno : 0;
+}
+
+void root_file_forget_next(int dir)
+{
+	(void)!unlinkat(dir, NEXT, 0);
 }
 
 int root_file_publish(int dir, const char *pem)

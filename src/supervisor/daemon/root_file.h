@@ -12,7 +12,12 @@ int root_file_open(int dir);
 /* Gives the new file its name, once the keeper has filled it. A file that has its name stays as it
  * is. Returns 0 or -errno. */
 int root_file_keep(int dir);
-/* Writes the certificate beside it (root.pem), for people. Returns 0 or -errno. */
+/* Makes an empty file that is to replace it. Returns the descriptor or -errno. */
+int root_file_next(int dir);
+/* Puts that file in its place, or removes it. Returns 0 or -errno. */
+int root_file_replace(int dir);
+void root_file_forget_next(int dir);
+/* Writes the certificates to be trusted beside it (root.pem), for people. Returns 0 or -errno. */
 int root_file_publish(int dir, const char *pem);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "supervisor/daemon/state_json.h"
 
-#define HEX_BYTES_MAX 16
+#define HEX_BYTES_MAX MESSAGE_FINGERPRINT_BYTES
 #define PREFIX_TEXT_MAX (IP_TEXT_MAX + 4)
 
 /* Values. */
@@ -136,6 +136,7 @@ json_t *state_pack(const struct attach_record *r, const struct gate *gate)
 	        (!r->claimed || add(root, "claimed", json_true())) &&
 	        (!r->undoing || add(root, "attaching", json_true())) &&
 	        (!r->dropped_known || add(root, "dropped", json_u64(r->dropped))) &&
+	        (!r->root_known || add(root, "ca_root", json_hex(r->root, sizeof(r->root)))) &&
 	        (!r->asked || add(root, "groups", json_groups(r))))
 		return root;
 	json_decref(root);

@@ -216,7 +216,7 @@ static bool container_of_json(json_t *object, struct attach_container *out)
 /* Filled in by json_unpack(): borrowed from the document. */
 struct fields {
 	const char *name, *id, *kind, *interface, *netns, *start_time, *policy, *generation, *seed;
-	const char *reason, *dropped;
+	const char *reason, *dropped, *root;
 	int version, pid, observe, paused, attaching, prepared, claimed;
 	json_int_t uid, gid, created, expires;
 	json_t *container, *labels, *vars, *gate, *groups;
@@ -225,11 +225,11 @@ struct fields {
 static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 {
 	f->groups = NULL;
-	f->dropped = NULL;
+	f->dropped = f->root = NULL;
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
 	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b, s?s, "
-	               "s?b, s?b !}",
+	               "s?b, s?b, s?s !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
@@ -238,7 +238,7 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
 	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
 	               "attaching", &f->attaching, "dropped", &f->dropped, "prepared", &f->prepared,
-	               "claimed", &f->claimed) == 0;
+	               "claimed", &f->claimed, "ca_root", &f->root) == 0;
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
@@ -284,6 +284,9 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "generation";
 	if (!unhex(f->seed, r->seed, sizeof(r->seed)))
 		return "seed";
+	r->root_known = f->root;
+	if (f->root && !unhex(f->root, r->root, sizeof(r->root)))
+		return "ca_root";
 	if (!copy_text(f->reason, r->reason, sizeof(r->reason)))
 		return "reason";
 	r->dropped_known = f->dropped;

@@ -6,7 +6,7 @@
  * or of the instance. When the keeper dies, a session's sandbox is cut off: nothing can be signed
  * without the keeper, and its root CA is lost. The daemon's root CA is a file, so another keeper is
  * started, and every worker gets a socket pair to it. keeper_health.c checks that the keeper still
- * answers.
+ * answers; ca.c sees to its CAs.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,6 +36,27 @@ static struct instance *find_request(struct supervisor *sv, uint64_t id)
 	return i && !i->keeper_ready ? i : NULL;
 }
 
+static void take_root(const struct instance *i, const struct message_keeper_root *m)
+{
+	struct sandbox *s = i->sandbox;
+
+	memcpy(s->root_pem, m->root_pem.p, m->root_pem.n);
+	s->root_pem[m->root_pem.n] = 0;
+	memcpy(s->root, m->root.p, sizeof(s->root));
+	memcpy(s->ca, m->ca.p, sizeof(s->ca));
+	s->root_known = s->ca_known = true;
+}
+
+/* The worker with this id got another intermediate. */
+static int on_other_ca(struct supervisor *sv, uint64_t id, const struct message_keeper_root *m)
+{
+	const struct instance *i = find_instance(sv, id);
+
+	if (i && i == i->sandbox->current)
+		take_root(i, m);
+	return 0;
+}
+
 static int on_root(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_keeper_root m;
@@ -46,9 +67,9 @@ static int on_root(struct supervisor *sv, struct ipc_message *message)
 	priority_take_back(sv->keeper.pid);
 	i = find_request(sv, message->head.id);
 	if (!i) /* its worker may be gone; an id that was never given out is an error */
-		return message->head.id <= sv->last_id ? 0 : -EBADMSG;
-	memcpy(i->sandbox->root_pem, m.root_pem.p, m.root_pem.n);
-	i->sandbox->root_pem[m.root_pem.n] = 0;
+		return message->head.id <= sv->last_id ? on_other_ca(sv, message->head.id, &m)
+		                                       : -EBADMSG;
+	take_root(i, &m);
 	i->keeper_ready = true;
 	if (i->state == INSTANCE_STARTING)
 		sandbox_instance_progress(i->sandbox, i);
@@ -138,8 +159,19 @@ static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
 		}
 	}
 	sv->keeper_ready = true;
-	supervisor_roles_ready(sv);
+	if (!sv->persistent) /* the daemon's keeper is ready when its CAs are known */
+		supervisor_roles_ready(sv);
 	return 0;
+}
+
+static int on_ca(struct supervisor *sv, struct ipc_message *message)
+{
+	const bool known = sv->ca_life.known;
+	int rc = sv->persistent && sv->keeper_ready ? ca_answered(sv, message) : -EBADMSG;
+
+	if (!rc && !known)
+		supervisor_roles_ready(sv);
+	return rc;
 }
 
 static int on_keeper_message(struct role *role, struct ipc_message *message)
@@ -154,6 +186,8 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 		return keeper_health_answered(sv, message);
 	case MESSAGE_KEEPER_ROOT:
 		return on_root(sv, message);
+	case MESSAGE_KEEPER_CA:
+		return on_ca(sv, message);
 	case MESSAGE_SOURCE_OPEN:
 		return on_source_open(sv, message);
 	default:
@@ -231,6 +265,8 @@ static void on_keeper_dead(struct role *role, const char *how)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
+	if (sv->persistent)
+		ca_lost(sv);
 	if (!role->stopping && sv->persistent && sv->keeper_ready)
 		replace(sv, how);
 	else if (!role->stopping && sv->on_keeper_lost)
@@ -267,6 +303,8 @@ int keeper_start(struct supervisor *sv)
 		rc = root;
 	if (!rc)
 		rc = start_with(sv, root);
+	if (!rc && sv->persistent)
+		rc = ca_begin(sv);
 	if (root >= 0)
 		close(root);
 	return rc;

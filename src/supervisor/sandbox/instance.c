@@ -116,7 +116,7 @@ static void on_time(struct loop_timer *timer)
 	sandbox_instance_late(i->sandbox, i);
 }
 
-struct instance *instance_new(struct supervisor *sv)
+struct instance *instance_new(struct supervisor *sv, struct slice root)
 {
 	struct instance *i = calloc(1, sizeof(*i));
 
@@ -134,7 +134,7 @@ struct instance *instance_new(struct supervisor *sv)
 		        on_message, on_dead);
 	if (!rc) {
 		role_bound(&i->worker, ROLE_WORKER_BURST, ROLE_WORKER_PER_S);
-		rc = instance_meet_keeper(i);
+		rc = instance_meet_keeper(i, root);
 	}
 	if (!rc)
 		return i;

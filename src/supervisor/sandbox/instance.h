@@ -73,11 +73,11 @@ struct instance {
 /* Sets the state; nothing else does. */
 void instance_enter(struct instance *i, enum instance_state state);
 /* Returns a worker process that waits for its first message and is connected to the keeper, or NULL
- * with errno. */
-struct instance *instance_new(struct supervisor *sv);
+ * with errno. root: fingerprint of the root that its sandbox knows; empty: the current one. */
+struct instance *instance_new(struct supervisor *sv, struct slice root);
 /* Gives keeper and worker a socket pair, if a keeper runs; the keeper makes the worker's CA.
  * Returns 0 or -errno. */
-int instance_meet_keeper(struct instance *i);
+int instance_meet_keeper(struct instance *i, struct slice root);
 /* Assigns the worker to s. */
 void instance_give(struct instance *i, struct sandbox *s);
 /* Tells the keeper the worker's sandbox and the generation it will start with (takes a reference).

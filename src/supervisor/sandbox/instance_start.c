@@ -261,9 +261,10 @@ int instance_start(struct instance *i, struct generation *g)
 	return 0;
 }
 
-int instance_meet_keeper(struct instance *i)
+int instance_meet_keeper(struct instance *i, struct slice root)
 {
 	struct supervisor *sv = i->supervisor;
+	const struct message_keeper_worker m = {root};
 	int pair[2], error;
 
 	if (!role_runs(&sv->keeper)) /* the next keeper is met */
@@ -272,7 +273,9 @@ int instance_meet_keeper(struct instance *i)
 	if (error)
 		return error;
 	error = role_send(&sv->keeper, buffer,
-	        message_empty(buffer, sizeof(buffer), MESSAGE_KEEPER_WORKER, i->id), &pair[0], 1);
+	        message_keeper_worker_encode(
+	                buffer, sizeof(buffer), MESSAGE_KEEPER_WORKER, i->id, &m),
+	        &pair[0], 1);
 	if (!error)
 		error = role_send(&i->worker, buffer,
 		        message_empty(buffer, sizeof(buffer), MESSAGE_WORKER_KEEPER,
@@ -287,7 +290,7 @@ int instance_meet_keeper(struct instance *i)
 
 int instance_new_keeper(struct instance *i)
 {
-	int rc = instance_meet_keeper(i);
+	int rc = instance_meet_keeper(i, i->sandbox ? sandbox_root(i->sandbox) : slice_of("", 0));
 
 	return rc || !i->generation ? rc : tell_keeper(i);
 }

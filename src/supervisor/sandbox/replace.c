@@ -19,7 +19,7 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
  * already, if there are any. Returns NULL with s->failure and *error on failure. */
 static struct instance *start_instance(struct sandbox *s, struct generation *g, int *error)
 {
-	struct instance *i = worker_pool_take(s->supervisor);
+	struct instance *i = worker_pool_take(s->supervisor, sandbox_root(s));
 
 	if (!i) {
 		*error = sandbox_failed(s, -errno, "starting a worker");

@@ -174,7 +174,7 @@ static int enter(struct sandbox *s)
 /* Starts the worker of a sandbox that is not persistent: it starts while the policy is loaded. */
 static int start_first(struct sandbox *s)
 {
-	struct instance *first = instance_new(s->supervisor);
+	struct instance *first = instance_new(s->supervisor, slice_of("", 0));
 
 	if (!first)
 		return -errno;

@@ -130,7 +130,11 @@ struct sandbox {
 	uint64_t summary_request;  /* 0: none is pending */
 	UT_hash_handle at_summary; /* by summary_request */
 	bool unsummed;             /* the recorder has not confirmed that all is in the log */
-	char root_pem[MESSAGE_PEM_MAX + 1];
+	char root_pem[MESSAGE_PEM_MAX + 1]; /* what it is to trust */
+	/* Fingerprints: of the root that it knows (zeros: the oldest), and of the CA that signed
+	 * its worker's intermediate. */
+	bool root_known, ca_known;
+	uint8_t root[MESSAGE_FINGERPRINT_BYTES], ca[MESSAGE_FINGERPRINT_BYTES];
 	/* HANDED_OFF for good: the other daemon keeps serving it, and it ends here with its last
 	 * worker. */
 	bool is_given;
@@ -158,6 +162,12 @@ void sandbox_fail(struct sandbox *s, const char *format, ...) __attribute__((for
 
 /* SANDBOX_FAIL with the caller's text, of any length (all diagnostics of a policy). */
 void sandbox_refuse(struct sandbox *s, const char *text);
+
+/* The fingerprint of the root that it knows, or empty. */
+static inline struct slice sandbox_root(const struct sandbox *s)
+{
+	return slice_of(s->root, s->root_known ? sizeof(s->root) : 0);
+}
 
 /* workers.c: a worker has become ready or made progress; took too long; has exited (how completes
  * "the worker %s"). sandbox_instance_dead() frees i. */

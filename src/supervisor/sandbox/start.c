@@ -164,7 +164,7 @@ static void close_netns(struct sandbox *s)
 
 static int sandbox_take_worker(struct sandbox *s)
 {
-	s->current = worker_pool_take(s->supervisor);
+	s->current = worker_pool_take(s->supervisor, sandbox_root(s));
 	if (!s->current)
 		return sandbox_failed(s, -errno, "starting a worker");
 	instance_give(s->current, s);

@@ -33,7 +33,7 @@ static void on_time(struct loop_timer *timer)
 	sv->pool.due = sv->pool.waits = false;
 	if (sv->finishing || sv->pool.count >= sv->pool.goal)
 		return;
-	i = instance_new(sv);
+	i = instance_new(sv, slice_of("", 0));
 	if (!i) {
 		log_warn("no further worker can be started in advance: %s", strerror(errno));
 		make_another(sv, SPARE_AFTER_DEATH_MS);
@@ -71,12 +71,12 @@ static void remove_from_pool(struct supervisor *sv, struct instance *i)
 	sv->pool.count--;
 }
 
-struct instance *worker_pool_take(struct supervisor *sv)
+struct instance *worker_pool_take(struct supervisor *sv, struct slice root)
 {
 	struct instance *i = sv->pool.first;
 
-	if (!i)
-		return instance_new(sv);
+	if (!i || !ca_leads(sv, root)) /* the pool's have intermediates of the current CA */
+		return instance_new(sv, root);
 	remove_from_pool(sv, i);
 	sv->pool.waits = !sv->pool.due;
 	make_another(sv, SPARE_AFTER_TAKEN_MS);

@@ -3,6 +3,7 @@
 #ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_WORKER_POOL_H
 #define VETHGUARD_SRC_SUPERVISOR_SANDBOX_WORKER_POOL_H
 
+#include "vethguard/base/slice.h"
 #include "vethguard/loop/loop.h"
 
 struct instance;
@@ -17,8 +18,9 @@ struct worker_pool {
 };
 
 /* Returns a worker process that has no sandbox yet: one from the pool, otherwise a new one. The
- * caller gives it a sandbox. Returns NULL with errno on failure. */
-struct instance *worker_pool_take(struct supervisor *sv);
+ * caller gives it a sandbox; root: fingerprint of the root that it knows; empty: none yet. Returns
+ * NULL with errno on failure. */
+struct instance *worker_pool_take(struct supervisor *sv, struct slice root);
 /* Call when a worker from the pool has begun to serve: the pool is refilled. */
 void worker_pool_refill(struct supervisor *sv);
 void worker_pool_dead(struct supervisor *sv, struct instance *i, const char *how);

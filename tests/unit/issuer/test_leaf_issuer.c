@@ -230,6 +230,28 @@ static void test_renewed_before_expiry(void **state)
 	tls_identity_release(a);
 }
 
+/* A leaf that ends with its issuer is kept to the end, and none follows until another issuer signs.
+ */
+static void test_ends_with_its_issuer(void **state)
+{
+	(void)state;
+	open_issuer(4, 10);
+	real_offset_ms = (28 * 24 * 3600 - 7200) * 1000LL; /* two hours are left */
+	struct tls_identity *a = get_held("a", true, 0);
+	assert_ptr_equal(get("a", true, 0), a);
+	real_offset_ms += 7300 * 1000LL;
+	assert_null(get("a", true, 0));
+	assert_null(get("b", true, 0));
+	real_offset_ms = 0; /* the clock of certificates is the machine's */
+	struct ca *root = ca_new_root(SLICE("root"), 30);
+	leaf_issuer_replace(leaf_issuer, ca_new_intermediate(root, SLICE("next"), 30));
+	ca_free(root);
+	struct tls_identity *b = get("a", true, 0);
+	assert_non_null(b);
+	assert_ptr_not_equal(b, a);
+	tls_identity_release(a);
+}
+
 /* With room for one leaf the one just returned stays valid until the next call, evicted or not. */
 static void test_last_leaf_is_held(void **state)
 {
@@ -261,6 +283,7 @@ int main(void)
 	        ISSUER_TEST(test_rate_of_blocked_names),
 	        ISSUER_TEST(test_rate_zero_refuses_all_blocked),
 	        ISSUER_TEST(test_renewed_before_expiry),
+	        ISSUER_TEST(test_ends_with_its_issuer),
 	        ISSUER_TEST(test_last_leaf_is_held),
 	};
 

@@ -27,7 +27,8 @@
 
 static void say_root(uint64_t id)
 {
-	struct message_keeper_root m = {SLICE(PEM)};
+	static const char print[] = "0123456789abcdef0123456789abcdef";
+	struct message_keeper_root m = {SLICE(PEM), SLICE(print), SLICE(print)};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
 	        message_keeper_root_encode(fake_out, sizeof(fake_out), MESSAGE_KEEPER_ROOT, id, &m),

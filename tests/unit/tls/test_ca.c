@@ -76,6 +76,59 @@ static void test_authorities(void **state)
 	assert_true(ca_certificate_der(issuer).n <= CA_CERTIFICATE_MAX);
 }
 
+/* Nothing outlives what signed it. */
+static void test_ends_with_its_parent(void **state)
+{
+	struct ca *short_root = ca_new_root(SLICE("short"), 5); /* three days from now on */
+	struct ca *below = ca_new_intermediate(short_root, SLICE("below"), 3650);
+	struct tls_identity *leaf = ca_leaf_new(below, key, SLICE("a.example"), NULL);
+
+	(void)state;
+	assert_int_equal(ca_expires_s(below), ca_expires_s(short_root));
+	assert_int_equal(ASN1_TIME_compare(X509_get0_notAfter(below->certificate),
+	                         X509_get0_notAfter(short_root->certificate)),
+	        0);
+	assert_non_null(leaf);
+	assert_int_equal(tls_identity_expires_s(leaf), ca_expires_s(below));
+	assert_int_equal(ASN1_TIME_compare(X509_get0_notAfter(leaf->leaf),
+	                         X509_get0_notAfter(below->certificate)),
+	        0);
+	tls_identity_release(leaf);
+	ca_free(below);
+	ca_free(short_root);
+	short_root = ca_new_root(SLICE("over"), 1); /* ended yesterday */
+	below = ca_new_intermediate(short_root, SLICE("below"), 3650);
+	assert_non_null(below);
+	assert_null(ca_leaf_new(below, key, SLICE("a.example"), NULL));
+	ca_free(below);
+	ca_free(short_root);
+}
+
+/* What is above the issuer goes to clients, the root does not. */
+static void test_chain_above(void **state)
+{
+	struct ca *top = ca_new_root(SLICE("top"), 90), *low;
+	struct slice der[CA_CHAIN_MAX + 1];
+
+	(void)state;
+	for (size_t i = 0; i <= CA_CHAIN_MAX; i++)
+		der[i] = ca_certificate_der(top);
+	low = ca_new_intermediate(top, SLICE("low"), 90);
+	assert_int_equal(ca_set_chain(low, der, CA_CHAIN_MAX + 1), -EINVAL);
+	assert_int_equal(ca_set_chain(low, &(struct slice){"x", 1}, 1), -EBADMSG);
+	struct tls_identity *leaf = ca_leaf_new(low, key, SLICE("a.example"), NULL);
+	assert_int_equal(sk_X509_num(leaf->chain), 1);
+	tls_identity_release(leaf);
+	assert_int_equal(ca_set_chain(low, der, 2), 0);
+	assert_int_equal(ca_set_chain(low, der, 1), 0);
+	leaf = ca_leaf_new(low, key, SLICE("a.example"), NULL);
+	assert_int_equal(sk_X509_num(leaf->chain), 2);
+	assert_int_equal(X509_cmp(sk_X509_value(leaf->chain, 1), top->certificate), 0);
+	tls_identity_release(leaf);
+	ca_free(low);
+	ca_free(top);
+}
+
 static void test_authority_names(void **state)
 {
 	char text[100], cn[100];
@@ -453,6 +506,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_authorities),
+	        cmocka_unit_test(test_ends_with_its_parent),
+	        cmocka_unit_test(test_chain_above),
 	        cmocka_unit_test(test_authority_names),
 	        cmocka_unit_test(test_leaf_for_hosts),
 	        cmocka_unit_test(test_leaf_with_rsa_key),

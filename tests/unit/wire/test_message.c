@@ -137,6 +137,12 @@ static void ca_and_credential(void **state)
 
 	(void)state;
 	ROUNDTRIP(ca, &ca, NOTHING);
+	ca.above_count = 2;
+	ca.above[0] = ca.above[1] = SLICE("above");
+	ROUNDTRIP(ca, &ca, NOTHING);
+	ca.above_count = MESSAGE_CHAIN_MAX + 1;
+	REFUSES_TO_ENCODE(ca, &ca);
+	ca.above_count = 0;
 	ca.key = longer(MESSAGE_KEY_MAX + 1);
 	REFUSES_TO_ENCODE(ca, &ca);
 	ca.key = (struct slice){NULL, 0};
@@ -158,11 +164,68 @@ static void ca_and_credential(void **state)
 	REFUSES_TO_ENCODE(credential, &good);
 }
 
+#define FINGERPRINT "0123456789abcdef0123456789abcdef"
+
+static void keeper_cas(void **state)
+{
+	struct message_keeper_worker worker = {SLICE("")};
+	struct message_keeper_ca_ask ask = {.what = MESSAGE_CA_INSTALL,
+	        .configured = MESSAGE_CA_ROOT_FILE | MESSAGE_CA_KEY_FILE,
+	        .problem = SLICE("no file"),
+	        .overlap_s = MESSAGE_CA_OVERLAP_MAX_S,
+	        .name = SLICE("node"),
+	        .certificate = SLICE("pem"),
+	        .root = SLICE("pem")};
+	struct message_keeper_ca m = {.changed = true,
+	        .error = SLICE("e"),
+	        .notes = SLICE("n"),
+	        .request = SLICE("r"),
+	        .trusted = SLICE("t"),
+	        .count = 1,
+	        .unusable = true};
+
+	(void)state;
+	ROUNDTRIP(keeper_worker, &worker, NOTHING);
+	worker.root = SLICE(FINGERPRINT);
+	ROUNDTRIP(keeper_worker, &worker, NOTHING);
+	worker.root = longer(MESSAGE_FINGERPRINT_BYTES - 1);
+	REFUSES_TO_ENCODE(keeper_worker, &worker);
+	worker.root = longer(MESSAGE_FINGERPRINT_BYTES + 1);
+	REFUSES_TO_ENCODE(keeper_worker, &worker);
+	ROUNDTRIP(keeper_ca_ask, &ask, NOTHING);
+	ask.what = MESSAGE_CA_WHATS;
+	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
+	ask.what = MESSAGE_CA_LOOK;
+	ask.configured = 8;
+	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
+	ask.configured = 0;
+	ask.overlap_s = MESSAGE_CA_OVERLAP_MAX_S + 1;
+	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
+	ask.overlap_s = 0;
+	ask.certificate = longer(MESSAGE_PAPERS_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
+	ask.certificate = SLICE("a\0b");
+	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
+	m.cas[0].fingerprint = m.cas[0].root = SLICE(FINGERPRINT);
+	m.cas[0].subject = m.cas[0].root_subject = SLICE("CN=x");
+	m.cas[0].until_s = 7;
+	ROUNDTRIP(keeper_ca, &m, NOTHING);
+	m.cas[0].origin = MESSAGE_CA_ORIGINS;
+	REFUSES_TO_ENCODE(keeper_ca, &m);
+	m.cas[0].origin = 0;
+	m.count = MESSAGE_CAS_MAX + 1;
+	REFUSES_TO_ENCODE(keeper_ca, &m);
+	m.count = 1;
+	m.trusted = longer(MESSAGE_PEM_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_ca, &m);
+}
+
 static void keeper(void **state)
 {
 	struct message_keeper_sandbox m = {
 	        .sandbox_id = 7, .sandbox = SLICE("box"), .credential_count = 2};
-	struct message_keeper_root root = {SLICE("-----BEGIN CERTIFICATE-----\n")};
+	struct message_keeper_root root = {
+	        SLICE("-----BEGIN CERTIFICATE-----\n"), SLICE(FINGERPRINT), SLICE(FINGERPRINT)};
 	struct message_source_open source_open = {7, 1};
 	struct message_source opened = {.opened = true, .ttl_s = 60},
 	                      refused = {.error = SLICE("a directory")},
@@ -181,6 +244,10 @@ static void keeper(void **state)
 	m.credential_count = POLICY_CREDENTIALS_MAX + 1;
 	REFUSES_TO_ENCODE(keeper_sandbox, &m);
 	ROUNDTRIP(keeper_root, &root, NOTHING);
+	root.ca = longer(MESSAGE_FINGERPRINT_BYTES + 1);
+	REFUSES_TO_ENCODE(keeper_root, &root);
+	root.ca = longer(MESSAGE_FINGERPRINT_BYTES - 1);
+	REFUSES_TO_ENCODE(keeper_root, &root);
 	ROUNDTRIP(source_open, &source_open, NOTHING);
 	ROUNDTRIP(source, &opened, NOTHING);
 	ROUNDTRIP(source, &refused, NOTHING);
@@ -540,6 +607,7 @@ int main(void)
 	        cmocka_unit_test(ca_and_credential),
 	        cmocka_unit_test(keeper),
 	        cmocka_unit_test(fetch),
+	        cmocka_unit_test(keeper_cas),
 	        cmocka_unit_test(recorder),
 	        cmocka_unit_test(recorder_event),
 	        cmocka_unit_test(session),

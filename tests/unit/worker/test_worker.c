@@ -88,7 +88,7 @@ static void keepers_may_change_while_it_waits(void **state)
 			fixture_send_another_keeper(&f);
 			fixture_send_another_keeper(&f);
 		}
-		if (i == 0)
+		if (i < 2) /* also with a CA: this keeper does not know when that ends */
 			fixture_expect_question(&f);
 		fixture_send_start(&f, f.start, f.start_n, START_FDS);
 		if (i == 2) {
@@ -108,7 +108,7 @@ static void keepers_may_change_while_it_waits(void **state)
 
 static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 {
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 5; i++) {
 		fixture_send_keeper(&f);
 		fixture_expect_question(&f);
 		switch (i) {
@@ -124,17 +124,31 @@ static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 		case 3:
 			fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
 			break;
-		case 4:
-			assert_int_equal(send(f.keeper, "nonsense", 8, 0), 8);
-			break;
 		default:
-			fixture_give_ca(&f, CA_QUESTION);
-			fixture_give_ca(&f, CA_QUESTION); /* one is enough */
+			assert_int_equal(send(f.keeper, "nonsense", 8, 0), 8);
 		}
 		fixture_expect_exit(&f, 125, "the keeper cannot be understood");
 		tear_down(state);
 		set_up(state);
 	}
+}
+
+/* What signs is replaced when the keeper says so, in store and while it serves. */
+static void a_ca_may_come_again(void **state)
+{
+	(void)state;
+	fixture_send_keeper(&f);
+	fixture_expect_question(&f);
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_expect_silence(f.keeper);
+	fixture_expect_silence(f.supervisor);
+	fixture_send(f.supervisor, MESSAGE_STOP, 9);
+	fixture_expect(f.supervisor, MESSAGE_STOPPED, 9);
+	fixture_expect_exit(&f, 0, "");
 }
 
 static void a_keeper_comes_with_one_descriptor(void **state)
@@ -405,15 +419,17 @@ static void a_keeper_that_breaks_the_protocol_gives_no_ca(void **state)
 	}
 }
 
-/* It serves on without credentials; a second CA is no CA. */
+/* It serves on without credentials, and with the CA that it has. */
 static void a_keeper_that_breaks_the_protocol_later_is_cut_off(void **state)
 {
 	struct pollfd end;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		serve();
 		if (i == 0)
-			fixture_give_ca(&f, CA_QUESTION);
+			fixture_give_bad_ca(&f);
+		else if (i == 3)
+			fixture_give_ca(&f, CA_QUESTION + 1);
 		else if (i == 1)
 			fixture_give_credential(&f, 5); /* the policy has none */
 		else
@@ -537,8 +553,11 @@ static void another_keeper_takes_over(void **state)
 		fixture_send_another_keeper(&f);
 	fixture_send(f.supervisor, MESSAGE_WORKER_STATS_GET, 71);
 	fixture_expect(f.supervisor, MESSAGE_WORKER_STATS, 71);
+	fixture_expect_question(&f); /* it knows the end of what it has given itself only */
 	quiet = (struct pollfd){.fd = f.keeper, .events = POLLIN};
-	assert_int_equal(poll(&quiet, 1, SILENCE_MS), 0); /* held open, and the CA is there */
+	assert_int_equal(poll(&quiet, 1, SILENCE_MS), 0); /* held open */
+	fixture_give_ca(&f, CA_QUESTION);
+	assert_int_equal(poll(&quiet, 1, SILENCE_MS), 0);
 	assert_int_equal(ipc_send_blocking(f.supervisor, message, n, NULL, 0), 0);
 	fixture_expect_exit(&f, 125, NULL);
 }
@@ -552,6 +571,7 @@ int main(void)
 	        WORKER(its_ca_may_come_before_its_sandbox),
 	        WORKER(keepers_may_change_while_it_waits),
 	        WORKER(a_keeper_that_breaks_the_protocol_in_store_ends_it),
+	        WORKER(a_ca_may_come_again),
 	        WORKER(a_keeper_comes_with_one_descriptor),
 	        WORKER(another_message_first_ends_it),
 	        WORKER(noise_first_ends_it),

@@ -55,6 +55,8 @@ static void test_defaults(void **state)
 	assert_true(config.timeouts.connect_ms > 0);
 	assert_int_equal(config.timeouts.request_ms, 0);
 	assert_string_equal(config.audit_file, "");
+	assert_string_equal(config.ca.root, "");
+	assert_int_equal(config.ca.overlap_s, 30 * 24 * 3600);
 	config_fini(&config);
 	config_fini(&config);
 }
@@ -69,6 +71,7 @@ static void test_every_key(void **state)
 	        "    Git.Example.: 192.0.2.7\n"
 	        "    two.example: [192.0.2.8, \"2001:db8::8\"]\n"
 	        "ca_files: [/a.pem, b.pem, ../c.pem]\n"
+	        "ca: {root: r.pem, certificate: /n.pem, key: \"file:n.key\", overlap: 48h}\n"
 	        "permit: [10.20.0.0/16, \"fd00::/8\", 192.168.1.1]\n"
 	        "pools: {ipv4: 10.200.0.0/16, ipv6: \"fd12::/64\"}\n"
 	        "proxy_port: 8080\n"
@@ -95,6 +98,10 @@ static void test_every_key(void **state)
 	assert_string_equal(config.ca_files[0], "/a.pem");
 	assert_string_equal(config.ca_files[1], "/etc/vethguard/b.pem");
 	assert_string_equal(config.ca_files[2], "/etc/c.pem");
+	assert_string_equal(config.ca.root, "/etc/vethguard/r.pem");
+	assert_string_equal(config.ca.certificate, "/n.pem");
+	assert_string_equal(config.ca.key, "/etc/vethguard/n.key");
+	assert_int_equal(config.ca.overlap_s, 48 * 3600);
 	assert_int_equal(config.permit_count, 3);
 	assert_int_equal(config.permit[2].bits, 32);
 	assert_int_equal(config.pool4.bits, 16);
@@ -106,7 +113,7 @@ static void test_every_key(void **state)
 	assert_int_equal(config.egress.address4.family, 4);
 	assert_int_equal(config.egress.address4.bytes[3], 7);
 	assert_int_equal(config.egress.address6.family, 6);
-	assert_int_equal(config.egress_place4.line, 12);
+	assert_int_equal(config.egress_place4.line, 13);
 	assert_int_equal(config.egress_place4.column, 61);
 	assert_int_equal(config.egress_place6.column, 46);
 	assert_string_equal(config.egress_user, "me");
@@ -211,6 +218,16 @@ static void test_faults(void **state)
 	        {"audit_file: \"a\\nb\"\n", 1, 13, "control character"},
 	        {"audit_file: [a]\n", 1, 13, "must be a single value"},
 	        {"ca_files:\n", 1, 10, "has no value"},
+	        {"ca: a\n", 1, 5, "mapping"},
+	        {"ca: {key: 'file:/k'}\n", 1, 5, "root is missing"},
+	        {"ca: {certificate: /c}\n", 1, 5, "root is missing"},
+	        {"ca: {root: /r, certificate: /c}\n", 1, 5, "key is missing"},
+	        {"ca: {root: /r, key: /k}\n", 1, 21, "must be \"file:\""},
+	        {"ca: {root: /r, key: 'file:'}\n", 1, 21, "must be \"file:\""},
+	        {"ca: {root: /r, key: 'pkcs11:token=x'}\n", 1, 21, "not through PKCS #11"},
+	        {"ca: {root: /r, kye: 'file:/k'}\n", 1, 16, "key"},
+	        {"ca: {root: /r, overlap: 59m}\n", 1, 25, "overlap must be from"},
+	        {"ca: {root: /r, overlap: 87601h}\n", 1, 25, "overlap must be from"},
 	        {"proxy_port: 1\nproxy_port: 2\n", 2, 1, "appears twice"},
 	};
 

@@ -22,6 +22,8 @@
 #include <unistd.h>
 
 #include "supervisor/os/helper_child.h"
+#include "vethguard/tls/bundle.h"
+#include "vethguard/tls/ca.h"
 #include "supervisor/attach/guest_files.h"
 
 #define PEM "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n"
@@ -142,6 +144,38 @@ static void test_bundles_grow_once(void **state)
 	assert_string_equal(text_of(inside(GUEST_BUNDLE)), "first\n\n" PEM);
 	assert_string_equal(text_of(inside("/etc/ssl/certs/ca-bundle.crt")), "second\n\n" PEM);
 	assert_string_equal(text_of(inside("/etc/ssl/cert.pem")), "first\n\n" PEM);
+}
+
+/* While one root follows another, both are trusted by programs that read the directory too. */
+static void test_two_roots(void **state)
+{
+	char hash[BUNDLE_HASH_TEXT], name[80];
+	struct buf pem, one;
+
+	(void)state;
+	directories();
+	buf_init(&pem, 8192);
+	for (int i = 0; i < 2; i++) {
+		struct ca *root = ca_new_root(i ? SLICE("after") : SLICE("before"), 9);
+
+		assert_int_equal(ca_pem_append(ca_certificate_der(root), &pem), 0);
+		ca_free(root);
+	}
+	f.plan.root_pem = buf_slice(&pem);
+	install();
+	for (struct slice rest = buf_slice(&pem); rest.n > 0;) {
+		const char *end = memmem(rest.p, rest.n, "-----END CERTIFICATE-----\n", 26);
+
+		assert_non_null(end);
+		buf_init(&one, 8192);
+		assert_int_equal(buf_append(&one, rest.p, (size_t)(end + 26 - rest.p)), 0);
+		assert_int_equal(bundle_subject_hash(buf_slice(&one), hash), 0);
+		buf_fini(&one);
+		snprintf(name, sizeof(name), "/etc/ssl/certs/%s.0", hash);
+		assert_int_equal(strlen(text_of(inside(name))), pem.len);
+		rest = slice_of(end + 26, rest.n - (size_t)(end + 26 - rest.p));
+	}
+	buf_fini(&pem);
 }
 
 /* Fedora's: the directory is a link, and the bundle is one. */
@@ -625,6 +659,7 @@ int main(void)
 	        CASE(test_empty_root),
 	        CASE(test_none_stays_a_zombie),
 	        CASE(test_bundles_grow_once),
+	        CASE(test_two_roots),
 	        CASE(test_links_within),
 	        CASE(test_links_out),
 	        CASE(test_links_while_others_rename),

@@ -67,6 +67,8 @@ static struct attach_record sample(void)
 	        .seed = {1, 2, 255},
 	        .paused = true,
 	        .reason = "because",
+	        .root_known = true,
+	        .root = {9, 8, 7, [31] = 6},
 	        .dropped_known = true,
 	        .dropped = UINT64_MAX - 1};
 }
@@ -157,6 +159,8 @@ static void what_is_written_is_read(void **state)
 	assert_memory_equal(is.groups, groups, 2 * sizeof(*groups));
 	assert_true(is.created_ms == was.created_ms && is.expires_ms == was.expires_ms);
 	assert_memory_equal(is.seed, was.seed, sizeof(is.seed));
+	assert_true(is.root_known);
+	assert_memory_equal(is.root, was.root, sizeof(is.root));
 	assert_int_equal(is.labels.count, 2);
 	assert_int_equal(is.vars.count, 1);
 	for (size_t i = 0; i < 2; i++) {
@@ -292,6 +296,8 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("0000000000000003", "0000000000000000", "generation");
 	refuses("fffffffffffffffe", "fffffffffffffffg", "dropped");
 	refuses("0102ff", "0102fg", "seed");
+	refuses("090807", "09080g", "ca_root");
+	refuses("090807", "0908", "ca_root");
 	refuses("\"org\"", "\"1org\"", "vars");
 	refuses("\"team\"", "\" team\"", "labels");
 	refuses("198.18.0.1\"", "198.18.0.256\"", "gate");
@@ -419,7 +425,7 @@ static void a_file_without_groups_is_read(void **state)
 	char error[STATE_ERROR_MAX] = "";
 
 	(void)state;
-	record.asked = record.dropped_known = false;
+	record.asked = record.dropped_known = record.root_known = false;
 	assert_int_equal(state_save(dir, &record, &gate), 0);
 	gate_init(&gate);
 	assert_int_equal(state_load(dir, "one.json", &is, &gate, error), 0);

@@ -43,7 +43,7 @@ static void a_worker_that_cannot_be_started_is_nowhere(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	for (unsigned nth = 1; nth == 1 || met; nth++) {
 		no_memory_at(nth);
-		assert_null(instance_new(&sv));
+		assert_null(instance_new(&sv, slice_of("", 0)));
 		met = no_memory_met();
 		assert_int_equal(errno, met ? ENOMEM : EMFILE);
 		assert_null(sv.instances);

@@ -100,7 +100,7 @@ static struct sandbox *one_in(enum sandbox_state state, bool persistent)
 /* As if it had been told of the sandbox. */
 static struct instance *give_worker(struct sandbox *s, enum instance_state state)
 {
-	struct instance *i = instance_new(&sv);
+	struct instance *i = instance_new(&sv, slice_of("", 0));
 
 	assert_non_null(i);
 	instance_give(i, s);

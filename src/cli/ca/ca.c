@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of the ca commands, and what they share. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/ca/ca.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+
+static const struct command commands[] = {
+        {"show", ca_show_command, "the CAs, their ends, and how many sandboxes use them"},
+        {"export", ca_export_command, "print what sandboxes are to trust"},
+        {"csr", ca_csr_command, "make a key here, and print a request for a certificate"},
+        {"install", ca_install_command, "take the certificate for that key"},
+        {"rotate", ca_rotate_command, "replace the CA; the earlier one stays trusted for a time"},
+        {NULL, NULL, NULL},
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: vethguard ca show [OPTIONS]\n"
+	      "       vethguard ca export [OPTIONS]\n"
+	      "       vethguard ca csr [OPTIONS]\n"
+	      "       vethguard ca install CERTIFICATE [OPTIONS]\n"
+	      "       vethguard ca rotate [OPTIONS]\n\n",
+	        out);
+	command_list(commands, out);
+	fputs("\nExit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
+	      "reached. docs/ca.md tells which of the ways is for whom.\n",
+	        out);
+}
+
+int cli_ca(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		usage(stderr);
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		usage(stdout);
+		return 0;
+	}
+	command = command_find(commands, argv[1]);
+	return command ? command->run(argc - 1, argv + 1)
+	               : command_unknown(commands, "vethguard ca", argv[1], NULL);
+}
+
+static int wrong(const struct ca_usage *u, const char *what)
+{
+	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n", what, u->command, u->words);
+	return CLI_USAGE;
+}
+
+int ca_line_read(const struct ca_usage *u, char **argv, size_t words, struct control_line *line,
+        bool (*take)(void *context, const char *option, const char *value), void *context)
+{
+	if (!control_line_read(line, u->command, u->specs, argv, take, context))
+		return CLI_USAGE;
+	if (line->help) {
+		printf("Usage: %s %s\n\n%s\nOptions:\n", u->command, u->words, u->text);
+		options_print(u->specs, stdout);
+		printf("\nExamples:\n%s", u->examples);
+		return 0;
+	}
+	if (line->name_count < words)
+		return wrong(u, "which file?");
+	return line->name_count > words ? wrong(u, "too many words") : -1;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ca: `vethguard ca ...`: the CAs that sandboxes trust. */
+#ifndef VETHGUARD_SRC_CLI_CA_CA_H
+#define VETHGUARD_SRC_CLI_CA_CA_H
+
+#include "cli/attach/commands.h"
+
+int cli_ca(int argc, char **argv);
+
+int ca_show_command(int argc, char **argv);
+int ca_export_command(int argc, char **argv);
+int ca_csr_command(int argc, char **argv);
+int ca_install_command(int argc, char **argv);
+int ca_rotate_command(int argc, char **argv);
+
+/* A command of `ca`: its texts, and its options besides --socket, --json and --help. */
+struct ca_usage {
+	const char *command, *words, *text, *examples;
+	const struct option_spec *specs;
+};
+/* Reads the command line. Returns -1: go on; or the exit status. words: how many it takes. */
+int ca_line_read(const struct ca_usage *usage, char **argv, size_t words, struct control_line *line,
+        bool (*take)(void *context, const char *option, const char *value), void *context);
+/* show.c: prints the CAs for people. */
+void ca_print(const json_t *answer);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `vethguard ca csr`, `install` and `rotate`. A request goes to standard output, everything else
+ * that is said beside it to standard error, so that the output is a file for the CA. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/attach/options.h"
+#include "cli/ca/ca.h"
+#include "cli/commands.h"
+#include "vethguard/wire/message.h"
+
+#define NAME_PREFIX "vethguard "
+
+struct change {
+	const char *name, *root;
+	uint64_t overlap_s;
+};
+
+#define SPEC_NAME                                                                         \
+	{                                                                                 \
+		"name", 'n', "NAME", "the request's common name; default: vethguard HOST" \
+	}
+#define SPEC_OVERLAP                                                           \
+	{                                                                      \
+		"overlap", 0, "TIME",                                          \
+		        "how long what is replaced stays trusted: 12h, 30d;\n" \
+		        "default: the configuration's ca: overlap, or 30d"     \
+	}
+
+static bool take(void *context, const char *option, const char *value)
+{
+	struct change *c = context;
+
+	if (strcmp(option, "name") == 0)
+		c->name = value;
+	else if (strcmp(option, "root") == 0)
+		c->root = value;
+	else if (!attach_ttl_read(value, &c->overlap_s)) {
+		fputs("vethguard: error: --overlap is a time such as 12h or 30d, at most 366d\n",
+		        stderr);
+		return false;
+	}
+	if (c->name && (!*c->name || strlen(c->name) > MESSAGE_NAME_MAX)) {
+		fprintf(stderr, "vethguard: error: --name has 1 to %d bytes\n", MESSAGE_NAME_MAX);
+		return false;
+	}
+	return true;
+}
+
+/* Returns 0 with an answer, or an exit status after a message. */
+static int make_call(const struct control_line *line, const char *path, json_t *body,
+        struct control_answer *answer)
+{
+	int rc = control_call(line->socket, "POST", path, body, answer);
+
+	json_decref(body);
+	if (!rc && line->json)
+		control_print_json(answer->json);
+	return rc;
+}
+
+static json_t *body_of(const struct change *c)
+{
+	char host[MESSAGE_NAME_MAX + 1 - sizeof(NAME_PREFIX) + 1] = "";
+	char name[MESSAGE_NAME_MAX + 1];
+	json_t *body = json_object();
+
+	if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
+		snprintf(host, sizeof(host), "node");
+	snprintf(name, sizeof(name), NAME_PREFIX "%s", host);
+	json_object_set_new(body, "name", json_string(c->name ? c->name : name));
+	if (c->overlap_s)
+		json_object_set_new(body, "overlap_s", json_integer((json_int_t)c->overlap_s));
+	return body;
+}
+
+static void print_request(const json_t *answer)
+{
+	fputs(control_text(answer, "request_pem"), stdout);
+	fputs("Have this signed as a CA (CA:TRUE, pathlen:1 or more), then: vethguard ca install "
+	      "CERTIFICATE\n",
+	        stderr);
+}
+
+int ca_csr_command(int argc, char **argv)
+{
+	static const struct option_spec specs[] = {SPEC_NAME, CONTROL_SPEC_SOCKET,
+	        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+	static const struct ca_usage u = {"vethguard ca csr", "[OPTIONS]",
+	        "Makes a key for an intermediate of this node and prints a request (PKCS #10) for\n"
+	        "its certificate. The key stays in the keeper's file. A request before it is "
+	        "void.\n",
+	        "  vethguard ca csr > node-7.csr\n", specs};
+	struct control_answer answer;
+	struct control_line line;
+	struct change c = {0};
+	int rc = ca_line_read(&u, argv + 1, 0, &line, take, &c);
+
+	(void)argc;
+	if (rc >= 0)
+		return rc;
+	rc = make_call(&line, "/ca/csr", body_of(&c), &answer);
+	if (rc)
+		return rc;
+	if (!line.json)
+		print_request(answer.json);
+	control_answer_free(&answer);
+	return 0;
+}
+
+static char *refuse_file(FILE *in, char *text, const char *path, const char *why)
+{
+	char shown[256];
+
+	fprintf(stderr, "vethguard: error: %s: %s\n",
+	        slice_escape(slice_from_string(path), shown, sizeof(shown)), why);
+	if (in && in != stdin)
+		fclose(in);
+	free(text);
+	return NULL;
+}
+
+/* Reads a file, "-": standard input. NULL after a message. */
+static char *read_file(const char *path)
+{
+	FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+	char *text = calloc(1, MESSAGE_PAPERS_MAX + 2);
+	size_t n;
+
+	if (!in || !text)
+		return refuse_file(in, text, path, strerror(errno));
+	n = fread(text, 1, MESSAGE_PAPERS_MAX + 1, in);
+	if (ferror(in))
+		return refuse_file(in, text, path, strerror(errno));
+	if (n == 0)
+		return refuse_file(in, text, path, "it is empty");
+	if (n > MESSAGE_PAPERS_MAX)
+		return refuse_file(in, text, path, "it is too large for certificates");
+	if (strlen(text) != n)
+		return refuse_file(
+		        in, text, path, "it is not PEM: 'openssl x509 -inform DER' converts DER");
+	if (in != stdin)
+		fclose(in);
+	return text;
+}
+
+static bool add_file(json_t *body, const char *key, const char *path)
+{
+	char *text = read_file(path);
+	json_t *value = text ? json_string(text) : NULL;
+
+	if (text && !value)
+		fprintf(stderr,
+		        "vethguard: error: %s: it is not PEM: 'openssl x509 -inform DER' "
+		        "converts DER\n",
+		        key);
+	free(text);
+	return value && json_object_set_new(body, key, value) == 0;
+}
+
+int ca_install_command(int argc, char **argv)
+{
+	static const struct option_spec specs[] = {
+	        {"root", 0, "FILE",
+	                "the root that it ends at; default: the configuration's\n"
+	                "ca: root, or the one in CERTIFICATE"},
+	        SPEC_OVERLAP, CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP,
+	        {NULL, 0, NULL, NULL}};
+	static const struct ca_usage u = {"vethguard ca install", "CERTIFICATE [OPTIONS]",
+	        "Takes the certificate (PEM) for the key of 'vethguard ca csr', with what is\n"
+	        "between it and the root in the same file. New sandboxes get it at once.\n",
+	        "  vethguard ca install node-7.pem --root root.pem\n", specs};
+	struct control_answer answer;
+	struct control_line line;
+	struct change c = {0};
+	int rc = ca_line_read(&u, argv + 1, 1, &line, take, &c);
+	json_t *body;
+
+	(void)argc;
+	if (rc >= 0)
+		return rc;
+	body = json_object();
+	if (!add_file(body, "certificate", line.names[0]) ||
+	        (c.root && !add_file(body, "root", c.root))) {
+		json_decref(body);
+		return CLI_USAGE;
+	}
+	if (c.overlap_s)
+		json_object_set_new(body, "overlap_s", json_integer((json_int_t)c.overlap_s));
+	rc = make_call(&line, "/ca/install", body, &answer);
+	if (rc)
+		return rc;
+	if (!line.json)
+		ca_print(answer.json);
+	control_answer_free(&answer);
+	return 0;
+}
+
+int ca_rotate_command(int argc, char **argv)
+{
+	static const struct option_spec specs[] = {SPEC_OVERLAP, SPEC_NAME, CONTROL_SPEC_SOCKET,
+	        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+	static const struct ca_usage u = {"vethguard ca rotate", "[OPTIONS]",
+	        "Replaces the CA. The daemon's own root: by a new one; the earlier stays trusted,\n"
+	        "and signs for the sandboxes that know it, until it retires. An installed\n"
+	        "intermediate: prints a request for the next one, which 'vethguard ca install'\n"
+	        "puts in its place. A CA of the configuration: gives every sandbox another\n"
+	        "intermediate.\n",
+	        "  vethguard ca rotate --overlap 30d\n"
+	        "  vethguard ca rotate > node-7.csr\n",
+	        specs};
+	struct control_answer answer;
+	struct control_line line;
+	struct change c = {0};
+	int rc = ca_line_read(&u, argv + 1, 0, &line, take, &c);
+
+	(void)argc;
+	if (rc >= 0)
+		return rc;
+	rc = make_call(&line, "/ca/rotate", body_of(&c), &answer);
+	if (rc)
+		return rc;
+	if (!line.json && *control_text(answer.json, "request_pem"))
+		print_request(answer.json);
+	else if (!line.json)
+		ca_print(answer.json);
+	control_answer_free(&answer);
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox: one worker that this keeper serves; for the files that implement sandboxes.h. */
+#ifndef VETHGUARD_SRC_KEEPER_SANDBOX_H
+#define VETHGUARD_SRC_KEEPER_SANDBOX_H
+
+#include "keeper/sandboxes.h"
+
+struct early {
+	uint64_t id;
+	uint32_t credential;
+};
+
+struct sandbox {
+	struct sandbox *prev, *next;
+	struct sandboxes *all;
+	struct ipc_peer worker;
+	struct ca *intermediate;            /* NULL: no CA could sign it */
+	struct authority *authority;        /* a reference: what signed it; NULL: none did */
+	uint8_t root[CA_FINGERPRINT_BYTES]; /* the root that the sandbox knows, if known */
+	bool root_known;
+	uint64_t ca_question; /* id of the worker's question for its CA; 0: not asked yet */
+	uint64_t request;     /* id of the message that described it */
+	bool told;            /* the supervisor knows its root */
+	uint64_t id;
+	uint64_t generation; /* of its sources */
+	char name[MESSAGE_NAME_MAX + 1];
+	char label[MESSAGE_NAME_MAX + 32];
+	bool described;
+	struct early *early; /* EARLY_MAX entries; NULL: none */
+	uint32_t early_count;
+	uint64_t early_generation;
+	uint32_t source_count;
+	struct source *sources;
+};
+
+/* sandbox_ca.c. Makes an intermediate under the CA for this sandbox. False: there is none, or it
+ * cannot sign; the earlier intermediate stays. */
+bool sandbox_make_intermediate(struct sandbox *sandbox);
+/* Handles MESSAGE_CA_GET. Returns 0 or -errno. */
+int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message);
+
+#endif

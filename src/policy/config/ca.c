@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operator's own CA:
+ *
+ *   ca: {root: /etc/vethguard/root.pem, key: "file:/etc/vethguard/root.key"}
+ *   ca: {root: root.pem, certificate: node.pem, key: "file:node.key", overlap: 720h}
+ *   ca: {root: root.pem}
+ */
+#include "policy/config/read.h"
+
+#define FILE_SCHEME "file:"
+#define PKCS11_SCHEME "pkcs11:"
+#define DAY_MS (24u * 3600 * 1000)
+#define OVERLAP_MIN_MS (3600u * 1000)
+#define OVERLAP_MAX_MS ((uint64_t)3650 * DAY_MS)
+
+/* The scheme is there so that a key may come from elsewhere one day. */
+static void read_key(struct tree *tree, const struct tree_node *node, struct config *config)
+{
+	struct tree_node path = *node;
+	char quoted[TREE_QUOTE_MAX];
+	struct slice text;
+
+	if (!tree_text(tree, node, "key", PATH_MAX / 2, &text))
+		return;
+	if (slice_starts_with(text, SLICE(PKCS11_SCHEME))) {
+		tree_error(tree, node,
+		        "key: this version reads keys from files only (file:PATH), not through "
+		        "PKCS #11; without a key here, 'vethguard ca csr' asks a CA whose key "
+		        "stays in its token");
+		return;
+	}
+	if (!slice_starts_with(text, SLICE(FILE_SCHEME)) || text.n == sizeof(FILE_SCHEME) - 1) {
+		tree_error(tree, node, "key %s must be \"file:\" and the path of a PEM file",
+		        tree_quote(text, quoted));
+		return;
+	}
+	path.text = slice_of(text.p + sizeof(FILE_SCHEME) - 1, text.n - sizeof(FILE_SCHEME) + 1);
+	config_read_path(tree, &path, "key", config->ca.key);
+}
+
+void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config)
+{
+	static const char *const known[] = {"root", "certificate", "key", "overlap", NULL};
+	const struct tree_node *root, *certificate, *key, *overlap;
+	uint64_t ms;
+
+	if (!tree_is_map(tree, map, "ca"))
+		return;
+	tree_check_keys(tree, map, known, NULL);
+	root = tree_get(map, "root");
+	certificate = tree_get(map, "certificate");
+	key = tree_get(map, "key");
+	overlap = tree_get(map, "overlap");
+	if (root)
+		config_read_path(tree, root, "root", config->ca.root);
+	if (certificate)
+		config_read_path(tree, certificate, "certificate", config->ca.certificate);
+	if (key)
+		read_key(tree, key, config);
+	if (overlap && tree_duration(tree, overlap, "overlap", OVERLAP_MIN_MS, OVERLAP_MAX_MS, &ms))
+		config->ca.overlap_s = (uint32_t)(ms / 1000);
+	if (!root && (certificate || key))
+		tree_error(tree, map, "root is missing: the certificate that sandboxes trust");
+	else if (certificate && !key)
+		tree_error(tree, map,
+		        "key is missing: that of certificate. A certificate for a key that this "
+		        "node has made is given by 'vethguard ca install'");
+}
