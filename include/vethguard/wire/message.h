@@ -148,7 +148,13 @@ struct message_text {          /* STOPPED, FAILED, STALLED, ... */
 /* fds: policy image (sealed memfd), trusted CAs (memfd, PEM), ring memory (memfd), ring data eventfd, ring space
  * eventfd, memory of synthetic names (dns/responder.h), then one per listener in the order of listeners[]. */
 #define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
-enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
+enum message_listener {
+	MESSAGE_LISTEN_TCP,
+	MESSAGE_LISTEN_DNS_UDP,
+	MESSAGE_LISTEN_DNS_TCP,
+	MESSAGE_LISTEN_UDP,
+	MESSAGE_LISTEN_UNIX        /* port 0 */
+};
 #define MESSAGE_LISTENERS_MAX 134 /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
 struct message_worker_start {
 	struct slice sandbox;      /* name */

@@ -230,6 +230,8 @@ void audit_connection(const struct client *c, const struct policy_decision *deci
 	e.upstream_port = c->destination.port;
 	if (upstream)
 		e.upstream = *upstream;
+	else if (c->explicit_proxy) /* dst is the proxy's, not the destination's */
+		e.upstream = c->destination.address;
 	put(c->proxy, &e);
 	tell_refused_address(c, &e);
 }

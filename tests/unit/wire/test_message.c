@@ -397,7 +397,7 @@ static void worker_start_refuses(void **state)
 
 	(void)state;
 	fill_start(&m, hosts, 1);
-	m.listeners[1].kind = (enum message_listener)(MESSAGE_LISTEN_UDP + 1);
+	m.listeners[1].kind = (enum message_listener)(MESSAGE_LISTEN_UNIX + 1);
 	REFUSES_TO_ENCODE(worker_start, &m);
 	fill_start(&m, hosts, 1);
 	m.listener_count = MESSAGE_LISTENERS_MAX + 1;
