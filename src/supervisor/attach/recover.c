@@ -65,6 +65,35 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 	return result;
 }
 
+/* Makes the socket anew, unless the daemon before has given it: then clients that hold its file go
+ * on. The state is written around that, so that a daemon that dies meanwhile leaves no file that
+ * the next one does not know. */
+static int adopt_socket(struct attachment *a, struct gate *shape)
+{
+	const struct identity identity = attach_record_identity(&a->record);
+	int given = shape->packets, fd, rc = 0;
+
+	shape->packets = -1;
+	shape->kind = GATE_SOCKET;
+	if (given < 0 && a->record.listen.inode) {
+		a->record.listen.inode = 0;
+		rc = state_save(a->all->state, &a->record, shape);
+	}
+	snprintf(shape->why, sizeof(shape->why), "its state cannot be written");
+	fd = rc           ? rc
+	     : given >= 0 ? given
+	                  : listen_socket_open(&a->record.listen, &identity, true, shape->why,
+	                            sizeof(shape->why));
+	rc = fd < 0 ? fd : gate_open_socket(shape, fd);
+	if (!rc && given < 0)
+		rc = state_save(a->all->state, &a->record, shape);
+	if (!rc)
+		return 0;
+	fail(a, shape->why);
+	gate_close(shape);
+	return rc;
+}
+
 static void on_read(
         void *context, struct settings_files *files, enum attach_status status, const char *text);
 
@@ -185,7 +214,10 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	count_from(a, shared);
 	memcpy(s->seed, a->record.seed, sizeof(s->seed));
 	snprintf(s->name, sizeof(s->name), "%s", a->record.name);
-	attachment_pin(a->all, s->id, s->pin);
+	if (a->record.kind == ATTACH_LISTEN)
+		s->listen = &a->record.listen;
+	else
+		attachment_pin(a->all, s->id, s->pin);
 	settle_ports(a, shape);
 	s->paused = a->record.paused;
 	snprintf(s->pause_reason, sizeof(s->pause_reason), "%s", a->record.reason);
@@ -281,7 +313,7 @@ static void recover_one(struct attachment *a, const struct settings_files *files
 	struct attachments *all = a->all;
 	struct generation *g = load(a, files);
 	struct gate shape;
-	bool shared;
+	bool shared, socket;
 
 	if (!g && (a->left || a->reading))
 		return;
@@ -293,8 +325,9 @@ static void recover_one(struct attachment *a, const struct settings_files *files
 	gate_move(&shape, &a->gate);
 	if (all->take)
 		all->take(all, a->record.id, &shape.packets);
-	shared = shape.packets >= 0;
-	if (adopt_gate(a, &shape) != 0) {
+	socket = a->record.kind == ATTACH_LISTEN;
+	shared = !socket && shape.packets >= 0;
+	if ((socket ? adopt_socket(a, &shape) : adopt_gate(a, &shape)) != 0) {
 		generation_put(g);
 		attachment_hold(a);
 		return;
