@@ -60,7 +60,7 @@ _vethguard_control()
 {
 	local command=${COMP_WORDS[1]} words='--socket --json --help'
 	case $3 in
-	--policy | -p | --netns | --socket | --ca | --ca-bundle)
+	--policy | -p | --netns | --listen | --socket | --ca | --ca-bundle)
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
@@ -68,12 +68,12 @@ _vethguard_control()
 	--interface | -i) words=$(ls /sys/class/net 2>/dev/null) ;;
 	--engine) words='docker podman' ;;
 	--format | -f) words='shell docker json pem' ;;
-	--pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r) return ;;
+	--listen-mode | --listen-owner | --pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r) return ;;
 	*)
 		case $command in
 		attach)
 			words+=' --interface --netns --pid --container --engine --policy --name --address --label --var'
-			words+=' --ttl --observe --files'
+			words+=' --ttl --observe --files --listen --listen-mode --listen-owner'
 			;;
 		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
 		detach) words+=' --all --yes' ;;

@@ -47,7 +47,7 @@ enum taken {
 	TAKEN_ALL,   /* none is left */
 	TAKEN_SOME,  /* as many as were wanted; more may wait */
 	TAKEN_PAUSE, /* accepting is paused */
-	TAKEN_PACED, /* no more for now: the bound on connections in a second is reached */
+	TAKEN_PACED, /* no more at present: the bound on connections in a second is reached */
 };
 
 /* Accepts up to `most` connections. Beyond the bound, a connection waits in the kernel's backlog
