@@ -244,17 +244,22 @@ static void close_work(struct work *w)
 	w->directory = -1;
 }
 
+/* Opens the directory. close_work() follows, whatever it returns. */
+static int open_work(struct work *w, struct listen_socket *s, const struct identity *id, char *why,
+        size_t why_size)
+{
+	*w = (struct work){.s = s, .directory = -1, .fd = -1, .asker = id->uid};
+	w->why = why;
+	w->why_size = why_size;
+	return identity_run(id, open_directory, w);
+}
+
 int listen_socket_check(
         const struct listen_socket *s, const struct identity *id, char *why, size_t why_size)
 {
 	struct listen_socket copy = *s;
-	struct work w = {.s = &copy,
-	        .directory = -1,
-	        .fd = -1,
-	        .asker = id->uid,
-	        .why = why,
-	        .why_size = why_size};
-	int rc = identity_run(id, open_directory, &w);
+	struct work w;
+	int rc = open_work(&w, &copy, id, why, why_size);
 
 	if (!rc)
 		rc = identity_run(id, exists, &w);
@@ -262,37 +267,40 @@ int listen_socket_check(
 	return rc;
 }
 
+static int make(struct work *w, const struct identity *id)
+{
+	int rc = identity_run(id, exists, w);
+
+	if (!rc)
+		rc = identity_run(id, bind_here, w);
+	if (rc)
+		return rc;
+	rc = settle_file(w, id);
+	if (!rc && listen(w->fd, BACKLOG) < 0)
+		rc = because(w, -errno, "%s: %s", w->s->path, strerror(errno));
+	if (rc)
+		identity_run(id, unlink_bound, w);
+	return rc;
+}
+
 int listen_socket_open(
         struct listen_socket *s, const struct identity *id, bool again, char *why, size_t why_size)
 {
-	struct work w = {.s = s,
-	        .directory = -1,
-	        .fd = -1,
-	        .asker = id->uid,
-	        .why = why,
-	        .why_size = why_size};
-	int rc = identity_run(id, open_directory, &w);
-	bool bound;
+	struct work w;
+	int rc = open_work(&w, s, id, why, why_size);
 
-	if (!rc && again)
+	if (!rc && again) {
 		rc = identity_run(id, remove_own, &w);
+		if (rc)
+			because(&w, rc, "%s cannot be replaced: %s", s->path, strerror(-rc));
+	}
 	s->inode = 0;
 	if (!rc)
-		rc = identity_run(id, exists, &w);
-	if (!rc)
-		rc = identity_run(id, bind_here, &w);
-	bound = !rc;
-	if (!rc)
-		rc = settle_file(&w, id);
-	if (!rc && listen(w.fd, BACKLOG) < 0)
-		rc = because(&w, -errno, "%s: %s", s->path, strerror(errno));
-	if (rc && bound)
-		identity_run(id, unlink_bound, &w);
-	if (rc)
-		s->inode = 0;
+		rc = make(&w, id);
 	close_work(&w);
 	if (!rc)
 		return w.fd;
+	s->inode = 0;
 	if (w.fd >= 0)
 		close(w.fd);
 	return rc;
@@ -302,13 +310,8 @@ int listen_socket_remove(const struct listen_socket *s, const struct identity *i
 {
 	struct listen_socket copy = *s;
 	char why[256];
-	struct work w = {.s = &copy,
-	        .directory = -1,
-	        .fd = -1,
-	        .asker = id->uid,
-	        .why = why,
-	        .why_size = sizeof(why)};
-	int rc = identity_run(id, open_directory, &w);
+	struct work w;
+	int rc = open_work(&w, &copy, id, why, sizeof(why));
 
 	if (!rc)
 		rc = identity_run(id, remove_own, &w);
