@@ -367,6 +367,24 @@ class Faults(Socketed):
             self.assertTrue(self.asks(seconds=30), self.daemon.stderr())
         self.assertEqual((self.inode(), self.show()["worker"]["restarts"]), (before, 3))
 
+    def test_workers_die_too_often(self):
+        """Nobody serves it then, and nothing passes; who waits at the socket is served after a reload."""
+        before = self.inode()
+
+        def failed():
+            s = self.show()
+            if s["worker"]["pid"]:
+                os.kill(s["worker"]["pid"], signal.SIGKILL)
+            return s["state"] == "failed"
+        self.assertTrue(wait_until(failed, 20 * SLOW), self.show())
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(self.asks, seconds=60)
+            time.sleep(0.5 * PACE)
+            self.assertFalse(waiting.done())
+            self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+            self.assertTrue(waiting.result())
+        self.assertEqual(self.inode(), before)
+
     def test_the_daemon_dies(self):
         """The same path has another socket then: a sandbox that has its directory goes on."""
         waits = os.path.join(self.dir, "go")
