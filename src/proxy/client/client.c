@@ -343,7 +343,8 @@ static void trace_accepted(const struct client *c)
 
 	if (log_level() >= LOG_LEVEL_DEBUG)
 		log_debug("client :%u: accepted from %s, to %s:%u, which is %s", c->src_port,
-		        ip_format(&c->src, src), ip_format(&c->dst, dst), c->dst_port,
+		        c->src.family ? ip_format(&c->src, src) : "the socket",
+		        ip_format(&c->dst, dst), c->dst_port,
 		        c->destination.host_n ? c->destination.host : "no name");
 }
 
@@ -372,10 +373,12 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from, bool l
 	}
 	list_append(&proxy->clients, &c->list);
 	proxy_client_came(proxy);
-	if (local)
+	if (local) {
 		c->explicit_proxy = true;
-	else
+		c->src_port = (uint16_t)proxy->accepted; /* for the trace */
+	} else {
 		find_destination(c);
+	}
 	trace_accepted(c);
 	c->state = CLIENT_PEEK;
 	loop_deadline_set(&proxy->waits[client_first_wait(c)], &c->deadline);

@@ -43,9 +43,9 @@ struct client {
 	enum client_state state;
 	struct socket socket;
 	struct loop_deadline deadline;
-	struct loop_task wake; /* goes on with input, or after the end of an exchange */
-	struct ip src, dst;    /* dst: as the sandbox dialed it */
-	uint16_t src_port, dst_port;
+	struct loop_task wake;          /* goes on with input, or after the end of an exchange */
+	struct ip src, dst;             /* dst: as the sandbox dialed it */
+	uint16_t src_port, dst_port;    /* src_port: without an address, a number for the trace */
 	struct destination destination; /* the name behind dst, or CONNECT's authority */
 	bool holds_name;                /* the name of the synthetic address is held */
 	bool explicit_proxy;            /* it was made to the proxy port, or to a Unix socket */

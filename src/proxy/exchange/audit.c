@@ -33,7 +33,7 @@ void audit_failure_as_observed(struct event *e, const struct policy_decision *de
 static void record_client(const struct client *c, struct event *e)
 {
 	e->src = c->src;
-	e->src_port = c->src_port;
+	e->src_port = c->src.family ? c->src_port : 0;
 	e->dst = c->dst;
 	e->dst_port = c->dst_port;
 	e->protocol = IPPROTO_TCP;
@@ -304,7 +304,7 @@ void audit_silent(
 	}
 	s->count++;
 	s->src = c->src;
-	s->src_port = c->src_port;
+	s->src_port = c->src.family ? c->src_port : 0;
 	s->dst = c->dst;
 	s->dst_port = c->dst_port;
 }

@@ -457,6 +457,7 @@ static void test_unix_socks(void **state)
 	expect_reply(c, SOCKS5_SUCCEEDED);
 	get_through(c, "a.test", true);
 	assert_int_equal(only(EVENT_HTTP)->src.family, 0);
+	assert_int_equal(only(EVENT_HTTP)->src_port, 0);
 	assert_int_equal(only(EVENT_HTTP)->dst.family, 0);
 	assert_int_equal(only(EVENT_HTTP)->dst_port, 0);
 }
