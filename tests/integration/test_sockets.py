@@ -416,7 +416,8 @@ class Faults(Socketed):
         self.assert_served()
 
     def test_the_daemon_finds_another_file_there(self):
-        for make in (lambda: open(self.path, "w").close(), lambda: os.symlink("/etc/passwd", self.path), lambda: os.mkdir(self.path), self.foreign):
+        for make in (lambda: open(self.path, "w").close(), lambda: os.symlink("/etc/passwd", self.path), lambda: os.mkdir(self.path), self.foreign,
+                     self.foreign_stale):
             self.daemon.kill()
             os.unlink(self.path)
             make()
@@ -425,6 +426,9 @@ class Faults(Socketed):
             s = self.show()
             self.assertEqual(s["state"], "failed", s)
             self.assertIn("exists already", s["reason"])
+            self.daemon.kill()
+            self.daemon.start()  # once more: nothing was forgotten
+            self.assertEqual(self.show()["state"], "failed")
             after = os.lstat(self.path)
             self.assertEqual((after.st_ino, after.st_mode), (before.st_ino, before.st_mode))
             self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
@@ -438,6 +442,11 @@ class Faults(Socketed):
         self.addCleanup(s.close)
         s.bind(self.path)
         s.listen()
+
+    def foreign_stale(self):
+        s = socket.socket(socket.AF_UNIX)
+        s.bind(self.path)
+        s.close()
 
     def test_the_daemon_finds_no_directory(self):
         self.daemon.kill()

@@ -58,19 +58,6 @@ static void write_end(struct attachment *a, const struct gate *gate)
 		        strerror(-rc));
 }
 
-/* A sandbox whose socket was never made has none to remove: what lies at its path is not its own.
- * Without a sandbox, the state that an earlier daemon has left says that it may be. */
-static void remove_socket(const struct attachment *a)
-{
-	const struct identity identity = attach_record_identity(&a->record);
-	const struct listen_socket *s = &a->record.listen;
-	int rc = s->path[0] && (s->inode || !a->sandbox) ? listen_socket_remove(s, &identity) : 0;
-
-	if (rc)
-		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its socket %s cannot be removed: %s",
-		        s->path, strerror(-rc));
-}
-
 void attachment_undo(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
@@ -86,7 +73,7 @@ void attachment_undo(struct attachment *a)
 	if (rc)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
 		        strerror(-rc));
-	remove_socket(a);
+	attachment_remove_socket(a);
 	names_file_remove(a->all->supervisor->names, a->record.id);
 	rc = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
 	if (rc)

@@ -65,32 +65,12 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 	return result;
 }
 
-/* Makes the socket anew, unless the daemon before has given it: then clients that hold its file go
- * on. The state is written around that, so that a daemon that dies meanwhile leaves no file that
- * the next one does not know. */
 static int adopt_socket(struct attachment *a, struct gate *shape)
 {
-	const struct identity identity = attach_record_identity(&a->record);
-	int given = shape->packets, fd, rc = 0;
+	int rc = attachment_adopt_socket(a, shape);
 
-	shape->packets = -1;
-	shape->kind = GATE_SOCKET;
-	if (given < 0 && a->record.listen.inode) {
-		a->record.listen.inode = 0;
-		rc = state_save(a->all->state, &a->record, shape);
-	}
-	snprintf(shape->why, sizeof(shape->why), "its state cannot be written");
-	fd = rc           ? rc
-	     : given >= 0 ? given
-	                  : listen_socket_open(&a->record.listen, &identity, true, shape->why,
-	                            sizeof(shape->why));
-	rc = fd < 0 ? fd : gate_open_socket(shape, fd);
-	if (!rc && given < 0)
-		rc = state_save(a->all->state, &a->record, shape);
-	if (!rc)
-		return 0;
-	fail(a, shape->why);
-	gate_close(shape);
+	if (rc)
+		fail(a, shape->why);
 	return rc;
 }
 

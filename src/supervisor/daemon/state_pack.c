@@ -83,9 +83,9 @@ static json_t *json_groups(const struct attach_record *r)
 
 static json_t *pack_listen(const struct listen_socket *s)
 {
-	return json_pack("{s:s, s:i, s:I, s:I, s:o, s:o}", "path", s->path, "mode", (int)s->mode,
-	        "uid", (json_int_t)s->uid, "gid", (json_int_t)s->gid, "device", json_u64(s->device),
-	        "inode", json_u64(s->inode));
+	return json_pack("{s:s, s:i, s:I, s:I, s:o, s:o, s:o}", "path", s->path, "mode",
+	        (int)s->mode, "uid", (json_int_t)s->uid, "gid", (json_int_t)s->gid, "device",
+	        json_u64(s->device), "inode", json_u64(s->inode), "born", json_u64(s->born_ns));
 }
 
 /* The whole. */

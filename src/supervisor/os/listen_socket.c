@@ -121,6 +121,25 @@ static bool is_stale(const struct work *w)
 	return stale;
 }
 
+static uint64_t born_at(int directory, const char *name, int flags)
+{
+	struct statx st;
+
+	if (statx(directory, name, flags, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME))
+		return 0;
+	return (uint64_t)st.stx_btime.tv_sec * 1000000000u + st.stx_btime.tv_nsec;
+}
+
+/* True if that is the file that was made. */
+static bool is_it(const struct work *w, const struct stat *st)
+{
+	const struct listen_socket *s = w->s;
+	uint64_t born = born_at(w->directory, name_of(s), AT_SYMLINK_NOFOLLOW);
+
+	return st->st_ino == s->inode && st->st_dev == s->device &&
+	       (!born || !s->born_ns || born == s->born_ns);
+}
+
 static int remove_own(void *context)
 {
 	const struct work *w = context;
@@ -131,7 +150,7 @@ static int remove_own(void *context)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode) || (st.st_uid != s->uid && st.st_uid != w->asker))
 		return 0;
-	if (s->inode ? st.st_ino != s->inode || st.st_dev != s->device : !is_stale(w))
+	if (s->inode ? !is_it(w, &st) : !is_stale(w))
 		return 0;
 	return unlinkat(w->directory, name_of(s), 0) < 0 && errno != ENOENT ? -errno : 0;
 }
@@ -213,6 +232,7 @@ static int settle_file(struct work *w, const struct identity *id)
 	if (!rc) {
 		w->s->device = st.st_dev;
 		w->s->inode = st.st_ino;
+		w->s->born_ns = born_at(owning.file, "", AT_EMPTY_PATH);
 	}
 	if (!rc && (st.st_uid != w->s->uid || st.st_gid != w->s->gid))
 		rc = identity_run(id, set_owner, &owning);
@@ -231,8 +251,7 @@ static int unlink_bound(void *context)
 	const struct work *w = context;
 	struct stat st;
 
-	if (fstatat(w->directory, name_of(w->s), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	        st.st_ino == w->s->inode && st.st_dev == w->s->device)
+	if (fstatat(w->directory, name_of(w->s), &st, AT_SYMLINK_NOFOLLOW) == 0 && is_it(w, &st))
 		unlinkat(w->directory, name_of(w->s), 0);
 	return 0;
 }

@@ -29,6 +29,9 @@ struct listen_socket {
 	gid_t gid;
 	dev_t device; /* of the file that was made last */
 	ino_t inode;  /* 0: none, or not known */
+	/* When it was made, because numbers of inodes are used again; 0: the file system does not
+	 * tell. */
+	uint64_t born_ns;
 };
 
 /* Returns why such a path cannot be used, or NULL. */
@@ -37,7 +40,7 @@ const char *listen_path_objection(const char *path);
 int listen_socket_check(
         const struct listen_socket *s, const struct identity *id, char *why, size_t why_size);
 /* Makes the file and listens. again: after removing one that listen_socket_remove() would remove.
- * Sets device and inode. Returns a descriptor (close-on-exec, non-blocking), or -errno with why:
+ * Sets which file it is. Returns a descriptor (close-on-exec, non-blocking), or -errno with why:
  * then nothing is left. */
 int listen_socket_open(
         struct listen_socket *s, const struct identity *id, bool again, char *why, size_t why_size);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SOCKS5 through a real proxy, on its port and over a Unix socket, where everything else that an
- * explicit proxy speaks comes as well. */
+/* SOCKS5 through a real proxy, on its port. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -8,94 +7,8 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <sys/un.h>
 
-#include "vethguard/wire/socks5.h"
-#include "../fixture.h"
-
-#define GREETING "\5\1\0"
-#define GREETED "\5\0"
-#define SUCCEEDED "\5\0\0\1\0\0\0\0\0\0"
-#define BYTES(text) (text), sizeof(text) - 1
-
-static struct sockaddr_un unix_at;
-static socklen_t unix_at_n;
-
-/* The proxy also serves a Unix socket, whose name the kernel chooses. */
-static void serve_unix(void)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	const struct sockaddr_un any = {.sun_family = AF_UNIX};
-
-	assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)), 0);
-	assert_int_equal(listen(fd, 64), 0);
-	unix_at_n = sizeof(unix_at);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&unix_at, &unix_at_n), 0);
-	assert_int_equal(proxy_serve_unix(w.proxy, fd), 0);
-}
-
-static struct peer *unix_client(void)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(connect(fd, (const struct sockaddr *)&unix_at, unix_at_n), 0);
-	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return peer_new(&w, fd);
-}
-
-static void expect_bytes(struct peer *p, const char *bytes, size_t n)
-{
-	UNTIL(&w, p->in.len >= n || p->eof || p->failed);
-	assert_true(p->in.len >= n);
-	assert_memory_equal(buf_bytes(&p->in), bytes, n);
-	buf_consume(&p->in, n);
-}
-
-static void expect_reply(struct peer *p, enum socks5_reply reply)
-{
-	char answer[] = SUCCEEDED;
-
-	answer[1] = (char)reply;
-	expect_bytes(p, answer, sizeof(answer) - 1);
-}
-
-/* Writes the request for a name. Returns its size. */
-static size_t request_for(const char *name, uint16_t port, char out[SOCKS5_REQUEST_MAX])
-{
-	size_t n = strlen(name);
-
-	memcpy(out, "\5\1\0\3", 4);
-	out[4] = (char)n;
-	memcpy(out + 5, name, n);
-	out[5 + n] = (char)(port >> 8);
-	out[6 + n] = (char)port;
-	return 7 + n;
-}
-
-static void ask_socks(struct peer *p, const char *name)
-{
-	char request[SOCKS5_REQUEST_MAX];
-
-	say_n(p, BYTES(GREETING));
-	expect_bytes(p, BYTES(GREETED));
-	say_n(p, request, request_for(name, w.port, request));
-}
-
-static void get_through(struct peer *c, const char *name, bool tls)
-{
-	struct peer *o;
-
-	if (tls)
-		start_tls(c, name);
-	ask(c, "GET /x", name, "");
-	o = origin(&w, tls);
-	expect_head(o, "GET /x ");
-	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-	expect_head(c, "HTTP/1.1 200 OK");
-	assert_int_equal(only(EVENT_HTTP)->upstream_port, w.port);
-	hang_up(c, false);
-	hang_up(o, false);
-}
+#include "socks_client.h"
 
 /* --- what works --- */
 
@@ -444,144 +357,6 @@ static void test_a_tunnel_while_paused(void **state)
 	hang_up(c, false);
 }
 
-/* --- over a Unix socket --- */
-
-static void test_unix_socks(void **state)
-{
-	struct peer *c;
-
-	(void)state;
-	serve_unix();
-	c = unix_client();
-	ask_socks(c, "a.test");
-	expect_reply(c, SOCKS5_SUCCEEDED);
-	get_through(c, "a.test", true);
-	assert_int_equal(only(EVENT_HTTP)->src.family, 0);
-	assert_int_equal(only(EVENT_HTTP)->src_port, 0);
-	assert_int_equal(only(EVENT_HTTP)->dst.family, 0);
-	assert_int_equal(only(EVENT_HTTP)->dst_port, 0);
-}
-
-static void test_unix_connect(void **state)
-{
-	char text[200];
-	struct peer *c;
-
-	(void)state;
-	serve_unix();
-	c = unix_client();
-	snprintf(text, sizeof(text), "CONNECT a.test:%1$u HTTP/1.1\r\nHost: a.test:%1$u\r\n\r\n",
-	        w.port);
-	say(c, text);
-	expect_head(c, "HTTP/1.1 200 ");
-	start_tls(c, "a.test");
-	ask(c, "GET /x", "a.test", "");
-	struct peer *o = origin(&w, true);
-
-	expect_head(o, "GET /x ");
-	hang_up(c, false);
-	hang_up(o, false);
-}
-
-static void test_unix_absolute_target(void **state)
-{
-	static const char *const refused[] = {"GET / HTTP/1.1\r\nHost: p.test\r\n\r\n",
-	        "GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
-	        "GET http://d.test/ HTTP/1.1\r\nHost: d.test\r\n\r\n",
-	        "GET http://127.0.0.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-	        "CONNECT 169.254.169.254:80 HTTP/1.1\r\nHost: 169.254.169.254:80\r\n\r\n",
-	        "CONNECT d.test:443 HTTP/1.1\r\nHost: d.test:443\r\n\r\n",
-	        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-	        "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\r\n\r\n"};
-	struct peer *c, *o;
-	char text[200];
-
-	(void)state;
-	serve_unix();
-	c = unix_client();
-	snprintf(text, sizeof(text),
-	        "GET http://p.test:%1$u/x HTTP/1.1\r\nHost: p.test:%1$u\r\n\r\n", w.port);
-	say(c, text);
-	o = origin(&w, false);
-	expect_head(o, "GET /x HTTP/1.1\r\n");
-	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-	expect_head(c, "HTTP/1.1 200 ");
-	hang_up(c, false);
-	hang_up(o, false);
-	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
-		c = unix_client();
-		if (i == sizeof(refused) / sizeof(*refused) - 1)
-			say_n(c, refused[i], 14);
-		else
-			say(c, refused[i]);
-		take_head(c);
-		if (strncmp(c->head, "HTTP/1.1 40", 11) != 0 &&
-		        strncmp(c->head, "HTTP/1.1 505 ", 13) != 0)
-			fail_msg("%zu: %s", i, c->head);
-		assert_false(origin_is_asked(&w));
-		hang_up(c, false);
-	}
-}
-
-/* Bytes are moved as between any other sockets. */
-static void test_unix_tunnel_of_much(void **state)
-{
-	const size_t n = 1u << 20;
-	uint8_t *big = malloc(n);
-	struct peer *c, *o;
-
-	(void)state;
-	serve_unix();
-	for (size_t i = 0; i < n; i++)
-		big[i] = (uint8_t)(i * 7 + i / 251);
-	c = unix_client();
-	ask_socks(c, "t.test");
-	expect_reply(c, SOCKS5_SUCCEEDED);
-	o = origin(&w, false);
-	for (size_t at = 0; at < n; at += 65536) {
-		say_n(c, big + at, 65536);
-		say_n(o, big + at, 65536);
-		UNTIL(&w, socket_unsent(&c->socket) < 65536 && socket_unsent(&o->socket) < 65536);
-	}
-	socket_end(&c->socket);
-	UNTIL(&w, o->eof && c->in.len == n);
-	assert_int_equal(o->in.len, n);
-	assert_memory_equal(buf_bytes(&o->in), big, n);
-	assert_memory_equal(buf_bytes(&c->in), big, n);
-	socket_end(&o->socket);
-	UNTIL(&w, c->eof);
-	assert_int_equal(only(EVENT_CONNECTION)->bytes_out, n);
-	free(big);
-	hang_up(c, false);
-	hang_up(o, false);
-}
-
-/* No fence bounds how often the sandbox connects: the proxy does, for this socket only. */
-static void test_unix_connections_in_a_second(void **state)
-{
-	struct world_options few = {
-	        .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192};
-	struct peer *c[6], *other;
-
-	(void)state;
-	few.limits.connections_per_s = 2; /* and as a burst twice as many */
-	again(few);
-	serve_unix();
-	w.proxy->local_connections.at_ms = INT64_MAX; /* nothing comes back meanwhile */
-	for (size_t i = 0; i < 6; i++)
-		c[i] = unix_client();
-	UNTIL(&w, w.proxy->accepted == 4);
-	pump(&w, 50);
-	assert_int_equal(w.proxy->accepted, 4);
-	other = proxy_client(&w);
-	UNTIL(&w, w.proxy->accepted == 5);
-	w.proxy->local_connections.at_ms = clock_monotonic_ms() - 1000;
-	UNTIL(&w, w.proxy->accepted == 7);
-	hang_up(other, false);
-	for (size_t i = 0; i < 6; i++)
-		hang_up(c[i], false);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -601,11 +376,6 @@ int main(void)
 	        HASTY(test_a_client_that_stops),
 	        TEST(test_a_request_while_the_log_is_behind),
 	        TEST(test_a_tunnel_while_paused),
-	        TEST(test_unix_socks),
-	        TEST(test_unix_connect),
-	        TEST(test_unix_absolute_target),
-	        TEST(test_unix_tunnel_of_much),
-	        TEST(test_unix_connections_in_a_second),
 	};
 
 	signal(SIGPIPE, SIG_IGN); /* as the worker does */

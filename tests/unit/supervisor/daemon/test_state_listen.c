@@ -47,7 +47,8 @@ static struct attach_record sample(void)
 	                .uid = 4294967294u,
 	                .gid = 1777,
 	                .device = 0x1234567890,
-	                .inode = UINT64_MAX - 1},
+	                .inode = UINT64_MAX - 1,
+	                .born_ns = UINT64_MAX - 2},
 	        .policy = (char *)(uintptr_t) "/etc/p.yaml",
 	        .created_ms = 1,
 	        .generation = 1};
@@ -86,6 +87,7 @@ static void what_is_written_is_read(void **state)
 	assert_true(is.listen.mode == was.listen.mode && is.listen.uid == was.listen.uid);
 	assert_true(is.listen.gid == was.listen.gid && is.listen.inode == was.listen.inode);
 	assert_true(is.listen.device == was.listen.device);
+	assert_true(is.listen.born_ns == was.listen.born_ns);
 	assert_int_equal(gate.kind, GATE_SOCKET);
 	assert_int_equal(gate.tcp_port, 0);
 	assert_int_equal(gate.gate4.family, 0);
@@ -143,6 +145,7 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("4294967294", "4294967295", "listen");
 	refuses("4294967294", "-1", "listen");
 	refuses("\"gid\": 1777", "\"gid\": 4294967295", "listen");
+	refuses("fffffffffffffffd", "fffffffffffffffD", "listen");
 	refuses("fffffffffffffffe", "fffffffffffffff", "listen");
 	refuses("0000001234567890", "000000123456789g", "listen");
 	refuses("\"inode\"", "\"inodes\"", "listen");

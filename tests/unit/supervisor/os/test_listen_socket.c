@@ -229,6 +229,26 @@ static void test_its_own_stale_socket(void **state)
 	close(fd);
 }
 
+/* The number of an inode may be given to another file at once. */
+static void test_another_file_with_its_number(void **state)
+{
+	struct listen_socket s = at("again"), other;
+
+	(void)state;
+	close(open_it(&s, false));
+	if (!s.born_ns) {
+		print_message("skipped: this file system does not tell when a file was made\n");
+		skip();
+	}
+	other = s;
+	other.born_ns--;
+	assert_int_equal(remove_it(&other), 0);
+	assert_true(is_there(&s));
+	assert_int_equal(open_it(&other, true), -EADDRINUSE);
+	assert_int_equal(remove_it(&s), 0);
+	assert_false(is_there(&s));
+}
+
 static void test_directories(void **state)
 {
 	struct listen_socket missing = at("no/s"), file = at("f/s"), remote = at("s");
@@ -303,6 +323,7 @@ int main(void)
 	        TEST(test_it_listens_with_its_mode),
 	        TEST(test_never_over_another_file),
 	        TEST(test_its_own_stale_socket),
+	        TEST(test_another_file_with_its_number),
 	        TEST(test_directories),
 	        TEST(test_whose_rights),
 	};
