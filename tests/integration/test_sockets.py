@@ -2,6 +2,7 @@
 """A Unix socket as a sandbox's only way out: bubblewrap without a network, curl, socat and Python through it; its file; and what
 becomes of it when workers and daemons die or are replaced. SOCKS5 on the proxy port of a link, too."""
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
@@ -374,7 +375,8 @@ class Faults(Socketed):
         def failed():
             s = self.show()
             if s["worker"]["pid"]:
-                os.kill(s["worker"]["pid"], signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has died since
+                    os.kill(s["worker"]["pid"], signal.SIGKILL)
             return s["state"] == "failed"
         self.assertTrue(wait_until(failed, 20 * SLOW), self.show())
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
