@@ -32,6 +32,13 @@ bench-attach:
 bench-attach-run: $(PROGRAMS) $(BENCH_PROGRAMS)
 	python3 tests/bench/bench_attach.py $(BENCH_ATTACH_OPTIONS)
 
+.PHONY: bench-claim
+## make bench-claim     a thousand prepared namespaces: what claiming and releasing one costs (root; about three minutes)
+bench-claim:
+	@mk/install-packages build
+	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
+	python3 tests/bench/bench_claim.py $(BENCH_CLAIM_OPTIONS)
+
 .PHONY: bench-long-ways
 ## make bench-long-ways 64 MB over round trips of 10, 60 and 150 ms, beside the same without vethguard (root; two minutes)
 bench-long-ways:

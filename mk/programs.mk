@@ -2,7 +2,7 @@
 # no netlink or nftables symbol in worker, keeper and recorder.
 archives = $(foreach m,$(1),$(LIB)/libvg_$(m).a)
 
-MODS_vethguard := cli jail ipc loop tls policy wire base
+MODS_vethguard := cli adapter netlink jail ipc loop tls policy wire base
 LIBS_vethguard := $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 
 MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy wire base
@@ -17,13 +17,18 @@ LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SS
 MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
+MODS_vethguard-fetch := fetch tls ipc loop jail wire base
+LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
+
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor
 MAIN_vethguard-keeper := keeper
 MAIN_vethguard-worker := worker
 MAIN_vethguard-recorder := recorder
+MAIN_vethguard-fetch := fetch
 
-PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder
+PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder \
+	vethguard-fetch
 # A program whose main.c is not there yet is not built.
 PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/main.c),$(p)))
 PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))

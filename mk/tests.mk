@@ -1,6 +1,6 @@
 # Tests mirror src/: tests/unit/MODULE/test_SUBJECT.c is one cmocka program, linked with every archive.
 ALL_ARCHIVES := $(call archives,$(MODULES))
-ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
+ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) $(LIBS_CURL)
 
 # What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one. They compare bytes with
 # text, which clang would warn of (cmocka 1.1.8 takes a const char *).

@@ -60,15 +60,17 @@ _vethguard_control()
 {
 	local command=${COMP_WORDS[1]} words='--socket --json --help'
 	case $3 in
-	--policy | -p | --netns | --listen | --socket | --ca | --ca-bundle)
+	--policy | -p | --netns | --netns-dir | --listen | --socket | --ca | --ca-bundle)
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
 		;;
 	--interface | -i) words=$(ls /sys/class/net 2>/dev/null) ;;
 	--engine) words='docker podman' ;;
+	--addresses) words='same own' ;;
+	--like) words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
 	--format | -f) words='shell docker json pem' ;;
-	--listen-mode | --listen-owner | --pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r) return ;;
+	--listen-mode | --listen-owner | --pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r | --count | --prefix | --tap) return ;;
 	*)
 		case $command in
 		attach)
@@ -76,13 +78,16 @@ _vethguard_control()
 			words+=' --ttl --observe --files --listen --listen-mode --listen-owner'
 			;;
 		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
+		prepare) words+=' --count --addresses --tap --netns-dir --prefix --remove' ;;
+		claim) words+=' --policy --netns --like --label --var --ttl --observe --no-wait' ;;
+		release) words+=' --tap --netns-dir --prefix --keep' ;;
 		detach) words+=' --all --yes' ;;
 		reload) words+=' --all --policy' ;;
 		pause) words+=' --all --reason' ;;
 		resume) words+=' --all' ;;
 		esac
 		if [[ $2 != -* ]]; then
-			[[ $command != @(attach|list) ]] || return
+			[[ $command != @(attach|list|prepare|claim) ]] || return
 			words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }')
 		fi
 		;;
@@ -114,7 +119,7 @@ _vethguard_presets()
 _vethguard()
 {
 	local words='' what="${COMP_WORDS[1]} ${COMP_WORDS[2]}"
-	local control='attach detach list show env reload pause resume stats'
+	local control='attach detach list show env reload pause resume stats prepare claim release'
 	COMPREPLY=()
 	# Readline takes --option=value for three words: the value completes as if it stood apart.
 	if [[ ${COMP_WORDS[COMP_CWORD]} == = ]]; then
@@ -135,7 +140,7 @@ _vethguard()
 		_vethguard_run "$@"
 		return
 		;;
-	attach | detach | list | show | env | reload | pause | resume | stats)
+	attach | detach | list | show | env | reload | pause | resume | stats | prepare | claim | release)
 		_vethguard_control "$@"
 		return
 		;;

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
 #include "cli/policy/policy.h"
+#include "cli/prepare/commands.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
 
@@ -19,17 +20,20 @@ static int cli_version(int argc, char **argv);
 static const struct command commands[] = {
         {"run", cli_run, "run a command behind the guard"},
         {"attach", cli_attach, "guard a container, namespace, process or interface"},
-        {"detach", cli_detach, "end that guard"},
+        {"detach", cli_detach, "stop guarding sandboxes"},
         {"list", cli_list, "what the daemon guards"},
-        {"show", cli_show, "all about one sandbox"},
+        {"show", cli_show, "one sandbox in detail"},
         {"env", cli_env, "what to set inside of a sandbox"},
         {"reload", cli_reload, "put changed policies in force"},
         {"pause", cli_pause, "refuse everything at once"},
         {"resume", cli_resume, "go on after a pause"},
-        {"stats", cli_stats, "what sandboxes have done and hold"},
+        {"stats", cli_stats, "what sandboxes have done and hold open"},
+        {"prepare", cli_prepare, "make namespaces ready, for sandboxes that start at once"},
+        {"claim", cli_claim, "guard one of these under a policy"},
+        {"release", cli_release, "end that, and make it ready for another"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
-        {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
+        {"doctor", cli_doctor, "check this machine, and say how to fix what is missing"},
         {"help", cli_help, "this text, or that of a command"},
         {"version", cli_version, "the version"},
         {NULL, NULL, NULL},

@@ -32,11 +32,11 @@ int screen_width(void)
 	return SCREEN_WIDTH_DEFAULT;
 }
 
-bool screen_has_colour(void)
+bool screen_has_color(void)
 {
-	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
 	       !(term && strcmp(term, "dumb") == 0);
 }
 
@@ -58,7 +58,7 @@ struct place {
 	size_t lines; /* of this text */
 	size_t lines_max;
 	int indent;
-	const char *colour; /* before its next line; NULL: none */
+	const char *color; /* before its next line; NULL: none */
 };
 
 /* Prints one line with at most width columns. Returns the number of columns it fills. */
@@ -68,7 +68,7 @@ static int put_text(FILE *out, struct place *at, size_t width, int owed)
 	const bool cut = at->lines + 1 == at->lines_max && left > width;
 	const size_t mark = !cut ? 0 : width < strlen(CUT) ? width : strlen(CUT);
 	const size_t n = cut ? width - mark : line_length(at->rest, width);
-	const char *on = at->colour ? at->colour : "";
+	const char *on = at->color ? at->color : "";
 	size_t shown = n;
 
 	while (shown > 0 && at->rest[shown - 1] == ' ' && !mark)
@@ -76,7 +76,7 @@ static int put_text(FILE *out, struct place *at, size_t width, int owed)
 	fprintf(out, "%*s%s%.*s%.*s%s", owed, "", on, (int)shown, at->rest, (int)mark, CUT,
 	        *on ? "\033[0m" : "");
 	at->lines++;
-	at->colour = NULL;
+	at->color = NULL;
 	at->rest += cut ? left : n;
 	while (*at->rest == ' ')
 		at->rest++;
@@ -111,7 +111,7 @@ void screen_row(FILE *out, const struct screen_cell *cells, size_t count, size_t
 		count = CELLS_MAX;
 	for (size_t i = 0; i < count; i++)
 		places[i] = (struct place){
-		        cells[i].text, cells[i].below, 0, lines_max, 0, cells[i].colour};
+		        cells[i].text, cells[i].below, 0, lines_max, 0, cells[i].color};
 	while (more) {
 		int owed = 0;
 

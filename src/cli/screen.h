@@ -19,13 +19,13 @@
  * terminal, and each row should be one line, for a program or a file. */
 int screen_width(void);
 /* True if it is a terminal with colors (TERM is not "dumb") and NO_COLOR is not set. */
-bool screen_has_colour(void);
+bool screen_has_color(void);
 
 struct screen_cell {
 	const char *text;
 	int width;
-	const char *colour; /* an escape sequence before its first line; NULL: none */
-	const char *below;  /* further text, in lines of its own below the first; NULL: none */
+	const char *color; /* an escape sequence before its first line; NULL: none */
+	const char *below; /* further text, in lines of its own below the first; NULL: none */
 };
 #define SCREEN_INDENT 2 /* of the text below */
 

@@ -30,6 +30,19 @@ static bool is_unreserved(uint8_t c) /* RFC 3986 section 2.3 */
 	       c == '-' || c == '.' || c == '_' || c == '~';
 }
 
+/* True for cookie-octets (RFC 6265 section 4.1.1): whatever else ends a cookie's value somewhere.
+ */
+static bool is_cookie_text(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		uint8_t c = (uint8_t)s.p[i];
+
+		if (c <= ' ' || c >= 0x7f || strchr("\",;\\", c))
+			return false;
+	}
+	return true;
+}
+
 static void put(struct secret *out, const void *p, size_t n)
 {
 	if (n > 0)
@@ -126,6 +139,8 @@ int inject_render(
 		return render_prefixed(credential->prefix, value, out);
 	case POLICY_INJECT_QUERY:
 		return render_query(value, out);
+	case POLICY_INJECT_COOKIE:
+		return is_cookie_text(value) ? render_prefixed(SLICE(""), value, out) : -EINVAL;
 	}
 	return -EINVAL;
 }
@@ -138,6 +153,8 @@ struct slice inject_field(const struct policy_credential *credential)
 		return SLICE("authorization");
 	case POLICY_INJECT_HEADER:
 		return credential->field;
+	case POLICY_INJECT_COOKIE:
+		return SLICE("cookie");
 	case POLICY_INJECT_QUERY:
 		break;
 	}

@@ -91,6 +91,8 @@ struct slice allowed_search_domain(const struct policy *policy, struct slice hos
  * denied. */
 size_t responder_answer(struct responder *responder, const uint8_t *query, size_t n,
         const struct responder_peer *peer, uint8_t *out, size_t cap);
+/* Records the refusals of the second that is over. */
+void responder_on_refused_time(struct loop_timer *timer);
 /* True if more queries came in this second than the fence would let pass one by one. */
 bool responder_is_flooded(const struct responder *responder);
 /* Answers what waits, within bounds. */

@@ -130,7 +130,7 @@ static void deliver_named_udp(struct rule_list *l, const struct fence_spec *spec
 	rule_verdict(l, NF_ACCEPT);
 }
 
-static void begin_neighbour_discovery(struct rule_list *l)
+static void begin_neighbor_discovery(struct rule_list *l)
 {
 	rule_begin(l);
 	rule_load_meta(l, NFT_META_NFPROTO);
@@ -143,15 +143,15 @@ static void begin_neighbour_discovery(struct rule_list *l)
 }
 
 /* To the gate's address, or to what stays on the link: fe80::/10 and multicast. */
-static void accept_neighbour_discovery(struct rule_list *l, const struct fence_spec *spec)
+static void accept_neighbor_discovery(struct rule_list *l, const struct fence_spec *spec)
 {
-	begin_neighbour_discovery(l);
+	begin_neighbor_discovery(l);
 	rule_load_payload(l, NETWORK, 24, 1);
 	rule_test_u8(l, NFT_CMP_GTE, 0xfe);
 	rule_verdict(l, NF_ACCEPT);
 	if (spec->gate6.family == 0)
 		return;
-	begin_neighbour_discovery(l);
+	begin_neighbor_discovery(l);
 	rule_load_payload(l, NETWORK, 24, 16);
 	rule_test_bytes(l, NFT_CMP_EQ, spec->gate6.bytes, 16);
 	rule_verdict(l, NF_ACCEPT);
@@ -171,7 +171,7 @@ void rules_link(struct rule_list *l, const struct fence_spec *spec)
 	deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
 	bound_datagrams(l, spec);
 	deliver_named_udp(l, spec);
-	accept_neighbour_discovery(l, spec);
+	accept_neighbor_discovery(l, spec);
 	rules_drop_uncopied(l, spec, spec->bounds.copies_per_s);
 	rule_begin(l);
 	rules_note(l, spec, "vethguard:other");

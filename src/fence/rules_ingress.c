@@ -162,7 +162,7 @@ static void accept_ipv6(struct rule_list *l, const struct fence_spec *spec)
 
 /* Matches neighbor solicitation and advertisement that have not passed a router (RFC 4861 section
  * 7.1). */
-static void match_neighbour_discovery(struct rule_list *l)
+static void match_neighbor_discovery(struct rule_list *l)
 {
 	rule_load_payload(l, NETWORK, 6, 2); /* next header, hop limit */
 	rule_test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
@@ -171,14 +171,14 @@ static void match_neighbour_discovery(struct rule_list *l)
 	rule_test_u8(l, NFT_CMP_LTE, ND_NEIGHBOR_ADVERT);
 }
 
-static void accept_neighbour_discovery(struct rule_list *l, const struct fence_spec *spec)
+static void accept_neighbor_discovery(struct rule_list *l, const struct fence_spec *spec)
 {
 	static const uint8_t mask[2] = {0xff, 0xc0};
 
 	rule_begin(l);
 	match_ethertype(l, ETH_P_IPV6);
 	match_source6(l, spec);
-	match_neighbour_discovery(l);
+	match_neighbor_discovery(l);
 	learn_source6(l, spec);
 	pass(l, spec);
 	rule_begin(l);
@@ -186,7 +186,7 @@ static void accept_neighbour_discovery(struct rule_list *l, const struct fence_s
 	rule_load_payload(l, NETWORK, 8, 2);
 	rule_load_mask(l, mask, 2);
 	rule_test_u16(l, NFT_CMP_EQ, 0xfe80);
-	match_neighbour_discovery(l);
+	match_neighbor_discovery(l);
 	rule_test_rate(l, LINK_LOCAL_ND_PER_SECOND);
 	pass(l, spec);
 }
@@ -241,7 +241,7 @@ static void drop_link_chatter(struct rule_list *l)
 	rule_test_bytes(l, NFT_CMP_EQ, unspecified, 16);
 	rule_load_payload(l, NETWORK, 24, 2);
 	rule_test_u16(l, NFT_CMP_EQ, 0xff02);
-	match_neighbour_discovery(l);
+	match_neighbor_discovery(l);
 	rule_verdict(l, NF_DROP);
 	/* a report follows a router alert, whose first byte says what follows it (RFC 3810 section
 	 * 5) */
@@ -295,7 +295,7 @@ void rules_wire(struct rule_list *l, const struct fence_spec *spec)
 		accept_ipv4(l, spec);
 	if (spec->sandbox6.family) {
 		accept_ipv6(l, spec);
-		accept_neighbour_discovery(l, spec);
+		accept_neighbor_discovery(l, spec);
 	}
 	if (spec->sandbox4.family)
 		accept_arp(l, spec);

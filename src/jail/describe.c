@@ -14,14 +14,6 @@
 #include "jail/jail_state.h"
 #include "vethguard/base/buf.h"
 
-static const char *const namespace_names[JAIL_NAMESPACES] = {
-        "user", "mnt", "net", "pid", "ipc", "uts"};
-
-const char *jail_namespace_name(size_t i)
-{
-	return namespace_names[i];
-}
-
 static void describe_ids(struct buf *b)
 {
 	const struct jail_facts *f = &jail_state.facts;
@@ -42,7 +34,7 @@ static void describe_ids(struct buf *b)
 static void describe_namespaces(struct buf *b)
 {
 	for (size_t i = 0; i < JAIL_NAMESPACES; i++)
-		buf_printf(b, "ns_%s: %llu\n", namespace_names[i],
+		buf_printf(b, "ns_%s: %llu\n", jail_namespace_name(i),
 		        (unsigned long long)jail_state.facts.namespaces[i]);
 	buf_printf(b, "root: %s\n", jail_state.empty_root ? "empty, read-only" : "the system's");
 }

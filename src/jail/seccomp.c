@@ -52,10 +52,20 @@ static const int recorder_calls[] = {
 
 static const int keeper_calls[] = {CALL(getsockopt), LIST_END};
 
+/* What libcurl does for one request to an address that is known already. */
+static const int fetch_calls[] = {CALL(connect), CALL(getsockopt), CALL(getsockname),
+        CALL(getpeername), CALL(shutdown), CALL(pipe2), CALL(eventfd2), LIST_END};
+
+/* There is nothing to open, but libraries ask: they get an error. */
+static const int fetch_refused[] = {CALL(open), CALL(openat), CALL(access), CALL(faccessat),
+        CALL(faccessat2), CALL(stat), CALL(readlink), CALL(readlinkat), CALL(socketpair),
+        CALL(uname), CALL(sysinfo), CALL(prlimit64), LIST_END};
+
 static const int *const role_calls[] = {
         [JAIL_KEEPER] = keeper_calls,
         [JAIL_WORKER] = worker_calls,
         [JAIL_RECORDER] = recorder_calls,
+        [JAIL_FETCH] = fetch_calls,
 };
 
 /* Needed by the sanitizers' run-time: more memory calls; file calls are refused instead of fatal,
@@ -231,8 +241,10 @@ static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 		rc = allow_common_arguments(filter);
 	if (rc == 0)
 		rc = allow_nonblocking(filter, role);
-	if (rc == 0 && role == JAIL_WORKER)
+	if (rc == 0 && (role == JAIL_WORKER || role == JAIL_FETCH))
 		rc = allow_network(filter);
+	if (rc == 0 && role == JAIL_FETCH)
+		rc = allow_all(filter, SCMP_ACT_ERRNO(EACCES), fetch_refused);
 	if (rc == 0 && binds)
 		rc = allow_bind(filter);
 #ifdef __SANITIZE_ADDRESS__

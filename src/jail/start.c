@@ -24,30 +24,6 @@
 #define JAIL_FAILED 125
 #define JAIL_CONTROL_FD 3
 
-struct jail_state jail_state;
-
-static void jail_read_file(const char *path, char *out, size_t out_size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, out, out_size - 1);
-
-	out[n > 0 ? n : 0] = '\0';
-	if (fd >= 0)
-		close(fd);
-}
-
-void jail_state_read_ids(void)
-{
-	char text[256];
-	unsigned inside, outside, count;
-
-	jail_read_file("/proc/self/uid_map", text, sizeof(text));
-	jail_state.single_id = sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
-	                       count == 1 && strchr(text, '\n') == strrchr(text, '\n');
-	jail_read_file("/proc/self/setgroups", text, sizeof(text));
-	jail_state.groups_fixed = strncmp(text, "deny", 4) == 0;
-}
-
 static void jail_die_with_parent(void)
 {
 	struct pollfd control = {.fd = JAIL_CONTROL_FD, .events = POLLIN};

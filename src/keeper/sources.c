@@ -28,6 +28,7 @@
 
 #define RETRY_MS 1000
 #define TIMEOUT_DEFAULT_MS 10000
+#define MARGIN_MAX_MS 30000
 #define ROOM_FIRST 4096
 #define MESSAGE_SMALL 256 /* bytes of a question */
 
@@ -163,11 +164,22 @@ static int keep_value(struct source *source, struct slice value)
 	return rc;
 }
 
+/* How long the value is held. One whose service tells its end is given up a little before, so that
+ * no request leaves with a value that ends on its way. */
+static int64_t hold_ms(const struct source *source)
+{
+	int64_t told_ms = (int64_t)source->told_s * 1000, margin_ms = told_ms / 10;
+
+	if (!told_ms)
+		return (int64_t)source->ttl_s * 1000;
+	return told_ms - (margin_ms < MARGIN_MAX_MS ? margin_ms : MARGIN_MAX_MS);
+}
+
 static void finish(struct source *source)
 {
 	struct slice value = secret_slice(&source->value);
 	const char *error = value_check(&value);
-	int64_t ttl_ms = (int64_t)source->ttl_s * 1000;
+	int64_t ttl_ms = hold_ms(source);
 	bool forgotten = source->forgotten;
 
 	if (!error && keep_value(source, value) < 0)
@@ -327,6 +339,7 @@ int sources_on_message(struct sources *sources, struct ipc_message *message)
 	if (!source) /* the sandbox has gone, or the time limit has passed */
 		return 0;
 	if (answer.opened) {
+		source->told_s = answer.ttl_s;
 		start_reading(source, message->fds[0]);
 		message->fds[0] = -1;
 		return 0;

@@ -39,6 +39,8 @@ struct source {
 	void *context; /* for on_answer */
 	char name[MESSAGE_NAME_MAX + 1];
 	uint32_t ttl_s;
+	uint32_t told_s; /* of the value that is read: its lifetime as its service tells; 0: ttl_s
+	                    counts */
 	uint32_t timeout_ms;
 	/* Called once per question, possibly from within source_get(). value.n 0: error says why,
 	 * in one sentence. */
@@ -52,7 +54,7 @@ struct source {
 	int fd;
 	struct secret value;
 	int64_t expires_ms; /* clock_boot_ms(); 0: never */
-	bool forgotten;     /* ASKED, READING: the value will not be held */
+	bool forgotten; /* ASKED, READING: the value is for those who wait, and is not held then */
 	int64_t retry_ms;
 	char error[SOURCE_ERROR_MAX];
 	uint64_t waiting[SOURCE_WAITING_MAX];

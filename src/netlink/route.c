@@ -137,7 +137,7 @@ int netlink_route_connected_mend(
 	return result == -EEXIST ? 0 : result == 0 ? 1 : result;
 }
 
-int netlink_neighbour_permanent(
+int netlink_neighbor_permanent(
         struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6])
 {
 	struct request r;

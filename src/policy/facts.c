@@ -169,6 +169,34 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 		out->argv[i] = image_slice(policy, arg[c->first_arg + i]);
 	out->ttl_s = c->ttl_s;
 	out->timeout_ms = c->timeout_ms;
+	out->require = c->require;
+}
+
+/* True for "KEY=file:PATH". */
+static bool is_file_argument(struct slice argument, struct slice *path)
+{
+	ptrdiff_t equals = slice_find_byte(argument, '=');
+	struct slice value = slice_of(argument.p + equals + 1, argument.n - (size_t)equals - 1);
+
+	if (equals < 0 || !slice_starts_with(value, SLICE("file:/")))
+		return false;
+	*path = slice_of(value.p + 5, value.n - 5);
+	return true;
+}
+
+bool policy_credential_file(
+        const struct policy_credential *credential, size_t i, struct slice *path)
+{
+	if (credential->source == POLICY_SOURCE_FILE) {
+		*path = credential->location;
+		return i == 0;
+	}
+	if (credential->source != POLICY_SOURCE_FETCH)
+		return false;
+	for (size_t k = 1; k < credential->argc; k++)
+		if (is_file_argument(credential->argv[k], path) && i-- == 0)
+			return true;
+	return false;
 }
 
 bool policy_credential_equals(
@@ -186,5 +214,5 @@ bool policy_credential_equals(
 	       slice_equals(x.username, y.username) && slice_equals(x.env, y.env) &&
 	       slice_equals(x.placeholder, y.placeholder) && x.placeholder_n == y.placeholder_n &&
 	       x.source == y.source && slice_equals(x.location, y.location) && x.ttl_s == y.ttl_s &&
-	       x.timeout_ms == y.timeout_ms;
+	       x.timeout_ms == y.timeout_ms && x.require == y.require;
 }

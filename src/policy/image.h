@@ -143,6 +143,7 @@ struct image_credential {
 	uint32_t inject, source;
 	uint32_t first_arg, arg_count;
 	uint32_t ttl_s, timeout_ms;
+	uint32_t require;
 };
 
 struct image_slot {

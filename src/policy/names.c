@@ -27,6 +27,8 @@ static const char *const reasons[] = {
         [POLICY_REASON_BAD_REQUEST] = "the request cannot be judged",
         [POLICY_REASON_UPGRADE] =
                 "the policy allows the request, but not its upgrade to another protocol",
+        [POLICY_REASON_FOREIGN] = "the policy allows the request with its own credential only, and "
+                                  "the request brings another one",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 
@@ -54,6 +56,9 @@ const char *policy_source_text(
 		snprintf(out, POLICY_SOURCE_TEXT_MAX, "exec:[%s%s]",
 		        slice_escape(credential->argv[0], text, sizeof(text)),
 		        credential->argc > 1 ? ", ..." : "");
+	else if (credential->source == POLICY_SOURCE_FETCH)
+		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%.*s:%s", SLICE_ARG(credential->argv[0]),
+		        slice_escape(credential->location, text, sizeof(text)));
 	else
 		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%s:%s",
 		        credential->source == POLICY_SOURCE_FILE ? "file" : "env",

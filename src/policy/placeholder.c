@@ -122,7 +122,7 @@ const char *placeholder_check_shape(struct slice shape)
 	struct slice end;
 
 	if (!is_of_keys(shape))
-		return "has a character that does not belong into a key: letters, digits and "
+		return "has a character that does not belong in a key: letters, digits and "
 		       "-._~+/=: are possible";
 	if (!gap)
 		return "has no \"...\" for what vethguard fills in";

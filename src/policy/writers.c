@@ -77,11 +77,11 @@ const char *policy_writers_text(const struct policy_writers *w, char out[POLICY_
 		        w->id);
 	else if (w->place[0])
 		snprintf(out, POLICY_WRITERS_TEXT_MAX,
-		        "lies below %s, where %s can put another file in its place: '%s %s' would "
-		        "mend that",
+		        "lies below %s, where %s can put another file in its place: '%s %s' fixes "
+		        "that",
 		        place, who, mend, place);
 	else
-		snprintf(out, POLICY_WRITERS_TEXT_MAX, "can be changed by %s: '%s' would mend that",
-		        who, mend);
+		snprintf(out, POLICY_WRITERS_TEXT_MAX, "can be changed by %s: '%s' fixes that", who,
+		        mend);
 	return out;
 }

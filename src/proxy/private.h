@@ -152,7 +152,7 @@ struct proxy {
 
 /* Returns locked scratch memory for text with a credential. The buffer never grows, so nothing
  * moves to ordinary memory. The caller wipes what it wrote. */
-enum secret_part { SECRET_QUERY, SECRET_HEAD };
+enum secret_part { SECRET_TEXT, SECRET_HEAD };
 struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part);
 /* The TLS state shared by all connections on the sandbox's side, and on the upstreams' side. NULL:
  * no memory. */

@@ -302,7 +302,7 @@ struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part)
 	static const struct {
 		size_t at, n;
 	} parts[] = {
-	        [SECRET_QUERY] = {0, SECRET_MAX / 4},
+	        [SECRET_TEXT] = {0, SECRET_MAX / 4},
 	        [SECRET_HEAD] = {SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4},
 	};
 

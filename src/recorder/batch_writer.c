@@ -55,7 +55,7 @@ static void stall(struct recorder *r, int error)
 	r->stall_error = error;
 	log_file_explain(&r->log, error, text, sizeof(text));
 	log_error("%s", text);
-	control_tell(r, MESSAGE_RECORDER_STALLED, 0, text);
+	tell_supervisor(r, MESSAGE_RECORDER_STALLED, 0, text);
 	/* Without a supervisor to wait for, nothing would ever end this program. */
 	if (!r->supervisor.open) {
 		r->status = FAILED_STATUS;
@@ -68,7 +68,7 @@ static void stall(struct recorder *r, int error)
 static void give_up(struct recorder *r)
 {
 	log_error("a line of the audit log cannot be sealed");
-	control_tell(r, MESSAGE_FAILED, 0, "The recorder cannot seal a line of the audit log.");
+	tell_supervisor(r, MESSAGE_FAILED, 0, "The recorder cannot seal a line of the audit log.");
 	r->status = FAILED_STATUS;
 	enter(r, RECORDER_DONE);
 	loop_stop(r->loop);
@@ -105,7 +105,7 @@ static bool is_done(struct recorder *r, int rc)
 static void ask_for_next_file(struct recorder *r)
 {
 	if (!r->asked && !r->reopening)
-		control_tell(r, MESSAGE_RECORDER_ENDED, 0, NULL);
+		tell_supervisor(r, MESSAGE_RECORDER_ENDED, 0, NULL);
 	r->asked = true;
 }
 
@@ -181,7 +181,7 @@ static int reopen(struct recorder *r)
 		return rc;
 	checkpoint_mark(r);
 	r->reopening = r->asked = false;
-	control_tell(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
+	tell_supervisor(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
 	return 0;
 }
 
@@ -239,7 +239,8 @@ static void finish_readers(struct stream *stream)
 		next = reader->next;
 		if (!reader->ending || !reader->drained)
 			continue;
-		control_tell(stream->recorder, MESSAGE_RECORDER_RING_DRAINED, reader->end_id, NULL);
+		tell_supervisor(
+		        stream->recorder, MESSAGE_RECORDER_RING_DRAINED, reader->end_id, NULL);
 		ring_source_close(reader);
 	}
 }
@@ -264,12 +265,12 @@ static void finish(struct recorder *r, bool all)
 		finish_readers(s);
 		if (!s->ending || !s->drained)
 			continue;
-		control_summary(r, s);
+		tell_summary(r, s);
 		stream_close(s);
 	}
 	if (all) {
 		enter(r, RECORDER_DONE);
-		control_stopped(r);
+		tell_stopped(r);
 	}
 }
 
@@ -359,7 +360,7 @@ static void resume(struct recorder *r)
 	log_info("the audit log %s can be written again", r->log.path);
 	enter(r, RECORDER_FLOWS);
 	wake_all(r);
-	control_tell(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
+	tell_supervisor(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
 	batch_writer_now(r);
 }
 

@@ -29,46 +29,6 @@
 #define RING_FDS 3
 #define REOPEN_FDS 2
 
-void control_tell(struct recorder *r, enum message_type type, uint64_t id, const char *text)
-{
-	struct message_text m = {slice_from_string(text)};
-	size_t n = text ? message_text_encode(r->message, sizeof(r->message), type, id, &m)
-	                : message_empty(r->message, sizeof(r->message), type, id);
-	int rc = r->supervisor.open ? ipc_send(&r->supervisor, r->message, n, NULL, 0) : 0;
-
-	if (rc != 0)
-		log_debug("the supervisor cannot be told: %s", strerror(-rc));
-}
-
-void control_ask_count(struct recorder *r, uint64_t sandbox_id)
-{
-	struct message_sandbox m = {.sandbox_id = sandbox_id};
-	size_t n = message_sandbox_encode(
-	        r->message, sizeof(r->message), MESSAGE_RECORDER_COUNT_GET, 0, &m);
-
-	if (r->supervisor.open)
-		ipc_send(&r->supervisor, r->message, n, NULL, 0);
-}
-
-void control_summary(struct recorder *r, struct stream *stream)
-{
-	char texts[MESSAGE_UNUSUAL_MAX][SUMMARY_SHOWN_MAX];
-	struct message_summary m;
-	size_t n;
-
-	summary_report(&stream->summary, &m, texts);
-	n = message_summary_encode(
-	        r->message, sizeof(r->message), MESSAGE_RECORDER_SUMMARY, stream->end_id, &m);
-	if (r->supervisor.open)
-		ipc_send(&r->supervisor, r->message, n, NULL, 0);
-}
-
-void control_stopped(struct recorder *r)
-{
-	control_tell(r, MESSAGE_STOPPED, r->stop_id, "");
-	loop_stop(r->loop);
-}
-
 int control_receive_start(struct recorder *r, int fd, uint64_t *start_id)
 {
 	struct ipc_message message;
@@ -113,7 +73,7 @@ static int on_sandbox(struct recorder *r, struct ipc_message *message)
 		batch_writer_later(r);
 	} else {
 		say_unreadable(rc);
-		control_tell(r, MESSAGE_RECORDER_REFUSED, m.sandbox_id, NULL);
+		tell_supervisor(r, MESSAGE_RECORDER_REFUSED, m.sandbox_id, NULL);
 	}
 	return 0;
 }
@@ -138,7 +98,7 @@ static int on_ring(struct recorder *r, struct ipc_message *message)
 		batch_writer_later(r);
 	} else {
 		say_unreadable(rc);
-		control_tell(r, MESSAGE_FAILED, m.sandbox_id,
+		tell_supervisor(r, MESSAGE_FAILED, m.sandbox_id,
 		        "The recorder cannot read the events of a further worker.");
 	}
 	return 0;
@@ -155,7 +115,7 @@ static int on_ring_end(struct recorder *r, struct ipc_message *message)
 	stream = stream_find(r, m.sandbox_id);
 	reader = stream ? ring_source_find(stream, m.ring) : NULL;
 	if (!reader) { /* it could not be read */
-		control_tell(r, MESSAGE_RECORDER_RING_DRAINED, message->head.id, NULL);
+		tell_supervisor(r, MESSAGE_RECORDER_RING_DRAINED, message->head.id, NULL);
 		return 0;
 	}
 	if (reader->ending)
@@ -236,7 +196,7 @@ static int on_head_get(struct recorder *r, struct ipc_message *message)
 {
 	if (!reader_done(&message->body))
 		return -EBADMSG;
-	control_tell(r, MESSAGE_RECORDER_HEAD, message->head.id, r->head);
+	tell_supervisor(r, MESSAGE_RECORDER_HEAD, message->head.id, r->head);
 	return 0;
 }
 
@@ -310,7 +270,7 @@ int control_open(struct recorder *r, int fd, uint64_t start_id)
 	int rc = ipc_peer_open(r->loop, &r->supervisor, fd, "supervisor", on_message, on_peer_end);
 
 	if (rc == 0)
-		control_tell(r, MESSAGE_RECORDER_READY, start_id, NULL);
+		tell_supervisor(r, MESSAGE_RECORDER_READY, start_id, NULL);
 	if (rc == 0 && r->begun)
 		batch_writer_later(r);
 	return rc;

@@ -46,6 +46,8 @@ enum recorder_state {
 	RECORDER_STATE_COUNT
 };
 
+/* The state says whether the log takes lines. What the supervisor has asked for (reopening, asked,
+ * stopping) is done when the log allows it: each may be true in any state, and together. */
 struct recorder {
 	struct loop *loop;
 	struct ipc_peer supervisor;
@@ -98,9 +100,12 @@ int control_receive_start(struct recorder *recorder, int fd, uint64_t *start_id)
 /* Takes ownership of fd, adds it to the loop, and reports that the recorder is ready. Returns 0 or
  * -errno. */
 int control_open(struct recorder *recorder, int fd, uint64_t start_id);
-void control_tell(struct recorder *recorder, enum message_type type, uint64_t id, const char *text);
-void control_ask_count(struct recorder *recorder, uint64_t sandbox_id);
-void control_summary(struct recorder *recorder, struct stream *stream);
-void control_stopped(struct recorder *recorder);
+
+/* tell.c: messages to the supervisor */
+void tell_supervisor(
+        struct recorder *recorder, enum message_type type, uint64_t id, const char *text);
+void tell_ask_count(struct recorder *recorder, uint64_t sandbox_id);
+void tell_summary(struct recorder *recorder, struct stream *stream);
+void tell_stopped(struct recorder *recorder);
 
 #endif

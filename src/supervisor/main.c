@@ -114,7 +114,7 @@ static const struct option_spec specs[] = {
 static void help(void)
 {
 	fputs("Usage: vethguardd [OPTIONS]\n"
-	      "       vethguardd --session\n\n"
+	      "       vethguardd --session [-vv]\n\n"
 	      "Guards sandboxes that others have made (`vethguard attach`), until SIGTERM. They\n"
 	      "stay closed while it does not run. SIGHUP reads configuration and policies again,\n"
 	      "SIGUSR2 hands everything over to the vethguardd that is installed now.\n\n",
@@ -170,9 +170,10 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 		_exit(STATUS_FAILED);
 	if (*options.argv)
 		die(STATUS_FAILED,
-		        "no word is expected behind the options. See 'vethguardd --help'.");
+		        "it takes no arguments besides options. See 'vethguardd --help'.");
 	if (is_session && argc != 2 && !(argc == 3 && o->verbose > 1))
-		die(STATUS_FAILED, "--session stands alone. See 'vethguardd --help'.");
+		die(STATUS_FAILED,
+		        "--session goes with no other option but -vv. See 'vethguardd --help'.");
 	return is_session;
 }
 

@@ -57,16 +57,17 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 static bool fill_files(const struct sandbox *s, struct message_session_ready *m)
 {
 	struct policy_credential c;
+	struct slice path;
 	size_t left = FILES_BYTES_MAX;
 
 	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings->policy); i++) {
 		policy_credential(&s->generation->settings->policy, i, &c);
-		if (c.source != POLICY_SOURCE_FILE)
-			continue;
-		if (c.location.n > left)
-			return false;
-		left -= c.location.n;
-		m->files[m->file_count++] = c.location;
+		for (size_t k = 0; policy_credential_file(&c, k, &path); k++) {
+			if (path.n > left || m->file_count == MESSAGE_ENV_MAX)
+				return false;
+			left -= path.n;
+			m->files[m->file_count++] = path;
+		}
 	}
 	return true;
 }
@@ -91,8 +92,10 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	        .root_pem = slice_from_string(s->root_pem)};
 	fill_environment(s, &m);
 	if (!fill_files(s, &m)) {
-		sandbox_fail(s, "the paths of all file: sources together are longer than %d bytes",
-		        FILES_BYTES_MAX);
+		sandbox_fail(s,
+		        "the credentials name more than %d files, or paths of more than %d bytes "
+		        "together",
+		        MESSAGE_ENV_MAX, FILES_BYTES_MAX);
 		return;
 	}
 	sources_examine(&s->current->sources, warn, NULL);

@@ -82,8 +82,8 @@ void supervisor_roles_ready(struct supervisor *sv)
 /* Opens the programs of the roles now, so that roles started later are of the same version. */
 static int hold_programs(const struct supervisor *sv)
 {
-	static const char *const names[] = {
-	        "vethguard-keeper", "vethguard-recorder", "vethguard-worker", NULL};
+	static const char *const names[] = {"vethguard-keeper", "vethguard-recorder",
+	        "vethguard-worker", "vethguard-fetch", NULL};
 	int rc = 0;
 
 	for (const char *const *name = names; *name && !rc; name++)

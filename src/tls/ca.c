@@ -97,15 +97,6 @@ static bool derive(struct ca *ca)
 	       EVP_PKEY_CTX_set_signature_md(ca->signer, EVP_sha256()) == 1;
 }
 
-bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES])
-{
-	size_t n = 0;
-
-	return EVP_PKEY_get_octet_string_param(
-	               key, OSSL_PKEY_PARAM_PUB_KEY, out, CA_POINT_BYTES, &n) == 1 &&
-	       n == CA_POINT_BYTES && out[0] == POINT_CONVERSION_UNCOMPRESSED;
-}
-
 static bool set_public_key(X509 *certificate, EVP_PKEY *key)
 {
 	unsigned char *point = OPENSSL_malloc(CA_POINT_BYTES);

@@ -51,6 +51,15 @@ bool ca_sha256(const void *p, size_t n, uint8_t out[32])
 	return md && EVP_Digest(p, n, out, NULL, md, NULL) == 1;
 }
 
+bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES])
+{
+	size_t n = 0;
+
+	return EVP_PKEY_get_octet_string_param(
+	               key, OSSL_PKEY_PARAM_PUB_KEY, out, CA_POINT_BYTES, &n) == 1 &&
+	       n == CA_POINT_BYTES && out[0] == POINT_CONVERSION_UNCOMPRESSED;
+}
+
 /* Sets the key's id (RFC 7093 section 2 method 1) from the content of its BIT STRING. */
 static bool set_id(struct ca_leaf_key *key, size_t content_at)
 {

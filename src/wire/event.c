@@ -333,6 +333,9 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_CREDENTIAL_SENT] = "The sandbox sent a credential itself",
 	        [EVENT_FINDING_LOG_OUTAGE] = "The audit log could not be written for a while",
 	        [EVENT_FINDING_CUT_OFF] = "A sandbox could not be taken over and is cut off",
+	        [EVENT_FINDING_FOREIGN_CREDENTIAL] =
+	                ("The sandbox brought a credential that is not "
+	                 "the policy's"),
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

@@ -101,9 +101,34 @@ CODEC_PAIR(source_open)
 static void source_fields(struct codec *c, struct message_source *m)
 {
 	m->opened = codec_bool(c, m->opened);
+	m->ttl_s = codec_u32(c, m->ttl_s);
 	m->error = codec_bytes(c, m->error, 0, m->opened ? 0 : MESSAGE_TEXT_MAX);
 }
 CODEC_PAIR(source)
+
+static void fetch_fields(struct codec *c, struct message_fetch *m)
+{
+	m->has_secret = codec_bool(c, m->has_secret);
+	m->argument_count = codec_upto(c, m->argument_count, MESSAGE_FETCH_ARGUMENTS_MAX);
+	if (m->argument_count == 0)
+		codec_fail(c, -EBADMSG);
+	for (size_t i = 0; i < m->argument_count; i++)
+		m->arguments[i] = codec_string(c, m->arguments[i], 1, MESSAGE_FETCH_ARGUMENT_MAX);
+	m->url = codec_string(c, m->url, 1, MESSAGE_FETCH_ARGUMENT_MAX);
+	m->address_count = codec_upto(c, m->address_count, MESSAGE_FETCH_ADDRESSES_MAX);
+	for (size_t i = 0; i < m->address_count; i++)
+		m->addresses[i] = codec_ip(c, m->addresses[i]);
+	m->server_count = codec_upto(c, m->server_count, CONFIG_SERVERS_MAX);
+	for (size_t i = 0; i < m->server_count; i++)
+		m->servers[i] = codec_server(c, m->servers[i]);
+}
+CODEC_PAIR(fetch)
+
+static void fetched_fields(struct codec *c, struct message_fetched *m)
+{
+	m->ttl_s = codec_u32(c, m->ttl_s);
+}
+CODEC_PAIR(fetched)
 
 static void recorder_start_fields(struct codec *c, struct message_recorder_start *m)
 {
@@ -231,6 +256,8 @@ static const char *const type_names[] = {
         [MESSAGE_KEEPER_HERE] = "KEEPER_HERE",
         [MESSAGE_RECORDER_HEAD_GET] = "RECORDER_HEAD_GET",
         [MESSAGE_RECORDER_HEAD] = "RECORDER_HEAD",
+        [MESSAGE_FETCH] = "FETCH",
+        [MESSAGE_FETCHED] = "FETCHED",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

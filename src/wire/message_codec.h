@@ -36,6 +36,7 @@ struct slice codec_variable(struct codec *c, struct slice v);
 /* Family 4, 6 or 0 (none); the unused bytes are zero. */
 struct ip codec_ip(struct codec *c, struct ip v);
 struct ip_prefix codec_prefix(struct codec *c, struct ip_prefix v);
+struct config_server codec_server(struct codec *c, struct config_server v);
 
 /* True if the rest of the input could hold count items of at least bytes each. Ask before
  * allocating. */

@@ -5,7 +5,7 @@
 
 #define HOST_BYTES_MIN 6 /* of one encoded static host: a name of one byte, no address */
 
-static struct config_server server_field(struct codec *c, struct config_server v)
+struct config_server codec_server(struct codec *c, struct config_server v)
 {
 	v.address = codec_ip(c, v.address);
 	v.port = codec_u16(c, v.port);
@@ -134,7 +134,7 @@ static void worker_start_fields(struct codec *c, struct message_worker_start *m)
 	m->proxy_port = codec_u16(c, m->proxy_port);
 	m->server_count = codec_upto(c, m->server_count, CONFIG_SERVERS_MAX);
 	for (size_t i = 0; i < m->server_count; i++)
-		m->servers[i] = server_field(c, m->servers[i]);
+		m->servers[i] = codec_server(c, m->servers[i]);
 	hosts_fields(c, m);
 	m->permit_count = codec_upto(c, m->permit_count, CONFIG_PREFIXES_MAX);
 	for (size_t i = 0; i < m->permit_count; i++)

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,45 +30,7 @@ static void must(const char *what, int r)
 		die(WORKER_EXIT_FAILED, "%s: %s", what, strerror(-r));
 }
 
-void worker_fail(struct worker *w, const char *format, ...)
-{
-	char text[512];
-	uint8_t message[1024];
-	struct message_text body;
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	body.text = slice_from_string(text);
-	log_error("%s", text);
-	if (w->supervisor.open)
-		ipc_send(&w->supervisor, message,
-		        message_text_encode(message, sizeof(message), MESSAGE_FAILED, 0, &body),
-		        NULL, 0);
-	w->status = WORKER_EXIT_FAILED;
-	loop_stop(w->loop);
-}
-
 /* --- the supervisor --- */
-
-int worker_be_quiet(struct worker *w, struct ipc_message *m)
-{
-	struct message_worker_pause pause;
-
-	switch (m->head.type) {
-	case MESSAGE_WORKER_PAUSE:
-		if (message_worker_pause_decode(&m->body, &pause) < 0)
-			return -EBADMSG;
-		worker_pause(w, pause.why, pause.text);
-		return 0;
-	case MESSAGE_WORKER_HOLD:
-		events_hold(&w->events, true);
-		return 0;
-	default:
-		return -EBADMSG;
-	}
-}
 
 static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 {

@@ -31,7 +31,8 @@ void worker_apply_pauses(struct worker *w)
 		proxy_pause(w->proxy, cause, why);
 }
 
-void worker_pause(struct worker *w, enum message_pause why, struct slice text)
+/* Refuses everything from now on. */
+static void worker_pause(struct worker *w, enum message_pause why, struct slice text)
 {
 	w->pauses[why].on = true;
 	snprintf(w->pauses[why].text, sizeof(w->pauses[why].text), "%s%.*s",
@@ -47,6 +48,24 @@ void worker_resume(struct worker *w, enum message_pause why)
 		events_hold(&w->events, false);
 	w->pauses[why].on = false;
 	worker_apply_pauses(w);
+}
+
+int worker_be_quiet(struct worker *w, struct ipc_message *m)
+{
+	struct message_worker_pause pause;
+
+	switch (m->head.type) {
+	case MESSAGE_WORKER_PAUSE:
+		if (message_worker_pause_decode(&m->body, &pause) < 0)
+			return -EBADMSG;
+		worker_pause(w, pause.why, pause.text);
+		return 0;
+	case MESSAGE_WORKER_HOLD:
+		events_hold(&w->events, true);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
 }
 
 /* --- retiring --- */

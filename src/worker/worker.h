@@ -100,8 +100,7 @@ int worker_prepare(struct worker *w);
 /* Once the CA has come: listens and reports READY. Returns 0 or -errno. */
 int worker_serve(struct worker *w);
 void worker_stop(struct worker *w, uint64_t id);
-/* Refuse everything from now on; end that for this reason. */
-void worker_pause(struct worker *w, enum message_pause why, struct slice text);
+/* Ends the refusal of everything for this reason. */
 void worker_resume(struct worker *w, enum message_pause why);
 /* Applies the pauses to a new proxy. */
 void worker_apply_pauses(struct worker *w);

@@ -14,6 +14,7 @@ import time
 
 import h2frames
 from h2frames import PREFACE, Peer
+from socket_reader import SocketReader
 
 
 class Arrival:
@@ -83,27 +84,10 @@ class Origin:
         return part[1]
 
 
-class Http1:
+class Http1(SocketReader):
     def __init__(self, origin, sock):
-        self.origin, self.sock, self.data = origin, sock, b""
-
-    def more(self):
-        piece = self.sock.recv(65536)
-        if not piece:
-            raise EOFError
-        self.data += piece
-
-    def until(self, mark):
-        while mark not in self.data:
-            self.more()
-        head, _, self.data = self.data.partition(mark)
-        return head
-
-    def piece(self, n):
-        while not self.data:
-            self.more()
-        part, self.data = self.data[:n], self.data[n:]
-        return part
+        super().__init__(sock)
+        self.origin = origin
 
     def part_came(self, arrival, part):
         arrival.body += part

@@ -13,6 +13,7 @@ import time
 import h2cases
 import h2frames
 from h2frames import PREFACE, Peer
+from socket_reader import SocketReader
 
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -103,29 +104,12 @@ class Origin:
         return 200, bytes(int(part[2])) if part[1] == "bytes" else b"ok"
 
 
-class Http1:
+class Http1(SocketReader):
     """Strict: whatever RFC 9112 would not have is a violation, and the end."""
 
     def __init__(self, origin, sock):
-        self.origin, self.sock, self.data = origin, sock, b""
-
-    def more(self):
-        piece = self.sock.recv(65536)
-        if not piece:
-            raise EOFError
-        self.data += piece
-
-    def until(self, mark):
-        while mark not in self.data:
-            self.more()
-        head, _, self.data = self.data.partition(mark)
-        return head
-
-    def take(self, n):
-        while len(self.data) < n:
-            self.more()
-        part, self.data = self.data[:n], self.data[n:]
-        return part
+        super().__init__(sock)
+        self.origin = origin
 
     def run(self):
         while True:

@@ -118,7 +118,7 @@ class Refusals(Case):
         self.own("badconfig.yaml:2:", "not-an-address", argv=command(NOTHING, "true", options=["--config", bad]))
 
     def test_words_that_a_newcomer_writes(self):
-        self.own("agent.yaml stands where the command does; did you mean --policy agent.yaml?",
+        self.own("agent.yaml stands in place of the command; did you mean --policy agent.yaml?",
                  argv=[VETHGUARD, "run", "agent.yaml", "--", "true"])
         self.own("--policy is given twice", argv=[VETHGUARD, "run", "--policy", "a", "--policy", "b", "--", "true"])
         for word, told in (("check", "policy check"), ("ls", "list"), ("rm", "detach"), ("logs", "audit show"), ("atach", "attach")):

@@ -305,7 +305,7 @@ class Inside(Case):
         other = subprocess.run(command, capture_output=True, text=True, env=sudo)
         self.assertEqual(other.returncode, 125)
         self.assertNotIn("secret", other.stderr)
-        self.assertIn("you may not read it", other.stderr)
+        self.assertIn("You may not read it", other.stderr)
         support.LAB.write("closed.yaml", "vethguard: 1\n", 0o600)  # the operator's, and fit for use
         self.assertEqual(subprocess.run(command, capture_output=True, env=sudo).returncode, 0)
         os.chmod(path, 0o644)

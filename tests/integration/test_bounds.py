@@ -5,8 +5,8 @@ import subprocess
 import sys
 import time
 
+import daemon_case
 import support
-import test_daemon
 from daemon import Daemon
 from support import DNS, HTTP, NETWORK, PACE, SLOW, policy, wait_until
 
@@ -104,7 +104,7 @@ elif what == "datagrams":
 """ % (GATE, GATE)
 
 
-class Limited(test_daemon.Attached):
+class Limited(daemon_case.Attached):
     def make_daemon(self):
         return Daemon(LIMITS)
 
@@ -236,7 +236,7 @@ class Limited(test_daemon.Attached):
         self.assertEqual(self.show()["fence"]["mended"], 0)
 
 
-class AsItComes(test_daemon.Attached):
+class AsItComes(daemon_case.Attached):
     """The limits of a configuration that names none are in nobody's way."""
 
     def write(self, *rules):

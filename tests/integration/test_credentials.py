@@ -83,6 +83,48 @@ class Injected(Box):
         headers = self.seen("http", path="/header")[0]["headers"]
         self.assertEqual([h[1] for h in headers if h[0].lower() == "x-api-key"], ["key=" + SECRET])
 
+    def cookies(self, path):
+        return [[v for n, v in r["headers"] if n.lower() == "cookie"] for r in self.seen("http", path=path)]
+
+    def test_cookie(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session")))
+        self.py("fetch('api.lab.test', '/one', fields=('Cookie: theme=dark; session=mine; lang=de', 'Cookie: SESSION=2;a=b', 'Authorization: Bearer other'))\n"
+                "fetch('api.lab.test', '/two')\n"
+                "fetch('api.lab.test', '/three', fields=('Cookie: session=a; sess%69on=b; session =c; ;;', 'X-Session: 1'))", box)
+        self.assertEqual(self.cookies("/one"), [[f"session={SECRET}; theme=dark; lang=de; a=b"]])
+        self.assertEqual(self.cookies("/two"), [["session=" + SECRET]])
+        self.assertEqual(self.cookies("/three"), [["session=" + SECRET]])
+
+    def test_cookie_over_http2(self):
+        """A client of HTTP/2 may send each cookie as a field of its own (RFC 9113 section 8.2.3)."""
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session, env: SESSION")))
+        r = box.sh("curl -sS --http2 -H 'Cookie: a=b' -H 'Cookie: session='$SESSION -H 'Cookie: c=d' https://api.lab.test/h2cookie")
+        self.assertEqual(r.status, 0, r)
+        self.assertEqual(self.cookies("/h2cookie"), [[f"session={SECRET}; a=b; c=d"]])
+        self.assertNotIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
+
+    def test_cookie_with_a_placeholder_elsewhere(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session, env: SESSION")))
+        box.sh("curl -sS -o /dev/null -H 'Cookie: other='$SESSION https://api.lab.test/elsewhere")
+        self.assertIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
+        self.assertEqual(len(self.cookies("/elsewhere")), 1)
+        self.assertIn("session=" + SECRET, self.cookies("/elsewhere")[0][0])
+
+    def test_cookie_that_has_no_room_is_not_left_out(self):
+        """Where credential and cookies together are too long, the request does not leave without the credential."""
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session")))
+        for n, status in ((15000, "200"), (16384, "503")):
+            r = box.sh(f"curl -sS -o /dev/null -w '%{{http_code}}' -H Cookie:\\ a=$(printf %0{n}d 0) https://api.lab.test/large{n}")
+            self.assertEqual(r.out, status, r)
+        self.assertEqual([c[0].startswith("session=" + SECRET) for c in self.cookies("/large15000")], [True])
+        self.assertEqual(self.cookies("/large16384"), [])
+
+    def test_cookie_masked_where_it_comes_back(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session")))
+        r = box.sh("curl -sS -i https://api.lab.test/echo")
+        self.assertIn("200", r.out)
+        self.assert_no_secret(r.out_bytes)
+
     def test_query(self):
         box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: query, query: key")))
         self.py("fetch('api.lab.test', '/query?a=1&key=mine&b=2&KEY=3')\nfetch('api.lab.test', '/query2')", box)
@@ -354,7 +396,7 @@ class NotInside(Box):
         """What is put there by rename is not covered; the same file with another value is."""
         path = support.LAB.write("rotated-key", SECRET + "\n", 0o600)
         box = self.sandbox(policy(API, credentials=file_credential(path=path, rest="inject: bearer, ttl: 1s")))
-        told = f'credential "api": {path} was put there after the run started'
+        told = f'credential "api": {path} was replaced after the run started'
         for step in ("written", "renamed", "again"):
             support.LAB.write("rotated-key" if step == "written" else "rotated-next", SECRET + "\n", 0o600)
             if step == "renamed":
@@ -393,7 +435,7 @@ class NotInside(Box):
 
     def test_processes_of_vethguard_cannot_be_seen(self):
         done = self.box.sh("ps -eo pid,args; ls /proc | grep -c '^[0-9]'")
-        for name in ("vethguardd", "vethguard-worker", "vethguard-keeper", "vethguard-recorder"):
+        for name in ("vethguardd", "vethguard-worker", "vethguard-keeper", "vethguard-recorder", "vethguard-fetch"):
             self.assertNotIn(name, done.out)
 
     def test_memory_of_init_cannot_be_read(self):
@@ -403,6 +445,61 @@ class NotInside(Box):
                            "  i = d.find(b'-TOPSEC' + b'RET')\n  if i >= 0: print('found', d[max(0,i-8):i])\n"
                            "except OSError as e: print('refused', e.errno)")
         self.assertNotIn("found", done.out)
+
+
+class Alone(Box):
+    """require: true: a request with the policy's credential may bring no other one."""
+
+    def alone(self, rest="inject: bearer, env: API_KEY"):
+        return self.sandbox(policy(RULES[0], credentials=file_credential(rest=rest + ", require: true")))
+
+    def status(self, box, path, *options):
+        return box.sh(f"curl -sS -o /dev/null -w '%{{http_code}}' {' '.join(options)} 'https://api.lab.test{path}'").out
+
+    def test_refused(self):
+        box = self.alone()
+        for n, options in enumerate((["-H 'X-Api-Key: attackers-key-1'"], ["-H 'private_token: attackers-key-2'"], ["-H 'X-Vault-Token: a'"],
+                                     ["--http1.1", "-H 'X-Auth-Token: Bearer attackers-key-3'"], ["-H 'X-GitHub-Token: attackers'", "-H 'Accept: */*'"])):
+            self.assertEqual(self.status(box, f"/field{n}", *options), "403", options)
+            self.assertEqual(self.seen("http", path=f"/field{n}"), [])
+        for n, query in enumerate(("access_token=attackers", "a=b&API_KEY=attackers", "%6bey=attackers", "X-Amz-Signature=0123", "key=attackers&key=" )):
+            self.assertEqual(self.status(box, f"/query{n}?{query}"), "403", query)
+        self.assertEqual([r for r in self.seen("http") if r["path"].startswith("/query")], [])
+        box.close()
+        self.assertEqual({t for e in box.events(FINDING) for t in e["finding_info"]["types"]}, {"foreign-credential"})
+        self.assertEqual(len(box.events(FINDING)), 10)
+
+    def test_passes(self):
+        box = self.alone()
+        for n, options in enumerate(([], ["-H 'Authorization: Bearer anything'"], ["-u user:password"], ["-H \"X-Api-Key: $API_KEY\""],
+                                     ["-H 'X-Api-Key;'"], ["-H 'X-Request-Id: 1'"], ["-H 'Cookie: a=b'"])):
+            self.assertEqual(self.status(box, f"/pass{n}", *options), "200", options)
+        for query in ("q=token", "keys=1", "token=", "page_token=1"):
+            self.assertEqual(self.status(box, "/pass?" + query), "200", query)
+        box.close()
+        for r in self.seen("http"):
+            names = [n.lower() for n, _ in r["headers"]]
+            self.assertNotIn("cookie", names)
+            self.assertNotIn("x-api-key", [n for n, v in r["headers"] if v])
+            self.assertEqual([v for n, v in r["headers"] if n.lower() == "authorization"], ["Bearer " + SECRET])
+        self.assertNotIn("foreign-credential", {t for e in box.events(FINDING) for t in e["finding_info"]["types"]})
+
+    def test_other_ways_to_inject(self):
+        box = self.alone("inject: query, query: key")
+        self.assertEqual(self.status(box, "/a?key=mine"), "200")
+        self.assertEqual(self.status(box, "/b?token=mine"), "403")
+        self.assertEqual(self.status(box, "/c", "-H 'Authorization: Bearer mine'"), "403")
+        box = self.alone("inject: cookie, cookie: session")
+        self.assertEqual(self.status(box, "/d", "-H 'Cookie: other=mine; session=mine'"), "200")
+        self.assertEqual([v for r in self.seen("http", path="/d") for n, v in r["headers"] if n.lower() == "cookie"], ["session=" + SECRET])
+        box = self.alone("inject: header, header: X-Api-Key")
+        self.assertEqual(self.status(box, "/e", "-H 'Authorization: Bearer mine'"), "403")
+        self.assertEqual(self.status(box, "/f", "-H 'X-API-Key: mine'"), "200")
+
+    def test_trailers(self):
+        self.py("s = tls('api.lab.test'); s.sendall(b'POST /t HTTP/1.1\\r\\nHost: api.lab.test\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: X-Api-Key\\r\\n\\r\\n"
+                "1\\r\\nx\\r\\n0\\r\\nX-Api-Key: attackers\\r\\nX-Other: 1\\r\\n\\r\\n'); print(Reader(s).response()[0])", self.alone())
+        self.assertNotIn("attackers", json.dumps(self.seen("http", path="/t")))
 
 
 class Placeholder(Box):

@@ -9,8 +9,8 @@ import subprocess
 import threading
 import time
 
+import daemon_case
 import support
-import test_daemon
 from support import SLOW, sh, wait_until
 
 
@@ -18,7 +18,7 @@ FILES_EACH, FILES_KEPT = 10, 192  # src/supervisor/os/fd_limit.h
 RELOADS_MAX = 50  # several times the rings in store
 
 
-class Neighbours(test_daemon.Attached):
+class Neighbours(daemon_case.Attached):
     def setUp(self):
         super().setUp()
         self.other = support.netns(self, self.name + "n")
@@ -168,7 +168,7 @@ class Full(Neighbours):
         return folder
 
     def setUp(self):
-        made = test_daemon.Daemon
+        made = daemon_case.Daemon
         folder = self.small()
 
         class Small(made):
@@ -176,12 +176,12 @@ class Full(Neighbours):
                 self.state = os.path.join(folder, "state")
                 self.socket = os.path.join(self.state, "control.sock")
                 return super().argv()
-        test_daemon.Daemon = Small
+        daemon_case.Daemon = Small
         self.folder = folder
         try:
             super().setUp()
         finally:
-            test_daemon.Daemon = made
+            daemon_case.Daemon = made
 
     def fill(self, path):
         """Takes all room, and what becomes free of it, until what is returned is called."""

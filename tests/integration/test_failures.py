@@ -15,9 +15,9 @@ import threading
 import time
 import unittest
 
+import daemon_case
 import lab
 import support
-import test_daemon
 import test_torture
 import test_upgrade
 from daemon import Daemon
@@ -49,7 +49,7 @@ class Failing(Neighbours):
 
     def role(self, role):
         """Its pid, or None."""
-        return next((p for p, row in descendants(self.daemon.process.pid).items() if row[0] == test_daemon.ROLES[role]), None)
+        return next((p for p, row in descendants(self.daemon.process.pid).items() if row[0] == daemon_case.ROLES[role]), None)
 
     def code(self, path, *more, **kw):
         """What the proxy answered to CONNECT, and what was answered then."""
@@ -352,7 +352,7 @@ class AuditDisk(Failing):
         recorder, changes, calls = self.pid("recorder"), 0, 300
         for n in range(2 * RECORDING_RINGS_MAX):
             with open(self.policy, "w") as f:
-                f.write(support.policy(test_daemon.READS, f"https://w{n}.lab.test", credentials=support.file_credential()))
+                f.write(support.policy(daemon_case.READS, f"https://w{n}.lab.test", credentials=support.file_credential()))
             status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload", {})
             if status != 200:
                 break
@@ -491,7 +491,7 @@ class Hanging(Failing):
         out = support.LAB.path(f"filled-{time.monotonic_ns()}")
         with open(out, "w") as f:
             filling = subprocess.Popen(["ip", "netns", "exec", self.name, "curl", "-sS", "-m", str(120 * SLOW), "--cacert", self.ca,
-                                        "-x", test_daemon.PROXY, "-o", "/dev/null", "-w", "%{http_code}\n",
+                                        "-x", daemon_case.PROXY, "-o", "/dev/null", "-w", "%{http_code}\n",
                                         f"https://api.lab.test/fill-[1-{count}]"], stdout=f)
         self.addCleanup(filling.wait)
         self.addCleanup(filling.kill)
@@ -525,7 +525,7 @@ class TooOften(Failing):
             self.assertTrue(pid, self.daemon.stderr())
             os.kill(pid, signal.SIGKILL)
             self.assertTrue(wait_until(lambda p=pid: self.role(role) != p, 10 * SLOW))
-        self.assertTrue(wait_until(lambda: "not before a pause" in self.daemon.stderr(), 10 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: "after a pause" in self.daemon.stderr(), 10 * SLOW), self.daemon.stderr())
 
     def test_the_keeper(self):
         self.kills("keeper", KEEPER_RESTARTS_MAX + 1)
@@ -562,7 +562,7 @@ class Journal(unittest.TestCase):
         self.addCleanup(daemon.end)
         daemon.spawn()
         self.asserts_named(daemon)
-        self.assertTrue(wait_until(lambda: "not before a pause" in daemon.stderr(), 20 * SLOW), daemon.stderr())
+        self.assertTrue(wait_until(lambda: "after a pause" in daemon.stderr(), 20 * SLOW), daemon.stderr())
         self.assertEqual(daemon.stderr().count("journal.aside"), 1, daemon.stderr())
         self.assertIsNone(daemon.process.poll())
 
@@ -636,7 +636,7 @@ class Draining(test_upgrade.Upgraded):
         return os.readlink(f"/proc/{pid}/exe").endswith(" (deleted)")
 
     def roles_of(self, pid, role=None):
-        names = [test_daemon.ROLES[role]] if role else test_daemon.ROLES.values()
+        names = [daemon_case.ROLES[role]] if role else daemon_case.ROLES.values()
         return [p for p, row in descendants(pid).items() if row[0] in names and row[1] == pid]
 
     def spares(self):

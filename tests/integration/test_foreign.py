@@ -9,9 +9,9 @@ import shutil
 import subprocess
 import time
 
+import daemon_case
 import lab
 import support
-import test_daemon
 from support import FINDING, PACE, SLOW, sh, wait_until
 from test_torture import GATEWAY4, GUEST4, Judge
 
@@ -29,7 +29,7 @@ while True:
 """
 
 
-class Foreign(test_daemon.Attached):
+class Foreign(daemon_case.Attached):
     """One sandbox whose things are changed, with a program inside that tries to get past, and a neighbour."""
 
     def setUp(self):
@@ -198,6 +198,11 @@ class Diverted(Foreign):
     def attach(self, name="one", netns=None, **more):
         if name != "one":
             return super().attach(name, netns, **more)
+        self.plug_in()
+        return self.daemon.attach(name=name, interface="vforeign", policy=self.policy, **more)
+
+    def plug_in(self):
+        """The interface that a container engine would make: one end on the host, the other in the sandbox."""
         sh("ip", "link", "add", "vforeign", "type", "veth", "peer", "name", "eth0", "netns", self.name)
         self.addCleanup(self.no_link)
         sh("ip", "addr", "add", GATEWAY4 + "/24", "dev", "vforeign")
@@ -205,7 +210,6 @@ class Diverted(Foreign):
         sh("ip", "-n", self.name, "addr", "add", GUEST4 + "/24", "dev", "eth0")
         sh("ip", "-n", self.name, "link", "set", "eth0", "up")
         sh("ip", "-n", self.name, "route", "add", "default", "via", GATEWAY4)
-        return self.daemon.attach(name=name, interface="vforeign", policy=self.policy, **more)
 
     @staticmethod
     def no_link():
@@ -218,7 +222,7 @@ class Diverted(Foreign):
             subprocess.run(["nft", "delete", "table", family, "vethguard-divert"], check=False, stderr=subprocess.DEVNULL)
 
     def curl(self, *argv, netns=None, seconds=10):
-        proxy = f"http://{GATEWAY4}:3128" if netns in (None, self.name) else test_daemon.PROXY
+        proxy = f"http://{GATEWAY4}:3128" if netns in (None, self.name) else daemon_case.PROXY
         return subprocess.run(["ip", "netns", "exec", netns or self.name, "curl", "-sS", "-m", str(seconds * PACE),
                                "--cacert", self.ca, "-x", proxy, *argv], capture_output=True, text=True)
 
@@ -276,13 +280,7 @@ class Diverted(Foreign):
     def test_the_interface_goes_and_comes_back(self):
         sh("ip", "link", "del", "vforeign")
         self.assertFalse(self.asks(seconds=1))
-        sh("ip", "link", "add", "vforeign", "type", "veth", "peer", "name", "eth0", "netns", self.name)
-        self.addCleanup(self.no_link)
-        sh("ip", "addr", "add", GATEWAY4 + "/24", "dev", "vforeign")
-        sh("ip", "link", "set", "vforeign", "up")
-        sh("ip", "-n", self.name, "addr", "add", GUEST4 + "/24", "dev", "eth0")
-        sh("ip", "-n", self.name, "link", "set", "eth0", "up")
-        sh("ip", "-n", self.name, "route", "add", "default", "via", GATEWAY4)
+        self.plug_in()
         self.assertTrue(wait_until(lambda: self.show()["state"] == "failed" or self.asks(seconds=2), 15 * SLOW),
                         (self.show(), self.daemon.stderr()))
 

@@ -16,7 +16,7 @@ from support import SLOW, Case, policy
 
 BIN = os.path.dirname(support.VETHGUARD)
 HOSTILE = os.path.join(os.path.dirname(BIN), "tests", "hostile")
-PROGRAMS = ("vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder")
+PROGRAMS = ("vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch")
 API = policy("https://api.lab.test")
 SIDE_BY_SIDE = 4
 

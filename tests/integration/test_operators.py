@@ -286,7 +286,7 @@ class Detach(Operated):
     def test_nobody_can_be_asked(self):
         r = self.tool("detach", "--all", input="yes\n")
         self.assertEqual((r.returncode, r.stdout), (2, ""), r)
-        self.assertEqual(r.stderr, "vethguard: error: nobody can be asked whether to detach 3 sandboxes: say --yes\n")
+        self.assertEqual(r.stderr, "vethguard: error: there is no terminal to ask whether to detach 3 sandboxes: give --yes\n")
         self.assertEqual(self.left(), sorted(self.NAMES))
 
     def test_who_is_asked_may_say_no(self):
@@ -319,8 +319,8 @@ class Detach(Operated):
         self.assertIn("4 detached\n", r.stdout)
 
     def test_wrong_usage(self):
-        for words, said in ((("--all", "box-1"), "--all or names, not both"), ((), "which sandbox? Name it, or say --all"),
-                            (("--yes",), "which sandbox? Name it, or say --all"), (("--yes", "box-1"), "--yes is for --all")):
+        for words, said in ((("--all", "box-1"), "give names or --all, not both"), ((), "which sandbox? Name it, or give --all"),
+                            (("--yes",), "which sandbox? Name it, or give --all"), (("--yes", "box-1"), "--yes is for --all")):
             r = self.tool("detach", *words)
             self.assertEqual((r.returncode, r.stdout), (2, ""), r)
             self.assertIn(f"vethguard: error: {said}\n", r.stderr)

@@ -63,7 +63,7 @@ class Resolve(Case):
         r = tool("check", self.policy, "--config", config)
         self.assertEqual(r.returncode, 1, r)
         self.assertIn('"private.lab.test" leads to 192.168.7.7, which is private', r.stderr)
-        self.assertIn("4 of 5 hosts are in no hosts; --resolve asks the name servers for them", r.stderr)
+        self.assertIn("4 of 5 hosts are not in hosts; --resolve asks the name servers for them", r.stderr)
         r = tool("explain", self.policy, "GET", "https://private.lab.test/", "--config", config)
         self.assertEqual(r.returncode, 1, r)
         self.assertIn("verdict: deny: the name leads to 192.168.7.7, which is private: permit it with 192.168.7.7 in the list permit: of", r.stdout)
@@ -273,7 +273,7 @@ class New(Case):
         self.assertEqual(r.returncode, 0, r)
         r = self.new("--host", " ".join(f"h{i}.example" for i in range(33)), "-o", "more.yaml")
         self.assertEqual(r.returncode, 2, r)
-        self.assertIn("is one too many", r.stderr)
+        self.assertIn("is too many", r.stderr)
         r = self.new("--host", "a.example", "--name", "n" * 65, "-o", "more.yaml")
         self.assertEqual(r.returncode, 2, r)
         r = self.new("--host", "a.example", "-o", "/" + "d" * 5000)
@@ -292,7 +292,7 @@ class New(Case):
                 os.mkdir(self.path(name))
             r = self.new("--host", "a.example", "-o", name)
             self.assertEqual(r.returncode, 2, r)
-            self.assertIn("is there already, and is not overwritten", r.stderr)
+            self.assertIn("already exists and is not overwritten", r.stderr)
         self.assertEqual(open(self.path("there")).read(), "mine")
         self.assertFalse(os.path.exists(self.path("nowhere")))
         r = self.new("--host", "a.example", "-o", "no/such/folder.yaml")
@@ -315,7 +315,7 @@ class New(Case):
     def test_wrong_words(self):
         for args, says in ((("--agent", "antropic"), 'did you mean "anthropic"?'), (("--packages", "pipy"), 'did you mean "pypi"?'),
                            (("--mode", "observ"), 'did you mean "observe"?'), (("--hots", "x"), "did you mean --host?"),
-                           (("--host", "a.example", "agent.yaml"), "the file is named with --output"), (("--output", ""), "is no file's name")):
+                           (("--host", "a.example", "agent.yaml"), "name the file with --output"), (("--output", ""), "is no file's name")):
             r = self.new(*args)
             self.assertEqual((r.returncode, r.stdout), (2, ""), r)
             self.assertIn(says, r.stderr)

@@ -7,10 +7,10 @@ import sys
 import threading
 import time
 
+import control_case
 import support
-import test_control
+from control_case import POLICY
 from support import HTTP, SECRET, SLOW, wait_until
-from test_control import POLICY
 
 # Asks for as much as it can until it is ended; when a line of input comes, over connections that have been idle, too. A line of
 # output: it has begun.
@@ -82,7 +82,7 @@ for p in [connect() for _ in range(int(sys.argv[2]))]:
 """
 
 
-class Live(test_control.Control):
+class Live(control_case.Control):
     def under_way(self, *options):
         """A response (self.trickle), in a thread: (sandbox, list that its curl's result will be in, thread)."""
         sandbox, netns = self.attached(name=self.id().rsplit("_", 1)[1])
@@ -111,7 +111,7 @@ class Live(test_control.Control):
         name, netns, results, thread = self.under_way()
         self.reload(name, self.narrow)
         self.cut(results, thread, name, "policy-changed")
-        self.assertIn("403", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)
+        self.assertIn("403", self.inside(name, netns, control_case.WHOAMI, "-i").stdout)
 
     def test_what_no_longer_passes_ends_http1(self):
         name, _, results, thread = self.under_way("--http1.1")
@@ -121,7 +121,7 @@ class Live(test_control.Control):
     def test_what_passes_is_finished(self):
         name, netns, results, thread = self.under_way()
         self.reload(name, self.policy)
-        self.assertIn("200", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)  # by the new worker, meanwhile
+        self.assertIn("200", self.inside(name, netns, control_case.WHOAMI, "-i").stdout)  # by the new worker, meanwhile
         self.trickle.finish()
         thread.join(60 * SLOW)
         self.assertEqual(results[0].returncode, 0, results[0])
@@ -226,13 +226,13 @@ class Live(test_control.Control):
         client.stdin.write("\n")
         client.stdin.flush()
         self.assertEqual(client.stdout.readline(), "503\n")
-        self.assertIn("403", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)
+        self.assertIn("403", self.inside(name, netns, control_case.WHOAMI, "-i").stdout)
 
     def test_other_bounds_end_nothing(self):
         name, netns, results, thread = self.under_way()
         self.configure("permit:", "timeouts: {connect: 7s}\npermit:")
         self.reload(name, self.policy)
-        self.assertIn("200", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)
+        self.assertIn("200", self.inside(name, netns, control_case.WHOAMI, "-i").stdout)
         self.trickle.finish()
         thread.join(60 * SLOW)
         self.assertEqual(results[0].returncode, 0, results[0])
@@ -242,8 +242,8 @@ class Live(test_control.Control):
         name, netns, results, thread = self.under_way()
         self.assertEqual(self.call("POST", f"/v1/sandboxes/{name}/pause", {"reason": "enough"})[0], 200)
         self.cut(results, thread, name, "paused")
-        r = self.inside(name, netns, test_control.WHOAMI, "-i")
+        r = self.inside(name, netns, control_case.WHOAMI, "-i")
         self.assertIn("503", r.stdout)
         self.assertIn('"reason":"the sandbox is paused: enough"', r.stdout)
         self.assertEqual(self.call("POST", f"/v1/sandboxes/{name}/resume", {})[0], 200)
-        self.assertIn("200", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)
+        self.assertIn("200", self.inside(name, netns, control_case.WHOAMI, "-i").stdout)

@@ -8,10 +8,10 @@ import subprocess
 import time
 import unittest
 
+import daemon_case
 import support
-import test_daemon
-from slow_files import SlowFiles
 from daemon import Daemon
+from slow_files import SlowFiles
 from support import HTTP, SLOW, VETHGUARD, file_credential, policy, wait_until
 
 PER_USER = 8  # HELPER_CHILDREN_OF_ONE_MAX
@@ -19,7 +19,7 @@ MOST = 16 << 20  # SETTINGS_FILES_MAX
 RULES = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
 
 
-class Slow(test_daemon.Attached):
+class Slow(daemon_case.Attached):
     """Beside the sandbox of every test another one, "slow", whose policy is partly there."""
 
     def setUp(self):
@@ -54,7 +54,7 @@ class Large(Slow):
     def test_a_policy(self):
         status, _, answer = self.attach_slow(f"{self.mount}/large.yaml")
         self.assertEqual(status, 422, answer)
-        self.assertIn(f"{self.mount}/large.yaml: with it, the files of this policy have more than 16 MiB", str(answer))
+        self.assertIn(f"{self.mount}/large.yaml: with this file the policy is larger than 16 MiB", str(answer))
         self.assertEqual(self.attach_slow(f"{self.mount}/whole.yaml")[0], 201)
 
 
@@ -150,7 +150,7 @@ class Hanging(Slow):
             self.assertTrue(wait_until(lambda: self.readers() > 0, 10 * SLOW), self.daemon.stderr())
             self.assertTrue(self.asks(), "the keeper waits")
             self.assertFalse(asked.done())
-            self.assertIn("credential cannot be had", asked.result(60 * SLOW).stdout)
+            self.assertIn("credential is not available", asked.result(60 * SLOW).stdout)
         self.assertTrue(wait_until(lambda: any("secret: its file system has not answered for 5 seconds" in str(e)
                                                for e in self.daemon.events()), 5 * SLOW), self.daemon.stderr())
 

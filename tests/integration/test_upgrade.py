@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 
+import control_case
+import daemon_case
 import lab
 import support
-import test_control
-import test_daemon
 from daemon import Daemon, UnixConnection
 from support import HTTP, LIFECYCLE, SLOW, VETHGUARD, descendants, wait_until
 
@@ -55,7 +55,7 @@ def alive(pid):
         return False
 
 
-class Upgraded(test_daemon.Attached):
+class Upgraded(daemon_case.Attached):
     """The daemon runs from a copy of the programs, so that those that are installed later can be others."""
 
     def make_daemon(self):
@@ -92,7 +92,7 @@ class Upgraded(test_daemon.Attached):
         """A response that is under way: (curl's process, its support.Trickle)."""
         trickle = support.Trickle()
         process = subprocess.Popen(["ip", "netns", "exec", self.name, "curl", "-sS", "-N", "-f", "-m", str(240 * SLOW), "--cacert",
-                                    self.ca, "-x", test_daemon.PROXY, "-o", trickle.out, *options, trickle.url])
+                                    self.ca, "-x", daemon_case.PROXY, "-o", trickle.out, *options, trickle.url])
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.assertTrue(trickle.begun())
@@ -192,7 +192,7 @@ class Upgrade(Upgraded):
         r = old.getresponse()
         answer = json.load(r)
         self.assertEqual((r.status, list(answer)), (200, ["pid"]), answer)
-        test_control.Described().answer("POST", "/v1/upgrade", r.status, dict(r.getheaders()), answer)
+        control_case.Described().answer("POST", "/v1/upgrade", r.status, dict(r.getheaders()), answer)
         self.assertEqual(answer["pid"], self.status()["processes"]["supervisor"])
         self.assertTrue(wait_until(lambda: self.daemon.process.poll() is not None, 20 * SLOW), "nothing was under way")
         self.assert_served()
@@ -212,7 +212,7 @@ class Upgrade(Upgraded):
     def rotate(self, pids):
         """The log is moved away, and the daemon that answers told so: no recorder of any of them writes into the old file."""
         def files(pid):
-            recorder = next((p for p, row in descendants(pid).items() if row[0] == test_daemon.ROLES["recorder"] and row[1] == pid), 0)
+            recorder = next((p for p, row in descendants(pid).items() if row[0] == daemon_case.ROLES["recorder"] and row[1] == pid), 0)
             if not recorder:  # it has ended: too soon
                 return set()
             try:

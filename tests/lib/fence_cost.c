@@ -61,7 +61,7 @@ static int build_sandbox(void *context)
 	must("address", netlink_address_add(nl, "eth0", &spec.sandbox4, 30));
 	must("up", netlink_link_up(nl, "eth0"));
 	must("route", netlink_route_default(nl, "eth0", &spec.gate4));
-	must("neighbour", netlink_neighbour_permanent(nl, "eth0", &spec.gate4, mac_a));
+	must("neighbour", netlink_neighbor_permanent(nl, "eth0", &spec.gate4, mac_a));
 	netlink_close(nl);
 	udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	return udp < 0 ? -errno : 0;

@@ -9,11 +9,11 @@
 #include "vethguard/base/slice.h"
 
 struct buf {
-	uint8_t *mem;  /* owned; NULL until memory is needed */
-	size_t start;  /* first unread byte */
-	size_t len;    /* unread bytes */
-	size_t cap;    /* bytes of mem */
-	size_t max;    /* bound on len, in bytes */
+	uint8_t *mem; /* owned; NULL until memory is needed */
+	size_t start; /* first unread byte */
+	size_t len;   /* unread bytes */
+	size_t cap;   /* bytes of mem */
+	size_t max;   /* bound on len, in bytes */
 };
 
 /* An empty buffer of at most max bytes; allocates nothing yet. */

@@ -16,8 +16,8 @@
 
 struct diag {
 	char file[DIAG_FILE_MAX];
-	unsigned line;   /* from 1; 0: the file as a whole */
-	unsigned column; /* from 1 */
+	unsigned line;                  /* from 1; 0: the file as a whole */
+	unsigned column;                /* from 1 */
 	char message[DIAG_MESSAGE_MAX]; /* escaped; says what is wrong, quotes the text, says what would be right */
 };
 
@@ -28,7 +28,7 @@ struct diag_list {
 };
 
 void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned column, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
+        __attribute__((format(printf, 5, 6)));
 /* Prints one line per item: "file:line:column: error: message". */
 void diag_print(const struct diag_list *list, FILE *out);
 /* The candidate that word was probably meant to be, or NULL. candidates ends with NULL. Tried in this order:

@@ -28,17 +28,17 @@ enum ip_class {
 	IP_PUBLIC,
 	IP_UNSPECIFIED,
 	IP_LOOPBACK,
-	IP_PRIVATE,      /* RFC 1918, unique local fc00::/7, site-local fec0::/10 */
+	IP_PRIVATE, /* RFC 1918, unique local fc00::/7, site-local fec0::/10 */
 	IP_LINK_LOCAL,
-	IP_METADATA,     /* cloud metadata: 169.254.169.254, fd00:ec2::254, 168.63.129.16, 100.100.100.200, 192.0.0.192 */
-	IP_CGNAT,        /* 100.64.0.0/10 */
+	IP_METADATA, /* cloud metadata: 169.254.169.254, fd00:ec2::254, 168.63.129.16, 100.100.100.200, 192.0.0.192 */
+	IP_CGNAT,    /* 100.64.0.0/10 */
 	IP_MULTICAST,
 	IP_BROADCAST,
-	IP_MAPPED,       /* ::ffff:0:0/96, ::/96 */
-	IP_NAT64,        /* 64:ff9b::/96, 64:ff9b:1::/48 */
+	IP_MAPPED, /* ::ffff:0:0/96, ::/96 */
+	IP_NAT64,  /* 64:ff9b::/96, 64:ff9b:1::/48 */
 	IP_6TO4,
 	IP_TEREDO,
-	IP_RESERVED,     /* documentation, benchmarking, 240/4, discard-only, 192.0.0.0/24, ... */
+	IP_RESERVED, /* documentation, benchmarking, 240/4, discard-only, 192.0.0.0/24, ... */
 	IP_CLASS_COUNT
 };
 

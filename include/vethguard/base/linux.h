@@ -35,8 +35,7 @@ static inline uint64_t heap_bytes_used(void)
 #define statx_timestamp kernel_statx_timestamp
 #include <linux/stat.h>
 
-static inline int kernel_statx(
-        int fd, const char *path, int flags, unsigned mask, struct kernel_statx *out)
+static inline int kernel_statx(int fd, const char *path, int flags, unsigned mask, struct kernel_statx *out)
 {
 	return (int)syscall(SYS_statx, fd, path, flags, mask, out);
 }
@@ -48,8 +47,7 @@ static inline int close_range(unsigned first, unsigned last, int flags)
 }
 
 #define execveat kernel_execveat
-static inline int execveat(
-        int fd, const char *path, char *const argv[], char *const env[], int flags)
+static inline int execveat(int fd, const char *path, char *const argv[], char *const env[], int flags)
 {
 	return (int)syscall(SYS_execveat, fd, path, argv, env, flags);
 }
@@ -91,15 +89,13 @@ static inline int open_tree(int fd, const char *path, unsigned flags)
 }
 
 #define move_mount kernel_move_mount
-static inline int move_mount(
-        int from, const char *path, int to, const char *to_path, unsigned flags)
+static inline int move_mount(int from, const char *path, int to, const char *to_path, unsigned flags)
 {
 	return (int)syscall(SYS_move_mount, from, path, to, to_path, flags);
 }
 
 #define mount_setattr kernel_mount_setattr
-static inline int mount_setattr(
-        int fd, const char *path, unsigned flags, struct mount_attr *attributes, size_t size)
+static inline int mount_setattr(int fd, const char *path, unsigned flags, struct mount_attr *attributes, size_t size)
 {
 	return (int)syscall(SYS_mount_setattr, fd, path, flags, attributes, size);
 }

@@ -12,7 +12,7 @@ struct list {
 };
 
 /* From a member to the struct around it. */
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void list_init(struct list *head)
 {

@@ -30,8 +30,7 @@ struct options {
 };
 
 /* argv: the words after the command's name; ends with NULL. */
-void options_init(
-        struct options *o, const char *command, const struct option_spec *specs, char **argv);
+void options_init(struct options *o, const char *command, const struct option_spec *specs, char **argv);
 /* The index of the next option in the table, OPTIONS_END, or OPTIONS_WRONG after a message on stderr. */
 int options_next(struct options *o);
 /* Prints the table for --help. */

@@ -26,7 +26,6 @@ typedef void (*inflater_text)(void *context, const uint8_t *p, size_t n);
 /* Takes the content of a message, piece by piece; ends: this is the last piece, which may be empty. Calls text with
  * the inflated bytes. Returns 0; -EBADMSG: not compressed data; -EFBIG: it inflates to too much; or -ENOMEM. After a
  * failure w can only be freed. */
-int inflater_feed(struct inflater *w, const uint8_t *p, size_t n, bool ends,
-        inflater_text text, void *context);
+int inflater_feed(struct inflater *w, const uint8_t *p, size_t n, bool ends, inflater_text text, void *context);
 
 #endif

@@ -47,16 +47,16 @@ void mask_free(struct mask *mask);
  * keys, URLs and escapes. So the waiting itself reveals nothing. */
 struct mask_stream {
 	const struct mask *mask;
-	uint64_t found;      /* occurrences masked so far, without those that overlap an earlier one */
-	size_t held;         /* bytes kept back, preceded by those remembered; at most the longest occurrence */
-	size_t covered;      /* of these: bytes at the front that end an occurrence found already */
-	size_t shown;        /* of these: bytes passed on already and only remembered */
-	size_t passed;       /* open bytes passed on right before those kept back, up to MASK_SHOWN_MAX + 1 */
-	struct secret tail;  /* the held bytes */
-	unsigned waited;     /* how often mask_stream_release() found the beginning of a value */
+	uint64_t found;     /* occurrences masked so far, without those that overlap an earlier one */
+	size_t held;        /* bytes kept back, preceded by those remembered; at most the longest occurrence */
+	size_t covered;     /* of these: bytes at the front that end an occurrence found already */
+	size_t shown;       /* of these: bytes passed on already and only remembered */
+	size_t passed;      /* open bytes passed on right before those kept back, up to MASK_SHOWN_MAX + 1 */
+	struct secret tail; /* the held bytes */
+	unsigned waited;    /* how often mask_stream_release() found the beginning of a value */
 };
 int mask_stream_init(struct mask_stream *s, const struct mask *mask); /* 0 or -errno */
-void mask_stream_fini(struct mask_stream *s); /* call this before freeing the mask */
+void mask_stream_fini(struct mask_stream *s);                         /* call this before freeing the mask */
 /* Appends to out what is certain of p, and keeps back the open bytes at its end. Returns 0; -ENOBUFS if out's
  * bound has no room for the held bytes and n more; or -errno. On failure nothing was appended and nothing of p was
  * taken. */
@@ -85,7 +85,7 @@ bool mask_stream_search(struct mask_stream *s, const uint8_t *p, size_t n);
 bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, uint64_t except);
 /* Where the longest end of p that is a true beginning of an occurrence starts; n if there is none. */
 size_t mask_end_begins(const struct mask *mask, const uint8_t *p, size_t n);
-#define MASK_BEGINNING_MAX(n) (6 * (((n) * 4 + 2) / 3)) /* bytes of that end at most, for values of n bytes */
+#define MASK_BEGINNING_MAX(n) (6 * (((n)*4 + 2) / 3)) /* bytes of that end at most, for values of n bytes */
 /* For bytes that are complete: masks in place and returns the number of occurrences. */
 uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n);
 /* Fast path for a stream that keeps nothing back: true if p has no pattern and nothing of its end has to be kept, so

@@ -15,8 +15,8 @@ struct credential_store;
 /* One value in use. Reference-counted: a response that still streams keeps the mask of the value with which it was
  * requested, whatever the store holds by then. */
 struct credential_value {
-	uint32_t credential;      /* index in the policy */
-	struct secret rendered;   /* what inject_render made */
+	uint32_t credential;    /* index in the policy */
+	struct secret rendered; /* what inject_render made */
 	struct mask *mask;
 	unsigned references;
 };
@@ -28,8 +28,8 @@ void credential_value_release(struct credential_value *v);
 typedef int (*credential_ask)(void *context, uint32_t credential);
 
 /* policy is borrowed; context is passed to ask. Returns NULL if there is no memory. */
-struct credential_store *credential_store_new(struct loop *loop, const struct policy *policy, credential_ask ask,
-	void *context);
+struct credential_store *credential_store_new(
+        struct loop *loop, const struct policy *policy, credential_ask ask, void *context);
 /* Callers that still wait are dropped without a callback. Do not call this from within a callback of the store. */
 void credential_store_free(struct credential_store *store);
 
@@ -42,8 +42,8 @@ struct credential_wait {
 /* Returns the value at once (borrowed) if it is held and fresh; otherwise NULL, and on_value follows. Callers share
  * one question to the keeper. A credential that was not available is asked for again after a second at the earliest;
  * until then callers get the same sentence. */
-struct credential_value *credential_store_get(struct credential_store *store, uint32_t credential,
-	struct credential_wait *wait);
+struct credential_value *credential_store_get(
+        struct credential_store *store, uint32_t credential, struct credential_wait *wait);
 /* Returns the value that is held now (borrowed; retain it to keep it) or NULL, without asking the keeper. */
 struct credential_value *credential_store_held(const struct credential_store *store, uint32_t credential);
 /* Notes that responses stopped inside a credential's value. An attacker who can make an upstream echo guesses, and
@@ -55,8 +55,8 @@ bool credential_store_is_guessed(const struct credential_store *store, uint32_t 
 void credential_wait_cancel(struct credential_wait *wait); /* allowed when not waiting (zeroed) */
 /* Takes the keeper's answer; value is copied, and the caller wipes its own copy. error NULL: value is good. An answer
  * that was not asked for is ignored. Waiting callers are told at the end of the loop's turn. */
-void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_s,
-	const char *error);
+void credential_store_answer(
+        struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_s, const char *error);
 /* The keeper is gone: tells error (copied) to everybody who waits. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 

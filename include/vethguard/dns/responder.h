@@ -53,9 +53,9 @@ struct responder_config {
 	struct names *names;
 	responder_on_query on_query;
 	void *context;
-	uint32_t queries_per_s;             /* beyond: REFUSED, recorded once per second with the count in detail;
-					       beyond CONFIG_QUERIES_DROPPED times as many: no answer, and over TCP
-					       the connection ends */
+	uint32_t queries_per_s; /* beyond: REFUSED, recorded once per second with the count in detail;
+	                           beyond CONFIG_QUERIES_DROPPED times as many: no answer, and over TCP
+	                           the connection ends */
 };
 /* Copies config and borrows what it points to. Returns NULL if there is no memory. */
 struct responder *responder_new(const struct responder_config *config);

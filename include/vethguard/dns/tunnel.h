@@ -25,7 +25,8 @@ void dns_tunnel_free(struct dns_tunnel *tunnel);
 /* Looks at one queried name. Returns other than DNS_TUNNEL_NONE if a finding is due, at most once per parent and
  * DNS_TUNNEL_WINDOW_MS; *parent (borrowed from name) is then the domain it concerns. Returns DNS_TUNNEL_NONE if there
  * is no memory for another parent. now_ms: monotonic. */
-enum dns_tunnel_sign dns_tunnel_observe(struct dns_tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
+enum dns_tunnel_sign dns_tunnel_observe(
+        struct dns_tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
 /* The domain under which dns_tunnel_observe() counts a name: its last two labels, or three below a country's second
  * level ("co.uk"). Borrowed from name. */
 struct slice dns_tunnel_parent(struct slice name);

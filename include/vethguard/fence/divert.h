@@ -32,13 +32,12 @@
 #include <stdint.h>
 
 #define DIVERT_TABLE "vethguard-divert"
-#define DIVERT_MARK 0x76676174u /* on frames on their way from a gate to its interface */
-#define DIVERT_PORT_MARK \
-	0x76670001u /* on frames that came in on a port of a bridge that is guarded whole */
+#define DIVERT_MARK 0x76676174u      /* on frames on their way from a gate to its interface */
+#define DIVERT_PORT_MARK 0x76670001u /* on frames that came in on a port of a bridge that is guarded whole */
 
 struct divert_spec {
 	char interface[IFNAMSIZ]; /* the guarded interface */
-	char link[IFNAMSIZ]; /* the host's end of the gate's link; "": no link, the interface is shut */
+	char link[IFNAMSIZ];      /* the host's end of the gate's link; "": no link, the interface is shut */
 };
 
 /* True if a link of this kind (IFLA_INFO_KIND; "": no kind, a network card) leads to a sandbox: kinds that container

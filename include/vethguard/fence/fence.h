@@ -19,11 +19,11 @@
 /* Each address that a sandbox sends from makes a neighbor entry, and the kernel has one neighbor table for all
  * namespaces. */
 #define FENCE_SOURCES_MAX 64
-#define FENCE_SOURCE_S 3600     /* an address that is silent for this long may be replaced by another */
-#define FENCE_NFLOG_GROUP 7675  /* in the gate's namespace */
-#define FENCE_SNAP_BYTES 128    /* of each dropped packet that is copied to the log */
-#define FENCE_RATE_COPIES_PER_S 10 /* copies of packets above a bound, as examples for the log; all of them are
-                                      counted */
+#define FENCE_SOURCE_S 3600    /* an address that is silent for this long may be replaced by another */
+#define FENCE_NFLOG_GROUP 7675 /* in the gate's namespace */
+#define FENCE_SNAP_BYTES 128   /* of each dropped packet that is copied to the log */
+/* Copies of packets above a bound, as examples for the log; all of them are counted. */
+#define FENCE_RATE_COPIES_PER_S 10
 
 /* How much work one sandbox may make for this machine per second, after a burst of FENCE_BURST_S times as much. The
  * kernel drops what exceeds it. 0: no bound. No packet passes because of a bound that would not pass without it. */
@@ -40,20 +40,20 @@ struct fence_bounds {
 };
 
 struct fence_spec {
-	char interface[IFNAMSIZ];   /* outer end of the sandbox's link */
+	char interface[IFNAMSIZ];     /* outer end of the sandbox's link */
 	struct ip sandbox4, sandbox6; /* the only source addresses that pass (and the link-local one, for ND) */
-	uint8_t bits4, bits6;       /* of the network that the sandbox may send from, at most FENCE_SOURCES_MAX
-	                               addresses of it at a time and not the gate's; 0: the one address alone */
+	uint8_t bits4, bits6;         /* of the network that the sandbox may send from, at most FENCE_SOURCES_MAX
+	                                 addresses of it at a time and not the gate's; 0: the one address alone */
 	struct ip gate4, gate6;
-	uint16_t tcp_port;          /* listener of intercepted TCP (and of the explicit proxy) */
-	uint16_t dns_port;          /* responder, UDP and TCP: 53 */
+	uint16_t tcp_port;                       /* listener of intercepted TCP (and of the explicit proxy) */
+	uint16_t dns_port;                       /* responder, UDP and TCP: 53 */
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX]; /* policy's udp:// ports; relayed on listeners of the same port */
 	size_t udp_port_count;
 	uint16_t nflog_group;
 	struct fence_bounds bounds;
-	bool whole_namespace;       /* the namespace is a gate of our own: packets of every other interface are
-	                               dropped as well, nothing is forwarded, and only the worker's transparent
-	                               sockets may send to the sandbox */
+	bool whole_namespace; /* the namespace is a gate of our own: packets of every other interface are
+	                         dropped as well, nothing is forwarded, and only the worker's transparent
+	                         sockets may send to the sandbox */
 };
 
 /* Sets the fence up, or replaces the one on the same interface, in one batch, in the caller's network namespace.

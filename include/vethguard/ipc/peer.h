@@ -30,18 +30,18 @@ struct ipc_peer {
 	size_t queued_fds;               /* waiting copies; at most IPC_QUEUE_FDS_MAX, as above */
 	ipc_on_message on_message;
 	ipc_on_end on_end;
-	const char *name;                /* for messages: "keeper", "worker of sandbox x" (borrowed) */
+	const char *name; /* for messages: "keeper", "worker of sandbox x" (borrowed) */
 	bool open;
-	bool unread;                     /* the socket may hold more: the task reads on */
-	int failure;                     /* why it is being cut off; the task does it */
-	bool *alive;                     /* cleared by ipc_peer_close(): on_message may close, or free, the peer */
+	bool unread; /* the socket may hold more: the task reads on */
+	int failure; /* why it is being cut off; the task does it */
+	bool *alive; /* cleared by ipc_peer_close(): on_message may close, or free, the peer */
 };
 #define IPC_QUEUE_MAX (1u << 20)
 #define IPC_QUEUE_FDS_MAX (2 * MESSAGE_FDS_MAX)
 
 /* Takes ownership of fd (made non-blocking and close-on-exec; closed on failure). Returns 0 or -errno. */
 int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name, ipc_on_message on_message,
-	ipc_on_end on_end);
+        ipc_on_end on_end);
 void ipc_peer_close(struct ipc_peer *peer); /* no callback follows */
 /* Handles what has arrived already, through on_message and, at the end of the stream, on_end. For a peer whose
  * process is known to have exited, so that its last messages are handled whichever sign of its end came first. */

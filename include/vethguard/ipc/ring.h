@@ -17,15 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RING_BYTES (256u << 10)  /* of records; a power of two */
+#define RING_BYTES (256u << 10) /* of records; a power of two */
 #define RING_RECORD_MAX 16384
 
 struct ring {
 	struct ring_shared *shared; /* the mapping */
 	uint64_t position;          /* own side's cursor: never read back from shared memory */
 	int memory_fd;
-	int data_fd;                /* eventfd: writer tells reader that an idle ring has data */
-	int space_fd;               /* eventfd: reader tells a waiting writer that there is room */
+	int data_fd;  /* eventfd: writer tells reader that an idle ring has data */
+	int space_fd; /* eventfd: reader tells a waiting writer that there is room */
 };
 
 /* Makes memory and both eventfds. fds: memory, data, space; the caller owns them. Returns 0 or -errno. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SERVICE_STATUS_MAX 256  /* bytes of a status line; a longer one is cut */
+#define SERVICE_STATUS_MAX 256 /* bytes of a status line; a longer one is cut */
 #define SERVICE_DESCRIPTION_MAX 160
 #define SERVICE_PATIENCE_MS 500 /* longest wait of a call for a manager whose queue is full */
 

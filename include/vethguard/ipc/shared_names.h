@@ -61,6 +61,7 @@ void shared_names_put(struct shared_names *names, uint32_t index, struct slice n
 void shared_names_asked(struct shared_names *names, uint32_t index, int64_t asked_ms);
 /* Copies the entry of an index below limit. Returns the size of the name; 0: none, or an invalid one. The bytes and
  * the time are whatever was written. */
-size_t shared_names_get(const struct shared_names *names, uint32_t index, char name[SHARED_NAME_MAX], int64_t *asked_ms);
+size_t shared_names_get(
+        const struct shared_names *names, uint32_t index, char name[SHARED_NAME_MAX], int64_t *asked_ms);
 
 #endif

@@ -21,8 +21,8 @@ int jail_guest_seccomp(void);
 
 /* From now on the kernel asks before it carries out the calls below, also those of all children. Returns the
  * descriptor that receives the questions (close-on-exec); its reader must not be under the filter. When it is closed,
- * the calls fail with ENOSYS. Needs what jail_guest_seccomp() needs, and Linux 5.5. Returns -EBUSY if another filter
- * has a listener (the kernel permits one), or another -errno. */
+ * the calls fail with ENOSYS. Needs what jail_guest_seccomp() needs. Returns -EBUSY if another filter has a
+ * listener (the kernel permits one), or another -errno. */
 int jail_guest_ask(void);
 
 enum jail_call {

@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum jail_role { JAIL_KEEPER, JAIL_WORKER, JAIL_RECORDER };
+enum jail_role { JAIL_KEEPER, JAIL_WORKER, JAIL_RECORDER, JAIL_FETCH };
 
 struct jail_ids {
 	uid_t uid;
 	gid_t gid;
 };
 
-/* The user a role runs as: "_vethguard-keeper", "_vethguard-worker" or "_vethguard-recorder" if the system has it,
+/* The user a role runs as: "_vethguard-keeper", "_vethguard-worker", ... if the system has it,
  * else an unused id between 61184 and 65519 chosen by role and salt (so that two runs side by side differ). The
  * caller's own ids if only one id is mapped (rootless). */
 struct jail_ids jail_role_ids(enum jail_role role, uint32_t salt);

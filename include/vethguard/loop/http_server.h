@@ -17,14 +17,14 @@
 #include "vethguard/loop/loop.h"
 
 #define HTTP_SERVER_CONNECTIONS_MAX 64 /* at a time; one user other than root may have half of them */
-#define HTTP_SERVER_STRANGERS_MAX 8    /* more connections, of peers that are refused, while they take their
-                                          response */
-#define HTTP_SERVER_IDLE_MS 60000      /* between two requests */
-#define HTTP_SERVER_REQUEST_MS 10000   /* from a request's first byte to its last */
-#define HTTP_SERVER_ANSWER_MS 30000    /* for the client to take a response */
-#define HTTP_SERVER_LINGER_MS 2000     /* for the client to read the last one (RFC 9112 section 9.6) */
-#define HTTP_SERVER_RETRY_MS 100       /* until the next accept(2) after descriptors ran out */
-#define HTTP_SERVER_READS_MAX 16       /* reads of one connection per turn of the loop */
+/* More connections, of peers that are refused, while they take their response. */
+#define HTTP_SERVER_STRANGERS_MAX 8
+#define HTTP_SERVER_IDLE_MS 60000    /* between two requests */
+#define HTTP_SERVER_REQUEST_MS 10000 /* from a request's first byte to its last */
+#define HTTP_SERVER_ANSWER_MS 30000  /* for the client to take a response */
+#define HTTP_SERVER_LINGER_MS 2000   /* for the client to read the last one (RFC 9112 section 9.6) */
+#define HTTP_SERVER_RETRY_MS 100     /* until the next accept(2) after descriptors ran out */
+#define HTTP_SERVER_READS_MAX 16     /* reads of one connection per turn of the loop */
 
 #define HTTP_PEER_UNTOLD (-1) /* pidfd: the kernel does not give one (before Linux 6.5) */
 #define HTTP_PEER_ENDED (-2)
@@ -55,7 +55,8 @@ struct http_handler {
 	 * and nothing it sends is read. */
 	const char *(*admit)(struct http_handler *handler, const struct http_peer *peer);
 	/* Has to call http_respond() exactly once, now or later. */
-	void (*on_request)(struct http_handler *handler, struct http_exchange *exchange, const struct http_request *request);
+	void (*on_request)(
+	        struct http_handler *handler, struct http_exchange *exchange, const struct http_request *request);
 };
 
 /* fd: a listening socket, which stays the caller's. Returns NULL if out of memory. */
@@ -69,7 +70,7 @@ int http_server_hold(struct http_server *server, bool hold);
 /* Sends the response and ends the exchange. content_type: a literal. fields: further header lines, each with its CR
  * LF, or "". body is copied. If out of memory, closes the connection instead. Does nothing if the client is gone. */
 void http_respond(struct http_exchange *exchange, unsigned status, const char *content_type, const char *fields,
-	struct slice body);
+        struct slice body);
 /* Responds with status and a problem document that contains only this detail. */
 void http_respond_problem(struct http_exchange *exchange, unsigned status, const char *detail);
 

@@ -14,7 +14,7 @@
 
 struct loop;
 
-struct loop *loop_new(void); /* NULL: out of memory */
+struct loop *loop_new(void);       /* NULL: out of memory */
 void loop_free(struct loop *loop); /* after everything opened in it was closed; does nothing for NULL */
 /* Runs until loop_stop(). Returns 0 or -errno. */
 int loop_run(struct loop *loop);
@@ -38,10 +38,10 @@ struct loop_io {
 /* Watches fd (edge-triggered) for the given events. The caller owns io and finds its own struct with container_of. fd
  * stays the caller's. Returns 0 or -ENOMEM. */
 int loop_io_open(struct loop *loop, struct loop_io *io, int fd, unsigned events,
-	void (*on_ready)(struct loop_io *io, unsigned events));
+        void (*on_ready)(struct loop_io *io, unsigned events));
 /* The same, level-triggered: for listeners and control sockets, where simplicity matters more than speed. */
 int loop_io_open_level(struct loop *loop, struct loop_io *io, int fd, unsigned events,
-	void (*on_ready)(struct loop_io *io, unsigned events));
+        void (*on_ready)(struct loop_io *io, unsigned events));
 /* Stops watching. No callback follows, not even one that was due. Does nothing if io is closed (zeroed struct). */
 void loop_io_close(struct loop_io *io);
 /* Moves the registration of from (watched, closed afterwards) to to (not watched before): same descriptor and events,
@@ -91,7 +91,7 @@ struct loop_deadlines {
 };
 /* Returns 0 or -ENOMEM. */
 int loop_deadlines_open(struct loop *loop, struct loop_deadlines *list, int64_t delay_ms,
-	void (*on_time)(struct loop_deadline *deadline));
+        void (*on_time)(struct loop_deadline *deadline));
 void loop_deadlines_close(struct loop_deadlines *list); /* unsets the deadlines in it */
 /* Sets the deadline to delay_ms from now; removes it from any other list. */
 void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *deadline);

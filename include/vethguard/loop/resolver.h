@@ -8,19 +8,19 @@
 
 #define RESOLVER_ADDRESSES_MAX 16 /* per name, both families together */
 #define RESOLVER_TTL_MAX_S 300
-#define RESOLVER_CACHE_MAX 4096   /* names */
+#define RESOLVER_CACHE_MAX 4096 /* names */
 
 struct resolver;
 
 struct resolver_answer {
-	size_t count;          /* 0: error says why */
+	size_t count; /* 0: error says why */
 	struct ip addresses[RESOLVER_ADDRESSES_MAX];
-	const char *error;     /* one sentence, static */
+	const char *error; /* one sentence, static */
 };
 
 /* Copies servers and hosts; hosts win over servers. timeout_ms: for one name. Returns NULL if out of memory. */
 struct resolver *resolver_new(struct loop *loop, const struct config_server *servers, size_t server_count,
-	const struct config_host *hosts, size_t host_count, uint32_t timeout_ms);
+        const struct config_host *hosts, size_t host_count, uint32_t timeout_ms);
 /* Call between two turns of the loop. Waiting callers get no callback. */
 void resolver_free(struct resolver *resolver);
 

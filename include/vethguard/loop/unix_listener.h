@@ -12,9 +12,9 @@
 #define UNIX_LISTENER_BACKLOG 128
 
 struct unix_listener {
-	int fd;         /* -1: closed */
-	bool ours;      /* made here: its file is removed when the listener is closed */
-	dev_t device;   /* of the file */
+	int fd;       /* -1: closed */
+	bool ours;    /* made here: its file is removed when the listener is closed */
+	dev_t device; /* of the file */
 	ino_t inode;
 	struct timespec changed; /* to recognize the file, because inode numbers are reused */
 	char path[UNIX_LISTENER_PATH_MAX + 1];

@@ -22,7 +22,7 @@ uint32_t netlink_port(const struct netlink *nl);
 /* Adds a veth pair: name here, peer_name in the namespace of peer_netns_fd. mac and peer_mac are their addresses, so
  * that the kernel does not make any. peer_netns_fd stays the caller's. */
 int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6], const char *peer_name,
-	const uint8_t peer_mac[6], int peer_netns_fd);
+        const uint8_t peer_mac[6], int peer_netns_fd);
 int netlink_link_delete(struct netlink *nl, const char *name);
 int netlink_link_up(struct netlink *nl, const char *name);
 /* Removes the link from its bridge or bond. */
@@ -47,7 +47,7 @@ struct netlink_link {
 int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struct netlink_link *out);
 /* Calls each() for every link whose master has this index. */
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
-	void *context);
+        void *context);
 /* The first address of the family (4 or 6) with a scope wider than link; family 0 in *out if there is none. */
 int netlink_address_first(struct netlink *nl, unsigned index, int family, struct ip *out, uint8_t *bits);
 /* *out: a default route of either family, in any table, leaves through the link. */
@@ -90,8 +90,8 @@ int netlink_watch_open_all(void);
 int netlink_watch_routing(int fd, bool wanted);
 /* Reads some pending notifications. each(): nsid is the namespace, -1 the caller's own; link NULL: something else
  * changed. Returns 0, -ENOBUFS if some were lost, or another -errno. */
-int netlink_watch_read_all(int fd,
-	void (*each)(void *context, int nsid, const struct netlink_link *link, bool removed), void *context);
+int netlink_watch_read_all(
+        int fd, void (*each)(void *context, int nsid, const struct netlink_link *link, bool removed), void *context);
 /* Receives from a netlink socket that listens for all (NETLINK_LISTEN_ALL_NSID). As recv(2), with the namespace in
  * *nsid. */
 ssize_t netlink_receive_nsid(int fd, void *buffer, size_t size, int *nsid);
@@ -106,7 +106,7 @@ int netlink_address_add(struct netlink *nl, const char *link, const struct ip *a
  * one. */
 int netlink_route_default(struct netlink *nl, const char *link, const struct ip *gateway);
 /* Sets an entry that is never queried and never expires (NUD_PERMANENT); replaces an existing one. */
-int netlink_neighbour_permanent(struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6]);
+int netlink_neighbor_permanent(struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6]);
 /* Makes packets that come in on link use table, which delivers every address locally (TPROXY). Both families. */
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table);
 /* Restores the same. Returns 0: all of it existed; 1: something was missing and was made; or -errno. */

@@ -34,46 +34,46 @@ struct config_limits {
 	uint32_t connections;          /* client connections of one sandbox at a time */
 	uint32_t upstream_connections; /* upstream connections of one sandbox */
 	uint32_t upstream_idle;        /* idle upstream connections kept for reuse */
-	uint32_t streams; /* HTTP/2 streams, of all connections of the sandbox together */
+	uint32_t streams;              /* HTTP/2 streams, of all connections of the sandbox together */
 	uint32_t udp_flows;
-	uint32_t dns_names;            /* synthetic addresses kept per family */
-	uint32_t leaf_certificates;    /* minted leaves kept */
-	uint32_t header_bytes;         /* one HTTP head */
-	uint32_t dns_queries_per_s;    /* answered; more: REFUSED; more than CONFIG_QUERIES_DROPPED times as many:
-	                                  dropped */
-	uint32_t blocked_mints_per_min;/* leaves for names that no rule mentions */
-	uint32_t connections_per_s;    /* new connections of the sandbox; the first packets of more are dropped */
-	uint32_t packet_copies_per_s;  /* copies of dropped packets, for the log; more are dropped without a copy,
-	                                  and counted */
-	uint32_t udp_datagrams_per_s;  /* for udp:// destinations; more are dropped and counted */
-	uint32_t refusals_per_s;       /* requests answered without being forwarded; the answers to more wait their
-	                                  turn */
+	uint32_t dns_names;             /* synthetic addresses kept per family */
+	uint32_t leaf_certificates;     /* minted leaves kept */
+	uint32_t header_bytes;          /* one HTTP head */
+	uint32_t dns_queries_per_s;     /* answered; more: REFUSED; more than CONFIG_QUERIES_DROPPED times as many:
+	                                   dropped */
+	uint32_t blocked_mints_per_min; /* leaves for names that no rule mentions */
+	uint32_t connections_per_s;     /* new connections of the sandbox; the first packets of more are dropped */
+	uint32_t packet_copies_per_s;   /* copies of dropped packets, for the log; more are dropped without a copy,
+	                                   and counted */
+	uint32_t udp_datagrams_per_s;   /* for udp:// destinations; more are dropped and counted */
+	uint32_t refusals_per_s;        /* requests answered without being forwarded; the answers to more wait their
+	                                   turn */
 };
 
 #define CONFIG_QUERIES_DROPPED 2
 
 struct config_timeouts {
-	uint32_t hello_ms;   /* first bytes, TLS handshake with the sandbox */
-	uint32_t header_ms;  /* request head from its first byte */
-	uint32_t idle_ms;    /* keep-alive connection between requests; tunnel without traffic */
-	uint32_t connect_ms; /* TCP and TLS to one upstream address */
-	uint32_t response_ms;/* upstream silent while a request is under way */
-	uint32_t request_ms; /* one exchange as a whole; 0: no limit */
-	uint32_t resolve_ms; /* one name */
+	uint32_t hello_ms;    /* first bytes, TLS handshake with the sandbox */
+	uint32_t header_ms;   /* request head from its first byte */
+	uint32_t idle_ms;     /* keep-alive connection between requests; tunnel without traffic */
+	uint32_t connect_ms;  /* TCP and TLS to one upstream address */
+	uint32_t response_ms; /* upstream silent while a request is under way */
+	uint32_t request_ms;  /* one exchange as a whole; 0: no limit */
+	uint32_t resolve_ms;  /* one name */
 	uint32_t udp_idle_ms;
 };
 
-#define CONFIG_INTERFACE_MAX 15    /* IFNAMSIZ without the NUL */
+#define CONFIG_INTERFACE_MAX 15 /* IFNAMSIZ without the NUL */
 #define CONFIG_EGRESS_USER_MAX 128
 #define CONFIG_EGRESS_PAIR_MAX 512 /* "user:password" */
 #define CONFIG_EGRESS_ENCODED_MAX (3 * CONFIG_EGRESS_PAIR_MAX)
 
 /* How upstreams are reached. */
 struct config_egress {
-	uint16_t proxy_port; /* 0: no proxy, upstreams are dialed directly */
+	uint16_t proxy_port;                  /* 0: no proxy, upstreams are dialed directly */
 	char proxy_host[POLICY_HOST_MAX + 1]; /* canonical; empty: proxy_address is set instead */
 	struct ip proxy_address;
-	bool resolve_local;                   /* true: vethguard resolves names; false: the proxy does */
+	bool resolve_local;                       /* true: vethguard resolves names; false: the proxy does */
 	char interface[CONFIG_INTERFACE_MAX + 1]; /* empty: the routing table chooses */
 	struct ip address4, address6;             /* source addresses; neither set: the routing table chooses; one
 	                                             set: only its family is used */
@@ -87,17 +87,17 @@ struct config_place {
 struct config {
 	struct config_egress egress;
 	struct config_place egress_place4, egress_place6; /* of address4 and address6 */
-	char egress_user[CONFIG_EGRESS_USER_MAX + 1]; /* empty: no credentials are sent to the proxy */
+	char egress_user[CONFIG_EGRESS_USER_MAX + 1];     /* empty: no credentials are sent to the proxy */
 	char egress_password_file[PATH_MAX];
 	struct secret egress_password; /* owned; the password of the proxy's URL; empty: the one in
 	                                  egress_password_file, or none */
-	size_t server_count; /* 0: the servers of /etc/resolv.conf */
+	size_t server_count;           /* 0: the servers of /etc/resolv.conf */
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;
 	struct config_host *hosts; /* owned */
 	size_t ca_file_count;      /* trusted for upstreams in addition to the system store */
 	char ca_files[CONFIG_CA_FILES_MAX][PATH_MAX];
-	size_t permit_count;       /* private ranges that names may resolve to */
+	size_t permit_count; /* private ranges that names may resolve to */
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */
 	struct ip_prefix pool6;    /* at least /64 */

@@ -24,9 +24,9 @@ struct policy_diff_line {
 struct policy_diff {
 	struct policy_diff_line *lines; /* owned; the lines that widen come first */
 	size_t count;
-	size_t dropped;  /* lines beyond POLICY_DIFF_LINES_MAX */
-	bool differs;    /* count > 0 */
-	bool widens;     /* something is possible under `to` that was not possible under `from`, or that may be so */
+	size_t dropped; /* lines beyond POLICY_DIFF_LINES_MAX */
+	bool differs;   /* count > 0 */
+	bool widens;    /* something is possible under `to` that was not possible under `from`, or that may be so */
 	bool narrows;
 	bool incomplete; /* the policies were too large to compare completely: widens and narrows are set */
 };

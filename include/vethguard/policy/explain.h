@@ -8,23 +8,29 @@
 
 #include "vethguard/policy/policy.h"
 
-enum policy_match { POLICY_MATCHES, POLICY_MISS_HOST, POLICY_MISS_PORT, POLICY_MISS_SCHEME, POLICY_MISS_METHOD,
-	POLICY_MISS_PATH };
+enum policy_match {
+	POLICY_MATCHES,
+	POLICY_MISS_HOST,
+	POLICY_MISS_PORT,
+	POLICY_MISS_SCHEME,
+	POLICY_MISS_METHOD,
+	POLICY_MISS_PATH
+};
 
 struct policy_rule_report {
 	uint32_t rule;
-	bool deny;                /* true: a deny rule; false: an allow rule */
-	enum policy_match match;  /* the first part that did not match */
-	struct slice name;        /* rule name */
-	struct slice reading;     /* the path's shortest reading if the result depends on how servers read the
-	                             path; else empty */
-	struct slice to;          /* destination as written */
-	struct slice file;        /* file and line of the rule */
+	bool deny;               /* true: a deny rule; false: an allow rule */
+	enum policy_match match; /* the first part that did not match */
+	struct slice name;       /* rule name */
+	struct slice reading;    /* the path's shortest reading if the result depends on how servers read the
+	                            path; else empty */
+	struct slice to;         /* destination as written */
+	struct slice file;       /* file and line of the rule */
 	unsigned line;
 };
 
 /* Calls each(context, report) for every rule in the order of the files. */
 void policy_explain(const struct policy *policy, const struct policy_request *request,
-	void (*each)(void *context, const struct policy_rule_report *report), void *context);
+        void (*each)(void *context, const struct policy_rule_report *report), void *context);
 
 #endif

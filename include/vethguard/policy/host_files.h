@@ -12,7 +12,6 @@ size_t host_files_parse_resolv(struct slice text, struct config_server *out, siz
 /* hosts(5): adds one entry per name and address, with canonical names, from *count up to max. Skips malformed lines
  * and names, and every name that one of the first `own` entries has: those entries are the configuration's and win.
  * Returns false if there were more than max. */
-bool host_files_parse_hosts(
-        struct slice text, struct config_host *hosts, size_t own, size_t *count, size_t max);
+bool host_files_parse_hosts(struct slice text, struct config_host *hosts, size_t own, size_t *count, size_t max);
 
 #endif

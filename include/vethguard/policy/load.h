@@ -10,7 +10,7 @@
 #include "vethguard/policy/policy.h"
 #include "vethguard/policy/writers.h"
 
-#define POLICY_FILE_MAX (64u << 20)  /* bytes of one file */
+#define POLICY_FILE_MAX (64u << 20) /* bytes of one file */
 #define POLICY_INCLUDE_DEPTH_MAX 16
 #define POLICY_INCLUDE_FILES_MAX 256
 
@@ -93,7 +93,7 @@ struct policy_host_place {
 };
 
 struct policy_load_options {
-	bool observe; /* mode observe, whatever the file says (--observe) */
+	bool observe;                            /* mode observe, whatever the file says (--observe) */
 	const struct policy_variable *variables; /* borrowed; no two have the same name */
 	size_t variable_count;
 	struct diag_list *notes; /* what is no fault but probably not meant, for example a variable that is given
@@ -103,7 +103,7 @@ struct policy_load_options {
 	/* Called for each credential of a policy that loaded, with the place of its source, so that the caller can
 	 * check whether there is a value. The arguments are borrowed for the call. NULL: not called. */
 	void (*each_source)(void *context, const struct policy_credential *credential, const char *file, unsigned line,
-		unsigned column);
+	        unsigned column);
 	void *each_source_context;
 	/* Called for each exact host in the allow rules of a policy that loaded, as often as they name it. place is
 	 * borrowed for the call. NULL: not called. */
@@ -118,6 +118,6 @@ struct policy_load_options {
 /* Loads and compiles the policy at path. On success *image is malloc'd (freed by the caller) and *size its bytes.
  * Returns 0, -EINVAL with at least one message in diags, or -ENOMEM. */
 int policy_load(const struct policy_reader *reader, const char *path, const struct policy_load_options *options,
-	uint8_t **image, size_t *size, struct diag_list *diags);
+        uint8_t **image, size_t *size, struct diag_list *diags);
 
 #endif

@@ -22,8 +22,8 @@
  * ("sk-vethguard-...", "sk-ant-vethguard-...", "ghp_vethguard..."), and the policy may give a shape of its own: in
  * START...END the three dots stand for "vethguard" and as many hex digits as the length needs. Every form contains
  * "vethguard", so none is ever a real key. */
-size_t placeholder_make(const struct policy_credential *credential, const uint8_t seed[16],
-	char out[PLACEHOLDER_MAX + 1]);
+size_t placeholder_make(
+        const struct policy_credential *credential, const uint8_t seed[16], char out[PLACEHOLDER_MAX + 1]);
 
 /* Checks that shape is START...END: a non-empty start, one gap, at most PLACEHOLDER_SHAPE_MAX bytes that may all
  * stand in a header field and in a URL. Returns NULL, or a text that says what is wrong. */

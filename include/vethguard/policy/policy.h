@@ -13,15 +13,15 @@
 #include "vethguard/base/ip.h"
 #include "vethguard/base/slice.h"
 
-#define POLICY_HOST_MAX 253     /* bytes of a host name (RFC 1035 section 2.3.4) */
-#define POLICY_NAME_MAX 64      /* bytes of a policy, rule or credential name */
-#define POLICY_PATH_MAX 8192    /* bytes of a path pattern or a canonical path */
-#define POLICY_METHOD_MAX 32    /* bytes of a method */
+#define POLICY_HOST_MAX 253  /* bytes of a host name (RFC 1035 section 2.3.4) */
+#define POLICY_NAME_MAX 64   /* bytes of a policy, rule or credential name */
+#define POLICY_PATH_MAX 8192 /* bytes of a path pattern or a canonical path */
+#define POLICY_METHOD_MAX 32 /* bytes of a method */
 #define POLICY_CREDENTIALS_MAX 64
 #define POLICY_RULES_MAX 250000
 #define POLICY_IMAGE_MAX (256u << 20) /* bytes */
-#define POLICY_UPGRADE_MAX 64   /* bytes of the name of a protocol to upgrade to */
-#define POLICY_NONE UINT32_MAX  /* no rule, no credential */
+#define POLICY_UPGRADE_MAX 64         /* bytes of the name of a protocol to upgrade to */
+#define POLICY_NONE UINT32_MAX        /* no rule, no credential */
 
 enum policy_scheme { POLICY_HTTPS, POLICY_HTTP, POLICY_TCP, POLICY_UDP, POLICY_SCHEME_COUNT };
 enum policy_verdict { POLICY_DENY, POLICY_ALLOW };
@@ -29,24 +29,25 @@ enum policy_mode { POLICY_ENFORCE, POLICY_OBSERVE };
 
 /* Why a decision came out as it did. */
 enum policy_reason {
-	POLICY_REASON_RULE,             /* the rule in decision.rule decided */
-	POLICY_REASON_DEFAULT,          /* no rule mentions the destination */
-	POLICY_REASON_PORT,             /* a rule names the host, but not this port or scheme */
-	POLICY_REASON_METHOD,           /* rules match the destination; none has this method, or only rules of
-	                                   other methods allow the path */
-	POLICY_REASON_PATH,             /* rules match destination and method; none matches the path */
-	POLICY_REASON_READING,          /* an allow rule matches the path as written, but not as some servers read
-	                                   it */
-	POLICY_REASON_BAD_REQUEST,      /* the request cannot be judged (no host, path not canonical) */
-	POLICY_REASON_UPGRADE,          /* the rule allows the request, but not the upgrade it asks for */
+	POLICY_REASON_RULE,        /* the rule in decision.rule decided */
+	POLICY_REASON_DEFAULT,     /* no rule mentions the destination */
+	POLICY_REASON_PORT,        /* a rule names the host, but not this port or scheme */
+	POLICY_REASON_METHOD,      /* rules match the destination; none has this method, or only rules of
+	                              other methods allow the path */
+	POLICY_REASON_PATH,        /* rules match destination and method; none matches the path */
+	POLICY_REASON_READING,     /* an allow rule matches the path as written, but not as some servers read
+	                              it */
+	POLICY_REASON_BAD_REQUEST, /* the request cannot be judged (no host, path not canonical) */
+	POLICY_REASON_UPGRADE,     /* the rule allows the request, but not the upgrade it asks for */
+	POLICY_REASON_FOREIGN,     /* the rule allows the request, but not with a credential of its own */
 	POLICY_REASON_COUNT
 };
 
 /* The question. Slices are borrowed for the call. */
 struct policy_request {
 	enum policy_scheme scheme;
-	struct slice host;   /* canonical: lower case, no trailing dot, A-labels; empty if only an address is known */
-	struct ip address;   /* destination address literal (from the URL, or dialed directly); family 0: none */
+	struct slice host; /* canonical: lower case, no trailing dot, A-labels; empty if only an address is known */
+	struct ip address; /* destination address literal (from the URL, or dialed directly); family 0: none */
 	uint16_t port;
 	struct slice method; /* as sent (case-sensitive); empty: judge the connection only (any method, any path) */
 	struct slice path;   /* canonical, no query; begins with '/'; ignored without a method */
@@ -93,14 +94,14 @@ enum policy_tls { POLICY_TLS_REFUSE, POLICY_TLS_INTERCEPT, POLICY_TLS_PASSTHROUG
  * - INTERCEPT: some https rule could allow a request, or the mode is observe.
  * - OPAQUE: only a tcp:// rule names the destination; TLS bytes are relayed unopened.
  * - REFUSE: nothing could be allowed. */
-enum policy_tls policy_decide_tls(const struct policy *policy, const struct policy_request *request,
-	struct policy_decision *out);
+enum policy_tls policy_decide_tls(
+        const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
 /* True if a connection for an https or http request is relayed unread: only a tcp:// rule allows the destination, so
  * neither the request nor a deny rule for some requests counts. *out is then that rule's decision. This holds for a
  * connection to the destination itself; a plain http request that the sandbox sends to the explicit proxy is read and
  * judged. */
-bool policy_relays_unread(const struct policy *policy, const struct policy_request *request,
-	struct policy_decision *out);
+bool policy_relays_unread(
+        const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
 /* True if some rule (allow or deny) names the host under any scheme or port. Leaf certificates are minted without the
  * limit for unmentioned names only for such hosts. */
 bool policy_mentions_host(const struct policy *policy, struct slice host);
@@ -128,26 +129,40 @@ size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max);
  * the count, or SIZE_MAX if any port may be needed, as in mode observe. */
 size_t policy_tcp_ports(const struct policy *policy, uint16_t *out, size_t max);
 
-enum policy_inject { POLICY_INJECT_BEARER, POLICY_INJECT_BASIC, POLICY_INJECT_HEADER, POLICY_INJECT_QUERY };
-enum policy_source { POLICY_SOURCE_FILE, POLICY_SOURCE_ENV, POLICY_SOURCE_EXEC };
+enum policy_inject {
+	POLICY_INJECT_BEARER,
+	POLICY_INJECT_BASIC,
+	POLICY_INJECT_HEADER,
+	POLICY_INJECT_QUERY,
+	POLICY_INJECT_COOKIE
+};
+enum policy_source {
+	POLICY_SOURCE_FILE,
+	POLICY_SOURCE_ENV,
+	POLICY_SOURCE_EXEC,
+	POLICY_SOURCE_FETCH /* a service that is asked over HTTPS */
+};
 
 #define POLICY_ARGV_MAX 32
 
 struct policy_credential {
 	struct slice name;
 	enum policy_inject inject;
-	struct slice field;       /* header: field name; query: parameter name; else empty */
+	struct slice field;       /* header: field name; query: parameter; cookie: its name; else empty */
 	struct slice prefix;      /* header: put before the value ("token "); else empty */
 	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password" */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */
+	bool require;             /* a request with this credential may bring no other one */
 	enum policy_source source;
-	struct slice location;    /* file: absolute path; env: variable name */
-	size_t argc;              /* exec: number of argv entries, else 0 */
+	struct slice location; /* file: absolute path; env: variable name; fetch: the service's URL */
+	/* exec: the program and its arguments. fetch: "vault", "oauth2", ..., then "KEY=VALUE" each, where a
+	 * value from a file is "KEY=file:/ABSOLUTE/PATH". */
+	size_t argc;
 	struct slice argv[POLICY_ARGV_MAX];
-	uint32_t ttl_s;           /* how long a value is used before it is read again; 0: for the whole run */
-	uint32_t timeout_ms;      /* exec: how long the program may take */
+	uint32_t ttl_s;      /* how long a value is used before it is read again; 0: for the whole run */
+	uint32_t timeout_ms; /* exec, fetch: how long that may take */
 };
 
 uint32_t policy_credential_count(const struct policy *policy);
@@ -155,8 +170,11 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 /* True if credential i of a and credential j of b are the same in every respect. */
 bool policy_credential_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j);
 
-/* Writes "file:/path", "env:NAME" or "exec:[program, ...]" (without the arguments) into out, cut if too long. Returns
- * out. */
+/* The i-th file that the credential's source reads, of at most POLICY_ARGV_MAX. Returns false beyond the last one. */
+bool policy_credential_file(const struct policy_credential *credential, size_t i, struct slice *path);
+
+/* Writes "file:/path", "env:NAME", "vault:https://host" or "exec:[program, ...]" (without the arguments) into out, cut
+ * if too long. Returns out. */
 #define POLICY_SOURCE_TEXT_MAX 512
 const char *policy_source_text(const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX]);
 

@@ -32,8 +32,8 @@ typedef int policy_writers_look(void *context, const char *path, struct stat *st
  * away. */
 void policy_writers_add(struct policy_writers *w, const struct stat *st, const char *place, uint32_t user);
 /* Does the same for each directory above path (absolute). */
-void policy_writers_add_above(struct policy_writers *w, const char *path, uint32_t user, policy_writers_look *look,
-	void *context);
+void policy_writers_add_above(
+        struct policy_writers *w, const char *path, uint32_t user, policy_writers_look *look, void *context);
 bool policy_writers_equal(const struct policy_writers *a, const struct policy_writers *b);
 /* Writes into out the text that goes behind a file's name ("can be changed by everybody: ...") and says how to mend
  * it. Returns out. */

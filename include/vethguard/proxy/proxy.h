@@ -37,7 +37,7 @@ struct proxy_config {
 	struct slice egress_authorization;  /* value of Proxy-Authorization for egress's proxy, or empty */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
-	uint32_t event_nonce;       /* upper half of every event's id */
+	uint32_t event_nonce; /* upper half of every event's id */
 	proxy_record record;
 	void *context;
 };

@@ -41,7 +41,7 @@ void ca_leaf_key_free(struct ca_leaf_key *key);
  * issuer. It has serverAuth, digitalSignature, SAN (critical if the subject is empty), SKI, AKI, a random positive
  * 16-byte serial, and is valid for 7 days from 48 hours ago on. Returns one reference for the caller, or NULL on
  * failure. The leaf is built from a DER template, so its cost is the signature. */
-struct tls_identity *ca_leaf_new(const struct ca *issuer, const struct ca_leaf_key *key, struct slice host,
-	const struct ip *address);
+struct tls_identity *ca_leaf_new(
+        const struct ca *issuer, const struct ca_leaf_key *key, struct slice host, const struct ip *address);
 
 #endif

@@ -13,17 +13,17 @@
 #include "vethguard/base/buf.h"
 #include "vethguard/base/ip.h"
 
-struct tls;             /* one connection */
-struct tls_server;      /* shared by all connections from the sandbox */
-struct tls_client;      /* shared by all connections to upstreams */
-struct tls_identity;    /* certificate chain and private key, reference-counted */
-struct tls_trust;       /* root certificates for verifying upstreams */
+struct tls;          /* one connection */
+struct tls_server;   /* shared by all connections from the sandbox */
+struct tls_client;   /* shared by all connections to upstreams */
+struct tls_identity; /* certificate chain and private key, reference-counted */
+struct tls_trust;    /* root certificates for verifying upstreams */
 
 enum tls_status {
 	TLS_OK,
-	TLS_WANT_READ,      /* all input is consumed; feed more */
-	TLS_CLOSED,         /* close_notify was received: a clean end */
-	TLS_ERROR           /* fatal; tls_error_text() says why; the output may hold an alert worth sending */
+	TLS_WANT_READ, /* all input is consumed; feed more */
+	TLS_CLOSED,    /* close_notify was received: a clean end */
+	TLS_ERROR      /* fatal; tls_error_text() says why; the output may hold an alert worth sending */
 };
 
 /* Initializes the library without any configuration file. A process calls it before its jail takes the file system
@@ -37,8 +37,8 @@ void tls_buffers_release(void);
 
 /* The kind of a leaf's key. */
 enum tls_key_kind {
-	TLS_KEY_ECDSA,      /* P-256: nearly every client accepts it */
-	TLS_KEY_RSA,        /* for clients whose ClientHello does not permit an ECDSA key */
+	TLS_KEY_ECDSA, /* P-256: nearly every client accepts it */
+	TLS_KEY_RSA,   /* for clients whose ClientHello does not permit an ECDSA key */
 	TLS_KEY_KINDS
 };
 
@@ -65,8 +65,8 @@ struct tls_client *tls_client_new(struct tls_trust *trust);
 void tls_client_free(struct tls_client *client);
 /* host: canonical name to send as SNI and to verify; if it is empty, address must be set. session_key: sessions are
  * shared only among connections with equal keys (at most 320 bytes). alpn, out and return value as above. */
-struct tls *tls_connect_new(struct tls_client *client, struct slice host, const struct ip *address,
-	struct slice alpn, struct slice session_key, struct buf *out);
+struct tls *tls_connect_new(struct tls_client *client, struct slice host, const struct ip *address, struct slice alpn,
+        struct slice session_key, struct buf *out);
 
 /* --- both sides --- */
 
@@ -84,7 +84,7 @@ enum tls_status tls_write(struct tls *tls, const uint8_t *p, size_t n);
 void tls_close(struct tls *tls);
 /* The protocol agreed on by ALPN, or empty. */
 struct slice tls_alpn(const struct tls *tls);
-uint16_t tls_version(const struct tls *tls);   /* 0x0303 or 0x0304 */
+uint16_t tls_version(const struct tls *tls); /* 0x0303 or 0x0304 */
 /* One sentence about the last TLS_ERROR: "certificate has expired", "hostname mismatch", ... Static text. */
 const char *tls_error_text(const struct tls *tls);
 

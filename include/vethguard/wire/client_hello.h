@@ -26,12 +26,12 @@ enum {
 };
 
 struct client_hello {
-	char sni[254];        /* host_name as sent, NUL-terminated; empty: none */
+	char sni[254]; /* host_name as sent, NUL-terminated; empty: none */
 	size_t sni_n;
 	bool alpn_h2, alpn_http11, alpn_other, has_alpn;
-	bool ech;             /* has an encrypted_client_hello extension (RFC 9849), GREASE or not */
-	uint16_t version;     /* the highest of supported_versions, else legacy_version */
-	uint8_t alert;        /* CLIENT_HELLO_BAD: the alert description to send; all other fields are empty then */
+	bool ech;         /* has an encrypted_client_hello extension (RFC 9849), GREASE or not */
+	uint16_t version; /* the highest of supported_versions, else legacy_version */
+	uint8_t alert;    /* CLIENT_HELLO_BAD: the alert description to send; all other fields are empty then */
 };
 
 /* Parses the n bytes received so far on the connection, at most CLIENT_HELLO_MAX of them. Of record versions only the

@@ -12,10 +12,10 @@
 #define CONTROL_PROBLEM "application/problem+json"
 #define CONTROL_JSON "application/json"
 
-#define CONTROL_HEAD_MAX (8 * 1024)  /* bytes from the first line through the empty line */
+#define CONTROL_HEAD_MAX (8 * 1024) /* bytes from the first line through the empty line */
 #define CONTROL_FIELDS_MAX 64
 #define CONTROL_TARGET_MAX 2048
-#define CONTROL_BODY_MAX (64 * 1024) /* of a request */
+#define CONTROL_BODY_MAX (64 * 1024)  /* of a request */
 #define CONTROL_ANSWER_MAX (8u << 20) /* of an answer, for example a list of some thousand sandboxes */
 
 #define CONTROL_HEAD_WHOLE 200 /* the head is complete */
@@ -28,9 +28,9 @@ struct control_head {
 	unsigned status;           /* of a response: 100 to 599 */
 	struct slice content_type; /* as written, or empty */
 	bool has_length;
-	uint64_t length;           /* of the body; 0 if none is given */
-	bool closes;               /* no further message comes on this connection (RFC 9112 section 9.3) */
-	bool expects_continue;     /* RFC 9110 section 10.1.1 */
+	uint64_t length;       /* of the body; 0 if none is given */
+	bool closes;           /* no further message comes on this connection (RFC 9112 section 9.3) */
+	bool expects_continue; /* RFC 9110 section 10.1.1 */
 };
 
 /* Both return CONTROL_HEAD_WHOLE and fill *head, whose slices borrow from bytes; or CONTROL_HEAD_MORE; or the status

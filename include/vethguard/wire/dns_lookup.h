@@ -6,10 +6,10 @@
 #include "vethguard/wire/dns.h"
 
 #define DNS_LOOKUP_BYTES (12 + DNS_NAME_MAX + 4 + 11) /* header, question, OPT */
-#define DNS_LOOKUP_REPLY_MAX 1232                     /* the size offered to the server (EDNS); longer datagrams do
-                                                         not count as replies */
-#define DNS_LOOKUP_STREAM_MAX 16384                   /* bytes of a reply over TCP */
-#define DNS_LOOKUP_NAME_BYTES 262144                  /* of all names that are read in one reply */
+/* The size offered to the server (EDNS); longer datagrams do not count as replies. */
+#define DNS_LOOKUP_REPLY_MAX 1232
+#define DNS_LOOKUP_STREAM_MAX 16384  /* bytes of a reply over TCP */
+#define DNS_LOOKUP_NAME_BYTES 262144 /* of all names that are read in one reply */
 #define DNS_LOOKUP_ADDRESSES 16
 #define DNS_LOOKUP_ALIASES 16 /* followed from the queried name on */
 #define DNS_LOOKUP_MIX 32     /* random bytes: one bit for each byte of a name */
@@ -46,6 +46,7 @@ struct dns_found {
 bool dns_lookup_write(struct dns_lookup *lookup, struct slice host, uint16_t type, uint16_t id, const uint8_t *mix);
 /* Reads a reply. Only records that belong to the question count: those of the name itself and of names it is an alias
  * for, in any order. Other sections and records with other owners are ignored. */
-enum dns_lookup_reply dns_lookup_read(const struct dns_lookup *lookup, const uint8_t *p, size_t n, struct dns_found *found);
+enum dns_lookup_reply dns_lookup_read(
+        const struct dns_lookup *lookup, const uint8_t *p, size_t n, struct dns_found *found);
 
 #endif

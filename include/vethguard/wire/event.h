@@ -10,8 +10,8 @@
 #include "vethguard/base/cursor.h"
 #include "vethguard/base/ip.h"
 
-#define EVENT_BYTES_MAX 16384 /* one encoded event */
-#define EVENT_TEXT_MAX 4096   /* one text field; the encoder cuts longer ones */
+#define EVENT_BYTES_MAX 16384             /* one encoded event */
+#define EVENT_TEXT_MAX 4096               /* one text field; the encoder cuts longer ones */
 #define EVENT_TIME_MAX_MS 253402300799999 /* the end of the year 9999 */
 
 enum event_kind {
@@ -31,24 +31,24 @@ enum event_decision { EVENT_ALLOWED, EVENT_DENIED, EVENT_OBSERVED, EVENT_DROPPED
 
 /* Why the worker refused or ended something, beyond the policy's own reasons (policy_reason). */
 enum event_cause {
-	EVENT_CAUSE_POLICY,           /* policy_reason says why */
-	EVENT_CAUSE_BINDING,          /* the rule's host, SNI, Host, resolved name and certificate do not agree */
-	EVENT_CAUSE_CREDENTIAL,       /* the credential could not be read */
-	EVENT_CAUSE_RESOLVE,          /* the name did not resolve */
-	EVENT_CAUSE_ADDRESS,          /* every address it resolved to is of a refused class */
-	EVENT_CAUSE_CONNECT,          /* no address accepted a connection */
-	EVENT_CAUSE_UPSTREAM_TLS,     /* handshake or verification failed */
-	EVENT_CAUSE_UPSTREAM,         /* the upstream broke the protocol or the connection */
-	EVENT_CAUSE_CLIENT,           /* the sandbox broke the protocol or the connection */
+	EVENT_CAUSE_POLICY,       /* policy_reason says why */
+	EVENT_CAUSE_BINDING,      /* the rule's host, SNI, Host, resolved name and certificate do not agree */
+	EVENT_CAUSE_CREDENTIAL,   /* the credential could not be read */
+	EVENT_CAUSE_RESOLVE,      /* the name did not resolve */
+	EVENT_CAUSE_ADDRESS,      /* every address it resolved to is of a refused class */
+	EVENT_CAUSE_CONNECT,      /* no address accepted a connection */
+	EVENT_CAUSE_UPSTREAM_TLS, /* handshake or verification failed */
+	EVENT_CAUSE_UPSTREAM,     /* the upstream broke the protocol or the connection */
+	EVENT_CAUSE_CLIENT,       /* the sandbox broke the protocol or the connection */
 	EVENT_CAUSE_TIMEOUT,
-	EVENT_CAUSE_LIMIT,            /* a limit of this sandbox was reached */
-	EVENT_CAUSE_UNREADABLE,       /* the response could not be searched for the credential */
-	EVENT_CAUSE_CLOSING,          /* vethguard is stopping, or was told to stop everything */
-	EVENT_CAUSE_CALLER,           /* a call of the control API is impossible or not permitted */
-	EVENT_CAUSE_POLICY_CHANGED,   /* the old policy allowed it and a new policy does not */
-	EVENT_CAUSE_SEARCH_LIST,      /* a resolver built the name from an allowed name and a domain of its search
-	                                 list */
-	EVENT_CAUSE_PAUSED,           /* the operator has paused the sandbox */
+	EVENT_CAUSE_LIMIT,          /* a limit of this sandbox was reached */
+	EVENT_CAUSE_UNREADABLE,     /* the response could not be searched for the credential */
+	EVENT_CAUSE_CLOSING,        /* vethguard is stopping, or was told to stop everything */
+	EVENT_CAUSE_CALLER,         /* a call of the control API is impossible or not permitted */
+	EVENT_CAUSE_POLICY_CHANGED, /* the old policy allowed it and a new policy does not */
+	EVENT_CAUSE_SEARCH_LIST,    /* a resolver built the name from an allowed name and a domain of its search
+	                               list */
+	EVENT_CAUSE_PAUSED,         /* the operator has paused the sandbox */
 	EVENT_CAUSE_COUNT
 };
 
@@ -62,65 +62,66 @@ enum event_finding {
 	EVENT_FINDING_PRIVATE_ADDRESS,  /* a name resolved to a refused address */
 	EVENT_FINDING_FENCE_CHANGED,
 	EVENT_FINDING_ROLE_DIED,
-	EVENT_FINDING_BROKEN_STREAM,    /* a worker's event stream became unreadable and ended there */
-	EVENT_FINDING_PACKETS_LOST,     /* copies of dropped packets were lost, so counts are a lower bound */
-	EVENT_FINDING_FLOOD,            /* HTTP/2 frames or streams that only cost resources */
-	EVENT_FINDING_CREDENTIAL_SENT,  /* the sandbox sent a credential's value, which it should not know */
-	EVENT_FINDING_LOG_OUTAGE,       /* the audit log could not be written for a while */
-	EVENT_FINDING_CUT_OFF,          /* a restarted vethguardd could not take over a sandbox */
+	EVENT_FINDING_BROKEN_STREAM,      /* a worker's event stream became unreadable and ended there */
+	EVENT_FINDING_PACKETS_LOST,       /* copies of dropped packets were lost, so counts are a lower bound */
+	EVENT_FINDING_FLOOD,              /* HTTP/2 frames or streams that only cost resources */
+	EVENT_FINDING_CREDENTIAL_SENT,    /* the sandbox sent a credential's value, which it should not know */
+	EVENT_FINDING_LOG_OUTAGE,         /* the audit log could not be written for a while */
+	EVENT_FINDING_CUT_OFF,            /* a restarted vethguardd could not take over a sandbox */
+	EVENT_FINDING_FOREIGN_CREDENTIAL, /* the sandbox brought a credential that is none of the policy's */
 	EVENT_FINDING_COUNT
 };
 
 enum event_lifecycle {
 	EVENT_START,
 	EVENT_STOP,
-	EVENT_ADOPTED,          /* a restarted vethguardd took the sandbox over */
-	EVENT_WORKER_REPLACED,  /* another worker serves the sandbox */
+	EVENT_ADOPTED,         /* a restarted vethguardd took the sandbox over */
+	EVENT_WORKER_REPLACED, /* another worker serves the sandbox */
 	EVENT_PAUSED,
 	EVENT_RESUMED,
 	EVENT_POLICY_CHANGED,
-	EVENT_LOG_OPENED,       /* of the daemon: it continues in another audit file */
-	EVENT_LOG_ENDED,        /* the last line of an audit file that was moved away: nobody writes behind it */
+	EVENT_LOG_OPENED, /* of the daemon: it continues in another audit file */
+	EVENT_LOG_ENDED,  /* the last line of an audit file that was moved away: nobody writes behind it */
 	EVENT_LIFECYCLE_COUNT
 };
 
 struct event {
 	/* Always set. */
-	uint64_t id;              /* unique in the sandbox's run; denials show it to the agent as 16 hex digits */
+	uint64_t id; /* unique in the sandbox's run; denials show it to the agent as 16 hex digits */
 	enum event_kind kind;
-	int64_t time_ms;          /* start of the activity, since the epoch */
+	int64_t time_ms; /* start of the activity, since the epoch */
 	uint32_t duration_us;
 	enum event_decision decision;
 	enum event_cause cause;
-	uint8_t policy_reason;    /* enum policy_reason if cause is EVENT_CAUSE_POLICY or decision is
-	                             EVENT_OBSERVED */
-	struct slice rule;        /* rule name or empty */
-	struct slice credential;  /* credential name or empty */
-	struct slice detail;      /* one sentence for people, or empty */
+	uint8_t policy_reason;   /* enum policy_reason if cause is EVENT_CAUSE_POLICY or decision is
+	                            EVENT_OBSERVED */
+	struct slice rule;       /* rule name or empty */
+	struct slice credential; /* credential name or empty */
+	struct slice detail;     /* one sentence for people, or empty */
 
 	/* Endpoints (not for LIFECYCLE). family 0 or empty: unknown. */
 	struct ip src, dst, upstream; /* dst: what the sandbox dialed; upstream: the address vethguard dialed, or
 	                                 refused to dial (EVENT_CAUSE_ADDRESS) */
 	uint16_t src_port, dst_port;
-	uint16_t upstream_port;   /* the destination's port, dialed or not (on the explicit proxy dst_port is the
-	                             proxy's); 0: unknown */
-	struct slice host;        /* destination name */
-	uint8_t protocol;         /* IP protocol number */
-	uint64_t bytes_out;       /* from the sandbox */
-	uint64_t bytes_in;        /* to the sandbox */
+	uint16_t upstream_port; /* the destination's port, dialed or not (on the explicit proxy dst_port is the
+	                           proxy's); 0: unknown */
+	struct slice host;      /* destination name */
+	uint8_t protocol;       /* IP protocol number */
+	uint64_t bytes_out;     /* from the sandbox */
+	uint64_t bytes_in;      /* to the sandbox */
 
 	/* TLS, if it was used. */
 	struct slice sni;
-	uint16_t tls_version;     /* 0x0303, 0x0304; 0: none */
+	uint16_t tls_version; /* 0x0303, 0x0304; 0: none */
 	bool passthrough;
 
 	/* HTTP. */
-	struct slice scheme;      /* "http" or "https" */
+	struct slice scheme; /* "http" or "https" */
 	struct slice method;
-	struct slice target;      /* canonical path and the query as the sandbox sent it */
+	struct slice target; /* canonical path and the query as the sandbox sent it */
 	struct slice user_agent;
-	uint16_t status;          /* the status sent to the sandbox; 0: none */
-	uint8_t http_version;     /* 10, 11, 20 */
+	uint16_t status;      /* the status sent to the sandbox; 0: none */
+	uint8_t http_version; /* 10, 11, 20 */
 
 	/* DNS. */
 	uint16_t dns_id, dns_type, dns_class;
@@ -129,13 +130,13 @@ struct event {
 
 	/* PACKET. */
 	uint16_t ethertype;
-	uint64_t count;           /* packets in this record, at least 1 */
-	int64_t last_ms;          /* time of the last packet */
-	struct slice verdict_rule;/* the fence rule that dropped the packets: "source", "ethertype", "other", ... */
+	uint64_t count;            /* packets in this record, at least 1 */
+	int64_t last_ms;           /* time of the last packet */
+	struct slice verdict_rule; /* the fence rule that dropped the packets: "source", "ethertype", "other", ... */
 
 	/* FINDING. */
 	enum event_finding finding;
-	uint64_t about;           /* id of the event that the finding concerns, or 0 */
+	uint64_t about; /* id of the event that the finding concerns, or 0 */
 
 	/* LIFECYCLE. detail: the cause, or the difference between the policies. */
 	enum event_lifecycle lifecycle;
@@ -145,7 +146,7 @@ struct event {
 	/* API. host: the sandbox concerned; method, target, user_agent, status: of the HTTP request; detail: the
 	 * error. */
 	struct slice operation;
-	struct slice user;        /* the caller's name, or empty */
+	struct slice user; /* the caller's name, or empty */
 	uint32_t user_id, process_id;
 };
 

@@ -17,15 +17,15 @@
 #define MESSAGE_TEXT_MAX 32768   /* every diagnostic of a policy (DIAG_MAX) fits into one text */
 #define MESSAGE_NAME_MAX 64      /* sandbox, policy and credential names: at least one byte */
 /* The rule for sandbox names as a sentence, with a %d for MESSAGE_NAME_MAX. */
-#define MESSAGE_NAME_RULE \
-	"a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit, and neither " \
-	MESSAGE_NAME_DAEMON " nor " MESSAGE_NAME_LEFT
+#define MESSAGE_NAME_RULE                                                                                      \
+	"a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit, and " \
+	"neither " MESSAGE_NAME_DAEMON " nor " MESSAGE_NAME_LEFT
 /* The audit log's names for events of no sandbox, and of a sandbox that is not known any more. */
 #define MESSAGE_NAME_DAEMON "vethguardd"
 #define MESSAGE_NAME_LEFT "left-behind"
-#define MESSAGE_PATH_MAX 4095    /* of absolute paths, without NUL */
+#define MESSAGE_PATH_MAX 4095        /* of absolute paths, without NUL */
 #define MESSAGE_CERTIFICATE_MAX 4096 /* DER */
-#define MESSAGE_KEY_MAX 1024     /* PKCS#8 */
+#define MESSAGE_KEY_MAX 1024         /* PKCS#8 */
 #define MESSAGE_PEM_MAX 8192
 #define MESSAGE_VALUE_MAX 65536  /* one credential value */
 #define MESSAGE_VARIABLE_MAX 255 /* name of an environment variable: no '=', no NUL */
@@ -35,67 +35,67 @@
 /* A number is never reused for another message, because programs of two versions talk during an upgrade. */
 enum message_type {
 	/* supervisor -> any role, and the replies */
-	MESSAGE_STOP = 1,        /* finish what is under way, flush, reply STOPPED, exit 0 */
+	MESSAGE_STOP = 1, /* finish what is under way, flush, reply STOPPED, exit 0 */
 	MESSAGE_STOPPED = 2,
-	MESSAGE_FAILED = 3,          /* any direction: text says why; the sender is about to exit or cannot go on.
-	                                From keeper or recorder with a sandbox's id: the sandbox's worker broke the
-	                                protocol with them */
+	MESSAGE_FAILED = 3, /* any direction: text says why; the sender is about to exit or cannot go on.
+	                       From keeper or recorder with a sandbox's id: the sandbox's worker broke the
+	                       protocol with them */
 
 	/* supervisor -> worker */
-	MESSAGE_WORKER_START = 4,    /* struct message_worker_start + fds as below; PAUSE, HOLD and KEEPER may
-	                                precede it */
-	MESSAGE_WORKER_READY = 5,    /* worker -> supervisor: the worker serves */
-	MESSAGE_WORKER_PAUSE = 6,    /* struct message_worker_pause */
-	MESSAGE_WORKER_HOLD = 7,     /* no body: begin nothing new until RESUME, because no recorder is running */
-	MESSAGE_WORKER_RESUME = 8,   /* struct message_worker_resume */
-	MESSAGE_WORKER_RETIRE = 9,   /* struct message_worker_retire + fd: policy image (sealed memfd) */
-	MESSAGE_WORKER_RETIRED = 10,  /* worker -> supervisor: reply to RETIRE: struct message_worker_retired. Once
-	                                 nothing is left, the worker sends STOPPED with the id of the latest RETIRE
-	                                 and exits */
-	MESSAGE_WORKER_KEEPER = 11,   /* no body + fd: the worker's pair to the keeper, at the start and when
-	                                 another keeper takes over */
-	MESSAGE_WORKER_STATS_GET = 12,/* no body; answered once the worker serves, also by a retiring worker */
-	MESSAGE_WORKER_STATS = 13,    /* worker -> supervisor: the reply: struct message_worker_stats */
+	MESSAGE_WORKER_START = 4,      /* struct message_worker_start + fds as below; PAUSE, HOLD and KEEPER may
+	                                  precede it */
+	MESSAGE_WORKER_READY = 5,      /* worker -> supervisor: the worker serves */
+	MESSAGE_WORKER_PAUSE = 6,      /* struct message_worker_pause */
+	MESSAGE_WORKER_HOLD = 7,       /* no body: begin nothing new until RESUME, because no recorder is running */
+	MESSAGE_WORKER_RESUME = 8,     /* struct message_worker_resume */
+	MESSAGE_WORKER_RETIRE = 9,     /* struct message_worker_retire + fd: policy image (sealed memfd) */
+	MESSAGE_WORKER_RETIRED = 10,   /* worker -> supervisor: reply to RETIRE: struct message_worker_retired. Once
+	                                  nothing is left, the worker sends STOPPED with the id of the latest RETIRE
+	                                  and exits */
+	MESSAGE_WORKER_KEEPER = 11,    /* no body + fd: the worker's pair to the keeper, at the start and when
+	                                  another keeper takes over */
+	MESSAGE_WORKER_STATS_GET = 12, /* no body; answered once the worker serves, also by a retiring worker */
+	MESSAGE_WORKER_STATS = 13,     /* worker -> supervisor: the reply: struct message_worker_stats */
 
 	/* worker -> keeper, and the replies */
-	MESSAGE_CA_GET = 14,          /* no body */
-	MESSAGE_CA = 15,              /* struct message_ca */
-	MESSAGE_CREDENTIAL_GET = 16,  /* struct message_credential_get */
-	MESSAGE_CREDENTIAL = 17,      /* struct message_credential */
+	MESSAGE_CA_GET = 14,         /* no body */
+	MESSAGE_CA = 15,             /* struct message_ca */
+	MESSAGE_CREDENTIAL_GET = 16, /* struct message_credential_get */
+	MESSAGE_CREDENTIAL = 17,     /* struct message_credential */
 
 	/* supervisor <-> keeper */
-	MESSAGE_KEEPER_START = 18,    /* no body; + fd of the root CA's file if the root CA is kept in one
-	                                 (keeper/authority.h) */
+	MESSAGE_KEEPER_START = 18, /* no body; + fd of the root CA's file if the root CA is kept in one
+	                              (keeper/authority.h) */
 	MESSAGE_KEEPER_READY = 19,
-	MESSAGE_KEEPER_SANDBOX = 20,  /* struct message_keeper_sandbox: the sandbox of a WORKER from now on;
-	                                 repeated before the worker retires under another policy: the keeper reads
-	                                 every value anew from then on */
-	MESSAGE_KEEPER_ROOT = 21,     /* keeper -> supervisor: reply to SANDBOX: the root certificate (PEM) */
-	MESSAGE_SOURCE_OPEN = 22,     /* keeper -> supervisor: struct message_source_open */
-	MESSAGE_SOURCE = 23,          /* supervisor -> keeper: struct message_source + fd to read the value from
-	                                 until its end */
+	MESSAGE_KEEPER_SANDBOX = 20, /* struct message_keeper_sandbox: the sandbox of a WORKER from now on;
+	                                repeated before the worker retires under another policy: the keeper reads
+	                                every value anew from then on */
+	MESSAGE_KEEPER_ROOT = 21,    /* keeper -> supervisor: reply to SANDBOX: the root certificate (PEM) */
+	MESSAGE_SOURCE_OPEN = 22,    /* keeper -> supervisor: struct message_source_open */
+	MESSAGE_SOURCE = 23,         /* supervisor -> keeper: struct message_source + fd to read the value from
+	                                until its end */
 
 	/* supervisor <-> recorder */
-	MESSAGE_RECORDER_START = 24,  /* struct message_recorder_start + fds: log for append, log for reading, journal */
+	MESSAGE_RECORDER_START = 24, /* struct message_recorder_start + fds: log for append, log for reading, journal */
 	MESSAGE_RECORDER_READY = 25,
-	MESSAGE_RECORDER_SANDBOX = 26,/* struct message_recorder_sandbox + fd if has_packets: NFLOG socket */
-	MESSAGE_RECORDER_RING = 27,   /* struct message_recorder_ring + fds: ring memory, its two eventfds; of a
-	                                 sandbox announced before */
-	MESSAGE_RECORDER_RING_END = 28, /* struct message_recorder_ring: the ring's writer is gone: drain the ring,
-	                                   reply DRAINED */
+	MESSAGE_RECORDER_SANDBOX = 26,      /* struct message_recorder_sandbox + fd if has_packets: NFLOG socket */
+	MESSAGE_RECORDER_RING = 27,         /* struct message_recorder_ring + fds: ring memory, its two eventfds; of a
+	                                       sandbox announced before */
+	MESSAGE_RECORDER_RING_END = 28,     /* struct message_recorder_ring: the ring's writer is gone: drain the ring,
+	                                       reply DRAINED */
 	MESSAGE_RECORDER_RING_DRAINED = 29, /* recorder -> supervisor, same id: all of the ring is in the log; its
 	                                       memory may go */
-	MESSAGE_RECORDER_REOPEN = 30, /* use another log file, for rotation; fds: log for append, log for reading */
+	MESSAGE_RECORDER_REOPEN = 30,   /* use another log file, for rotation; fds: log for append, log for reading */
 	MESSAGE_RECORDER_REOPENED = 31, /* recorder -> supervisor, same id: nothing more is written to the previous
 	                                   file */
-	MESSAGE_RECORDER_EVENT = 32,  /* an event of the supervisor itself: struct message_recorder_event; ids grow */
-	MESSAGE_RECORDER_TAKEN = 33,  /* recorder -> supervisor: that EVENT, and the earlier ones of its sandbox,
-	                                 are in the log */
-	MESSAGE_RECORDER_STALLED = 34,/* recorder -> supervisor: the log cannot be written: text */
-	MESSAGE_RECORDER_FLOWING = 35,/* recorder -> supervisor: the log can be written again */
-	MESSAGE_RECORDER_END = 36,    /* struct message_sandbox: drain the sandbox's rings and packets, reply
-	                                 SUMMARY with the same id */
-	MESSAGE_RECORDER_SUMMARY = 37,/* struct message_summary */
+	MESSAGE_RECORDER_EVENT = 32,    /* an event of the supervisor itself: struct message_recorder_event; ids grow */
+	MESSAGE_RECORDER_TAKEN = 33,    /* recorder -> supervisor: that EVENT, and the earlier ones of its sandbox,
+	                                   are in the log */
+	MESSAGE_RECORDER_STALLED = 34,  /* recorder -> supervisor: the log cannot be written: text */
+	MESSAGE_RECORDER_FLOWING = 35,  /* recorder -> supervisor: the log can be written again */
+	MESSAGE_RECORDER_END = 36,      /* struct message_sandbox: drain the sandbox's rings and packets, reply
+	                                   SUMMARY with the same id */
+	MESSAGE_RECORDER_SUMMARY = 37,  /* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
 	MESSAGE_SESSION_START = 38,   /* struct message_session_start + fds: network namespace of the sandbox */
@@ -108,40 +108,45 @@ enum message_type {
 	MESSAGE_SESSION_SUMMARY = 43, /* struct message_summary */
 
 	/* how each role is confined (vethguard doctor --roles) */
-	MESSAGE_DESCRIBE = 44,        /* supervisor -> any role after its start: no body */
-	MESSAGE_DESCRIPTION = 45,     /* the reply: struct message_text with the text of jail_describe() */
-	MESSAGE_SESSION_ROLES = 46,   /* run -> supervisor: no body */
-	MESSAGE_SESSION_ROLE = 47,    /* supervisor -> run: struct message_role, one per role, each with the
-	                                 question's id */
+	MESSAGE_DESCRIBE = 44,      /* supervisor -> any role after its start: no body */
+	MESSAGE_DESCRIPTION = 45,   /* the reply: struct message_text with the text of jail_describe() */
+	MESSAGE_SESSION_ROLES = 46, /* run -> supervisor: no body */
+	MESSAGE_SESSION_ROLE = 47,  /* supervisor -> run: struct message_role, one per role, each with the
+	                               question's id */
 
 	/* a daemon <-> the daemon of another version that takes over from it (supervisor/daemon/upgrade.h) */
-	MESSAGE_UPGRADE = 48,         /* struct message_upgrade; descriptors as the step says */
+	MESSAGE_UPGRADE = 48, /* struct message_upgrade; descriptors as the step says */
 
 	/* supervisor <-> recorder, continued */
 	MESSAGE_RECORDER_COUNT_GET = 49, /* recorder -> supervisor: struct message_sandbox, dropped 0: how many
 	                                    packets has its fence counted? */
-	MESSAGE_RECORDER_COUNT = 50,  /* the reply, which may also come unasked: struct message_sandbox */
-	MESSAGE_RECORDER_ENDED = 51,  /* recorder -> supervisor: another recorder ended the log's file: send REOPEN */
-	MESSAGE_RECORDER_REFUSED = 52,/* recorder -> supervisor, no body, with the id of SANDBOX's sandbox: it
-	                                 could not be opened for reading */
+	MESSAGE_RECORDER_COUNT = 50,     /* the reply, which may also come unasked: struct message_sandbox */
+	MESSAGE_RECORDER_ENDED = 51,   /* recorder -> supervisor: another recorder ended the log's file: send REOPEN */
+	MESSAGE_RECORDER_REFUSED = 52, /* recorder -> supervisor, no body, with the id of SANDBOX's sandbox: it
+	                                  could not be opened for reading */
 
 	/* supervisor <-> keeper, continued */
-	MESSAGE_KEEPER_WORKER = 53,   /* no body, with the id that the worker's sandbox will have here, + fd: the
-	                                 keeper's end of the worker's pair. The worker may have its CA now, and
-	                                 everything else after SANDBOX. Refused: FAILED with this id */
-	MESSAGE_KEEPER_LOOK = 54,     /* no body: are you alive? */
-	MESSAGE_KEEPER_HERE = 55,     /* keeper -> supervisor: the reply */
+	MESSAGE_KEEPER_WORKER = 53, /* no body, with the id that the worker's sandbox will have here, + fd: the
+	                               keeper's end of the worker's pair. The worker may have its CA now, and
+	                               everything else after SANDBOX. Refused: FAILED with this id */
+	MESSAGE_KEEPER_LOOK = 54,   /* no body: are you alive? */
+	MESSAGE_KEEPER_HERE = 55,   /* keeper -> supervisor: the reply */
 
 	/* supervisor <-> recorder, continued */
 	MESSAGE_RECORDER_HEAD_GET = 56, /* no body: which line was written last? */
-	MESSAGE_RECORDER_HEAD = 57,   /* recorder -> supervisor, same id: struct message_text: the line's
-	                                 fingerprint, or empty: no line yet */
+	MESSAGE_RECORDER_HEAD = 57,     /* recorder -> supervisor, same id: struct message_text: the line's
+	                                   fingerprint, or empty: no line yet */
+	/* supervisor <-> fetch */
+	MESSAGE_FETCH = 58,   /* struct message_fetch + fds: trusted CAs, pipe for the value, and the secret if
+	                         has_secret */
+	MESSAGE_FETCHED = 59, /* the reply, when the value is in the pipe: struct message_fetched */
+
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
 const char *message_type_name(enum message_type type);
 
-struct message_text {          /* STOPPED, FAILED, STALLED, ... */
+struct message_text { /* STOPPED, FAILED, STALLED, ... */
 	struct slice text;
 };
 
@@ -158,20 +163,20 @@ enum message_listener {
 #define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
 #define MESSAGE_LISTENERS_MAX 134 /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
 struct message_worker_start {
-	struct slice sandbox;      /* name */
+	struct slice sandbox; /* name */
 	uint64_t sandbox_id;
-	uint64_t generation;       /* of the policy; grows with each reload */
-	struct ip gate4, gate6;    /* the gate's addresses, for DNS and the explicit proxy */
+	uint64_t generation;           /* of the policy; grows with each reload */
+	struct ip gate4, gate6;        /* the gate's addresses, for DNS and the explicit proxy */
 	struct ip_prefix pool4, pool6; /* synthetic addresses are taken from here, except the link's own */
 	uint16_t proxy_port;
-	size_t server_count;       /* resolvers, from the configuration or /etc/resolv.conf */
+	size_t server_count; /* resolvers, from the configuration or /etc/resolv.conf */
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;         /* static hosts, from the configuration and /etc/hosts */
 	struct config_host *hosts; /* when decoded: malloc'd, freed by message_worker_start_fini() */
 	size_t permit_count;
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct config_egress egress;
-	struct slice egress_pair;  /* "user:password" for the proxy, or empty */
+	struct slice egress_pair; /* "user:password" for the proxy, or empty */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint8_t log_level;
@@ -189,15 +194,15 @@ struct message_worker_start {
 
 /* Reasons to refuse new work. Each ends with a RESUME of its own, except MESSAGE_PAUSE_WAY_OUT. */
 enum message_pause {
-	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on.
-	                              Its RESUME ends HOLD as well */
-	MESSAGE_PAUSE_EGRESS,     /* sent before RETIRE if the configuration's way out has changed: what is under
-	                              way is closed at once, too. No RESUME follows */
-	MESSAGE_PAUSE_OPERATOR     /* the kill switch: what is under way is closed at once, too */
+	MESSAGE_PAUSE_RECORDER, /* the log cannot be written: new work is refused, what is under way goes on.
+	                           Its RESUME ends HOLD as well */
+	MESSAGE_PAUSE_EGRESS,   /* sent before RETIRE if the configuration's way out has changed: what is under
+	                            way is closed at once, too. No RESUME follows */
+	MESSAGE_PAUSE_OPERATOR  /* the kill switch: what is under way is closed at once, too */
 };
 struct message_worker_pause {
 	enum message_pause why;
-	struct slice text;         /* one sentence for refused clients */
+	struct slice text; /* one sentence for refused clients */
 };
 struct message_worker_resume {
 	enum message_pause why;
@@ -206,27 +211,27 @@ struct message_worker_resume {
 /* The worker accepts what is queued, closes its listeners, judges everything under way by the new policy and closes
  * what that policy denies. May come again with a later policy. */
 struct message_worker_retire {
-	uint64_t generation;       /* of the policy sent with this message */
+	uint64_t generation; /* of the policy sent with this message */
 };
 struct message_worker_retired {
 	uint64_t generation;
-	uint64_t closed;           /* streams, connections and flows that the new policy does not allow */
-	uint64_t left;             /* those that go on under the new policy */
+	uint64_t closed; /* streams, connections and flows that the new policy does not allow */
+	uint64_t left;   /* those that go on under the new policy */
 };
 
 /* What one worker has done since its start, and what it holds now (_open, _idle, _kept, _bytes). The supervisor adds
  * up the workers of a sandbox. */
 enum message_stats_kind { MESSAGE_STATS_HTTP, MESSAGE_STATS_CONNECTION, MESSAGE_STATS_DNS, MESSAGE_STATS_KINDS };
 struct message_worker_stats {
-	uint64_t generation;       /* of the worker's policy */
+	uint64_t generation; /* of the worker's policy */
 	struct {
 		uint64_t allowed, denied, failed; /* as in struct message_summary; observed ones count as allowed */
-	} kinds[MESSAGE_STATS_KINDS]; /* requests; tunnels and UDP flows; queries */
+	} kinds[MESSAGE_STATS_KINDS];             /* requests; tunnels and UDP flows; queries */
 	uint64_t findings;
-	uint64_t bytes_out, bytes_in; /* payload from and to the sandbox, of what has ended */
+	uint64_t bytes_out, bytes_in;           /* payload from and to the sandbox, of what has ended */
 	uint64_t connections, connections_open; /* from the sandbox */
 	uint64_t streams_open, exchanges_open;  /* HTTP/2 streams; requests under way, of any version */
-	uint64_t flows_open;       /* UDP */
+	uint64_t flows_open;                    /* UDP */
 	uint64_t upstreams_open, upstreams_idle;
 	uint64_t names_kept;       /* synthetic addresses assigned */
 	uint64_t backlog_bytes;    /* events that the recorder has no room for yet */
@@ -235,29 +240,29 @@ struct message_worker_stats {
 	uint64_t refusals_delayed; /* requests whose refusal had to wait its turn */
 };
 
-struct message_ca {            /* DER; key is secret: the receiver wipes the datagram */
+struct message_ca {                /* DER; key is secret: the receiver wipes the datagram */
 	struct slice root;         /* certificate */
 	struct slice intermediate; /* certificate, signed by root, for this sandbox only */
 	struct slice key;          /* intermediate's private key, PKCS#8 */
 };
 
 struct message_credential_get {
-	uint32_t credential;       /* index in the policy */
-	uint64_t generation;       /* generation of that policy */
+	uint32_t credential; /* index in the policy */
+	uint64_t generation; /* generation of that policy */
 };
 
-struct message_credential {    /* the reply; value is secret: the receiver wipes the datagram */
+struct message_credential { /* the reply; value is secret: the receiver wipes the datagram */
 	uint32_t credential;
 	bool available;
-	uint32_t ttl_s;            /* 0: does not expire */
-	struct slice value;        /* if available */
-	struct slice error;        /* if not available: one sentence without any byte of the value */
+	uint32_t ttl_s;     /* 0: does not expire */
+	struct slice value; /* if available */
+	struct slice error; /* if not available: one sentence without any byte of the value */
 };
 
 struct message_keeper_sandbox {
-	uint64_t sandbox_id;       /* the worker's sandbox */
-	uint64_t generation;       /* of the policy with these credentials */
-	struct slice sandbox;      /* name, for messages */
+	uint64_t sandbox_id;  /* the worker's sandbox */
+	uint64_t generation;  /* of the policy with these credentials */
+	struct slice sandbox; /* name, for messages */
 	uint32_t credential_count;
 	struct {
 		struct slice name;
@@ -267,7 +272,7 @@ struct message_keeper_sandbox {
 };
 
 struct message_keeper_root {
-	struct slice root_pem;     /* the CA certificate that the sandbox has to trust */
+	struct slice root_pem; /* the CA certificate that the sandbox has to trust */
 };
 
 struct message_source_open {
@@ -277,12 +282,31 @@ struct message_source_open {
 };
 
 struct message_source {
-	bool opened;               /* true: one fd comes with it */
-	struct slice error;        /* empty: the sandbox is ending, which is not a fault */
+	bool opened;        /* true: one fd comes with it */
+	uint32_t ttl_s;     /* if opened: how long the value may be used; 0: as the policy says */
+	struct slice error; /* empty: the sandbox is ending, which is not a fault */
+};
+
+#define MESSAGE_FETCH_ARGUMENTS_MAX POLICY_ARGV_MAX
+#define MESSAGE_FETCH_ARGUMENT_MAX 8192
+#define MESSAGE_FETCH_ADDRESSES_MAX 8
+struct message_fetch {
+	bool has_secret;
+	uint32_t argument_count; /* at least 1: as struct policy_credential has them, "file:" values without a path */
+	struct slice arguments[MESSAGE_FETCH_ARGUMENTS_MAX];
+	struct slice url;       /* of the service */
+	uint32_t address_count; /* of the service, from /etc/hosts or the configuration; 0: the resolvers are asked */
+	struct ip addresses[MESSAGE_FETCH_ADDRESSES_MAX];
+	uint32_t server_count; /* resolvers */
+	struct config_server servers[CONFIG_SERVERS_MAX];
+};
+
+struct message_fetched {
+	uint32_t ttl_s; /* how long the value may be used; 0: the service does not tell */
 };
 
 struct message_recorder_start {
-	struct slice path;         /* of the log, for messages */
+	struct slice path; /* of the log, for messages */
 	uint8_t log_level;
 };
 
@@ -290,18 +314,18 @@ struct message_recorder_sandbox {
 	uint64_t sandbox_id;
 	struct slice sandbox, policy, fingerprint;
 	struct ip gate4, gate6;
-	struct slice socket;       /* path of the Unix socket that is its only way out, or empty */
-	bool has_packets;          /* the fd is sent */
-	uint64_t dropped;          /* packets that the fence had counted when this recorder got the sandbox, and
-	                              that another recorder reported; MESSAGE_DROPPED_UNKNOWN: both recorders read
-	                              the same copies */
+	struct slice socket; /* path of the Unix socket that is its only way out, or empty */
+	bool has_packets; /* the fd is sent */
+	uint64_t dropped; /* packets that the fence had counted when this recorder got the sandbox, and
+	                     that another recorder reported; MESSAGE_DROPPED_UNKNOWN: both recorders read
+	                     the same copies */
 };
 #define MESSAGE_DROPPED_UNKNOWN UINT64_MAX
 
 /* One writer of a sandbox's events. Workers of a sandbox come and go, each with its own ring. */
 struct message_recorder_ring {
 	uint64_t sandbox_id;
-	uint64_t ring;             /* unique in its sandbox, even across restarts of the supervisor */
+	uint64_t ring; /* unique in its sandbox, even across restarts of the supervisor */
 };
 
 /* Sandboxes that the recorder has room for, including those that have ended and are not drained yet. */
@@ -314,12 +338,12 @@ struct message_recorder_ring {
 
 struct message_recorder_event {
 	uint64_t sandbox_id;
-	struct slice event;        /* as event_encode() made it; the rest of the message */
+	struct slice event; /* as event_encode() made it; the rest of the message */
 };
 
-struct message_sandbox {           /* RECORDER_END, RECORDER_COUNT */
+struct message_sandbox { /* RECORDER_END, RECORDER_COUNT */
 	uint64_t sandbox_id;
-	uint64_t dropped;          /* packets that the fence has counted so far; 0: unknown */
+	uint64_t dropped; /* packets that the fence has counted so far; 0: unknown */
 };
 
 struct message_status {
@@ -333,21 +357,21 @@ bool message_name_is_plain(struct slice name);
 #define MESSAGE_UNUSUAL_MAX 8
 struct message_summary {
 	uint64_t allowed, denied, dropped, findings, observed;
-	uint64_t failed;           /* allowed by the policy, but failed in the network: counted neither as allowed
-	                              nor as denied */
-	uint64_t lines;            /* lines written to the log */
-	size_t unusual_count;      /* the most frequent refused destinations */
+	uint64_t failed;      /* allowed by the policy, but failed in the network: counted neither as allowed
+	                         nor as denied */
+	uint64_t lines;       /* lines written to the log */
+	size_t unusual_count; /* the most frequent refused destinations */
 	struct {
-		struct slice what;     /* escaped: "POST https://paste.example/" */
+		struct slice what; /* escaped: "POST https://paste.example/" */
 		uint64_t count;
 	} unusual[MESSAGE_UNUSUAL_MAX];
 };
 
 struct message_session_start {
-	struct slice name;         /* of the sandbox; empty: the supervisor makes one up */
+	struct slice name;                                 /* of the sandbox; empty: the supervisor makes one up */
 	struct slice policy_path, config_path, audit_path; /* absolute; empty: none */
-	struct slice directory;    /* absolute working directory, for exec: sources */
-	uint32_t user_id, group_id;/* the invoking user: runs exec: sources, owns the audit file */
+	struct slice directory;                            /* absolute working directory, for exec: sources */
+	uint32_t user_id, group_id; /* the invoking user: runs exec: sources, owns the audit file */
 	bool observe;
 	bool rootless;
 	uint8_t log_level;
@@ -357,10 +381,10 @@ struct message_session_start {
 
 #define MESSAGE_ROLE_NAME_MAX 127
 struct message_role {
-	uint32_t left;             /* number of messages that follow */
-	uint32_t pid;              /* as the supervisor sees it */
-	struct slice name;         /* "the worker of x" */
-	struct slice text;         /* jail_describe(); empty: the role did not reply in time */
+	uint32_t left;     /* number of messages that follow */
+	uint32_t pid;      /* as the supervisor sees it */
+	struct slice name; /* "the worker of x" */
+	struct slice text; /* jail_describe(); empty: the role did not reply in time */
 };
 
 struct message_names {
@@ -369,7 +393,7 @@ struct message_names {
 };
 
 struct message_session_ready {
-	struct slice sandbox;      /* its name */
+	struct slice sandbox; /* its name */
 	struct slice audit_path;
 	struct ip gate4, gate6;
 	uint16_t proxy_port;
@@ -417,9 +441,9 @@ struct message_upgrade {
 /* One encoder and one decoder per struct. Encoders return the message's size, or 0 if it does not fit cap or a field
  * is out of its bounds. Decoders return 0, -EBADMSG or -ENOMEM; on failure they leave *m zeroed. Slices borrow the
  * input. */
-#define MESSAGE_CODEC(name)                                                                                   \
-	size_t message_##name##_encode(uint8_t *out, size_t cap, enum message_type type, uint64_t id,             \
-		const struct message_##name *m);                                                                  \
+#define MESSAGE_CODEC(name)                                                                                     \
+	size_t message_##name##_encode(                                                                         \
+	        uint8_t *out, size_t cap, enum message_type type, uint64_t id, const struct message_##name *m); \
 	int message_##name##_decode(struct reader *body, struct message_##name *m)
 MESSAGE_CODEC(text);
 MESSAGE_CODEC(worker_start);
@@ -435,6 +459,8 @@ MESSAGE_CODEC(keeper_sandbox);
 MESSAGE_CODEC(keeper_root);
 MESSAGE_CODEC(source_open);
 MESSAGE_CODEC(source);
+MESSAGE_CODEC(fetch);
+MESSAGE_CODEC(fetched);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
 MESSAGE_CODEC(recorder_ring);

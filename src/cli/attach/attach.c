@@ -84,35 +84,53 @@ static bool resolve_netns(const char *path, char out[PATH_MAX])
 	return realpath(directory, real) && snprintf(out, PATH_MAX, "%s%s", real, slash) < PATH_MAX;
 }
 
-static bool add_texts(
-        json_t *body, const struct attach_options *o, const char *policy, const char *netns)
+int attach_add_netns(json_t *body, const char *path)
 {
-	return set_text(body, "policy", policy) && set_text(body, "name", o->name) &&
-	       set_text(body, "interface", o->interface) && set_text(body, "netns", netns) &&
-	       (o->addresses.count == 0 || add_addresses(body, &o->addresses)) &&
-	       add_pairs(body, "labels", &o->labels) && add_pairs(body, "vars", &o->vars);
+	char netns[PATH_MAX];
+
+	if (path && !resolve_netns(path, netns)) {
+		fprintf(stderr,
+		        "vethguard: error: --netns %s: %s (a name of 'ip netns' is "
+		        "/run/netns/NAME)\n",
+		        path, strerror(errno));
+		return CLI_USAGE;
+	}
+	return !path || set_text(body, "netns", netns) ? 0 : CLI_USAGE;
 }
 
-/* Returns 0, or an exit status after a message. */
-static int build(json_t *body, const struct attach_options *o)
+int attach_add_identity(json_t *body, const struct attach_options *o)
 {
-	char policy[PATH_MAX], netns[PATH_MAX];
-	int rc = 0;
+	char policy[PATH_MAX];
 
 	if (!realpath(o->policy, policy)) {
 		fprintf(stderr, "vethguard: error: --policy %s: %s\n", o->policy, strerror(errno));
 		return CLI_USAGE;
 	}
-	if (o->netns && !resolve_netns(o->netns, netns)) {
-		fprintf(stderr,
-		        "vethguard: error: --netns %s: %s (a name of 'ip netns' is "
-		        "/run/netns/NAME)\n",
-		        o->netns, strerror(errno));
-		return CLI_USAGE;
-	}
-	if (!add_texts(body, o, policy, o->netns ? netns : NULL)) {
+	if (!set_text(body, "policy", policy) || !set_text(body, "name", o->name) ||
+	        !add_pairs(body, "labels", &o->labels) || !add_pairs(body, "vars", &o->vars)) {
 		fputs("vethguard: error: names, paths, labels and variables have to be UTF-8\n",
 		        stderr);
+		return CLI_USAGE;
+	}
+	if (o->ttl_s)
+		json_object_set_new(body, "ttl_s", json_integer((json_int_t)o->ttl_s));
+	if (o->observe)
+		json_object_set_new(body, "observe", json_true());
+	return 0;
+}
+
+/* Returns 0, or an exit status after a message. */
+static int build(json_t *body, const struct attach_options *o)
+{
+	int rc = attach_add_identity(body, o);
+
+	if (!rc)
+		rc = attach_add_netns(body, o->netns);
+	if (rc)
+		return rc;
+	if (!set_text(body, "interface", o->interface) ||
+	        (o->addresses.count && !add_addresses(body, &o->addresses))) {
+		fputs("vethguard: error: an interface's name has to be UTF-8\n", stderr);
 		return CLI_USAGE;
 	}
 	if (o->pid)
@@ -121,18 +139,12 @@ static int build(json_t *body, const struct attach_options *o)
 		rc = add_container(body, o);
 	if (o->listen && !attach_add_listen(body, o))
 		return CLI_USAGE;
-	if (rc)
-		return rc;
-	if (o->ttl_s)
-		json_object_set_new(body, "ttl_s", json_integer((json_int_t)o->ttl_s));
-	if (o->observe)
-		json_object_set_new(body, "observe", json_true());
 	if (o->files)
 		json_object_set_new(body, "files", json_true());
-	return 0;
+	return rc;
 }
 
-static void tell(const json_t *s)
+void control_print_attached(const json_t *s)
 {
 	const json_t *addresses = json_object_get(s, "addresses");
 	const char *name = control_text(s, "name");
@@ -179,7 +191,7 @@ int cli_attach(int argc, char **argv)
 	if (o.line.json)
 		control_print_json(answer.json);
 	else
-		tell(answer.json);
+		control_print_attached(answer.json);
 	control_answer_free(&answer);
 	return 0;
 }

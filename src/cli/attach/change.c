@@ -31,11 +31,12 @@ static void tell(const struct control_line *line, const json_t *json)
 	if (diff)
 		printf(", policy generation %lld%s",
 		        (long long)json_integer_value(json_object_get(policy, "generation")),
-		        json_array_size(diff) ? "" : ", which decides as the one before");
+		        json_array_size(diff) ? "" : ", which decides the same as the one before");
 	if (strcmp(control_text(json, "state"), "failed") == 0)
-		printf(" (nobody serves it)%s", json_is_true(json_object_get(json, "paused"))
-		                                        ? "; it is paused when it is served again"
-		                                        : "");
+		printf(" (no worker serves it)%s",
+		        json_is_true(json_object_get(json, "paused"))
+		                ? "; it stays paused when a worker serves it again"
+		                : "");
 	putchar('\n');
 	control_print_lines(stdout, "  ", diff);
 }
@@ -101,7 +102,7 @@ static const struct option_spec reload_specs[] = {
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static const struct named_command reload_command = {"vethguard reload", "[NAME...|--all] [OPTIONS]",
-        "Reads policies anew and puts them in force; live connections are judged again.\n"
+        "Reads policies anew and puts them in force; live connections are checked again.\n"
         "Prints what changed. Without a name: the configuration and all sandboxes. A file\n"
         "with a fault changes nothing.",
         "  vethguard reload agent-7\n"
@@ -118,7 +119,7 @@ int cli_reload(int argc, char **argv)
 	if (rc >= 0)
 		return rc;
 	if (line.name_count && options.all)
-		return named_usage(&reload_command, "--all or names, not both");
+		return named_usage(&reload_command, "give names or --all, not both");
 	if (!line.name_count && options.policy)
 		return named_usage(&reload_command, "--policy is for sandboxes that are named");
 	return line.name_count ? named_each(&reload_command, &line, &options) : reload_all(&line);
@@ -135,8 +136,8 @@ static int some_or_all(const struct named_command *command, char **argv)
 	if (rc >= 0)
 		return rc;
 	if (options.all == (line.name_count > 0))
-		return named_usage(command, options.all ? "--all or names, not both"
-		                                        : "which sandbox? Name it, or say --all");
+		return named_usage(command, options.all ? "give names or --all, not both"
+		                                        : "which sandbox? Name it, or give --all");
 	return options.all ? named_all(command, &line, &options)
 	                   : named_each(command, &line, &options);
 }
@@ -157,14 +158,14 @@ static int pause_one(
 }
 
 static const struct option_spec pause_specs[] = {{"all", 'a', NULL, "every sandbox"},
-        {"reason", 'r', "TEXT", "why; sandboxes and log are told"}, CONTROL_SPEC_SOCKET,
-        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+        {"reason", 'r', "TEXT", "the reason, which sandboxes and the log show"},
+        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static const struct named_command pause_command = {"vethguard pause",
         "NAME...|--all [--reason TEXT] [OPTIONS]",
-        "Refuses everything that sandboxes ask for, at once, and closes their live\n"
-        "connections, until 'vethguard resume'. One that has failed is served by nobody; it\n"
-        "is paused when it is served again.",
+        "Refuses at once everything that sandboxes ask for, and closes their live\nconnections, "
+        "until 'vethguard resume'. A sandbox that has failed has no worker; it\nstays paused when "
+        "a worker serves it again.",
         "  vethguard pause agent-7 --reason 'looks odd'\n"
         "  vethguard pause --all\n",
         pause_specs, pause_one};
@@ -186,7 +187,7 @@ static const struct option_spec resume_specs[] = {{"all", 'a', NULL, "every sand
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static const struct named_command resume_command = {"vethguard resume", "NAME...|--all [OPTIONS]",
-        "Lets paused sandboxes go on. One that has failed does not: 'vethguard reload' it.",
+        "Lets paused sandboxes go on. A sandbox that has failed needs 'vethguard reload'.",
         "  vethguard resume agent-7\n"
         "  vethguard resume --all\n",
         resume_specs, resume_one};

@@ -29,13 +29,13 @@ struct control_line {
 	size_t name_count;
 };
 
-#define CONTROL_SPEC_SOCKET                                                           \
-	{                                                                             \
-		"socket", 0, "PATH", "the daemon's; default: " CONTROL_SOCKET_DEFAULT \
+#define CONTROL_SPEC_SOCKET                                                                   \
+	{                                                                                     \
+		"socket", 0, "PATH", "the daemon's socket; default:\n" CONTROL_SOCKET_DEFAULT \
 	}
-#define CONTROL_SPEC_JSON                                         \
-	{                                                         \
-		"json", 'j', NULL, "the daemon's answer as it is" \
+#define CONTROL_SPEC_JSON                                                \
+	{                                                                \
+		"json", 'j', NULL, "print the daemon's answer unchanged" \
 	}
 #define CONTROL_SPEC_HELP                      \
 	{                                      \
@@ -56,12 +56,11 @@ bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail
 /* attach/text.c: prints answers for people, escaped to printable text. */
 void control_print_json(const json_t *json);
 void control_print_list(const json_t *sandboxes);
+void control_print_attached(const json_t *sandbox); /* attach.c */
 void control_print_sandbox(const json_t *sandbox);
 void control_print_stats(const json_t *stats);
 /* Prints each string of an array on a line of its own, after prefix. */
 void control_print_lines(FILE *out, const char *prefix, const json_t *lines);
-/* A member's string (borrowed), or "". */
-const char *control_text(const json_t *object, const char *key);
 
 /* attach/container.c: what an engine reports about a container. */
 struct control_container {

@@ -95,14 +95,15 @@ bool control_container_read(
 	name += *name == '/';
 	if (*control_text(c, "Id") == '\0' || strlen(control_text(c, "Id")) >= sizeof(out->id) ||
 	        strlen(name) >= sizeof(out->name))
-		return say(fault, fault_size, name, "is described in a way that is not understood");
+		return say(fault, fault_size, name,
+		        "is described by its engine in a way that vethguard does not understand");
 	if (pid <= 0 || pid > INT32_MAX)
 		return say(fault, fault_size, name,
-		        "does not run; start it first (a container that is created and not started "
-		        "has no process yet)");
+		        "does not run; start it first (a container that was created but not "
+		        "started has no process)");
 	if (strcmp(mode, "none") != 0) {
 		snprintf(why, sizeof(why),
-		        "has a network of its own (%s), around which nothing can be guarded; start "
+		        "already has a network (%s), which would lead past the guard; start "
 		        "it with --network none, or guard its engine's bridge with --interface",
 		        slice_escape(slice_from_string(mode), shown, sizeof(shown)));
 		return say(fault, fault_size, name, why);
@@ -150,8 +151,7 @@ static int confirm(const char *engine, const char *container, const struct contr
 	if (same)
 		return 0;
 	fprintf(stderr,
-	        "vethguard: error: container %s has ended, or was started again, while it was "
-	        "looked at: try again\n",
+	        "vethguard: error: container %s ended or was started again meanwhile: try again\n",
 	        slice_escape(slice_from_string(container), shown, sizeof(shown)));
 	return CLI_USAGE;
 }
@@ -163,18 +163,19 @@ static int not_found(const char *engine, const char *container, bool any)
 	slice_escape(slice_from_string(container), shown, sizeof(shown));
 	if (!any)
 		fprintf(stderr,
-		        "vethguard: error: %s%s in PATH: it is asked for the container's process; "
-		        "--pid does without\n",
+		        "vethguard: error: %s%s in PATH, to ask for the container's process: "
+		        "install it, or give the process with --pid\n",
 		        engine ? engine : "neither docker nor podman", engine ? " is not" : " is");
 	else if (engine)
 		fprintf(stderr,
-		        "vethguard: error: %s knows no container %s that this user may see, or "
-		        "does not run: '%s ps -a' tells\n",
+		        "vethguard: error: %s does not run, or has no container %s that you may "
+		        "see: '%s ps -a' lists those it has\n",
 		        engine, shown, engine);
 	else
 		fprintf(stderr,
-		        "vethguard: error: docker and podman know no container %s that this user "
-		        "may see, or do not run: 'docker ps -a' and 'podman ps -a' tell\n",
+		        "vethguard: error: docker and podman do not run, or have no container %s "
+		        "that you may see: 'docker ps -a' and 'podman ps -a' list those they "
+		        "have\n",
 		        shown);
 	return CLI_USAGE;
 }

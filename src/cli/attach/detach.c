@@ -71,12 +71,12 @@ static const struct option_spec detach_specs[] = {{"all", 'a', NULL, "every sand
 
 static const struct named_command detach_command = {"vethguard detach",
         "NAME...|--all [--yes] [OPTIONS]",
-        "Ends the guard of sandboxes: requests under way may finish for two seconds, then\n"
-        "link, rules and state are removed. What was attached by --netns, --pid or\n"
+        "Stops guarding sandboxes: requests under way have two seconds to finish, then\nlink, "
+        "rules and state are removed. What was attached by --netns, --pid or\n"
         "--container has no network afterwards. An interface is open afterwards: it has the\n"
         "network of the host that it had before. To keep one cut off, 'vethguard pause' it.\n"
-        "--all asks first, and needs --yes where there is no terminal. It goes on where one\n"
-        "cannot be detached.",
+        "--all asks first, and needs --yes where there is no terminal. It continues when "
+        "one\ncannot be detached.",
         "  vethguard detach agent-7\n"
         "  vethguard detach --all --yes\n",
         detach_specs, detach_one};
@@ -129,9 +129,8 @@ static int confirm(const json_t *sandboxes)
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
 		fprintf(stderr,
-		        "vethguard: error: nobody can be asked whether to detach %zu sandbox%s: "
-		        "say "
-		        "--yes\n",
+		        "vethguard: error: there is no terminal to ask whether to detach %zu "
+		        "sandbox%s: give --yes\n",
 		        count, count == 1 ? "" : "es");
 		return CLI_USAGE;
 	}
@@ -197,8 +196,8 @@ int cli_detach(int argc, char **argv)
 		return rc;
 	if (options.all == (line.name_count > 0))
 		return named_usage(
-		        &detach_command, options.all ? "--all or names, not both"
-		                                     : "which sandbox? Name it, or say --all");
+		        &detach_command, options.all ? "give names or --all, not both"
+		                                     : "which sandbox? Name it, or give --all");
 	if (options.yes && !options.all)
 		return named_usage(&detach_command, "--yes is for --all");
 	return options.all ? detach_all(&line, options.yes)

@@ -10,8 +10,8 @@
 
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
-#include "cli/run/environment.h"
-#include "cli/guest/trust_env.h"
+#include "vethguard/adapter/environment.h"
+#include "vethguard/adapter/trust_env.h"
 
 #define BUNDLE_INSIDE "/etc/ssl/certs/ca-certificates.crt"
 #define CA_INSIDE "/etc/ssl/certs/vethguard.pem"
@@ -28,10 +28,10 @@ static const struct option_spec specs[] = {
                 "option --env-file; json; pem: the CA alone"},
         {"proxy-env", 0, NULL, "HTTP_PROXY, HTTPS_PROXY and their lower-case forms too"},
         {"ca-bundle", 0, "PATH",
-                "where inside there is a bundle with the CA in it;\n"
+                "path inside of a bundle that holds the CA;\n"
                 "default: " BUNDLE_INSIDE},
         {"ca", 0, "PATH",
-                "where inside the CA alone is; default:\n"
+                "path inside of the CA alone; default:\n"
                 "" CA_INSIDE},
         CONTROL_SPEC_SOCKET,
         CONTROL_SPEC_JSON,
@@ -42,9 +42,9 @@ static const struct option_spec specs[] = {
 static void help(void)
 {
 	fputs("Usage: vethguard env NAME [OPTIONS]\n\n"
-	      "Prints what is to be set inside of an attached sandbox: where programs find the\n"
-	      "CA, and placeholders for credentials. 'attach --container' has put the CA there;\n"
-	      "elsewhere it is yours to install (--format pem).\n\nOptions:\n",
+	      "Prints what to set inside an attached sandbox: where programs find the CA, "
+	      "and\nplaceholders for credentials. 'attach --container' has installed the CA; "
+	      "elsewhere\ninstall it yourself (--format pem).\n\nOptions:\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"

@@ -56,18 +56,18 @@ static const struct option_spec specs[] = {
         [ADDRESS] = {"address", 0, "IP",
                 "with --interface: the sandbox's address, once for\n"
                 "each family; default: any of the interface's network"},
-        [LABEL] = {"label", 'l', "KEY=VALUE", "for you to find it again; may be repeated"},
+        [LABEL] = {"label", 'l', "KEY=VALUE", "a label, to find the sandbox by; may be repeated"},
         [VAR] = {"var", 0, "KEY=VALUE",
                 "a variable of the policy's hosts and paths; may\n"
                 "be repeated"},
         [TTL] = {"ttl", 0, "TIME",
                 "detach by itself after 90s, 30m, 2h, 7d; a number\nalone: seconds"},
         [OBSERVE] = {"observe", 0, NULL,
-                "refuse nothing but the floor, log what would\n"
-                "have been refused"},
+                "refuse only what no policy can permit, and log\nwhat the policy would have "
+                "refused"},
         [FILES] = {"files", 0, NULL,
-                "with --pid: write resolv.conf and the CA into\n"
-                "its file system; --container does so always"},
+                "with --pid: write resolv.conf and the CA into\nits file system; --container "
+                "always does so"},
         [SOCKET] = CONTROL_SPEC_SOCKET,
         [JSON] = CONTROL_SPEC_JSON,
         [HELP] = CONTROL_SPEC_HELP,
@@ -176,7 +176,7 @@ static bool take_engine(struct attach_options *o, const char *value)
 	       wrong("engine", value, "docker or podman");
 }
 
-static bool take(void *context, const char *option, const char *value)
+bool attach_option_take(void *context, const char *option, const char *value)
 {
 	struct attach_options *o = context;
 	struct {
@@ -223,7 +223,7 @@ int attach_options_read(char **argv, struct attach_options *o)
 	int kinds;
 
 	*o = (struct attach_options){0};
-	if (!control_line_read(&o->line, "vethguard attach", specs, argv, take, o))
+	if (!control_line_read(&o->line, "vethguard attach", specs, argv, attach_option_take, o))
 		return CLI_USAGE;
 	if (o->line.help) {
 		help();
@@ -235,10 +235,10 @@ int attach_options_read(char **argv, struct attach_options *o)
 		                "policy with --policy");
 	if (kinds != 1)
 		return complain(
-		        kinds ? "one of --container, --pid, --netns, --interface and --listen at "
-		                "a time"
-		              : "attach to what? Say --container, --pid, --netns, "
-		                "--interface or --listen");
+		        kinds ? "give only one of --container, --pid, --netns, --interface and "
+		                "--listen"
+		              : "what is to be guarded? Name it with --container, --pid, "
+		                "--netns, --interface or --listen");
 	if (!o->policy || !*o->policy)
 		return complain("which policy? Name one with --policy");
 	if (o->name && !*o->name)
@@ -251,7 +251,7 @@ int attach_options_read(char **argv, struct attach_options *o)
 	if ((o->listen_mode || o->listen_owner) && !o->listen)
 		return complain("--listen-mode and --listen-owner go with --listen");
 	if (o->files && !o->pid)
-		return complain("--files goes with --pid; --container does so always");
+		return complain("--files goes with --pid; --container always does so");
 	o->files = o->files || o->container;
 	return -1;
 }

@@ -29,7 +29,15 @@ struct attach_options {
 int attach_options_read(char **argv, struct attach_options *out);
 /* listen.c: adds what --listen and its companions say. Returns false after a message. */
 bool attach_add_listen(struct json_t *body, const struct attach_options *options);
+/* Takes one option of `attach` or `claim` into a struct attach_options. Returns false after a
+ * message. */
+bool attach_option_take(void *options, const char *option, const char *value);
 /* Converts "90", "90s", "30m", "2h", "7d" to seconds. Returns false if text is not a time, or 0. */
 bool attach_ttl_read(const char *text, uint64_t *out);
+
+/* attach.c: adds members to a request. Each returns 0, or an exit status after a message: name,
+ * policy, observe, labels, variables and ttl_s; the namespace, by its absolute path. */
+int attach_add_identity(json_t *body, const struct attach_options *options);
+int attach_add_netns(json_t *body, const char *path);
 
 #endif

@@ -61,7 +61,7 @@ static int show_one(
 }
 
 static const struct named_command show_command = {"vethguard show", "NAME... [OPTIONS]",
-        "Shows what is known of a sandbox.", "  vethguard show agent-7\n", named_specs, show_one};
+        "Shows sandboxes in detail.", "  vethguard show agent-7\n", named_specs, show_one};
 
 int cli_show(int argc, char **argv)
 {
@@ -77,7 +77,7 @@ static int stats_one(
 }
 
 static const struct named_command stats_command = {"vethguard stats", "[NAME...] [OPTIONS]",
-        "Shows what sandboxes have done and hold: all of them where none is named.",
+        "Shows what sandboxes have done and what they hold open; without a name, of all.",
         "  vethguard stats agent-7\n"
         "  vethguard stats agent-7 --json | jq .worker.bytes_out\n",
         named_specs, stats_one};

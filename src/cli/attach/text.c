@@ -18,13 +18,6 @@
 #define SHORT_ID 12
 #define KEY_WIDTH 13 /* "  connections" */
 
-const char *control_text(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 static const char *escaped(const char *text, char *out, size_t out_size)
 {
 	return slice_escape(slice_from_string(text), out, out_size);
@@ -257,7 +250,7 @@ void control_print_sandbox(const json_t *sandbox)
 	put_line("  fingerprint", control_text(policy, "fingerprint"));
 	put_number("  generation", policy, "generation");
 	if (json_is_true(json_object_get(policy, "observe")))
-		put_line("  mode", "observe: nothing but the floor is refused");
+		put_line("  mode", "observe: only what no policy can permit is refused");
 	put_pairs("credentials", json_object_get(policy, "credentials"));
 	put_pairs("labels", json_object_get(sandbox, "labels"));
 	put_pairs("vars", json_object_get(sandbox, "vars"));

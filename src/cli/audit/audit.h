@@ -118,10 +118,10 @@ const char *audit_decision_name(enum audit_decision decision);
 		        "only from then on: 30s, 10m, 2h, 1d ago,\nor RFC 3339: " \
 		        "2026-11-20T16:33:36Z"                                    \
 	}
-#define AUDIT_SPEC_SOCKET                                                              \
-	{                                                                              \
-		"socket", 0, "PATH",                                                   \
-		        "without FILE: the daemon's; default: " CONTROL_SOCKET_DEFAULT \
+#define AUDIT_SPEC_SOCKET                                                                      \
+	{                                                                                      \
+		"socket", 0, "PATH",                                                           \
+		        "without FILE: the daemon's socket; default:\n" CONTROL_SOCKET_DEFAULT \
 	}
 struct audit_pick {
 	const char *path;            /* NULL only with help */
@@ -153,11 +153,11 @@ struct audit_table {
 	int time, sandbox, what, why; /* widths */
 	bool wraps;                   /* a terminal: texts continue in the next line */
 	bool stacked;                 /* the reason is printed below */
-	bool colour, head_done;
+	bool color, head_done;
 	char day[16]; /* day of the previous row, if rows show only the time of day */
 };
 /* width: columns of the terminal; 0: not a terminal, each row is one line. */
-void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour);
+void audit_table_init(struct audit_table *table, FILE *out, int width, bool color);
 void audit_table_print(struct audit_table *table, const struct audit_row *row);
 
 #endif

@@ -149,6 +149,6 @@ int audit_show(int argc, char **argv)
 		return 0;
 	}
 	show.plain_output = width > 0;
-	audit_table_init(&show.table, stdout, width, screen_has_colour());
+	audit_table_init(&show.table, stdout, width, screen_has_color());
 	return run(&show);
 }

@@ -23,11 +23,11 @@
 #define WIDE 120  /* columns from which on a reason has a column of its own */
 #define WIDER 150 /* ... and the day too */
 
-void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour)
+void audit_table_init(struct audit_table *table, FILE *out, int width, bool color)
 {
 	int rest;
 
-	*table = (struct audit_table){.out = out, .colour = colour, .wraps = width > 0};
+	*table = (struct audit_table){.out = out, .color = color, .wraps = width > 0};
 	table->time = DAY_AND_TIME;
 	table->sandbox = SANDBOX_WIDTH;
 	table->what = 60;
@@ -71,9 +71,9 @@ static void format_time(struct audit_table *table, int64_t time_ms, char *out, s
 	fprintf(table->out, "%s\n", day);
 }
 
-static const char *colour(const struct audit_table *table, enum audit_decision decision)
+static const char *color(const struct audit_table *table, enum audit_decision decision)
 {
-	if (!table->colour)
+	if (!table->color)
 		return "";
 	switch (decision) {
 	case AUDIT_ALLOWED:
@@ -174,5 +174,5 @@ void audit_table_print(struct audit_table *table, const struct audit_row *row)
 	                [DECISION] = audit_decision_name(row->decision),
 	                [WHY] = row->why,
 	                [BYTES] = bytes},
-	        colour(table, row->decision));
+	        color(table, row->decision));
 }

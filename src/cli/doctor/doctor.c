@@ -36,8 +36,8 @@ static const char *const state_words[] = {
 static void help(void)
 {
 	fputs("Usage: vethguard doctor [OPTIONS]\n\n"
-	      "Looks at everything 'vethguard run' needs, tries it once, and says how to mend\n"
-	      "what is missing. Changes nothing.\n\nOptions:\n",
+	      "Checks everything that 'vethguard run' needs, tries it once, and says how to "
+	      "fix\nwhat is missing. Changes nothing.\n\nOptions:\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"

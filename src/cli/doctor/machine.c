@@ -178,7 +178,7 @@ void doctor_shares(struct doctor_finding *f, const char *path)
 	else
 		doctor_tell(f, DOCTOR_NOTE,
 		        "the scheduler shares the CPUs out by thread: a sandbox with many threads "
-		        "takes more of them than its neighbours' workers");
+		        "takes more of them than its neighbors' workers");
 	if (on == '0')
 		doctor_mend(f, "sysctl kernel.sched_autogroup_enabled=1, or a cgroup with a CPU "
 		               "weight for each sandbox.");

@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-#include "cli/run/environment.h"
+#include "vethguard/adapter/environment.h"
 #include "cli/run/namespaces.h"
 #include "vethguard/base/ip.h"
 
@@ -64,7 +64,7 @@ void guest_kill(struct guest *s);
 
 /* PID 1 (guest/init.c); never returns. */
 void guest_init(const struct guest_plan *plan, int socket) __attribute__((noreturn));
-/* guest/mounts.c: makes the mounts. *pty: a descriptor to keep open as long as the sandbox lives,
+/* guest/view.c: makes the mounts. *pty: a descriptor to keep open as long as the sandbox lives,
  * or -1. Returns 0, or -errno with a text. */
 int guest_mounts(const struct guest_plan *plan, int *pty, struct failure *failure);
 

@@ -183,16 +183,14 @@ static void no_listener(struct init *init, int error)
 
 	if (error == -EBUSY)
 		failure_set(&failure, 0,
-		        "cannot watch which sockets the command reaches: a seccomp filter of "
-		        "somebody "
-		        "else's is in force here that asks a supervisor (of a container engine, or "
-		        "of "
-		        "a vethguard around this one), and the kernel permits one");
+		        "cannot watch which sockets the command reaches: a container engine, or a "
+		        "vethguard around this one, already watches system calls here by seccomp "
+		        "user notification, and the kernel permits only one to do so");
 	else
 		failure_set(&failure, error,
-		        "cannot watch which sockets the command reaches (seccomp user "
-		        "notification, "
-		        "Linux 5.9 or later)");
+		        "cannot watch which sockets the command reaches by seccomp user "
+		        "notification, which Linux 5.15 or later has ('vethguard doctor' tells "
+		        "what is missing)");
 	give_up(init->socket, &failure);
 }
 

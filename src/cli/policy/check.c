@@ -11,12 +11,11 @@ static const struct policy_usage usage = {
         .words = {"FILE"},
         .more = true,
         .resolves = true,
-        .text = "Loads each policy with all that it includes and says what is wrong with it, with "
-                "file,\nline and column. A note tells what is no fault but probably not meant. "
-                "With --resolve\nor --config it also looks where the hosts of the policy lead, "
-                "and names the addresses\nthat would be refused.\n"
-                "Exit status: 0 all are right, 1 a host leads nowhere or to refused addresses "
-                "only,\n2 a policy or the configuration does not load.\n",
+        .text = "Loads each policy with all that it includes, and names each fault with its file, "
+                "line\nand column. A note names what is valid but probably a mistake. With "
+                "--resolve or\n--config it also looks up the hosts of the policy, and names the "
+                "addresses that would\nbe refused.\nExit status: 0 all are valid, 1 a host has no "
+                "address, or only refused ones,\n2 a policy or the configuration does not load.\n",
         .examples = "  vethguard policy check policies/*.yaml\n"
                     "  vethguard policy check agent.yaml --var repo=acme/site\n"
                     "  vethguard policy check agent.yaml --resolve --config vethguard.yaml\n"
@@ -82,7 +81,7 @@ static void print_names(const char *path, const struct resolve *hosts)
 		fprintf(stderr, "%s: note: %zu of %zu hosts %s\n", shown, unknown, hosts->count,
 		        hosts->config.egress.proxy_port && !hosts->config.egress.resolve_local
 		                ? "were not looked up, because the egress proxy resolves names"
-		                : "are in no hosts; --resolve asks the name servers for them");
+		                : "are not in hosts; --resolve asks the name servers for them");
 	if (hosts->dropped)
 		fprintf(stderr,
 		        "%s: error: names more than %d hosts; the others were not looked "

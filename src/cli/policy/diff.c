@@ -9,8 +9,8 @@
 static const struct policy_usage usage = {
         .command = "vethguard policy diff",
         .words = {"OLD", "NEW"},
-        .text = "Says what becomes possible (+) and what no longer is (-) where NEW takes the "
-                "place of OLD,\nhowever they are written. Exit status: 0 nothing, 1 something, 2 "
+        .text = "Says what NEW allows that OLD does not (+), and what it no longer allows (-), "
+                "however\nthey are written. Exit status: 0 they allow the same, 1 they differ, 2 "
                 "one does not load.\n",
         .examples = "  vethguard policy diff old.yaml new.yaml\n"
                     "  vethguard policy diff old.yaml new.yaml --json | jq .widens\n",

@@ -17,15 +17,15 @@ static const struct policy_usage usage = {
         .text = "Says what would happen to a request, and for every rule why it matches or not. "
                 "METHOD\n"
                 "CONNECT asks about a connection: https://, http://, tcp:// or udp://HOST:PORT.\n"
-                "With --resolve or --config it also looks where an allowed host leads; one that "
-                "leads to\nrefused addresses only is denied.\n"
+                "With --resolve or --config it also looks up an allowed host; one that has only "
+                "refused\naddresses is denied.\n"
                 "Exit status: 0 allowed, 1 denied, 2 the policy or the configuration does not "
                 "load.\n",
         .examples = "  vethguard policy explain agent.yaml GET https://pypi.org/simple/\n"
                     "  vethguard policy explain agent.yaml CONNECT tcp://db.example.com:5432\n",
 };
 static const char path_fault[] =
-        "the path cannot be judged, so no rule is asked: it has a backslash, a control, a "
+        "no rule can decide about this path: it has a backslash, a control, a "
         "malformed escape, a \"..\" above the root or beside \"%2F\", a dot segment or NUL in "
         "another "
         "encoding, or is too long";

@@ -106,9 +106,8 @@ static void print_verdict(const struct explain *x)
 	if (leads_astray(x))
 		printf(": the name %s", resolve_text(&x->hosts, x->leads, where));
 	else if (x->unmeant)
-		printf(": no rule names this %s address but by a network too wide to mean it; it "
-		       "is "
-		       "refused unless the configuration permits it",
+		printf(": only a rule with a wide network covers this %s address, which does not "
+		       "allow it; it is refused unless the configuration permits it",
 		        ip_class_name(ip_classify(&x->request.address)));
 	else if (d->rule != POLICY_NONE)
 		printf(", by rule \"%s\"", shown(policy_rule_name(policy, d->rule), text));
@@ -126,6 +125,8 @@ static void print_verdict(const struct explain *x)
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s, from %s\n", shown(credential.name, text),
 		        policy_source_text(&credential, source));
+		if (credential.require)
+			printf("no other credential: a request that brings one is refused\n");
 		if (credential.placeholder.n)
 			printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
 			        credential.placeholder_n);

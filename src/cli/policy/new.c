@@ -21,9 +21,9 @@ static const struct option_spec specs[] = {
                 "preset of packages or public sources; repeatable"},
         [NEW_HOST] = {"host", 'H', "HOST",
                 "another destination: api.example.com, tcp://db.example.com:5432;\nrepeatable"},
-        [NEW_NAME] = {"name", 'n', "NAME", "of the policy; else the file's name"},
+        [NEW_NAME] = {"name", 'n', "NAME", "the policy's name; default: the file's name"},
         [NEW_MODE] = {"mode", 'm', "MODE", "enforce (the default) or observe"},
-        [NEW_OUTPUT] = {"output", 'o', "FILE", "where it is written; - is the standard output"},
+        [NEW_OUTPUT] = {"output", 'o', "FILE", "the file to write; - is the standard output"},
         [NEW_HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
 };
@@ -42,9 +42,9 @@ static void list_known(const struct new_presets *presets, bool keys, const char 
 static void help(const struct new_presets *presets)
 {
 	printf("Usage: %s [OPTIONS]\n\n"
-	       "Writes a policy with comments. On a terminal it asks for what is not said; with "
-	       "--output\nand one of --agent, --packages and --host it asks nothing. A file that "
-	       "is there is never\noverwritten. Exit status: 0 written, 2 not.\n\n",
+	       "Writes a policy with comments. On a terminal it asks for what the options leave "
+	       "open;\nwith --output and one of --agent, --packages and --host it asks nothing. It "
+	       "never\noverwrites a file. Exit status: 0 written, 2 not.\n\n",
 	        command);
 	options_print(specs, stdout);
 	printf("\n");
@@ -86,7 +86,7 @@ static int take_options(char **argv, const struct new_presets *presets, struct n
 	if (!*o.argv)
 		return 1;
 	fprintf(stderr,
-	        "vethguard: error: %s is one word too many; the file is named with --output. "
+	        "vethguard: error: %s is an unexpected word; name the file with --output. "
 	        "See '%s --help'.\n",
 	        slice_escape(slice_from_string(*o.argv), escaped, sizeof(escaped)), command);
 	return -1;
@@ -161,7 +161,7 @@ static bool write_file(const char *path, struct slice text)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), error = 0;
 
 	if (fd < 0)
-		return complain(path, errno == EEXIST ? "is there already, and is not overwritten; "
+		return complain(path, errno == EEXIST ? "already exists and is not overwritten; "
 		                                        "name another file with --output"
 		                                      : strerror(errno));
 	if (!write_all(fd, text) || fsync(fd) < 0)

@@ -123,7 +123,7 @@ bool new_ask(struct new_choice *choice, const struct new_presets *presets)
 	struct question output = {"File to write", path, take_output};
 	bool good = true;
 
-	fputs("Several answers stand in one line, parted by spaces. Return takes what is in "
+	fputs("Write several answers in one line, separated by spaces. Return takes what is in "
 	      "brackets.\n",
 	        stderr);
 	if (choice->agents.count == 0) {

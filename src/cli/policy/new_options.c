@@ -51,9 +51,7 @@ static bool add(struct new_list *list, const char *what, struct slice word)
 		return complain(what, word, "is too long", "");
 	if (list->count == NEW_CHOICES_MAX)
 		return complain(what, word,
-		        "is one too many: at most 32 are possible; write the "
-		        "others into the file",
-		        "");
+		        "is too many: 32 are possible; write the others into the file", "");
 	memcpy(list->words[list->count], word.p, word.n);
 	list->words[list->count++][word.n] = '\0';
 	return true;

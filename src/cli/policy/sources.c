@@ -27,17 +27,17 @@ static const char *rights_fault(const struct stat *st)
 		return "is no regular file on this machine now; name a file of one line";
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
 		return "can be written by its group or by others, and is refused so: 'chmod go-w' "
-		       "would mend that";
+		       "fixes that";
 	if (st->st_mode & S_IROTH)
-		return "can be read by everybody: 'chmod o-r' would mend that";
+		return "can be read by everybody: 'chmod o-r' fixes that";
 	return NULL;
 }
 
-static void note_file(struct diag_list *notes, const struct policy_credential *c, const char *file,
-        unsigned line, unsigned column)
+static void note_file(struct diag_list *notes, const struct policy_credential *c, struct slice name,
+        const char *file, unsigned line, unsigned column)
 {
 	char shown[SHOWN_MAX];
-	char *path = strndup(c->location.p, c->location.n);
+	char *path = strndup(name.p, name.n);
 	struct stat st;
 	int rc = 0;
 
@@ -45,7 +45,7 @@ static void note_file(struct diag_list *notes, const struct policy_credential *c
 		return;
 	if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
 		rc = errno;
-	slice_escape(c->location, shown, sizeof(shown));
+	slice_escape(name, shown, sizeof(shown));
 	if (rc == ENOENT)
 		diag_add(notes, file, line, column,
 		        "credential \"%.*s\": file \"%s\" does not exist on this machine now; "
@@ -66,11 +66,12 @@ static void note_file(struct diag_list *notes, const struct policy_credential *c
 void policy_note_source(void *context, const struct policy_credential *credential, const char *file,
         unsigned line, unsigned column)
 {
+	struct slice path;
 	const char *value;
 	char name[SHOWN_MAX];
 
-	if (credential->source == POLICY_SOURCE_FILE)
-		note_file(context, credential, file, line, column);
+	for (size_t i = 0; policy_credential_file(credential, i, &path); i++)
+		note_file(context, credential, path, file, line, column);
 	if (credential->source != POLICY_SOURCE_ENV)
 		return;
 	snprintf(name, sizeof(name), "%.*s", SLICE_ARG(credential->location));

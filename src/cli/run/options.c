@@ -44,8 +44,8 @@ static const struct option_spec specs[] = {
                 "append the audit log here; default: what the\n"
                 "configuration says, else no file"},
         [OBSERVE] = {"observe", 0, NULL,
-                "refuse nothing but the floor, log what would\n"
-                "have been refused"},
+                "refuse only what no policy can permit, and log\nwhat the policy would have "
+                "refused"},
         [ENV] = {"env", 'e', "NAME[=VALUE]", "set or pass on one variable; may be repeated"},
         [CLEAN_ENV] = {"clean-env", 0, NULL,
                 "of the environment keep only what programs need:\n"
@@ -67,8 +67,9 @@ static const struct option_spec specs[] = {
 static void help(void)
 {
 	fputs("Usage: vethguard run --policy FILE [OPTIONS] [--] COMMAND [ARGUMENT...]\n\n"
-	      "Runs COMMAND in a network of its own whose only way out is a proxy that judges\n"
-	      "every request by the policy. Works for root and, where the kernel permits user\n"
+	      "Runs COMMAND in a network of its own whose only way out is a proxy that "
+	      "checks\nevery request against the policy. Works for root and, where the kernel "
+	      "permits user\n"
 	      "namespaces, for everyone ('vethguard doctor' tells).\n\nOptions:\n",
 	        stdout);
 	options_print(specs, stdout);
@@ -262,8 +263,8 @@ static void ask_for_policy(const char *command)
 
 	if (is_policy_file(command))
 		fprintf(stderr,
-		        "vethguard: error: which policy? %s stands where the command does; did you "
-		        "mean --policy %s?\n",
+		        "vethguard: error: which policy? %s stands in place of the command; did "
+		        "you mean --policy %s?\n",
 		        slice_escape(slice_from_string(command), shown, sizeof(shown)), shown);
 	else
 		fprintf(stderr,

@@ -216,7 +216,7 @@ static void supervisor_gone(struct run_session *s, struct failure *failure)
 		failure_set(failure, 0, "the supervisor vethguardd was ended by signal %d (%s)",
 		        WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		failure_set(failure, 0, "the supervisor vethguardd ended without a word");
+		failure_set(failure, 0, "the supervisor vethguardd ended without saying why");
 }
 
 /* Takes the text of MESSAGE_FAILED. A policy's diagnostics have many lines: they are kept whole,
@@ -288,7 +288,7 @@ int run_session_start(struct run_session *s, const struct run_options *options,
 		if (m.head.type == MESSAGE_SESSION_READY &&
 		        message_session_ready_decode(&m.body, ready) == 0)
 			return 0;
-		rc = failure_set(failure, -EBADMSG, "the supervisor said something unexpected");
+		rc = failure_set(failure, -EBADMSG, "the supervisor sent an unexpected message");
 	}
 	return rc;
 }
@@ -323,7 +323,7 @@ void run_session_broken(struct run_session *s, struct failure *failure)
 	struct ipc_message m;
 
 	if (receive(s, 0, &m, failure) == 0)
-		failure_set(failure, -EBADMSG, "the supervisor said something unexpected");
+		failure_set(failure, -EBADMSG, "the supervisor sent an unexpected message");
 }
 
 int run_session_end(

@@ -68,8 +68,8 @@ static int rootless_user(const struct privilege *p, struct run_user *out, struct
 	out->group_count = -1;
 	if (out->uid != 0 && out->uid != p->uid)
 		return failure_set(failure, 0,
-		        "--user %s: without root only your own user (%u) and root can be had "
-		        "inside; use sudo for others",
+		        "--user %s: without root the command can run as your own user (%u) or as "
+		        "root only; use sudo for others",
 		        out->name, (unsigned)p->uid);
 	out->gid = out->uid == 0 ? 0 : p->gid;
 	return 0;

@@ -15,32 +15,6 @@
 #define ENTRY_LOOK_BACK \
 	8 /* entries of a rule searched for an equal one; a missed one only makes a duplicate */
 
-struct image_text compile_text(struct compiler *c, struct slice text)
-{
-	bool added;
-	uint32_t id = intern_put(&c->strings, text, &added);
-	uint32_t at = (uint32_t)c->sections[SECTION_STRINGS].n;
-
-	if (id == UINT32_MAX) {
-		c->failed = true;
-		return (struct image_text){0};
-	}
-	if (added)
-		if (!vec_append(&c->sections[SECTION_STRINGS], text.p, text.n) ||
-		        !vec_append(&c->string_at, &at, 1))
-			c->failed = true;
-	if (c->failed)
-		return (struct image_text){0};
-	return (struct image_text){*(uint32_t *)vec_at(&c->string_at, id), (uint32_t)text.n};
-}
-
-uint32_t compile_push(struct compiler *c, enum image_section_id id, const void *item)
-{
-	if (!vec_append(&c->sections[id], item, 1))
-		c->failed = true;
-	return (uint32_t)c->sections[id].n - 1;
-}
-
 /* The variable and the shape of its placeholder, as read_env() of facts.c splits them. */
 static struct image_text compile_env(struct compiler *c, const struct policy_credential *from)
 {
@@ -65,6 +39,7 @@ static void compile_credential(struct compiler *c, const struct policy_credentia
 	        .arg_count = (uint32_t)from->argc,
 	        .ttl_s = from->ttl_s,
 	        .timeout_ms = from->timeout_ms,
+	        .require = from->require,
 	};
 
 	for (size_t i = 0; i < from->argc; i++) {

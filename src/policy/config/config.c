@@ -22,7 +22,7 @@
 #include "vethguard/policy/config.h"
 #include "policy/load/loader.h"
 
-#define OF_POLICY "belongs into a policy (--policy), not into the configuration"
+#define OF_POLICY "belongs in a policy (--policy), not into the configuration"
 #define POOL4_BITS_MAX 24
 #define POOL6_BITS_MAX 64
 #define POOL_BITS_MIN 8
@@ -117,22 +117,6 @@ static void read_numbers(struct tree *tree, const struct tree_node *map, const c
 		                                 keys[i].max, &value)))
 			set_number(base, &keys[i], (uint32_t)value);
 	}
-}
-
-bool config_read_path(
-        struct tree *tree, const struct tree_node *node, const char *what, char out[PATH_MAX])
-{
-	struct slice text, path;
-
-	if (!tree_text(tree, node, what, PATH_MAX / 2, &text))
-		return false;
-	path = load_join(tree->arena, load_absolute(tree->arena, tree->file), text);
-	if (tree->arena->failed || path.n >= PATH_MAX) {
-		tree_error(tree, node, "%s: the path is too long", what);
-		return false;
-	}
-	memcpy(out, path.p, path.n + 1);
-	return true;
 }
 
 static void read_ca_files(struct tree *tree, struct tree_node *node, struct config *config)

@@ -297,9 +297,3 @@ int policy_diff(const struct policy *from, const struct policy *to, struct polic
 	free(d);
 	return rc;
 }
-
-void policy_diff_fini(struct policy_diff *diff)
-{
-	free(diff->lines);
-	memset(diff, 0, sizeof(*diff));
-}

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policy/diff/text.h"
 
@@ -93,9 +94,10 @@ static bool same_source(const struct policy_credential *a, const struct policy_c
 /* True if a and b are the same apart from the source. */
 static bool same_use(const struct policy_credential *a, const struct policy_credential *b)
 {
-	return a->inject == b->inject && a->ttl_s == b->ttl_s && a->timeout_ms == b->timeout_ms &&
-	       slice_equals(a->field, b->field) && slice_equals(a->prefix, b->prefix) &&
-	       slice_equals(a->username, b->username) && slice_equals(a->env, b->env);
+	return a->inject == b->inject && a->require == b->require && a->ttl_s == b->ttl_s &&
+	       a->timeout_ms == b->timeout_ms && slice_equals(a->field, b->field) &&
+	       slice_equals(a->prefix, b->prefix) && slice_equals(a->username, b->username) &&
+	       slice_equals(a->env, b->env);
 }
 
 static bool same_placeholder(const struct policy_credential *a, const struct policy_credential *b)
@@ -380,6 +382,12 @@ static void write_class(
 		write_draft(d, &line);
 		keep(out, &line);
 	}
+}
+
+void policy_diff_fini(struct policy_diff *diff)
+{
+	free(diff->lines);
+	memset(diff, 0, sizeof(*diff));
 }
 
 int diff_text_write(struct diff_text *text, bool incomplete, struct policy_diff *out)

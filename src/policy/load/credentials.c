@@ -13,7 +13,7 @@
 #define ENV_MAX 64
 #define USERNAME_MAX 256
 
-static const char *const injects[] = {"bearer", "basic", "header", "query", NULL};
+static const char *const injects[] = {"bearer", "basic", "header", "query", "cookie", NULL};
 static const char *const later_injects[] = {"sigv4", "client-certificate", "placeholder", NULL};
 
 /* False for fields that frame the message or control the connection: a credential in one of them
@@ -52,18 +52,19 @@ static void take_header(
 		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
 }
 
-static void take_query(
-        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+/* key: "query" or "cookie", whose text is the name of what carries the credential. */
+static void take_named(struct tree *tree, const struct tree_node *map, const char *key,
+        const char *what, const char *example, struct policy_credential *out)
 {
-	const struct tree_node *node = tree_get(map, "query");
+	const struct tree_node *node = tree_get(map, key);
 	char quoted[TREE_QUOTE_MAX];
 
 	if (!node)
-		tree_error(tree, map, "inject: query needs the parameter's name: query: key");
-	else if (tree_text(tree, node, "query", FIELD_MAX, &out->field) &&
-	         !load_is_token(out->field))
-		tree_error(tree, node, "query %s is no parameter's name",
-		        tree_quote_value(tree, out->field, quoted));
+		tree_error(tree, map, "inject: %s needs the %s's name: %s: %s", key, what, key,
+		        example);
+	else if (tree_text(tree, node, key, FIELD_MAX, &out->field) && !load_is_token(out->field))
+		tree_error(tree, node, "%s %s is no %s's name", key,
+		        tree_quote_value(tree, out->field, quoted), what);
 }
 
 static void take_username(
@@ -87,7 +88,8 @@ static void check_belonging(
 		const char *key;
 		enum policy_inject inject;
 	} keys[] = {{"header", POLICY_INJECT_HEADER}, {"prefix", POLICY_INJECT_HEADER},
-	        {"query", POLICY_INJECT_QUERY}, {"username", POLICY_INJECT_BASIC}};
+	        {"query", POLICY_INJECT_QUERY}, {"cookie", POLICY_INJECT_COOKIE},
+	        {"username", POLICY_INJECT_BASIC}};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(map, keys[i].key);
@@ -105,11 +107,12 @@ static void take_inject(
 	int word;
 
 	if (!node) {
-		tree_error(tree, map, "inject is missing: bearer, basic, header or query");
+		tree_error(tree, map, "inject is missing: bearer, basic, header, query or cookie");
 		return;
 	}
 	if (node->kind == TREE_SCALAR && load_is_among(node->text, later_injects)) {
-		tree_error(tree, node, "inject \"%.*s\" %s; use bearer, basic, header or query",
+		tree_error(tree, node,
+		        "inject \"%.*s\" %s; use bearer, basic, header, query or cookie",
 		        SLICE_ARG(node->text), load_later);
 		return;
 	}
@@ -121,7 +124,9 @@ static void take_inject(
 	if (out->inject == POLICY_INJECT_HEADER)
 		take_header(tree, map, out);
 	else if (out->inject == POLICY_INJECT_QUERY)
-		take_query(tree, map, out);
+		take_named(tree, map, "query", "parameter", "key", out);
+	else if (out->inject == POLICY_INJECT_COOKIE)
+		take_named(tree, map, "cookie", "cookie", "session", out);
 	else if (out->inject == POLICY_INJECT_BASIC)
 		take_username(tree, map, out);
 }
@@ -178,18 +183,29 @@ static bool is_misplaced_override(
 	if (!other)
 		return false;
 	tree_error(&file->tree, item->key,
-	        "credential \"%.*s\" is defined at %s:%u; another source for it is said where "
-	        "that file is included: include: [{%s: %.*s, credentials: {%.*s: {source: ...}}}]",
+	        "credential \"%.*s\" is defined at %s:%u; give it another source where that file "
+	        "is included: include: [{%s: %.*s, credentials: {%.*s: {source: ...}}}]",
 	        SLICE_ARG(item->key->text), other->tree.file, line,
 	        other->is_preset ? "preset" : "file", SLICE_ARG(other->label),
 	        SLICE_ARG(item->key->text));
 	return true;
 }
 
+static void take_require(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	static const char *const words[] = {"false", "true", NULL};
+	const struct tree_node *node = tree_get(map, "require");
+
+	if (node)
+		out->require = tree_word(tree, node, "require", words) == 1;
+}
+
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
-	        "username", "env", "placeholder", "placeholder-length", "ttl", "timeout", NULL};
+	        "cookie", "username", "require", "env", "placeholder", "placeholder-length", "ttl",
+	        "timeout", NULL};
 	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
 	struct tree *tree = &file->tree;
 	bool added;
@@ -202,6 +218,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 	tree_check_keys(tree, item->value, known, NULL);
 	load_source(tree, item, file->path, &credential);
 	take_inject(tree, item->value, &credential.c);
+	take_require(tree, item->value, &credential.c);
 	load_source_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);
 	load_placeholder(tree, item->value, &credential.c);

@@ -21,7 +21,7 @@ static bool fail(struct tree *tree, const struct tree_node *node, const char *me
 static bool refuse_path(struct tree *tree, const struct tree_node *node, struct slice rest)
 {
 	return fail(tree, node,
-	        rest.n == 1 ? "a destination has no path; leave the \"/\" at its end out"
+	        rest.n == 1 ? "a destination has no path; remove the \"/\" at its end"
 	                    : "a destination has no path; write it under paths: [/...]");
 }
 
@@ -34,8 +34,8 @@ static bool refuse_scheme(struct tree *tree, const struct tree_node *node, struc
 
 	if (slice_equals(word, SLICE("wss")) || slice_equals(word, SLICE("ws")))
 		return fail(tree, node,
-		        word.n == 3 ? "a WebSocket is the GET that asks for it: write https://"
-		                    : "a WebSocket is the GET that asks for it: write http://");
+		        word.n == 3 ? "a WebSocket is asked for by a GET: write https://"
+		                    : "a WebSocket is asked for by a GET: write http://");
 	for (size_t i = 0; i < word.n && i < sizeof(small); i++)
 		small[i] = (char)(word.p[i] >= 'A' && word.p[i] <= 'Z' ? word.p[i] - 'A' + 'a'
 		                                                       : word.p[i]);
@@ -135,7 +135,7 @@ static bool split_port(
 		return true;
 	if (ipv6 && text->n > 0 && text->p[0] != '[' &&
 	        slice_find_byte(slice_of(rest.p + 1, rest.n - 1), ':') >= 0)
-		return fail(tree, node, "an IPv6 address stands in brackets: [2001:db8::1]:443");
+		return fail(tree, node, "write an IPv6 address in brackets: [2001:db8::1]:443");
 	if (rest.p[0] == '/')
 		return fail(tree, node,
 		        "the number of bits belongs inside of the brackets: [fd00::/8]:443");
@@ -177,8 +177,7 @@ static void refuse_prefix(
 
 	if (!slice_to_u64(bits, most, &n)) {
 		snprintf(message, sizeof(message),
-		        "not a network: behind the slash stands a number of bits from 0 to %u",
-		        most);
+		        "not a network: write a number of bits from 0 to %u", most);
 	} else {
 		for (unsigned i = (unsigned)n; i < most; i++)
 			base.bytes[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
@@ -208,8 +207,7 @@ static bool take_address(struct tree *tree, const struct tree_node *node, struct
 	}
 	if (bracket != (ip.family == 6)) {
 		fail(tree, node,
-		        "only IPv6 addresses stand in brackets, and they always do: "
-		        "[fd00::/8]:443");
+		        "brackets are for IPv6 addresses, which always need them: [fd00::/8]:443");
 	} else if (!ip_prefix_parse(inner, &prefix)) {
 		refuse_prefix(tree, node, &ip,
 		        slice_of(inner.p + slash + 1, inner.n - (size_t)slash - 1));
@@ -237,8 +235,8 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 		return refuse_path(tree, node, slice_of(text.p + slash, text.n - (size_t)slash));
 	if (slice_equals(text, SLICE("*")))
 		return fail(tree, node,
-		        "nothing stands for every host: name those that are needed; a run with "
-		        "\"mode: observe\" tells which");
+		        "no pattern means every host: name the hosts that are needed; a run with "
+		        "\"mode: observe\" shows which");
 	if (slice_find_byte(text, '*') >= 0)
 		return fail(tree, node,
 		        "a wildcard stands only at the front, for whole labels: *.example.com");
@@ -252,7 +250,7 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 		        "its name alone");
 	if (slice_find_byte(text, ',') >= 0)
 		return fail(tree, node,
-		        "this is one host; several stand in a list: [a.example, b.example]");
+		        "this is one host; write several as a list: [a.example, b.example]");
 	if (!url_canonical_host(text, host, &n))
 		return fail(tree, node,
 		        "not a host name: labels of 1 to 63 letters, digits, '-' or '_', 253 bytes "

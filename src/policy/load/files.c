@@ -11,11 +11,9 @@
 
 #include "policy/load/loader.h"
 
-#define PATH_TEXT_MAX 4096
-
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
         "allow", "deny", "mode", "variables", NULL};
-#define OF_CONFIG "belongs into the configuration (vethguard.yaml), not into a policy"
+#define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {
         {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
@@ -23,17 +21,13 @@ static const struct tree_refusal main_refused[] = {
         {"limits", "is not supported by this version: rates and volumes are not limited yet; "
                    "remove it"},
         {"default", "does not exist: what no rule allows is refused, and that cannot be changed"},
-        {"rules", "does not exist: rules stand under allow: and deny:"},
-        {"version", "does not exist: the language's is written \"vethguard: 1\""},
+        {"rules", "does not exist: write rules under allow: and deny:"},
+        {"version", "does not exist: the version of the language is written \"vethguard: 1\""},
         {"<<", "does not exist: keys of another mapping are not merged into this one; write them "
                "out"},
         {"resolver", OF_CONFIG}, {"ca_files", OF_CONFIG}, {"permit", OF_CONFIG},
         {"pools", OF_CONFIG}, {"proxy_port", OF_CONFIG}, {"egress", OF_CONFIG},
         {"audit_file", OF_CONFIG}, {"watch", OF_CONFIG}, {"timeouts", OF_CONFIG}, {NULL, NULL}};
-static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "crates", "golang",
-        "docker-hub", "huggingface", "openai", "anthropic", "github-push", "claude-code",
-        "claude-code-token", "codex", "gemini-cli", "opencode", "qwen-code", "cline", "copilot",
-        "pi", "agent-updates", NULL};
 
 /* A file and the file that includes it, for messages. parent is NULL for the main file. */
 struct include {
@@ -42,69 +36,8 @@ struct include {
 	unsigned depth;
 };
 
-/* Appends the segments of path to out and resolves "..". */
-static size_t add_segments(char *out, size_t n, struct slice path)
-{
-	while (path.n > 0) {
-		ptrdiff_t slash = slice_find_byte(path, '/');
-		size_t len = slash < 0 ? path.n : (size_t)slash;
-		struct slice segment = slice_of(path.p, len);
-
-		path = slash < 0 ? slice_of(path.p, 0)
-		                 : slice_of(path.p + len + 1, path.n - len - 1);
-		if (len == 0 || slice_equals(segment, SLICE(".")))
-			continue;
-		if (slice_equals(segment, SLICE(".."))) {
-			while (n > 0 && out[--n] != '/')
-				;
-			continue;
-		}
-		out[n++] = '/';
-		memcpy(out + n, segment.p, len);
-		n += len;
-	}
-	return n;
-}
-
-struct slice load_join(struct arena *arena, struct slice file, struct slice relative)
-{
-	char *out = arena_take(arena, file.n + relative.n + 3);
-	size_t dir = file.n, n = 0;
-
-	if (!out)
-		return SLICE("");
-	while (dir > 0 && file.p[dir - 1] != '/')
-		dir--;
-	if (relative.n == 0 || relative.p[0] != '/')
-		n = add_segments(out, n, slice_of(file.p, dir));
-	n = add_segments(out, n, relative);
-	if (n == 0)
-		out[n++] = '/';
-	out[n] = '\0';
-	return slice_of(out, n);
-}
-
 static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
         const struct load_include *include, const char *shown);
-
-const char *const *load_preset_names(const struct loader *l, struct load_presets *room)
-{
-	room->found.count = 0;
-	if (l->reader->presets && l->reader->preset_dir)
-		l->reader->presets(l->reader->preset_dir, &room->found);
-	for (size_t i = 0; i < room->found.count; i++)
-		room->names[i] = room->found.names[i];
-	room->names[room->found.count] = NULL;
-	return room->found.count ? room->names : preset_names;
-}
-
-static bool is_among(struct slice word, const char *const words[])
-{
-	for (; *words; words++)
-		if (slice_equals(word, slice_from_string(*words)))
-			return true;
-	return false;
-}
 
 static void report_missing_preset(struct loader *l, const struct tree *from,
         const struct tree_node *at, const struct load_include *include)
@@ -114,7 +47,7 @@ static void report_missing_preset(struct loader *l, const struct tree *from,
 	        load_preset_names(l, &room), "the presets are", "preset:", NULL};
 	char hint[DIAG_HINT_MAX];
 
-	if (is_among(include->preset, preset_names))
+	if (load_comes_with_preset(include->preset))
 		diag_add(l->model.diags, from->file, at->line, at->column,
 		        "%.*s is not in the directory of presets, %s", SLICE_ARG(include->text),
 		        l->reader->preset_dir);
@@ -227,7 +160,7 @@ static int read_top(struct loader *l, size_t index, const struct include *chain)
 	mode = tree_get(tree.root, "mode");
 	if (mode && chain->parent)
 		tree_error(&tree, mode,
-		        "mode belongs into the main file, not into one that is included");
+		        "mode belongs in the main file, not into one that is included");
 	include = tree_get(tree.root, "include");
 	if (include && include->kind == TREE_MAP)
 		rc = include_one(l, chain, &tree, index, include);
@@ -323,20 +256,6 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 		return 0;
 	}
 	return rc ? rc : read_top(l, l->files.n - 1, chain);
-}
-
-struct slice load_absolute(struct arena *arena, const char *path)
-{
-	char directory[PATH_TEXT_MAX];
-	struct slice base = SLICE("/");
-
-	if (path[0] != '/' && getcwd(directory, sizeof(directory) - 1)) {
-		size_t n = strlen(directory);
-
-		directory[n++] = '/';
-		base = slice_of(directory, n);
-	}
-	return load_join(arena, base, slice_from_string(path));
 }
 
 int load_all_files(struct loader *l, const char *path)

@@ -10,19 +10,19 @@
 #define INCLUDE_TEXT_MAX 2048 /* bytes of a path */
 
 static const char *const entry_keys[] = {"preset", "file", "credentials", NULL};
-#define OF_CREDENTIAL "stands below the credential's name: credentials: {NAME: {source: ...}}"
+#define OF_CREDENTIAL "goes below the credential's name: credentials: {NAME: {source: ...}}"
 static const struct tree_refusal entry_refused[] = {{"source", OF_CREDENTIAL},
         {"ttl", OF_CREDENTIAL}, {"timeout", OF_CREDENTIAL},
         {"variables", "are declared at the top of a policy, with their values as defaults"},
         {NULL, NULL}};
 static const char *const override_keys[] = {"source", "ttl", "timeout", NULL};
 
-#define OF_DEFINITION                                                                           \
-	"is said where the credential is defined; an include says its source, ttl and timeout " \
-	"only"
+#define OF_DEFINITION \
+	"is set where the credential is defined; an include sets its source, ttl and timeout only"
 static const struct tree_refusal override_refused[] = {{"inject", OF_DEFINITION},
         {"header", OF_DEFINITION}, {"prefix", OF_DEFINITION}, {"query", OF_DEFINITION},
-        {"username", OF_DEFINITION}, {"env", OF_DEFINITION}, {NULL, NULL}};
+        {"cookie", OF_DEFINITION}, {"require", OF_DEFINITION}, {"username", OF_DEFINITION},
+        {"env", OF_DEFINITION}, {NULL, NULL}};
 
 bool policy_is_preset_name(struct slice name)
 {
@@ -49,7 +49,7 @@ static bool take_preset(struct loader *l, struct tree *tree, const struct tree_n
 	if (!l->reader->preset_dir)
 		tree_error(tree, node, "preset %s: there is no directory of presets here", quoted);
 	else if (slice_starts_with(name, SLICE("preset:")))
-		tree_error(tree, node, "preset %s: the name alone stands here, without \"preset:\"",
+		tree_error(tree, node, "preset %s: write the name alone here, without \"preset:\"",
 		        quoted);
 	else if (!policy_is_preset_name(name))
 		tree_error(tree, node,
@@ -69,7 +69,7 @@ static bool take_word(struct loader *l, struct tree *tree, const struct tree_nod
 		return false;
 	out->node = node;
 	if (memmem(out->text.p, out->text.n, "://", 3)) {
-		tree_error(tree, node, "%s %s: a path or preset:NAME stands here, no URL", what,
+		tree_error(tree, node, "%s %s: write a path or preset:NAME here, not a URL", what,
 		        tree_quote(out->text, quoted));
 		return false;
 	}

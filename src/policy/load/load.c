@@ -12,41 +12,6 @@
 #include "policy/compile/unused.h"
 #include "policy/load/variables.h"
 
-bool load_is_token(struct slice s)
-{
-	return s.n > 0 && slice_token_length(s) == s.n;
-}
-
-static bool is_name_byte(char c, size_t at)
-{
-	bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-
-	return alnum || (at > 0 && (c == '.' || c == '_' || c == '-'));
-}
-
-bool load_name(struct tree *tree, const struct tree_node *node, const char *what, struct slice *out)
-{
-	char quoted[TREE_QUOTE_MAX], better[POLICY_NAME_MAX];
-	bool spaces = true, good = true;
-
-	if (!tree_text(tree, node, what, POLICY_NAME_MAX, out))
-		return false;
-	for (size_t i = 0; i < out->n; i++) {
-		bool fits = is_name_byte(out->p[i], i);
-
-		better[i] = fits ? out->p[i] : '-';
-		good = good && fits;
-		spaces = spaces && (fits || (i > 0 && out->p[i] == ' '));
-	}
-	if (!good)
-		tree_error(tree, node,
-		        "%s %s: names have letters, digits, '.', '_' and '-', and begin with a "
-		        "letter or digit%s%.*s%s",
-		        what, tree_quote(*out, quoted), spaces ? "; write \"" : "",
-		        spaces ? (int)out->n : 0, better, spaces ? "\"" : "");
-	return good;
-}
-
 static void load_group(struct loader *l, struct tree *tree, const struct tree_item *item)
 {
 	struct load_group group = {.mark = mark_of(tree, item->key)};

@@ -84,6 +84,8 @@ struct load_presets {
 	const char *names[POLICY_PRESETS_MAX + 1];
 };
 const char *const *load_preset_names(const struct loader *l, struct load_presets *room);
+/* True if vethguard comes with a preset of this name, whether or not the directory has it. */
+bool load_comes_with_preset(struct slice name);
 
 /* One entry of include:, parsed. */
 struct load_include {

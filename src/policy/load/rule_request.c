@@ -87,14 +87,14 @@ static void note_slip(const struct rule_parse *p, const struct tree_node *node, 
 	for (size_t i = 0; all[i]; i++)
 		if (slice_equals(method, slice_from_string(all[i]))) {
 			diag_add(options->notes, p->tree->file, node->line, node->column,
-			        "method \"%.*s\" is none that HTTP knows; leave methods out, and "
+			        "method \"%.*s\" is not a method of HTTP; leave methods out, and "
 			        "the rule is for all",
 			        SLICE_ARG(method));
 			return;
 		}
 	if (nearest && !slice_equals(method, slice_from_string(nearest)))
 		diag_add(options->notes, p->tree->file, node->line, node->column,
-		        "method \"%.*s\" is none that HTTP knows; did you mean \"%s\"?",
+		        "method \"%.*s\" is not a method of HTTP; did you mean \"%s\"?",
 		        SLICE_ARG(method), nearest);
 }
 
@@ -114,7 +114,7 @@ static void report_method(struct tree *tree, const struct tree_node *node, struc
 		        quoted, (int)text.n, large);
 	else if (slice_find_byte(text, ' ') >= 0 || slice_find_byte(text, ',') >= 0)
 		tree_error(tree, node,
-		        "method %s: this is one method; several stand in a list: [GET, POST]",
+		        "method %s: this is one method; write several as a list: [GET, POST]",
 		        quoted);
 	else
 		tree_error(tree, node,
@@ -260,7 +260,7 @@ static void note_directory(const struct rule_parse *p, const struct tree_node *n
 		if (i != index && slice_starts_with(p->rule.paths[i], slice_of(path.p, path.n - 1)))
 			return;
 	diag_add(options->notes, p->tree->file, node->line, node->column,
-	        "path %s matches itself alone; all that lies below it is \"%.*s**\"",
+	        "path %s matches only itself; what lies below it is \"%.*s**\"",
 	        tree_quote(path, quoted), path.n > 64 ? 0 : (int)path.n, path.p);
 }
 

@@ -35,7 +35,7 @@ static const char *refusal_of(struct slice protocol)
 		       "is allowed";
 	if (is_named(protocol, SLICE("h2c")) || is_named(protocol, SLICE("http")) ||
 	        is_named(protocol, SLICE("tls")))
-		return "cannot be allowed: requests would come in it that nobody judges";
+		return "cannot be allowed: vethguard could not check the requests inside it";
 	return NULL;
 }
 

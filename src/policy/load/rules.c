@@ -12,8 +12,8 @@
 static const char *const allow_keys[] = {
         "name", "to", "ports", "methods", "paths", "tls", "credential", "upgrade", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason", NULL};
-#define IS_TO "does not exist: where a rule leads to is said with \"to: https://host\""
-#define SAYS_ITSELF "does not exist: whether a rule stands under allow: or deny: says what it does"
+#define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
+#define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
 #define NO_MERGE \
 	"does not exist: keys of another mapping are not merged into this one; write them out"
 
@@ -114,16 +114,16 @@ static void note_network(
 		return;
 	if (class == IP_PUBLIC && mixed)
 		diag_add(notes, p->tree->file, at->line, at->column,
-		        "destination %s is wider than a private or special range: of it only "
-		        "public "
-		        "addresses are meant%s; name private ones by networks of their own, others "
+		        "destination %s covers more than a private or special range, so only its "
+		        "public addresses are allowed%s; name private ones by networks of their "
+		        "own, others "
 		        "one by one",
 		        tree_quote(d->text, quoted),
 		        network.bits == 0 ? ", for which \"[public]\" stands" : "");
 	else if (class != IP_PUBLIC && !ip_network_means(&network, &network.base) &&
 	         class != IP_MAPPED && class != IP_NAT64)
 		diag_add(notes, p->tree->file, at->line, at->column,
-		        "destination %s opens nothing: %s addresses are dialled only where a rule "
+		        "destination %s opens nothing: %s addresses are dialed only where a rule "
 		        "names them one by one",
 		        tree_quote(d->text, quoted), ip_class_name(class));
 }
@@ -140,15 +140,16 @@ static void note_destination(
 		return;
 	if (is_loopback(d))
 		diag_add(options->notes, p->tree->file, at->line, at->column,
-		        "destination %s is the sandbox itself for what runs inside: such requests "
-		        "do not come here; name a service of this host by another of its addresses",
+		        "destination %s means the sandbox itself to programs inside, so such "
+		        "requests never reach vethguard; name a service of this host by another of "
+		        "its addresses",
 		        tree_quote(d->text, quoted));
 	else if (d->key.p[0] == TARGET_PREFIX && d->key.n == 1 + IMAGE_PREFIX_KEY)
 		note_network(p, d, at);
 	else if (d->key.p[0] == TARGET_GLOB && slice_find_byte(name, '.') < 0 &&
 	         !is_own_domain(name))
 		diag_add(options->notes, p->tree->file, at->line, at->column,
-		        "destination %s is every name that ends in \".%.*s\", whoever has it",
+		        "destination %s covers every name that ends in \".%.*s\", whoever owns it",
 		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 
@@ -205,8 +206,8 @@ static void note_upgrade(const struct rule_parse *p)
 	        r->credential == POLICY_NONE)
 		return;
 	diag_add(options->notes, p->tree->file, p->node->line, p->node->column,
-	        "rule \"%.*s\": after an upgrade to %.*s nothing is searched or covered, so the "
-	        "upstream can show the credential to the sandbox there",
+	        "rule \"%.*s\": after an upgrade to %.*s vethguard reads nothing, so the upstream "
+	        "can show the credential to the sandbox there",
 	        SLICE_ARG(r->name), SLICE_ARG(r->upgrades));
 }
 
@@ -216,12 +217,12 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 
 	if (r->passthrough && (r->has_methods || r->path_count > 0 || r->credential != POLICY_NONE))
 		tree_error(p->tree, p->node,
-		        "tls: passthrough leaves the connection closed to view, so methods, paths "
-		        "and credential cannot stand beside it");
+		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
+		        "have methods, paths or a credential");
 	if (r->passthrough && r->upgrades.n)
 		tree_error(p->tree, p->node,
-		        "tls: passthrough leaves the connection closed to view, so upgrade cannot "
-		        "stand beside it");
+		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
+		        "have an upgrade");
 	note_upgrade(p);
 	for (size_t l = 0; l < r->list_count; l++)
 		for (size_t i = 0; i < r->lists[l].count; i++) {
@@ -263,7 +264,7 @@ static void take_rule_name(struct rule_parse *p, struct load_file *file, size_t 
 	if (added || id == UINT32_MAX)
 		return;
 	other = vec_at(&p->l->model.rules, *(uint32_t *)vec_at(&p->l->name_rules, id));
-	tree_error(p->tree, node, "a rule \"%.*s\" already stands at %s:%u; names are unique",
+	tree_error(p->tree, node, "a rule \"%.*s\" already exists at %s:%u; names are unique",
 	        SLICE_ARG(p->rule.name), other->mark.file, other->mark.line);
 }
 
@@ -305,8 +306,8 @@ static bool is_rule(struct tree *tree, const struct tree_node *node)
 	if (node->kind != TREE_SCALAR || node->text.n == 0)
 		return tree_is_map(tree, node, "a rule");
 	tree_error(tree, node,
-	        "a rule must be a mapping (\"key: value\" lines), not %s; a destination stands "
-	        "behind \"to: \"",
+	        "a rule must be a mapping (\"key: value\" lines), not %s; write a destination "
+	        "after \"to: \"",
 	        tree_quote(node->text, quoted));
 	return false;
 }

@@ -17,8 +17,13 @@
 
 const char load_later[] = "is not supported by this version";
 
-static const char *const sources[] = {"file", "env", "exec", NULL};
-static const char *const later_sources[] = {"systemd", "vault", "oauth2", "github-app", NULL};
+static const char *const sources[] = {"file", "env", "exec", "vault", "oauth2", "token-exchange",
+        "github-app", "gcp-service-account", "1password-connect", NULL};
+/* Words near these are slips. "value" is near "vault", and means that somebody wrote the value
+ * itself. */
+static const char *const slips[] = {"file", "env", "exec", "oauth2", "token-exchange", "github-app",
+        "gcp-service-account", "1password-connect", NULL};
+static const char *const later_sources[] = {"systemd", NULL};
 
 bool load_is_among(struct slice word, const char *const words[])
 {
@@ -62,8 +67,8 @@ static void take_file(struct tree *tree, const struct tree_node *node, struct sl
 	else if (path.p[0] == '~')
 		tree_error(tree, node, "\"~\" is not expanded here; write the whole path");
 	else if (path.p[0] == ' ')
-		tree_error(tree, node,
-		        "source file: no space stands behind the colon: file:PATH, all in one");
+		tree_error(
+		        tree, node, "source file: write file:PATH without a space after the colon");
 	else
 		out->location = load_join(tree->arena, policy, path);
 }
@@ -127,17 +132,17 @@ static void report_source(struct tree *tree, const struct tree_node *node, struc
 	if (load_is_among(kind, later_sources))
 		tree_error(tree, node, "source \"%.*s\" %s; use file:PATH, env:NAME or exec:[...]",
 		        SLICE_ARG(kind), load_later);
-	else if (diag_nearest(kind, sources))
+	else if (diag_nearest(kind, slips))
 		tree_error(tree, node, "unknown source \"%.*s\"%s", SLICE_ARG(kind),
 		        diag_hint(kind, &known, hint));
 	else
 		tree_error(tree, node,
 		        "source must say where the value is: file:PATH, env:NAME or "
 		        "exec:[program, ...]; %s",
-		        slice_starts_with(kind, SLICE("/"))   ? "a file is written file:/PATH"
-		        : slice_starts_with(kind, SLICE("$")) ? "a variable is written env:NAME"
-		                                              : "the value itself stands in no "
-		                                                "policy");
+		        slice_starts_with(kind, SLICE("/")) ? "a file is written file:/PATH"
+		        : slice_starts_with(kind, SLICE("$"))
+		                ? "a variable is written env:NAME"
+		                : "a policy never holds the value itself");
 }
 
 static void take_source_text(struct tree *tree, const struct tree_node *node, struct slice policy,
@@ -152,7 +157,12 @@ static void take_source_text(struct tree *tree, const struct tree_node *node, st
 	rest = colon < 0 ? SLICE("") : slice_of(text.p + colon + 1, text.n - (size_t)colon - 1);
 	if (colon >= 0)
 		text.n = (size_t)colon;
-	if (colon >= 0 && slice_equals(text, SLICE("file")))
+	if (load_is_fetched(text))
+		tree_error(tree, node,
+		        "source %.*s needs a mapping: source: {%.*s: {...}}, with the keys of "
+		        "docs/credentials.md",
+		        SLICE_ARG(text), SLICE_ARG(text));
+	else if (colon >= 0 && slice_equals(text, SLICE("file")))
 		take_file(tree, node, rest, policy, out);
 	else if (colon >= 0 && slice_equals(text, SLICE("env")))
 		take_env(tree, node, rest, out);
@@ -173,13 +183,17 @@ static void take_source(struct tree *tree, const struct tree_node *node, struct 
 		return;
 	}
 	if (node->count != 1) {
-		tree_error(tree, node, "source needs exactly one of file, env or exec");
+		tree_error(tree, node,
+		        "source needs exactly one of file, env, exec and the services of "
+		        "docs/credentials.md");
 		return;
 	}
 	if (!load_is_among(item->key->text, sources))
 		report_source(tree, item->key, item->key->text);
 	else if (slice_equals(item->key->text, SLICE("exec")))
 		take_exec(tree, item->value, out);
+	else if (load_is_fetched(item->key->text))
+		load_fetch(tree, item, policy, out);
 	else if (!tree_text(tree, item->value, "source", LOCATION_MAX, &text))
 		return;
 	else if (slice_equals(item->key->text, SLICE("file")))
@@ -218,8 +232,9 @@ void load_source_times(
 	out->timeout_ms = TIMEOUT_DEFAULT_MS;
 	if (!timeout)
 		return;
-	if (out->source != POLICY_SOURCE_EXEC)
-		tree_error(tree, timeout, "timeout goes with source exec: only");
+	if (out->source != POLICY_SOURCE_EXEC && out->source != POLICY_SOURCE_FETCH)
+		tree_error(tree, timeout,
+		        "timeout goes with exec and with services (vault, oauth2, ...) only");
 	else if (tree_duration(tree, timeout, "timeout", TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, &ms))
 		out->timeout_ms = (uint32_t)ms;
 }

@@ -15,6 +15,12 @@ void load_source(struct tree *tree, const struct tree_item *item, struct slice p
 void load_source_times(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 
+/* source_fetch.c: true if word is a source that is asked over HTTPS: "vault", "oauth2", .... */
+bool load_is_fetched(struct slice word);
+/* Reads the mapping of such a source; item's key says which. */
+void load_fetch(struct tree *tree, const struct tree_item *item, struct slice policy,
+        struct policy_credential *out);
+
 /* True if name can be an environment variable's name of at most 64 bytes. Reports faults. */
 bool load_check_variable(
         struct tree *tree, const struct tree_node *node, const char *what, struct slice name);

@@ -140,8 +140,8 @@ bool tree_is_list(struct tree *tree, const struct tree_node *node, const char *w
 	if (node->kind == TREE_MAP && node->first &&
 	        slice_starts_with(node->first->key->text, SLICE("-")))
 		tree_error(tree, node,
-		        "%s must be a list (\"- item\" lines): behind \"-\" stands a space, in %s "
-		        "there is none",
+		        "%s must be a list (\"- item\" lines): write a space after \"-\", which %s "
+		        "lacks",
 		        what, tree_quote(node->first->key->text, quoted));
 	else
 		tree_error(tree, node, "%s must be a list (\"- item\" lines), not %s", what,
@@ -176,9 +176,8 @@ static void report_key(struct tree *tree, const struct tree_node *key, const cha
 
 	tree_quote(key->text, quoted);
 	if (is_known(before, known))
-		tree_error(tree, key,
-		        "unknown key %s; behind the colon of \"%.*s:\" stands a space", quoted,
-		        SLICE_ARG(before));
+		tree_error(tree, key, "unknown key %s; write a space after the colon of \"%.*s:\"",
+		        quoted, SLICE_ARG(before));
 	else if (why)
 		tree_error(tree, key, "%s %s", quoted, why);
 	else

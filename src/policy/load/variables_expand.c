@@ -145,8 +145,8 @@ static bool check_in_host(
 
 	if (place->begin < from || place->end > from + host.n || slice_find_byte(host, '/') >= 0 ||
 	        slice_find_byte(host, '[') >= 0)
-		return refuse(
-		        tree, node, place, "of a destination only a host name can have variables");
+		return refuse(tree, node, place,
+		        "only the host name of a destination can have variables");
 	for (size_t i = 0; i < value.n; i++)
 		if (!variables_is_host_byte(value.p[i]))
 			return refuse(tree, node, place,
@@ -175,7 +175,8 @@ bool variables_in_destination(
 	if (!ip_parse(host, &ip))
 		return true;
 	tree_error(tree, node,
-	        "destination \"%.*s\" is an address, which no variable can make: write it out",
+	        "destination \"%.*s\" is an address, which cannot come from a variable: write it "
+	        "out",
 	        SLICE_ARG(*text));
 	return false;
 }

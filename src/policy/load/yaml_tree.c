@@ -90,7 +90,7 @@ static void take_key(
 		fail_memory(b);
 	} else if (!added) {
 		snprintf(message, sizeof(message),
-		        "the key %s stands twice in this mapping, first in line %u",
+		        "the key %s appears twice in this mapping, first in line %u",
 		        tree_quote(node->text, quoted), line_of_key(frame, node->text));
 		fail_at(b, mark, message);
 	}
@@ -317,7 +317,7 @@ static const char *hint_of(const yaml_parser_t *p, const char *text, size_t n)
 	size_t at = p->problem_mark.index;
 
 	if (at < n && text[at] == '\t')
-		return "; a tab stands here, YAML indents with spaces";
+		return "; there is a tab here; YAML indents with spaces";
 	/* "to: *.example.com": the star begins an alias, one byte before text that is not a name */
 	if (at > 0 && at <= n && text[at - 1] == '*')
 		return "; write what begins with * in quotes: \"*.example.com\"";
@@ -326,13 +326,12 @@ static const char *hint_of(const yaml_parser_t *p, const char *text, size_t n)
 		       : text[at] == '%' ? "; write what begins with % in quotes"
 		                         : "; write what begins with ` in quotes";
 	if (strstr(problem, "expected key") && p->context && strstr(p->context, "block"))
-		return "; keys that belong together begin in the same column, and a quote that is "
-		       "opened is closed";
+		return "; keys that belong together begin in the same column, and every opened "
+		       "quote is closed";
 	if (strstr(problem, "expected '-' indicator") || strstr(problem, "expected <block end>"))
 		return "; keys that belong together begin in the same column";
 	if (strstr(problem, "mapping values are not allowed"))
-		return "; a key may be indented too far here, or a text with \": \" stands without "
-		       "quotes";
+		return "; a key may be indented too far here, or a text with \": \" needs quotes";
 	return "";
 }
 

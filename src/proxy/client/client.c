@@ -242,7 +242,7 @@ static void on_wake(struct loop_task *task)
 {
 	struct client *c = container_of(task, struct client, wake);
 
-	dispatch(c, c->exchange_over ? ON_OVER : ON_INPUT);
+	dispatch(c, c->exchange_end ? ON_OVER : ON_INPUT);
 }
 
 void client_let_out(struct client *c)

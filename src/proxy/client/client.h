@@ -36,6 +36,14 @@ enum tunnel_content {
 	TUNNEL_OTHER /* neither TLS nor a request, or treated so after a timeout */
 };
 
+/* How the exchange of an HTTP/1 connection has ended. */
+enum client_exchange_end {
+	CLIENT_EXCHANGE_OPEN,       /* it has not, or there is none */
+	CLIENT_EXCHANGE_INCOMPLETE, /* without a complete response */
+	CLIENT_EXCHANGE_ANSWERED,   /* with one, while the request was not complete */
+	CLIENT_EXCHANGE_COMPLETE
+};
+
 /* One connection from the sandbox. */
 struct client {
 	struct proxy *proxy;
@@ -57,10 +65,8 @@ struct client {
 	struct http1 http1;
 	struct client_http2 *http2; /* NULL before CLIENT_HTTP2 */
 	struct exchange *exchange;
-	bool exchange_over;     /* the exchange has ended; handled in the next turn */
-	bool exchange_complete; /* ... with a complete response */
-	bool request_whole;     /* ... after a complete request */
-	bool reset;             /* close with a TCP reset */
+	enum client_exchange_end exchange_end; /* handled in the next turn */
+	bool reset;                            /* close with a TCP reset */
 	struct loop_task deferred_free;
 	bool keep_alive;
 	bool half_closed;

@@ -42,7 +42,7 @@ static enum client_state begin(struct client *c)
 	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->input_buf), c->input_buf.len))
 		return bad_request(c);
 	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
-	c->exchange_over = false;
+	c->exchange_end = CLIENT_EXCHANGE_OPEN;
 	if (!exchange_has_body(ex))
 		socket_mark_complete(&c->socket);
 	if (slice_equals(ex->request.method, SLICE("CONNECT")))
@@ -253,15 +253,16 @@ enum client_state client_exchange_timeout(struct client *c)
 
 enum client_state client_exchange_over(struct client *c)
 {
-	bool whole_request = c->request_whole;
+	enum client_exchange_end end = c->exchange_end;
 
-	c->exchange_over = false;
+	c->exchange_end = CLIENT_EXCHANGE_OPEN;
 	c->answered = true;
-	if (!c->exchange_complete) {
+	if (end == CLIENT_EXCHANGE_INCOMPLETE) {
 		c->reset = true;
 		return CLIENT_CLOSED;
 	}
-	if (c->keep_alive && whole_request && !c->half_closed && !c->proxy->draining) {
+	if (c->keep_alive && end == CLIENT_EXCHANGE_COMPLETE && !c->half_closed &&
+	        !c->proxy->draining) {
 		http1_reset(&c->http1);
 		return CLIENT_HTTP;
 	}

@@ -72,9 +72,9 @@ static void done(struct exchange *ex, bool complete)
 	struct client *c = ex->client;
 
 	c->exchange = NULL;
-	c->exchange_over = true;
-	c->exchange_complete = complete;
-	c->request_whole = ex->request_done;
+	c->exchange_end = !complete          ? CLIENT_EXCHANGE_INCOMPLETE
+	                  : ex->request_done ? CLIENT_EXCHANGE_COMPLETE
+	                                     : CLIENT_EXCHANGE_ANSWERED;
 	client_wake(c);
 }
 

@@ -57,7 +57,7 @@ static const char *connect_error_text(const struct dial *d, int error)
 		return "the destination did not answer";
 	case EACCES:
 	case EPERM:
-		return "connecting to that port is not permitted by this worker's confinement";
+		return "this worker is not permitted to connect to that port";
 	default:
 		return "the connection could not be made";
 	}

@@ -161,7 +161,7 @@ const char *egress_bind(const struct config_egress *egress, int fd, uint8_t fami
 
 	if (egress->interface[0] && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, egress->interface,
 	                                    (socklen_t)strnlen(egress->interface, IFNAMSIZ)) < 0)
-		return "egress.interface cannot be used: is it there?";
+		return "egress.interface cannot be used: check that it exists";
 	if (!egress->address4.family && !egress->address6.family)
 		return NULL;
 	if (!address->family)

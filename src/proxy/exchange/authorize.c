@@ -15,6 +15,7 @@
 
 #include "proxy/client/client.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/foreign.h"
 
 static void refuse(
         struct verdict *j, enum event_cause cause, enum event_finding finding, const char *detail)
@@ -178,20 +179,20 @@ static void authorize_override(const struct policy *policy, const struct policy_
 
 	if (!read_override(&other, o, value, text)) {
 		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
-		        "a field asks for another method or path, and cannot be read");
+		        "a header field asks for another method or path, but cannot be read");
 		return;
 	}
 	policy_decide(policy, &other, &decision);
 	if (decision.verdict != POLICY_ALLOW) {
 		j->decision = decision;
 		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_SMUGGLING,
-		        "a field asks for another method or path, which is denied");
+		        "a header field asks for another method or path, which the policy denies");
 	} else if (decision.observed) {
 		j->decision = decision;
 	} else if (decision.credential != j->decision.credential) {
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
-		        "a field asks for another method or path, which is not for this "
-		        "credential");
+		        "a header field asks for another method or path, for which this credential "
+		        "is not meant");
 	}
 }
 
@@ -215,7 +216,7 @@ static void authorize_overrides(const struct policy *policy, const struct policy
 	}
 	if (path && method && j->allowed && !j->decision.observed)
 		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
-		        "fields ask for another method and for another path");
+		        "header fields ask for another method and for another path");
 }
 
 /* --- another protocol --- */
@@ -238,7 +239,26 @@ static void authorize_upgrade(
 		j->decision.observed = true;
 	else
 		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE,
-		        websocket ? "a WebSocket is asked for with GET, and without a body" : NULL);
+		        websocket ? "a WebSocket has to be requested with GET and without a body"
+		                  : NULL);
+}
+
+/* --- another credential --- */
+
+static void authorize_credential(const struct policy *policy, const struct client *c,
+        const struct http_request *r, struct verdict *j)
+{
+	struct policy_credential spec;
+	const char *where;
+
+	policy_credential(policy, j->decision.credential, &spec);
+	where = spec.require ? foreign_find(r, &spec, j->decision.credential,
+	                               c->proxy->config.credentials)
+	                     : NULL;
+	if (!where)
+		return;
+	j->decision.reason = POLICY_REASON_FOREIGN;
+	refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_FOREIGN_CREDENTIAL, where);
 }
 
 /* --- the whole request --- */
@@ -270,7 +290,7 @@ void authorize_request(const struct policy *policy, const struct client *c,
 		return;
 	if (r->absolute && r->scheme != (c->tls ? POLICY_HTTPS : POLICY_HTTP)) {
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
-		        "the target's scheme is not that of the connection");
+		        "the request's scheme is not that of the connection");
 		return;
 	}
 	question.scheme = c->tls ? POLICY_HTTPS : POLICY_HTTP;
@@ -283,14 +303,16 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	authorize_overrides(policy, &question, &r->fields, j);
 	if (j->allowed && j->searched && !j->decision.observed)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,
-		        "the connection is to this name with a domain of a search list behind it "
-		        "(resolv.conf), which is another one");
+		        "the connection was made to this name with a domain of a search list "
+		        "(resolv.conf) appended, which is another name");
 	if (j->allowed && j->decision.passthrough)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the rule passes TLS through unopened, but this connection was opened");
 	if (j->allowed && j->decision.credential != POLICY_NONE && !c->tls)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "credentials never go over plain http");
+	if (j->allowed && j->decision.credential != POLICY_NONE)
+		authorize_credential(policy, c, r, j);
 	if (j->allowed && r->wants_upgrade)
 		authorize_upgrade(policy, r, j);
 	note_own(policy, &question, j);

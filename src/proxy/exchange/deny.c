@@ -27,7 +27,7 @@ static const char *title_of(enum event_cause cause)
 	case EVENT_CAUSE_POLICY_CHANGED:
 		return "Not allowed by the sandbox's network policy";
 	case EVENT_CAUSE_BINDING:
-		return "The request does not agree with itself about its destination";
+		return "The request names more than one destination";
 	case EVENT_CAUSE_CLIENT:
 		return "Malformed request";
 	case EVENT_CAUSE_CREDENTIAL:
@@ -71,6 +71,10 @@ static void put_advice(struct json *j, const struct exchange *ex)
 			        "protocol under \"upgrade\" of the rule, quoting rule and event; "
 			        "or "
 			        "use a WebSocket, where the service offers one.");
+		else if (ex->verdict.decision.reason == POLICY_REASON_FOREIGN)
+			json_literal(j, "advice",
+			        "The right credential is attached outside of the sandbox. Send the "
+			        "request again without a key or token of your own.");
 		else if (ex->verdict.decision.rule != POLICY_NONE)
 			json_literal(j, "advice",
 			        "An operator's rule refuses this on purpose. Do not retry; choose "
@@ -127,7 +131,7 @@ static void put_detail(const struct exchange *ex, struct buf *text)
 	else
 		buf_printf(text, "connection to %s: ", destination);
 	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* the source is the operator's business */
-		buf_printf(text, "the credential cannot be had; the audit log says why");
+		buf_printf(text, "the credential is not available; the audit log says why");
 	else
 		buf_printf(text, "%s",
 		        ex->detail ? ex->detail : policy_reason_text(ex->verdict.decision.reason));

@@ -190,8 +190,11 @@ static void get_upstream(struct exchange *ex)
 {
 	client_let_out(ex->client);
 	exchange_enter(ex, EXCHANGE_DIAL);
-	ex->http1_only = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required;
-	ex->prior = prior_is_wanted(ex);
+	ex->how = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required
+	                  ? UPSTREAM_HTTP1
+	                  : UPSTREAM_ANY;
+	if (prior_is_wanted(ex))
+		ex->how = UPSTREAM_PRIOR;
 	ex->upstream = upstream_stream_get(ex, ex->retries > 0);
 	if (!ex->upstream)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");

@@ -103,10 +103,10 @@ struct exchange {
 	/* The response's head waits for the end of this turn, or for searchable content. */
 	bool head_waits;
 	struct loop_task head_task;
-	bool http1_only;     /* do not offer HTTP/2 to the upstream */
-	bool http1_required; /* ... because the upstream said so */
-	bool prior;          /* use HTTP/2 without TLS, as the client does */
-	bool prior_in_vain;  /* ... which the upstream does not speak */
+	enum upstream_how how; /* what the upstream is asked to speak; set before each try */
+	/* Learned from an upstream, for all tries that follow; both may have been. */
+	bool http1_required; /* it refused HTTP/2 */
+	bool prior_in_vain;  /* it does not speak HTTP/2 without TLS */
 	uint16_t status;
 	uint8_t client_version;
 	enum event_cause cause;

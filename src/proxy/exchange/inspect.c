@@ -28,9 +28,8 @@ struct inspection {
 	uint64_t marked_come, marked_made;
 };
 
-static const char found_text[] =
-        "the upstream's compressed response holds the credential, and it cannot be covered without "
-        "changing what was not to be changed";
+static const char found_text[] = "the upstream's compressed response holds the credential, which "
+                                 "cannot be covered without changing other content";
 static const char undecodable_text[] =
         "the upstream's compressed response is damaged: it cannot be searched for the credential";
 static const char memory_text[] = "no memory to search the response";
@@ -173,7 +172,7 @@ void inspect_body(struct exchange *ex, const uint8_t *p, size_t n)
 	if (!exchange_is_guessed(ex))
 		why = search_both(ex, p, n);
 	if (exchange_is_guessed(ex) && !why)
-		why = "the credential may be being guessed";
+		why = "somebody may be guessing the credential";
 	if (why) {
 		ex->uncovered = why == found_text;
 		exchange_mark_undecodable(ex, why);

@@ -12,21 +12,18 @@
  */
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/foreign.h"
+#include "proxy/http/cookie.h"
 
-/* Fields in which SDKs send a key. */
 static bool carries_keys(const struct http_field *f, struct slice injected)
 {
-	static const struct slice names[] = {{"x-api-key", 9}, {"api-key", 7},
-	        {"x-goog-api-key", 14}, {"private-token", 13}, {"x-auth-token", 12},
-	        {"job-token", 9}, {"x-github-token", 14}};
+	return foreign_is_key_field(f->name) ||
+	       (injected.n && slice_equals_ignoring_case(f->name, injected));
+}
 
-	if (f->known == HTTP_AUTHORIZATION ||
-	        (injected.n && slice_equals_ignoring_case(f->name, injected)))
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (slice_equals_ignoring_case(f->name, names[i]))
-			return true;
-	return false;
+static bool is_cookie(const struct http_field *f)
+{
+	return slice_equals_ignoring_case(f->name, SLICE("cookie"));
 }
 
 void exchange_found_placeholder(struct exchange *ex, const char *where)
@@ -74,6 +71,24 @@ static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_
 	        ex, target, ex->verdict.own ? placeholder_in(store, target) : POLICY_NONE);
 }
 
+/* In a Cookie field the placeholder belongs into the credential's own cookie, and that cookie is
+ * replaced. */
+static bool cookies_are_foreign(
+        struct exchange *ex, struct slice value, const struct policy_credential *spec)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	const uint64_t own = UINT64_C(1) << ex->verdict.decision.credential;
+	struct slice pair;
+
+	while (cookie_next(&value, &pair)) {
+		if (!cookie_is(pair, spec->field)
+		                ? is_foreign(ex, pair, placeholder_in(store, pair))
+		                : credential_store_mentions_placeholder(store, pair, own))
+			return true;
+	}
+	return false;
+}
+
 void exchange_check_placeholders(struct exchange *ex)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -81,16 +96,22 @@ void exchange_check_placeholders(struct exchange *ex)
 	struct http_request *r = &ex->request;
 	bool bound = ex->verdict.allowed && d->credential != POLICY_NONE;
 	struct policy_credential spec = {0};
+	struct slice field = {0};
 	const char *where = NULL;
 
 	if (bound)
 		policy_credential(ex->proxy->config.policy, d->credential, &spec);
+	if (spec.inject == POLICY_INJECT_HEADER)
+		field = spec.field;
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = placeholder_in(store, f->value);
 
-		if (bound && credential == d->credential && carries_keys(f, spec.field))
+		if (bound && credential == d->credential && carries_keys(f, field))
 			f->dropped = true; /* the credential takes its place */
+		else if (bound && spec.inject == POLICY_INJECT_COOKIE && is_cookie(f) &&
+		         !cookies_are_foreign(ex, f->value, &spec))
+			continue;
 		else if (is_foreign(ex, f->value, credential) ||
 		         is_foreign(ex, f->name, POLICY_NONE))
 			where = "a credential's placeholder was sent where it does not belong: in "

@@ -22,7 +22,7 @@
 
 #define DECOMPRESS_STEP (64u << 10)
 
-const char exchange_guessed_text[] = "the credential may be being guessed";
+const char exchange_guessed_text[] = "somebody may be guessing the credential";
 
 /* --- the response's head --- */
 

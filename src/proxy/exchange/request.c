@@ -10,8 +10,10 @@
 
 #include "proxy/exchange/content.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/http/cookie.h"
 #include "proxy/http/websocket.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/foreign.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {
@@ -67,48 +69,20 @@ static void limit_response(struct exchange *ex)
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
 }
 
-/* True if this parameter ("name=value") has that name, in whatever encoding. An upstream decodes
- * before it compares. */
-static bool parameter_is(struct slice pair, struct slice name)
-{
-	size_t at = 0, i = 0;
-
-	while (at < pair.n && pair.p[at] != '=') {
-		char c = pair.p[at++];
-
-		if (c == '%' && pair.n - at >= 2 && slice_hex_digit(pair.p[at]) >= 0 &&
-		        slice_hex_digit(pair.p[at + 1]) >= 0) {
-			c = (char)(slice_hex_digit(pair.p[at]) << 4 |
-			           slice_hex_digit(pair.p[at + 1]));
-			at += 2;
-		} else if (c == '+') {
-			c = ' ';
-		}
-		if (i == name.n || name.p[i++] != c)
-			return false;
-	}
-	return i == name.n;
-}
-
 /* Appends to out the sandbox's query without the injected parameter, then that parameter. out then
  * holds the credential. */
 static int inject_query(
         struct buf *out, const struct http_request *r, struct slice name, struct slice value)
 {
-	struct slice rest = r->has_query ? r->query : SLICE("");
+	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 	int e = 0;
 
-	while (rest.n && e == 0) {
-		ptrdiff_t amp = slice_find_byte(rest, '&');
-		size_t n = amp < 0 ? rest.n : (size_t)amp;
-		struct slice pair = slice_of(rest.p, n);
-
-		if (pair.n && !parameter_is(pair, name)) {
-			e = buf_append_slice(out, pair);
-			if (e == 0)
-				e = buf_append_slice(out, SLICE("&"));
-		}
-		rest = amp < 0 ? SLICE("") : slice_of(rest.p + n + 1, rest.n - n - 1);
+	while (e == 0 && http_parameter_next(&rest, &pair)) {
+		if (http_parameter_is(pair, name, false))
+			continue;
+		e = buf_append_slice(out, pair);
+		if (e == 0)
+			e = buf_append_slice(out, SLICE("&"));
 	}
 	if (e == 0)
 		e = buf_append_slice(out, name);
@@ -119,33 +93,79 @@ static int inject_query(
 	return e;
 }
 
+/* Appends to out the injected cookie, then, unless it is to be alone, the sandbox's other cookies.
+ * out then holds the credential. Fields that the sandbox does not send on (Connection names them)
+ * count as not there.
+ */
+static int inject_cookie(struct buf *out, const struct http_request *r, struct slice name,
+        struct slice value, bool alone)
+{
+	int e = buf_append_slice(out, name);
+
+	if (e == 0)
+		e = buf_append_slice(out, SLICE("="));
+	if (e == 0)
+		e = buf_append_slice(out, value);
+	for (size_t i = 0; i < r->fields.count && !alone; i++) {
+		const struct http_field *f = &r->fields.items[i];
+		struct slice rest = f->value, pair;
+
+		if (f->dropped || !slice_equals_ignoring_case(f->name, SLICE("cookie")))
+			continue;
+		while (e == 0 && cookie_next(&rest, &pair)) {
+			if (cookie_is(pair, name))
+				continue;
+			e = buf_append_slice(out, SLICE("; "));
+			if (e == 0)
+				e = buf_append_slice(out, pair);
+		}
+	}
+	return e;
+}
+
+/* Puts the credential where it belongs. text: locked memory for what is put together. Returns 0 or
+ * -errno. */
+static int inject(struct outgoing *head, const struct http_request *r,
+        const struct policy_credential *spec, struct slice value, struct buf *text)
+{
+	int e;
+
+	if (spec->inject == POLICY_INJECT_QUERY) {
+		e = inject_query(text, r, spec->field, value);
+		head->has_query = true;
+		head->query = buf_slice(text);
+		return e;
+	}
+	head->field = inject_field(spec);
+	head->value = value;
+	if (spec->inject != POLICY_INJECT_COOKIE)
+		return 0;
+	e = inject_cookie(text, r, spec->field, value, spec->require);
+	head->value = buf_slice(text);
+	return e;
+}
+
 int exchange_send_with_credential(struct exchange *ex)
 {
 	struct proxy *proxy = ex->proxy;
 	struct http_request *r = &ex->request;
 	struct policy_credential spec;
-	struct buf query = proxy_secret_text(proxy, SECRET_QUERY);
+	struct buf text = proxy_secret_text(proxy, SECRET_TEXT);
 	struct slice value = secret_slice(&ex->credential->rendered);
 	struct outgoing head = {.has_query = r->has_query, .query = r->query, .secret = true};
-	int e = 0;
+	int e;
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
 	http_drop_hop_by_hop(&r->fields);
 	limit_response(ex);
 	if (r->wants_websocket) /* deflated frames could not be searched */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
-	if (spec.inject == POLICY_INJECT_QUERY) {
-		e = inject_query(&query, r, spec.field, value);
-		head.has_query = true;
-		head.query = buf_slice(&query);
-	} else {
-		head.field = inject_field(&spec);
-		head.value = value;
-		http_drop(&r->fields, head.field);
-	}
+	if (spec.require && spec.inject != POLICY_INJECT_COOKIE)
+		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
+	e = inject(&head, r, &spec, value, &text);
 	if (e == 0)
 		e = send_head(ex, &head);
-	secret_wipe(query.mem, query.len);
+	secret_wipe(text.mem, text.len);
 	return e;
 }
 
@@ -165,7 +185,8 @@ static bool may_trail(struct slice name, struct slice injected)
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name))
+	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name) ||
+	        foreign_is_key_field(name))
 		return false;
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
 		if (http_names_alike(name, never[i]))
@@ -191,7 +212,8 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
-		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
+		if (colon > 0 &&
+		        may_trail(slice_of(trailers.p, (size_t)colon), inject_field(&spec)) &&
 		        !(ex->decompress &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);

@@ -200,7 +200,7 @@ static struct ending not_covered(const struct websocket_relay *r, int rc)
 	if (rc == -EPROTO)
 		return (struct ending){r->code, EVENT_CAUSE_UPSTREAM, r->error};
 	return (struct ending){WEBSOCKET_TOO_BIG, EVENT_CAUSE_LIMIT,
-	        rc == -EACCES ? "the credential may be being guessed"
+	        rc == -EACCES ? "somebody may be guessing the credential"
 	                      : "no memory to search what the upstream sent"};
 }
 

@@ -95,15 +95,24 @@ struct http_request {
 	char path[HTTP_TARGET_MAX]; /* canonical */
 };
 
+/* parameter.c: the parameters of a query. */
+/* Takes the next parameter ("name=value", never empty) off rest. Returns false at the end. */
+bool http_parameter_next(struct slice *rest, struct slice *pair);
+/* True if the parameter has that name, in whatever encoding: an upstream decodes before it
+ * compares. any_case: or the name in other letters; name is in small letters then. */
+bool http_parameter_is(struct slice pair, struct slice name, bool any_case);
+
 /* A request's head as it leaves: the authorized struct, and what is put into it. Its pointers are
  * valid only during the call it is given to. */
 struct outgoing {
 	const struct http_request *request;
 	bool has_query;
-	struct slice query;        /* may hold the credential */
-	struct slice field, value; /* the injected field, or empty; value holds the credential */
-	bool secret;               /* the head holds a credential: locked memory only */
-	bool ends;                 /* no body follows */
+	struct slice query; /* may hold the credential */
+	/* The injected field, or empty; value holds the credential. It stands for all fields of
+	 * that name: the request's own are not sent. */
+	struct slice field, value;
+	bool secret; /* the head holds a credential: locked memory only */
+	bool ends;   /* no body follows */
 };
 
 struct http_response {

@@ -46,13 +46,6 @@ struct http_fault http1_fault(const struct http1 *h)
 	return h->fault.why ? h->fault : (struct http_fault){HTTP_MALFORMED, "malformed message"};
 }
 
-bool http1_refuse(struct http1 *h, uint16_t status, const char *why)
-{
-	if (!h->fault.why)
-		h->fault = (struct http_fault){status, why};
-	return false;
-}
-
 struct slice http1_trailers(const struct http1 *h)
 {
 	return buf_slice(&h->trailers);

@@ -119,8 +119,14 @@ struct http_fault http1_fault(const struct http1 *h);
 /* True from the first byte of a head to the end of its message. */
 bool http1_busy(const struct http1 *h);
 
-/* --- between http1.c (bytes to lines) and http1_head.c (lines to fields, and what they mean) ---
- */
+/* --- between http1.c (bytes to lines), http1_start.c (the first line) and http1_head.c (lines to
+ * fields, and what they mean) --- */
+
+struct http1_start {
+	struct slice method, target, reason;
+	uint16_t status;
+	uint8_t version;
+};
 
 /* Notes the fault and returns false. */
 bool http1_refuse(struct http1 *h, uint16_t status, const char *why);
@@ -130,6 +136,8 @@ enum http1_status http1_gather(
         struct http1 *h, const uint8_t *p, size_t n, size_t *used, size_t *head_n);
 /* Checks a request line or a status line, without its CRLF. False: refused. */
 bool http1_start_line(struct http1 *h, struct slice line);
+/* Reads it. False: refused. */
+bool http1_read_start(struct http1 *h, struct slice line, struct http1_start *out);
 
 /* --- writing --- */
 

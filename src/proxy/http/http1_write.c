@@ -29,14 +29,15 @@ static int put(struct buf *out, const struct slice *parts, size_t count)
 	put((out), (const struct slice[]){__VA_ARGS__}, \
 	        sizeof((const struct slice[]){__VA_ARGS__}) / sizeof(struct slice))
 
-static int put_fields(struct buf *out, const struct http_fields *fields)
+/* but: a name whose fields are left out, or empty. */
+static int put_fields(struct buf *out, const struct http_fields *fields, struct slice but)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < fields->count && rc == 0; i++) {
 		const struct http_field *f = &fields->items[i];
 
-		if (!f->dropped)
+		if (!f->dropped && !(but.n && http_names_alike(f->name, but)))
 			rc = PUT(out, f->name, SLICE(": "), f->value, SLICE("\r\n"));
 	}
 	return rc;
@@ -63,7 +64,7 @@ int http1_write_request(struct buf *out, const struct outgoing *head)
 	        SLICE(" HTTP/1.1\r\nHost: "), http_authority_text(r, host), SLICE("\r\n"));
 
 	if (e == 0)
-		e = put_fields(out, &r->fields);
+		e = put_fields(out, &r->fields, head->field);
 	if (e == 0)
 		e = put_framing(out, r->body, r->content_length);
 	if (e == 0 && r->expects_continue)
@@ -85,7 +86,7 @@ int http1_write_response(struct buf *out, const struct http_response *r, uint8_t
 	        SLICE("\r\n"));
 
 	if (e == 0)
-		e = put_fields(out, &r->fields);
+		e = put_fields(out, &r->fields, SLICE(""));
 	if (e == 0)
 		e = put_framing(out, r->body, r->content_length);
 	if (e == 0 && upgrade.n)

@@ -102,7 +102,8 @@ void upstream_conn_told(struct upstream_conn *c)
 
 static void established(struct upstream_conn *c)
 {
-	bool http2 = c->socket.tls ? slice_equals(tls_alpn(c->socket.tls), SLICE("h2")) : c->prior;
+	bool http2 = c->socket.tls ? slice_equals(tls_alpn(c->socket.tls), SLICE("h2"))
+	                           : c->how == UPSTREAM_PRIOR;
 
 	upstream_conn_enter(c, UPSTREAM_CONN_BUSY);
 	c->protocol = http2 ? &upstream_conn_http2 : &upstream_conn_http1;
@@ -164,7 +165,7 @@ static bool start_tls(struct upstream_conn *c)
 	struct tls *tls = !client ? NULL
 	                          : tls_connect_new(client, destination_host(&c->destination),
 	                                    &c->destination.address,
-	                                    c->http1_only ? SLICE(http1) : SLICE(any),
+	                                    c->how == UPSTREAM_HTTP1 ? SLICE(http1) : SLICE(any),
 	                                    pool_entry_key(c->entry), &c->proxy->sockets.tx);
 
 	return tls && socket_start_tls(&c->socket, tls, SLICE("")) == 0;
@@ -227,8 +228,7 @@ struct upstream_conn *upstream_conn_new(struct exchange *ex, struct pool_entry *
 	c->entry = entry;
 	c->destination = ex->destination;
 	c->tls = ex->client->tls;
-	c->http1_only = ex->http1_only;
-	c->prior = ex->prior;
+	c->how = ex->how;
 	c->socket.fd = -1;
 	c->deferred_free.run = on_deferred_free;
 	c->go_on.run = on_go_on;

@@ -302,7 +302,7 @@ static void begin(struct upstream_conn *c)
 {
 	if (!open_session(c)) {
 		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
-	} else if (c->prior) {
+	} else if (c->how == UPSTREAM_PRIOR) {
 		upstream_conn_enter(c, UPSTREAM_CONN_PRIOR);
 		upstream_conn_wait(&c->own, WAIT_PRIOR);
 		upstream_http2_flush(c->http2);

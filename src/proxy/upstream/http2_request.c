@@ -64,7 +64,8 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 		const struct http_field *f = &r->fields.items[i];
 
 		/* The sandbox's own credentials do not go into a table either. */
-		if (!f->dropped && !(r->wants_websocket && is_websocket_key(f)))
+		if (!f->dropped && !(r->wants_websocket && is_websocket_key(f)) &&
+		        !(head->field.n && http_names_alike(f->name, head->field)))
 			add(list, f->name, f->value, f->known == HTTP_AUTHORIZATION);
 	}
 	if (r->body == HTTP_BODY_LENGTH)

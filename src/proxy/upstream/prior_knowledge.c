@@ -41,7 +41,7 @@ static void remember(struct proxy *p, const struct destination *d)
 
 bool prior_is_wanted(const struct exchange *ex)
 {
-	return ex->client_version == 20 && !ex->client->tls && !ex->http1_only &&
+	return ex->client_version == 20 && !ex->client->tls && ex->how != UPSTREAM_HTTP1 &&
 	       !ex->prior_in_vain &&
 	       (exchange_is_grpc(ex) || !is_known(ex->proxy, &ex->destination));
 }
@@ -50,7 +50,7 @@ bool prior_is_in_vain(const struct upstream_conn *c)
 {
 	const struct exchange *ex = c->own.exchange;
 
-	return c->prior && ex && !prior_is_wanted(ex);
+	return c->how == UPSTREAM_PRIOR && ex && !prior_is_wanted(ex);
 }
 
 void prior_failed(struct upstream_conn *c, bool told)

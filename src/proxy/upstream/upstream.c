@@ -44,7 +44,7 @@ static struct upstream_stream *make(struct exchange *ex, struct pool_entry *entr
 		pool_entry_release(ex->proxy, entry);
 		return NULL;
 	}
-	if ((c->tls || c->prior) && pool_should_wait(entry)) {
+	if ((c->tls || c->how == UPSTREAM_PRIOR) && pool_should_wait(entry)) {
 		pool_wait(c);
 		upstream_conn_wait(&c->own, WAIT_CONNECT);
 	} else if (upstream_conn_dial(c) < 0) {
@@ -86,11 +86,8 @@ struct upstream_stream *upstream_stream_get(struct exchange *ex, bool fresh)
 
 	if (u)
 		return u;
-	upstream_key_make(&key, &ex->destination, ex->client->tls,
-	        ex->http1_only ? UPSTREAM_HTTP1
-	        : ex->prior    ? UPSTREAM_PRIOR
-	                       : UPSTREAM_ANY,
-	        &ex->verdict.decision, proxy->policy_turn);
+	upstream_key_make(&key, &ex->destination, ex->client->tls, ex->how, &ex->verdict.decision,
+	        proxy->policy_turn);
 	entry = pool_entry_get(proxy, &key);
 	if (!entry)
 		return NULL;

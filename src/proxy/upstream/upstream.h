@@ -75,6 +75,13 @@ void upstream_stream_on_deadline(struct upstream_stream *u, int wait);
 
 /* --- upstream/conn.c --- */
 
+/* What is spoken over a connection to an upstream. */
+enum upstream_how {
+	UPSTREAM_ANY,
+	UPSTREAM_HTTP1, /* do not offer HTTP/2 (a WebSocket upgrade needs HTTP/1.1) */
+	UPSTREAM_PRIOR  /* HTTP/2 without TLS, as the client does */
+};
+
 enum upstream_conn_state {
 	UPSTREAM_CONN_WAITING, /* another connection for the same key will tell the protocol */
 	UPSTREAM_CONN_DIALING,
@@ -104,7 +111,8 @@ struct upstream_conn {
 	struct pool_entry *entry;
 	const struct upstream_conn_protocol *protocol;
 	enum upstream_conn_state state;
-	bool tls, http1_only, prior;
+	bool tls;
+	enum upstream_how how;
 	bool settled; /* its dial has told the protocol, or failed */
 	bool counted; /* included in proxy->upstream_count: from its dial on */
 	int64_t idle_since_ms;
@@ -179,11 +187,6 @@ void upstream_http2_free_kept(struct proxy *proxy);
 struct upstream_key {
 	char bytes[UPSTREAM_KEY_MAX];
 	size_t n;
-};
-enum upstream_how {
-	UPSTREAM_ANY,
-	UPSTREAM_HTTP1, /* do not offer HTTP/2 (a WebSocket upgrade needs HTTP/1.1) */
-	UPSTREAM_PRIOR  /* HTTP/2 without TLS */
 };
 /* turn: of the policy that decided, because another policy has other credentials under the same
  * numbers. */

@@ -107,7 +107,7 @@ static void ask_count(struct stream *stream, int64_t now_ms)
 	        stream->fence_base == MESSAGE_DROPPED_UNKNOWN)
 		return;
 	stream->count_due = false;
-	control_ask_count(stream->recorder, stream->ocsf.uid);
+	tell_ask_count(stream->recorder, stream->ocsf.uid);
 }
 
 int stream_drain_packets(struct stream *stream, bool all)

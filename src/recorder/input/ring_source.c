@@ -26,7 +26,7 @@ static int end_broken(struct ring_source *reader, const char *why)
 	snprintf(text, sizeof(text), "The worker of sandbox %s broke its event stream: %s.", name,
 	        why);
 	log_error("%s", text);
-	control_tell(stream->recorder, MESSAGE_FAILED, stream->ocsf.uid, text);
+	tell_supervisor(stream->recorder, MESSAGE_FAILED, stream->ocsf.uid, text);
 	return stream_record_finding(stream, EVENT_FINDING_BROKEN_STREAM, why);
 }
 

@@ -388,7 +388,7 @@ static void tell_acknowledged(struct stream *stream)
 	for (struct ring_source *reader = stream->readers; reader; reader = reader->next)
 		ring_release(&reader->ring);
 	if (stream->told != stream->acknowledged)
-		control_tell(stream->recorder, MESSAGE_RECORDER_TAKEN, stream->told, NULL);
+		tell_supervisor(stream->recorder, MESSAGE_RECORDER_TAKEN, stream->told, NULL);
 	stream->acknowledged = stream->told;
 }
 

@@ -52,8 +52,8 @@ static bool fill_record(struct attach_transaction *t)
 		make_name(t->all, record->name);
 	record->kind = r->kind;
 	memcpy(record->interface, t->interface, sizeof(record->interface));
-	record->netns = strdup(r->kind == ATTACH_NETNS ? r->netns : "");
-	record->policy = strdup(r->policy);
+	record->netns = strdup(r->kind == ATTACH_NETNS && r->netns ? r->netns : "");
+	record->policy = strdup(r->policy ? r->policy : "");
 	if (r->kind == ATTACH_LISTEN)
 		record->listen = r->listen;
 	record->container = r->container;
@@ -131,21 +131,42 @@ static bool write_beginning(struct attach_transaction *t)
 	        t, ATTACH_FAILED, "its state cannot be written: %s", strerror(-rc));
 }
 
-static bool prepare(struct attach_transaction *t)
+static bool find(struct attach_transaction *t)
+{
+	return t->request->purpose == ATTACH_TO_CLAIM ? attach_transaction_find_prepared(t)
+	                                              : attach_transaction_find_target(t);
+}
+
+static bool make(struct attach_transaction *t)
 {
 	struct generation *g;
 
+	if (t->request->purpose == ATTACH_TO_PREPARE)
+		return attach_transaction_make_prepared(t);
+	return load(t, &g) && make_sandbox(t, g);
+}
+
+static bool prepare(struct attach_transaction *t)
+{
 	if (!attach_transaction_check_request(t) || !attach_transaction_check_room(t))
 		return false;
 	t->attachment = attachment_new(t->all);
 	if (!t->attachment)
 		return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
-	if (!fill_record(t) || !attach_transaction_find_target(t) || !load(t, &g) ||
-	        !make_sandbox(t, g))
+	if (!fill_record(t) || !find(t))
 		return false;
 	if (attachment_enter(t->attachment) != 0)
 		return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
-	return write_beginning(t);
+	if (!make(t))
+		return false;
+	switch (t->request->purpose) {
+	case ATTACH_TO_CLAIM:
+		return attach_transaction_write_claim(t);
+	case ATTACH_TO_PREPARE:
+		return true;
+	default:
+		return write_beginning(t);
+	}
 }
 
 static void give_up(struct attach_transaction *t, attach_done done, void *context)
@@ -157,7 +178,7 @@ static void give_up(struct attach_transaction *t, attach_done done, void *contex
 	if (t->netns >= 0)
 		close(t->netns);
 	/* The repeated request must mean the same process. */
-	if (t->attachment && request.kind == ATTACH_PID)
+	if (t->attachment && request.pid)
 		request.pid_start_time = t->attachment->record.pid_start_time;
 	if (t->attachment)
 		attachment_free(t->attachment);
@@ -203,6 +224,15 @@ void attachments_attach_with(struct attachments *all, const struct attach_reques
 
 	if (!prepare(&t)) {
 		give_up(&t, done, context);
+		return;
+	}
+	if (request->purpose == ATTACH_TO_CLAIM) {
+		attach_transaction_claim(&t, done, context);
+		return;
+	}
+	if (request->purpose == ATTACH_TO_PREPARE) {
+		close(t.netns);
+		attachment_answer_prepared(t.attachment, done, context);
 		return;
 	}
 	snprintf(name, sizeof(name), "%s", t.attachment->record.name);

@@ -112,6 +112,8 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 
 	if (s->state == SANDBOX_SERVING)
 		publish_root(a->all, s->root_pem);
+	if (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED)
+		attachment_answer_claim(a, NULL, NULL);
 	recovery_queue_end(a->all);
 	if (a->all->on_changed)
 		a->all->on_changed(a->all);
@@ -239,6 +241,7 @@ void attachment_free(struct attachment *a)
 		all->readings--;
 	attach_reading_cancel(a->reading);
 	attachment_forget_policy(a);
+	attachment_leave_prepared(a);
 	recovery_queue_forget(a);
 	if (a->hh.tbl)
 		HASH_DEL(all->by_name, a);
@@ -259,7 +262,7 @@ void attachment_free(struct attachment *a)
 
 int attachment_save(struct attachment *a)
 {
-	return state_save(a->all->state, &a->record, &a->sandbox->gate);
+	return state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
 }
 
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1])
@@ -286,4 +289,14 @@ int attachment_watch(struct attachment *a)
 		return a->pidfd;
 	attachment_find_target(a);
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
+}
+
+int attachment_watch_process(struct attachment *a, int pidfd)
+{
+	loop_io_close(&a->process);
+	if (a->pidfd >= 0)
+		close(a->pidfd);
+	a->pidfd = pidfd;
+	return loop_io_open_level(
+	        a->all->supervisor->loop, &a->process, pidfd, LOOP_READ, on_process_end);
 }

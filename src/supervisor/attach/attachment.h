@@ -21,9 +21,10 @@
 #define RECOVERY_READINGS 4      /* policies read by children at a time after a restart */
 #define ATTACH_READ_MS 5000      /* for the files of a policy that may not be local */
 #define ATTACH_READ_TEXT_MAX 1024
-#define ATTACH_RECOVERING "the daemon is taking its sandboxes over: try again"
+#define ATTACH_UNCLAIMED "%s is prepared and has no policy: 'vethguard claim' gives it one"
+#define ATTACH_RECOVERING "the daemon has just started and is taking its sandboxes over: try again"
 #define ATTACH_GROUPS_RULE \
-	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
+	"a caller may be in at most %d groups: run the command with fewer, by setpriv(1) --groups"
 
 /* What a sandbox is attached by; no two have the same at a time. All bytes are compared, so
  * initialize it with zeros. */
@@ -52,6 +53,10 @@ struct attach_pending {
 	void *context;
 };
 
+/* Its life is told by its sandbox's state. The booleans below are no states of it: left, slow,
+ * reading and told belong to a daemon that takes over, and are true of attachments in any state;
+ * detaching and undone are the two steps of an end, which a timer, the process and a caller may ask
+ * for in the middle of either; summed and shut say what the end is told with. */
 struct attachment {
 	struct attachments *all;
 	struct sandbox_owner owner;
@@ -76,11 +81,12 @@ struct attachment {
 	struct gate_unlinking *unlinking; /* the link is being deleted; NULL: it is not */
 	bool summed;
 	struct message_summary summary; /* if summed; without destinations */
-	bool left;                      /* waits for its recovery turn (attach/recovery_queue.c) */
+	bool ready;                     /* in all->prepared: it can be claimed */
+	struct attachment *prepared_prev, *prepared_next;
+	bool left; /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
-	bool found_mended; /* at its recovery the fence was repaired */
-	bool told;         /* takeover: its result was reported */
+	bool told; /* takeover: its result was reported */
 	/* Nobody asked for the end, so an interface stays shut. */
 	bool shut;
 	uint32_t mended;               /* repaired rules of a gate that is not served */
@@ -105,6 +111,8 @@ struct recovery_queue {
 struct attachments {
 	struct supervisor *supervisor;
 	struct attachment *by_name, *by_target;
+	struct attachment *prepared; /* list of those that can be claimed, the oldest first */
+	size_t prepared_count;
 	int state;                              /* directory of state files */
 	char pins[MESSAGE_PATH_MAX + 1];        /* directory of the gates' namespaces */
 	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
@@ -157,6 +165,8 @@ int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
+/* Watches pidfd, which it takes over, instead of the process so far. Returns 0 or -errno. */
+int attachment_watch_process(struct attachment *a, int pidfd);
 /* load.c: loads policy and configuration with the rights of identity; files of the policy that may
  * not be local come from files (settings.h). Returns NULL with *status. ATTACH_INVALID: the policy,
  * or what it names, is wrong; ATTACH_FAILED: the daemon's own configuration is wrong, or there is
@@ -191,8 +201,22 @@ void attachments_refuse_deferred(struct attachments *all, bool answered);
 void attachment_refuse_later(struct attachment *a);
 /* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
-/* Returns what is wrong with the configuration now (malloc'd), or NULL. */
-char *attachments_config_objection(const struct attachments *all);
+/* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
+ * in if nothing is wrong; the caller ends it. */
+char *attachments_config_objection(const struct attachments *all, struct config *out);
+/* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
+int attachment_watch_prepared(struct attachment *a);
+/* Its turn after a restart: adopts its gate, and it can be claimed; or removes and frees it. */
+void attachment_recover_prepared(struct attachment *a);
+/* After a restart: removes those of the prepared that a claim has taken, where the daemon died
+ * between the claim's two files. */
+void attachments_drop_claimed(struct attachments *all);
+/* It cannot be claimed any more. Allowed on any attachment. */
+void attachment_leave_prepared(struct attachment *a);
+/* From now on it can be claimed; answers. */
+void attachment_answer_prepared(struct attachment *a, attach_done done, void *context);
+/* claim.c: answers a claim; done NULL: those that wait for it. */
+void attachment_answer_claim(struct attachment *a, attach_done done, void *context);
 /* watch.c: from now on reloads policies that change on disk. Returns 0 or -errno. */
 int attachments_watch_policies(struct attachments *all);
 /* Watches the files of its current generation instead of those before. */
@@ -244,6 +268,11 @@ void attachment_hold(struct attachment *a);
 /* Answers the pending statistics with this id. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
+
+/* operations.c: returns the sandbox if it can be operated on; else answers why not, and returns
+ * NULL. */
+struct attachment *attachments_find_served(
+        struct attachments *all, const char *name, attach_done done, void *context);
 
 /* recover.c: finds everything an earlier daemon has left, and recovers it, a few sandboxes at a
  * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */

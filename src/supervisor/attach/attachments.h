@@ -52,16 +52,27 @@ struct attach_container {
 	char name[ATTACH_CONTAINER_MAX + 1];
 };
 
+enum attach_purpose {
+	ATTACH_TO_GUARD, /* guard it now */
+	/* Make the gate of a namespace, which refuses everything. No policy, labels, variables. */
+	ATTACH_TO_PREPARE,
+	ATTACH_TO_CLAIM /* guard a namespace that is prepared */
+};
+
 /* A request, borrowed for the call. attachments_attach() checks the limits and answers
  * ATTACH_INVALID. */
 struct attach_request {
 	const char *name; /* NULL or empty: generated ("att-1f2e3d4c") */
-	enum attach_kind kind;
+	enum attach_purpose purpose;
+	enum attach_kind kind; /* to prepare and to claim: ATTACH_NETNS */
 	const char *interface; /* ATTACH_INTERFACE: in the host's namespace */
-	/* ATTACH_NETNS: absolute path of an nsfs file; opened with the caller's rights. */
+	/* ATTACH_NETNS: absolute path of an nsfs file; opened with the caller's rights. To claim,
+	 * it may be NULL: the one that has been prepared for longest. */
 	const char *netns;
-	pid_t pid;                    /* ATTACH_PID: in the daemon's pid namespace */
-	uint64_t pid_start_time;      /* ATTACH_PID: field 22 of /proc/PID/stat; 0: not compared */
+	/* ATTACH_PID: in the daemon's pid namespace. ATTACH_NETNS: the sandbox ends when this
+	 * process ends; 0: when it is detached. */
+	pid_t pid;
+	uint64_t pid_start_time;      /* of pid: field 22 of /proc/PID/stat; 0: not compared */
 	struct listen_socket listen;  /* ATTACH_LISTEN: what is to be made */
 	struct ip address4, address6; /* of the sandbox; family 0: chosen */
 	const char *policy;           /* absolute path; opened with the caller's rights */
@@ -69,12 +80,18 @@ struct attach_request {
 	struct attach_pairs labels, vars;
 	uint32_t ttl_s; /* 0: until detached */
 	struct attach_container container;
+	bool same_addresses; /* to prepare: the link's MACs are those of all that are made so */
+	bool wait;           /* to claim: answer when it is served */
+	/* To claim: the sandbox whose synthetic names and placeholders it keeps, because what runs
+	 * in it is a clone of what ran there; NULL: none. */
+	const char *like;
 	/* From the peer's credentials; its rights open files and run exec: sources. */
 	struct identity caller;
 	pid_t caller_pid; /* for the log */
 };
 
 enum attach_state {
+	ATTACH_PREPARED, /* its gate refuses everything; nobody has claimed it */
 	ATTACH_STARTING,
 	ATTACH_SERVING,
 	ATTACH_AWAY, /* its interface is absent; it is served when that comes back */
@@ -113,6 +130,8 @@ struct attachment_view {
 	uid_t uid; /* who attached it */
 	gid_t gid;
 	int64_t created_ms, expires_ms; /* Unix time; expires 0: never */
+	bool claimed;                   /* it was prepared */
+	bool same_addresses;            /* see struct attach_request */
 	pid_t worker_pid;               /* 0: no worker runs */
 	unsigned retired;  /* workers of earlier generations that finish their connections */
 	uint32_t restarts; /* workers that died and were replaced */
@@ -156,6 +175,14 @@ struct attach_env {
 	uint16_t proxy_port;
 };
 
+/* What is left of a sandbox that has ended: all false. */
+struct attach_traces {
+	bool gate;    /* the file that keeps its gate, and with it rules and link */
+	bool names;   /* its synthetic names */
+	bool state;   /* its state file: seed of the placeholders, labels, variables */
+	bool workers; /* a process of it, and with that its connections and intermediate CA */
+};
+
 struct attach_result {
 	enum attach_status status;
 	const char *text; /* one sentence if status is not ATTACH_OK, else empty */
@@ -165,6 +192,7 @@ struct attach_result {
 	struct attachment *attachment;
 	/* detach: what was recorded; NULL if the recorder did not tell. */
 	const struct message_summary *summary;
+	const struct attach_traces *traces; /* detach */
 	/* reload: what changed for the policy's users, several lines; NULL: nothing to compare. */
 	const char *diff;
 	size_t reloaded, failed; /* reload all: how many */
@@ -176,11 +204,17 @@ struct attach_result {
 
 typedef void (*attach_done)(void *context, const struct attach_result *result);
 
-/* Answers when the sandbox is served; its fence is set before that. */
+/* Answers when the sandbox is served; its fence is set before that. A request to prepare: when the
+ * gate is made. A request to claim: when clients wait at the gate, or (request->wait) are served;
+ * ATTACH_BUSY: none is prepared. A claim that is refused leaves the prepared one as it is. */
 void attachments_attach(struct attachments *all, const struct attach_request *request,
         attach_done done, void *context);
 /* Workers finish within SANDBOX_STOP_MS, then link, fence and state are removed. */
 void attachments_detach(struct attachments *all, const char *name, attach_done done, void *context);
+/* The same for a sandbox that was claimed; others: ATTACH_CONFLICT. Its namespace has no link
+ * afterwards and can be prepared again. */
+void attachments_give_back(
+        struct attachments *all, const char *name, attach_done done, void *context);
 /* Loads policy with the caller's rights, or if it is NULL the current file with the rights of the
  * user who named it, and puts it in force. One at a time for each sandbox, else ATTACH_BUSY. A file
  * with a fault changes nothing. */
@@ -198,6 +232,10 @@ void attachments_pause(struct attachments *all, const char *name, const char *re
         attach_done done, void *context);
 /* Ends the pause. ATTACH_CONFLICT: it has failed, so nothing would serve it; nothing changes. */
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context);
+/* A sandbox of kind ATTACH_NETNS ends from now on when this process ends, and no longer when an
+ * earlier one does. start_time: as in struct attach_request. If it fails, nothing changes. */
+void attachments_follow(struct attachments *all, const char *name, pid_t pid, uint64_t start_time,
+        attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 
@@ -220,7 +258,8 @@ struct attachments_status {
 	const char *audit_path, *config_path;
 	bool recording; /* the log can be written */
 	bool ready;     /* all sandboxes of an earlier daemon are recovered */
-	size_t count, serving, restarting, failed;
+	size_t count, serving, restarting, failed; /* without prepared ones */
+	size_t prepared;
 	size_t spare_workers;
 	uint64_t generation; /* of the configuration, from 1 */
 };

@@ -111,7 +111,7 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 
 	if (!check_texts(t))
 		return false;
-	if (!is_absolute(r->policy))
+	if (r->purpose != ATTACH_TO_PREPARE && !is_absolute(r->policy))
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "the policy's path has to be absolute, of at most %d bytes",
 		        MESSAGE_PATH_MAX);
@@ -121,7 +121,8 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 	if (r->ttl_s > ATTACH_TTL_MAX_S)
 		return attach_transaction_refuse(
 		        t, ATTACH_INVALID, "ttl_s is at most %u", ATTACH_TTL_MAX_S);
-	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns))
+	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns) &&
+	        (r->netns || r->purpose != ATTACH_TO_CLAIM))
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "the namespace's path has to be absolute, of at most %d bytes",
 		        MESSAGE_PATH_MAX);
@@ -134,8 +135,8 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 		return false;
 	if (r->address4.family || r->address6.family)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "addresses go with an interface, whose sandbox has its own; the link that "
-		        "is made here gets them from the pools of the configuration");
+		        "addresses can be given for an interface only: other sandboxes get theirs "
+		        "from the pools of the configuration");
 	return true;
 }
 
@@ -153,13 +154,16 @@ bool attach_transaction_check_room(struct attach_transaction *t)
 		return attach_transaction_refuse(t, ATTACH_BUSY, "the daemon is stopping");
 	if (all->recovering)
 		return attach_transaction_refuse(t, ATTACH_BUSY, ATTACH_RECOVERING);
-	if (attachments_count(all) >= ATTACHMENTS_MAX)
-		return attach_transaction_refuse(
-		        t, ATTACH_BUSY, "there are %d sandboxes already", ATTACHMENTS_MAX);
+	/* A claim takes the place of what it claims. */
+	if (attachments_count(all) >= ATTACHMENTS_MAX && r->purpose != ATTACH_TO_CLAIM)
+		return attach_transaction_refuse(t, ATTACH_BUSY,
+		        "the daemon already has %d sandboxes, which is the most it may have: "
+		        "detach one",
+		        ATTACHMENTS_MAX);
 	if (recording_count_orphans(all->supervisor) >= RECORDING_LEFT_MAX)
 		return attach_transaction_refuse(t, ATTACH_BUSY,
-		        "what %d sandboxes did that have ended is not in the audit log yet: no "
-		        "other one is begun before",
+		        "events of %d ended sandboxes are not in the audit log yet: no other "
+		        "sandbox can start before they are",
 		        RECORDING_LEFT_MAX);
 	if (!fd_limit_left())
 		return attach_transaction_refuse(t, ATTACH_BUSY,
@@ -170,12 +174,13 @@ bool attach_transaction_check_room(struct attach_transaction *t)
 		        (unsigned long long)fd_limit_get(), FD_LIMIT_EACH);
 	if (r->name && r->name[0] && attachments_find(t->all, r->name))
 		return attach_transaction_refuse(t, ATTACH_CONFLICT,
-		        "there is a sandbox %s already: detach it, or take another name", r->name);
+		        "sandbox %s already exists: detach it, or take another name", r->name);
 	if (r->kind != ATTACH_INTERFACE)
 		return true;
 	target = attach_target_of_interface(t->interface);
 	other = attachments_at(all, &target);
-	return !other || attach_transaction_refuse(t, ATTACH_CONFLICT,
-	                         "the interface %s is %s's already: detach that first",
-	                         t->interface, other->record.name);
+	return !other ||
+	       attach_transaction_refuse(t, ATTACH_CONFLICT,
+	               "interface %s already belongs to sandbox %s: detach that sandbox first",
+	               t->interface, other->record.name);
 }

@@ -31,6 +31,7 @@ static void deferred_free(struct attach_deferred *w)
 	release(r->interface);
 	release(r->netns);
 	release(r->policy);
+	release(r->like);
 	attach_pairs_free(&r->labels);
 	attach_pairs_free(&r->vars);
 	identity_fini(&r->caller);
@@ -67,6 +68,7 @@ static struct attach_deferred *deferred_new(const struct attach_request *request
 	ok &= copy_text(&r->interface);
 	ok &= copy_text(&r->netns);
 	ok &= copy_text(&r->policy);
+	ok &= copy_text(&r->like);
 	ok &= copy_pairs(&r->labels);
 	ok &= copy_pairs(&r->vars);
 	ok &= identity_copy(&r->caller, &request->caller) == 0;

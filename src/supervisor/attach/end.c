@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
@@ -83,15 +84,30 @@ void attachment_undo(struct attachment *a)
 		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
 }
 
+/* Looks instead of remembering what was done. */
+static struct attach_traces traces_of(const struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+
+	attachment_pin(a->all, a->record.id, pin);
+	return (struct attach_traces){.gate = access(pin, F_OK) == 0,
+	        .names = names_file_exists(a->all->supervisor->names, a->record.id),
+	        .state = state_exists(a->all->state, a->record.name),
+	        .workers = a->sandbox && a->sandbox->instances};
+}
+
 static void finish(struct attachment *a)
 {
+	struct attach_traces traces;
 	const struct attach_result result = {.status = ATTACH_OK,
 	        .text = "",
 	        .summary = a->summed ? &a->summary : NULL,
+	        .traces = &traces,
 	        .attachment = a};
 
 	if (a->detaching)
 		attachment_undo(a);
+	traces = traces_of(a);
 	attachment_answer(a, OPERATION_DETACH, 0, &result);
 	settle_or_free(a);
 }
@@ -145,6 +161,7 @@ void attachment_detach(struct attachment *a, bool shut)
 	}
 	a->detaching = true;
 	a->shut = shut;
+	attachment_leave_prepared(a);
 	if (a->sandbox)
 		sandbox_event(a->sandbox, SANDBOX_END); /* may free a */
 	else

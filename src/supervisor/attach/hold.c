@@ -110,6 +110,10 @@ static void take_back(struct attachment *a)
 	attachment_forget_knock(a);
 	if (!s && a->gate.held)
 		attachment_hold(a);
+	if (a->ready && attachment_watch_prepared(a) != 0)
+		attachment_detach(a, false);
+	if (a->record.prepared)
+		return;
 	if (s && s->state == SANDBOX_HANDED_OFF)
 		sandbox_event(s, SANDBOX_ROLL_BACK);
 	else if (s && sandbox_resume_verifying(s) != 0)

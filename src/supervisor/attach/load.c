@@ -21,9 +21,9 @@ static bool is_objectionable(const struct settings *settings, char **out)
 		if (c.source != POLICY_SOURCE_ENV)
 			continue;
 		if (asprintf(&text,
-		            "%s%scredential \"%s\": an env: source takes the value from the "
-		            "environment of `vethguard run`; a sandbox that is attached has none: "
-		            "use file: or exec:",
+		            "%s%scredential \"%s\": an env: source reads the environment of "
+		            "`vethguard run`, which an attached sandbox does not have: use file: "
+		            "or exec:",
 		            target ? target : "", target ? ": error: " : "",
 		            slice_escape(c.name, name, sizeof(name))) < 0)
 			text = NULL;
@@ -82,13 +82,26 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	return NULL;
 }
 
-char *attachments_config_objection(const struct attachments *all)
+/* All that is wrong; never NULL unless there is no memory even for that. */
+static char *text_of(const struct diag_list *diags)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return strdup("no memory");
+	diag_print(diags, out);
+	fclose(out);
+	return text;
+}
+
+char *attachments_config_objection(const struct attachments *all, struct config *to)
 {
 	struct diag_list *diags = calloc(1, sizeof(*diags));
 	struct config *config = calloc(1, sizeof(*config));
 	char *text = NULL;
-	size_t n;
-	FILE *out;
+	int rc;
 
 	if (!diags || !config) {
 		free(diags);
@@ -96,12 +109,13 @@ char *attachments_config_objection(const struct attachments *all)
 		return strdup("no memory");
 	}
 	config_init(config);
-	if (settings_load_config(all->config_path, config, diags) != 0 &&
-	        (out = open_memstream(&text, &n))) {
-		diag_print(diags, out);
-		fclose(out);
-	}
-	config_fini(config);
+	rc = settings_load_config(all->config_path, config, diags);
+	if (rc)
+		text = text_of(diags);
+	if (!rc && to)
+		*to = *config;
+	else
+		config_fini(config);
 	free(config);
 	free(diags);
 	return text;

@@ -43,7 +43,7 @@ static struct attachment *find(
 	return a;
 }
 
-static struct attachment *find_served(
+struct attachment *attachments_find_served(
         struct attachments *all, const char *name, attach_done done, void *context)
 {
 	struct attachment *a = find(all, name, done, context);
@@ -55,6 +55,8 @@ static struct attachment *find_served(
 		return a;
 	if (attachment_is_left(a))
 		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
+	else if (a->record.prepared && !a->detaching)
+		attach_refuse(done, context, ATTACH_CONFLICT, ATTACH_UNCLAIMED, name);
 	else if (a->trouble[0])
 		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
 	else
@@ -101,7 +103,9 @@ static void set_pause(struct attachment *a, const char *reason, attach_done done
 	rc = state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
 	if (rc)
 		attach_refuse(done, context, ATTACH_FAILED,
-		        "it is done, but a restart would forget it: %s", strerror(-rc));
+		        "it is done, but a restart of the daemon would forget it, because it "
+		        "cannot be saved: %s",
+		        strerror(-rc));
 	else if (reason && a->sandbox && a->sandbox->quiescing)
 		attachment_wait(a, OPERATION_PAUSE, 0, done, context);
 	else
@@ -114,7 +118,7 @@ void attachments_pause(struct attachments *all, const char *name, const char *re
 	struct attachment *a = attachments_find(all, name);
 
 	if (!a || !is_kept(a))
-		a = find_served(all, name, done, context);
+		a = attachments_find_served(all, name, done, context);
 	if (!a)
 		return;
 	if (reason && strlen(reason) > ATTACH_REASON_MAX) {
@@ -128,13 +132,13 @@ void attachments_pause(struct attachments *all, const char *name, const char *re
 
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context)
 {
-	struct attachment *a = find_served(all, name, done, context);
+	struct attachment *a = attachments_find_served(all, name, done, context);
 
 	if (!a)
 		return;
 	if (a->sandbox->state == SANDBOX_CLOSED) /* it stays failed: nothing would serve it */
 		attach_refuse(done, context, ATTACH_CONFLICT,
-		        "%s has failed, and resuming does not serve it again: %s", name,
+		        "%s has failed, and only a reload starts a worker again: %s", name,
 		        a->sandbox->failure);
 	else
 		set_pause(a, NULL, done, context);
@@ -142,7 +146,7 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
 
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context)
 {
-	struct attachment *a = find_served(all, name, done, context);
+	struct attachment *a = attachments_find_served(all, name, done, context);
 	static struct attach_env env;
 	struct policy_credential c;
 
@@ -193,7 +197,7 @@ void attachment_tell_stats(
 
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context)
 {
-	struct attachment *a = find_served(all, name, done, context);
+	struct attachment *a = attachments_find_served(all, name, done, context);
 	struct sandbox *s = a ? a->sandbox : NULL;
 	uint64_t id;
 
@@ -211,7 +215,8 @@ void attachments_stats(struct attachments *all, const char *name, attach_done do
 
 const char *attach_state_name(enum attach_state state)
 {
-	static const char *const names[] = {[ATTACH_STARTING] = "starting",
+	static const char *const names[] = {[ATTACH_PREPARED] = "prepared",
+	        [ATTACH_STARTING] = "starting",
 	        [ATTACH_SERVING] = "serving",
 	        [ATTACH_AWAY] = "away",
 	        [ATTACH_PAUSED] = "paused",
@@ -249,7 +254,10 @@ static enum attach_state state_of(const struct attachment *a)
 	if (attachment_is_left(a) && !is_known(a))
 		return ATTACH_RESTARTING;
 	if (!a->sandbox)
-		return ATTACH_FAILED_CLOSED;
+		return a->record.prepared && !a->trouble[0] ? ATTACH_PREPARED
+		                                            : ATTACH_FAILED_CLOSED;
+	if (a->sandbox->state == SANDBOX_RESTARTING && a->sandbox->claimed)
+		return ATTACH_STARTING;
 	if (a->sandbox->paused &&
 	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_RESTARTING))
 		return ATTACH_PAUSED;
@@ -269,14 +277,20 @@ static const char *reason_of(const struct attachment *a, enum attach_state state
 	return a->sandbox ? a->sandbox->failure : a->trouble;
 }
 
+static void view_gate(const struct gate *gate, struct attachment_view *out)
+{
+	out->gate4 = gate->gate4;
+	out->gate6 = gate->gate6;
+	out->sandbox4 = gate->sandbox4;
+	out->sandbox6 = gate->sandbox6;
+	out->proxy_port = gate->tcp_port;
+	out->has_resolver = gate->has_resolver;
+	out->same_addresses = gate_has_same_macs(gate);
+}
+
 static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 {
-	out->gate4 = s->gate.gate4;
-	out->gate6 = s->gate.gate6;
-	out->sandbox4 = s->gate.sandbox4;
-	out->sandbox6 = s->gate.sandbox6;
-	out->proxy_port = s->gate.tcp_port;
-	out->has_resolver = s->gate.has_resolver;
+	view_gate(&s->gate, out);
 	out->restarts = s->restarts;
 	out->mended = s->mended;
 	out->retired = (unsigned)sandbox_retired(s);
@@ -325,11 +339,15 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .uid = r->uid,
 	        .gid = r->gid,
 	        .created_ms = r->created_ms,
-	        .expires_ms = r->expires_ms};
-	if (a->sandbox)
+	        .expires_ms = r->expires_ms,
+	        .claimed = r->claimed};
+	if (a->sandbox) {
 		view_sandbox(a->sandbox, out);
-	else
-		out->mended = a->mended;
+		return;
+	}
+	if (r->prepared || r->claimed)
+		view_gate(&a->gate, out);
+	out->mended = a->mended;
 }
 
 void attachments_status(struct attachments *all, struct attachments_status *out)
@@ -352,6 +370,10 @@ void attachments_status(struct attachments *all, struct attachments_status *out)
 	{
 		enum attach_state state = state_of(a);
 
+		out->prepared += a->record.prepared;
+		out->count -= a->record.prepared;
+		if (a->record.prepared)
+			continue;
 		out->serving += state == ATTACH_SERVING;
 		out->restarting += state == ATTACH_RESTARTING;
 		out->failed += state == ATTACH_FAILED_CLOSED;

@@ -35,7 +35,7 @@ static void on_patience_over(struct loop_timer *timer)
 	void *context = p->context;
 
 	pending_free(p);
-	attach_refuse(done, context, ATTACH_BUSY, "its worker does not answer just now");
+	attach_refuse(done, context, ATTACH_BUSY, "its worker does not answer at the moment");
 }
 
 bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,

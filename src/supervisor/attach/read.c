@@ -39,7 +39,8 @@ static void say_late(const struct settings_files *files, char text[ATTACH_READ_T
 	char shown[512];
 
 	snprintf(text, ATTACH_READ_TEXT_MAX,
-	        "%s: its file system has not answered for %d seconds: mend that mount, or keep the "
+	        "%s: its file system has not answered for %d seconds: repair that mount, or keep "
+	        "the "
 	        "policy and what it includes on a local one",
 	        path ? slice_escape(slice_from_string(path), shown, sizeof(shown)) : "the policy",
 	        ATTACH_READ_MS / 1000);
@@ -50,8 +51,9 @@ static void say_beyond(const char *path, char text[ATTACH_READ_TEXT_MAX])
 	char shown[512];
 
 	snprintf(text, ATTACH_READ_TEXT_MAX,
-	        "%s: with it, the files of this policy have more than %d MiB, the most where one "
-	        "of them may lie on a file system that does not answer: keep them on a local one",
+	        "%s: with this file the policy is larger than %d MiB, the most for policies of "
+	        "which a file may lie on a file system that does not answer: keep its files on a "
+	        "local one",
 	        slice_escape(slice_from_string(path), shown, sizeof(shown)), SETTINGS_FILES_MIB);
 }
 
@@ -67,7 +69,9 @@ static void on_done(void *context, const struct helper_child_result *result)
 		say_late(files, text);
 	} else if (result->status != 0 || !files) {
 		status = ATTACH_FAILED;
-		snprintf(text, sizeof(text), "no memory to read the policy, or who read it died");
+		snprintf(text, sizeof(text),
+		        "the policy cannot be read: there is no memory, or the process that read "
+		        "it died");
 	} else if (settings_files_beyond(files)) {
 		status = ATTACH_INVALID;
 		say_beyond(settings_files_beyond(files), text);

@@ -31,6 +31,8 @@ struct attach_record {
 	int64_t created_ms, expires_ms;
 	uint64_t generation;
 	uint8_t seed[ATTACH_SEED_BYTES]; /* of the placeholders */
+	bool prepared; /* no policy yet; only name, id, netns and the identity count */
+	bool claimed;  /* it was */
 	bool paused;
 	char reason[ATTACH_REASON_MAX + 1];
 	/* Packets the fence had dropped when a daemon stopped that had recorded them all: the next

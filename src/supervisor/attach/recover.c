@@ -53,11 +53,9 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 
 	attachment_pin(a->all, a->record.id, pin);
 	result = gate_adopt(shape, a->all->supervisor->gates, pin);
-	if (result > 0) {
+	if (result > 0)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its fence was put in order: %s",
 		        shape->why);
-		a->found_mended = true;
-	}
 	if (result >= 0)
 		return 0;
 	snprintf(text, sizeof(text), "its gate cannot be taken over: %s", shape->why);
@@ -226,6 +224,8 @@ static void listen_early(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
 
+	if (a->record.prepared)
+		return; /* nobody is to wait there */
 	attachment_pin(a->all, a->record.id, pin);
 	if (gate_listen_early(&a->gate, pin) == 0)
 		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
@@ -409,7 +409,10 @@ static void finish(struct attachments *all)
 
 static void take_turn(struct attachment *a)
 {
-	recover_one(a, &settings_no_files);
+	if (a->record.prepared)
+		attachment_recover_prepared(a);
+	else
+		recover_one(a, &settings_no_files);
 }
 
 int attachments_recover(struct attachments *all)
@@ -430,5 +433,6 @@ int attachments_recover(struct attachments *all)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
+	attachments_drop_claimed(all);
 	return recovery_queue_run(all, &turns);
 }

@@ -6,7 +6,8 @@
  *
  * First every gate listens, some at a time: from then on clients wait instead of being refused. The
  * sandboxes are started a few at a time, so that each is served as soon as the machine can: those
- * with a waiting client at once, the others when all gates listen.
+ * with a waiting client at once, the others when all gates listen. Namespaces that are only
+ * prepared come last: nobody uses them.
  */
 #include <utlist.h>
 
@@ -47,7 +48,7 @@ static bool may_go(const struct attachment *a)
 
 static struct attachment *next_left(struct attachments *all)
 {
-	struct attachment *a, *next;
+	struct attachment *a, *next, *prepared = NULL;
 
 	DL_FOREACH2(all->knocked, a, knock_next)
 	{
@@ -58,12 +59,16 @@ static struct attachment *next_left(struct attachments *all)
 	}
 	HASH_ITER(hh, all->by_name, a, next)
 	{
-		if (may_go(a)) {
+		if (may_go(a) && !a->record.prepared) {
 			a->left = false;
 			return a;
 		}
+		if (may_go(a) && !prepared)
+			prepared = a;
 	}
-	return NULL;
+	if (prepared)
+		prepared->left = false;
+	return prepared;
 }
 
 /* A turn lasts until its sandbox is served or known to have failed, at most TURN_MS. */

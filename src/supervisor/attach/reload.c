@@ -200,6 +200,8 @@ static void begin(struct attachments *all, const char *name, const char *policy,
 		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
 	else if (a->detaching) /* only its link may be left */
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being detached", name);
+	else if (a->record.prepared)
+		attach_refuse(done, context, ATTACH_CONFLICT, ATTACH_UNCLAIMED, name);
 	else if (!a->sandbox)
 		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
 	else if (a->sandbox->state == SANDBOX_STARTING)
@@ -365,7 +367,7 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 		attach_refuse(done, context, ATTACH_BUSY, "a reload of all is under way");
 		return;
 	}
-	objection = attachments_config_objection(all);
+	objection = attachments_config_objection(all, NULL);
 	if (objection) {
 		const struct attach_result result = {.status = ATTACH_INVALID,
 		        .text = "the configuration cannot be used; nothing was reloaded",
@@ -391,8 +393,10 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 	buf_init(&r->warnings, DIAGNOSTICS_MAX);
 	HASH_ITER(hh, all->by_name, a, next)
 	{
-		/* An expired interface has nothing to reload, and is no failure. */
-		if (!a->detaching && (a->sandbox || attachment_trouble(a) != ATTACH_CONFLICT))
+		/* What is prepared, and an expired interface, have nothing to reload, and are no
+		 * failure. */
+		if (!a->detaching && !a->record.prepared &&
+		        (a->sandbox || attachment_trouble(a) != ATTACH_CONFLICT))
 			memcpy(r->names[r->count++], a->record.name, sizeof(a->record.name));
 	}
 	all->reload_all = r;

@@ -18,7 +18,9 @@ struct attach_transaction {
 	char text[SANDBOX_FAILURE_MAX];
 	char *diagnostics; /* owned */
 	const struct settings_files *files;
-	bool remote; /* a child has to read the policy first */
+	bool remote;                   /* a child has to read the policy first */
+	struct attachment *prepared;   /* to claim: what is claimed */
+	const struct attachment *like; /* to claim: see struct attach_request; NULL: none */
 };
 
 /* Returns false, after setting status and a sentence for the caller. */
@@ -32,5 +34,12 @@ bool attach_transaction_check_room(struct attach_transaction *t);
 /* locate.c: finds the target and registers it for this attachment. Fills in t->netns, or t->divert
  * and its target. */
 bool attach_transaction_find_target(struct attach_transaction *t);
+/* prepared.c: makes the gate, and writes its state. */
+bool attach_transaction_make_prepared(struct attach_transaction *t);
+/* claim.c: finds what is to be claimed; writes the claim, which is the last that can fail; takes it
+ * over and answers. */
+bool attach_transaction_find_prepared(struct attach_transaction *t);
+bool attach_transaction_write_claim(struct attach_transaction *t);
+void attach_transaction_claim(struct attach_transaction *t, attach_done done, void *context);
 
 #endif

@@ -101,7 +101,7 @@ int settings_read_egress_pair(
 	if (n < 0)
 		why = "cannot be read";
 	else if (fstat(fd, &st) < 0 || (st.st_mode & S_IROTH))
-		why = "can be read by everybody: chmod o-r would mend that";
+		why = "can be read by everybody: chmod o-r fixes that";
 	else
 		why = pair_objection(
 		        s, pair->p + pair->n, (size_t)n, "is too short together with egress.user");

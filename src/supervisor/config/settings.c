@@ -125,8 +125,8 @@ static void withhold(struct diag_list *diags, const char *path, const char *chec
 {
 	memset(diags, 0, sizeof(*diags));
 	diag_add(diags, path, 0, 0,
-	        "cannot be used (or a file that belongs to it). What is wrong with it is not "
-	        "shown, because you may not read it: ask whoever may to run '%s'",
+	        "cannot be used (or a file that belongs to it). You may not read it, so its fault "
+	        "is not shown: ask somebody who may read it to run '%s'",
 	        check);
 }
 

@@ -61,7 +61,7 @@ static const char *objection(int fd, const struct identity *id, bool by_root)
 	if (!id->fixed && st.st_uid != 0 && st.st_uid != id->uid)
 		return "belongs neither to root nor to the invoking user";
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return "can be written by its group or by others: chmod go-w would mend that";
+		return "can be written by its group or by others: chmod go-w fixes that";
 	return NULL;
 }
 

@@ -66,7 +66,7 @@ static int copy(int from, int output, char error[SOURCE_ERROR_MAX])
 	int result;
 
 	if (mlock(bytes, sizeof(bytes)) < 0) {
-		snprintf(error, SOURCE_ERROR_MAX, "no memory that is never swapped out for it: %s",
+		snprintf(error, SOURCE_ERROR_MAX, "there is no locked memory for it: %s",
 		        strerror(errno));
 		return -1;
 	}
@@ -89,7 +89,7 @@ static int run(void *context, int report, int output)
 static void on_done(void *context, const struct helper_child_result *result)
 {
 	struct source_read *r = context;
-	char text[SOURCE_ERROR_MAX] = "its file cannot be read: who was to do that died",
+	char text[SOURCE_ERROR_MAX] = "its file cannot be read: the process that read it died",
 	     shown[256];
 	int output = -1;
 	ssize_t n;
@@ -98,7 +98,8 @@ static void on_done(void *context, const struct helper_child_result *result)
 	slice_escape(slice_from_string(r->path), shown, sizeof(shown));
 	if (result->late) {
 		snprintf(text, sizeof(text),
-		        "%s: its file system has not answered for %d seconds: mend that mount, or "
+		        "%s: its file system has not answered for %d seconds: repair that mount, "
+		        "or "
 		        "keep the file on a local one",
 		        shown, SOURCE_READ_MS / 1000);
 	} else if (result->status == 0) {

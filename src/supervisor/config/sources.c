@@ -12,12 +12,14 @@
 #include "supervisor/config/sources.h"
 
 void sources_init(struct sources *s, struct loop *loop, const struct policy *policy,
-        void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error))
+        void (*on_source)(
+                struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error))
 {
 	memset(s, 0, sizeof(*s));
 	s->loop = loop;
 	s->policy = policy;
 	s->on_source = on_source;
+	s->mounts = -1;
 	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++)
 		s->variables[i] = -1;
 }
@@ -30,6 +32,8 @@ void sources_stop(struct sources *s)
 		s->runs[i] = NULL;
 		source_read_free(s->reads[i]);
 		s->reads[i] = NULL;
+		source_fetch_free(s->fetches[i]);
+		s->fetches[i] = NULL;
 	}
 }
 
@@ -64,7 +68,7 @@ static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *e
 	char text[SOURCE_FAULT_MAX];
 
 	name_fault(s, index, error, text);
-	s->on_source(s, id, -1, text);
+	s->on_source(s, id, -1, 0, text);
 }
 
 void sources_run_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
@@ -74,7 +78,7 @@ void sources_run_ended(struct sources *s, uint32_t index, uint64_t id, int fd, c
 	if (fd < 0 && s->policy)
 		refuse(s, id, index, error);
 	else
-		s->on_source(s, id, fd, error);
+		s->on_source(s, id, fd, 0, error);
 }
 
 void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
@@ -84,19 +88,19 @@ void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, 
 	if (fd < 0 && s->policy)
 		refuse(s, id, index, error);
 	else
-		s->on_source(s, id, fd, error);
+		s->on_source(s, id, fd, 0, error);
 }
 
 /* source_file_open() without waiting; fills in path. */
-static int open_local(const struct sources *s, const struct policy_credential *c,
-        char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX])
+static int open_local(const struct sources *s, struct slice name, char path[SOURCE_PATH_MAX],
+        char error[SOURCE_ERROR_MAX])
 {
-	if (c->location.n >= SOURCE_PATH_MAX) {
+	if (name.n >= SOURCE_PATH_MAX) {
 		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
 		return -1;
 	}
-	memcpy(path, c->location.p, c->location.n);
-	path[c->location.n] = 0;
+	memcpy(path, name.p, name.n);
+	path[name.n] = 0;
 	return source_file_open(&s->identity, path, false, error);
 }
 
@@ -110,7 +114,7 @@ static bool is_for_everybody(int fd, const char *path, char error[SOURCE_ERROR_M
 	close(fd);
 	if (is)
 		snprintf(error, SOURCE_ERROR_MAX,
-		        "%s can be read by everybody: chmod o-r would mend that",
+		        "%s can be read by everybody: chmod o-r fixes that",
 		        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 	return is;
 }
@@ -121,12 +125,13 @@ void sources_examine(
 	for (uint32_t i = 0; s->policy && i < policy_credential_count(s->policy); i++) {
 		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
 		struct policy_credential c;
+		struct slice file;
 		int fd;
 
 		policy_credential(s->policy, i, &c);
-		if (c.source != POLICY_SOURCE_FILE)
+		if (!policy_credential_file(&c, 0, &file)) /* a source has one file at most */
 			continue;
-		fd = open_local(s, &c, path, error);
+		fd = open_local(s, file, path, error);
 		if (fd == LOCAL_FILE_UNKNOWN || (fd >= 0 && !is_for_everybody(fd, path, error)))
 			continue;
 		name_fault(s, i, error, text);
@@ -142,11 +147,12 @@ void sources_remember_covered(struct sources *s)
 	        i++) {
 		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
 		struct policy_credential c;
+		struct slice file;
 		struct stat st;
 		int fd;
 
 		policy_credential(s->policy, i, &c);
-		fd = c.source == POLICY_SOURCE_FILE ? open_local(s, &c, path, error) : -1;
+		fd = policy_credential_file(&c, 0, &file) ? open_local(s, file, path, error) : -1;
 		if (fd < 0)
 			continue;
 		if (fstat(fd, &st) == 0)
@@ -165,8 +171,8 @@ static void look_whether_covered(struct sources *s, uint32_t index, int fd, cons
 	        (st.st_dev == covered->device && st.st_ino == covered->inode))
 		return;
 	snprintf(error, sizeof(error),
-	        "%s was put there after the run started, so the sandbox can see it: write into the "
-	        "file that is there instead",
+	        "%s was replaced after the run started, so the sandbox can see the new file: write "
+	        "into the old file instead of replacing it",
 	        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 	name_fault(s, index, error, text);
 	log_warn("%s", text);
@@ -179,11 +185,11 @@ static void open_file(
         struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
 {
 	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
-	int fd = open_local(s, c, path, error);
+	int fd = open_local(s, c->location, path, error);
 
 	if (fd >= 0) {
 		look_whether_covered(s, index, fd, path);
-		s->on_source(s, id, fd, NULL);
+		s->on_source(s, id, fd, 0, NULL);
 		return;
 	}
 	if (fd == LOCAL_FILE_UNKNOWN && s->reads[index]) {
@@ -225,6 +231,54 @@ static void start_program(
 		refuse(s, id, index, error);
 }
 
+void sources_fetch_ended(
+        struct sources *s, uint32_t index, uint64_t id, int fd, uint32_t ttl_s, const char *error)
+{
+	source_fetch_free(s->fetches[index]);
+	s->fetches[index] = NULL;
+	if (fd < 0)
+		refuse(s, id, index, error);
+	else
+		s->on_source(s, id, fd, ttl_s, NULL);
+}
+
+/* The service's secret, or -1 if it needs none. */
+static int open_secret(struct sources *s, uint32_t index, const struct policy_credential *c,
+        char error[SOURCE_ERROR_MAX])
+{
+	char path[SOURCE_PATH_MAX];
+	struct slice file;
+	int fd;
+
+	error[0] = '\0';
+	if (!policy_credential_file(c, 0, &file))
+		return -1;
+	fd = open_local(s, file, path, error);
+	if (fd < 0)
+		return -1;
+	look_whether_covered(s, index, fd, path);
+	return fd;
+}
+
+static void start_fetch(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	char error[SOURCE_ERROR_MAX];
+	int secret;
+
+	if (s->fetches[index]) {
+		refuse(s, id, index, "its service is being asked already");
+		return;
+	}
+	secret = open_secret(s, index, c, error);
+	if (!error[0])
+		s->fetches[index] = source_fetch_start(s, c, secret, id, index, error);
+	if (secret >= 0)
+		close(secret);
+	if (!s->fetches[index])
+		refuse(s, id, index, error);
+}
+
 void sources_open(struct sources *s, uint64_t id, uint32_t index)
 {
 	struct policy_credential c;
@@ -232,7 +286,7 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index)
 	int fd;
 
 	if (index >= policy_credential_count(s->policy) || index >= POLICY_CREDENTIALS_MAX) {
-		s->on_source(s, id, -1, "the policy has no such credential");
+		s->on_source(s, id, -1, 0, "the policy has no such credential");
 		return;
 	}
 	policy_credential(s->policy, index, &c);
@@ -244,9 +298,13 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index)
 		open_file(s, id, index, &c);
 		return;
 	}
+	if (c.source == POLICY_SOURCE_FETCH) {
+		start_fetch(s, id, index, &c);
+		return;
+	}
 	fd = take_variable(s, index, &c, error);
 	if (fd < 0)
 		refuse(s, id, index, error);
 	else
-		s->on_source(s, id, fd, NULL);
+		s->on_source(s, id, fd, 0, NULL);
 }

@@ -14,8 +14,11 @@
 #define SOURCE_ERROR_MAX 512
 #define SOURCE_PATH_MAX 4096
 
-struct source_run;  /* a running program */
-struct source_read; /* a file that a child reads */
+struct memory_bundle;
+struct settings;
+struct source_run;   /* a running program */
+struct source_read;  /* a file that a child reads */
+struct source_fetch; /* a service that vethguard-fetch asks */
 
 struct sources {
 	struct loop *loop;
@@ -26,18 +29,26 @@ struct sources {
 	int variables[POLICY_CREDENTIALS_MAX];
 	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */
 	struct source_read *reads[POLICY_CREDENTIALS_MAX]; /* and at most one reader */
+	struct source_fetch *fetches[POLICY_CREDENTIALS_MAX];
+	const struct settings *settings; /* borrowed: resolvers and known hosts; NULL: none */
+	/* Borrowed: the CAs that services are verified by (os/memfd.h), as soon as they are known.
+	 */
+	struct memory_bundle *const *trusted;
+	int mounts; /* borrowed: mount namespace of vethguard-fetch (process/role.h); -1: own */
 	/* Set by sources_remember_covered(), by credential; owned; NULL: nothing is covered. */
 	struct source_identity {
 		dev_t device;
 		ino_t inode; /* 0: there was no file */
 	} * covered;
 	/* fd >= 0: the callee owns it and reads it to its end; else error is one sentence. id is
-	 * that of sources_open(). */
-	void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error);
+	 * that of sources_open(). ttl_s: how long the value may be used; 0: as the policy says. */
+	void (*on_source)(
+	        struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error);
 };
 
 void sources_init(struct sources *sources, struct loop *loop, const struct policy *policy,
-        void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error));
+        void (*on_source)(
+                struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error));
 /* Kills running programs and readers. No callback follows. */
 void sources_stop(struct sources *sources);
 /* The same, and closes the pipes of variables. */
@@ -81,5 +92,16 @@ void source_run_free(struct source_run *run);
 /* Called by the program's run at its end. */
 void sources_run_ended(
         struct sources *sources, uint32_t index, uint64_t id, int fd, const char *error);
+
+/* Starts vethguard-fetch for a credential. secret: a file with what the service needs (copied; the
+ * caller's), or -1. sources_fetch_ended() is called once, with the pipe's read end (the callee's)
+ * or -1 and a sentence. Returns NULL with the reason in error if it could not be started. */
+struct source_fetch *source_fetch_start(struct sources *sources,
+        const struct policy_credential *credential, int secret, uint64_t id, uint32_t index,
+        char error[SOURCE_ERROR_MAX]);
+void source_fetch_free(struct source_fetch *fetch);
+/* Called at its end. */
+void sources_fetch_ended(struct sources *sources, uint32_t index, uint64_t id, int fd,
+        uint32_t ttl_s, const char *error);
 
 #endif

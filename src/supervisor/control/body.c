@@ -270,7 +270,9 @@ static bool read_listen(const struct member *member, struct listen_socket *out, 
 
 static bool read_kind(const struct member *m, struct attach_request *request, char *fault)
 {
-	int count = !!m[INTERFACE].value + !!m[NETNS].value + !!m[PID].value + !!m[LISTEN].value;
+	/* Beside a namespace, the pid is the process with which the sandbox ends. */
+	bool by_pid = m[PID].value && !m[NETNS].value;
+	int count = !!m[INTERFACE].value + !!m[NETNS].value + by_pid + !!m[LISTEN].value;
 	uint64_t pid = 0;
 
 	if (count != 1)
@@ -283,7 +285,7 @@ static bool read_kind(const struct member *m, struct attach_request *request, ch
 	                                   : ATTACH_PID;
 	request->interface = text_of(&m[INTERFACE]);
 	request->netns = text_of(&m[NETNS]);
-	if (request->kind != ATTACH_PID && (m[START_TIME].value || m[CONTAINER].value))
+	if (!m[PID].value && (m[START_TIME].value || m[CONTAINER].value))
 		return wrong(fault, "start_time and container go with a pid");
 	if (!read_number(&m[PID], 1, INT32_MAX, &pid, fault))
 		return false;
@@ -346,6 +348,104 @@ bool control_body_attach(const json_t *body, struct control_attach *out, char *f
 	if (out->files && request->kind != ATTACH_PID)
 		return wrong(fault, "files: can be written for a pid only");
 	return true;
+}
+
+static bool needs_body(const json_t *body, struct control_attach *out, char *fault)
+{
+	memset(out, 0, sizeof(*out));
+	return body || wrong(fault, "the request has no body");
+}
+
+bool control_body_prepare(const json_t *body, struct control_attach *out, char *fault)
+{
+	enum { PREPARED_NAME, PREPARED_NETNS, PREPARED_ADDRESSES, COUNT };
+	struct member m[COUNT] = {[PREPARED_NAME] = {.name = "name"},
+	        [PREPARED_NETNS] = {.name = "netns"},
+	        [PREPARED_ADDRESSES] = {.name = "addresses"}};
+	struct attach_request *request = &out->request;
+	const char *addresses;
+
+	if (!needs_body(body, out, fault) || !read_members(body, m, COUNT, "", fault))
+		return false;
+	addresses = text_of(&m[PREPARED_ADDRESSES]);
+	*request = (struct attach_request){.purpose = ATTACH_TO_PREPARE,
+	        .kind = ATTACH_NETNS,
+	        .name = text_of(&m[PREPARED_NAME]),
+	        .netns = text_of(&m[PREPARED_NETNS]),
+	        .same_addresses = addresses && strcmp(addresses, "same") == 0};
+	if (!request->netns)
+		return wrong(fault, "netns: the absolute path of a network namespace is needed");
+	if (addresses && !request->same_addresses && strcmp(addresses, "own") != 0)
+		return wrong(fault, "addresses: \"same\" or \"own\"");
+	return check_absolute("netns", request->netns, fault);
+}
+
+enum {
+	CLAIM_NAME,
+	CLAIM_NETNS,
+	CLAIM_POLICY,
+	CLAIM_OBSERVE,
+	CLAIM_LABELS,
+	CLAIM_VARS,
+	CLAIM_TTL,
+	CLAIM_LIKE,
+	CLAIM_WAIT,
+	CLAIM_MEMBERS
+};
+
+bool control_body_claim(const json_t *body, struct control_attach *out, char *fault)
+{
+	struct member m[CLAIM_MEMBERS] = {[CLAIM_NAME] = {.name = "name"},
+	        [CLAIM_NETNS] = {.name = "netns"},
+	        [CLAIM_POLICY] = {.name = "policy"},
+	        [CLAIM_OBSERVE] = {.name = "observe", .type = BOOLEAN},
+	        [CLAIM_LABELS] = {.name = "labels", .type = OBJECT},
+	        [CLAIM_VARS] = {.name = "vars", .type = OBJECT},
+	        [CLAIM_TTL] = {.name = "ttl_s", .type = INTEGER},
+	        [CLAIM_LIKE] = {.name = "like"},
+	        [CLAIM_WAIT] = {.name = "wait", .type = BOOLEAN}};
+	struct attach_request *request = &out->request;
+	uint64_t ttl = 0;
+
+	if (!needs_body(body, out, fault) || !read_members(body, m, CLAIM_MEMBERS, "", fault) ||
+	        !read_pairs(&m[CLAIM_LABELS], out->labels, ATTACH_LABELS_MAX, &request->labels,
+	                fault) ||
+	        !read_pairs(&m[CLAIM_VARS], out->vars, ATTACH_VARS_MAX, &request->vars, fault) ||
+	        !read_number(&m[CLAIM_TTL], 1, ATTACH_TTL_MAX_S, &ttl, fault))
+		return false;
+	request->purpose = ATTACH_TO_CLAIM;
+	request->kind = ATTACH_NETNS;
+	request->name = text_of(&m[CLAIM_NAME]);
+	request->netns = text_of(&m[CLAIM_NETNS]);
+	request->policy = text_of(&m[CLAIM_POLICY]);
+	request->observe = json_is_true(m[CLAIM_OBSERVE].value);
+	request->ttl_s = (uint32_t)ttl;
+	request->like = text_of(&m[CLAIM_LIKE]);
+	request->wait = json_is_true(m[CLAIM_WAIT].value);
+	if (request->name && !request->name[0])
+		return wrong(fault, "name: is empty; without it, one is made up");
+	if (!request->policy)
+		return wrong(fault, "policy: the absolute path of a policy file is needed");
+	return check_absolute("policy", request->policy, fault) &&
+	       (!request->netns || check_absolute("netns", request->netns, fault));
+}
+
+bool control_body_follow(const json_t *body, pid_t *pid, uint64_t *start_time, char *fault)
+{
+	enum { PROCESS, STARTED, COUNT };
+	struct member m[COUNT] = {[PROCESS] = {.name = "pid", .type = INTEGER},
+	        [STARTED] = {.name = "start_time", .type = INTEGER}};
+	uint64_t number = 0;
+
+	*start_time = 0;
+	if (body && !read_members(body, m, COUNT, "", fault))
+		return false;
+	if (!m[PROCESS].value)
+		return wrong(fault, "pid: the process with which the sandbox is to end is needed");
+	if (!read_number(&m[PROCESS], 1, INT32_MAX, &number, fault))
+		return false;
+	*pid = (pid_t)number;
+	return read_number(&m[STARTED], 0, INT64_MAX, start_time, fault);
 }
 
 bool control_body_reload(const json_t *body, const char **policy, char *fault)

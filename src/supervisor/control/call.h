@@ -60,13 +60,27 @@ bool control_succeeded(struct control_call *call, const struct attach_result *re
 /* Returns false if the server was closed meanwhile: the call has been freed. */
 bool control_is_open(struct control_call *call);
 
-/* sandbox_calls.c and daemon_calls.c: the run functions of the routes. */
+/* sandbox_calls.c: who asks; from now on the call is about this sandbox; answers with all about it
+ * and warnings. */
+struct identity control_identity_of(const struct control_call *call);
+void control_view_for(
+        struct control_call *call, struct attachment *a, struct attachment_view *view);
+void control_answer_created(struct control_call *call, struct attachment *a);
+/* Adds what the recorder told of a sandbox that has ended. */
+void control_put_summary(struct json *j, const struct message_summary *summary);
+
+/* sandbox_calls.c, prepared_calls.c and daemon_calls.c: the run functions of the routes. */
 void control_run_attach(struct control *control, struct control_call *call);
+void control_run_prepare(struct control *control, struct control_call *call);
+void control_run_prepared(struct control *control, struct control_call *call);
+void control_run_claim(struct control *control, struct control_call *call);
+void control_run_release(struct control *control, struct control_call *call);
 void control_run_list(struct control *control, struct control_call *call);
 void control_run_show(struct control *control, struct control_call *call);
 void control_run_detach(struct control *control, struct control_call *call);
 void control_run_env(struct control *control, struct control_call *call);
 void control_run_stats(struct control *control, struct control_call *call);
+void control_run_follow(struct control *control, struct control_call *call);
 void control_run_reload(struct control *control, struct control_call *call);
 void control_run_pause(struct control *control, struct control_call *call);
 void control_run_resume(struct control *control, struct control_call *call);
@@ -79,6 +93,8 @@ void control_run_audit(struct control *control, struct control_call *call);
 /* view.c: the JSON of answers. key is NULL inside arrays and at the top. A sandbox is left open:
  * the caller adds members and ends the object. */
 void control_open_sandbox(struct json *j, const char *key, const struct attachment_view *view);
+/* One that is prepared. */
+void control_put_prepared(struct json *j, const char *key, const struct attachment_view *view);
 void control_put_env(struct json *j, const char *name, const struct attach_env *env);
 void control_put_stats(
         struct json *j, const struct attachment_view *view, const struct attach_stats *stats);

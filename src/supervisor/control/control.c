@@ -259,7 +259,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 	if (!call->route)
 		no_route(call, request, allowed);
 	else if (control->held)
-		control_refuse(call, 503, "this daemon makes way for another one: connect again");
+		control_refuse(call, 503, "this daemon hands over to another one: connect again");
 	else if (read_body(call, request))
 		call->route->run(control, call);
 }

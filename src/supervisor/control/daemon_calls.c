@@ -67,8 +67,9 @@ void control_run_audit(struct control *control, struct control_call *call)
 	int rc = owner->head(owner, on_head, call);
 
 	if (rc)
-		control_refuse(
-		        call, 503, rc == -EBUSY ? "too many ask for that just now" : "no memory");
+		control_refuse(call, 503,
+		        rc == -EBUSY ? "too many callers ask for that at the moment: try again"
+		                     : "no memory");
 }
 
 static void on_upgraded(void *context, const char *error, pid_t pid)
@@ -139,7 +140,7 @@ void control_run_roles(struct control *control, struct control_call *call)
 	int rc = owner->roles(owner, on_roles, call);
 
 	if (rc == -EBUSY)
-		control_refuse(call, 503, "somebody else's question is under way");
+		control_refuse(call, 503, "another caller's question is under way: try again");
 	else if (rc)
 		control_refuse(call, 503, "no memory");
 }

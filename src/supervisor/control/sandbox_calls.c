@@ -9,10 +9,10 @@
 static const char *warning_of(const struct attachment_view *view)
 {
 	return view->has_resolver && settings_host_asks_itself()
-	               ? "this is a network of Docker's that has a name: a container on it that "
-	                 "was started without --dns has Docker ask for names, which may go out "
-	                 "from the host's network, past the guard; start it with --dns ADDRESS "
-	                 "(any address will do)"
+	               ? "this is a user-defined network of Docker: for a container without --dns "
+	                 "Docker itself resolves names, which may leave by the host's network, "
+	                 "past the guard; start such a container with --dns ADDRESS (any address "
+	                 "will do)"
 	               : "";
 }
 
@@ -23,8 +23,7 @@ static void add_fault(void *context, const char *fault)
 	json_put_string(context, NULL, slice_from_string(fault), 0);
 }
 
-/* From now on the call is about this sandbox. */
-static void view_for(struct control_call *call, struct attachment *a, struct attachment_view *view)
+void control_view_for(struct control_call *call, struct attachment *a, struct attachment_view *view)
 {
 	attachment_view(a, view);
 	call->id = view->id;
@@ -38,7 +37,7 @@ static void answer_sandbox(struct control_call *call, unsigned status, struct at
 	struct buf out;
 	struct json j;
 
-	view_for(call, a, &view);
+	control_view_for(call, a, &view);
 	buf_init(&out, CONTROL_ANSWER_MAX);
 	json_begin(&j, &out);
 	control_open_sandbox(&j, NULL, &view);
@@ -58,6 +57,11 @@ static void answer_sandbox(struct control_call *call, unsigned status, struct at
 	control_answer(call, status, &j, &out);
 }
 
+void control_answer_created(struct control_call *call, struct attachment *a)
+{
+	answer_sandbox(call, 201, a, NULL, NULL);
+}
+
 static void on_sandbox(void *context, const struct attach_result *result)
 {
 	struct control_call *call = context;
@@ -75,10 +79,23 @@ static void on_reloaded(void *context, const struct attach_result *result)
 		        call, 200, result->attachment, result->diff ? result->diff : "", NULL);
 }
 
+void control_put_summary(struct json *j, const struct message_summary *m)
+{
+	if (!m)
+		return;
+	json_put_object(j, "summary");
+	json_put_uint(j, "allowed", m->allowed);
+	json_put_uint(j, "denied", m->denied);
+	json_put_uint(j, "observed", m->observed);
+	json_put_uint(j, "failed", m->failed);
+	json_put_uint(j, "dropped", m->dropped);
+	json_put_uint(j, "findings", m->findings);
+	json_put_end_object(j);
+}
+
 static void on_detached(void *context, const struct attach_result *result)
 {
 	struct control_call *call = context;
-	const struct message_summary *m = result->summary;
 	struct attachment_view view = {0};
 	struct buf out;
 	struct json j;
@@ -93,16 +110,7 @@ static void on_detached(void *context, const struct attach_result *result)
 		attachment_view(result->attachment, &view);
 	if (view.interface && view.interface[0])
 		json_put_string(&j, "opened", slice_from_string(view.interface), 0);
-	if (m) {
-		json_put_object(&j, "summary");
-		json_put_uint(&j, "allowed", m->allowed);
-		json_put_uint(&j, "denied", m->denied);
-		json_put_uint(&j, "observed", m->observed);
-		json_put_uint(&j, "failed", m->failed);
-		json_put_uint(&j, "dropped", m->dropped);
-		json_put_uint(&j, "findings", m->findings);
-		json_put_end_object(&j);
-	}
+	control_put_summary(&j, result->summary);
 	json_put_end_object(&j);
 	control_answer(call, 200, &j, &out);
 }
@@ -202,11 +210,11 @@ static void on_attached(void *context, const struct attach_result *result)
 		answer_sandbox(call, 201, result->attachment, NULL, NULL);
 		return;
 	}
-	view_for(call, result->attachment, &view);
+	control_view_for(call, result->attachment, &view);
 	attachments_env(control_attachments(call->control), call->name, on_attached_env, call);
 }
 
-static struct identity identity_of(const struct control_call *call)
+struct identity control_identity_of(const struct control_call *call)
 {
 	return (struct identity){.uid = call->peer.uid,
 	        .gid = call->peer.gid,
@@ -234,7 +242,7 @@ void control_run_attach(struct control *control, struct control_call *call)
 		control_refuse(call, 422, fault);
 		return;
 	}
-	call->attach.request.caller = identity_of(call);
+	call->attach.request.caller = control_identity_of(call);
 	call->attach.request.caller_pid = call->peer.pid;
 	own_socket(&call->attach.request);
 	if (call->attach.request.name)
@@ -255,6 +263,8 @@ static bool put_one(void *context, struct attachment *a)
 	struct attachment_view view;
 
 	attachment_view(a, &view);
+	if (view.state == ATTACH_PREPARED)
+		return true; /* nobody's yet: control_run_prepared() lists it */
 	view.brief = list->brief;
 	control_open_sandbox(&list->j, NULL, &view);
 	json_put_end_object(&list->j);
@@ -320,10 +330,23 @@ void control_run_stats(struct control *control, struct control_call *call)
 	attachments_stats(control_attachments(control), call->name, on_stats, call);
 }
 
+void control_run_follow(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+	uint64_t start_time;
+	pid_t pid;
+
+	if (!control_body_follow(call->body, &pid, &start_time, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_follow(control_attachments(control), call->name, pid, start_time,
+		        on_sandbox, call);
+}
+
 void control_run_reload(struct control *control, struct control_call *call)
 {
 	char fault[CONTROL_FAULT_MAX];
-	struct identity caller = identity_of(call);
+	struct identity caller = control_identity_of(call);
 	const char *policy;
 
 	if (!control_body_reload(call->body, &policy, fault))

@@ -161,6 +161,7 @@ void control_open_sandbox(struct json *j, const char *key, const struct attachme
 	put_pairs(j, "vars", v->brief ? NULL : &v->vars);
 	put_time(j, "created", v->created_ms);
 	put_time(j, "expires", v->expires_ms);
+	json_put_bool(j, "claimed", v->claimed);
 	put_addresses(j, v);
 	json_put_uint(j, "proxy_port", v->proxy_port);
 	json_put_object(j, "owner");
@@ -174,6 +175,21 @@ void control_open_sandbox(struct json *j, const char *key, const struct attachme
 	json_put_end_object(j);
 	json_put_object(j, "fence");
 	json_put_uint(j, "mended", v->mended);
+	json_put_end_object(j);
+}
+
+void control_put_prepared(struct json *j, const char *key, const struct attachment_view *v)
+{
+	json_put_object(j, key);
+	json_put_string(j, "name", slice_from_string(v->name), 0);
+	json_put_literal(j, "state", attach_state_name(v->state));
+	put_text(j, "netns", v->netns);
+	json_put_literal(j, "addresses", v->same_addresses ? "same" : "own");
+	put_ip(j, "gate4", &v->gate4);
+	put_ip(j, "gate6", &v->gate6);
+	put_ip(j, "sandbox4", &v->sandbox4);
+	put_ip(j, "sandbox6", &v->sandbox6);
+	put_time(j, "created", v->created_ms);
 	json_put_end_object(j);
 }
 
@@ -313,6 +329,7 @@ void control_put_status(struct json *j, const struct attachments_status *s)
 	json_put_uint(j, "serving", s->serving);
 	json_put_uint(j, "restarting", s->restarting);
 	json_put_uint(j, "failed", s->failed);
+	json_put_uint(j, "prepared", s->prepared);
 	json_put_uint(j, "spare_workers", s->spare_workers);
 	json_put_end_object(j);
 	json_put_object(j, "processes");

@@ -30,7 +30,7 @@ static const char *objection(int fd)
 	if (st.st_uid != geteuid())
 		return "belongs to somebody else";
 	if (st.st_mode & (S_IRWXG | S_IRWXO))
-		return "can be read by others: chmod 0600 would mend that, where nobody has";
+		return "can be read by others: chmod 0600 fixes that, where nobody has";
 	return st.st_nlink == 1 ? NULL : "has another name besides";
 }
 

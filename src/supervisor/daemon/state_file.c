@@ -62,6 +62,14 @@ int state_save(int dir, const struct attach_record *record, const struct gate *g
 	return rc;
 }
 
+bool state_exists(int dir, const char *name)
+{
+	char file[NAME_MAX + 1];
+
+	file_name(name, STATE_SUFFIX, file);
+	return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int state_remove(int dir, const char *name)
 {
 	char file[NAME_MAX + 1];

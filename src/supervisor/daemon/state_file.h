@@ -26,6 +26,7 @@ int state_save(int dir, const struct attach_record *record, const struct gate *g
  * -errno with one sentence in error; *record is empty then. */
 int state_load(int dir, const char *file, struct attach_record *record, struct gate *gate,
         char error[STATE_ERROR_MAX]);
+bool state_exists(int dir, const char *name);
 /* Returns 0 or -errno; a missing file is no error. */
 int state_remove(int dir, const char *name);
 

@@ -139,7 +139,9 @@ json_t *state_pack(const struct attach_record *r, const struct gate *gate)
 {
 	json_t *root = pack(r, gate);
 
-	if (root && (!r->undoing || add(root, "attaching", json_true())) &&
+	if (root && (!r->prepared || add(root, "prepared", json_true())) &&
+	        (!r->claimed || add(root, "claimed", json_true())) &&
+	        (!r->undoing || add(root, "attaching", json_true())) &&
 	        (!r->dropped_known || add(root, "dropped", json_u64(r->dropped))) &&
 	        (r->kind != ATTACH_LISTEN || add(root, "listen", pack_listen(&r->listen))) &&
 	        (!r->asked || add(root, "groups", json_groups(r))))

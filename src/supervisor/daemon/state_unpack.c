@@ -217,7 +217,7 @@ static bool container_of_json(json_t *object, struct attach_container *out)
 struct fields {
 	const char *name, *id, *kind, *interface, *netns, *start_time, *policy, *generation, *seed;
 	const char *reason, *dropped;
-	int version, pid, observe, paused, attaching;
+	int version, pid, observe, paused, attaching, prepared, claimed;
 	json_int_t uid, gid, created, expires;
 	json_t *container, *labels, *vars, *gate, *groups, *listen;
 };
@@ -229,7 +229,8 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	f->listen = NULL;
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
-	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b, s?s, s?o !}",
+	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b, s?s, "
+	               "s?o, s?b, s?b !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
@@ -237,8 +238,8 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	               "uid", &f->uid, "gid", &f->gid, "created_ms", &f->created, "expires_ms",
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
 	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
-	               "attaching", &f->attaching, "dropped", &f->dropped, "listen",
-	               &f->listen) == 0;
+	               "attaching", &f->attaching, "dropped", &f->dropped, "listen", &f->listen,
+	               "prepared", &f->prepared, "claimed", &f->claimed) == 0;
 }
 
 static bool listen_of(json_t *object, struct listen_socket *s)
@@ -296,7 +297,7 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "pid";
 	if (!container_of_json(f->container, &r->container))
 		return "container";
-	if (f->policy[0] != '/' || strlen(f->policy) > MESSAGE_PATH_MAX)
+	if (f->policy[0] != (f->prepared ? '\0' : '/') || strlen(f->policy) > MESSAGE_PATH_MAX)
 		return "policy";
 	if (strlen(f->netns) > MESSAGE_PATH_MAX || (f->netns[0] && f->netns[0] != '/'))
 		return "netns";
@@ -325,6 +326,8 @@ static const char *take(const struct fields *f, struct attach_record *r)
 	r->expires_ms = f->expires;
 	r->paused = f->paused;
 	r->undoing = f->attaching;
+	r->prepared = f->prepared;
+	r->claimed = f->claimed;
 	r->netns = strdup(f->netns);
 	r->policy = strdup(f->policy);
 	return r->netns && r->policy ? NULL : "memory";

@@ -90,7 +90,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 		return;
 	close_all(u);
 	if (u->given) {
-		log_warn("the daemon that had taken over has ended: so does what it left here");
+		log_warn("the daemon that took over has ended, so this one ends too");
 		attachments_end_given(&daemon_of(u)->attachments);
 		return;
 	}

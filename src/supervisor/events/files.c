@@ -148,9 +148,9 @@ void recording_blame_journal(const struct recording *r, const char *why)
 {
 	const char *in = r->kept_in;
 
-	log_error("%s/journal: %s. Everything stays closed until that is mended: stop vethguardd, "
-	          "mv -T %s/journal %s/journal.aside, start it again. Events may be in the log "
-	          "twice then, none is missing",
+	log_error("%s/journal: %s. Everything stays closed until that is repaired: stop "
+	          "vethguardd, run 'mv -T %s/journal %s/journal.aside', start it again. Events may "
+	          "then be in the log twice; none is missing",
 	        in, why, in, in);
 }
 

@@ -310,12 +310,12 @@ static void replace_persistent(struct supervisor *sv, const char *how)
 	bool goes_on = may_go_on(sv);
 
 	if (++sv->recording.unready_deaths == RECORDER_RESTARTS_MAX)
-		recording_blame_journal(
-		        &sv->recording, "no recorder becomes ready, maybe for what it notes");
+		recording_blame_journal(&sv->recording, "no recorder becomes ready, perhaps "
+		                                        "because of the notes of the one before");
 	supervisor_for_each_worker(sv, hold_worker, NULL);
 	supervisor_for_each(sv, tell_death, how);
 	log_warn("the recorder %s; another one takes over%s", how,
-	        goes_on ? "" : ", not before a pause: that was too often");
+	        goes_on ? "" : ", after a pause, because that was too often");
 	if (goes_on)
 		on_recorder_time(&sv->recorder_timer);
 	else

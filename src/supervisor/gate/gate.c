@@ -165,14 +165,14 @@ static int add_addresses(struct gate *gate, struct netlink *nl)
 }
 
 /* Both ends of the link are known. */
-static int add_neighbours(struct gate *gate, struct netlink *nl)
+static int add_neighbors(struct gate *gate, struct netlink *nl)
 {
 	int rc = 0;
 
-	STEP("neighbours of the gate",
-	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
-	STEP("neighbours of the gate",
-	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
+	STEP("neighbors of the gate",
+	        netlink_neighbor_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
+	STEP("neighbors of the gate",
+	        netlink_neighbor_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
 	return rc;
 }
 
@@ -206,7 +206,7 @@ int gate_link_gate_side(struct gate *gate, struct netlink *nl)
 		rc = add_addresses(gate, nl);
 	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
 	if (gate->kind == GATE_VETH && !rc)
-		return add_neighbours(gate, nl);
+		return add_neighbors(gate, nl);
 	STEP("routes of the gate", gate_add_routes(gate, nl));
 	return rc;
 }
@@ -239,6 +239,22 @@ static int in_gate_listen(void *context)
 	return gate_listen_udp(context);
 }
 
+/* Locally administered. Each gate's link is a network of its own, so nobody meets them twice. */
+static const uint8_t same_mac[6] = {0x02, 'v', 'g', 0, 0, 1};
+static const uint8_t same_sandbox_mac[6] = {0x02, 'v', 'g', 0, 0, 2};
+
+void gate_same_macs(struct gate *gate)
+{
+	memcpy(gate->mac, same_mac, sizeof(gate->mac));
+	memcpy(gate->sandbox_mac, same_sandbox_mac, sizeof(gate->sandbox_mac));
+}
+
+bool gate_has_same_macs(const struct gate *gate)
+{
+	return memcmp(gate->mac, same_mac, sizeof(gate->mac)) == 0 &&
+	       memcmp(gate->sandbox_mac, same_sandbox_mac, sizeof(gate->sandbox_mac)) == 0;
+}
+
 int gate_take_place(struct gate *gate)
 {
 	int rc = 0;
@@ -262,8 +278,10 @@ int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 	        netns_run(sandbox_netns, gate_check_sandbox, gate));
 	if (rc)
 		return rc;
-	gate_random_mac(gate->mac);
-	gate_random_mac(gate->sandbox_mac);
+	if (!gate_has_same_macs(gate)) {
+		gate_random_mac(gate->mac);
+		gate_random_mac(gate->sandbox_mac);
+	}
 	return gate_take_place(gate);
 }
 

@@ -89,6 +89,11 @@ void gate_init(struct gate *gate);
 void gate_move(struct gate *to, struct gate *from);
 /* Assigns addresses: the gate gets the first of each pool, the sandbox the second. */
 void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct ip_prefix *pool6);
+/* Gives both ends of a GATE_VETH link, before gate_open(), the MACs that all gates made so have: a
+ * snapshot of a machine behind one runs behind any other. The second function tells whether a gate
+ * has them. */
+void gate_same_macs(struct gate *gate);
+bool gate_has_same_macs(const struct gate *gate);
 
 /*
  * Opens what the gates of one supervisor share: the host's namespace (the caller's) with its
@@ -191,6 +196,12 @@ int gate_listen(struct gate *gate);
 int gate_set_traffic(
         struct gate *gate, const uint16_t *ports, size_t count, const struct fence_bounds *bounds);
 
+/* For a gate that is connected and that nobody serves yet: closes its sockets, so that everything
+ * is refused; opens them again (the listeners, and the NFLOG socket). Returns 0, or -errno with
+ * gate->step. */
+void gate_sleep(struct gate *gate);
+int gate_wake(struct gate *gate);
+
 /* Compares the fence with what it should be and repairs it. Returns 0: it was in order; 1: it was
  * changed and is repaired; -errno: it cannot be examined or repaired. */
 int gate_repair(struct gate *gate);
@@ -205,6 +216,9 @@ int gate_repair(struct gate *gate);
  * on_change may close the gate. Returns 0, or -errno: it is not watched. */
 int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
+/* gate_move() for a gate that is watched: it stays watched, with another callback. */
+void gate_move_watched(
+        struct gate *to, struct gate *from, void (*on_change)(struct gate *gate, int result));
 /* Ends gate_watch(). Allowed on a gate that is not watched, and from on_change. */
 void gate_unwatch(struct gate *gate);
 /* For a GATE_DIVERT gate that is closed, or was never open here (its shape is filled in): keeps the

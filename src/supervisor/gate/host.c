@@ -62,7 +62,6 @@ int gate_host_open(struct gate_host **out, struct loop *loop)
 	if (!host)
 		return -ENOMEM;
 	host->loop = loop;
-	host->rules = host->links = host->all_rules = host->all_links = -1;
 	host->netns = netns_current();
 	if (host->netns < 0)
 		rc = host->netns;

@@ -85,6 +85,34 @@ int gate_listen(struct gate *gate)
 	return rc;
 }
 
+void gate_sleep(struct gate *gate)
+{
+	gate_close_handed_out(gate);
+	if (gate->packets >= 0)
+		close(gate->packets);
+	gate->packets = -1;
+}
+
+static int in_gate_wake(void *context)
+{
+	struct gate *gate = context;
+	int rc = 0;
+
+	STEP("listening for dropped packets", gate_open_packets(gate));
+	return rc ? rc : in_gate_listen(gate);
+}
+
+int gate_wake(struct gate *gate)
+{
+	gate_sleep(gate);
+	gate->step = "entering the gate's namespace";
+	int rc = netns_run(gate->netns, in_gate_wake, gate);
+
+	if (rc)
+		gate_sleep(gate);
+	return rc;
+}
+
 /* Waiting for clients. */
 
 struct knock {

@@ -21,6 +21,12 @@
 		}                            \
 	} while (0)
 
+/* Two sockets with the kernel's notifications of one namespace, or of all. Zeroed: closed. */
+struct gate_notifications {
+	bool open;
+	struct loop_io rules, links;
+};
+
 struct gate_host {
 	struct loop *loop; /* NULL: nothing is watched */
 	int netns;         /* the host's */
@@ -29,11 +35,9 @@ struct gate_host {
 	struct gate *diverted; /* list of GATE_DIVERT gates */
 	int filters;           /* last logged reason why an interface has no tc filter; 0: none */
 
-	int rules, links; /* notifications of the host's namespace; -1: none */
-	struct loop_io rules_io, links_io;
-	int all_rules, all_links; /* of all gates' namespaces; -1: each gate has its own */
-	struct loop_io all_rules_io, all_links_io;
-	struct gate_watch *by_nsid; /* gates by namespace id (nsid) */
+	struct gate_notifications notifications; /* in the host's namespace */
+	struct gate_notifications all; /* of all gates' namespaces; closed: each gate has its own */
+	struct gate_watch *by_nsid;    /* gates by namespace id (nsid) */
 
 	struct gate like; /* template of the gates in store */
 	struct gate *store;

@@ -65,10 +65,10 @@ static int link_sandbox_side(struct gate *gate, struct netlink *nl)
 	STEP("addresses of the sandbox",
 	        netlink_address_add(nl, GATE_INNER, &gate->sandbox6, gate->bits6));
 	STEP("bringing up the sandbox's link", netlink_link_up(nl, GATE_INNER));
-	STEP("neighbours of the sandbox",
-	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate4, gate->mac));
-	STEP("neighbours of the sandbox",
-	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate6, gate->mac));
+	STEP("neighbors of the sandbox",
+	        netlink_neighbor_permanent(nl, GATE_INNER, &gate->gate4, gate->mac));
+	STEP("neighbors of the sandbox",
+	        netlink_neighbor_permanent(nl, GATE_INNER, &gate->gate6, gate->mac));
 	STEP("routes of the sandbox", netlink_route_default(nl, GATE_INNER, &gate->gate4));
 	STEP("routes of the sandbox", netlink_route_default(nl, GATE_INNER, &gate->gate6));
 	return rc;

@@ -70,16 +70,16 @@ static int repair_connected(
 	        gate, netlink_route_connected_mend(nl, GATE_LINK, address, bits), "its routes");
 }
 
-static int repair_neighbours(struct gate *gate, struct netlink *nl)
+static int repair_neighbors(struct gate *gate, struct netlink *nl)
 {
 	int rc = 0;
 
 	if (gate->kind != GATE_VETH)
 		return 0;
-	STEP("neighbours of the gate",
-	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
-	STEP("neighbours of the gate",
-	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
+	STEP("neighbors of the gate",
+	        netlink_neighbor_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
+	STEP("neighbors of the gate",
+	        netlink_neighbor_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
 	return rc;
 }
 
@@ -123,7 +123,7 @@ static int repair_parts(struct gate *gate, struct netlink *nl)
 	STEP("its routes", repair_connected(gate, nl, &gate->gate4, gate->bits4));
 	STEP("its routes", repair_connected(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes", gate_add_routes(gate, nl));
-	return rc ? rc : repair_neighbours(gate, nl);
+	return rc ? rc : repair_neighbors(gate, nl);
 }
 
 /* The link disappears with an ending sandbox, also during a look: then that is the error, whichever

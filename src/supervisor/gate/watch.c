@@ -94,7 +94,7 @@ void gate_watch_take_link(void *context, const struct netlink_link *link, bool r
 
 static void on_rules(struct loop_io *io, unsigned events)
 {
-	struct gate_watch *w = container_of(io, struct gate_watch, rules_io);
+	struct gate_watch *w = container_of(io, struct gate_watch, notifications.rules);
 	bool touched;
 
 	(void)events;
@@ -104,7 +104,7 @@ static void on_rules(struct loop_io *io, unsigned events)
 
 static void on_links(struct loop_io *io, unsigned events)
 {
-	struct gate_watch *w = container_of(io, struct gate_watch, links_io);
+	struct gate_watch *w = container_of(io, struct gate_watch, notifications.links);
 	const struct netlink_watcher watcher = {.link = gate_watch_take_link, .context = w};
 
 	(void)events;
@@ -112,29 +112,32 @@ static void on_links(struct loop_io *io, unsigned events)
 		gate_watch_changed(w);
 }
 
+/* The sockets of a gate's namespace, opened by a thread that is in it. */
+struct sockets {
+	int rules, links;
+};
+
 static int open_in_gate(void *context)
 {
-	struct gate_watch *w = context;
+	struct sockets *s = context;
 
-	w->rules = fence_watch_open();
-	if (w->rules < 0)
-		return w->rules;
-	w->links = netlink_watch_open(NETLINK_WATCH_ROUTING);
-	return w->links < 0 ? w->links : 0;
+	s->rules = fence_watch_open();
+	s->links = netlink_watch_open(NETLINK_WATCH_ROUTING);
+	return 0;
 }
 
 static int hear(struct gate_watch *w, struct gate_host *host)
 {
+	struct sockets s = {-1, -1};
 	int rc;
 
 	if (gate_watch_by_number(w, host))
 		return 0;
-	rc = netns_run(w->gate->netns, open_in_gate, w);
-	if (!rc)
-		rc = loop_io_open_level(host->loop, &w->rules_io, w->rules, LOOP_READ, on_rules);
-	if (!rc)
-		rc = loop_io_open_level(host->loop, &w->links_io, w->links, LOOP_READ, on_links);
-	return rc;
+	rc = netns_run(w->gate->netns, open_in_gate, &s);
+	if (rc && s.rules >= 0)
+		close(s.rules);
+	return gate_notifications_open(
+	        &w->notifications, host->loop, rc ? rc : s.rules, s.links, on_rules, on_links);
 }
 
 static int watch_outside(struct gate *gate, struct gate_host *host)
@@ -155,8 +158,7 @@ int gate_watch(
 		return 0;
 	if (!w)
 		return -ENOMEM;
-	*w = (struct gate_watch){
-	        .gate = gate, .nsid = -1, .rules = -1, .links = -1, .on_change = on_change};
+	*w = (struct gate_watch){.gate = gate, .nsid = -1, .on_change = on_change};
 	gate_unwatch(gate);
 	gate->watch = w;
 	gate->host = host;
@@ -176,6 +178,20 @@ int gate_watch(
 	return 0;
 }
 
+void gate_move_watched(
+        struct gate *to, struct gate *from, void (*on_change)(struct gate *gate, int result))
+{
+	struct gate_watch *w = from->watch;
+
+	from->watch = NULL;
+	gate_move(to, from);
+	to->watch = w;
+	if (!w)
+		return;
+	w->gate = to;
+	w->on_change = on_change;
+}
+
 void gate_unwatch(struct gate *gate)
 {
 	struct gate_watch *w = gate->watch;
@@ -184,12 +200,7 @@ void gate_unwatch(struct gate *gate)
 		return;
 	gate->watch = NULL;
 	gate_watch_forget_number(w, gate->host);
-	loop_io_close(&w->rules_io);
-	loop_io_close(&w->links_io);
+	gate_notifications_close(&w->notifications);
 	loop_timer_close(&w->timer);
-	if (w->rules >= 0)
-		close(w->rules);
-	if (w->links >= 0)
-		close(w->links);
 	free(w);
 }

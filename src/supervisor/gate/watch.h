@@ -10,8 +10,7 @@ struct gate_watch {
 	struct gate *gate;
 	int nsid; /* of its namespace, if the shared sockets cover it; else -1 */
 	UT_hash_handle hh;
-	int rules, links; /* its own sockets; -1: none */
-	struct loop_io rules_io, links_io;
+	struct gate_notifications notifications; /* its own */
 	struct loop_timer timer;
 	bool calm;            /* examined just now; the next look waits for the timer */
 	bool dirty;           /* something has changed since */
@@ -27,6 +26,14 @@ void gate_watch_changed(struct gate_watch *w);
 /* A notification about a link in the gate. Carrier and statistics are ignored: the sandbox may
  * change them at will. context is the gate_watch. */
 void gate_watch_take_link(void *context, const struct netlink_link *link, bool removed);
+
+/* notifications.c: hears of changes by both sockets from now on, and owns them. An -errno in the
+ * place of a descriptor is returned, after the other one was closed. */
+int gate_notifications_open(struct gate_notifications *notifications, struct loop *loop, int rules,
+        int links, void (*on_rules)(struct loop_io *io, unsigned events),
+        void (*on_links)(struct loop_io *io, unsigned events));
+void gate_notifications_close(
+        struct gate_notifications *notifications); /* does nothing if closed */
 
 /* watch_all.c: subscribes the gate to the shared sockets. Returns false if it needs its own. */
 bool gate_watch_by_number(struct gate_watch *w, struct gate_host *host);

@@ -6,7 +6,6 @@
  * gate's namespace. When notifications were lost, all gates are examined, one after the other.
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/gate/watch.h"
@@ -46,7 +45,7 @@ static void take_rules_of(void *context, int nsid)
 
 static void on_all_rules(struct loop_io *io, unsigned events)
 {
-	struct gate_host *host = container_of(io, struct gate_host, all_rules_io);
+	struct gate_host *host = container_of(io, struct gate_host, all.rules);
 
 	(void)events;
 	if (fence_watch_read_all(io->fd, take_rules_of, host) < 0)
@@ -65,7 +64,7 @@ static void take_link_of(void *context, int nsid, const struct netlink_link *lin
 
 static void on_all_links(struct loop_io *io, unsigned events)
 {
-	struct gate_host *host = container_of(io, struct gate_host, all_links_io);
+	struct gate_host *host = container_of(io, struct gate_host, all.links);
 
 	(void)events;
 	if (netlink_watch_read_all(io->fd, take_link_of, host) < 0)
@@ -74,32 +73,13 @@ static void on_all_links(struct loop_io *io, unsigned events)
 
 int gate_host_listen_for_all(struct gate_host *host)
 {
-	int rc = 0;
-
-	host->all_rules = fence_watch_open_all();
-	host->all_links = netlink_watch_open_all();
-	if (host->all_rules < 0 || host->all_links < 0)
-		rc = host->all_rules < 0 ? host->all_rules : host->all_links;
-	if (!rc)
-		rc = loop_io_open_level(
-		        host->loop, &host->all_rules_io, host->all_rules, LOOP_READ, on_all_rules);
-	if (!rc)
-		rc = loop_io_open_level(
-		        host->loop, &host->all_links_io, host->all_links, LOOP_READ, on_all_links);
-	if (rc)
-		gate_host_listen_end(host);
-	return rc;
+	return gate_notifications_open(&host->all, host->loop, fence_watch_open_all(),
+	        netlink_watch_open_all(), on_all_rules, on_all_links);
 }
 
 void gate_host_listen_end(struct gate_host *host)
 {
-	loop_io_close(&host->all_rules_io);
-	loop_io_close(&host->all_links_io);
-	if (host->all_rules >= 0)
-		close(host->all_rules);
-	if (host->all_links >= 0)
-		close(host->all_links);
-	host->all_rules = host->all_links = -1;
+	gate_notifications_close(&host->all);
 }
 
 /* Most notifications during an attachment come from the daemon's own changes, and nobody needs
@@ -107,7 +87,7 @@ void gate_host_listen_end(struct gate_host *host)
  * traffic anywhere, and is found by the next periodic look. */
 void gate_host_hear_routing(struct gate_host *host, bool wanted)
 {
-	int rc = host && host->all_links >= 0 ? netlink_watch_routing(host->all_links, wanted) : 0;
+	int rc = host && host->all.open ? netlink_watch_routing(host->all.links.fd, wanted) : 0;
 
 	if (rc)
 		log_warn("changes of routing in gates are %s: %s", wanted ? "not heard" : "heard",
@@ -118,7 +98,7 @@ bool gate_watch_by_number(struct gate_watch *w, struct gate_host *host)
 {
 	int nsid;
 
-	if (host->all_rules < 0 || netlink_nsid(host->nl, w->gate->netns, &nsid) != 0 ||
+	if (!host->all.open || netlink_nsid(host->nl, w->gate->netns, &nsid) != 0 ||
 	        find_nsid(host, nsid))
 		return false;
 	w->nsid = nsid;

@@ -5,7 +5,6 @@
  * the netlink port they came from, and cause no look.
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "supervisor/gate/watch.h"
 
@@ -18,7 +17,7 @@ static void all_changed(struct gate_host *host)
 
 static void on_host_rules(struct loop_io *io, unsigned events)
 {
-	struct gate_host *host = container_of(io, struct gate_host, rules_io);
+	struct gate_host *host = container_of(io, struct gate_host, notifications.rules);
 	bool touched;
 
 	(void)events;
@@ -65,7 +64,7 @@ static void take_host_filter(void *context, unsigned index, uint32_t by)
 
 static void on_host_links(struct loop_io *io, unsigned events)
 {
-	struct gate_host *host = container_of(io, struct gate_host, links_io);
+	struct gate_host *host = container_of(io, struct gate_host, notifications.links);
 	const struct netlink_watcher watcher = {take_host_link, take_host_filter, host};
 
 	(void)events;
@@ -75,32 +74,13 @@ static void on_host_links(struct loop_io *io, unsigned events)
 
 int gate_host_watch(struct gate_host *host)
 {
-	int rc = 0;
-
-	if (host->rules >= 0)
+	if (host->notifications.open)
 		return 0;
-	host->rules = fence_watch_open();
-	host->links = netlink_watch_open(NETLINK_WATCH_FILTERS);
-	if (host->rules < 0 || host->links < 0)
-		rc = host->rules < 0 ? host->rules : host->links;
-	if (!rc)
-		rc = loop_io_open_level(
-		        host->loop, &host->rules_io, host->rules, LOOP_READ, on_host_rules);
-	if (!rc)
-		rc = loop_io_open_level(
-		        host->loop, &host->links_io, host->links, LOOP_READ, on_host_links);
-	if (rc)
-		gate_host_unwatch(host);
-	return rc;
+	return gate_notifications_open(&host->notifications, host->loop, fence_watch_open(),
+	        netlink_watch_open(NETLINK_WATCH_FILTERS), on_host_rules, on_host_links);
 }
 
 void gate_host_unwatch(struct gate_host *host)
 {
-	loop_io_close(&host->rules_io);
-	loop_io_close(&host->links_io);
-	if (host->rules >= 0)
-		close(host->rules);
-	if (host->links >= 0)
-		close(host->links);
-	host->rules = host->links = -1;
+	gate_notifications_close(&host->notifications);
 }

@@ -157,7 +157,7 @@ static int launch(struct helper_child *e, const struct helper_child_plan *plan)
 	pid_t parent = getpid();
 	int rc;
 
-	e->report = memfd_create("vethguard-errand", MFD_CLOEXEC);
+	e->report = memfd_create("vethguard-helper", MFD_CLOEXEC);
 	if (e->report < 0)
 		return -errno;
 	rc = loop_timer_open(e->loop, &e->timer, on_late);

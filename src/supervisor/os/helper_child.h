@@ -15,8 +15,8 @@
 
 #define HELPER_CHILDREN_MAX 64       /* at a time, including those that cannot be killed */
 #define HELPER_CHILDREN_OF_ONE_MAX 8 /* of these, on behalf of one user */
-#define HELPER_CHILDREN_FULL                                                                     \
-	"too many files that were asked for lie on file systems that do not answer: mend those " \
+#define HELPER_CHILDREN_FULL                                                                       \
+	"too many files that were asked for lie on file systems that do not answer: repair those " \
 	"mounts, then try again"
 
 struct helper_child;

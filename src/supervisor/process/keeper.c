@@ -55,10 +55,12 @@ static int on_root(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char *error)
+static void answer_source(
+        struct supervisor *sv, uint64_t id, int fd, uint32_t ttl_s, const char *error)
 {
-	struct message_source m = {
-	        .opened = fd >= 0, .error = slice_from_string(fd >= 0 ? NULL : error)};
+	struct message_source m = {.opened = fd >= 0,
+	        .ttl_s = ttl_s,
+	        .error = slice_from_string(fd >= 0 ? NULL : error)};
 	size_t n = message_source_encode(buffer, sizeof(buffer), MESSAGE_SOURCE, id, &m);
 	int result = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
 
@@ -66,13 +68,14 @@ static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char
 		log_error("the keeper could not be answered: %s", strerror(-result));
 }
 
-void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error)
+void supervisor_on_source(
+        struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error)
 {
 	struct instance *i = container_of(sources, struct instance, sources);
 
 	if (error) /* at level debug: the keeper logs it for people */
 		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s", error);
-	answer_source(i->supervisor, id, fd, error);
+	answer_source(i->supervisor, id, fd, ttl_s, error);
 	if (fd >= 0)
 		close(fd);
 }
@@ -85,7 +88,7 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	struct instance *i = find_instance(sv, m.sandbox_id);
 	if (!i || !i->generation || i->state == INSTANCE_ENDING) {
-		answer_source(sv, message->head.id, -1, "");
+		answer_source(sv, message->head.id, -1, 0, "");
 		return 0;
 	}
 	if (m.generation != i->credentials->number)
@@ -217,7 +220,7 @@ static void replace(struct supervisor *sv, const char *how)
 	*oldest = now_ms;
 	supervisor_for_each(sv, tell_death, how);
 	log_warn("the keeper %s; another one is started%s", how,
-	        often ? ", not before a pause: that was too often" : "");
+	        often ? ", after a pause, because that was too often" : "");
 	if (often)
 		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
 	else

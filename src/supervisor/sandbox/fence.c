@@ -74,6 +74,11 @@ int sandbox_verify_now(struct sandbox *s)
 	return result < 0 ? result : 0;
 }
 
+void sandbox_take_gate(struct sandbox *s, struct gate *gate)
+{
+	gate_move_watched(&s->gate, gate, on_gate_change);
+}
+
 void sandbox_stop_verifying(struct sandbox *s)
 {
 	gate_unwatch(&s->gate);

@@ -34,6 +34,9 @@ struct generation {
 struct generation *generation_new(uint64_t number); /* one reference; NULL: no memory */
 struct generation *generation_get(struct generation *generation);
 void generation_put(struct generation *generation); /* NULL is allowed */
+/* Makes the placeholders of credentials that show one in a variable inside the sandbox. They are
+ * the same in every generation of a sandbox, whose seed this is. */
+void generation_make_placeholders(struct generation *generation, const uint8_t seed[16]);
 
 enum instance_state {
 	INSTANCE_POOLED,   /* runs without a sandbox */
@@ -59,9 +62,11 @@ struct instance {
 	struct sources sources;         /* the owner fills in identity and directory */
 	uint64_t keeper_request;        /* id of the message that told the keeper; 0: not told */
 	uint64_t worker_request;        /* the same for the worker */
-	bool keeper_ready, worker_ready;
-	bool reauthorizing; /* RETIRED: told of the new policy, not yet confirmed */
-	bool quiesced;      /* ENDING because of a pause */
+	bool keeper_ready, worker_ready; /* STARTING: either may come first */
+	/* Told of the new policy, not yet confirmed. No state: it outlives RETIRED, because a
+	 * reload is answered only once the worker has confirmed or is gone. */
+	bool reauthorizing;
+	bool quiesced; /* ENDING because of a pause; only what is told of its end differs */
 	int64_t serving_since_ms;
 };
 

@@ -97,20 +97,25 @@ static int tell_keeper(struct instance *i)
 	return role_send(&sv->keeper, buffer, n, NULL, 0);
 }
 
-/* Makes the placeholders of credentials that show one in a variable inside the sandbox. They are
- * the same in every generation. */
-static void make_placeholders(
-        const struct sandbox *s, struct generation *g, struct message_worker_start *m)
+void generation_make_placeholders(struct generation *g, const uint8_t seed[16])
 {
 	struct policy_credential c;
 
 	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
 		policy_credential(&g->settings->policy, i, &c);
-		if (c.env.n == 0)
+		if (c.env.n)
+			placeholder_make(&c, seed, g->placeholders[i]);
+	}
+}
+
+static void describe_placeholders(struct generation *g, struct message_worker_start *m)
+{
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
+		if (!g->placeholders[i][0])
 			continue;
-		size_t n = placeholder_make(&c, s->seed, g->placeholders[i]);
 		m->placeholders[m->placeholder_count].credential = i;
-		m->placeholders[m->placeholder_count++].text = slice_of(g->placeholders[i], n);
+		m->placeholders[m->placeholder_count++].text =
+		        slice_from_string(g->placeholders[i]);
 	}
 }
 
@@ -140,7 +145,8 @@ static void describe_sandbox(
 	memcpy(m->permit, settings->config.permit, sizeof(m->permit));
 	m->egress = settings->config.egress;
 	m->egress_pair = secret_slice(&settings->egress_pair);
-	make_placeholders(s, g, m);
+	generation_make_placeholders(g, s->seed);
+	describe_placeholders(g, m);
 	for (size_t i = 0; i < s->gate.listener_count; i++) {
 		m->listeners[i].kind = s->gate.listeners[i].kind;
 		m->listeners[i].port = s->gate.listeners[i].port;
@@ -201,6 +207,9 @@ static void set_credentials(struct instance *i, struct generation *g)
 	generation_put(before);
 	i->sources.policy = &g->settings->policy;
 	i->sources.identity = g->identity;
+	i->sources.settings = g->settings;
+	i->sources.trusted = &g->trusted;
+	i->sources.mounts = i->supervisor->mounts;
 }
 
 int instance_change_credentials(struct instance *i, struct generation *g)

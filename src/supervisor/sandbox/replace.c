@@ -115,9 +115,8 @@ static bool goes_another_way(const struct generation *before, const struct gener
 	       !memory_bundle_equal(before->trusted, now->trusted);
 }
 
-static const char egress_changed[] =
-        "the configuration of the way out was changed, and what had begun under the earlier one "
-        "is ended; ask again over a new connection";
+static const char egress_changed[] = "the egress configuration was changed, so what began under "
+                                     "the earlier one is ended; try again over a new connection";
 
 /* Retires a worker that was told of an earlier generation, or none. A credential may have another
  * value or source now: the worker forgets its values, and so does the keeper, which is told of the
@@ -168,7 +167,7 @@ static void bound_retired(struct sandbox *s)
 		        "more than %d workers of earlier policies: the oldest one is ended",
 		        SANDBOX_RETIRED_MAX);
 		instance_enter(i, INSTANCE_ENDING);
-		role_kill(&i->worker, "too many workers finish what they had");
+		role_kill(&i->worker, "too many earlier workers are still finishing");
 		count--;
 	}
 }

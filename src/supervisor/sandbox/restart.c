@@ -66,7 +66,7 @@ enum sandbox_state sandbox_restart(struct sandbox *s)
 	if (delay_ms < 0) {
 		memcpy(text, s->failure, sizeof(text));
 		snprintf(s->failure, sizeof(s->failure),
-		        "%.1900s; that was too often: nobody serves it any more", text);
+		        "%.1900s; that was too often: no worker is started any more", text);
 		return sandbox_close_down(s);
 	}
 	s->restarts++;
@@ -93,6 +93,26 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 	return sandbox_start_another(s);
 }
 
+/* Before the worker is ready, clients wait at the gate. The worker is started when whoever claims
+ * has been answered, because it would take the answer's CPU; one that does not come to serve is
+ * replaced like any other. */
+enum sandbox_state sandbox_claim(struct sandbox *s)
+{
+	int rc = gate_wake(&s->gate);
+
+	if (rc) {
+		sandbox_failed(s, rc, "%s", s->gate.step);
+		return sandbox_close_down(s);
+	}
+	s->claimed = true;
+	generation_make_placeholders(s->generation, s->seed);
+	if (sandbox_record(s) != 0)
+		return sandbox_close_down(s);
+	outbox_lifecycle(s->supervisor, s, EVENT_START, NULL);
+	loop_timer_set(&s->timer, 0);
+	return SANDBOX_RESTARTING;
+}
+
 enum sandbox_state sandbox_took_over(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
@@ -111,6 +131,8 @@ enum sandbox_state sandbox_serve_again(struct sandbox *s)
 	if (s->failure[0])
 		outbox_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
 	s->failure[0] = 0;
-	log_sandbox(LOG_LEVEL_INFO, s->name, "served again%s", s->paused ? ", paused" : "");
+	log_sandbox(LOG_LEVEL_INFO, s->name, "%s%s", s->claimed ? "ready" : "served again",
+	        s->paused ? ", paused" : "");
+	s->claimed = false;
 	return SANDBOX_SERVING;
 }

@@ -25,6 +25,7 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                 {
                         [SANDBOX_START] = sandbox_ask_or_begin,
                         [SANDBOX_ADOPT] = sandbox_adopt,
+                        [SANDBOX_CLAIM] = sandbox_claim,
                         [SANDBOX_END] = sandbox_end_early,
                         [SANDBOX_FAIL] = sandbox_cut_off,
                 },

@@ -52,6 +52,7 @@ enum sandbox_state {
 enum sandbox_event {
 	SANDBOX_START,        /* generation and paths are filled in */
 	SANDBOX_ADOPT,        /* persistent: the same, but the gate exists and is open */
+	SANDBOX_CLAIM,        /* persistent: the same, but the gate is connected and asleep */
 	SANDBOX_GIVEN,        /* variables are filled in */
 	SANDBOX_PROGRESS,     /* something that a start waits for has happened */
 	SANDBOX_END,          /* asked to end */
@@ -117,6 +118,7 @@ struct sandbox {
 	struct instance *successor; /* will take over from current with its own generation */
 	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of the last deaths of workers */
 	size_t death_count;
+	bool claimed;          /* by SANDBOX_CLAIM, and no worker has served it yet */
 	bool out_of_resources; /* no worker can be started, and the log says so */
 	uint32_t restarts, mended;
 	uint8_t seed[16]; /* of its placeholders */
@@ -196,7 +198,9 @@ void sandbox_promote_successor(struct sandbox *s);
 /* Call when s->successor is gone: the old generation stays. */
 void sandbox_keep_generation(struct sandbox *s, const char *how);
 
-/* fence.c. Verifies the fence and sets it again if it was changed. Returns 0, or -errno with the
+/* fence.c. Takes over a gate that is watched, and watches it. */
+void sandbox_take_gate(struct sandbox *s, struct gate *gate);
+/* Verifies the fence and sets it again if it was changed. Returns 0, or -errno with the
  * reason in s->failure if it cannot. */
 int sandbox_verify_now(struct sandbox *s);
 /* Stops watching the fence: another daemon is about to, or the sandbox ends. */

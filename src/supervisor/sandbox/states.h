@@ -34,6 +34,8 @@ void sandbox_kill_workers(struct sandbox *s, const char *why);
 /* restart.c, persistent only */
 /* The gate listens already. */
 enum sandbox_state sandbox_adopt(struct sandbox *s);
+/* The gate was prepared: clients wait at it from here on, and a worker is started. */
+enum sandbox_state sandbox_claim(struct sandbox *s);
 /* The worker died, as s->failure says: starts another one, unless deaths were too frequent. */
 enum sandbox_state sandbox_restart(struct sandbox *s);
 /* Starts a worker now, if there is no current one. */

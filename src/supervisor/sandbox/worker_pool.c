@@ -56,6 +56,15 @@ int worker_pool_open(struct supervisor *sv, size_t count)
 	return 0;
 }
 
+void worker_pool_want(struct supervisor *sv, size_t count)
+{
+	const bool more = count > sv->pool.goal;
+
+	sv->pool.goal = count;
+	if (more)
+		make_another(sv, SPARE_AFTER_MS);
+}
+
 static void remove_from_pool(struct supervisor *sv, struct instance *i)
 {
 	DL_DELETE(sv->pool.first, i);

@@ -24,6 +24,8 @@ void worker_pool_refill(struct supervisor *sv);
 void worker_pool_dead(struct supervisor *sv, struct instance *i, const char *how);
 /* Keeps count spare workers from now on. Call once. Returns 0 or -errno. */
 int worker_pool_open(struct supervisor *sv, size_t count);
+/* Keeps another number from now on; workers beyond it are used first. */
+void worker_pool_want(struct supervisor *sv, size_t count);
 void worker_pool_close(struct supervisor *sv);
 
 #endif

@@ -18,7 +18,8 @@ void sandbox_instance_late(struct sandbox *s, struct instance *i)
 	if (s->state == SANDBOX_STARTING)
 		sandbox_event(s, SANDBOX_TIMEOUT);
 	else
-		role_kill(&i->worker, i->reauthorizing ? "it did not judge what it had open in time"
+		role_kill(&i->worker, i->reauthorizing ? "it did not check its open connections "
+		                                         "against the new policy in time"
 		                                       : "it was not ready in time");
 }
 

@@ -169,10 +169,12 @@ exec %s /inside_battery.py agent '{"device": "/dev/ttyS1"}'
 
 
 class Machine:
-    """A QEMU microVM with one network card, whose tap device is `tap`. address4 and address6 come with prefix lengths."""
+    """A QEMU microVM with one network card, whose tap device is `tap`. address4 and address6 come with prefix lengths. netns: where
+    the tap is; else here. mac: of the card; else QEMU's."""
 
-    def __init__(self, tap, address4, address6, gate4, gate6):
-        self.dir = support.LAB.path(f"machine-{tap}")
+    def __init__(self, tap, address4, address6, gate4, gate6, netns=None, mac=None):
+        self.prefix = ["ip", "netns", "exec", netns] if netns else []
+        self.dir = support.LAB.path(f"machine-{netns or tap}")
         shutil.rmtree(self.dir, ignore_errors=True)  # of one that did not boot
         os.makedirs(self.dir)
         image, folder = kernel()
@@ -190,8 +192,8 @@ class Machine:
         # Linux counts timer interrupts at its start and panics where an emulated machine gets too few of them, because this one is busy.
         self.argv = ["qemu-system-x86_64", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", image, "-initrd",
                      self.dir + "/initramfs", "-append", "console=ttyS0 quiet panic=-1 no_timer_check", "-netdev",
-                     f"tap,id=n,ifname={tap},script=no,downscript=no", "-device", "virtio-net-pci,netdev=n,romfile=",
-                     "-serial", f"file:{self.dir}/console", "-serial", f"unix:{self.dir}/agent,server=on"]
+                     f"tap,id=n,ifname={tap},script=no,downscript=no", "-device", "virtio-net-pci,netdev=n,romfile=" + (f",mac={mac}" if mac else ""),
+                     *self.lines()]
         self.process = None
         for self.accelerator, options, seconds in (("KVM", ["-accel", "kvm", "-cpu", "host"], 10),
                                                    ("TCG", ["-accel", "tcg", "-cpu", "max"], 120)):
@@ -203,8 +205,13 @@ class Machine:
         with open(self.dir + "/console", errors="replace") as f:
             raise AssertionError("the machine does not boot: " + f.read()[-3000:])
 
-    def start(self, options, seconds):
-        self.process = subprocess.Popen(self.argv + options, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    def lines(self):
+        return ["-serial", f"file:{self.dir}/console", "-serial", f"unix:{self.dir}/agent,server=on", "-monitor",
+                f"unix:{self.dir}/monitor,server=on,wait=off"]
+
+    def begin(self, options):
+        self.options = options
+        self.process = subprocess.Popen(self.prefix + self.argv + options, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.line = socket.socket(socket.AF_UNIX)
 
         def connected():
@@ -213,9 +220,49 @@ class Machine:
                 return True
             except OSError:
                 return self.process.poll() is not None
-        if not wait_until(connected, 10 * SLOW) or self.process.poll() is not None:
-            return False
-        return self.read(seconds * SLOW) == {"ready": True}
+        return wait_until(connected, 10 * SLOW) and self.process.poll() is None
+
+    def start(self, options, seconds):
+        return self.begin(options) and self.read(seconds * SLOW) == {"ready": True}
+
+    def tell(self, *commands):
+        """The monitor's answer to these."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(30 * SLOW)
+            s.connect(self.dir + "/monitor")
+            answer = b""
+            for command in ("", *commands):
+                if command:
+                    s.sendall(command.encode() + b"\n")
+                seen = len(answer)
+                while b"(qemu) " not in answer[seen:]:
+                    piece = s.recv(65536)
+                    if not piece:
+                        break
+                    answer += piece
+            return answer.decode(errors="replace")
+
+    def snapshot(self):
+        """Stops it, and writes its memory and devices to a file, whose path this is."""
+        path = self.dir + "/snapshot"
+        self.tell("stop", f'migrate "exec:cat > {path}"')
+        if not wait_until(lambda: "completed" in self.tell("info migrate"), 60 * SLOW):
+            raise AssertionError("no snapshot: " + self.tell("info migrate"))
+        return path
+
+    def clone(self, netns):
+        """Another one as it was at the snapshot, in that namespace, where a tap of the same name is. It is stopped."""
+        other = object.__new__(Machine)
+        other.dir, other.prefix, other.accelerator = support.LAB.path(f"machine-{netns}"), ["ip", "netns", "exec", netns], self.accelerator
+        os.makedirs(other.dir)
+        other.argv = [*self.argv[:self.argv.index("-serial")], *other.lines(), "-incoming", f"exec:cat {self.dir}/snapshot"]
+        if not other.begin(self.options) or not wait_until(lambda: "paused" in other.tell("info status") and "inmigrate" not in
+                                                           other.tell("info status"), 60 * SLOW):
+            raise AssertionError("the clone does not start")
+        return other
+
+    def resume(self):
+        self.tell("cont")
 
     def read(self, seconds):
         data, end = b"", time.monotonic() + seconds

@@ -19,7 +19,7 @@ static struct ip parsed(const char *text)
 	return ip;
 }
 
-/* first, last: a range of one class; before, after: its neighbours outside, with their class. */
+/* first, last: a range of one class; before, after: its neighbors outside, with their class. */
 static const struct {
 	enum ip_class class;
 	const char *first, *last;

@@ -11,7 +11,7 @@
 enum { COLOR, FLAG, LOUD };
 
 static const struct option_spec specs[] = {
-        [COLOR] = {"color", 'c', "NAME", "a colour"},
+        [COLOR] = {"color", 'c', "NAME", "a color"},
         [FLAG] = {"flag", 0, NULL, "a flag"},
         [LOUD] = {"loud", 'l', NULL, "louder"},
         {NULL, 0, NULL, NULL},
@@ -68,7 +68,7 @@ static void dashes_end_the_options(void **state)
 
 static void mistakes_are_refused(void **state)
 {
-	char *const wrong[] = {W("--colour"), W("--colo"), W("-x"), W("--flag=1"), W("--color"),
+	char *const wrong[] = {W("--color"), W("--colo"), W("-x"), W("--flag=1"), W("--color"),
 	        W("-c"), W("---color"), W("--=x"), W("-l-"), W("--\x1b[31m")};
 
 	(void)state;

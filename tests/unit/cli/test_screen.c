@@ -77,7 +77,7 @@ static void test_a_bound_is_told(void **state)
 	assert_string_equal(ROW(just, 1), "ab...\n");
 }
 
-static void test_colour_is_of_the_first_line(void **state)
+static void test_color_is_of_the_first_line(void **state)
 {
 	const struct screen_cell cells[] = {{"abcd", 2, "\033[31m", "e"}};
 	const struct screen_cell none[] = {{"", 2, "\033[31m", NULL}};
@@ -134,7 +134,7 @@ int main(void)
 	        cmocka_unit_test(test_lines_end_where_a_word_does),
 	        cmocka_unit_test(test_what_stands_below),
 	        cmocka_unit_test(test_a_bound_is_told),
-	        cmocka_unit_test(test_colour_is_of_the_first_line),
+	        cmocka_unit_test(test_color_is_of_the_first_line),
 	        cmocka_unit_test(test_no_line_is_too_long),
 	};
 

@@ -33,6 +33,8 @@ static void test_rendered(void **state)
 	        {POLICY_INJECT_QUERY, "", "", "aZ09-._~", "aZ09-._~"},
 	        {POLICY_INJECT_QUERY, "", "", "a b+c/d%&=#?\xe4",
 	                "a%20b%2Bc%2Fd%25%26%3D%23%3F%E4"},
+	        {POLICY_INJECT_COOKIE, "", "", "a!#$%&'()*+-./:<=>?@[]^_`{|}~9",
+	                "a!#$%&'()*+-./:<=>?@[]^_`{|}~9"},
 	        /* RFC 7617 section 2 */
 	        {POLICY_INJECT_BASIC, "", "Aladdin", "open sesame",
 	                "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="},
@@ -77,7 +79,7 @@ static void test_refused(void **state)
 	        SLICE("      "),
 	};
 	static const enum policy_inject ways[] = {POLICY_INJECT_BEARER, POLICY_INJECT_HEADER,
-	        POLICY_INJECT_QUERY, POLICY_INJECT_BASIC};
+	        POLICY_INJECT_QUERY, POLICY_INJECT_BASIC, POLICY_INJECT_COOKIE};
 
 	(void)state;
 	for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
@@ -88,6 +90,22 @@ static void test_refused(void **state)
 			assert_int_equal(inject_render(&c, values[i], &out), -EINVAL);
 			assert_null(out.p);
 		}
+}
+
+static void test_a_cookie_has_octets_of_a_cookie(void **state)
+{
+	static const struct slice values[] = {SLICE("abc;def"), SLICE("abc,def"), SLICE("abc def"),
+	        SLICE("\"abcdef\""), SLICE("abc\\def"),
+	        SLICE("abc\xe4"
+	              "def")};
+	struct policy_credential c = credential(POLICY_INJECT_COOKIE, "", "");
+	struct secret out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		assert_int_equal(inject_render(&c, values[i], &out), -EINVAL);
+		assert_null(out.p);
+	}
 }
 
 static void test_basic_needs_one_pair(void **state)
@@ -132,6 +150,8 @@ static void test_fields(void **state)
 	assert_true(slice_equals(inject_field(&c), SLICE("authorization")));
 	c.inject = POLICY_INJECT_HEADER;
 	assert_true(slice_equals(inject_field(&c), SLICE("x-api-key")));
+	c.inject = POLICY_INJECT_COOKIE;
+	assert_true(slice_equals(inject_field(&c), SLICE("cookie")));
 	c.inject = POLICY_INJECT_QUERY;
 	assert_int_equal(inject_field(&c).n, 0);
 }
@@ -141,6 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_rendered),
 	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_a_cookie_has_octets_of_a_cookie),
 	        cmocka_unit_test(test_basic_needs_one_pair),
 	        cmocka_unit_test(test_too_long),
 	        cmocka_unit_test(test_fields),

@@ -393,7 +393,7 @@ static void two_processes(void **state)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		alarm(240);
+		alarm(900);
 		for (uint32_t i = 0; i < RECORDS; i++) {
 			memcpy(record, &i, sizeof(i));
 			while (ring_write(&b->writer, record, sizeof(i) + i * 7 % 900) == -EAGAIN)
@@ -401,7 +401,7 @@ static void two_processes(void **state)
 		}
 		_exit(0);
 	}
-	alarm(240);
+	alarm(900);
 	for (uint32_t expect = 0; expect < RECORDS;) {
 		uint32_t number;
 		int n = ring_read(&b->reader, out);

@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "vethguard/ipc/peer.h"
+#include "role_program.h"
 
 #define WAIT_MS 60000
 #define SILENCE_MS 50
@@ -60,52 +58,9 @@ static inline void fixture_expect_end(int fd)
 	assert_int_equal(rc, -EPIPE);
 }
 
-static inline void fixture_map_ids(uid_t uid, gid_t gid)
-{
-	const char *const files[] = {
-	        "/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map"};
-	char text[3][64];
-
-	snprintf(text[0], sizeof(text[0]), "deny");
-	snprintf(text[1], sizeof(text[1]), "0 %u 1", uid);
-	snprintf(text[2], sizeof(text[2]), "0 %u 1", gid);
-	for (int i = 0; i < 3; i++) {
-		int fd = open(files[i], O_WRONLY);
-
-		if (fd < 0 || write(fd, text[i], strlen(text[i])) < 0)
-			_exit(77);
-		close(fd);
-	}
-}
-
-/* In the child: becomes build/.../bin/vethguard-keeper; this test lies in
- * build/.../tests/unit/keeper/. */
-static inline void fixture_exec(int control)
-{
-	char path[PATH_MAX], *argv[] = {path, NULL},
-	                     *envp[] = {"VETHGUARD_TEST=environment-marker", NULL};
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
-	uid_t uid = getuid();
-	gid_t gid = getgid();
-
-	if (n < 0)
-		_exit(76);
-	path[n] = 0;
-	for (int up = 0; up < 4; up++)
-		*strrchr(path, '/') = 0;
-	strcat(path, "/bin/vethguard-keeper");
-	if (uid != 0) {
-		if (unshare(CLONE_NEWUSER) < 0)
-			_exit(77);
-		fixture_map_ids(uid, gid);
-	}
-	dup2(control, IPC_SUPERVISOR_FD);
-	execve(path, argv, envp);
-	_exit(76);
-}
-
 static inline void fixture_spawn(struct fixture *f)
 {
+	static char environment[] = "VETHGUARD_TEST=environment-marker";
 	int pair[2];
 
 	*f = (struct fixture){.last_id = 100};
@@ -113,7 +68,7 @@ static inline void fixture_spawn(struct fixture *f)
 	f->pid = fork();
 	assert_true(f->pid >= 0);
 	if (f->pid == 0)
-		fixture_exec(pair[1]);
+		role_program_exec("vethguard-keeper", pair[1], environment);
 	close(pair[1]);
 	f->supervisor = pair[0];
 }
@@ -316,5 +271,68 @@ static inline void fixture_fetch(
 	        fixture_file(value, strlen(value)), NULL);
 	fixture_expect_value(worker, id, credential, value);
 }
+
+static inline int setup(void **state)
+{
+	struct fixture *f = malloc(sizeof(*f));
+
+	assert_non_null(f);
+	fixture_start(f);
+	*state = f;
+	return 0;
+}
+
+/* Every test ends with a keeper that lives, ends well and was not killed by its seccomp filter. */
+static inline int teardown(void **state)
+{
+	int status = fixture_end(*state);
+
+	free(*state);
+	return status;
+}
+
+/* --- certificates --- */
+
+static inline void get_ca(struct fixture *f, int worker, struct message_ca *ca)
+{
+	struct ipc_message message;
+	uint8_t out[64];
+
+	assert_int_equal(
+	        ipc_send_blocking(worker, out,
+	                message_empty(out, sizeof(out), MESSAGE_CA_GET, ++f->last_id), NULL, 0),
+	        0);
+	fixture_expect(worker, MESSAGE_CA, &message);
+	assert_int_equal(message.head.id, f->last_id);
+	assert_int_equal(message_ca_decode(&message.body, ca), 0);
+}
+
+/* --- before it is known whose a worker is --- */
+
+/* What a worker has sent comes over another pair than what its supervisor sends next. */
+static inline void is_heard(struct fixture *f, int worker)
+{
+	struct message_ca ca;
+
+	get_ca(f, worker, &ca);
+	fixture_expect_silence(f->supervisor);
+}
+
+static inline void look(struct fixture *f)
+{
+	struct ipc_message message;
+	uint8_t m[64];
+
+	assert_int_equal(ipc_send_blocking(f->supervisor, m,
+	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 17), NULL, 0),
+	        0);
+	fixture_expect(f->supervisor, MESSAGE_KEEPER_HERE, &message);
+	assert_int_equal(message.head.id, 17);
+	assert_true(reader_done(&message.body));
+}
+
+/* --- the supervisor --- */
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

@@ -97,9 +97,9 @@ static void ask(void)
 }
 
 /* The supervisor's answer to the open question: a file with that value. */
-static void give(const char *value)
+static void give_for(const char *value, uint32_t ttl_s)
 {
-	const struct message_source answer = {.opened = true};
+	const struct message_source answer = {.opened = true, .ttl_s = ttl_s};
 	struct ipc_message message = {.fd_count = 1};
 	uint8_t bytes[256];
 	size_t n;
@@ -112,6 +112,29 @@ static void give(const char *value)
 	assert_int_equal(write(message.fds[0], value, strlen(value)), (ssize_t)strlen(value));
 	assert_int_equal(lseek(message.fds[0], 0, SEEK_SET), 0);
 	assert_int_equal(sources_on_message(&f.sources, &message), 0);
+}
+
+static void give(const char *value)
+{
+	give_for(value, 0);
+}
+
+/* What a service tells counts, and the value is given up a little before its end. */
+static void a_told_lifetime_counts(void **state)
+{
+	(void)state;
+	ask();
+	give_for("first-value", 100);
+	assert_in_range(f.ttl_s, 89, 90);
+	host_sleeps(91);
+	ask();
+	assert_int_equal(f.answers, 1);
+	give_for("second-value", 24 * HOUR_S);
+	assert_in_range(f.ttl_s, 24 * HOUR_S - 31, 24 * HOUR_S - 30);
+	host_sleeps(24 * HOUR_S);
+	ask();
+	give("third-value"); /* nothing is told any more: the policy's counts */
+	assert_int_equal(f.ttl_s, HOUR_S);
 }
 
 static void a_value_ages_while_the_machine_sleeps(void **state)
@@ -162,6 +185,7 @@ static void a_question_does_not_age(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(a_told_lifetime_counts, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                a_value_ages_while_the_machine_sleeps, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(one_without_an_end_stays, set_up, tear_down),

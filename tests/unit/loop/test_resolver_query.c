@@ -44,12 +44,12 @@ struct query {
 	struct sockaddr_in from;
 };
 
-typedef void (*behaviour)(struct server *server, const struct query *q);
+typedef void (*behavior)(struct server *server, const struct query *q);
 
 struct server {
 	struct loop_io io;
 	struct config_server at;
-	behaviour behave;
+	behavior behave;
 	unsigned asked, plain; /* queries; those without EDNS */
 	bool mixed;            /* letters of both sizes were seen */
 	char last[256];
@@ -414,7 +414,7 @@ static const struct resolver_answer *ask(const char *name)
 	return &f.waiters[0].answer;
 }
 
-static void begin_with(unsigned servers, behaviour first, behaviour second)
+static void begin_with(unsigned servers, behavior first, behavior second)
 {
 	struct config_server at[SERVERS] = {f.servers[0].at, f.servers[1].at};
 
@@ -585,7 +585,7 @@ static void test_a_server_without_edns_is_asked_plainly(void **state)
 
 static void test_the_next_server_is_asked(void **state)
 {
-	static const behaviour bad[] = {silent, nobody_knows, refuses, with_a_loop};
+	static const behavior bad[] = {silent, nobody_knows, refuses, with_a_loop};
 
 	(void)state;
 	f.timeout_ms = SILENT_MS;

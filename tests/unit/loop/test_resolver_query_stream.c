@@ -45,13 +45,13 @@ struct connection {
 	size_t rest_n;
 };
 
-typedef void (*behaviour)(struct connection *c, const struct query *q);
+typedef void (*behavior)(struct connection *c, const struct query *q);
 
 struct server {
 	struct loop_io udp, tcp;
 	struct config_server at;
-	behaviour behave; /* over TCP */
-	bool whole;       /* UDP holds the answer */
+	behavior behave; /* over TCP */
+	bool whole;      /* UDP holds the answer */
 	unsigned asked, streamed, plain;
 	struct query last; /* over UDP */
 	unsigned alike;    /* queries over TCP that were those of UDP */
@@ -399,7 +399,7 @@ static const struct resolver_answer *ask(const char *name)
 	return &f.waiter.answer;
 }
 
-static void begin_with(unsigned servers, behaviour first, behaviour second)
+static void begin_with(unsigned servers, behavior first, behavior second)
 {
 	struct config_server at[SERVERS] = {f.servers[0].at, f.servers[1].at};
 
@@ -537,7 +537,7 @@ static void test_a_flood_ends_the_try(void **state)
 
 static void test_what_cannot_be_had_over_tcp_fails(void **state)
 {
-	static const behaviour bad[] = {
+	static const behavior bad[] = {
 	        truncated_again, hangs_up, hangs_up_within, beyond_the_limit, NULL};
 
 	(void)state;
@@ -559,7 +559,7 @@ static void test_what_cannot_be_had_over_tcp_fails(void **state)
 
 static void test_the_next_server_is_asked(void **state)
 {
-	static const behaviour bad[] = {
+	static const behavior bad[] = {
 	        truncated_again, hangs_up, hangs_up_within, beyond_the_limit, fails, NULL};
 
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links, addresses, routes, rules and neighbours in namespaces of the test's own. */
+/* Links, addresses, routes, rules and neighbors in namespaces of the test's own. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -148,8 +148,8 @@ static void bad_addresses_are_refused(struct netlink *nl, int peer)
 	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), -EEXIST);
 	assert_int_equal(netlink_route_default(nl, "outer", &none), -EAFNOSUPPORT);
 	assert_int_equal(netlink_route_default(nl, "absent", &v4), -ENODEV);
-	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &none, mac_b), -EAFNOSUPPORT);
-	assert_int_equal(netlink_neighbour_permanent(nl, "absent", &v4, mac_b), -ENODEV);
+	assert_int_equal(netlink_neighbor_permanent(nl, "outer", &none, mac_b), -EAFNOSUPPORT);
+	assert_int_equal(netlink_neighbor_permanent(nl, "absent", &v4, mac_b), -ENODEV);
 }
 
 /* The exit status of a command line in the namespace of this thread. */
@@ -158,7 +158,7 @@ static int shell(const char *line)
 	return system(line);
 }
 
-static void routes_and_neighbours(struct netlink *nl, int peer)
+static void routes_and_neighbors(struct netlink *nl, int peer)
 {
 	struct ip v4 = address("10.1.2.1"), v6 = address("fd01::1");
 	struct ip gate4 = address("10.1.2.2"), gate6 = address("fd01::2");
@@ -176,9 +176,9 @@ static void routes_and_neighbours(struct netlink *nl, int peer)
 	assert_int_equal(netlink_route_default(nl, "outer", &far4), 0);
 	assert_int_equal(shell("ip -4 route show default | grep -q 'via 192.0.2.9 dev outer'"), 0);
 	assert_int_not_equal(shell("ip -4 route show default | grep -q 10.1.2.2"), 0);
-	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &gate4, mac_b), 0);
-	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &gate6, mac_b), 0);
-	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &gate6, mac_b), 0);
+	assert_int_equal(netlink_neighbor_permanent(nl, "outer", &gate4, mac_b), 0);
+	assert_int_equal(netlink_neighbor_permanent(nl, "outer", &gate6, mac_b), 0);
+	assert_int_equal(netlink_neighbor_permanent(nl, "outer", &gate6, mac_b), 0);
 	assert_int_equal(shell("test $(ip neigh show dev outer | grep -c '02:00:00:00:00:0b "
 	                       "PERMANENT') = 2"),
 	        0);
@@ -317,7 +317,7 @@ TEST(veth_has_its_ends_where_asked);
 TEST(bad_links_are_refused);
 TEST(addresses_are_usable_at_once);
 TEST(bad_addresses_are_refused);
-TEST(routes_and_neighbours);
+TEST(routes_and_neighbors);
 TEST(local_delivery_comes_and_goes);
 TEST(what_a_namespace_begins_with_is_made_again);
 TEST(changes_are_told);
@@ -335,7 +335,7 @@ int main(void)
 	        TEST(bad_links_are_refused),
 	        TEST(addresses_are_usable_at_once),
 	        TEST(bad_addresses_are_refused),
-	        TEST(routes_and_neighbours),
+	        TEST(routes_and_neighbors),
 	        TEST(local_delivery_comes_and_goes),
 	        TEST(what_a_namespace_begins_with_is_made_again),
 	        TEST(changes_are_told),

@@ -187,7 +187,7 @@ static void test_check_file_rights(void **state)
 	static const struct {
 		mode_t mode;
 		const char *told;
-	} rows[] = {{0644, "can be read by everybody: 'chmod o-r' would mend that"},
+	} rows[] = {{0644, "can be read by everybody: 'chmod o-r' fixes that"},
 	        {0620, "can be written by its group or by others, and is refused so: 'chmod go-w'"},
 	        {0606, "can be written by its group or by others, and is refused so: 'chmod "
 	               "go-w'"}};
@@ -350,7 +350,8 @@ static void test_upgrade(void **state)
 	close(fd);
 	RUN(&r, "check", path);
 	assert_int_equal(r.status, 0);
-	assert_non_null(strstr(r.err, "rule \"x\": after an upgrade to spdy/3.1, tcp nothing is "));
+	assert_non_null(strstr(
+	        r.err, "rule \"x\": after an upgrade to spdy/3.1, tcp vethguard reads nothing"));
 	assert_null(strstr(r.err, "rule \"y\""));
 	RUN(&r, "explain", path, "POST", "https://a.example/exec");
 	assert_non_null(strstr(r.out, "upgrade: spdy/3.1, tcp (relayed unread)\n"));
@@ -384,7 +385,7 @@ static void test_explain(void **state)
 	RUN(&r, "explain", "policies/coding-agent.yaml", "GET", "https://api.github.com/a%00b");
 	assert_int_equal(r.status, 1);
 	assert_non_null(strstr(r.out, "the request cannot be judged"));
-	assert_non_null(strstr(r.out, "the path cannot be judged"));
+	assert_non_null(strstr(r.out, "no rule can decide about this path"));
 	assert_null(strstr(r.out, "another host"));
 	RUN(&r, "explain", "policies/coding-agent.yaml", "GET", "https://paste.example/a");
 	assert_null(strstr(r.out, "cannot be judged"));
@@ -577,7 +578,8 @@ static void test_explain_wide_networks(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		RUN(&r, "explain", EXPLAINED, rows[i].method, rows[i].url);
 		if (r.status != (rows[i].allowed ? 0 : 1) ||
-		        (strstr(r.out, "too wide to mean it") != NULL) == rows[i].allowed)
+		        (strstr(r.out, "only a rule with a wide network") != NULL) ==
+		                rows[i].allowed)
 			fail_msg("row %zu says \"%s\"", i, r.out);
 		RUN(&r, "explain", EXPLAINED, rows[i].method, rows[i].url, "--json");
 		root = json_loads(r.out, 0, NULL);
@@ -641,7 +643,7 @@ static void test_usage(void **state)
 	        {{"explain", "policies/observe.yaml"}, "which METHOD?"},
 	        {{"explain", "policies/observe.yaml", "GET"}, "which URL?"},
 	        {{"explain", "policies/observe.yaml", "GET", "https://a.example/", "x\x1b"},
-	                "x\\x1b is one word too many."},
+	                "x\\x1b is an unexpected word."},
 	        {{"explain", "policies/observe.yaml", "GET", "a.example"},
 	                "the scheme is missing (https://host/path), not a URL: \"a.example\""},
 	        {{"explain", "policies/observe.yaml", "https://a.example/", "GET"},
@@ -660,7 +662,7 @@ static void test_usage(void **state)
 	        {{"explain", "tests/unit/policy/bad/mode.yaml", "GET", "https://a.example/"},
 	                "mode must be"},
 	        {{"diff", "policies/observe.yaml"}, "which NEW?"},
-	        {{"diff", "a", "b", "c"}, "c is one word too many."},
+	        {{"diff", "a", "b", "c"}, "c is an unexpected word."},
 	};
 
 	(void)state;

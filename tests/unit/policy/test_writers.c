@@ -60,14 +60,14 @@ static void test_rights_of_a_file(void **state)
 	        {0664, USER, USER, ""}, /* the group of that user alone */
 	        {0664, USER, 0, ""},
 	        {0664, 0, 0, ""},
-	        {0666, 0, 0, "can be changed by everybody: 'chmod o-w' would mend that"},
-	        {0602, USER, USER, "can be changed by everybody: 'chmod o-w' would mend that"},
-	        {01666, 0, 0, "can be changed by everybody: 'chmod o-w' would mend that"},
-	        {0664, USER, 100, "can be changed by group 100: 'chmod g-w' would mend that"},
+	        {0666, 0, 0, "can be changed by everybody: 'chmod o-w' fixes that"},
+	        {0602, USER, USER, "can be changed by everybody: 'chmod o-w' fixes that"},
+	        {01666, 0, 0, "can be changed by everybody: 'chmod o-w' fixes that"},
+	        {0664, USER, 100, "can be changed by group 100: 'chmod g-w' fixes that"},
 	        {0664, 0, USER, ""},
-	        {0664, 0, 1001, "can be changed by group 1001: 'chmod g-w' would mend that"},
-	        {0666, 7, 100, "can be changed by everybody: 'chmod o-w' would mend that"},
-	        {0664, 7, 100, "can be changed by group 100: 'chmod g-w' would mend that"},
+	        {0664, 0, 1001, "can be changed by group 1001: 'chmod g-w' fixes that"},
+	        {0666, 7, 100, "can be changed by everybody: 'chmod o-w' fixes that"},
+	        {0664, 7, 100, "can be changed by group 100: 'chmod g-w' fixes that"},
 	        {0400, 7, 7,
 	                "belongs to user 7, who can change it: let it belong to root or to who "
 	                "uses it"},
@@ -87,11 +87,9 @@ static void test_rights_of_a_directory(void **state)
 	assert_string_equal(directory_text(01777, 0, 0), ""); /* as /tmp is */
 	assert_string_equal(directory_text(01775, 0, 100), "");
 	assert_string_equal(directory_text(0777, 0, 0),
-	        BELOW "everybody can put another file in its place: 'chmod o-w /etc/x' would mend "
-	              "that");
+	        BELOW "everybody can put another file in its place: 'chmod o-w /etc/x' fixes that");
 	assert_string_equal(directory_text(0775, 0, 50),
-	        BELOW "group 50 can put another file in its place: 'chmod g-w /etc/x' would mend "
-	              "that");
+	        BELOW "group 50 can put another file in its place: 'chmod g-w /etc/x' fixes that");
 	assert_string_equal(directory_text(0755, 7, 7),
 	        "lies below /etc/x of user 7, who can put another file in its place: keep it "
 	        "where only root and who uses it can write");

@@ -220,7 +220,7 @@ static int play_supervisor(int socket)
 	struct loop *loop = loop_new();
 	const char *step;
 
-	alarm(120);
+	alarm(900);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (supervisor_start(&supervisor, loop, &step) != 0 ||
@@ -561,6 +561,7 @@ static int setup(void **state)
 	fclose(out);
 	fake_link("vethguard-keeper", true);
 	fake_link("vethguard-recorder", true);
+	fake_link("vethguard-fetch", true);
 	fake_link("vethguard-worker", true);
 	return 0;
 }
@@ -572,6 +573,7 @@ static int teardown(void **state)
 	rmdir(directory);
 	fake_link("vethguard-keeper", false);
 	fake_link("vethguard-recorder", false);
+	fake_link("vethguard-fetch", false);
 	fake_link("vethguard-worker", false);
 	return 0;
 }

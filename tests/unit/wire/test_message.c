@@ -164,7 +164,8 @@ static void keeper(void **state)
 	        .sandbox_id = 7, .sandbox = SLICE("box"), .credential_count = 2};
 	struct message_keeper_root root = {SLICE("-----BEGIN CERTIFICATE-----\n")};
 	struct message_source_open source_open = {7, 1};
-	struct message_source opened = {.opened = true}, refused = {.error = SLICE("a directory")},
+	struct message_source opened = {.opened = true, .ttl_s = 60},
+	                      refused = {.error = SLICE("a directory")},
 	                      ending = {.error = SLICE("")};
 
 	(void)state;
@@ -185,6 +186,40 @@ static void keeper(void **state)
 	ROUNDTRIP(source, &refused, NOTHING);
 	REFUSES_BYTE(source, &refused, HEAD_BYTES, 1);
 	ROUNDTRIP(source, &ending, NOTHING);
+}
+
+static void fetch(void **state)
+{
+	struct message_fetch m = {.has_secret = true,
+	        .argument_count = 2,
+	        .arguments = {SLICE("vault"), SLICE("path=secret/data/x")},
+	        .url = SLICE("https://vault.test:8200"),
+	        .address_count = 1,
+	        .server_count = 1};
+	struct message_fetched fetched = {3600};
+
+	(void)state;
+	m.addresses[0] = ip6(1);
+	m.servers[0] = (struct config_server){ip4(53), 5353};
+	ROUNDTRIP(fetch, &m, NOTHING);
+	ROUNDTRIP(fetched, &fetched, NOTHING);
+	m.arguments[1] = SLICE("a\0b");
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.arguments[1] = longer(MESSAGE_FETCH_ARGUMENT_MAX + 1);
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.argument_count = 0;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.argument_count = MESSAGE_FETCH_ARGUMENTS_MAX + 1;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.argument_count = 1;
+	m.address_count = MESSAGE_FETCH_ADDRESSES_MAX + 1;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.address_count = 0;
+	m.server_count = CONFIG_SERVERS_MAX + 1;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.server_count = 0;
+	m.url = SLICE("");
+	REFUSES_TO_ENCODE(fetch, &m);
 }
 
 static void recorder(void **state)
@@ -512,6 +547,7 @@ int main(void)
 	        cmocka_unit_test(text),
 	        cmocka_unit_test(ca_and_credential),
 	        cmocka_unit_test(keeper),
+	        cmocka_unit_test(fetch),
 	        cmocka_unit_test(recorder),
 	        cmocka_unit_test(recorder_event),
 	        cmocka_unit_test(session),

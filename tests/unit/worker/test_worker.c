@@ -579,7 +579,7 @@ int main(void)
 	        WORKER(another_keeper_takes_over),
 	};
 
-	alarm(120);
+	alarm(900);
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, fixture_make_parts, fixture_free_parts);
 }

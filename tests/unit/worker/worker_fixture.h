@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "vethguard/ipc/peer.h"
+#include "role_program.h"
 #include "vethguard/ipc/ring.h"
 #include "vethguard/ipc/shared_names.h"
 #include "vethguard/tls/ca.h"
@@ -85,52 +83,6 @@ static inline int fixture_memory(const void *p, size_t n)
 	return fd;
 }
 
-static inline void fixture_map_ids(uid_t uid, gid_t gid)
-{
-	const char *const files[] = {
-	        "/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map"};
-	char text[3][64];
-
-	snprintf(text[0], sizeof(text[0]), "deny");
-	snprintf(text[1], sizeof(text[1]), "0 %u 1", uid);
-	snprintf(text[2], sizeof(text[2]), "0 %u 1", gid);
-	for (int i = 0; i < 3; i++) {
-		int fd = open(files[i], O_WRONLY);
-
-		if (fd < 0 || write(fd, text[i], strlen(text[i])) < 0)
-			_exit(77);
-		close(fd);
-	}
-}
-
-/* In the child: becomes build/.../bin/vethguard-worker; this test lies in
- * build/.../tests/unit/worker/. */
-static inline void fixture_exec(int control, int words)
-{
-	/* In its empty root there is no /proc that LeakSanitizer could read. */
-	static char no_leaks[] = "ASAN_OPTIONS=detect_leaks=0";
-	char path[PATH_MAX], *argv[] = {path, NULL}, *envp[] = {no_leaks, NULL};
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
-	uid_t uid = getuid();
-	gid_t gid = getgid();
-
-	if (n < 0)
-		_exit(76);
-	path[n] = 0;
-	for (int up = 0; up < 4; up++)
-		*strrchr(path, '/') = 0;
-	strcat(path, "/bin/vethguard-worker");
-	if (uid != 0) {
-		if (unshare(CLONE_NEWUSER) < 0)
-			_exit(77);
-		fixture_map_ids(uid, gid);
-	}
-	dup2(words, STDERR_FILENO);
-	dup2(control, IPC_SUPERVISOR_FD);
-	execve(path, argv, envp);
-	_exit(76);
-}
-
 static inline void fixture_encode_start(struct fixture *f)
 {
 	static struct message_worker_start m;
@@ -153,6 +105,8 @@ static inline void fixture_encode_start(struct fixture *f)
 
 static inline void fixture_open(struct fixture *f)
 {
+	/* In its empty root there is no /proc that LeakSanitizer could read. */
+	static char no_leaks[] = "ASAN_OPTIONS=detect_leaks=0";
 	int control[2], keeper[2];
 
 	memset(f, 0, sizeof(*f));
@@ -170,8 +124,10 @@ static inline void fixture_open(struct fixture *f)
 	f->words = memfd_create("words", MFD_CLOEXEC);
 	f->pid = fork();
 	assert_true(f->pid >= 0);
-	if (f->pid == 0)
-		fixture_exec(control[1], f->words);
+	if (f->pid == 0) {
+		dup2(f->words, STDERR_FILENO);
+		role_program_exec("vethguard-worker", control[1], no_leaks);
+	}
 	close(control[1]);
 }
 

@@ -219,14 +219,14 @@ static void test_endless_texts_are_bounded(void **state)
 	free(line);
 }
 
-static char *print_row(const struct audit_row *row, int width, bool colour)
+static char *print_row(const struct audit_row *row, int width, bool color)
 {
 	struct audit_table table;
 	char *text;
 	size_t n;
 	FILE *out = open_memstream(&text, &n);
 
-	audit_table_init(&table, out, width, colour);
+	audit_table_init(&table, out, width, color);
 	audit_table_print(&table, row);
 	fclose(out);
 	return text;
@@ -339,7 +339,7 @@ static void test_days_are_told_once(void **state)
 	free(text);
 }
 
-static void test_colour_only_where_wanted(void **state)
+static void test_color_only_where_wanted(void **state)
 {
 	struct audit_row row = {.time_ms = NOW, .decision = AUDIT_DENIED};
 	char *text = print_row(&row, 100, false);
@@ -653,7 +653,7 @@ int main(void)
 	        cmocka_unit_test(test_what_does_not_fit_goes_on_in_the_next_line),
 	        cmocka_unit_test(test_the_reason_is_there_at_any_width),
 	        cmocka_unit_test(test_days_are_told_once),
-	        cmocka_unit_test(test_colour_only_where_wanted),
+	        cmocka_unit_test(test_color_only_where_wanted),
 	        cmocka_unit_test(test_nothing_is_cut_in_a_pipe),
 	        cmocka_unit_test(test_whole_log_verifies),
 	        cmocka_unit_test(test_any_changed_byte_breaks_it),

@@ -282,7 +282,7 @@ int main(void)
 	};
 	int status;
 
-	alarm(240);
+	alarm(900);
 	umask(022);
 	if (!enter()) {
 		puts("skipped: no namespaces here");

@@ -77,7 +77,7 @@ static void a_supervisor_that_refuses_is_125_and_its_words(void **state)
 	fixture_policy(&f, "leave\n");
 	RUN("--", "touch", "/tmp/vethguard-must-not-run");
 	assert_int_equal(o.status, 125);
-	assert_true(said("ended without a word"));
+	assert_true(said("ended without saying why"));
 	assert_int_equal(access("/tmp/vethguard-must-not-run", F_OK), -1);
 }
 

@@ -93,7 +93,8 @@ static void one_that_says_nothing(void **state)
 	for (int unread = 0; unread < 2; unread++) {
 		supervisor_ends(unread, NULL);
 		assert_int_not_equal(start(), 0);
-		assert_string_equal(failure.text, "the supervisor vethguardd ended without a word");
+		assert_string_equal(
+		        failure.text, "the supervisor vethguardd ended without saying why");
 		assert_false(run_session_print_refusal(&session));
 		run_session_close(&session);
 	}

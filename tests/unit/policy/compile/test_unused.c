@@ -236,9 +236,9 @@ static void test_slips(void **state)
 		const char *allow, *deny, *told;
 	} rows[] = {
 	        {"[{to: a.example, methods: [ANY]}]", "[]",
-	                "method \"ANY\" is none that HTTP knows; leave methods out"},
+	                "method \"ANY\" is not a method of HTTP; leave methods out"},
 	        {"[]", "[{to: a.example, methods: ALL}]",
-	                "method \"ALL\" is none that HTTP knows; leave methods out"},
+	                "method \"ALL\" is not a method of HTTP; leave methods out"},
 	        {"[{to: a.example, methods: [GET, TRACE]}]", "[]",
 	                "method \"TRACE\" is refused whatever a rule says"},
 	        {"[{to: a.example, methods: PRI}]", "[]",
@@ -246,27 +246,28 @@ static void test_slips(void **state)
 	        {"[]", "[{to: a.example, methods: [TRACE, PRI]}]", NULL},
 	        {"[{to: a.example, methods: [GET, LIST, QUERY, M-SEARCH]}]", "[]", NULL},
 	        {"[{to: 'https://*.com'}]", "[]",
-	                "\"https://*.com\" is every name that ends in \".com\", whoever has it"},
+	                "\"https://*.com\" covers every name that ends in \".com\", whoever owns "
+	                "it"},
 	        {"[{to: 'tcp://*.dev:22'}]", "[]", "every name that ends in \".dev\""},
 	        {"[{to: 'https://*.example.com'}, {to: 'https://*.internal'}]", "[]", NULL},
 	        {"[]", "[{to: 'https://*.com'}]", NULL},
 	        {"[{to: 'http://localhost:8080'}]", "[]",
-	                "\"http://localhost:8080\" is the sandbox itself for what runs inside"},
-	        {"[{to: 'http://a.localhost'}]", "[]", "is the sandbox itself"},
-	        {"[{to: 'http://127.0.0.1:8080'}]", "[]", "is the sandbox itself"},
-	        {"[{to: 'http://127.1.0.0/16'}]", "[]", "is the sandbox itself"},
-	        {"[{to: 'http://[::1]:8080'}]", "[]", "is the sandbox itself"},
+	                "\"http://localhost:8080\" means the sandbox itself to programs inside"},
+	        {"[{to: 'http://a.localhost'}]", "[]", "means the sandbox itself"},
+	        {"[{to: 'http://127.0.0.1:8080'}]", "[]", "means the sandbox itself"},
+	        {"[{to: 'http://127.1.0.0/16'}]", "[]", "means the sandbox itself"},
+	        {"[{to: 'http://[::1]:8080'}]", "[]", "means the sandbox itself"},
 	        {"[{to: ['http://[::2]:8080', 'http://[::]', "
 	         "'http://128.0.0.1', mylocalhost]}]",
 	                "[{to: localhost}]", NULL},
 	        {"[{to: 'http://126.0.0.0/7'}]", "[]",
-	                "is wider than a private or special range: of it only public addresses are "
-	                "meant; name"},
+	                "covers more than a private or special range, so only its public addresses "
+	                "are allowed; name"},
 	        {"[{to: 'udp://[::/0]:53'}]", "[]", "for which \"[public]\" stands"},
 	        {"[{to: 'tcp://10.0.0.0/7:22'}]", "[]",
 	                "name private ones by networks of their own"},
 	        {"[{to: 'http://169.254.0.0/16'}]", "[]",
-	                "opens nothing: link-local addresses are dialled only where a rule names "
+	                "opens nothing: link-local addresses are dialed only where a rule names "
 	                "them"},
 	        {"[{to: 'http://[2002::/16]'}]", "[]", "opens nothing: 6to4 addresses"},
 	        {"[{to: ['https://[public]', 'http://10.0.0.0/8', 'http://8.0.0.0/8', "
@@ -274,7 +275,7 @@ static void test_slips(void **state)
 	         "'http://169.254.169.254', 'http://198.18.0.0/15']}]",
 	                "[{to: ['https://0.0.0.0/0', 'https://10.0.0.0/7']}]", NULL},
 	        {"[{to: a.example, paths: [/v1/]}]", "[]",
-	                "path \"/v1/\" matches itself alone; all that lies below it is "
+	                "path \"/v1/\" matches only itself; what lies below it is "
 	                "\"/v1/**\""},
 	        {"[]", "[{to: a.example, paths: [/admin/, /user]}]", "\"/admin/**\""},
 	        {"[{to: a.example, paths: [/, /v1, '/v*/', /v2/, '/v2/**', /v3/, /v3/models]}]",
@@ -403,7 +404,7 @@ static void test_methods(void **state)
 	for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
 		snprintf(rule, sizeof(rule), "[{to: a.example, methods: [GET, %s]}]", slips[i][0]);
 		snprintf(wanted, sizeof(wanted),
-		        "method \"%s\" is none that HTTP knows; did you mean \"%s\"?", slips[i][0],
+		        "method \"%s\" is not a method of HTTP; did you mean \"%s\"?", slips[i][0],
 		        slips[i][1]);
 		load_rules_of(&notes, "[]", rule);
 		assert_int_equal(notes.count, 1);

@@ -132,7 +132,7 @@ static void test_faults(void **state)
 	        {"- a\n", 1, 1, "must be a mapping"},
 	        {"limit: {}\n", 1, 1, "did you mean \"limits\"?"},
 	        {"vethguard: 2\n", 1, 12, "from 1 to 1, not \"2\""},
-	        {"allow: []\n", 1, 1, "\"allow\" belongs into a policy (--policy), not into"},
+	        {"allow: []\n", 1, 1, "\"allow\" belongs in a policy (--policy), not into"},
 	        {"limits: {conections: 1}\n", 1, 10, "did you mean \"connections\"?"},
 	        {"limits: {connections: 0}\n", 1, 23, "from 1 to 8000, not \"0\""},
 	        {"limits: {connections: 8001}\n", 1, 23, "not \"8001\""},
@@ -211,7 +211,7 @@ static void test_faults(void **state)
 	        {"audit_file: \"a\\nb\"\n", 1, 13, "control character"},
 	        {"audit_file: [a]\n", 1, 13, "must be a single value"},
 	        {"ca_files:\n", 1, 10, "has no value"},
-	        {"proxy_port: 1\nproxy_port: 2\n", 2, 1, "stands twice"},
+	        {"proxy_port: 1\nproxy_port: 2\n", 2, 1, "appears twice"},
 	};
 
 	(void)state;

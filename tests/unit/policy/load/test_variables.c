@@ -182,8 +182,8 @@ static void test_bad_in_host(void **state)
 	        "of one label and can hold no \".\"");
 	GIVE("v=5");
 	must_fail(ALLOW("https://10.0.0.${v}"), 2, 14,
-	        "destination \"https://10.0.0.5\" is an address, which no variable can make: write "
-	        "it out");
+	        "destination \"https://10.0.0.5\" is an address, which cannot come from a "
+	        "variable: write it out");
 	must_fail(ALLOW("https://example.com${v}"), 2, 14,
 	        "\"https://example.com${v}\": \"${v}\" is \"5\", but a part of the last label can "
 	        "be no variable");

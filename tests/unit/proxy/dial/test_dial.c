@@ -18,10 +18,10 @@
 #define LINK "own0"
 
 static const struct ip first = {4, {198, 51, 100, 5}}, second = {4, {198, 51, 100, 6}},
-                       neighbour = {4, {198, 51, 100, 7}}, far = {4, {192, 88, 1, 1}};
+                       neighbor = {4, {198, 51, 100, 7}}, far = {4, {192, 88, 1, 1}};
 static const struct ip first6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 5}},
                        second6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 6}},
-                       neighbour6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 7}};
+                       neighbor6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 7}};
 /* Inside of networks of which every address is local. */
 static const struct ip any = {4, {203, 0, 113, 9}}, any6 = {6, {0x20, 0x01, 0x0d, 0xb9, [15] = 9}},
                        any6_small = {6, {0x20, 0x01, 0x0d, 0xba, [15] = 9}},
@@ -85,7 +85,7 @@ static int make_addresses(void **state)
 	assert_int_equal(netlink_address_add(nl, LINK, &second, 24), 0);
 	assert_int_equal(netlink_address_add(nl, LINK, &first6, 64), 0);
 	assert_int_equal(netlink_address_add(nl, LINK, &second6, 64), 0);
-	assert_int_equal(netlink_route_default(nl, LINK, &neighbour), 0);
+	assert_int_equal(netlink_route_default(nl, LINK, &neighbor), 0);
 	netlink_close(nl);
 	make_local(&network, 24, &first, "lo", 0);
 	make_local(&network6, 64, NULL, "lo", 0);
@@ -104,8 +104,8 @@ static bool may_connect(const struct ip *address)
 static void test_others_may_be_dialled(void **state)
 {
 	(void)state;
-	assert_true(may_connect(&neighbour));
-	assert_true(may_connect(&neighbour6));
+	assert_true(may_connect(&neighbor));
+	assert_true(may_connect(&neighbor6));
 	assert_true(may_connect(&far));
 }
 
@@ -125,7 +125,7 @@ static void test_rules_that_have_it(void **state)
 	(void)state;
 	assert_false(dial_may_connect(w.proxy, &network, &first));
 	assert_false(dial_may_connect(w.proxy, &network, &first6));
-	assert_true(dial_may_connect(w.proxy, &network, &neighbour));
+	assert_true(dial_may_connect(w.proxy, &network, &neighbor));
 	assert_true(dial_may_connect(w.proxy, &exact, &first));
 	assert_true(dial_may_connect(w.proxy, &exact, &first6));
 }
@@ -158,7 +158,7 @@ static void test_no_packet_size_is_taken_for_the_loopbacks(void **state)
 	assert_false(may_connect(&first6));
 	assert_false(may_connect(&any6));
 	assert_false(may_connect(&any6_small));
-	assert_true(may_connect(&neighbour6));
+	assert_true(may_connect(&neighbor6));
 	request.ifr_mtu = 65536;
 	assert_int_equal(ioctl(fd, SIOCSIFMTU, &request), 0);
 	close(fd);

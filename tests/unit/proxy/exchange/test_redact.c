@@ -265,7 +265,7 @@ static void test_a_beginning_that_does_not_go_on(void **state)
 	late = client(&w, NAME_C, "c.test");
 	ask(late, "GET /late", "c.test", "");
 	expect_head(late, "HTTP/1.1 502 ");
-	UNTIL(&w, has(late, "the credential cannot be had", 28));
+	UNTIL(&w, has(late, "the credential is not available", 31));
 	leave_both(other, other_o);
 	leave_both(c, o);
 	hang_up(late, false);

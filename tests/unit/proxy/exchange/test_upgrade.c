@@ -214,7 +214,8 @@ static void test_a_credential_that_is_guessed(void **state)
 		assert_false(has(c, "no", 2) || has(o, "no", 2));
 		e = find_event(&w, EVENT_HTTP);
 		assert_int_equal(e->cause, EVENT_CAUSE_LIMIT);
-		assert_true(slice_equals(e->detail, SLICE("the credential may be being guessed")));
+		assert_true(
+		        slice_equals(e->detail, SLICE("somebody may be guessing the credential")));
 		leave();
 		say(late_o, switched);
 		expect_head(late_c, "HTTP/1.1 503 ");

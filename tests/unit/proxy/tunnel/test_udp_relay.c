@@ -777,7 +777,7 @@ int main(void)
 	};
 
 	memset(big, 'b', sizeof(big));
-	alarm(240);
+	alarm(900);
 	world_network();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

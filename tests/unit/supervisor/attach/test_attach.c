@@ -90,9 +90,110 @@ static void one_more_than_there_may_be(void **state)
 	attach("beyond");
 	assert_int_equal(answered.count, 2);
 	assert_int_equal(answered.status, ATTACH_BUSY);
-	assert_string_equal(answered.text, "there are 2000 sandboxes already");
+	assert_string_equal(answered.text,
+	        "the daemon already has 2000 sandboxes, which is the most it may have: detach one");
 	assert_int_equal(attachments_count(&all), ATTACHMENTS_MAX);
 	assert_null(attachments_find(&all, "beyond"));
+}
+
+static void ask(enum attach_purpose purpose, const char *netns)
+{
+	const struct attach_request request = {.purpose = purpose,
+	        .name = "claimer",
+	        .kind = ATTACH_NETNS,
+	        .netns = netns,
+	        .policy = purpose == ATTACH_TO_CLAIM ? "/nowhere/policy.yaml" : NULL,
+	        .caller = {.uid = getuid(), .gid = getgid(), .fixed = getuid() != 0}};
+
+	memset(&answered, 0, sizeof(answered));
+	attachments_attach(&all, &request, on_done, NULL);
+	assert_int_equal(answered.count, 1);
+}
+
+/* A claim takes the place of what it claims, so it is not refused for want of one; what is prepared
+ * takes one. */
+static void prepared_ones_count_and_claims_do_not(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < ATTACHMENTS_MAX; i++)
+		enter(i);
+	ask(ATTACH_TO_PREPARE, "/nowhere/at-all");
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_non_null(strstr(answered.text, "already has 2000 sandboxes"));
+	ask(ATTACH_TO_CLAIM, NULL);
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_non_null(strstr(answered.text, "no namespace is prepared"));
+	ask(ATTACH_TO_CLAIM, "/nowhere/at-all");
+	assert_int_equal(answered.status, ATTACH_INVALID);
+	assert_non_null(strstr(answered.text, "/nowhere/at-all"));
+	assert_int_equal(attachments_count(&all), ATTACHMENTS_MAX);
+	assert_null(attachments_find(&all, "claimer"));
+}
+
+static struct attachment *enter_record(unsigned number, uint64_t id, bool prepared, bool claimed)
+{
+	char name[32];
+	struct attachment *a;
+
+	enter(number);
+	snprintf(name, sizeof(name), "box-%u", number);
+	a = attachments_find(&all, name);
+	a->record.id = id;
+	a->record.prepared = prepared;
+	a->record.claimed = claimed;
+	return a;
+}
+
+/* The daemon died when the claim was written and the prepared one not yet removed. */
+static void of_two_with_one_id_the_claim_counts(void **state)
+{
+	char folder[] = "/tmp/test_attach.XXXXXX";
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	all.state = fd;
+	close(openat(fd, "box-1.json", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	close(openat(fd, "box-2.json", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	enter_record(1, 7, true, false);
+	enter_record(2, 8, true, false);
+	enter_record(3, 7, false, true);
+	enter_record(4, 8, false, false); /* somebody else's, whatever its id */
+	attachments_drop_claimed(&all);
+	assert_null(attachments_find(&all, "box-1"));
+	assert_non_null(attachments_find(&all, "box-2"));
+	assert_non_null(attachments_find(&all, "box-3"));
+	assert_false(state_exists(fd, "box-1"));
+	assert_true(state_exists(fd, "box-2"));
+	unlinkat(fd, "box-2.json", 0);
+	close(fd);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+static void what_a_prepared_one_cannot(void **state)
+{
+	static const struct identity caller;
+
+	(void)state;
+	enter_record(1, 7, true, false);
+	enter_record(2, 8, false, false);
+	attachments_reload(&all, "box-1", "/some/policy.yaml", &caller, on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_CONFLICT);
+	assert_non_null(strstr(answered.text, "'vethguard claim' gives it one"));
+	attachments_pause(&all, "box-1", "a reason", on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_CONFLICT);
+	attachments_env(&all, "box-1", on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_CONFLICT);
+	attachments_give_back(&all, "box-1", on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_CONFLICT);
+	assert_non_null(strstr(answered.text, "nobody has claimed it"));
+	attachments_give_back(&all, "box-2", on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_CONFLICT);
+	assert_non_null(strstr(answered.text, "attached, not claimed"));
+	attachments_give_back(&all, "box-3", on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_NOT_FOUND);
+	assert_int_equal(answered.count, 6);
 }
 
 /* Whoever attaches and detaches again and again, while nothing can be written: the recorder has
@@ -108,7 +209,7 @@ static void more_that_have_ended_than_may_wait(void **state)
 	}
 	attach("one");
 	assert_int_equal(answered.status, ATTACH_BUSY);
-	assert_non_null(strstr(answered.text, "is not in the audit log yet"));
+	assert_non_null(strstr(answered.text, "are not in the audit log yet"));
 	supervisor.recording.left = left[RECORDING_LEFT_MAX - 1].next;
 	attach("one");
 	assert_int_equal(answered.status, ATTACH_INVALID);
@@ -286,6 +387,11 @@ int main(void)
 	                one_operation_more_than_may_wait, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                more_that_have_ended_than_may_wait, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                prepared_ones_count_and_claims_do_not, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                of_two_with_one_id_the_claim_counts, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(what_a_prepared_one_cannot, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_place_is_left_once, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_sandbox_ends_with_its_time, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(one_that_is_being_detached, set_up, tear_down),

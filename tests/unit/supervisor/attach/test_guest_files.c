@@ -619,7 +619,7 @@ static void test_none_stays_a_zombie(void **state)
 
 int main(void)
 {
-	alarm(120);
+	alarm(900);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	        CASE(test_empty_root),

@@ -33,9 +33,10 @@ static void on_look(struct loop_timer *timer)
 	loop_stop(timer->loop);
 }
 
-static void on_source(struct sources *s, uint64_t id, int fd, const char *error)
+static void on_source(struct sources *s, uint64_t id, int fd, uint32_t ttl_s, const char *error)
 {
 	(void)s;
+	assert_int_equal(ttl_s, 0);
 	ends++;
 	output = fd;
 	answered = id;
@@ -323,6 +324,6 @@ int main(void)
 	        T(the_end_of_the_sandbox_ends_the_reader),
 	};
 
-	alarm(240);
+	alarm(900);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

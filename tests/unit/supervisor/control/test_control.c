@@ -36,6 +36,7 @@ struct attachments {
 	struct attach_result answer;
 	bool later; /* answers wait */
 	bool no_env;
+	bool prepared; /* what there is is prepared */
 	unsigned many; /* sandboxes in a list, each with a label of LABEL_BYTES; 0: two without */
 	gid_t groups[8];
 	size_t group_count;
@@ -76,6 +77,14 @@ void attachments_attach(
 		ip_format(&r->address4, four);
 	if (r->address6.family)
 		ip_format(&r->address6, six);
+	if (r->purpose != ATTACH_TO_GUARD) {
+		ask(done, context, "%s %s %d %s %s like %s %d %d %u %zu %zu",
+		        r->purpose == ATTACH_TO_CLAIM ? "claim" : "prepare",
+		        r->name ? r->name : "-", r->kind, r->netns ? r->netns : "-",
+		        r->policy ? r->policy : "-", r->like ? r->like : "-", r->same_addresses,
+		        r->wait, r->ttl_s, r->labels.count, r->vars.count);
+		return;
+	}
 	ask(done, context,
 	        "attach %s %d %s %s %d/%llu %s %s %s %d %u %zu:%s=%s %zu:%s=%s %s/%s/%s %u/%u/%d",
 	        r->name ? r->name : "-", r->kind, r->interface ? r->interface : "-",
@@ -92,6 +101,12 @@ void attachments_detach(struct attachments *a, const char *name, attach_done don
 {
 	(void)a;
 	ask(done, context, "detach %s", name);
+}
+
+void attachments_give_back(struct attachments *a, const char *name, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "release %s", name);
 }
 
 void attachments_reload(struct attachments *a, const char *name, const char *policy,
@@ -118,6 +133,13 @@ void attachments_resume(struct attachments *a, const char *name, attach_done don
 {
 	(void)a;
 	ask(done, context, "resume %s", name);
+}
+
+void attachments_follow(struct attachments *a, const char *name, pid_t pid, uint64_t start_time,
+        attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "follow %s %d/%llu", name, (int)pid, (unsigned long long)start_time);
 }
 
 void attachments_env(struct attachments *a, const char *name, attach_done done, void *context)
@@ -175,7 +197,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	memset(text, 'x', LABEL_BYTES);
 	*out = (struct attachment_view){.name = "one",
 	        .id = 0x1f,
-	        .state = ATTACH_PAUSED,
+	        .state = all.prepared ? ATTACH_PREPARED : ATTACH_PAUSED,
 	        .paused = true,
 	        .reason = "look",
 	        .kind = ATTACH_PID,
@@ -197,7 +219,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 
 const char *attach_state_name(enum attach_state state)
 {
-	return state == ATTACH_PAUSED ? "paused" : "?";
+	return state == ATTACH_PAUSED ? "paused" : state == ATTACH_PREPARED ? "prepared" : "?";
 }
 
 const char *attach_kind_name(enum attach_kind kind)
@@ -375,6 +397,13 @@ static void test_attach(void **state)
 	assert_string_equal(f.operation, "sandboxes.attach");
 	assert_string_equal(f.sandbox, "one");
 	assert_int_equal(f.status, 201);
+	/* A namespace, and the process with which its sandbox ends. */
+	assert_int_equal(call("POST", "/v1/sandboxes",
+	                         "{\"netns\":\"/n\",\"pid\":9,\"start_time\":8,\"policy\":\"/p\"}"),
+	        201);
+	snprintf(expected, sizeof(expected), "attach - 1 - /n 9/8 - - /p 0 0 0:= 0:= // %u/%u/%d",
+	        getuid(), getgid(), getpid());
+	assert_string_equal(all.asked, expected);
 }
 
 static void test_sandbox_object(void **state)
@@ -493,6 +522,8 @@ static void test_operations(void **state)
 	assert_non_null(strstr(answer, "\"diff\":[\"+ one\",\"- two\"]"));
 	snprintf(reload, sizeof(reload), "reload one /q %u", getuid());
 	asks("POST", "/v1/sandboxes/one/reload", "{\"policy\":\"/q\"}", reload);
+	asks("POST", "/v1/sandboxes/one/follow", "{\"pid\":7}", "follow one 7/0");
+	asks("POST", "/v1/sandboxes/one/follow", "{\"pid\":7,\"start_time\":9}", "follow one 7/9");
 	asks("POST", "/v1/sandboxes/one/pause", "{}", "pause one -");
 	asks("POST", "/v1/sandboxes/one/pause", "{\"reason\":\"why\"}", "pause one why");
 	asks("POST", "/v1/sandboxes/one/resume", "", "resume one");
@@ -500,9 +531,81 @@ static void test_operations(void **state)
 	assert_string_equal(f.operation, "reload");
 	assert_string_equal(f.target, "POST /v1/reload");
 	assert_false(f.looks);
-	assert_int_equal(f.told, 10);
+	assert_int_equal(f.told, 12);
 	all.asked[0] = '\0';
 	asks("GET", "/v1/status", "", "");
+}
+
+static void test_prepared(void **state)
+{
+	const struct attach_traces clean = {false, false, false, false};
+	struct attach_traces left = clean;
+	json_t *list;
+
+	(void)state;
+	assert_int_equal(call("POST", "/v1/prepared",
+	                         "{\"name\":\"r-1\",\"netns\":\"/n\",\"addresses\":\"same\"}"),
+	        201);
+	assert_string_equal(all.asked, "prepare r-1 1 /n - like - 1 0 0 0 0");
+	assert_string_equal(f.operation, "prepared.add");
+	assert_non_null(strstr(answer, "\"addresses\":\"own\",\"gate4\":\"10.1.2.1\""));
+	assert_int_equal(
+	        call("POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"own\"}"), 201);
+	assert_string_equal(all.asked, "prepare - 1 /n - like - 0 0 0 0 0");
+	assert_int_equal(
+	        call("POST", "/v1/claim",
+	                "{\"name\":\"a\",\"policy\":\"/p\",\"netns\":\"/n\",\"like\":\"b\","
+	                "\"wait\":true,\"ttl_s\":9,\"labels\":{\"k\":\"v\"},"
+	                "\"vars\":{\"x\":\"y\"}}"),
+	        201);
+	assert_string_equal(all.asked, "claim a 1 /n /p like b 0 1 9 1 1");
+	assert_string_equal(f.operation, "sandboxes.claim");
+	assert_int_equal(call("POST", "/v1/claim", "{\"policy\":\"/p\"}"), 201);
+	assert_string_equal(all.asked, "claim - 1 - /p like - 0 0 0 0 0");
+	all.answer.summary = &summary;
+	all.answer.traces = &clean;
+	asks("POST", "/v1/sandboxes/one/release", "{}", "release one");
+	assert_non_null(strstr(answer, "\"summary\":{"));
+	left.names = true;
+	all.answer.traces = &left;
+	assert_int_equal(call("POST", "/v1/sandboxes/one/release", ""), 500);
+	assert_non_null(strstr(answer, "this is left of it: its synthetic names; do not"));
+	/* What is prepared is in a list of its own. */
+	assert_int_equal(call("GET", "/v1/prepared", ""), 200);
+	list = json_answer();
+	assert_int_equal(json_array_size(json_object_get(list, "prepared")), 0);
+	json_decref(list);
+	all.prepared = true;
+	assert_int_equal(call("GET", "/v1/prepared", ""), 200);
+	list = json_answer();
+	assert_int_equal(json_array_size(json_object_get(list, "prepared")), 2);
+	json_decref(list);
+	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
+	list = json_answer();
+	assert_int_equal(json_array_size(json_object_get(list, "sandboxes")), 0);
+	json_decref(list);
+}
+
+static void test_wrong_members_of_claims(void **state)
+{
+	(void)state;
+	refused(422, "POST", "/v1/prepared", "", "no body");
+	refused(422, "POST", "/v1/prepared", "{}", "netns: ");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"n\"}", "absolute");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"addresses\":\"x\"}",
+	        "addresses: ");
+	refused(422, "POST", "/v1/prepared", "{\"netns\":\"/n\",\"policy\":\"/p\"}",
+	        "no such member");
+	refused(422, "POST", "/v1/claim", "", "no body");
+	refused(422, "POST", "/v1/claim", "{}", "policy: ");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"p\"}", "absolute");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"netns\":\"n\"}", "absolute");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"name\":\"\"}", "name: is empty");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"wait\":1}", "true or false");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"ttl_s\":31622401}", "out of range");
+	refused(422, "POST", "/v1/claim", "{\"policy\":\"/p\",\"pid\":1}", "no such member");
+	refused(422, "POST", "/v1/sandboxes/one/release", "{\"x\":1}", "no members");
+	refused(405, "GET", "/v1/claim", "", "POST");
 }
 
 static void test_no_route(void **state)
@@ -569,7 +672,9 @@ static void test_wrong_members(void **state)
 	        "at most one");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"container\":{\"nme\":\"x\"}"),
 	        "container.nme");
-	refused(422, "POST", "/v1/sandboxes", WITH("\"netns\":\"/n\""), "too many: one of");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"interface\":\"e\",\"netns\":\"/n\""),
+	        "too many: one of");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"interface\":\"e\""), "too many: one of");
 	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"/p\"}", "none given: one of");
 	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"/p\",\"netns\":\"n\"}", "absolute");
 	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"p\",\"pid\":1}", "policy: ");
@@ -581,6 +686,11 @@ static void test_wrong_members(void **state)
 	        "{\"policy\":\"/p\",\"interface\":\"e\",\"start_time\":1}", "go with a pid");
 	refused(422, "POST", "/v1/sandboxes/one/reload", "{\"policy\":\"p\"}", "absolute");
 	refused(422, "POST", "/v1/sandboxes/one/pause", "{\"resaon\":\"x\"}", "did you mean");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{}", "is to end is needed");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "", "is to end is needed");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{\"pid\":0}", "out of range");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{\"pid\":\"7\"}", "a whole number");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{\"pdi\":7}", "did you mean");
 	refused(422, "POST", "/v1/sandboxes/one/resume", "{\"x\":1}", "takes no members");
 	refused(422, "POST", "/v1/reload", "{\"x\":1}", "takes no members");
 	assert_string_equal(f.operation, "reload"); /* refusals of changes are told too */
@@ -660,7 +770,7 @@ static void test_audit(void **state)
 	assert_int_equal(call("GET", "/v1/audit", ""), 200);
 	assert_non_null(strstr(answer, "\"fingerprint\":null}"));
 	all.many = 1;
-	refused(503, "GET", "/v1/audit", "", "too many ask for that");
+	refused(503, "GET", "/v1/audit", "", "too many callers ask for that");
 	all.many = 2;
 	refused(503, "GET", "/v1/audit", "", "no memory");
 	refused(405, "POST", "/v1/audit", "", "Allow: GET\r\n");
@@ -715,6 +825,8 @@ int main(void)
 	        CASE(test_groups),
 	        CASE(test_attached_without_files),
 	        CASE(test_operations),
+	        CASE(test_prepared),
+	        CASE(test_wrong_members_of_claims),
 	        CASE(test_no_route),
 	        CASE(test_no_json),
 	        CASE(test_wrong_members),

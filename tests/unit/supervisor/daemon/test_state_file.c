@@ -186,6 +186,41 @@ static void an_attach_that_is_not_done_is_told_from_one_that_is(void **state)
 	attach_record_fini(&is);
 }
 
+/* What is prepared has no policy; what is not has one. */
+static void prepared_and_claimed_ones(void **state)
+{
+	struct attach_record was = sample(), is;
+	struct gate gate = sample_gate();
+	char error[STATE_ERROR_MAX] = "";
+
+	(void)state;
+	assert_false(state_exists(dir, "one"));
+	was.kind = ATTACH_NETNS;
+	was.prepared = true;
+	was.policy = (char *)(uintptr_t) "";
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	assert_true(state_exists(dir, "one"));
+	gate_init(&gate);
+	assert_int_equal(state_load(dir, "one.json", &is, &gate, error), 0);
+	assert_true(is.prepared && !is.claimed);
+	assert_string_equal(is.policy, "");
+	attach_record_fini(&is);
+	was.policy = (char *)(uintptr_t) "/etc/p.yaml";
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	assert_int_equal(load("one.json", error), -EINVAL);
+	assert_non_null(strstr(error, "policy"));
+	was.prepared = false;
+	was.claimed = true;
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	gate_init(&gate);
+	assert_int_equal(state_load(dir, "one.json", &is, &gate, error), 0);
+	assert_true(is.claimed && !is.prepared);
+	attach_record_fini(&is);
+	was.policy = (char *)(uintptr_t) "";
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	assert_int_equal(load("one.json", error), -EINVAL);
+}
+
 static void a_file_cut_anywhere_is_refused(void **state)
 {
 	static char text[TEXT_MAX];
@@ -484,8 +519,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
 	        TEST(an_attach_that_is_not_done_is_told_from_one_that_is),
-	        TEST(a_file_cut_anywhere_is_refused), TEST(values_out_of_bounds_are_refused),
-	        TEST(a_file_of_before_a_bound_is_read),
+	        TEST(prepared_and_claimed_ones), TEST(a_file_cut_anywhere_is_refused),
+	        TEST(values_out_of_bounds_are_refused), TEST(a_file_of_before_a_bound_is_read),
 	        TEST(a_file_of_when_gates_could_be_paused_is_read),
 	        TEST(files_of_others_are_refused), TEST(a_file_too_large_is_refused),
 	        TEST(a_file_without_groups_is_read), TEST(containers_are_plain_text),

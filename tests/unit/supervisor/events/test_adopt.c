@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "loop_for.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/ipc/ring.h"
 #include "recorder/recorder.h"
@@ -317,21 +318,6 @@ static void what_cannot_be_read_is_named_once(void **state)
 	}
 }
 
-static struct loop *stopping;
-
-static void stop(struct loop_timer *timer)
-{
-	(void)timer;
-	loop_stop(stopping);
-}
-
-static void run_for(struct supervisor *sv, struct loop_timer *timer, int64_t ms)
-{
-	stopping = sv->loop;
-	loop_timer_set(timer, ms);
-	assert_int_equal(loop_run(sv->loop), 0);
-}
-
 static size_t count_left(const struct supervisor *sv)
 {
 	size_t count = 0;
@@ -349,7 +335,6 @@ static void rings_that_there_are_no_descriptors_for(void **state)
 	struct supervisor one = {0}, other = {0};
 	struct sandbox s = {.supervisor = &one, .id = SANDBOX};
 	struct recorded_ring *rings[WAITING];
-	struct loop_timer timer = {0};
 	struct rlimit before, few;
 	char name[RECORDING_NAME_BYTES];
 
@@ -362,18 +347,17 @@ static void rings_that_there_are_no_descriptors_for(void **state)
 	}
 	close(one.recording.journal);
 	other.loop = loop_new();
-	assert_int_equal(loop_timer_open(other.loop, &timer, stop), 0);
 	assert_int_equal(recording_keep_at(&other, folder_fd), 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){FD_LIMIT_KEPT, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(recording_adopt(&other), 0);
-	run_for(&other, &timer, 50);
+	loop_for(other.loop, 50);
 	assert_non_null(other.recording.waiting);
 	assert_null(other.recording.left);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (unsigned tries = 0; other.recording.waiting && tries < 1000; tries++)
-		run_for(&other, &timer, 20);
+		loop_for(other.loop, 20);
 	assert_null(other.recording.waiting);
 	assert_int_equal(count_left(&other), WAITING);
 	for (size_t i = 0; i < WAITING; i++) {
@@ -381,7 +365,6 @@ static void rings_that_there_are_no_descriptors_for(void **state)
 		assert_int_equal(unlinkat(other.recording.rings, name, 0), 0);
 		free(rings[i]);
 	}
-	loop_timer_close(&timer);
 	recording_fini(&other);
 	loop_free(other.loop);
 	close(one.recording.rings);
@@ -396,7 +379,6 @@ static void a_ring_whose_writer_is_there(void **state)
 	struct supervisor one = {0}, other = {0};
 	struct sandbox s = {.supervisor = &one, .id = SANDBOX};
 	struct recorded_ring *rings[LOCKED];
-	struct loop_timer timer = {0};
 	int64_t began;
 
 	(void)state;
@@ -409,19 +391,18 @@ static void a_ring_whose_writer_is_there(void **state)
 	}
 	close(one.recording.journal); /* its supervisor is gone, its workers are not */
 	other.loop = loop_new();
-	assert_int_equal(loop_timer_open(other.loop, &timer, stop), 0);
 	assert_int_equal(recording_keep_at(&other, folder_fd), 0);
 	began = clock_monotonic_ms();
 	assert_int_equal(recording_adopt(&other), 0);
 	assert_true(clock_monotonic_ms() - began < RECORDING_ADOPT_MS);
 	assert_non_null(other.recording.waiting);
 	assert_null(other.recording.left);
-	run_for(&other, &timer, 50);
+	loop_for(other.loop, 50);
 	assert_non_null(other.recording.waiting);
 	for (size_t i = 0; i < LOCKED; i++)
 		recording_close_ring(rings[i]);
 	for (unsigned tries = 0; other.recording.waiting && tries < 1000; tries++)
-		run_for(&other, &timer, 20);
+		loop_for(other.loop, 20);
 	assert_null(other.recording.waiting);
 	assert_non_null(other.recording.left);
 	assert_int_equal(other.recording.left->id, SANDBOX);
@@ -434,7 +415,6 @@ static void a_ring_whose_writer_is_there(void **state)
 		count++;
 	}
 	assert_int_equal(count, LOCKED);
-	loop_timer_close(&timer);
 	recording_fini(&other);
 	loop_free(other.loop);
 	for (size_t i = 0; i < LOCKED; i++)

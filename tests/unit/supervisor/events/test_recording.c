@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "loop_for.h"
 #include "vethguard/base/clock.h"
 #include "supervisor/events/private.h"
 
@@ -55,21 +56,6 @@ static void an_outage_becomes_a_finding(void **state)
 	loop_free(sv.loop);
 }
 
-static struct loop *stopping;
-
-static void stop(struct loop_timer *timer)
-{
-	(void)timer;
-	loop_stop(stopping);
-}
-
-static void run_for(struct supervisor *sv, struct loop_timer *timer, int64_t ms)
-{
-	stopping = sv->loop;
-	loop_timer_set(timer, ms);
-	assert_int_equal(loop_run(sv->loop), 0);
-}
-
 /* What was gathered is told when its time comes, once, and never in the middle of an outage. */
 static void outages_in_a_row_are_told_in_time(void **state)
 {
@@ -77,18 +63,16 @@ static void outages_in_a_row_are_told_in_time(void **state)
 	        .persistent = true,
 	        .recording.daemon = {.id = SANDBOX, .open = true}};
 	struct outage *o = &sv.recording.outage;
-	struct loop_timer timer;
 
 	(void)state;
 	assert_non_null(sv.loop);
-	assert_int_equal(loop_timer_open(sv.loop, &timer, stop), 0);
 	o->next_told_ms = clock_monotonic_ms() + 50;
 	for (unsigned i = 0; i < 3; i++) {
 		outage_begins(&sv, "The disk is full.");
 		outage_ends(&sv);
 	}
 	assert_int_equal(sv.recording.told_count, 0);
-	run_for(&sv, &timer, 200);
+	loop_for(sv.loop, 200);
 	assert_int_equal(sv.recording.told_count, 1);
 	assert_int_equal(o->count, 0);
 
@@ -96,7 +80,7 @@ static void outages_in_a_row_are_told_in_time(void **state)
 	outage_begins(&sv, "The disk is full.");
 	outage_ends(&sv);
 	outage_begins(&sv, "The disk is full again.");
-	run_for(&sv, &timer, 200);
+	loop_for(sv.loop, 200);
 	outage_tell(&sv);
 	assert_int_equal(sv.recording.told_count, 1);
 	assert_int_equal(o->count, 2);
@@ -113,7 +97,6 @@ static void outages_in_a_row_are_told_in_time(void **state)
 		recording_taken(&sv, id);
 	assert_null(sv.recording.daemon.told);
 	loop_timer_close(&sv.recording.outage_time);
-	loop_timer_close(&timer);
 	loop_free(sv.loop);
 }
 

@@ -94,7 +94,7 @@ static bool meets(int netns, const char *address, int wait_ms)
 	return netns_run(netns, in_dial, &d) == ECONNREFUSED;
 }
 
-static void a_port_is_diverted_and_its_neighbour_is_not(void **state)
+static void a_port_is_diverted_and_its_neighbor_is_not(void **state)
 {
 	struct gate gate;
 
@@ -534,7 +534,7 @@ static void a_flush_of_the_rules_opens_nothing(void **state)
 		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 		assert_int_equal(dial(one, "172.30.0.1", 80), 0);
 		assert_false(meets(one, "172.30.0.1", NEVER_MS));
-		/* The ports of a bridge are one sandbox; the neighbour of a port is none. */
+		/* The ports of a bridge are one sandbox; the neighbor of a port is none. */
 		assert_int_equal(meets(one, "172.30.0.3", i ? WAIT_MS : NEVER_MS), i == 1);
 		assert_int_equal(meets(two, "172.30.0.1", i ? NEVER_MS : WAIT_MS), i == 0);
 		assert_int_equal(gate_repair(&gate), 1);
@@ -650,7 +650,7 @@ int main(void)
 	        T(a_whole_bridge_is_one_sandbox),
 	        T(a_bridge_gets_no_egress_later),
 	        T(more_ways_out_than_a_look_takes_are_taken_by_the_next),
-	        T(a_port_is_diverted_and_its_neighbour_is_not),
+	        T(a_port_is_diverted_and_its_neighbor_is_not),
 	        T(two_guarded_containers_do_not_meet),
 	        T(the_tables_go_with_the_last_interface),
 	        T(two_guarded_interfaces_without_their_chains_do_not_meet),

@@ -467,6 +467,82 @@ static void a_foreign_change_is_noticed_and_mended(void **state)
 	close_all(&gate);
 }
 
+/* As a prepared gate is until it is claimed: connected, and everything is refused. */
+static void a_gate_that_sleeps_refuses_and_wakes(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	gate_sleep(&gate);
+	assert_int_equal(gate.packets, -1);
+	assert_int_equal(gate.listener_count, 0);
+	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	assert_int_not_equal(dial(sandbox, "2001:db8::1", 443), 0);
+	for (int i = 0; i < 2; i++) { /* also twice */
+		assert_int_equal(gate_wake(&gate), 0);
+		assert_true(gate.packets >= 0);
+		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+		assert_int_equal(dial(sandbox, "2001:db8::1", 443), 0);
+	}
+	gate_sleep(&gate);
+	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&gate);
+	assert_int_not_equal(gate_wake(&gate), 0); /* its namespace is gone */
+	assert_int_equal(gate.listener_count, 0);
+}
+
+static void a_gate_is_watched_where_it_has_moved_to(void **state)
+{
+	struct gate gate, other;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(gate_watch(&gate, host, on_no_change), 0);
+	gate_move_watched(&other, &gate, on_change);
+	assert_null(gate.watch);
+	assert_int_equal(gate.netns, -1);
+	gate_close(&gate);
+	told = 0;
+	assert_int_equal(shell(other.netns, "nft flush ruleset"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	assert_int_equal(told_result, 1);
+	close_all(&other);
+	/* One that nobody watches. */
+	open_gate(&gate);
+	gate_move_watched(&other, &gate, on_change);
+	assert_null(other.watch);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&other);
+}
+
+static void links_that_are_alike(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assign(&gate);
+		sandbox = netns_new();
+		assert_true(sandbox >= 0);
+		gate_same_macs(&gate);
+		assert_int_equal(gate_open(&gate, host, sandbox), 0);
+		assert_int_equal(gate_connect(&gate), 0);
+		assert_true(gate_has_same_macs(&gate));
+		assert_int_equal(
+		        shell(sandbox, "ip link show eth0 | grep -q 02:76:67:00:00:02"), 0);
+		assert_int_equal(
+		        shell(gate.netns, "ip link show vg0 | grep -q 02:76:67:00:00:01"), 0);
+		assert_int_equal(gate_repair(&gate), 0);
+		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+		close_all(&gate);
+	}
+	open_gate(&gate);
+	assert_false(gate_has_same_macs(&gate));
+	close_all(&gate);
+}
+
 static void close_inside(struct gate *gate, int result)
 {
 	told_result = result;
@@ -644,6 +720,9 @@ int main(void)
 	        T(other_udp_ports_are_in_force),
 	        T(other_bounds_are_in_force),
 	        T(what_waits_in_a_queue_moves_to_the_next_listener),
+	        T(a_gate_that_sleeps_refuses_and_wakes),
+	        T(a_gate_is_watched_where_it_has_moved_to),
+	        T(links_that_are_alike),
 	        T(a_foreign_change_is_noticed_and_mended),
 	        T(whoever_is_told_may_close_the_gate),
 	        T(one_socket_hears_of_all_gates),

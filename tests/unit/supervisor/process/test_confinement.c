@@ -37,7 +37,7 @@ static int play(const char *name)
 {
 	struct ipc_message m;
 
-	alarm(120);
+	alarm(900);
 	while (ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
 		if (strcmp(name, "fake-silent") == 0)
 			continue;
@@ -162,6 +162,6 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && strncmp(argv[0], "fake-", 5) == 0)
 		return play(argv[0]);
-	alarm(240);
+	alarm(900);
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -102,7 +102,7 @@ static int play(const char *name)
 {
 	struct ipc_message m;
 
-	alarm(120);
+	alarm(900);
 	if (strcmp(name, "fake-crash") == 0)
 		fake_die(SIGSEGV);
 	if (strcmp(name, "fake-exit") == 0)
@@ -504,6 +504,6 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && strncmp(argv[0], "fake-", 5) == 0)
 		return play(argv[0]);
-	alarm(240);
+	alarm(900);
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -137,6 +137,7 @@ static int set_up(void **state)
 	assert_int_equal(gate_host_open(&sv.gates, sv.loop), 0);
 	fake_link("vethguard-worker", true);
 	fake_link("vethguard-recorder", true);
+	fake_link("vethguard-fetch", true);
 	return loop_timer_open(sv.loop, &look, on_look);
 }
 
@@ -145,6 +146,7 @@ static int tear_down(void **state)
 	(void)state;
 	fake_link("vethguard-worker", false);
 	fake_link("vethguard-recorder", false);
+	fake_link("vethguard-fetch", false);
 	assert_null(sv.sandboxes);
 	assert_null(sv.instances);
 	role_fini(&sv.recorder);
@@ -342,6 +344,20 @@ static void one_that_is_found_and_cannot_be_watched_is_closed(void **state)
 	assert_true(no_memory_met());
 	assert_int_equal(s->state, SANDBOX_CLOSED);
 	assert_string_equal(s->failure, "watching the fence: Cannot allocate memory");
+	sandbox_free(s);
+}
+
+/* Its gate cannot be entered: nothing is told of it, and nothing is served. */
+static void one_that_is_claimed_without_a_gate_is_closed(void **state)
+{
+	struct sandbox *s = one_in(SANDBOX_NEW, true);
+
+	(void)state;
+	sandbox_event(s, SANDBOX_CLAIM);
+	assert_int_equal(s->state, SANDBOX_CLOSED);
+	assert_string_equal(s->failure, "entering the gate's namespace: Bad file descriptor");
+	assert_false(s->recorded.open);
+	assert_null(sv.instances);
 	sandbox_free(s);
 }
 
@@ -691,6 +707,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(too_many_deaths_close_it),
 	        cmocka_unit_test(deaths_of_long_ago_do_not_count),
 	        cmocka_unit_test(one_that_is_found_and_cannot_be_watched_is_closed),
+	        cmocka_unit_test(one_that_is_claimed_without_a_gate_is_closed),
 	        cmocka_unit_test(one_that_is_taken_back_and_cannot_be_watched_is_closed),
 	        cmocka_unit_test(a_pause_needs_no_other_worker),
 	        cmocka_unit_test(a_retired_workers_death_changes_nothing),

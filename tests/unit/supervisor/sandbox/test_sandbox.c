@@ -53,6 +53,7 @@ HANDLER(sandbox_sum_up)
 HANDLER(sandbox_summed)
 HANDLER(sandbox_no_summary)
 HANDLER(sandbox_adopt)
+HANDLER(sandbox_claim)
 HANDLER(sandbox_restart)
 HANDLER(sandbox_start_another)
 HANDLER(sandbox_serve_again)
@@ -98,6 +99,7 @@ struct cell {
 static const struct cell cells[] = {
         {SANDBOX_NEW, SANDBOX_START, "sandbox_ask_or_begin"},
         {SANDBOX_NEW, SANDBOX_ADOPT, "sandbox_adopt"},
+        {SANDBOX_NEW, SANDBOX_CLAIM, "sandbox_claim"},
         {SANDBOX_NEW, SANDBOX_END, "sandbox_end_early"},
         {SANDBOX_NEW, SANDBOX_FAIL, "sandbox_cut_off"},
         {SANDBOX_VARIABLES, SANDBOX_GIVEN, "sandbox_begin"},

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forms for token endpoints; see fetch/form.h. */
+#include <stdio.h>
+
+#include "fetch/form.h"
+
+static bool is_plain(uint8_t c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '.' || c == '_' || c == '*';
+}
+
+int form_encode(struct buf *out, struct slice s)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s.n; i++) {
+		uint8_t c = (uint8_t)s.p[i];
+
+		if (is_plain(c))
+			rc = buf_append(out, &c, 1);
+		else if (c == ' ')
+			rc = buf_append(out, "+", 1);
+		else
+			rc = buf_printf(out, "%%%02X", c);
+	}
+	return rc;
+}
+
+int form_add(struct buf *form, const char *name, struct slice value)
+{
+	int rc = value.n ? buf_printf(form, "%s%s=", form->len ? "&" : "", name) : 0;
+
+	return rc == 0 ? form_encode(form, value) : rc;
+}
+
+void form_free(struct buf *form)
+{
+	if (form->mem)
+		secret_wipe(form->mem, form->cap);
+	buf_fini(form);
+}
+
+json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,
+        const char *user, const char *password, char fault[HTTPS_TEXT_MAX])
+{
+	static const char *const fields[] = {"Content-Type: application/x-www-form-urlencoded",
+	        "Accept: application/json", NULL};
+	char url[HTTPS_URL_MAX];
+
+	if (!fetch_url(request, "", url, sizeof(url))) {
+		snprintf(fault, HTTPS_TEXT_MAX, "the URL is too long");
+		return NULL;
+	}
+	return https_json(https,
+	        &(struct https_call){.method = "POST",
+	                .url = url,
+	                .fields = fields,
+	                .user = user,
+	                .password = password,
+	                .body = form},
+	        fault);
+}
+
+bool form_fetch_token(const struct fetch_request *request, struct https *https, struct slice form,
+        const char *user, const char *password, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+{
+	json_t *answer = form_post(request, https, form, user, password, fault);
+	bool taken = answer && fetched_take(json_object_get(answer, "access_token"), "access_token",
+	                               out, fault);
+
+	if (taken)
+		fetched_lives(out, json_object_get(answer, "expires_in"));
+	json_decref(answer);
+	return taken;
+}

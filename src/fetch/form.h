@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* form: bodies of application/x-www-form-urlencoded, which token endpoints take (RFC 6749 appendix
+ * B). */
+#ifndef VETHGUARD_SRC_FETCH_FORM_H
+#define VETHGUARD_SRC_FETCH_FORM_H
+
+#include "fetch/services.h"
+
+#define FORM_MAX (4 * FETCH_SECRET_MAX)
+
+/* Appends s encoded. Returns 0 or -errno. */
+int form_encode(struct buf *out, struct slice s);
+/* Appends a member if its value is not empty. Returns 0 or -errno. */
+int form_add(struct buf *form, const char *name, struct slice value);
+/* Wipes and frees. */
+void form_free(struct buf *form);
+/* Posts the form to the request's URL, with Basic authentication if user is not NULL. Returns as
+ * https_json(). */
+json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,
+        const char *user, const char *password, char fault[HTTPS_TEXT_MAX]);
+/* Posts the form and takes access_token and expires_in of the answer (RFC 6749 section 5.1). */
+bool form_fetch_token(const struct fetch_request *request, struct https *https, struct slice form,
+        const char *user, const char *password, struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+
+#endif

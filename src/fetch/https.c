@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests by libcurl; see fetch/https.h. */
+#include <curl/curl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fetch/https.h"
+#include "vethguard/base/ip.h"
+#include "vethguard/base/secret.h"
+#include "vethguard/tls/jwt.h"
+
+#define TIMEOUT_MS 30000 /* the supervisor's limit usually comes first */
+#define CONNECT_TIMEOUT_MS 10000
+
+struct https {
+	CURL *curl;
+	struct curl_slist *resolve;
+	struct curl_blob trusted;
+	struct buf answer;
+	bool too_long;
+};
+
+static void wipe_and_free(void *p)
+{
+	if (p)
+		secret_wipe(p, malloc_usable_size(p));
+	free(p);
+}
+
+static void *wiping_realloc(void *p, size_t n)
+{
+	size_t had = p ? malloc_usable_size(p) : 0;
+	void *larger;
+
+	if (had >= n && p)
+		return p;
+	larger = malloc(n ? n : 1);
+	if (larger && p)
+		memcpy(larger, p, had);
+	if (larger)
+		wipe_and_free(p);
+	return larger;
+}
+
+void https_prepare(void)
+{
+	tls_library_wipes_memory();
+	json_set_alloc_funcs(malloc, wipe_and_free);
+	curl_global_init_mem(
+	        CURL_GLOBAL_DEFAULT, malloc, wipe_and_free, wiping_realloc, strdup, calloc);
+}
+
+static size_t on_body(char *p, size_t size, size_t count, void *context)
+{
+	struct https *https = context;
+
+	if (buf_append(&https->answer, p, size * count) == 0)
+		return size * count;
+	https->too_long = true;
+	return 0;
+}
+
+struct https *https_open(void)
+{
+	struct https *https = calloc(1, sizeof(*https));
+
+	if (!https)
+		return NULL;
+	buf_init(&https->answer, HTTPS_ANSWER_MAX);
+	https->curl = curl_easy_init();
+	if (https->curl)
+		return https;
+	https_free(https);
+	return NULL;
+}
+
+bool https_resolve(struct https *https, const struct fetch_request *request)
+{
+	const struct message_fetch *m = &request->message;
+	char text[FETCH_HOST_MAX + 16 + MESSAGE_FETCH_ADDRESSES_MAX * (IP_TEXT_MAX + 4)];
+	int n = snprintf(text, sizeof(text), "%s:%u:", request->host, request->port);
+
+	for (size_t i = 0; i < m->address_count; i++) {
+		char address[IP_TEXT_MAX];
+
+		ip_format(&m->addresses[i], address);
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+		        m->addresses[i].family == 6 ? "%s[%s]" : "%s%s", i ? "," : "", address);
+	}
+	https->resolve = curl_slist_append(NULL, text);
+	return https->resolve != NULL;
+}
+
+void https_free(struct https *https)
+{
+	if (https->curl)
+		curl_easy_cleanup(https->curl);
+	curl_slist_free_all(https->resolve);
+	if (https->answer.mem)
+		secret_wipe(https->answer.mem, https->answer.cap);
+	buf_fini(&https->answer);
+	free(https);
+}
+
+void https_trust(struct https *https, struct slice pem)
+{
+	https->trusted = (struct curl_blob){
+	        .data = (void *)(uintptr_t)pem.p, .len = pem.n, .flags = CURL_BLOB_NOCOPY};
+}
+
+/* curl_easy_setopt() takes its argument by its type, so the options stand here one by one. */
+static bool set_options(
+        struct https *https, const struct https_call *call, struct curl_slist *fields)
+{
+	CURL *curl = https->curl;
+	bool post = strcmp(call->method, "POST") == 0;
+
+	curl_easy_reset(curl);
+	if (curl_easy_setopt(curl, CURLOPT_URL, call->url) != CURLE_OK ||
+	        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https") != CURLE_OK ||
+	        curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &https->trusted) != CURLE_OK ||
+	        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL) != CURLE_OK ||
+	        curl_easy_setopt(curl, CURLOPT_RESOLVE, https->resolve) != CURLE_OK)
+		return false;
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "vethguard");
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, https);
+	if (call->user) {
+		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+		curl_easy_setopt(curl, CURLOPT_USERNAME, call->user);
+		curl_easy_setopt(curl, CURLOPT_PASSWORD, call->password);
+	}
+	if (post) {
+		curl_easy_setopt(curl, CURLOPT_POST, 1L);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)call->body.n);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->body.p);
+	}
+	return curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fields) == CURLE_OK;
+}
+
+static struct curl_slist *list_of(const char *const *fields)
+{
+	struct curl_slist *list = NULL, *longer;
+
+	for (; fields && *fields; fields++) {
+		longer = curl_slist_append(list, *fields);
+		if (!longer) {
+			curl_slist_free_all(list);
+			return NULL;
+		}
+		list = longer;
+	}
+	return list;
+}
+
+/* What services say of an error: RFC 6749 section 5.2; Vault's list; GitHub's message. */
+static const char *reason_in(const json_t *answer)
+{
+	static const char *const members[] = {"error_description", "error", "message"};
+	const char *text = json_string_value(json_array_get(json_object_get(answer, "errors"), 0));
+
+	for (size_t i = 0; !text && i < sizeof(members) / sizeof(members[0]); i++)
+		text = json_string_value(json_object_get(answer, members[i]));
+	return text ? text : "";
+}
+
+/* Copies what is printable: the supervisor escapes what is left. */
+static void copy_plain(const char *text, char *out, size_t out_size)
+{
+	size_t n = 0;
+
+	for (; *text && n + 1 < out_size; text++)
+		out[n++] = (uint8_t)*text < ' ' || *text == 0x7f || *text == '\\' ? '?' : *text;
+	out[n] = '\0';
+}
+
+static void explain(
+        long status, const json_t *answer, const struct https *https, char fault[HTTPS_TEXT_MAX])
+{
+	curl_off_t retry = 0;
+	char shown[256];
+
+	curl_easy_getinfo(https->curl, CURLINFO_RETRY_AFTER, &retry);
+	copy_plain(reason_in(answer), shown, sizeof(shown));
+	if (status / 100 == 3)
+		snprintf(fault, HTTPS_TEXT_MAX,
+		        "it answered %ld, a redirect, and none is followed: name the URL that it "
+		        "leads to",
+		        status);
+	else if (status / 100 != 2)
+		snprintf(fault, HTTPS_TEXT_MAX, "it answered %ld%s%s%s", status, *shown ? ": " : "",
+		        shown, retry > 0 ? " (and asks to be left alone for a while)" : "");
+	else
+		snprintf(fault, HTTPS_TEXT_MAX, "what it answered is not JSON");
+}
+
+static json_t *understand(struct https *https, CURLcode code, char fault[HTTPS_TEXT_MAX])
+{
+	json_t *answer;
+	long status = 0;
+
+	if (https->too_long) {
+		snprintf(fault, HTTPS_TEXT_MAX, "its answer is longer than %u bytes",
+		        HTTPS_ANSWER_MAX);
+		return NULL;
+	}
+	if (code != CURLE_OK) {
+		snprintf(fault, HTTPS_TEXT_MAX, "it cannot be asked: %s", curl_easy_strerror(code));
+		return NULL;
+	}
+	curl_easy_getinfo(https->curl, CURLINFO_RESPONSE_CODE, &status);
+	answer = json_loadb((const char *)buf_bytes(&https->answer), https->answer.len,
+	        JSON_REJECT_DUPLICATES, NULL);
+	if (answer && status / 100 == 2)
+		return answer;
+	explain(status, answer, https, fault);
+	json_decref(answer);
+	return NULL;
+}
+
+json_t *https_json(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX])
+{
+	struct curl_slist *fields = list_of(call->fields);
+	json_t *answer = NULL;
+
+	buf_consume(&https->answer, https->answer.len);
+	https->too_long = false;
+	snprintf(fault, HTTPS_TEXT_MAX, "no memory");
+	if ((!call->fields || !*call->fields || fields) && set_options(https, call, fields))
+		answer = understand(https, curl_easy_perform(https->curl), fault);
+	curl_slist_free_all(fields);
+	return answer;
+}

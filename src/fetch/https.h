@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* https: requests to the one service of this process, by libcurl. The service's name is looked up
+ * before the jail closes; afterwards nothing but its addresses and its port can be reached. No
+ * redirect is followed. */
+#ifndef VETHGUARD_SRC_FETCH_HTTPS_H
+#define VETHGUARD_SRC_FETCH_HTTPS_H
+
+#include <jansson.h>
+
+#include "fetch/request.h"
+#include "vethguard/base/buf.h"
+
+#define HTTPS_ANSWER_MAX (1u << 20) /* bytes of an answer's body */
+#define HTTPS_URL_MAX 8192
+#define HTTPS_TEXT_MAX 512 /* of a sentence that says what went wrong */
+
+struct https; /* one connection, used for every request */
+
+/* Makes every free() of libcurl, OpenSSL and jansson wipe the memory first. Call it before anything
+ * else of them. */
+void https_prepare(void);
+/* Starts libcurl so far that it opens no file later. Returns NULL if there is no memory. */
+struct https *https_open(void);
+/* Sets the only addresses that will be dialed: the request's. Returns false if there is no memory.
+ */
+bool https_resolve(struct https *https, const struct fetch_request *request);
+void https_free(struct https *https);
+/* The CAs that the service is verified by, in PEM; borrowed until https_free(). */
+void https_trust(struct https *https, struct slice pem);
+
+struct https_call {
+	const char *method; /* "GET" or "POST" */
+	const char *url;
+	const char *const *fields;   /* "Name: value" each; ends with NULL */
+	const char *user, *password; /* Basic authentication; NULL: none */
+	struct slice body;           /* of POST */
+};
+
+/* Returns the answer's JSON (owned) if its status is of 2xx; else NULL with a sentence in fault,
+ * which holds no byte of the request and of the answer only what a service says of an error in its
+ * documented members. */
+json_t *https_json(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX]);
+
+#endif

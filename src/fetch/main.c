@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vethguard-fetch: asks one service for one credential, and ends. Whoever answers is a stranger,
+ * and libcurl, OpenSSL and the JSON reader see that answer; so this happens in a process that holds
+ * one secret, and neither the keeper nor the supervisor parses a byte of it.
+ *
+ * main() shows the order of confinement. The supervisor's one message says what to fetch and brings
+ * the descriptors: trusted CAs, the pipe for the value, the service's secret. The service's name is
+ * looked up first; then the jail closes, and only its port can be reached. The secret is read after
+ * that. The value goes into the pipe, its lifetime to the supervisor, which passes the pipe on to
+ * the keeper.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fetch/lookup.h"
+#include "fetch/services.h"
+#include "vethguard/base/log.h"
+#include "vethguard/base/secret.h"
+#include "vethguard/ipc/peer.h"
+#include "vethguard/jail/jail.h"
+#include "vethguard/tls/tls.h"
+
+#define START_TIMEOUT_MS 10000
+#define EXIT_FAILED 125
+#define TRUSTED_MAX (16u << 20)
+#define LOCKED_MAX (256u << 20)
+
+struct fetch {
+	uint64_t id; /* of the supervisor's message */
+	struct fetch_request request;
+	int trusted, pipe, secret_file; /* secret_file -1: none */
+	struct slice trusted_pem;       /* mapped */
+	struct secret secret;
+	struct https *https;
+	struct lookup lookup;
+};
+
+/* Where this process may, none of its memory goes to the disk: libcurl and OpenSSL keep what they
+ * read in ordinary memory, and wipe it when they free it. */
+static void lock_memory(void)
+{
+	const struct rlimit limit = {LOCKED_MAX, LOCKED_MAX};
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+		mlockall(MCL_CURRENT | MCL_FUTURE);
+}
+
+static uint8_t received[MESSAGE_BYTES_MAX];
+
+static void must(const char *what, int rc)
+{
+	if (rc < 0)
+		die(EXIT_FAILED, "%s: %s", what, strerror(-rc));
+}
+
+static void await_request(struct fetch *f)
+{
+	struct ipc_message message;
+
+	must("no word from the supervisor",
+	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, received, &message));
+	if (message.head.type != MESSAGE_FETCH ||
+	        message_fetch_decode(&message.body, &f->request.message) != 0 ||
+	        message.fd_count != (f->request.message.has_secret ? 3 : 2))
+		die(EXIT_FAILED, "the supervisor's message is not the one expected");
+	f->id = message.head.id;
+	f->trusted = message.fds[0];
+	f->pipe = message.fds[1];
+	f->secret_file = f->request.message.has_secret ? message.fds[2] : -1;
+}
+
+/* Tells the supervisor why there is no value, and ends. */
+static _Noreturn void fail(const struct fetch *f, const char *sentence)
+{
+	uint8_t message[1024];
+	struct message_text m = {slice_from_string(sentence)};
+
+	ipc_send_blocking(IPC_SUPERVISOR_FD, message,
+	        message_text_encode(message, sizeof(message), MESSAGE_FAILED, f->id, &m), NULL, 0);
+	_exit(1);
+}
+
+static void map_trusted(struct fetch *f)
+{
+	struct stat st;
+	void *p;
+
+	if (fstat(f->trusted, &st) < 0 || st.st_size <= 0 || st.st_size > TRUSTED_MAX)
+		fail(f, "there are no trusted CAs to verify it by");
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, f->trusted, 0);
+	if (p == MAP_FAILED)
+		fail(f, "no memory for trusted CAs");
+	f->trusted_pem = slice_of(p, (size_t)st.st_size);
+	close(f->trusted);
+}
+
+static void enter_jail(const struct fetch *f)
+{
+	const struct message_fetch *m = &f->request.message;
+	struct jail_ids ids = jail_role_ids(JAIL_FETCH, (uint32_t)getpid());
+	uint16_t ports[1 + CONFIG_SERVERS_MAX] = {f->request.port};
+	size_t count = 1;
+	int rc;
+
+	must("cannot get an empty root", jail_empty_root());
+	must("cannot drop privileges", jail_drop(ids));
+	for (size_t i = 0; i < m->server_count; i++)
+		ports[count++] = m->servers[i].port ? m->servers[i].port : CONFIG_SERVER_PORT;
+	rc = jail_landlock(ports, count, false);
+	if (rc != -EOPNOTSUPP)
+		must("cannot use Landlock", rc);
+	must("cannot filter system calls", jail_seccomp(JAIL_FETCH, false));
+}
+
+static void read_secret(struct fetch *f)
+{
+	ssize_t n = 1;
+
+	if (f->secret_file < 0)
+		return;
+	if (secret_alloc(&f->secret, FETCH_SECRET_MAX) < 0)
+		fail(f, "there is no memory that may be locked");
+	while (n > 0 && f->secret.n < f->secret.cap) {
+		n = read(f->secret_file, f->secret.p + f->secret.n, f->secret.cap - f->secret.n);
+		if (n < 0 && errno != EINTR)
+			fail(f, "the file with its secret cannot be read");
+		f->secret.n += n > 0 ? (size_t)n : 0;
+	}
+	f->request.secret = secret_slice(&f->secret);
+	while (f->request.secret.n && strchr("\r\n", f->request.secret.p[f->request.secret.n - 1]))
+		f->request.secret.n--;
+	if (!f->request.secret.n || f->secret.n == f->secret.cap)
+		fail(f, "the file with its secret is empty or too long");
+}
+
+static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+{
+	static const struct {
+		const char *kind;
+		bool (*fetch)(const struct fetch_request *request, struct https *https,
+		        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+	} kinds[] = {{"vault", vault_fetch}, {"oauth2", oauth2_fetch},
+	        {"token-exchange", token_exchange_fetch}, {"github-app", github_app_fetch},
+	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch}};
+	const struct slice kind = f->request.message.arguments[0];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (slice_equals(kind, slice_from_string(kinds[i].kind)))
+			return kinds[i].fetch(&f->request, f->https, out, fault);
+	snprintf(fault, HTTPS_TEXT_MAX, "this version does not know how to ask it");
+	return false;
+}
+
+/* The pipe has room for the longest value. */
+static void hand_over(struct fetch *f, struct fetched *value)
+{
+	uint8_t message[64];
+	struct message_fetched m = {value->ttl_s};
+	ssize_t n = write(f->pipe, buf_bytes(&value->value), value->value.len);
+	bool whole = n >= 0 && (size_t)n == value->value.len;
+
+	secret_wipe(value->value.mem, value->value.cap);
+	close(f->pipe);
+	if (!whole)
+		fail(f, "its value is longer than a credential may be");
+	ipc_send_blocking(IPC_SUPERVISOR_FD, message,
+	        message_fetched_encode(message, sizeof(message), MESSAGE_FETCHED, f->id, &m), NULL,
+	        0);
+}
+
+int main(int argc, char **argv)
+{
+	struct fetch f = {.secret_file = -1};
+	struct fetched value = {0};
+	char fault[HTTPS_TEXT_MAX];
+	const char *why;
+
+	log_open_role("vethguard-fetch", argc, argv, EXIT_FAILED);
+	jail_start(IPC_SUPERVISOR_FD + 1);
+	lock_memory();
+	https_prepare();
+	await_request(&f);
+	if (!fetch_request_read_url(&f.request))
+		fail(&f, "its URL is none of https");
+	f.https = https_open();
+	if (!f.https || !lookup_open(&f.lookup, &f.request))
+		fail(&f, "no memory");
+	map_trusted(&f);
+	https_trust(f.https, f.trusted_pem);
+	enter_jail(&f);
+	why = lookup_run(&f.lookup, &f.request);
+	if (why)
+		fail(&f, why);
+	if (!https_resolve(f.https, &f.request))
+		fail(&f, "no memory");
+	read_secret(&f);
+	buf_init(&value.value, SECRET_MAX);
+	if (!fetch_value(&f, &value, fault))
+		fail(&f, fault);
+	hand_over(&f, &value);
+	https_free(f.https);
+	lookup_close(&f.lookup);
+	secret_free(&f.secret);
+	return 0;
+}

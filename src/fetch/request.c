@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the arguments of a fetch; see fetch/request.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fetch/request.h"
+
+#define HTTPS_PORT 443
+
+static bool read_port(struct slice text, uint16_t *out)
+{
+	uint64_t n;
+
+	*out = HTTPS_PORT;
+	if (text.n == 0)
+		return true;
+	if (!slice_to_u64(text, UINT16_MAX, &n) || n == 0)
+		return false;
+	*out = (uint16_t)n;
+	return true;
+}
+
+bool fetch_request_read_url(struct fetch_request *request)
+{
+	struct slice rest = request->message.url, port = SLICE("");
+	ptrdiff_t end;
+
+	if (!slice_starts_with(rest, SLICE("https://")))
+		return false;
+	rest = slice_of(rest.p + 8, rest.n - 8);
+	end = slice_find_byte(rest, '/');
+	if (end >= 0)
+		rest.n = (size_t)end;
+	end = rest.n && rest.p[0] == '[' ? slice_find_byte(rest, ']') : slice_find_byte(rest, ':');
+	if (rest.n && rest.p[0] == '[' && end > 0) { /* an IPv6 address */
+		port = slice_of(rest.p + end + 1, rest.n - (size_t)end - 1);
+		rest = slice_of(rest.p + 1, (size_t)end - 1);
+		if (port.n && port.p[0] != ':')
+			return false;
+		port = port.n ? slice_of(port.p + 1, port.n - 1) : port;
+	} else if (end >= 0) {
+		port = slice_of(rest.p + end + 1, rest.n - (size_t)end - 1);
+		rest.n = (size_t)end;
+	}
+	if (rest.n == 0 || rest.n > FETCH_HOST_MAX || slice_find_byte(rest, '@') >= 0)
+		return false;
+	memcpy(request->host, rest.p, rest.n);
+	request->host[rest.n] = '\0';
+	return read_port(port, &request->port);
+}
+
+struct slice fetch_argument(const struct fetch_request *request, const char *key)
+{
+	const size_t n = strlen(key);
+
+	for (uint32_t i = 1; i < request->message.argument_count; i++) {
+		struct slice a = request->message.arguments[i];
+
+		if (a.n > n && memcmp(a.p, key, n) == 0 && a.p[n] == '=')
+			return slice_of(a.p + n + 1, a.n - n - 1);
+	}
+	return SLICE("");
+}
+
+bool fetch_url(const struct fetch_request *request, const char *path, char *out, size_t out_size)
+{
+	struct slice base = request->message.url;
+
+	while (base.n && base.p[base.n - 1] == '/')
+		base.n--;
+	return snprintf(out, out_size, "%.*s%s", SLICE_ARG(base), path) < (int)out_size;
+}

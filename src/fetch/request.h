@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request: what vethguard-fetch is to fetch, as the supervisor's one message says it. */
+#ifndef VETHGUARD_SRC_FETCH_REQUEST_H
+#define VETHGUARD_SRC_FETCH_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vethguard/wire/message.h"
+
+#define FETCH_SECRET_MAX \
+	65536 /* bytes of the service's secret: a token, a password, a private key */
+#define FETCH_HOST_MAX 255
+
+struct fetch_request {
+	struct message_fetch message; /* borrows the received bytes */
+	char host[FETCH_HOST_MAX + 1];
+	uint16_t port;
+	struct slice secret; /* one line end at its end removed; empty: none */
+};
+
+/* Takes host and port from the message's URL. Returns false if it is no https:// URL. */
+bool fetch_request_read_url(struct fetch_request *request);
+/* The value of KEY in the arguments, or empty. */
+struct slice fetch_argument(const struct fetch_request *request, const char *key);
+/* The URL of the service followed by path, which begins with '/': "https://host:8200" and "/v1/x".
+ * Returns false if it has no room. */
+bool fetch_url(const struct fetch_request *request, const char *path, char *out, size_t out_size);
+
+#endif

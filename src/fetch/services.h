@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* services: what each kind of service is asked, and where in its answer the value is. */
+#ifndef VETHGUARD_SRC_FETCH_SERVICES_H
+#define VETHGUARD_SRC_FETCH_SERVICES_H
+
+#include "fetch/https.h"
+
+#define FETCH_LIFETIME_MAX_S (30u * 24 * 3600) /* what a service tells beyond it counts as this */
+
+/* A fetched value. */
+struct fetched {
+	struct buf value; /* the caller wipes it */
+	uint32_t ttl_s;   /* 0: the service tells no lifetime */
+};
+
+/* Each returns true with out filled in, or false with a sentence in fault without a byte of a
+ * secret. */
+bool oauth2_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool token_exchange_fetch(const struct fetch_request *request, struct https *https,
+        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+bool gcp_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool onepassword_fetch(const struct fetch_request *request, struct https *https,
+        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+bool vault_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool github_app_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+
+/* Takes a string of the answer as the value. Returns false with a sentence that calls it name. */
+bool fetched_take(
+        const json_t *string, const char *name, struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+/* Takes a number of seconds as the lifetime; anything else means that none is told. */
+void fetched_lives(struct fetched *out, const json_t *seconds);
+
+#endif

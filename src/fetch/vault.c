@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HashiCorp Vault and OpenBao: reads one field of a secret (/v1/PATH), after a login by AppRole
+ * (/v1/auth/approle/login) where the policy gives a role instead of a token. The engine KV version
+ * 2 puts the fields one level deeper than all others.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "fetch/services.h"
+
+#define FIELD_MAX (FETCH_SECRET_MAX + 64)
+
+static bool make_field(char *out, size_t out_size, const char *name, struct slice value)
+{
+	return snprintf(out, out_size, "%s: %.*s", name, SLICE_ARG(value)) < (int)out_size;
+}
+
+/* Calls /v1PATH with the token (empty: none). */
+static json_t *call(const struct fetch_request *request, struct https *https, const char *method,
+        const char *path, struct slice token, struct slice body, char fault[HTTPS_TEXT_MAX])
+{
+	static char token_field[FIELD_MAX], namespace_field[HTTPS_URL_MAX];
+	const struct slice namespace = fetch_argument(request, "namespace");
+	const char *fields[5] = {"X-Vault-Request: true", "Content-Type: application/json"};
+	char url[HTTPS_URL_MAX];
+	size_t n = 2;
+	json_t *answer = NULL;
+
+	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	if (token.n)
+		fields[n++] = token_field;
+	if (namespace.n)
+		fields[n++] = namespace_field;
+	if ((!token.n || make_field(token_field, sizeof(token_field), "X-Vault-Token", token)) &&
+	        (!namespace.n || make_field(namespace_field, sizeof(namespace_field),
+	                                 "X-Vault-Namespace", namespace)) &&
+	        fetch_url(request, path, url, sizeof(url)))
+		answer = https_json(https,
+		        &(struct https_call){
+		                .method = method, .url = url, .fields = fields, .body = body},
+		        fault);
+	secret_wipe(token_field, sizeof(token_field));
+	return answer;
+}
+
+/* Returns the answer of the login, whose auth.client_token is the token. */
+static json_t *log_in(
+        const struct fetch_request *request, struct https *https, char fault[HTTPS_TEXT_MAX])
+{
+	const struct slice role = fetch_argument(request, "role_id");
+	struct slice at = fetch_argument(request, "auth_path");
+	json_t *body = json_pack("{s:s%, s:s%}", "role_id", role.p, role.n, "secret_id",
+	        request->secret.p, request->secret.n);
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	char path[HTTPS_URL_MAX];
+	json_t *answer = NULL;
+
+	if (!at.n)
+		at = SLICE("approle");
+	snprintf(path, sizeof(path), "/v1/auth/%.*s/login", SLICE_ARG(at));
+	snprintf(fault, HTTPS_TEXT_MAX, "role_id or secret_id is no text in UTF-8");
+	if (text) {
+		answer = call(
+		        request, https, "POST", path, SLICE(""), slice_from_string(text), fault);
+		secret_wipe(text, strlen(text));
+		free(text);
+	}
+	json_decref(body);
+	return answer;
+}
+
+static bool read_secret(const struct fetch_request *request, struct https *https,
+        struct slice token, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+{
+	struct slice at = fetch_argument(request, "path"), field = fetch_argument(request, "field");
+	char path[HTTPS_URL_MAX], name[HTTPS_TEXT_MAX];
+	const json_t *data, *inner;
+	json_t *answer;
+	bool taken;
+
+	snprintf(path, sizeof(path), "/v1/%.*s", SLICE_ARG(at));
+	snprintf(name, sizeof(name), "%.*s", field.n ? (int)field.n : 5,
+	        field.n ? field.p : "value");
+	answer = call(request, https, "GET", path, token, SLICE(""), fault);
+	data = json_object_get(answer, "data");
+	inner = json_object_get(data, "data");
+	if (json_is_object(inner) && json_is_object(json_object_get(data, "metadata")))
+		data = inner; /* KV version 2 */
+	taken = answer && fetched_take(json_object_get(data, name), name, out, fault);
+	if (taken)
+		fetched_lives(out, json_object_get(answer, "lease_duration"));
+	json_decref(answer);
+	return taken;
+}
+
+bool vault_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX])
+{
+	json_t *login;
+	const char *token;
+	bool taken;
+
+	if (!fetch_argument(request, "role_id").n)
+		return read_secret(request, https, request->secret, out, fault);
+	login = log_in(request, https, fault);
+	token = json_string_value(json_object_get(json_object_get(login, "auth"), "client_token"));
+	if (login && !token)
+		snprintf(fault, HTTPS_TEXT_MAX, "its answer to the login has no token");
+	taken = token && read_secret(request, https, slice_from_string(token), out, fault);
+	json_decref(login);
+	return taken;
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service that hands out credentials: an OAuth 2.0 token endpoint, a Vault (KV 1 and 2, dynamic secrets, AppRole), GitHub's
+installation tokens; and how such services fail. What it answers has the documented shapes of each; what it was asked is kept."""
+import base64
+import http.server
+import json
+import os
+import ssl
+import threading
+import time
+import urllib.parse
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.answer()
+
+    def do_POST(self):
+        self.answer()
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        service = self.server.service
+        with service.lock:
+            service.asked.append({"method": self.command, "path": self.path, "body": body.decode(), "headers": dict(self.headers.items())})
+        fault = self.path.split("/")[1]
+        if hasattr(self, "fault_" + fault):
+            getattr(self, "fault_" + fault)()
+            return
+        status, answer = service.route(self.command, self.path, body.decode(), self.headers)
+        self.send(status, json.dumps(answer).encode())
+
+    def send(self, status, body, *fields):
+        self.send_response(status)
+        for name, value in fields:
+            self.send_header(name, value)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def fault_slow(self):
+        self.server.service.release.wait(60)
+        self.send(200, b'{"access_token": "too-late-token"}')
+
+    def fault_redirect(self):
+        self.send(302, b"{}", ("Location", "/oauth/token"))
+
+    def fault_busy(self):
+        self.send(429, b'{"error": "slow_down"}', ("Retry-After", "30"))
+
+    def fault_huge(self):
+        self.send(200, b'{"access_token": "' + b"x" * (2 << 20) + b'"}')
+
+    def fault_long(self):
+        self.send(200, b'{"access_token": "' + b"x" * 70000 + b'"}')
+
+    def fault_html(self):
+        self.send(200, b"<html>Sign in</html>")
+
+    def fault_empty(self):
+        self.send(200, b'{"token_type": "bearer"}')
+
+    def fault_number(self):
+        self.send(200, b'{"access_token": 12345678}')
+
+    def fault_twice(self):
+        self.send(200, b'{"access_token": "first-token-1", "access_token": "second-token-2"}')
+
+    def fault_lines(self):
+        self.send(200, b'{"access_token": "one\\r\\nX-Injected: two"}')
+
+    def fault_cut(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b'{"access_token": "half-a-tok')
+        self.close_connection = True
+
+    def fault_error(self):
+        self.send(400, b'{"error": "invalid_client", "error_description": "no such\\u001b[2J client"}')
+
+
+class Service:
+    """Listens with the lab's certificate. expires_in: lifetime of OAuth tokens and leases."""
+
+    def __init__(self, address, port, folder):
+        self.asked, self.lock, self.release, self.count, self.expires_in = [], threading.Lock(), threading.Event(), 0, 3600
+        self.server = http.server.ThreadingHTTPServer((address, port), Handler)
+        self.server.service = self
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(os.path.join(folder, "server.pem"), os.path.join(folder, "server.key"))
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.release.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def next(self, kind):
+        self.count += 1
+        return f"{kind}-value-{self.count:04d}"
+
+    def route(self, method, path, body, headers):
+        if (method, path) == ("POST", "/oauth/token"):
+            return self.oauth(body, headers)
+        if (method, path) == ("POST", "/sts/token"):
+            return self.exchange(body)
+        if (method, path) == ("POST", "/gcp/token"):
+            return self.gcp(body)
+        if path.startswith("/v1/vaults/"):
+            return self.onepassword(path, headers)
+        if path.startswith("/v1/"):
+            return self.vault(method, path, body, headers)
+        if path.startswith("/app/installations/"):
+            return self.github(body, headers)
+        return 404, {"error": "not_found"}
+
+    def oauth(self, body, headers):
+        form = urllib.parse.parse_qs(body)
+        login = headers.get("Authorization", "")
+        if login.startswith("Basic "):
+            name, _, secret = base64.b64decode(login[6:]).decode().partition(":")
+            name, secret = urllib.parse.unquote_plus(name), urllib.parse.unquote_plus(secret)
+        else:
+            name, secret = form.get("client_id", [""])[0], form.get("client_secret", [""])[0]
+        if (name, secret) != ("agent one", "client:secret&0123456789") or form["grant_type"] != ["client_credentials"]:
+            return 401, {"error": "invalid_client"}
+        return 200, {"access_token": self.next("oauth"), "token_type": "Bearer", "expires_in": self.expires_in}
+
+    def exchange(self, body):
+        form = {k: v[0] for k, v in urllib.parse.parse_qs(body).items()}
+        if form.get("subject_token") != "subject-token-0123456789" or form["grant_type"] != "urn:ietf:params:oauth:grant-type:token-exchange":
+            return 400, {"error": "invalid_grant"}
+        return 200, {"access_token": self.next("exchanged"), "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+                     "token_type": "Bearer", "expires_in": self.expires_in}
+
+    def gcp(self, body):
+        form = {k: v[0] for k, v in urllib.parse.parse_qs(body).items()}
+        if form["grant_type"] != "urn:ietf:params:oauth:grant-type:jwt-bearer":
+            return 400, {"error": "unsupported_grant_type"}
+        return 200, {"access_token": self.next("gcp"), "token_type": "Bearer", "expires_in": self.expires_in}
+
+    def onepassword(self, path, headers):
+        if headers.get("Authorization") != "Bearer connect-token-0123456789":
+            return 401, {"status": 401, "message": "Invalid bearer token"}
+        if path != "/v1/vaults/team/items/api":
+            return 404, {"status": 404, "message": "item not found"}
+        return 200, {"id": "api", "fields": [{"id": "username", "label": "username", "value": "agent"},
+                                             {"id": "password", "label": "password", "value": self.next("connect")},
+                                             {"id": "x7", "label": "token", "value": "connect-token-field"}]}
+
+    def vault(self, method, path, body, headers):
+        if (method, path) == ("POST", "/v1/auth/approle/login"):
+            login = json.loads(body)
+            if login != {"role_id": "role-1", "secret_id": "secret-id-0123456789"}:
+                return 400, {"errors": ["invalid role or secret ID"]}
+            return 200, {"auth": {"client_token": "approle-token-0123", "lease_duration": 60}}
+        if headers.get("X-Vault-Token") not in ("vault-token-0123456789", "approle-token-0123"):
+            return 403, {"errors": ["permission denied"]}
+        if path == "/v1/secret/data/agent":  # KV version 2
+            return 200, {"lease_duration": 0, "data": {"data": {"value": self.next("kv2"), "other": "kv2-other-value"},
+                                                       "metadata": {"version": 3}}}
+        if path == "/v1/kv/agent":  # KV version 1
+            return 200, {"lease_duration": 2764800, "data": {"value": self.next("kv1")}}
+        if path == "/v1/database/creds/agent":
+            return 200, {"lease_id": "database/creds/agent/1", "lease_duration": self.expires_in, "renewable": True,
+                         "data": {"username": "v-agent", "password": self.next("dynamic")}}
+        return 404, {"errors": []}
+
+    def github(self, body, headers):
+        return 201, {"token": self.next("ghs"), "expires_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.expires_in)),
+                     "permissions": {"contents": "read"}}

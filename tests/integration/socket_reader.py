@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an origin of the tests reads from a connection with, byte by byte under its own control."""
+
+
+class SocketReader:
+    def __init__(self, sock):
+        self.sock, self.data = sock, b""
+
+    def more(self):
+        piece = self.sock.recv(65536)
+        if not piece:
+            raise EOFError
+        self.data += piece
+
+    def until(self, mark):
+        """What stands before the mark, which is taken too."""
+        while mark not in self.data:
+            self.more()
+        head, _, self.data = self.data.partition(mark)
+        return head
+
+    def piece(self, n):
+        """At most n bytes: what has come, or comes next."""
+        while not self.data:
+            self.more()
+        part, self.data = self.data[:n], self.data[n:]
+        return part
+
+    def take(self, n):
+        """Just n bytes."""
+        while len(self.data) < n:
+            self.more()
+        part, self.data = self.data[:n], self.data[n:]
+        return part

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Credentials that a service hands out over HTTPS: OAuth 2.0, Vault, GitHub Apps; and every way in which such a service fails."""
+import base64
+import json
+import subprocess
+import time
+import unittest
+import urllib.parse
+
+import lab
+import support
+from credential_service import Service
+from support import policy
+
+PORT, HOST = 8447, "login.wild.lab.test"
+URL = f"https://{HOST}:{PORT}"
+CLIENT_SECRET, VAULT_TOKEN, SECRET_ID = "client:secret&0123456789", "vault-token-0123456789", "secret-id-0123456789"
+SUBJECT, CONNECT = "subject-token-0123456789", "connect-token-0123456789"
+RULE = "{to: 'https://api.lab.test', credential: api}"
+
+
+class Fetch(support.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
+        for name, text in (("client", CLIENT_SECRET), ("vault", VAULT_TOKEN), ("secret-id", SECRET_ID), ("subject", SUBJECT), ("connect", CONNECT)):
+            support.LAB.write(name + "-secret", text + "\n", 0o600)
+        subprocess.run(["openssl", "genrsa", "-out", support.LAB.path("app.pem"), "2048"], check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.service.close()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.service.asked.clear()
+        self.service.expires_in = 3600
+
+    def oauth(self, url=URL + "/oauth/token", **more):
+        return {"oauth2": {"token_url": url, "client_id": "agent one", "client_secret": f"file:{support.LAB.path('client-secret')}", **more}}
+
+    def vault(self, path, **more):
+        return {"vault": {"url": URL, "path": path, **(more or {"token": f"file:{support.LAB.path('vault-secret')}"})}}
+
+    def box(self, source, rest="inject: bearer"):
+        box = support.Sandbox(policy(RULE, credentials=f"  api: {{source: {json.dumps(source)}, {rest}}}\n"))
+        self.addCleanup(box.close)
+        return box
+
+    def whoami(self, box, path="/fetched"):
+        return box.sh(f"curl -sS -o /dev/null -w '%{{http_code}}' https://api.lab.test{path}").out
+
+    def sent(self, path="/fetched"):
+        return [v for r in self.seen("http", path=path) for n, v in r["headers"] if n.lower() == "authorization"]
+
+    def paths(self):
+        return [a["path"] for a in self.service.asked]
+
+
+class Works(Fetch):
+    def test_oauth2(self):
+        """One token for many requests, by Basic login."""
+        box = self.box(self.oauth(scope="read write", audience="https://api"))
+        for _ in range(3):
+            self.assertEqual(self.whoami(box), "200")
+        self.assertEqual(len(set(self.sent())), 1)
+        self.assertRegex(self.sent()[0], "^Bearer oauth-value-[0-9]{4}$")
+        self.assertEqual(self.paths(), ["/oauth/token"])
+        self.assertEqual(self.service.asked[0]["body"], "grant_type=client_credentials&scope=read+write&audience=https%3A%2F%2Fapi")
+
+    def test_oauth2_in_the_body(self):
+        box = self.box(self.oauth(auth="post"))
+        self.assertEqual(self.whoami(box), "200")
+        self.assertNotIn("Authorization", self.service.asked[0]["headers"])
+
+    def test_a_token_that_ends_is_fetched_again(self):
+        self.service.expires_in = 2
+        box = self.box(self.oauth())
+        self.assertEqual(self.whoami(box, "/first"), "200")
+        time.sleep(2.1)
+        self.assertEqual(self.whoami(box, "/second"), "200")
+        self.assertEqual(len(self.paths()), 2)
+        self.assertNotEqual(self.sent("/first"), self.sent("/second"))
+
+    def test_vault(self):
+        for path, more, value in (("secret/data/agent", {}, "kv2-value"), ("kv/agent", {}, "kv1-value"),
+                                  ("secret/data/agent", {"token": f"file:{support.LAB.path('vault-secret')}", "field": "other"}, "kv2-other-value"),
+                                  ("database/creds/agent", {"role_id": "role-1", "secret_id": f"file:{support.LAB.path('secret-id-secret')}",
+                                                            "field": "password", "namespace": "team"}, "dynamic-value")):
+            with self.subTest(path=path, more=more):
+                box = self.box(self.vault(path, **more))
+                self.assertEqual(self.whoami(box, f"/{path}"), "200", box.stderr())
+                self.assertTrue(self.sent(f"/{path}")[-1].startswith("Bearer " + value), self.sent(f"/{path}"))
+        self.assertEqual(self.service.asked[-1]["headers"]["X-Vault-Namespace"], "team")
+
+    def test_github_app(self):
+        box = self.box({"github-app": {"url": URL, "app_id": 1234, "installation_id": 56, "key": f"file:{support.LAB.path('app.pem')}",
+                                       "repositories": ["site"], "permissions": {"contents": "read"}}})
+        self.assertEqual(self.whoami(box), "200", box.stderr())
+        self.assertRegex(self.sent()[0], "^Bearer ghs-value-")
+        asked = self.service.asked[0]
+        self.assertEqual(asked["path"], "/app/installations/56/access_tokens")
+        self.assertEqual(json.loads(asked["body"]), {"repositories": ["site"], "permissions": {"contents": "read"}})
+        claims = self.assert_signed(asked["headers"]["Authorization"].removeprefix("Bearer "))
+        self.assertEqual(claims["iss"], "1234")
+        self.assertLess(claims["exp"] - claims["iat"], 660)
+
+    def test_token_exchange(self):
+        source = {"token-exchange": {"token_url": URL + "/sts/token", "subject_token": f"file:{support.LAB.path('subject-secret')}",
+                                     "audience": "//iam/x", "scope": "read"}}
+        box = self.box(source)
+        self.assertEqual(self.whoami(box, "/fetched"), "200", box.stderr())
+        self.assertRegex(self.sent()[0], "^Bearer exchanged-value-")
+        self.assertIn("subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt&scope=read&audience=%2F%2Fiam%2Fx", self.service.asked[0]["body"])
+
+    def test_gcp_service_account(self):
+        with open(support.LAB.path("app.pem")) as f:
+            key = support.LAB.write("account.json", json.dumps({"type": "service_account", "client_email": "agent@project.iam.test",
+                                                               "private_key": f.read(), "token_uri": "https://elsewhere.test"}), 0o600)
+        box = self.box({"gcp-service-account": {"token_url": URL + "/gcp/token", "key": "file:" + key, "scope": "https://scope.test/read"}})
+        self.assertEqual(self.whoami(box), "200", box.stderr())
+        self.assertRegex(self.sent()[0], "^Bearer gcp-value-")
+        claims = self.assert_signed(urllib.parse.parse_qs(self.service.asked[0]["body"])["assertion"][0])
+        self.assertEqual((claims["iss"], claims["aud"], claims["scope"], claims["exp"] - claims["iat"]),
+                         ("agent@project.iam.test", URL + "/gcp/token", "https://scope.test/read", 3600))
+
+    def test_1password_connect(self):
+        for field, value in (({}, "connect-value-"), ({"field": "token"}, "connect-token-field"), ({"field": "x7"}, "connect-token-field")):
+            box = self.box({"1password-connect": {"url": URL, "token": f"file:{support.LAB.path('connect-secret')}", "vault": "team", "item": "api", **field}})
+            self.assertEqual(self.whoami(box, "/" + value), "200", box.stderr())
+            self.assertTrue(self.sent("/" + value)[-1].startswith("Bearer " + value), self.sent("/" + value))
+
+    def assert_signed(self, token):
+        """The claims of a token that the key has signed."""
+        head, claims, signature = token.split(".")
+
+        def pad(s):
+            return base64.urlsafe_b64decode(s + "=" * (-len(s) % 4))
+        self.assertEqual(json.loads(pad(head)), {"alg": "RS256", "typ": "JWT"})
+        public = support.LAB.path("app.pub")
+        subprocess.run(["openssl", "pkey", "-in", support.LAB.path("app.pem"), "-pubout", "-out", public], check=True, capture_output=True)
+        with open(support.LAB.path("app.sig"), "wb") as f:
+            f.write(pad(signature))
+        support.LAB.write("app.text", token.rpartition(".")[0])
+        subprocess.run(["openssl", "dgst", "-sha256", "-verify", public, "-signature", support.LAB.path("app.sig"), support.LAB.path("app.text")],
+                       check=True, capture_output=True)
+        return json.loads(pad(claims))
+
+    def test_no_secret_shows(self):
+        box = self.box(self.oauth())
+        self.assertEqual(self.whoami(box), "200")
+        value = self.sent()[0].removeprefix("Bearer ")
+        done = box.sh(f"cat {support.LAB.path('client-secret')}; env; curl -sS https://api.lab.test/reflect")
+        box.close()
+        for secret in (CLIENT_SECRET, value):
+            self.assert_no_secret(done.out_bytes, secret)
+            self.assert_no_secret(box.stderr().encode(), secret)
+            self.assert_no_secret(json.dumps(box.events()).encode(), secret)
+
+
+class Fails(Fetch):
+    def fails(self, source, words, rest="inject: bearer"):
+        box = self.box(source, rest)
+        r = box.sh("curl -sS -w '%{http_code}' https://api.lab.test/never")
+        self.assertEqual(r.out[-3:], "502", r)
+        self.assertEqual(self.seen("http", path="/never"), [])
+        box.close()
+        text = box.stderr()
+        self.assertIn(words, text)
+        self.assertNotIn(CLIENT_SECRET, text)
+        self.assertNotIn("\x1b", text)
+        self.assertNotIn(words, r.out)  # the sandbox is not told
+        return box
+
+    def test_answers(self):
+        for path, words in (("/error", "it answered 400: no such?[2J client"), ("/busy", "it answered 429: slow_down (and asks to be left alone"),
+                            ("/redirect", "a redirect, and none is followed"), ("/huge", "longer than 1048576 bytes"),
+                            ("/long", "longer than a credential may be"), ("/html", "is not JSON"), ("/empty", "has no text access_token"),
+                            ("/number", "has no text access_token"), ("/twice", "is not JSON"), ("/cut", "it cannot be asked"),
+                            ("/lines", "more than one line"), ("/none", "it answered 404: not_found")):
+            with self.subTest(path=path):
+                self.fails(self.oauth(URL + path), words)
+        self.assertNotIn("/oauth/token", self.paths())
+
+    def test_slow(self):
+        self.fails(self.oauth(URL + "/slow"), "had not answered after 700 ms", "inject: bearer, timeout: 700ms")
+
+    def test_not_trusted_or_not_there(self):
+        for url, words in ((f"https://x.y.wild.lab.test:{PORT}/oauth/token", "it cannot be asked: SSL"), (f"https://{HOST}:9/x", "it cannot be asked"),
+                           ("https://nowhere.lab.test/x", "nowhere.lab.test")):
+            with self.subTest(url=url):
+                self.fails(self.oauth(url), words)
+        self.assertEqual(self.paths(), [])
+
+    def test_wrong_secrets(self):
+        other = support.LAB.write("other-secret", "wrong-secret-0123\n", 0o600)
+        self.fails({"oauth2": {"token_url": URL + "/oauth/token", "client_id": "agent one", "client_secret": f"file:{other}"}}, "it answered 401: invalid_client")
+        self.fails(self.vault("secret/data/agent", token=f"file:{other}"), "it answered 403: permission denied")
+        self.fails(self.vault("secret/data/agent", role_id="role-1", secret_id=f"file:{other}"), "it answered 400: invalid role or secret ID")
+        self.fails(self.vault("secret/data/none"), "it answered 404")
+        self.fails({"github-app": {"url": URL, "app_id": 1, "installation_id": 2, "key": f"file:{other}"}}, "is no RSA key in PEM")
+        self.fails({"1password-connect": {"url": URL, "token": f"file:{other}", "vault": "team", "item": "api"}}, "it answered 401: Invalid bearer token")
+        self.fails({"1password-connect": {"url": URL, "token": f"file:{support.LAB.path('connect-secret')}", "vault": "team", "item": "api",
+                                          "field": "none"}}, "has no text none")
+        self.fails({"token-exchange": {"token_url": URL + "/sts/token", "subject_token": f"file:{other}"}}, "it answered 400: invalid_grant")
+        self.fails({"gcp-service-account": {"token_url": URL + "/gcp/token", "key": f"file:{other}", "scope": "a"}}, "is no key of a service account")
+        empty = support.LAB.write("empty-secret", "\n", 0o600)
+        self.fails(self.vault("secret/data/agent", token=f"file:{empty}"), "is empty or too long")
+        self.fails(self.vault("secret/data/agent", token=f"file:{support.LAB.path('not-there')}"), "No such file")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a fetch is told: the URL of its service, and the keys of its source. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "fetch/services.h"
+
+static struct fetch_request of(const char *url)
+{
+	return (struct fetch_request){.message = {.url = slice_from_string(url)}};
+}
+
+static void test_urls(void **state)
+{
+	static const struct {
+		const char *url, *host;
+		uint16_t port;
+	} rows[] = {{"https://a.test", "a.test", 443}, {"https://a.test/x/y", "a.test", 443},
+	        {"https://a.test:8200/", "a.test", 8200}, {"https://10.0.0.1:1", "10.0.0.1", 1},
+	        {"https://[fd00::1]", "fd00::1", 443},
+	        {"https://[fd00::1]:8443/x", "fd00::1", 8443}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fetch_request r = of(rows[i].url);
+
+		assert_true(fetch_request_read_url(&r));
+		assert_string_equal(r.host, rows[i].host);
+		assert_int_equal(r.port, rows[i].port);
+	}
+}
+
+static void test_urls_that_are_none(void **state)
+{
+	static const char *const rows[] = {"", "https://", "https:///x", "http://a.test",
+	        "https://u@a.test", "https://a.test:0", "https://a.test:65536", "https://a.test:x",
+	        "https://[fd00::1]8443", "https://[]"};
+	char longer[FETCH_HOST_MAX + 16] = "https://";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fetch_request r = of(rows[i]);
+
+		assert_false(fetch_request_read_url(&r));
+	}
+	memset(longer + 8, 'a', FETCH_HOST_MAX + 1);
+	struct fetch_request r = of(longer);
+	assert_false(fetch_request_read_url(&r));
+	longer[8 + FETCH_HOST_MAX] = '\0';
+	r = of(longer);
+	assert_true(fetch_request_read_url(&r));
+}
+
+static void test_arguments(void **state)
+{
+	struct fetch_request r = {.message = {.argument_count = 4,
+	                                  .arguments = {SLICE("vault"), SLICE("path=a=b"),
+	                                          SLICE("pathology=c"), SLICE("empty=")}}};
+
+	(void)state;
+	assert_true(slice_equals(fetch_argument(&r, "path"), SLICE("a=b")));
+	assert_true(slice_equals(fetch_argument(&r, "pathology"), SLICE("c")));
+	assert_int_equal(fetch_argument(&r, "empty").n, 0);
+	assert_int_equal(fetch_argument(&r, "vault").n, 0);
+	assert_int_equal(fetch_argument(&r, "none").n, 0);
+}
+
+static void test_paths_behind_the_url(void **state)
+{
+	struct fetch_request r = of("https://a.test:1/base//");
+	char url[64];
+
+	(void)state;
+	assert_true(fetch_url(&r, "/v1/x", url, sizeof(url)));
+	assert_string_equal(url, "https://a.test:1/base/v1/x");
+	assert_false(fetch_url(&r, "/a-path-that-has-no-room-in-the-buffer", url, 40));
+}
+
+static void test_lifetimes(void **state)
+{
+	static const struct {
+		const char *json;
+		uint32_t ttl_s;
+	} rows[] = {{"3600", 3600}, {"0", 0}, {"-1", 0}, {"\"3600\"", 0}, {"1.5", 0}, {"null", 0},
+	        {"9223372036854775807", FETCH_LIFETIME_MAX_S}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		json_t *json = json_loads(rows[i].json, JSON_DECODE_ANY, NULL);
+		struct fetched f = {.ttl_s = 0};
+
+		fetched_lives(&f, json);
+		assert_int_equal(f.ttl_s, rows[i].ttl_s);
+		json_decref(json);
+	}
+	struct fetched none = {.ttl_s = 0};
+	fetched_lives(&none, NULL);
+	assert_int_equal(none.ttl_s, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_urls),
+	        cmocka_unit_test(test_urls_that_are_none),
+	        cmocka_unit_test(test_arguments),
+	        cmocka_unit_test(test_paths_behind_the_url),
+	        cmocka_unit_test(test_lifetimes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper's program and its workers: early questions, hostile ones, workers that come and go. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "keeper_fixture.h"
+#include "keeper/sources.h"
+
+/* --- before it is known whose a worker is --- */
+
+/* Its questions come over another pair than the word whose it is. */
+static void test_early_questions(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_worker(f, 3);
+	uint64_t ids[] = {fixture_ask(f, worker, 1), fixture_ask(f, worker, 0)};
+
+	is_heard(f, worker);
+	fixture_describe(f, 3, 2, 0, 0);
+	fixture_give(f, fixture_expect_open(f, 3, 1), fixture_file("second", 6), NULL);
+	fixture_give(f, fixture_expect_open(f, 3, 0), fixture_file("firstly", 7), NULL);
+	fixture_expect_root(f);
+	fixture_expect_value(worker, ids[0], 1, "second");
+	fixture_expect_value(worker, ids[1], 0, "firstly");
+	close(worker);
+}
+
+static void test_early_questions_have_bounds(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_worker(f, 3);
+	struct ipc_message message;
+	struct message_ca ca;
+
+	/* A credential that its sandbox turns out not to have. */
+	fixture_ask(f, worker, 2);
+	get_ca(f, worker, &ca); /* it was heard */
+	fixture_describe(f, 3, 2, 0, 0);
+	fixture_expect(f->supervisor, MESSAGE_FAILED, &message);
+	assert_int_equal(message.head.id, 3);
+	fixture_expect_root(f);
+	fixture_expect_end(worker);
+	close(worker);
+	/* More than there are credentials. */
+	worker = fixture_worker(f, 4);
+	for (int i = 0; i <= POLICY_CREDENTIALS_MAX; i++)
+		fixture_ask(f, worker, 0);
+	fixture_expect_end(worker);
+	fixture_expect(f->supervisor, MESSAGE_FAILED, &message);
+	assert_int_equal(message.head.id, 4);
+	close(worker);
+}
+
+/* --- who breaks the protocol is cut off, alone --- */
+
+static size_t ask_for(uint8_t *m, size_t cap, uint32_t credential)
+{
+	struct message_credential_get get = {credential};
+
+	return message_credential_get_encode(m, cap, MESSAGE_CREDENTIAL_GET, 1, &get);
+}
+
+/* Messages that no worker may send, by number; 0: there are no more. */
+static size_t hostile_message(unsigned number, uint8_t *m, size_t cap)
+{
+	static const enum message_type empty[] = {MESSAGE_KEEPER_START, MESSAGE_STOP,
+	        MESSAGE_STOPPED, MESSAGE_KEEPER_SANDBOX, MESSAGE_SOURCE, MESSAGE_CREDENTIAL_GET,
+	        MESSAGE_CREDENTIAL, MESSAGE_CA, MESSAGE_KEEPER_ROOT};
+	struct message_credential answer = {.error = SLICE("x")};
+
+	memset(m, 0, cap);
+	if (number < sizeof(empty) / sizeof(empty[0]))
+		return message_empty(m, cap, empty[number], 1);
+	switch (number - sizeof(empty) / sizeof(empty[0])) {
+	case 0:
+		return 1; /* too short for a head */
+	case 1:
+		return 10; /* type 0 */
+	case 2:
+		memset(m, 0xff, 10); /* no such type */
+		return 10;
+	case 3:
+		return cap; /* the largest there is */
+	case 4:
+		return ask_for(m, cap, 2); /* nobody's credential */
+	case 5:
+		return ask_for(m, cap, 1) + 1; /* a trailing byte */
+	case 6:
+		return ask_for(m, cap, 1) - 1;
+	case 7:
+		return message_empty(m, cap, MESSAGE_CA_GET, 1) + 1;
+	case 8: /* an answer instead of a question */
+		return message_credential_encode(m, cap, MESSAGE_CREDENTIAL, 1, &answer);
+	default:
+		return 0;
+	}
+}
+
+/* The supervisor is told, under the sandbox's id. */
+static void expect_told(struct fixture *f, uint64_t sandbox_id)
+{
+	struct ipc_message message;
+
+	fixture_expect(f->supervisor, MESSAGE_FAILED, &message);
+	assert_int_equal(message.head.id, sandbox_id);
+}
+
+static void test_hostile_workers(void **state)
+{
+	static uint8_t m[MESSAGE_BYTES_MAX];
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0);
+	unsigned number = 0;
+	size_t n;
+
+	while ((n = hostile_message(number++, m, sizeof(m))) > 0) {
+		int bad = fixture_sandbox(f, 2, 2, 0, 0);
+
+		assert_int_equal(send(bad, m, n, MSG_NOSIGNAL), (ssize_t)n);
+		fixture_expect_end(bad);
+		expect_told(f, 2);
+		close(bad);
+	}
+	assert_int_equal(number, 19);
+	fixture_fetch(f, good, 1, 0, "still-served");
+	close(good);
+}
+
+/* A descriptor where none belongs. */
+static void test_descriptor_from_a_worker(void **state)
+{
+	struct fixture *f = *state;
+	int bad = fixture_sandbox(f, 2, 1, 0, 0), null = open("/dev/null", O_RDONLY);
+	uint8_t m[64];
+
+	assert_int_equal(
+	        ipc_send_blocking(bad, m, message_empty(m, sizeof(m), MESSAGE_CA_GET, 1), &null, 1),
+	        0);
+	fixture_expect_end(bad);
+	expect_told(f, 2);
+	close(null);
+	close(bad);
+}
+
+static void test_too_many_questions(void **state)
+{
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0), bad = fixture_sandbox(f, 2, 1, 0, 0);
+
+	for (int i = 0; i <= SOURCE_WAITING_MAX; i++)
+		fixture_ask(f, bad, 0);
+	fixture_expect_open(f, 2, 0);
+	fixture_expect_end(bad);
+	expect_told(f, 2);
+	close(bad);
+	fixture_fetch(f, good, 1, 0, "still-served");
+	close(good);
+}
+
+/* One that asks and never reads fills its own queue, not the keeper. */
+static void test_worker_that_does_not_read(void **state)
+{
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0), bad = fixture_sandbox(f, 2, 0, 0, 0);
+	uint8_t m[64];
+	size_t n = message_empty(m, sizeof(m), MESSAGE_CA_GET, 1);
+	int sent = 0;
+
+	while (sent < 100000 && send(bad, m, n, MSG_NOSIGNAL) == (ssize_t)n)
+		sent++;
+	assert_true(sent < 100000);
+	expect_told(f, 2);
+	fixture_fetch(f, good, 1, 0, "still-served");
+	close(good);
+	close(bad);
+}
+
+/* A worker that goes while its source is read, and the answer that comes for nobody. */
+static void test_worker_goes_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0), gone = fixture_sandbox(f, 2, 2, 0, 0),
+	    pipe_fds[2];
+	uint64_t first, second;
+
+	fixture_ask(f, gone, 0);
+	fixture_ask(f, gone, 1);
+	first = fixture_expect_open(f, 2, 0);
+	second = fixture_expect_open(f, 2, 1);
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	fixture_give(f, first, pipe_fds[0], NULL);
+	close(gone);
+	fixture_fetch(f, good, 1, 0, "still-served");
+	fixture_give(f, second, fixture_file("for nobody", 10), NULL);
+	fixture_expect_value(good, fixture_ask(f, good, 0), 0, "still-served");
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(write(pipe_fds[1], "x", 1), -1);
+	close(pipe_fds[1]);
+	close(good);
+}
+
+/* Workers with the same question get each their own answer. */
+static void test_workers_are_apart(void **state)
+{
+	struct fixture *f = *state;
+	int a = fixture_sandbox(f, 1, 1, 0, 0), b = fixture_sandbox(f, 2, 1, 0, 0);
+	uint64_t a_id = fixture_ask(f, a, 0), a_question = fixture_expect_open(f, 1, 0);
+	uint64_t b_id = fixture_ask(f, b, 0), b_question = fixture_expect_open(f, 2, 0);
+
+	fixture_give(f, b_question, fixture_file("value-of-b", 10), NULL);
+	fixture_give(f, a_question, fixture_file("value-of-a", 10), NULL);
+	fixture_expect_value(a, a_id, 0, "value-of-a");
+	fixture_expect_value(b, b_id, 0, "value-of-b");
+	fixture_expect_silence(a);
+	fixture_expect_silence(b);
+	close(a);
+	close(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(test_early_questions),
+	        TEST(test_early_questions_have_bounds),
+	        TEST(test_hostile_workers),
+	        TEST(test_descriptor_from_a_worker),
+	        TEST(test_too_many_questions),
+	        TEST(test_worker_that_does_not_read),
+	        TEST(test_worker_goes_meanwhile),
+	        TEST(test_workers_are_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

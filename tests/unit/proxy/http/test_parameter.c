@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parameters of a query, and which of them a server may take for one of a given name. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "proxy/http/http.h"
+
+static void test_next(void **state)
+{
+	struct slice rest = SLICE("&&a=b&c&=d&&"), pair;
+
+	(void)state;
+	assert_true(http_parameter_next(&rest, &pair));
+	assert_true(slice_equals(pair, SLICE("a=b")));
+	assert_true(http_parameter_next(&rest, &pair));
+	assert_true(slice_equals(pair, SLICE("c")));
+	assert_true(http_parameter_next(&rest, &pair));
+	assert_true(slice_equals(pair, SLICE("=d")));
+	assert_false(http_parameter_next(&rest, &pair));
+	rest = SLICE("");
+	assert_false(http_parameter_next(&rest, &pair));
+}
+
+static void test_names(void **state)
+{
+	static const char *const same[] = {"key=1", "key", "key=", "%6bey=1", "k%65%79=1"};
+	static const char *const other[] = {"", "=key", "ke=1", "keys=1", "xkey=1", "a=key=1",
+	        "%6key=1", "%zzey=1", "k+ey=1", "%256bey=1"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		assert_true(http_parameter_is(slice_from_string(same[i]), SLICE("key"), false));
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+		assert_false(http_parameter_is(slice_from_string(other[i]), SLICE("key"), true));
+	assert_false(http_parameter_is(SLICE("KEY=1"), SLICE("key"), false));
+	assert_true(http_parameter_is(SLICE("K%45Y=1"), SLICE("key"), true));
+	assert_true(http_parameter_is(SLICE("a+b=1"), SLICE("a b"), false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_next),
+	        cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
