@@ -158,10 +158,10 @@ enum message_listener {
 	MESSAGE_LISTEN_DNS_UDP,
 	MESSAGE_LISTEN_DNS_TCP,
 	MESSAGE_LISTEN_UDP,
-	MESSAGE_LISTEN_UNIX        /* port 0 */
+	MESSAGE_LISTEN_UNIX /* port 0 */
 };
 #define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
-#define MESSAGE_LISTENERS_MAX 134 /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
+#define MESSAGE_LISTENERS_MAX 134   /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
 struct message_worker_start {
 	struct slice sandbox; /* name */
 	uint64_t sandbox_id;
@@ -315,10 +315,10 @@ struct message_recorder_sandbox {
 	struct slice sandbox, policy, fingerprint;
 	struct ip gate4, gate6;
 	struct slice socket; /* path of the Unix socket that is its only way out, or empty */
-	bool has_packets; /* the fd is sent */
-	uint64_t dropped; /* packets that the fence had counted when this recorder got the sandbox, and
-	                     that another recorder reported; MESSAGE_DROPPED_UNKNOWN: both recorders read
-	                     the same copies */
+	bool has_packets;    /* the fd is sent */
+	uint64_t dropped;    /* packets that the fence had counted when this recorder got the sandbox, and
+	                        that another recorder reported; MESSAGE_DROPPED_UNKNOWN: both recorders read
+	                        the same copies */
 };
 #define MESSAGE_DROPPED_UNKNOWN UINT64_MAX
 
