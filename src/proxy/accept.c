@@ -8,6 +8,9 @@
  * such a connection costs, and the neighbors pay for that time. The others wait in the kernel's
  * backlog. If the backlog is full, the kernel drops their first packets, at this sandbox's expense
  * only.
+ *
+ * No fence stands before a Unix socket: how many connections it takes in a second is counted here.
+ * Those beyond the bound wait in the kernel's backlog.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,6 +26,7 @@
 #define ACCEPT_PACE_MS 10     /* between two looks at a listener during a flood */
 #define ACCEPT_PACE_BATCH 4   /* connections per look */
 #define UNPRODUCTIVE_PER_S 50 /* connections for which nothing was let out; more is a flood */
+#define LOCAL_BURST_S 2       /* as on a link (fence/rules_inet.c) */
 
 static bool may_accept(const struct proxy *p)
 {
@@ -43,6 +47,7 @@ enum taken {
 	TAKEN_ALL,   /* none is left */
 	TAKEN_SOME,  /* as many as were wanted; more may wait */
 	TAKEN_PAUSE, /* accepting is paused */
+	TAKEN_PACED, /* no more at present: the bound on connections in a second is reached */
 };
 
 /* Accepts up to `most` connections. Beyond the bound, a connection waits in the kernel's backlog
@@ -57,9 +62,13 @@ static enum taken take(struct listener *l, unsigned most)
 		l->paused = !may_accept(l->proxy);
 		if (l->paused)
 			return TAKEN_PAUSE;
+		if (l->local && !rate_has(&l->proxy->local_connections, clock_monotonic_ms()))
+			return TAKEN_PACED;
 		fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			client_open(l->proxy, fd, (struct sockaddr *)&from);
+			if (l->local)
+				rate_take(&l->proxy->local_connections, clock_monotonic_ms());
+			client_open(l->proxy, fd, (struct sockaddr *)&from, l->local);
 			continue;
 		}
 		if (errno == ECONNABORTED || errno == EINTR)
@@ -83,7 +92,7 @@ static void on_accept(struct loop_io *io, unsigned events)
 	(void)events;
 	if (taken == TAKEN_SOME && !is_flooded(p))
 		taken = take(l, ACCEPT_BATCH);
-	if (is_flooded(p)) {
+	if (taken == TAKEN_PACED || is_flooded(p)) {
 		loop_io_close(&l->io);
 		loop_timer_set(&p->accept_paced, ACCEPT_PACE_MS);
 	} else if (taken == TAKEN_SOME) {
@@ -137,6 +146,8 @@ int accept_open(struct proxy *p)
 	int rc = loop_timer_open(p->config.loop, &p->accept_again, on_again);
 
 	rate_init(&p->unproductive, UNPRODUCTIVE_PER_S, 1, clock_monotonic_ms());
+	rate_init(&p->local_connections, p->config.limits.connections_per_s, LOCAL_BURST_S,
+	        clock_monotonic_ms());
 	return rc < 0 ? rc : loop_timer_open(p->config.loop, &p->accept_paced, on_paced);
 }
 
@@ -147,9 +158,8 @@ void accept_close(struct proxy *p)
 	loop_timer_close(&p->accept_paced);
 }
 
-int proxy_serve_tcp(struct proxy *p, int fd)
+static int serve(struct proxy *p, int fd, bool local)
 {
-	const int one = 1;
 	struct listener *l;
 
 	if (p->listener_count == PROXY_LISTENERS_MAX) {
@@ -159,16 +169,29 @@ int proxy_serve_tcp(struct proxy *p, int fd)
 	l = &p->listeners[p->listener_count];
 	l->proxy = p;
 	l->fd = fd;
+	l->local = local;
 	l->more.run = on_more;
-	/* Accepted sockets inherit both options (tcp(7), socket(7)). */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	if (watch(l) < 0) {
 		close(fd);
 		return -ENOMEM;
 	}
 	p->listener_count++;
 	return 0;
+}
+
+int proxy_serve_tcp(struct proxy *p, int fd)
+{
+	const int one = 1;
+
+	/* Accepted sockets inherit both options (tcp(7), socket(7)). */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	return serve(p, fd, false);
+}
+
+int proxy_serve_unix(struct proxy *p, int fd)
+{
+	return serve(p, fd, true);
 }
 
 void accept_stop(struct proxy *p, bool first)

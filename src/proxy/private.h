@@ -66,9 +66,10 @@ struct listener {
 	struct loop_io io;
 	int fd;
 	bool paused; /* the bound on connections is reached: accept again when one ends */
+	bool local;  /* a Unix socket */
 	struct loop_task more;
 };
-#define PROXY_LISTENERS_MAX 8
+#define PROXY_LISTENERS_MAX 16
 /* When half of a peak of at least this many connections are gone, their memory is given back to the
  * system. */
 #define GIVE_BACK_LEAST 256
@@ -102,6 +103,7 @@ struct proxy {
 	struct loop_timer accept_again, accept_paced, give_back;
 	/* Connections for which nothing was let out; empty during a flood of them. */
 	struct rate unproductive;
+	struct rate local_connections; /* over Unix sockets */
 	struct udp_relay *datagrams;
 	struct list clients;
 	size_t client_count, client_peak; /* peak: the highest count since memory was given back */

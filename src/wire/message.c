@@ -155,6 +155,7 @@ static void recorder_sandbox_fields(struct codec *c, struct message_recorder_san
 	m->fingerprint = codec_string(c, m->fingerprint, 0, MESSAGE_NAME_MAX);
 	m->gate4 = codec_ip(c, m->gate4);
 	m->gate6 = codec_ip(c, m->gate6);
+	m->socket = codec_string(c, m->socket, 0, MESSAGE_SOCKET_PATH_MAX);
 	m->has_packets = codec_bool(c, m->has_packets);
 	m->dropped = codec_u64(c, m->dropped);
 }

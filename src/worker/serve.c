@@ -275,6 +275,8 @@ static int listen_on(struct worker *w, size_t i)
 		return responder_serve_tcp(w->responder, fd);
 	case MESSAGE_LISTEN_UDP:
 		return proxy_serve_udp(w->proxy, fd, w->start.listeners[i].port);
+	case MESSAGE_LISTEN_UNIX:
+		return proxy_serve_unix(w->proxy, fd);
 	}
 	return -EBADMSG;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole proxy between scripted ends on loopback: what sandbox and upstreams say, in which order,
- * when they hang up, and what the supervisor does meanwhile. The input is a list of steps, two
- * bytes each: what is done by which end, and how much of what follows it says. Behind it all ends
- * hang up; nothing may be left of any connection, exchange or stream.
+ * when they hang up, and what the supervisor does meanwhile. The sandbox's ends connect to names,
+ * or to the Unix socket of an explicit proxy. The input is a list of steps, two bytes each: what is
+ * done by which end, and how much of what follows it says. Behind it all ends hang up; nothing may
+ * be left of any connection, exchange or stream.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "proxy/exchange/exchange.h"
@@ -17,10 +19,13 @@
 #include "vethguard/base/log.h"
 #include "vethguard/policy/load.h"
 
-#define ENDS 4    /* of each side */
-#define TURNS 64  /* of the loop at the end of an input */
-#define STEPS 200 /* of one input */
+#define ENDS 4            /* of each side */
+#define TURNS 64          /* of the loop at the end of an input */
+#define STEPS 200         /* of one input */
+#define DOUBT_SLACK_MS 15 /* loop/timer.c: a deadline may be late by 10 */
 #define PATIENCE_MS 60000
+#define BY_SOCKET 0x80       /* of a CONNECT's number */
+#define PORT_MARK "\xab\xcd" /* in what is said: the port, which no input can know */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,6 +47,8 @@ static struct proxy *proxy;
 static int origin_fd;
 static uint16_t port;
 static int ends[2][ENDS]; /* the sandbox's, the upstreams' */
+static struct sockaddr_un unix_at;
+static socklen_t unix_at_n = sizeof(unix_at);
 
 static void require(bool fact)
 {
@@ -61,10 +68,15 @@ static void on_stop(struct loop_timer *timer)
 	loop_stop(timer->loop);
 }
 
+static void turn_for(int ms)
+{
+	loop_timer_set(&stop, ms);
+	loop_run(loop);
+}
+
 static void turn(void)
 {
-	loop_timer_set(&stop, 0);
-	loop_run(loop);
+	turn_for(0);
 }
 
 static void on_event(void *context, const struct event *event)
@@ -128,6 +140,17 @@ static int listen_at(const struct ip *ip)
 	return fd;
 }
 
+static int listen_unix(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const struct sockaddr_un any = {.sun_family = AF_UNIX}; /* the kernel chooses a name */
+
+	require(bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) == 0);
+	require(listen(fd, 16) == 0);
+	require(getsockname(fd, (struct sockaddr *)&unix_at, &unix_at_n) == 0);
+	return fd;
+}
+
 /* So that what is lost shows at the end. */
 static void tear_down(void)
 {
@@ -181,8 +204,10 @@ static void set_up(void)
 	                PATIENCE_MS, PATIENCE_MS, PATIENCE_MS},
 	        .record = on_event});
 	require(proxy != NULL);
+	proxy->waits[WAIT_DOUBT].delay_ms = 0; /* end_all() waits for a reset behind bytes */
 	for (size_t i = 0; i < NAME_COUNT; i++)
 		require(proxy_serve_tcp(proxy, listen_at(&v4[i])) == 0);
+	require(proxy_serve_unix(proxy, listen_unix()) == 0);
 	for (size_t i = 0; i < ENDS; i++)
 		ends[0][i] = ends[1][i] = -1;
 	atexit(tear_down);
@@ -201,13 +226,18 @@ static void hang_up(int *fd)
 	*fd = -1;
 }
 
-static void connect_to(int *fd, unsigned name)
+static void connect_to(int *fd, unsigned number)
 {
-	struct slice host = slice_from_string(names_of[name]);
+	struct slice host = slice_from_string(names_of[number % NAME_COUNT]);
 	struct sockaddr_in sin;
 	struct ip v4, v6;
 
 	hang_up(fd);
+	if (number & BY_SOCKET) {
+		*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		connect(*fd, (struct sockaddr *)&unix_at, unix_at_n);
+		return;
+	}
 	names_assign(names, host, 1, &v4, &v6);
 	sin = at(&v4);
 	*fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -253,6 +283,22 @@ static void supervise(unsigned what)
 
 enum { SAY, HEAR, END, RESET, CONNECT, TURN, SUPERVISE, SAY_MUCH };
 
+static void say(int fd, struct slice said)
+{
+	static char bytes[16 * 256];
+	char *mark;
+
+	if (!said.n)
+		return;
+	memcpy(bytes, said.p, said.n);
+	mark = memmem(bytes, said.n, PORT_MARK, 2);
+	if (mark) {
+		mark[0] = (char)(port >> 8);
+		mark[1] = (char)port;
+	}
+	send(fd, bytes, said.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void step(struct reader *r, unsigned what, unsigned n)
 {
 	static uint8_t bytes[65536];
@@ -262,10 +308,9 @@ static void step(struct reader *r, unsigned what, unsigned n)
 	switch (what & 7) {
 	case SAY:
 	case SAY_MUCH:
-		n *= (what & 7) == SAY_MUCH ? 16 : 1;
+		n *= (what & 7) == SAY_MUCH ? 16 : 1; /* at most 16 * 255 */
 		said = reader_bytes(r, n < r->left ? n : r->left);
-		if (said.n)
-			send(*fd, said.p, said.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		say(*fd, said);
 		break;
 	case HEAR:
 		recv(*fd, bytes, 1 + n * 257, MSG_DONTWAIT);
@@ -280,7 +325,7 @@ static void step(struct reader *r, unsigned what, unsigned n)
 		if (what >> 3 & 1)
 			take_upstream(fd);
 		else
-			connect_to(fd, n % NAME_COUNT);
+			connect_to(fd, n);
 		break;
 	case SUPERVISE:
 		supervise(n);
@@ -308,7 +353,7 @@ static void end_all(void)
 		int late = accept4(origin_fd, NULL, NULL, SOCK_CLOEXEC);
 
 		hang_up(&late);
-		turn();
+		turn_for(i < TURNS / 2 ? 0 : DOUBT_SLACK_MS);
 	}
 	require(is_empty());
 	for (int late; (late = accept4(origin_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0;)

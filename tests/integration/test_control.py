@@ -283,6 +283,26 @@ class Who(Control):
             self.assertTrue(r.stdout.endswith(status), r)
             self.assertNotIn("narrow" if status == "422" else "hidden", r.stdout)
 
+    def test_sockets_with_the_callers_rights(self):
+        """A member's socket is made where the member may make files, and is the member's."""
+        theirs, roots = support.LAB.path("sockets-theirs"), support.LAB.path("sockets-roots")
+        for folder in (theirs, roots):
+            os.mkdir(folder, 0o755)
+        os.chown(theirs, NOBODY, NOBODY)
+        for listen, status in (({"path": roots + "/x.sock"}, "422"), ({"path": theirs + "/x.sock", "uid": 0}, "422"),
+                               ({"path": theirs + "/x.sock", "gid": GROUP + 1}, "422"), ({"path": theirs + "/x.sock", "gid": GROUP}, "201")):
+            body = json.dumps({"name": "member", "listen": listen, "policy": self.narrow})
+            r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}", "curl", "-sS", "-w", "%{http_code}",
+                                "--unix-socket", self.daemon.socket, "http://localhost/v1/sandboxes", "--json", body],
+                               capture_output=True, text=True)
+            self.assertTrue(r.stdout.endswith(status), (listen, r))
+            self.assertEqual(os.path.lexists(theirs + "/x.sock"), status == "201")
+        st = os.lstat(theirs + "/x.sock")
+        self.assertEqual((st.st_uid, st.st_gid, st.st_mode & 0o777), (NOBODY, GROUP, 0o600))
+        self.assertEqual(self.call("DELETE", "/v1/sandboxes/member")[0], 200)
+        self.assertFalse(os.path.lexists(theirs + "/x.sock"))
+        self.assertEqual(os.listdir(roots), [])
+
     def test_groups_of_the_connection(self):
         """Not those that /etc/group has for the user; and they are remembered, over the daemon's death."""
         other = GROUP + 1

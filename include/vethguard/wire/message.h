@@ -170,8 +170,15 @@ struct message_text { /* STOPPED, FAILED, STALLED, ... */
 /* fds: policy image (sealed memfd), trusted CAs (memfd, PEM), ring memory (memfd), ring data eventfd, ring space
  * eventfd, memory of synthetic names (dns/responder.h), then one per listener in the order of listeners[]. */
 #define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
-enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
-#define MESSAGE_LISTENERS_MAX 134 /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
+enum message_listener {
+	MESSAGE_LISTEN_TCP,
+	MESSAGE_LISTEN_DNS_UDP,
+	MESSAGE_LISTEN_DNS_TCP,
+	MESSAGE_LISTEN_UDP,
+	MESSAGE_LISTEN_UNIX /* port 0 */
+};
+#define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
+#define MESSAGE_LISTENERS_MAX 134   /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
 struct message_worker_start {
 	struct slice sandbox; /* name */
 	uint64_t sandbox_id;
@@ -375,10 +382,11 @@ struct message_recorder_sandbox {
 	uint64_t sandbox_id;
 	struct slice sandbox, policy, fingerprint;
 	struct ip gate4, gate6;
-	bool has_packets; /* the fd is sent */
-	uint64_t dropped; /* packets that the fence had counted when this recorder got the sandbox, and
-	                     that another recorder reported; MESSAGE_DROPPED_UNKNOWN: both recorders read
-	                     the same copies */
+	struct slice socket; /* path of the Unix socket that is its only way out, or empty */
+	bool has_packets;    /* the fd is sent */
+	uint64_t dropped;    /* packets that the fence had counted when this recorder got the sandbox, and
+	                        that another recorder reported; MESSAGE_DROPPED_UNKNOWN: both recorders read
+	                        the same copies */
 };
 #define MESSAGE_DROPPED_UNKNOWN UINT64_MAX
 
@@ -484,7 +492,8 @@ enum message_upgrade_step {
 	                              text: what service_describe() says. fds: lock of the state directory, control
 	                              socket */
 	MESSAGE_UPGRADE_WANT,      /* new: asks for the sandbox id */
-	MESSAGE_UPGRADE_SANDBOX,   /* old, reply: fd: NFLOG socket; no fd: there is none to give */
+	MESSAGE_UPGRADE_SANDBOX,   /* old, reply: fd: NFLOG socket, or the Unix socket that is its only way out;
+	                              no fd: there is none to give */
 	MESSAGE_UPGRADE_SERVES,    /* new: its worker serves the sandbox id */
 	MESSAGE_UPGRADE_FAILS,     /* new: the sandbox id cannot be served: text says why */
 	MESSAGE_UPGRADE_DONE,      /* new: everything possible is done */

@@ -137,6 +137,8 @@ static int build(json_t *body, const struct attach_options *o)
 		json_object_set_new(body, "pid", json_integer(o->pid));
 	if (o->container)
 		rc = add_container(body, o);
+	if (o->listen && !attach_add_listen(body, o))
+		return CLI_USAGE;
 	if (o->files)
 		json_object_set_new(body, "files", json_true());
 	return rc;
@@ -149,13 +151,17 @@ void control_print_attached(const json_t *s)
 	const json_t *files = json_object_get(s, "files");
 
 	const char *expires = control_text(s, "expires");
+	const char *listen = control_text(json_object_get(s, "attachment"), "listen");
 
 	printf("%s: %s, policy %s%s%s\n", name, control_text(s, "state"),
 	        control_text(json_object_get(s, "policy"), "name"), expires[0] ? ", until " : "",
 	        expires);
-	printf("  name server and proxy  %s %s port %lld\n", control_text(addresses, "gate4"),
-	        control_text(addresses, "gate6"),
-	        (long long)json_integer_value(json_object_get(s, "proxy_port")));
+	if (*listen)
+		printf("  HTTP proxy and SOCKS5  %s\n", listen);
+	else
+		printf("  name server and proxy  %s %s port %lld\n",
+		        control_text(addresses, "gate4"), control_text(addresses, "gate6"),
+		        (long long)json_integer_value(json_object_get(s, "proxy_port")));
 	control_print_lines(stdout, "  written inside         ", files);
 	printf("What to set inside%s: vethguard env %s\n",
 	        json_array_size(files) > 0 ? "" : ", and the CA to install there", name);

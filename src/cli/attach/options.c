@@ -16,6 +16,9 @@ enum {
 	NETNS,
 	PID,
 	CONTAINER,
+	LISTEN,
+	LISTEN_MODE,
+	LISTEN_OWNER,
 	ENGINE,
 	POLICY,
 	NAME,
@@ -40,6 +43,11 @@ static const struct option_spec specs[] = {
         [CONTAINER] = {"container", 'c', "NAME",
                 "guard a container (name or id); it has to run\n"
                 "with --network none"},
+        [LISTEN] = {"listen", 0, "PATH",
+                "make a Unix socket there, the only way out of a\n"
+                "sandbox without a network: HTTP proxy and SOCKS5"},
+        [LISTEN_MODE] = {"listen-mode", 0, "MODE", "permissions of that socket; default: 600"},
+        [LISTEN_OWNER] = {"listen-owner", 0, "USER[:GROUP]", "whose the socket is; default: you"},
         [ENGINE] = {"engine", 0, "NAME", "docker or podman; default: whichever knows it"},
         [POLICY] = {"policy", 'p', "FILE", "the policy to enforce (required)"},
         [NAME] = {"name", 'n', "NAME",
@@ -68,8 +76,8 @@ static const struct option_spec specs[] = {
 
 static void help(void)
 {
-	fputs("Usage: vethguard attach --container NAME|--pid PID|--netns PATH|--interface NAME\n"
-	      "                        --policy FILE [OPTIONS]\n\n"
+	fputs("Usage: vethguard attach --container NAME|--pid PID|--netns PATH|--interface NAME|\n"
+	      "                        --listen PATH --policy FILE [OPTIONS]\n\n"
 	      "Puts the guard on a sandbox that somebody else made. The daemon vethguardd keeps\n"
 	      "it until 'vethguard detach', its --ttl, or the end of the process.\n\nOptions:\n",
 	        stdout);
@@ -78,7 +86,8 @@ static void help(void)
 	      "  docker run -d --network none --name agent my-image\n"
 	      "  vethguard attach --container agent --policy agent.yaml --ttl 2h\n"
 	      "  vethguard attach --netns /run/netns/build --policy ci.yaml --name build-7\n"
-	      "  vethguard attach --interface tap0 --address 10.7.0.2 --policy vm.yaml\n\n"
+	      "  vethguard attach --interface tap0 --address 10.7.0.2 --policy vm.yaml\n"
+	      "  vethguard attach --listen /run/agent/out.sock --policy agent.yaml\n\n"
 	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
 	      "reached.\n",
 	        stdout);
@@ -174,7 +183,9 @@ bool attach_option_take(void *context, const char *option, const char *value)
 		const char *name;
 		const char **place;
 	} texts[] = {{"interface", &o->interface}, {"netns", &o->netns},
-	        {"container", &o->container}, {"policy", &o->policy}, {"name", &o->name}};
+	        {"container", &o->container}, {"policy", &o->policy}, {"name", &o->name},
+	        {"listen", &o->listen}, {"listen-mode", &o->listen_mode},
+	        {"listen-owner", &o->listen_owner}};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (strcmp(option, texts[i].name) != 0)
@@ -218,15 +229,16 @@ int attach_options_read(char **argv, struct attach_options *o)
 		help();
 		return 0;
 	}
-	kinds = !!o->interface + !!o->netns + !!o->pid + !!o->container;
+	kinds = !!o->interface + !!o->netns + !!o->pid + !!o->container + !!o->listen;
 	if (o->line.name_count)
 		return complain("attach takes options only; a sandbox is named with --name, a "
 		                "policy with --policy");
 	if (kinds != 1)
 		return complain(
-		        kinds ? "give only one of --container, --pid, --netns and --interface"
-		              : "what is to be guarded? Name it with --container, --pid, --netns "
-		                "or --interface");
+		        kinds ? "give only one of --container, --pid, --netns, --interface and "
+		                "--listen"
+		              : "what is to be guarded? Name it with --container, --pid, "
+		                "--netns, --interface or --listen");
 	if (!o->policy || !*o->policy)
 		return complain("which policy? Name one with --policy");
 	if (o->name && !*o->name)
@@ -236,6 +248,8 @@ int attach_options_read(char **argv, struct attach_options *o)
 	if (o->addresses.count && !o->interface)
 		return complain("--address goes with --interface; other sandboxes get theirs from "
 		                "the pools of the configuration");
+	if ((o->listen_mode || o->listen_owner) && !o->listen)
+		return complain("--listen-mode and --listen-owner go with --listen");
 	if (o->files && !o->pid)
 		return complain("--files goes with --pid; --container always does so");
 	o->files = o->files || o->container;

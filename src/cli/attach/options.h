@@ -16,7 +16,8 @@ struct attach_words {
 
 struct attach_options {
 	struct control_line line;
-	const char *interface, *netns, *container, *engine;
+	const char *interface, *netns, *container, *engine, *listen;
+	const char *listen_mode, *listen_owner;
 	int pid; /* 0: none */
 	const char *policy, *name;
 	struct attach_words addresses, labels, vars; /* labels and vars: KEY=VALUE */
@@ -26,6 +27,8 @@ struct attach_options {
 
 /* Returns -1: go on; or the exit status, after help or a message. */
 int attach_options_read(char **argv, struct attach_options *out);
+/* listen.c: adds what --listen and its companions say. Returns false after a message. */
+bool attach_add_listen(struct json_t *body, const struct attach_options *options);
 /* Takes one option of `attach` or `claim` into a struct attach_options. Returns false after a
  * message. */
 bool attach_option_take(void *options, const char *option, const char *value);

@@ -260,7 +260,8 @@ void control_print_sandbox(const json_t *sandbox)
 	put_line("", control_text(addresses, "gate6"));
 	put_line("sandbox", control_text(addresses, "sandbox4"));
 	put_line("", control_text(addresses, "sandbox6"));
-	put_number("proxy port", sandbox, "proxy_port");
+	if (json_integer_value(json_object_get(sandbox, "proxy_port")))
+		put_number("proxy port", sandbox, "proxy_port");
 	put_number("worker", worker, "pid");
 	put_number("  restarts", worker, "restarts");
 	put_number("  retired", worker, "retired");

@@ -6,6 +6,7 @@
  *   PEEK -> TLS -> HTTP <-> EXCHANGE -> LINGER -> CLOSED
  *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
  *      |-> HTTP2 -> LINGER (client/http2.c)
+ *      |-> SOCKS -> SOCKS_REQUEST -> PEEK again, inside (client/socks.c)
  *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
  *
  * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in
@@ -127,6 +128,11 @@ static enum client_state stay(struct client *c)
 static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
         [CLIENT_PEEK] =
                 {[ON_INPUT] = client_peek, [ON_TIMEOUT] = client_peek_timeout, [ON_OVER] = stay},
+        [CLIENT_SOCKS] =
+                {[ON_INPUT] = client_socks, [ON_TIMEOUT] = client_socks_timeout, [ON_OVER] = stay},
+        [CLIENT_SOCKS_REQUEST] = {[ON_INPUT] = client_socks_request,
+                [ON_TIMEOUT] = client_socks_timeout,
+                [ON_OVER] = stay},
         [CLIENT_TLS] = {[ON_INPUT] = client_shake_hands,
                 [ON_TIMEOUT] = client_tls_timeout,
                 [ON_OVER] = stay},
@@ -149,6 +155,8 @@ static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
  * own. */
 static const int waits[CLIENT_STATE_COUNT] = {
         [CLIENT_PEEK] = WAIT_HELLO,
+        [CLIENT_SOCKS] = WAIT_HELLO,
+        [CLIENT_SOCKS_REQUEST] = WAIT_HELLO,
         [CLIENT_TLS] = WAIT_HELLO,
         [CLIENT_HTTP] = WAIT_IDLE,
         [CLIENT_EXCHANGE] = -1,
@@ -160,6 +168,8 @@ static const int waits[CLIENT_STATE_COUNT] = {
 
 static const char *const state_names[] = {
         [CLIENT_PEEK] = "PEEK",
+        [CLIENT_SOCKS] = "SOCKS",
+        [CLIENT_SOCKS_REQUEST] = "SOCKS_REQUEST",
         [CLIENT_TLS] = "TLS",
         [CLIENT_HTTP] = "HTTP",
         [CLIENT_EXCHANGE] = "EXCHANGE",
@@ -333,11 +343,12 @@ static void trace_accepted(const struct client *c)
 
 	if (log_level() >= LOG_LEVEL_DEBUG)
 		log_debug("client :%u: accepted from %s, to %s:%u, which is %s", c->src_port,
-		        ip_format(&c->src, src), ip_format(&c->dst, dst), c->dst_port,
+		        c->src.family ? ip_format(&c->src, src) : "the socket",
+		        ip_format(&c->dst, dst), c->dst_port,
 		        c->destination.host_n ? c->destination.host : "no name");
 }
 
-int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
+int client_open(struct proxy *proxy, int fd, const struct sockaddr *from, bool local)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	struct sockaddr_storage to;
@@ -362,7 +373,12 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 	}
 	list_append(&proxy->clients, &c->list);
 	proxy_client_came(proxy);
-	find_destination(c);
+	if (local) {
+		c->explicit_proxy = true;
+		c->src_port = (uint16_t)proxy->accepted; /* for the trace */
+	} else {
+		find_destination(c);
+	}
 	trace_accepted(c);
 	c->state = CLIENT_PEEK;
 	loop_deadline_set(&proxy->waits[client_first_wait(c)], &c->deadline);

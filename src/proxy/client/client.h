@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client: one connection from the sandbox. First what other rooms use; then what its parts share:
- * client.c (the states), peek.c (what a connection is, TLS, CONNECT, tunnels), http1.c (requests),
+ * client.c (the states), peek.c (what a connection is, TLS, CONNECT, tunnels), socks.c (SOCKS5),
+ * http1.c (requests),
  * http1_response.c (their responses), http2.c (a connection of many streams).
  */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
@@ -15,13 +16,15 @@
 struct client_http2;
 
 enum client_state {
-	CLIENT_PEEK,     /* finding out what it is */
-	CLIENT_TLS,      /* handshake with the sandbox */
-	CLIENT_HTTP,     /* waiting for a request head, or reading it */
-	CLIENT_EXCHANGE, /* serving a request */
-	CLIENT_HTTP2,    /* serving many requests, one per stream */
-	CLIENT_DIAL,     /* dialing a tunnel's other end */
-	CLIENT_LINGER,   /* the last response was sent; further input is read and discarded */
+	CLIENT_PEEK,          /* finding out what it is */
+	CLIENT_SOCKS,         /* waiting for a greeting of SOCKS5, or reading it */
+	CLIENT_SOCKS_REQUEST, /* ... for what it asks for */
+	CLIENT_TLS,           /* handshake with the sandbox */
+	CLIENT_HTTP,          /* waiting for a request head, or reading it */
+	CLIENT_EXCHANGE,      /* serving a request */
+	CLIENT_HTTP2,         /* serving many requests, one per stream */
+	CLIENT_DIAL,          /* dialing a tunnel's other end */
+	CLIENT_LINGER,        /* the last response was sent; further input is read and discarded */
 	CLIENT_CLOSED,
 	CLIENT_STATE_COUNT
 };
@@ -48,13 +51,13 @@ struct client {
 	enum client_state state;
 	struct socket socket;
 	struct loop_deadline deadline;
-	struct loop_task wake; /* goes on with input, or after the end of an exchange */
-	struct ip src, dst;    /* dst: as the sandbox dialed it */
-	uint16_t src_port, dst_port;
+	struct loop_task wake;          /* goes on with input, or after the end of an exchange */
+	struct ip src, dst;             /* dst: as the sandbox dialed it */
+	uint16_t src_port, dst_port;    /* src_port: without an address, a number for the trace */
 	struct destination destination; /* the name behind dst, or CONNECT's authority */
 	bool holds_name;                /* the name of the synthetic address is held */
-	bool explicit_proxy;            /* the connection was made to the proxy port */
-	bool connected;                 /* ... and CONNECT was accepted */
+	bool explicit_proxy;            /* it was made to the proxy port, or to a Unix socket */
+	bool connected;                 /* ... and CONNECT, or SOCKS5, was accepted */
 	bool tls;                       /* TLS is terminated here */
 	char sni[POLICY_HOST_MAX + 1];
 	size_t sni_n;
@@ -83,7 +86,8 @@ struct client {
 	int64_t start_ms;
 };
 
-int client_open(struct proxy *proxy, int fd, const struct sockaddr *from);
+/* Takes fd, a connection. local: it came over a Unix socket. */
+int client_open(struct proxy *proxy, int fd, const struct sockaddr *from, bool local);
 void client_close(struct client *client);
 /* Notes that something the connection asked for was allowed. */
 void client_let_out(struct client *client);
@@ -125,11 +129,22 @@ enum client_state client_tls_timeout(struct client *c);
 enum client_state client_dial_timeout(struct client *c);
 /* Handles the CONNECT request in c->exchange. */
 enum client_state client_connect(struct client *c);
+/* True if the policy may allow something at this destination, for which a client asked an explicit
+ * proxy; *decision is the last one that was asked for. */
+bool client_connect_passes(
+        const struct client *c, const struct destination *d, struct policy_decision *decision);
+/* Appends what has come to the input buffer. False: nothing has; *next is the next state. */
+bool client_take_in(struct client *c, enum client_state *next);
 /* How long a new client may take to send something. */
 enum proxy_wait client_first_wait(struct client *c);
 /* True if the policy allows the tunnel; *decision is the decision. */
 bool client_tunnel_passes(
         const struct client *c, const struct policy *policy, struct policy_decision *decision);
+
+/* Handlers of socks.c. */
+enum client_state client_socks(struct client *c);
+enum client_state client_socks_request(struct client *c);
+enum client_state client_socks_timeout(struct client *c);
 
 /* Handlers of client/http1.c. */
 enum client_state client_http1_input(struct client *c);

@@ -4,6 +4,7 @@
  * - a TLS ClientHello: authorized by its server name, then opened here, passed through, or answered
  *   with an explanation;
  * - an HTTP request, or the preface of HTTP/2;
+ * - on an explicit proxy: a greeting of SOCKS5 (socks.c), or an HTTP request;
  * - anything else: only a tcp:// rule can allow it. Without one, if the policy mentions http for
  *   the destination, it is a malformed request and answered with 400.
  *
@@ -15,6 +16,7 @@
 #include "proxy/tunnel/tunnel.h"
 #include "proxy/dial/dial.h"
 #include "vethguard/wire/client_hello.h"
+#include "vethguard/wire/socks5.h"
 
 #define HTTP_PORT 80
 #define HTTPS_PORT 443
@@ -409,7 +411,7 @@ static enum client_state decide(struct client *c)
 	if (first.n == 0)
 		return CLIENT_PEEK;
 	if (c->explicit_proxy && !c->connected)
-		return CLIENT_HTTP;
+		return first.p[0] == SOCKS5_VERSION ? CLIENT_SOCKS : CLIENT_HTTP;
 	switch (client_hello_parse((const uint8_t *)first.p, first.n, &hello)) {
 	case CLIENT_HELLO_DONE:
 		return tls_hello(c, &hello);
@@ -458,6 +460,26 @@ static enum client_state ended_unsaid(struct client *c)
 	return CLIENT_CLOSED;
 }
 
+bool client_take_in(struct client *c, enum client_state *next)
+{
+	size_t n;
+	enum socket_status status = socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n);
+
+	*next = c->state;
+	if (status == SOCKET_AGAIN)
+		return false;
+	if (status != SOCKET_OK) {
+		*next = ended_unsaid(c);
+		return false;
+	}
+	if (buf_append(&c->input_buf, c->proxy->plain, n) == 0)
+		return true;
+	c->decision.rule = c->decision.credential = POLICY_NONE;
+	*next = refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
+	        "the first bytes are more than can be looked at", NULL);
+	return false;
+}
+
 enum client_state client_peek(struct client *c)
 {
 	struct verdict j;
@@ -469,21 +491,9 @@ enum client_state client_peek(struct client *c)
 		return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);
 	for (;;) {
 		enum client_state next = decide(c);
-		enum socket_status status;
-		size_t n;
 
-		if (next != CLIENT_PEEK)
+		if (next != CLIENT_PEEK || !client_take_in(c, &next))
 			return next;
-		status = socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n);
-		if (status == SOCKET_AGAIN)
-			return CLIENT_PEEK;
-		if (status != SOCKET_OK)
-			return ended_unsaid(c);
-		if (buf_append(&c->input_buf, c->proxy->plain, n) < 0) {
-			c->decision.rule = c->decision.credential = POLICY_NONE;
-			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
-			        "the first bytes are more than can be looked at", NULL);
-		}
 	}
 }
 
@@ -496,7 +506,7 @@ enum client_state client_peek_timeout(struct client *c)
 
 /* --- CONNECT (RFC 9110 section 9.3.6) --- */
 
-static bool connect_is_allowed(
+bool client_connect_passes(
         const struct client *c, const struct destination *d, struct policy_decision *decision)
 {
 	struct policy_request q;
@@ -539,7 +549,7 @@ enum client_state client_connect(struct client *c)
 		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, misplaced);
 		return CLIENT_EXCHANGE;
 	}
-	if (!connect_is_allowed(c, d, &ex->verdict.decision)) {
+	if (!client_connect_passes(c, d, &ex->verdict.decision)) {
 		exchange_refuse(ex, 403, EVENT_CAUSE_POLICY, NULL);
 		return CLIENT_EXCHANGE;
 	}

@@ -33,7 +33,7 @@ void audit_failure_as_observed(struct event *e, const struct policy_decision *de
 static void record_client(const struct client *c, struct event *e)
 {
 	e->src = c->src;
-	e->src_port = c->src_port;
+	e->src_port = c->src.family ? c->src_port : 0;
 	e->dst = c->dst;
 	e->dst_port = c->dst_port;
 	e->protocol = IPPROTO_TCP;
@@ -230,6 +230,8 @@ void audit_connection(const struct client *c, const struct policy_decision *deci
 	e.upstream_port = c->destination.port;
 	if (upstream)
 		e.upstream = *upstream;
+	else if (c->explicit_proxy) /* dst is the proxy's, not the destination's */
+		e.upstream = c->destination.address;
 	put(c->proxy, &e);
 	tell_refused_address(c, &e);
 }
@@ -302,7 +304,7 @@ void audit_silent(
 	}
 	s->count++;
 	s->src = c->src;
-	s->src_port = c->src_port;
+	s->src_port = c->src.family ? c->src_port : 0;
 	s->dst = c->dst;
 	s->dst_port = c->dst_port;
 }

@@ -162,6 +162,7 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 		rc = stream_hear_packets(stream);
 	stream->ocsf.gate4 = m->gate4;
 	stream->ocsf.gate6 = m->gate6;
+	snprintf(stream->ocsf.socket, sizeof(stream->ocsf.socket), "%.*s", SLICE_ARG(m->socket));
 	stream->next = recorder->streams;
 	recorder->streams = stream;
 	recorder->stream_count++;

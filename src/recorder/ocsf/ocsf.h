@@ -34,6 +34,8 @@ struct ocsf_sandbox {
 	char name[OCSF_NAME_MAX + 1]; /* cut to fit */
 	uint64_t uid;
 	struct ip gate4, gate6;
+	char socket[OCSF_NAME_MAX +
+	            1];    /* path of the Unix socket its connections come over, or empty */
 	uint64_t sequence; /* of the last line */
 	struct buf device; /* "device":{...}, escaped */
 	/* "name":...,"uid":... of the policy, escaped; empty: no sandbox, but the daemon itself. */

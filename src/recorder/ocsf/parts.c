@@ -2,7 +2,8 @@
 /*
  * The parts that lines of several classes share.
  *
- * Endpoints: src_endpoint is the sandbox's socket. dst_endpoint is the real destination: its name,
+ * Endpoints: src_endpoint is the sandbox's socket: address and port, or the path of the Unix socket
+ * that its connections come over. dst_endpoint is the real destination: its name,
  * the address that vethguard dialed, the port. proxy_endpoint is what the sandbox's packets went to
  * and vethguard answered: the synthetic address of the name (or the gate's own, for an explicit
  * proxy). If a destination has no name, the address that the sandbox dialed is the destination
@@ -57,6 +58,8 @@ void ocsf_src_endpoint(struct ocsf_line *line)
 	line_object(j, "src_endpoint");
 	if (e->src.family)
 		ocsf_ip(j, "ip", &e->src);
+	else if (line->sandbox->socket[0])
+		line_text(j, "name", slice_from_string(line->sandbox->socket), OCSF_NAME_MAX);
 	else
 		line_text(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
 	write_port(j, e, e->src_port);

@@ -54,6 +54,8 @@ static bool fill_record(struct attach_transaction *t)
 	memcpy(record->interface, t->interface, sizeof(record->interface));
 	record->netns = strdup(r->kind == ATTACH_NETNS && r->netns ? r->netns : "");
 	record->policy = strdup(r->policy ? r->policy : "");
+	if (r->kind == ATTACH_LISTEN)
+		record->listen = r->listen;
 	record->container = r->container;
 	record->observe = r->observe;
 	record->created_ms = clock_real_ms();
@@ -96,12 +98,15 @@ static bool make_sandbox(struct attach_transaction *t, struct generation *g)
 	s->netns = t->netns;
 	t->netns = -1;
 	s->divert = t->request->kind == ATTACH_INTERFACE ? &t->divert : NULL;
+	s->listen = a->record.kind == ATTACH_LISTEN ? &a->record.listen : NULL;
+	if (s->listen)
+		s->pin[0] = 0; /* there is no namespace to keep */
 	attachment_watch_policy(a);
 	return true;
 }
 
-/* Rules of the host are about to change. If this process dies before it can write the result, the
- * next daemon knows what to remove: this, and nothing else. */
+/* Rules of the host are about to change, or a socket's file to be made. If this process dies before
+ * it can write the result, the next daemon knows what to remove: this, and nothing else. */
 static bool write_beginning(struct attach_transaction *t)
 {
 	struct attachment *a = t->attachment;
@@ -109,12 +114,14 @@ static bool write_beginning(struct attach_transaction *t)
 	int rc;
 
 	a->record.undoing = true; /* until settle() */
-	if (a->record.kind != ATTACH_INTERFACE)
+	if (a->record.kind != ATTACH_INTERFACE && a->record.kind != ATTACH_LISTEN)
 		return true; /* other kinds end with the gate's namespace */
-	gate_name_host_link(&a->sandbox->gate);
+	if (a->record.kind == ATTACH_INTERFACE)
+		gate_name_host_link(&a->sandbox->gate);
 	shape = a->sandbox->gate;
-	shape.kind = GATE_DIVERT;
-	shape.tcp_port = a->sandbox->generation->settings->config.proxy_port;
+	shape.kind = a->record.kind == ATTACH_LISTEN ? GATE_SOCKET : GATE_DIVERT;
+	if (shape.kind == GATE_DIVERT)
+		shape.tcp_port = a->sandbox->generation->settings->config.proxy_port;
 	memcpy(shape.device, a->record.interface, sizeof(shape.device));
 	rc = state_save(t->all->state, &a->record, &shape);
 	if (!rc)

@@ -253,6 +253,13 @@ void attachment_undo(struct attachment *a);
  * detached. */
 void attachment_settle_shut(struct attachment *a);
 
+/* socket.c, ATTACH_LISTEN. Makes the socket anew, unless the daemon before has given it (in
+ * shape->packets): then clients that hold its file go on. Returns 0, or -errno with shape->why. */
+int attachment_adopt_socket(struct attachment *a, struct gate *shape);
+/* Removes the socket's file. One that was never made is not its own: what lies at its path stays.
+ * Without a sandbox, the state that an earlier daemon has left says that it may be. */
+void attachment_remove_socket(const struct attachment *a);
+
 /* hold.c: for a sandbox that is not served. If it is an interface of the host, its rules are still
  * repaired and watched until its gate is closed. */
 void attachment_hold(struct attachment *a);

@@ -17,7 +17,7 @@
 #include "vethguard/fence/fence.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
-#include "supervisor/os/identity.h"
+#include "supervisor/os/listen_socket.h"
 
 /* At a time. The recorder has room for some more (2048 streams: one for the daemon itself, one for
  * each orphan), and the keeper (4096 workers) for two workers of each. */
@@ -35,7 +35,7 @@
 #define ATTACH_ENGINE_MAX 31       /* "docker", "podman" */
 #define ATTACH_CONTAINER_MAX 255   /* a container's id or name */
 
-enum attach_kind { ATTACH_INTERFACE, ATTACH_NETNS, ATTACH_PID, ATTACH_KIND_COUNT };
+enum attach_kind { ATTACH_INTERFACE, ATTACH_NETNS, ATTACH_PID, ATTACH_LISTEN, ATTACH_KIND_COUNT };
 
 struct attach_pair {
 	const char *key, *value;
@@ -73,6 +73,7 @@ struct attach_request {
 	 * process ends; 0: when it is detached. */
 	pid_t pid;
 	uint64_t pid_start_time;      /* of pid: field 22 of /proc/PID/stat; 0: not compared */
+	struct listen_socket listen;  /* ATTACH_LISTEN: what is to be made */
 	struct ip address4, address6; /* of the sandbox; family 0: chosen */
 	const char *policy;           /* absolute path; opened with the caller's rights */
 	bool observe;
@@ -102,7 +103,7 @@ enum attach_state {
 };
 /* "starting", "serving", ..., "failed", "detaching". */
 const char *attach_state_name(enum attach_state state);
-const char *attach_kind_name(enum attach_kind kind); /* "interface", "netns", "pid" */
+const char *attach_kind_name(enum attach_kind kind); /* "interface", "netns", "pid", "listen" */
 
 /* The visible state of an attachment. Filled in by attachment_view(); borrowed until the loop's
  * next turn. */
@@ -113,12 +114,13 @@ struct attachment_view {
 	bool paused;        /* also if it has failed: it will be paused when it is served again */
 	const char *reason; /* of AWAY, PAUSED and FAILED: one sentence; else empty */
 	enum attach_kind kind;
-	const char *interface, *netns; /* as requested; empty if the kind has none */
-	pid_t pid;                     /* 0: none */
-	uint64_t pid_start_time;       /* of the process that was attached */
+	/* As requested; empty if the kind has none. */
+	const char *interface, *netns, *listen;
+	pid_t pid;               /* 0: none */
+	uint64_t pid_start_time; /* of the process that was attached */
 	const struct attach_container *container;
 	struct ip gate4, gate6, sandbox4, sandbox6; /* family 0: none */
-	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses */
+	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses; 0: a Unix socket */
 	const char *policy_path;
 	struct slice policy_name, policy_fingerprint;
 	const struct policy *policy; /* in force, for its credentials; NULL: none */

@@ -92,6 +92,19 @@ static bool check_texts(struct attach_transaction *t)
 	               show(r->name, name), MESSAGE_NAME_MAX);
 }
 
+static bool check_listen(struct attach_transaction *t)
+{
+	const struct listen_socket *s = &t->request->listen;
+	const char *objection = listen_path_objection(s->path);
+	char shown[SHOWN_BYTES];
+
+	if (objection)
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, "%s: %s", show(s->path, shown), objection);
+	return s->mode <= LISTEN_MODE_MAX ||
+	       attach_transaction_refuse(t, ATTACH_INVALID, "the mode of a socket is at most 0777");
+}
+
 bool attach_transaction_check_request(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
@@ -118,6 +131,8 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 		        t, ATTACH_INVALID, "a process has a number above 0");
 	if (r->kind == ATTACH_INTERFACE)
 		return check_interface(t);
+	if (r->kind == ATTACH_LISTEN && !check_listen(t))
+		return false;
 	if (r->address4.family || r->address6.family)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "addresses can be given for an interface only: other sandboxes get theirs "

@@ -74,6 +74,7 @@ void attachment_undo(struct attachment *a)
 	if (rc)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
 		        strerror(-rc));
+	attachment_remove_socket(a);
 	names_file_remove(a->all->supervisor->names, a->record.id);
 	rc = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
 	if (rc)

@@ -2,7 +2,7 @@
 /*
  * Finds the sandbox of a request: its network namespace, through the process or file that stands
  * for it and with the caller's rights, or an interface of the host. From then on nobody else can
- * attach it (target.c).
+ * attach it (target.c). Of a socket, only whether it can be made: the file itself is the target.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -93,6 +93,15 @@ static bool find_process(struct attach_transaction *t)
 	return rc == 0 || refuse_process(t, rc);
 }
 
+static bool find_place(struct attach_transaction *t)
+{
+	char why[GATE_WHY_MAX];
+	int rc = listen_socket_check(&t->request->listen, &t->request->caller, why, sizeof(why));
+
+	return !rc || attach_transaction_refuse(
+	                      t, rc == -EADDRINUSE ? ATTACH_CONFLICT : ATTACH_INVALID, "%s", why);
+}
+
 bool attach_transaction_find_target(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
@@ -105,6 +114,8 @@ bool attach_transaction_find_target(struct attach_transaction *t)
 		return take_interface(t);
 	case ATTACH_PID:
 		return find_process(t) && take_netns(t);
+	case ATTACH_LISTEN:
+		return find_place(t);
 	default:
 		break;
 	}

@@ -326,6 +326,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .kind = r->kind,
 	        .interface = r->interface,
 	        .netns = r->netns ? r->netns : "",
+	        .listen = r->listen.path,
 	        .pid = r->pid,
 	        .pid_start_time = r->pid_start_time,
 	        .container = &r->container,

@@ -164,8 +164,10 @@ void attach_record_fini(struct attach_record *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static const char *const kind_names[] = {
-        [ATTACH_INTERFACE] = "interface", [ATTACH_NETNS] = "netns", [ATTACH_PID] = "pid"};
+static const char *const kind_names[] = {[ATTACH_INTERFACE] = "interface",
+        [ATTACH_NETNS] = "netns",
+        [ATTACH_PID] = "pid",
+        [ATTACH_LISTEN] = "listen"};
 _Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == ATTACH_KIND_COUNT, "a name per kind");
 
 const char *attach_kind_name(enum attach_kind kind)

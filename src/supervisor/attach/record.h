@@ -5,7 +5,7 @@
 #define VETHGUARD_SRC_SUPERVISOR_ATTACH_RECORD_H
 
 #include "supervisor/attach/attachments.h"
-#include "supervisor/os/identity.h"
+#include "supervisor/os/listen_socket.h"
 
 #define ATTACH_SEED_BYTES 16
 
@@ -16,6 +16,7 @@ struct attach_record {
 	enum attach_kind kind;
 	char interface[IFNAMSIZ];
 	char *netns;
+	struct listen_socket listen;
 	pid_t pid;
 	uint64_t pid_start_time;
 	struct attach_container container;

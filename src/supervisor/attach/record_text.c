@@ -41,6 +41,9 @@ void attach_record_describe(const struct attach_record *r, char *out, size_t siz
 	case ATTACH_NETNS:
 		add(&t, "netns %s", r->netns);
 		break;
+	case ATTACH_LISTEN:
+		add(&t, "socket %s", r->listen.path);
+		break;
 	default:
 		add(&t, "pid %d", (int)r->pid);
 	}

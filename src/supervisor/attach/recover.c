@@ -63,6 +63,15 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 	return result;
 }
 
+static int adopt_socket(struct attachment *a, struct gate *shape)
+{
+	int rc = attachment_adopt_socket(a, shape);
+
+	if (rc)
+		fail(a, shape->why);
+	return rc;
+}
+
 static void on_read(
         void *context, struct settings_files *files, enum attach_status status, const char *text);
 
@@ -192,7 +201,10 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	count_from(a, shared);
 	memcpy(s->seed, a->record.seed, sizeof(s->seed));
 	snprintf(s->name, sizeof(s->name), "%s", a->record.name);
-	attachment_pin(a->all, s->id, s->pin);
+	if (a->record.kind == ATTACH_LISTEN)
+		s->listen = &a->record.listen;
+	else
+		attachment_pin(a->all, s->id, s->pin);
 	settle_ports(a, shape);
 	s->paused = a->record.paused;
 	snprintf(s->pause_reason, sizeof(s->pause_reason), "%s", a->record.reason);
@@ -290,7 +302,7 @@ static void recover_one(struct attachment *a, const struct settings_files *files
 	struct attachments *all = a->all;
 	struct generation *g = load(a, files);
 	struct gate shape;
-	bool shared;
+	bool shared, socket;
 
 	if (!g && (a->left || a->reading))
 		return;
@@ -302,8 +314,9 @@ static void recover_one(struct attachment *a, const struct settings_files *files
 	gate_move(&shape, &a->gate);
 	if (all->take)
 		all->take(all, a->record.id, &shape.packets);
-	shared = shape.packets >= 0;
-	if (adopt_gate(a, &shape) != 0) {
+	socket = a->record.kind == ATTACH_LISTEN;
+	shared = !socket && shape.packets >= 0;
+	if ((socket ? adopt_socket(a, &shape) : adopt_gate(a, &shape)) != 0) {
 		generation_put(g);
 		attachment_hold(a);
 		return;

@@ -79,7 +79,7 @@ void attachment_find_target(struct attachment *a)
 {
 	struct attach_target target;
 
-	if (a->at_target.tbl)
+	if (a->at_target.tbl || a->record.kind == ATTACH_LISTEN)
 		return;
 	if (a->record.kind != ATTACH_INTERFACE) {
 		find_netns(a);

@@ -204,6 +204,7 @@ enum {
 	INTERFACE,
 	NETNS,
 	PID,
+	LISTEN,
 	START_TIME,
 	ADDRESSES,
 	POLICY,
@@ -216,18 +217,71 @@ enum {
 	ATTACH_MEMBERS
 };
 
+/* Up to four octal digits, as chmod(1) takes them. */
+static bool read_mode(const struct member *member, mode_t *out, char *fault)
+{
+	const char *text = text_of(member);
+	size_t n = text ? strlen(text) : 0;
+
+	*out = LISTEN_MODE_DEFAULT;
+	if (!text)
+		return true;
+	if (n < 3 || n > 4 || strspn(text, "01234567") != n || (n == 4 && text[0] != '0'))
+		return wrong(fault, "listen.mode: three octal digits, such as \"660\"");
+	*out = 0;
+	for (const char *p = text; *p; p++)
+		*out = (mode_t)(*out << 3) | (mode_t)(*p - '0');
+	return true;
+}
+
+static bool read_listen(const struct member *member, struct listen_socket *out, char *fault)
+{
+	enum { PATH, MODE, UID, GID, COUNT };
+	struct member members[COUNT] = {[PATH] = {.name = "path"},
+	        [MODE] = {.name = "mode"},
+	        [UID] = {.name = "uid", .type = INTEGER},
+	        [GID] = {.name = "gid", .type = INTEGER}};
+	uint64_t uid = CONTROL_ID_OF_CALLER, gid = CONTROL_ID_OF_CALLER;
+	const char *path, *objection;
+	char shown[WORD_MAX];
+
+	if (!member->value)
+		return true;
+	if (!read_members(member->value, members, COUNT, "listen.", fault))
+		return false;
+	members[UID].name = "listen.uid"; /* as messages name it */
+	members[GID].name = "listen.gid";
+	if (!read_mode(&members[MODE], &out->mode, fault) ||
+	        !read_number(&members[UID], 0, UINT32_MAX - 1, &uid, fault) ||
+	        !read_number(&members[GID], 0, UINT32_MAX - 1, &gid, fault))
+		return false;
+	path = text_of(&members[PATH]);
+	objection = path ? listen_path_objection(path) : NULL;
+	if (!path)
+		return wrong(fault, "listen.path: where is the socket to be made?");
+	if (objection)
+		return wrong(fault, "listen.path: \"%s\": %s",
+		        slice_escape(slice_from_string(path), shown, sizeof(shown)), objection);
+	memcpy(out->path, path, strlen(path) + 1);
+	out->uid = (uid_t)uid;
+	out->gid = (gid_t)gid;
+	return true;
+}
+
 static bool read_kind(const struct member *m, struct attach_request *request, char *fault)
 {
 	/* Beside a namespace, the pid is the process with which the sandbox ends. */
 	bool by_pid = m[PID].value && !m[NETNS].value;
-	int count = !!m[INTERFACE].value + !!m[NETNS].value + by_pid;
+	int count = !!m[INTERFACE].value + !!m[NETNS].value + by_pid + !!m[LISTEN].value;
 	uint64_t pid = 0;
 
 	if (count != 1)
-		return wrong(fault, "%s: one of interface, netns and pid says what to attach to",
+		return wrong(fault,
+		        "%s: one of interface, netns, pid and listen says what to attach to",
 		        count ? "too many" : "none given");
 	request->kind = m[INTERFACE].value ? ATTACH_INTERFACE
 	                : m[NETNS].value   ? ATTACH_NETNS
+	                : m[LISTEN].value  ? ATTACH_LISTEN
 	                                   : ATTACH_PID;
 	request->interface = text_of(&m[INTERFACE]);
 	request->netns = text_of(&m[NETNS]);
@@ -236,7 +290,8 @@ static bool read_kind(const struct member *m, struct attach_request *request, ch
 	if (!read_number(&m[PID], 1, INT32_MAX, &pid, fault))
 		return false;
 	request->pid = (pid_t)pid;
-	return read_number(&m[START_TIME], 0, INT64_MAX, &request->pid_start_time, fault);
+	return read_listen(&m[LISTEN], &request->listen, fault) &&
+	       read_number(&m[START_TIME], 0, INT64_MAX, &request->pid_start_time, fault);
 }
 
 static bool check_absolute(const char *member, const char *path, char *fault)
@@ -255,6 +310,7 @@ bool control_body_attach(const json_t *body, struct control_attach *out, char *f
 	        [INTERFACE] = {.name = "interface"},
 	        [NETNS] = {.name = "netns"},
 	        [PID] = {.name = "pid", .type = INTEGER},
+	        [LISTEN] = {.name = "listen", .type = OBJECT},
 	        [START_TIME] = {.name = "start_time", .type = INTEGER},
 	        [ADDRESSES] = {.name = "addresses", .type = ARRAY},
 	        [POLICY] = {.name = "policy"},

@@ -6,6 +6,7 @@
 #include "supervisor/attach/attachments.h"
 
 #define CONTROL_FAULT_MAX 512
+#define CONTROL_ID_OF_CALLER UINT32_MAX /* owner of a socket: none was named */
 
 struct json_t;
 

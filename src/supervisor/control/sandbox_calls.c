@@ -223,6 +223,17 @@ struct identity control_identity_of(const struct control_call *call)
 	        .groups = call->peer.groups};
 }
 
+/* The socket is the caller's unless another owner was named. */
+static void own_socket(struct attach_request *request)
+{
+	struct listen_socket *s = &request->listen;
+
+	if (s->uid == CONTROL_ID_OF_CALLER)
+		s->uid = request->caller.uid;
+	if (s->gid == CONTROL_ID_OF_CALLER)
+		s->gid = request->caller.gid;
+}
+
 void control_run_attach(struct control *control, struct control_call *call)
 {
 	char fault[CONTROL_FAULT_MAX];
@@ -233,6 +244,7 @@ void control_run_attach(struct control *control, struct control_call *call)
 	}
 	call->attach.request.caller = control_identity_of(call);
 	call->attach.request.caller_pid = call->peer.pid;
+	own_socket(&call->attach.request);
 	if (call->attach.request.name)
 		snprintf(call->name, sizeof(call->name), "%s", call->attach.request.name);
 	attachments_attach(control_attachments(control), &call->attach.request, on_attached, call);

@@ -87,6 +87,7 @@ static void put_attachment(struct json *j, const struct attachment_view *v)
 	json_put_literal(j, "kind", attach_kind_name(v->kind));
 	put_text(j, "interface", v->interface);
 	put_text(j, "netns", v->brief ? NULL : v->netns);
+	put_text(j, "listen", v->listen);
 	put_pid(j, "pid", v->pid);
 	if (v->container && v->container->id[0]) {
 		json_put_object(j, "container");

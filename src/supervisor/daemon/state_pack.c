@@ -81,6 +81,13 @@ static json_t *json_groups(const struct attach_record *r)
 	return groups;
 }
 
+static json_t *pack_listen(const struct listen_socket *s)
+{
+	return json_pack("{s:s, s:i, s:I, s:I, s:o, s:o, s:o}", "path", s->path, "mode",
+	        (int)s->mode, "uid", (json_int_t)s->uid, "gid", (json_int_t)s->gid, "device",
+	        json_u64(s->device), "inode", json_u64(s->inode), "born", json_u64(s->born_ns));
+}
+
 /* The whole. */
 
 static json_t *pack_gate(const struct gate *g)
@@ -137,6 +144,7 @@ json_t *state_pack(const struct attach_record *r, const struct gate *gate)
 	        (!r->undoing || add(root, "attaching", json_true())) &&
 	        (!r->dropped_known || add(root, "dropped", json_u64(r->dropped))) &&
 	        (!r->root_known || add(root, "ca_root", json_hex(r->root, sizeof(r->root)))) &&
+	        (r->kind != ATTACH_LISTEN || add(root, "listen", pack_listen(&r->listen))) &&
 	        (!r->asked || add(root, "groups", json_groups(r))))
 		return root;
 	json_decref(root);

@@ -171,7 +171,7 @@ static bool bits_of(int v, int max, uint8_t *out)
 
 /* Earlier daemons also wrote the gate's "paused": always false, except in the very first files. A
  * file with true is refused: its gate was closed, and this version would not keep it so. */
-static bool unpack_gate(json_t *object, struct gate *g)
+static bool unpack_gate(json_t *object, bool socket, struct gate *g)
 {
 	const char *device, *host_link, *gate4, *gate6, *sandbox4, *sandbox6, *source4, *source6;
 	const char *mac, *sandbox_mac;
@@ -187,9 +187,9 @@ static bool unpack_gate(json_t *object, struct gate *g)
 	            "sandbox_mac", &sandbox_mac, "tcp_port", &port, "udp_ports", &ports, "bounds",
 	            &bounds, "paused", &paused) != 0)
 		return false;
-	g->kind = divert ? GATE_DIVERT : GATE_VETH;
+	g->kind = socket ? GATE_SOCKET : divert ? GATE_DIVERT : GATE_VETH;
 	g->tcp_port = (uint16_t)port;
-	return !paused && port >= 1 && port <= UINT16_MAX &&
+	return !paused && port >= (socket ? 0 : 1) && port <= UINT16_MAX &&
 	       copy_text(device, g->device, sizeof(g->device)) &&
 	       copy_text(host_link, g->host_link, sizeof(g->host_link)) &&
 	       ip_of(gate4, 4, &g->gate4) && ip_of(gate6, 6, &g->gate6) &&
@@ -219,17 +219,18 @@ struct fields {
 	const char *reason, *dropped, *root;
 	int version, pid, observe, paused, attaching, prepared, claimed;
 	json_int_t uid, gid, created, expires;
-	json_t *container, *labels, *vars, *gate, *groups;
+	json_t *container, *labels, *vars, *gate, *groups, *listen;
 };
 
 static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 {
 	f->groups = NULL;
 	f->dropped = f->root = NULL;
+	f->listen = NULL;
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
 	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b, s?s, "
-	               "s?b, s?b, s?s !}",
+	               "s?o, s?b, s?b, s?s !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
@@ -237,8 +238,31 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	               "uid", &f->uid, "gid", &f->gid, "created_ms", &f->created, "expires_ms",
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
 	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
-	               "attaching", &f->attaching, "dropped", &f->dropped, "prepared", &f->prepared,
-	               "claimed", &f->claimed, "ca_root", &f->root) == 0;
+	               "attaching", &f->attaching, "dropped", &f->dropped, "listen", &f->listen,
+	               "prepared", &f->prepared, "claimed", &f->claimed, "ca_root", &f->root) == 0;
+}
+
+static bool listen_of(json_t *object, struct listen_socket *s)
+{
+	const char *path, *device, *inode, *born;
+	json_int_t uid, gid;
+	uint64_t numbers[2], born_ns;
+	int mode;
+
+	if (json_unpack(object, "{s:s, s:i, s:I, s:I, s:s, s:s, s:s !}", "path", &path, "mode",
+	            &mode, "uid", &uid, "gid", &gid, "device", &device, "inode", &inode, "born",
+	            &born) != 0 ||
+	        listen_path_objection(path) || mode < 0 || mode > LISTEN_MODE_MAX || uid < 0 ||
+	        uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX || !u64_of(device, &numbers[0]) ||
+	        !u64_of(inode, &numbers[1]) || !u64_of(born, &born_ns))
+		return false;
+	*s = (struct listen_socket){.mode = (mode_t)mode,
+	        .uid = (uid_t)uid,
+	        .gid = (gid_t)gid,
+	        .device = (dev_t)numbers[0],
+	        .inode = (ino_t)numbers[1],
+	        .born_ns = born_ns};
+	return copy_text(path, s->path, sizeof(s->path));
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
@@ -266,6 +290,9 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "kind";
 	if (!copy_text(f->interface, r->interface, sizeof(r->interface)))
 		return "interface";
+	if ((r->kind == ATTACH_LISTEN) != !!f->listen ||
+	        (f->listen && !listen_of(f->listen, &r->listen)))
+		return "listen";
 	if (f->pid < 0 || !u64_of(f->start_time, &r->pid_start_time))
 		return "pid";
 	if (!container_of_json(f->container, &r->container))
@@ -318,7 +345,7 @@ const char *state_unpack(
 	if (!unpack(root, &f, why))
 		return why->text;
 	wrong = take(&f, r);
-	if (!wrong && !unpack_gate(f.gate, gate))
+	if (!wrong && !unpack_gate(f.gate, r->kind == ATTACH_LISTEN, gate))
 		wrong = "gate";
 	return wrong;
 }

@@ -148,9 +148,10 @@ static void on_patience_over(struct loop_timer *timer)
 static void give_sandbox(struct upgrade *u, uint64_t id)
 {
 	const struct sandbox *s = supervisor_find(&daemon_of(u)->supervisor, id);
-	bool has_packets = s && s->gate.packets >= 0;
+	const int *only = !s ? NULL : s->listen ? &s->gate.entrance : &s->gate.packets;
+	bool exists = only && *only >= 0;
 
-	say(u, MESSAGE_UPGRADE_SANDBOX, id, "", has_packets ? &s->gate.packets : NULL, has_packets);
+	say(u, MESSAGE_UPGRADE_SANDBOX, id, "", exists ? only : NULL, exists);
 }
 
 static void sandbox_is_served(struct upgrade *u, uint64_t id)

@@ -26,14 +26,14 @@
 void gate_init(struct gate *gate)
 {
 	memset(gate, 0, sizeof(*gate));
-	gate->netns = gate->sandbox_netns = gate->packets = -1;
+	gate->netns = gate->sandbox_netns = gate->packets = gate->entrance = -1;
 }
 
 void gate_move(struct gate *to, struct gate *from)
 {
 	gate_await_end(from);
 	*to = *from;
-	from->netns = from->packets = -1;
+	from->netns = from->packets = from->entrance = -1;
 	from->listener_count = 0;
 }
 
@@ -76,6 +76,8 @@ enum gate_fault gate_fault_of(const struct gate *gate, int error)
 {
 	if (!gate->why[0])
 		return GATE_FAULT_OWN;
+	if (gate->kind == GATE_SOCKET)
+		return GATE_FAULT_ASKED;
 	switch (error) {
 	case -EEXIST:
 		return gate->kind == GATE_DIVERT ? GATE_FAULT_TAKEN : GATE_FAULT_ASKED;
@@ -297,8 +299,17 @@ static int connect_veth(struct gate *gate)
 	return rc;
 }
 
+int gate_open_socket(struct gate *gate, int entrance)
+{
+	gate->kind = GATE_SOCKET;
+	gate->entrance = entrance;
+	return gate_listen(gate);
+}
+
 int gate_connect(struct gate *gate)
 {
+	if (gate->kind == GATE_SOCKET)
+		return 0;
 	gate_host_hear_routing(gate->host, false);
 	int rc = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
 	gate_host_hear_routing(gate->host, true);
@@ -333,7 +344,7 @@ int gate_set_traffic(
 		gate->udp_port_count = count;
 	}
 	gate->bounds = *bounds;
-	return netns_run(gate->netns, in_gate_set, gate);
+	return gate->kind == GATE_SOCKET ? 0 : netns_run(gate->netns, in_gate_set, gate);
 }
 
 static int count_dropped(void *context)
@@ -345,7 +356,7 @@ struct fence_counters gate_dropped(const struct gate *gate)
 {
 	struct fence_counters dropped = {0};
 
-	if (netns_run(gate->netns, count_dropped, &dropped) != 0)
+	if (gate->kind != GATE_SOCKET && netns_run(gate->netns, count_dropped, &dropped) != 0)
 		dropped = (struct fence_counters){0};
 	return dropped;
 }
@@ -358,6 +369,9 @@ void gate_close(struct gate *gate)
 	if (gate->packets >= 0)
 		close(gate->packets);
 	gate->packets = -1;
+	if (gate->entrance >= 0)
+		close(gate->entrance);
+	gate->entrance = -1;
 	if (gate->netns >= 0)
 		close(gate->netns);
 	gate->netns = -1;

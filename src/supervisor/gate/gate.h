@@ -4,10 +4,13 @@
  * holds the outer end of the sandbox's link, the fence on that link, and the sockets the worker
  * listens on.
  *
- * Two kinds, which differ in the link only. GATE_VETH: a veth pair made here; its inner end is the
+ * Two kinds of link. GATE_VETH: a veth pair made here; its inner end is the
  * sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a tap, a
  * bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and back,
  * before a bridge, firewall or service of the host sees them (fence/divert.h).
+ *
+ * GATE_SOCKET has no link, no namespace and no fence: its only entrance is one Unix socket that the
+ * owner has made. Connections wait at that socket while no worker serves it.
  *
  * A gate without a pin lives as long as its descriptor. A pinned gate (gate_pin()) outlives the
  * supervisor: its rules stand, nothing listens, and everything is refused until gate_adopt().
@@ -25,7 +28,7 @@
 #define GATE_TABLE 100 /* routing table for local delivery, in the gate only */
 #define GATE_WHY_MAX 256
 
-enum gate_kind { GATE_VETH, GATE_DIVERT };
+enum gate_kind { GATE_VETH, GATE_DIVERT, GATE_SOCKET };
 
 struct gate_listener {
 	enum message_listener kind;
@@ -64,6 +67,7 @@ struct gate {
 	uint32_t mtu;      /* GATE_DIVERT: the interface's MTU, for the same time */
 	bool fits;         /* the prepared fence has these addresses and bounds */
 	int packets;       /* NFLOG socket */
+	int entrance;      /* GATE_SOCKET: the listening socket, open as long as the gate */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
 	const char *step;       /* the current step, for the error text */
@@ -134,6 +138,9 @@ void gate_name_host_link(struct gate *gate);
  * own, an uplink of the host. A failed call leaves nothing behind.
  */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
+/* GATE_SOCKET. Takes entrance, a listening Unix socket. Neither gate_connect() nor a pin is needed.
+ * Returns 0, or -errno with gate->step; then call gate_close(). */
+int gate_open_socket(struct gate *gate, int entrance);
 /* Makes the link, whose fence is set before it is up; GATE_DIVERT: then diverts the interface's
  * frames to it. Returns 0, or -errno with gate->step or gate->why; then call gate_close(). After a
  * failure of GATE_DIVERT nothing is left on the host. */
@@ -180,8 +187,9 @@ void gate_await_end(struct gate *gate);
 int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed);
 
 /* Opens another set of listeners while a worker still has the first set (SO_REUSEPORT; connections
- * queued at a listener that closes go to the others). gate->listeners must be closed
- * (gate_close_handed_out()) and is filled in again. Returns 0 or -errno. */
+ * queued at a listener that closes go to the others; GATE_SOCKET has only one queue).
+ * gate->listeners must be closed (gate_close_handed_out()) and is filled in again. Returns 0 or
+ * -errno. */
 int gate_listen(struct gate *gate);
 /* Sets other UDP ports and bounds, for a new policy or configuration. Call gate_listen()
  * afterwards. Returns 0 or -errno. */

@@ -5,6 +5,7 @@
  * of it is verified, and its owner is told when a client waits.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -56,9 +57,25 @@ static int in_gate_listen(void *context)
 	return rc ? rc : gate_listen_udp(gate);
 }
 
+/* All workers of a gate accept from the one queue of its socket, whose file is bound once: a
+ * sandbox may hold the file itself, not its path. */
+static int share_entrance(struct gate *gate)
+{
+	int fd = fcntl(gate->entrance, F_DUPFD_CLOEXEC, 0);
+
+	gate->step = "sharing the socket";
+	if (fd < 0)
+		return -errno;
+	gate->listeners[gate->listener_count++] =
+	        (struct gate_listener){MESSAGE_LISTEN_UNIX, 0, fd};
+	return 0;
+}
+
 int gate_listen(struct gate *gate)
 {
 	gate_close_handed_out(gate);
+	if (gate->kind == GATE_SOCKET)
+		return share_entrance(gate);
 	/* In force until in_gate_listen() sets its own. */
 	gate->step = "entering the gate's namespace";
 	int rc = netns_run(gate->netns, in_gate_listen, gate);

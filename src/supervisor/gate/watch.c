@@ -151,9 +151,11 @@ static int watch_outside(struct gate *gate, struct gate_host *host)
 int gate_watch(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {
-	struct gate_watch *w = calloc(1, sizeof(*w));
+	struct gate_watch *w = gate->kind == GATE_SOCKET ? NULL : calloc(1, sizeof(*w));
 	int rc;
 
+	if (gate->kind == GATE_SOCKET) /* nothing of it can be changed from outside */
+		return 0;
 	if (!w)
 		return -ENOMEM;
 	*w = (struct gate_watch){.gate = gate, .nsid = -1, .on_change = on_change};

@@ -7,6 +7,7 @@
 #include "vethguard/base/table.h"
 #include "supervisor/gate/gate.h"
 #include "supervisor/sandbox/instance.h"
+#include "supervisor/os/listen_socket.h"
 #include "supervisor/events/recording.h"
 
 #define SANDBOX_FAILURE_MAX 2048
@@ -104,6 +105,8 @@ struct sandbox {
 	char audit_path[MESSAGE_PATH_MAX + 1];
 	bool audit_own;                   /* audit_path is the configuration's, not the session's */
 	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
+	/* Borrowed for its life: its only way out; NULL: it has a link. */
+	struct listen_socket *listen;
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
 	char pin[MESSAGE_PATH_MAX + 1];
 	int netns; /* of the sandbox; persistent: closed once it is linked */

@@ -127,16 +127,31 @@ static int gate_failed(struct sandbox *s, int error)
 	return error;
 }
 
+static int open_socket_gate(struct sandbox *s)
+{
+	int fd = listen_socket_open(
+	        s->listen, &s->generation->identity, false, s->gate.why, sizeof(s->gate.why));
+
+	s->gate.kind = GATE_SOCKET;
+	return fd < 0 ? fd : gate_open_socket(&s->gate, fd);
+}
+
 static int open_gate(struct sandbox *s)
 {
 	const struct settings *settings = s->generation->settings;
+	int rc;
 
+	s->gate.bounds = sandbox_bounds(&settings->config.limits);
+	s->gate.udp_port_count =
+	        s->listen ? 0 : sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
+	if (s->listen) {
+		rc = open_socket_gate(s);
+		return rc ? gate_failed(s, rc) : 0;
+	}
 	gate_assign(&s->gate, &settings->config.pool4, &settings->config.pool6);
 	s->gate.tcp_port = settings->config.proxy_port;
-	s->gate.udp_port_count = sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
-	s->gate.bounds = sandbox_bounds(&settings->config.limits);
-	int rc = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
-	                   : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	rc = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
+	               : gate_open(&s->gate, s->supervisor->gates, s->netns);
 	return rc ? gate_failed(s, rc) : 0;
 }
 

@@ -299,7 +299,9 @@ static void recorder(void **state)
 	        .fingerprint = SLICE("0123456789abcdef"),
 	        .gate4 = ip4(1),
 	        .gate6 = ip6(1),
+	        .socket = SLICE("/run/out.sock"),
 	        .has_packets = true};
+	char longer[MESSAGE_SOCKET_PATH_MAX + 1];
 	struct message_sandbox id = {9, 1u << 20};
 	struct message_summary summary = {.allowed = 1, .lines = UINT64_MAX, .unusual_count = 2};
 
@@ -309,6 +311,12 @@ static void recorder(void **state)
 	ROUNDTRIP(recorder_start, &start, NOTHING);
 	ROUNDTRIP(recorder_sandbox, &m, NOTHING);
 	ROUNDTRIP(recorder_ring, &ring, NOTHING);
+	memset(longer, 'x', sizeof(longer));
+	m.socket = slice_of(longer, MESSAGE_SOCKET_PATH_MAX);
+	ROUNDTRIP(recorder_sandbox, &m, NOTHING);
+	m.socket.n++;
+	REFUSES_TO_ENCODE(recorder_sandbox, &m);
+	m.socket.n--;
 	m.gate6.family = 5;
 	REFUSES_TO_ENCODE(recorder_sandbox, &m);
 	ROUNDTRIP(sandbox, &id, NOTHING);
@@ -499,7 +507,7 @@ static void worker_start_refuses(void **state)
 
 	(void)state;
 	fill_start(&m, hosts, 1);
-	m.listeners[1].kind = (enum message_listener)(MESSAGE_LISTEN_UDP + 1);
+	m.listeners[1].kind = (enum message_listener)(MESSAGE_LISTEN_UNIX + 1);
 	REFUSES_TO_ENCODE(worker_start, &m);
 	fill_start(&m, hosts, 1);
 	m.listener_count = MESSAGE_LISTENERS_MAX + 1;

@@ -229,6 +229,25 @@ static void test_a_refusal_is_no_failure(void **state)
 	}
 }
 
+static void test_a_unix_socket_is_the_source(void **state)
+{
+	struct event e = sample_denied();
+	json_t *line;
+
+	(void)state;
+	e.src = e.dst = (struct ip){0};
+	e.src_port = e.dst_port = 0;
+	e.upstream_port = 443;
+	snprintf(sandbox.socket, sizeof(sandbox.socket), "/run/a \"b\".sock");
+	line = rendered(e);
+	assert_text(line, "src_endpoint.name", "/run/a \"b\".sock");
+	assert_absent(line, "src_endpoint.port");
+	assert_absent(line, "proxy_endpoint.ip");
+	assert_absent(line, "proxy_endpoint.port");
+	assert_number(line, "dst_endpoint.port", 443);
+	json_decref(line);
+}
+
 static void test_explicit_proxy_port_is_not_the_destination(void **state)
 {
 	struct event e = sample_denied();
@@ -706,6 +725,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                test_what_is_observed_and_fails_is_observed, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_a_refusal_is_no_failure, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_a_unix_socket_is_the_source, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_explicit_proxy_port_is_not_the_destination, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_unknown_method_is_other, set_up, tear_down),

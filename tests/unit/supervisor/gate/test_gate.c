@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "gate_world.h"
@@ -656,6 +657,50 @@ static void lost_notifications_are_made_up_for(void **state)
 	close_all(&gate);
 }
 
+/* Its one queue is all workers', and is there without any. */
+static void a_socket_is_a_gate(void **state)
+{
+	const struct sockaddr_un any = {.sun_family = AF_UNIX};
+	struct fence_bounds bounds = {.connections_per_s = 5};
+	struct sockaddr_un at = {0};
+	socklen_t n = sizeof(at);
+	const uint16_t port = 53;
+	struct gate gate, moved;
+	int fd, client, worker;
+
+	(void)state;
+	gate_init(&gate);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	assert_int_equal(gate_open_socket(&gate, fd), 0);
+	assert_int_equal(gate_connect(&gate), 0);
+	assert_int_equal(gate.listener_count, 1);
+	assert_int_equal(gate.listeners[0].kind, MESSAGE_LISTEN_UNIX);
+	assert_int_equal(gate_repair(&gate), 0);
+	assert_int_equal(gate_watch(&gate, host, NULL), 0);
+	assert_null(gate.watch);
+	assert_int_equal(gate_set_traffic(&gate, &port, 1, &bounds), 0);
+	assert_int_equal(gate_dropped(&gate).packets, 0);
+	assert_int_equal(gate.listener_count, 0);
+	client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(client, (const struct sockaddr *)&at, n), 0);
+	gate_move(&moved, &gate);
+	gate_close(&gate);
+	assert_int_equal(gate_listen(&moved), 0);
+	assert_int_equal(moved.listener_count, 1);
+	worker = accept4(moved.listeners[0].fd, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(worker >= 0);
+	close(worker);
+	close(client);
+	gate_close_handed_out(&moved);
+	assert_int_equal(gate_remove(&moved, host, NULL, false), 0);
+	client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_not_equal(connect(client, (const struct sockaddr *)&at, n), 0);
+	close(client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -683,6 +728,7 @@ int main(void)
 	        T(one_socket_hears_of_all_gates),
 	        T(routing_is_heard_again_when_another_gate_is_connected),
 	        T(lost_notifications_are_made_up_for),
+	        T(a_socket_is_a_gate),
 	};
 	int failed;
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * socks5: parses what a client of SOCKS version 5 sends (RFC 1928): the greeting with its methods,
+ * then the request. Pure. The only method is "no authentication", the only command CONNECT.
+ */
+#ifndef VETHGUARD_WIRE_SOCKS5_H
+#define VETHGUARD_WIRE_SOCKS5_H
+
+#include "vethguard/base/cursor.h"
+#include "vethguard/base/ip.h"
+
+#define SOCKS5_VERSION 5
+#define SOCKS5_NO_AUTHENTICATION 0x00
+#define SOCKS5_NO_METHOD 0xff
+#define SOCKS5_GREETING_MAX 257 /* bytes: version, count, 255 methods */
+#define SOCKS5_NAME_MAX 255
+#define SOCKS5_REQUEST_MAX (4 + 1 + SOCKS5_NAME_MAX + 2)
+#define SOCKS5_ANSWER_BYTES 10 /* with an IPv4 address */
+
+/* Replies (RFC 1928 section 6) that are used here. */
+enum socks5_reply {
+	SOCKS5_SUCCEEDED = 0,
+	SOCKS5_FAILURE = 1,     /* "general SOCKS server failure" */
+	SOCKS5_NOT_ALLOWED = 2, /* "connection not allowed by ruleset" */
+	SOCKS5_NO_COMMAND = 7,
+	SOCKS5_NO_ADDRESS_TYPE = 8
+};
+
+enum socks5_status {
+	SOCKS5_DONE,
+	SOCKS5_MORE, /* valid so far but incomplete: read on */
+	SOCKS5_BAD   /* refused; why says for what */
+};
+
+struct socks5_greeting {
+	bool no_authentication; /* the client offers it */
+	size_t used;            /* bytes of the greeting */
+	const char *why;        /* static */
+};
+
+struct socks5_request {
+	struct slice name; /* as sent, borrowed from the input; empty: an address */
+	struct ip address;
+	uint16_t port;           /* never 0 */
+	size_t used;             /* bytes of the request */
+	enum socks5_reply reply; /* SOCKS5_BAD: what to answer */
+	const char *why;         /* static */
+};
+
+/* Parse the n bytes received so far. What follows the greeting or the request is left alone. */
+enum socks5_status socks5_greeting_parse(const uint8_t *p, size_t n, struct socks5_greeting *out);
+enum socks5_status socks5_request_parse(const uint8_t *p, size_t n, struct socks5_request *out);
+
+/* Writes the answer to a request. The address it names is 0.0.0.0: from where the connection is
+ * made is nothing that the client needs to know. */
+void socks5_answer(enum socks5_reply reply, uint8_t out[SOCKS5_ANSWER_BYTES]);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a greeting and as a request of SOCKS5. Beyond memory safety: the answer for a prefix
+ * never contradicts the answer for more of the same bytes, what is accepted lies within what came,
+ * and what is refused has a reply, a reason and nothing else.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "vethguard/wire/socks5.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool fact)
+{
+	if (!fact)
+		abort();
+}
+
+static void check_greeting(const uint8_t *data, size_t size)
+{
+	struct socks5_greeting g, shorter;
+	enum socks5_status status = socks5_greeting_parse(data, size, &g);
+	enum socks5_status before = socks5_greeting_parse(data, size / 2, &shorter);
+
+	require(g.used <= size && g.used <= SOCKS5_GREETING_MAX);
+	require((status == SOCKS5_DONE) == (g.used != 0));
+	require((status == SOCKS5_BAD) == (*g.why != 0));
+	require(status != SOCKS5_MORE || size < SOCKS5_GREETING_MAX);
+	require(before == SOCKS5_MORE || before == status);
+	require(before != SOCKS5_DONE ||
+	        (shorter.used == g.used && shorter.no_authentication == g.no_authentication));
+}
+
+static void check_request(const uint8_t *data, size_t size)
+{
+	struct socks5_request r, shorter;
+	enum socks5_status status = socks5_request_parse(data, size, &r);
+	enum socks5_status before = socks5_request_parse(data, size / 2, &shorter);
+
+	require(r.used <= size && r.used <= SOCKS5_REQUEST_MAX);
+	require((status == SOCKS5_DONE) == (r.used != 0));
+	require((status == SOCKS5_BAD) == (*r.why != 0));
+	require((status == SOCKS5_BAD) == (r.reply != SOCKS5_SUCCEEDED));
+	require((status == SOCKS5_DONE) == (r.port != 0));
+	require((status == SOCKS5_DONE) == (r.name.n != 0 || r.address.family != 0));
+	require(!r.name.n || !r.address.family);
+	require(status != SOCKS5_MORE || size < SOCKS5_REQUEST_MAX);
+	require(before == SOCKS5_MORE || before == status);
+	if (r.name.n)
+		require((const uint8_t *)r.name.p >= data &&
+		        (const uint8_t *)r.name.p + r.name.n <= data + r.used);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	check_greeting(data, size);
+	check_request(data, size);
+	return 0;
+}

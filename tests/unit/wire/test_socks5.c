@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* socks5: greetings and requests, cut at every byte, and what must be refused with which reply. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "vethguard/wire/socks5.h"
+
+#define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
+
+static void test_greetings(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		bool offered;
+	} cases[] = {
+	        {"\5\1\0", 3, true},
+	        {"\5\2\0\2", 4, true},
+	        {"\5\3\1\2\0", 5, true},
+	        {"\5\1\2", 3, false},
+	        {"\5\2\1\2", 4, false},
+	        {"\5\0", 2, false},
+	        {"\5\1\xff", 3, false},
+	};
+	struct socks5_greeting g;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const uint8_t *p = (const uint8_t *)cases[i].bytes;
+
+		for (size_t n = 0; n < cases[i].n; n++)
+			assert_int_equal(socks5_greeting_parse(p, n, &g), SOCKS5_MORE);
+		assert_int_equal(socks5_greeting_parse(p, cases[i].n, &g), SOCKS5_DONE);
+		assert_int_equal(g.no_authentication, cases[i].offered);
+		assert_int_equal(g.used, cases[i].n);
+	}
+}
+
+static void test_a_greeting_of_all_methods(void **state)
+{
+	uint8_t bytes[SOCKS5_GREETING_MAX + 8];
+	struct socks5_greeting g;
+
+	(void)state;
+	memset(bytes, 0x80, sizeof(bytes));
+	bytes[0] = SOCKS5_VERSION;
+	bytes[1] = 255;
+	assert_int_equal(socks5_greeting_parse(bytes, SOCKS5_GREETING_MAX - 1, &g), SOCKS5_MORE);
+	assert_int_equal(socks5_greeting_parse(bytes, sizeof(bytes), &g), SOCKS5_DONE);
+	assert_int_equal(g.used, SOCKS5_GREETING_MAX);
+	assert_false(g.no_authentication);
+	bytes[SOCKS5_GREETING_MAX] = 0; /* is not of the greeting any more */
+	assert_int_equal(socks5_greeting_parse(bytes, sizeof(bytes), &g), SOCKS5_DONE);
+	assert_false(g.no_authentication);
+}
+
+static void test_greetings_of_other_protocols(void **state)
+{
+	struct socks5_greeting g;
+
+	(void)state;
+	for (unsigned version = 0; version < 256; version++) {
+		const uint8_t bytes[] = {(uint8_t)version, 1, 0};
+
+		if (version == SOCKS5_VERSION)
+			continue;
+		assert_int_equal(socks5_greeting_parse(bytes, 1, &g), SOCKS5_BAD);
+		assert_int_equal(socks5_greeting_parse(bytes, sizeof(bytes), &g), SOCKS5_BAD);
+		assert_true(*g.why);
+		assert_int_equal(g.used, 0);
+	}
+}
+
+static void check_cut(const uint8_t *p, size_t whole, struct socks5_request *out)
+{
+	for (size_t n = 0; n < whole; n++) {
+		assert_int_equal(socks5_request_parse(p, n, out), SOCKS5_MORE);
+		assert_int_equal(out->name.n, 0);
+		assert_int_equal(out->address.family, 0);
+	}
+	assert_int_equal(socks5_request_parse(p, whole, out), SOCKS5_DONE);
+	assert_int_equal(out->used, whole);
+}
+
+static void test_requests(void **state)
+{
+	static const char name[] = "\5\1\0\3\6a.test\1\xbb", v4[] = "\5\1\0\1\xc0\0\2\7\0\x50more",
+	                  v6[] = "\5\1\0\4\x20\1\xd\xb8\0\0\0\0\0\0\0\0\0\0\0\7\xff\xff";
+	struct socks5_request r;
+
+	(void)state;
+	check_cut(BYTES(name), &r);
+	assert_true(slice_equals(r.name, SLICE("a.test")));
+	assert_int_equal(r.port, 443);
+	assert_int_equal(r.address.family, 0);
+	check_cut((const uint8_t *)v4, 10, &r);
+	assert_int_equal(r.address.family, 4);
+	assert_memory_equal(r.address.bytes, "\xc0\0\2\7", 4);
+	assert_int_equal(r.port, 80);
+	assert_int_equal(socks5_request_parse(BYTES(v4), &r), SOCKS5_DONE);
+	assert_int_equal(r.used, 10);
+	check_cut(BYTES(v6), &r);
+	assert_int_equal(r.address.family, 6);
+	assert_int_equal(r.port, 65535);
+}
+
+static void test_the_longest_name(void **state)
+{
+	uint8_t bytes[SOCKS5_REQUEST_MAX + 1] = {5, 1, 0, 3, 255};
+	struct socks5_request r;
+
+	(void)state;
+	memset(bytes + 5, 'n', SOCKS5_NAME_MAX);
+	bytes[SOCKS5_REQUEST_MAX - 1] = 1;
+	bytes[SOCKS5_REQUEST_MAX] = 'x';
+	check_cut(bytes, SOCKS5_REQUEST_MAX, &r);
+	assert_int_equal(r.name.n, SOCKS5_NAME_MAX);
+	assert_int_equal(r.port, 1);
+	assert_int_equal(socks5_request_parse(bytes, sizeof(bytes), &r), SOCKS5_DONE);
+	assert_int_equal(r.used, SOCKS5_REQUEST_MAX);
+}
+
+/* A name may hold anything here: who uses it checks it. */
+static void test_a_name_of_any_bytes(void **state)
+{
+	struct socks5_request r;
+
+	(void)state;
+	assert_int_equal(socks5_request_parse(BYTES("\5\1\0\3\3\0\n\xff\0\1"), &r), SOCKS5_DONE);
+	assert_int_equal(r.name.n, 3);
+	assert_memory_equal(r.name.p, "\0\n\xff", 3);
+}
+
+static void test_what_is_refused(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		enum socks5_reply reply;
+	} cases[] = {
+	        {"\4", 1, SOCKS5_FAILURE},
+	        {"\0", 1, SOCKS5_FAILURE},
+	        {"GET / HTTP/1.1", 14, SOCKS5_FAILURE},
+	        {"\5\2", 2, SOCKS5_NO_COMMAND}, /* BIND */
+	        {"\5\3", 2, SOCKS5_NO_COMMAND}, /* UDP ASSOCIATE */
+	        {"\5\2\0\1\0\0\0\0\0\x50", 10, SOCKS5_NO_COMMAND},
+	        {"\5\3\0\1\0\0\0\0\0\0", 10, SOCKS5_NO_COMMAND},
+	        {"\5\0", 2, SOCKS5_NO_COMMAND},
+	        {"\5\4", 2, SOCKS5_NO_COMMAND},
+	        {"\5\xf0", 2, SOCKS5_NO_COMMAND}, /* Tor's RESOLVE */
+	        {"\5\xf1", 2, SOCKS5_NO_COMMAND},
+	        {"\5\xff", 2, SOCKS5_NO_COMMAND},
+	        {"\5\1\1", 3, SOCKS5_FAILURE},
+	        {"\5\1\xff\1", 4, SOCKS5_FAILURE},
+	        {"\5\1\0\0", 4, SOCKS5_NO_ADDRESS_TYPE},
+	        {"\5\1\0\2", 4, SOCKS5_NO_ADDRESS_TYPE},
+	        {"\5\1\0\5", 4, SOCKS5_NO_ADDRESS_TYPE},
+	        {"\5\1\0\xff", 4, SOCKS5_NO_ADDRESS_TYPE},
+	        {"\5\1\0\3\0", 5, SOCKS5_FAILURE}, /* no name */
+	        {"\5\1\0\3\0\0\x50", 7, SOCKS5_FAILURE},
+	        {"\5\1\0\3\1a\0\0", 8, SOCKS5_FAILURE}, /* port 0 */
+	        {"\5\1\0\1\1\2\3\4\0\0", 10, SOCKS5_FAILURE},
+	};
+	struct socks5_request r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const uint8_t *p = (const uint8_t *)cases[i].bytes;
+
+		assert_int_equal(socks5_request_parse(p, cases[i].n, &r), SOCKS5_BAD);
+		assert_int_equal(r.reply, cases[i].reply);
+		assert_true(*r.why);
+		assert_int_equal(r.used, 0);
+		assert_int_equal(r.name.n, 0);
+		assert_int_equal(r.address.family, 0);
+	}
+}
+
+static void test_answers(void **state)
+{
+	uint8_t out[SOCKS5_ANSWER_BYTES];
+
+	(void)state;
+	socks5_answer(SOCKS5_SUCCEEDED, out);
+	assert_memory_equal(out, "\5\0\0\1\0\0\0\0\0\0", sizeof(out));
+	socks5_answer(SOCKS5_NO_ADDRESS_TYPE, out);
+	assert_memory_equal(out, "\5\x8\0\1\0\0\0\0\0\0", sizeof(out));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_greetings),
+	        cmocka_unit_test(test_a_greeting_of_all_methods),
+	        cmocka_unit_test(test_greetings_of_other_protocols),
+	        cmocka_unit_test(test_requests),
+	        cmocka_unit_test(test_the_longest_name),
+	        cmocka_unit_test(test_a_name_of_any_bytes),
+	        cmocka_unit_test(test_what_is_refused),
+	        cmocka_unit_test(test_answers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
