@@ -465,6 +465,12 @@ class Configured(Life):
     def test_another_root_with_overlap(self):
         old = self.file("old.pem", read(self.operator.root))
         after = Operator(self.folder, "after")
+        self.file("fleet.pem", read(old) + read(after.root))  # first both are known
+        self.reload()
+        self.assertTrue(wait_until(lambda: self.status()["trusted_pem"] == read(self.operator.root), 5 * SLOW), self.status())
+        self.assertEqual(self.daemon.cli("env", "one", "--format", "pem").stdout, read(self.operator.root))
+        self.assertEqual(self.current()["root"]["subject"], "CN=Operator fleet")
+        self.assert_trusts(old)
         text = read(self.daemon.config).replace(self.operator.key, after.key)
         both = self.file("fleet.pem", read(after.root) + read(old))
         with open(self.daemon.config, "w") as f:
@@ -473,6 +479,7 @@ class Configured(Life):
         self.assertTrue(wait_until(lambda: self.current()["root"]["subject"] == "CN=Operator after", 5 * SLOW), self.status())
         self.assertEqual(self.status()["trusted_pem"], read(both))
         self.assert_trusts(after.root, netns=self.another("second"))
+        self.assert_trusts(after.root)
 
     def test_root_without_a_key(self):
         """The key is taken out of the configuration: nothing new until a certificate is installed; what runs goes on."""
@@ -485,7 +492,8 @@ class Configured(Life):
         request = {"name": netns, "netns": f"/run/netns/{netns}", "policy": self.policy}
         self.assertGreaterEqual(self.daemon.call("POST", "/v1/sandboxes", request)[0], 400)
         self.run_ca("install", self.operator.sign(self.run_ca("csr").stdout, "node"))
-        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes", request)[0], 201)
+        # what was refused is taken away first (409 until then)
+        self.assertTrue(wait_until(lambda: self.daemon.call("POST", "/v1/sandboxes", request)[0] == 201, 5 * SLOW))
         self.assert_trusts(self.operator.root, netns=netns)
         self.assert_trusts(self.operator.root)
 
@@ -522,6 +530,7 @@ class RootOnly(Life):
         self.refused("not the one of the configuration", "install", other.sign(csr, "node"), "--root", other.root)
         self.run_ca("install", self.operator.sign(csr, "node"))
         self.assertEqual(self.status()["trusted_pem"], read(self.operator.root))
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/one")[0] == 404, 5 * SLOW))
         self.attach(name="one")
         self.assert_trusts(self.operator.root)
 
