@@ -42,7 +42,7 @@ enum attach_choice attach_choose(const struct settings *s, struct request *r, st
 	return ATTACH_NO;
 }
 
-static const char *find_engine(const json_t *config, const struct line *line)
+const char *attach_engine(const json_t *config, const struct line *line)
 {
 	static const struct {
 		const char *start, *engine;
@@ -103,7 +103,7 @@ json_t *attach_body(const struct settings *s, const struct request *r, const jso
 	}
 	body = json_pack("{s:s, s:I, s:I, s:O, s:O, s:{s:s, s:s, s:s}}", "policy", path, "pid",
 	        (json_int_t)pid, "start_time", (json_int_t)start_time, "labels", r->labels, "vars",
-	        r->vars, "container", "engine", find_engine(config, line), "id", id, "name",
+	        r->vars, "container", "engine", attach_engine(config, line), "id", id, "name",
 	        find_name(config));
 	if (r->name || *name)
 		json_object_set_new(body, "name", json_string(r->name ? r->name : name));

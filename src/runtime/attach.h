@@ -20,4 +20,7 @@ json_t *attach_body(const struct settings *s, const struct request *r, const jso
 json_t *attach_ask(
         const struct settings *s, const struct request *r, json_t *body, struct fault *fault);
 
+/* The engine behind a call, as far as it shows: "docker", "podman", ..., "oci". */
+const char *attach_engine(const json_t *config, const struct line *line);
+
 #endif

@@ -33,6 +33,7 @@ struct birth {
 	struct request request;
 	struct entry entry;
 	json_t *sandbox; /* the daemon's answer; owned */
+	bool hooked;     /* Docker's hook was there: it has no other way into the namespace */
 };
 
 static void birth_free(struct birth *b)
@@ -164,7 +165,7 @@ static bool change_config(struct birth *b)
 		return false;
 	environment_init(&env);
 	request_strip(process);
-	edit_drop_docker_hook(root);
+	b->hooked = edit_drop_docker_hook(root);
 	good = trust_install(&b->config, &b->entry, answer, &env, b->fault) &&
 	       edit_set_variables(process, &env, b->fault) && keep_variables(b, &env) &&
 	       edit_set_netns(root, entry_text(&b->entry, ENTRY_NETNS), b->fault) &&
@@ -175,8 +176,21 @@ static bool change_config(struct birth *b)
 	return good;
 }
 
+/* These engines have done with the namespace before they call the runtime, or never look at it.
+ * Putting the link aside costs two grace periods of the kernel. */
+static bool engine_is_done(const struct birth *b)
+{
+	static const char *const engines[] = {"podman", "containerd", "cri-o"};
+	const char *engine = attach_engine(b->config.root, b->line);
+
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
+		if (strcmp(engine, engines[i]) == 0)
+			return true;
+	return b->hooked;
+}
+
 /* Only between create and start can an engine put something of its own into the namespace. */
-static bool put_link_aside(struct birth *b)
+static bool note_link(struct birth *b)
 {
 	json_t *facts;
 
@@ -185,7 +199,8 @@ static bool put_link_aside(struct birth *b)
 	if (json_object_set_new(b->entry.state, ENTRY_NET_ADMIN,
 	            json_boolean(edit_has_net_admin(b->config.root))) != 0)
 		return fault_set(b->fault, "no memory");
-	facts = link_put_aside(entry_text(&b->entry, ENTRY_NETNS), b->sandbox, b->fault);
+	facts = link_note(
+	        entry_text(&b->entry, ENTRY_NETNS), b->sandbox, !engine_is_done(b), b->fault);
 	return facts && json_object_set_new(b->entry.state, ENTRY_LINK, facts) == 0;
 }
 
@@ -194,7 +209,7 @@ static bool prepare(struct birth *b)
 	const char *path = edit_find_netns(b->config.root, b->fault);
 
 	return path && begin(b) && (*path ? look_for_guard(b, path) : make_netns(b)) && attach(b) &&
-	       change_config(b) && put_link_aside(b) && entry_save(&b->entry, b->fault);
+	       change_config(b) && note_link(b) && entry_save(&b->entry, b->fault);
 }
 
 /* From here on the guard ends with the container's first process. */

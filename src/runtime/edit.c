@@ -214,17 +214,19 @@ bool edit_has_net_admin(const json_t *config)
 	return false;
 }
 
-void edit_drop_docker_hook(json_t *config)
+bool edit_drop_docker_hook(json_t *config)
 {
 	json_t *hooks = json_object_get(json_object_get(config, "hooks"), "prestart");
+	bool found = false;
 
 	for (size_t i = json_array_size(hooks); i-- > 0;) {
 		const json_t *arguments = json_object_get(json_array_get(hooks, i), "args");
 		const char *first = json_string_value(json_array_get(arguments, 0));
 
 		if (first && strcmp(first, DOCKER_HOOK) == 0)
-			json_array_remove(hooks, i);
+			found = json_array_remove(hooks, i) == 0;
 	}
+	return found;
 }
 
 bool edit_annotate(json_t *config, const char *key, const char *value, struct fault *fault)

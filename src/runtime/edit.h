@@ -24,8 +24,9 @@ bool edit_add_mount(json_t *config, const char *path, const char *source, struct
 bool edit_set_variables(json_t *process, const struct environment *env, struct fault *fault);
 /* True if a process of the container may have CAP_NET_ADMIN. */
 bool edit_has_net_admin(const json_t *config);
-/* Removes the hook by which Docker puts its own links into the namespace. */
-void edit_drop_docker_hook(json_t *config);
+/* Removes the hook by which Docker puts its own links into the namespace. Returns true if there was
+ * one. */
+bool edit_drop_docker_hook(json_t *config);
 bool edit_annotate(json_t *config, const char *key, const char *value, struct fault *fault);
 
 #endif

@@ -23,6 +23,8 @@
 struct facts {
 	struct ip address4, address6, gate4, gate6;
 	uint8_t bits4, bits6, mac[6]; /* mac: the gate's; zeros: unknown */
+	unsigned index;               /* of the guard's link */
+	bool aside;                   /* it is down and has another name */
 };
 
 struct job {
@@ -30,6 +32,7 @@ struct job {
 	struct fault *fault;
 	struct netlink *nl;
 	bool net_admin;
+	bool there; /* the guard's link, under its name */
 	size_t count;
 	char names[LINKS_MAX][IFNAMSIZ]; /* links that are not the guard's */
 };
@@ -83,15 +86,17 @@ static void read_mac(struct facts *f)
 		fclose(table);
 }
 
-static int put_aside(void *context)
+static int note_link(void *context)
 {
 	struct job *job = context;
 	struct facts *f = &job->facts;
 	unsigned index = netlink_link_index(job->nl, LINK_INSIDE);
 	int rc = index ? 0 : -ENODEV;
 
-	if (!rc)
-		rc = netlink_address_first(job->nl, index, 4, &f->address4, &f->bits4);
+	f->index = index;
+	if (rc || !f->aside)
+		return rc;
+	rc = netlink_address_first(job->nl, index, 4, &f->address4, &f->bits4);
 	if (!rc)
 		rc = netlink_address_first(job->nl, index, 6, &f->address6, &f->bits6);
 	read_mac(f);
@@ -120,7 +125,9 @@ static void note(void *context, const struct netlink_link *link)
 {
 	struct job *job = context;
 
-	if (!is_kernels(link) && strcmp(link->name, LINK_ASIDE) != 0 && job->count < LINKS_MAX)
+	if (link->index == job->facts.index)
+		job->there = strcmp(link->name, job->facts.aside ? LINK_ASIDE : LINK_INSIDE) == 0;
+	else if (!is_kernels(link) && job->count < LINKS_MAX)
 		snprintf(job->names[job->count++], IFNAMSIZ, "%s", link->name);
 }
 
@@ -142,11 +149,12 @@ static int remove_others(struct job *job)
 		int rc;
 
 		job->count = 0;
+		job->there = false;
 		rc = netlink_links_of(job->nl, 0, note, job);
 		if (rc)
 			return rc;
 		if (job->count == 0)
-			return 0;
+			return job->there ? 0 : -ENODEV;
 		if (job->net_admin)
 			return refuse_net_admin(job);
 		for (size_t i = 0; i < job->count; i++)
@@ -236,7 +244,7 @@ static int settle(void *context)
 
 	if (!rc)
 		rc = look_for_sockets(job);
-	return rc ? rc : set_up(job);
+	return rc || !job->facts.aside ? rc : set_up(job);
 }
 
 static int with_netlink(void *context, int (*what)(void *))
@@ -251,9 +259,9 @@ static int with_netlink(void *context, int (*what)(void *))
 	return rc;
 }
 
-static int run_put_aside(void *context)
+static int run_note(void *context)
 {
-	return with_netlink(context, put_aside);
+	return with_netlink(context, note_link);
 }
 
 static int run_settle(void *context)
@@ -295,8 +303,9 @@ static json_t *facts_text(const struct facts *f)
 		ip_format(&f->gate6, g6);
 	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", f->mac[0], f->mac[1], f->mac[2],
 	        f->mac[3], f->mac[4], f->mac[5]);
-	return json_pack("{s:s, s:i, s:s, s:i, s:s, s:s, s:s}", "address4", a4, "bits4", f->bits4,
-	        "address6", a6, "bits6", f->bits6, "gate4", g4, "gate6", g6, "mac", mac);
+	return json_pack("{s:i, s:b, s:s, s:i, s:s, s:i, s:s, s:s, s:s}", "index", (int)f->index,
+	        "aside", f->aside, "address4", a4, "bits4", f->bits4, "address6", a6, "bits6",
+	        f->bits6, "gate4", g4, "gate6", g6, "mac", mac);
 }
 
 static void facts_read(struct facts *f, const json_t *text)
@@ -308,6 +317,8 @@ static void facts_read(struct facts *f, const json_t *text)
 	read_ip(text, "address6", &f->address6);
 	read_ip(text, "gate4", &f->gate4);
 	read_ip(text, "gate6", &f->gate6);
+	f->index = (unsigned)json_integer_value(json_object_get(text, "index"));
+	f->aside = json_is_true(json_object_get(text, "aside"));
 	f->bits4 = (uint8_t)json_integer_value(json_object_get(text, "bits4"));
 	f->bits6 = (uint8_t)json_integer_value(json_object_get(text, "bits6"));
 	if (mac && sscanf(mac, "%2x:%2x:%2x:%2x:%2x:%2x", &b[0], &b[1], &b[2], &b[3], &b[4],
@@ -316,16 +327,16 @@ static void facts_read(struct facts *f, const json_t *text)
 			f->mac[i] = (uint8_t)b[i];
 }
 
-json_t *link_put_aside(const char *netns, const json_t *sandbox, struct fault *fault)
+json_t *link_note(const char *netns, const json_t *sandbox, bool aside, struct fault *fault)
 {
 	const json_t *addresses = json_object_get(sandbox, "addresses");
-	struct job job = {.fault = fault};
+	struct job job = {.fault = fault, .facts = {.aside = aside}};
 	json_t *facts = NULL;
 	int rc;
 
 	read_ip(addresses, "gate4", &job.facts.gate4);
 	read_ip(addresses, "gate6", &job.facts.gate6);
-	rc = run_inside(netns, run_put_aside, &job);
+	rc = run_inside(netns, run_note, &job);
 	if (!rc)
 		facts = facts_text(&job.facts);
 	if (!facts)

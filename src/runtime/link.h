@@ -16,16 +16,17 @@
 #include "runtime/fault.h"
 
 #define LINK_INSIDE "eth0"      /* as the daemon names it, and as it is called again at start */
-#define LINK_ASIDE "vethguard0" /* between create and start */
+#define LINK_ASIDE "vethguard0" /* between create and start, if it is put aside */
 
-/* Puts the link aside. sandbox: the daemon's answer, for the gate's addresses. Returns what
- * link_settle() has to know (owned), or NULL with a fault. */
-json_t *link_put_aside(const char *netns, const json_t *sandbox, struct fault *fault);
-/* Removes every other link, sets the guard's link up again, and makes sure that nothing else leads
- * out: no other link, no socket that is open in the namespace already. net_admin: the container may
- * have CAP_NET_ADMIN. Then a link that was there is a fault, because the namespace keeps a number
- * for the one where the link's other end is (ip-netns(8)), and such a container could make links
- * there. */
+/* Writes down which link is the guard's, and puts it aside if it is to be. sandbox: the daemon's
+ * answer, for the gate's addresses. Returns what link_settle() has to know (owned), or NULL with a
+ * fault. */
+json_t *link_note(const char *netns, const json_t *sandbox, bool aside, struct fault *fault);
+/* Removes every other link, sets the guard's link up again if it was put aside, and makes sure that
+ * nothing else leads out: no other link, no socket that is open in the namespace already.
+ * net_admin: the container may have CAP_NET_ADMIN. Then a link that was there is a fault, because
+ * the namespace keeps a number for the one where the link's other end is (ip-netns(8)), and such a
+ * container could make links there. */
 bool link_settle(const char *netns, const json_t *facts, bool net_admin, struct fault *fault);
 
 #endif

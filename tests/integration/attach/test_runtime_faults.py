@@ -139,6 +139,23 @@ class Direct(Case):
         self.assertEqual(self.guards(), ["box"])
         self.assertEqual(self.runtime("start", "box").returncode, 0)
 
+    def test_what_it_adds(self):
+        """A life of /bin/true by runc alone and through the runtime, one after the other. Printed; nothing depends on it."""
+        root = support.LAB.path(f"alone-{time.monotonic_ns()}")
+        plain, guarded = self.bundle("/bin/true", policy=None), self.bundle("/bin/true")
+        times = {"runc": [], "with the guard": []}
+        for i in range(20):
+            for kind, words in (("runc", ["runc", "--root", root]), ("with the guard", self.runtime.words())):
+                bundle = plain if kind == "runc" else guarded
+                began = time.monotonic()
+                for call in (["create", "--bundle", bundle.path, "--pid-file", bundle.path + "/pid", f"c{i}"], ["start", f"c{i}"],
+                             ["delete", "--force", f"c{i}"]):
+                    r = subprocess.run([*words, *call], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    self.assertEqual(r.returncode, 0, (kind, call))
+                times[kind].append((time.monotonic() - began) * 1000)
+        guests.say("create, start, delete, p50 of 20: " + ", ".join(f"{sorted(v)[10]:.0f} ms {k}" for k, v in times.items()))
+        self.gone()
+
     # --- what is refused ---
 
     def test_refused_requests(self):
