@@ -3,6 +3,7 @@
 sockets of its own into the namespace: nothing ever starts unguarded, and nothing is left behind."""
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -287,6 +288,41 @@ exec runc "$@"
                 self.assertTrue(wait_until(lambda: not os.path.exists(f"{runtime.root}/box") or not after, 10 * SLOW))
                 runtime("create", "--bundle", "/", "other")
                 self.gone(runtime)
+
+    LIVES, AT_ONCE = (200, 4) if os.environ.get("VETHGUARD_LONG") else (24, 3)
+
+    def live(self, runtime, name, dice):
+        """One life, whose calls are killed at random; every container that starts asks for evil.lab.test at once."""
+        bundle = self.bundle("/bin/sh", "-c", f"wget -T 1 -q -O - http://{EVIL4}/ >/dev/null; exec sleep 1000")
+        for call in (["create", "--bundle", bundle.path, "--pid-file", bundle.path + "/pid", name], ["start", name], ["delete", "--force", name]):
+            p = subprocess.Popen(runtime.words(*call), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if dice.random() < 0.4:
+                time.sleep(dice.random() * 0.15)
+                p.kill()
+            p.wait()
+        subprocess.run(["runc", "--root", runtime.root, "delete", "--force", name], capture_output=True, check=False)
+
+    def test_killed_at_random(self):
+        seed = random.randrange(1 << 30)
+        dice = random.Random(seed)
+        names = [f"storm{i}" for i in range(self.LIVES)]
+
+        def worker(mine, own):
+            for name in mine:
+                self.live(self.runtime, name, own)
+        with test_exfiltration.Watch() as watch:
+            threads = [threading.Thread(target=worker, args=(names[i::self.AT_ONCE], random.Random(dice.random()))) for i in range(self.AT_ONCE)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        self.assertEqual(watch.foreign(), [], seed)
+        self.assertEqual(dict(watch.flows()), {}, seed)
+        self.assertTrue(wait_until(lambda: self.guards() == [], 20 * SLOW), (seed, self.guards()))
+        self.runtime("delete", "--force", "nobody")  # tidies
+        self.assertTrue(wait_until(lambda: self.runtime("delete", "--force", "nobody") and self.runtime.entries() == [], 10 * SLOW, 0.5),
+                        (seed, self.runtime.entries()))
+        self.gone()
 
     def test_real_runtime_fails(self):
         runtime = self.make_runtime(real=support.LAB.write(f"fails-{time.monotonic_ns()}", "#!/bin/sh\nexit 3\n", 0o755))
