@@ -18,7 +18,8 @@ MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
 MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
-LIBS_vethguard-runtime := $(LIBS_NFT) $(LIBS_SSL) $(LIBS_JANSSON)
+# An engine calls it three times for each container: it loads no library that it does not use.
+LIBS_vethguard-runtime := -Wl,--as-needed $(LIBS_NFT) $(LIBS_JANSSON)
 
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor
