@@ -223,18 +223,39 @@ static void tidy_one(const char *directory, const char *name)
 	entry_free(&e);
 }
 
+static unsigned count_entries(DIR *directory)
+{
+	unsigned count = 0;
+
+	while (readdir(directory))
+		count++;
+	rewinddir(directory);
+	return count;
+}
+
+static void tidy(const char *path, DIR *directory)
+{
+	unsigned count = count_entries(directory), from = 0, at = 0;
+	const struct dirent *file;
+
+	if (count > ENTRIES_LOOK_MAX) {
+		random_bytes(&from, sizeof(from));
+		from %= count - ENTRIES_LOOK_MAX + 1;
+	}
+	while ((file = readdir(directory)) != NULL && at < from + ENTRIES_LOOK_MAX)
+		if (at++ >= from && file->d_name[0] != '.')
+			tidy_one(path, file->d_name);
+}
+
 void entries_tidy(const struct settings *s)
 {
 	int held = lock(s, LOCK_EX | LOCK_NB);
 	DIR *directory = held < 0 ? NULL : opendir(s->directory);
-	const struct dirent *file;
 
-	for (unsigned i = 0; directory && i < ENTRIES_MAX && (file = readdir(directory)) != NULL;
-	        i++)
-		if (file->d_name[0] != '.')
-			tidy_one(s->directory, file->d_name);
-	if (directory)
+	if (directory) {
+		tidy(s->directory, directory);
 		closedir(directory);
+	}
 	if (held >= 0)
 		close(held);
 }

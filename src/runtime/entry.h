@@ -19,7 +19,7 @@
 #define ENTRY_DIRECTORY_DEFAULT "/run/vethguard/runtime"
 #define ENTRY_KEY_MAX 40           /* with the NUL */
 #define ENTRY_STATE_MAX (1u << 20) /* bytes of state.json */
-#define ENTRIES_MAX 4096           /* looked at in one call */
+#define ENTRIES_LOOK_MAX 64 /* looked at in one call, so that a thousand containers delay none */
 
 /* Members of the state. */
 #define ENTRY_ID "id"
@@ -60,7 +60,7 @@ const char *entry_text(const struct entry *e, const char *member); /* "": none *
 bool entry_is(const struct entry *e, const char *member);
 /* Takes away the namespace's file and the directory, and puts the bundle's configuration back. */
 void entry_remove(struct entry *e);
-/* Removes every entry whose process is gone. */
+/* Removes entries whose process is gone: all, or if there are many, some that chance chooses. */
 void entries_tidy(const struct settings *s);
 void entry_free(struct entry *e);
 

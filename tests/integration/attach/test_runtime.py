@@ -44,6 +44,18 @@ class Podman(Runtime):
     ENGINE, REAL = "podman", "runc"
     OPTIONS = ("--network", "none")
 
+    def test_0_refused(self):
+        """Podman shows why."""
+        for options, words in (([], "names no policy"), (["-e", "VETHGUARD_POLICY=nobody"], "there is no policy nobody")):
+            with self.subTest(options=options):
+                r = self.start("no", *options)
+                self.assertNotEqual(r.returncode, 0, r)
+                self.assertIn(words, r.stderr)
+                self.remove("no")
+        r = subprocess.run([*self.prefix(), "run", "--rm", "--network", "host", "-e", "VETHGUARD_POLICY=agent", self.engine.IMAGE, "/bin/true"],
+                           env=self.engine.env, capture_output=True, text=True)
+        self.assertIn("start it without --network host", r.stderr)
+
     @classmethod
     def prefix(cls):
         """Podman remembers the program for later calls, but no --runtime-flag: so the lab's configuration is named in a script."""
@@ -83,6 +95,13 @@ class PodmanHook(Runtime):
     @classmethod
     def inside(cls, *argv, env_file=None):
         return cls.engine.exec("agent", env_file or cls.env_file, *argv)
+
+    def test_0_refused(self):
+        r = self.start("no", "--annotation", "org.vethguard.policy=nobody")
+        self.assertNotEqual(r.returncode, 0, r)
+        self.assertIn("there is no policy nobody", r.stderr)
+        self.assertEqual(self.engine("ps", "--format", "{{.Names}}").split(), ["agent"])
+        self.remove("no")
 
     def test_0_what_is_set(self):
         self.assertEqual(self.info()["attachment"]["kind"], "pid")

@@ -134,6 +134,36 @@ static void test_tidy(void **state)
 	entry_free(&damaged);
 }
 
+/* However many there are, each goes in the end. */
+static void test_many(void **state)
+{
+	enum { COUNT = ENTRIES_LOOK_MAX * 3 };
+	static struct entry all[COUNT];
+	unsigned left = COUNT, calls;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "c%u", i);
+		make(&all[i], NULL, id, getpid());
+		json_object_set_new(all[i].state, ENTRY_START_TIME, json_integer(1));
+		assert_true(entry_save(&all[i], &fault));
+	}
+	for (calls = 0; left > 0 && calls < 10000; calls++) {
+		unsigned before = left;
+
+		entries_tidy(&settings);
+		left = 0;
+		for (unsigned i = 0; i < COUNT; i++)
+			left += is_there(&all[i]);
+		assert_true(before - left <= ENTRIES_LOOK_MAX);
+	}
+	assert_int_equal(left, 0);
+	for (unsigned i = 0; i < COUNT; i++)
+		entry_free(&all[i]);
+}
+
 /* A process that got the number of an earlier one is another. */
 static void test_same_number(void **state)
 {
@@ -204,6 +234,7 @@ int main(void)
 	        CASE(test_names),
 	        CASE(test_a_life),
 	        CASE(test_tidy),
+	        CASE(test_many),
 	        CASE(test_same_number),
 	        CASE(test_no_directory),
 	        CASE(test_faults),
