@@ -202,39 +202,63 @@ static int set_up(struct job *job)
 	return rc ? rc : set_up_ipv6(job);
 }
 
-static bool has_socket(const char *table)
+static int refuse_socket(struct job *job, const char *kind)
 {
-	char path[64], line[512];
-	int lines = 0;
-	FILE *file;
+	fault_set(job->fault,
+	        "the engine has opened a %s socket in the container's network namespace (Docker's "
+	        "resolver, which answers past the guard on networks that have a name): start the "
+	        "container with --network none or on the default network",
+	        kind);
+	return -EBUSY;
+}
 
-	snprintf(path, sizeof(path), "/proc/thread-self/net/%s", table);
-	file = fopen(path, "re");
+/* The namespace's own counters (proc_net(5)): the tables of sockets take the kernel milliseconds to
+ * walk. Lines are like "UDP6: inuse 1 ...". Returns 0, -EBUSY with a fault, or -errno. */
+static int look_at_counters(struct job *job, const char *path)
+{
+	static const char *const kinds[] = {
+	        "TCP", "UDP", "UDPLITE", "RAW", "TCP6", "UDP6", "UDPLITE6", "RAW6"};
+	FILE *file = fopen(path, "re");
+	char line[256], kind[16];
+	unsigned long count;
+	int rc = 0;
+
+	if (!file)
+		return -errno;
+	while (!rc && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%15[A-Z0-9]: inuse %lu", kind, &count) != 2 || count == 0)
+			continue;
+		for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+			if (strcmp(kind, kinds[i]) == 0)
+				rc = refuse_socket(job, kind);
+	}
+	fclose(file);
+	return rc;
+}
+
+/* A kernel without such sockets has no such file. */
+static int look_at_packets(struct job *job)
+{
+	FILE *file = fopen("/proc/thread-self/net/packet", "re");
+	char line[256];
+	int lines = 0;
+
 	while (file && fgets(line, sizeof(line), file))
-		lines += line[strlen(line) - 1] == '\n';
+		lines++;
 	if (file)
 		fclose(file);
-	return lines > 1; /* the first is the heading */
+	return lines > 1 ? refuse_socket(job, "packet") : 0; /* the first line is the heading */
 }
 
 static int look_for_sockets(struct job *job)
 {
-	static const char *const tables[] = {
-	        "tcp", "tcp6", "udp", "udp6", "udplite", "udplite6", "raw", "raw6", "packet"};
+	int rc = look_at_counters(job, "/proc/thread-self/net/sockstat");
 
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-		if (!has_socket(tables[i]))
-			continue;
-		fault_set(job->fault,
-		        "the engine has opened a %s socket in the container's network namespace "
-		        "(Docker's "
-		        "resolver, which answers past the guard on networks that have a name): "
-		        "start the "
-		        "container with --network none or on the default network",
-		        tables[i]);
-		return -EBUSY;
+	if (!rc) {
+		rc = look_at_counters(job, "/proc/thread-self/net/sockstat6");
+		rc = rc == -ENOENT ? 0 : rc; /* no IPv6 */
 	}
-	return 0;
+	return rc ? rc : look_at_packets(job);
 }
 
 static int settle(void *context)

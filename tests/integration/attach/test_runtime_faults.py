@@ -384,14 +384,21 @@ exec runc "$@"
         self.assertEqual([f for f in watch.foreign()], [])
         self.assertFalse(any(EVIL4 in map(str, row) for row in watch.flows()))
 
-    def test_engines_resolver(self):
-        """Docker's resolver listens in the namespace from outside: refused."""
-        self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
-        listener = subprocess.Popen(["nsenter", "--net=" + self.runtime.netns()[0], PYTHON, "-c",
-                                     "import socket,time; s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.11',0)); "
-                                     "print(1,flush=True); time.sleep(1000)"], stdout=subprocess.PIPE)
-        self.addCleanup(listener.wait)
-        self.addCleanup(listener.kill)
-        listener.stdout.readline()
-        self.refused(self.runtime("start", "box"), "has opened a udp socket .*--network none")
-        listener.stdout.close()
+    def test_engines_sockets(self):
+        """Docker's resolver listens in the namespace from outside: refused, whatever the socket is."""
+        for kind, code in (("UDP", "s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.11',0))"),
+                           ("TCP", "s=socket.create_server(('127.0.0.11',0))"),
+                           ("UDP6", "s=socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::1',0))"),
+                           ("TCP6", "s=socket.create_server(('::1',0), family=socket.AF_INET6)"),
+                           ("RAW", "s=socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"),
+                           ("packet", "s=socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))")):
+            with self.subTest(kind=kind):
+                self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
+                listener = subprocess.Popen(["nsenter", "--net=" + self.runtime.netns()[0], PYTHON, "-c",
+                                             f"import socket,time; {code}; print(1,flush=True); time.sleep(1000)"], stdout=subprocess.PIPE)
+                listener.stdout.readline()
+                r = self.runtime("start", "box")
+                listener.kill()
+                listener.communicate()
+                self.refused(r, f"has opened a {kind} socket .*--network none")
+                self.assertEqual(self.runtime("delete", "--force", "box").returncode, 0)
