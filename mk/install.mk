@@ -33,6 +33,8 @@ INSTALL_MAN := $(wildcard docs/man/*.[1-8])
 INSTALL_DOCS := README.md LICENSE $(filter-out docs/development.md docs/decisions.md,$(wildcard docs/*.md docs/*.yaml))
 INSTALL_GUIDES := $(wildcard docs/guides/*.md)
 LIBEXEC_NAMES := $(filter-out vethguard,$(PROGRAM_NAMES))
+# vethguard-runtime stands before the runtime that it is called after.
+RUNTIME_LINKS := vethguard-runc vethguard-crun vethguard-runsc
 
 # files DIRECTORY FILES...: made readable for all, put there.
 files = $(INSTALL) -d '$(DESTDIR)$(1)' && $(INSTALL) -m 0644 $(2) '$(DESTDIR)$(1)/'
@@ -46,7 +48,9 @@ install: $(PROGRAMS)
 	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXECDIR)'
 	$(INSTALL) -m 0755 $(BIN)/vethguard '$(DESTDIR)$(BINDIR)/'
 	$(INSTALL) -m 0755 $(LIBEXEC_NAMES:%=$(BIN)/%) '$(DESTDIR)$(LIBEXECDIR)/'
+	for name in $(RUNTIME_LINKS); do ln -sf vethguard-runtime '$(DESTDIR)$(LIBEXECDIR)/'$$name || exit; done
 	$(call files,$(DATADIR)/presets,$(INSTALL_PRESETS))
+	$(call files,$(DATADIR)/runtime,$(wildcard contrib/runtime/*))
 	$(call files,$(DATADIR)/examples,$(INSTALL_EXAMPLES))
 	$(foreach s,1 5 8,$(call files,$(MANDIR)/man$(s),$(filter %.$(s),$(INSTALL_MAN))) &&) :
 	$(call files,$(DOCDIR),$(INSTALL_DOCS))

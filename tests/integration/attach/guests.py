@@ -65,7 +65,9 @@ class Engine:
     """Docker or Podman."""
     IMAGE = "lab/client"
 
-    def __init__(self, name):
+    def __init__(self, name, runtimes=None):
+        """runtimes: of Docker's daemon.json."""
+        self.runtimes = runtimes or {}
         self.name, self.dir, self.process = name, support.LAB.path(f"{name}-{time.monotonic_ns()}"), None
         self.env = dict(os.environ)
         os.makedirs(self.dir)
@@ -81,9 +83,11 @@ class Engine:
         """With a DNS server of the lab: what Docker's own resolver asks for containers is seen there."""
         self.env["DOCKER_HOST"] = f"unix://{self.dir}/docker.sock"
         self.env["DOCKER_CONFIG"] = self.dir
+        with open(self.dir + "/daemon.json", "w") as f:
+            json.dump({"runtimes": self.runtimes}, f)
         log = open(self.dir + "/log", "w")
         self.process = subprocess.Popen(
-            ["dockerd", "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "--pidfile", self.dir + "/pid",
+            ["dockerd", "--config-file", self.dir + "/daemon.json", "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "--pidfile", self.dir + "/pid",
              "-H", self.env["DOCKER_HOST"], "--dns", support.lab.DNS4, "--ipv6", "--fixed-cidr-v6", "fd00:d0c::/64"],
             stdout=log, stderr=log)
         log.close()

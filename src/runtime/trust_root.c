@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For a hook, which cannot mount: the name server and the CA are written into the container's root
+ * directory. No process of the container runs yet. Every path is resolved inside that directory
+ * (trust.c); what the container's mounts cover is left alone, except the resolv.conf that the
+ * engine has made for this container.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "vethguard/adapter/control_client.h"
+#include "vethguard/base/buf.h"
+#include "vethguard/tls/bundle.h"
+#include "runtime/edit.h"
+#include "runtime/trust.h"
+
+static int open_inside(int root, const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC,
+	        .mode = flags & O_CREAT ? 0644 : 0,
+	        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int write_all(int fd, struct slice bytes)
+{
+	while (bytes.n > 0) {
+		ssize_t n = write(fd, bytes.p, bytes.n);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		bytes = slice_of(bytes.p + n, bytes.n - (size_t)n);
+	}
+	return 0;
+}
+
+/* A new file, or the regular file that is there. */
+static int put(int root, const char *path, struct slice bytes)
+{
+	struct stat at = {0};
+	int found = trust_find(root, path, &at), fd, rc;
+
+	if (found < 0 && found != -ENOENT)
+		return found;
+	if (found >= 0)
+		close(found);
+	fd = open_inside(root, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return fd;
+	rc = write_all(fd, bytes);
+	close(fd);
+	return rc;
+}
+
+static void make_directories(int root)
+{
+	static const char *const parents[] = {"/", "/etc", "/etc/ssl"};
+	static const char *const names[] = {"etc", "ssl", "certs"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int parent = open_inside(root, parents[i], O_PATH | O_DIRECTORY);
+
+		if (parent < 0)
+			return;
+		(void)mkdirat(parent, names[i], 0755);
+		close(parent);
+	}
+}
+
+static int add_to_bundle(int root, const char *path, struct slice pem, bool make)
+{
+	struct stat at = {0};
+	struct buf text;
+	int fd = trust_find(root, path, &at), rc = 0;
+
+	if (fd < 0 && (fd != -ENOENT || !make))
+		return 0;
+	buf_init(&text, TRUST_FILE_MAX + 131072);
+	if (fd >= 0 && !trust_append(fd, &at, &text))
+		rc = -EIO;
+	if (fd >= 0)
+		close(fd);
+	if (!rc && !(text.len && memmem(buf_bytes(&text), text.len, pem.p, pem.n))) {
+		rc = buf_append(&text, "\n", text.len > 0);
+		if (!rc)
+			rc = buf_append_slice(&text, pem);
+		if (!rc)
+			rc = put(root, path, buf_slice(&text));
+	}
+	buf_fini(&text);
+	return rc;
+}
+
+static bool is_the_hosts(const char *path)
+{
+	struct stat a, b;
+
+	return stat(path, &a) < 0 ||
+	       (stat(TRUST_RESOLV, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/* The file that the engine mounts over the container's resolv.conf, or NULL. */
+static const char *mounted_resolver(const struct config *c)
+{
+	const json_t *mounts = json_object_get(c->root, "mounts");
+
+	for (size_t i = 0; i < json_array_size(mounts); i++) {
+		const json_t *mount = json_array_get(mounts, i);
+
+		if (strcmp(control_text(mount, "destination"), TRUST_RESOLV) == 0)
+			return control_text(mount, "source");
+	}
+	return NULL;
+}
+
+static int put_resolver(const struct config *c, int root, const json_t *answer)
+{
+	const json_t *servers = json_object_get(answer, "nameservers");
+	const char *mounted = mounted_resolver(c);
+	char text[512];
+	size_t n = 0;
+	int fd, rc;
+
+	for (size_t i = 0; i < json_array_size(servers) && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "nameserver %s\n",
+		        json_string_value(json_array_get(servers, i)));
+	if (!mounted)
+		return n < sizeof(text) ? put(root, TRUST_RESOLV, slice_of(text, n)) : -EMSGSIZE;
+	if (n >= sizeof(text) || is_the_hosts(mounted))
+		return -EXDEV;
+	fd = open(mounted, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	rc = write_all(fd, slice_of(text, n));
+	close(fd);
+	return rc;
+}
+
+bool trust_write(const struct config *c, const json_t *answer, struct fault *fault)
+{
+	struct slice pem = slice_from_string(control_text(answer, "ca_pem"));
+	int root = trust_open_root(c), rc;
+
+	if (root < 0)
+		return fault_set(fault, "the container's root directory: %s", strerror(-root));
+	make_directories(root);
+	rc = put_resolver(c, root, answer);
+	for (size_t i = 0; !rc && bundle_paths[i]; i++)
+		if (!edit_is_covered(c->root, bundle_paths[i], false))
+			rc = add_to_bundle(root, bundle_paths[i], pem,
+			        strcmp(bundle_paths[i], TRUST_BUNDLE) == 0);
+	if (!rc && !edit_is_covered(c->root, TRUST_CA, false))
+		rc = put(root, TRUST_CA, pem);
+	close(root);
+	return rc == 0 ||
+	       fault_set(fault, "name server and CA cannot be written into the container: %s",
+	               strerror(-rc));
+}
