@@ -180,7 +180,7 @@ static int set_up_ipv6(struct job *job)
 	if (rc && rc != -EEXIST)
 		return 0;
 	if (memcmp(f->mac, (uint8_t[6]){0}, 6) != 0)
-		(void)netlink_neighbour_permanent(job->nl, LINK_INSIDE, &f->gate6, f->mac);
+		(void)netlink_neighbor_permanent(job->nl, LINK_INSIDE, &f->gate6, f->mac);
 	return netlink_route_default(job->nl, LINK_INSIDE, &f->gate6);
 }
 
@@ -196,7 +196,7 @@ static int set_up(struct job *job)
 	if (!rc || rc == -EEXIST)
 		rc = netlink_link_up(job->nl, LINK_INSIDE);
 	if (!rc && f->gate4.family && memcmp(f->mac, (uint8_t[6]){0}, 6) != 0)
-		rc = netlink_neighbour_permanent(job->nl, LINK_INSIDE, &f->gate4, f->mac);
+		rc = netlink_neighbor_permanent(job->nl, LINK_INSIDE, &f->gate4, f->mac);
 	if (!rc && f->gate4.family)
 		rc = netlink_route_default(job->nl, LINK_INSIDE, &f->gate4);
 	return rc ? rc : set_up_ipv6(job);
