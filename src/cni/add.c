@@ -10,6 +10,7 @@
  */
 #include <limits.h>
 
+#include "cni/deferred.h"
 #include "cni/operations.h"
 #include "cni/place.h"
 #include "cni/result.h"
@@ -169,6 +170,7 @@ bool cni_add(const struct cni_request *request, json_t **result, struct cni_faul
 
 	if (!policy_name_resolve(request->policy_directory, request->policy, policy, why))
 		return cni_fail(fault, CNI_INVALID_CONFIG, "the policy is not there", "%s", why);
+	cni_deferred_do(request);
 	return request->previous ? add_behind(request, policy, result, fault)
 	                         : add_link(request, policy, result, fault);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vethguard-cni: a CNI plugin. Container runtimes start it once for each command, with the network
- * configuration on standard input, and read its answer from standard output. It keeps no state and
- * makes no network itself: it asks vethguardd over the control socket. If the daemon is away or
+ * configuration on standard input, and read its answer from standard output. It makes no
+ * network itself: it asks vethguardd over the control socket. If the daemon is away or
  * says no, ADD fails, and the container does not start.
  */
 #include <errno.h>

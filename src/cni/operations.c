@@ -3,20 +3,29 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "cni/deferred.h"
 #include "cni/operations.h"
 #include "cni/sandbox.h"
 
-bool cni_del(const struct cni_request *request, json_t **result, struct cni_fault *fault)
+static bool detach(const struct cni_request *request, struct cni_fault *fault)
 {
 	json_t *sandbox;
 	bool done;
 
-	*result = NULL;
 	if (!cni_sandbox_find(request, &sandbox, fault))
 		return false;
 	done = !sandbox || cni_sandbox_detach(request, sandbox, fault);
 	json_decref(sandbox);
 	return done;
+}
+
+bool cni_del(const struct cni_request *request, json_t **result, struct cni_fault *fault)
+{
+	*result = NULL;
+	if (!detach(request, fault))
+		return fault->code == CNI_TRY_AGAIN && cni_deferred_note(request);
+	cni_deferred_do(request);
+	return true;
 }
 
 static bool is_valid(const struct cni_request *request, const json_t *labels)
@@ -88,6 +97,7 @@ bool cni_gc(const struct cni_request *request, json_t **result, struct cni_fault
 	int rc;
 
 	*result = NULL;
+	cni_deferred_do(request);
 	rc = control_client_call(request->socket, "GET", "/sandboxes", NULL, &list);
 	if (rc || list.status != 200)
 		good = cni_fail_call(fault, CNI_TRY_AGAIN, CNI_TRY_AGAIN,

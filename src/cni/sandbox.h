@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox: a container's sandbox at the daemon. vethguard-cni keeps no state: the sandbox's name
+ * sandbox: a container's sandbox at the daemon. vethguard-cni keeps no list of them: the sandbox's name
  * ends with a digest of the key that the specification gives to a plugin's state (network,
  * container, interface), and its labels have the three themselves.
  */
