@@ -124,7 +124,7 @@ def archive(path, name, root):
     sh("tar", "-C", root, "-cf", layer, ".")
     digest = sh("sha256sum", layer).split()[0]
     config = {"architecture": "amd64" if os.uname().machine == "x86_64" else "arm64", "os": "linux",
-              "config": {"Entrypoint": ["/bin/sleep", "100000"]}, "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]}}
+              "config": {"Cmd": ["/bin/sleep", "100000"]}, "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]}}
     with tarfile.open(path, "w") as tar:
         tar.add(layer, "layer.tar")
         add(tar, "config.json", json.dumps(config).encode())
@@ -169,6 +169,8 @@ class Containerd:
         self.process = None
         os.makedirs(self.dir)
         sh("mount", "-t", "tmpfs", "none", self.dir)
+        os.makedirs("/run/containerd", exist_ok=True)
+        sh("mount", "-t", "tmpfs", "none", "/run/containerd")  # runc's list of containers, the shims' sockets
         for folder in ("bin", "net.d", "guarded.d"):
             os.makedirs(f"{self.dir}/{folder}")
         os.symlink(PLUGIN, self.dir + "/bin/vethguard-cni")
@@ -211,15 +213,14 @@ class Containerd:
         return sh(*self.argv(*argv))
 
     def stop(self):
-        if not self.process:
-            return
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             for namespace in ("k8s.io", "default"):
                 for task in subprocess.run(self.argv("-n", namespace, "tasks", "ls", "-q"), capture_output=True, text=True).stdout.split():
                     subprocess.run(self.argv("-n", namespace, "tasks", "rm", "-f", task), capture_output=True)
             self.process.terminate()
             self.process.wait()
-        subprocess.run(["umount", "-R", "-l", self.dir], check=False)
+        for place in ("/run/containerd", self.dir):
+            subprocess.run(["umount", "-R", "-l", place], check=False)
 
 
 # --- CRI: protobuf by hand, since the messages are few (k8s.io/cri-api, runtime.v1) ---

@@ -329,13 +329,17 @@ class Ctr(Cni):
             json.dump(chain.conflist(), f)
 
     @classmethod
-    def run(cls, name, argv, **kw):
-        return subprocess.Popen(cls.engine.argv("run", "--rm", "--cni", "--snapshotter", "native", cls.engine.IMAGE, name, *argv),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kw)
+    def launch(cls, name, argv):
+        """ctr gives no name server, but the programs inside want one to be named."""
+        resolv = support.LAB.write("ctr-resolv", "nameserver 192.0.2.53\n")
+        return subprocess.Popen(cls.engine.argv("run", "--rm", "--cni", "--snapshotter", "native", "--mount",
+                                                f"type=bind,src={resolv},dst=/etc/resolv.conf,options=rbind:ro",
+                                                cls.engine.IMAGE, name, *argv),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     @classmethod
     def begin(cls, name):
-        p = cls.run(name, ["/bin/sleep", "100000"])
+        p = cls.launch(name, ["/bin/sleep", "100000"])
         if not wait_until(lambda: p.poll() is not None or cls.runs(name), 30 * SLOW) or p.poll() is not None:
             raise AssertionError(p.communicate()[1])
         cls.running[name] = p
@@ -354,7 +358,7 @@ class Ctr(Cni):
 
     @classmethod
     def first(cls, name, argv):
-        out, err = cls.run(name, argv).communicate(timeout=120 * SLOW)
+        out, err = cls.launch(name, argv).communicate(timeout=120 * SLOW)
         return out or err
 
     @classmethod
@@ -364,7 +368,6 @@ class Ctr(Cni):
 
     @classmethod
     def inside(cls, *argv, env_file=None):
-        """With a name server, which ctr does not give; `tries` and Python need one."""
         env = []
         if env_file:
             with open(env_file) as f:
