@@ -154,30 +154,32 @@ disabled_plugins = ["io.containerd.internal.v1.restart"]
     default_runtime_name = "runc"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.vethguard]
+"""
+HANDLER = """    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.%(name)s]
       runtime_type = "io.containerd.runc.v2"
-      cni_conf_dir = "%(dir)s/guarded.d"
+      cni_conf_dir = "%(dir)s/%(name)s"
 """
 
 
 class Containerd:
-    """With two folders of networks: that of all pods, and that of pods whose RuntimeClass is vethguard."""
+    """With a folder of networks for all pods, and one of its own for each handler (RuntimeClass)."""
     IMAGE = "docker.io/lab/client:latest"
 
-    def __init__(self):
+    def __init__(self, handlers=("vethguard",)):
         self.dir = support.LAB.path(f"ctd-{time.monotonic_ns() % 10 ** 6}")
         self.process = None
         os.makedirs(self.dir)
         sh("mount", "-t", "tmpfs", "none", self.dir)
         os.makedirs("/run/containerd", exist_ok=True)
         sh("mount", "-t", "tmpfs", "none", "/run/containerd")  # runc's list of containers, the shims' sockets
-        for folder in ("bin", "net.d", "guarded.d"):
+        for folder in ("bin", "net.d", *handlers):
             os.makedirs(f"{self.dir}/{folder}")
         os.symlink(PLUGIN, self.dir + "/bin/vethguard-cni")
         for name in os.listdir(PLUGINS):
             os.symlink(os.path.join(PLUGINS, name), f"{self.dir}/bin/{name}")
         with open(self.dir + "/config.toml", "w") as f:
             f.write(CONFIG % {"dir": self.dir, "image": self.IMAGE})
+            f.writelines(HANDLER % {"dir": self.dir, "name": name} for name in handlers)
         self.network("net.d", Chain("open", [bridge("opnbr0", "10.87.0.0/24")]).conflist())
         try:
             self.start()

@@ -253,7 +253,7 @@ class Cri(Cni):
 
     @classmethod
     def network(cls, chain):
-        cls.engine.network("guarded.d", chain.conflist())
+        cls.engine.network("vethguard", chain.conflist())
         time.sleep(1)  # containerd has no word for having read it
 
     @classmethod
