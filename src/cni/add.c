@@ -9,6 +9,9 @@
  * failure needs no tidying here, but a link made by the daemon is taken back at once.
  */
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cni/deferred.h"
 #include "cni/operations.h"
@@ -58,6 +61,20 @@ static bool attach(
 	return done;
 }
 
+/* The path for the daemon, which may live in a container without the symbolic link /var/run. The
+ * last part stays: it may be a link that only the kernel can follow (/proc/PID/ns/net). NULL: there
+ * is no such directory, or no memory. */
+static json_t *settled_path(const char *netns)
+{
+	const char *name = strrchr(netns, '/') + 1;
+	char directory[CNI_PATH_MAX + 1], settled[PATH_MAX];
+
+	snprintf(directory, sizeof(directory), "%.*s", (int)(name - netns), netns);
+	if (!realpath(directory, settled))
+		return NULL;
+	return json_sprintf("%s%s%s", settled, strcmp(settled, "/") == 0 ? "" : "/", name);
+}
+
 static bool add_link(const struct cni_request *request, const char *policy, json_t **result,
         struct cni_fault *fault)
 {
@@ -74,7 +91,7 @@ static bool add_link(const struct cni_request *request, const char *policy, json
 	if (!cni_place_look(request, &place, fault))
 		return false;
 	body = begin_body(request, policy);
-	if (body && json_object_set_new(body, "netns", json_string(request->netns)) < 0) {
+	if (body && json_object_set_new(body, "netns", settled_path(request->netns)) < 0) {
 		json_decref(body);
 		body = NULL;
 	}
