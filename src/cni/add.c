@@ -152,7 +152,7 @@ static bool find_host_end(const struct cni_request *request, const struct cni_pl
 		return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is not what is there",
 		        "the host's end of %s is %s, which interfaces does not name",
 		        request->interface, host_end->name);
-	return cni_place_is_free(host_end, fault);
+	return cni_place_has_router(place, host_end, fault) && cni_place_is_free(host_end, fault);
 }
 
 static bool add_behind(const struct cni_request *request, const char *policy, json_t **result,

@@ -113,6 +113,42 @@ bool cni_place_host_end(
 	        rc ? ": " : "", rc ? strerror(-rc) : "");
 }
 
+/* *out: there is such an address. Returns 0 or -errno. */
+static int find_router(const struct cni_place *place, unsigned index, bool *out)
+{
+	struct ip four, six;
+	struct netlink *nl;
+	uint8_t bits;
+	int rc = netlink_open(&nl);
+
+	if (rc)
+		return rc;
+	rc = netlink_address_first(nl, index, 4, &four, &bits);
+	if (!rc)
+		rc = netlink_address_first(nl, index, 6, &six, &bits);
+	netlink_close(nl);
+	*out = !rc && ((four.family && place->four.family) || (six.family && place->six.family));
+	return rc;
+}
+
+bool cni_place_has_router(
+        const struct cni_place *place, const struct netlink_link *host_end, struct cni_fault *fault)
+{
+	bool found;
+	int rc = find_router(place, host_end->master ? host_end->master : host_end->index, &found);
+
+	if (rc)
+		return cni_fail(fault, CNI_IO_FAILURE, "the pod's link cannot be examined",
+		        "%s: %s", host_end->name, strerror(-rc));
+	return found || cni_fail(fault, CNI_CANNOT_GUARD, "the pod's link cannot be guarded",
+	                        "neither %s nor its bridge has an address (so with Calico): the "
+	                        "guard stands in for the "
+	                        "pod's router, and cannot for one that has no address here; let "
+	                        "vethguard-cni make the "
+	                        "link, as the first plugin of a network of its own (RuntimeClass)",
+	                        host_end->name);
+}
+
 bool cni_place_is_free(const struct netlink_link *host_end, struct cni_fault *fault)
 {
 	struct netlink *nl;

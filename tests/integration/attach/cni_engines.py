@@ -292,8 +292,10 @@ class Cri:
         """RunPodSandbox: its id."""
         return self.call("RunPodSandbox", field(1, self.sandbox_config(name, annotations)) + field(2, handler))[1].decode()
 
-    def container(self, sandbox, name, image=Containerd.IMAGE):
-        config = field(1, field(1, name)) + field(2, field(1, image)) + field(3, ["/bin/sleep", "100000"])
+    def container(self, sandbox, name, mounts=()):
+        """mounts: (path of the host, path inside), read-only."""
+        config = (field(1, field(1, name)) + field(2, field(1, Containerd.IMAGE)) + field(3, ["/bin/sleep", "100000"]) +
+                  field(7, [field(1, inside) + field(2, outside) + field(3, 1) for outside, inside in mounts]))
         made = self.call("CreateContainer", field(1, sandbox) + field(2, config) + field(3, self.sandbox_config(name)))[1].decode()
         self.call("StartContainer", field(1, made))
         return made

@@ -357,6 +357,16 @@ class Refused(Plugin):
         self.behind(netns, container)
         self.assertEqual(self.curl(netns).stdout, "200")
 
+    def test_router_without_address(self):
+        """As Calico makes links: the host's end has no address, and answers for 169.254.1.1."""
+        netns, container = self.netns()
+        self.veth(netns)
+        sh("ip", "addr", "flush", "dev", "host0")
+        self.fails(101, "neither host0 nor its bridge has an address", self.behind, netns, container)
+        sh("ip", "addr", "add", "fd92::1/64", "dev", "host0")
+        self.fails(101, "neither host0", self.behind, netns, container)
+        self.assertEqual(self.names(), [])
+
     def test_macvlan(self):
         netns, container = self.netns()
         sh("ip", "link", "add", "mv0", "link", "up0", "type", "macvlan")
@@ -410,13 +420,18 @@ class Between(threading.Thread):
             client.close()
 
     def serve(self, client):
+        def hear():
+            piece = client.recv(65536)
+            if not piece:
+                raise ConnectionResetError("the plugin was killed before it asked")
+            return piece
         request = b""
         while b"\r\n\r\n" not in request:
-            request += client.recv(65536)
+            request += hear()
         head, _, body = request.partition(b"\r\n\r\n")
         size = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
         while len(body) < size:
-            body += client.recv(65536)
+            body += hear()
         self.calls += 1
         self.step("asked")
         answer = b""

@@ -19,7 +19,13 @@ from support import SLOW, Case, sh, wait_until
 BASE = os.path.join(ROOT, "contrib/kubernetes/base")
 PROGRAMS = ("vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-cni")
 APPLETS = ("cmp", "cp", "chmod", "mv", "rm", "sed", "grep", "printf", "test")
-POLICY = "vethguard: 1\nname: agent\nallow:\n  - {to: https://api.lab.test, methods: [GET]}\n"
+POLICY = """vethguard: 1
+name: agent
+credentials:
+  key: {source: 'file:/etc/vethguard/credentials/key', inject: bearer}
+allow:
+  - {to: https://api.lab.test, methods: [GET], credential: key}
+"""
 
 
 def documents(name):
@@ -100,12 +106,13 @@ class Node(Case):
         cls.spec = documents("daemonset.yaml")[0]["spec"]["template"]["spec"]
         cls.places = {"run": "/run/vethguard", "netns": "/run/netns", "policies-on-node": "/etc/vethguard/pod-policies",
                       "cni-conf": cls.containerd.dir + "/vethguard", "cni-bin": cls.containerd.dir + "/bin"}
-        for name in ("data", "log", "tmp", "node", "config", "policies"):
+        for name in ("data", "log", "tmp", "node", "config", "policies", "credentials"):
             cls.places[name] = f"{cls.podman.dir}/node-{name}"
             os.makedirs(cls.places[name])
         for name in ("install.sh", "10-vethguard.conflist"):
             shutil.copy(os.path.join(BASE, name), cls.places["node"])
         cls.config_map("policies", "agent.yaml", POLICY)
+        cls.config_map("credentials", "key", support.SECRET)
         shutil.copy(support.LAB.path("ca.pem"), cls.places["config"])
         with open(os.path.join(BASE, "vethguard.yaml")) as f:  # with the lab's resolver and CA
             cls.config_map("config", "vethguard.yaml", f.read() + support.LAB.config().replace(support.LAB.path("ca.pem"), "/config/ca.pem"))
@@ -168,11 +175,15 @@ class Node(Case):
         self.assertTrue(wait_until(lambda: self.ready() and self.has_network(), 4 * SLOW), self.logs())
         self.assertEqual(self.probe("vethguardd", "livenessProbe").returncode, 0)
         pod = self.start("one")
-        container = cri.container(pod, "one")
+        container = cri.container(pod, "one", mounts=[(self.places["data"] + "/ca/root.pem", "/etc/ssl/certs/vethguard.pem")])
         self.assertEqual(self.curl(container, "https://api.lab.test/"), "200")
+        # The node's root from a hostPath, and any value in the variable that an SDK insists on.
+        r = cri.exec(container, ["/usr/bin/curl", "-sS", "-m", "10", "--cacert", "/etc/ssl/certs/vethguard.pem", "-H",
+                                 "Authorization: Bearer any-value", "https://api.lab.test/whoami"])
+        self.assertIn('"authenticated": true', r.stdout, r)
         self.assertEqual(self.curl(container, "https://evil.lab.test/"), "403")
         # A ConfigMap changes: the pod that runs has the new policy.
-        self.config_map("policies", "agent.yaml", POLICY.replace("api.lab.test", "www.lab.test"))
+        self.config_map("policies", "agent.yaml", POLICY.replace("api.lab.test, methods", "www.lab.test, methods"))
         self.assertTrue(wait_until(lambda: self.curl(container, "https://www.lab.test/") == "200", 4 * SLOW), self.logs())
         self.assertEqual(self.curl(container, "https://api.lab.test/"), "403")
         # Another kind of pod has the cluster's network, and no guard.
