@@ -26,9 +26,10 @@ bool cni_place_look(
  * CNI_CANNOT_GUARD: the link is of another kind, or ends elsewhere. */
 bool cni_place_host_end(
         const struct cni_place *place, struct netlink_link *out, struct cni_fault *fault);
-/* False, with code CNI_CANNOT_GUARD: neither the host's end nor its bridge has an address of a family that the container
- * has, so the guard cannot be the router that the container knows. */
-bool cni_place_has_router(const struct cni_place *place, const struct netlink_link *host_end, struct cni_fault *fault);
+/* False, with code CNI_CANNOT_GUARD: neither the host's end nor its bridge has an address of a
+ * family that the container has, so the guard cannot be the router that the container knows. */
+bool cni_place_has_router(const struct cni_place *place, const struct netlink_link *host_end,
+        struct cni_fault *fault);
 /* False if other programs take the frames of this interface of the host before the guard sees them.
  */
 bool cni_place_is_free(const struct netlink_link *host_end, struct cni_fault *fault);

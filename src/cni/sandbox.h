@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox: a container's sandbox at the daemon. vethguard-cni keeps no list of them: the sandbox's name
- * ends with a digest of the key that the specification gives to a plugin's state (network,
+ * sandbox: a container's sandbox at the daemon. vethguard-cni keeps no list of them: the sandbox's
+ * name ends with a digest of the key that the specification gives to a plugin's state (network,
  * container, interface), and its labels have the three themselves.
  */
 #ifndef VETHGUARD_SRC_CNI_SANDBOX_H

@@ -179,8 +179,7 @@ static void the_answer_about_a_link(void **state)
 	            ip_parse(SLICE("fd76::2"), &place.six));
 	says(cni_result_of_link(&request, &place, daemon),
 	        "{\"cniVersion\":\"1.0.0\",\"interfaces\":[{\"name\":\"eth0\",\"mac\":\"02:00:00:"
-	        "ab:00:09\",\"sandbox\":\"" NETNS
-	        "\"}],\"ips\":[{\"address\":\"198.18.0.2/"
+	        "ab:00:09\",\"sandbox\":\"" NETNS "\"}],\"ips\":[{\"address\":\"198.18.0.2/"
 	        "30\",\"gateway\":\"198.18.0.1\",\"interface\":0},"
 	        "{\"address\":\"fd76::2/126\",\"gateway\":\"fd76::1\",\"interface\":0}],"
 	        "\"routes\":[{\"dst\":\"0.0.0.0/0\",\"gw\":\"198.18.0.1\"},{\"dst\":\"::/"
