@@ -23,7 +23,8 @@
 
 static bool no_memory(struct cni_fault *fault)
 {
-	return cni_fail(fault, CNI_IO_FAILURE, "there is no memory", "try again");
+	cni_fail(fault, CNI_IO_FAILURE, "there is no memory", "try again");
+	return false;
 }
 
 /* What every request has. */
@@ -185,6 +186,7 @@ bool cni_add(const struct cni_request *request, json_t **result, struct cni_faul
 {
 	char policy[PATH_MAX], why[POLICY_NAME_FAULT_MAX];
 
+	*result = NULL;
 	if (!policy_name_resolve(request->policy_directory, request->policy, policy, why))
 		return cni_fail(fault, CNI_INVALID_CONFIG, "the policy is not there", "%s", why);
 	cni_deferred_do(request);

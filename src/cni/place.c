@@ -57,10 +57,11 @@ bool cni_place_is_same(const char *one, const char *other)
 bool cni_place_look(
         const struct cni_request *request, struct cni_place *out, struct cni_fault *fault)
 {
-	struct look look = {request->interface, out};
+	struct look look = {.interface = request->interface};
 	int netns = open(request->netns, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
 
 	memset(out, 0, sizeof(*out));
+	look.place = out;
 	if (netns < 0)
 		return cni_fail(fault, CNI_INVALID_ENVIRONMENT,
 		        "the network namespace cannot be opened", "CNI_NETNS %s: %s",
@@ -116,7 +117,7 @@ bool cni_place_host_end(
 /* *out: there is such an address. Returns 0 or -errno. */
 static int find_router(const struct cni_place *place, unsigned index, bool *out)
 {
-	struct ip four, six;
+	struct ip four = {0}, six = {0};
 	struct netlink *nl;
 	uint8_t bits;
 	int rc = netlink_open(&nl);

@@ -35,13 +35,15 @@ static bool read_address(const json_t *item, struct ip *out, struct cni_fault *f
 	char shown[SHOWN_MAX];
 	uint64_t bits;
 
+	*out = (struct ip){0};
 	if (slash > 0 && ip_parse(slice_of(text.p, (size_t)slash), out) &&
 	        slice_to_u64(slice_of(text.p + slash + 1, text.n - (size_t)slash - 1),
 	                out->family == 6 ? 128 : 32, &bits))
 		return true;
-	return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is invalid",
+	cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is invalid",
 	        "ips: \"%s\" is no address with its prefix",
 	        slice_escape(text, shown, sizeof(shown)));
+	return false;
 }
 
 /* *interface: the interface of the item; NULL: none is named. False: there is no such interface. */

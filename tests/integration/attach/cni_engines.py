@@ -286,19 +286,29 @@ class Cri:
     def sandbox_config(name, annotations=None, dns="10.96.0.10"):
         linux = field(1, f"/lab-{name}")  # its own cgroup
         return (field(1, field(1, name) + field(2, "uid-" + name) + field(3, "team")) + field(2, name) +
-                field(3, "/tmp") + field(4, field(1, [dns])) + field(7, annotations or {}) + field(8, linux))
+                field(3, support.LAB.dir) + field(4, field(1, [dns])) + field(7, annotations or {}) + field(8, linux))
 
     def run(self, name, handler="vethguard", annotations=None):
         """RunPodSandbox: its id."""
         return self.call("RunPodSandbox", field(1, self.sandbox_config(name, annotations)) + field(2, handler))[1].decode()
 
-    def container(self, sandbox, name, mounts=()):
-        """mounts: (path of the host, path inside), read-only."""
-        config = (field(1, field(1, name)) + field(2, field(1, Containerd.IMAGE)) + field(3, ["/bin/sleep", "100000"]) +
-                  field(7, [field(1, inside) + field(2, outside) + field(3, 1) for outside, inside in mounts]))
+    def container(self, sandbox, name, mounts=(), argv=("/bin/sleep", "100000")):
+        """mounts: (path of the host, path inside), read-only. What it prints goes to a file of the sandbox's log directory."""
+        config = (field(1, field(1, name)) + field(2, field(1, Containerd.IMAGE)) + field(3, list(argv)) +
+                  field(7, [field(1, inside) + field(2, outside) + field(3, 1) for outside, inside in mounts]) + field(11, name + ".log"))
         made = self.call("CreateContainer", field(1, sandbox) + field(2, config) + field(3, self.sandbox_config(name)))[1].decode()
         self.call("StartContainer", field(1, made))
         return made
+
+    @staticmethod
+    def printed(name):
+        """What a container has printed so far: lines of "TIME STREAM F|P TEXT", P for a part of a line."""
+        try:
+            with open(support.LAB.path(name + ".log")) as f:
+                rows = [line.rstrip("\n").split(" ", 3) for line in f]
+        except FileNotFoundError:
+            return ""
+        return "".join(text + ("\n" if tag == "F" else "") for _, stream, tag, text in rows if stream == "stdout")
 
     def exec(self, container, argv, env=None):
         argv = ["/bin/env", *(f"{k}={v}" for k, v in (env or {}).items()), *argv]
