@@ -197,7 +197,11 @@ class Containerd:
                           subprocess.run(self.argv("version"), capture_output=True).returncode == 0, 30 * SLOW, 0.1) or \
                 self.process.poll() is not None:
             raise AssertionError("containerd does not serve: " + self.log())
-        self.cri = Cri(self.dir + "/c.sock")
+        try:
+            self.cri = Cri(self.dir + "/c.sock")
+        except ImportError:  # python3-grpcio; ctr does without
+            self.cri = None
+        assert not self.cri or wait_until(self.cri.is_initialized, 30 * SLOW, 0.1), self.log()
 
     def log(self):
         with open(self.dir + "/log") as f:
@@ -247,9 +251,9 @@ def varint(n):
     return out + bytes([n])
 
 
-def fields(data):
-    """{number: the last value}: integers and bytes."""
-    found, at = {}, 0
+def fields(data, repeated=None):
+    """{number: the last value}: integers and bytes. repeated: all values of this number instead."""
+    found, every, at = {}, [], 0
 
     def number():
         nonlocal at
@@ -268,7 +272,9 @@ def fields(data):
             size = number()
             found[key >> 3] = data[at:at + size]
             at += size
-    return found
+        if key >> 3 == repeated:
+            every.append(found[key >> 3])
+    return every if repeated else found
 
 
 class Cri:
@@ -314,6 +320,20 @@ class Cri:
         argv = ["/bin/env", *(f"{k}={v}" for k, v in (env or {}).items()), *argv]
         out = self.call("ExecSync", field(1, container) + field(2, argv) + field(3, 120 * SLOW))
         return subprocess.CompletedProcess(argv, out.get(3, 0), out.get(1, b"").decode(), out.get(2, b"").decode())
+
+    def is_initialized(self):
+        import grpc
+        try:
+            self.list()
+            return True
+        except grpc.RpcError:
+            return False
+
+    def list(self):
+        """The ids of all pods."""
+        raw = self.channel.unary_unary("/runtime.v1.RuntimeService/ListPodSandbox", request_serializer=lambda b: b,
+                                       response_deserializer=lambda b: b)(b"", timeout=60 * SLOW)
+        return [fields(item)[1].decode() for item in fields(raw, repeated=1)]
 
     def address(self, sandbox):
         """The pod's IP, as it appears in Kubernetes."""

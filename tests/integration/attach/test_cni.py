@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 import time
 import unittest
 
@@ -33,7 +34,7 @@ class Cni(attached.Guarded):
                 raise unittest.SkipTest(program + " is not installed")
         if not os.path.exists(cni_engines.PLUGINS + "/bridge"):
             raise unittest.SkipTest("containernetworking-plugins is not installed")
-        cls.count, cls.before = 0, None
+        cls.count, cls.before, cls.requests = 0, None, 0
         super().setUpClass()
 
     # What a kind says:
@@ -300,6 +301,40 @@ class Cri(Cni):
         self.assertEqual((info["labels"]["pod.namespace"], info["labels"]["pod.name"]), ("team", f"agent{self.count}"))
         self.assertEqual(info["labels"]["cni.container"], pod)
 
+
+    def test_5_engine_killed(self):
+        """containerd is killed while it starts pods. What runs stays guarded and goes on; what it has forgotten when it starts again
+        is shut, and the command GC, with the pods that it knows, takes that away."""
+        before = set(os.listdir("/run/netns"))
+        for i in range(6):
+            with test_exfiltration.Watch() as watch:
+                thread = threading.Thread(target=self.try_begin, args=(f"cut{i}",))
+                thread.start()
+                time.sleep(0.03 * (i + 1))
+                self.engine.process.kill()
+                self.engine.process.wait()
+                thread.join()
+            self.assert_nothing_leaks(watch, allowed_flows=False)
+            self.engine.start()
+            self.assert_works()
+        for pod in self.engine.cri.list():
+            if pod != self.pods[f"agent{self.count}"][0]:
+                self.engine.cri.remove(pod)
+        chain, plugin = self.chain, self.chain.plugins[-1]
+        cni_engines.ask(cni_engines.PLUGIN, cni_engines.environment("GC"), {**chain.config(plugin), "cniVersion": "1.1.0",
+                        "cni.dev/valid-attachments": [{"containerID": p, "ifname": "eth0"} for p in self.engine.cri.list()]})
+        self.assertEqual(self.boxes(), [self.BOX])
+        self.assert_works()
+        for name in set(os.listdir("/run/netns")) - before:  # of pods that containerd has forgotten: its own
+            sh("ip", "netns", "del", name)
+        for address in set(self.traces()["addresses"]) - {self.info()["addresses"]["sandbox4"]}:
+            os.unlink(os.path.join(support.LAB.path("ipam"), "agents", address))
+
+    def try_begin(self, name):
+        try:
+            self.engine.cri.run(name, self.HANDLER)
+        except Exception:
+            pass  # it was killed
 
 class CriPtp(Cri):
     """Behind the plugin ptp."""
