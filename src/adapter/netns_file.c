@@ -19,7 +19,7 @@ static int make_directory(const char *path)
 	const char *slash = strrchr(path, '/');
 	char directory[PATH_MAX];
 
-	if (!slash || (size_t)(slash - path) >= sizeof(directory))
+	if (!slash || slash == path || (size_t)(slash - path) >= sizeof(directory))
 		return -ENAMETOOLONG;
 	memcpy(directory, path, (size_t)(slash - path));
 	directory[slash - path] = '\0';
