@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """vethguard-cni by itself and behind bridge and ptp, run as libcni runs it: every command of the specification, what is
 refused, and plugin and daemon killed at each step."""
+import ctypes
 import json
 import os
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -19,6 +21,20 @@ from slow_files import SlowFiles
 from support import SLOW, Case, policy, sh, wait_until
 
 POLICY = policy("{to: https://api.lab.test, methods: [GET]}")
+
+
+RETURN_0 = ctypes.create_string_buffer(struct.pack("=BBhi", 0xb7, 0, 0, 0) + struct.pack("=BBhi", 0x95, 0, 0, 0))
+LICENSE = ctypes.create_string_buffer(b"Apache-2.0")
+
+
+def bpf(command, attributes):
+    """bpf(2); a descriptor."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(attributes, 128)
+    fd = libc.syscall({"x86_64": 321, "aarch64": 280}[os.uname().machine], command, buffer, 128)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return fd
 
 
 class Plugin(Case):
@@ -354,6 +370,24 @@ class Refused(Plugin):
         sh("tc", "filter", "add", "dev", "host0", "ingress", "bpf", "da", "bytecode", "1,6 0 0 0")
         self.fails(101, "before the guard", self.behind, netns, container)
         sh("tc", "filter", "del", "dev", "host0", "ingress")
+        self.behind(netns, container)
+        self.assertEqual(self.curl(netns).stdout, "200")
+
+    def test_programs(self):
+        """eBPF before the guard: tcx (Linux 6.6), as Cilium attaches it today, and XDP."""
+        netns, container = self.netns()
+        self.veth(netns)
+        index = socket.if_nametoindex("host0")
+        for name, kind, command, attach in (("tcx", 3, 28, 46), ("xdp", 6, 28, 37)):  # BPF_LINK_CREATE
+            with self.subTest(program=name):
+                try:
+                    program = bpf(5, struct.pack("=IIQQIIQII", kind, 2, ctypes.addressof(RETURN_0), ctypes.addressof(LICENSE), 0, 0, 0, 0, 0))
+                    link = bpf(command, struct.pack("=IIII", program, index, attach, 0))
+                except OSError as e:
+                    self.skipTest(f"this kernel has no {name}: {e}")
+                self.fails(101, "before the guard", self.behind, netns, container)
+                os.close(link)
+                os.close(program)
         self.behind(netns, container)
         self.assertEqual(self.curl(netns).stdout, "200")
 
