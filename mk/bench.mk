@@ -39,6 +39,13 @@ bench-claim:
 	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
 	python3 tests/bench/bench_claim.py $(BENCH_CLAIM_OPTIONS)
 
+.PHONY: bench-cni
+## make bench-cni       what the guard adds to the start of a pod or container by CNI (root; two minutes)
+bench-cni:
+	@mk/install-packages build test attach
+	@$(MAKE) --no-print-directory -s all
+	/usr/bin/python3 tests/bench/bench_cni.py $(BENCH_CNI_OPTIONS)
+
 .PHONY: bench-long-ways
 ## make bench-long-ways 64 MB over round trips of 10, 60 and 150 ms, beside the same without vethguard (root; two minutes)
 bench-long-ways:

@@ -16,6 +16,8 @@ SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(if $(filter /usr/local,$(PREFIX)),/etc/sysusers.d,$(PREFIX)/lib/sysusers.d)
 TMPFILESDIR ?= $(if $(filter /usr/local,$(PREFIX)),/etc/tmpfiles.d,$(PREFIX)/lib/tmpfiles.d)
+# Where Debian's container engines look for CNI plugins.
+CNIDIR ?= $(PREFIX)/lib/cni
 INSTALL ?= install
 
 PATHS := -DVETHGUARD_LIBEXECDIR='"$(LIBEXECDIR)"' -DVETHGUARD_DATADIR='"$(DATADIR)"'
@@ -49,6 +51,11 @@ install: $(PROGRAMS)
 	$(INSTALL) -m 0755 $(BIN)/vethguard '$(DESTDIR)$(BINDIR)/'
 	$(INSTALL) -m 0755 $(LIBEXEC_NAMES:%=$(BIN)/%) '$(DESTDIR)$(LIBEXECDIR)/'
 	for name in $(RUNTIME_LINKS); do ln -sf vethguard-runtime '$(DESTDIR)$(LIBEXECDIR)/'$$name || exit; done
+	$(INSTALL) -d '$(DESTDIR)$(CNIDIR)'
+	ln -sfr '$(DESTDIR)$(LIBEXECDIR)/vethguard-cni' '$(DESTDIR)$(CNIDIR)/vethguard-cni'
+	$(call files,$(DATADIR)/kubernetes/base,$(filter-out %.sh,$(wildcard contrib/kubernetes/base/*.*)))
+	$(INSTALL) -m 0755 contrib/kubernetes/base/install.sh '$(DESTDIR)$(DATADIR)/kubernetes/base/'
+	$(call files,$(DATADIR)/kubernetes/base/policies,$(wildcard contrib/kubernetes/base/policies/*.yaml))
 	$(call files,$(DATADIR)/presets,$(INSTALL_PRESETS))
 	$(call files,$(DATADIR)/runtime,$(wildcard contrib/runtime/*))
 	$(call files,$(DATADIR)/examples,$(INSTALL_EXAMPLES))
@@ -70,7 +77,7 @@ install: $(PROGRAMS)
 	$(INSTALL) -m 0644 contrib/completions/vethguard.bash '$(DESTDIR)$(BASHCOMPDIR)/vethguard'
 
 uninstall:
-	rm -f '$(DESTDIR)$(BINDIR)/vethguard' '$(DESTDIR)$(BASHCOMPDIR)/vethguard' \
+	rm -f '$(DESTDIR)$(BINDIR)/vethguard' '$(DESTDIR)$(CNIDIR)/vethguard-cni' '$(DESTDIR)$(BASHCOMPDIR)/vethguard' \
 		'$(DESTDIR)$(ZSHCOMPDIR)/_vethguard' '$(DESTDIR)$(FISHCOMPDIR)/vethguard.fish' \
 		'$(DESTDIR)$(UNITDIR)/vethguardd.service' '$(DESTDIR)$(UNITDIR)/vethguardd.socket' '$(DESTDIR)$(SYSUSERSDIR)/vethguard.conf' \
 		'$(DESTDIR)$(TMPFILESDIR)/vethguard.conf' '$(DESTDIR)$(SYSCONFDIR)/logrotate.d/vethguard'

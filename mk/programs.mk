@@ -22,6 +22,8 @@ LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $
 MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
 # An engine calls it three times for each container: it loads no library that it does not use.
 LIBS_vethguard-runtime := -Wl,--as-needed $(LIBS_NFT) $(LIBS_JANSSON)
+MODS_vethguard-cni := cni adapter netlink wire base
+LIBS_vethguard-cni := $(LIBS_NFT) $(LIBS_JANSSON)
 
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor
@@ -30,9 +32,10 @@ MAIN_vethguard-worker := worker
 MAIN_vethguard-recorder := recorder
 MAIN_vethguard-fetch := fetch
 MAIN_vethguard-runtime := runtime
+MAIN_vethguard-cni := cni
 
 PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder \
-	vethguard-fetch vethguard-runtime
+	vethguard-fetch vethguard-runtime vethguard-cni
 # A program whose main.c is not there yet is not built.
 PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/main.c),$(p)))
 PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))

@@ -26,6 +26,17 @@ static void take_kind(const struct nlattr *info, struct netlink_link *link)
 	}
 }
 
+static void take_xdp(const struct nlattr *xdp, struct netlink_link *link)
+{
+	const struct nlattr *a;
+
+	mnl_attr_for_each_nested(a, xdp)
+	{
+		if (mnl_attr_get_type(a) == IFLA_XDP_ATTACHED)
+			link->xdp = mnl_attr_get_u8(a) != XDP_ATTACHED_NONE;
+	}
+}
+
 static void take_attribute(const struct nlattr *a, struct netlink_link *link)
 {
 	switch (mnl_attr_get_type(a)) {
@@ -42,6 +53,12 @@ static void take_attribute(const struct nlattr *a, struct netlink_link *link)
 		break;
 	case IFLA_MASTER:
 		link->master = mnl_attr_get_u32(a);
+		break;
+	case IFLA_LINK:
+		link->peer = mnl_attr_get_u32(a);
+		break;
+	case IFLA_XDP:
+		take_xdp(a, link);
 		break;
 	case IFLA_LINK_NETNSID:
 		link->elsewhere = true;
@@ -119,6 +136,20 @@ int netlink_links_of(struct netlink *nl, unsigned master,
 
 	rtnl_begin(&r, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
 	return rtnl_run(nl, &r, take_member, &of);
+}
+
+bool netlink_link_leads_nowhere(const struct netlink_link *link)
+{
+	static const struct {
+		const char *name, *kind;
+	} tunnels[] = {{"sit0", "sit"}, {"tunl0", "ipip"}, {"ip6tnl0", "ip6tnl"}, {"gre0", "gre"},
+	        {"gretap0", "gretap"}, {"erspan0", "erspan"}, {"ip6gre0", "ip6gre"},
+	        {"ip_vti0", "vti"}, {"ip6_vti0", "vti6"}};
+
+	for (size_t i = 0; i < sizeof(tunnels) / sizeof(tunnels[0]); i++)
+		if (strcmp(link->name, tunnels[i].name) == 0)
+			return strcmp(link->kind, tunnels[i].kind) == 0 && !link->elsewhere;
+	return link->loopback || strcmp(link->kind, "dummy") == 0;
 }
 
 struct first_address {

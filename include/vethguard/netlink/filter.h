@@ -41,4 +41,9 @@ int filter_remove(struct netlink *nl, const struct filter_place *place);
 /* Removes the interface's places if they are empty. Returns 0 or -errno. */
 int filter_tidy(struct netlink *nl, unsigned index);
 
+/* Looks for programs by which somebody else may take frames that come in on the interface before nftables sees them:
+ * filters of traffic control (clsact, ingress, tcx) and XDP. Returns 0: there are none; -EBUSY: there are; -ENODEV; or
+ * another -errno. Asked before vethguard's own filters are set. */
+int filter_foreign(struct netlink *nl, unsigned index);
+
 #endif

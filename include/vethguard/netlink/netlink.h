@@ -36,9 +36,11 @@ int netlink_link_no_ipv6(struct netlink *nl, const char *name);
 #define NETLINK_KIND_MAX 16
 struct netlink_link {
 	unsigned index, master; /* master: index of the link's bridge or bond, or 0 */
+	unsigned peer;          /* index of its other end or lower device, in that one's own namespace; 0: none */
 	uint32_t mtu;
 	bool up, loopback, ethernet;
 	bool elsewhere; /* its other end or its lower device is in another namespace */
+	bool xdp;       /* an XDP program sees its frames before anything else */
 	uint8_t mac[6];
 	char name[IFNAMSIZ], kind[NETLINK_KIND_MAX]; /* kind: "veth", "bridge", "tun", ...; "": none, usually
 	                                                hardware */
@@ -48,6 +50,9 @@ int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struc
 /* Calls each() for every link whose master has this index. */
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
         void *context);
+/* True for interfaces by which nothing can leave a namespace: the loopback, dummies, and the tunnels without a far end
+ * that the kernel makes in every namespace. Judges by name and kind, because root inside may rename any link. */
+bool netlink_link_leads_nowhere(const struct netlink_link *link);
 /* The first address of the family (4 or 6) with a scope wider than link; family 0 in *out if there is none. */
 int netlink_address_first(struct netlink *nl, unsigned index, int family, struct ip *out, uint8_t *bits);
 /* *out: a default route of either family, in any table, leaves through the link. */

@@ -10,22 +10,6 @@
 
 #include "supervisor/gate/private.h"
 
-/* Interfaces that the kernel makes in every namespace lead nowhere but over the link made here.
- * Their names prove nothing: root inside may have given such a name to another link. */
-static bool leads_nowhere(const struct netlink_link *link)
-{
-	static const struct {
-		const char *name, *kind;
-	} tunnels[] = {{"sit0", "sit"}, {"tunl0", "ipip"}, {"ip6tnl0", "ip6tnl"}, {"gre0", "gre"},
-	        {"gretap0", "gretap"}, {"erspan0", "erspan"}, {"ip6gre0", "ip6gre"},
-	        {"ip_vti0", "vti"}, {"ip6_vti0", "vti6"}};
-
-	for (size_t i = 0; i < sizeof(tunnels) / sizeof(tunnels[0]); i++)
-		if (strcmp(link->name, tunnels[i].name) == 0)
-			return strcmp(link->kind, tunnels[i].kind) == 0 && !link->elsewhere;
-	return link->loopback || strcmp(link->kind, "dummy") == 0;
-}
-
 static void look_for_route_out(void *context, const struct netlink_link *link)
 {
 	struct gate *gate = context;
@@ -34,7 +18,7 @@ static void look_for_route_out(void *context, const struct netlink_link *link)
 		snprintf(gate->why, sizeof(gate->why),
 		        "that network namespace has an interface " GATE_LINK
 		        ": it is a gate of vethguard's, not a sandbox");
-	else if (!gate->why[0] && !leads_nowhere(link))
+	else if (!gate->why[0] && !netlink_link_leads_nowhere(link))
 		snprintf(gate->why, sizeof(gate->why),
 		        "that network namespace has an interface %s already, by which it could "
 		        "leave: guard that one (--interface), or take it away",

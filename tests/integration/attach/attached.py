@@ -77,6 +77,7 @@ SERVICES = None
 class Guarded(Case):
     """One daemon and one guarded sandbox, "box", for the tests of a class, which run in the order of their names."""
     neighbours, neighbour_macs = (), []  # addresses of other sandboxes that must not be reached
+    BOX = "box"  # its name at the daemon
     ca = bundle = None  # where the CA is inside, where that is not what `env` says by itself
 
     # What a kind says:
@@ -159,11 +160,11 @@ class Guarded(Case):
 
     @classmethod
     def info(cls):
-        return cls.daemon.call("GET", "/v1/sandboxes/box")[2]
+        return cls.daemon.call("GET", "/v1/sandboxes/" + cls.BOX)[2]
 
     @classmethod
     def settings(cls):
-        return cls.daemon.call("GET", "/v1/sandboxes/box/env")[2]
+        return cls.daemon.call("GET", f"/v1/sandboxes/{cls.BOX}/env")[2]
 
     @classmethod
     def call(cls, function, **members):
@@ -275,19 +276,19 @@ class Guarded(Case):
         self.assertTrue(wait_until(lambda: sum(e["traffic"]["packets"] for e in self.dropped(**many)) == 20, 20 * SLOW), self.dropped(**many))
 
     def test_3_paused(self):
-        self.vethguard("pause", "box", "--reason", "a look")
+        self.vethguard("pause", self.BOX, "--reason", "a look")
         with test_exfiltration.Watch() as watch:
             answer = self.get()
         self.assertTrue(isinstance(answer, str) or answer[0] == 503 and "a look" in answer[1], answer)
         self.assert_nothing_leaks(watch, allowed_flows=False)
-        self.vethguard("resume", "box")
+        self.vethguard("resume", self.BOX)
         self.assert_works()
 
     def test_4_another_policy(self):
-        self.vethguard("reload", "box", "--policy", self.narrow)
+        self.vethguard("reload", self.BOX, "--policy", self.narrow)
         self.assertEqual(self.get()[0], 403)
         self.assertEqual(self.get("https://www.lab.test/")[0], 200)
-        self.vethguard("reload", "box", "--policy", self.policy)
+        self.vethguard("reload", self.BOX, "--policy", self.policy)
         self.assert_works()
         self.assertEqual(self.info()["policy"]["generation"], 3)
 
@@ -311,10 +312,10 @@ class Guarded(Case):
         self.assert_works()
 
     def test_6_detached(self):
-        self.vethguard("detach", "box")
+        self.vethguard("detach", self.BOX)
         self.attach()  # at once
         self.assert_works()
-        self.vethguard("detach", "box")
+        self.vethguard("detach", self.BOX)
         self.after_detach()
         self.daemon.stop()
         r = subprocess.run([support.VETHGUARD, "audit", "verify", self.daemon.audit], capture_output=True, text=True)

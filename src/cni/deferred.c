@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Noted DELs; see cni/deferred.h. A file's name is that of the sandbox, its content the container's
+ * key as JSON. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cni/deferred.h"
+#include "cni/sandbox.h"
+
+/* Writes the path of the folder, or with name of a file in it. False: it is too long. */
+static bool path_of(const struct cni_request *request, const char *name, char out[PATH_MAX])
+{
+	const char *slash = strrchr(request->socket, '/');
+	const int n = snprintf(out, PATH_MAX, "%.*s" CNI_DEFERRED_FOLDER "%s%s",
+	        (int)(slash - request->socket) + 1, request->socket, *name ? "/" : "", name);
+
+	return n > 0 && n < PATH_MAX;
+}
+
+/* Returns a new file, or -errno. */
+static int open_new(const struct cni_request *request, const char *name)
+{
+	char folder[PATH_MAX], path[PATH_MAX];
+	int fd;
+
+	if (!path_of(request, "", folder) || !path_of(request, name, path))
+		return -ENAMETOOLONG;
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+bool cni_deferred_note(const struct cni_request *request)
+{
+	char name[CNI_SANDBOX_NAME_MAX + 1];
+	json_t *key = json_pack("{s:s, s:s, s:s}", "network", request->network, "container",
+	        request->container, "interface", request->interface);
+	int fd, rc;
+
+	cni_sandbox_name(request, name);
+	fd = key ? open_new(request, name) : -ENOMEM;
+	rc = fd < 0 ? fd : json_dumpfd(key, fd, JSON_COMPACT);
+	json_decref(key);
+	if (fd < 0)
+		return rc == -ENOENT;
+	return close(fd) == 0 && rc == 0;
+}
+
+/* Returns the key that was noted, which the caller owns, or NULL. */
+static json_t *read_key(const char *path)
+{
+	char text[CNI_DEFERRED_BYTES_MAX];
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return NULL;
+	n = read(fd, text, sizeof(text));
+	close(fd);
+	return n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
+/* True: it is done, or the file says nothing. */
+static bool do_one(const struct cni_request *request, const json_t *key)
+{
+	struct cni_request one = {.command = CNI_DEL,
+	        .version = request->version,
+	        .netns = "",
+	        .socket = request->socket,
+	        .network = control_text(key, "network"),
+	        .container = control_text(key, "container"),
+	        .interface = control_text(key, "interface")};
+	struct cni_fault fault;
+	json_t *sandbox;
+	bool done;
+
+	if (!cni_is_name(one.network, CNI_NAME_MAX) || !cni_is_name(one.container, CNI_NAME_MAX) ||
+	        strlen(one.interface) >= IFNAMSIZ)
+		return true;
+	if (!cni_sandbox_find(&one, &sandbox, &fault))
+		return false;
+	done = !sandbox || cni_sandbox_detach(&one, sandbox, &fault);
+	json_decref(sandbox);
+	return done;
+}
+
+void cni_deferred_do(const struct cni_request *request)
+{
+	char path[PATH_MAX];
+	DIR *folder = path_of(request, "", path) ? opendir(path) : NULL;
+	const struct dirent *entry;
+	json_t *key;
+
+	if (!folder)
+		return;
+	for (int i = 0; i < CNI_DEFERRED_MAX && (entry = readdir(folder)); i++) {
+		if (entry->d_name[0] == '.' || !path_of(request, entry->d_name, path))
+			continue;
+		key = read_key(path);
+		if (do_one(request, key))
+			unlink(path);
+		json_decref(key);
+	}
+	closedir(folder);
+}
