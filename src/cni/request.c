@@ -19,23 +19,6 @@ static const char *const command_names[] = {[CNI_ADD] = "ADD",
 _Static_assert(sizeof(command_names) / sizeof(command_names[0]) == CNI_COMMAND_COUNT,
         "a name per command");
 
-static bool is_alphanumeric(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool cni_is_name(const char *text, size_t max)
-{
-	const size_t n = strlen(text);
-
-	if (n == 0 || n > max || !is_alphanumeric(text[0]))
-		return false;
-	for (size_t i = 1; i < n; i++)
-		if (!is_alphanumeric(text[i]) && !strchr("._-", text[i]))
-			return false;
-	return true;
-}
-
 static bool wrong_variable(
         struct cni_fault *fault, const char *name, const char *value, const char *rule)
 {
