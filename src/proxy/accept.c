@@ -59,7 +59,7 @@ static enum taken take(struct listener *l, unsigned most)
 			return TAKEN_PAUSE;
 		fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			client_open(l->proxy, fd, (struct sockaddr *)&from);
+			client_open(l, fd, (struct sockaddr *)&from);
 			continue;
 		}
 		if (errno == ECONNABORTED || errno == EINTR)
@@ -147,7 +147,7 @@ void accept_close(struct proxy *p)
 	loop_timer_close(&p->accept_paced);
 }
 
-int proxy_serve_tcp(struct proxy *p, int fd)
+static int serve(struct proxy *p, int fd, bool rewritten)
 {
 	const int one = 1;
 	struct listener *l;
@@ -160,6 +160,7 @@ int proxy_serve_tcp(struct proxy *p, int fd)
 	l->proxy = p;
 	l->fd = fd;
 	l->more.run = on_more;
+	l->rewritten = rewritten;
 	/* Accepted sockets inherit both options (tcp(7), socket(7)). */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
@@ -169,6 +170,16 @@ int proxy_serve_tcp(struct proxy *p, int fd)
 	}
 	p->listener_count++;
 	return 0;
+}
+
+int proxy_serve_tcp(struct proxy *p, int fd)
+{
+	return serve(p, fd, false);
+}
+
+int proxy_serve_rewritten(struct proxy *p, int fd)
+{
+	return serve(p, fd, true);
 }
 
 void accept_stop(struct proxy *p, bool first)

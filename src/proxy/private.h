@@ -66,6 +66,7 @@ struct listener {
 	struct loop_io io;
 	int fd;
 	bool paused; /* the bound on connections is reached: accept again when one ends */
+	bool rewritten; /* destinations were rewritten: client/original.c */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 8

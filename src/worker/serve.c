@@ -269,12 +269,16 @@ static int listen_on(struct worker *w, size_t i)
 	switch (w->start.listeners[i].kind) {
 	case MESSAGE_LISTEN_TCP:
 		return proxy_serve_tcp(w->proxy, fd);
+	case MESSAGE_LISTEN_REWRITTEN:
+		return proxy_serve_rewritten(w->proxy, fd);
 	case MESSAGE_LISTEN_DNS_UDP:
 		return responder_serve_udp(w->responder, fd);
 	case MESSAGE_LISTEN_DNS_TCP:
 		return responder_serve_tcp(w->responder, fd);
 	case MESSAGE_LISTEN_UDP:
 		return proxy_serve_udp(w->proxy, fd, w->start.listeners[i].port);
+	case MESSAGE_LISTENER_KINDS:
+		break;
 	}
 	return -EBADMSG;
 }

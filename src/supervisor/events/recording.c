@@ -52,7 +52,7 @@ int recording_open(struct supervisor *sv, struct sandbox *s)
 	        .fingerprint = policy_fingerprint(&s->generation->settings->policy),
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
-	        .has_packets = true,
+	        .has_packets = s->gate.packets >= 0,
 	        .dropped = s->dropped_before};
 	int rc = recording_say_sandbox(sv, &m, &s->gate.packets);
 

@@ -281,6 +281,8 @@ static int connect_veth(struct gate *gate)
 
 int gate_connect(struct gate *gate)
 {
+	if (gate->kind == GATE_SHARED)
+		return 0;
 	gate_host_hear_routing(gate->host, false);
 	int rc = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
 	gate_host_hear_routing(gate->host, true);
@@ -315,6 +317,8 @@ int gate_set_traffic(
 		gate->udp_port_count = count;
 	}
 	gate->bounds = *bounds;
+	if (gate->kind == GATE_SHARED)
+		return count ? -EOPNOTSUPP : 0;
 	return netns_run(gate->netns, in_gate_set, gate);
 }
 
@@ -327,7 +331,7 @@ struct fence_counters gate_dropped(const struct gate *gate)
 {
 	struct fence_counters dropped = {0};
 
-	if (netns_run(gate->netns, count_dropped, &dropped) != 0)
+	if (gate->kind == GATE_SHARED || netns_run(gate->netns, count_dropped, &dropped) != 0)
 		dropped = (struct fence_counters){0};
 	return dropped;
 }

@@ -4,7 +4,11 @@
  * holds the outer end of the sandbox's link, the fence on that link, and the sockets the worker
  * listens on.
  *
- * Two kinds, which differ in the link only. GATE_VETH: a veth pair made here; its inner end is the
+ * GATE_SHARED is none of this: guard and sandbox live in one namespace, whose fence stands already
+ * (fence/shared.h) and which this process has no rights over. It holds sockets on the loopback
+ * addresses, and there is nothing to set, watch or repair.
+ *
+ * The other two kinds differ in the link only. GATE_VETH: a veth pair made here; its inner end is the
  * sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a tap, a
  * bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and back,
  * before a bridge, firewall or service of the host sees them (fence/divert.h).
@@ -25,7 +29,7 @@
 #define GATE_TABLE 100 /* routing table for local delivery, in the gate only */
 #define GATE_WHY_MAX 256
 
-enum gate_kind { GATE_VETH, GATE_DIVERT };
+enum gate_kind { GATE_VETH, GATE_DIVERT, GATE_SHARED };
 
 struct gate_listener {
 	enum message_listener kind;
@@ -46,6 +50,7 @@ struct gate {
 	struct ip_prefix source4, source6;          /* source addresses the sandbox may use */
 	uint8_t mac[6], sandbox_mac[6];             /* sandbox's: zeros if unknown */
 	uint16_t tcp_port;
+	uint16_t dns_port; /* GATE_SHARED; the others have GATE_DNS_PORT */
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX];
 	size_t udp_port_count;
 	struct fence_bounds bounds;
@@ -129,6 +134,9 @@ void gate_name_host_link(struct gate *gate);
  * own, an uplink of the host. A failed call leaves nothing behind.
  */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
+/* GATE_SHARED; like gate_open(). tcp_port and dns_port are set before. Takes packets, an NFLOG
+ * socket, or -1. Returns 0, or -errno with gate->step or gate->why. */
+int gate_open_shared(struct gate *gate, int packets);
 /* Makes the link, whose fence is set before it is up; GATE_DIVERT: then diverts the interface's
  * frames to it. Returns 0, or -errno with gate->step or gate->why; then call gate_close(). After a
  * failure of GATE_DIVERT nothing is left on the host. */

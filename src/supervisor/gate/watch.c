@@ -148,9 +148,12 @@ static int watch_outside(struct gate *gate, struct gate_host *host)
 int gate_watch(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {
-	struct gate_watch *w = calloc(1, sizeof(*w));
+	struct gate_watch *w;
 	int rc;
 
+	if (gate->kind == GATE_SHARED)
+		return 0;
+	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	*w = (struct gate_watch){

@@ -127,6 +127,24 @@ static int gate_failed(struct sandbox *s, int error)
 	return error;
 }
 
+static int open_shared(struct sandbox *s)
+{
+	int packets = s->shared_packets;
+
+	s->gate.dns_port = s->shared_dns_port;
+	s->shared_packets = -1;
+	if (s->gate.udp_port_count) {
+		snprintf(s->gate.why, sizeof(s->gate.why),
+		        "the policy has udp:// rules, and a sidecar relays no datagrams: the kernel "
+		        "does not tell where they were going to. Take these rules out, or guard "
+		        "the container with 'vethguard attach'");
+		if (packets >= 0)
+			close(packets);
+		return -EINVAL;
+	}
+	return gate_open_shared(&s->gate, packets);
+}
+
 static int open_gate(struct sandbox *s)
 {
 	const struct settings *settings = s->generation->settings;
@@ -135,8 +153,9 @@ static int open_gate(struct sandbox *s)
 	s->gate.tcp_port = settings->config.proxy_port;
 	s->gate.udp_port_count = sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
 	s->gate.bounds = sandbox_bounds(&settings->config.limits);
-	int rc = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
-	                   : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	int rc = s->shared_dns_port ? open_shared(s)
+	         : s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
+	                     : gate_open(&s->gate, s->supervisor->gates, s->netns);
 	return rc ? gate_failed(s, rc) : 0;
 }
 
