@@ -27,6 +27,7 @@ static const struct command commands[] = {
         {"pause", cli_pause, "refuse everything at once"},
         {"resume", cli_resume, "go on after a pause"},
         {"stats", cli_stats, "what sandboxes have done and hold"},
+        {"sidecar", cli_sidecar, "guard a pod or group from inside of it"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
