@@ -19,7 +19,6 @@
 #define GVISOR_VERSION "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 /* A sysctl that only the first network namespace has. */
 #define FIRST_NAMESPACE "/proc/sys/net/core/netdev_budget"
-#define CGROUPS "/sys/fs/cgroup"
 #define CGROUP_ROOT_ID 1
 
 static bool is_gvisor(void)
@@ -73,20 +72,32 @@ static unsigned depth(const char *path)
 	return n;
 }
 
-void sidecar_own_cgroup(struct fence_shared_spec *spec)
+/* The id of a cgroup is the number of its directory. Returns 0 if there is none. */
+static uint64_t id_of(const char *path)
 {
-	char path[PATH_MAX], full[PATH_MAX + sizeof(CGROUPS)];
+	/* where version 2 stands alone, and beside version 1 */
+	static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+	char full[PATH_MAX + 32];
 	struct statfs fs;
 	struct stat st;
 
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(full, sizeof(full), "%s%s", places[i], path);
+		if (statfs(full, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC &&
+		        stat(full, &st) == 0)
+			return st.st_ino;
+	}
+	return 0;
+}
+
+void sidecar_own_cgroup(struct fence_shared_spec *spec)
+{
+	char path[PATH_MAX];
+	uint64_t id = own_path(path) ? id_of(path) : 0;
+
 	spec->cgroup = spec->cgroup_level = 0;
-	if (!own_path(path))
+	if (id == 0 || id == CGROUP_ROOT_ID) /* the root's is everybody's */
 		return;
-	snprintf(full, sizeof(full), CGROUPS "%s", path);
-	if (statfs(full, &fs) != 0 || fs.f_type != CGROUP2_SUPER_MAGIC || stat(full, &st) != 0)
-		return;
-	if (st.st_ino == CGROUP_ROOT_ID) /* everybody's */
-		return;
-	spec->cgroup = st.st_ino;
+	spec->cgroup = id;
 	spec->cgroup_level = depth(path);
 }

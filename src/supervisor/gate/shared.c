@@ -16,7 +16,7 @@
 static const struct ip loopback4 = {.family = 4, .bytes = {127, 0, 0, 1}};
 static const struct ip loopback6 = {.family = 6, .bytes = {[15] = 1}};
 
-static int bind_to(int fd, const struct ip *address, uint16_t port)
+static int bind_to(int fd, const struct ip *address, bool stream, uint16_t port)
 {
 	struct sockaddr_storage at;
 	socklen_t n = ip_to_sockaddr(address, port, &at);
@@ -24,6 +24,10 @@ static int bind_to(int fd, const struct ip *address, uint16_t port)
 
 	/* The next set of listeners opens while a worker still has this one. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
+		return -errno;
+	/* So that connections of an earlier guard that the kernel still remembers are no hindrance;
+	 * for datagrams it would admit others beside this socket. */
+	if (stream && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
 		return -errno;
 	if (address->family == 6 &&
 	        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0)
@@ -38,7 +42,7 @@ static int open_listener(const struct ip *address, bool stream, uint16_t port)
 
 	if (fd < 0)
 		return -errno;
-	rc = bind_to(fd, address, port);
+	rc = bind_to(fd, address, stream, port);
 	if (!rc && stream && listen(fd, BACKLOG) < 0)
 		rc = -errno;
 	if (!rc)
