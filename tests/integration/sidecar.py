@@ -21,14 +21,19 @@ CONTAINER_CAPS = "chown,dac_override,fowner,fsetid,kill,setpcap,net_bind_service
 class Pod:
     made = 0
 
-    def __init__(self, case, uplink=True):
+    def __init__(self, case, uplink=True, pid=None):
+        """pid: of a process in a namespace that is there already."""
         Pod.made += 1
         self.case, self.name, self.out = case, "pod", f"podout{Pod.made}"
         self.share = tempfile.mkdtemp(prefix="share-", dir=support.LAB.dir)
         os.chown(self.share, GUARD, GUARD)
         os.chmod(self.share, 0o755)
         self.guards = []
-        support.netns(case, self.name)
+        if pid:
+            sh("ip", "netns", "attach", self.name, str(pid))
+            case.addCleanup(sh, "ip", "netns", "del", self.name)
+        else:
+            support.netns(case, self.name)
         case.addCleanup(self.close)
         sh("ip", "-n", self.name, "link", "set", "lo", "up")
         if uplink:
@@ -62,6 +67,8 @@ class Pod:
     def start(self, policy, *options, become=(), wait=True):
         """The guard, in process ids of its own. become: how its container makes it the guard's user."""
         path = support.LAB.write(f"sidecar-{len(self.guards)}.yaml", policy)
+        if self.is_ready():  # left by a guard that was killed
+            os.unlink(os.path.join(self.share, "ready"))
         audit = os.path.join(self.share, f"audit-{len(self.guards)}.jsonl")
         stderr = tempfile.NamedTemporaryFile(dir=support.LAB.dir, suffix=".stderr", delete=False)
         become = become or ("setpriv", "--reuid", str(GUARD), "--regid", str(GUARD), "--clear-groups", "--bounding-set=-all",
@@ -128,8 +135,12 @@ class Uplink(lab.Capture):
     """Every frame that came out of the pod, as the far end of its link gets it."""
     OUTGOING = 0  # of this end: received for this host; others are looked at, too
 
-    def __init__(self, device):
-        support.in_namespace("outside", lambda: super(Uplink, self).__init__(device))
+    def __init__(self, device, netns="outside"):
+        """netns None: a bridge of the lab's host."""
+        if netns:
+            support.in_namespace(netns, lambda: super(Uplink, self).__init__(device))
+        else:
+            super().__init__(device)
 
     def sent(self):
         self.frames = [(0 if kind != 4 else 4, f) for kind, f in self.frames]

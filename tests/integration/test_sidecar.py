@@ -49,7 +49,8 @@ for device in (b'eth0', b'lo'):
         for port in (80, 53, 7676):
             attempt(f'tcp {to}:{port} by {device}', lambda: tcp(socket.AF_INET, to, port, device))
 attempt('fastopen', lambda: tcp(socket.AF_INET, '10.99.0.66', 80, fastopen=True))
-attempt('sctp', lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132).connect(('10.98.0.1', 9)))
+attempt('sctp', lambda: (lambda s: (s.settimeout(0.3), s.connect(('10.98.0.1', 9))))(
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)))
 attempt('udplite', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136).sendto(b'LEAKLEAK', ('10.98.0.1', 9)))
 attempt('mptcp', lambda: (lambda s: (s.settimeout(0.3), s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'eth0'),
         s.connect(('10.99.0.66', 80))))(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)))
