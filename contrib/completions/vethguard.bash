@@ -127,7 +127,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control policy audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control sidecar policy audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -139,9 +139,10 @@ _vethguard()
 		_vethguard_control "$@"
 		return
 		;;
+	sidecar) words='init run' ;;
 	policy) words='check explain diff new' ;;
 	audit) words='show suggest verify' ;;
-	help) words="run $control policy audit doctor version" ;;
+	help) words="run $control sidecar policy audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -149,6 +150,8 @@ _vethguard()
 		'policy check' | 'policy explain') words='--var --resolve --config --json --help' ;;
 		'policy diff') words='--var --json --help' ;;
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
+		'sidecar init') words='--uid --config --dns-port --loopback --inbound --check --verbose --help' ;;
+		'sidecar run') words='--policy --var --config --name --audit --observe --share --share-as --proxy-env --init --uid --dns-port --loopback --inbound --verbose --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event --socket' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var --socket' ;;
@@ -162,6 +165,12 @@ _vethguard()
 		--agent | --packages | -a | -p) words=$(_vethguard_presets) ;;
 		--mode | -m) words='enforce observe' ;;
 		esac
+	elif [[ $what == sidecar\ * && $COMP_CWORD -gt 2 && $3 == --loopback ]]; then
+		words='all none'
+	elif [[ $what == sidecar\ * && $3 == @(--config|-c|--policy|-p|--audit|-a|--share|-s|--share-as) ]]; then
+		COMPREPLY=($(compgen -f -- "$2"))
+		compopt -o filenames 2>/dev/null
+		return
 	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

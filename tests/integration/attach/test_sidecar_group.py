@@ -62,7 +62,7 @@ class Group(support.Case):
 
     def assert_serves(self, container):
         done = self.sh(container, "curl -sS https://api.lab.test/whoami -H \"Authorization: Bearer $API_KEY\"")
-        self.assertIn('"authenticated": true', done.stdout, done)
+        self.assertIn('"authenticated": true', done.stdout, (done, open(self.audit, encoding="utf-8").read()[-3000:]))
         done = self.sh(container, "curl -sS -o /dev/null -w '%{http_code}' https://www.lab.test/")
         self.assertEqual(done.stdout, "403", done)
         done = self.sh(container, "echo $API_KEY; cat /share/* 2>/dev/null")
@@ -90,8 +90,7 @@ class Docker(Group):
     ENGINE = "docker"
 
     def config_text(self):
-        return support.LAB.config().split("ca_files", 1)[0].replace(f"resolver:\n  servers: [{lab.DNS4}]\n", "") + \
-            "ca_files" + support.LAB.config().split("ca_files", 1)[1]
+        return support.LAB.config().replace(f"resolver:\n  servers: [{lab.DNS4}]\n", "")
 
     def test_a_group(self):
         e = self.engine
