@@ -334,9 +334,12 @@ class Cgroup(Sidecar):
         with open(path + "/cgroup.procs", encoding="ascii") as f:
             return bool(f.read())
 
-    def start_with_init(self, *options):
+    def start_with_init(self, *options, own_namespace=False):
+        """own_namespace: with a view of cgroups of its own, as a container has it."""
         path = self.make_cgroup()
-        become = ("sh", "-c", f"echo 0 > {path}/cgroup.procs; exec setpriv --bounding-set=-all,+net_admin,+setuid,+setgid,"
+        root = os.path.dirname(path)
+        view = f"exec unshare --cgroup --mount sh -c 'umount {root} && mount -t cgroup2 none {root} && exec \"$0\" \"$@\"'" if own_namespace else "exec"
+        become = ("sh", "-c", f"echo 0 > {path}/cgroup.procs; {view} setpriv --bounding-set=-all,+net_admin,+setuid,+setgid,"
                   "+setpcap --inh-caps=-all \"$@\"", "sh")
         return self.pod.start(policy(*RULES, credentials=credential()), "--init", "--uid", str(GUARD), *options, become=become)
 
@@ -361,6 +364,16 @@ class Cgroup(Sidecar):
                 done = self.pod.py(LEAKS, timeout=120, **kw)
             self.assertIn("as the guard EPERM", done.stdout)
             self.assert_nothing_left(capture)
+
+    def test_in_a_cgroup_namespace(self):
+        guard = self.start_with_init(own_namespace=True)
+        rules = self.pod.inside("nft", "list", "ruleset").stdout
+        if "socket cgroupv2" not in rules:  # Linux before 6.11
+            self.assertIn("cannot be told apart by its cgroup", self.pod.said(guard))
+        with self.pod.capture() as capture:
+            done = self.pod.py(LEAKS, timeout=120, **({"uid": GUARD} if "socket cgroupv2" in rules else {}))
+        self.assertIn("as the guard EPERM", done.stdout)
+        self.assert_nothing_left(capture)
 
     def test_what_is_dropped_is_recorded(self):
         guard = self.start_with_init()

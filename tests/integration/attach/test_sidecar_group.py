@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`vethguard sidecar` in a real Podman pod and in a group of Docker containers that share one network (`--network container:`)."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -8,11 +9,13 @@ import unittest
 
 import guests
 import lab
+import pages
 import support
 from sidecar import AGENT, GUARD, ROUTER4, POD4, Pod, Uplink
 from support import SECRET, SLOW, policy, sh, wait_until
 from test_sidecar import LEAKS
 
+PAGE = os.path.join(lab.ROOT, "docs/sidecar.md")
 CREDENTIAL = "  api: {source: 'file:%s', inject: bearer, env: API_KEY}\n"
 # Its own filter of system calls comes in the place of the engine's, which would not let it make its jails.
 UNCONFINED = ("--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined")
@@ -34,14 +37,11 @@ class Group(support.Case):
         os.chown(secret, GUARD, GUARD)
         self.policy = support.LAB.write("group.yaml", policy("{to: 'https://api.lab.test', credential: api}", "http://plain.lab.test",
                                                              credentials=CREDENTIAL % secret))
-        self.config = support.LAB.write("group-config.yaml", self.config_text())
+        self.config = support.LAB.path("config.yaml")
         # The programs of this build, with this machine's libraries: an image would have its own.
         self.volumes = ("-v", "/usr:/usr:ro", "-v", f"{os.path.dirname(support.VETHGUARD)}:/vg:ro", "-v", "/etc/ssl:/etc/ssl:ro",
                         "-v", f"{support.LAB.dir}:{support.LAB.dir}:rw")
         self.audit = os.path.join(self.share, "audit.jsonl")
-
-    def config_text(self):
-        return support.LAB.config()
 
     def init_words(self, *options):
         return ["/vg/vethguard", "sidecar", "init", "--uid", str(GUARD), "--config", self.config, *options]
@@ -89,9 +89,6 @@ class Docker(Group):
     """On a network of Docker's with its own resolver, which listens in the group's namespace."""
     ENGINE = "docker"
 
-    def config_text(self):
-        return support.LAB.config().replace(f"resolver:\n  servers: [{lab.DNS4}]\n", "")
-
     def test_a_group(self):
         e = self.engine
         e("network", "create", "--ipv6", "--subnet", "10.98.0.0/24", "--gateway", ROUTER4, "--subnet", "fd98::/64", "--gateway",
@@ -106,6 +103,10 @@ class Docker(Group):
         e("run", "-d", "--name", "root", *join, "--cap-drop", "NET_RAW", "--cap-drop", "SETUID", "--cap-drop", "SETGID",
           *self.agent_options(0), e.IMAGE, "/bin/sleep", "100000")
         self.assertEqual(self.leak("agent", Uplink("vgside0", None)), [])  # from its first instruction on
+        # Docker's resolver asks from here, so the guard has to have others.
+        own = support.LAB.write("group-config.yaml", support.LAB.config().replace(f"resolver:\n  servers: [{lab.DNS4}]\n", ""))
+        self.refused("resolver 127.0.0.11 is Docker's", "run", "--rm", *join, "--user", str(GUARD), "--cap-drop", "ALL", *UNCONFINED,
+                     *self.volumes, e.IMAGE, *self.run_words("--config", own))
         e("run", "-d", "--name", "guard", *join, "--user", f"{GUARD}:{GUARD}", "--cap-drop", "ALL", *UNCONFINED, *self.volumes, e.IMAGE,
           *self.run_words())
         self.wait_until_ready("guard")
@@ -135,6 +136,57 @@ class Docker(Group):
         self.assert_serves("agent")
         self.assertEqual(self.leak("agent", Uplink("vgside0", None)), [])
         e("stop", "guard")
+
+    def make_guards_image(self):
+        """As contrib/sidecar/Dockerfile makes it, with this build and this machine's libraries."""
+        root = os.path.join(self.engine.dir, "guard-image")
+        shutil.copytree(guests.Image.get(), root, symlinks=True)
+        programs = os.path.dirname(support.VETHGUARD)
+        names = [os.path.join(programs, n) for n in os.listdir(programs)]
+        os.makedirs(root + "/usr/local/bin", exist_ok=True)
+        for path in names:
+            shutil.copy(path, root + "/usr/local/bin")
+        for line in sh("ldd", *names).splitlines():
+            for word in [w for w in line.split() if w.startswith("/") and not w.endswith(":")][:1]:
+                os.makedirs(root + os.path.dirname(word), exist_ok=True)
+                shutil.copy(word, root + word)
+        for folder in ("share", "log"):
+            os.makedirs(f"{root}/{folder}")
+            os.chown(f"{root}/{folder}", GUARD, GUARD)
+        sh("sh", "-c", f"tar -C {root} -c . | docker import --change 'ENTRYPOINT [\"/usr/local/bin/vethguard\", \"sidecar\"]' - vethguard",
+           env=self.engine.env)
+        self.engine("tag", self.engine.IMAGE, "my-image")
+
+    def test_every_command_of_the_page(self):
+        self.make_guards_image()
+        self.engine("network", "create", "agents")
+        folder = os.path.join(support.LAB.dir, "sidecar-page")
+        os.makedirs(folder)
+        self.addCleanup(shutil.rmtree, folder)
+        with open(PAGE, encoding="utf-8") as f, open(folder + "/agent.yaml", "w", encoding="utf-8") as out:
+            out.write(re.search(r"(?ms)^```yaml\n(.*?)^```$", f.read()).group(1))
+        shutil.copy(self.config, folder + "/vethguard.yaml")
+        with open(folder + "/vethguard.yaml", encoding="utf-8") as f:
+            text = f.read().replace(support.LAB.path("ca.pem"), "/policy/ca.pem")
+        with open(folder + "/vethguard.yaml", "w", encoding="utf-8") as f:
+            f.write(text)
+        shutil.copy(support.LAB.path("ca.pem"), folder)
+        with open(folder + "/key", "w", encoding="utf-8") as f:
+            f.write(SECRET)
+        os.chmod(folder + "/key", 0o400)
+        os.chown(folder + "/key", GUARD, GUARD)
+        commands = [(c.rstrip("\n"), shown or []) for b in pages.blocks(PAGE) if b.runs("make check-attach") for c, shown in b.commands]
+        self.assertGreater(len(commands), 6)
+        script = "".join(f"echo; echo '== {i}'\n{command}\n" for i, (command, _) in enumerate(commands))
+        r = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, text=True, timeout=60 * SLOW, env=self.engine.env,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(r.returncode, 0, r.stdout[-3000:])
+        answers = dict(re.findall(r"(?ms)^== (\d+)\n(.*?)(?=^== |\Z)", r.stdout))
+        for i, (command, shown) in enumerate(commands):
+            hide = lambda t: re.sub(r"vethguard-key-[0-9a-f]+", "vethguard-key-X", t)  # noqa: E731
+            if shown:
+                self.assertEqual(hide(answers[str(i)]).strip(), hide("\n".join(shown)).strip(), command)
+        self.assert_no_secret(r.stdout)
 
     def test_under_runsc_it_says_why_not(self):
         runsc = shutil.which("runsc")
