@@ -36,8 +36,8 @@ static void put_counter(struct nft_batch *b)
 	nftnl_obj_free(o);
 }
 
-static void put_rules(struct nft_batch *b, const struct shared_chain *chain,
-        const struct fence_shared_spec *spec)
+static void put_rules(
+        struct nft_batch *b, const struct shared_chain *chain, const struct fence_shared_spec *spec)
 {
 	struct rule_list list;
 

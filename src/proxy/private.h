@@ -65,7 +65,7 @@ struct listener {
 	struct proxy *proxy;
 	struct loop_io io;
 	int fd;
-	bool paused; /* the bound on connections is reached: accept again when one ends */
+	bool paused;    /* the bound on connections is reached: accept again when one ends */
 	bool rewritten; /* destinations were rewritten: client/original.c */
 	struct loop_task more;
 };

@@ -27,7 +27,7 @@ struct run_options {
 	/* `sidecar run` only: see struct message_session_start. */
 	uint16_t shared_dns_port; /* 0: none of it */
 	int shared_packets;       /* NFLOG socket; -1: none */
-	char **command; /* ends with NULL; at least one word */
+	char **command;           /* ends with NULL; at least one word */
 };
 
 /* Returns 0: go on; else *status is the exit status (--help was printed, or a mistake reported). */

@@ -119,8 +119,7 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 	        s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_START, 1, &m);
 	if (n == 0)
 		return failure_set(failure, -EMSGSIZE, "paths are too long for the supervisor");
-	rc = send_to(s, s->buffer, n, fds,
-	        o->shared_dns_port && o->shared_packets >= 0 ? 2 : 1);
+	rc = send_to(s, s->buffer, n, fds, o->shared_dns_port && o->shared_packets >= 0 ? 2 : 1);
 	return rc == 0 ? 0 : failure_set(failure, rc, "the supervisor does not listen");
 }
 

@@ -59,8 +59,8 @@ static bool gets_out(int family)
 	return n >= 0;
 }
 
-/* Returns 0; 1: the guard's user does not pass; 2: unknown, because this process may not become that
- * user, or a guard has its ports already. */
+/* Returns 0; 1: the guard's user does not pass; 2: unknown, because this process may not become
+ * that user, or a guard has its ports already. */
 static int try_as_guard(const struct fence_shared_spec *spec)
 {
 	struct failure failure;

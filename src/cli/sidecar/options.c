@@ -13,31 +13,31 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/wire/message.h"
 
-#define UID                                                              \
-	{                                                                \
+#define UID                                                                 \
+	{                                                                   \
 		"uid", 'u', "UID", "the guard's user id, and nobody else's" \
 	}
 #define CONFIG                                                                     \
 	{                                                                          \
 		"config", 'c', "FILE", "settings; init and run need the same file" \
 	}
-#define DNS_PORT                                                               \
-	{                                                                      \
+#define DNS_PORT                                                                    \
+	{                                                                           \
 		"dns-port", 0, "PORT", "of the guard's name service; default: 7653" \
 	}
-#define LOOPBACK                                                                 \
-	{                                                                        \
-		"loopback", 0, "WHAT",                                           \
+#define LOOPBACK                                                                  \
+	{                                                                         \
+		"loopback", 0, "WHAT",                                            \
 		        "ports of the group that its members may use: all (the\n" \
-		        "default), none, or TCP ports: 8080,5432"                \
+		        "default), none, or TCP ports: 8080,5432"                 \
 	}
-#define INBOUND                                                                       \
-	{                                                                             \
-		"inbound", 0, "PORT",                                                 \
+#define INBOUND                                                                         \
+	{                                                                               \
+		"inbound", 0, "PORT",                                                   \
 		        "let others reach this TCP port of the group; may be\nrepeated" \
 	}
-#define VERBOSE                                                           \
-	{                                                                 \
+#define VERBOSE                                                             \
+	{                                                                   \
 		"verbose", 'v', NULL, "tell what is done; twice: in detail" \
 	}
 #define HELP                                   \
@@ -59,8 +59,7 @@ static const struct option_spec run_specs[] = {
         {"observe", 0, NULL,
                 "refuse nothing but the floor, log what would\n"
                 "have been refused"},
-        {"share", 's', "DIR",
-                "write CA, bundle and variables for the sandbox's\ncontainers here"},
+        {"share", 's', "DIR", "write CA, bundle and variables for the sandbox's\ncontainers here"},
         {"share-as", 0, "PATH", "where those containers have DIR; default: the same path"},
         {"proxy-env", 0, NULL, "let the variables name the guard as their proxy, too"},
         {"init", 0, NULL,
@@ -95,7 +94,8 @@ static void help_run(void)
 	options_print(run_specs, stdout);
 	fputs("\nExamples:\n"
 	      "  vethguard sidecar run --policy agent.yaml --share /share\n"
-	      "  vethguard sidecar run --policy agent.yaml --share /share --audit /log/agent.jsonl\n"
+	      "  vethguard sidecar run --policy agent.yaml --share /share --audit "
+	      "/log/agent.jsonl\n"
 	      "  vethguard sidecar run --init --uid 1337 --policy agent.yaml --share /share\n\n"
 	      "Exit status: 0 after SIGTERM, 125 it could not start or go on.\n",
 	        stdout);
@@ -145,8 +145,8 @@ static bool take_loopback(struct sidecar_options *o, const char *value)
 		size_t n = strcspn(at, ",");
 
 		if (o->fence.loopback_count == FENCE_SHARED_PORTS_MAX ||
-		        !take_port(slice_of(at, n),
-		                &o->fence.loopback_ports[o->fence.loopback_count]))
+		        !take_port(
+		                slice_of(at, n), &o->fence.loopback_ports[o->fence.loopback_count]))
 			return wrong("loopback", value, rule);
 		o->fence.loopback_count++;
 		if (at[n] == '\0')
@@ -188,7 +188,8 @@ static bool take_fence(struct sidecar_options *o, const char *name, const char *
 
 static bool take_run(struct sidecar_options *o, const char *name, const char *value)
 {
-	const char **texts[] = {&o->run.policy, &o->run.name, &o->run.audit, &o->share, &o->share_as};
+	const char **texts[] = {
+	        &o->run.policy, &o->run.name, &o->run.audit, &o->share, &o->share_as};
 	static const char *const names[] = {"policy", "name", "audit", "share", "share-as"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -250,9 +251,9 @@ static bool read_config(struct sidecar_options *o)
 	config_fini(&config);
 	if (rc)
 		return say("the configuration cannot be used");
-	return ports_differ(&o->fence) ||
-	       say("the guard's ports (proxy: port: of the configuration, --dns-port, 7676, 7677) and "
-	           "those of --loopback and --inbound have to differ");
+	return ports_differ(&o->fence) || say("the guard's ports (proxy: port: of the "
+	                                      "configuration, --dns-port, 7676, 7677) and "
+	                                      "those of --loopback and --inbound have to differ");
 }
 
 static bool is_complete(const struct sidecar_options *o, bool run)
@@ -260,7 +261,8 @@ static bool is_complete(const struct sidecar_options *o, bool run)
 	char shown[128];
 
 	if (!run)
-		return o->has_uid || say("which user is the guard? Name it, for example --uid 1337");
+		return o->has_uid ||
+		       say("which user is the guard? Name it, for example --uid 1337");
 	if (!o->run.policy || o->run.policy[0] == '\0')
 		return say("which policy? Name one with --policy");
 	if (o->run.name && !message_name_is_plain(slice_from_string(o->run.name))) {
@@ -272,7 +274,8 @@ static bool is_complete(const struct sidecar_options *o, bool run)
 	if (o->init && !o->has_uid)
 		return say("--init needs the user to become, for example --uid 1337");
 	if (!o->init && (o->has_uid || o->has_loopback || o->fence.inbound_count))
-		return say("--uid, --loopback and --inbound belong to 'sidecar init', or to --init");
+		return say(
+		        "--uid, --loopback and --inbound belong to 'sidecar init', or to --init");
 	if (o->share_as && (!o->share || o->share_as[0] != '/'))
 		return say("--share-as needs --share, and an absolute path");
 	return true;

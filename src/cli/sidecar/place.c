@@ -33,8 +33,10 @@ int sidecar_place(bool fencing, struct failure *failure)
 {
 	if (is_gvisor())
 		return failure_set(failure, 0,
-		        "this is gVisor (runsc): its network stack does not know who owns a socket, "
-		        "so no fence can tell guard and agent apart in here. Guard the sandbox from "
+		        "this is gVisor (runsc): its network stack does not know who owns a "
+		        "socket, "
+		        "so no fence can tell guard and agent apart in here. Guard the sandbox "
+		        "from "
 		        "outside: by the runtime (see docs/attach.md) or 'vethguard attach "
 		        "--container'");
 	if (fencing && access(FIRST_NAMESPACE, F_OK) == 0)

@@ -69,7 +69,8 @@ static int check_own(struct failure *failure)
 		return failure_set(failure, rc, "the guard's own capabilities");
 	if (geteuid() == 0)
 		return failure_set(failure, 0,
-		        "the guard runs as root: run it as the user that 'sidecar init --uid' named, "
+		        "the guard runs as root: run it as the user that 'sidecar init --uid' "
+		        "named, "
 		        "or with --init --uid");
 	right = first_of(own.permitted, false);
 	if (right)
@@ -142,7 +143,8 @@ static int check_other(const char *pid, bool by_cgroup, bool *warned, struct fai
 		return 0;
 	if (has_uid(&p, geteuid()))
 		return failure_set(failure, 0,
-		        "process %.16s runs as the guard's user %u, too: its packets would pass. Give "
+		        "process %.16s runs as the guard's user %u, too: its packets would pass. "
+		        "Give "
 		        "the guard a user id that nothing else has",
 		        pid, (unsigned)geteuid());
 	if (is_of_another_user_namespace(pid))

@@ -85,8 +85,8 @@ static int start_guard(struct sidecar *s)
 	s->netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (s->netns < 0)
 		return failure_set(&s->failure, -errno, "the network namespace");
-	rc = run_session_start(&s->session, &s->options.run, &s->privilege, s->netns, &s->ready,
-	        &s->failure);
+	rc = run_session_start(
+	        &s->session, &s->options.run, &s->privilege, s->netns, &s->ready, &s->failure);
 	if (rc != 0)
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%.*s", SLICE_ARG(s->ready.sandbox));
@@ -123,8 +123,8 @@ static void reap(const struct sidecar *s)
 
 static void serve(struct sidecar *s)
 {
-	struct pollfd fds[] = {{.fd = s->session.control, .events = POLLIN},
-	        {.fd = s->signals, .events = POLLIN}};
+	struct pollfd fds[] = {
+	        {.fd = s->session.control, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
 
 	for (;;) {
 		int n = poll(fds, 2, WITNESS_AGAIN_MS);

@@ -49,7 +49,8 @@ static int put_file(int directory, const char *name, struct slice bytes)
 	if (fd < 0)
 		return -errno;
 	rc = write_all(fd, bytes);
-	if (rc == 0 && (fchmod(fd, 0644) != 0 || renameat(directory, scratch, directory, name) != 0))
+	if (rc == 0 &&
+	        (fchmod(fd, 0644) != 0 || renameat(directory, scratch, directory, name) != 0))
 		rc = -errno;
 	close(fd);
 	if (rc)
@@ -173,8 +174,8 @@ static int put_env(int directory, const struct environment *env, bool shell)
 	return rc;
 }
 
-static int put_all(int directory, const struct sidecar_options *o,
-        const struct message_session_ready *ready)
+static int put_all(
+        int directory, const struct sidecar_options *o, const struct message_session_ready *ready)
 {
 	struct environment env;
 	int rc;

@@ -16,12 +16,12 @@
 #define SIDECAR_NOT_FENCED 1
 
 struct sidecar_options {
-	struct run_options run;      /* policy, variables, config, name, audit, observe, verbose */
+	struct run_options run; /* policy, variables, config, name, audit, observe, verbose */
 	struct fence_shared_spec fence;
 	struct ip_prefix pool4, pool6; /* of synthetic addresses */
 	const char *share, *share_as;  /* directory, and its path in the sandbox's containers */
-	bool init;                   /* run: set the fence first, then give up the rights */
-	bool check;                  /* init: change nothing */
+	bool init;                     /* run: set the fence first, then give up the rights */
+	bool check;                    /* init: change nothing */
 	bool has_uid, has_loopback;
 };
 
@@ -30,8 +30,8 @@ struct sidecar_options {
 int sidecar_init_options(char **argv, struct sidecar_options *out, int *status);
 int sidecar_run_options(char **argv, struct sidecar_options *out, int *status);
 
-/* fence.c: these need CAP_NET_ADMIN. Return 0, or -errno with a text. Sets the fence with routes for
- * the synthetic addresses and verifies it; check: only verifies. */
+/* fence.c: these need CAP_NET_ADMIN. Return 0, or -errno with a text. Sets the fence with routes
+ * for the synthetic addresses and verifies it; check: only verifies. */
 int sidecar_fence(struct sidecar_options *o, bool check, struct failure *failure);
 
 /* place.c: whether a sidecar can work here at all. Returns 0, or -errno with a text. fencing: also
@@ -46,8 +46,9 @@ int sidecar_witness(const struct fence_shared_spec *spec, struct failure *failur
 /* The part that may be repeated while the guard serves. */
 bool sidecar_witness_again(void);
 
-/* rights.c: refuses a guard with rights that it must not have, and others that could undo the fence.
- * by_cgroup: the fence knows the guard by its cgroup, too. Returns 0, or -errno with a text. */
+/* rights.c: refuses a guard with rights that it must not have, and others that could undo the
+ * fence. by_cgroup: the fence knows the guard by its cgroup, too. Returns 0, or -errno with a text.
+ */
 int sidecar_check_rights(bool by_cgroup, struct failure *failure);
 /* Becomes the user for good: no capability, no way to get one. Returns 0, or -errno with a text. */
 int sidecar_become(uid_t uid, struct failure *failure);

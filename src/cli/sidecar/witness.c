@@ -121,8 +121,7 @@ bool sidecar_witness_again(void)
 
 static int not_fenced(struct failure *failure)
 {
-	return failure_set(
-	        failure, 0, NOT_FENCED, (unsigned)geteuid(), (unsigned)geteuid());
+	return failure_set(failure, 0, NOT_FENCED, (unsigned)geteuid(), (unsigned)geteuid());
 }
 
 int sidecar_witness(const struct fence_shared_spec *spec, struct failure *failure)

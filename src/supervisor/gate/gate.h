@@ -8,10 +8,10 @@
  * (fence/shared.h) and which this process has no rights over. It holds sockets on the loopback
  * addresses, and there is nothing to set, watch or repair.
  *
- * The other two kinds differ in the link only. GATE_VETH: a veth pair made here; its inner end is the
- * sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a tap, a
- * bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and back,
- * before a bridge, firewall or service of the host sees them (fence/divert.h).
+ * The other two kinds differ in the link only. GATE_VETH: a veth pair made here; its inner end is
+ * the sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a
+ * tap, a bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and
+ * back, before a bridge, firewall or service of the host sees them (fence/divert.h).
  *
  * A gate without a pin lives as long as its descriptor. A pinned gate (gate_pin()) outlives the
  * supervisor: its rules stand, nothing listens, and everything is refused until gate_adopt().

@@ -127,8 +127,8 @@ static int gate_failed(struct sandbox *s, int error)
 	return error;
 }
 
-/* Docker's resolver asks from inside of the container's namespace, as another user than the guard's:
- * its questions would come back to the guard. */
+/* Docker's resolver asks from inside of the container's namespace, as another user than the
+ * guard's: its questions would come back to the guard. */
 static bool asks_docker(const struct settings *settings)
 {
 	static const uint8_t resolver[] = {127, 0, 0, 11};
@@ -177,8 +177,8 @@ static int open_gate(struct sandbox *s)
 	s->gate.udp_port_count = sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
 	s->gate.bounds = sandbox_bounds(&settings->config.limits);
 	int rc = s->shared_dns_port ? open_shared(s)
-	         : s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
-	                     : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	         : s->divert        ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
+	                            : gate_open(&s->gate, s->supervisor->gates, s->netns);
 	return rc ? gate_failed(s, rc) : 0;
 }
 

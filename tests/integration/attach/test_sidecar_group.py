@@ -159,7 +159,6 @@ class Docker(Group):
 
     def test_every_command_of_the_page(self):
         self.make_guards_image()
-        self.engine("network", "create", "agents")
         folder = os.path.join(support.LAB.dir, "sidecar-page")
         os.makedirs(folder)
         self.addCleanup(shutil.rmtree, folder)

@@ -342,7 +342,8 @@ static void a_change_is_noticed_and_set_right(void **state)
 	        "nft insert rule inet vethguard-shared others accept",
 	        "nft flush chain inet vethguard-shared rewrite",
 	        "nft chain inet vethguard-shared output '{ policy accept; }'",
-	        "nft add chain inet vethguard-shared more '{ type filter hook output priority 1; }'",
+	        "nft add chain inet vethguard-shared more '{ type filter hook output priority 1; "
+	        "}'",
 	        "nft add table inet vethguard-shared '{ flags dormant; }'",
 	        "nft delete table inet vethguard-shared",
 	        "nft flush ruleset",
