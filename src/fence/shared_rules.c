@@ -25,7 +25,6 @@
 #define DNS_PORT 53
 #define SOURCE_PORT 0
 #define DESTINATION_PORT 2
-#define MLD_REPORT2 143 /* RFC 3810 section 5.2 */
 #define HOPS_OF_NEIGHBOUR 255
 
 static const uint8_t loopback4[4] = {127, 0, 0, 1};
@@ -163,8 +162,8 @@ void shared_rewrite(struct rule_list *l, const struct fence_shared_spec *spec)
 	rule_redirect(l, spec->tcp_port);
 }
 
-/* Neighbor discovery and reports of multicast groups (without which a switch does not pass neighbor
- * discovery on). */
+/* Reports of multicast groups (MLD) are not among them: whoever joins a group chooses its address.
+ */
 static void accept_neighbours(struct rule_list *l, uint8_t first, uint8_t last)
 {
 	rule_begin(l);
@@ -177,15 +176,6 @@ static void accept_neighbours(struct rule_list *l, uint8_t first, uint8_t last)
 	rule_verdict(l, NF_ACCEPT);
 }
 
-static void accept_reports(struct rule_list *l)
-{
-	rule_begin(l);
-	match_protocol(l, IPPROTO_ICMPV6);
-	rule_load_payload(l, TRANSPORT, 0, 1);
-	rule_test_u8(l, NFT_CMP_EQ, MLD_REPORT2);
-	rule_verdict(l, NF_ACCEPT);
-}
-
 /* What the kernel sends by itself. */
 static void accept_kernels(struct rule_list *l)
 {
@@ -195,7 +185,6 @@ static void accept_kernels(struct rule_list *l)
 	rule_verdict(l, NF_ACCEPT);
 	accept_neighbours(l, ND_ROUTER_SOLICIT, ND_ROUTER_SOLICIT);
 	accept_neighbours(l, ND_NEIGHBOR_SOLICIT, ND_NEIGHBOR_ADVERT);
-	accept_reports(l);
 }
 
 /* Answers to connections that came in on an inbound port. */

@@ -133,8 +133,6 @@ class Pod:
 
 class Uplink(lab.Capture):
     """Every frame that came out of the pod, as the far end of its link gets it."""
-    OUTGOING = 0  # of this end: received for this host; others are looked at, too
-
     def __init__(self, device, netns="outside"):
         """netns None: a bridge of the lab's host."""
         if netns:
@@ -143,8 +141,10 @@ class Uplink(lab.Capture):
             super().__init__(device)
 
     def sent(self):
-        self.frames = [(0 if kind != 4 else 4, f) for kind, f in self.frames]
-        return super().sent()
+        """Without ARP and neighbour discovery; reports of multicast groups count, because their senders choose what is in them."""
+        def is_nd(f):
+            return f[12:14] == b"\x86\xdd" and f[20] == 58 and f[54] in (133, 135, 136)
+        return [f for kind, f in self.frames if kind != 4 and f[12:14] != b"\x08\x06" and not is_nd(f)]
 
 
 if __name__ == "__main__":

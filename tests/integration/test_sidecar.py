@@ -60,6 +60,11 @@ for protocol in (1, 47, 255):
     attempt(f'raw {protocol}', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, protocol).sendto(b'LEAKLEAK', ('10.98.0.1', 0)))
 attempt('ping', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1).sendto(b'\\x08\\0\\0\\0\\0\\0\\0\\0LEAKLEAK', ('10.98.0.1', 0)))
 attempt('ping6', lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM, 58).sendto(b'\\x80\\0\\0\\0\\0\\0\\0\\0LEAKLEAK', ('fd98::1', 0)))
+attempt('join', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).setsockopt(
+        0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton('239.76.69.65') + socket.inet_aton('10.98.0.2')))
+attempt('join6', lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).setsockopt(41, 20, socket.inet_pton(
+        socket.AF_INET6, 'ff05::4c45:414b') + struct.pack('@I', socket.if_nametoindex('eth0'))))
+__import__('time').sleep(1.5)
 attempt('mark', lambda: udp(socket.AF_INET, '10.98.0.1', 9, options=[(socket.SOL_SOCKET, 36, 0x76677368)]))
 attempt('transparent', lambda: udp(socket.AF_INET, '10.98.0.1', 9, options=[(socket.IPPROTO_IP, 19, 1)]))
 attempt('options', lambda: udp(socket.AF_INET, '10.98.0.1', 9, options=[(socket.IPPROTO_IP, 4, b'\\x83\\x07\\x04\\x0a\\x63\\x00\\x42\\x00')]))
