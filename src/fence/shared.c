@@ -17,16 +17,19 @@
 
 #define CHECK_TRIES 8
 
-static void put_counter(struct nft_batch *b)
+static const uint16_t families[] = {NFPROTO_INET, NFPROTO_NETDEV};
+#define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
+
+static void put_counter(struct nft_batch *b, uint16_t family)
 {
-	struct nlmsghdr *header = nft_batch_message(b, NFT_MSG_NEWOBJ, NFPROTO_INET, NLM_F_CREATE);
+	struct nlmsghdr *header = nft_batch_message(b, NFT_MSG_NEWOBJ, family, NLM_F_CREATE);
 	struct nftnl_obj *o = nftnl_obj_alloc();
 
 	if (!o) {
 		b->failed = true;
 		return;
 	}
-	nftnl_obj_set_u32(o, NFTNL_OBJ_FAMILY, NFPROTO_INET);
+	nftnl_obj_set_u32(o, NFTNL_OBJ_FAMILY, family);
 	nftnl_obj_set_str(o, NFTNL_OBJ_TABLE, SHARED_TABLE);
 	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, SHARED_COUNTER);
 	nftnl_obj_set_u32(o, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
@@ -50,13 +53,15 @@ static void put_rules(
 static void put_all(struct nft_batch *b, const struct fence_shared_spec *spec)
 {
 	struct shared_chain chains[SHARED_CHAINS_MAX];
-	size_t count = shared_plan(chains);
+	size_t count = shared_plan(spec, chains);
 
-	/* What does not exist cannot be deleted. */
-	batch_table(b, NFT_MSG_NEWTABLE, NFPROTO_INET, SHARED_TABLE);
-	batch_table(b, NFT_MSG_DELTABLE, NFPROTO_INET, SHARED_TABLE);
-	batch_table(b, NFT_MSG_NEWTABLE, NFPROTO_INET, SHARED_TABLE);
-	put_counter(b);
+	for (size_t i = 0; i < FAMILY_COUNT; i++) {
+		/* What does not exist cannot be deleted. */
+		batch_table(b, NFT_MSG_NEWTABLE, families[i], SHARED_TABLE);
+		batch_table(b, NFT_MSG_DELTABLE, families[i], SHARED_TABLE);
+		batch_table(b, NFT_MSG_NEWTABLE, families[i], SHARED_TABLE);
+		put_counter(b, families[i]);
+	}
 	for (size_t i = 0; i < count; i++)
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i].plan);
 	for (size_t i = 0; i < count; i++)
@@ -94,7 +99,8 @@ static void check_chain(struct chain_check *check, const struct nftnl_chain *c)
 	const char *name = nftnl_chain_get_str(c, NFTNL_CHAIN_NAME);
 
 	for (size_t i = 0; i < check->count; i++)
-		if (strcmp(name, check->chains[i].plan.name) == 0) {
+		if (check->chains[i].plan.family == nftnl_chain_get_u32(c, NFTNL_CHAIN_FAMILY) &&
+		        strcmp(name, check->chains[i].plan.name) == 0) {
 			if (compare_chain(c, &check->chains[i].plan))
 				check->found++;
 			else
@@ -130,11 +136,11 @@ static int take_table(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-static int check_table(struct nft *nft)
+static int check_table(struct nft *nft, uint16_t family)
 {
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, NFPROTO_INET, NLM_F_ACK, 0);
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, family, NLM_F_ACK, 0);
 	bool awake = false;
 	int result;
 
@@ -146,12 +152,15 @@ static int check_table(struct nft *nft)
 static int check_chains(struct nft *nft, const struct fence_shared_spec *spec)
 {
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
-	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_INET, NLM_F_DUMP, 0);
 	struct shared_chain chains[SHARED_CHAINS_MAX];
-	struct chain_check check = {.chains = chains, .count = shared_plan(chains)};
-	int result = nft_query(nft, header, take_chain, &check);
+	struct chain_check check = {.chains = chains, .count = shared_plan(spec, chains)};
+	int result = 0;
 
+	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
+		result = nft_query(nft,
+		        nftnl_nlmsg_build_hdr(
+		                request, NFT_MSG_GETCHAIN, families[i], NLM_F_DUMP, 0),
+		        take_chain, &check);
 	if (result == 0 && (check.stale || check.found != check.count))
 		result = -ESTALE;
 	for (size_t i = 0; i < check.count && result == 0; i++) {
@@ -170,8 +179,8 @@ static int check_once(struct nft *nft, const struct fence_shared_spec *spec)
 	uint32_t before, after;
 	int result = nft_generation(nft, &before);
 
-	if (result == 0)
-		result = check_table(nft);
+	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
+		result = check_table(nft, families[i]);
 	if (result == 0)
 		result = check_chains(nft, spec);
 	if (result == -EINTR || (nft_generation(nft, &after) == 0 && before != after))
@@ -207,22 +216,32 @@ static int take_counter(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-int fence_shared_refused(uint64_t *packets)
+static int add_counter(struct nft *nft, uint16_t family, uint64_t *packets)
 {
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, NFPROTO_INET, NLM_F_ACK, 0);
-	struct nft nft;
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, family, NLM_F_ACK, 0);
+	uint64_t own = 0;
 	int result;
 
-	*packets = 0;
 	mnl_attr_put_strz(header, NFTA_OBJ_TABLE, SHARED_TABLE);
 	mnl_attr_put_strz(header, NFTA_OBJ_NAME, SHARED_COUNTER);
 	mnl_attr_put_u32(header, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
-	result = nft_open(&nft);
+	result = nft_query(nft, header, take_counter, &own);
+	*packets += own;
+	return result;
+}
+
+int fence_shared_refused(uint64_t *packets)
+{
+	struct nft nft;
+	int result = nft_open(&nft);
+
+	*packets = 0;
 	if (result < 0)
 		return result;
-	result = nft_query(&nft, header, take_counter, packets);
+	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
+		result = add_counter(&nft, families[i], packets);
 	nft_close(&nft);
 	return result;
 }

@@ -48,7 +48,7 @@ static const struct shared_chain chains[] = {
                 shared_forward},
 };
 #define CHAIN_COUNT (sizeof(chains) / sizeof(chains[0]))
-_Static_assert(CHAIN_COUNT <= SHARED_CHAINS_MAX, "room for every chain");
+_Static_assert(CHAIN_COUNT + FENCE_SHARED_DEVICES_MAX <= SHARED_CHAINS_MAX, "room for every chain");
 
 static bool are_ports(const uint16_t *ports, size_t count, const struct fence_shared_spec *spec)
 {
@@ -65,6 +65,19 @@ static bool is_witness(uint16_t port)
 	return port == FENCE_WITNESS_PORT || port == FENCE_WITNESS_REFUSED_PORT;
 }
 
+static bool are_devices(const struct fence_shared_spec *spec)
+{
+	if (spec->device_count > FENCE_SHARED_DEVICES_MAX)
+		return false;
+	for (size_t i = 0; i < spec->device_count; i++) {
+		size_t n = strnlen(spec->devices[i], IFNAMSIZ);
+
+		if (n == 0 || n == IFNAMSIZ || strcmp(spec->devices[i], "lo") == 0)
+			return false;
+	}
+	return true;
+}
+
 int shared_spec_check(const struct fence_shared_spec *spec)
 {
 	if (spec->uid == 0 || spec->uid == UINT32_MAX)
@@ -76,20 +89,38 @@ int shared_spec_check(const struct fence_shared_spec *spec)
 		return -EINVAL;
 	if (spec->loopback_all && spec->loopback_count)
 		return -EINVAL;
+	if (!are_devices(spec))
+		return -EINVAL;
 	if (!are_ports(spec->loopback_ports, spec->loopback_count, spec) ||
 	        !are_ports(spec->inbound_ports, spec->inbound_count, spec))
 		return -EINVAL;
 	return 0;
 }
 
-size_t shared_plan(struct shared_chain out[SHARED_CHAINS_MAX])
+static void add_egress(struct shared_chain *c, const char *device)
+{
+	char name[FENCE_NAME_MAX];
+
+	*c = (struct shared_chain){{.table = SHARED_TABLE,
+	                                   .family = NFPROTO_NETDEV,
+	                                   .device = device,
+	                                   .base = true,
+	                                   .hook = NF_NETDEV_EGRESS,
+	                                   .policy = NF_ACCEPT},
+	        shared_egress};
+	memcpy(c->plan.name, fence_name(name, SHARED_EGRESS_PREFIX, device), sizeof(name));
+}
+
+size_t shared_plan(const struct fence_shared_spec *spec, struct shared_chain out[SHARED_CHAINS_MAX])
 {
 	memcpy(out, chains, sizeof(chains));
 	for (size_t i = 0; i < CHAIN_COUNT; i++) {
 		out[i].plan.table = SHARED_TABLE;
 		out[i].plan.family = NFPROTO_INET;
 	}
-	return CHAIN_COUNT;
+	for (size_t i = 0; i < spec->device_count; i++)
+		add_egress(&out[CHAIN_COUNT + i], spec->devices[i]);
+	return CHAIN_COUNT + spec->device_count;
 }
 
 int shared_plan_rules(const struct shared_chain *chain, const struct fence_shared_spec *spec,

@@ -8,8 +8,9 @@
 #include "vethguard/fence/shared.h"
 
 #define SHARED_TABLE "vethguard-shared"
-#define SHARED_CHAINS_MAX 8
+#define SHARED_CHAINS_MAX (7 + FENCE_SHARED_DEVICES_MAX)
 #define SHARED_COUNTER "refused"
+#define SHARED_EGRESS_PREFIX "out-"
 #define SHARED_MARK 0x76677368u /* of the connections that the guard has begun */
 
 struct shared_chain {
@@ -19,8 +20,10 @@ struct shared_chain {
 
 /* Returns 0, or -EINVAL if no fence can be made of spec. */
 int shared_spec_check(const struct fence_shared_spec *spec);
-/* Fills out and returns the number of chains. Chains stand before those that lead to them. */
-size_t shared_plan(struct shared_chain out[SHARED_CHAINS_MAX]);
+/* Fills out and returns the number of chains. Chains stand before those that lead to them. Names of
+ * devices are borrowed from spec. */
+size_t shared_plan(
+        const struct fence_shared_spec *spec, struct shared_chain out[SHARED_CHAINS_MAX]);
 /* Builds the rules of one chain. Returns 0 or -ENOMEM; call rule_list_fini() in either case. */
 int shared_plan_rules(const struct shared_chain *chain, const struct fence_shared_spec *spec,
         struct rule_list *out);
@@ -32,6 +35,7 @@ void shared_output(struct rule_list *l, const struct fence_shared_spec *spec);
 void shared_leave(struct rule_list *l, const struct fence_shared_spec *spec);
 void shared_postrouting(struct rule_list *l, const struct fence_shared_spec *spec);
 void shared_input(struct rule_list *l, const struct fence_shared_spec *spec);
+void shared_egress(struct rule_list *l, const struct fence_shared_spec *spec);
 void shared_forward(struct rule_list *l, const struct fence_shared_spec *spec);
 
 #endif

@@ -303,6 +303,24 @@ void shared_input(struct rule_list *l, const struct fence_shared_spec *spec)
 	refuse(l, spec, false);
 }
 
+/* What has no socket of a process is the kernel's own here as well. */
+void shared_egress(struct rule_list *l, const struct fence_shared_spec *spec)
+{
+	rule_begin(l);
+	rule_load_meta(l, NFT_META_SKUID);
+	rule_test_u32(l, NFT_CMP_EQ, spec->uid);
+	rule_verdict(l, NF_ACCEPT);
+	for (size_t i = 0; i < spec->inbound_count; i++) {
+		rule_begin(l);
+		match_port(l, IPPROTO_TCP, SOURCE_PORT, spec->inbound_ports[i]);
+		rule_verdict(l, NF_ACCEPT);
+	}
+	rule_begin(l);
+	match_any_socket(l);
+	rule_count(l, SHARED_COUNTER);
+	rule_verdict(l, NF_DROP);
+}
+
 void shared_forward(struct rule_list *l, const struct fence_shared_spec *spec)
 {
 	refuse(l, spec, false);

@@ -14,18 +14,25 @@
  * - input: from outside only answers to the guard, and the inbound ports;
  * - forward: nothing.
  *
+ * A second table, "netdev vethguard-shared", has the egress hook of each named device (Linux 5.16): what a socket of
+ * another user sends there is dropped, but for answers from inbound ports. It is for packet sockets (AF_PACKET), whose
+ * packets pass no other hook.
+ *
  * If the guard dies, the rules stay: what is rewritten finds no listener, and nothing else passes.
  *
- * Not covered: a packet socket (AF_PACKET) sends past these rules. It needs CAP_NET_RAW.
+ * Not covered: what a packet socket hears. It needs CAP_NET_RAW, and then hears the guard's packets. Devices that are
+ * made later have no egress hook.
  */
 #ifndef VETHGUARD_FENCE_SHARED_H
 #define VETHGUARD_FENCE_SHARED_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define FENCE_SHARED_PORTS_MAX 8
+#define FENCE_SHARED_DEVICES_MAX 16
 /* Ports of 127.0.0.1 and ::1 by which the guard sees that the fence is in force (fence_shared_witness()). */
 #define FENCE_WITNESS_PORT 7676
 #define FENCE_WITNESS_REFUSED_PORT 7677
@@ -41,6 +48,8 @@ struct fence_shared_spec {
 	size_t loopback_count;
 	uint16_t inbound_ports[FENCE_SHARED_PORTS_MAX]; /* TCP ports that may be reached from outside */
 	size_t inbound_count;
+	char devices[FENCE_SHARED_DEVICES_MAX][IFNAMSIZ]; /* with an egress hook; not lo */
+	size_t device_count;
 	uint16_t nflog_group;
 };
 

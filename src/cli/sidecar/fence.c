@@ -9,7 +9,9 @@
  * process may do that), that the guard gets what it needs.
  */
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,6 +22,7 @@
 #include "vethguard/netlink/netlink.h"
 
 #define NOBODY_PORT 9 /* discard */
+#define NO_EGRESS "what packet sockets send (CAP_NET_RAW) is not stopped"
 
 static int add_routes(const struct sidecar_options *o, struct failure *failure)
 {
@@ -79,10 +82,17 @@ static int try_as_guard(const struct fence_shared_spec *spec)
 	return WEXITSTATUS(status);
 }
 
-static int verify(const struct fence_shared_spec *spec, struct failure *failure)
+static int verify(const struct fence_shared_spec *spec, bool is_check, struct failure *failure)
 {
 	int rc = fence_shared_check(spec);
 
+	if (rc == -ESTALE && spec->device_count &&
+	        is_check) { /* set on a kernel without that hook */
+		struct fence_shared_spec less = *spec;
+
+		less.device_count = 0;
+		rc = fence_shared_check(&less);
+	}
 	if (rc == -ESTALE)
 		return failure_set(failure, 0,
 		        "the fence is not in force as these options and the configuration say");
@@ -108,11 +118,45 @@ static int explain_set(int rc, struct failure *failure)
 	return failure_set(failure, rc, "the fence cannot be set");
 }
 
+/* All devices but lo. Leaves none if there are too many, or they are unknown. */
+static void find_devices(struct fence_shared_spec *spec)
+{
+	struct if_nameindex *all = if_nameindex();
+	size_t n = 0;
+
+	spec->device_count = 0;
+	for (size_t i = 0; all && all[i].if_name && n <= FENCE_SHARED_DEVICES_MAX; i++) {
+		if (strcmp(all[i].if_name, "lo") == 0)
+			continue;
+		if (n < FENCE_SHARED_DEVICES_MAX)
+			snprintf(spec->devices[n], IFNAMSIZ, "%s", all[i].if_name);
+		n++;
+	}
+	if (all)
+		if_freenameindex(all);
+	if (n <= FENCE_SHARED_DEVICES_MAX)
+		spec->device_count = n;
+	else
+		log_warn("more than %d network devices: " NO_EGRESS, FENCE_SHARED_DEVICES_MAX);
+}
+
 static int set_fence(struct fence_shared_spec *spec, struct failure *failure)
 {
-	int rc = fence_shared_set(spec);
+	int rc;
 
-	if (rc && spec->cgroup) { /* a kernel without nft_socket, or older than cgroups there */
+	find_devices(spec);
+	rc = fence_shared_set(spec);
+	if (rc && rc != -EPERM && spec->device_count) {
+		size_t count = spec->device_count;
+
+		spec->device_count = 0;
+		rc = fence_shared_set(spec);
+		if (rc == 0)
+			log_warn("this kernel has no egress hook: " NO_EGRESS);
+		else
+			spec->device_count = count;
+	}
+	if (rc && rc != -EPERM && spec->cgroup) { /* without nft_socket, or without cgroups there */
 		spec->cgroup = spec->cgroup_level = 0;
 		rc = fence_shared_set(spec);
 	}
@@ -145,5 +189,7 @@ int sidecar_fence(struct sidecar_options *o, bool check, struct failure *failure
 		rc = set_and_try(&o->fence, failure);
 	if (rc == 0 && !check)
 		rc = add_routes(o, failure);
-	return rc ? rc : verify(&o->fence, failure);
+	if (rc == 0 && check)
+		find_devices(&o->fence);
+	return rc ? rc : verify(&o->fence, check, failure);
 }

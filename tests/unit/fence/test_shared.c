@@ -139,6 +139,8 @@ static int setup(void **state)
 	        .tcp_port = TCP_PORT,
 	        .dns_port = DNS_PORT,
 	        .loopback_all = true,
+	        .devices = {"eth0"},
+	        .device_count = 1,
 	        .nflog_group = FENCE_NFLOG_GROUP};
 	p->pod = netns_new();
 	p->net = netns_new();
@@ -346,6 +348,9 @@ static void a_change_is_noticed_and_set_right(void **state)
 	        "}'",
 	        "nft add table inet vethguard-shared '{ flags dormant; }'",
 	        "nft delete table inet vethguard-shared",
+	        "nft delete table netdev vethguard-shared",
+	        "nft insert rule netdev vethguard-shared out-eth0 accept",
+	        "nft flush chain netdev vethguard-shared out-eth0",
 	        "nft flush ruleset",
 	};
 	struct pod *p = *state;
@@ -381,6 +386,12 @@ static void a_spec_without_sense_is_refused(void **state)
 	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
 	p->spec = good;
 	p->spec.loopback_count = 1;
+	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
+	p->spec = good;
+	strcpy(p->spec.devices[0], "lo");
+	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
+	p->spec = good;
+	p->spec.device_count = FENCE_SHARED_DEVICES_MAX + 1;
 	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
 	p->spec = good;
 	p->spec.cgroup_level = 1;
