@@ -102,8 +102,11 @@ class Pod:
 
     def kill(self, guard, sig=signal.SIGKILL):
         if guard.poll() is None:
-            for pid in self.main(guard):
+            pids = self.main(guard)
+            for pid in pids:
                 os.kill(pid, sig)
+            if not pids:  # it is not there yet, and goes with its parent
+                guard.kill()
             guard.wait(6 * SLOW)
         return guard.returncode
 
