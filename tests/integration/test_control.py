@@ -147,6 +147,7 @@ class Api(Control):
         self.assertEqual(made["owner"], {"uid": 0, "gid": 0})
         self.assertIsNotNone(made["expires"])
         for method, path, body in (("GET", "", None), ("GET", "/env", None), ("GET", "/stats", None),
+                                   ("POST", "/follow", {"pid": os.getpid()}),
                                    ("POST", "/reload", None), ("POST", "/reload", {"policy": self.narrow}),
                                    ("POST", "/pause", {"reason": "look"}), ("POST", "/resume", {})):
             with self.subTest(path=path):
@@ -183,7 +184,7 @@ class Api(Control):
         self.attached(name="taken")
         other = self.namespace()
         good = {"netns": other, "policy": self.policy}
-        for status, body in ((422, {**good, "polcy": "x"}), (422, {**good, "pid": 1}), (422, {"policy": self.policy}),
+        for status, body in ((422, {**good, "polcy": "x"}), (422, {**good, "interface": "lo"}), (422, {"policy": self.policy}),
                              (422, {**good, "policy": "/nowhere.yaml"}), (422, {**good, "netns": "/etc/passwd"}),
                              (422, {**good, "netns": "/nowhere"}), (422, {**good, "name": "a b"}),
                              (422, {**good, "addresses": ["10.77.0.2"]}), (422, {"interface": "nosuch0", "policy": self.policy}),

@@ -60,8 +60,6 @@ void control_print_sandbox(const json_t *sandbox);
 void control_print_stats(const json_t *stats);
 /* Prints each string of an array on a line of its own, after prefix. */
 void control_print_lines(FILE *out, const char *prefix, const json_t *lines);
-/* A member's string (borrowed), or "". */
-const char *control_text(const json_t *object, const char *key);
 
 /* attach/container.c: what an engine reports about a container. */
 struct control_container {

@@ -10,8 +10,8 @@
 
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
-#include "cli/run/environment.h"
-#include "cli/guest/trust_env.h"
+#include "vethguard/adapter/environment.h"
+#include "vethguard/adapter/trust_env.h"
 
 #define BUNDLE_INSIDE "/etc/ssl/certs/ca-certificates.crt"
 #define CA_INSIDE "/etc/ssl/certs/vethguard.pem"

@@ -18,13 +18,6 @@
 #define SHORT_ID 12
 #define KEY_WIDTH 13 /* "  connections" */
 
-const char *control_text(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 static const char *escaped(const char *text, char *out, size_t out_size)
 {
 	return slice_escape(slice_from_string(text), out, out_size);

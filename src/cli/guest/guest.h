@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-#include "cli/run/environment.h"
+#include "vethguard/adapter/environment.h"
 #include "cli/run/namespaces.h"
 #include "vethguard/base/ip.h"
 

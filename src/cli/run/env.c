@@ -8,7 +8,7 @@
 #include "cli/guest/mounts.h"
 #include "cli/run/env.h"
 #include "cli/run/secrets.h"
-#include "cli/guest/trust_env.h"
+#include "vethguard/adapter/trust_env.h"
 #include "vethguard/base/log.h"
 #include "vethguard/tls/bundle.h"
 

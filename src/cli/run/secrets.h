@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_CLI_RUN_SECRETS_H
 #define VETHGUARD_SRC_CLI_RUN_SECRETS_H
 
-#include "cli/run/environment.h"
+#include "vethguard/adapter/environment.h"
 #include "cli/run/options.h"
 #include "vethguard/wire/message.h"
 

@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_CLI_RUN_SESSION_H
 #define VETHGUARD_SRC_CLI_RUN_SESSION_H
 
-#include "cli/run/environment.h"
+#include "vethguard/adapter/environment.h"
 #include "cli/run/privilege.h"
 #include "cli/run/options.h"
 #include "vethguard/ipc/peer.h"

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "cli/guest/mounts.h"
-#include "cli/guest/trust_env.h"
 #include "cli/sidecar/sidecar.h"
+#include "vethguard/adapter/trust_env.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "vethguard/tls/bundle.h"

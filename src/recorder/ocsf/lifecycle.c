@@ -86,10 +86,11 @@ static const struct operation {
         {OCSF_CONSTANT("sandboxes.list"), 2},   /* Read */
         {OCSF_CONSTANT("sandboxes.get"), 2}, {OCSF_CONSTANT("sandboxes.env"), 2},
         {OCSF_CONSTANT("sandboxes.stats"), 2}, {OCSF_CONSTANT("status.get"), 2},
-        {OCSF_CONSTANT("roles.get"), 2}, {OCSF_CONSTANT("sandboxes.reload"), 3}, /* Update */
-        {OCSF_CONSTANT("sandboxes.pause"), 3}, {OCSF_CONSTANT("sandboxes.resume"), 3},
-        {OCSF_CONSTANT("reload"), 3}, {OCSF_CONSTANT("upgrade"), 3},
-        {OCSF_CONSTANT("sandboxes.detach"), 4}, /* Delete */
+        {OCSF_CONSTANT("roles.get"), 2}, {OCSF_CONSTANT("audit.get"), 2},
+        {OCSF_CONSTANT("sandboxes.reload"), 3}, /* Update */
+        {OCSF_CONSTANT("sandboxes.follow"), 3}, {OCSF_CONSTANT("sandboxes.pause"), 3},
+        {OCSF_CONSTANT("sandboxes.resume"), 3}, {OCSF_CONSTANT("reload"), 3},
+        {OCSF_CONSTANT("upgrade"), 3}, {OCSF_CONSTANT("sandboxes.detach"), 4}, /* Delete */
 };
 
 static uint32_t api_activity(const struct event *event)

@@ -150,7 +150,7 @@ static void give_up(struct attach_transaction *t, attach_done done, void *contex
 	if (t->netns >= 0)
 		close(t->netns);
 	/* The repeated request must mean the same process. */
-	if (t->attachment && request.kind == ATTACH_PID)
+	if (t->attachment && request.pid)
 		request.pid_start_time = t->attachment->record.pid_start_time;
 	if (t->attachment)
 		attachment_free(t->attachment);

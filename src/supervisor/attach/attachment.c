@@ -287,3 +287,13 @@ int attachment_watch(struct attachment *a)
 	attachment_find_target(a);
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
 }
+
+int attachment_watch_process(struct attachment *a, int pidfd)
+{
+	loop_io_close(&a->process);
+	if (a->pidfd >= 0)
+		close(a->pidfd);
+	a->pidfd = pidfd;
+	return loop_io_open_level(
+	        a->all->supervisor->loop, &a->process, pidfd, LOOP_READ, on_process_end);
+}

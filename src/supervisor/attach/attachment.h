@@ -157,6 +157,8 @@ int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
+/* Watches pidfd, which it takes over, instead of the process so far. Returns 0 or -errno. */
+int attachment_watch_process(struct attachment *a, int pidfd);
 /* load.c: loads policy and configuration with the rights of identity; files of the policy that may
  * not be local come from files (settings.h). Returns NULL with *status. ATTACH_INVALID: the policy,
  * or what it names, is wrong; ATTACH_FAILED: the daemon's own configuration is wrong, or there is
@@ -237,6 +239,11 @@ void attachment_hold(struct attachment *a);
 /* Answers the pending statistics with this id. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
+
+/* operations.c: returns the sandbox if it can be operated on; else answers why not, and returns
+ * NULL. */
+struct attachment *attachments_find_served(
+        struct attachments *all, const char *name, attach_done done, void *context);
 
 /* recover.c: finds everything an earlier daemon has left, and recovers it, a few sandboxes at a
  * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */

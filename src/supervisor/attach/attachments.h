@@ -60,8 +60,10 @@ struct attach_request {
 	const char *interface; /* ATTACH_INTERFACE: in the host's namespace */
 	/* ATTACH_NETNS: absolute path of an nsfs file; opened with the caller's rights. */
 	const char *netns;
-	pid_t pid;                    /* ATTACH_PID: in the daemon's pid namespace */
-	uint64_t pid_start_time;      /* ATTACH_PID: field 22 of /proc/PID/stat; 0: not compared */
+	/* ATTACH_PID: in the daemon's pid namespace. ATTACH_NETNS: the sandbox ends when this
+	 * process ends; 0: when it is detached. */
+	pid_t pid;
+	uint64_t pid_start_time;      /* of pid: field 22 of /proc/PID/stat; 0: not compared */
 	struct ip address4, address6; /* of the sandbox; family 0: chosen */
 	const char *policy;           /* absolute path; opened with the caller's rights */
 	bool observe;
@@ -196,6 +198,10 @@ void attachments_pause(struct attachments *all, const char *name, const char *re
         attach_done done, void *context);
 /* Ends the pause. ATTACH_CONFLICT: it has failed, so nothing would serve it; nothing changes. */
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context);
+/* A sandbox of kind ATTACH_NETNS ends from now on when this process ends, and no longer when an
+ * earlier one does. start_time: as in struct attach_request. If it fails, nothing changes. */
+void attachments_follow(struct attachments *all, const char *name, pid_t pid, uint64_t start_time,
+        attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 

@@ -47,33 +47,50 @@ static bool take_interface(struct attach_transaction *t)
 	return settle_at(t, &target); /* free, see attach_transaction_check_room() */
 }
 
-static bool find_process(struct attach_transaction *t)
+static bool refuse_process(struct attach_transaction *t, int rc)
+{
+	const int pid = (int)t->request->pid;
+
+	if (rc == -ESRCH)
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, "there is no such process %d", pid);
+	if (rc == -EACCES)
+		return attach_transaction_refuse(t, ATTACH_INVALID,
+		        "process %d is somebody else's: who runs it, or root, may attach it", pid);
+	return attach_transaction_refuse(t, ATTACH_INVALID, "process %d: %s", pid, strerror(-rc));
+}
+
+/* Holds the process of the request. Returns 0 or -errno. */
+static int hold_process(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
 	struct attachment *a = t->attachment;
-	int rc = 0;
 
 	a->pidfd = attach_process_open(r->pid, r->pid_start_time);
 	if (a->pidfd < 0)
-		rc = a->pidfd;
-	if (!rc)
-		rc = process_start_time(r->pid, &a->record.pid_start_time);
+		return a->pidfd;
+	a->record.pid = r->pid;
+	return process_start_time(r->pid, &a->record.pid_start_time);
+}
+
+/* The process with which a namespace's sandbox ends. */
+static bool find_lifetime(struct attach_transaction *t)
+{
+	int rc = hold_process(t);
+
+	return rc == 0 || refuse_process(t, rc);
+}
+
+static bool find_process(struct attach_transaction *t)
+{
+	const struct attach_request *r = t->request;
+	int rc = hold_process(t);
+
 	if (!rc) {
-		t->netns = attach_process_netns(&r->caller, r->pid, a->pidfd);
+		t->netns = attach_process_netns(&r->caller, r->pid, t->attachment->pidfd);
 		rc = t->netns < 0 ? t->netns : 0;
 	}
-	if (rc == -ESRCH)
-		return attach_transaction_refuse(
-		        t, ATTACH_INVALID, "there is no such process %d", (int)r->pid);
-	if (rc == -EACCES)
-		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "process %d is somebody else's: who runs it, or root, may attach it",
-		        (int)r->pid);
-	if (rc)
-		return attach_transaction_refuse(
-		        t, ATTACH_INVALID, "process %d: %s", (int)r->pid, strerror(-rc));
-	a->record.pid = r->pid;
-	return true;
+	return rc == 0 || refuse_process(t, rc);
 }
 
 bool attach_transaction_find_target(struct attach_transaction *t)
@@ -91,6 +108,8 @@ bool attach_transaction_find_target(struct attach_transaction *t)
 	default:
 		break;
 	}
+	if (r->pid && !find_lifetime(t))
+		return false;
 	t->netns = attach_netns_open(&r->caller, r->netns);
 	if (t->netns == LOCAL_FILE_UNKNOWN)
 		return attach_transaction_refuse(t, ATTACH_INVALID,

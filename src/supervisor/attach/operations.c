@@ -43,7 +43,7 @@ static struct attachment *find(
 	return a;
 }
 
-static struct attachment *find_served(
+struct attachment *attachments_find_served(
         struct attachments *all, const char *name, attach_done done, void *context)
 {
 	struct attachment *a = find(all, name, done, context);
@@ -114,7 +114,7 @@ void attachments_pause(struct attachments *all, const char *name, const char *re
 	struct attachment *a = attachments_find(all, name);
 
 	if (!a || !is_kept(a))
-		a = find_served(all, name, done, context);
+		a = attachments_find_served(all, name, done, context);
 	if (!a)
 		return;
 	if (reason && strlen(reason) > ATTACH_REASON_MAX) {
@@ -128,7 +128,7 @@ void attachments_pause(struct attachments *all, const char *name, const char *re
 
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context)
 {
-	struct attachment *a = find_served(all, name, done, context);
+	struct attachment *a = attachments_find_served(all, name, done, context);
 
 	if (!a)
 		return;
@@ -142,7 +142,7 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
 
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context)
 {
-	struct attachment *a = find_served(all, name, done, context);
+	struct attachment *a = attachments_find_served(all, name, done, context);
 	static struct attach_env env;
 	struct policy_credential c;
 
@@ -193,7 +193,7 @@ void attachment_tell_stats(
 
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context)
 {
-	struct attachment *a = find_served(all, name, done, context);
+	struct attachment *a = attachments_find_served(all, name, done, context);
 	struct sandbox *s = a ? a->sandbox : NULL;
 	uint64_t id;
 

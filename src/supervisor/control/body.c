@@ -218,7 +218,9 @@ enum {
 
 static bool read_kind(const struct member *m, struct attach_request *request, char *fault)
 {
-	int count = !!m[INTERFACE].value + !!m[NETNS].value + !!m[PID].value;
+	/* Beside a namespace, the pid is the process with which the sandbox ends. */
+	bool by_pid = m[PID].value && !m[NETNS].value;
+	int count = !!m[INTERFACE].value + !!m[NETNS].value + by_pid;
 	uint64_t pid = 0;
 
 	if (count != 1)
@@ -229,7 +231,7 @@ static bool read_kind(const struct member *m, struct attach_request *request, ch
 	                                   : ATTACH_PID;
 	request->interface = text_of(&m[INTERFACE]);
 	request->netns = text_of(&m[NETNS]);
-	if (request->kind != ATTACH_PID && (m[START_TIME].value || m[CONTAINER].value))
+	if (!m[PID].value && (m[START_TIME].value || m[CONTAINER].value))
 		return wrong(fault, "start_time and container go with a pid");
 	if (!read_number(&m[PID], 1, INT32_MAX, &pid, fault))
 		return false;
@@ -290,6 +292,24 @@ bool control_body_attach(const json_t *body, struct control_attach *out, char *f
 	if (out->files && request->kind != ATTACH_PID)
 		return wrong(fault, "files: can be written for a pid only");
 	return true;
+}
+
+bool control_body_follow(const json_t *body, pid_t *pid, uint64_t *start_time, char *fault)
+{
+	enum { PROCESS, STARTED, COUNT };
+	struct member m[COUNT] = {[PROCESS] = {.name = "pid", .type = INTEGER},
+	        [STARTED] = {.name = "start_time", .type = INTEGER}};
+	uint64_t number = 0;
+
+	*start_time = 0;
+	if (body && !read_members(body, m, COUNT, "", fault))
+		return false;
+	if (!m[PROCESS].value)
+		return wrong(fault, "pid: the process with which the sandbox is to end is needed");
+	if (!read_number(&m[PROCESS], 1, INT32_MAX, &number, fault))
+		return false;
+	*pid = (pid_t)number;
+	return read_number(&m[STARTED], 0, INT64_MAX, start_time, fault);
 }
 
 bool control_body_reload(const json_t *body, const char **policy, char *fault)

@@ -21,6 +21,8 @@ struct control_attach {
 bool control_body_attach(const struct json_t *body, struct control_attach *out, char *fault);
 /* *policy or *reason is NULL if the member is missing. */
 bool control_body_reload(const struct json_t *body, const char **policy, char *fault);
+/* The process with which a sandbox is to end; *start_time 0: not compared. */
+bool control_body_follow(const struct json_t *body, pid_t *pid, uint64_t *start_time, char *fault);
 bool control_body_pause(const struct json_t *body, const char **reason, char *fault);
 bool control_body_empty(const struct json_t *body, char *fault);
 

@@ -67,6 +67,7 @@ void control_run_show(struct control *control, struct control_call *call);
 void control_run_detach(struct control *control, struct control_call *call);
 void control_run_env(struct control *control, struct control_call *call);
 void control_run_stats(struct control *control, struct control_call *call);
+void control_run_follow(struct control *control, struct control_call *call);
 void control_run_reload(struct control *control, struct control_call *call);
 void control_run_pause(struct control *control, struct control_call *call);
 void control_run_resume(struct control *control, struct control_call *call);

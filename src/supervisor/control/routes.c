@@ -21,6 +21,7 @@ static const struct control_route routes[] = {
         {"DELETE", "/v1/sandboxes/*", "sandboxes.detach", CHANGES, NO_BODY, control_run_detach},
         {"GET", "/v1/sandboxes/*/env", "sandboxes.env", LOOKS, NO_BODY, control_run_env},
         {"GET", "/v1/sandboxes/*/stats", "sandboxes.stats", LOOKS, NO_BODY, control_run_stats},
+        {"POST", "/v1/sandboxes/*/follow", "sandboxes.follow", CHANGES, BODY, control_run_follow},
         {"POST", "/v1/sandboxes/*/reload", "sandboxes.reload", CHANGES, BODY, control_run_reload},
         {"POST", "/v1/sandboxes/*/pause", "sandboxes.pause", CHANGES, BODY, control_run_pause},
         {"POST", "/v1/sandboxes/*/resume", "sandboxes.resume", CHANGES, BODY, control_run_resume},

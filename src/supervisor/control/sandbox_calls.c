@@ -308,6 +308,19 @@ void control_run_stats(struct control *control, struct control_call *call)
 	attachments_stats(control_attachments(control), call->name, on_stats, call);
 }
 
+void control_run_follow(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+	uint64_t start_time;
+	pid_t pid;
+
+	if (!control_body_follow(call->body, &pid, &start_time, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_follow(control_attachments(control), call->name, pid, start_time,
+		        on_sandbox, call);
+}
+
 void control_run_reload(struct control *control, struct control_call *call)
 {
 	char fault[CONTROL_FAULT_MAX];

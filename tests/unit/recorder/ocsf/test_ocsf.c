@@ -379,7 +379,8 @@ static void test_each_call_has_its_activity(void **state)
 		int type_uid;
 	} calls[] = {{"sandboxes.attach", 600301}, {"sandboxes.list", 600302},
 	        {"sandboxes.get", 600302}, {"sandboxes.env", 600302}, {"sandboxes.stats", 600302},
-	        {"status.get", 600302}, {"roles.get", 600302}, {"sandboxes.reload", 600303},
+	        {"status.get", 600302}, {"roles.get", 600302}, {"audit.get", 600302},
+	        {"sandboxes.follow", 600303}, {"sandboxes.reload", 600303},
 	        {"sandboxes.pause", 600303}, {"sandboxes.resume", 600303}, {"reload", 600303},
 	        {"upgrade", 600303}, {"sandboxes.detach", 600304}, {"connect", 600399},
 	        {"", 600399}};

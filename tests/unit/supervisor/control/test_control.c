@@ -120,6 +120,13 @@ void attachments_resume(struct attachments *a, const char *name, attach_done don
 	ask(done, context, "resume %s", name);
 }
 
+void attachments_follow(struct attachments *a, const char *name, pid_t pid, uint64_t start_time,
+        attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "follow %s %d/%llu", name, (int)pid, (unsigned long long)start_time);
+}
+
 void attachments_env(struct attachments *a, const char *name, attach_done done, void *context)
 {
 	static const struct attach_result busy = {.status = ATTACH_BUSY, .text = "not just now"};
@@ -375,6 +382,13 @@ static void test_attach(void **state)
 	assert_string_equal(f.operation, "sandboxes.attach");
 	assert_string_equal(f.sandbox, "one");
 	assert_int_equal(f.status, 201);
+	/* A namespace, and the process with which its sandbox ends. */
+	assert_int_equal(call("POST", "/v1/sandboxes",
+	                         "{\"netns\":\"/n\",\"pid\":9,\"start_time\":8,\"policy\":\"/p\"}"),
+	        201);
+	snprintf(expected, sizeof(expected), "attach - 1 - /n 9/8 - - /p 0 0 0:= 0:= // %u/%u/%d",
+	        getuid(), getgid(), getpid());
+	assert_string_equal(all.asked, expected);
 }
 
 static void test_sandbox_object(void **state)
@@ -493,6 +507,8 @@ static void test_operations(void **state)
 	assert_non_null(strstr(answer, "\"diff\":[\"+ one\",\"- two\"]"));
 	snprintf(reload, sizeof(reload), "reload one /q %u", getuid());
 	asks("POST", "/v1/sandboxes/one/reload", "{\"policy\":\"/q\"}", reload);
+	asks("POST", "/v1/sandboxes/one/follow", "{\"pid\":7}", "follow one 7/0");
+	asks("POST", "/v1/sandboxes/one/follow", "{\"pid\":7,\"start_time\":9}", "follow one 7/9");
 	asks("POST", "/v1/sandboxes/one/pause", "{}", "pause one -");
 	asks("POST", "/v1/sandboxes/one/pause", "{\"reason\":\"why\"}", "pause one why");
 	asks("POST", "/v1/sandboxes/one/resume", "", "resume one");
@@ -569,7 +585,9 @@ static void test_wrong_members(void **state)
 	        "at most one");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"container\":{\"nme\":\"x\"}"),
 	        "container.nme");
-	refused(422, "POST", "/v1/sandboxes", WITH("\"netns\":\"/n\""), "too many: one of");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"interface\":\"e\",\"netns\":\"/n\""),
+	        "too many: one of");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"interface\":\"e\""), "too many: one of");
 	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"/p\"}", "none given: one of");
 	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"/p\",\"netns\":\"n\"}", "absolute");
 	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"p\",\"pid\":1}", "policy: ");
@@ -581,6 +599,11 @@ static void test_wrong_members(void **state)
 	        "{\"policy\":\"/p\",\"interface\":\"e\",\"start_time\":1}", "go with a pid");
 	refused(422, "POST", "/v1/sandboxes/one/reload", "{\"policy\":\"p\"}", "absolute");
 	refused(422, "POST", "/v1/sandboxes/one/pause", "{\"resaon\":\"x\"}", "did you mean");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{}", "is to end is needed");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "", "is to end is needed");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{\"pid\":0}", "out of range");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{\"pid\":\"7\"}", "a whole number");
+	refused(422, "POST", "/v1/sandboxes/one/follow", "{\"pdi\":7}", "did you mean");
 	refused(422, "POST", "/v1/sandboxes/one/resume", "{\"x\":1}", "takes no members");
 	refused(422, "POST", "/v1/reload", "{\"x\":1}", "takes no members");
 	assert_string_equal(f.operation, "reload"); /* refusals of changes are told too */

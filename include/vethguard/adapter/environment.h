@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* environment: the variables for the guarded command, and wiping secret ones from our own
  * environment. */
-#ifndef VETHGUARD_SRC_CLI_RUN_ENVIRONMENT_H
-#define VETHGUARD_SRC_CLI_RUN_ENVIRONMENT_H
+#ifndef VETHGUARD_ADAPTER_ENVIRONMENT_H
+#define VETHGUARD_ADAPTER_ENVIRONMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/run/environment.h"
+#include "vethguard/adapter/environment.h"
 
 #define WORDS(...)                \
 	(char *[])                \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trust_env: the variables that make programs with their own trust stores and proxies use the
  * sandbox's. */
-#ifndef VETHGUARD_SRC_CLI_GUEST_TRUST_ENV_H
-#define VETHGUARD_SRC_CLI_GUEST_TRUST_ENV_H
+#ifndef VETHGUARD_ADAPTER_TRUST_ENV_H
+#define VETHGUARD_ADAPTER_TRUST_ENV_H
 
-#include "cli/run/environment.h"
+#include "vethguard/adapter/environment.h"
 
 /* Paths inside the sandbox; NULL: there is none, and its variables are left alone. */
 struct trust_places {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables for the CA and the proxy; see guest/trust_env.h. */
-#include "cli/guest/trust_env.h"
+/* Variables for the CA and the proxy; see vethguard/adapter/trust_env.h. */
+#include "vethguard/adapter/trust_env.h"
 
 enum trust_place { BUNDLE, DIRECTORY, CA };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/run/environment.h"
+#include "vethguard/adapter/environment.h"
 #include "vethguard/base/secret.h"
 
 extern char **environ;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sandbox that ends with a process: whoever prepares a namespace for an engine is that process at
+ * first, and hands over to the container's own when the engine has made it. So the sandbox of a
+ * container that never came to be ends too.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vethguard/base/process.h"
+#include "supervisor/attach/attachment.h"
+#include "supervisor/attach/process.h"
+
+static void refuse(attach_done done, void *context, pid_t pid, int rc)
+{
+	if (rc == -ESRCH)
+		attach_refuse(
+		        done, context, ATTACH_INVALID, "there is no such process %d", (int)pid);
+	else
+		attach_refuse(
+		        done, context, ATTACH_FAILED, "process %d: %s", (int)pid, strerror(-rc));
+}
+
+/* The state is on the disk before the process counts. */
+static int follow(struct attachment *a, pid_t pid, int pidfd)
+{
+	const pid_t former = a->record.pid;
+	const uint64_t former_start = a->record.pid_start_time;
+	int rc = process_start_time(pid, &a->record.pid_start_time);
+
+	a->record.pid = pid;
+	if (!rc)
+		rc = attachment_save(a);
+	if (!rc)
+		return attachment_watch_process(a, pidfd);
+	a->record.pid = former;
+	a->record.pid_start_time = former_start;
+	close(pidfd);
+	return rc;
+}
+
+void attachments_follow(struct attachments *all, const char *name, pid_t pid, uint64_t start_time,
+        attach_done done, void *context)
+{
+	struct attachment *a = attachments_find_served(all, name, done, context);
+	struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+	int rc;
+
+	if (!a)
+		return;
+	if (a->record.kind != ATTACH_NETNS) {
+		attach_refuse(done, context, ATTACH_INVALID,
+		        "%s was not attached by its namespace: only such a sandbox can follow "
+		        "another process",
+		        name);
+		return;
+	}
+	rc = attach_process_open(pid, start_time);
+	if (rc >= 0)
+		rc = follow(a, pid, rc);
+	if (rc)
+		refuse(done, context, pid, rc);
+	else
+		done(context, &result);
+}
