@@ -2,8 +2,8 @@
 # no netlink or nftables symbol in worker, keeper and recorder.
 archives = $(foreach m,$(1),$(LIB)/libvg_$(m).a)
 
-MODS_vethguard := cli adapter netlink jail ipc loop tls policy wire base
-LIBS_vethguard := $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
+MODS_vethguard := cli adapter fence netlink jail ipc loop tls policy wire base
+LIBS_vethguard := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 
 MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy wire base
 LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)

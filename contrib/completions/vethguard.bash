@@ -132,7 +132,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control policy ca audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control sidecar policy ca audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -144,10 +144,11 @@ _vethguard()
 		_vethguard_control "$@"
 		return
 		;;
+	sidecar) words='init run' ;;
 	policy) words='check explain diff new' ;;
 	audit) words='show suggest verify' ;;
 	ca) words='show export csr install rotate' ;;
-	help) words="run $control policy ca audit doctor version" ;;
+	help) words="run $control sidecar policy ca audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -155,6 +156,8 @@ _vethguard()
 		'policy check' | 'policy explain') words='--var --resolve --config --json --help' ;;
 		'policy diff') words='--var --json --help' ;;
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
+		'sidecar init') words='--uid --config --dns-port --loopback --inbound --check --verbose --help' ;;
+		'sidecar run') words='--policy --var --config --name --audit --observe --share --share-as --proxy-env --init --uid --dns-port --loopback --inbound --verbose --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'ca show' | 'ca export') words='--socket --json --help' ;;
 		'ca csr') words='--name --socket --json --help' ;;
@@ -172,6 +175,12 @@ _vethguard()
 		--agent | --packages | -a | -p) words=$(_vethguard_presets) ;;
 		--mode | -m) words='enforce observe' ;;
 		esac
+	elif [[ $what == sidecar\ * && $COMP_CWORD -gt 2 && $3 == --loopback ]]; then
+		words='all none'
+	elif [[ $what == sidecar\ * && $3 == @(--config|-c|--policy|-p|--audit|-a|--share|-s|--share-as) ]]; then
+		COMPREPLY=($(compgen -f -- "$2"))
+		compopt -o filenames 2>/dev/null
+		return
 	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

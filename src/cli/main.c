@@ -32,6 +32,7 @@ static const struct command commands[] = {
         {"prepare", cli_prepare, "make namespaces ready, for sandboxes that start at once"},
         {"claim", cli_claim, "guard one of these under a policy"},
         {"release", cli_release, "end that, and make it ready for another"},
+        {"sidecar", cli_sidecar, "guard a pod or group from inside of it"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"ca", cli_ca, "the CAs that sandboxes trust: show, export, replace them"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},

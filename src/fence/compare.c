@@ -97,7 +97,9 @@ bool compare_chain(const struct nftnl_chain *c, const struct chain_plan *p)
 		return false;
 	if (!p->base)
 		return true;
-	return nftnl_chain_get_u32(c, NFTNL_CHAIN_HOOKNUM) == p->hook &&
+	return strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_TYPE), p->type ? p->type : "filter") ==
+	               0 &&
+	       nftnl_chain_get_u32(c, NFTNL_CHAIN_HOOKNUM) == p->hook &&
 	       nftnl_chain_get_s32(c, NFTNL_CHAIN_PRIO) == p->priority &&
 	       nftnl_chain_get_u32(c, NFTNL_CHAIN_POLICY) == p->policy &&
 	       (!p->device || compare_device(c, p->device));

@@ -7,6 +7,8 @@
 #include "fence/expr.h"
 
 #include <arpa/inet.h>
+#include <linux/netfilter/nf_nat.h>
+#include <linux/rtnetlink.h>
 #include <string.h>
 
 #define REGISTER NFT_REG_1
@@ -174,6 +176,51 @@ void rule_set_mark(struct rule_list *l, uint32_t mark)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_SREG, REGISTER);
 }
 
+void rule_load_ct(struct rule_list *l, enum nft_ct_keys key)
+{
+	struct nftnl_expr *e = append(l, "ct");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_KEY, key);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_DREG, REGISTER);
+}
+
+void rule_set_ct_mark(struct rule_list *l, uint32_t mark)
+{
+	struct nftnl_expr *e;
+
+	load_u32(l, mark);
+	e = append(l, "ct");
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_KEY, NFT_CT_MARK);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_SREG, REGISTER);
+}
+
+void rule_load_cgroup(struct rule_list *l, uint32_t level)
+{
+	struct nftnl_expr *e = append(l, "socket");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_SOCKET_KEY, NFT_SOCKET_CGROUPV2);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_SOCKET_DREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_SOCKET_LEVEL, level);
+}
+
+void rule_test_local_destination(struct rule_list *l)
+{
+	struct nftnl_expr *e = append(l, "fib");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_FIB_DREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_FIB_FLAGS, NFTA_FIB_F_DADDR);
+	rule_test_u32(l, NFT_CMP_EQ, RTN_LOCAL);
+}
+
 void rule_forward(struct rule_list *l, uint32_t index)
 {
 	struct nftnl_expr *e;
@@ -276,7 +323,7 @@ void rule_reject(struct rule_list *l)
 	nftnl_expr_set_u8(e, NFTNL_EXPR_REJECT_CODE, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
 }
 
-void rule_tproxy(struct rule_list *l, uint16_t port)
+static void load_port(struct rule_list *l, uint16_t port)
 {
 	struct nftnl_expr *e = append(l, "immediate");
 	uint16_t wire = htons(port);
@@ -285,6 +332,25 @@ void rule_tproxy(struct rule_list *l, uint16_t port)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, REGISTER);
 	nftnl_expr_set(e, NFTNL_EXPR_IMM_DATA, &wire, sizeof(wire));
+}
+
+void rule_redirect(struct rule_list *l, uint16_t port)
+{
+	struct nftnl_expr *e;
+
+	load_port(l, port);
+	e = append(l, "redir");
+	if (!e)
+		return;
+	/* the kernel reports both ends of the range and the flag; the check compares */
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_REG_PROTO_MIN, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_REG_PROTO_MAX, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED);
+}
+
+void rule_tproxy(struct rule_list *l, uint16_t port)
+{
+	load_port(l, port);
 	rule_tproxy_loaded_port(l);
 }
 

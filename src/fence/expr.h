@@ -18,7 +18,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 
-#define RULES_MAX 20 /* of one chain */
+#define RULES_MAX 32 /* of one chain */
 
 struct rule_list {
 	uint32_t family;
@@ -49,6 +49,13 @@ void rule_learn(struct rule_list *l, const char *set);
 /* value in host byte order, as the kernel keeps it (marks, indexes). */
 void rule_test_u32(struct rule_list *l, enum nft_cmp_ops op, uint32_t value);
 void rule_set_mark(struct rule_list *l, uint32_t mark);
+/* Of the packet's connection. A packet without one does not match. */
+void rule_load_ct(struct rule_list *l, enum nft_ct_keys key);
+void rule_set_ct_mark(struct rule_list *l, uint32_t mark);
+/* The id of the cgroup (version 2) of the socket's owner, at this depth. Not in postrouting. */
+void rule_load_cgroup(struct rule_list *l, uint32_t level);
+/* Matches if the packet goes to an address of this namespace. */
+void rule_test_local_destination(struct rule_list *l);
 /* Sends the packet out of the interface with this index, unchanged; the packet is consumed. */
 void rule_forward(struct rule_list *l, uint32_t index);
 /* Matches at most this many packets per second, after a burst of the same number. */
@@ -63,6 +70,9 @@ void rule_notrack(struct rule_list *l);
 void rule_count(struct rule_list *l, const char *counter);
 void rule_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t snap_bytes);
 void rule_reject(struct rule_list *l);
+/* To this port of the loopback address (of the interface's, for packets that come in); ends the
+ * rule. */
+void rule_redirect(struct rule_list *l, uint16_t port);
 /* To the socket that listens on this port, or on the port in the register. Without such a socket
  * the rule does not match. */
 void rule_tproxy(struct rule_list *l, uint16_t port);

@@ -43,7 +43,7 @@ void batch_table(struct nft_batch *b, uint16_t type, uint32_t family, const char
 
 static void set_hook(struct nftnl_chain *c, const struct chain_plan *chain)
 {
-	nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, "filter");
+	nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, chain->type ? chain->type : "filter");
 	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, chain->hook);
 	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, chain->priority);
 	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, chain->policy);

@@ -35,6 +35,7 @@ struct chain_plan {
 	char name[FENCE_NAME_MAX];
 	const char *device; /* netdev only; borrowed from the spec */
 	bool base;
+	const char *type; /* of a base chain; NULL: "filter" */
 	uint32_t hook, policy;
 	int32_t priority;
 	void (*build)(struct rule_list *l, const struct fence_spec *spec);

@@ -56,17 +56,28 @@ static int spawn_join(char *out, size_t out_size, const char *dir, size_t dir_n,
 	return access(out, X_OK) == 0 ? 0 : -EACCES;
 }
 
+/* The path of this executable, as it was at the first call; empty: it could not be read. */
+static char spawn_self[PATH_MAX];
+
+void spawn_remember_self(void)
+{
+	ssize_t n = 0;
+
+	if (spawn_self[0] == '\0')
+		n = readlink("/proc/self/exe", spawn_self, sizeof(spawn_self) - 1);
+	if (n > 0)
+		spawn_self[n] = '\0';
+}
+
 int spawn_find(const char *name, char *out, size_t out_size)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	const char *slash;
+	const char *self = spawn_self, *slash;
 	int rc;
 
+	spawn_remember_self();
 	if (name[0] == '\0' || strchr(name, '/'))
 		return -ENOENT;
-	if (n > 0) {
-		self[n] = '\0';
+	if (self[0] != '\0') {
 		slash = strrchr(self, '/');
 		rc = slash == NULL ? -ENOENT
 		                   : spawn_join(out, out_size, self, (size_t)(slash - self), name);

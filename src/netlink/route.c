@@ -116,6 +116,22 @@ int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip 
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
+int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t bits)
+{
+	struct request r;
+	struct rtmsg *m;
+	unsigned index;
+	int result = require_index(nl, "lo", base, &index);
+
+	if (result < 0)
+		return result;
+	m = route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, base, index);
+	route_to(&r, m, base, bits);
+	if (base->family == 4) /* so that the source is an address of lo */
+		m->rtm_scope = RT_SCOPE_HOST;
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
 int netlink_route_connected_mend(
         struct netlink *nl, const char *link, const struct ip *address, uint8_t bits)
 {

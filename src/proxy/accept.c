@@ -68,7 +68,7 @@ static enum taken take(struct listener *l, unsigned most)
 		if (fd >= 0) {
 			if (l->local)
 				rate_take(&l->proxy->local_connections, clock_monotonic_ms());
-			client_open(l->proxy, fd, (struct sockaddr *)&from, l->local);
+			client_open(l, fd, (struct sockaddr *)&from);
 			continue;
 		}
 		if (errno == ECONNABORTED || errno == EINTR)
@@ -158,7 +158,7 @@ void accept_close(struct proxy *p)
 	loop_timer_close(&p->accept_paced);
 }
 
-static int serve(struct proxy *p, int fd, bool local)
+static int serve(struct proxy *p, int fd, bool local, bool rewritten)
 {
 	struct listener *l;
 
@@ -171,6 +171,7 @@ static int serve(struct proxy *p, int fd, bool local)
 	l->fd = fd;
 	l->local = local;
 	l->more.run = on_more;
+	l->rewritten = rewritten;
 	if (watch(l) < 0) {
 		close(fd);
 		return -ENOMEM;
@@ -179,19 +180,29 @@ static int serve(struct proxy *p, int fd, bool local)
 	return 0;
 }
 
-int proxy_serve_tcp(struct proxy *p, int fd)
+static int serve_tcp(struct proxy *p, int fd, bool rewritten)
 {
 	const int one = 1;
 
 	/* Accepted sockets inherit both options (tcp(7), socket(7)). */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	return serve(p, fd, false);
+	return serve(p, fd, false, rewritten);
+}
+
+int proxy_serve_tcp(struct proxy *p, int fd)
+{
+	return serve_tcp(p, fd, false);
+}
+
+int proxy_serve_rewritten(struct proxy *p, int fd)
+{
+	return serve_tcp(p, fd, true);
 }
 
 int proxy_serve_unix(struct proxy *p, int fd)
 {
-	return serve(p, fd, true);
+	return serve(p, fd, true, false);
 }
 
 void accept_stop(struct proxy *p, bool first)

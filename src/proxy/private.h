@@ -65,8 +65,9 @@ struct listener {
 	struct proxy *proxy;
 	struct loop_io io;
 	int fd;
-	bool paused; /* the bound on connections is reached: accept again when one ends */
-	bool local;  /* a Unix socket */
+	bool paused;    /* the bound on connections is reached: accept again when one ends */
+	bool local;     /* a Unix socket */
+	bool rewritten; /* destinations were rewritten: client/original.c */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 16

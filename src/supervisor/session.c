@@ -217,8 +217,9 @@ static int on_start(struct session *session, struct ipc_message *message)
 {
 	struct message_session_start m;
 
-	if (session->started || message->fd_count != 1 ||
-	        message_session_start_decode(&message->body, &m) != 0)
+	if (session->started || message_session_start_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	if (message->fd_count != 1 && (message->fd_count != 2 || !m.shared_dns_port))
 		return -EBADMSG;
 	session->started = true;
 	session->start_id = message->head.id;
@@ -228,6 +229,11 @@ static int on_start(struct session *session, struct ipc_message *message)
 	        m.log_level > LOG_LEVEL_DEBUG ? LOG_LEVEL_DEBUG : (enum log_level)m.log_level);
 	session->sandbox->netns = message->fds[0];
 	message->fds[0] = -1;
+	session->sandbox->shared_dns_port = m.shared_dns_port;
+	if (message->fd_count == 2) {
+		session->sandbox->shared_packets = message->fds[1];
+		message->fds[1] = -1;
+	}
 	begin(session, &m);
 	return 0;
 }

@@ -28,6 +28,7 @@ static void session_start_fields(struct codec *c, struct message_session_start *
 	m->group_id = codec_u32(c, m->group_id);
 	m->observe = codec_bool(c, m->observe);
 	m->rootless = codec_bool(c, m->rootless);
+	m->shared_dns_port = codec_u16(c, m->shared_dns_port);
 	m->log_level = codec_u8(c, m->log_level);
 	m->variable_count = codec_upto(c, m->variable_count, POLICY_VARIABLES_MAX);
 	for (size_t i = 0; i < m->variable_count; i++) {

@@ -117,7 +117,7 @@ static void listeners_fields(struct codec *c, struct message_worker_start *m)
 	m->listener_count = codec_upto(c, m->listener_count, MESSAGE_LISTENERS_MAX);
 	for (size_t i = 0; i < m->listener_count; i++) {
 		m->listeners[i].kind = (enum message_listener)codec_upto(
-		        c, m->listeners[i].kind, MESSAGE_LISTEN_UNIX);
+		        c, m->listeners[i].kind, MESSAGE_LISTENER_KINDS - 1);
 		m->listeners[i].port = codec_u16(c, m->listeners[i].port);
 	}
 }

@@ -269,6 +269,8 @@ static int listen_on(struct worker *w, size_t i)
 	switch (w->start.listeners[i].kind) {
 	case MESSAGE_LISTEN_TCP:
 		return proxy_serve_tcp(w->proxy, fd);
+	case MESSAGE_LISTEN_REWRITTEN:
+		return proxy_serve_rewritten(w->proxy, fd);
 	case MESSAGE_LISTEN_DNS_UDP:
 		return responder_serve_udp(w->responder, fd);
 	case MESSAGE_LISTEN_DNS_TCP:
@@ -277,6 +279,8 @@ static int listen_on(struct worker *w, size_t i)
 		return proxy_serve_udp(w->proxy, fd, w->start.listeners[i].port);
 	case MESSAGE_LISTEN_UNIX:
 		return proxy_serve_unix(w->proxy, fd);
+	case MESSAGE_LISTENER_KINDS:
+		break;
 	}
 	return -EBADMSG;
 }

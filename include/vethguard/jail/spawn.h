@@ -26,6 +26,9 @@ int spawn_unpinned_mounts(void);
 /* From now on spawn_program() starts the file that is found now for this name (static), whatever lies at its path
  * later. Returns 0 or -errno. */
 int spawn_hold(const char *name);
+/* Notes where this executable lies. To be called before a process leaves its mount namespace: if it was the last one
+ * there, as process 1 of a container is, the kernel then knows only the last part of the path. */
+void spawn_remember_self(void);
 /* Finds the full path of a program of this build. Returns 0; -ENOENT: it does not exist; -EACCES: a directory above
  * the path in out, or the file's own mode, keeps this process out. */
 int spawn_find(const char *name, char *out, size_t out_size);

@@ -59,6 +59,8 @@ int netlink_address_first(struct netlink *nl, unsigned index, int family, struct
 int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out);
 /* Adds a route to a network that is reached without a gateway; replaces an existing one. */
 int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits);
+/* The same over lo, with a source address of lo: packets end there unless something rewrites them. */
+int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t bits);
 /* Restores the route to its network that the kernel makes with this address. Returns 0: it existed; 1: it was missing
  * and was made; or -errno. */
 int netlink_route_connected_mend(struct netlink *nl, const char *link, const struct ip *address, uint8_t bits);

@@ -46,6 +46,9 @@ struct proxy *proxy_new(const struct proxy_config *config); /* NULL: no memory *
 void proxy_free(struct proxy *proxy);
 /* Serves a transparent listening socket. Takes fd. Returns 0 or -errno. */
 int proxy_serve_tcp(struct proxy *proxy, int fd);
+/* As proxy_serve_tcp(), for a socket to which connections come rewritten (fence/shared.h): the kernel's connection
+ * table tells where a client was going to. */
+int proxy_serve_rewritten(struct proxy *proxy, int fd);
 /* Serves a listening Unix socket, on which an explicit proxy is spoken: HTTP or SOCKS5. Takes fd. Returns 0 or
  * -errno. */
 int proxy_serve_unix(struct proxy *proxy, int fd);

@@ -104,7 +104,8 @@ enum message_type {
 	MESSAGE_RECORDER_SUMMARY = 37,  /* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
-	MESSAGE_SESSION_START = 38,   /* struct message_session_start + fds: network namespace of the sandbox */
+	MESSAGE_SESSION_START = 38,   /* struct message_session_start + fds: network namespace of the
+	                                 sandbox; shared: perhaps an NFLOG socket */
 	MESSAGE_SESSION_ENV_GET = 39, /* supervisor -> run: names of the variables that env: sources need: struct
 	                                 message_names */
 	MESSAGE_SESSION_ENV = 40,     /* run -> supervisor: struct message_names (those that are set) + one pipe
@@ -175,7 +176,9 @@ enum message_listener {
 	MESSAGE_LISTEN_DNS_UDP,
 	MESSAGE_LISTEN_DNS_TCP,
 	MESSAGE_LISTEN_UDP,
-	MESSAGE_LISTEN_UNIX /* port 0 */
+	MESSAGE_LISTEN_UNIX,      /* port 0 */
+	MESSAGE_LISTEN_REWRITTEN, /* TCP; the destination was rewritten (fence/shared.h) */
+	MESSAGE_LISTENER_KINDS
 };
 #define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
 #define MESSAGE_LISTENERS_MAX 134   /* both families of: TCP, DNS over UDP, DNS over TCP, POLICY_UDP_PORTS_MAX ports */
@@ -442,6 +445,8 @@ struct message_session_start {
 	uint32_t user_id, group_id; /* the invoking user: runs exec: sources, owns the audit file */
 	bool observe;
 	bool rootless;
+	uint16_t shared_dns_port; /* port of the name service in a namespace that guard and sandbox share
+	                             (fence/shared.h); 0: the sandbox has a namespace of its own */
 	uint8_t log_level;
 	size_t variable_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() checks them */

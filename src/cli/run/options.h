@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "vethguard/policy/load.h"
 
@@ -23,7 +24,10 @@ struct run_options {
 	size_t device_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
-	char **command; /* ends with NULL; at least one word */
+	/* `sidecar run` only: see struct message_session_start. */
+	uint16_t shared_dns_port; /* 0: none of it */
+	int shared_packets;       /* NFLOG socket; -1: none */
+	char **command;           /* ends with NULL; at least one word */
 };
 
 /* Returns 0: go on; else *status is the exit status (--help was printed, or a mistake reported). */

@@ -16,6 +16,7 @@
 #include "cli/run/privilege.h"
 #include "vethguard/base/slice.h"
 #include "vethguard/jail/capabilities.h"
+#include "vethguard/jail/spawn.h"
 
 bool privilege_is_root(void)
 {
@@ -90,6 +91,7 @@ static int enter_user_namespace(const struct privilege *p, struct failure *failu
 	char map[64];
 	int rc;
 
+	spawn_remember_self(); /* before the mount namespace of below */
 	if (unshare(CLONE_NEWUSER) != 0)
 		return refused(failure, -errno);
 	rc = privilege_write_map("/proc/self/setgroups", "deny");

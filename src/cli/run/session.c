@@ -93,9 +93,11 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 	        .group_id = p->rootless ? 0 : p->gid,
 	        .observe = o->observe,
 	        .rootless = p->rootless,
+	        .shared_dns_port = o->shared_dns_port,
 	        .log_level = (uint8_t)log_level(),
 	        .name = slice_from_string(o->name),
 	        .variable_count = o->variable_count};
+	const int fds[] = {netns, o->shared_packets};
 	size_t n;
 	int rc;
 
@@ -117,7 +119,7 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 	        s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_START, 1, &m);
 	if (n == 0)
 		return failure_set(failure, -EMSGSIZE, "paths are too long for the supervisor");
-	rc = send_to(s, s->buffer, n, &netns, 1);
+	rc = send_to(s, s->buffer, n, fds, o->shared_dns_port && o->shared_packets >= 0 ? 2 : 1);
 	return rc == 0 ? 0 : failure_set(failure, rc, "the supervisor does not listen");
 }
 

@@ -348,13 +348,13 @@ static void trace_accepted(const struct client *c)
 		        c->destination.host_n ? c->destination.host : "no name");
 }
 
-int client_open(struct proxy *proxy, int fd, const struct sockaddr *from, bool local)
+int client_open(struct listener *listener, int fd, const struct sockaddr *from)
 {
 	struct client *c = calloc(1, sizeof(*c));
-	struct sockaddr_storage to;
-	socklen_t n = sizeof(to);
+	struct proxy *proxy = listener->proxy;
 
-	if (!c || getsockname(fd, (struct sockaddr *)&to, &n) < 0) {
+	if (!c || !(listener->local ||
+	                  client_dialed_address(fd, listener->rewritten, &c->dst, &c->dst_port))) {
 		free(c);
 		close(fd);
 		return -ENOMEM;
@@ -364,7 +364,6 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from, bool l
 	c->deferred_free.run = on_deferred_free;
 	c->start_ms = clock_real_ms();
 	c->src = ip_from_sockaddr(from, &c->src_port);
-	c->dst = ip_from_sockaddr((struct sockaddr *)&to, &c->dst_port);
 	buf_init(&c->input_buf, 2 * SOCKET_CHUNK);
 	http1_init(&c->http1, false, proxy->config.limits.header_bytes);
 	if (socket_open(&proxy->sockets, &c->socket, fd, NULL, on_event, on_drained) < 0) {
@@ -373,7 +372,7 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from, bool l
 	}
 	list_append(&proxy->clients, &c->list);
 	proxy_client_came(proxy);
-	if (local) {
+	if (listener->local) {
 		c->explicit_proxy = true;
 		c->src_port = (uint16_t)proxy->accepted; /* for the trace */
 	} else {

@@ -86,8 +86,11 @@ struct client {
 	int64_t start_ms;
 };
 
-/* Takes fd, a connection. local: it came over a Unix socket. */
-int client_open(struct proxy *proxy, int fd, const struct sockaddr *from, bool local);
+/* Takes fd, a connection that came to this listener. */
+int client_open(struct listener *listener, int fd, const struct sockaddr *from);
+/* original.c: the address that the client connected to. rewritten: as the kernel's connection table
+ * has it. Returns false if there is none. */
+bool client_dialed_address(int fd, bool rewritten, struct ip *out, uint16_t *port);
 void client_close(struct client *client);
 /* Notes that something the connection asked for was allowed. */
 void client_let_out(struct client *client);

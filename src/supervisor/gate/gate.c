@@ -308,7 +308,7 @@ int gate_open_socket(struct gate *gate, int entrance)
 
 int gate_connect(struct gate *gate)
 {
-	if (gate->kind == GATE_SOCKET)
+	if (gate->kind == GATE_SOCKET || gate->kind == GATE_SHARED)
 		return 0;
 	gate_host_hear_routing(gate->host, false);
 	int rc = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
@@ -344,6 +344,8 @@ int gate_set_traffic(
 		gate->udp_port_count = count;
 	}
 	gate->bounds = *bounds;
+	if (gate->kind == GATE_SHARED)
+		return count ? -EOPNOTSUPP : 0;
 	return gate->kind == GATE_SOCKET ? 0 : netns_run(gate->netns, in_gate_set, gate);
 }
 
@@ -356,7 +358,8 @@ struct fence_counters gate_dropped(const struct gate *gate)
 {
 	struct fence_counters dropped = {0};
 
-	if (gate->kind != GATE_SOCKET && netns_run(gate->netns, count_dropped, &dropped) != 0)
+	if (gate->kind != GATE_SOCKET && gate->kind != GATE_SHARED &&
+	        netns_run(gate->netns, count_dropped, &dropped) != 0)
 		dropped = (struct fence_counters){0};
 	return dropped;
 }

@@ -4,10 +4,14 @@
  * holds the outer end of the sandbox's link, the fence on that link, and the sockets the worker
  * listens on.
  *
- * Two kinds of link. GATE_VETH: a veth pair made here; its inner end is the
- * sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a tap, a
- * bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and back,
- * before a bridge, firewall or service of the host sees them (fence/divert.h).
+ * GATE_SHARED is none of this: guard and sandbox live in one namespace, whose fence stands already
+ * (fence/shared.h) and which this process has no rights over. It holds sockets on the loopback
+ * addresses, and there is nothing to set, watch or repair.
+ *
+ * The other two kinds differ in the link only. GATE_VETH: a veth pair made here; its inner end is
+ * the sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a
+ * tap, a bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and
+ * back, before a bridge, firewall or service of the host sees them (fence/divert.h).
  *
  * GATE_SOCKET has no link, no namespace and no fence: its only entrance is one Unix socket that the
  * owner has made. Connections wait at that socket while no worker serves it.
@@ -28,7 +32,7 @@
 #define GATE_TABLE 100 /* routing table for local delivery, in the gate only */
 #define GATE_WHY_MAX 256
 
-enum gate_kind { GATE_VETH, GATE_DIVERT, GATE_SOCKET };
+enum gate_kind { GATE_VETH, GATE_DIVERT, GATE_SOCKET, GATE_SHARED };
 
 struct gate_listener {
 	enum message_listener kind;
@@ -49,6 +53,7 @@ struct gate {
 	struct ip_prefix source4, source6;          /* source addresses the sandbox may use */
 	uint8_t mac[6], sandbox_mac[6];             /* sandbox's: zeros if unknown */
 	uint16_t tcp_port;
+	uint16_t dns_port; /* GATE_SHARED; the others have GATE_DNS_PORT */
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX];
 	size_t udp_port_count;
 	struct fence_bounds bounds;
@@ -141,6 +146,9 @@ int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gat
 /* GATE_SOCKET. Takes entrance, a listening Unix socket. Neither gate_connect() nor a pin is needed.
  * Returns 0, or -errno with gate->step; then call gate_close(). */
 int gate_open_socket(struct gate *gate, int entrance);
+/* GATE_SHARED; like gate_open(). tcp_port and dns_port are set before. Takes packets, an NFLOG
+ * socket, or -1. Returns 0, or -errno with gate->step or gate->why. */
+int gate_open_shared(struct gate *gate, int packets);
 /* Makes the link, whose fence is set before it is up; GATE_DIVERT: then diverts the interface's
  * frames to it. Returns 0, or -errno with gate->step or gate->why; then call gate_close(). After a
  * failure of GATE_DIVERT nothing is left on the host. */

@@ -78,7 +78,8 @@ int gate_listen(struct gate *gate)
 		return share_entrance(gate);
 	/* In force until in_gate_listen() sets its own. */
 	gate->step = "entering the gate's namespace";
-	int rc = netns_run(gate->netns, in_gate_listen, gate);
+	int rc = gate->kind == GATE_SHARED ? gate_listen_shared(gate)
+	                                   : netns_run(gate->netns, in_gate_listen, gate);
 
 	if (rc)
 		gate_close_handed_out(gate);

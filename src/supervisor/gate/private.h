@@ -56,6 +56,9 @@ int gate_prepare(struct gate *gate);
 int gate_take_place(struct gate *gate);
 int gate_open_packets(struct gate *gate);
 
+/* shared.c: the listeners of GATE_SHARED, in the caller's namespace. */
+int gate_listen_shared(struct gate *gate);
+
 /* listen.c, in the gate's namespace: the listeners every gate has; those of the policy's ports. */
 int gate_listen_always(struct gate *gate);
 int gate_listen_udp(struct gate *gate);

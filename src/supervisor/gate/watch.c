@@ -151,11 +151,14 @@ static int watch_outside(struct gate *gate, struct gate_host *host)
 int gate_watch(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {
-	struct gate_watch *w = gate->kind == GATE_SOCKET ? NULL : calloc(1, sizeof(*w));
+	struct gate_watch *w;
 	int rc;
 
-	if (gate->kind == GATE_SOCKET) /* nothing of it can be changed from outside */
+	/* Nothing of a socket can be changed from outside, and nothing of a shared namespace's
+	 * fence can be repaired from here. */
+	if (gate->kind == GATE_SOCKET || gate->kind == GATE_SHARED)
 		return 0;
+	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	*w = (struct gate_watch){.gate = gate, .nsid = -1, .on_change = on_change};

@@ -110,6 +110,10 @@ struct sandbox {
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
 	char pin[MESSAGE_PATH_MAX + 1];
 	int netns; /* of the sandbox; persistent: closed once it is linked */
+	/* Guard and sandbox share this process's namespace (GATE_SHARED): port of the name service;
+	 * 0: they do not. */
+	uint16_t shared_dns_port;
+	int shared_packets; /* its NFLOG socket, until the gate has it; -1: none */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
 

@@ -357,6 +357,7 @@ static void session(void **state)
 	        .user_id = 1000,
 	        .group_id = 1000,
 	        .observe = true,
+	        .shared_dns_port = 7653,
 	        .log_level = 1,
 	        .variable_count = 2,
 	        .variables = {{SLICE("repo"), SLICE("acme/site")}, {SLICE("b"), SLICE("c")}}};
@@ -462,7 +463,7 @@ static void fill_start(struct message_worker_start *m, struct config_host *hosts
 	m->timeouts.hello_ms = 79;
 	m->timeouts.udp_idle_ms = 80;
 	m->placeholders[0].text = SLICE("vethguard-x-00");
-	m->listeners[1].kind = MESSAGE_LISTEN_UDP;
+	m->listeners[1].kind = MESSAGE_LISTEN_REWRITTEN;
 	m->listeners[1].port = 123;
 }
 
@@ -494,7 +495,7 @@ static void worker_start(void **state)
 	assert_int_equal(out.limits.udp_datagrams_per_s, 83);
 	assert_int_equal(out.limits.refusals_per_s, 84);
 	assert_int_equal(out.timeouts.udp_idle_ms, 80);
-	assert_int_equal(out.listeners[1].kind, MESSAGE_LISTEN_UDP);
+	assert_int_equal(out.listeners[1].kind, MESSAGE_LISTEN_REWRITTEN);
 	message_worker_start_fini(&out);
 	assert_null(out.hosts);
 	message_worker_start_fini(&out);
@@ -507,7 +508,7 @@ static void worker_start_refuses(void **state)
 
 	(void)state;
 	fill_start(&m, hosts, 1);
-	m.listeners[1].kind = (enum message_listener)(MESSAGE_LISTEN_UNIX + 1);
+	m.listeners[1].kind = MESSAGE_LISTENER_KINDS;
 	REFUSES_TO_ENCODE(worker_start, &m);
 	fill_start(&m, hosts, 1);
 	m.listener_count = MESSAGE_LISTENERS_MAX + 1;
