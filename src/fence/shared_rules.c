@@ -25,7 +25,7 @@
 #define DNS_PORT 53
 #define SOURCE_PORT 0
 #define DESTINATION_PORT 2
-#define HOPS_OF_NEIGHBOUR 255
+#define HOPS_OF_NEIGHBOR 255
 
 static const uint8_t loopback4[4] = {127, 0, 0, 1};
 static const uint8_t loopback6[16] = {[15] = 1};
@@ -169,7 +169,7 @@ static void accept_neighbors(struct rule_list *l, uint8_t first, uint8_t last)
 	rule_begin(l);
 	match_protocol(l, IPPROTO_ICMPV6);
 	rule_load_payload(l, NETWORK, 7, 1);
-	rule_test_u8(l, NFT_CMP_EQ, HOPS_OF_NEIGHBOUR);
+	rule_test_u8(l, NFT_CMP_EQ, HOPS_OF_NEIGHBOR);
 	rule_load_payload(l, TRANSPORT, 0, 1);
 	rule_test_u8(l, NFT_CMP_GTE, first);
 	rule_test_u8(l, NFT_CMP_LTE, last);

@@ -117,7 +117,7 @@ static void ask(struct fixture *f, enum message_ca_what what)
 	ask_with(f, &q, NULL, 0, true);
 }
 
-static void look(struct fixture *f)
+static void ask_view(struct fixture *f)
 {
 	const struct message_keeper_ca_ask q = question(MESSAGE_CA_LOOK);
 
@@ -188,7 +188,7 @@ static void test_first_format(void **state)
 	assert_int_equal(pread(state_file, magic, 8, 0), 8);
 	assert_memory_equal(magic, "vgroot1\n", 8); /* what versions before this one read */
 	start(&f);
-	look(&f);
+	ask_view(&f);
 	assert_memory_equal(told.cas[0].root.p, first, sizeof(first));
 	assert_int_equal(fixture_end(&f), 0);
 }
@@ -201,7 +201,7 @@ static void test_rotation(void **state)
 
 	(void)state;
 	start(&f);
-	look(&f);
+	ask_view(&f);
 	fingerprint_of(0, first);
 	int spare = fixture_worker(&f, 1), old = fixture_sandbox(&f, 2, 0, 0, 0);
 	ask_ca(spare);
@@ -209,7 +209,7 @@ static void test_rotation(void **state)
 	ask_ca(old);
 	expect_ca(old, first);
 	ask(&f, MESSAGE_CA_ROTATE);
-	look(&f);
+	ask_view(&f);
 	assert_int_equal(told.count, 2);
 	fingerprint_of(0, second);
 	assert_memory_not_equal(first, second, sizeof(first));
@@ -253,7 +253,7 @@ static void test_end_of_an_overlap(void **state)
 
 	(void)state;
 	start(&f);
-	look(&f);
+	ask_view(&f);
 	fingerprint_of(0, first);
 	int old = fixture_sandbox(&f, 2, 0, 0, 0);
 	ask_ca(old);
@@ -285,14 +285,14 @@ static void test_not_kept(void **state)
 
 	(void)state;
 	start(&f);
-	look(&f);
+	ask_view(&f);
 	fingerprint_of(0, first);
 	ask_with(&f, &q, NULL, 0, false);
 	assert_int_equal(told.count, 2);
 	int worker = fixture_worker(&f, 1);
 	ask_ca(worker);
 	expect_ca(worker, first);
-	look(&f);
+	ask_view(&f);
 	assert_int_equal(told.count, 1);
 	uint8_t out[64]; /* too late */
 	assert_int_equal(
@@ -300,12 +300,12 @@ static void test_not_kept(void **state)
 	                message_empty(out, sizeof(out), MESSAGE_KEEPER_CA_KEPT, f.last_id - 1),
 	                NULL, 0),
 	        0);
-	look(&f);
+	ask_view(&f);
 	assert_int_equal(told.count, 1);
 	kill(f.pid, SIGKILL);
 	fixture_end(&f);
 	start(&f);
-	look(&f);
+	ask_view(&f);
 	assert_int_equal(told.count, 1);
 	assert_memory_equal(told.cas[0].root.p, first, sizeof(first));
 	assert_int_equal(fixture_end(&f), 0);
@@ -327,7 +327,7 @@ static void test_bounds(void **state)
 	assert_int_equal(told.count, MESSAGE_CAS_MAX);
 	assert_int_equal(fixture_end(&f), 0);
 	start(&f); /* the largest file is read again */
-	look(&f);
+	ask_view(&f);
 	assert_int_equal(told.count, MESSAGE_CAS_MAX);
 	assert_int_equal(fixture_end(&f), 0);
 }
@@ -344,7 +344,7 @@ static void test_request_outlives_the_keeper(void **state)
 	assert_non_null(strstr(first, "BEGIN CERTIFICATE REQUEST"));
 	assert_int_equal(fixture_end(&f), 0);
 	start(&f);
-	look(&f);
+	ask_view(&f);
 	assert_true(slice_equals(told.request, slice_from_string(first)));
 	struct message_keeper_ca_ask q = question(MESSAGE_CA_INSTALL);
 	q.certificate = SLICE("nothing");
