@@ -105,7 +105,7 @@ check-agents:
 	@mk/install-agents
 	@tests/integration/run --agents $(if $(filter asan,$(VARIANT)),--asan) $(AGENTS)
 
-## sudo make check-attach  a real dockerd, Podman, Docker's bridges, a virtual machine, a namespace: each guarded (installs them; minutes)
+## sudo make check-attach  a real dockerd, Podman, Docker's bridges, CNI networks, containerd, a virtual machine, a namespace: each guarded (installs them; minutes)
 .PHONY: check-attach
 check-attach:
 	@mk/install-packages build test attach

@@ -11,7 +11,6 @@ import unittest
 
 import attached
 import cni_engines
-import guests
 import support
 import test_exfiltration
 from cni_engines import Chain

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vethguard-cni by itself and behind bridge and ptp, run as libcni runs it: every command of the specification, what is
-refused, and plugin and daemon killed at each step."""
+"""vethguard-cni by itself and behind bridge and ptp, run as libcni runs it: every command of the specification and what is
+refused."""
 import ctypes
 import json
 import os
 import socket
 import struct
 import subprocess
-import threading
 import time
-import unittest
 
-import attached
+import cni_case
 import cni_engines
 import support
 import test_exfiltration
-from cni_engines import PLUGIN, Chain, Failed, ask, environment
-from daemon import Daemon
+from cni_case import POLICY
+from cni_engines import PLUGIN, Chain, ask, environment
 from slow_files import SlowFiles
-from support import SLOW, Case, policy, sh, wait_until
-
-POLICY = policy("{to: https://api.lab.test, methods: [GET]}")
-
+from support import SLOW, sh, wait_until
 
 RETURN_0 = ctypes.create_string_buffer(struct.pack("=BBhi", 0xb7, 0, 0, 0) + struct.pack("=BBhi", 0x95, 0, 0, 0))
 LICENSE = ctypes.create_string_buffer(b"Apache-2.0")
@@ -37,73 +32,7 @@ def bpf(command, attributes):
     return fd
 
 
-class Plugin(Case):
-    """One daemon, one folder of policies."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if not os.path.exists(cni_engines.PLUGINS + "/bridge"):
-            raise unittest.SkipTest("containernetworking-plugins is not installed")
-        cls.policies = support.LAB.path(f"policies-{time.monotonic_ns()}")
-        os.makedirs(cls.policies)
-        for name in ("agent", "narrow"):
-            with open(f"{cls.policies}/{name}.yaml", "w") as f:
-                f.write(POLICY.replace("name: lab", "name: " + name))
-        cls.daemon = Daemon()
-        cls.count = 0
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.daemon.end()
-        super().tearDownClass()
-
-    def setUp(self):
-        super().setUp()
-        if self.daemon.process.poll() is not None:
-            self.daemon.start()
-        for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]:
-            self.daemon.call("DELETE", "/v1/sandboxes/" + s["name"])
-
-    def netns(self):
-        """A new namespace as a runtime makes it: its path, and an id for the container."""
-        type(self).count += 1
-        name = support.netns(self, f"pod{self.count}")
-        return "/run/netns/" + name, f"c{self.count}-0123456789abcdef"
-
-    def guard(self, **members):
-        return cni_engines.guard(members.pop("socket", self.daemon.socket), self.policies, **members)
-
-    def chain(self, before=(), version="1.0.0", name="agents", **members):
-        return Chain(name, [*before, self.guard(**members)], version)
-
-    def names(self):
-        return [s["name"] for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]]
-
-    def fails(self, code, words, what, *argv, **kw):
-        with self.assertRaises(Failed) as caught:
-            what(*argv, **kw)
-        self.assertEqual(caught.exception.code, code, caught.exception)
-        self.assertEqual(caught.exception.status, 1)
-        self.assertRegex(caught.exception.text, words)
-        return caught.exception.answer
-
-    def silent(self, watch):
-        """On the uplink is nothing but ends of the guard's own connections."""
-        self.assertEqual([test_exfiltration.rows(f) for f in watch.sent() if attached.says_something(f)], [])
-
-    def links(self, netns=None):
-        return [link["ifname"] for link in json.loads(sh("ip", *(["-n", os.path.basename(netns)] if netns else []), "-j", "link"))]
-
-    def curl(self, netns, url="https://api.lab.test/", seconds=20):
-        """What a program in the namespace gets, whose name server is any."""
-        resolv = support.LAB.write("cni-resolv", "nameserver 192.0.2.53\n")
-        return subprocess.run(["ip", "netns", "exec", os.path.basename(netns), "sh", "-c",
-                               f'mount --bind {resolv} /etc/resolv.conf && exec curl -sSk -m {int(seconds * SLOW)} -o /dev/null -w "%{{http_code}}" "$0"',
-                               url], capture_output=True, text=True)
-
-
-class Commands(Plugin):
+class Commands(cni_case.Plugin):
     def test_version(self):
         answer = ask(PLUGIN, environment("VERSION"), {"cniVersion": "1.0.0"})
         self.assertEqual(answer, {"cniVersion": "1.0.0", "supportedVersions": ["0.4.0", "1.0.0", "1.1.0"]})
@@ -303,7 +232,7 @@ class Commands(Plugin):
         self.assertEqual(self.links(netns), ["lo"])
 
 
-class Refused(Plugin):
+class Refused(cni_case.Plugin):
     """What cannot be guarded completely does not start."""
 
     def test_places(self):
@@ -416,135 +345,3 @@ class Refused(Plugin):
         self.fails(2, '"polcy": "agent"', self.chain(polcy="agent").add, container, netns)
         self.fails(11, "does not run", self.chain(socket="/run/nobody.sock").add, container, netns)
         self.assertEqual(self.links(netns), ["lo"])
-
-
-class Between(threading.Thread):
-    """Stands between the plugin and the daemon, and does something at one step of one call: before the request is passed
-    on, before the answer is, and after it."""
-    STEPS = ("asked", "answered", "told")
-
-    def __init__(self, path, daemon_path):
-        super().__init__(daemon=True)
-        self.path, self.daemon_path = path, daemon_path
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen(16)
-        self.at, self.what, self.calls, self.done = None, None, 0, threading.Event()
-        self.start()
-
-    def arm(self, call, step, what):
-        self.done.clear()
-        self.at, self.what, self.calls = (call, step), what, 0
-
-    def step(self, step):
-        if self.at == (self.calls, step):
-            self.what()
-            self.done.set()
-
-    def run(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                self.serve(client)
-            except OSError:
-                pass
-            client.close()
-
-    def serve(self, client):
-        def hear():
-            piece = client.recv(65536)
-            if not piece:
-                raise ConnectionResetError("the plugin was killed before it asked")
-            return piece
-        request = b""
-        while b"\r\n\r\n" not in request:
-            request += hear()
-        head, _, body = request.partition(b"\r\n\r\n")
-        size = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
-        while len(body) < size:
-            body += hear()
-        self.calls += 1
-        self.step("asked")
-        answer = b""
-        with socket.socket(socket.AF_UNIX) as daemon:
-            daemon.connect(self.daemon_path)
-            daemon.sendall(head + b"\r\n\r\n" + body)
-            while True:
-                piece = daemon.recv(65536)
-                if not piece:
-                    break
-                answer += piece
-        self.step("answered")
-        client.sendall(answer)
-        self.step("told")
-
-
-class Killed(Plugin):
-    """The plugin, and the daemon, killed at each step of ADD and DEL: nothing passes meanwhile, and DEL leaves nothing."""
-
-    def setUp(self):
-        super().setUp()
-        folder = support.LAB.path(f"between-{time.monotonic_ns()}")
-        os.makedirs(folder)
-        self.between = Between(folder + "/control.sock", self.daemon.socket)
-        self.addCleanup(self.between.listener.close)
-
-    def start(self, command, chain, container, netns):
-        """The plugin, with the result of the plugin before it."""
-        plugin = chain.plugins[-1]
-        p = subprocess.Popen([PLUGIN], env=environment(command, container, netns, "eth0"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.process = p
-        out, _ = p.communicate(json.dumps(chain.config(plugin, chain.results.get(container))).encode(), timeout=60 * SLOW)
-        return p.returncode, out
-
-    def each_step(self, what, calls, command):
-        for behind in (False, True):
-            for call in range(1, calls + 1):
-                for step in Between.STEPS:
-                    with self.subTest(behind=behind, call=call, step=step), test_exfiltration.Watch() as watch:
-                        self.one(what, command, behind, call, step)
-                    self.silent(watch)
-
-    def one(self, what, command, behind, call, step):
-        netns, container = self.netns()
-        before = [cni_engines.ptp("10.93.0.0/24")] if behind else []
-        links = self.links()
-        chain = Chain("agents", [*before, self.guard(socket=self.between.path)], "1.0.0")
-        if command == "ADD":
-            for plugin in before:
-                chain.results[container] = ask(chain.program(plugin), environment("ADD", container, netns, "eth0"), chain.config(plugin))
-        else:
-            chain.add(container, netns)
-        self.between.arm(call, step, what)
-        status, out = self.start(command, chain, container, netns)
-        self.assertTrue(self.between.done.wait(10 * SLOW), "the step was not reached")
-        self.between.arm(None, None, None)
-        if status == 0 and command == "ADD":
-            self.assertIn("interfaces", json.loads(out))
-        if self.daemon.process.poll() is not None:
-            self.daemon.start()
-        chain.delete(container, netns)
-        self.assertTrue(wait_until(lambda: self.names() == [], 10 * SLOW), self.names())
-        self.assertEqual(self.links(netns), ["lo"])
-        self.assertEqual(self.links(), links)
-
-    def test_plugin_adds(self):
-        self.each_step(self.kill_plugin, 1, "ADD")
-
-    def test_plugin_deletes(self):
-        self.each_step(self.kill_plugin, 2, "DEL")
-
-    def kill_plugin(self):
-        self.process.kill()
-
-    def test_daemon_adds(self):
-        self.each_step(self.daemon.kill, 1, "ADD")
-
-    def test_daemon_deletes(self):
-        self.each_step(self.daemon.kill, 2, "DEL")
-
-
-del Plugin  # no test by itself
