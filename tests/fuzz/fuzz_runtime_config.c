@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bundle's config.json: read, asked for its request, changed and written. What is written is read again as the same,
- * and no process sees how its guard was asked for. */
+/* A bundle's config.json: read, asked for its request, changed and written. What is written is read
+ * again as the same, and no process sees how its guard was asked for. */
 #include <stdlib.h>
 #include <string.h>
 
