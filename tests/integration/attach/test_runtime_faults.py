@@ -227,6 +227,17 @@ class Direct(Case):
         self.daemon.start()
         self.assertEqual(self.runtime("start", "box").returncode, 0)
 
+    def test_same_name_at_once(self):
+        """A container whose process has ended by itself is deleted while the daemon ends its guard, and started again under the name."""
+        bundle = self.bundle("/bin/true", env=["VETHGUARD_NAME=again"])
+        for i in range(10):
+            r = self.runtime.create(bundle, f"box{i}")
+            self.assertEqual(r.returncode, 0, (i, r.stderr))
+            self.assertEqual(self.guards(), ["again"])
+            self.assertEqual(self.runtime("start", f"box{i}").returncode, 0)
+            self.assertEqual(self.runtime("delete", "--force", f"box{i}").returncode, 0)
+        self.gone()
+
     def test_deleted_without_the_daemon(self):
         """What can be taken away without it is; the daemon does the rest when it is back."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
