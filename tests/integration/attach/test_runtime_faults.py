@@ -294,6 +294,21 @@ exec runc "$@"
                 self.assertEqual(runtime.create(self.bundle(policy=None), "other").returncode, 1)
                 self.gone(runtime)
 
+    def test_daemon_killed_at_create(self):
+        """It dies while the real runtime makes the container, whose process it would have to follow: the container is removed again."""
+        kill = f"kill -KILL {self.daemon.process.pid}"
+        runtime = self.make_runtime(real=support.LAB.write(f"traitor-{time.monotonic_ns()}", f"""#!/bin/sh
+for word; do [ "$word" = create ] && {kill}; done
+exec runc "$@"
+""", 0o755))
+        with test_exfiltration.Watch() as watch:
+            self.refused(runtime.create(self.tries("out"), "box"), "vethguardd (does not run|on )", runtime)
+        self.assertEqual(watch.sent(), [])
+        self.assertFalse(os.path.exists(runtime.root + "/box"))
+        self.daemon.process.wait()
+        self.daemon.start()
+        self.gone(runtime)
+
     def test_killed_at_delete(self):
         for after in (False, True):
             with self.subTest(after=after):
