@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call that fails says which one it was, and then the daemon's own sentence. */
+/*
+ * A call that the daemon cannot take at the moment (503: it takes over sandboxes after a restart,
+ * or is about to end the same sandbox, because the container's process has ended) is made again for
+ * a few seconds.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,13 +13,21 @@
 #include "runtime/guard.h"
 
 #define CALL_PATH_MAX 128
-#define TRIES 50
-#define BETWEEN_MS 100
+#define TRIES 250
+#define BETWEEN_MS 20
 #define CONFLICT 409
 #define NOT_FOUND 404
+#define UNAVAILABLE 503
 
-/* Returns the answer's JSON (owned) or NULL with a fault. status may be NULL. */
-static json_t *call(const struct settings *s, const char *method, const char *path,
+static void wait_a_little(void)
+{
+	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000L};
+
+	nanosleep(&pause, NULL);
+}
+
+/* Returns the answer's JSON (owned) or NULL with a fault. */
+static json_t *call_once(const struct settings *s, const char *method, const char *path,
         const json_t *body, unsigned *status, struct fault *fault)
 {
 	char text[CONTROL_CLIENT_TEXT_MAX];
@@ -23,8 +35,7 @@ static json_t *call(const struct settings *s, const char *method, const char *pa
 	int rc = control_client_call(s->socket, method, path, body, &answer);
 	json_t *json = NULL;
 
-	if (status)
-		*status = answer.status;
+	*status = answer.status;
 	if (!rc && control_answer_is_good(&answer)) {
 		json = answer.json;
 		answer.json = NULL;
@@ -32,6 +43,24 @@ static json_t *call(const struct settings *s, const char *method, const char *pa
 		fault_set(fault, "%s", control_answer_fault(&answer, rc, s->socket, text));
 	}
 	control_answer_free(&answer);
+	return json;
+}
+
+/* The same, made again while the daemon asks for that. status may be NULL. */
+static json_t *call(const struct settings *s, const char *method, const char *path,
+        const json_t *body, unsigned *status, struct fault *fault)
+{
+	unsigned ignored, *at = status ? status : &ignored;
+	struct fault last = {""};
+	json_t *json = call_once(s, method, path, body, at, &last);
+
+	for (unsigned i = 1; i < TRIES && !json && *at == UNAVAILABLE; i++) {
+		wait_a_little();
+		last.text[0] = '\0';
+		json = call_once(s, method, path, body, at, &last);
+	}
+	if (!json)
+		fault_set(fault, "%s", last.text);
 	return json;
 }
 
@@ -129,7 +158,6 @@ static bool is_starting(const char *state)
 
 bool guard_is_served(const struct settings *s, const char *name, struct fault *fault)
 {
-	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000L};
 	char path[CALL_PATH_MAX], state[32] = "";
 
 	if (!make_path(path, name, "", fault))
@@ -145,7 +173,7 @@ bool guard_is_served(const struct settings *s, const char *name, struct fault *f
 			return true;
 		if (!is_starting(state))
 			break;
-		nanosleep(&pause, NULL);
+		wait_a_little();
 	}
 	return fault_set(fault, "its guard %s is not served: it is %s", name, state);
 }

@@ -227,6 +227,17 @@ class Direct(Case):
         self.daemon.start()
         self.assertEqual(self.runtime("start", "box").returncode, 0)
 
+    def test_same_name_at_once(self):
+        """A container whose process has ended by itself is deleted while the daemon ends its guard, and started again under the name."""
+        bundle = self.bundle("/bin/true", env=["VETHGUARD_NAME=again"])
+        for i in range(10):
+            r = self.runtime.create(bundle, f"box{i}")
+            self.assertEqual(r.returncode, 0, (i, r.stderr))
+            self.assertEqual(self.guards(), ["again"])
+            self.assertEqual(self.runtime("start", f"box{i}").returncode, 0)
+            self.assertEqual(self.runtime("delete", "--force", f"box{i}").returncode, 0)
+        self.gone()
+
     def test_deleted_without_the_daemon(self):
         """What can be taken away without it is; the daemon does the rest when it is back."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
@@ -282,6 +293,21 @@ exec runc "$@"
                 self.assertEqual(len(runtime.entries()), 1)
                 self.assertEqual(runtime.create(self.bundle(policy=None), "other").returncode, 1)
                 self.gone(runtime)
+
+    def test_daemon_killed_at_create(self):
+        """It dies while the real runtime makes the container, whose process it would have to follow: the container is removed again."""
+        kill = f"kill -KILL {self.daemon.process.pid}"
+        runtime = self.make_runtime(real=support.LAB.write(f"traitor-{time.monotonic_ns()}", f"""#!/bin/sh
+for word; do [ "$word" = create ] && {kill}; done
+exec runc "$@"
+""", 0o755))
+        with test_exfiltration.Watch() as watch:
+            self.refused(runtime.create(self.tries("out"), "box"), "vethguardd (does not run|on )", runtime)
+        self.assertEqual(watch.sent(), [])
+        self.assertFalse(os.path.exists(runtime.root + "/box"))
+        self.daemon.process.wait()
+        self.daemon.start()
+        self.gone(runtime)
 
     def test_killed_at_delete(self):
         for after in (False, True):
