@@ -22,7 +22,7 @@ bool policy_name_is_valid(const char *name)
 {
 	size_t n = strlen(name);
 
-	if (n == 0 || n > POLICY_NAME_MAX || !is_alphanumeric(name[0]))
+	if (n == 0 || n > POLICY_FILE_NAME_MAX || !is_alphanumeric(name[0]))
 		return false;
 	for (size_t i = 1; i < n; i++)
 		if (!is_alphanumeric(name[i]) && !strchr("._-", name[i]))
@@ -31,11 +31,11 @@ bool policy_name_is_valid(const char *name)
 }
 
 /* Writes the name if the file is a policy. */
-static bool name_of(const char *file, char out[POLICY_NAME_MAX + 1])
+static bool name_of(const char *file, char out[POLICY_FILE_NAME_MAX + 1])
 {
 	size_t n = strlen(file), end = sizeof(SUFFIX) - 1;
 
-	if (n <= end || n - end > POLICY_NAME_MAX || strcmp(file + n - end, SUFFIX) != 0)
+	if (n <= end || n - end > POLICY_FILE_NAME_MAX || strcmp(file + n - end, SUFFIX) != 0)
 		return false;
 	memcpy(out, file, n - end);
 	out[n - end] = '\0';
@@ -44,7 +44,7 @@ static bool name_of(const char *file, char out[POLICY_NAME_MAX + 1])
 
 static int is_policy(const struct dirent *entry)
 {
-	char name[POLICY_NAME_MAX + 1];
+	char name[POLICY_FILE_NAME_MAX + 1];
 
 	return name_of(entry->d_name, name);
 }
@@ -54,7 +54,7 @@ static void list(const char *directory, char out[SHOWN_MAX])
 {
 	struct dirent **entries = NULL;
 	int count = scandir(directory, &entries, is_policy, alphasort);
-	char name[POLICY_NAME_MAX + 1];
+	char name[POLICY_FILE_NAME_MAX + 1];
 	size_t n = 0;
 
 	out[0] = '\0';
@@ -79,7 +79,7 @@ bool policy_name_resolve(const char *directory, const char *name, char out[PATH_
 		        "\"%s\" is no name of a policy: a name has up to %d letters, digits, '.', "
 		        "'_' and '-', begins with a letter or digit, and is no path",
 		        slice_escape(slice_from_string(name), shown, sizeof(shown)),
-		        POLICY_NAME_MAX);
+		        POLICY_FILE_NAME_MAX);
 		return false;
 	}
 	if (snprintf(out, PATH_MAX, "%s/%s" SUFFIX, directory, name) < PATH_MAX &&

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #define POLICY_DIRECTORY_DEFAULT "/etc/vethguard/policies"
-#define POLICY_NAME_MAX 63 /* bytes: letters, digits, '.', '_', '-', beginning with a letter or digit */
+#define POLICY_FILE_NAME_MAX 63 /* bytes: letters, digits, '.', '_', '-', beginning with a letter or digit */
 #define POLICY_NAME_FAULT_MAX 512
 
 bool policy_name_is_valid(const char *name);

@@ -63,7 +63,7 @@ static void test_names_that_are_none(void **state)
 {
 	static const char *const names[] = {"", ".", "..", "../agent", "/etc/passwd", "a/b",
 	        ".hidden", "-x", "_x", "a b", "a\n", "\xc3\xa4", "a%", "a\\b"};
-	char path[PATH_MAX], fault[POLICY_NAME_FAULT_MAX], longer[POLICY_NAME_MAX + 2];
+	char path[PATH_MAX], fault[POLICY_NAME_FAULT_MAX], longer[POLICY_FILE_NAME_MAX + 2];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -75,7 +75,7 @@ static void test_names_that_are_none(void **state)
 	memset(longer, 'a', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	assert_false(policy_name_is_valid(longer));
-	longer[POLICY_NAME_MAX] = '\0';
+	longer[POLICY_FILE_NAME_MAX] = '\0';
 	assert_true(policy_name_is_valid(longer));
 }
 
