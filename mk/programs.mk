@@ -17,13 +17,17 @@ LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SS
 MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
+MODS_vethguard-docker := docker adapter netlink jail ipc loop wire base
+LIBS_vethguard-docker := $(LIBS_NFT) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_JANSSON)
+
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor
 MAIN_vethguard-keeper := keeper
 MAIN_vethguard-worker := worker
 MAIN_vethguard-recorder := recorder
+MAIN_vethguard-docker := docker
 
-PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder
+PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder vethguard-docker
 # A program whose main.c is not there yet is not built.
 PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/main.c),$(p)))
 PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))

@@ -25,6 +25,12 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 	const uint8_t peer_mac[6], int peer_netns_fd);
 int netlink_link_delete(struct netlink *nl, const char *name);
 int netlink_link_up(struct netlink *nl, const char *name);
+int netlink_link_down(struct netlink *nl, const char *name);
+/* A text that the kernel keeps with the link, for people and for whoever made the link (ip-link(8), alias). -EINVAL:
+ * text is longer than NETLINK_ALIAS_MAX. "": there is none. */
+#define NETLINK_ALIAS_MAX 255 /* bytes */
+int netlink_link_set_alias(struct netlink *nl, const char *name, const char *text);
+int netlink_link_alias(struct netlink *nl, const char *name, char out[NETLINK_ALIAS_MAX + 1]);
 /* Removes the link from its bridge or bond. */
 int netlink_link_no_master(struct netlink *nl, const char *name);
 /* Set the MAC address or MTU; the link may be up. */

@@ -65,9 +65,14 @@ class Engine:
     """Docker or Podman."""
     IMAGE = "lab/client"
 
-    def __init__(self, name):
+    def __init__(self, name, options=("--dns", support.lab.DNS4)):
+        """options: more of dockerd's. By default a DNS server of the lab: what Docker's own resolver asks for containers is seen
+        there."""
         self.name, self.dir, self.process = name, support.LAB.path(f"{name}-{time.monotonic_ns()}"), None
+        self.options = list(options)
         self.env = dict(os.environ)
+        if os.environ.get("VETHGUARD_DOCKER"):  # a folder with another dockerd than the system's
+            self.env["PATH"] = os.environ["VETHGUARD_DOCKER"] + ":" + self.env["PATH"]
         os.makedirs(self.dir)
         sh("mount", "-t", "tmpfs", "none", self.dir)
         try:
@@ -78,14 +83,14 @@ class Engine:
             raise
 
     def start_docker(self):
-        """With a DNS server of the lab: what Docker's own resolver asks for containers is seen there."""
+        """dockerd, or again after it was killed."""
         self.env["DOCKER_HOST"] = f"unix://{self.dir}/docker.sock"
         self.env["DOCKER_CONFIG"] = self.dir
-        log = open(self.dir + "/log", "w")
+        log = open(self.dir + "/log", "a")
         self.process = subprocess.Popen(
-            ["dockerd", "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "--pidfile", self.dir + "/pid",
-             "-H", self.env["DOCKER_HOST"], "--dns", support.lab.DNS4, "--ipv6", "--fixed-cidr-v6", "fd00:d0c::/64"],
-            stdout=log, stderr=log)
+            [shutil.which("dockerd", path=self.env["PATH"]), "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "--pidfile", self.dir + "/pid",
+             "-H", self.env["DOCKER_HOST"], "--ipv6", "--fixed-cidr-v6", "fd00:d0c::/64", *self.options],
+            stdout=log, stderr=log, env=self.env)
         log.close()
         ready = wait_until(lambda: self.process.poll() is not None or
                            subprocess.run(["docker", "version"], env=self.env, capture_output=True).returncode == 0, 60 * SLOW, 0.2)
