@@ -6,7 +6,9 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import time
 import unittest
 
@@ -177,7 +179,7 @@ class Network(attached.Guarded):
 
 class Battery(Network):
     def test_1_told_apart(self):
-        """Each container is a sandbox with its own name, placeholders and CA, by its endpoint's id where it has no name."""
+        """Each container is a sandbox with its own name and placeholders, by its endpoint's id where it has no name."""
         self.container("third")
         endpoint = self.engine.inspect("third", "{{.NetworkSettings.Networks.agents.EndpointID}}")
         self.assertEqual(sorted(self.guarded()), sorted(["agents-other", "box", "agents-" + endpoint[:12]]))
@@ -185,7 +187,6 @@ class Battery(Network):
         self.assertEqual(third["labels"], {"team": "blue", "docker.endpoint": endpoint, "docker.network": third["labels"]["docker.network"]})
         self.assertEqual(third["addresses"]["gate4"], "172.31.0.1")
         env = [self.daemon.call("GET", f"/v1/sandboxes/{name}/env")[2] for name in self.guarded()]
-        self.assertEqual(len({e["ca_pem"] for e in env}), 3)
         self.assertEqual(len({json.dumps(e["variables"]) for e in env}), 3)
         self.engine("rm", "-f", "third")
         self.assertEqual(sorted(self.guarded()), ["agents-other", "box"])
@@ -256,4 +257,349 @@ class Battery(Network):
         self.assert_clean(self.daemon.audit, self.daemon.stderr_path, self.driver.stderr_path)
 
 
+class Faults(Network):
+    """What is refused, and whatever is killed: nothing is open, and nothing is left."""
+
+    @classmethod
+    def attach(cls, name="box"):
+        super().attach(name)
+        cls.neighbours = cls.neighbour_macs = ()
+        cls.engine("rm", "-f", "other")
+
+    def run_it(self, *argv, timeout=120):
+        return subprocess.run(["docker", *argv], env=self.engine.env, capture_output=True, text=True, timeout=timeout * SLOW)
+
+    def assert_refused(self, words, *argv):
+        r = self.run_it(*argv)
+        self.assertNotEqual(r.returncode, 0, r)
+        self.assertIn(words, r.stderr, r)
+
+    def assert_clean_but(self, *names):
+        """Of the driver there is nothing but what belongs to these sandboxes."""
+        wait_until(lambda: len(links()) == len(names) and sorted(self.guarded()) == sorted(names), 60 * SLOW, 0.5)
+        self.assertEqual((sorted(self.guarded()), len(links())), (sorted(names), len(names)), (links(), self.driver.stderr()))
+
+    def test_1_refused(self):
+        for words, options in (("there is no policy nowhere in", ["-o", "policy=nowhere"]),
+                               ("is no path", ["-o", "policy=../agent"]),
+                               ("which policy?", []),
+                               ('did you mean "policy"?', ["-o", "polcy=agent"]),
+                               ("--internal does not go with vethguard", ["--internal", "-o", "policy=agent"]),
+                               ("has to be the first address", ["--subnet", "10.9.0.0/24", "--gateway", "10.9.0.254", "-o", "policy=agent"]),
+                               ("-o ttl=soon", ["-o", "policy=agent", "-o", "ttl=soon"])):
+            with self.subTest(words):
+                self.assert_refused(words, "network", "create", "-d", "vethguard", *options, "wrong")
+        for words, options in (("ports cannot be published", ["-p", "8080:80"]),
+                               ("a name has up to 40 letters", ["--network", "name=agents,driver-opt=vethguard.name=a b"]),
+                               ("there is a sandbox box already", ["--network", "name=agents,driver-opt=vethguard.name=box"])):
+            with self.subTest(words):
+                self.assert_refused(words, "run", "--rm", *(options if "--network" in options else [*options, "--network", "agents"]),
+                                    self.engine.IMAGE, "/bin/true")
+        self.assert_clean_but("box")
+        self.assertEqual(len(os.listdir(self.driver.state)), 2)
+
+    def test_2_vethguardd_away(self):
+        """Who is guarded stays so; nobody else starts; what is removed meanwhile is cleaned up later."""
+        self.daemon.kill()
+        self.assert_refused("vethguardd does not run", "run", "--rm", "--network", "agents", self.engine.IMAGE, "/bin/true")
+        with test_exfiltration.Watch() as watch:
+            self.assertIsInstance(self.get(timeout=3), str)
+        self.assert_nothing_leaks(watch, allowed_flows=False)
+        self.engine("rm", "-f", "agent")
+        self.assertEqual(links(), [])
+        self.daemon.start()
+        self.assert_clean_but()
+        self.attach_again()
+
+    def attach_again(self):
+        self.container("agent", "box")
+        self.env_file = type(self).env_file = support.LAB.write(f"{self.tag}.env", self.vethguard("env", "box", "--format", "docker"))
+        self.furnish()
+        self.assert_works()
+
+    def test_3_driver_away(self):
+        """dockerd waits half a minute for the driver; a container that runs does not notice."""
+        self.driver.kill()
+        self.assert_works()
+        late = self.engine.popen("run", "--rm", "--network", "name=agents,driver-opt=vethguard.name=late", self.engine.IMAGE, "/bin/true")
+        time.sleep(1.5)
+        self.driver.start()
+        self.assertEqual(late.wait(60 * SLOW), 0)
+        self.assert_clean_but("box")
+
+    def test_3_driver_killed_at_each_step(self):
+        """Between any two calls, each made twice: the next one goes on."""
+        network = self.engine("network", "inspect", "-f", "{{.Id}}", "agents")
+        who = {"NetworkID": network, "EndpointID": "ab" * 32}
+        create = {**who, "Interface": {"Address": "172.31.200.1/16", "AddressIPv6": "", "MacAddress": ""},
+                  "Options": {"com.docker.network.endpoint.dnsservers": [NAME_SERVER], "vethguard.name": "step"}}
+        outer, inner = "vgd" + "ab" * 6, "vgc" + "ab" * 6
+        macs = []
+        for name, body in (("CreateEndpoint", create), ("Join", {**who, "SandboxKey": "/nowhere", "Options": None}), ("Leave", who),
+                           ("DeleteEndpoint", who)):
+            for _ in range(2):
+                status, answer = self.driver.call("NetworkDriver." + name, body)
+                self.assertEqual(status, 200, (name, answer))
+                self.driver.kill()
+                self.driver.start()
+                if name == "CreateEndpoint":
+                    macs.append(answer["Interface"]["MacAddress"])
+                    self.assertNotIn("step", self.guarded())
+                    self.assertIn("state DOWN", sh("ip", "link", "show", outer))
+                if name == "Join":
+                    self.assertEqual(answer["InterfaceName"], {"SrcName": inner, "DstPrefix": "eth"})
+                    self.assertNotIn("Gateway", answer)
+                    self.assertIs(answer["DisableGatewayService"], True)
+                    self.assertEqual(self.guarded()["step"]["state"], "serving")
+                if name == "Leave":
+                    self.assertNotIn("step", self.guarded())
+                    self.assertIn("state DOWN", sh("ip", "link", "show", outer))
+        self.assertEqual(macs[0], macs[1])
+        self.assertEqual(self.driver.call("NetworkDriver.Join", who)[0], 422)
+        for name in ("Leave", "DeleteEndpoint"):
+            self.assertEqual(self.driver.call("NetworkDriver." + name, who)[0], 200)
+        self.assert_clean_but("box")
+
+    def test_4_killed_at_random(self):
+        """Driver and daemon are killed while containers start: each starts guarded or not at all."""
+        started = 0
+        with test_exfiltration.Watch() as watch:
+            for i in range(16):
+                p = self.engine.popen("run", "-d", "--name", f"random{i}", "--network", "agents", self.engine.IMAGE, guests.PYTHON, "-c",
+                                      AT_ONCE, "[]", "[]", f"{self.tag}r{i}", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(0.03 * i)
+                who = self.daemon if i % 4 == 3 else self.driver
+                who.kill()
+                time.sleep(0.1)
+                who.start()
+                started += p.wait(120 * SLOW) == 0
+            self.assertGreater(started, 1, "nothing was tried")
+            self.engine("rm", "-f", *[n for n in self.engine("ps", "-a", "--format", "{{.Names}}").split() if n.startswith("random")])
+            self.assert_clean_but("box")
+        self.assert_nothing_leaks(watch, allowed_flows=False)
+        self.assert_works()
+
+    def test_5_twenty_at_once(self):
+        names = [f"many{i}" for i in range(20)]
+        started = [self.engine.popen("run", "-d", "--name", n, "--network", f"name=agents,driver-opt=vethguard.name={n}",
+                                     self.engine.IMAGE, "/bin/sleep", "1000", stdout=subprocess.DEVNULL) for n in names]
+        self.assertEqual([p.wait(120 * SLOW) for p in started], [0] * 20)
+        self.assertEqual(sorted(self.guarded()), sorted([*names, "box"]))
+        self.assertEqual(len({s["addresses"]["sandbox4"] for s in self.guarded().values()}), 21)
+        r = self.engine.exec("many7", None, guests.PYTHON, "/inside_battery.py", "get", json.dumps({"url": "http://evil.lab.test/", "timeout": 20}))
+        self.assertEqual(json.loads(r.stdout)[0], 403, r)
+        gone = [self.engine.popen("rm", "-f", n, stdout=subprocess.DEVNULL) for n in names]
+        self.assertEqual([p.wait(120 * SLOW) for p in gone], [0] * 20)
+        self.assert_clean_but("box")
+
+    def test_6_disconnected(self):
+        """A container that runs leaves the network: it has no way out, before and after; and comes back guarded."""
+        with test_exfiltration.Watch() as watch:
+            self.engine("network", "disconnect", "agents", "agent")
+            self.assertNotIn("box", self.guarded())
+            self.assertIsInstance(self.get(timeout=3), str)
+        self.assert_nothing_leaks(watch, allowed_flows=False)
+        self.assert_clean_but()
+        self.engine("network", "connect", "--driver-opt", "vethguard.name=box", "agents", "agent")
+        self.env_file = support.LAB.write(f"{self.tag}.env", self.vethguard("env", "box", "--format", "docker"))
+        self.assert_works()
+
+    def test_7_dockerd_killed(self):
+        """The container outlives it and stays guarded. The next dockerd ends it, and its guard with it."""
+        self.engine.process.kill()
+        self.engine.process.wait()
+        pid = self.pid_of("/bin/sleep", "100000")
+        with test_exfiltration.Watch() as watch:
+            r = subprocess.run(["nsenter", "-t", pid, "-n", "-m", guests.PYTHON, "/inside_battery.py", "tries", json.dumps(
+                {"evil4": EVIL4, "dns4": DNS4, "origin4": ORIGIN4, "origin6": ORIGIN6, "services": [], "neighbours": [], "macs": [],
+                 "tag": self.tag + "d"})], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 0, r)
+        self.assert_nothing_leaks(watch, allowed_flows=False)
+        self.engine.start_docker()
+        self.assert_clean_but()
+        self.engine("start", "agent")
+        self.env_file = type(self).env_file = support.LAB.write(f"{self.tag}.env", self.vethguard("env", "box", "--format", "docker"))
+        self.assert_works()
+
+    def pid_of(self, *argv):
+        """The container's process, which no dockerd can name now."""
+        wanted = "\0".join([*argv, ""]).encode()
+        own = os.readlink("/proc/self/ns/net")
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    if f.read() == wanted and os.readlink(f"/proc/{pid}/ns/net") != own and \
+                            os.path.exists(f"/proc/{pid}/root/inside_battery.py"):
+                        return pid
+            except OSError:
+                pass
+        raise AssertionError("the container does not run")
+
+    def test_8_dockerd_restarted(self):
+        """An orderly restart: what is to run again is guarded again."""
+        self.engine("update", "--restart", "always", "agent")
+        self.engine.process.terminate()
+        self.engine.process.wait()
+        self.assert_clean_but()
+        with test_exfiltration.Watch() as watch:
+            self.engine.start_docker()
+            self.assertTrue(wait_until(lambda: "box" in self.guarded(), 30 * SLOW))
+        self.assert_nothing_leaks(watch, allowed_flows=False)
+        self.env_file = support.LAB.write(f"{self.tag}.env", self.vethguard("env", "box", "--format", "docker"))
+        self.assertTrue(wait_until(lambda: self.get()[0] == 200, 10 * SLOW))
+
+    def test_9_left(self):
+        """A pair whose network is gone, and a guard whose interface is gone."""
+        state = self.driver.state + "/" + "cd" * 32 + ".json"
+        with open(state, "w") as f:
+            json.dump({"policy": "agent", "name": "left", "gateway4": "10.7.7.1/24", "gateway6": "", "ttl_s": 0, "observe": False,
+                       "labels": {}, "vars": {}}, f)
+        who = {"NetworkID": "cd" * 32, "EndpointID": "ef" * 32}
+        create = {**who, "Interface": {"Address": "10.7.7.2/24"}, "Options": {"com.docker.network.endpoint.dnsservers": [NAME_SERVER]}}
+        for gone in ("network", "interface"):
+            with self.subTest(gone):
+                self.assertEqual(self.driver.call("NetworkDriver.CreateEndpoint", create)[0], 200)
+                self.assertEqual(self.driver.call("NetworkDriver.Join", who)[0], 200)
+                self.assertIn("left-" + "ef" * 6, self.guarded())
+                if gone == "interface":
+                    sh("ip", "link", "del", "vgd" + "ef" * 6)
+                else:
+                    os.rename(state, state + ".away")
+                self.assert_clean_but("box")
+                if gone == "network":
+                    os.rename(state + ".away", state)
+        os.unlink(state)
+
+
+class LiveRestore(Faults):
+    """dockerd is killed and its containers live on."""
+    OPTIONS = ("--dns", DNS4, "--live-restore")
+
+    def test_7_dockerd_killed(self):
+        self.engine.process.kill()
+        self.engine.process.wait()
+        self.engine.start_docker()
+        self.assert_works()
+        self.assert_clean_but("box")
+        found = self.call("ask", server="127.0.0.11", name=f"restored.{self.tag}.evil.lab.test")
+        self.assertIn(found[0], (0, 2, 3, 5), found)
+        self.assertEqual(self.seen("dns"), [])
+        self.engine("rm", "-f", "agent")
+        self.assert_clean_but()
+        self.attach_again()
+
+
+class Resolver(Network):
+    """dockerd has no name server of its own, and the host's is one of the loopback: Docker's resolver asks it from the host's own
+    network, where no guard is."""
+    OPTIONS = ()
+    ASKED = []
+
+    @classmethod
+    def make(cls):
+        sh("mount", "--bind", support.LAB.write(f"{cls.tag}-resolv.conf", "nameserver 127.0.0.1\n"), os.path.realpath("/etc/resolv.conf"))
+        cls.addClassCleanup(lambda: sh("umount", os.path.realpath("/etc/resolv.conf")))
+        listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        listener.bind(("127.0.0.1", 53))
+        cls.ASKED = []
+        thread = threading.Thread(target=cls.serve, args=(listener,), daemon=True)
+        thread.start()
+        cls.addClassCleanup(thread.join, 5)
+        cls.addClassCleanup(listener.sendto, b"", listener.getsockname())
+        super().make()
+
+    @classmethod
+    def serve(cls, listener):
+        """Notes the question and knows no name."""
+        while True:
+            data, peer = listener.recvfrom(1000)
+            if not data:
+                return
+            cls.ASKED.append(data)
+            listener.sendto(data[:2] + b"\x81\x83" + data[4:], peer)
+
+    @classmethod
+    def container(cls, name, sandbox=None, *options, **kw):
+        super().container(name, sandbox, "--dns", NAME_SERVER, *options, **kw)
+
+    def asked(self, word):
+        return [a for a in self.ASKED if word.encode() in a]
+
+    def test_it_leaks_elsewhere(self):
+        """The test can tell: on a network of Docker's own the question arrives at the host's resolver."""
+        self.engine("network", "create", "plain")
+        self.engine("run", "-d", "--name", "plain", "--network", "plain", self.engine.IMAGE, "/bin/sleep", "1000")
+        self.engine.exec("plain", None, guests.PYTHON, "/inside_battery.py", "ask", json.dumps(
+            {"server": "127.0.0.11", "name": "plainleak.evil.lab.test"}))
+        self.assertTrue(self.asked("plainleak"))
+        self.engine("rm", "-f", "plain")
+        self.engine("network", "rm", "plain")
+
+    def test_refused_without(self):
+        r = subprocess.run(["docker", "run", "--rm", "--network", "agents", self.engine.IMAGE, "/bin/true"], env=self.engine.env,
+                           capture_output=True, text=True)
+        self.assertNotEqual(r.returncode, 0)
+        self.assertIn("start the container with --dns", r.stderr)
+
+    def test_with_a_server(self):
+        """Nothing gets to the host's resolver, whatever is asked, and the guard answers."""
+        for i, kind in enumerate((1, 28, 16, 12, 33, 15, 65)):
+            for tcp in (False, True):
+                self.call("ask", server="127.0.0.11", name=f"inner{i}{int(tcp)}.{self.tag}.evil.lab.test", kind=kind, tcp=tcp)
+                self.told(f"the question {kind}", DNS, action_id=2, **{"query.hostname": f"inner{i}{int(tcp)}.{self.tag}.evil.lab.test"})
+        self.assertEqual(self.asked("inner"), [])
+        self.assert_works()
+
+
+class Compose(Network):
+    """contrib/docker/compose.yaml as it is."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not cls.plugin():
+            raise unittest.SkipTest("there is no docker compose")
+        super().setUpClass()
+
+    @staticmethod
+    def plugin():
+        """Of the system, or the one that is named."""
+        for path in (os.environ.get("VETHGUARD_COMPOSE"), "/usr/libexec/docker/cli-plugins/docker-compose",
+                     "/usr/lib/docker/cli-plugins/docker-compose"):
+            if path and os.path.exists(path):
+                return path
+        return None
+
+    @classmethod
+    def attach(cls, name="box"):
+        super().attach(name)
+        os.makedirs(cls.engine.dir + "/cli-plugins", exist_ok=True)
+        if not os.path.exists(cls.engine.dir + "/cli-plugins/docker-compose"):
+            os.symlink(cls.plugin(), cls.engine.dir + "/cli-plugins/docker-compose")
+
+    def compose(self, *argv):
+        file = os.path.join(lab.ROOT, "contrib/docker/compose.yaml")
+        ca = support.LAB.path(f"{self.tag}-compose-ca.pem")
+        if not os.path.exists(ca):
+            with open(ca, "w") as f:
+                f.write(self.vethguard("env", "box", "--format", "pem"))
+        r = subprocess.run(["docker", "compose", "-p", "project", "-f", file, *argv], capture_output=True, text=True, timeout=120 * SLOW,
+                           env={**self.engine.env, "AGENT_IMAGE": self.engine.IMAGE, "CA_FILE": ca})
+        self.assertEqual(r.returncode, 0, r)
+        return r.stdout
+
+    def test_project(self):
+        self.compose("up", "-d")
+        self.assertEqual(sorted(self.guarded()), ["agent-1", "agents-other", "box"])
+        self.assertEqual(self.guarded()["agent-1"]["labels"]["team"], "blue")
+        variables = support.LAB.write(f"{self.tag}-1.env", self.vethguard("env", "agent-1", "--format", "docker"))
+        r = self.engine.exec("project-agent-1", variables, guests.CURL, "-sS", "-m", "30", "--cacert", "/etc/ssl/certs/vethguard.pem",
+                             attached.WHOAMI)
+        self.assertIn('"authenticated": true', r.stdout, r)
+        self.compose("down")
+        self.assertEqual(sorted(self.guarded()), ["agents-other", "box"])
+
+
+for _kind in (Faults, LiveRestore, Resolver, Compose):
+    for _name in [n for n in dir(attached.Guarded) if n.startswith("test_")]:
+        setattr(_kind, _name, None)  # Battery has them
 del Network  # no test by itself
