@@ -543,10 +543,14 @@ class Resolver(Network):
 
     def test_with_a_server(self):
         """Nothing gets to the host's resolver, whatever is asked, and the guard answers."""
-        for i, kind in enumerate((1, 28, 16, 12, 33, 15, 65)):
+        for i, kind in enumerate((1, 28, 16, 33, 15, 65)):
             for tcp in (False, True):
-                self.call("ask", server="127.0.0.11", name=f"inner{i}{int(tcp)}.{self.tag}.evil.lab.test", kind=kind, tcp=tcp)
-                self.told(f"the question {kind}", DNS, action_id=2, **{"query.hostname": f"inner{i}{int(tcp)}.{self.tag}.evil.lab.test"})
+                name = f"inner{i}{int(tcp)}.{self.tag}.evil.lab.test"
+                self.call("ask", server="127.0.0.11", name=name, kind=kind, tcp=tcp)
+                self.told(f"the question {kind}", DNS, action_id=2, **{"query.hostname": name})
+        # Of a name that is no address dockerd 20.10 does not answer this question at all.
+        self.inside(guests.PYTHON, "/inside_battery.py", "ask", json.dumps(
+            {"server": "127.0.0.11", "name": f"inner-ptr.{self.tag}.evil.lab.test", "kind": 12}))
         self.assertEqual(self.asked("inner"), [])
         self.assert_works()
 
