@@ -49,6 +49,7 @@ struct docker {
 	char unjoined[DOCKER_ID_MAX + 1]; /* an endpoint whose container has not come; "": none */
 	unsigned unjoined_rounds;         /* for how many sweeps */
 	bool unjoined_seen;               /* in this sweep */
+	json_t *warned;                   /* by endpoint: other_ways.c has warned of it */
 };
 
 /* An address with its network, as dockerd writes it. text "": none. */
@@ -141,5 +142,10 @@ int docker_service_open(struct docker *docker, int fd);
 
 /* sweep.c: puts in order what a call could not, or nobody called for. */
 int docker_sweep_open(struct docker *docker);
+
+/* other_ways.c: warns once of interfaces in an endpoint's container that are not the driver's.
+ * outer: the endpoint's outer end, whose inner end is in the container. */
+void docker_other_ways(struct docker *docker, const struct docker_endpoint *endpoint,
+        const struct netlink_link *outer);
 
 #endif

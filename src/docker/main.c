@@ -212,9 +212,12 @@ int main(int argc, char **argv)
 	docker.netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	must("the network namespace", docker.netns < 0 ? -errno : 0);
 	must("netlink", netlink_open(&docker.nl));
+	docker.warned = json_object();
+	must("memory", docker.warned ? 0 : -ENOMEM);
 	docker.loop = loop_new();
 	must("the loop", docker.loop ? 0 : -ENOMEM);
 	serve(&listener);
+	json_decref(docker.warned);
 	loop_free(docker.loop);
 	netlink_close(docker.nl);
 	close(docker.netns);

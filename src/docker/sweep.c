@@ -28,8 +28,9 @@ static void end_lost_guards(struct docker *docker, const json_t *sandboxes)
 {
 	for (size_t i = 0; i < json_array_size(sandboxes); i++) {
 		const char *outer = docker_guard_interface(json_array_get(sandboxes, i));
+		struct netlink_link link;
 
-		if (if_nametoindex(outer) == 0 && errno == ENODEV &&
+		if (netlink_link_get(docker->nl, outer, 0, &link) == -ENODEV &&
 		        docker_guard_detach(docker, outer))
 			log_info("%s is gone: its guard was ended", outer);
 	}
@@ -83,6 +84,8 @@ static void look_at(
 		netlink_link_down(docker->nl, endpoint->outer);
 	} else if (!link.up && !link.elsewhere) {
 		count_unjoined(docker, endpoint);
+	} else if (link.elsewhere) {
+		docker_other_ways(docker, endpoint, &link);
 	}
 }
 

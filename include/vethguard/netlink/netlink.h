@@ -45,6 +45,8 @@ struct netlink_link {
 	uint32_t mtu;
 	bool up, loopback, ethernet;
 	bool elsewhere; /* its other end or its lower device is in another namespace */
+	unsigned peer;  /* index of its other end or lower device, in that one's namespace; 0: it has none */
+	int nsid;       /* elsewhere: the number of that namespace in the link's own */
 	uint8_t mac[6];
 	char name[IFNAMSIZ], kind[NETLINK_KIND_MAX]; /* kind: "veth", "bridge", "tun", ...; "": none, usually
 	                                                hardware */
@@ -53,6 +55,10 @@ struct netlink_link {
 int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struct netlink_link *out);
 /* Calls each() for every link whose master has this index. */
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
+	void *context);
+/* Calls each() for every link of the namespace that nl's namespace has this number for. Needs CAP_NET_ADMIN there, and
+ * not to enter it. */
+int netlink_links_in(struct netlink *nl, int nsid, void (*each)(void *context, const struct netlink_link *link),
 	void *context);
 /* The first address of the family (4 or 6) with a scope wider than link; family 0 in *out if there is none. */
 int netlink_address_first(struct netlink *nl, unsigned index, int family, struct ip *out, uint8_t *bits);

@@ -15,8 +15,10 @@ import unittest
 import attached
 import guests
 import lab
+import pages
 import support
 import test_exfiltration
+from daemon import Daemon, UnixConnection
 from lab import DNS4, EVIL4, ORIGIN4, ORIGIN6
 from support import DNS, HTTP, SLOW, sh, wait_until
 
@@ -61,7 +63,6 @@ class Driver:
 
     def call(self, name, body=None):
         """(status, answer) of one call as dockerd makes it. body: an object, or bytes as they are."""
-        from daemon import UnixConnection
         connection = UnixConnection(PLUGINS + "/vethguard.sock", 30 * SLOW)
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         try:
@@ -298,6 +299,26 @@ class Faults(Network):
         self.assert_clean_but("box")
         self.assertEqual(len(os.listdir(self.driver.state)), 2)
 
+    def test_1_no_calls(self):
+        """What no dockerd sends, over the real socket; whoever is not root is not read at all."""
+        deep = b"[" * 40000
+        for words, body in (("is no JSON", b"{"), ("is no JSON", b"\xff\xfe"), ("is no JSON", deep), ("has to be a JSON object", b"[]"),
+                            ("has no body", None), ("is no JSON", b'{"NetworkID":"a","NetworkID":"b"}'), ("NetworkID", b"{}")):
+            status, answer = self.driver.call("NetworkDriver.Join", body)
+            self.assertGreaterEqual(status, 400)
+            self.assertIn(words, answer["Err"])
+        self.assertEqual(self.driver.call("NetworkDriver.Join", b"{" + b" " * 70000 + b"}")[0], 413)
+        self.assertEqual(self.driver.call("NetworkDriver.Nothing", {})[0], 404)
+        socket_of_root = PLUGINS + "/vethguard.sock"
+        os.chmod(socket_of_root, 0o666)
+        for path in ("/run/docker", PLUGINS):
+            os.chmod(path, 0o755)
+        r = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", guests.CURL, "-sS", "--unix-socket", socket_of_root,
+                            "-d", "{}", "http://x/NetworkDriver.Join"], capture_output=True, text=True)
+        self.assertIn("only root may use this socket", r.stdout, r)
+        os.chmod(socket_of_root, 0o660)
+        self.assert_works()
+
     def test_2_vethguardd_away(self):
         """Who is guarded stays so; nobody else starts; what is removed meanwhile is cleaned up later."""
         self.daemon.kill()
@@ -391,6 +412,26 @@ class Faults(Network):
         gone = [self.engine.popen("rm", "-f", n, stdout=subprocess.DEVNULL) for n in names]
         self.assertEqual([p.wait(120 * SLOW) for p in gone], [0] * 20)
         self.assert_clean_but("box")
+
+    def test_6_another_network(self):
+        """A network of Docker's own beside it is another way, which no driver can refuse: it is told. A second one of this driver is
+        guarded as well."""
+        def warnings():
+            return self.driver.stderr().count("box has another network: eth")
+        self.engine("network", "connect", "--driver-opt", "vethguard.name=second", "others", "agent")
+        time.sleep(12)  # a look comes every ten seconds
+        self.assertEqual(warnings(), 0, self.driver.stderr())
+        self.assertEqual(sorted(self.guarded()), ["box", "second"])
+        self.engine("network", "create", "open")
+        self.engine("network", "connect", "open", "agent")
+        self.assertTrue(wait_until(warnings, 30 * SLOW), self.driver.stderr())
+        self.engine("network", "disconnect", "open", "agent")
+        self.engine("network", "disconnect", "others", "agent")
+        self.engine("network", "rm", "open")
+        time.sleep(12)
+        self.assertEqual(warnings(), 1)
+        self.assert_clean_but("box")
+        self.assert_works()
 
     def test_6_disconnected(self):
         """A container that runs leaves the network: it has no way out, before and after; and comes back guarded."""
@@ -603,7 +644,60 @@ class Compose(Network):
         self.assertEqual(sorted(self.guarded()), ["agents-other", "box"])
 
 
+class Page(support.Case):
+    """docs/docker-network.md: every command of it, in its order, and the answers that it shows."""
+    PAGE = os.path.join(lab.ROOT, "docs/docker-network.md")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not shutil.which("dockerd"):
+            raise unittest.SkipTest("docker is not installed")
+
+    def test_every_command(self):
+        engine = guests.Engine("docker", ())
+        self.addCleanup(engine.stop)
+        engine("tag", engine.IMAGE, "my-image")
+        # The page's policy lies in /etc, as people have it; here that is nobody else's.
+        for name in ("etc-upper", "etc-work"):
+            os.makedirs(os.path.join(engine.dir, name))
+        sh("mount", "-t", "overlay", "-o", f"lowerdir=/etc,upperdir={engine.dir}/etc-upper,workdir={engine.dir}/etc-work", "none", "/etc")
+        self.addCleanup(sh, "umount", "-l", "/etc")
+        os.makedirs("/etc/vethguard/policies", exist_ok=True)
+        with open(self.PAGE) as f:
+            text = f.read()
+        with open("/etc/vethguard/policies/agent.yaml", "w") as policy:
+            policy.write(re.search(r"(?ms)^```yaml\n(.*?)^```$", text).group(1))
+        with open(os.open("/etc/vethguard/policies/key", os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
+            f.write(support.SECRET)
+        daemon = Daemon()
+        self.addCleanup(daemon.stop)
+        driver = Driver(daemon, "/etc/vethguard/policies")
+        self.addCleanup(driver.stop)
+        folder = os.path.join(daemon.dir, "page")
+        os.makedirs(folder + "/bin")
+        with open(folder + "/bin/vethguard", "w") as f:
+            f.write(f'#!/bin/sh\nexec {support.VETHGUARD} "$@" --socket {daemon.socket}\n')
+        os.chmod(folder + "/bin/vethguard", 0o755)
+        commands = [(c.rstrip("\n"), shown or []) for b in pages.blocks(self.PAGE) if b.runs("make check-attach") for c, shown in b.commands]
+        self.assertGreater(len(commands), 10)
+        script = "".join(f"echo; echo '== {i}'\n{command}\n" for i, (command, _) in enumerate(commands))
+        r = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, text=True, timeout=300 * SLOW, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, env=dict(engine.env, PATH=folder + "/bin:" + engine.env["PATH"]))
+        self.assertEqual(r.returncode, 0, (r.stdout[-4000:], daemon.stderr()[-2000:], driver.stderr()[-2000:]))
+        answers = dict(re.findall(r"(?ms)^== (\d+)\n(.*?)(?=^== |\Z)", r.stdout))
+        for i, (command, shown) in enumerate(commands):
+            for line in shown:
+                with self.subTest(command=command):
+                    self.assertIn(line, answers[str(i)])
+        self.assertNotIn(support.SECRET, r.stdout)
+        self.assertEqual(links(), [])
+        self.assert_clean(daemon.audit, driver.stderr_path)
+
+
 for _kind in (Faults, LiveRestore, Resolver, Compose):
     for _name in [n for n in dir(attached.Guarded) if n.startswith("test_")]:
         setattr(_kind, _name, None)  # Battery has them
+for _name in [n for n in dir(Faults) if n.startswith("test_") and n != "test_7_dockerd_killed"]:
+    setattr(LiveRestore, _name, None)
 del Network  # no test by itself
