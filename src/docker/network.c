@@ -162,29 +162,39 @@ static bool are_texts(const json_t *pairs)
 	return true;
 }
 
+/* A member that has to be an object of strings. */
+static bool take_pairs(const json_t *all, const char *key, json_t **out)
+{
+	*out = json_incref(json_object_get(all, key));
+	return json_is_object(*out) && are_texts(*out);
+}
+
+static bool take_gateway(const json_t *all, const char *key, struct docker_cidr *out)
+{
+	const char *text = json_string_value(json_object_get(all, key));
+
+	return text && (!text[0] || docker_cidr_parse(text, out));
+}
+
 static bool take_file(const json_t *all, struct docker_network *n)
 {
-	const char *policy, *name, *gateway4, *gateway6;
-	json_int_t ttl;
-	int observe;
-	json_t *labels, *vars;
+	const char *policy = json_string_value(json_object_get(all, "policy"));
+	const char *name = json_string_value(json_object_get(all, "name"));
+	const json_t *ttl = json_object_get(all, "ttl_s");
+	bool are_pairs = take_pairs(all, "labels", &n->labels);
 
-	if (json_unpack((json_t *)(uintptr_t)all, "{ss ss ss ss sI sb so so}", "policy", &policy,
-	            "name", &name, "gateway4", &gateway4, "gateway6", &gateway6, "ttl_s", &ttl,
-	            "observe", &observe, "labels", &labels, "vars", &vars) < 0)
+	are_pairs = take_pairs(all, "vars", &n->vars) && are_pairs;
+	if (!are_pairs || !policy || !name || !json_is_integer(ttl) ||
+	        json_integer_value(ttl) < 0 || json_integer_value(ttl) > DOCKER_TTL_MAX_S)
 		return false;
-	n->labels = json_incref(labels);
-	n->vars = json_incref(vars);
-	n->ttl_s = (uint32_t)ttl;
-	n->observe = observe;
-	return ttl >= 0 && ttl <= DOCKER_TTL_MAX_S && json_is_object(labels) &&
-	       json_is_object(vars) && are_texts(labels) && are_texts(vars) &&
-	       copy(n->policy, sizeof(n->policy), policy) && policy_name_is_valid(n->policy) &&
+	n->ttl_s = (uint32_t)json_integer_value(ttl);
+	n->observe = json_is_true(json_object_get(all, "observe"));
+	return copy(n->policy, sizeof(n->policy), policy) && policy_name_is_valid(n->policy) &&
 	       copy(n->prefix, sizeof(n->prefix), name) &&
 	       docker_name_is_plain(n->prefix, DOCKER_PREFIX_MAX) &&
-	       (!gateway4[0] || docker_cidr_parse(gateway4, &n->gateway4)) &&
-	       (!gateway6[0] || docker_cidr_parse(gateway6, &n->gateway6)) &&
-	       (gateway4[0] || gateway6[0]);
+	       take_gateway(all, "gateway4", &n->gateway4) &&
+	       take_gateway(all, "gateway6", &n->gateway6) &&
+	       (n->gateway4.text[0] || n->gateway6.text[0]);
 }
 
 static int read_file(const char *path, char **out, size_t *size)

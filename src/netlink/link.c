@@ -104,9 +104,8 @@ int netlink_link_set_alias(struct netlink *nl, const char *name, const char *tex
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = strlen(text) > NETLINK_ALIAS_MAX
-	                     ? -EINVAL
-	                     : link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int result = strlen(text) > NETLINK_ALIAS_MAX ? -EINVAL
+	                                              : link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
 	if (result < 0)
 		return result;

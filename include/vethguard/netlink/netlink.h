@@ -56,8 +56,8 @@ int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struc
 /* Calls each() for every link whose master has this index. */
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
 	void *context);
-/* Calls each() for every link of the namespace that nl's namespace has this number for. Needs CAP_NET_ADMIN there, and
- * not to enter it. */
+/* Calls each() for every link of the namespace that nl's namespace has this number for; for none if it has none. Needs
+ * CAP_NET_ADMIN there, and not to enter it. */
 int netlink_links_in(struct netlink *nl, int nsid, void (*each)(void *context, const struct netlink_link *link),
 	void *context);
 /* The first address of the family (4 or 6) with a scope wider than link; family 0 in *out if there is none. */
