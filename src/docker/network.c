@@ -128,7 +128,7 @@ static int write_file(const char *path, const char *text)
 
 int docker_network_save(const char *state, const struct docker_network *n)
 {
-	char path[PATH_MAX], part[PATH_MAX];
+	char path[PATH_MAX] = "", part[PATH_MAX] = "";
 	json_t *all = json_pack("{ss ss ss ss sI sb sO sO}", "policy", n->policy, "name", n->prefix,
 	        "gateway4", n->gateway4.text, "gateway6", n->gateway6.text, "ttl_s",
 	        (json_int_t)n->ttl_s, "observe", (int)n->observe, "labels", n->labels, "vars",

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What a network of vethguard-docker adds to `docker run`: a container that ends at once, on Docker's own bridge and on a network of
 the driver, in turns. As root, in the lab of the integration tests; VETHGUARD_DOCKER names a folder with another dockerd.

@@ -68,7 +68,7 @@ struct attach_request {
 	/* ATTACH_INTERFACE: of the sandbox's networks, whose first address is the gate's where the
 	 * interface has none; 0: not given. */
 	uint8_t bits4, bits6;
-	const char *policy;           /* absolute path; opened with the caller's rights */
+	const char *policy; /* absolute path; opened with the caller's rights */
 	bool observe;
 	struct attach_pairs labels, vars;
 	uint32_t ttl_s; /* 0: until detached */
