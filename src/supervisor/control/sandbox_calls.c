@@ -3,12 +3,11 @@
 #include <stdio.h>
 
 #include "supervisor/control/call.h"
-#include "supervisor/config/settings.h"
 
 /* Returns a warning about a visible gap of the place it was attached to, or "". */
 static const char *warning_of(const struct attachment_view *view)
 {
-	return view->has_resolver && settings_host_asks_itself()
+	return view->has_resolver
 	               ? "this is a network of Docker's that has a name: a container on it that "
 	                 "was started without --dns has Docker ask for names, which may go out "
 	                 "from the host's network, past the guard; start it with --dns ADDRESS "

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -135,7 +136,19 @@ class Engine:
         if self.process:
             self.process.terminate()
             self.process.wait()
+            self.end_shims()
         subprocess.run(["umount", "-R", "-l", self.dir], check=False)
+
+    def end_shims(self):
+        """What keeps the containers of a dockerd that was killed: nobody else ends it."""
+        for pid, row in support.process_table().items():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    if "shim" in row[0] and (self.dir + "/exec/").encode() in f.read():
+                        for p in [*support.descendants(pid), pid]:
+                            os.kill(p, signal.SIGKILL)
+            except (FileNotFoundError, ProcessLookupError):
+                pass
 
 
 # --- a virtual machine ---
