@@ -251,7 +251,7 @@ class Battery(Network):
         self.assertEqual(links(), [])
         self.engine("network", "rm", "agents", "others")
         self.assertEqual(os.listdir(self.driver.state), [])
-        self.assertNotIn("vethguard", sh("nft", "list", "ruleset"))
+        self.assertNotIn("vgd", sh("nft", "list", "ruleset"))
         self.daemon.stop()
         r = subprocess.run([support.VETHGUARD, "audit", "verify", self.daemon.audit], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r)
