@@ -68,7 +68,11 @@ install: $(PROGRAMS)
 	sed -e 's,@LIBEXECDIR@,$(LIBEXECDIR),g' -e 's,@SYSCONFDIR@,$(SYSCONFDIR)/vethguard,g' \
 		contrib/systemd/vethguardd.service.in >'$(DESTDIR)$(UNITDIR)/vethguardd.service'
 	chmod 0644 '$(DESTDIR)$(UNITDIR)/vethguardd.service'
-	$(call files,$(UNITDIR),contrib/systemd/vethguardd.socket)
+	sed -e 's,@LIBEXECDIR@,$(LIBEXECDIR),g' -e 's,@SYSCONFDIR@,$(SYSCONFDIR)/vethguard,g' \
+		contrib/systemd/vethguard-docker.service.in >'$(DESTDIR)$(UNITDIR)/vethguard-docker.service'
+	chmod 0644 '$(DESTDIR)$(UNITDIR)/vethguard-docker.service'
+	$(call files,$(UNITDIR),contrib/systemd/vethguardd.socket contrib/systemd/vethguard-docker.socket)
+	$(call files,$(DATADIR)/docker,contrib/docker/compose.yaml)
 	$(call one,contrib/systemd/vethguard.sysusers,$(SYSUSERSDIR),vethguard.conf)
 	$(call one,contrib/systemd/vethguard.tmpfiles,$(TMPFILESDIR),vethguard.conf)
 	$(call one,contrib/systemd/vethguard.logrotate,$(SYSCONFDIR)/logrotate.d,vethguard)
@@ -79,7 +83,8 @@ install: $(PROGRAMS)
 uninstall:
 	rm -f '$(DESTDIR)$(BINDIR)/vethguard' '$(DESTDIR)$(CNIDIR)/vethguard-cni' '$(DESTDIR)$(BASHCOMPDIR)/vethguard' \
 		'$(DESTDIR)$(ZSHCOMPDIR)/_vethguard' '$(DESTDIR)$(FISHCOMPDIR)/vethguard.fish' \
-		'$(DESTDIR)$(UNITDIR)/vethguardd.service' '$(DESTDIR)$(UNITDIR)/vethguardd.socket' '$(DESTDIR)$(SYSUSERSDIR)/vethguard.conf' \
+		'$(DESTDIR)$(UNITDIR)/vethguardd.service' '$(DESTDIR)$(UNITDIR)/vethguardd.socket' \
+		'$(DESTDIR)$(UNITDIR)/vethguard-docker.service' '$(DESTDIR)$(UNITDIR)/vethguard-docker.socket' '$(DESTDIR)$(SYSUSERSDIR)/vethguard.conf' \
 		'$(DESTDIR)$(TMPFILESDIR)/vethguard.conf' '$(DESTDIR)$(SYSCONFDIR)/logrotate.d/vethguard'
 	rm -f $(foreach m,$(INSTALL_MAN),'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))')
 	rm -rf '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DATADIR)' '$(DESTDIR)$(DOCDIR)'

@@ -24,6 +24,8 @@ MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
 LIBS_vethguard-runtime := -Wl,--as-needed $(LIBS_NFT) $(LIBS_JANSSON)
 MODS_vethguard-cni := cni adapter netlink wire base
 LIBS_vethguard-cni := $(LIBS_NFT) $(LIBS_JANSSON)
+MODS_vethguard-docker := docker adapter netlink jail ipc loop wire base
+LIBS_vethguard-docker := $(LIBS_NFT) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_JANSSON)
 
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor
@@ -33,9 +35,10 @@ MAIN_vethguard-recorder := recorder
 MAIN_vethguard-fetch := fetch
 MAIN_vethguard-runtime := runtime
 MAIN_vethguard-cni := cni
+MAIN_vethguard-docker := docker
 
 PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder \
-	vethguard-fetch vethguard-runtime vethguard-cni
+	vethguard-fetch vethguard-runtime vethguard-cni vethguard-docker
 # A program whose main.c is not there yet is not built.
 PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/main.c),$(p)))
 PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))

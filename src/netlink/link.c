@@ -3,9 +3,11 @@
  * of an index. */
 #include "netlink/request.h"
 
+#include <errno.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
+#include <stdio.h>
 #include <string.h>
 
 static int link_begin(
@@ -84,6 +86,57 @@ int netlink_link_up(struct netlink *nl, const char *name)
 	link->ifi_flags = IFF_UP;
 	link->ifi_change = IFF_UP;
 	return rtnl_run(nl, &r, NULL, NULL);
+}
+
+int netlink_link_down(struct netlink *nl, const char *name)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+
+	if (result < 0)
+		return result;
+	link->ifi_change = IFF_UP;
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
+int netlink_link_set_alias(struct netlink *nl, const char *name, const char *text)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result = strlen(text) > NETLINK_ALIAS_MAX ? -EINVAL
+	                                              : link_begin(&r, RTM_NEWLINK, 0, name, &link);
+
+	if (result < 0)
+		return result;
+	mnl_attr_put_str(r.header, IFLA_IFALIAS, text);
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
+static int take_alias(const struct nlmsghdr *reply, void *context)
+{
+	char *out = context;
+	const struct nlattr *a;
+
+	mnl_attr_for_each(a, reply, sizeof(struct ifinfomsg))
+	{
+		if (mnl_attr_get_type(a) == IFLA_IFALIAS)
+			snprintf(out, NETLINK_ALIAS_MAX + 1, "%.*s",
+			        (int)mnl_attr_get_payload_len(a),
+			        (const char *)mnl_attr_get_payload(a));
+	}
+	return MNL_CB_OK;
+}
+
+int netlink_link_alias(struct netlink *nl, const char *name, char out[NETLINK_ALIAS_MAX + 1])
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result;
+
+	out[0] = 0;
+	result = link_begin(&r, RTM_GETLINK, 0, name, &link);
+	return result < 0 ? result : rtnl_run(nl, &r, take_alias, out);
 }
 
 int netlink_link_no_master(struct netlink *nl, const char *name)

@@ -62,6 +62,7 @@ static void take_attribute(const struct nlattr *a, struct netlink_link *link)
 		break;
 	case IFLA_LINK_NETNSID:
 		link->elsewhere = true;
+		link->nsid = (int)mnl_attr_get_u32(a);
 		break;
 	case IFLA_LINKINFO:
 		take_kind(a, link);
@@ -126,6 +127,32 @@ static int take_member(const struct nlmsghdr *reply, void *context)
 	if (rtnl_take_link(reply, &link) && link.master == of->master)
 		of->each(of->context, &link);
 	return MNL_CB_OK;
+}
+
+struct links_in {
+	void (*each)(void *context, const struct netlink_link *link);
+	void *context;
+};
+
+static int take_any(const struct nlmsghdr *reply, void *context)
+{
+	const struct links_in *in = context;
+	struct netlink_link link;
+
+	if (rtnl_take_link(reply, &link))
+		in->each(in->context, &link);
+	return MNL_CB_OK;
+}
+
+int netlink_links_in(struct netlink *nl, int nsid,
+        void (*each)(void *context, const struct netlink_link *link), void *context)
+{
+	struct links_in in = {each, context};
+	struct request r;
+
+	rtnl_begin(&r, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+	mnl_attr_put_u32(r.header, IFLA_TARGET_NETNSID, (uint32_t)nsid);
+	return rtnl_run(nl, &r, take_any, &in);
 }
 
 int netlink_links_of(struct netlink *nl, unsigned master,

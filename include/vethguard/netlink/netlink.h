@@ -25,6 +25,12 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
         const uint8_t peer_mac[6], int peer_netns_fd);
 int netlink_link_delete(struct netlink *nl, const char *name);
 int netlink_link_up(struct netlink *nl, const char *name);
+int netlink_link_down(struct netlink *nl, const char *name);
+/* A text that the kernel keeps with the link, for people and for whoever made the link (ip-link(8), alias). -EINVAL:
+ * text is longer than NETLINK_ALIAS_MAX. "": there is none. */
+#define NETLINK_ALIAS_MAX 255 /* bytes */
+int netlink_link_set_alias(struct netlink *nl, const char *name, const char *text);
+int netlink_link_alias(struct netlink *nl, const char *name, char out[NETLINK_ALIAS_MAX + 1]);
 /* Removes the link from its bridge or bond. */
 int netlink_link_no_master(struct netlink *nl, const char *name);
 /* Set the MAC address or MTU; the link may be up. */
@@ -41,6 +47,7 @@ struct netlink_link {
 	bool up, loopback, ethernet;
 	bool elsewhere; /* its other end or its lower device is in another namespace */
 	bool xdp;       /* an XDP program sees its frames before anything else */
+	int nsid;       /* elsewhere: the number of that namespace in the link's own */
 	uint8_t mac[6];
 	char name[IFNAMSIZ], kind[NETLINK_KIND_MAX]; /* kind: "veth", "bridge", "tun", ...; "": none, usually
 	                                                hardware */
@@ -53,6 +60,10 @@ int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *con
 /* True for interfaces by which nothing can leave a namespace: the loopback, dummies, and the tunnels without a far end
  * that the kernel makes in every namespace. Judges by name and kind, because root inside may rename any link. */
 bool netlink_link_leads_nowhere(const struct netlink_link *link);
+/* Calls each() for every link of the namespace that nl's namespace has this number for; for none if it has none. Needs
+ * CAP_NET_ADMIN there, and not to enter it. */
+int netlink_links_in(
+        struct netlink *nl, int nsid, void (*each)(void *context, const struct netlink_link *link), void *context);
 /* The first address of the family (4 or 6) with a scope wider than link; family 0 in *out if there is none. */
 int netlink_address_first(struct netlink *nl, unsigned index, int family, struct ip *out, uint8_t *bits);
 /* *out: a default route of either family, in any table, leaves through the link. */

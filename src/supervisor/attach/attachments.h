@@ -75,7 +75,10 @@ struct attach_request {
 	uint64_t pid_start_time;      /* of pid: field 22 of /proc/PID/stat; 0: not compared */
 	struct listen_socket listen;  /* ATTACH_LISTEN: what is to be made */
 	struct ip address4, address6; /* of the sandbox; family 0: chosen */
-	const char *policy;           /* absolute path; opened with the caller's rights */
+	/* ATTACH_INTERFACE: of the sandbox's networks, whose first address is the gate's where the
+	 * interface has none; 0: not given. */
+	uint8_t bits4, bits6;
+	const char *policy; /* absolute path; opened with the caller's rights */
 	bool observe;
 	struct attach_pairs labels, vars;
 	uint32_t ttl_s; /* 0: until detached */

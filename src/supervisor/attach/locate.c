@@ -110,7 +110,9 @@ bool attach_transaction_find_target(struct attach_transaction *t)
 	case ATTACH_INTERFACE:
 		t->divert = (struct gate_divert){.interface = t->interface,
 		        .address4 = r->address4,
-		        .address6 = r->address6};
+		        .address6 = r->address6,
+		        .bits4 = r->bits4,
+		        .bits6 = r->bits6};
 		return take_interface(t);
 	case ATTACH_PID:
 		return find_process(t) && take_netns(t);

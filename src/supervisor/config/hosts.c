@@ -60,21 +60,6 @@ void settings_find_servers(struct settings *s)
 	}
 }
 
-bool settings_host_asks_itself(void)
-{
-	struct config_server servers[CONFIG_SERVERS_MAX];
-	bool own = false;
-	struct fingerprint fingerprint;
-	char *memory;
-	struct slice text = settings_host_file("/etc/resolv.conf", &memory, &fingerprint);
-	size_t count = host_files_parse_resolv(text, servers, CONFIG_SERVERS_MAX);
-
-	free(memory);
-	for (size_t i = 0; i < count; i++)
-		own = own || ip_classify(&servers[i].address) == IP_LOOPBACK;
-	return own;
-}
-
 int settings_find_hosts(struct settings *s)
 {
 	char *memory;

@@ -96,8 +96,4 @@ void settings_check_config_files(const struct config *c, const char *path, struc
 	"lies on a file system that may stop answering (FUSE, NFS, overlay or the like), and the " \
 	"daemon waits for none: keep it on a local one"
 
-/* Returns true if the host's name server has a loopback address: only the host itself can query
- * it. */
-bool settings_host_asks_itself(void);
-
 #endif

@@ -149,16 +149,26 @@ static bool read_pairs(const struct member *member, struct attach_pair *pairs, s
 static bool read_address(const json_t *value, struct attach_request *request, char *fault)
 {
 	const char *text = json_string_value(value);
+	struct slice whole = slice_from_string(text ? text : ""), part = whole;
 	char word[WORD_MAX];
+	ptrdiff_t slash = slice_find_byte(whole, '/');
 	struct ip address, *target;
+	uint64_t bits = 0;
 
-	slice_escape(slice_from_string(text ? text : ""), word, sizeof(word));
-	if (!text || !ip_parse(slice_from_string(text), &address))
+	slice_escape(whole, word, sizeof(word));
+	if (slash >= 0)
+		part.n = (size_t)slash;
+	if (!ip_parse(part, &address))
 		return wrong(fault, "addresses: '%s' is no IP address", word);
+	if (slash >= 0 && (!slice_to_u64(slice_of(whole.p + slash + 1, whole.n - part.n - 1),
+	                           address.family == 4 ? 32 : 128, &bits) ||
+	                          bits == 0))
+		return wrong(fault, "addresses: '%s': no such length of a network", word);
 	target = address.family == 4 ? &request->address4 : &request->address6;
 	if (target->family)
 		return wrong(fault, "addresses: '%s': at most one of each family", word);
 	*target = address;
+	*(address.family == 4 ? &request->bits4 : &request->bits6) = (uint8_t)bits;
 	return true;
 }
 

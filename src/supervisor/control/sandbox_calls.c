@@ -3,12 +3,11 @@
 #include <stdio.h>
 
 #include "supervisor/control/call.h"
-#include "supervisor/config/settings.h"
 
 /* Returns a warning about a visible gap of the place it was attached to, or "". */
 static const char *warning_of(const struct attachment_view *view)
 {
-	return view->has_resolver && settings_host_asks_itself()
+	return view->has_resolver
 	               ? "this is a user-defined network of Docker: for a container without --dns "
 	                 "Docker itself resolves names, which may leave by the host's network, "
 	                 "past the guard; start such a container with --dns ADDRESS (any address "

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -65,11 +66,15 @@ class Engine:
     """Docker or Podman."""
     IMAGE = "lab/client"
 
-    def __init__(self, name, runtimes=None):
-        """runtimes: of Docker's daemon.json."""
+    def __init__(self, name, runtimes=None, options=("--dns", support.lab.DNS4)):
+        """runtimes: of Docker's daemon.json. options: more of dockerd's. By default a DNS server of the lab: what Docker's own resolver
+        asks for containers is seen there."""
         self.runtimes = runtimes or {}
         self.name, self.dir, self.process = name, support.LAB.path(f"{name}-{time.monotonic_ns()}"), None
+        self.options = list(options)
         self.env = dict(os.environ)
+        if os.environ.get("VETHGUARD_DOCKER"):  # a folder with another dockerd than the system's
+            self.env["PATH"] = os.environ["VETHGUARD_DOCKER"] + ":" + self.env["PATH"]
         os.makedirs(self.dir)
         sh("mount", "-t", "tmpfs", "none", self.dir)
         try:
@@ -80,16 +85,16 @@ class Engine:
             raise
 
     def start_docker(self):
-        """With a DNS server of the lab: what Docker's own resolver asks for containers is seen there."""
+        """dockerd, or again after it was killed."""
         self.env["DOCKER_HOST"] = f"unix://{self.dir}/docker.sock"
         self.env["DOCKER_CONFIG"] = self.dir
         with open(self.dir + "/daemon.json", "w") as f:
             json.dump({"runtimes": self.runtimes}, f)
-        log = open(self.dir + "/log", "w")
+        log = open(self.dir + "/log", "a")
         self.process = subprocess.Popen(
-            ["dockerd", "--config-file", self.dir + "/daemon.json", "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "--pidfile", self.dir + "/pid",
-             "-H", self.env["DOCKER_HOST"], "--dns", support.lab.DNS4, "--ipv6", "--fixed-cidr-v6", "fd00:d0c::/64"],
-            stdout=log, stderr=log)
+            [shutil.which("dockerd", path=self.env["PATH"]), "--config-file", self.dir + "/daemon.json", "--data-root", self.dir + "/data",
+             "--exec-root", self.dir + "/exec", "--pidfile", self.dir + "/pid", "-H", self.env["DOCKER_HOST"], "--ipv6",
+             "--fixed-cidr-v6", "fd00:d0c::/64", *self.options], stdout=log, stderr=log, env=self.env)
         log.close()
         ready = wait_until(lambda: self.process.poll() is not None or
                            subprocess.run(["docker", "version"], env=self.env, capture_output=True).returncode == 0, 60 * SLOW, 0.2)
@@ -134,7 +139,19 @@ class Engine:
         if self.process:
             self.process.terminate()
             self.process.wait()
+            self.end_shims()
         subprocess.run(["umount", "-R", "-l", self.dir], check=False)
+
+    def end_shims(self):
+        """What keeps the containers of a dockerd that was killed: nobody else ends it."""
+        for pid, row in support.process_table().items():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    if "shim" in row[0] and (self.dir + "/exec/").encode() in f.read():
+                        for p in [*support.descendants(pid), pid]:
+                            os.kill(p, signal.SIGKILL)
+            except (FileNotFoundError, ProcessLookupError):
+                pass
 
 
 # --- a virtual machine ---

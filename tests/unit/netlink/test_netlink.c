@@ -85,6 +85,61 @@ static void veth_has_its_ends_where_asked(struct netlink *nl, int peer)
 	assert_int_equal(netlink_link_index(nl, "outer"), 0);
 }
 
+static void a_link_bears_a_text(struct netlink *nl, int peer)
+{
+	char text[NETLINK_ALIAS_MAX + 2], back[NETLINK_ALIAS_MAX + 1];
+	struct netlink_link link;
+
+	assert_int_equal(netlink_veth_add(nl, "outer", mac_a, "inner", mac_b, peer), 0);
+	assert_int_equal(netlink_link_alias(nl, "outer", back), 0);
+	assert_string_equal(back, "");
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	assert_int_equal(netlink_link_set_alias(nl, "outer", text), -EINVAL);
+	text[NETLINK_ALIAS_MAX] = 0;
+	assert_int_equal(netlink_link_set_alias(nl, "outer", text), 0);
+	assert_int_equal(netlink_link_alias(nl, "outer", back), 0);
+	assert_string_equal(back, text);
+	assert_int_equal(netlink_link_alias(nl, "nobody", back), -ENODEV);
+	assert_int_equal(netlink_link_set_alias(nl, "nobody", "x"), -ENODEV);
+	assert_int_equal(netlink_link_up(nl, "outer"), 0);
+	assert_int_equal(netlink_link_down(nl, "outer"), 0);
+	assert_int_equal(netlink_link_get(nl, "outer", 0, &link), 0);
+	assert_false(link.up);
+	assert_int_equal(netlink_link_down(nl, "nobody"), -ENODEV);
+}
+
+struct seen {
+	unsigned count, wanted;
+	bool found;
+};
+
+static void note(void *context, const struct netlink_link *link)
+{
+	struct seen *seen = context;
+
+	seen->count++;
+	seen->found = seen->found || (link->index == seen->wanted &&
+	                                     strcmp(link->name, "inner") == 0 && link->elsewhere);
+}
+
+/* The links of a namespace that nobody enters. */
+static void links_elsewhere_are_listed(struct netlink *nl, int peer)
+{
+	struct netlink_link outer;
+	struct seen seen = {0};
+
+	assert_int_equal(netlink_veth_add(nl, "outer", mac_a, "inner", mac_b, peer), 0);
+	assert_int_equal(netlink_link_get(nl, "outer", 0, &outer), 0);
+	assert_true(outer.elsewhere && outer.peer > 0);
+	seen.wanted = outer.peer;
+	assert_int_equal(netlink_links_in(nl, outer.nsid, note, &seen), 0);
+	assert_true(seen.found && seen.count >= 2); /* with the loopback */
+	seen.count = 0;
+	netlink_links_in(nl, outer.nsid + 1000, note, &seen);
+	assert_int_equal(seen.count, 0); /* there is no such namespace */
+}
+
 static void bad_links_are_refused(struct netlink *nl, int peer)
 {
 	static const char long_name[] = "sixteen-letters-";
@@ -314,6 +369,8 @@ static void routing_is_heard_where_it_is_wanted(struct netlink *nl, int peer)
 
 #define TEST(name) static const struct body body_##name = {name}
 TEST(veth_has_its_ends_where_asked);
+TEST(a_link_bears_a_text);
+TEST(links_elsewhere_are_listed);
 TEST(bad_links_are_refused);
 TEST(addresses_are_usable_at_once);
 TEST(bad_addresses_are_refused);
@@ -332,6 +389,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        TEST(veth_has_its_ends_where_asked),
+	        TEST(a_link_bears_a_text),
+	        TEST(links_elsewhere_are_listed),
 	        TEST(bad_links_are_refused),
 	        TEST(addresses_are_usable_at_once),
 	        TEST(bad_addresses_are_refused),

@@ -668,6 +668,15 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sandboxes", WITH("\"labels\":{\"a\":1}"), "labels.a: ");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"x\"]"), "'x' is no IP");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[1]"), "is no IP");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1/33\"]"),
+	        "no such length");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1/0\"]"),
+	        "no such length");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1/\"]"),
+	        "no such length");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"fd00::1/129\"]"),
+	        "no such length");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"/16\"]"), "is no IP");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1\",\"1.1.1.2\"]"),
 	        "at most one");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"container\":{\"nme\":\"x\"}"),
