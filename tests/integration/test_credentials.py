@@ -459,15 +459,17 @@ class Alone(Box):
     def test_refused(self):
         box = self.alone()
         for n, options in enumerate((["-H 'X-Api-Key: attackers-key-1'"], ["-H 'private_token: attackers-key-2'"], ["-H 'X-Vault-Token: a'"],
-                                     ["--http1.1", "-H 'X-Auth-Token: Bearer attackers-key-3'"], ["-H 'X-GitHub-Token: attackers'", "-H 'Accept: */*'"])):
+                                     ["--http1.1", "-H 'X-Auth-Token: Bearer attackers-key-3'"], ["-H 'X-GitHub-Token: attackers'", "-H 'Accept: */*'"],
+                                     ["-H 'xi-api-key: attackers'"], ["-H 'X_Rapidapi_Key: attackers'"], ["--http1.1", "-H 'X-Shopify-Access-Token: a'"])):
             self.assertEqual(self.status(box, f"/field{n}", *options), "403", options)
             self.assertEqual(self.seen("http", path=f"/field{n}"), [])
-        for n, query in enumerate(("access_token=attackers", "a=b&API_KEY=attackers", "%6bey=attackers", "X-Amz-Signature=0123", "key=attackers&key=" )):
+        for n, query in enumerate(("access_token=attackers", "a=b&API_KEY=attackers", "%6bey=attackers", "X-Amz-Signature=0123", "key=attackers&key=",
+                                   "a=1;access_token=attackers", "access.token=attackers", "+api%20key=attackers", "token%5B%5D=attackers")):
             self.assertEqual(self.status(box, f"/query{n}?{query}"), "403", query)
         self.assertEqual([r for r in self.seen("http") if r["path"].startswith("/query")], [])
         box.close()
         self.assertEqual({t for e in box.events(FINDING) for t in e["finding_info"]["types"]}, {"foreign-credential"})
-        self.assertEqual(len(box.events(FINDING)), 10)
+        self.assertEqual(len(box.events(FINDING)), 17)
 
     def test_passes(self):
         box = self.alone()
@@ -489,12 +491,29 @@ class Alone(Box):
         self.assertEqual(self.status(box, "/a?key=mine"), "200")
         self.assertEqual(self.status(box, "/b?token=mine"), "403")
         self.assertEqual(self.status(box, "/c", "-H 'Authorization: Bearer mine'"), "403")
+        for path, query in (("/g", "a=1;b=2"), ("/h", "a=1;key=mine;b=2&c=3"), ("/i", "key=mine;a=1&&b=2")):
+            self.assertEqual(self.status(box, f"{path}?{query}"), "200")
+        self.assertEqual([r["path"] for r in self.seen("http") if r["path"][:3] in ("/g?", "/h?", "/i?")],
+                         [f"{p}&key={SECRET}" for p in ("/g?a=1;b=2", "/h?a=1&b=2&c=3", "/i?a=1&b=2")])
+        self.assertEqual(self.status(box, "/j?KEY=mine"), "403")
+        box = self.alone("inject: query, query: appid")
+        self.assertEqual((self.status(box, "/k?appid=mine"), self.status(box, "/k?AppId=mine")), ("200", "403"))
         box = self.alone("inject: cookie, cookie: session")
         self.assertEqual(self.status(box, "/d", "-H 'Cookie: other=mine; session=mine'"), "200")
         self.assertEqual([v for r in self.seen("http", path="/d") for n, v in r["headers"] if n.lower() == "cookie"], ["session=" + SECRET])
         box = self.alone("inject: header, header: X-Api-Key")
         self.assertEqual(self.status(box, "/e", "-H 'Authorization: Bearer mine'"), "403")
         self.assertEqual(self.status(box, "/f", "-H 'X-API-Key: mine'"), "200")
+
+    def test_subprotocols(self):
+        """A key in a list of subprotocols, as browsers send it to some services; and subprotocols in which there is none."""
+        upgrade = ("-m 5", "--http1.1", "-H 'Connection: Upgrade'", "-H 'Upgrade: websocket'", "-H 'Sec-WebSocket-Version: 13'",
+                   "-H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='")
+        box = self.alone()
+        for n, words in enumerate(("realtime, openai-insecure-api-key.attackers", "base64url.bearer.authorization.k8s.io.YXR0YWNrZXJz", "Access_Token, attackers")):
+            self.assertEqual(self.status(box, f"/ws{n}", *upgrade, f"-H 'Sec-WebSocket-Protocol: {words}'"), "403", words)
+            self.assertEqual(self.seen("http", path=f"/ws{n}"), [])
+        self.assertNotEqual(self.status(box, "/ws", *upgrade, "-H 'Sec-WebSocket-Protocol: graphql-ws, mqtt, openai-beta.realtime-v1'"), "403")
 
     def test_trailers(self):
         self.py("s = tls('api.lab.test'); s.sendall(b'POST /t HTTP/1.1\\r\\nHost: api.lab.test\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: X-Api-Key\\r\\n\\r\\n"
