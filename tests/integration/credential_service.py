@@ -80,6 +80,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.service.gate.wait(60)
         self.send(200, json.dumps({"access_token": self.server.service.next("gate")}).encode())
 
+    def fault_hold(self):
+        self.server.service.hold.wait(60)
+        self.send(200, json.dumps({"access_token": self.server.service.next("hold")}).encode())
+
     def fault_trickle(self):
         self.begin()
         while not self.server.service.release.wait(0.05):
@@ -137,7 +141,7 @@ class Service:
 
     def __init__(self, address, port, folder):
         self.asked, self.lock, self.release, self.count, self.expires_in = [], threading.Lock(), threading.Event(), 0, 3600
-        self.gate = threading.Event()  # /gate answers once it is set
+        self.gate, self.hold = threading.Event(), threading.Event()  # /gate and /hold answer once it is set
         self.login_lives = 0  # seconds of what AppRole hands out
         self.server = Server((address, port), Handler)
         self.server.service = self
@@ -149,6 +153,7 @@ class Service:
     def close(self):
         self.release.set()
         self.gate.set()
+        self.hold.set()
         self.server.shutdown()
         self.server.server_close()
 

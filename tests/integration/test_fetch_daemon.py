@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 import control_case
 import lab
@@ -33,8 +34,9 @@ class Daemons(control_case.Control):
     def setUp(self):
         super().setUp()
         self.service.asked.clear()
-        self.service.gate.clear()
-        self.addCleanup(self.service.gate.set)
+        for event in (self.service.gate, self.service.hold):
+            event.clear()
+            self.addCleanup(event.set)
 
     def written(self, name, path, secret=None):
         source = {"oauth2": {"token_url": f"https://login.wild.lab.test:{PORT}{path}", "client_id": "agent one", "client_secret": f"file:{secret or self.secret}"}}
@@ -51,17 +53,16 @@ class Daemons(control_case.Control):
     def sent(self, path):
         return [v for r in self.seen("http", path=path) for n, v in r["headers"] if n.lower() == "authorization"]
 
-    def waiting(self, name):
+    def waiting(self, name, path="/gate"):
         """A sandbox with a request that waits for its credential: (namespace, list that curl's result will be in, thread, fetch's pid)."""
         netns = self.namespace()
-        self.daemon.attach(netns=netns, policy=self.written(name, "/gate"), name=name)
-        results = []
+        self.daemon.attach(netns=netns, policy=self.written(name, path), name=name)
+        results, before = [], self.paths().count(path)
         thread = threading.Thread(target=lambda: results.append(self.inside(name, netns, f"https://api.lab.test/{name}", "-w", "%{http_code}", "-o", "/dev/null")))
         thread.start()
         self.addCleanup(thread.join)
-        self.assertTrue(wait_until(lambda: self.paths() == ["/gate"]), self.daemon.stderr())
-        fetch, = self.fetches()
-        return netns, results, thread, fetch
+        self.assertTrue(wait_until(lambda: self.paths().count(path) > before), self.daemon.stderr())
+        return netns, results, thread, self.fetches()[-1]
 
     def test_the_secret_is_read_with_the_callers_rights(self):
         """A member of the group names a file of root's: it is not read, and nobody is asked. Their own file is."""
@@ -100,14 +101,37 @@ class Daemons(control_case.Control):
     def test_the_keeper_dies_while_it_runs(self):
         """The next keeper asks anew; what the former one asked for reaches nobody under another question's number."""
         netns, _, thread, _ = self.waiting("kept")
-        os.kill(self.daemon.call("GET", "/v1/status")[2]["processes"]["keeper"], signal.SIGKILL)
-        self.assertTrue(wait_until(lambda: "another one is started" in self.daemon.stderr()))
+        self.kill_keeper()
         self.service.gate.set()
         thread.join()
         self.assertTrue(wait_until(lambda: self.inside("kept", netns, "https://api.lab.test/kept", "-w", "%{http_code}", "-o", "/dev/null").stdout == "200"),
                         self.daemon.stderr())
         self.assertTrue(all(v.startswith("Bearer gate-value-") for v in self.sent("/kept")), self.sent("/kept"))
         self.assertTrue(wait_until(lambda: not self.fetches()))
+
+    def kill_keeper(self):
+        count = self.daemon.stderr().count("another one is started")
+        os.kill(self.daemon.call("GET", "/v1/status")[2]["processes"]["keeper"], signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: self.daemon.stderr().count("another one is started") > count))
+
+    def test_no_answer_for_the_next_keeper(self):
+        """Both keepers number their questions from one. What the first was to get for one sandbox is not the second's for another."""
+        self.kill_keeper()
+        netns = self.namespace()
+        self.daemon.attach(netns=netns, policy=self.written("spent", "/error"), name="spent")
+        for _ in range(2):  # questions 1 and 2
+            self.inside("spent", netns, "https://api.lab.test/spent")
+            time.sleep(1.1)
+        self.waiting("first")  # 3
+        self.kill_keeper()
+        others = [self.waiting(f"other-{n}", "/hold") for n in range(4)]  # up to 4 or 5: 3 is one of them
+        self.service.gate.set()
+        time.sleep(1)
+        self.service.hold.set()
+        for n, (_, results, thread, _) in enumerate(others):
+            thread.join()
+            self.assertEqual(results[0].stdout, "200", self.daemon.stderr())
+            self.assertRegex(self.sent(f"/other-{n}")[0], "^Bearer hold-value-")
 
     def test_an_upgrade_while_it_runs(self):
         netns, _, thread, fetch = self.waiting("upgraded")
