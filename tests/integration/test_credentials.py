@@ -505,6 +505,33 @@ class Alone(Box):
         self.assertEqual(self.status(box, "/e", "-H 'Authorization: Bearer mine'"), "403")
         self.assertEqual(self.status(box, "/f", "-H 'X-API-Key: mine'"), "200")
 
+    def test_odd_requests(self):
+        """However the key is written down: refused, or not passed on. What the origin reads as a key is never there."""
+        box = self.alone("inject: cookie, cookie: session, env: API_KEY")
+        heads = [r"X-Api-Key:\r\n attackers", r"X-Api-Key : attackers", r"X-Api-Key:\tattackers", r"X-Api-Key: a\r\nX-Api-Key: attackers",
+                 r"X-Api-Key\x0b: attackers", r"X-Api\xa0Key: attackers", r"X-Other: a\rX-Api-Key: attackers", r"X-Other: a\nX-Api-Key: attackers",
+                 r"Connection: X-Api-Key\r\nX-Api-Key: attackers", r"Connection: close\r\nConnection: cookie\r\nCookie: session=attackers",
+                 r"Cookie: session=attackers\r\nCookie: SESSION=attackers; x=1 session=attackers", r"cookie:session=attackers;",
+                 r"Proxy-Authorization: Basic attackers", r"Authorization;: attackers", r"Authorization: $API_KEY\r\nAuthorization: attackers"]
+        targets = ["/o?a=1#access_token=attackers", "https://attackers@api.lab.test/o", "/o?access%5Ftoken=attackers", "/o?access_token=attackers%00",
+                   "/o?a=1%26x=2&access_token=attackers", "/o?%61ccess_token=attackers", "/o?;;access_token=attackers", "/o?&&=&access_token=attackers"]
+        cases = [("/o", h) for h in heads] + [(t, "X-Other: 1") for t in targets]
+        code = "import os\nfor target, head in " + repr(cases) + """:
+    head = head.encode().decode('unicode_escape').encode('latin-1').replace(b'$API_KEY', os.environ['API_KEY'].encode())
+    s = tls('api.lab.test')
+    s.sendall(b'GET ' + target.encode() + b' HTTP/1.1\\r\\nHost: api.lab.test\\r\\n' + head + b'\\r\\n\\r\\n')
+    try: print(Reader(s).response()[0])
+    except Exception as e: print(type(e).__name__)
+    s.close()
+"""
+        answers = self.py(code, box).split()
+        self.assertEqual(len(answers), len(cases))
+        seen = [r for r in self.seen("http") if r["path"].startswith("/o")]
+        self.assertNotIn("attackers", json.dumps(seen), list(zip(answers, cases)))
+        self.assertTrue(set(answers) <= {"200", "400", "403"}, list(zip(answers, cases)))
+        for r in seen:
+            self.assertEqual([v for n, v in r["headers"] if n.lower() == "cookie"], ["session=" + SECRET])
+
     def test_subprotocols(self):
         """A key in a list of subprotocols, as browsers send it to some services; and subprotocols in which there is none."""
         upgrade = ("-m 5", "--http1.1", "-H 'Connection: Upgrade'", "-H 'Upgrade: websocket'", "-H 'Sec-WebSocket-Version: 13'",
