@@ -421,7 +421,7 @@ class NotInside(Box):
         many = "".join(file_credential(f"c{i}", "inject: bearer", "/" + f"{i}/" * 1300) for i in range(30))
         r = self.run_vethguard(policy(API, credentials=file_credential() + many), ["true"])
         self.assertEqual(r.status, 125, r)
-        self.assertIn("the paths of all file: sources together are longer than 65536 bytes", r.stderr)
+        self.assertIn("paths of more than 65536 bytes together", r.stderr)
 
     def test_environment(self):
         out = self.py("print(open('/proc/self/environ').read())")
