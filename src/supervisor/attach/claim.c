@@ -40,7 +40,7 @@ static bool find_by_netns(struct attach_transaction *t, struct attachment **out)
 		        "%s is not prepared: attach it, or claim one that is", r->netns);
 	return (*out)->ready ||
 	       attach_transaction_refuse(t, ATTACH_CONFLICT,
-	               "that network namespace is %s's already", (*out)->record.name);
+	               "that network namespace already belongs to sandbox %s", (*out)->record.name);
 }
 
 static bool take_over_seed(struct attach_transaction *t)
