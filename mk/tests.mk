@@ -42,8 +42,8 @@ unit:
 unit-run: unit-build
 	@tests/lib/reachable tests/lib/run-units $(UNIT_BIN)
 
-# The real keeper, worker and recorder, with a turncoat linked in (tests/hostile/hostile.h; test_jail.py).
-HOSTILE := $(foreach r,keeper worker recorder,$(BUILD)/tests/hostile/vethguard-$(r))
+# The real programs of roles, with a turncoat linked in (tests/hostile/hostile.h; test_jail.py).
+HOSTILE := $(foreach r,keeper worker recorder fetch,$(BUILD)/tests/hostile/vethguard-$(r))
 HOSTILE_OBJ := $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(wildcard tests/hostile/*.c))
 $(BUILD)/tests/hostile/%.o: tests/hostile/%.c
 	@mkdir -p $(@D)

@@ -34,6 +34,31 @@ int form_add(struct buf *form, const char *name, struct slice value)
 	return rc == 0 ? form_encode(form, value) : rc;
 }
 
+int form_basic(struct buf *out, struct slice login)
+{
+	static const char digits[] =
+	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	int rc = buf_append_slice(out, SLICE("Authorization: Basic "));
+
+	for (size_t i = 0; rc == 0 && i < login.n; i += 3) {
+		uint32_t bits = (uint32_t)(uint8_t)login.p[i] << 16;
+		char text[4] = {0, 0, '=', '='};
+
+		if (i + 1 < login.n)
+			bits |= (uint32_t)(uint8_t)login.p[i + 1] << 8;
+		if (i + 2 < login.n)
+			bits |= (uint8_t)login.p[i + 2];
+		text[0] = digits[bits >> 18];
+		text[1] = digits[bits >> 12 & 63];
+		if (i + 1 < login.n)
+			text[2] = digits[bits >> 6 & 63];
+		if (i + 2 < login.n)
+			text[3] = digits[bits & 63];
+		rc = buf_append(out, text, sizeof(text));
+	}
+	return rc == 0 ? buf_append(out, "", 1) : rc;
+}
+
 void form_free(struct buf *form)
 {
 	if (form->mem)
@@ -42,10 +67,10 @@ void form_free(struct buf *form)
 }
 
 json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,
-        const char *user, const char *password, char fault[HTTPS_TEXT_MAX])
+        const char *login, char fault[HTTPS_TEXT_MAX])
 {
-	static const char *const fields[] = {"Content-Type: application/x-www-form-urlencoded",
-	        "Accept: application/json", NULL};
+	const char *const fields[] = {"Content-Type: application/x-www-form-urlencoded",
+	        "Accept: application/json", login, NULL};
 	char url[HTTPS_URL_MAX];
 
 	if (!fetch_url(request, "", url, sizeof(url))) {
@@ -53,19 +78,14 @@ json_t *form_post(const struct fetch_request *request, struct https *https, stru
 		return NULL;
 	}
 	return https_json(https,
-	        &(struct https_call){.method = "POST",
-	                .url = url,
-	                .fields = fields,
-	                .user = user,
-	                .password = password,
-	                .body = form},
+	        &(struct https_call){.method = "POST", .url = url, .fields = fields, .body = form},
 	        fault);
 }
 
 bool form_fetch_token(const struct fetch_request *request, struct https *https, struct slice form,
-        const char *user, const char *password, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+        const char *login, struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {
-	json_t *answer = form_post(request, https, form, user, password, fault);
+	json_t *answer = form_post(request, https, form, login, fault);
 	bool taken = answer && fetched_take(json_object_get(answer, "access_token"), "access_token",
 	                               out, fault);
 

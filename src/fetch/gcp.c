@@ -58,7 +58,7 @@ bool gcp_fetch(const struct fetch_request *request, struct https *https, struct 
 	        form_add(&form, "grant_type",
 	                SLICE("urn:ietf:params:oauth:grant-type:jwt-bearer")) == 0 &&
 	        form_add(&form, "assertion", buf_slice(&assertion)) == 0)
-		taken = form_fetch_token(request, https, buf_slice(&form), NULL, NULL, out, fault);
+		taken = form_fetch_token(request, https, buf_slice(&form), NULL, out, fault);
 	json_decref(key);
 	form_free(&assertion);
 	form_free(&form);

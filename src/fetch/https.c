@@ -13,11 +13,14 @@
 
 #define TIMEOUT_MS 30000 /* the supervisor's limit usually comes first */
 #define CONNECT_TIMEOUT_MS 10000
+#define REPEATED_MIN 12 /* bytes of a secret that are not shown in one piece */
 
 struct https {
 	CURL *curl;
 	struct curl_slist *resolve;
 	struct curl_blob trusted;
+	struct slice secret, encoded;
+	const struct https_call *call; /* under way */
 	struct buf answer;
 	bool too_long;
 };
@@ -79,9 +82,13 @@ struct https *https_open(void)
 bool https_resolve(struct https *https, const struct fetch_request *request)
 {
 	const struct message_fetch *m = &request->message;
+	struct ip literal;
 	char text[FETCH_HOST_MAX + 16 + MESSAGE_FETCH_ADDRESSES_MAX * (IP_TEXT_MAX + 4)];
 	int n = snprintf(text, sizeof(text), "%s:%u:", request->host, request->port);
 
+	if (ip_parse(slice_from_string(request->host), &literal))
+		return true; /* dialed as it is; and libcurl takes no IPv6 address for a name here
+		              */
 	for (size_t i = 0; i < m->address_count; i++) {
 		char address[IP_TEXT_MAX];
 
@@ -110,6 +117,12 @@ void https_trust(struct https *https, struct slice pem)
 	        .data = (void *)(uintptr_t)pem.p, .len = pem.n, .flags = CURL_BLOB_NOCOPY};
 }
 
+void https_hide(struct https *https, struct slice secret, struct slice encoded)
+{
+	https->secret = secret;
+	https->encoded = encoded;
+}
+
 /* curl_easy_setopt() takes its argument by its type, so the options stand here one by one. */
 static bool set_options(
         struct https *https, const struct https_call *call, struct curl_slist *fields)
@@ -134,11 +147,6 @@ static bool set_options(
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "vethguard");
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, https);
-	if (call->user) {
-		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
-		curl_easy_setopt(curl, CURLOPT_USERNAME, call->user);
-		curl_easy_setopt(curl, CURLOPT_PASSWORD, call->password);
-	}
 	if (post) {
 		curl_easy_setopt(curl, CURLOPT_POST, 1L);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)call->body.n);
@@ -173,13 +181,62 @@ static const char *reason_in(const json_t *answer)
 	return text ? text : "";
 }
 
-/* Copies what is printable: the supervisor escapes what is left. */
-static void copy_plain(const char *text, char *out, size_t out_size)
+/* How many bytes at the beginning of text are somewhere in sent, if they are min or more; else 0.
+ */
+static size_t repeats(struct slice text, struct slice sent, size_t min)
+{
+	size_t most = 0;
+
+	for (size_t at = 0; min && at + min <= sent.n; at++) {
+		size_t n = 0;
+
+		while (n < text.n && at + n < sent.n && text.p[n] == sent.p[at + n])
+			n++;
+		if (n >= min && n > most)
+			most = n;
+	}
+	return most;
+}
+
+static void repeats_more(struct slice text, struct slice sent, size_t *most)
+{
+	size_t n = repeats(text, sent, sent.n < REPEATED_MIN ? sent.n : REPEATED_MIN);
+
+	if (n > *most)
+		*most = n;
+}
+
+/* The same for all that was sent: a service may repeat what it refuses. */
+static size_t repeats_secret(const struct https *https, struct slice text)
+{
+	const struct https_call *call = https->call;
+	size_t most = 0;
+
+	repeats_more(text, https->secret, &most);
+	repeats_more(text, https->encoded, &most);
+	repeats_more(text, call->body, &most);
+	for (size_t i = 0; call->fields && call->fields[i]; i++)
+		repeats_more(text, slice_from_string(call->fields[i]), &most);
+	return most;
+}
+
+/* Copies what is printable and not of what was sent: the supervisor escapes what is left. */
+static void copy_plain(const struct https *https, struct slice text, char *out, size_t out_size)
 {
 	size_t n = 0;
 
-	for (; *text && n + 1 < out_size; text++)
-		out[n++] = (uint8_t)*text < ' ' || *text == 0x7f || *text == '\\' ? '?' : *text;
+	while (text.n && n + 4 < out_size) {
+		size_t hidden = repeats_secret(https, text), taken = hidden ? hidden : 1;
+		char c = *text.p;
+
+		if (hidden) {
+			memcpy(out + n, "***", 3);
+			n += 3;
+		} else {
+			out[n++] = (uint8_t)c < ' ' || c == 0x7f || c == '\\' ? '?' : c;
+		}
+		text = slice_of(text.p + taken, text.n - taken);
+	}
 	out[n] = '\0';
 }
 
@@ -190,7 +247,7 @@ static void explain(
 	char shown[256];
 
 	curl_easy_getinfo(https->curl, CURLINFO_RETRY_AFTER, &retry);
-	copy_plain(reason_in(answer), shown, sizeof(shown));
+	copy_plain(https, slice_from_string(reason_in(answer)), shown, sizeof(shown));
 	if (status / 100 == 3)
 		snprintf(fault, HTTPS_TEXT_MAX,
 		        "it answered %ld, a redirect, and none is followed: name the URL that it "
@@ -234,6 +291,7 @@ json_t *https_json(struct https *https, const struct https_call *call, char faul
 
 	buf_consume(&https->answer, https->answer.len);
 	https->too_long = false;
+	https->call = call;
 	snprintf(fault, HTTPS_TEXT_MAX, "no memory");
 	if ((!call->fields || !*call->fields || fields) && set_options(https, call, fields))
 		answer = understand(https, curl_easy_perform(https->curl), fault);

@@ -28,17 +28,20 @@ void https_free(struct https *https);
 /* The CAs that the service is verified by, in PEM; borrowed until https_free(). */
 void https_trust(struct https *https, struct slice pem);
 
+/* A secret that a service may repeat in its answer, as it is and as forms encode it (both
+ * borrowed): no fault shows it. */
+void https_hide(struct https *https, struct slice secret, struct slice encoded);
+
 struct https_call {
 	const char *method; /* "GET" or "POST" */
 	const char *url;
-	const char *const *fields;   /* "Name: value" each; ends with NULL */
-	const char *user, *password; /* Basic authentication; NULL: none */
-	struct slice body;           /* of POST */
+	const char *const *fields; /* "Name: value" each; ends with NULL */
+	struct slice body;         /* of POST */
 };
 
 /* Returns the answer's JSON (owned) if its status is of 2xx; else NULL with a sentence in fault,
- * which holds no byte of the request and of the answer only what a service says of an error in its
- * documented members. */
+ * which holds of the answer only what a service says of an error in its documented members, and
+ * what it repeats there of the request or the secret is left out. */
 json_t *https_json(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX]);
 
 #endif

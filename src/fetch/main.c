@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fetch/form.h"
 #include "fetch/lookup.h"
 #include "fetch/services.h"
 #include "vethguard/base/log.h"
@@ -31,6 +32,7 @@
 #define EXIT_FAILED 125
 #define TRUSTED_MAX (16u << 20)
 #define LOCKED_MAX (256u << 20)
+#define DATA_MAX (128u << 20)
 
 struct fetch {
 	uint64_t id; /* of the supervisor's message */
@@ -42,12 +44,18 @@ struct fetch {
 	struct lookup lookup;
 };
 
-/* Where this process may, none of its memory goes to the disk: libcurl and OpenSSL keep what they
- * read in ordinary memory, and wipe it when they free it. */
-static void lock_memory(void)
+/* A service cannot make this process grow: what libcurl keeps of header fields, for example, has no
+ * bound in every version. Where this process may, none of its memory goes to the disk: libcurl and
+ * OpenSSL keep what they read in ordinary memory, and wipe it when they free it. */
+static void bound_memory(void)
 {
-	const struct rlimit limit = {LOCKED_MAX, LOCKED_MAX};
+	const struct rlimit limit = {LOCKED_MAX, LOCKED_MAX}, data = {DATA_MAX, DATA_MAX};
 
+#ifndef __SANITIZE_ADDRESS__ /* its shadow is larger */
+	setrlimit(RLIMIT_DATA, &data);
+#else
+	(void)data;
+#endif
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0)
 		mlockall(MCL_CURRENT | MCL_FUTURE);
 }
@@ -127,7 +135,7 @@ static void read_secret(struct fetch *f)
 		return;
 	if (secret_alloc(&f->secret, FETCH_SECRET_MAX) < 0)
 		fail(f, "there is no memory that may be locked");
-	while (n > 0 && f->secret.n < f->secret.cap) {
+	while (n != 0 && f->secret.n < f->secret.cap) {
 		n = read(f->secret_file, f->secret.p + f->secret.n, f->secret.cap - f->secret.n);
 		if (n < 0 && errno != EINTR)
 			fail(f, "the file with its secret cannot be read");
@@ -179,12 +187,13 @@ int main(int argc, char **argv)
 {
 	struct fetch f = {.secret_file = -1};
 	struct fetched value = {0};
+	struct buf encoded;
 	char fault[HTTPS_TEXT_MAX];
 	const char *why;
 
 	log_open_role("vethguard-fetch", argc, argv, EXIT_FAILED);
 	jail_start(IPC_SUPERVISOR_FD + 1);
-	lock_memory();
+	bound_memory();
 	https_prepare();
 	await_request(&f);
 	if (!fetch_request_read_url(&f.request))
@@ -201,12 +210,17 @@ int main(int argc, char **argv)
 	if (!https_resolve(f.https, &f.request))
 		fail(&f, "no memory");
 	read_secret(&f);
+	buf_init(&encoded, FORM_MAX);
+	if (form_encode(&encoded, f.request.secret) < 0)
+		fail(&f, "no memory");
+	https_hide(f.https, f.request.secret, buf_slice(&encoded));
 	buf_init(&value.value, SECRET_MAX);
 	if (!fetch_value(&f, &value, fault))
 		fail(&f, fault);
 	hand_over(&f, &value);
 	https_free(f.https);
 	lookup_close(&f.lookup);
+	form_free(&encoded);
 	secret_free(&f.secret);
 	return 0;
 }

@@ -33,31 +33,34 @@ static bool make_form(const struct fetch_request *request, bool post, struct buf
 }
 
 /* Basic authentication takes both parts encoded as in a form. */
-static bool make_login(const struct fetch_request *request, struct buf *user, struct buf *password)
+static bool make_login(const struct fetch_request *request, struct buf *login)
 {
-	return form_encode(user, fetch_argument(request, "client_id")) == 0 &&
-	       buf_append(user, "", 1) == 0 && form_encode(password, request->secret) == 0 &&
-	       buf_append(password, "", 1) == 0;
+	struct buf pair;
+	bool made;
+
+	buf_init(&pair, FORM_MAX);
+	made = form_encode(&pair, fetch_argument(request, "client_id")) == 0 &&
+	       buf_append(&pair, ":", 1) == 0 && form_encode(&pair, request->secret) == 0 &&
+	       form_basic(login, buf_slice(&pair)) == 0;
+	form_free(&pair);
+	return made;
 }
 
 bool oauth2_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX])
 {
 	const bool post = slice_equals(fetch_argument(request, "auth"), SLICE("post"));
-	struct buf form, user, password;
+	struct buf form, login;
 	bool taken = false;
 
 	buf_init(&form, FORM_MAX);
-	buf_init(&user, FORM_MAX);
-	buf_init(&password, FORM_MAX);
+	buf_init(&login, 2 * FORM_MAX);
 	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
-	if (make_form(request, post, &form) && make_login(request, &user, &password))
+	if (make_form(request, post, &form) && make_login(request, &login))
 		taken = form_fetch_token(request, https, buf_slice(&form),
-		        post ? NULL : (const char *)buf_bytes(&user),
-		        (const char *)buf_bytes(&password), out, fault);
+		        post ? NULL : (const char *)buf_bytes(&login), out, fault);
 	form_free(&form);
-	form_free(&user);
-	form_free(&password);
+	form_free(&login);
 	return taken;
 }
 
@@ -79,7 +82,7 @@ bool token_exchange_fetch(const struct fetch_request *request, struct https *htt
 	        form_add(&form, "subject_token", request->secret) == 0 &&
 	        form_add(&form, "subject_token_type", type) == 0 &&
 	        add_all(&form, request, names) == 0)
-		taken = form_fetch_token(request, https, buf_slice(&form), NULL, NULL, out, fault);
+		taken = form_fetch_token(request, https, buf_slice(&form), NULL, out, fault);
 	form_free(&form);
 	return taken;
 }

@@ -5,7 +5,8 @@
 
 #include "fetch/https.h"
 
-#define FETCH_LIFETIME_MAX_S (30u * 24 * 3600) /* what a service tells beyond it counts as this */
+/* What a service tells beyond it counts as this. */
+#define FETCH_LIFETIME_MAX_S MESSAGE_FETCHED_TTL_MAX_S
 
 /* A fetched value. */
 struct fetched {

@@ -70,8 +70,27 @@ static json_t *log_in(
 	return answer;
 }
 
+/* A lease has an id, and ends with the token that it was given to at the latest. Without one (both
+ * versions of KV) lease_duration is only how often one may look: the policy's ttl counts. */
+static void take_lease(struct fetched *out, const json_t *answer, const json_t *login)
+{
+	const json_t *token_lives =
+	        json_object_get(json_object_get(login, "auth"), "lease_duration");
+	const char *id = json_string_value(json_object_get(answer, "lease_id"));
+	uint32_t lease_s;
+
+	if (!id || !*id)
+		return;
+	fetched_lives(out, json_object_get(answer, "lease_duration"));
+	lease_s = out->ttl_s;
+	fetched_lives(out, token_lives);
+	if (lease_s && lease_s < out->ttl_s)
+		out->ttl_s = lease_s;
+}
+
+/* login: the answer that the token is of, or NULL. */
 static bool read_secret(const struct fetch_request *request, struct https *https,
-        struct slice token, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+        struct slice token, const json_t *login, struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {
 	struct slice at = fetch_argument(request, "path"), field = fetch_argument(request, "field");
 	char path[HTTPS_URL_MAX], name[HTTPS_TEXT_MAX];
@@ -89,7 +108,7 @@ static bool read_secret(const struct fetch_request *request, struct https *https
 		data = inner; /* KV version 2 */
 	taken = answer && fetched_take(json_object_get(data, name), name, out, fault);
 	if (taken)
-		fetched_lives(out, json_object_get(answer, "lease_duration"));
+		take_lease(out, answer, login);
 	json_decref(answer);
 	return taken;
 }
@@ -102,12 +121,12 @@ bool vault_fetch(const struct fetch_request *request, struct https *https, struc
 	bool taken;
 
 	if (!fetch_argument(request, "role_id").n)
-		return read_secret(request, https, request->secret, out, fault);
+		return read_secret(request, https, request->secret, NULL, out, fault);
 	login = log_in(request, https, fault);
 	token = json_string_value(json_object_get(json_object_get(login, "auth"), "client_token"));
 	if (login && !token)
 		snprintf(fault, HTTPS_TEXT_MAX, "its answer to the login has no token");
-	taken = token && read_secret(request, https, slice_from_string(token), out, fault);
+	taken = token && read_secret(request, https, slice_from_string(token), login, out, fault);
 	json_decref(login);
 	return taken;
 }

@@ -172,16 +172,20 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 	out->require = c->require;
 }
 
-/* True for "KEY=file:PATH". */
-static bool is_file_argument(struct slice argument, struct slice *path)
+bool policy_argument_is_file(struct slice argument, struct slice *path)
 {
-	ptrdiff_t equals = slice_find_byte(argument, '=');
-	struct slice value = slice_of(argument.p + equals + 1, argument.n - (size_t)equals - 1);
+	static const char *const starts[] = {"token=file:", "secret_id=file:",
+	        "client_secret=file:", "subject_token=file:", "key=file:"};
 
-	if (equals < 0 || !slice_starts_with(value, SLICE("file:/")))
-		return false;
-	*path = slice_of(value.p + 5, value.n - 5);
-	return true;
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		struct slice start = slice_from_string(starts[i]);
+
+		if (!slice_starts_with(argument, start))
+			continue;
+		*path = slice_of(argument.p + start.n, argument.n - start.n);
+		return true;
+	}
+	return false;
 }
 
 bool policy_credential_file(
@@ -194,7 +198,7 @@ bool policy_credential_file(
 	if (credential->source != POLICY_SOURCE_FETCH)
 		return false;
 	for (size_t k = 1; k < credential->argc; k++)
-		if (is_file_argument(credential->argv[k], path) && i-- == 0)
+		if (policy_argument_is_file(credential->argv[k], path) && i-- == 0)
 			return true;
 	return false;
 }

@@ -137,6 +137,8 @@ CODEC_PAIR(fetch)
 static void fetched_fields(struct codec *c, struct message_fetched *m)
 {
 	m->ttl_s = codec_u32(c, m->ttl_s);
+	if (m->ttl_s > MESSAGE_FETCHED_TTL_MAX_S)
+		codec_fail(c, -EBADMSG);
 }
 CODEC_PAIR(fetched)
 

@@ -93,6 +93,12 @@ static void misbehave(void)
 	}
 }
 
+/* A fetch sends nothing else by ipc_send_blocking(). */
+static bool is_of_a_fetch(enum message_type type)
+{
+	return type == MESSAGE_FETCHED;
+}
+
 /* The keeper has given what a worker needs, a worker serves, the recorder has an event in the log.
  */
 static void sent(enum message_type type, uint64_t id)
@@ -100,22 +106,24 @@ static void sent(enum message_type type, uint64_t id)
 	static bool done;
 
 	if (done || (type != MESSAGE_WORKER_READY && type != MESSAGE_CA &&
-	                    type != MESSAGE_RECORDER_TAKEN))
+	                    type != MESSAGE_RECORDER_TAKEN && !is_of_a_fetch(type)))
 		return;
 	done = true;
 	last_id = id;
 	misbehave();
 }
 
-/* A worker's first word to its keeper. */
+/* A worker's first word to its keeper, and the one of a fetch, which ends afterwards. */
 int __wrap_ipc_send_blocking(
         int fd, const uint8_t *message, size_t size, const int *fds, size_t fd_count)
 {
-	struct message_head head;
+	struct message_head head = {0};
 	struct reader body;
 
 	if (message_open(message, size, &head, &body) == 0 && head.type == MESSAGE_CA_GET)
 		keeper_fd = fd;
+	if (is_of_a_fetch(head.type))
+		sent(head.type, head.id);
 	return __real_ipc_send_blocking(fd, message, size, fds, fd_count);
 }
 

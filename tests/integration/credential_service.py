@@ -2,6 +2,7 @@
 """A service that hands out credentials: an OAuth 2.0 token endpoint, a Vault (KV 1 and 2, dynamic secrets, AppRole), GitHub's
 installation tokens; and how such services fail. What it answers has the documented shapes of each; what it was asked is kept."""
 import base64
+import gzip
 import http.server
 import json
 import os
@@ -75,6 +76,50 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def fault_lines(self):
         self.send(200, b'{"access_token": "one\\r\\nX-Injected: two"}')
 
+    def fault_gate(self):
+        self.server.service.gate.wait(60)
+        self.send(200, json.dumps({"access_token": self.server.service.next("gate")}).encode())
+
+    def fault_hold(self):
+        self.server.service.hold.wait(60)
+        self.send(200, json.dumps({"access_token": self.server.service.next("hold")}).encode())
+
+    def fault_trickle(self):
+        self.begin()
+        while not self.server.service.release.wait(0.05):
+            self.wfile.write(b" ")
+
+    def fault_flood(self):
+        self.begin()
+        while True:
+            self.wfile.write(b" " * 65536)
+
+    def fault_headers(self):
+        self.send_response(200)
+        for i in range(40000):
+            self.wfile.write(b"X-%d: " % i + b"y" * 16384 + b"\r\n")
+        self.send(200, b'{"access_token": "after-many-fields"}')
+
+    def fault_continue(self):
+        while not self.server.service.release.is_set():
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+
+    def fault_gzip(self):
+        self.send(200, gzip.compress(b'{"access_token": "' + b"x" * (8 << 20) + b'"}'), ("Content-Encoding", "gzip"))
+
+    def fault_deep(self):
+        self.send(200, b"[" * (1 << 20))
+
+    def fault_repeats(self):
+        """What was sent, as it was and decoded."""
+        login = base64.b64decode(self.headers.get("Authorization", "Basic ")[6:]).decode()
+        text = f"no {self.headers.get('Authorization')} {login} {urllib.parse.unquote_plus(login)} here"
+        self.send(400, json.dumps({"error": "bad", "error_description": text}).encode())
+
+    def begin(self):
+        self.send_response(200)
+        self.end_headers()
+
     def fault_cut(self):
         self.send_response(200)
         self.send_header("Content-Length", "1000")
@@ -86,12 +131,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send(400, b'{"error": "invalid_client", "error_description": "no such\\u001b[2J client"}')
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """Clients go away: those are the tests."""
+
+
 class Service:
     """Listens with the lab's certificate. expires_in: lifetime of OAuth tokens and leases."""
 
     def __init__(self, address, port, folder):
         self.asked, self.lock, self.release, self.count, self.expires_in = [], threading.Lock(), threading.Event(), 0, 3600
-        self.server = http.server.ThreadingHTTPServer((address, port), Handler)
+        self.gate, self.hold = threading.Event(), threading.Event()  # /gate and /hold answer once it is set
+        self.login_lives = 0  # seconds of what AppRole hands out
+        self.server = Server((address, port), Handler)
         self.server.service = self
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(os.path.join(folder, "server.pem"), os.path.join(folder, "server.key"))
@@ -100,6 +152,8 @@ class Service:
 
     def close(self):
         self.release.set()
+        self.gate.set()
+        self.hold.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -161,14 +215,14 @@ class Service:
             login = json.loads(body)
             if login != {"role_id": "role-1", "secret_id": "secret-id-0123456789"}:
                 return 400, {"errors": ["invalid role or secret ID"]}
-            return 200, {"auth": {"client_token": "approle-token-0123", "lease_duration": 60}}
+            return 200, {"auth": {"client_token": "approle-token-0123", "lease_duration": self.login_lives}}
         if headers.get("X-Vault-Token") not in ("vault-token-0123456789", "approle-token-0123"):
             return 403, {"errors": ["permission denied"]}
         if path == "/v1/secret/data/agent":  # KV version 2
-            return 200, {"lease_duration": 0, "data": {"data": {"value": self.next("kv2"), "other": "kv2-other-value"},
+            return 200, {"lease_id": "", "lease_duration": 0, "data": {"data": {"value": self.next("kv2"), "other": "kv2-other-value"},
                                                        "metadata": {"version": 3}}}
         if path == "/v1/kv/agent":  # KV version 1
-            return 200, {"lease_duration": 2764800, "data": {"value": self.next("kv1")}}
+            return 200, {"lease_id": "", "lease_duration": 2764800, "data": {"value": self.next("kv1")}}
         if path == "/v1/database/creds/agent":
             return 200, {"lease_id": "database/creds/agent/1", "lease_duration": self.expires_in, "renewable": True,
                          "data": {"username": "v-agent", "password": self.next("dynamic")}}

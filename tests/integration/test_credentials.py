@@ -421,7 +421,7 @@ class NotInside(Box):
         many = "".join(file_credential(f"c{i}", "inject: bearer", "/" + f"{i}/" * 1300) for i in range(30))
         r = self.run_vethguard(policy(API, credentials=file_credential() + many), ["true"])
         self.assertEqual(r.status, 125, r)
-        self.assertIn("the paths of all file: sources together are longer than 65536 bytes", r.stderr)
+        self.assertIn("paths of more than 65536 bytes together", r.stderr)
 
     def test_environment(self):
         out = self.py("print(open('/proc/self/environ').read())")
@@ -459,15 +459,17 @@ class Alone(Box):
     def test_refused(self):
         box = self.alone()
         for n, options in enumerate((["-H 'X-Api-Key: attackers-key-1'"], ["-H 'private_token: attackers-key-2'"], ["-H 'X-Vault-Token: a'"],
-                                     ["--http1.1", "-H 'X-Auth-Token: Bearer attackers-key-3'"], ["-H 'X-GitHub-Token: attackers'", "-H 'Accept: */*'"])):
+                                     ["--http1.1", "-H 'X-Auth-Token: Bearer attackers-key-3'"], ["-H 'X-GitHub-Token: attackers'", "-H 'Accept: */*'"],
+                                     ["-H 'xi-api-key: attackers'"], ["-H 'X_Rapidapi_Key: attackers'"], ["--http1.1", "-H 'X-Shopify-Access-Token: a'"])):
             self.assertEqual(self.status(box, f"/field{n}", *options), "403", options)
             self.assertEqual(self.seen("http", path=f"/field{n}"), [])
-        for n, query in enumerate(("access_token=attackers", "a=b&API_KEY=attackers", "%6bey=attackers", "X-Amz-Signature=0123", "key=attackers&key=" )):
+        for n, query in enumerate(("access_token=attackers", "a=b&API_KEY=attackers", "%6bey=attackers", "X-Amz-Signature=0123", "key=attackers&key=",
+                                   "a=1;access_token=attackers", "access.token=attackers", "+api%20key=attackers", "token%5B%5D=attackers")):
             self.assertEqual(self.status(box, f"/query{n}?{query}"), "403", query)
         self.assertEqual([r for r in self.seen("http") if r["path"].startswith("/query")], [])
         box.close()
         self.assertEqual({t for e in box.events(FINDING) for t in e["finding_info"]["types"]}, {"foreign-credential"})
-        self.assertEqual(len(box.events(FINDING)), 10)
+        self.assertEqual(len(box.events(FINDING)), 17)
 
     def test_passes(self):
         box = self.alone()
@@ -489,12 +491,56 @@ class Alone(Box):
         self.assertEqual(self.status(box, "/a?key=mine"), "200")
         self.assertEqual(self.status(box, "/b?token=mine"), "403")
         self.assertEqual(self.status(box, "/c", "-H 'Authorization: Bearer mine'"), "403")
+        for path, query in (("/g", "a=1;b=2"), ("/h", "a=1;key=mine;b=2&c=3"), ("/i", "key=mine;a=1&&b=2")):
+            self.assertEqual(self.status(box, f"{path}?{query}"), "200")
+        self.assertEqual([r["path"] for r in self.seen("http") if r["path"][:3] in ("/g?", "/h?", "/i?")],
+                         [f"{p}&key={SECRET}" for p in ("/g?a=1;b=2", "/h?a=1&b=2&c=3", "/i?a=1&b=2")])
+        self.assertEqual(self.status(box, "/j?KEY=mine"), "403")
+        box = self.alone("inject: query, query: appid")
+        self.assertEqual((self.status(box, "/k?appid=mine"), self.status(box, "/k?AppId=mine")), ("200", "403"))
         box = self.alone("inject: cookie, cookie: session")
         self.assertEqual(self.status(box, "/d", "-H 'Cookie: other=mine; session=mine'"), "200")
         self.assertEqual([v for r in self.seen("http", path="/d") for n, v in r["headers"] if n.lower() == "cookie"], ["session=" + SECRET])
         box = self.alone("inject: header, header: X-Api-Key")
         self.assertEqual(self.status(box, "/e", "-H 'Authorization: Bearer mine'"), "403")
         self.assertEqual(self.status(box, "/f", "-H 'X-API-Key: mine'"), "200")
+
+    def test_odd_requests(self):
+        """However the key is written down: refused, or not passed on. What the origin reads as a key is never there."""
+        box = self.alone("inject: cookie, cookie: session, env: API_KEY")
+        heads = [r"X-Api-Key:\r\n attackers", r"X-Api-Key : attackers", r"X-Api-Key:\tattackers", r"X-Api-Key: a\r\nX-Api-Key: attackers",
+                 r"X-Api-Key\x0b: attackers", r"X-Api\xa0Key: attackers", r"X-Other: a\rX-Api-Key: attackers", r"X-Other: a\nX-Api-Key: attackers",
+                 r"Connection: X-Api-Key\r\nX-Api-Key: attackers", r"Connection: close\r\nConnection: cookie\r\nCookie: session=attackers",
+                 r"Cookie: session=attackers\r\nCookie: SESSION=attackers; x=1 session=attackers", r"cookie:session=attackers;",
+                 r"Proxy-Authorization: Basic attackers", r"Authorization;: attackers", r"Authorization: $API_KEY\r\nAuthorization: attackers"]
+        targets = ["/o?a=1#access_token=attackers", "https://attackers@api.lab.test/o", "/o?access%5Ftoken=attackers", "/o?access_token=attackers%00",
+                   "/o?a=1%26x=2&access_token=attackers", "/o?%61ccess_token=attackers", "/o?;;access_token=attackers", "/o?&&=&access_token=attackers"]
+        cases = [("/o", h) for h in heads] + [(t, "X-Other: 1") for t in targets]
+        code = "import os\nfor target, head in " + repr(cases) + """:
+    head = head.encode().decode('unicode_escape').encode('latin-1').replace(b'$API_KEY', os.environ['API_KEY'].encode())
+    s = tls('api.lab.test')
+    s.sendall(b'GET ' + target.encode() + b' HTTP/1.1\\r\\nHost: api.lab.test\\r\\n' + head + b'\\r\\n\\r\\n')
+    try: print(Reader(s).response()[0])
+    except Exception as e: print(type(e).__name__)
+    s.close()
+"""
+        answers = self.py(code, box).split()
+        self.assertEqual(len(answers), len(cases))
+        seen = [r for r in self.seen("http") if r["path"].startswith("/o")]
+        self.assertNotIn("attackers", json.dumps(seen), list(zip(answers, cases)))
+        self.assertTrue(set(answers) <= {"200", "400", "403"}, list(zip(answers, cases)))
+        for r in seen:
+            self.assertEqual([v for n, v in r["headers"] if n.lower() == "cookie"], ["session=" + SECRET])
+
+    def test_subprotocols(self):
+        """A key in a list of subprotocols, as browsers send it to some services; and subprotocols in which there is none."""
+        upgrade = ("-m 5", "--http1.1", "-H 'Connection: Upgrade'", "-H 'Upgrade: websocket'", "-H 'Sec-WebSocket-Version: 13'",
+                   "-H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='")
+        box = self.alone()
+        for n, words in enumerate(("realtime, openai-insecure-api-key.attackers", "base64url.bearer.authorization.k8s.io.YXR0YWNrZXJz", "Access_Token, attackers")):
+            self.assertEqual(self.status(box, f"/ws{n}", *upgrade, f"-H 'Sec-WebSocket-Protocol: {words}'"), "403", words)
+            self.assertEqual(self.seen("http", path=f"/ws{n}"), [])
+        self.assertNotEqual(self.status(box, "/ws", *upgrade, "-H 'Sec-WebSocket-Protocol: graphql-ws, mqtt, openai-beta.realtime-v1'"), "403")
 
     def test_trailers(self):
         self.py("s = tls('api.lab.test'); s.sendall(b'POST /t HTTP/1.1\\r\\nHost: api.lab.test\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: X-Api-Key\\r\\n\\r\\n"

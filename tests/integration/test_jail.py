@@ -11,7 +11,9 @@ import socket
 import subprocess
 import unittest
 
+import lab
 import support
+from credential_service import Service
 from support import SLOW, Case, policy
 
 BIN = os.path.dirname(support.VETHGUARD)
@@ -34,6 +36,10 @@ KILLS = {
     "keeper": ["tcp", "udp", "connect", "accept4", "setsockopt raw", "setsockopt linger", "splice", "fdatasync"],
     "recorder": ["tcp", "udp", "connect", "accept4", "setsockopt raw", "splice"],
 }
+# vethguard-fetch: libraries ask for what is refused with an error, and it may speak TCP and UDP, like a worker.
+KILLS_FETCH = ["accept4", "splice", "setsockopt raw", "setsockopt linger", "mark", "fast open", "fdatasync"]
+REFUSED_FETCH = {"stat path": "ENOENT", "openat": "EACCES", "socketpair": "EACCES", "connect 8081": "EACCES", "connect 22": "EACCES",
+                 "map for writing": "EPERM"}
 # What a sanitized check tries of all these: its list of calls is a little longer, the mechanism is the same.
 A_FEW = {"execve", "netlink", "ptrace", "mmap exec", "tcp", "connect"}
 REFUSED = {
@@ -62,7 +68,7 @@ class Hostile(Case):
         for name in PROGRAMS:
             if not os.path.exists(f"{cls.folder}/{name}"):
                 shutil.copy(os.path.join(BIN, name), f"{cls.folder}/{name}")
-        for role in KILLS:
+        for role in (*KILLS, "fetch"):
             if not os.path.exists(f"{cls.folder}/hostile-{role}"):
                 shutil.copy(f"{HOSTILE}/vethguard-{role}", f"{cls.folder}/hostile-{role}")
 
@@ -148,6 +154,89 @@ class Calls(Hostile):
         config = support.LAB.write("bound.yaml", "egress: {address: 10.99.0.1}\n")
         status, stderr, _ = self.commit("worker", "bind 4444", command=("true",), config=config)
         self.assertEqual((status, self.results(stderr)), (0, {"bind 4444": "EACCES"}), stderr)
+
+
+class Fetch(Hostile):
+    """vethguard-fetch, when it has the value and would hand it over. It is not there for `doctor --roles`, because it lives as long
+    as one question. Its death costs one request, whose sandbox goes on."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, 8447, support.LAB.dir))
+        key = support.LAB.write("jail-client-secret", "client:secret&0123456789\n", 0o600)
+        cls.text = policy("{to: 'https://api.lab.test', credential: api}", credentials="  api: {inject: bearer, source: {oauth2: {token_url: "
+                          f"'https://login.wild.lab.test:8447/oauth/token', client_id: agent one, client_secret: 'file:{key}'}}}}}}\n")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.service.close()
+        super().tearDownClass()
+
+    def fetches(self, *misdeeds):
+        """Standard error, with the status of a request for which a credential is fetched."""
+        status, stderr, _ = self.commit("fetch", *misdeeds, text=self.text, command=(
+            "sh", "-c", "code=$(curl -sS -o /dev/null -w '%{http_code}' https://api.lab.test/hostile); echo \"status $code\" >&2"))
+        self.assertEqual(status, 0, stderr)
+        return stderr
+
+    def test_calls(self):
+        calls = [c for c in FOR_NOBODY if c != "socketpair"] + WITH_ARGUMENTS + ["prctl dumpable"] + KILLS_FETCH
+        if support.ASAN:
+            calls = [c for c in calls if c in A_FEW]
+        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            for call, stderr in zip(calls, pool.map(self.fetches, calls)):
+                with self.subTest(call=call):
+                    self.assertIn("vethguard-fetch died (signal 31)", stderr)
+                    self.assertNotIn("misdeed", stderr, "the call came back")
+                    self.assertIn("status 502", stderr)
+
+    def test_refused(self):
+        stderr = self.fetches(*REFUSED_FETCH)
+        self.assertEqual(self.results(stderr), REFUSED_FETCH, stderr)
+        self.assertIn("status 200", stderr)
+
+    def test_words(self):
+        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            for wrong, stderr in zip(WRONG, pool.map(self.fetches, WRONG)):
+                with self.subTest(wrong=wrong):
+                    self.assertRegex(stderr, "vethguard-fetch was killed: it (broke the protocol|said too much)")
+                    self.assertIn("status 502", stderr)
+
+    def test_what_it_is(self):
+        """The kernel's own word of a fetch that waits for its service."""
+        path = support.LAB.write("jail-slow.yaml", self.text.replace("/oauth/token", "/slow"))
+        run = subprocess.Popen([support.VETHGUARD, "run", "--policy", path, "--config", support.LAB.path("config.yaml"), "--", "curl", "-sS", "-m",
+                                "60", "https://api.lab.test/"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.terminate)
+
+        def fetch():
+            return [p for p in support.descendants(run.pid) if support.process_row(p) and open(f"/proc/{p}/comm").read() == "vethguard-fetch\n"]
+
+        def confined():
+            return any("Seccomp:\t2" in open(f"/proc/{p}/status").read() for p in fetch())
+        self.assertTrue(support.wait_until(confined))
+        pid, = fetch()
+        with open(f"/proc/{pid}/status") as f:
+            told = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        self.assertEqual([told[n] for n in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")], ["0" * 16] * 5)
+        self.assertEqual((told["NoNewPrivs"], told["Seccomp"], told["Groups"].strip()), ("1", "2", ""))
+        self.assertEqual(len(set(told["Uid"].split())), 1)
+        self.assertNotEqual(told["Uid"].split()[0], "0")
+        self.assertEqual(os.listdir(f"/proc/{pid}/root"), [])
+        with open(f"/proc/{pid}/limits") as f:
+            limits = {line[:26].strip(): line[26:].split()[:2] for line in f}
+        self.assertEqual(limits["Max core file size"], ["0", "0"])
+        self.assertEqual(os.stat(f"/proc/{pid}/mem").st_uid, 0, "another of its user may read its memory")
+        if not support.ASAN:
+            self.assertEqual(limits["Max data size"], [str(128 << 20)] * 2)
+        for space in ("mnt", "ipc", "uts"):
+            self.assertNotEqual(os.readlink(f"/proc/{pid}/ns/{space}"), os.readlink(f"/proc/self/ns/{space}"))
+        with open(f"/proc/{pid}/environ") as f:
+            self.assertNotIn("PROXY", f.read().upper())
+        with open(f"/proc/{pid}/cmdline") as f:
+            self.assertEqual(f.read().rstrip("\0"), "vethguard-fetch")
 
 
 class Words(Hostile):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespaces that are prepared, claimed and released: `vethguard prepare`, `claim`, `release`, and the calls behind them."""
+import concurrent.futures
 import glob
 import json
 import os
@@ -209,6 +210,31 @@ class Life(Ready):
         self.assertEqual(self.daemon.call("GET", ready)[2]["state"], "prepared")
         self.assertEqual(self.daemon.call("DELETE", ready)[0], 200)
         self.assertEqual(self.ready(), {})
+
+    def test_many_claim_at_once(self):
+        """Each namespace is given once; claims that are refused, for whatever reason, take none; a name and a namespace have one winner."""
+        self.prepare(6)
+        bad = support.LAB.write(f"{self.prefix}-bad.yaml", "vethguard: 1\nname: bad\nnonsense: 1\n")
+        claims = [{"name": f"n{i}", "policy": bad if i % 3 == 0 else self.policy} for i in range(9)]
+        claims += [{"name": "same", "policy": self.policy} for _ in range(8)]
+        claims += [{"name": f"m{i}", "policy": self.policy, "netns": f"/run/netns/{self.prefix}-6"} for i in range(4)]
+        with concurrent.futures.ThreadPoolExecutor(len(claims)) as pool:
+            answers = list(pool.map(lambda c: self.daemon.call("POST", "/v1/claim", c), claims))
+        won = [a["attachment"]["netns"] for status, _, a in answers if status == 201]
+        self.assertEqual((len(won), len(set(won))), (6, 6), answers)
+        self.assertEqual({status for status, _, _ in answers} - {201, 409, 422, 503}, set(), answers)
+        self.assertEqual([status for status, _, _ in answers[:9:3]], [422] * 3)
+        for group in (answers[9:17], answers[17:]):
+            self.assertLessEqual(sum(status == 201 for status, _, _ in group), 1)
+        self.assertEqual(self.ready(), {})
+        names = self.names()
+        self.assertEqual(len(names), 6)
+        self.assertEqual(len(self.state_files()["netns"]), 6)
+        seeds = [self.env(n)["API_KEY"] for n in names]
+        self.assertEqual(len(set(seeds)), 6, "two tenants with one placeholder")
+        for name in names:
+            self.assertEqual(self.daemon.call("POST", f"/v1/sandboxes/{name}/release")[0], 200)
+        self.assertEqual({d: f for d, f in self.state_files().items() if f}, {})
 
     def test_a_claim_ends_by_itself(self):
         self.prepare(1)

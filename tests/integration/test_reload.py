@@ -203,6 +203,40 @@ class Live(control_case.Control):
                         self.assertEqual(client_.stdout.readline(), expected + "\n", self.daemon.events(HTTP)[-1])
                     self.daemon.call("DELETE", "/v1/sandboxes/source")
 
+    def trickled(self, name, text, field):
+        """A response under way to a request with this field: under_way() by another policy."""
+        policy = support.LAB.write(f"{name}.yaml", text)
+        netns = self.namespace()
+        self.daemon.attach(netns=netns, policy=policy, name=name)
+        results, self.trickle = [], support.Trickle()
+        variables = self.daemon.call("GET", f"/v1/sandboxes/{name}/env")[2]["variables"]
+        placeholder = next(v["value"] for v in variables if v["name"] == "LAB_KEY")
+        thread = threading.Thread(target=lambda: results.append(self.inside(name, netns, self.trickle.url, "-N", "-f", "-o", self.trickle.out,
+                                                                             "-m", str(50 * SLOW), "-H", field.replace("LAB_KEY", placeholder))))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.trickle.finish)
+        self.assertTrue(self.trickle.begun())
+        return policy, results, thread
+
+    def test_a_required_credential_of_another_number(self):
+        """Its placeholder is its own under the new number too."""
+        text = (POLICY % self.key).replace("env: LAB_KEY", "env: LAB_KEY, require: true")
+        policy, results, thread = self.trickled("number", text, "X-Api-Key: LAB_KEY")
+        support.LAB.write("number.yaml", text.replace("  key:", f"  before: {{source: 'file:{self.key}', inject: bearer}}\n  key:"))
+        self.reload("number", policy)
+        self.trickle.finish()
+        thread.join(60 * SLOW)
+        self.assertEqual(results[0].returncode, 0, (results[0], self.daemon.events(HTTP)[-1]))
+        self.assertTrue(self.trickle.whole())
+
+    def test_a_credential_that_is_required_now(self):
+        text = POLICY % self.key
+        policy, results, thread = self.trickled("required", text, "X-Api-Key: attackers")
+        support.LAB.write("required.yaml", text.replace("env: LAB_KEY", "env: LAB_KEY, require: true"))
+        self.reload("required", policy)
+        self.cut(results, thread, "required", "policy-changed")
+
     def configure(self, old, new):
         with open(self.daemon.config) as f:
             text = f.read()

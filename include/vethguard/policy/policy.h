@@ -173,6 +173,9 @@ bool policy_credential_equals(const struct policy *a, uint32_t i, const struct p
 /* The i-th file that the credential's source reads, of at most POLICY_ARGV_MAX. Returns false beyond the last one. */
 bool policy_credential_file(const struct policy_credential *credential, size_t i, struct slice *path);
 
+/* True for a service's argument "KEY=file:PATH" whose key names a file (token, key, ...); "scope=file:read" is none. */
+bool policy_argument_is_file(struct slice argument, struct slice *path);
+
 /* Writes "file:/path", "env:NAME", "vault:https://host" or "exec:[program, ...]" (without the arguments) into out, cut
  * if too long. Returns out. */
 #define POLICY_SOURCE_TEXT_MAX 512

@@ -372,8 +372,9 @@ struct message_fetch {
 	struct config_server servers[CONFIG_SERVERS_MAX];
 };
 
+#define MESSAGE_FETCHED_TTL_MAX_S (30u * 24 * 3600)
 struct message_fetched {
-	uint32_t ttl_s; /* how long the value may be used; 0: the service does not tell */
+	uint32_t ttl_s; /* how long the value may be used, at most the bound above; 0: the service does not tell */
 };
 
 struct message_recorder_start {

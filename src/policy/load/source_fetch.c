@@ -158,8 +158,10 @@ static bool take_value(struct tree *tree, struct tree_node *node, const struct f
 static void check_login(struct tree *tree, const struct tree_item *item)
 {
 	const struct tree_node *map = item->value;
+	const int token = tree_get(map, "token") != NULL;
+	const int role = (tree_get(map, "role_id") != NULL) + (tree_get(map, "secret_id") != NULL);
 
-	if (!tree_get(map, "token") == !(tree_get(map, "role_id") && tree_get(map, "secret_id")))
+	if (2 * token + role != 2)
 		tree_error(tree, item->key,
 		        "vault needs either token or role_id and secret_id, to log in");
 }

@@ -245,6 +245,21 @@ static void authorize_upgrade(
 
 /* --- another credential --- */
 
+/* The credential's number in the policy in force, which placeholders go by; POLICY_NONE: it has
+ * none. A request is judged by another policy just before that one comes into force. */
+static uint32_t number_in_force(
+        const struct policy *policy, const struct client *c, uint32_t credential)
+{
+	const struct policy *in_force = c->proxy->config.policy;
+
+	if (policy == in_force)
+		return credential;
+	for (uint32_t i = 0; i < policy_credential_count(in_force); i++)
+		if (policy_credential_equals(policy, credential, in_force, i))
+			return i;
+	return POLICY_NONE;
+}
+
 static void authorize_credential(const struct policy *policy, const struct client *c,
         const struct http_request *r, struct verdict *j)
 {
@@ -252,9 +267,10 @@ static void authorize_credential(const struct policy *policy, const struct clien
 	const char *where;
 
 	policy_credential(policy, j->decision.credential, &spec);
-	where = spec.require ? foreign_find(r, &spec, j->decision.credential,
-	                               c->proxy->config.credentials)
-	                     : NULL;
+	if (!spec.require)
+		return;
+	where = foreign_find(r, &spec, number_in_force(policy, c, j->decision.credential),
+	        c->proxy->config.credentials);
 	if (!where)
 		return;
 	j->decision.reason = POLICY_REASON_FOREIGN;

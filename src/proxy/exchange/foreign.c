@@ -12,27 +12,66 @@
 		literal, sizeof(literal) - 1 \
 	}
 
-static const struct slice key_fields[] = {NAME("authorization"), NAME("x-api-key"), NAME("api-key"),
-        NAME("apikey"), NAME("x-goog-api-key"), NAME("private-token"), NAME("x-auth-token"),
-        NAME("job-token"), NAME("deploy-token"), NAME("x-github-token"), NAME("x-access-token"),
-        NAME("x-token"), NAME("x-auth-key"), NAME("x-api-token"), NAME("x-amz-security-token"),
-        NAME("x-vault-token"), NAME("x-figma-token"), NAME("x-shopify-access-token"),
-        NAME("x-subscription-token"), NAME("ocp-apim-subscription-key"), NAME("dd-api-key"),
-        NAME("dd-application-key"), NAME("circle-token"), NAME("x-contentful-token"),
-        NAME("x-goog-iam-authorization-token"), NAME("x-session-token"), NAME("x-client-secret")};
+static const struct slice key_fields[] = {NAME("authorization"), NAME("private-token"),
+        NAME("job-token"), NAME("deploy-token"), NAME("x-github-token"), NAME("x-token"),
+        NAME("x-auth-key"), NAME("x-amz-security-token"), NAME("x-vault-token"),
+        NAME("x-figma-token"), NAME("dd-application-key"), NAME("circle-token"),
+        NAME("x-contentful-token"), NAME("x-goog-iam-authorization-token"), NAME("x-session-token"),
+        NAME("x-jfrog-art-api"), NAME("x-postmark-server-token"), NAME("fastly-key"),
+        NAME("x-honeycomb-team")};
+
+/* Any field whose name ends so: "x-api-key", "xi-api-key", "x-shopify-access-token". */
+static const struct slice key_endings[] = {NAME("api-key"), NAME("apikey"), NAME("api-token"),
+        NAME("access-token"), NAME("access-key"), NAME("auth-token"), NAME("secret-key"),
+        NAME("client-secret"), NAME("subscription-key"), NAME("subscription-token"),
+        NAME("x-authorization")};
 
 static const struct slice key_parameters[] = {NAME("access_token"), NAME("api_key"), NAME("apikey"),
-        NAME("api-key"), NAME("key"), NAME("token"), NAME("auth_token"), NAME("auth"),
+        NAME("x_api_key"), NAME("api_token"), NAME("key"), NAME("token"), NAME("auth_token"),
+        NAME("authtoken"), NAME("auth"), NAME("authorization"), NAME("oauth_token"),
         NAME("private_token"), NAME("job_token"), NAME("personal_access_token"),
-        NAME("client_secret"), NAME("id_token"), NAME("sig"), NAME("signature"),
-        NAME("awsaccesskeyid"), NAME("x-amz-credential"), NAME("x-amz-signature"),
-        NAME("x-amz-security-token"), NAME("x-goog-credential"), NAME("x-goog-signature"),
-        NAME("googleaccessid")};
+        NAME("client_secret"), NAME("id_token"), NAME("access_key"), NAME("accesskey"),
+        NAME("subscription_key"), NAME("sig"), NAME("signature"), NAME("awsaccesskeyid"),
+        NAME("x-amz-credential"), NAME("x-amz-signature"), NAME("x-amz-security-token"),
+        NAME("x-goog-credential"), NAME("x-goog-signature"), NAME("googleaccessid")};
+
+/* Browsers can send no field with a WebSocket but this one, so services take keys there:
+ * "openai-insecure-api-key.KEY", "base64url.bearer.authorization.k8s.io.TOKEN", "token, TOKEN". */
+static const struct slice key_words[] = {NAME("api-key"), NAME("apikey"), NAME("bearer"),
+        NAME("token"), NAME("authorization"), NAME("jwt"), NAME("secret")};
+
+static bool ends_alike(struct slice name, struct slice ending)
+{
+	return name.n >= ending.n &&
+	       http_names_alike(slice_of(name.p + name.n - ending.n, ending.n), ending);
+}
 
 bool foreign_is_key_field(struct slice name)
 {
 	for (size_t i = 0; i < sizeof(key_fields) / sizeof(*key_fields); i++)
 		if (http_names_alike(name, key_fields[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(key_endings) / sizeof(*key_endings); i++)
+		if (ends_alike(name, key_endings[i]))
+			return true;
+	return false;
+}
+
+static bool has_word(struct slice text, struct slice word)
+{
+	for (size_t at = 0; at + word.n <= text.n; at++)
+		if (http_names_alike(slice_of(text.p + at, word.n), word))
+			return true;
+	return false;
+}
+
+/* True for a list of subprotocols in which a key is sent. */
+static bool is_key_protocol(const struct http_field *f)
+{
+	if (!http_names_alike(f->name, SLICE("sec-websocket-protocol")))
+		return false;
+	for (size_t i = 0; i < sizeof(key_words) / sizeof(*key_words); i++)
+		if (has_word(f->value, key_words[i]))
 			return true;
 	return false;
 }
@@ -41,15 +80,18 @@ static bool is_own(const struct credential_store *store, struct slice value, uin
 {
 	size_t at, n;
 
-	return credential_store_find_placeholder(store, value, &at, &n) == credential ||
-	       credential_store_find_encoded_placeholder(store, value) == credential;
+	return credential != POLICY_NONE &&
+	       (credential_store_find_placeholder(store, value, &at, &n) == credential ||
+	               credential_store_find_encoded_placeholder(store, value) == credential);
 }
 
-/* Reads "name=value" of a query as a server does: the name decoded, in any case. */
-static bool is_key_parameter(struct slice pair)
+/* injected: the parameter of the policy's credential, or empty. */
+static bool is_key_parameter(struct slice pair, struct slice injected)
 {
+	if (injected.n && http_parameter_resembles(pair, injected))
+		return true;
 	for (size_t i = 0; i < sizeof(key_parameters) / sizeof(*key_parameters); i++)
-		if (http_parameter_is(pair, key_parameters[i], true))
+		if (http_parameter_resembles(pair, key_parameters[i]))
 			return true;
 	return false;
 }
@@ -57,16 +99,16 @@ static bool is_key_parameter(struct slice pair)
 static bool query_is_foreign(const struct http_request *r, const struct policy_credential *spec,
         uint32_t credential, const struct credential_store *store)
 {
+	const struct slice injected = spec->inject == POLICY_INJECT_QUERY ? spec->field : SLICE("");
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 
 	while (http_parameter_next(&rest, &pair)) {
 		ptrdiff_t equals = slice_find_byte(pair, '=');
 		bool empty = equals < 0 || (size_t)equals + 1 == pair.n;
 
-		if (spec->inject == POLICY_INJECT_QUERY &&
-		        http_parameter_is(pair, spec->field, false))
+		if (injected.n && http_parameter_is(pair, injected))
 			continue; /* it is replaced */
-		if (!empty && is_key_parameter(pair) && !is_own(store, pair, credential))
+		if (!empty && is_key_parameter(pair, injected) && !is_own(store, pair, credential))
 			return true;
 	}
 	return false;
@@ -82,7 +124,8 @@ const char *foreign_find(const struct http_request *request, const struct policy
 
 		if (f->value.n == 0 || (injected.n && http_names_alike(f->name, injected)))
 			continue; /* it is replaced */
-		if (foreign_is_key_field(f->name) && !is_own(store, f->value, credential))
+		if ((foreign_is_key_field(f->name) || is_key_protocol(f)) &&
+		        !is_own(store, f->value, credential))
 			return "the request brings a credential of its own in a header field, and "
 			       "the policy's credential takes no other beside it";
 	}

@@ -70,20 +70,25 @@ static void limit_response(struct exchange *ex)
 }
 
 /* Appends to out the sandbox's query without the injected parameter, then that parameter. out then
- * holds the credential. */
+ * holds the credential. Separators stay as they were, but for '&' beside what was left out. */
 static int inject_query(
         struct buf *out, const struct http_request *r, struct slice name, struct slice value)
 {
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
+	const char *follows = rest.p; /* where the next one starts if its separator stays */
 	int e = 0;
 
 	while (e == 0 && http_parameter_next(&rest, &pair)) {
-		if (http_parameter_is(pair, name, false))
+		if (http_parameter_is(pair, name))
 			continue;
-		e = buf_append_slice(out, pair);
+		if (out->len)
+			e = buf_append(out, follows == pair.p ? pair.p - 1 : "&", 1);
 		if (e == 0)
-			e = buf_append_slice(out, SLICE("&"));
+			e = buf_append_slice(out, pair);
+		follows = rest.p;
 	}
+	if (e == 0 && out->len)
+		e = buf_append_slice(out, SLICE("&"));
 	if (e == 0)
 		e = buf_append_slice(out, name);
 	if (e == 0)

@@ -22,9 +22,10 @@ static char lower(char c)
 	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-bool cookie_is(struct slice pair, struct slice name)
+/* The name that begins at the byte at. */
+static bool is_named(struct slice pair, size_t at, struct slice name)
 {
-	size_t at = 0, i = 0;
+	size_t i = 0;
 
 	while (at < pair.n && pair.p[at] != '=' && pair.p[at] != ' ' && pair.p[at] != '\t') {
 		char c = pair.p[at++];
@@ -39,4 +40,18 @@ bool cookie_is(struct slice pair, struct slice name)
 			return false;
 	}
 	return i == name.n;
+}
+
+/* Python's http.cookies begins a new pair after white space, and RFC 2965 after a comma. */
+static bool begins_pair(char before)
+{
+	return before == ' ' || before == '\t' || before == ',';
+}
+
+bool cookie_is(struct slice pair, struct slice name)
+{
+	for (size_t at = 0; at < pair.n; at++)
+		if ((at == 0 || begins_pair(pair.p[at - 1])) && is_named(pair, at, name))
+			return true;
+	return false;
 }

@@ -11,7 +11,8 @@
  * false at the end. */
 bool cookie_next(struct slice *rest, struct slice *pair);
 /* True if some server may read the pair as a cookie of that name: names are compared without regard
- * to case and with escapes decoded, which frameworks do although RFC 6265 does not. */
+ * to case and with escapes decoded, and may begin after white space or a comma, which frameworks
+ * do although RFC 6265 does not. */
 bool cookie_is(struct slice pair, struct slice name);
 
 #endif

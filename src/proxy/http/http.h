@@ -99,8 +99,11 @@ struct http_request {
 /* Takes the next parameter ("name=value", never empty) off rest. Returns false at the end. */
 bool http_parameter_next(struct slice *rest, struct slice *pair);
 /* True if the parameter has that name, in whatever encoding: an upstream decodes before it
- * compares. any_case: or the name in other letters; name is in small letters then. */
-bool http_parameter_is(struct slice pair, struct slice name, bool any_case);
+ * compares. */
+bool http_parameter_is(struct slice pair, struct slice name);
+/* The same for every name that some server takes for that one: in other letters, with '-', '.' or a
+ * space for '_', as the first of several ("key[]"). */
+bool http_parameter_resembles(struct slice pair, struct slice name);
 
 /* A request's head as it leaves: the authorized struct, and what is put into it. Its pointers are
  * valid only during the call it is given to. */

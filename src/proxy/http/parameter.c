@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of a query, as servers read them (application/x-www-form-urlencoded). */
+/* The parameters of a query, as servers read them (application/x-www-form-urlencoded). Some servers
+ * separate them by ';' too, as HTML 4 proposed. */
 #include "proxy/http/http.h"
+
+static bool separates(char c)
+{
+	return c == '&' || c == ';';
+}
 
 bool http_parameter_next(struct slice *rest, struct slice *pair)
 {
 	while (rest->n) {
-		ptrdiff_t amp = slice_find_byte(*rest, '&');
-		size_t n = amp < 0 ? rest->n : (size_t)amp;
+		size_t n = 0;
 
+		while (n < rest->n && !separates(rest->p[n]))
+			n++;
 		*pair = slice_of(rest->p, n);
-		n += amp >= 0;
+		n += n < rest->n;
 		*rest = slice_of(rest->p + n, rest->n - n);
 		if (pair->n)
 			return true;
@@ -17,27 +24,51 @@ bool http_parameter_next(struct slice *rest, struct slice *pair)
 	return false;
 }
 
-static char lower(char c)
+/* PHP reads "access token" and "access.token" as "access_token". */
+static char alike(char c)
 {
+	if (c == '_' || c == '.' || c == ' ')
+		return '-';
 	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-bool http_parameter_is(struct slice pair, struct slice name, bool any_case)
+/* Takes one decoded byte of a name off the pair. */
+static char next_byte(struct slice pair, size_t *at)
+{
+	char c = pair.p[(*at)++];
+
+	if (c == '+')
+		return ' ';
+	if (c != '%' || pair.n - *at < 2 || slice_hex_digit(pair.p[*at]) < 0 ||
+	        slice_hex_digit(pair.p[*at + 1]) < 0)
+		return c;
+	c = (char)(slice_hex_digit(pair.p[*at]) << 4 | slice_hex_digit(pair.p[*at + 1]));
+	*at += 2;
+	return c;
+}
+
+bool http_parameter_is(struct slice pair, struct slice name)
+{
+	size_t at = 0, i = 0;
+
+	while (at < pair.n && pair.p[at] != '=')
+		if (i == name.n || next_byte(pair, &at) != name.p[i++])
+			return false;
+	return i == name.n;
+}
+
+bool http_parameter_resembles(struct slice pair, struct slice name)
 {
 	size_t at = 0, i = 0;
 
 	while (at < pair.n && pair.p[at] != '=') {
-		char c = pair.p[at++];
+		char c = next_byte(pair, &at);
 
-		if (c == '%' && pair.n - at >= 2 && slice_hex_digit(pair.p[at]) >= 0 &&
-		        slice_hex_digit(pair.p[at + 1]) >= 0) {
-			c = (char)(slice_hex_digit(pair.p[at]) << 4 |
-			           slice_hex_digit(pair.p[at + 1]));
-			at += 2;
-		} else if (c == '+') {
-			c = ' ';
-		}
-		if (i == name.n || name.p[i++] != (any_case ? lower(c) : c))
+		if (c == '[' && i > 0) /* the first of several: "key[]" */
+			break;
+		if (c == ' ' && i == 0)
+			continue;
+		if (i == name.n || alike(c) != alike(name.p[i++]))
 			return false;
 	}
 	return i == name.n;

@@ -20,8 +20,9 @@
 
 #define PROGRAM "vethguard-fetch"
 #define PIPE_BYTES (2 * SECRET_MAX)
-#define FETCHES_MAX 64 /* at a time, of all sandboxes */
-#define MESSAGES_MAX 4 /* that a fetch may send */
+#define FETCHES_MAX 64       /* at a time, of all sandboxes */
+#define FETCHES_OF_ONE_MAX 8 /* of one of its workers: one sandbox leaves the others room */
+#define MESSAGES_MAX 4       /* that a fetch may send */
 
 struct source_fetch {
 	struct sources *sources;
@@ -85,13 +86,10 @@ static void on_late(struct loop_timer *timer)
 static void fill_arguments(struct message_fetch *m, const struct policy_credential *credential)
 {
 	for (size_t i = 0; i < credential->argc; i++) {
-		struct slice a = credential->argv[i];
-		ptrdiff_t equals = slice_find_byte(a, '=');
+		struct slice a = credential->argv[i], path;
 
-		if (equals >= 0 &&
-		        slice_starts_with(slice_of(a.p + equals + 1, a.n - (size_t)equals - 1),
-		                SLICE("file:")))
-			a.n = (size_t)equals + 1 + 5;
+		if (policy_argument_is_file(a, &path))
+			a.n -= path.n;
 		m->arguments[m->argument_count++] = a;
 	}
 }
@@ -165,10 +163,11 @@ struct source_fetch *source_fetch_start(struct sources *sources,
 		snprintf(error, SOURCE_ERROR_MAX, "the sandbox is not ready yet");
 		return NULL;
 	}
-	if (running == FETCHES_MAX) {
+	if (running == FETCHES_MAX || sources->fetch_count == FETCHES_OF_ONE_MAX) {
 		snprintf(error, SOURCE_ERROR_MAX,
-		        "%d services are being asked already: it is asked when one has answered",
-		        FETCHES_MAX);
+		        "%d services are being asked already%s: it is asked when one has answered",
+		        running == FETCHES_MAX ? FETCHES_MAX : FETCHES_OF_ONE_MAX,
+		        running == FETCHES_MAX ? "" : " for this sandbox");
 		return NULL;
 	}
 	fetch = calloc(1, sizeof(*fetch));
@@ -177,6 +176,7 @@ struct source_fetch *source_fetch_start(struct sources *sources,
 		return NULL;
 	}
 	running++;
+	sources->fetch_count++;
 	*fetch = (struct source_fetch){.sources = sources,
 	        .id = id,
 	        .index = index,
@@ -199,6 +199,7 @@ void source_fetch_free(struct source_fetch *fetch)
 	role_fini(&fetch->role);
 	if (fetch->output >= 0)
 		close(fetch->output);
-	free(fetch);
 	running--;
+	fetch->sources->fetch_count--;
+	free(fetch);
 }

@@ -30,6 +30,7 @@ struct sources {
 	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */
 	struct source_read *reads[POLICY_CREDENTIALS_MAX]; /* and at most one reader */
 	struct source_fetch *fetches[POLICY_CREDENTIALS_MAX];
+	unsigned fetch_count;            /* of them that run */
 	const struct settings *settings; /* borrowed: resolvers and known hosts; NULL: none */
 	/* Borrowed: the CAs that services are verified by (os/memfd.h), as soon as they are known.
 	 */

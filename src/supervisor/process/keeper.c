@@ -242,6 +242,16 @@ static void tell_death(struct sandbox *s, const void *context)
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
 
+/* The next keeper numbers its questions from one again: what was being got for this one would
+ * answer a question about another sandbox's credential. */
+static void stop_sources(struct supervisor *sv)
+{
+	struct instance *i, *next;
+
+	HASH_ITER(by_id, sv->instances, i, next)
+	sources_stop(&i->sources);
+}
+
 /* Workers go on with the certificates and credentials they have. What needs the keeper is refused
  * until the next one is ready. */
 static void replace(struct supervisor *sv, const char *how)
@@ -252,6 +262,7 @@ static void replace(struct supervisor *sv, const char *how)
 	             now_ms - *oldest <= KEEPER_RESTARTS_MS;
 
 	*oldest = now_ms;
+	stop_sources(sv);
 	supervisor_for_each(sv, tell_death, how);
 	log_warn("the keeper %s; another one is started%s", how,
 	        often ? ", after a pause, because that was too often" : "");

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "fetch/services.h"
+#include "fetch/form.h"
 
 static struct fetch_request of(const char *url)
 {
@@ -103,6 +103,31 @@ static void test_lifetimes(void **state)
 	assert_int_equal(none.ttl_s, 0);
 }
 
+/* RFC 7617 section 2, and the lengths around it. */
+static void test_logins(void **state)
+{
+	static const struct {
+		const char *login, *field;
+	} rows[] = {{"Aladdin:open sesame", "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="},
+	        {"", "Authorization: Basic "}, {"a:", "Authorization: Basic YTo="},
+	        {"a:b", "Authorization: Basic YTpi"},
+	        {"\xff\xfe:\xfd", "Authorization: Basic //46/Q=="}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct buf field;
+
+		buf_init(&field, 128);
+		assert_int_equal(form_basic(&field, slice_from_string(rows[i].login)), 0);
+		assert_string_equal((const char *)buf_bytes(&field), rows[i].field);
+		form_free(&field);
+	}
+	struct buf none;
+	buf_init(&none, 24);
+	assert_int_not_equal(form_basic(&none, SLICE("a:bcdefg")), 0);
+	form_free(&none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +136,7 @@ int main(void)
 	        cmocka_unit_test(test_arguments),
 	        cmocka_unit_test(test_paths_behind_the_url),
 	        cmocka_unit_test(test_lifetimes),
+	        cmocka_unit_test(test_logins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,9 +32,11 @@ static void test_pairs(void **state)
 static void test_names(void **state)
 {
 	static const char *const same[] = {"session=1", "session", "session=", "SESSION=1",
-	        "Session =1", "sess%69on=1", "session\t=2", "%73%65ssion=1"};
+	        "Session =1", "sess%69on=1", "session\t=2", "%73%65ssion=1", "a=1 session=2",
+	        "a=1,session=2", "a=1\tsession", "a=1, Session =2"};
 	static const char *const other[] = {"", "=session", "sessio=1", "session2=1", "xsession=1",
-	        "a=session=1", "sess%6=1", "sess%zzion=1", "$session=1", "%2573ession=1"};
+	        "a=session=1", "sess%6=1", "sess%zzion=1", "$session=1", "%2573ession=1",
+	        "a=1 xsession=2", "a=1 sessions=2", "a=1, ", "a=1 =session"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)

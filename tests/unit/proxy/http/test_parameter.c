@@ -10,7 +10,7 @@
 
 static void test_next(void **state)
 {
-	struct slice rest = SLICE("&&a=b&c&=d&&"), pair;
+	struct slice rest = SLICE("&&a=b;c&=d;;&"), pair;
 
 	(void)state;
 	assert_true(http_parameter_next(&rest, &pair));
@@ -32,12 +32,26 @@ static void test_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
-		assert_true(http_parameter_is(slice_from_string(same[i]), SLICE("key"), false));
+		assert_true(http_parameter_is(slice_from_string(same[i]), SLICE("key")));
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
-		assert_false(http_parameter_is(slice_from_string(other[i]), SLICE("key"), true));
-	assert_false(http_parameter_is(SLICE("KEY=1"), SLICE("key"), false));
-	assert_true(http_parameter_is(SLICE("K%45Y=1"), SLICE("key"), true));
-	assert_true(http_parameter_is(SLICE("a+b=1"), SLICE("a b"), false));
+		assert_false(http_parameter_is(slice_from_string(other[i]), SLICE("key")));
+	assert_false(http_parameter_is(SLICE("KEY=1"), SLICE("key")));
+	assert_true(http_parameter_is(SLICE("a+b=1"), SLICE("a b")));
+}
+
+static void test_resemblance(void **state)
+{
+	static const char *const same[] = {"api_key=1", "API%5fKEY=1", "api-key", "api.key=1",
+	        "api+key=1", "+%20api_key=1", "api_key[]=1", "api_key%5Bx%5D=1"};
+	static const char *const other[] = {"", "=api_key", "+", "[api_key]=1", "apikey=1",
+	        "api_keys=1", "api__key=1", "x+api_key=1", "api_ke[y=1", "%2561pi_key=1"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		assert_true(http_parameter_resembles(slice_from_string(same[i]), SLICE("api_key")));
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+		assert_false(
+		        http_parameter_resembles(slice_from_string(other[i]), SLICE("api_key")));
 }
 
 int main(void)
@@ -45,6 +59,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_next),
 	        cmocka_unit_test(test_names),
+	        cmocka_unit_test(test_resemblance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
