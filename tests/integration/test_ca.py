@@ -9,8 +9,8 @@ import time
 
 import support
 from daemon import Daemon
+from daemon_case import PROXY, Attached
 from support import SLOW, policy, wait_until
-from test_daemon import PROXY, Attached
 
 READS = "{to: 'https://www.lab.test', methods: [GET]}"
 NODE = "basicConstraints=critical,CA:TRUE,pathlen:1\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n" \
