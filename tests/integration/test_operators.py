@@ -133,8 +133,11 @@ class Verify(Operated):
         """At the end of a line: the chain is whole, and only the daemon knows that something is missing."""
         for keep in (len(self.whole) - 1, 1, 0):
             with self.subTest(keep=keep):
-                self.fingerprint()
-                r = self.with_log(self.lines()[:keep])
+                for _ in range(10):
+                    self.fingerprint()
+                    r = self.with_log(self.lines()[:keep])
+                    if r.returncode:  # else the call's own event was written before the file was read: it is the last line again
+                        break
                 self.assertEqual(r.returncode, 1, r)
                 self.assertRegex(r.stdout, "BROKEN: no line has the fingerprint [0-9a-f]{64}, which the daemon says is that of the line it wrote last")
 
