@@ -27,8 +27,8 @@ static const char *const reasons[] = {
         [POLICY_REASON_BAD_REQUEST] = "the request cannot be judged",
         [POLICY_REASON_UPGRADE] =
                 "the policy allows the request, but not its upgrade to another protocol",
-        [POLICY_REASON_FOREIGN] = "the policy allows the request with its own credential only, and "
-                                  "the request brings another one",
+        [POLICY_REASON_FOREIGN] =
+                "the policy allows the request with its own credential only, not with another",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

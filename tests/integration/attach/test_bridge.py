@@ -164,7 +164,7 @@ class Port(Bridge):
     def test_1_taken(self):
         r = self.daemon.cli("attach", *self.target(), "--policy", self.narrow, "--name", "again")
         self.assertEqual(r.returncode, 1, r)
-        self.assertRegex(r.stderr, r"interface veth\w+ is box's already")
+        self.assertRegex(r.stderr, r"interface veth\w+ already belongs to sandbox box")
         self.assert_works()
 
     def test_1_told_apart(self):
