@@ -39,12 +39,12 @@ bench-claim:
 	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
 	python3 tests/bench/bench_claim.py $(BENCH_CLAIM_OPTIONS)
 
-.PHONY: bench-cni
-## make bench-cni       what the guard adds to the start of a pod or container by CNI (root; two minutes)
-bench-cni:
+.PHONY: bench-engines
+## make bench-engines   what the guard adds to docker run, podman run and RunPodSandbox, one at a time and 100 at once (root; ten minutes)
+bench-engines:
 	@mk/install-packages build test attach
 	@$(MAKE) --no-print-directory -s all
-	/usr/bin/python3 tests/bench/bench_cni.py $(BENCH_CNI_OPTIONS)
+	/usr/bin/python3 tests/bench/bench_engines.py $(BENCH_ENGINES_OPTIONS)
 
 .PHONY: bench-long-ways
 ## make bench-long-ways 64 MB over round trips of 10, 60 and 150 ms, beside the same without vethguard (root; two minutes)

@@ -86,13 +86,20 @@ static int hold_programs(const struct supervisor *sv)
 {
 	static const char *const names[] = {"vethguard-keeper", "vethguard-recorder",
 	        "vethguard-worker", "vethguard-fetch", NULL};
-	int rc = 0;
+	char why[512];
 
-	for (const char *const *name = names; *name && !rc; name++)
-		rc = spawn_hold(*name);
-	if (!rc && sv->persistent)
+	for (const char *const *name = names; *name; name++) {
+		int rc = spawn_hold(*name);
+
+		if (rc) {
+			spawn_explain(*name, rc, geteuid(), why, sizeof(why));
+			log_error("%s", why);
+			return rc;
+		}
+	}
+	if (sv->persistent)
 		mlock_programs(names);
-	return rc;
+	return 0;
 }
 
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)

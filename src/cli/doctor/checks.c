@@ -124,8 +124,8 @@ static void check_user(struct doctor_finding *f)
 
 static void check_programs(struct doctor_finding *f)
 {
-	static const char *const programs[] = {
-	        "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder"};
+	static const char *const programs[] = {"vethguardd", "vethguard-keeper", "vethguard-worker",
+	        "vethguard-recorder", "vethguard-fetch"};
 	char path[PATH_MAX], why[FAILURE_TEXT_MAX];
 
 	f->subject = "programs";
@@ -143,7 +143,7 @@ static void check_programs(struct doctor_finding *f)
 			return;
 		}
 	}
-	doctor_tell(f, DOCTOR_OK, "all four are there");
+	doctor_tell(f, DOCTOR_OK, "all five are there");
 }
 
 static void check_trust(struct doctor_finding *f)

@@ -66,7 +66,7 @@ class Engine:
     """Docker or Podman."""
     IMAGE = "lab/client"
 
-    def __init__(self, name, runtimes=None, options=("--dns", support.lab.DNS4)):
+    def __init__(self, name, runtimes=None, *, options=("--dns", support.lab.DNS4)):
         """runtimes: of Docker's daemon.json. options: more of dockerd's. By default a DNS server of the lab: what Docker's own resolver
         asks for containers is seen there."""
         self.runtimes = runtimes or {}

@@ -106,7 +106,7 @@ class Network(attached.Guarded):
 
     @classmethod
     def make(cls):
-        cls.engine = guests.Engine("docker", cls.OPTIONS)
+        cls.engine = guests.Engine("docker", options=cls.OPTIONS)
         cls.addClassCleanup(cls.engine.stop)
 
     @classmethod
@@ -292,7 +292,7 @@ class Faults(Network):
                 self.assert_refused(words, "network", "create", "-d", "vethguard", *options, "wrong")
         for words, options in (("ports cannot be published", ["-p", "8080:80"]),
                                ("a name has up to 40 letters", ["--network", "name=agents,driver-opt=vethguard.name=a b"]),
-                               ("there is a sandbox box already", ["--network", "name=agents,driver-opt=vethguard.name=box"])):
+                               ("sandbox box already exists", ["--network", "name=agents,driver-opt=vethguard.name=box"])):
             with self.subTest(words):
                 self.assert_refused(words, "run", "--rm", *(options if "--network" in options else [*options, "--network", "agents"]),
                                     self.engine.IMAGE, "/bin/true")
@@ -656,7 +656,7 @@ class Page(support.Case):
             raise unittest.SkipTest("docker is not installed")
 
     def test_every_command(self):
-        engine = guests.Engine("docker", ())
+        engine = guests.Engine("docker", options=())
         self.addCleanup(engine.stop)
         engine("tag", engine.IMAGE, "my-image")
         # The page's policy lies in /etc, as people have it; here that is nobody else's.

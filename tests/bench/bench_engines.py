@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the guard adds to the start of a container or pod: each engine's own start beside the same by each way of vethguard.
+
+    sudo make bench-engines BENCH_ENGINES_OPTIONS="--count 20 --at-once 100 --only docker,podman"
+
+One at a time, in turns, so that all ways meet the same machine; then many at once of each way. The plugins of CNI are
+measured by themselves too, as libcni runs them. VETHGUARD_DOCKER names a folder with another dockerd than the system's."""
+import argparse
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INTEGRATION = os.path.join(os.path.dirname(HERE), "integration")
+sys.path[:0] = [HERE, INTEGRATION, os.path.join(INTEGRATION, "attach")]
+sys.dont_write_bytecode = True
+os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+import support  # noqa: E402
+from bench_machine import percentile  # noqa: E402
+from daemon import Daemon  # noqa: E402
+
+GAP_S = 0.3  # between two starts: the daemon fills its stores again meanwhile
+WARM_UP = 2
+RUNTIME = os.path.join(support.lab.BIN, "vethguard-runtime")
+POLICY = "vethguard: 1\nname: agent\nallow:\n  - {to: https://api.lab.test, methods: [GET]}\n"
+
+
+class Way:
+    """begin(name) starts one, end(name) takes it away. The time is begin's."""
+
+    def __init__(self, what, name, begin, end=lambda name: None):
+        self.what, self.name, self.begin, self.end = what, name, begin, end
+
+    def time(self, name):
+        start = time.monotonic()
+        self.begin(name)
+        return (time.monotonic() - start) * 1000
+
+
+def one_at_a_time(ways, count):
+    times = {way: [] for way in ways}
+    for i in range(-WARM_UP, count):
+        for w, way in enumerate(ways):
+            name = f"one{w}-{i + WARM_UP}"
+            time.sleep(GAP_S)
+            spent = way.time(name)
+            if i >= 0:
+                times[way].append(spent)
+            way.end(name)
+    return times
+
+
+def at_once(ways, count):
+    """{way: (milliseconds of each, of all)}."""
+    found = {}
+    for w, way in enumerate(ways):
+        names = [f"all{w}-{i}" for i in range(count)]
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            start = time.monotonic()
+            times = list(pool.map(way.time, names))
+            whole = (time.monotonic() - start) * 1000
+            list(pool.map(way.end, names))
+        found[way] = times, whole
+        time.sleep(3)  # what runs on in the background of one way is not another's
+    return found
+
+
+def rows(ways, options):
+    """The first of the ways is what the others are compared with."""
+    single, many = one_at_a_time(ways, options.count), at_once(ways, options.at_once) if options.at_once else {}
+    base = percentile(single[ways[0]], 50)
+    for way in ways:
+        p50 = percentile(single[way], 50)
+        row = [way.what, way.name, f"{p50:.0f}", f"{percentile(single[way], 99):.0f}", "" if way is ways[0] else f"{p50 - base:+.1f}"]
+        if many:
+            times, whole = many[way]
+            row += [f"{percentile(times, 50):.0f}", f"{percentile(times, 99):.0f}", f"{whole:.0f}"]
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
+def runtime_config(lab, daemon, policies):
+    os.makedirs(lab.path("runtime"), exist_ok=True)
+    return lab.write("runtime.yaml", f"policies: {policies}\nsocket: {daemon.socket}\ndirectory: {lab.path('runtime')}\n"
+                                     f"runtime: {shutil.which('runc')}\n")
+
+
+def docker(lab, daemon, policies, options):
+    import guests
+    from test_docker_network import Driver
+    engine = guests.Engine("docker", {"vethguard": {
+        "path": RUNTIME, "runtimeArgs": ["--vethguard-config=" + runtime_config(lab, daemon, policies)]}})
+    driver = None
+    try:
+        driver = Driver(daemon, policies)
+        engine("network", "create", "-d", "vethguard", "-o", "policy=agent", "agents")
+
+        def way(name, *words):
+            return Way("docker run", name, lambda container: subprocess.run(
+                ["docker", "run", "--rm", "--name", container, *words, engine.IMAGE, "/bin/true"], env=engine.env, check=True, capture_output=True))
+        rows([way("default network"), way("--network none", "--network", "none"),
+              way("--runtime vethguard", "--runtime", "vethguard", "-e", "VETHGUARD_POLICY=agent"),
+              way("a network of vethguard-docker", "--network", "agents")], options)
+    finally:
+        for thing in (driver, engine):
+            if thing:
+                thing.stop()
+
+
+def chains(daemon, policies):
+    from cni_engines import Chain, bridge, guard
+    plugin = guard(daemon.socket, policies)
+    return {"bridge": Chain("plain", [bridge("plnbr0", "10.80.0.0/16")]), "vethguard-cni": Chain("alone", [plugin]),
+            "bridge, vethguard-cni": Chain("behind", [bridge("bhdbr0", "10.81.0.0/16"), plugin])}
+
+
+def podman(lab, daemon, policies, options):
+    import cni_engines
+    engine = cni_engines.PodmanCni()
+    try:
+        config, hooks = runtime_config(lab, daemon, policies), lab.path("hooks")
+        program = lab.write("podman-runtime", f"#!/bin/sh\nexec {RUNTIME} --vethguard-config={config} \"$@\"\n", 0o755)
+        os.makedirs(hooks)
+        with open(os.path.join(support.lab.ROOT, "contrib/runtime/oci-hooks.json")) as f:
+            text = f.read().replace("/usr/libexec/vethguard/vethguard-runtime", program)
+        with open(hooks + "/vethguard.json", "w") as f:
+            f.write(text)
+
+        def way(name, words, *run):
+            def begin(container):
+                subprocess.run(["podman", *words, "run", "-d", "--name", container, *run, engine.IMAGE, "/bin/sleep", "1000"], env=engine.env,
+                               check=True, capture_output=True)
+            return Way("podman run", name, begin, lambda container: engine("rm", "-f", "-t", "0", container))
+        none = ["--network", "none"]
+        ways = [way("--network none", [], *none),
+                way("vethguard-runtime", ["--runtime", program], *none, "-e", "VETHGUARD_POLICY=agent"),
+                way("the hook", ["--hooks-dir", hooks], *none, "--annotation", "org.vethguard.policy=agent")]
+        rows(ways, options)
+        networks = chains(daemon, policies)
+        for chain in networks.values():
+            engine.network(chain.conflist())
+        rows([way("CNI: " + name, [], "--network", chain.name) for name, chain in networks.items()], options)
+    finally:
+        engine.stop()
+
+
+def cri(lab, daemon, policies, options):
+    """A RuntimeClass for each network."""
+    import cni_engines
+    networks = chains(daemon, policies)
+    engine = cni_engines.Containerd(handlers=[chain.name for chain in networks.values()])
+    pods = {}
+
+    def way(name, handler):
+        def begin(pod):
+            pods[pod] = engine.cri.run(pod, handler)
+        return Way("RunPodSandbox", "CNI: " + name, begin, lambda pod: engine.cri.remove(pods.pop(pod)))
+    try:
+        for chain in networks.values():
+            engine.network(chain.name, chain.conflist())
+        time.sleep(2)  # containerd reads them
+        rows([way(name, chain.name) for name, chain in networks.items()], options)
+    finally:
+        engine.stop()
+
+
+def plugins(lab, daemon, policies, options):
+    def way(name, chain):
+        def end(pod):
+            chain.delete(pod, "/run/netns/" + pod)
+            support.sh("ip", "netns", "del", pod)
+        return Way("ADD of the plugins", name, lambda pod: chain.add(pod, "/run/netns/" + pod), end)
+    ways = [way(name, chain) for name, chain in chains(daemon, policies).items()]
+    for w in range(len(ways)):  # namespaces are made before the time is taken
+        for name in [f"one{w}-{i}" for i in range(options.count + WARM_UP)] + [f"all{w}-{i}" for i in range(options.at_once)]:
+            support.sh("ip", "netns", "add", name)
+    rows(ways, options)
+
+
+PARTS = {"docker": (docker, "dockerd"), "podman": (podman, "podman"), "cri": (cri, "containerd"), "plugins": (plugins, "/usr/lib/cni/bridge")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=20, help="starts of each way, one at a time (20)")
+    parser.add_argument("--at-once", type=int, default=100, help="starts of each way at the same moment; 0: none (100)")
+    parser.add_argument("--only", default=",".join(PARTS), help="of " + ", ".join(PARTS))
+    options = parser.parse_args()
+    only = options.only.split(",")
+    if not set(only) <= set(PARTS) or options.count < 1 or options.at_once < 0:
+        parser.error("--only takes names of " + ", ".join(PARTS) + "; --count is 1 or more")
+    support.lab.Lab.enter()
+    lab = support.start()
+    policies = lab.path("policies")
+    os.makedirs(policies)
+    with open(policies + "/agent.yaml", "w") as f:
+        f.write(POLICY)
+    print("| what | way | p50 (ms) | p99 (ms) | added at p50 (ms) |" + (
+        f" {options.at_once} at once: p50 (ms) | p99 (ms) | all (ms) |" if options.at_once else ""), flush=True)
+    print("|---|---|---|---|---|" + ("---|---|---|" if options.at_once else ""), flush=True)
+    try:
+        for name in only:
+            part, program = PARTS[name]
+            if not shutil.which(program):
+                print(f"{program} is not installed: nothing of {name} was measured", file=sys.stderr)
+                continue
+            daemon = Daemon()
+            try:
+                part(lab, daemon, policies, options)
+            finally:
+                daemon.stop()
+    finally:
+        lab.stop()
+
+
+if __name__ == "__main__":
+    main()
