@@ -80,6 +80,19 @@ class Doctor(Case):
         found = self.finding("programs", "broken", "vethguardd", "make", binary=self.alone())
         self.assertEqual(found["trial"]["state"], "broken")
 
+    def test_each_program(self):
+        """Whichever is missing is named, by doctor and by the supervisor that cannot hold it."""
+        for missing in ("vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch"):
+            with self.subTest(missing=missing), tempfile.TemporaryDirectory() as folder:
+                os.chmod(folder, 0o755)
+                for name in {"vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch"} - {missing}:
+                    shutil.copy(os.path.join(lab.BIN, name), folder)
+                self.finding("programs", "broken", missing, "make", works=False, binary=folder + "/vethguard")
+                r = subprocess.run([folder + "/vethguardd", "--state", folder + "/state", "--data", folder + "/data",
+                                    "--audit", folder + "/audit.jsonl"], capture_output=True, text=True, timeout=20 * SLOW)
+                self.assertEqual(r.returncode, 125, r)
+                self.assertIn(f"the program {missing} was not found", r.stderr)
+
     def test_presets(self):
         self.finding("presets", "note", "/share/vethguard/presets", "make install", binary=self.alone())
 
