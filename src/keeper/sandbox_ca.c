@@ -149,7 +149,7 @@ static void renew(struct sandbox *sandbox)
 		rc = tell_root(sandbox->all, sandbox->authority,
 		        sandbox->told ? sandbox->id : sandbox->request);
 	sandbox->told |= rc == 0;
-	if (rc < 0 && rc != -ENOKEY)
+	if (rc < 0 && rc != -ENOKEY && rc != -EPIPE) /* as in send_credential() */
 		log_warn("the %s gets no other CA: %s", sandbox->label, strerror(-rc));
 }
 
