@@ -73,6 +73,19 @@ class Status(Case):
         self.check(3, "sh", "-c", "sleep 1000 & setsid sleep 1000 & exit 3")
         self.assertLess(time.monotonic() - began, 10 * SLOW)
 
+    def test_no_call_of_an_orphan_fails_at_the_end(self):
+        """Init answers for their sockets until they are dead: an honest program left in the background has nothing to complain of."""
+        busy = ("import errno, os, socket, sys\n"
+                "for i in range(8):\n"
+                " if os.fork() == 0:\n"
+                "  while True:\n"
+                "   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
+                "    e = s.connect_ex(('127.0.0.1', 9))\n"
+                "   if e: os.write(2, os.strerror(e).encode() + b'\\n')\n"
+                "import time; time.sleep(0.05); os._exit(4)\n")
+        for _ in range(20):
+            self.assertEqual(self.check(4, PYTHON, "-c", busy).stderr, "")
+
 
 class Refusals(Case):
     """Own failures: status 125 and a sentence that tells what to mend."""

@@ -223,6 +223,14 @@ static void start_command(struct init *init)
 	close(told[0]);
 }
 
+/* Kills everything else inside while init still answers for sockets. The kernel would do it when
+ * init ends, but closes init's descriptors first: until then a call of theirs would fail, and an
+ * honest program would say so. */
+static void end_what_is_left(void)
+{
+	kill(-1, SIGKILL);
+}
+
 /* Handles every child that ended or stopped. Init also gets the sandbox's orphans and only reaps
  * them. */
 static void reap(struct init *init)
@@ -237,8 +245,9 @@ static void reap(struct init *init)
 			report(init->socket, GUEST_STOPPED, WSTOPSIG(status), NULL);
 			continue;
 		}
+		end_what_is_left();
 		report(init->socket, GUEST_EXITED, status, NULL);
-		_exit(0); /* the kernel ends what is left */
+		_exit(0);
 	}
 }
 
@@ -247,8 +256,10 @@ static void obey(struct init *init)
 	struct guest_message m;
 	ssize_t n = recv(init->socket, &m, sizeof(m), MSG_DONTWAIT);
 
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		_exit(CLI_FAILED); /* the parent is gone */
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) { /* the parent is gone */
+		end_what_is_left();
+		_exit(CLI_FAILED);
+	}
 	if (n != (ssize_t)sizeof(m))
 		return;
 	if (m.kind == GUEST_SIGNAL)
