@@ -5,10 +5,10 @@
  * one secret, and neither the keeper nor the supervisor parses a byte of it.
  *
  * main() shows the order of confinement. The supervisor's one message says what to fetch and brings
- * the descriptors: trusted CAs, the pipe for the value, the service's secret. The service's name is
- * looked up first; then the jail closes, and only its port can be reached. The secret is read after
- * that. The value goes into the pipe, its lifetime to the supervisor, which passes the pipe on to
- * the keeper.
+ * the descriptors: trusted CAs, the pipe for the value, the service's secret. Then the jail closes:
+ * by TCP only the ports of the service and of the resolvers can be dialed (Landlock 4; it knows no
+ * addresses). The service's name is looked up in it, and the secret is read after that. The value
+ * goes into the pipe, its lifetime to the supervisor, which passes the pipe on to the keeper.
  */
 #include <errno.h>
 #include <stddef.h>
