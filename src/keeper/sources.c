@@ -302,8 +302,8 @@ static void ask(struct source *source)
 	source->question = ++sources->last_question;
 	DL_PREPEND(sources->asked, source);
 	rc = ipc_send(sources->supervisor, message,
-	        message_source_open_encode(message, sizeof(message), MESSAGE_SOURCE_OPEN,
-	                source->question, &question),
+	        message_source_open_encode(
+	                message, sizeof(message), MESSAGE_SOURCE_OPEN, source->question, &question),
 	        NULL, 0);
 	if (rc == -EPIPE) /* the keeper ends with it */
 		fail_silently(source, "The supervisor is gone.");
