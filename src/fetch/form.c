@@ -59,13 +59,6 @@ int form_basic(struct buf *out, struct slice login)
 	return rc == 0 ? buf_append(out, "", 1) : rc;
 }
 
-void form_free(struct buf *form)
-{
-	if (form->mem)
-		secret_wipe(form->mem, form->cap);
-	buf_fini(form);
-}
-
 json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,
         const char *login, char fault[HTTPS_TEXT_MAX])
 {

@@ -16,8 +16,6 @@ int form_add(struct buf *form, const char *name, struct slice value);
  * -errno.
  */
 int form_basic(struct buf *out, struct slice login);
-/* Wipes and frees. */
-void form_free(struct buf *form);
 /* Posts the form to the request's URL, with the field login unless it is NULL. Returns as
  * https_json(). */
 json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,

@@ -52,15 +52,15 @@ bool gcp_fetch(const struct fetch_request *request, struct https *https, struct 
 	struct buf assertion, form;
 	bool taken = false;
 
-	buf_init(&assertion, ASSERTION_MAX);
-	buf_init(&form, FORM_MAX);
+	private_buf_init(&assertion, ASSERTION_MAX);
+	private_buf_init(&form, FORM_MAX);
 	if (make_assertion(request, key, &assertion, fault) &&
 	        form_add(&form, "grant_type",
 	                SLICE("urn:ietf:params:oauth:grant-type:jwt-bearer")) == 0 &&
 	        form_add(&form, "assertion", buf_slice(&assertion)) == 0)
 		taken = form_fetch_token(request, https, buf_slice(&form), NULL, out, fault);
 	json_decref(key);
-	form_free(&assertion);
-	form_free(&form);
+	private_buf_fini(&assertion);
+	private_buf_fini(&form);
 	return taken;
 }

@@ -125,7 +125,7 @@ bool github_app_fetch(const struct fetch_request *request, struct https *https, 
 	struct buf proof;
 	bool taken;
 
-	buf_init(&proof, PROOF_MAX);
+	private_buf_init(&proof, PROOF_MAX);
 	snprintf(fault, HTTPS_TEXT_MAX, "no memory");
 	if (body && make_proof(request, &proof, fault))
 		answer = ask(request, https, (const char *)buf_bytes(&proof), body, fault);
@@ -133,9 +133,7 @@ bool github_app_fetch(const struct fetch_request *request, struct https *https, 
 	if (taken)
 		take_end(out, json_string_value(json_object_get(answer, "expires_at")));
 	json_decref(answer);
-	if (proof.mem)
-		secret_wipe(proof.mem, proof.cap);
-	buf_fini(&proof);
+	private_buf_fini(&proof);
 	free(body);
 	return taken;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fetch/https.h"
+#include "fetch/private_buf.h"
 #include "vethguard/base/ip.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/tls/jwt.h"
@@ -71,9 +72,9 @@ struct https *https_open(void)
 
 	if (!https)
 		return NULL;
-	buf_init(&https->answer, HTTPS_ANSWER_MAX);
+	private_buf_init(&https->answer, HTTPS_ANSWER_MAX);
 	https->curl = curl_easy_init();
-	if (https->curl)
+	if (https->curl && https->answer.mem)
 		return https;
 	https_free(https);
 	return NULL;
@@ -105,9 +106,7 @@ void https_free(struct https *https)
 	if (https->curl)
 		curl_easy_cleanup(https->curl);
 	curl_slist_free_all(https->resolve);
-	if (https->answer.mem)
-		secret_wipe(https->answer.mem, https->answer.cap);
-	buf_fini(&https->answer);
+	private_buf_fini(&https->answer);
 	free(https);
 }
 
@@ -153,6 +152,17 @@ static bool set_options(
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->body.p);
 	}
 	return curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fields) == CURLE_OK;
+}
+
+/* A line end would begin another field, or another request: a token of a service's answer may hold
+ * one. */
+static bool are_lines(const char *const *fields)
+{
+	for (; fields && *fields; fields++)
+		for (const char *p = *fields; *p; p++)
+			if (((uint8_t)*p < ' ' && *p != '\t') || *p == 0x7f)
+				return false;
+	return true;
 }
 
 static struct curl_slist *list_of(const char *const *fields)
@@ -286,9 +296,16 @@ static json_t *understand(struct https *https, CURLcode code, char fault[HTTPS_T
 
 json_t *https_json(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX])
 {
-	struct curl_slist *fields = list_of(call->fields);
+	struct curl_slist *fields;
 	json_t *answer = NULL;
 
+	if (!are_lines(call->fields)) {
+		snprintf(fault, HTTPS_TEXT_MAX,
+		        "what it is to be asked with has a line end or another control character "
+		        "in it, which no header field may have");
+		return NULL;
+	}
+	fields = list_of(call->fields);
 	buf_consume(&https->answer, https->answer.len);
 	https->too_long = false;
 	https->call = call;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* https: requests to the one service of this process, by libcurl. The service's name is looked up
- * before the jail closes; afterwards nothing but its addresses and its port can be reached. No
- * redirect is followed. */
+/* https: requests to the one service of this process, by libcurl, which looks up no name: it dials
+ * the addresses that it is given. No redirect is followed. */
 #ifndef VETHGUARD_SRC_FETCH_HTTPS_H
 #define VETHGUARD_SRC_FETCH_HTTPS_H
 

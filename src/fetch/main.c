@@ -5,10 +5,10 @@
  * one secret, and neither the keeper nor the supervisor parses a byte of it.
  *
  * main() shows the order of confinement. The supervisor's one message says what to fetch and brings
- * the descriptors: trusted CAs, the pipe for the value, the service's secret. The service's name is
- * looked up first; then the jail closes, and only its port can be reached. The secret is read after
- * that. The value goes into the pipe, its lifetime to the supervisor, which passes the pipe on to
- * the keeper.
+ * the descriptors: trusted CAs, the pipe for the value, the service's secret. Then the jail closes:
+ * by TCP only the ports of the service and of the resolvers can be dialed (Landlock 4; it knows no
+ * addresses). The service's name is looked up in it, and the secret is read after that. The value
+ * goes into the pipe, its lifetime to the supervisor, which passes the pipe on to the keeper.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -127,6 +127,11 @@ static void enter_jail(const struct fetch *f)
 	must("cannot filter system calls", jail_seccomp(JAIL_FETCH, false));
 }
 
+static bool is_line_end(char c)
+{
+	return c == '\r' || c == '\n';
+}
+
 static void read_secret(struct fetch *f)
 {
 	ssize_t n = 1;
@@ -142,10 +147,12 @@ static void read_secret(struct fetch *f)
 		f->secret.n += n > 0 ? (size_t)n : 0;
 	}
 	f->request.secret = secret_slice(&f->secret);
-	while (f->request.secret.n && strchr("\r\n", f->request.secret.p[f->request.secret.n - 1]))
+	while (f->request.secret.n && is_line_end(f->request.secret.p[f->request.secret.n - 1]))
 		f->request.secret.n--;
 	if (!f->request.secret.n || f->secret.n == f->secret.cap)
 		fail(f, "the file with its secret is empty or too long");
+	if (memchr(f->request.secret.p, 0, f->request.secret.n))
+		fail(f, "the file with its secret has a NUL byte");
 }
 
 static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_TEXT_MAX])
@@ -174,7 +181,7 @@ static void hand_over(struct fetch *f, struct fetched *value)
 	ssize_t n = write(f->pipe, buf_bytes(&value->value), value->value.len);
 	bool whole = n >= 0 && (size_t)n == value->value.len;
 
-	secret_wipe(value->value.mem, value->value.cap);
+	private_buf_fini(&value->value);
 	close(f->pipe);
 	if (!whole)
 		fail(f, "its value is longer than a credential may be");
@@ -210,17 +217,17 @@ int main(int argc, char **argv)
 	if (!https_resolve(f.https, &f.request))
 		fail(&f, "no memory");
 	read_secret(&f);
-	buf_init(&encoded, FORM_MAX);
+	private_buf_init(&encoded, FORM_MAX);
 	if (form_encode(&encoded, f.request.secret) < 0)
 		fail(&f, "no memory");
 	https_hide(f.https, f.request.secret, buf_slice(&encoded));
-	buf_init(&value.value, SECRET_MAX);
+	private_buf_init(&value.value, SECRET_MAX);
 	if (!fetch_value(&f, &value, fault))
 		fail(&f, fault);
 	hand_over(&f, &value);
 	https_free(f.https);
 	lookup_close(&f.lookup);
-	form_free(&encoded);
+	private_buf_fini(&encoded);
 	secret_free(&f.secret);
 	return 0;
 }

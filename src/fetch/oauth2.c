@@ -38,11 +38,11 @@ static bool make_login(const struct fetch_request *request, struct buf *login)
 	struct buf pair;
 	bool made;
 
-	buf_init(&pair, FORM_MAX);
+	private_buf_init(&pair, FORM_MAX);
 	made = form_encode(&pair, fetch_argument(request, "client_id")) == 0 &&
 	       buf_append(&pair, ":", 1) == 0 && form_encode(&pair, request->secret) == 0 &&
 	       form_basic(login, buf_slice(&pair)) == 0;
-	form_free(&pair);
+	private_buf_fini(&pair);
 	return made;
 }
 
@@ -53,14 +53,14 @@ bool oauth2_fetch(const struct fetch_request *request, struct https *https, stru
 	struct buf form, login;
 	bool taken = false;
 
-	buf_init(&form, FORM_MAX);
-	buf_init(&login, 2 * FORM_MAX);
+	private_buf_init(&form, FORM_MAX);
+	private_buf_init(&login, 2 * FORM_MAX);
 	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
 	if (make_form(request, post, &form) && make_login(request, &login))
 		taken = form_fetch_token(request, https, buf_slice(&form),
 		        post ? NULL : (const char *)buf_bytes(&login), out, fault);
-	form_free(&form);
-	form_free(&login);
+	private_buf_fini(&form);
+	private_buf_fini(&login);
 	return taken;
 }
 
@@ -75,7 +75,7 @@ bool token_exchange_fetch(const struct fetch_request *request, struct https *htt
 
 	if (!type.n)
 		type = SLICE("urn:ietf:params:oauth:token-type:jwt");
-	buf_init(&form, FORM_MAX);
+	private_buf_init(&form, FORM_MAX);
 	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
 	if (form_add(&form, "grant_type",
 	            SLICE("urn:ietf:params:oauth:grant-type:token-exchange")) == 0 &&
@@ -83,6 +83,6 @@ bool token_exchange_fetch(const struct fetch_request *request, struct https *htt
 	        form_add(&form, "subject_token_type", type) == 0 &&
 	        add_all(&form, request, names) == 0)
 		taken = form_fetch_token(request, https, buf_slice(&form), NULL, out, fault);
-	form_free(&form);
+	private_buf_fini(&form);
 	return taken;
 }

@@ -4,13 +4,14 @@
 #define VETHGUARD_SRC_FETCH_SERVICES_H
 
 #include "fetch/https.h"
+#include "fetch/private_buf.h"
 
 /* What a service tells beyond it counts as this. */
 #define FETCH_LIFETIME_MAX_S MESSAGE_FETCHED_TTL_MAX_S
 
 /* A fetched value. */
 struct fetched {
-	struct buf value; /* the caller wipes it */
+	struct buf value; /* a private buffer, the caller's */
 	uint32_t ttl_s;   /* 0: the service tells no lifetime */
 };
 

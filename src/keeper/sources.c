@@ -290,6 +290,7 @@ static void ask(struct source *source)
 	struct message_source_open question = {
 	        source->sandbox_id, source->credential, source->generation};
 	uint8_t message[MESSAGE_SMALL];
+	int rc;
 
 	if (loop_timer_open(sources->loop, &source->timer, on_timeout) < 0) {
 		fail(source, "cannot be asked for: there is no memory");
@@ -300,11 +301,14 @@ static void ask(struct source *source)
 	enter(source, SOURCE_ASKED);
 	source->question = ++sources->last_question;
 	DL_PREPEND(sources->asked, source);
-	if (ipc_send(sources->supervisor, message,
-	            message_source_open_encode(message, sizeof(message), MESSAGE_SOURCE_OPEN,
-	                    source->question, &question),
-	            NULL, 0) < 0)
-		fail(source, "cannot be asked for: the supervisor is gone");
+	rc = ipc_send(sources->supervisor, message,
+	        message_source_open_encode(
+	                message, sizeof(message), MESSAGE_SOURCE_OPEN, source->question, &question),
+	        NULL, 0);
+	if (rc == -EPIPE) /* the keeper ends with it */
+		fail_silently(source, "The supervisor is gone.");
+	else if (rc < 0)
+		fail(source, "cannot be asked for: there is no room for the question");
 }
 
 int source_get(struct source *source, uint64_t question)

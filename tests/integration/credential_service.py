@@ -213,6 +213,8 @@ class Service:
     def vault(self, method, path, body, headers):
         if (method, path) == ("POST", "/v1/auth/approle/login"):
             login = json.loads(body)
+            if login["role_id"] == "role-lines":
+                return 200, {"auth": {"client_token": "approle-token-0123\r\nX-Injected: two", "lease_duration": 0}}
             if login != {"role_id": "role-1", "secret_id": "secret-id-0123456789"}:
                 return 400, {"errors": ["invalid role or secret ID"]}
             return 200, {"auth": {"client_token": "approle-token-0123", "lease_duration": self.login_lives}}

@@ -540,6 +540,11 @@ class Alone(Box):
         for n, words in enumerate(("realtime, openai-insecure-api-key.attackers", "base64url.bearer.authorization.k8s.io.YXR0YWNrZXJz", "Access_Token, attackers")):
             self.assertEqual(self.status(box, f"/ws{n}", *upgrade, f"-H 'Sec-WebSocket-Protocol: {words}'"), "403", words)
             self.assertEqual(self.seen("http", path=f"/ws{n}"), [])
+        own = "Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.$API_KEY"
+        for n, more in enumerate((", openai-insecure-api-key.attackers", ", token, attackers")):  # the placeholder excuses no other
+            self.assertEqual(self.status(box, f"/ws-own{n}", *upgrade, f'-H "{own}{more}"'), "403", more)
+            self.assertEqual(self.seen("http", path=f"/ws-own{n}"), [])
+        self.assertNotEqual(self.status(box, "/ws-own", *upgrade, f'-H "{own}"'), "403")
         self.assertNotEqual(self.status(box, "/ws", *upgrade, "-H 'Sec-WebSocket-Protocol: graphql-ws, mqtt, openai-beta.realtime-v1'"), "403")
 
     def test_trailers(self):

@@ -307,6 +307,12 @@ class Fails(Fetch):
                                           "field": "none"}}, "has no text none")
         self.fails({"token-exchange": {"token_url": URL + "/sts/token", "subject_token": f"file:{other}"}}, "it answered 400: invalid_grant")
         self.fails({"gcp-service-account": {"token_url": URL + "/gcp/token", "key": f"file:{other}", "scope": "a"}}, "is no key of a service account")
+        self.fails(self.vault("secret/data/agent", role_id="role-lines", secret_id=f"file:{support.LAB.path('secret-id-secret')}"), "a line end or another control")
+        self.assertEqual(self.paths()[-1], "/v1/auth/approle/login")  # nothing was asked with that token
+        two = support.LAB.write("two-secrets", VAULT_TOKEN + "\nX-Injected: two\n", 0o600)
+        self.fails(self.vault("secret/data/agent", token=f"file:{two}"), "a line end or another control")
+        nul = support.LAB.write("nul-secret", VAULT_TOKEN + "\0more\n", 0o600)
+        self.fails(self.vault("secret/data/agent", token=f"file:{nul}"), "has a NUL byte")
         empty = support.LAB.write("empty-secret", "\n", 0o600)
         self.fails(self.vault("secret/data/agent", token=f"file:{empty}"), "is empty or too long")
         self.fails(self.vault("secret/data/agent", token=f"file:{support.LAB.path('not-there')}"), "No such file")

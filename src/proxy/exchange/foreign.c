@@ -65,24 +65,53 @@ static bool has_word(struct slice text, struct slice word)
 	return false;
 }
 
-/* True for a list of subprotocols in which a key is sent. */
-static bool is_key_protocol(const struct http_field *f)
+static bool is_key_protocol(struct slice protocol)
 {
-	if (!http_names_alike(f->name, SLICE("sec-websocket-protocol")))
-		return false;
 	for (size_t i = 0; i < sizeof(key_words) / sizeof(*key_words); i++)
-		if (has_word(f->value, key_words[i]))
+		if (has_word(protocol, key_words[i]))
 			return true;
 	return false;
 }
 
-static bool is_own(const struct credential_store *store, struct slice value, uint32_t credential)
+uint32_t foreign_whose(const struct credential_store *store, struct slice text)
 {
 	size_t at, n;
+	uint32_t credential = credential_store_find_placeholder(store, text, &at, &n);
 
-	return credential != POLICY_NONE &&
-	       (credential_store_find_placeholder(store, value, &at, &n) == credential ||
-	               credential_store_find_encoded_placeholder(store, value) == credential);
+	return credential != POLICY_NONE ? credential
+	                                 : credential_store_find_encoded_placeholder(store, text);
+}
+
+static bool is_own(const struct credential_store *store, struct slice text, uint32_t credential)
+{
+	return credential != POLICY_NONE && foreign_whose(store, text) == credential;
+}
+
+/* Each of the list by itself: it is sent on as it is, so one with the placeholder excuses no other.
+ */
+static bool protocols_are_foreign(
+        const struct credential_store *store, struct slice list, uint32_t credential)
+{
+	while (list.n) {
+		ptrdiff_t comma = slice_find_byte(list, ',');
+		size_t n = comma < 0 ? list.n : (size_t)comma;
+		struct slice protocol = slice_of(list.p, n);
+
+		if (is_key_protocol(protocol) && !is_own(store, protocol, credential))
+			return true;
+		n += comma >= 0;
+		list = slice_of(list.p + n, list.n - n);
+	}
+	return false;
+}
+
+/* The credential takes the place of a key field with its placeholder. */
+static bool field_is_foreign(
+        const struct credential_store *store, const struct http_field *f, uint32_t credential)
+{
+	if (http_names_alike(f->name, SLICE("sec-websocket-protocol")))
+		return protocols_are_foreign(store, f->value, credential);
+	return foreign_is_key_field(f->name) && !is_own(store, f->value, credential);
 }
 
 /* injected: the parameter of the policy's credential, or empty. */
@@ -124,8 +153,7 @@ const char *foreign_find(const struct http_request *request, const struct policy
 
 		if (f->value.n == 0 || (injected.n && http_names_alike(f->name, injected)))
 			continue; /* it is replaced */
-		if ((foreign_is_key_field(f->name) || is_key_protocol(f)) &&
-		        !is_own(store, f->value, credential))
+		if (field_is_foreign(store, f, credential))
 			return "the request brings a credential of its own in a header field, and "
 			       "the policy's credential takes no other beside it";
 	}

@@ -18,5 +18,7 @@ bool foreign_is_key_field(struct slice name);
  * unless it is spec's placeholder. Cookies are not looked at: with require they are not sent. */
 const char *foreign_find(const struct http_request *request, const struct policy_credential *spec,
         uint32_t credential, const struct credential_store *store);
+/* The credential whose placeholder is in the text, plain or else in base64; POLICY_NONE: none's. */
+uint32_t foreign_whose(const struct credential_store *store, struct slice text);
 
 #endif

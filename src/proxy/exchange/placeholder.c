@@ -32,16 +32,6 @@ void exchange_found_placeholder(struct exchange *ex, const char *where)
 	audit_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
 }
 
-/* The credential whose placeholder is in a field's value, plain or in base64; else POLICY_NONE. */
-static uint32_t placeholder_in(const struct credential_store *store, struct slice value)
-{
-	size_t at, n;
-	uint32_t credential = credential_store_find_placeholder(store, value, &at, &n);
-
-	return credential != POLICY_NONE ? credential
-	                                 : credential_store_find_encoded_placeholder(store, value);
-}
-
 /* True if the text mentions a placeholder that does not belong there. If credential's placeholder
  * belongs there, notes it as shown. */
 static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credential)
@@ -67,8 +57,7 @@ static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_
 		        spec->inject == POLICY_INJECT_QUERY
 		                ? UINT64_C(1) << ex->verdict.decision.credential
 		                : 0);
-	return is_foreign(
-	        ex, target, ex->verdict.own ? placeholder_in(store, target) : POLICY_NONE);
+	return is_foreign(ex, target, ex->verdict.own ? foreign_whose(store, target) : POLICY_NONE);
 }
 
 /* In a Cookie field the placeholder belongs into the credential's own cookie, and that cookie is
@@ -82,7 +71,7 @@ static bool cookies_are_foreign(
 
 	while (cookie_next(&value, &pair)) {
 		if (!cookie_is(pair, spec->field)
-		                ? is_foreign(ex, pair, placeholder_in(store, pair))
+		                ? is_foreign(ex, pair, foreign_whose(store, pair))
 		                : credential_store_mentions_placeholder(store, pair, own))
 			return true;
 	}
@@ -105,7 +94,7 @@ void exchange_check_placeholders(struct exchange *ex)
 		field = spec.field;
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
-		uint32_t credential = placeholder_in(store, f->value);
+		uint32_t credential = foreign_whose(store, f->value);
 
 		if (bound && credential == d->credential && carries_keys(f, field))
 			f->dropped = true; /* the credential takes its place */

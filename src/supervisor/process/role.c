@@ -46,6 +46,14 @@ void role_kill(struct role *role, const char *why)
 	send_kill(role);
 }
 
+void role_give_up(struct role *role, int error, const char *why)
+{
+	if (error == -EPIPE)
+		send_kill(role);
+	else
+		role_kill(role, why);
+}
+
 static void describe_end(const struct role *role, const siginfo_t *end, char how[ROLE_HOW_MAX])
 {
 	int n;

@@ -83,6 +83,9 @@ void role_bound(struct role *role, unsigned burst, unsigned per_s);
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms);
 /* Kills the role; on_dead follows. */
 void role_kill(struct role *role, const char *why);
+/* Ends a role that could not be told something (-errno of role_send()). If it was ending by itself,
+ * its own end is what on_dead is told, and not this. */
+void role_give_up(struct role *role, int error, const char *why);
 /* Kills and reaps it now; no callback follows. Allowed on a role that does not run. */
 void role_fini(struct role *role);
 

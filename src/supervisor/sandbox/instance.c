@@ -169,9 +169,10 @@ static void send_pause(struct instance *i, enum message_pause why, const char *t
 	const struct message_worker_pause pause = {why, slice_from_string(text)};
 	size_t n = message_worker_pause_encode(buffer, sizeof(buffer), MESSAGE_WORKER_PAUSE,
 	        supervisor_next_id(i->supervisor), &pause);
+	int rc = role_send(&i->worker, buffer, n, NULL, 0);
 
-	if (role_send(&i->worker, buffer, n, NULL, 0) != 0)
-		role_kill(&i->worker, "it cannot be told to pause");
+	if (rc)
+		role_give_up(&i->worker, rc, "it cannot be told to pause");
 }
 
 static void send_resume(struct instance *i)

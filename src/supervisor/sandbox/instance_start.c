@@ -67,6 +67,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	return rc ? sandbox_failed(s, rc, "memory for trusted CAs") : 0;
 }
 
+/* A keeper that is ending is no error: the next one is told. */
 static int tell_keeper(struct instance *i)
 {
 	struct supervisor *sv = i->supervisor;
@@ -94,7 +95,8 @@ static int tell_keeper(struct instance *i)
 	size_t n = message_keeper_sandbox_encode(
 	        buffer, sizeof(buffer), MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
 	priority_lend(sv->keeper.pid);
-	return role_send(&sv->keeper, buffer, n, NULL, 0);
+	rc = role_send(&sv->keeper, buffer, n, NULL, 0);
+	return rc == -EPIPE ? 0 : rc;
 }
 
 void generation_make_placeholders(struct generation *g, const uint8_t seed[16])
@@ -214,13 +216,10 @@ static void set_credentials(struct instance *i, struct generation *g)
 
 int instance_change_credentials(struct instance *i, struct generation *g)
 {
-	int rc;
-
 	if (i->credentials != g)
 		sources_stop(&i->sources); /* the answers have no receiver any more */
 	set_credentials(i, g);
-	rc = tell_keeper(i);
-	return rc == -EPIPE ? 0 : rc; /* the next keeper is told */
+	return tell_keeper(i);
 }
 
 int instance_tell_keeper(struct instance *i, struct generation *g)
@@ -233,8 +232,6 @@ int instance_tell_keeper(struct instance *i, struct generation *g)
 	snprintf(i->sources.directory, sizeof(i->sources.directory), "%s", s->directory);
 	int rc = tell_keeper(i);
 
-	if (rc == -EPIPE) /* the keeper is exiting; the next one is told */
-		rc = 0;
 	return rc ? sandbox_failed(s, rc, "the keeper") : 0;
 }
 

@@ -138,7 +138,7 @@ static void retire(struct sandbox *s, struct instance *i)
 	if (!rc)
 		rc = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
 	if (rc)
-		role_kill(&i->worker, "it cannot be told to retire");
+		role_give_up(&i->worker, rc, "it cannot be told to retire");
 }
 
 size_t sandbox_retired(const struct sandbox *s)

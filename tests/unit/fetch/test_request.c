@@ -120,12 +120,58 @@ static void test_logins(void **state)
 		buf_init(&field, 128);
 		assert_int_equal(form_basic(&field, slice_from_string(rows[i].login)), 0);
 		assert_string_equal((const char *)buf_bytes(&field), rows[i].field);
-		form_free(&field);
+		private_buf_fini(&field);
 	}
 	struct buf none;
 	buf_init(&none, 24);
 	assert_int_not_equal(form_basic(&none, SLICE("a:bcdefg")), 0);
-	form_free(&none);
+	private_buf_fini(&none);
+}
+
+/* A buffer that grows would leave what it held in memory that nobody wipes. */
+static void test_buffers_stay_where_they_are(void **state)
+{
+	struct buf b;
+	const uint8_t *at;
+
+	(void)state;
+	private_buf_init(&b, 1000);
+	at = b.mem;
+	assert_non_null(at);
+	for (size_t i = 0; i < 1000 / 4; i++)
+		assert_int_equal(
+		        i % 2 ? buf_append(&b, "abcd", 4) : buf_printf(&b, "%s", "abcd"), 0);
+	assert_int_not_equal(buf_append(&b, "e", 1), 0);
+	assert_ptr_equal(b.mem, at);
+	private_buf_fini(&b);
+	assert_null(b.mem);
+	private_buf_init(&b, SIZE_MAX / 2);
+	assert_int_not_equal(buf_append(&b, "a", 1), 0);
+	private_buf_fini(&b);
+}
+
+/* A service's token goes into a field of the next request. */
+static void test_fields_are_one_line(void **state)
+{
+	static const char *const rows[] = {"X-Token: a\r\nX-Other: b", "X-Token: a\nb",
+	        "X-Token: a\rb", "X-Token: a\x01", "X-Token: a\x7f"};
+	struct https *https;
+
+	(void)state;
+	https_prepare();
+	https = https_open();
+	assert_non_null(https);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *const fields[] = {"X-First: 1", rows[i], NULL};
+		const struct https_call call = {
+		        .method = "GET", .url = "https://127.0.0.1:1/", .fields = fields};
+		char fault[HTTPS_TEXT_MAX];
+
+		assert_null(https_json(https, &call, fault));
+		assert_non_null(strstr(fault, "a line end or another control character"));
+		assert_null(strstr(fault, "X-"));
+	}
+	https_free(https);
 }
 
 int main(void)
@@ -137,6 +183,8 @@ int main(void)
 	        cmocka_unit_test(test_paths_behind_the_url),
 	        cmocka_unit_test(test_lifetimes),
 	        cmocka_unit_test(test_logins),
+	        cmocka_unit_test(test_buffers_stay_where_they_are),
+	        cmocka_unit_test(test_fields_are_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,9 +220,132 @@ static void test_workers_are_apart(void **state)
 	close(b);
 }
 
+/* --- who ends while the keeper speaks to it is no cause for a warning --- */
+
+/* The keeper's stderr; both ends. */
+static int said[2];
+
+static int setup_heard(void **state)
+{
+	int own = dup(STDERR_FILENO), rc;
+
+	assert_true(own >= 0);
+	assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+	assert_true(dup2(said[1], STDERR_FILENO) >= 0);
+	rc = setup(state);
+	assert_true(dup2(own, STDERR_FILENO) >= 0);
+	close(own);
+	close(said[1]);
+	return rc;
+}
+
+/* The keeper ends well and has said nothing. */
+static int teardown_silent(void **state)
+{
+	char text[512];
+	int status = teardown(state);
+	ssize_t n = read(said[0], text, sizeof(text));
+
+	close(said[0]);
+	if (n > 0)
+		print_error("the keeper said: %.*s", (int)n, text);
+	return status || n != 0;
+}
+
+/* What is sent before the keeper goes on is handled in this order, if the first goes to the peer
+ * that the keeper has answered last: it may still be reading there. */
+static void stop(const struct fixture *f)
+{
+	int status;
+
+	assert_int_equal(kill(f->pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(f->pid, &status, WUNTRACED), f->pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+static void go_on(const struct fixture *f)
+{
+	assert_int_equal(kill(f->pid, SIGCONT), 0);
+}
+
+static void test_a_worker_ends_when_it_is_answered(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 1, 1, 0, 0);
+	uint64_t question;
+
+	fixture_ask(f, worker, 0);
+	question = fixture_expect_open(f, 1, 0);
+	look(f);
+	stop(f);
+	fixture_give(f, question, fixture_file("for nobody", 10), NULL);
+	close(worker);
+	go_on(f);
+	look(f);
+}
+
+static void send_rotation(struct fixture *f)
+{
+	const struct message_keeper_ca_ask ask = {.what = MESSAGE_CA_ROTATE,
+	        .problem = SLICE(""),
+	        .name = SLICE("node"),
+	        .certificate = SLICE(""),
+	        .root = SLICE("")};
+	int file = memfd_create("cas", MFD_CLOEXEC);
+	uint8_t out[256];
+	size_t n = message_keeper_ca_ask_encode(
+	        out, sizeof(out), MESSAGE_KEEPER_CA_ASK, ++f->last_id, &ask);
+
+	assert_true(file >= 0 && n > 0);
+	assert_int_equal(ipc_send_blocking(f->supervisor, out, n, &file, 1), 0);
+	close(file);
+	n = message_empty(out, sizeof(out), MESSAGE_KEEPER_CA_KEPT, f->last_id);
+	assert_int_equal(ipc_send_blocking(f->supervisor, out, n, NULL, 0), 0);
+}
+
+/* One in store is given another CA without being asked. */
+static void test_a_worker_ends_when_it_is_given_another_ca(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_worker(f, 1);
+	struct ipc_message message;
+	struct message_ca ca;
+
+	get_ca(f, worker, &ca);
+	look(f);
+	stop(f);
+	send_rotation(f);
+	close(worker);
+	go_on(f);
+	fixture_expect(f->supervisor, MESSAGE_KEEPER_CA, &message);
+	look(f);
+}
+
+/* Its own end tells about itself. */
+static void test_the_supervisor_ends_when_it_is_asked(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 1, 1, 0, 0);
+	struct message_ca ca;
+
+	get_ca(f, worker, &ca);
+	stop(f);
+	fixture_ask(f, worker, 0);
+	close(f->supervisor);
+	f->supervisor = -1;
+	go_on(f);
+	fixture_expect_end(worker);
+	close(worker);
+}
+
+#define HEARD(name) cmocka_unit_test_setup_teardown(name, setup_heard, teardown_silent)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        HEARD(test_a_worker_ends_when_it_is_answered),
+	        HEARD(test_a_worker_ends_when_it_is_given_another_ca),
+	        HEARD(test_the_supervisor_ends_when_it_is_asked),
 	        TEST(test_early_questions),
 	        TEST(test_early_questions_have_bounds),
 	        TEST(test_hostile_workers),

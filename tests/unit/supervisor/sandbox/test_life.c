@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <poll.h>
 #include <sys/resource.h>
 
 #include "no_memory.h"
@@ -697,6 +698,47 @@ static void one_that_is_away(void **state)
 	sandbox_free(s);
 }
 
+/* The next keeper is told of the sandbox: one that ends takes no worker along. */
+static void a_keeper_that_has_ended_is_no_fault_of_a_worker(void **state)
+{
+	static _Alignas(8) uint8_t no_credentials[4096];
+	struct settings settings = {.policy = {no_credentials, sizeof(no_credentials)}};
+	struct generation g = {.settings = &settings, .refs = 8};
+	struct sandbox *s = one_in(SANDBOX_SERVING, true);
+	struct instance *i = give_worker(s, INSTANCE_SERVING);
+
+	(void)state;
+	assert_false(role_runs(&sv.keeper));
+	assert_int_equal(instance_change_credentials(i, &g), 0);
+	i->generation = generation_get(&g);
+	assert_int_equal(instance_new_keeper(i), 0);
+	sandbox_free(s);
+}
+
+/* Its socket is closed, and the loop has not heard of it yet. */
+static void end_worker(const struct instance *i)
+{
+	struct pollfd socket = {.fd = i->worker.peer.io.fd};
+
+	assert_int_equal(kill(i->worker.pid, SIGTERM), 0);
+	assert_int_equal(poll(&socket, 1, -1), 1);
+	assert_true(socket.revents & POLLHUP);
+}
+
+/* A worker that ends by itself just then was not killed, and is no finding. */
+static void a_worker_that_ends_when_it_is_to_pause(void **state)
+{
+	struct sandbox *s = one_in(SANDBOX_SERVING, true);
+	struct instance *i = give_worker(s, INSTANCE_RETIRED);
+
+	(void)state;
+	end_worker(i);
+	instance_pause(i, "a test wants it");
+	assert_false(i->worker.killed);
+	assert_string_equal(i->worker.last_words, "");
+	sandbox_free(s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -723,6 +765,8 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(all_workers_are_asked_to_stop),
 	        cmocka_unit_test(a_failure_while_it_serves),
 	        cmocka_unit_test(one_that_is_away),
+	        cmocka_unit_test(a_keeper_that_has_ended_is_no_fault_of_a_worker),
+	        cmocka_unit_test(a_worker_that_ends_when_it_is_to_pause),
 	};
 
 	if (argc > 0 && (strcmp(argv[0], "vethguard-worker") == 0 ||
