@@ -128,8 +128,7 @@ static bool is_engines(const char *path)
 	for (size_t i = 0; i < id.n; i++)
 		if (!isxdigit((unsigned char)id.p[i]))
 			return false;
-	return id.n == ENGINE_ID_DIGITS &&
-	       slice_ends_with(last_part(&rest), SLICE("-containers"));
+	return id.n == ENGINE_ID_DIGITS && slice_ends_with(last_part(&rest), SLICE("-containers"));
 }
 
 /* The file that the engine mounts over the container's resolv.conf, or NULL. */
@@ -161,8 +160,7 @@ static int replace(const char *path, struct slice text)
 	return rc;
 }
 
-static int put_resolver(
-        const struct config *c, int root, const json_t *answer, struct fault *fault)
+static int put_resolver(const struct config *c, int root, const json_t *answer, struct fault *fault)
 {
 	const json_t *servers = json_object_get(answer, "nameservers");
 	const char *mounted = mounted_resolver(c);
@@ -179,8 +177,9 @@ static int put_resolver(
 	if (is_engines(mounted))
 		return replace(mounted, slice_of(text, n));
 	fault_set(fault,
-	        TRUST_RESOLV " of the container is %s of the host, which the guard's name server is "
-	                     "not written to: start it without that mount",
+	        TRUST_RESOLV
+	        " of the container is %s of the host, which the guard's name server is "
+	        "not written to: start it without that mount",
 	        mounted);
 	return -EXDEV;
 }
