@@ -135,7 +135,8 @@ class Engine:
     def stop(self):
         """Ends everything that it started; also what is not its own to remove: the infra containers of Podman's pods."""
         atexit.unregister(self.stop)
-        if self.name == "podman":
+        storage = self.dir + "/storage.conf"  # without it Podman would remove this machine's own containers
+        if self.name == "podman" and self.env.get("CONTAINERS_STORAGE_CONF") == storage and os.path.exists(storage):
             self.quietly("pod", "rm", "-f", "-a", "-t", "0")
             self.quietly("rm", "-f", "-a", "-t", "0")
         elif self.process and self.process.poll() is None:
