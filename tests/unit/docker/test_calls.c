@@ -405,6 +405,20 @@ static void a_mac_that_was_asked_for(void **unused)
 	assert_memory_equal(link.mac, wanted, 6);
 }
 
+static void warnings_of_endpoints_that_are_gone(void **unused)
+{
+	(void)unused;
+	docker.warned = json_pack("{sb}", ENDPOINT, 1);
+	done("CreateNetwork", CREATE("\"policy\":\"agent\""));
+	done("CreateEndpoint", JOINER("10.5.0.2/16", DNS));
+	docker_other_ways_tidy(&docker);
+	assert_int_equal(json_object_size(docker.warned), 1);
+	done("DeleteEndpoint", "{" WHO "}");
+	docker_other_ways_tidy(&docker);
+	assert_int_equal(json_object_size(docker.warned), 0);
+	json_decref(docker.warned);
+}
+
 static void wrong_endpoints(void **unused)
 {
 	char text[1024];
@@ -534,8 +548,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {T(what_it_is), T(a_network), T(no_room_for_a_network),
 	        T(wrong_networks), T(too_many_options), T(wrong_subnets), T(damaged_files),
-	        T(an_endpoint), T(a_mac_that_was_asked_for), T(wrong_endpoints),
-	        T(a_foreign_interface), T(aliases), T(subnets)};
+	        T(an_endpoint), T(warnings_of_endpoints_that_are_gone), T(a_mac_that_was_asked_for),
+	        T(wrong_endpoints), T(a_foreign_interface), T(aliases), T(subnets)};
 
 	if (!privileges_for_namespaces()) {
 		fprintf(stderr, "skipped: no network namespaces for this user\n");
