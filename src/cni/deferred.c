@@ -24,18 +24,40 @@ static bool path_of(const struct cni_request *request, const char *name, char ou
 	return n > 0 && n < PATH_MAX;
 }
 
-/* Returns a new file, or -errno. */
-static int open_new(const struct cni_request *request, const char *name)
+/* Writes the key to a new file of this path. Returns 0 or -errno, and then nothing is left. */
+static int write_key(const char *path, const json_t *key)
 {
-	char folder[PATH_MAX], path[PATH_MAX];
-	int fd;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
 
-	if (!path_of(request, "", folder) || !path_of(request, name, path))
+	if (fd < 0)
+		return -errno;
+	rc = json_dumpfd(key, fd, JSON_COMPACT) == 0 ? 0 : -EIO;
+	if (close(fd) < 0 && !rc)
+		rc = -errno;
+	if (rc)
+		unlink(path);
+	return rc;
+}
+
+/* Writes it beside its place, under a name that cni_deferred_do() overlooks: a note that is read
+ * while it is written would be taken for damaged. */
+static int put_note(const struct cni_request *request, const char *name, const json_t *key)
+{
+	char folder[PATH_MAX], path[PATH_MAX], part[PATH_MAX], beside[CNI_SANDBOX_NAME_MAX + 16];
+	int rc;
+
+	snprintf(beside, sizeof(beside), ".%s.%d", name, (int)getpid());
+	if (!path_of(request, "", folder) || !path_of(request, name, path) ||
+	        !path_of(request, beside, part))
 		return -ENAMETOOLONG;
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : fd;
+	rc = write_key(part, key);
+	if (rc || rename(part, path) == 0)
+		return rc;
+	rc = -errno;
+	unlink(part);
+	return rc;
 }
 
 bool cni_deferred_note(const struct cni_request *request)
@@ -43,15 +65,12 @@ bool cni_deferred_note(const struct cni_request *request)
 	char name[CNI_SANDBOX_NAME_MAX + 1];
 	json_t *key = json_pack("{s:s, s:s, s:s}", "network", request->network, "container",
 	        request->container, "interface", request->interface);
-	int fd, rc;
+	int rc;
 
 	cni_sandbox_name(request, name);
-	fd = key ? open_new(request, name) : -ENOMEM;
-	rc = fd < 0 ? fd : json_dumpfd(key, fd, JSON_COMPACT);
+	rc = key ? put_note(request, name, key) : -ENOMEM;
 	json_decref(key);
-	if (fd < 0)
-		return rc == -ENOENT;
-	return close(fd) == 0 && rc == 0;
+	return rc == 0 || rc == -ENOENT;
 }
 
 /* Returns the key that was noted, which the caller owns, or NULL. */

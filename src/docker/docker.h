@@ -147,5 +147,7 @@ int docker_sweep_open(struct docker *docker);
  * outer: the endpoint's outer end, whose inner end is in the container. */
 void docker_other_ways(struct docker *docker, const struct docker_endpoint *endpoint,
         const struct netlink_link *outer);
+/* Forgets the warnings of endpoints that are gone. */
+void docker_other_ways_tidy(struct docker *docker);
 
 #endif

@@ -16,6 +16,7 @@
 #include "docker/docker.h"
 
 #define FILE_MODE 0600
+#define PART ".part"              /* beside its place */
 #define FILE_BYTES_MAX (1u << 20) /* more than 94 options of the longest kind */
 #define OPTIONS_KEY "com.docker.network.generic"
 #define INTERNAL_KEY "com.docker.network.internal"
@@ -137,11 +138,14 @@ int docker_network_save(const char *state, const struct docker_network *n)
 	int rc = text ? path_of(state, n->id, ".json", path) : -ENOMEM;
 
 	if (!rc)
-		rc = path_of(state, n->id, ".part", part);
-	if (!rc)
+		rc = path_of(state, n->id, PART, part);
+	if (!rc) {
 		rc = write_file(part, text);
-	if (!rc && rename(part, path) < 0)
-		rc = -errno;
+		if (!rc && rename(part, path) < 0)
+			rc = -errno;
+		if (rc)
+			unlink(part);
+	}
 	free(text);
 	json_decref(all);
 	return rc;
@@ -239,10 +243,13 @@ int docker_network_load(const char *state, const char *id, struct docker_network
 
 int docker_network_remove(const char *state, const char *id)
 {
-	char path[PATH_MAX];
-	int rc = path_of(state, id, ".json", path);
+	char path[PATH_MAX], part[PATH_MAX];
+	int rc = path_of(state, id, PART, part);
 
+	if (!rc)
+		rc = path_of(state, id, ".json", path);
 	if (rc)
 		return rc;
+	unlink(part); /* of a service that was killed */
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }

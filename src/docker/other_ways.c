@@ -4,6 +4,7 @@
  * container is connected to. But the kernel lists the interfaces of the namespace in which an inner
  * end is to whoever may change it, by the number that the host's namespace has for it.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "vethguard/base/log.h"
@@ -67,4 +68,18 @@ void docker_other_ways(struct docker *docker, const struct docker_endpoint *endp
 	else if (!json_object_get(docker->warned, endpoint->id) &&
 	         json_object_set_new(docker->warned, endpoint->id, json_true()) == 0)
 		log_warn("%s has another network: %s is not guarded", endpoint->name, other->name);
+}
+
+void docker_other_ways_tidy(struct docker *docker)
+{
+	struct docker_endpoint endpoint;
+	const char *id;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(docker->warned, next, id, value)
+	{
+		if (docker_endpoint_find(docker, id, &endpoint) == -ENOENT)
+			json_object_del(docker->warned, id);
+	}
 }

@@ -115,6 +115,7 @@ static void on_time(struct loop_timer *timer)
 	if (sandboxes) {
 		look_at_links(docker, sandboxes);
 		end_lost_guards(docker, sandboxes);
+		docker_other_ways_tidy(docker);
 	} else {
 		log_debug("nothing can be put in order now: %s", fault);
 	}

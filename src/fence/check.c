@@ -21,8 +21,6 @@
 #include "fence/compare.h"
 #include "fence/objects.h"
 
-#define CHECK_TRIES 8
-
 struct chain_check {
 	const struct chain_plan *chains;
 	size_t count, found;
@@ -226,38 +224,24 @@ static int check_set(struct nft *nft, enum set_kind kind, const struct fence_spe
 	return check.stale || check.found != wanted ? -ESTALE : 0;
 }
 
-static int check_once(struct nft *nft, const struct fence_spec *spec)
+static int look(struct nft *nft, const void *context)
 {
-	uint32_t before, after;
-	int result = nft_generation(nft, &before);
+	const struct fence_spec *spec = context;
+	int result;
 
 	if (if_nametoindex(spec->interface) == 0)
 		return -ESTALE; /* gone or renamed, so no packet reaches the rules */
-	if (result == 0)
-		result = check_tables(nft, spec);
+	result = check_tables(nft, spec);
 	if (result == 0)
 		result = check_chains(nft, spec);
 	for (enum set_kind kind = 0; kind < SET_PLANNED_COUNT && result == 0; kind++)
 		result = check_set(nft, kind, spec);
-	if (result == -EINTR)
-		return -ERESTART; /* the rules changed during a dump */
-	if (nft_generation(nft, &after) == 0 && before != after)
-		return -ERESTART;
-	return result == -ENOENT ? -ESTALE : result;
+	return result;
 }
 
 int fence_check(const struct fence_spec *spec)
 {
-	struct nft nft;
 	int result = fence_spec_check(spec);
 
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = -ERESTART;
-	for (int i = 0; i < CHECK_TRIES && result == -ERESTART; i++)
-		result = check_once(&nft, spec);
-	nft_close(&nft);
-	return result == -ERESTART ? -EAGAIN : result;
+	return result < 0 ? result : compare_still(look, spec);
 }

@@ -6,9 +6,11 @@
 #include "fence/compare.h"
 
 #include <errno.h>
+#include <libnftnl/table.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define TRIES 8
 #define TEXT_BYTES (16 * 1024) /* of one chain; the longest takes about 5 KiB */
 
 struct text {
@@ -103,4 +105,55 @@ bool compare_chain(const struct nftnl_chain *c, const struct chain_plan *p)
 	       nftnl_chain_get_s32(c, NFTNL_CHAIN_PRIO) == p->priority &&
 	       nftnl_chain_get_u32(c, NFTNL_CHAIN_POLICY) == p->policy &&
 	       (!p->device || compare_device(c, p->device));
+}
+
+static int take_table(const struct nlmsghdr *reply, void *context)
+{
+	struct nftnl_table *t = nftnl_table_alloc();
+
+	if (!t)
+		return MNL_CB_ERROR;
+	if (nftnl_table_nlmsg_parse(reply, t) == 0)
+		*(bool *)context = nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS) == 0;
+	nftnl_table_free(t);
+	return MNL_CB_OK;
+}
+
+int compare_table(struct nft *nft, uint32_t family, const char *name)
+{
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
+	bool awake = false;
+	int result;
+
+	mnl_attr_put_strz(header, NFTA_TABLE_NAME, name);
+	result = nft_query(nft, header, take_table, &awake);
+	return result == 0 && !awake ? -ESTALE : result;
+}
+
+static int look_once(struct nft *nft, int (*look)(struct nft *, const void *spec), const void *spec)
+{
+	uint32_t before, after;
+	int result = nft_generation(nft, &before);
+
+	if (result == 0)
+		result = look(nft, spec);
+	if (result == -EINTR || (nft_generation(nft, &after) == 0 && before != after))
+		return -ERESTART; /* the rules changed meanwhile */
+	return result == -ENOENT ? -ESTALE : result;
+}
+
+int compare_still(int (*look)(struct nft *, const void *spec), const void *spec)
+{
+	struct nft nft;
+	int result = nft_open(&nft);
+
+	if (result < 0)
+		return result;
+	result = -ERESTART;
+	for (int i = 0; i < TRIES && result == -ERESTART; i++)
+		result = look_once(&nft, look, spec);
+	nft_close(&nft);
+	return result == -ERESTART ? -EAGAIN : result;
 }

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <libnftnl/set.h>
-#include <libnftnl/table.h>
 #include <string.h>
 
 #include "fence/compare.h"
@@ -48,32 +47,6 @@ static int check_chain(
 	return result;
 }
 
-static int take_table(const struct nlmsghdr *reply, void *context)
-{
-	struct nftnl_table *t = nftnl_table_alloc();
-
-	if (!t)
-		return MNL_CB_ERROR;
-	if (nftnl_table_nlmsg_parse(reply, t) == 0)
-		*(bool *)context = nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS) == 0;
-	nftnl_table_free(t);
-	return MNL_CB_OK;
-}
-
-/* Returns 0 if the table exists and is not dormant. */
-static int check_table(struct nft *nft, uint32_t family)
-{
-	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
-	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
-	bool awake = false;
-	int result;
-
-	mnl_attr_put_strz(header, NFTA_TABLE_NAME, DIVERT_TABLE);
-	result = nft_query(nft, header, take_table, &awake);
-	return result == 0 && !awake ? -ESTALE : result;
-}
-
 /* Returns -ENOENT if the interface is not in the set. */
 static int check_in_set(struct nft *nft, const struct set_plan *plan, const char *interface)
 {
@@ -104,12 +77,12 @@ static int check_wall(struct divert *d, const struct divert_spec *spec)
 	struct chain_plan chains[DIVERT_WALL_MAX];
 	size_t count = divert_wall(d, chains);
 	struct rule_list wanted;
-	int result = check_table(&d->nft, NFPROTO_NETDEV);
+	int result = compare_table(&d->nft, NFPROTO_NETDEV, DIVERT_TABLE);
 
 	for (size_t i = 0; i < DIVERT_FAMILY_COUNT && result == 0; i++) {
 		if (!d->has_family[i])
 			continue;
-		result = check_table(&d->nft, divert_families[i]);
+		result = compare_table(&d->nft, divert_families[i], DIVERT_TABLE);
 		if (result == 0)
 			result = check_guarded(&d->nft, divert_families[i], spec->interface);
 		if (result == 0 && spec->link[0])

@@ -8,14 +8,11 @@
 
 #include <errno.h>
 #include <libnftnl/object.h>
-#include <libnftnl/table.h>
 #include <string.h>
 
 #include "fence/compare.h"
 #include "fence/objects.h"
 #include "fence/shared_plan.h"
-
-#define CHECK_TRIES 8
 
 static const uint16_t families[] = {NFPROTO_INET, NFPROTO_NETDEV};
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
@@ -123,32 +120,6 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-static int take_table(const struct nlmsghdr *reply, void *context)
-{
-	struct nftnl_table *t = nftnl_table_alloc();
-
-	if (!t)
-		return MNL_CB_ERROR;
-	/* a dormant table has its rules and no effect */
-	if (nftnl_table_nlmsg_parse(reply, t) == 0)
-		*(bool *)context = nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS) == 0;
-	nftnl_table_free(t);
-	return MNL_CB_OK;
-}
-
-static int check_table(struct nft *nft, uint16_t family)
-{
-	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
-	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, family, NLM_F_ACK, 0);
-	bool awake = false;
-	int result;
-
-	mnl_attr_put_strz(header, NFTA_TABLE_NAME, SHARED_TABLE);
-	result = nft_query(nft, header, take_table, &awake);
-	return result == 0 && !awake ? -ESTALE : result;
-}
-
 static int check_chains(struct nft *nft, const struct fence_shared_spec *spec)
 {
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
@@ -174,34 +145,20 @@ static int check_chains(struct nft *nft, const struct fence_shared_spec *spec)
 	return result;
 }
 
-static int check_once(struct nft *nft, const struct fence_shared_spec *spec)
+static int look(struct nft *nft, const void *spec)
 {
-	uint32_t before, after;
-	int result = nft_generation(nft, &before);
+	int result = 0;
 
 	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
-		result = check_table(nft, families[i]);
-	if (result == 0)
-		result = check_chains(nft, spec);
-	if (result == -EINTR || (nft_generation(nft, &after) == 0 && before != after))
-		return -ERESTART; /* the rules changed meanwhile */
-	return result == -ENOENT ? -ESTALE : result;
+		result = compare_table(nft, families[i], SHARED_TABLE);
+	return result == 0 ? check_chains(nft, spec) : result;
 }
 
 int fence_shared_check(const struct fence_shared_spec *spec)
 {
-	struct nft nft;
 	int result = shared_spec_check(spec);
 
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = -ERESTART;
-	for (int i = 0; i < CHECK_TRIES && result == -ERESTART; i++)
-		result = check_once(&nft, spec);
-	nft_close(&nft);
-	return result == -ERESTART ? -EAGAIN : result;
+	return result < 0 ? result : compare_still(look, spec);
 }
 
 static int take_counter(const struct nlmsghdr *reply, void *context)

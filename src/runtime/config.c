@@ -115,7 +115,7 @@ static bool check_keys(const json_t *object, const char *where, struct fault *fa
 	static const char *const names[] = {"ociVersion", "process", "root", "hostname", "mounts",
 	        "hooks", "annotations", "linux", "env", "args", "cwd", "path", "readonly",
 	        "namespaces", "type", "destination", "source", "options", "prestart",
-	        "createRuntime", NULL};
+	        "createRuntime", "capabilities", NULL};
 	const char *culprit = "";
 	char shown[64];
 

@@ -134,7 +134,7 @@ bool entry_save(const struct entry *e, struct fault *fault)
 	snprintf(path, sizeof(path), "%s/" STATE, e->path);
 	snprintf(new, sizeof(new), "%s/." STATE, e->path);
 	good = text && strlen(text) <= ENTRY_STATE_MAX &&
-	       write_new(new, slice_from_string(text), 0600) && rename(new, path) == 0;
+	       write_new(new, slice_from_string(text), ENTRY_HIDDEN) && rename(new, path) == 0;
 	free(text);
 	return good || fault_set(fault, "%s cannot be written: %s", path, strerror(errno));
 }
@@ -149,12 +149,12 @@ bool entry_set_process(struct entry *e, pid_t pid)
 	               e->state, ENTRY_START_TIME, json_integer((json_int_t)start_time)) == 0;
 }
 
-bool entry_write(const struct entry *e, const char *name, struct slice bytes, char path[PATH_MAX],
-        struct fault *fault)
+bool entry_write(const struct entry *e, const char *name, mode_t mode, struct slice bytes,
+        char path[PATH_MAX], struct fault *fault)
 {
 	if (snprintf(path, PATH_MAX, "%s/%s", e->path, name) >= PATH_MAX)
 		return fault_set(fault, "%s: the path is too long", e->path);
-	return write_new(path, bytes, 0644) || fault_set(fault, "%s: %s", path, strerror(errno));
+	return write_new(path, bytes, mode) || fault_set(fault, "%s: %s", path, strerror(errno));
 }
 
 const char *entry_text(const struct entry *e, const char *member)
@@ -206,7 +206,7 @@ static bool is_over(const struct entry *e)
 	if (end.fd < 0)
 		return errno == ESRCH || errno == EINVAL;
 	over = (process_start_time(pid, &now) == 0 && (json_int_t)now != began) ||
-	       poll(&end, 1, 0) != 0;
+	       poll(&end, 1, 0) > 0;
 	close(end.fd);
 	return over;
 }

@@ -20,6 +20,8 @@
 #define ENTRY_KEY_MAX 40           /* with the NUL */
 #define ENTRY_STATE_MAX (1u << 20) /* bytes of state.json */
 #define ENTRIES_LOOK_MAX 64 /* looked at in one call, so that a thousand containers delay none */
+#define ENTRY_SHOWN 0644
+#define ENTRY_HIDDEN 0600 /* variables that the engine gives to a process may be secrets */
 
 /* Members of the state. */
 #define ENTRY_ID "id"
@@ -53,9 +55,10 @@ bool entry_load(struct entry *e, struct fault *fault);
 bool entry_save(const struct entry *e, struct fault *fault);
 /* Names the process with which it ends. Returns false if there is no such process. */
 bool entry_set_process(struct entry *e, pid_t pid);
-/* Writes a file that everybody may read. path: of the file, afterwards. */
-bool entry_write(const struct entry *e, const char *name, struct slice bytes, char path[PATH_MAX],
-        struct fault *fault);
+/* Writes a file. mode: ENTRY_SHOWN for what every process of the container may read, else
+ * ENTRY_HIDDEN. path: of the file, afterwards. */
+bool entry_write(const struct entry *e, const char *name, mode_t mode, struct slice bytes,
+        char path[PATH_MAX], struct fault *fault);
 const char *entry_text(const struct entry *e, const char *member); /* "": none */
 bool entry_is(const struct entry *e, const char *member);
 /* Takes away the namespace's file and the directory, and puts the bundle's configuration back. */

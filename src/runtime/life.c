@@ -133,7 +133,7 @@ static bool add_variables(
 	request_strip(process.root);
 	good = good && edit_set_variables(process.root, &env, fault) &&
 	       (text = config_text(&process)) &&
-	       entry_write(e, name, slice_from_string(text), copy, fault);
+	       entry_write(e, name, ENTRY_HIDDEN, slice_from_string(text), copy, fault);
 	free(text);
 	environment_fini(&env);
 	config_free(&process);

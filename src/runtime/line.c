@@ -153,11 +153,18 @@ static void take_create(struct line *line, const struct option *option)
 		line->detach = !option->value || strcmp(option->value, "false") != 0;
 }
 
+static bool refuse_option(const char *word, struct fault *fault)
+{
+	char shown[64];
+
+	return fault_set(fault, "the option %s is not known to vethguard-runtime",
+	        slice_escape(slice_from_string(word), shown, sizeof(shown)));
+}
+
 static bool read_create(struct line *line, struct fault *fault)
 {
 	struct option option;
 	bool ended = false;
-	char shown[64];
 
 	for (size_t i = line->globals + 1; i < line->count; i++) {
 		char *word = line->words[i];
@@ -177,15 +184,15 @@ static bool read_create(struct line *line, struct fault *fault)
 		} else if (is_among(option.name, create_flags)) {
 			take_create(line, &option);
 		} else {
-			return fault_set(fault, "the option %s is not known to vethguard-runtime",
-			        slice_escape(slice_from_string(word), shown, sizeof(shown)));
+			return refuse_option(word, fault);
 		}
 	}
 	return true;
 }
 
-/* start, delete and exec: the first word that is no option is the container. */
-static void read_other(struct line *line)
+/* start, delete and exec: the first word that is no option is the container. start has no option of
+ * its own, and would start another container than was looked at if the next word were a value. */
+static bool read_other(struct line *line, struct fault *fault)
 {
 	struct option option;
 	bool ended = false;
@@ -195,6 +202,8 @@ static void read_other(struct line *line)
 			line->id = line->words[i];
 		} else if (option.name.n == 0) {
 			ended = true;
+		} else if (line->verb == VERB_START) {
+			return refuse_option(line->words[i], fault);
 		} else if (line->verb == VERB_EXEC && is_among(option.name, exec_values)) {
 			bool process = is(&option, "process") || is(&option, "p");
 
@@ -208,6 +217,7 @@ static void read_other(struct line *line)
 			line->by_pattern = true;
 		}
 	}
+	return true;
 }
 
 static bool check_id(const struct line *line, struct fault *fault)
@@ -246,9 +256,7 @@ bool line_read(struct line *line, int argc, char **argv, struct fault *fault)
 		line->verb = line->verb == VERB_HOOK ? VERB_HELP : VERB_PASS;
 	if (line->verb == VERB_CREATE || line->verb == VERB_RUN || line->verb == VERB_RESTORE)
 		return read_create(line, fault) && check_id(line, fault);
-	if (line->verb == VERB_START || line->verb == VERB_DELETE || line->verb == VERB_EXEC) {
-		read_other(line);
-		return check_id(line, fault);
-	}
+	if (line->verb == VERB_START || line->verb == VERB_DELETE || line->verb == VERB_EXEC)
+		return read_other(line, fault) && check_id(line, fault);
 	return true;
 }

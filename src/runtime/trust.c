@@ -90,7 +90,7 @@ static bool mount_file(struct work *w, const char *path, const char *name, struc
 {
 	char source[PATH_MAX];
 
-	return entry_write(w->entry, name, bytes, source, w->fault) &&
+	return entry_write(w->entry, name, ENTRY_SHOWN, bytes, source, w->fault) &&
 	       edit_add_mount(w->config->root, path, source, w->fault);
 }
 

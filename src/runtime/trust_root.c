@@ -5,6 +5,7 @@
  * (trust.c); what the container's mounts cover is left alone, except the resolv.conf that the
  * engine has made for this container.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -19,6 +20,8 @@
 #include "vethguard/tls/bundle.h"
 #include "runtime/edit.h"
 #include "runtime/trust.h"
+
+#define ENGINE_ID_DIGITS 64
 
 static int open_inside(int root, const char *path, int flags)
 {
@@ -99,12 +102,33 @@ static int add_to_bundle(int root, const char *path, struct slice pem, bool make
 	return rc;
 }
 
-static bool is_the_hosts(const char *path)
+/* Takes the last part of the path off. Returns it, with length 0 if there is none. */
+static struct slice last_part(struct slice *path)
 {
-	struct stat a, b;
+	size_t n = path->n;
+	struct slice part;
 
-	return stat(path, &a) < 0 ||
-	       (stat(TRUST_RESOLV, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+	while (n > 0 && path->p[n - 1] != '/')
+		n--;
+	part = slice_of(path->p + n, path->n - n);
+	path->n = n > 0 ? n - 1 : 0;
+	return part;
+}
+
+/* True for what Podman and CRI-O make: DIRECTORY/DRIVER-containers/ID/userdata/resolv.conf. A user
+ * can mount any other file of the host there, also one that the container may only read. */
+static bool is_engines(const char *path)
+{
+	struct slice rest = slice_from_string(path), id;
+
+	if (!slice_equals(last_part(&rest), SLICE("resolv.conf")) ||
+	        !slice_equals(last_part(&rest), SLICE("userdata")))
+		return false;
+	id = last_part(&rest);
+	for (size_t i = 0; i < id.n; i++)
+		if (!isxdigit((unsigned char)id.p[i]))
+			return false;
+	return id.n == ENGINE_ID_DIGITS && slice_ends_with(last_part(&rest), SLICE("-containers"));
 }
 
 /* The file that the engine mounts over the container's resolv.conf, or NULL. */
@@ -121,27 +145,43 @@ static const char *mounted_resolver(const struct config *c)
 	return NULL;
 }
 
-static int put_resolver(const struct config *c, int root, const json_t *answer)
+static int replace(const char *path, struct slice text)
+{
+	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), rc;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		rc = -ELOOP;
+	else
+		rc = ftruncate(fd, 0) < 0 ? -errno : write_all(fd, text);
+	close(fd);
+	return rc;
+}
+
+static int put_resolver(const struct config *c, int root, const json_t *answer, struct fault *fault)
 {
 	const json_t *servers = json_object_get(answer, "nameservers");
 	const char *mounted = mounted_resolver(c);
 	char text[512];
 	size_t n = 0;
-	int fd, rc;
 
 	for (size_t i = 0; i < json_array_size(servers) && n < sizeof(text); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "nameserver %s\n",
 		        json_string_value(json_array_get(servers, i)));
+	if (n >= sizeof(text))
+		return -EMSGSIZE;
 	if (!mounted)
-		return n < sizeof(text) ? put(root, TRUST_RESOLV, slice_of(text, n)) : -EMSGSIZE;
-	if (n >= sizeof(text) || is_the_hosts(mounted))
-		return -EXDEV;
-	fd = open(mounted, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	rc = write_all(fd, slice_of(text, n));
-	close(fd);
-	return rc;
+		return put(root, TRUST_RESOLV, slice_of(text, n));
+	if (is_engines(mounted))
+		return replace(mounted, slice_of(text, n));
+	fault_set(fault,
+	        TRUST_RESOLV
+	        " of the container is %s of the host, which the guard's name server is "
+	        "not written to: start it without that mount",
+	        mounted);
+	return -EXDEV;
 }
 
 bool trust_write(const struct config *c, const json_t *answer, struct fault *fault)
@@ -152,7 +192,7 @@ bool trust_write(const struct config *c, const json_t *answer, struct fault *fau
 	if (root < 0)
 		return fault_set(fault, "the container's root directory: %s", strerror(-root));
 	make_directories(root);
-	rc = put_resolver(c, root, answer);
+	rc = put_resolver(c, root, answer, fault);
 	for (size_t i = 0; !rc && bundle_paths[i]; i++)
 		if (!edit_is_covered(c->root, bundle_paths[i], false))
 			rc = add_to_bundle(root, bundle_paths[i], pem,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of this folder guard: an image with Python and curl of this machine, Docker and Podman with storage
 and sockets of their own, and a virtual machine with Debian's cloud kernel. Everything lies in the lab's folder."""
+import atexit
 import glob
 import json
 import os
@@ -77,6 +78,7 @@ class Engine:
             self.env["PATH"] = os.environ["VETHGUARD_DOCKER"] + ":" + self.env["PATH"]
         os.makedirs(self.dir)
         sh("mount", "-t", "tmpfs", "none", self.dir)
+        atexit.register(self.stop)  # a run that is cut off comes to no other cleaning up
         try:
             getattr(self, "start_" + name)()
             sh("sh", "-c", f"tar -C {Image.get()} -c . | {name} import - {self.IMAGE}", env=self.env)
@@ -131,23 +133,33 @@ class Engine:
         return self("inspect", "-f", template, name)
 
     def stop(self):
-        if self.name == "podman" or self.process and self.process.poll() is None:
-            names = subprocess.run([self.name, "ps", "-aq"], env=self.env, capture_output=True, text=True).stdout.split()
+        """Ends everything that it started; also what is not its own to remove: the infra containers of Podman's pods."""
+        atexit.unregister(self.stop)
+        storage = self.dir + "/storage.conf"  # without it Podman would remove this machine's own containers
+        if self.name == "podman" and self.env.get("CONTAINERS_STORAGE_CONF") == storage and os.path.exists(storage):
+            self.quietly("pod", "rm", "-f", "-a", "-t", "0")
+            self.quietly("rm", "-f", "-a", "-t", "0")
+        elif self.process and self.process.poll() is None:
+            names = self.quietly("ps", "-aq").split()
             if names:
-                subprocess.run([self.name, "rm", "-f", *(["-t", "0"] if self.name == "podman" else []), *names], env=self.env,
-                               capture_output=True)
+                self.quietly("rm", "-f", *names)
         if self.process:
             self.process.terminate()
             self.process.wait()
-            self.end_shims()
-        subprocess.run(["umount", "-R", "-l", self.dir], check=False)
+        self.end_keepers()
+        if os.path.ismount(self.dir):
+            sh("umount", "-R", "-l", self.dir)
 
-    def end_shims(self):
-        """What keeps the containers of a dockerd that was killed: nobody else ends it."""
+    def quietly(self, *argv):
+        return subprocess.run([self.name, *argv], env=self.env, capture_output=True, text=True).stdout
+
+    def end_keepers(self):
+        """What keeps containers (containerd-shim, conmon), with them: of a dockerd that was killed, of a Podman whose storage is gone.
+        Nobody else ends it."""
         for pid, row in support.process_table().items():
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as f:
-                    if "shim" in row[0] and (self.dir + "/exec/").encode() in f.read():
+                    if ("shim" in row[0] or row[0] == "conmon") and (self.dir + "/").encode() in f.read():
                         for p in [*support.descendants(pid), pid]:
                             os.kill(p, signal.SIGKILL)
             except (FileNotFoundError, ProcessLookupError):

@@ -110,6 +110,22 @@ class Direct(Case):
             with open(bundle.path + "/config.json") as f:
                 self.assertEqual(f.read(), before)
 
+    def test_exec_shows_nobody_its_variables(self):
+        """What an engine gives to a process of exec (docker exec -e PASSWORD=...) is read by nobody else meanwhile."""
+        self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
+        self.assertEqual(self.runtime("start", "box").returncode, 0)
+        process = {"args": ["/bin/cat"], "cwd": "/", "env": ["PATH=/bin", "PASSWORD=x"], "user": {"uid": 0, "gid": 0}, "terminal": False}
+        path = support.LAB.write("process.json", json.dumps(process))
+        folder = os.path.join(self.runtime.directory, *self.runtime.entries())
+        waits = subprocess.Popen([*self.runtime.words(), "exec", "--process", path, "box"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        waits.stdin.write(b"it runs\n")
+        waits.stdin.flush()
+        self.assertEqual(waits.stdout.readline(), b"it runs\n")
+        copies = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("exec-")]
+        self.assertEqual([os.stat(p).st_mode & 0o777 for p in copies], [0o600])
+        waits.communicate()
+        self.assertFalse(os.path.exists(copies[0]))
+
     def test_run(self):
         """The real runtime's `run` does both; its status is the command's."""
         bundle = self.bundle("/bin/sh", "-c", "ip -o link | grep -c eth0; exit 7")

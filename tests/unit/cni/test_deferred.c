@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,8 +133,30 @@ static void a_link(void **state)
 	put("damaged", "{");
 	path_of_note(&request, path);
 	assert_int_equal(symlink(other, path), 0);
-	assert_false(cni_deferred_note(&request));
+	assert_true(cni_deferred_note(&request)); /* in the place of the link */
 	assert_int_equal(stat(other, &st), -1);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+}
+
+/* Another DEL reads the notes meanwhile: one that is not whole would be taken for damaged, and
+ * removed. */
+static void no_room_for_a_note(void **state)
+{
+	struct cni_request request = about();
+	struct rlimit limit, none;
+	char path[256];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_false(cni_deferred_note(&request));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	path_of_note(&request, path);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(rmdir(notes), 0); /* nothing is left */
 }
 
 static void damaged_notes(void **state)
@@ -171,7 +195,8 @@ static void damaged_notes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {CASE(a_note), CASE(no_directory),
-	        CASE(a_file_in_the_way), CASE(a_link), CASE(damaged_notes)};
+	        CASE(a_file_in_the_way), CASE(a_link), CASE(no_room_for_a_note),
+	        CASE(damaged_notes)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

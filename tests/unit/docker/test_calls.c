@@ -10,8 +10,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,6 +154,25 @@ static void what_it_is(void **unused)
 }
 
 /* --- networks --- */
+
+/* A disk that is full, or a service that is killed while it writes, leaves nothing for good. */
+static void no_room_for_a_network(void **unused)
+{
+	struct rlimit limit, none;
+
+	(void)unused;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	refused("the file of the network", "CreateNetwork", CREATE("\"policy\":\"agent\""));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(rmdir(state), 0); /* nothing is left */
+	assert_int_equal(mkdir(state, 0700), 0);
+	make_file(state, NETWORK ".part", "{");
+	done("DeleteNetwork", "{\"NetworkID\":\"" NETWORK "\"}");
+	assert_int_equal(rmdir(state), 0);
+}
 
 static void a_network(void **unused)
 {
@@ -384,6 +405,20 @@ static void a_mac_that_was_asked_for(void **unused)
 	assert_memory_equal(link.mac, wanted, 6);
 }
 
+static void warnings_of_endpoints_that_are_gone(void **unused)
+{
+	(void)unused;
+	docker.warned = json_pack("{sb}", ENDPOINT, 1);
+	done("CreateNetwork", CREATE("\"policy\":\"agent\""));
+	done("CreateEndpoint", JOINER("10.5.0.2/16", DNS));
+	docker_other_ways_tidy(&docker);
+	assert_int_equal(json_object_size(docker.warned), 1);
+	done("DeleteEndpoint", "{" WHO "}");
+	docker_other_ways_tidy(&docker);
+	assert_int_equal(json_object_size(docker.warned), 0);
+	json_decref(docker.warned);
+}
+
 static void wrong_endpoints(void **unused)
 {
 	char text[1024];
@@ -511,10 +546,10 @@ static void subnets(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(what_it_is), T(a_network), T(wrong_networks),
-	        T(too_many_options), T(wrong_subnets), T(damaged_files), T(an_endpoint),
-	        T(a_mac_that_was_asked_for), T(wrong_endpoints), T(a_foreign_interface), T(aliases),
-	        T(subnets)};
+	const struct CMUnitTest tests[] = {T(what_it_is), T(a_network), T(no_room_for_a_network),
+	        T(wrong_networks), T(too_many_options), T(wrong_subnets), T(damaged_files),
+	        T(an_endpoint), T(warnings_of_endpoints_that_are_gone), T(a_mac_that_was_asked_for),
+	        T(wrong_endpoints), T(a_foreign_interface), T(aliases), T(subnets)};
 
 	if (!privileges_for_namespaces()) {
 		fprintf(stderr, "skipped: no network namespaces for this user\n");

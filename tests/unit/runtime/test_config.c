@@ -88,6 +88,8 @@ static void test_refused(void **state)
 	        {"{\"process\":{\"env\":[],\"env\":[]}}", "duplicate"},
 	        {"{\"Linux\":{}}", "\"Linux\" is spelled"},
 	        {"{\"process\":{\"ENV\":[]}}", "\"ENV\" is spelled"},
+	        {"{\"process\":{\"capabilities\":{},\"Capabilities\":{}}}",
+	                "\"Capabilities\" is spelled"},
 	        {"{\"linux\":{\"namespaces\":[{\"Type\":\"network\"}]}}", "\"Type\" is spelled"},
 	        {"{\"proce\xc5\xbf\xc5\xbf\":{}}", "is spelled"}, /* Go takes long s for s */
 	        {"{\"lin\xff\":{}}", "no JSON"}, {"{\"a\":\"\\u0000\"}", "no JSON"},

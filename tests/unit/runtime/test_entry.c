@@ -86,7 +86,7 @@ static void test_a_life(void **state)
 	assert_string_equal(entry_text(&again, ENTRY_SANDBOX), "box");
 	assert_string_equal(entry_text(&again, ENTRY_NETNS), "");
 	assert_false(entry_is(&again, ENTRY_SHARED));
-	assert_true(entry_write(&again, "file", SLICE("text"), path, &fault));
+	assert_true(entry_write(&again, "file", ENTRY_SHOWN, SLICE("text"), path, &fault));
 	assert_int_equal(access(path, R_OK), 0);
 	entry_free(&again);
 	entry_name(&again, &settings, NULL, "box");

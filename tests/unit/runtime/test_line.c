@@ -141,6 +141,7 @@ static void test_refused(void **state)
 	} cases[] = {{"--unknown value create --bundle /b abc", "\"value\" is no command"},
 	        {"creat abc", "\"creat\" is no command"}, {"create --bundle", "has no value"},
 	        {"--root", "has no value"}, {"create --unknown abc", "--unknown is not known"},
+	        {"start --unknown other abc", "--unknown is not known"},
 	        {"create --bundle /b", "no id"}, {"create a b", "one container"},
 	        {"start", "no id"}, {"create ../a", "no slash"}, {"delete /a", "no slash"}};
 	struct test t;

@@ -203,6 +203,53 @@ static void test_written_nowhere_else(void **state)
 	assert_false(trust_write(&config, answer, &fault));
 }
 
+static void mount_resolver(const char *source)
+{
+	json_object_set_new(config.root, "mounts",
+	        json_pack("[{s:s, s:s}]", "destination", TRUST_RESOLV, "source", source));
+}
+
+/* The file that an engine made for the container gets the guard's name server. */
+static void test_written_to_the_engines_resolver(void **state)
+{
+	char path[256];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/outside/vfs-containers/%064d/userdata/resolv.conf", folder,
+	        7);
+	shell("mkdir -p $(dirname %s) && echo a long line of the engine, that is gone >%s", path,
+	        path);
+	mount_resolver(path);
+	assert_true(trust_write(&config, answer, &fault));
+	assert_content(path, "nameserver 198.18.0.1\nnameserver fd00::1\n");
+	shell("mv %s %s.moved && ln -s resolv.conf.moved %s", path, path, path);
+	assert_false(trust_write(&config, answer, &fault));
+	fault.text[0] = '\0';
+	shell("rm %s && mkfifo %s", path, path);
+	assert_false(trust_write(&config, answer, &fault));
+}
+
+/* A file of the host that a user mounts there, perhaps only for reading, is not written to. */
+static void test_written_to_no_file_of_the_host(void **state)
+{
+	static const char *const names[] = {"outside/resolv.conf", "outside/userdata/resolv.conf",
+	        "outside/vfs-containers/abc/userdata/resolv.conf",
+	        "outside/0000000000000000000000000000000000000000000000000000000000000000/userdata/"
+	        "resolv.conf"};
+	char path[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		fault.text[0] = '\0';
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		shell("mkdir -p $(dirname %s) && echo precious >%s", path, path);
+		mount_resolver(path);
+		assert_false(trust_write(&config, answer, &fault));
+		assert_content(path, "precious\n");
+		assert_non_null(strstr(fault.text, path));
+	}
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -229,6 +276,8 @@ int main(void)
 	        CASE(test_no_root),
 	        CASE(test_written),
 	        CASE(test_written_nowhere_else),
+	        CASE(test_written_to_the_engines_resolver),
+	        CASE(test_written_to_no_file_of_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
