@@ -163,8 +163,8 @@ int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
-/* Watches another process in io, beside the one so far. Returns 0 or -errno. No callback comes before
- * attachment_follow_watch() or loop_io_close(), if that is in the same turn of the loop. */
+/* Watches another process in io, beside the one so far. Returns 0 or -errno. No callback comes
+ * before attachment_follow_watch() or loop_io_close(), if that is in the same turn of the loop. */
 int attachment_watch_beside(const struct attachment *a, struct loop_io *io, int pidfd);
 /* What io watches takes the place of the process so far; its descriptor is a's from now on. */
 void attachment_follow_watch(struct attachment *a, struct loop_io *io);

@@ -247,8 +247,7 @@ static void a_process_that_has_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(
-	                it_ends_with_the_other_process, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(it_ends_with_the_other_process, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(the_other_cannot_be_watched, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                the_other_cannot_be_written_down, set_up, tear_down),
