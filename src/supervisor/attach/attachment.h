@@ -203,7 +203,8 @@ void attachment_refuse_later(struct attachment *a);
 /* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
 /* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
- * in if nothing is wrong; the caller ends it. The CA that it names is looked at then. */
+ * in if nothing is wrong; the caller ends it. NULL means a reload: the CA that the configuration
+ * names is looked at, which no single sandbox is reason for. */
 char *attachments_config_objection(const struct attachments *all, struct config *out);
 /* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
 int attachment_watch_prepared(struct attachment *a);

@@ -4,8 +4,8 @@
  * one's place, the keeper is told, and the change is in force. A keeper that dies before is
  * followed by one that reads whichever file has the name.
  *
- * Checks come after each start of a keeper, before it hears of any worker; after each reading of
- * the configuration; every hour; and at once when the clock was set or the machine has slept.
+ * Checks come after each start of a keeper, before it hears of any worker; after each reload of
+ * all; every hour; and at once when the clock was set or the machine has slept.
  */
 #include <errno.h>
 #include <fcntl.h>
