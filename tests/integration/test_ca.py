@@ -231,6 +231,45 @@ class Own(Life):
         self.refused("too many earlier roots", "rotate")
         self.assertEqual(self.status()["trusted_pem"].count("BEGIN CERTIFICATE"), 4)
 
+    def beside(self, name):
+        return os.path.join(self.daemon.data, "ca", name)
+
+    def test_no_file_can_be_made(self):
+        """As on a full disk: nothing changes, which is said, and another keeper serves all the same."""
+        os.mkdir(self.beside("root.key.next"))
+        trusted = self.ca_file()
+        self.refused("a new file cannot be made", "rotate")
+        self.kill_keeper()
+        self.assertTrue(wait_until(lambda: "no file can be made beside root.key" in self.daemon.stderr(), 5 * SLOW))
+        self.assert_trusts(trusted)
+        self.assert_trusts(trusted, netns=self.another("second"))
+        self.daemon.stop()
+        self.daemon.start()
+        self.assert_trusts(trusted)
+        with open(self.daemon.config, "w") as f:  # a change that nobody asks for
+            f.write(support.LAB.config(f"ca: {{root: {self.operator_files()[0]}, key: 'file:{self.operator_files()[1]}'}}\n"))
+        self.assertEqual(self.daemon.call("POST", "/v1/reload")[0], 200)
+        self.assertTrue(wait_until(lambda: "the file of the CAs cannot be written" in self.daemon.stderr(), 5 * SLOW), self.status())
+        self.assertEqual(self.current()["origin"], "own")
+        self.assert_trusts(trusted)
+        os.rmdir(self.beside("root.key.next"))
+        self.assertEqual(self.daemon.call("POST", "/v1/reload")[0], 200)
+        self.assertTrue(wait_until(lambda: self.current()["origin"] == "configured", 5 * SLOW), self.status())
+
+    def operator_files(self):
+        self.operator = getattr(self, "operator", None) or Operator(self.folder, "fleet")
+        return self.operator.root, self.operator.key
+
+    def test_a_file_that_cannot_be_replaced(self):
+        """What was to take its place holds a key, and does not stay."""
+        os.rename(self.beside("root.key"), self.beside("aside"))
+        os.mkdir(self.beside("root.key"))
+        self.refused("cannot be replaced", "rotate")
+        self.assertFalse(os.path.lexists(self.beside("root.key.next")))
+        os.rmdir(self.beside("root.key"))
+        os.rename(self.beside("aside"), self.beside("root.key"))
+        self.run_ca("rotate")
+
     def test_only_root_changes_it(self):
         sock = self.daemon.socket
         r = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS", "--unix-socket", sock, "-X",

@@ -341,6 +341,27 @@ class Restarts(Ready):
         self.env("one")
         self.assert_served(f"{self.prefix}-1")
 
+    def test_killed_before_a_claim_was_written(self):
+        """Its copy of another one's names is there then: the next claim has none of it."""
+        self.prepare(2)
+        self.claim("one", wait=True)
+        left = os.path.join(self.daemon.state, "names", self.id_of(f"{self.prefix}-2"))
+        self.assertEqual(len(self.state_files()["names"]), 1)
+        self.daemon.kill()
+        shutil.copy(os.path.join(os.path.dirname(left), self.state_files()["names"][0]), left)
+        os.link(left, self.daemon.state + "/aside")  # keeps its number
+        self.daemon.start()
+        self.claim("two", wait=True)
+        self.assertFalse(os.path.samefile(left, self.daemon.state + "/aside"))
+        self.cli("release", "two")
+        self.assertEqual(len(self.state_files()["names"]), 1)
+        shutil.copy(self.daemon.state + "/aside", os.path.join(os.path.dirname(left), self.id_of(f"{self.prefix}-2")))
+        self.claim("three", like="one", wait=True)
+
+    def id_of(self, name):
+        with open(os.path.join(self.daemon.state, "sandboxes", f"{name}.json")) as f:
+            return json.load(f)["id"]
+
     def test_killed_at_any_moment(self):
         """Of the daemon or the command: another prepare makes what is missing, and nothing else is left."""
         for delay in range(12):

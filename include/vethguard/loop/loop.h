@@ -36,7 +36,7 @@ struct loop_io {
 };
 
 /* Watches fd (edge-triggered) for the given events. The caller owns io and finds its own struct with container_of. fd
- * stays the caller's. Returns 0 or -ENOMEM. */
+ * stays the caller's. Returns 0 or -errno: no memory, or epoll_ctl(2) refuses it. */
 int loop_io_open(struct loop *loop, struct loop_io *io, int fd, unsigned events,
         void (*on_ready)(struct loop_io *io, unsigned events));
 /* The same, level-triggered: for listeners and control sockets, where simplicity matters more than speed. */

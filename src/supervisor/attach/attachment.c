@@ -296,12 +296,16 @@ int attachment_watch(struct attachment *a)
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
 }
 
-int attachment_watch_process(struct attachment *a, int pidfd)
+int attachment_watch_beside(const struct attachment *a, struct loop_io *io, int pidfd)
+{
+	return loop_io_open_level(a->all->supervisor->loop, io, pidfd, LOOP_READ, on_process_end);
+}
+
+void attachment_follow_watch(struct attachment *a, struct loop_io *io)
 {
 	loop_io_close(&a->process);
 	if (a->pidfd >= 0)
 		close(a->pidfd);
-	a->pidfd = pidfd;
-	return loop_io_open_level(
-	        a->all->supervisor->loop, &a->process, pidfd, LOOP_READ, on_process_end);
+	a->pidfd = io->fd;
+	loop_io_move(io, &a->process, on_process_end);
 }

@@ -163,8 +163,11 @@ int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
-/* Watches pidfd, which it takes over, instead of the process so far. Returns 0 or -errno. */
-int attachment_watch_process(struct attachment *a, int pidfd);
+/* Watches another process in io, beside the one so far. Returns 0 or -errno. No callback comes
+ * before attachment_follow_watch() or loop_io_close(), if that is in the same turn of the loop. */
+int attachment_watch_beside(const struct attachment *a, struct loop_io *io, int pidfd);
+/* What io watches takes the place of the process so far; its descriptor is a's from now on. */
+void attachment_follow_watch(struct attachment *a, struct loop_io *io);
 /* load.c: loads policy and configuration with the rights of identity; files of the policy that may
  * not be local come from files (settings.h). Returns NULL with *status. ATTACH_INVALID: the policy,
  * or what it names, is wrong; ATTACH_FAILED: the daemon's own configuration is wrong, or there is
@@ -200,7 +203,8 @@ void attachment_refuse_later(struct attachment *a);
 /* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
 /* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
- * in if nothing is wrong; the caller ends it. The CA that it names is looked at then. */
+ * in if nothing is wrong; the caller ends it. NULL means a reload: the CA that the configuration
+ * names is looked at, which no single sandbox is reason for. */
 char *attachments_config_objection(const struct attachments *all, struct config *out);
 /* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
 int attachment_watch_prepared(struct attachment *a);

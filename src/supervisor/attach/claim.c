@@ -81,12 +81,15 @@ bool attach_transaction_find_prepared(struct attach_transaction *t)
 	return take_over_seed(t);
 }
 
-/* The synthetic names of the other sandbox, as they are now. */
-static int copy_names(const struct attach_transaction *t)
+/* The synthetic names of the other sandbox, as they are now; or none. A table may be there already:
+ * that of a claim which had not been written when the daemon died. */
+static int take_names(const struct attach_transaction *t)
 {
-	return t->like ? names_file_copy(t->all->supervisor->names, t->like->record.id,
-	                         t->attachment->record.id)
-	               : 0;
+	const int names = t->all->supervisor->names;
+	const uint64_t id = t->attachment->record.id;
+
+	names_file_remove(names, id);
+	return t->like ? names_file_copy(names, t->like->record.id, id) : 0;
 }
 
 /* What it is to trust is known before its worker starts, if the keeper has told it once. */
@@ -117,7 +120,7 @@ bool attach_transaction_write_claim(struct attach_transaction *t)
 		memcpy(a->record.seed, t->like->record.seed, sizeof(a->record.seed));
 		memcpy(s->seed, a->record.seed, sizeof(s->seed));
 	}
-	rc = copy_names(t);
+	rc = take_names(t);
 	if (!rc)
 		rc = state_save(t->all->state, &a->record, &t->prepared->gate);
 	if (!rc)

@@ -21,20 +21,33 @@ static void refuse(attach_done done, void *context, pid_t pid, int rc)
 		        done, context, ATTACH_FAILED, "process %d: %s", (int)pid, strerror(-rc));
 }
 
-/* The state is on the disk before the process counts. */
+static void set_process(struct attachment *a, pid_t pid, uint64_t start_time)
+{
+	a->record.pid = pid;
+	a->record.pid_start_time = start_time;
+}
+
+/* The process so far counts until the other one is watched and its number is on the disk. */
 static int follow(struct attachment *a, pid_t pid, int pidfd)
 {
 	const pid_t former = a->record.pid;
 	const uint64_t former_start = a->record.pid_start_time;
-	int rc = process_start_time(pid, &a->record.pid_start_time);
+	struct loop_io watch = {0};
+	uint64_t start_time;
+	int rc = process_start_time(pid, &start_time);
 
-	a->record.pid = pid;
 	if (!rc)
+		rc = attachment_watch_beside(a, &watch, pidfd);
+	if (!rc) {
+		set_process(a, pid, start_time);
 		rc = attachment_save(a);
-	if (!rc)
-		return attachment_watch_process(a, pidfd);
-	a->record.pid = former;
-	a->record.pid_start_time = former_start;
+	}
+	if (!rc) {
+		attachment_follow_watch(a, &watch);
+		return 0;
+	}
+	set_process(a, former, former_start);
+	loop_io_close(&watch);
 	close(pidfd);
 	return rc;
 }

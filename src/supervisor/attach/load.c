@@ -112,7 +112,7 @@ char *attachments_config_objection(const struct attachments *all, struct config 
 	rc = settings_load_config(all->config_path, config, diags);
 	if (rc)
 		text = text_of(diags);
-	else
+	else if (!to)
 		ca_configure(all->supervisor, &config->ca);
 	if (!rc && to)
 		*to = *config;

@@ -74,9 +74,11 @@ int root_file_next(int dir)
 
 int root_file_replace(int dir)
 {
-	if (renameat(dir, NEXT, dir, NAME) < 0)
-		return -errno;
-	return fsync(dir) < 0 ? -errno : 0;
+	int rc = renameat(dir, NEXT, dir, NAME) < 0 ? -errno : 0;
+
+	if (rc) /* it holds a key */
+		root_file_forget_next(dir);
+	return rc ? rc : fsync(dir) < 0 ? -errno : 0;
 }
 
 void root_file_forget_next(int dir)

@@ -14,7 +14,7 @@ int root_file_open(int dir);
 int root_file_keep(int dir);
 /* Makes an empty file that is to replace it. Returns the descriptor or -errno. */
 int root_file_next(int dir);
-/* Puts that file in its place, or removes it. Returns 0 or -errno. */
+/* Puts that file in its place; if it cannot, removes it. Returns 0 or -errno. */
 int root_file_replace(int dir);
 void root_file_forget_next(int dir);
 /* Writes the certificates to be trusted beside it (root.pem), for people. Returns 0 or -errno. */

@@ -4,10 +4,11 @@
  * one's place, the keeper is told, and the change is in force. A keeper that dies before is
  * followed by one that reads whichever file has the name.
  *
- * Checks come after each start of a keeper, before it hears of any worker; after each reading of
- * the configuration; every hour; and at once when the clock was set or the machine has slept.
+ * Checks come after each start of a keeper, before it hears of any worker; after each reload of
+ * all; every hour; and at once when the clock was set or the machine has slept.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -36,13 +37,28 @@ bool ca_leads(const struct supervisor *sv, struct slice root)
 	       (view->count == 1 && slice_equals(root, slice_of(oldest, sizeof(oldest))));
 }
 
+/* The file for what changes. Where none can be made, a keeper that has just been started is still
+ * needed: it is given one that is always full, and changes nothing. Returns a descriptor or -errno.
+ */
+static int open_file(const struct supervisor *sv, enum message_ca_what what)
+{
+	int fd = root_file_next(sv->ca), full;
+
+	if (fd >= 0 || what != MESSAGE_CA_CHECK)
+		return fd;
+	log_error("the CAs cannot change, because no file can be made beside root.key: %s",
+	        strerror(-fd));
+	full = open("/dev/full", O_RDWR | O_CLOEXEC);
+	return full < 0 ? fd : full;
+}
+
 /* Sends the question with a file for what changes, and the configuration's files. */
 static int send_question(struct supervisor *sv, struct message_keeper_ca_ask *ask)
 {
 	struct ca_life *life = &sv->ca_life;
 	struct ca_files files = {0};
 	char why[CA_FILES_WHY_MAX];
-	int fds[1 + CA_FILES_MAX] = {root_file_next(sv->ca)}, rc = 0;
+	int fds[1 + CA_FILES_MAX] = {open_file(sv, (enum message_ca_what)ask->what)}, rc = 0;
 	size_t count = 1, n;
 
 	if (fds[0] < 0)
@@ -256,12 +272,12 @@ int ca_answered(struct supervisor *sv, struct ipc_message *message)
 		        strerror(-rc));
 	else if (m.error.n)
 		snprintf(error, sizeof(error), "%.*s", (int)m.error.n, m.error.p);
+	if (rc || (error[0] && life->what == MESSAGE_CA_CHECK)) /* nobody asked who would be told */
+		log_error("certificates of sandboxes: %s", error);
 	if (!rc) {
 		keep_view(life, &body);
 		publish(sv);
 		log_notes(life);
-	} else {
-		log_error("%s", error);
 	}
 	finish(sv, error[0] ? error : NULL, !rc && m.changed);
 	return 0;

@@ -36,7 +36,7 @@ struct ca_life {
 /* Starts the regular checks. Returns 0 or -errno. */
 int ca_open(struct supervisor *sv);
 void ca_close(struct supervisor *sv);
-/* The configuration has been read; a check follows if the keeper runs. */
+/* The configuration was read for a reload of all; a check follows if the keeper runs. */
 void ca_configure(struct supervisor *sv, const struct config_ca *config);
 /* Another daemon is about to take over, or has; false: this one goes on. */
 void ca_pause(struct supervisor *sv, bool paused);

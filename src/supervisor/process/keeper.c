@@ -220,12 +220,15 @@ static void start_again(struct supervisor *sv)
 {
 	int rc = keeper_start(sv);
 
-	if (rc) {
-		log_error("no keeper can be started: %s", strerror(-rc));
-		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
+	if (!rc) {
+		give_keeper(sv);
 		return;
 	}
-	give_keeper(sv);
+	log_error("no keeper can be started: %s", strerror(-rc));
+	if (role_runs(&sv->keeper))
+		role_kill(&sv->keeper, "it cannot be told what it needs"); /* another one follows */
+	else
+		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
 }
 
 static void on_keeper_time(struct loop_timer *timer)

@@ -130,6 +130,23 @@ static void prepared_ones_count_and_claims_do_not(void **state)
 	assert_null(attachments_find(&all, "claimer"));
 }
 
+/* A namespace that is prepared needs the addresses of the configuration. That is no reload: what
+ * all sandboxes trust is not looked at for it, a hundred times in a row. */
+static void only_a_reload_looks_at_the_ca(void **state)
+{
+	const uint32_t before_s = 7;
+	struct config config;
+
+	(void)state;
+	supervisor.ca_life.config.overlap_s = before_s;
+	assert_null(attachments_config_objection(&all, &config));
+	assert_int_equal(supervisor.ca_life.config.overlap_s, before_s);
+	assert_null(attachments_config_objection(&all, NULL));
+	assert_int_equal(supervisor.ca_life.config.overlap_s, config.ca.overlap_s);
+	assert_int_not_equal(config.ca.overlap_s, before_s);
+	config_fini(&config);
+}
+
 static struct attachment *enter_record(unsigned number, uint64_t id, bool prepared, bool claimed)
 {
 	char name[32];
@@ -391,6 +408,7 @@ int main(void)
 	                prepared_ones_count_and_claims_do_not, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                of_two_with_one_id_the_claim_counts, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(only_a_reload_looks_at_the_ca, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(what_a_prepared_one_cannot, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_place_is_left_once, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_sandbox_ends_with_its_time, set_up, tear_down),
