@@ -41,3 +41,21 @@ void command_list(const struct command *table, FILE *out)
 	for (; table->name; table++)
 		fprintf(out, "  %-10s %s\n", table->name, table->help);
 }
+
+int command_choose(const struct command *table, const char *of, void (*usage)(FILE *out), int argc,
+        char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		usage(stderr);
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		usage(stdout);
+		return 0;
+	}
+	command = command_find(table, argv[1]);
+	return command ? command->run(argc - 1, argv + 1)
+	               : command_unknown(table, of, argv[1], NULL);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command: tables of the words that may follow `vethguard`, `vethguard policy` or `vethguard
- * audit`. */
+/* command: tables of the words that may follow `vethguard`, or one of its commands (`vethguard
+ * policy`). */
 #ifndef VETHGUARD_SRC_CLI_COMMAND_H
 #define VETHGUARD_SRC_CLI_COMMAND_H
 
@@ -23,5 +23,9 @@ int command_unknown(
         const struct command *table, const char *of, const char *name, const char *meant);
 /* Prints one line for each command. */
 void command_list(const struct command *table, FILE *out);
+/* Runs the command that argv[1] names. Without one, or with --help, prints the usage. of: the words
+ * before. Returns the exit status. */
+int command_choose(const struct command *table, const char *of, void (*usage)(FILE *out), int argc,
+        char **argv);
 
 #endif

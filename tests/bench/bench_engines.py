@@ -8,9 +8,10 @@ One at a time, in turns, so that all ways meet the same machine; then many at on
 measured by themselves too, as libcni runs them. VETHGUARD_DOCKER names a folder with another dockerd than the system's."""
 import argparse
 import concurrent.futures
+import contextlib
+import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 import time
 
@@ -23,7 +24,9 @@ os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 import support  # noqa: E402
 from bench_machine import percentile  # noqa: E402
 from daemon import Daemon  # noqa: E402
+from support import SLOW, sh, wait_until  # noqa: E402
 
+START_S = 300 * SLOW  # of an engine that hangs, and many at once: then the start has failed
 GAP_S = 0.3  # between two starts: the daemon fills its stores again meanwhile
 WARM_UP = 2
 RUNTIME = os.path.join(support.lab.BIN, "vethguard-runtime")
@@ -83,6 +86,15 @@ def rows(ways, options):
         print("| " + " | ".join(row) + " |", flush=True)
 
 
+@contextlib.contextmanager
+def stopped(thing):
+    """It is stopped afterwards, whatever happened."""
+    try:
+        yield thing
+    finally:
+        thing.stop()
+
+
 def runtime_config(lab, daemon, policies):
     os.makedirs(lab.path("runtime"), exist_ok=True)
     return lab.write("runtime.yaml", f"policies: {policies}\nsocket: {daemon.socket}\ndirectory: {lab.path('runtime')}\n"
@@ -94,21 +106,16 @@ def docker(lab, daemon, policies, options):
     from test_docker_network import Driver
     engine = guests.Engine("docker", {"vethguard": {
         "path": RUNTIME, "runtimeArgs": ["--vethguard-config=" + runtime_config(lab, daemon, policies)]}})
-    driver = None
-    try:
-        driver = Driver(daemon, policies)
+    with contextlib.ExitStack() as driver, stopped(engine):  # the driver serves until the containers are gone
+        driver.callback(Driver(daemon, policies).stop)
         engine("network", "create", "-d", "vethguard", "-o", "policy=agent", "agents")
 
         def way(name, *words):
-            return Way("docker run", name, lambda container: subprocess.run(
-                ["docker", "run", "--rm", "--name", container, *words, engine.IMAGE, "/bin/true"], env=engine.env, check=True, capture_output=True))
+            return Way("docker run", name, lambda container: sh(
+                "docker", "run", "--rm", "--name", container, *words, engine.IMAGE, "/bin/true", env=engine.env, timeout=START_S))
         rows([way("default network"), way("--network none", "--network", "none"),
               way("--runtime vethguard", "--runtime", "vethguard", "-e", "VETHGUARD_POLICY=agent"),
               way("a network of vethguard-docker", "--network", "agents")], options)
-    finally:
-        for thing in (driver, engine):
-            if thing:
-                thing.stop()
 
 
 def chains(daemon, policies):
@@ -120,8 +127,7 @@ def chains(daemon, policies):
 
 def podman(lab, daemon, policies, options):
     import cni_engines
-    engine = cni_engines.PodmanCni()
-    try:
+    with stopped(cni_engines.PodmanCni()) as engine:
         config, hooks = runtime_config(lab, daemon, policies), lab.path("hooks")
         program = lab.write("podman-runtime", f"#!/bin/sh\nexec {RUNTIME} --vethguard-config={config} \"$@\"\n", 0o755)
         os.makedirs(hooks)
@@ -131,57 +137,68 @@ def podman(lab, daemon, policies, options):
             f.write(text)
 
         def way(name, words, *run):
-            def begin(container):
-                subprocess.run(["podman", *words, "run", "-d", "--name", container, *run, engine.IMAGE, "/bin/sleep", "1000"], env=engine.env,
-                               check=True, capture_output=True)
-            return Way("podman run", name, begin, lambda container: engine("rm", "-f", "-t", "0", container))
+            return Way("podman run", name, lambda container: sh(
+                "podman", *words, "run", "-d", "--name", container, *run, engine.IMAGE, "/bin/sleep", "1000", env=engine.env,
+                timeout=START_S), lambda container: engine("rm", "-f", "-t", "0", container))
         none = ["--network", "none"]
-        ways = [way("--network none", [], *none),
-                way("vethguard-runtime", ["--runtime", program], *none, "-e", "VETHGUARD_POLICY=agent"),
-                way("the hook", ["--hooks-dir", hooks], *none, "--annotation", "org.vethguard.policy=agent")]
-        rows(ways, options)
+        rows([way("--network none", [], *none),
+              way("vethguard-runtime", ["--runtime", program], *none, "-e", "VETHGUARD_POLICY=agent"),
+              way("the hook", ["--hooks-dir", hooks], *none, "--annotation", "org.vethguard.policy=agent")], options)
         networks = chains(daemon, policies)
         for chain in networks.values():
             engine.network(chain.conflist())
         rows([way("CNI: " + name, [], "--network", chain.name) for name, chain in networks.items()], options)
-    finally:
-        engine.stop()
 
 
 def cri(lab, daemon, policies, options):
     """A RuntimeClass for each network."""
     import cni_engines
+    import grpc
     networks = chains(daemon, policies)
-    engine = cni_engines.Containerd(handlers=[chain.name for chain in networks.values()])
     pods = {}
+
+    def starts(chain):
+        """containerd has no word for having read a network: until then a pod of it is refused."""
+        try:
+            engine.cri.remove(engine.cri.run(f"first-{chain.name}-{time.monotonic_ns()}", chain.name))
+            return True
+        except grpc.RpcError:
+            return False
 
     def way(name, handler):
         def begin(pod):
             pods[pod] = engine.cri.run(pod, handler)
         return Way("RunPodSandbox", "CNI: " + name, begin, lambda pod: engine.cri.remove(pods.pop(pod)))
-    try:
+    with stopped(cni_engines.Containerd(handlers=[chain.name for chain in networks.values()])) as engine:
         for chain in networks.values():
             engine.network(chain.name, chain.conflist())
-        time.sleep(2)  # containerd reads them
+            if not wait_until(lambda chain=chain: starts(chain), 30 * SLOW, 0.5):
+                raise AssertionError(f"no pod of the network {chain.name} starts: {engine.log()}")
         rows([way(name, chain.name) for name, chain in networks.items()], options)
-    finally:
-        engine.stop()
 
 
 def plugins(lab, daemon, policies, options):
     def way(name, chain):
         def end(pod):
             chain.delete(pod, "/run/netns/" + pod)
-            support.sh("ip", "netns", "del", pod)
+            sh("ip", "netns", "del", pod)
         return Way("ADD of the plugins", name, lambda pod: chain.add(pod, "/run/netns/" + pod), end)
     ways = [way(name, chain) for name, chain in chains(daemon, policies).items()]
     for w in range(len(ways)):  # namespaces are made before the time is taken
         for name in [f"one{w}-{i}" for i in range(options.count + WARM_UP)] + [f"all{w}-{i}" for i in range(options.at_once)]:
-            support.sh("ip", "netns", "add", name)
+            sh("ip", "netns", "add", name)
     rows(ways, options)
 
 
-PARTS = {"docker": (docker, "dockerd"), "podman": (podman, "podman"), "cri": (cri, "containerd"), "plugins": (plugins, "/usr/lib/cni/bridge")}
+# With what each needs: programs, and modules of Python.
+BRIDGE = "/usr/lib/cni/bridge"
+PARTS = {"docker": (docker, ("dockerd", "docker", "runc"), ()), "podman": (podman, ("podman", "runc", BRIDGE), ()),
+         "cri": (cri, ("containerd", "runc", BRIDGE), ("grpc",)), "plugins": (plugins, (BRIDGE,), ())}
+
+
+def missing(programs, modules):
+    path = os.environ.get("VETHGUARD_DOCKER", "") + ":" + os.environ["PATH"]
+    return [p for p in programs if not shutil.which(p, path=path)] + [m for m in modules if not importlib.util.find_spec(m)]
 
 
 def main():
@@ -192,29 +209,22 @@ def main():
     options = parser.parse_args()
     only = options.only.split(",")
     if not set(only) <= set(PARTS) or options.count < 1 or options.at_once < 0:
-        parser.error("--only takes names of " + ", ".join(PARTS) + "; --count is 1 or more")
+        parser.error("--only takes names of " + ", ".join(PARTS) + "; --count is 1 or more, --at-once 0 or more")
+    for name in only:
+        if lacks := missing(*PARTS[name][1:]):
+            parser.error(f"{name} cannot be measured: {', '.join(lacks)} is not installed; choose others with --only")
     support.lab.Lab.enter()
     lab = support.start()
-    policies = lab.path("policies")
-    os.makedirs(policies)
-    with open(policies + "/agent.yaml", "w") as f:
-        f.write(POLICY)
-    print("| what | way | p50 (ms) | p99 (ms) | added at p50 (ms) |" + (
-        f" {options.at_once} at once: p50 (ms) | p99 (ms) | all (ms) |" if options.at_once else ""), flush=True)
-    print("|---|---|---|---|---|" + ("---|---|---|" if options.at_once else ""), flush=True)
-    try:
+    with stopped(lab):
+        policies = lab.path("policies")
+        os.makedirs(policies)
+        lab.write("policies/agent.yaml", POLICY)
+        print("| what | way | p50 (ms) | p99 (ms) | added at p50 (ms) |" + (
+            f" {options.at_once} at once: p50 (ms) | p99 (ms) | all (ms) |" if options.at_once else ""), flush=True)
+        print("|---|---|---|---|---|" + ("---|---|---|" if options.at_once else ""), flush=True)
         for name in only:
-            part, program = PARTS[name]
-            if not shutil.which(program):
-                print(f"{program} is not installed: nothing of {name} was measured", file=sys.stderr)
-                continue
-            daemon = Daemon()
-            try:
-                part(lab, daemon, policies, options)
-            finally:
-                daemon.stop()
-    finally:
-        lab.stop()
+            with stopped(Daemon()) as daemon:
+                PARTS[name][0](lab, daemon, policies, options)
 
 
 if __name__ == "__main__":

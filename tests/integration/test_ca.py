@@ -270,6 +270,34 @@ class Own(Life):
         os.rename(self.beside("aside"), self.beside("root.key"))
         self.run_ca("rotate")
 
+    def test_a_request_that_waits_is_not_what_rotate_prints(self):
+        self.run_ca("csr", "--name", "node-7")
+        r = self.run_ca("rotate")
+        self.assertIn("current: new sandboxes get it", r.stdout)
+        self.assertIn("A key waits for its certificate", r.stdout)
+        self.assertNotIn("REQUEST", r.stdout)
+        self.assertEqual(len(self.status()["cas"]), 2)
+
+    def test_words_that_are_refused(self):
+        pem = self.file("root.pem", self.run_ca("export").stdout)
+        for argv, what in ((("csr", "--name", b"\xff"), "--name \\xff: it is not UTF-8"), (("csr", "--name", ""), "--name has 1 to 64 bytes"),
+                           (("csr", "--name", "x" * 65), "--name has 1 to 64 bytes"), (("rotate", "--overlap", "367d"), "at most 366d"),
+                           (("install",), "which file?"), (("install", pem, pem), "too many words"),
+                           (("install", self.file("none.pem", "")), "it is empty"), (("install", "/nowhere.pem"), "No such file"),
+                           (("install", self.file("large.pem", "x" * 32769)), "too large for certificates"),
+                           (("install", self.file("nul.pem", "x\0")), "it is not PEM"),
+                           (("install", pem, "--root", self.folder), "Is a directory")):
+            with self.subTest(argv=argv):
+                r = self.run_ca(*argv, ok=False)
+                self.assertEqual((r.returncode, what in r.stderr, r.stdout), (2, True, ""), r)
+        self.assertIsNone(self.status()["request_pem"])
+
+    def test_a_full_disk_is_no_request(self):
+        """Whoever has it signed must not have half of it."""
+        with open("/dev/full", "w") as full:
+            r = subprocess.run([support.VETHGUARD, "ca", "csr", "--socket", self.daemon.socket], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((r.returncode, "No space left" in r.stderr), (2, True), r)
+
     def test_only_root_changes_it(self):
         sock = self.daemon.socket
         r = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS", "--unix-socket", sock, "-X",

@@ -612,6 +612,18 @@ class Taps(Ready):
         self.assertEqual(links, {"lo", "eth0", "tap0", "vgbr0"})
         self.assertFalse(self.asks(machines[0]), dropped)
 
+    def test_words_that_are_refused(self):
+        for argv, text in ((("--count", "2001"), "at most 2000"), (("--count", "-1"), "at most 2000"),
+                           (("--count", "1", "--netns-dir", "relative"), "an absolute path is needed"),
+                           (("--count", "1", "--netns-dir", "/" + "x" * 2047), "it is too long"),
+                           (("--count", "1", "--netns-dir", b"/tmp/\xff"), "--netns-dir /tmp/\\xff: it is not UTF-8"),
+                           (("--count", "1", "--prefix", "x" * 33), "up to 32 letters"), (("--count", "1", "--prefix", "a/b"), "up to 32 letters"),
+                           (("--count", "1", "--remove"), "say --count N, or --remove"), ((), "say --count N, or --remove")):
+            with self.subTest(argv=argv):
+                r = self.daemon.cli("prepare", *argv)
+                self.assertEqual((r.returncode, text in r.stderr, r.stdout), (2, True, ""), r)
+        self.assertEqual((self.ready(), os.path.exists(b"/tmp/\xff")), ({}, False))
+
     def test_what_cannot_be_a_tap(self):
         for name in ("", "eth0", "lo", "vgbr0", "a/b", "x" * 16, "a b", "..", "tap%d"):
             r = self.daemon.cli("prepare", "--count", "1", "--addresses", "same", "--tap", name, "--prefix", self.prefix)

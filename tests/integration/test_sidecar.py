@@ -460,9 +460,9 @@ class Refuses(Sidecar):
 
     def test_run_beside_a_process_that_could_undo_it(self):
         self.fence()
-        # Process 1 is exempt, as an engine's is: here it is the shell that starts both.
-        beside = ("sh", "-c", "setpriv {} sleep 1000 & setpriv --reuid 1337 --regid 1337 --clear-groups --bounding-set=-all "
-                  "--inh-caps=-all \"$@\"; exit $?", "sh")
+        # Process 1 is exempt, as an engine's is: here it is the shell that starts both. The other has root's rights until it is `sleep`.
+        beside = ("sh", "-c", "setpriv {} sleep 1000 & until [ \"$(cat /proc/$!/comm)\" = sleep ]; do :; done; "
+                  "setpriv --reuid 1337 --regid 1337 --clear-groups --bounding-set=-all --inh-caps=-all \"$@\"; exit $?", "sh")
         for options, text in (("--reuid 1337", "runs as the guard's user"),
                               ("--bounding-set=-all,+net_raw --inh-caps=-all", "has CAP_NET_RAW"),
                               ("--bounding-set=-all,+setuid --inh-caps=-all", "has CAP_SETUID")):

@@ -11,6 +11,7 @@
 
 #include "cli/attach/options.h"
 #include "cli/commands.h"
+#include "cli/option_wrong.h"
 #include "vethguard/base/slice.h"
 
 #define NAME_BYTES 256
@@ -59,15 +60,6 @@ static bool find_group(const char *text, uint64_t *gid)
 	return true;
 }
 
-static bool wrong(const char *option, const char *value, const char *what)
-{
-	char shown[128];
-
-	fprintf(stderr, "vethguard: error: --%s %s: %s\n", option,
-	        slice_escape(slice_from_string(value), shown, sizeof(shown)), what);
-	return false;
-}
-
 /* USER, USER:GROUP or :GROUP, as in chown(1). A user by name brings the user's group. */
 static bool add_owner(json_t *listen, const char *owner)
 {
@@ -77,12 +69,12 @@ static bool add_owner(json_t *listen, const char *owner)
 	int n = colon ? (int)(colon - owner) : (int)strlen(owner);
 
 	if (n >= NAME_BYTES)
-		return wrong("listen-owner", owner, "no such user");
+		return option_wrong("listen-owner", owner, "no such user");
 	snprintf(user, sizeof(user), "%.*s", n, owner);
 	if (user[0] ? !find_user(user, &uid, &gid) : !colon)
-		return wrong("listen-owner", owner, "no such user");
+		return option_wrong("listen-owner", owner, "no such user");
 	if (colon && !find_group(colon + 1, &gid))
-		return wrong("listen-owner", owner, "no such group");
+		return option_wrong("listen-owner", owner, "no such group");
 	return (uid == UINT64_MAX ||
 	               json_object_set_new(listen, "uid", json_integer((json_int_t)uid)) == 0) &&
 	       (gid == UINT64_MAX ||
@@ -96,11 +88,11 @@ bool attach_add_listen(json_t *body, const struct attach_options *o)
 
 	if (!resolve(o->listen, path)) {
 		json_decref(listen);
-		return wrong("listen", o->listen, strerror(errno));
+		return option_wrong("listen", o->listen, strerror(errno));
 	}
 	if (json_object_set_new(listen, "path", json_string(path)) != 0) {
 		json_decref(listen);
-		return wrong("listen", o->listen, "a path has to be UTF-8");
+		return option_wrong("listen", o->listen, "a path has to be UTF-8");
 	}
 	if ((o->listen_mode &&
 	            json_object_set_new(listen, "mode", json_string(o->listen_mode)) != 0) ||

@@ -5,6 +5,7 @@
 
 #include "cli/attach/options.h"
 #include "cli/commands.h"
+#include "cli/option_wrong.h"
 #include "vethguard/base/ip.h"
 #include "vethguard/base/slice.h"
 
@@ -115,26 +116,17 @@ bool attach_ttl_read(const char *text, uint64_t *out)
 	return *out > 0;
 }
 
-static bool wrong(const char *option, const char *value, const char *what)
-{
-	char shown[128];
-
-	fprintf(stderr, "vethguard: error: --%s %s: %s\n", option,
-	        slice_escape(slice_from_string(value), shown, sizeof(shown)), what);
-	return false;
-}
-
 static bool add(struct attach_words *words, const char *option, const char *value, bool pair)
 {
 	const char *equals = strchr(value, '=');
 
 	if (pair && (!equals || equals == value))
-		return wrong(option, value, "write KEY=VALUE");
+		return option_wrong(option, value, "write KEY=VALUE");
 	for (size_t i = 0; pair && i < words->count; i++)
 		if (strncmp(words->items[i], value, (size_t)(equals - value) + 1) == 0)
-			return wrong(option, value, "that key was given before");
+			return option_wrong(option, value, "that key was given before");
 	if (words->count == ATTACH_WORDS_MAX)
-		return wrong(option, value, "too many of them");
+		return option_wrong(option, value, "too many of them");
 	words->items[words->count++] = value;
 	return true;
 }
@@ -144,10 +136,10 @@ static bool take_address(struct attach_options *o, const char *value)
 	struct ip address;
 
 	if (strchr(value, '/'))
-		return wrong("address", value,
+		return option_wrong("address", value,
 		        "the sandbox's own address stands here, without a number of bits");
 	if (!ip_parse(slice_from_string(value), &address))
-		return wrong("address", value, "no IP address");
+		return option_wrong("address", value, "no IP address");
 	return add(&o->addresses, "address", value, false);
 }
 
@@ -156,9 +148,9 @@ static bool take_pid(struct attach_options *o, const char *value)
 	uint64_t pid;
 
 	if (!slice_to_u64(slice_from_string(value), INT32_MAX, &pid) || pid == 0)
-		return wrong("pid", value, "no process id");
+		return option_wrong("pid", value, "no process id");
 	if (o->pid)
-		return wrong("pid", value, "it was given before; one at a time");
+		return option_wrong("pid", value, "it was given before; one at a time");
 	o->pid = (int)pid;
 	return true;
 }
@@ -166,14 +158,14 @@ static bool take_pid(struct attach_options *o, const char *value)
 static bool take_ttl(struct attach_options *o, const char *value)
 {
 	return attach_ttl_read(value, &o->ttl_s) ||
-	       wrong("ttl", value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
+	       option_wrong("ttl", value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
 }
 
 static bool take_engine(struct attach_options *o, const char *value)
 {
 	o->engine = value;
 	return strcmp(value, "docker") == 0 || strcmp(value, "podman") == 0 ||
-	       wrong("engine", value, "docker or podman");
+	       option_wrong("engine", value, "docker or podman");
 }
 
 bool attach_option_take(void *context, const char *option, const char *value)
@@ -191,7 +183,7 @@ bool attach_option_take(void *context, const char *option, const char *value)
 		if (strcmp(option, texts[i].name) != 0)
 			continue;
 		if (*texts[i].place)
-			return wrong(option, value, "it was given before; one at a time");
+			return option_wrong(option, value, "it was given before; one at a time");
 		*texts[i].place = value;
 		return true;
 	}

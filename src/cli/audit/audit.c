@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `vethguard audit`: chooses among its commands. */
-#include <string.h>
+#include <stdio.h>
 
 #include "cli/audit/audit.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 
 static const struct command commands[] = {
         {"show", audit_show, "the audit log as a table"},
@@ -29,17 +28,5 @@ static void usage(FILE *out)
 
 int cli_audit(int argc, char **argv)
 {
-	const struct command *command;
-
-	if (argc < 2) {
-		usage(stderr);
-		return CLI_USAGE;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		usage(stdout);
-		return 0;
-	}
-	command = command_find(commands, argv[1]);
-	return command ? command->run(argc - 1, argv + 1)
-	               : command_unknown(commands, "vethguard audit", argv[1], NULL);
+	return command_choose(commands, "vethguard audit", usage, argc, argv);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the ca commands, and what they share. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/ca/ca.h"
 #include "cli/command.h"
@@ -32,19 +31,7 @@ static void usage(FILE *out)
 
 int cli_ca(int argc, char **argv)
 {
-	const struct command *command;
-
-	if (argc < 2) {
-		usage(stderr);
-		return CLI_USAGE;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		usage(stdout);
-		return 0;
-	}
-	command = command_find(commands, argv[1]);
-	return command ? command->run(argc - 1, argv + 1)
-	               : command_unknown(commands, "vethguard ca", argv[1], NULL);
+	return command_choose(commands, "vethguard ca", usage, argc, argv);
 }
 
 static int wrong(const struct ca_usage *u, const char *what)

@@ -10,6 +10,7 @@
 #include "cli/attach/options.h"
 #include "cli/ca/ca.h"
 #include "cli/commands.h"
+#include "cli/option_wrong.h"
 #include "vethguard/wire/message.h"
 
 #define NAME_PREFIX "vethguard "
@@ -38,28 +39,14 @@ static bool take(void *context, const char *option, const char *value)
 		c->name = value;
 	else if (strcmp(option, "root") == 0)
 		c->root = value;
-	else if (!attach_ttl_read(value, &c->overlap_s)) {
-		fputs("vethguard: error: --overlap is a time such as 12h or 30d, at most 366d\n",
-		        stderr);
-		return false;
-	}
+	else if (!attach_ttl_read(value, &c->overlap_s))
+		return option_wrong(
+		        option, value, "no time; write 12h or 30d, for example, at most 366d");
 	if (c->name && (!*c->name || strlen(c->name) > MESSAGE_NAME_MAX)) {
 		fprintf(stderr, "vethguard: error: --name has 1 to %d bytes\n", MESSAGE_NAME_MAX);
 		return false;
 	}
-	return true;
-}
-
-/* Returns 0 with an answer, or an exit status after a message. */
-static int make_call(const struct control_line *line, const char *path, json_t *body,
-        struct control_answer *answer)
-{
-	int rc = control_call(line->socket, "POST", path, body, answer);
-
-	json_decref(body);
-	if (!rc && line->json)
-		control_print_json(answer->json);
-	return rc;
+	return !c->name || option_is_utf8("name", c->name);
 }
 
 static json_t *body_of(const struct change *c)
@@ -85,6 +72,37 @@ static void print_request(const json_t *answer)
 	        stderr);
 }
 
+/* A CA of our own is replaced at once. So is one that the configuration's key has signed. A request
+ * may wait all the same: of an earlier `ca csr`. */
+static void print_rotated(const json_t *answer)
+{
+	const json_t *current = json_array_get(json_object_get(answer, "cas"), 0);
+
+	if (json_is_true(json_object_get(current, "current")) &&
+	        strcmp(control_text(current, "origin"), "installed") != 0)
+		ca_print(answer);
+	else
+		print_request(answer);
+}
+
+/* Takes the body. Returns the exit status. */
+static int make_call(const struct control_line *line, const char *path, json_t *body,
+        void (*print)(const json_t *answer))
+{
+	struct control_answer answer;
+	int rc = control_call(line->socket, "POST", path, body, &answer);
+
+	json_decref(body);
+	if (rc)
+		return rc;
+	if (line->json)
+		control_print_json(answer.json);
+	else
+		print(answer.json);
+	control_answer_free(&answer);
+	return 0;
+}
+
 int ca_csr_command(int argc, char **argv)
 {
 	static const struct option_spec specs[] = {SPEC_NAME, CONTROL_SPEC_SOCKET,
@@ -94,7 +112,6 @@ int ca_csr_command(int argc, char **argv)
 	        "its certificate. The key stays in the keeper's file. A request before it is "
 	        "void.\n",
 	        "  vethguard ca csr > node-7.csr\n", specs};
-	struct control_answer answer;
 	struct control_line line;
 	struct change c = {0};
 	int rc = ca_line_read(&u, argv + 1, 0, &line, take, &c);
@@ -102,13 +119,7 @@ int ca_csr_command(int argc, char **argv)
 	(void)argc;
 	if (rc >= 0)
 		return rc;
-	rc = make_call(&line, "/ca/csr", body_of(&c), &answer);
-	if (rc)
-		return rc;
-	if (!line.json)
-		print_request(answer.json);
-	control_answer_free(&answer);
-	return 0;
+	return make_call(&line, "/ca/csr", body_of(&c), print_request);
 }
 
 static char *refuse_file(FILE *in, char *text, const char *path, const char *why)
@@ -173,7 +184,6 @@ int ca_install_command(int argc, char **argv)
 	        "Takes the certificate (PEM) for the key of 'vethguard ca csr', with what is\n"
 	        "between it and the root in the same file. New sandboxes get it at once.\n",
 	        "  vethguard ca install node-7.pem --root root.pem\n", specs};
-	struct control_answer answer;
 	struct control_line line;
 	struct change c = {0};
 	int rc = ca_line_read(&u, argv + 1, 1, &line, take, &c);
@@ -190,13 +200,7 @@ int ca_install_command(int argc, char **argv)
 	}
 	if (c.overlap_s)
 		json_object_set_new(body, "overlap_s", json_integer((json_int_t)c.overlap_s));
-	rc = make_call(&line, "/ca/install", body, &answer);
-	if (rc)
-		return rc;
-	if (!line.json)
-		ca_print(answer.json);
-	control_answer_free(&answer);
-	return 0;
+	return make_call(&line, "/ca/install", body, ca_print);
 }
 
 int ca_rotate_command(int argc, char **argv)
@@ -212,7 +216,6 @@ int ca_rotate_command(int argc, char **argv)
 	        "  vethguard ca rotate --overlap 30d\n"
 	        "  vethguard ca rotate > node-7.csr\n",
 	        specs};
-	struct control_answer answer;
 	struct control_line line;
 	struct change c = {0};
 	int rc = ca_line_read(&u, argv + 1, 0, &line, take, &c);
@@ -220,13 +223,5 @@ int ca_rotate_command(int argc, char **argv)
 	(void)argc;
 	if (rc >= 0)
 		return rc;
-	rc = make_call(&line, "/ca/rotate", body_of(&c), &answer);
-	if (rc)
-		return rc;
-	if (!line.json && *control_text(answer.json, "request_pem"))
-		print_request(answer.json);
-	else if (!line.json)
-		ca_print(answer.json);
-	control_answer_free(&answer);
-	return 0;
+	return make_call(&line, "/ca/rotate", body_of(&c), print_rotated);
 }

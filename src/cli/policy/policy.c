@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the policy commands. */
-#include <string.h>
+#include <stdio.h>
 
 #include "cli/command.h"
 #include "cli/policy/policy.h"
@@ -29,17 +29,5 @@ static void usage(FILE *out)
 
 int cli_policy(int argc, char **argv)
 {
-	const struct command *command;
-
-	if (argc < 2) {
-		usage(stderr);
-		return POLICY_EXIT_BAD;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		usage(stdout);
-		return POLICY_EXIT_GOOD;
-	}
-	command = command_find(commands, argv[1]);
-	return command ? command->run(argc - 1, argv + 1)
-	               : command_unknown(commands, "vethguard policy", argv[1], NULL);
+	return command_choose(commands, "vethguard policy", usage, argc, argv);
 }

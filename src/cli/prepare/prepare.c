@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/option_wrong.h"
 #include "cli/prepare/commands.h"
 #include "cli/prepare/ready.h"
 #include "cli/prepare/tap.h"
@@ -58,31 +59,25 @@ static void help(void)
 	        stdout);
 }
 
-static bool wrong(const char *option, const char *value, const char *what)
-{
-	char shown[128];
-
-	fprintf(stderr, "vethguard: error: --%s %s: %s\n", option,
-	        slice_escape(slice_from_string(value), shown, sizeof(shown)), what);
-	return false;
-}
-
 bool ready_option_take(struct ready *pool, const char *option, const char *value)
 {
 	if (strcmp(option, "netns-dir") == 0) {
 		pool->directory = value;
-		return (value[0] == '/' && strlen(value) < PATH_MAX / 2) ||
-		       wrong(option, value, "an absolute path is needed");
+		if (value[0] != '/')
+			return option_wrong(option, value, "an absolute path is needed");
+		if (strlen(value) >= READY_DIRECTORY_MAX)
+			return option_wrong(option, value, "it is too long");
+		return option_is_utf8(option, value);
 	}
 	if (strcmp(option, "tap") == 0) {
 		pool->tap = value;
 		return tap_name_is_valid(value) ||
-		       wrong(option, value, "no name that such a device can have");
+		       option_wrong(option, value, "no name that such a device can have");
 	}
 	pool->prefix = value;
 	return (strlen(value) <= READY_PREFIX_MAX &&
 	               message_name_is_plain(slice_from_string(value))) ||
-	       wrong(option, value, "up to 32 letters, digits, '.', '_' and '-'");
+	       option_wrong(option, value, "up to 32 letters, digits, '.', '_' and '-'");
 }
 
 static bool take(void *context, const char *option, const char *value)
@@ -92,12 +87,12 @@ static bool take(void *context, const char *option, const char *value)
 	if (strcmp(option, "count") == 0) {
 		o->counted = true;
 		return slice_to_u64(slice_from_string(value), COUNT_MAX, &o->count) ||
-		       wrong(option, value, "a number, at most 2000");
+		       option_wrong(option, value, "a number, at most 2000");
 	}
 	if (strcmp(option, "addresses") == 0) {
 		o->pool.same = strcmp(value, "same") == 0;
 		return o->pool.same || strcmp(value, "own") == 0 ||
-		       wrong(option, value, "same or own");
+		       option_wrong(option, value, "same or own");
 	}
 	if (strcmp(option, "remove") == 0) {
 		o->remove = true;

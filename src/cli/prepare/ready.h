@@ -14,6 +14,7 @@
 
 #define READY_PREFIX_DEFAULT "ready"
 #define READY_PREFIX_MAX 32
+#define READY_DIRECTORY_MAX (PATH_MAX / 2)
 #define READY_NUMBER_MAX 99999
 
 struct ready {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/option_wrong.h"
 #include "cli/sidecar/sidecar.h"
 #include "cli/variable_option.h"
 #include "vethguard/base/options.h"
@@ -101,15 +102,6 @@ static void help_run(void)
 	        stdout);
 }
 
-static bool wrong(const char *option, const char *value, const char *rule)
-{
-	char shown[128];
-
-	fprintf(stderr, "vethguard: error: --%s %s: %s\n", option,
-	        slice_escape(slice_from_string(value), shown, sizeof(shown)), rule);
-	return false;
-}
-
 static bool take_port(struct slice text, uint16_t *out)
 {
 	uint64_t port;
@@ -125,7 +117,7 @@ static bool take_uid(struct sidecar_options *o, const char *value)
 	uint64_t uid;
 
 	if (!slice_to_u64(slice_from_string(value), INT32_MAX, &uid) || uid == 0)
-		return wrong("uid", value, "not the number of a user other than root");
+		return option_wrong("uid", value, "not the number of a user other than root");
 	o->fence.uid = (uint32_t)uid;
 	o->has_uid = true;
 	return true;
@@ -147,7 +139,7 @@ static bool take_loopback(struct sidecar_options *o, const char *value)
 		if (o->fence.loopback_count == FENCE_SHARED_PORTS_MAX ||
 		        !take_port(
 		                slice_of(at, n), &o->fence.loopback_ports[o->fence.loopback_count]))
-			return wrong("loopback", value, rule);
+			return option_wrong("loopback", value, rule);
 		o->fence.loopback_count++;
 		if (at[n] == '\0')
 			return true;
@@ -158,9 +150,9 @@ static bool take_loopback(struct sidecar_options *o, const char *value)
 static bool take_inbound(struct sidecar_options *o, const char *value)
 {
 	if (o->fence.inbound_count == FENCE_SHARED_PORTS_MAX)
-		return wrong("inbound", value, "more than 8 of them");
+		return option_wrong("inbound", value, "more than 8 of them");
 	if (!take_port(slice_from_string(value), &o->fence.inbound_ports[o->fence.inbound_count]))
-		return wrong("inbound", value, "not a port");
+		return option_wrong("inbound", value, "not a port");
 	o->fence.inbound_count++;
 	return true;
 }
@@ -176,7 +168,7 @@ static bool take_fence(struct sidecar_options *o, const char *name, const char *
 		return take_inbound(o, value);
 	if (strcmp(name, "dns-port") == 0)
 		return take_port(slice_from_string(value), &o->fence.dns_port) ||
-		       wrong("dns-port", value, "not a port");
+		       option_wrong("dns-port", value, "not a port");
 	if (strcmp(name, "config") == 0)
 		o->run.config = value;
 	else if (strcmp(name, "check") == 0)

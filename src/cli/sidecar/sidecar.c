@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vethguard sidecar: its commands, and `init`. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -50,18 +49,5 @@ static void usage(FILE *out)
 
 int cli_sidecar(int argc, char **argv)
 {
-	const struct command *command;
-
-	if (argc < 2) {
-		usage(stderr);
-		return CLI_USAGE;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		usage(stdout);
-		return 0;
-	}
-	command = command_find(commands, argv[1]);
-	if (!command)
-		return command_unknown(commands, "vethguard sidecar", argv[1], NULL);
-	return command->run(argc - 1, argv + 1);
+	return command_choose(commands, "vethguard sidecar", usage, argc, argv);
 }

@@ -81,7 +81,11 @@ class Driver:
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(20 * SLOW)
+            try:
+                self.process.wait(20 * SLOW)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError("vethguard-docker does not stop: " + self.stderr()) from None
         return self.process.returncode
 
     def kill(self):
