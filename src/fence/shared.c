@@ -72,20 +72,20 @@ int fence_shared_set(const struct fence_shared_spec *spec)
 {
 	struct nft_batch b;
 	struct nft nft;
-	int result = shared_spec_check(spec);
+	int rc = shared_spec_check(spec);
 
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = nft_batch_init(&b, &nft);
-	if (result == 0) {
+	if (rc == 0)
+		rc = nft_open(&nft);
+	if (rc < 0)
+		return rc;
+	rc = nft_batch_init(&b, &nft);
+	if (rc == 0) {
 		put_all(&b, spec);
-		result = nft_batch_send(&b);
+		rc = nft_batch_send(&b);
 		nft_batch_fini(&b);
 	}
 	nft_close(&nft);
-	return result;
+	return rc;
 }
 
 struct chain_check {
@@ -142,11 +142,11 @@ static int check_table(struct nft *nft, uint16_t family)
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, family, NLM_F_ACK, 0);
 	bool awake = false;
-	int result;
+	int rc;
 
 	mnl_attr_put_strz(header, NFTA_TABLE_NAME, SHARED_TABLE);
-	result = nft_query(nft, header, take_table, &awake);
-	return result == 0 && !awake ? -ESTALE : result;
+	rc = nft_query(nft, header, take_table, &awake);
+	return rc == 0 && !awake ? -ESTALE : rc;
 }
 
 static int check_chains(struct nft *nft, const struct fence_shared_spec *spec)
@@ -154,54 +154,54 @@ static int check_chains(struct nft *nft, const struct fence_shared_spec *spec)
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct shared_chain chains[SHARED_CHAINS_MAX];
 	struct chain_check check = {.chains = chains, .count = shared_plan(spec, chains)};
-	int result = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
-		result = nft_query(nft,
+	for (size_t i = 0; i < FAMILY_COUNT && rc == 0; i++)
+		rc = nft_query(nft,
 		        nftnl_nlmsg_build_hdr(
 		                request, NFT_MSG_GETCHAIN, families[i], NLM_F_DUMP, 0),
 		        take_chain, &check);
-	if (result == 0 && (check.stale || check.found != check.count))
-		result = -ESTALE;
-	for (size_t i = 0; i < check.count && result == 0; i++) {
+	if (rc == 0 && (check.stale || check.found != check.count))
+		rc = -ESTALE;
+	for (size_t i = 0; i < check.count && rc == 0; i++) {
 		struct rule_list list;
 
-		result = shared_plan_rules(&chains[i], spec, &list);
-		if (result == 0)
-			result = compare_rules(nft, &list);
+		rc = shared_plan_rules(&chains[i], spec, &list);
+		if (rc == 0)
+			rc = compare_rules(nft, &list);
 		rule_list_fini(&list);
 	}
-	return result;
+	return rc;
 }
 
 static int check_once(struct nft *nft, const struct fence_shared_spec *spec)
 {
 	uint32_t before, after;
-	int result = nft_generation(nft, &before);
+	int rc = nft_generation(nft, &before);
 
-	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
-		result = check_table(nft, families[i]);
-	if (result == 0)
-		result = check_chains(nft, spec);
-	if (result == -EINTR || (nft_generation(nft, &after) == 0 && before != after))
+	for (size_t i = 0; i < FAMILY_COUNT && rc == 0; i++)
+		rc = check_table(nft, families[i]);
+	if (rc == 0)
+		rc = check_chains(nft, spec);
+	if (rc == -EINTR || (nft_generation(nft, &after) == 0 && before != after))
 		return -ERESTART; /* the rules changed meanwhile */
-	return result == -ENOENT ? -ESTALE : result;
+	return rc == -ENOENT ? -ESTALE : rc;
 }
 
 int fence_shared_check(const struct fence_shared_spec *spec)
 {
 	struct nft nft;
-	int result = shared_spec_check(spec);
+	int rc = shared_spec_check(spec);
 
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = -ERESTART;
-	for (int i = 0; i < CHECK_TRIES && result == -ERESTART; i++)
-		result = check_once(&nft, spec);
+	if (rc == 0)
+		rc = nft_open(&nft);
+	if (rc < 0)
+		return rc;
+	rc = -ERESTART;
+	for (int i = 0; i < CHECK_TRIES && rc == -ERESTART; i++)
+		rc = check_once(&nft, spec);
 	nft_close(&nft);
-	return result == -ERESTART ? -EAGAIN : result;
+	return rc == -ERESTART ? -EAGAIN : rc;
 }
 
 static int take_counter(const struct nlmsghdr *reply, void *context)
@@ -222,26 +222,26 @@ static int add_counter(struct nft *nft, uint16_t family, uint64_t *packets)
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, family, NLM_F_ACK, 0);
 	uint64_t own = 0;
-	int result;
+	int rc;
 
 	mnl_attr_put_strz(header, NFTA_OBJ_TABLE, SHARED_TABLE);
 	mnl_attr_put_strz(header, NFTA_OBJ_NAME, SHARED_COUNTER);
 	mnl_attr_put_u32(header, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
-	result = nft_query(nft, header, take_counter, &own);
+	rc = nft_query(nft, header, take_counter, &own);
 	*packets += own;
-	return result;
+	return rc;
 }
 
 int fence_shared_refused(uint64_t *packets)
 {
 	struct nft nft;
-	int result = nft_open(&nft);
+	int rc = nft_open(&nft);
 
 	*packets = 0;
-	if (result < 0)
-		return result;
-	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
-		result = add_counter(&nft, families[i], packets);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < FAMILY_COUNT && rc == 0; i++)
+		rc = add_counter(&nft, families[i], packets);
 	nft_close(&nft);
-	return result;
+	return rc;
 }
