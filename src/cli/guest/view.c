@@ -54,7 +54,7 @@ static int mount_hosts(struct mounts *m, struct failure *failure)
 	if (!file)
 		return 0;
 	buf_init(&text, MOUNTS_FILE_MAX);
-	while (rc == 0 && fgets(line, sizeof(line), file) != NULL) {
+	while (rc == 0 && fgets(line, sizeof(line), file)) {
 		size_t n = strcspn(line, " \t\r\n#");
 		struct ip ip;
 
