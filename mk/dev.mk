@@ -13,5 +13,6 @@ compile_commands:
 ## make hooks           each commit is looked at by the fast half of lint (contrib/git-hooks/pre-commit)
 .PHONY: hooks
 hooks:
+	@mkdir -p "$$(git rev-parse --git-path hooks)"
 	@ln -sf "$$(realpath --relative-to="$$(git rev-parse --git-path hooks)" contrib/git-hooks/pre-commit)" "$$(git rev-parse --git-path hooks)/pre-commit"
 	@echo "hooks: $$(git rev-parse --git-path hooks)/pre-commit"

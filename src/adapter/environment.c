@@ -94,12 +94,12 @@ const char *environment_get(const struct environment *env, const char *name)
 {
 	char **var = environment_find(env, slice_from_string(name));
 
-	return var == NULL ? NULL : *var + strlen(name) + 1;
+	return !var ? NULL : *var + strlen(name) + 1;
 }
 
 void environment_copy(struct environment *env, char *const *from)
 {
-	for (; from != NULL && *from != NULL; from++) {
+	for (; from && *from; from++) {
 		const char *equals = strchr(*from, '=');
 
 		if (equals && equals != *from)
@@ -110,10 +110,10 @@ void environment_copy(struct environment *env, char *const *from)
 
 static bool basic(const char *var)
 {
-	for (const char *const *start = basic_starts; *start != NULL; start++)
+	for (const char *const *start = basic_starts; *start; start++)
 		if (strncmp(var, *start, strlen(*start)) == 0)
 			return true;
-	for (const char *const *name = basic_names; *name != NULL; name++)
+	for (const char *const *name = basic_names; *name; name++)
 		if (variable_is(var, slice_from_string(*name)))
 			return true;
 	return false;
@@ -121,7 +121,7 @@ static bool basic(const char *var)
 
 void environment_copy_basic(struct environment *env, char *const *from)
 {
-	for (; from != NULL && *from != NULL; from++) {
+	for (; from && *from; from++) {
 		char *one[2] = {*from, NULL};
 
 		if (basic(*from))
@@ -131,7 +131,7 @@ void environment_copy_basic(struct environment *env, char *const *from)
 
 char *environment_own(struct slice name)
 {
-	for (char **var = environ; var != NULL && *var != NULL; var++)
+	for (char **var = environ; var && *var; var++)
 		if (variable_is(*var, name))
 			return *var + name.n + 1;
 	return NULL;
@@ -147,7 +147,7 @@ void environment_wipe_own(struct slice name)
 	text[name.n] = '\0';
 	/* A variable may occur twice. unsetenv removes all of them, so each is wiped first. */
 	while ((value = environment_own(name)) != NULL) {
-		for (char **var = environ; *var != NULL; var++)
+		for (char **var = environ; *var; var++)
 			if (variable_is(*var, name))
 				secret_wipe(*var + name.n + 1, strlen(*var + name.n + 1));
 		unsetenv(text);

@@ -74,13 +74,13 @@ void buf_commit(struct buf *b, size_t n)
 
 int buf_append(struct buf *b, const void *p, size_t n)
 {
-	int err;
+	int rc;
 
 	if (n == 0)
 		return 0;
-	err = make_room(b, n, 0);
-	if (err)
-		return err;
+	rc = make_room(b, n, 0);
+	if (rc)
+		return rc;
 	memcpy(b->mem + b->start + b->len, p, n);
 	b->len += n;
 	return 0;
@@ -95,16 +95,16 @@ int buf_printf(struct buf *b, const char *format, ...)
 {
 	va_list args;
 	int n;
-	int err;
+	int rc;
 
 	va_start(args, format);
 	n = vsnprintf(NULL, 0, format, args);
 	va_end(args);
 	if (n < 0)
 		return -ENOMEM;
-	err = make_room(b, (size_t)n, 1);
-	if (err)
-		return err;
+	rc = make_room(b, (size_t)n, 1);
+	if (rc)
+		return rc;
 	va_start(args, format);
 	vsnprintf((char *)b->mem + b->start + b->len, (size_t)n + 1, format, args);
 	va_end(args);

@@ -26,7 +26,7 @@ static void options_unknown(const struct options *o, struct slice name, const ch
 	char escaped[ESCAPED_MAX];
 	size_t n = 0, length = 0;
 
-	for (; n < OPTIONS_TABLE_MAX && o->specs[n].name != NULL; n++) {
+	for (; n < OPTIONS_TABLE_MAX && o->specs[n].name; n++) {
 		names[n] = o->specs[n].name;
 		length += strlen(names[n]) + 4; /* ", --" */
 	}
@@ -49,7 +49,7 @@ static void options_unknown(const struct options *o, struct slice name, const ch
 
 static int options_need_value(struct options *o, int i)
 {
-	if (*o->argv == NULL) {
+	if (!*o->argv) {
 		begin_message(o);
 		fprintf(stderr, "option --%s needs a value: --%s %s\nSee '%s --help'.\n",
 		        o->specs[i].name, o->specs[i].name, o->specs[i].argument, o->command);
@@ -64,7 +64,7 @@ static int options_long(struct options *o, char *word)
 	char *equals = strchr(word, '=');
 	struct slice name = slice_of(word, equals ? (size_t)(equals - word) : strlen(word));
 
-	for (int i = 0; o->specs[i].name != NULL; i++) {
+	for (int i = 0; o->specs[i].name; i++) {
 		if (!slice_equals(name, slice_from_string(o->specs[i].name)))
 			continue;
 		o->value = equals ? equals + 1 : NULL;
@@ -73,7 +73,7 @@ static int options_long(struct options *o, char *word)
 			fprintf(stderr, "option --%s takes no value\n", o->specs[i].name);
 			return OPTIONS_WRONG;
 		}
-		return o->specs[i].argument == NULL || equals ? i : options_need_value(o, i);
+		return !o->specs[i].argument || equals ? i : options_need_value(o, i);
 	}
 	options_unknown(o, name, "--");
 	return OPTIONS_WRONG;
@@ -83,7 +83,7 @@ static int options_short(struct options *o)
 {
 	char letter = *o->letters++;
 
-	for (int i = 0; o->specs[i].name != NULL; i++) {
+	for (int i = 0; o->specs[i].name; i++) {
 		if (o->specs[i].letter != letter)
 			continue;
 		if (!o->specs[i].argument)
@@ -121,7 +121,7 @@ int options_next(struct options *o)
 
 void options_print(const struct option_spec *specs, FILE *out)
 {
-	for (; specs->name != NULL; specs++) {
+	for (; specs->name; specs++) {
 		const char *help = specs->help;
 		int n = specs->letter ? fprintf(out, "  -%c, --%s", specs->letter, specs->name)
 		                      : fprintf(out, "      --%s", specs->name);

@@ -58,15 +58,15 @@ static int vault_open(size_t n, uint8_t **out)
 {
 	size_t guard = page_bytes();
 	uint8_t *all;
-	int err;
+	int rc;
 
 	all = mmap(NULL, n + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (all == MAP_FAILED)
 		return -errno;
-	err = harden(all + guard, n);
-	if (err) {
+	rc = harden(all + guard, n);
+	if (rc) {
 		munmap(all, n + 2 * guard);
-		return err;
+		return rc;
 	}
 	*out = all + guard;
 	return 0;
@@ -103,13 +103,13 @@ static struct shared_vault *shared_vault_with_room(int *err)
 
 static int slot_take(uint8_t **out)
 {
-	int err = 0;
-	struct shared_vault *v = shared_vault_with_room(&err);
+	int rc = 0;
+	struct shared_vault *v = shared_vault_with_room(&rc);
 	unsigned slot = 0;
 
 	_Static_assert(SLOTS == 8 * sizeof(v->used), "a bit per slot");
 	if (!v)
-		return err;
+		return rc;
 	while (v->used & 1u << slot)
 		slot++;
 	v->used = (uint16_t)(v->used | 1u << slot);
@@ -137,32 +137,32 @@ static void slot_give_back(const uint8_t *p)
 int secret_alloc(struct secret *s, size_t cap)
 {
 	uint8_t *p = NULL;
-	int err;
+	int rc;
 
 	*s = (struct secret){0};
 	if (cap == 0 || cap > SECRET_MAX)
 		return -EINVAL;
 	if (cap <= SLOT_BYTES) {
-		err = slot_take(&p);
+		rc = slot_take(&p);
 	} else {
 		size_t pages = round_up(cap, page_bytes());
 
-		err = vault_open(pages, &p);
-		if (!err)
+		rc = vault_open(pages, &p);
+		if (!rc)
 			p += pages - round_up(cap, ALIGNMENT);
 	}
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	*s = (struct secret){.p = p, .cap = cap};
 	return 0;
 }
 
 int secret_copy(struct secret *s, const void *p, size_t n)
 {
-	int err = secret_alloc(s, n);
+	int rc = secret_alloc(s, n);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	memcpy(s->p, p, n);
 	s->n = n;
 	return 0;

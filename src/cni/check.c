@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CHECK: the sandbox is served, its link is where it was, with the addresses that ADD has answered,
- * and the namespace has no other way out. A pause is the operator's will and no fault. A worker
- * that restarts is one that goes by.
+ * CHECK succeeds if the daemon serves the sandbox, its link is where it was, with the addresses
+ * that ADD answered, and the namespace has no other way out. A sandbox that the operator paused is
+ * no fault. Neither is one whose worker is being restarted.
  */
 #include "cni/operations.h"
 #include "cni/place.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names as the CNI specification and vethguard have them. */
+/* Which names the CNI specification allows, and which ones vethguard does. */
 #include <string.h>
 
 #include "cni/request.h"

@@ -70,7 +70,8 @@ static bool with_labels(
 	return *out || (!rc && answer.status == 404);
 }
 
-/* One that cannot be ended keeps none of the others. */
+/* Ends this sandbox of the daemon's list if it is of this network and the runtime did not name it.
+ */
 static bool collect(const struct cni_request *request, json_t *listed, struct cni_fault *fault)
 {
 	const json_t *labels;

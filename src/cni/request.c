@@ -79,7 +79,7 @@ static bool read_container(
 	if ((needs_netns || *request->netns) && !is_path(request->netns))
 		return wrong_variable(fault, "CNI_NETNS", e->netns,
 		        "it is the absolute path of a network namespace, up to 1023 bytes");
-	if (request->command == CNI_DEL) { /* who the pod was is no matter of life and death */
+	if (request->command == CNI_DEL) { /* the pod's labels are not needed: DEL must not fail */
 		struct cni_fault ignored;
 
 		if (!cni_arguments_read(&request->pod, e->arguments, &ignored))

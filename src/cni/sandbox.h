@@ -21,9 +21,9 @@
 void cni_sandbox_name(const struct cni_request *request, char out[CNI_SANDBOX_NAME_MAX + 1]);
 /* The labels of the sandbox; the caller owns them. NULL: no memory. */
 json_t *cni_sandbox_labels(const struct cni_request *request);
-/* Finds the container's sandbox, also if its name was made of other words. On true *out is the
- * sandbox as the daemon shows it, which the caller owns, or NULL: the daemon has none. False: the
- * daemon does not say; code is CNI_TRY_AGAIN. */
+/* Finds the container's sandbox by the digest at the end of its name. On true *out is the sandbox
+ * as the daemon shows it, which the caller owns, or NULL: the daemon has none. False: the daemon
+ * does not answer; code is CNI_TRY_AGAIN. */
 bool cni_sandbox_find(const struct cni_request *request, json_t **out, struct cni_fault *fault);
 /* Ends the guard of this sandbox. An interface of the host is taken down first, because it would be
  * open from then on: its container may still run, and whatever made the interface removes it next.

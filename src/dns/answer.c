@@ -232,21 +232,21 @@ size_t responder_answer(struct responder *r, const uint8_t *query, size_t n,
 	struct dns_query q;
 	struct event e;
 	size_t size = 0;
-	int err = dns_query_parse(query, n, &q);
+	int rc = dns_query_parse(query, n, &q);
 
 	if (!in_rate)
-		return err || !may_refuse(r)
+		return rc || !may_refuse(r)
 		               ? 0
 		               : dns_answer_build(&q, DNS_REFUSED, NULL, RESPONDER_TTL_S, out, cap);
 	event_begin(&e, peer);
-	if (err) {
-		v.rcode = rcode_of_error(err);
+	if (rc) {
+		v.rcode = rcode_of_error(rc);
 		e.cause = EVENT_CAUSE_CLIENT;
 		e.detail = SLICE("Not a well-formed query.");
 	} else {
 		answer_query(r, &q, host, start_us / 1000, &v, &e);
 	}
-	if (err != -EBADMSG)
+	if (rc != -EBADMSG)
 		size = dns_answer_build(&q, v.rcode, &v.address, RESPONDER_TTL_S, out, cap);
 	e.dns_id = q.id;
 	e.dns_type = q.type;

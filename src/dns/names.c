@@ -286,36 +286,36 @@ static struct name *pick_victim(const struct names *names)
 /* Takes an index that stands for nothing yet, and makes its slot. Returns 0, -ENOSPC or -ENOMEM. */
 static int take_index(struct names *names, uint32_t *index)
 {
-	int err = 0;
+	int rc = 0;
 
 	*index = names->count;
 	if (names->shared.memory) {
 		/* An index below count was claimed already, whatever the memory says now. */
 		do
-			err = shared_names_claim(&names->shared, index);
-		while (!err && *index < names->count);
-		if (!err && *index >= names->limit)
-			err = -ENOSPC;
-		if (!err)
-			err = import(names, *index);
+			rc = shared_names_claim(&names->shared, index);
+		while (!rc && *index < names->count);
+		if (!rc && *index >= names->limit)
+			rc = -ENOSPC;
+		if (!rc)
+			rc = import(names, *index);
 	} else if (names->count >= names->limit) {
-		err = -ENOSPC;
+		rc = -ENOSPC;
 	}
-	return err ? err : make_slot(names);
+	return rc ? rc : make_slot(names);
 }
 
 static int add_name(struct names *names, struct slice host, unsigned hash, struct name **out)
 {
 	struct name *victim = NULL, *name;
 	uint32_t index;
-	int err = take_index(names, &index);
+	int rc = take_index(names, &index);
 
-	if (err == -ENOSPC && (victim = pick_victim(names))) {
+	if (rc == -ENOSPC && (victim = pick_victim(names))) {
 		index = victim->index;
-		err = 0;
+		rc = 0;
 	}
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	name = name_new(names, host, hash);
 	if (!name)
 		return -ENOMEM;
@@ -341,10 +341,10 @@ int names_assign(
 	names->now_ms = now_ms;
 	HASH_FIND_BYHASHVALUE(hh, names->table, host.p, host.n, hash, name);
 	if (!name) {
-		int err = add_name(names, host, hash, &name);
+		int rc = add_name(names, host, hash, &name);
 
-		if (err)
-			return err;
+		if (rc)
+			return rc;
 	} else if (name->holds == 0) {
 		DL_DELETE(names->idle, name);
 		DL_APPEND(names->idle, name);

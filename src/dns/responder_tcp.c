@@ -109,20 +109,20 @@ static enum advance advance(struct responder_connection *c)
 	for (int i = 0; i < RESPONDER_TURN_QUERIES; i++) {
 		bool held = c->responder->held;
 		bool room = OUT_MAX - c->out.len >= LENGTH_BYTES + DNS_ANSWER_MAX;
-		int result = room && !held ? answer_next(c) : 0;
+		int rc = room && !held ? answer_next(c) : 0;
 
-		if (result > 0)
+		if (rc > 0)
 			continue;
-		if (result == 0)
-			result = flush(c);
-		if (result == 0 && held)
+		if (rc == 0)
+			rc = flush(c);
+		if (rc == 0 && held)
 			return ADVANCE_WAIT;
-		if (result == 0 && !room)
+		if (rc == 0 && !room)
 			continue;
-		if (result == 0)
-			result = c->ended ? -EPIPE : fill(c);
-		if (result < 0)
-			return result == -EAGAIN ? ADVANCE_WAIT : ADVANCE_CLOSE;
+		if (rc == 0)
+			rc = c->ended ? -EPIPE : fill(c);
+		if (rc < 0)
+			return rc == -EAGAIN ? ADVANCE_WAIT : ADVANCE_CLOSE;
 	}
 	return ADVANCE_AGAIN;
 }
@@ -249,33 +249,33 @@ static void on_accept(struct loop_io *io, unsigned events)
 
 static int open_idle_list(struct responder *r)
 {
-	int err = 0;
+	int rc = 0;
 
 	if (!r->idle_open)
-		err = loop_deadlines_open(r->config.loop, &r->idle, RESPONDER_TCP_IDLE_MS, on_idle);
-	r->idle_open = err == 0;
-	return err;
+		rc = loop_deadlines_open(r->config.loop, &r->idle, RESPONDER_TCP_IDLE_MS, on_idle);
+	r->idle_open = rc == 0;
+	return rc;
 }
 
 int responder_serve_tcp(struct responder *responder, int fd)
 {
 	struct responder_listener *l = calloc(1, sizeof(*l));
-	int err = l ? open_idle_list(responder) : -ENOMEM;
+	int rc = l ? open_idle_list(responder) : -ENOMEM;
 
-	if (!err) {
+	if (!rc) {
 		l->responder = responder;
 		rate_init(&l->rate, PER_S, 1, loop_now_ms(responder->config.loop));
-		err = loop_timer_open(responder->config.loop, &l->pause, on_pause_over);
+		rc = loop_timer_open(responder->config.loop, &l->pause, on_pause_over);
 	}
-	if (!err) {
-		err = listener_watch(l, fd);
-		if (err)
+	if (!rc) {
+		rc = listener_watch(l, fd);
+		if (rc)
 			loop_timer_close(&l->pause);
 	}
-	if (err) {
+	if (rc) {
 		free(l);
 		close(fd);
-		return err;
+		return rc;
 	}
 	l->next = responder->listeners;
 	responder->listeners = l;

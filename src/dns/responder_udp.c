@@ -167,31 +167,31 @@ static int ask_for_destination(int fd)
 	struct sockaddr_storage self = {0};
 	socklen_t self_n = sizeof(self);
 	int on = 1;
-	int result;
+	int rc;
 
 	if (getsockname(fd, (struct sockaddr *)&self, &self_n) < 0)
 		return -errno;
 	if (self.ss_family == AF_INET6)
-		result = setsockopt(fd, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, &on, sizeof(on));
+		rc = setsockopt(fd, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, &on, sizeof(on));
 	else
-		result = setsockopt(fd, IPPROTO_IP, IP_RECVORIGDSTADDR, &on, sizeof(on));
-	return result < 0 ? -errno : 0;
+		rc = setsockopt(fd, IPPROTO_IP, IP_RECVORIGDSTADDR, &on, sizeof(on));
+	return rc < 0 ? -errno : 0;
 }
 
 int responder_serve_udp(struct responder *responder, int fd)
 {
 	struct responder_udp *u = calloc(1, sizeof(*u));
-	int err = u ? ask_for_destination(fd) : -ENOMEM;
+	int rc = u ? ask_for_destination(fd) : -ENOMEM;
 
-	if (!err) {
+	if (!rc) {
 		u->responder = responder;
 		u->io.fd = fd;
-		err = watch(u);
+		rc = watch(u);
 	}
-	if (err) {
+	if (rc) {
 		free(u);
 		close(fd);
-		return err;
+		return rc;
 	}
 	u->next = responder->udp;
 	responder->udp = u;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks. dockerd tells the options of a network once, when it is created, and never again, also
- * not after dockerd itself or the machine was started anew. So each network has a file with its id
- * as name. A file is written beside its place and renamed: a killed service leaves the old one or
- * the new one.
+ * Networks. dockerd tells the options of a network only when it is created. It does not repeat them
+ * when dockerd or the machine is started again. So each network has a file, named by the network's
+ * id. A file is written beside its place and renamed: a killed service leaves the old one or the
+ * new one.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks now and then at what is there and puts in order what no call does: guards of interfaces
- * that are gone (dockerd was killed with its container, or vethguardd did not run when an endpoint
- * was removed), interfaces whose guard was taken away by hand, pairs of removed networks, and pairs
- * that no container ever got.
+ * Looks at intervals for what no call of dockerd repairs, and repairs it:
+ * - guards of interfaces that are gone: dockerd was killed with its container, or vethguardd did
+ * not run when an endpoint was removed;
+ * - interfaces whose guard was taken away by hand;
+ * - pairs of removed networks, and pairs that no container ever got.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ static bool is_network_gone(struct docker *docker, const char *id)
 	return rc == -ENOENT;
 }
 
-/* Of those that wait for their container, the one that has waited longest is counted. */
+/* Counts the rounds in which an endpoint waits for its container, for one endpoint at a time. After
+ * UNJOINED_ROUNDS its pair is removed. */
 static void count_unjoined(struct docker *docker, const struct docker_endpoint *endpoint)
 {
 	if (!docker->unjoined[0])

@@ -75,12 +75,12 @@ static int check_rules(
         struct nft *nft, const struct chain_plan *chain, const struct fence_spec *spec)
 {
 	struct rule_list list;
-	int result = fence_plan_rules(chain, spec, &list);
+	int rc = fence_plan_rules(chain, spec, &list);
 
-	if (result == 0)
-		result = compare_rules(nft, &list);
+	if (rc == 0)
+		rc = compare_rules(nft, &list);
 	rule_list_fini(&list);
-	return result;
+	return rc;
 }
 
 static int check_chains(struct nft *nft, const struct fence_spec *spec)
@@ -89,19 +89,19 @@ static int check_chains(struct nft *nft, const struct fence_spec *spec)
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 	struct chain_check check = {.chains = chains, .count = fence_plan(spec, chains)};
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
-	int result = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < 2 && result == 0; i++) {
+	for (size_t i = 0; i < 2 && rc == 0; i++) {
 		struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
 		        request, NFT_MSG_GETCHAIN, families[i], NLM_F_DUMP, 0);
 
-		result = nft_query(nft, header, take_chain, &check);
+		rc = nft_query(nft, header, take_chain, &check);
 	}
-	if (result == 0 && (check.stale || check.found != check.count))
-		result = -ESTALE;
-	for (size_t i = 0; i < check.count && result == 0; i++)
-		result = check_rules(nft, &chains[i], spec);
-	return result;
+	if (rc == 0 && (check.stale || check.found != check.count))
+		rc = -ESTALE;
+	for (size_t i = 0; i < check.count && rc == 0; i++)
+		rc = check_rules(nft, &chains[i], spec);
+	return rc;
 }
 
 struct table_check {
@@ -137,10 +137,10 @@ static int check_tables(struct nft *nft, const struct fence_spec *spec)
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, AF_UNSPEC, NLM_F_DUMP, 0);
-	int result = nft_query(nft, header, take_table, &check);
+	int rc = nft_query(nft, header, take_table, &check);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	return check.stale || check.found != 2 ? -ESTALE : 0;
 }
 
@@ -209,16 +209,16 @@ static int check_set(struct nft *nft, enum set_kind kind, const struct fence_spe
 	struct set_plan plan = set_plan(kind, spec, name);
 	struct element_check check = {.kind = kind};
 	size_t wanted = 0;
-	int result;
+	int rc;
 
 	check.wanted = set_with_elements(&plan, kind, spec);
 	if (!check.wanted)
 		return -ENOMEM;
 	nftnl_set_elem_foreach(check.wanted, count_element, &wanted);
-	result = nft_each_element(nft, plan.family, FENCE_TABLE, plan.name, check_element, &check);
+	rc = nft_each_element(nft, plan.family, FENCE_TABLE, plan.name, check_element, &check);
 	nftnl_set_free(check.wanted);
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	if ((kind == SET_UDP || kind == SET_EXTENSIONS) && check.others)
 		return -ESTALE;
 	return check.stale || check.found != wanted ? -ESTALE : 0;
@@ -227,21 +227,21 @@ static int check_set(struct nft *nft, enum set_kind kind, const struct fence_spe
 static int look(struct nft *nft, const void *context)
 {
 	const struct fence_spec *spec = context;
-	int result;
+	int rc;
 
 	if (if_nametoindex(spec->interface) == 0)
 		return -ESTALE; /* gone or renamed, so no packet reaches the rules */
-	result = check_tables(nft, spec);
-	if (result == 0)
-		result = check_chains(nft, spec);
-	for (enum set_kind kind = 0; kind < SET_PLANNED_COUNT && result == 0; kind++)
-		result = check_set(nft, kind, spec);
-	return result;
+	rc = check_tables(nft, spec);
+	if (rc == 0)
+		rc = check_chains(nft, spec);
+	for (enum set_kind kind = 0; kind < SET_PLANNED_COUNT && rc == 0; kind++)
+		rc = check_set(nft, kind, spec);
+	return rc;
 }
 
 int fence_check(const struct fence_spec *spec)
 {
-	int result = fence_spec_check(spec);
+	int rc = fence_spec_check(spec);
 
-	return result < 0 ? result : compare_still(look, spec);
+	return rc < 0 ? rc : compare_still(look, spec);
 }

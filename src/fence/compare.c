@@ -64,7 +64,7 @@ int compare_rules(struct nft *nft, const struct rule_list *wanted)
 	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
 	        request, NFT_MSG_GETRULE, (uint16_t)wanted->family, NLM_F_DUMP, 0);
 	struct text *texts = calloc(2, sizeof(*texts));
-	int result;
+	int rc;
 
 	if (!texts)
 		return -ENOMEM;
@@ -72,13 +72,12 @@ int compare_rules(struct nft *nft, const struct rule_list *wanted)
 		print_rule(wanted->rules[i], &texts[0]);
 	mnl_attr_put_strz(header, NFTA_RULE_TABLE, wanted->table);
 	mnl_attr_put_strz(header, NFTA_RULE_CHAIN, wanted->chain);
-	result = nft_query(nft, header, take_rule, &texts[1]);
-	if (result == 0 &&
-	        (texts[0].overflow || texts[1].overflow || texts[0].len != texts[1].len ||
-	                memcmp(texts[0].bytes, texts[1].bytes, texts[0].len) != 0))
-		result = -ESTALE;
+	rc = nft_query(nft, header, take_rule, &texts[1]);
+	if (rc == 0 && (texts[0].overflow || texts[1].overflow || texts[0].len != texts[1].len ||
+	                       memcmp(texts[0].bytes, texts[1].bytes, texts[0].len) != 0))
+		rc = -ESTALE;
 	free(texts);
-	return result;
+	return rc;
 }
 
 bool compare_device(const struct nftnl_chain *c, const char *name)

@@ -46,23 +46,22 @@ static int count_packets(
 {
 	struct fence_counters one = {0};
 	char name[FENCE_NAME_MAX];
-	int result = add_counter(nft, family, fence_name(name, prefix, interface), &one);
+	int rc = add_counter(nft, family, fence_name(name, prefix, interface), &one);
 
 	*out = one.packets;
-	return result;
+	return rc;
 }
 
 static int add_lost_between(struct nft *nft, const char *interface, struct fence_counters *sum)
 {
 	uint64_t passed = 0, received = 0;
-	int result = count_packets(nft, NFPROTO_NETDEV, FENCE_PASSED_PREFIX, interface, &passed);
+	int rc = count_packets(nft, NFPROTO_NETDEV, FENCE_PASSED_PREFIX, interface, &passed);
 
-	if (result == 0)
-		result = count_packets(
-		        nft, NFPROTO_INET, FENCE_RECEIVED_PREFIX, interface, &received);
-	if (result == 0 && passed > received)
+	if (rc == 0)
+		rc = count_packets(nft, NFPROTO_INET, FENCE_RECEIVED_PREFIX, interface, &received);
+	if (rc == 0 && passed > received)
 		sum->packets += passed - received;
-	return result == -ENOENT ? 0 : result; /* a fence that an earlier version set has no such
+	return rc == -ENOENT ? 0 : rc; /* a fence that an earlier version set has no such
 	                                          counters */
 }
 
@@ -71,31 +70,31 @@ int fence_counters_get(const char *interface, struct fence_counters *out)
 	struct fence_counters sum = {0};
 	char name[FENCE_NAME_MAX];
 	struct nft nft;
-	int result;
+	int rc;
 
 	*out = sum;
 	if (strnlen(interface, IFNAMSIZ) >= IFNAMSIZ)
 		return -EINVAL;
-	result = nft_open(&nft);
-	if (result < 0)
-		return result;
+	rc = nft_open(&nft);
+	if (rc < 0)
+		return rc;
 	fence_name(name, FENCE_COUNTER_PREFIX, interface);
-	result = add_counter(&nft, NFPROTO_NETDEV, name, &sum);
-	if (result == 0)
-		result = add_counter(&nft, NFPROTO_INET, name, &sum);
-	if (result == 0)
-		result = add_lost_between(&nft, interface, &sum);
-	if (result == 0)
-		result = count_packets(
+	rc = add_counter(&nft, NFPROTO_NETDEV, name, &sum);
+	if (rc == 0)
+		rc = add_counter(&nft, NFPROTO_INET, name, &sum);
+	if (rc == 0)
+		rc = add_lost_between(&nft, interface, &sum);
+	if (rc == 0)
+		rc = count_packets(
 		        &nft, NFPROTO_INET, FENCE_CONNECTIONS_PREFIX, interface, &sum.connections);
-	if (result == 0)
-		result = count_packets(
+	if (rc == 0)
+		rc = count_packets(
 		        &nft, NFPROTO_INET, FENCE_QUERIES_PREFIX, interface, &sum.queries);
-	if (result == 0)
-		result = count_packets(
+	if (rc == 0)
+		rc = count_packets(
 		        &nft, NFPROTO_INET, FENCE_DATAGRAMS_PREFIX, interface, &sum.datagrams);
 	nft_close(&nft);
-	if (result == 0)
+	if (rc == 0)
 		*out = sum;
-	return result;
+	return rc;
 }

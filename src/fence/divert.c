@@ -108,19 +108,19 @@ enum what { ADD, ANEW };
 static int set_once(struct divert *d, const struct divert_spec *spec, enum what what)
 {
 	struct nft_batch b;
-	int result = nft_batch_init(&b, &d->nft);
+	int rc = nft_batch_init(&b, &d->nft);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	if (what == ANEW)
 		batch_wall(&b, d);
 	batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->interface);
 	if (spec->link[0])
 		batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->link);
 	batch_chains(&b, d, spec, what == ANEW);
-	result = nft_batch_send(&b);
+	rc = nft_batch_send(&b);
 	nft_batch_fini(&b);
-	return result;
+	return rc;
 }
 
 /* Older kernels lack a hook or a family and do without that part. First one part at a time is left
@@ -130,23 +130,23 @@ static int set_with(struct divert *d, const struct divert_spec *spec, enum what 
 	bool *const optional[] = {
 	        &d->has_egress, &d->has_family[DIVERT_BRIDGE], &d->has_family[DIVERT_ARP]};
 	const size_t count = sizeof(optional) / sizeof(optional[0]);
-	int result = set_once(d, spec, what);
+	int rc = set_once(d, spec, what);
 
-	for (size_t i = 0; i < count && result == -EOPNOTSUPP; i++) {
+	for (size_t i = 0; i < count && rc == -EOPNOTSUPP; i++) {
 		bool had = *optional[i];
 
 		if (!had)
 			continue;
 		*optional[i] = false;
-		result = set_once(d, spec, what);
-		if (result == -EOPNOTSUPP)
+		rc = set_once(d, spec, what);
+		if (rc == -EOPNOTSUPP)
 			*optional[i] = had;
 	}
-	for (size_t i = 0; i < count && result == -EOPNOTSUPP; i++) {
+	for (size_t i = 0; i < count && rc == -EOPNOTSUPP; i++) {
 		*optional[i] = false;
-		result = set_once(d, spec, what);
+		rc = set_once(d, spec, what);
 	}
-	return result;
+	return rc;
 }
 
 static int check_spec(const struct divert_spec *spec)
@@ -160,40 +160,40 @@ static int check_spec(const struct divert_spec *spec)
 
 int divert_set(struct divert *d, const struct divert_spec *spec)
 {
-	int result = check_spec(spec), there, filters;
+	int rc = check_spec(spec), there, filters;
 
-	if (result == 0 && spec->link[0]) {
-		result = fence_look_for(spec->link);
-		result = result == -ENODEV ? -ENOLINK : result;
+	if (rc == 0 && spec->link[0]) {
+		rc = fence_look_for(spec->link);
+		rc = rc == -ENODEV ? -ENOLINK : rc;
 	}
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	there = fence_look_for(spec->interface);
 	if (there < 0 && there != -ENODEV)
 		return there;
 	/* the programs divert at once; rules may have to wait until others, which were deleted just
 	 * now, are freed */
 	filters = divert_filters_set(d, spec);
-	result = set_with(d, spec, there == 0 ? ADD : ANEW);
+	rc = set_with(d, spec, there == 0 ? ADD : ANEW);
 	/* its chains exist already, or the wall is missing: this is the first interface of the
 	 * namespace, or somebody changed something; write everything anew */
-	if (result == -EEXIST || result == -ENOENT)
-		result = set_with(d, spec, ANEW);
-	if (result == 0)
-		result = filters;
-	if (result == 0)
-		result = divert_ports(d, spec);
-	return result == 0 ? there : result;
+	if (rc == -EEXIST || rc == -ENOENT)
+		rc = set_with(d, spec, ANEW);
+	if (rc == 0)
+		rc = filters;
+	if (rc == 0)
+		rc = divert_ports(d, spec);
+	return rc == 0 ? there : rc;
 }
 
 static int remove_rules(struct divert *d, const struct divert_spec *spec, bool shut)
 {
 	struct divert_spec closed = *spec;
 	struct nft_batch b;
-	int result = nft_batch_init(&b, &d->nft);
+	int rc = nft_batch_init(&b, &d->nft);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	batch_wall(&b, d);
 	closed.link[0] = 0;
 	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT; which++) {
@@ -211,39 +211,39 @@ static int remove_rules(struct divert *d, const struct divert_spec *spec, bool s
 		batch_guard(&b, d, NFT_MSG_DELSETELEM, spec->interface);
 	else if (if_nametoindex(spec->interface))
 		batch_chains(&b, d, &closed, false);
-	result = nft_batch_send(&b);
+	rc = nft_batch_send(&b);
 	nft_batch_fini(&b);
-	return result;
+	return rc;
 }
 
 int divert_remove(struct divert *d, const struct divert_spec *spec)
 {
-	int result = check_spec(spec);
+	int rc = check_spec(spec);
 
-	if (result == 0)
-		result = remove_rules(d, spec, false);
-	return result < 0 ? result : divert_filters_remove(d, spec);
+	if (rc == 0)
+		rc = remove_rules(d, spec, false);
+	return rc < 0 ? rc : divert_filters_remove(d, spec);
 }
 
 int divert_shut(struct divert *d, const struct divert_spec *spec)
 {
 	struct divert_spec closed = *spec;
-	int result = check_spec(spec), filters;
+	int rc = check_spec(spec), filters;
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	closed.link[0] = 0;
 	filters = divert_filters_set(d, &closed);
 	if (!filters)
 		filters = divert_ports(d, &closed);
-	result = remove_rules(d, spec, true); /* even if the filters failed */
-	return result < 0 || filters == -ENODEV ? result : filters;
+	rc = remove_rules(d, spec, true); /* even if the filters failed */
+	return rc < 0 || filters == -ENODEV ? rc : filters;
 }
 
 int divert_open(struct divert **out)
 {
 	struct divert *d = calloc(1, sizeof(*d));
-	int result;
+	int rc;
 
 	*out = NULL;
 	if (!d)
@@ -253,15 +253,15 @@ int divert_open(struct divert **out)
 		d->has_family[i] = true;
 	for (size_t i = 0; i < PROGRAM_SHARED_COUNT; i++)
 		d->programs[i] = -1;
-	result = nft_open(&d->nft);
-	if (result < 0) {
+	rc = nft_open(&d->nft);
+	if (rc < 0) {
 		free(d);
-		return result;
+		return rc;
 	}
-	result = netlink_open(&d->nl);
-	if (result < 0) {
+	rc = netlink_open(&d->nl);
+	if (rc < 0) {
 		divert_close(d);
-		return result;
+		return rc;
 	}
 	d->port = mnl_socket_get_portid(d->nft.socket);
 	*out = d;

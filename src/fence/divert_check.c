@@ -37,14 +37,14 @@ static int check_chain(
 	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
 	        request, NFT_MSG_GETCHAIN, (uint16_t)chain->family, NLM_F_ACK, 0);
 	struct chain_look look = {chain, false};
-	int result;
+	int rc;
 
 	mnl_attr_put_strz(header, NFTA_CHAIN_TABLE, chain->table);
 	mnl_attr_put_strz(header, NFTA_CHAIN_NAME, chain->name);
-	result = nft_query(nft, header, take_chain, &look);
-	if (result == 0)
-		result = look.as_planned ? compare_rules(nft, wanted) : -ESTALE;
-	return result;
+	rc = nft_query(nft, header, take_chain, &look);
+	if (rc == 0)
+		rc = look.as_planned ? compare_rules(nft, wanted) : -ESTALE;
+	return rc;
 }
 
 /* Returns -ENOENT if the interface is not in the set. */
@@ -65,11 +65,11 @@ static int check_in_set(struct nft *nft, const struct set_plan *plan, const char
 static int check_guarded(struct nft *nft, uint32_t family, const char *interface)
 {
 	struct set_plan guarded = divert_guarded(family), itself = divert_itself();
-	int result = check_in_set(nft, &guarded, interface);
+	int rc = check_in_set(nft, &guarded, interface);
 
-	if (result == 0 && family == NFPROTO_INET)
-		result = check_in_set(nft, &itself, interface);
-	return result;
+	if (rc == 0 && family == NFPROTO_INET)
+		rc = check_in_set(nft, &itself, interface);
+	return rc;
 }
 
 static int check_wall(struct divert *d, const struct divert_spec *spec)
@@ -77,64 +77,64 @@ static int check_wall(struct divert *d, const struct divert_spec *spec)
 	struct chain_plan chains[DIVERT_WALL_MAX];
 	size_t count = divert_wall(d, chains);
 	struct rule_list wanted;
-	int result = compare_table(&d->nft, NFPROTO_NETDEV, DIVERT_TABLE);
+	int rc = compare_table(&d->nft, NFPROTO_NETDEV, DIVERT_TABLE);
 
-	for (size_t i = 0; i < DIVERT_FAMILY_COUNT && result == 0; i++) {
+	for (size_t i = 0; i < DIVERT_FAMILY_COUNT && rc == 0; i++) {
 		if (!d->has_family[i])
 			continue;
-		result = compare_table(&d->nft, divert_families[i], DIVERT_TABLE);
-		if (result == 0)
-			result = check_guarded(&d->nft, divert_families[i], spec->interface);
-		if (result == 0 && spec->link[0])
-			result = check_guarded(&d->nft, divert_families[i], spec->link);
+		rc = compare_table(&d->nft, divert_families[i], DIVERT_TABLE);
+		if (rc == 0)
+			rc = check_guarded(&d->nft, divert_families[i], spec->interface);
+		if (rc == 0 && spec->link[0])
+			rc = check_guarded(&d->nft, divert_families[i], spec->link);
 	}
-	for (size_t i = 0; i < count && result == 0; i++) {
-		result = divert_wall_rules(&chains[i], &wanted);
-		if (result == 0)
-			result = check_chain(&d->nft, &chains[i], &wanted);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		rc = divert_wall_rules(&chains[i], &wanted);
+		if (rc == 0)
+			rc = check_chain(&d->nft, &chains[i], &wanted);
 		rule_list_fini(&wanted);
 	}
-	return result;
+	return rc;
 }
 
 static int check_chains(struct divert *d, const struct divert_spec *spec)
 {
 	struct rule_list wanted;
-	int result = 0;
+	int rc = 0;
 
-	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT && result == 0; which++) {
+	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT && rc == 0; which++) {
 		struct chain_plan chain = divert_chain(which, spec);
 
 		if ((which == DIVERT_BACK && !spec->link[0]) ||
 		        (which == DIVERT_OUT && !d->has_egress))
 			continue;
-		result = divert_rules(which, spec, &chain, &wanted);
-		if (result == 0)
-			result = check_chain(&d->nft, &chain, &wanted);
+		rc = divert_rules(which, spec, &chain, &wanted);
+		if (rc == 0)
+			rc = check_chain(&d->nft, &chain, &wanted);
 		rule_list_fini(&wanted);
 	}
-	return result;
+	return rc;
 }
 
 int divert_check(struct divert *d, const struct divert_spec *spec)
 {
-	int result = fence_look_for(spec->interface);
-	bool away = result == -ENODEV;
+	int rc = fence_look_for(spec->interface);
+	bool away = rc == -ENODEV;
 
 	if (away)
-		result = 0;
-	if (result == 0 && spec->link[0]) {
-		result = fence_look_for(spec->link);
-		result = result == -ENODEV ? -ENOLINK : result;
+		rc = 0;
+	if (rc == 0 && spec->link[0]) {
+		rc = fence_look_for(spec->link);
+		rc = rc == -ENODEV ? -ENOLINK : rc;
 	}
-	if (result < 0)
-		return result;
-	result = check_wall(d, spec);
-	if (result == 0 && !away)
-		result = check_chains(d, spec);
-	if (result == 0 && !away)
-		result = divert_filters_check(d, spec);
-	if (result == 0 && away)
+	if (rc < 0)
+		return rc;
+	rc = check_wall(d, spec);
+	if (rc == 0 && !away)
+		rc = check_chains(d, spec);
+	if (rc == 0 && !away)
+		rc = divert_filters_check(d, spec);
+	if (rc == 0 && away)
 		return -ENODEV;
-	return result == -ENOENT || result == -EINTR ? -ESTALE : result;
+	return rc == -ENOENT || rc == -EINTR ? -ESTALE : rc;
 }

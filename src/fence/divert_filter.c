@@ -84,35 +84,35 @@ static bool is_missing(int error)
 static int set_one(struct divert *d, const struct plan *plan)
 {
 	int program = load(d, plan);
-	int result = program < 0 ? program : filter_set(d->nl, &plan->place, program);
+	int rc = program < 0 ? program : filter_set(d->nl, &plan->place, program);
 
 	unload(plan, program);
-	return result;
+	return rc;
 }
 
 static int check_one(struct divert *d, const struct plan *plan)
 {
 	uint8_t tag[FILTER_TAG_BYTES];
 	int program = load(d, plan);
-	int result = program < 0 ? program : filter_tag(program, tag);
+	int rc = program < 0 ? program : filter_tag(program, tag);
 
-	if (result >= 0)
-		result = filter_check(d->nl, &plan->place, tag);
+	if (rc >= 0)
+		rc = filter_check(d->nl, &plan->place, tag);
 	unload(plan, program);
-	return result;
+	return rc;
 }
 
 int divert_filters_set(struct divert *d, const struct divert_spec *spec)
 {
 	struct plan plans[PLACES_MAX];
 	size_t count = plan_all(spec, plans);
-	int result = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < count && result == 0; i++)
-		result = set_one(d, &plans[i]);
-	d->filters = result;
-	if (!is_missing(result))
-		return result;
+	for (size_t i = 0; i < count && rc == 0; i++)
+		rc = set_one(d, &plans[i]);
+	d->filters = rc;
+	if (!is_missing(rc))
+		return rc;
 	divert_filters_remove(d, spec); /* a part of it alone would let nothing through */
 	return 0;
 }
@@ -121,14 +121,14 @@ int divert_filters_check(struct divert *d, const struct divert_spec *spec)
 {
 	struct plan plans[PLACES_MAX];
 	size_t count = plan_all(spec, plans);
-	int result = 0;
+	int rc = 0;
 
 	if (is_missing(d->filters) && d->filters != -EBUSY) /* -EBUSY concerned only one
 	                                                       interface */
 		return 0;
-	for (size_t i = 0; i < count && result == 0; i++)
-		result = check_one(d, &plans[i]);
-	return is_missing(result) ? 0 : result;
+	for (size_t i = 0; i < count && rc == 0; i++)
+		rc = check_one(d, &plans[i]);
+	return is_missing(rc) ? 0 : rc;
 }
 
 struct ports {
@@ -150,26 +150,26 @@ static void take_port(void *context, const struct netlink_link *link)
 static int find_ports(struct divert *d, const struct divert_spec *spec, struct ports *ports)
 {
 	struct netlink_link link;
-	int result = netlink_link_get(d->nl, spec->interface, 0, &link);
+	int rc = netlink_link_get(d->nl, spec->interface, 0, &link);
 
 	ports->count = 0;
-	if (result < 0 || strcmp(link.kind, "bridge") != 0)
-		return result == -ENODEV ? 0 : result;
+	if (rc < 0 || strcmp(link.kind, "bridge") != 0)
+		return rc == -ENODEV ? 0 : rc;
 	return netlink_links_of(d->nl, link.index, take_port, ports);
 }
 
 int divert_ports(struct divert *d, const struct divert_spec *spec)
 {
 	static struct ports ports;
-	int result = find_ports(d, spec, &ports), one;
+	int rc = find_ports(d, spec, &ports), one;
 
-	for (size_t i = 0; i < ports.count && result == 0; i++) {
+	for (size_t i = 0; i < ports.count && rc == 0; i++) {
 		one = check_one(d, &ports.plans[i]);
 		if (one == -ESTALE)
 			one = set_one(d, &ports.plans[i]);
-		result = one == -ENODEV || is_missing(one) ? 0 : one;
+		rc = one == -ENODEV || is_missing(one) ? 0 : one;
 	}
-	return result;
+	return rc;
 }
 
 static void remove_one(struct divert *d, const struct plan *plan, int *result)
@@ -186,11 +186,11 @@ int divert_filters_remove(struct divert *d, const struct divert_spec *spec)
 	static struct ports ports;
 	struct plan plans[PLACES_MAX];
 	size_t count = plan_all(spec, plans);
-	int result = find_ports(d, spec, &ports);
+	int rc = find_ports(d, spec, &ports);
 
 	for (size_t i = 0; i < count; i++)
-		remove_one(d, &plans[i], &result);
+		remove_one(d, &plans[i], &rc);
 	for (size_t i = 0; i < ports.count; i++)
-		remove_one(d, &ports.plans[i], &result);
-	return result;
+		remove_one(d, &ports.plans[i], &rc);
+	return rc;
 }

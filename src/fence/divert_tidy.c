@@ -40,10 +40,9 @@ static int take_element(struct nftnl_set_elem *e, void *context)
 
 static int look_for_names(struct nft *nft, uint32_t family, bool *in_use)
 {
-	int result =
-	        nft_each_element(nft, family, DIVERT_TABLE, DIVERT_GUARDED, take_element, in_use);
+	int rc = nft_each_element(nft, family, DIVERT_TABLE, DIVERT_GUARDED, take_element, in_use);
 
-	return result == -ENOENT ? 0 : result;
+	return rc == -ENOENT ? 0 : rc;
 }
 
 static int look(struct nft *nft, bool *in_use)
@@ -51,51 +50,51 @@ static int look(struct nft *nft, bool *in_use)
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_NETDEV, NLM_F_DUMP, 0);
-	int result = nft_query(nft, header, take_chain, in_use);
+	int rc = nft_query(nft, header, take_chain, in_use);
 
-	for (size_t i = 0; i < DIVERT_FAMILY_COUNT && result == 0; i++)
-		result = look_for_names(nft, divert_families[i], in_use);
-	return result;
+	for (size_t i = 0; i < DIVERT_FAMILY_COUNT && rc == 0; i++)
+		rc = look_for_names(nft, divert_families[i], in_use);
+	return rc;
 }
 
 static int delete_tables(struct nft *nft, const bool has[FAMILY_COUNT], uint32_t generation)
 {
 	struct nft_batch b;
-	int result = nft_batch_init(&b, nft);
+	int rc = nft_batch_init(&b, nft);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	nft_batch_require_generation(&b, generation);
 	for (size_t i = 0; i < FAMILY_COUNT; i++)
 		if (has[i])
 			batch_table(&b, NFT_MSG_DELTABLE, families[i], DIVERT_TABLE);
-	result = nft_batch_send(&b);
+	rc = nft_batch_send(&b);
 	nft_batch_fini(&b);
-	return result;
+	return rc;
 }
 
 static int tidy_once(struct nft *nft)
 {
 	bool has[FAMILY_COUNT] = {false}, in_use = false, any = false;
 	uint32_t generation;
-	int result = nft_generation(nft, &generation);
+	int rc = nft_generation(nft, &generation);
 
-	if (result == 0)
-		result = look(nft, &in_use);
-	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++) {
-		result = nft_has_table(nft, families[i], DIVERT_TABLE, &has[i]);
+	if (rc == 0)
+		rc = look(nft, &in_use);
+	for (size_t i = 0; i < FAMILY_COUNT && rc == 0; i++) {
+		rc = nft_has_table(nft, families[i], DIVERT_TABLE, &has[i]);
 		any |= has[i];
 	}
-	if (result < 0)
-		return result == -EINTR ? -ERESTART : result; /* the rules changed during a dump */
+	if (rc < 0)
+		return rc == -EINTR ? -ERESTART : rc; /* the rules changed during a dump */
 	return in_use || !any ? 0 : delete_tables(nft, has, generation);
 }
 
 int divert_tidy(struct divert *d)
 {
-	int result = -ERESTART;
+	int rc = -ERESTART;
 
-	for (int i = 0; i < TIDY_TRIES && result == -ERESTART; i++)
-		result = tidy_once(&d->nft);
-	return result == -ERESTART ? -EAGAIN : result;
+	for (int i = 0; i < TIDY_TRIES && rc == -ERESTART; i++)
+		rc = tidy_once(&d->nft);
+	return rc == -ERESTART ? -EAGAIN : rc;
 }

@@ -47,29 +47,29 @@ static int bind_wildcard(int fd, int family, uint16_t port)
 {
 	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(port)};
 	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-	int result = family == 4 ? bind(fd, (struct sockaddr *)&a4, sizeof(a4))
-	                         : bind(fd, (struct sockaddr *)&a6, sizeof(a6));
+	int rc = family == 4 ? bind(fd, (struct sockaddr *)&a4, sizeof(a4))
+	                     : bind(fd, (struct sockaddr *)&a6, sizeof(a6));
 
-	return result < 0 ? -errno : 0;
+	return rc < 0 ? -errno : 0;
 }
 
 int fence_listen(int family, bool stream, uint16_t port, int backlog)
 {
 	int type = (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
-	int fd, result;
+	int fd, rc;
 
 	if (family != 4 && family != 6)
 		return -EAFNOSUPPORT;
 	fd = socket(family == 4 ? AF_INET : AF_INET6, type, 0);
 	if (fd < 0)
 		return -errno;
-	result = set_options(fd, family, stream);
-	if (result == 0)
-		result = bind_wildcard(fd, family, port);
-	if (result == 0 && stream && listen(fd, backlog) < 0)
-		result = -errno;
-	if (result == 0)
+	rc = set_options(fd, family, stream);
+	if (rc == 0)
+		rc = bind_wildcard(fd, family, port);
+	if (rc == 0 && stream && listen(fd, backlog) < 0)
+		rc = -errno;
+	if (rc == 0)
 		return fd;
 	close(fd);
-	return result;
+	return rc;
 }

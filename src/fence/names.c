@@ -18,12 +18,12 @@ int fence_look_for(const char *interface)
 {
 	struct ifreq request = {0};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int result;
+	int rc;
 
 	if (fd < 0)
 		return -errno;
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
-	result = ioctl(fd, SIOCGIFINDEX, &request) < 0 ? -errno : 0;
+	rc = ioctl(fd, SIOCGIFINDEX, &request) < 0 ? -errno : 0;
 	close(fd);
-	return result;
+	return rc;
 }

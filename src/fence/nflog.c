@@ -92,22 +92,22 @@ int fence_nflog_open(uint16_t group)
 {
 	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-	int result = 0;
+	int rc = 0;
 
 	if (fd < 0)
 		return -errno;
 	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
-		result = -errno;
-	if (result == 0)
+		rc = -errno;
+	if (rc == 0)
 		size_receive_buffer(fd);
-	if (result == 0)
-		result = bind_group(fd, group);
-	if (result == 0)
-		result = set_parameters(fd, group);
-	if (result == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		result = -errno;
-	if (result == 0)
+	if (rc == 0)
+		rc = bind_group(fd, group);
+	if (rc == 0)
+		rc = set_parameters(fd, group);
+	if (rc == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		rc = -errno;
+	if (rc == 0)
 		return fd;
 	close(fd);
-	return result;
+	return rc;
 }

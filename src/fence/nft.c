@@ -26,7 +26,7 @@
 int nft_open(struct nft *nft)
 {
 	int size = SEND_BUFFER_BYTES;
-	int result;
+	int rc;
 
 	nft->sequence = 1;
 	nft->socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
@@ -39,9 +39,9 @@ int nft_open(struct nft *nft)
 		(void)setsockopt(
 		        mnl_socket_get_fd(nft->socket), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	if (mnl_socket_bind(nft->socket, 0, MNL_SOCKET_AUTOPID) < 0) {
-		result = -errno;
+		rc = -errno;
 		nft_close(nft);
-		return result;
+		return rc;
 	}
 	return 0;
 }
@@ -56,7 +56,7 @@ int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *con
 {
 	unsigned port = mnl_socket_get_portid(nft->socket);
 	char *reply = malloc(REPLY_BYTES);
-	int more = MNL_CB_OK, result = 0;
+	int more = MNL_CB_OK, rc = 0;
 	bool overtaken = false;
 	ssize_t n;
 
@@ -64,8 +64,8 @@ int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *con
 		return -ENOMEM;
 	header->nlmsg_seq = ++nft->sequence;
 	if (mnl_socket_sendto(nft->socket, header, header->nlmsg_len) < 0)
-		result = -errno;
-	while (result == 0 && more > MNL_CB_STOP) {
+		rc = -errno;
+	while (rc == 0 && more > MNL_CB_STOP) {
 		n = mnl_socket_recvfrom(nft->socket, reply, REPLY_BYTES);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -75,10 +75,10 @@ int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *con
 			        overtaken ? NULL : each, context);
 		}
 		if (n < 0 || more < 0)
-			result = -errno;
+			rc = -errno;
 	}
 	free(reply);
-	return result == 0 && overtaken ? -EINTR : result;
+	return rc == 0 && overtaken ? -EINTR : rc;
 }
 
 static int take_generation(const struct nlmsghdr *reply, void *context)
@@ -116,12 +116,12 @@ int nft_has_table(struct nft *nft, uint32_t family, const char *name, bool *has)
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
-	int result;
+	int rc;
 
 	*has = false;
 	mnl_attr_put_strz(header, NFTA_TABLE_NAME, name);
-	result = nft_query(nft, header, take_table, has);
-	return result == -ENOENT ? 0 : result;
+	rc = nft_query(nft, header, take_table, has);
+	return rc == -ENOENT ? 0 : rc;
 }
 
 struct each_element {

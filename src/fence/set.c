@@ -98,16 +98,16 @@ static int send_filled(
         struct nft *nft, const struct fence_spec *spec, batch_filler fill, uint32_t generation)
 {
 	struct nft_batch b;
-	int result = nft_batch_init(&b, nft);
+	int rc = nft_batch_init(&b, nft);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	if (generation)
 		nft_batch_require_generation(&b, generation);
 	fill(&b, spec);
-	result = nft_batch_send(&b);
+	rc = nft_batch_send(&b);
 	nft_batch_fini(&b);
-	return result;
+	return rc;
 }
 
 /* Makes a change on top of *generation, which then becomes the next one; 0 if others changed
@@ -116,37 +116,37 @@ static int change_on(const struct fence_spec *spec, batch_filler fill, uint32_t 
 {
 	uint32_t before = *generation;
 	struct nft nft;
-	int result = fence_spec_check(spec);
+	int rc = fence_spec_check(spec);
 
 	*generation = 0;
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = before ? send_filled(&nft, spec, fill, before) : -ERESTART;
-	if (result == 0)
+	if (rc == 0)
+		rc = nft_open(&nft);
+	if (rc < 0)
+		return rc;
+	rc = before ? send_filled(&nft, spec, fill, before) : -ERESTART;
+	if (rc == 0)
 		*generation = before + 1; /* the kernel leaves out 0, which means "unknown" here */
-	else if (result == -ERESTART)
-		result = send_filled(&nft, spec, fill, 0);
+	else if (rc == -ERESTART)
+		rc = send_filled(&nft, spec, fill, 0);
 	nft_close(&nft);
-	return result;
+	return rc;
 }
 
 int fence_set(const struct fence_spec *spec)
 {
 	struct nft nft;
-	int result = fence_spec_check(spec);
+	int rc = fence_spec_check(spec);
 
-	if (result == 0) /* newer kernels accept a hook on a device that does not exist yet;
+	if (rc == 0) /* newer kernels accept a hook on a device that does not exist yet;
 	                    older ones refuse */
-		result = fence_look_for(spec->interface);
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = send_filled(&nft, spec, batch_fence, 0);
+		rc = fence_look_for(spec->interface);
+	if (rc == 0)
+		rc = nft_open(&nft);
+	if (rc < 0)
+		return rc;
+	rc = send_filled(&nft, spec, batch_fence, 0);
 	nft_close(&nft);
-	return result;
+	return rc;
 }
 
 int fence_prepare(const struct fence_spec *spec, uint32_t *generation)
@@ -178,12 +178,12 @@ int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *gener
 int fence_generation(uint32_t *out)
 {
 	struct nft nft;
-	int result = nft_open(&nft);
+	int rc = nft_open(&nft);
 
 	*out = 0;
-	if (result < 0)
-		return result;
-	result = nft_generation(&nft, out);
+	if (rc < 0)
+		return rc;
+	rc = nft_generation(&nft, out);
 	nft_close(&nft);
-	return result;
+	return rc;
 }

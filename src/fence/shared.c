@@ -69,20 +69,20 @@ int fence_shared_set(const struct fence_shared_spec *spec)
 {
 	struct nft_batch b;
 	struct nft nft;
-	int result = shared_spec_check(spec);
+	int rc = shared_spec_check(spec);
 
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = nft_batch_init(&b, &nft);
-	if (result == 0) {
+	if (rc == 0)
+		rc = nft_open(&nft);
+	if (rc < 0)
+		return rc;
+	rc = nft_batch_init(&b, &nft);
+	if (rc == 0) {
 		put_all(&b, spec);
-		result = nft_batch_send(&b);
+		rc = nft_batch_send(&b);
 		nft_batch_fini(&b);
 	}
 	nft_close(&nft);
-	return result;
+	return rc;
 }
 
 struct chain_check {
@@ -125,40 +125,40 @@ static int check_chains(struct nft *nft, const struct fence_shared_spec *spec)
 	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct shared_chain chains[SHARED_CHAINS_MAX];
 	struct chain_check check = {.chains = chains, .count = shared_plan(spec, chains)};
-	int result = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
-		result = nft_query(nft,
+	for (size_t i = 0; i < FAMILY_COUNT && rc == 0; i++)
+		rc = nft_query(nft,
 		        nftnl_nlmsg_build_hdr(
 		                request, NFT_MSG_GETCHAIN, families[i], NLM_F_DUMP, 0),
 		        take_chain, &check);
-	if (result == 0 && (check.stale || check.found != check.count))
-		result = -ESTALE;
-	for (size_t i = 0; i < check.count && result == 0; i++) {
+	if (rc == 0 && (check.stale || check.found != check.count))
+		rc = -ESTALE;
+	for (size_t i = 0; i < check.count && rc == 0; i++) {
 		struct rule_list list;
 
-		result = shared_plan_rules(&chains[i], spec, &list);
-		if (result == 0)
-			result = compare_rules(nft, &list);
+		rc = shared_plan_rules(&chains[i], spec, &list);
+		if (rc == 0)
+			rc = compare_rules(nft, &list);
 		rule_list_fini(&list);
 	}
-	return result;
+	return rc;
 }
 
 static int look(struct nft *nft, const void *spec)
 {
-	int result = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
-		result = compare_table(nft, families[i], SHARED_TABLE);
-	return result == 0 ? check_chains(nft, spec) : result;
+	for (size_t i = 0; i < FAMILY_COUNT && rc == 0; i++)
+		rc = compare_table(nft, families[i], SHARED_TABLE);
+	return rc == 0 ? check_chains(nft, spec) : rc;
 }
 
 int fence_shared_check(const struct fence_shared_spec *spec)
 {
-	int result = shared_spec_check(spec);
+	int rc = shared_spec_check(spec);
 
-	return result < 0 ? result : compare_still(look, spec);
+	return rc < 0 ? rc : compare_still(look, spec);
 }
 
 static int take_counter(const struct nlmsghdr *reply, void *context)
@@ -179,26 +179,26 @@ static int add_counter(struct nft *nft, uint16_t family, uint64_t *packets)
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, family, NLM_F_ACK, 0);
 	uint64_t own = 0;
-	int result;
+	int rc;
 
 	mnl_attr_put_strz(header, NFTA_OBJ_TABLE, SHARED_TABLE);
 	mnl_attr_put_strz(header, NFTA_OBJ_NAME, SHARED_COUNTER);
 	mnl_attr_put_u32(header, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
-	result = nft_query(nft, header, take_counter, &own);
+	rc = nft_query(nft, header, take_counter, &own);
 	*packets += own;
-	return result;
+	return rc;
 }
 
 int fence_shared_refused(uint64_t *packets)
 {
 	struct nft nft;
-	int result = nft_open(&nft);
+	int rc = nft_open(&nft);
 
 	*packets = 0;
-	if (result < 0)
-		return result;
-	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++)
-		result = add_counter(&nft, families[i], packets);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < FAMILY_COUNT && rc == 0; i++)
+		rc = add_counter(&nft, families[i], packets);
 	nft_close(&nft);
-	return result;
+	return rc;
 }

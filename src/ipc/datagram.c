@@ -56,11 +56,11 @@ void ipc_message_close_fds(struct ipc_message *message)
  * the datagram unacceptable. */
 static int take_fds(struct msghdr *msg, struct ipc_message *message)
 {
-	int result = msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EBADMSG : 0;
+	int rc = msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EBADMSG : 0;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
-			result = -EBADMSG;
+			rc = -EBADMSG;
 			continue;
 		}
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -71,11 +71,11 @@ static int take_fds(struct msghdr *msg, struct ipc_message *message)
 				message->fds[message->fd_count++] = fd;
 			} else {
 				close(fd);
-				result = -EBADMSG;
+				rc = -EBADMSG;
 			}
 		}
 	}
-	return result;
+	return rc;
 }
 
 /* ECONNRESET: the other side closed without having read everything; what it sent is still there, so

@@ -71,7 +71,7 @@ int ipc_memory_nameless(int directory, size_t size)
 
 int ipc_memory_name(int fd, int directory, const char *name)
 {
-	char path[sizeof "/proc/self/fd/-2147483648"];
+	char path[sizeof("/proc/self/fd/-2147483648")];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;

@@ -103,7 +103,7 @@ static int refuse_keys(scmp_filter_ctx filter)
 static int load_for(uint32_t arch)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int rc = filter == NULL ? -ENOMEM : 0;
+	int rc = !filter ? -ENOMEM : 0;
 
 	if (rc == 0 && arch != seccomp_arch_native()) {
 		rc = seccomp_arch_add(filter, arch);

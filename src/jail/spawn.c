@@ -79,8 +79,8 @@ int spawn_find(const char *name, char *out, size_t out_size)
 		return -ENOENT;
 	if (self[0] != '\0') {
 		slash = strrchr(self, '/');
-		rc = slash == NULL ? -ENOENT
-		                   : spawn_join(out, out_size, self, (size_t)(slash - self), name);
+		rc = !slash ? -ENOENT
+		            : spawn_join(out, out_size, self, (size_t)(slash - self), name);
 		if (rc != -ENOENT)
 			return rc; /* one that is closed to us is not replaced by another build's */
 	}
@@ -157,7 +157,7 @@ static void spawn_environment(char store[2][256], char *env[4])
 	env[count++] = path;
 	for (size_t i = 0; i < 2; i++) {
 		const char *value = getenv(names[i]);
-		int n = value == NULL ? -1 : snprintf(store[i], 256, "%s=%s", names[i], value);
+		int n = !value ? -1 : snprintf(store[i], 256, "%s=%s", names[i], value);
 
 		if (n > 0 && n < 256)
 			env[count++] = store[i];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which CA signs for whom. A new sandbox gets the current one. A sandbox that knows the root of an
- * earlier one keeps getting that, also for its next workers, as long as it is kept: nothing inside
- * has to be changed while both are trusted. Two CAs under one root are the same to a sandbox, so
- * the newer takes the other's place at once.
+ * Chooses the CA that signs for a sandbox. A new sandbox gets the current CA. A sandbox that knows
+ * an earlier root gets the CA under that root, also for its next workers, until that CA is dropped:
+ * so nothing inside the sandbox has to change while both roots are trusted. A sandbox trusts every
+ * CA under its root, so a newer CA under the same root replaces the older one at once.
  */
 #include "keeper/authorities.h"
 

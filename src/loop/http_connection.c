@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection is in one of five states, and only advance() leads from one to the next. Requests of
- * one connection are answered one after another: while the handler has a request, nothing is read.
- * If the client disconnects meanwhile, this is noticed when the response cannot be written; until
- * then the connection, which is also the exchange, stays.
+ * Requests of one connection are answered one after another: while the handler has a request,
+ * nothing is read. If the client disconnects meanwhile, this is noticed when the response cannot be
+ * written; until then the connection, which is also the exchange, stays.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "loop/http_connection.h"
+#include "vethguard/base/log.h"
 
 #define IN_MAX (CONTROL_HEAD_MAX + CONTROL_BODY_MAX)
 #define OUT_MAX (CONTROL_ANSWER_MAX + CONTROL_HEAD_MAX)
@@ -33,8 +33,21 @@ void http_connection_free(struct http_exchange *c)
 	free(c);
 }
 
+static const char *const state_names[] = {
+        [IDLE] = "IDLE",
+        [READING] = "READING",
+        [ANSWERING] = "ANSWERING",
+        [WRITING] = "WRITING",
+        [LINGERING] = "LINGERING",
+};
+_Static_assert(sizeof(state_names) / sizeof(state_names[0]) == LINGERING + 1, "a name per state");
+
+/* Sets the state, and how long it may last; nothing else does. */
 static void enter(struct http_exchange *c, enum connection_state state, int64_t patience_ms)
 {
+	if (c->state != state)
+		log_debug("http connection %d: %s -> %s", c->fd, state_names[c->state],
+		        state_names[state]);
 	c->state = state;
 	if (patience_ms)
 		loop_timer_set(&c->timer, patience_ms);

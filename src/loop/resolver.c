@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One struct resolver_query per name. While one of its two queries (A, AAAA) is under way
+ * One struct resolver_name per name. While one of its two queries (A, AAAA) is under way
  * (resolver_query.h), callers wait for it; afterwards it is the cached answer until its ttl is over
  * and the next caller queries anew. Static hosts are answered at the start and never age.
  */
@@ -9,17 +9,23 @@
 
 #include "loop/resolver_query.h"
 #include "vethguard/base/hash.h"
+#include "vethguard/base/log.h"
 #include "vethguard/base/table.h"
 #include "vethguard/loop/resolver.h"
 
 #define SECOND_FAMILY_WAIT_MS 50
 #define NEGATIVE_TTL_S 5
 
-enum query_state { QUERY_IDLE, QUERY_ASKING, QUERY_ANSWERED };
+enum name_state {
+	NAME_IDLE,
+	NAME_ASKING, /* a query is under way */
+	NAME_ANSWERED,
+	NAME_STATE_COUNT
+};
 
-struct resolver_query {
+struct resolver_name {
 	struct resolver *resolver;
-	enum query_state state;
+	enum name_state state;
 	bool pinned; /* a static host */
 	int64_t expires_ms;
 	struct resolver_query *questions[2]; /* A, AAAA; NULL: not under way */
@@ -37,33 +43,49 @@ struct resolver_query {
 struct resolver {
 	struct loop *loop;
 	struct questions questions;
-	struct resolver_query *queries;
-	struct list by_age; /* struct resolver_query, the least recently requested first */
+	struct resolver_name *names;
+	struct list by_age; /* struct resolver_name, the least recently requested first */
 	size_t cached;
 };
 
-static bool is_out(const struct resolver_query *q)
+static const char *const state_names[] = {
+        [NAME_IDLE] = "IDLE",
+        [NAME_ASKING] = "ASKING",
+        [NAME_ANSWERED] = "ANSWERED",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == NAME_STATE_COUNT, "a name per state");
+
+/* Sets the state; nothing else does. */
+static void enter(struct resolver_name *n, enum name_state state)
 {
-	return q->questions[0] || q->questions[1];
+	if (n->state != state)
+		log_debug("name %s: %s -> %s", n->host, state_names[n->state], state_names[state]);
+	n->state = state;
 }
 
-static void query_cancel(struct resolver_query *q)
+static bool is_out(const struct resolver_name *n)
+{
+	return n->questions[0] || n->questions[1];
+}
+
+static void name_cancel(struct resolver_name *n)
 {
 	for (int i = 0; i < 2; i++) {
-		resolver_query_cancel(q->questions[i]);
-		q->questions[i] = NULL;
+		resolver_query_cancel(n->questions[i]);
+		n->questions[i] = NULL;
 	}
 }
 
-static void query_free(struct resolver *r, struct resolver_query *q)
+static void name_free(struct resolver *r, struct resolver_name *n)
 {
-	HASH_DEL(r->queries, q);
-	if (!q->pinned) {
-		list_remove(&q->age);
+	HASH_DEL(r->names, n);
+	if (!n->pinned) {
+		list_remove(&n->age);
 		r->cached--;
 	}
-	loop_timer_close(&q->patience);
-	free(q);
+	loop_timer_close(&n->patience);
+	free(n);
 }
 
 /* Drops the answers that were requested least recently. */
@@ -73,51 +95,51 @@ static void make_room(struct resolver *r)
 
 	for (struct list *l = r->by_age.next; l != &r->by_age && r->cached >= RESOLVER_CACHE_MAX;
 	        l = newer) {
-		struct resolver_query *q = container_of(l, struct resolver_query, age);
+		struct resolver_name *n = container_of(l, struct resolver_name, age);
 
 		newer = l->next;
-		if (q->state != QUERY_ASKING)
-			query_free(r, q);
+		if (n->state != NAME_ASKING)
+			name_free(r, n);
 	}
 }
 
 static void on_patience(struct loop_timer *timer);
 
-static struct resolver_wait *first_wait(const struct resolver_query *q)
+static struct resolver_wait *first_wait(const struct resolver_name *n)
 {
-	return container_of(q->waits.next, struct resolver_wait, place);
+	return container_of(n->waits.next, struct resolver_wait, place);
 }
 
-static struct resolver_query *query_new(struct resolver *r, struct slice host, bool pinned)
+static struct resolver_name *name_new(struct resolver *r, struct slice host, bool pinned)
 {
-	struct resolver_query *q;
+	struct resolver_name *n;
 
 	make_room(r);
 	if (r->cached >= RESOLVER_CACHE_MAX && !pinned)
 		return NULL;
-	q = calloc(1, sizeof(*q) + host.n + 1);
-	if (!q)
+	n = calloc(1, sizeof(*n) + host.n + 1);
+	if (!n)
 		return NULL;
-	q->resolver = r;
-	q->pinned = pinned;
-	list_init(&q->waits);
-	memcpy(q->host, host.p, host.n);
-	q->host_n = host.n;
-	if (loop_timer_open(r->loop, &q->patience, on_patience) < 0) {
-		free(q);
+	n->resolver = r;
+	n->pinned = pinned;
+	list_init(&n->waits);
+	memcpy(n->host, host.p, host.n);
+	n->host_n = host.n;
+	if (loop_timer_open(r->loop, &n->patience, on_patience) < 0) {
+		free(n);
 		return NULL;
 	}
-	HASH_ADD(hh, r->queries, host, host.n, q);
-	if (!q->hh.tbl) {
-		loop_timer_close(&q->patience);
-		free(q);
+	HASH_ADD(hh, r->names, host, host.n, n);
+	if (!n->hh.tbl) {
+		loop_timer_close(&n->patience);
+		free(n);
 		return NULL;
 	}
 	if (!pinned) {
-		list_append(&r->by_age, &q->age);
+		list_append(&r->by_age, &n->age);
 		r->cached++;
 	}
-	return q;
+	return n;
 }
 
 static const char *const failure_texts[] = {
@@ -132,89 +154,89 @@ static const char *const failure_texts[] = {
 _Static_assert(sizeof(failure_texts) / sizeof(failure_texts[0]) == RESOLVER_QUERY_FAILED + 1,
         "a text per end");
 
-static void query_finish(struct resolver_query *q)
+static void name_finish(struct resolver_name *n)
 {
-	uint32_t ttl = q->ttl_s;
+	uint32_t ttl = n->ttl_s;
 
-	if (!q->answer.count) {
-		q->answer.error = failure_texts[q->failure];
+	if (!n->answer.count) {
+		n->answer.error = failure_texts[n->failure];
 		ttl = NEGATIVE_TTL_S;
 	}
 	if (ttl > RESOLVER_TTL_MAX_S)
 		ttl = RESOLVER_TTL_MAX_S;
-	q->state = QUERY_ANSWERED;
-	q->expires_ms = loop_now_ms(q->resolver->loop) + (int64_t)(ttl ? ttl : 1) * 1000;
-	loop_timer_cancel(&q->patience);
-	query_cancel(q); /* a family that is late is queried again in the next round */
-	while (!list_is_empty(&q->waits)) {
-		struct resolver_wait *wait = first_wait(q);
+	enter(n, NAME_ANSWERED);
+	n->expires_ms = loop_now_ms(n->resolver->loop) + (int64_t)(ttl ? ttl : 1) * 1000;
+	loop_timer_cancel(&n->patience);
+	name_cancel(n); /* a family that is late is queried again in the next round */
+	while (!list_is_empty(&n->waits)) {
+		struct resolver_wait *wait = first_wait(n);
 
 		resolver_wait_cancel(wait);
-		wait->on_answer(wait, &q->answer);
+		wait->on_answer(wait, &n->answer);
 	}
 }
 
 static void on_patience(struct loop_timer *timer)
 {
-	struct resolver_query *q = container_of(timer, struct resolver_query, patience);
+	struct resolver_name *n = container_of(timer, struct resolver_name, patience);
 
-	if (q->state == QUERY_ASKING)
-		query_finish(q);
+	if (n->state == NAME_ASKING)
+		name_finish(n);
 }
 
-static void take_addresses(struct resolver_query *q, const struct dns_found *found)
+static void take_addresses(struct resolver_name *n, const struct dns_found *found)
 {
-	for (size_t i = 0; i < found->count && q->answer.count < RESOLVER_ADDRESSES_MAX; i++)
-		q->answer.addresses[q->answer.count++] = found->addresses[i];
-	if (found->count && found->ttl_s < q->ttl_s)
-		q->ttl_s = found->ttl_s;
+	for (size_t i = 0; i < found->count && n->answer.count < RESOLVER_ADDRESSES_MAX; i++)
+		n->answer.addresses[n->answer.count++] = found->addresses[i];
+	if (found->count && found->ttl_s < n->ttl_s)
+		n->ttl_s = found->ttl_s;
 }
 
 static void on_family(
         void *context, uint16_t type, enum resolver_query_end end, const struct dns_found *found)
 {
-	struct resolver_query *q = context;
+	struct resolver_name *n = context;
 
-	q->questions[type == DNS_AAAA] = NULL;
-	take_addresses(q, found);
-	if (end > q->failure)
-		q->failure = end;
-	if (!is_out(q))
-		query_finish(q);
-	else if (q->answer.count)
-		loop_timer_set(&q->patience, SECOND_FAMILY_WAIT_MS);
+	n->questions[type == DNS_AAAA] = NULL;
+	take_addresses(n, found);
+	if (end > n->failure)
+		n->failure = end;
+	if (!is_out(n))
+		name_finish(n);
+	else if (n->answer.count)
+		loop_timer_set(&n->patience, SECOND_FAMILY_WAIT_MS);
 }
 
-static void query_ask(struct resolver_query *q)
+static void name_ask(struct resolver_name *n)
 {
-	struct questions *all = &q->resolver->questions;
-	struct slice host = slice_of(q->host, q->host_n);
+	struct questions *all = &n->resolver->questions;
+	struct slice host = slice_of(n->host, n->host_n);
 
-	memset(&q->answer, 0, sizeof(q->answer));
-	q->failure = RESOLVER_QUERY_NO_ADDRESS;
-	q->ttl_s = RESOLVER_TTL_MAX_S;
-	q->state = QUERY_ASKING;
-	q->questions[0] = resolver_query_ask(all, host, DNS_A, on_family, q);
-	q->questions[1] = resolver_query_ask(all, host, DNS_AAAA, on_family, q);
-	if (!is_out(q)) {
-		q->failure = RESOLVER_QUERY_FAILED;
-		loop_timer_set(&q->patience, 0);
+	memset(&n->answer, 0, sizeof(n->answer));
+	n->failure = RESOLVER_QUERY_NO_ADDRESS;
+	n->ttl_s = RESOLVER_TTL_MAX_S;
+	enter(n, NAME_ASKING);
+	n->questions[0] = resolver_query_ask(all, host, DNS_A, on_family, n);
+	n->questions[1] = resolver_query_ask(all, host, DNS_AAAA, on_family, n);
+	if (!is_out(n)) {
+		n->failure = RESOLVER_QUERY_FAILED;
+		loop_timer_set(&n->patience, 0);
 	}
 }
 
 static int add_host(struct resolver *r, const struct config_host *host)
 {
 	struct slice name = slice_from_string(host->name);
-	struct resolver_query *q;
+	struct resolver_name *n;
 
-	HASH_FIND(hh, r->queries, name.p, name.n, q);
-	if (!q)
-		q = query_new(r, name, true);
-	if (!q)
+	HASH_FIND(hh, r->names, name.p, name.n, n);
+	if (!n)
+		n = name_new(r, name, true);
+	if (!n)
 		return -ENOMEM;
-	q->state = QUERY_ANSWERED;
-	if (q->answer.count < RESOLVER_ADDRESSES_MAX)
-		q->answer.addresses[q->answer.count++] = host->address;
+	enter(n, NAME_ANSWERED);
+	if (n->answer.count < RESOLVER_ADDRESSES_MAX)
+		n->answer.addresses[n->answer.count++] = host->address;
 	return 0;
 }
 
@@ -241,16 +263,16 @@ fail:
 
 void resolver_free(struct resolver *r)
 {
-	struct resolver_query *q, *next;
+	struct resolver_name *n, *next;
 
 	if (!r)
 		return;
-	HASH_ITER(hh, r->queries, q, next)
+	HASH_ITER(hh, r->names, n, next)
 	{
-		while (!list_is_empty(&q->waits))
-			resolver_wait_cancel(first_wait(q));
-		query_cancel(q);
-		query_free(r, q);
+		while (!list_is_empty(&n->waits))
+			resolver_wait_cancel(first_wait(n));
+		name_cancel(n);
+		name_free(r, n);
 	}
 	questions_close(&r->questions);
 	free(r);
@@ -267,30 +289,30 @@ static const struct resolver_answer *refuse(const char *why)
 const struct resolver_answer *resolver_get(
         struct resolver *r, struct slice host, struct resolver_wait *wait)
 {
-	struct resolver_query *q;
+	struct resolver_name *n;
 
-	HASH_FIND(hh, r->queries, host.p, host.n, q);
-	if (q && q->state == QUERY_ANSWERED && (q->pinned || loop_now_ms(r->loop) < q->expires_ms))
-		return &q->answer;
+	HASH_FIND(hh, r->names, host.p, host.n, n);
+	if (n && n->state == NAME_ANSWERED && (n->pinned || loop_now_ms(r->loop) < n->expires_ms))
+		return &n->answer;
 	if (r->questions.server_count == 0)
 		return refuse("no resolver is configured");
-	if (!q)
-		q = query_new(r, host, false);
-	if (!q)
+	if (!n)
+		n = name_new(r, host, false);
+	if (!n)
 		return refuse("too many names are being resolved");
-	if (!q->pinned) {
-		list_remove(&q->age);
-		list_append(&r->by_age, &q->age);
+	if (!n->pinned) {
+		list_remove(&n->age);
+		list_append(&r->by_age, &n->age);
 	}
-	if (q->state != QUERY_ASKING)
-		query_ask(q);
-	wait->query = q;
-	list_append(&q->waits, &wait->place);
+	if (n->state != NAME_ASKING)
+		name_ask(n);
+	wait->name = n;
+	list_append(&n->waits, &wait->place);
 	return NULL;
 }
 
 void resolver_wait_cancel(struct resolver_wait *wait)
 {
 	list_remove(&wait->place);
-	wait->query = NULL;
+	wait->name = NULL;
 }

@@ -275,13 +275,13 @@ static void on_stream(struct loop_io *io, unsigned events)
 {
 	struct resolver_query *q = container_of(io, struct resolver_query, io);
 	struct slice reply;
-	int result;
+	int rc;
 
 	(void)events;
 	do
-		result = resolver_query_stream_next(q->stream, io->fd, &reply);
-	while (result == 0 && take_reply(q, (const uint8_t *)reply.p, reply.n));
-	if (result < 0 && result != -EAGAIN)
+		rc = resolver_query_stream_next(q->stream, io->fd, &reply);
+	while (rc == 0 && take_reply(q, (const uint8_t *)reply.p, reply.n));
+	if (rc < 0 && rc != -EAGAIN)
 		try_next_server(q, RESOLVER_QUERY_TRUNCATED);
 }
 

@@ -88,18 +88,18 @@ static bool is_too_long(const struct resolver_query_stream *s)
 
 int resolver_query_stream_next(struct resolver_query_stream *s, int fd, struct slice *message)
 {
-	int result = send_rest(s, fd);
+	int rc = send_rest(s, fd);
 
 	if (s->taken) {
 		buf_consume(&s->in, s->taken);
 		s->taken = 0;
 	}
-	while (result == 0) {
+	while (rc == 0) {
 		if (take_message(s, message))
 			return 0;
 		if (is_too_long(s))
 			return -EMSGSIZE;
-		result = receive(s, fd);
+		rc = receive(s, fd);
 	}
-	return result;
+	return rc;
 }

@@ -114,11 +114,11 @@ static int check_discipline(struct netlink *nl, unsigned index)
 	                                                                 listeners get the answer */
 	int kind = -ENOENT; /* if there was one before, the kernel reports success and sends no
 	                       answer */
-	int result;
+	int rc;
 
 	m->tcm_parent = TC_H_CLSACT;
-	result = rtnl_run(nl, &r, take_kind, &kind);
-	return result < 0 ? result : kind;
+	rc = rtnl_run(nl, &r, take_kind, &kind);
+	return rc < 0 ? rc : kind;
 }
 
 static int discipline(struct netlink *nl, uint16_t type, uint16_t flags, unsigned index)
@@ -180,24 +180,24 @@ static int look_at(struct netlink *nl, struct filter_look *look)
 {
 	struct request r;
 	struct tcmsg *m = begin(&r, RTM_GETTFILTER, NLM_F_DUMP, look->place->index);
-	int result;
+	int rc;
 
 	m->tcm_parent = parent_of(look->place->hook);
-	result = rtnl_run(nl, &r, take_filter, look);
-	if (result == 0 && !look->there && !look->foreign)
-		result = check_discipline(nl, look->place->index);
-	if (result == 0 && look->foreign)
+	rc = rtnl_run(nl, &r, take_filter, look);
+	if (rc == 0 && !look->there && !look->foreign)
+		rc = check_discipline(nl, look->place->index);
+	if (rc == 0 && look->foreign)
 		return -EBUSY;
-	return result == -ENOENT ? 0 : result;
+	return rc == -ENOENT ? 0 : rc;
 }
 
 int filter_check(struct netlink *nl, const struct filter_place *place, const uint8_t tag[8])
 {
 	struct filter_look look = {.place = place, .tag = tag};
-	int result = look_at(nl, &look);
+	int rc = look_at(nl, &look);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	return look.there && look.same ? 0 : -ESTALE;
 }
 
@@ -206,12 +206,12 @@ int filter_set(struct netlink *nl, const struct filter_place *place, int program
 	struct filter_look look = {.place = place};
 	struct nlattr *options;
 	struct request r;
-	int result = discipline(nl, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, place->index);
+	int rc = discipline(nl, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, place->index);
 
-	if (result == -EEXIST)
-		result = look_at(nl, &look);
-	if (result < 0)
-		return result;
+	if (rc == -EEXIST)
+		rc = look_at(nl, &look);
+	if (rc < 0)
+		return rc;
 	begin_filter(&r, RTM_NEWTFILTER, NLM_F_CREATE, place);
 	options = mnl_attr_nest_start(r.header, TCA_OPTIONS);
 	mnl_attr_put_u32(r.header, TCA_BPF_FD, (uint32_t)program);
@@ -225,15 +225,15 @@ int filter_remove(struct netlink *nl, const struct filter_place *place)
 {
 	struct filter_look look = {.place = place};
 	struct request r;
-	int result = look_at(nl, &look);
+	int rc = look_at(nl, &look);
 
-	if (result == -EBUSY || result == -ENODEV)
+	if (rc == -EBUSY || rc == -ENODEV)
 		return 0;
-	if (result < 0 || !look.there)
-		return result;
+	if (rc < 0 || !look.there)
+		return rc;
 	begin_filter(&r, RTM_DELTFILTER, 0, place);
-	result = rtnl_run(nl, &r, NULL, NULL);
-	return result == -ENOENT || result == -ENODEV ? 0 : result;
+	rc = rtnl_run(nl, &r, NULL, NULL);
+	return rc == -ENOENT || rc == -ENODEV ? 0 : rc;
 }
 
 static int take_any(const struct nlmsghdr *reply, void *context)
@@ -246,17 +246,17 @@ static int take_any(const struct nlmsghdr *reply, void *context)
 int filter_tidy(struct netlink *nl, unsigned index)
 {
 	static const enum filter_hook hooks[] = {FILTER_INGRESS, FILTER_EGRESS};
-	int result = check_discipline(nl, index);
+	int rc = check_discipline(nl, index);
 	bool in_use = false;
 
-	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]) && result == 0; i++) {
+	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]) && rc == 0; i++) {
 		struct request r;
 		struct tcmsg *m = begin(&r, RTM_GETTFILTER, NLM_F_DUMP, index);
 
 		m->tcm_parent = parent_of(hooks[i]);
-		result = rtnl_run(nl, &r, take_any, &in_use);
+		rc = rtnl_run(nl, &r, take_any, &in_use);
 	}
-	if (result == 0 && !in_use)
-		result = discipline(nl, RTM_DELQDISC, 0, index);
-	return result == -ENOENT || result == -EBUSY || result == -ENODEV ? 0 : result;
+	if (rc == 0 && !in_use)
+		rc = discipline(nl, RTM_DELQDISC, 0, index);
+	return rc == -ENOENT || rc == -EBUSY || rc == -ENODEV ? 0 : rc;
 }

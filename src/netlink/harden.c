@@ -77,14 +77,14 @@ static const struct setting gate_settings[] = {
 static int setting_write(int root, const struct setting *s)
 {
 	int fd = openat(root, s->name, O_WRONLY | O_CLOEXEC);
-	int result = 0;
+	int rc = 0;
 
 	if (fd < 0)
 		return -errno;
 	if (write(fd, s->value, strlen(s->value)) < 0)
-		result = -errno;
+		rc = -errno;
 	close(fd);
-	return result;
+	return rc;
 }
 
 /* 1: it has its value; 0: it has another; or -errno. */
@@ -108,32 +108,32 @@ static const size_t setting_count = sizeof(gate_settings) / sizeof(gate_settings
 
 int netns_harden_gate(void)
 {
-	int root = netns_sysctls_open(), result = 0;
+	int root = netns_sysctls_open(), rc = 0;
 
 	if (root < 0)
 		return root;
-	for (size_t i = 0; i < setting_count && result == 0; i++) {
-		result = setting_write(root, &gate_settings[i]);
+	for (size_t i = 0; i < setting_count && rc == 0; i++) {
+		rc = setting_write(root, &gate_settings[i]);
 		if (!gate_settings[i].required)
-			result = 0;
+			rc = 0;
 	}
 	close(root);
-	return result;
+	return rc;
 }
 
 /* 1: it had another value and was corrected; 0: it was right, or is missing or not writable and not
  * required; or -errno. */
 static int setting_mend(int root, const struct setting *s)
 {
-	int result = setting_is(root, s);
+	int rc = setting_is(root, s);
 
-	if (result > 0)
+	if (rc > 0)
 		return 0;
-	if (result == 0)
-		result = setting_write(root, s);
+	if (rc == 0)
+		rc = setting_write(root, s);
 	if (!s->required)
 		return 0;
-	return result < 0 ? result : 1;
+	return rc < 0 ? rc : 1;
 }
 
 /* The same for a link's entry, which started from "default". */
@@ -143,32 +143,32 @@ static int link_setting_mend(int root, const struct setting *s, const char *link
 	const char *at = strstr(s->name, by_default);
 	struct setting own = *s;
 	char name[SETTING_NAME_MAX];
-	int result;
+	int rc;
 
 	if (!at)
 		return 0;
 	snprintf(name, sizeof(name), "%.*s/conf/%s/%s", (int)(at - s->name), s->name, link,
 	        at + sizeof(by_default) - 1);
 	own.name = name;
-	result = setting_mend(root, &own);
-	return result == -ENOENT ? 0 : result; /* the link is gone */
+	rc = setting_mend(root, &own);
+	return rc == -ENOENT ? 0 : rc; /* the link is gone */
 }
 
 int netns_harden_gate_again(const char *link)
 {
-	int root = netns_sysctls_open(), result = 0, mended = 0;
+	int root = netns_sysctls_open(), rc = 0, mended = 0;
 
 	if (root < 0)
 		return root;
-	for (size_t i = 0; i < setting_count && result >= 0; i++) {
-		result = setting_mend(root, &gate_settings[i]);
-		mended |= result > 0;
-		if (result >= 0)
-			result = link_setting_mend(root, &gate_settings[i], link);
-		mended |= result > 0;
+	for (size_t i = 0; i < setting_count && rc >= 0; i++) {
+		rc = setting_mend(root, &gate_settings[i]);
+		mended |= rc > 0;
+		if (rc >= 0)
+			rc = link_setting_mend(root, &gate_settings[i], link);
+		mended |= rc > 0;
 	}
 	close(root);
-	return result < 0 ? result : mended;
+	return rc < 0 ? rc : mended;
 }
 
 void netns_settle_link(const char *link)

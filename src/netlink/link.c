@@ -13,10 +13,10 @@
 static int link_begin(
         struct request *r, uint16_t type, uint16_t flags, const char *name, struct ifinfomsg **out)
 {
-	int result = rtnl_check_name(name);
+	int rc = rtnl_check_name(name);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	*out = rtnl_begin(r, type, flags, sizeof(struct ifinfomsg));
 	(*out)->ifi_family = AF_UNSPEC;
 	mnl_attr_put_strz(r->header, IFLA_IFNAME, name);
@@ -49,12 +49,12 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 	struct request r;
 	struct ifinfomsg *link;
 	struct nlattr *info, *data;
-	int result = rtnl_check_name(peer_name);
+	int rc = rtnl_check_name(peer_name);
 
-	if (result == 0)
-		result = link_begin(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, name, &link);
-	if (result < 0)
-		return result;
+	if (rc == 0)
+		rc = link_begin(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, name, &link);
+	if (rc < 0)
+		return rc;
 	mnl_attr_put(r.header, IFLA_ADDRESS, 6, mac);
 	put_queues(&r);
 	info = mnl_attr_nest_start(r.header, IFLA_LINKINFO);
@@ -70,19 +70,19 @@ int netlink_link_delete(struct netlink *nl, const char *name)
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = link_begin(&r, RTM_DELLINK, 0, name, &link);
+	int rc = link_begin(&r, RTM_DELLINK, 0, name, &link);
 
-	return result < 0 ? result : rtnl_run(nl, &r, NULL, NULL);
+	return rc < 0 ? rc : rtnl_run(nl, &r, NULL, NULL);
 }
 
 int netlink_link_up(struct netlink *nl, const char *name)
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int rc = link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	link->ifi_flags = IFF_UP;
 	link->ifi_change = IFF_UP;
 	return rtnl_run(nl, &r, NULL, NULL);
@@ -92,10 +92,10 @@ int netlink_link_down(struct netlink *nl, const char *name)
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int rc = link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	link->ifi_change = IFF_UP;
 	return rtnl_run(nl, &r, NULL, NULL);
 }
@@ -104,11 +104,11 @@ int netlink_link_set_alias(struct netlink *nl, const char *name, const char *tex
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = strlen(text) > NETLINK_ALIAS_MAX ? -EINVAL
-	                                              : link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int rc = strlen(text) > NETLINK_ALIAS_MAX ? -EINVAL
+	                                          : link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	mnl_attr_put_str(r.header, IFLA_IFALIAS, text);
 	return rtnl_run(nl, &r, NULL, NULL);
 }
@@ -132,21 +132,21 @@ int netlink_link_alias(struct netlink *nl, const char *name, char out[NETLINK_AL
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result;
+	int rc;
 
 	out[0] = 0;
-	result = link_begin(&r, RTM_GETLINK, 0, name, &link);
-	return result < 0 ? result : rtnl_run(nl, &r, take_alias, out);
+	rc = link_begin(&r, RTM_GETLINK, 0, name, &link);
+	return rc < 0 ? rc : rtnl_run(nl, &r, take_alias, out);
 }
 
 int netlink_link_no_master(struct netlink *nl, const char *name)
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int rc = link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	mnl_attr_put_u32(r.header, IFLA_MASTER, 0);
 	return rtnl_run(nl, &r, NULL, NULL);
 }
@@ -155,10 +155,10 @@ int netlink_link_set_mac(struct netlink *nl, const char *name, const uint8_t mac
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int rc = link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	mnl_attr_put(r.header, IFLA_ADDRESS, 6, mac);
 	return rtnl_run(nl, &r, NULL, NULL);
 }
@@ -167,10 +167,10 @@ int netlink_link_set_mtu(struct netlink *nl, const char *name, uint32_t mtu)
 {
 	struct request r;
 	struct ifinfomsg *link;
-	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int rc = link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	mnl_attr_put_u32(r.header, IFLA_MTU, mtu);
 	return rtnl_run(nl, &r, NULL, NULL);
 }
@@ -180,10 +180,10 @@ int netlink_link_no_ipv6(struct netlink *nl, const char *name)
 	struct request r;
 	struct ifinfomsg *link;
 	struct nlattr *families, *inet6;
-	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+	int rc = link_begin(&r, RTM_NEWLINK, 0, name, &link);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	families = mnl_attr_nest_start(r.header, IFLA_AF_SPEC);
 	inet6 = mnl_attr_nest_start(r.header, AF_INET6);
 	mnl_attr_put_u8(r.header, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);

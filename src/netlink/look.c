@@ -100,17 +100,17 @@ int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struc
 {
 	struct request r;
 	struct ifinfomsg *m;
-	int result = name ? rtnl_check_name(name) : 0;
+	int rc = name ? rtnl_check_name(name) : 0;
 
 	*out = (struct netlink_link){0};
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	m = rtnl_begin(&r, RTM_GETLINK, 0, sizeof(*m));
 	m->ifi_index = name ? 0 : (int)index;
 	if (name)
 		mnl_attr_put_strz(r.header, IFLA_IFNAME, name);
-	result = rtnl_run(nl, &r, take_link, out);
-	return result == 0 && out->index == 0 ? -ENODEV : result;
+	rc = rtnl_run(nl, &r, take_link, out);
+	return rc == 0 && out->index == 0 ? -ENODEV : rc;
 }
 
 struct links_of {
@@ -263,10 +263,10 @@ int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out)
 	struct default_route route = {index, false};
 	struct request r;
 	struct rtmsg *m = rtnl_begin(&r, RTM_GETROUTE, NLM_F_DUMP, sizeof(*m));
-	int result;
+	int rc;
 
 	m->rtm_family = AF_UNSPEC;
-	result = rtnl_run(nl, &r, take_route, &route);
+	rc = rtnl_run(nl, &r, take_route, &route);
 	*out = route.found;
-	return result;
+	return rc;
 }

@@ -62,20 +62,20 @@ static int visit_in_thread(struct visit *v)
  * is meant for the host's. */
 static int visit_and_return(struct visit *v)
 {
-	int home = netns_current(), result;
+	int home = netns_current(), rc;
 
 	if (home < 0)
 		return visit_in_thread(v);
 	if (setns(home, CLONE_NEWNET) < 0) {
-		result = visit_in_thread(v);
+		rc = visit_in_thread(v);
 	} else {
-		result = visit(v);
+		rc = visit(v);
 		if (setns(home, CLONE_NEWNET) < 0)
 			die(EXIT_FAILED, "cannot return to the host's network namespace: %s",
 			        strerror(errno));
 	}
 	close(home);
-	return result;
+	return rc;
 }
 
 static int open_current(void *context)

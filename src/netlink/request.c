@@ -22,21 +22,21 @@ struct netlink {
 int netlink_open(struct netlink **out)
 {
 	struct netlink *nl = calloc(1, sizeof(*nl));
-	int result;
+	int rc;
 
 	*out = NULL;
 	if (!nl)
 		return -ENOMEM;
 	nl->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 	if (!nl->socket) {
-		result = -errno;
+		rc = -errno;
 		free(nl);
-		return result;
+		return rc;
 	}
 	if (mnl_socket_bind(nl->socket, 0, MNL_SOCKET_AUTOPID) < 0) {
-		result = -errno;
+		rc = -errno;
 		netlink_close(nl);
-		return result;
+		return rc;
 	}
 	*out = nl;
 	return 0;

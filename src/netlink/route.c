@@ -48,10 +48,10 @@ int netlink_address_add(
 	struct request r;
 	struct ifaddrmsg *m;
 	unsigned index;
-	int result = require_index(nl, link, address, &index);
+	int rc = require_index(nl, link, address, &index);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	if (prefix_bits > (address->family == 6 ? 128 : 32))
 		return -EINVAL;
 	m = rtnl_begin(&r, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
@@ -93,10 +93,10 @@ int netlink_route_default(struct netlink *nl, const char *link, const struct ip 
 	struct request r;
 	struct rtmsg *m;
 	unsigned index;
-	int result = require_index(nl, link, gateway, &index);
+	int rc = require_index(nl, link, gateway, &index);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	m = route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, gateway, index);
 	/* the gateway is at the other end of this wire, whatever the prefix length says */
 	m->rtm_flags = RTNH_F_ONLINK;
@@ -108,10 +108,10 @@ int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip 
 {
 	struct request r;
 	unsigned index;
-	int result = require_index(nl, link, base, &index);
+	int rc = require_index(nl, link, base, &index);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	route_to(&r, route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, base, index), base, bits);
 	return rtnl_run(nl, &r, NULL, NULL);
 }
@@ -121,10 +121,10 @@ int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t
 	struct request r;
 	struct rtmsg *m;
 	unsigned index;
-	int result = require_index(nl, "lo", base, &index);
+	int rc = require_index(nl, "lo", base, &index);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	m = route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, base, index);
 	route_to(&r, m, base, bits);
 	if (base->family == 4) /* so that the source is an address of lo */
@@ -138,10 +138,10 @@ int netlink_route_connected_mend(
 	struct ip network = *address;
 	struct request r;
 	unsigned index;
-	int result = require_index(nl, link, address, &index);
+	int rc = require_index(nl, link, address, &index);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	for (unsigned i = bits; i < (address->family == 6 ? 128 : 32); i++)
 		network.bytes[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
 	route_to(&r, route_begin(&r, NLM_F_EXCL, RTPROT_KERNEL, address, index), &network, bits);
@@ -149,8 +149,8 @@ int netlink_route_connected_mend(
 		mnl_attr_put_u32(r.header, RTA_PRIORITY, CONNECTED_METRIC);
 	else
 		rtnl_put_ip(&r, RTA_PREFSRC, address);
-	result = rtnl_run(nl, &r, NULL, NULL);
-	return result == -EEXIST ? 0 : result == 0 ? 1 : result;
+	rc = rtnl_run(nl, &r, NULL, NULL);
+	return rc == -EEXIST ? 0 : rc == 0 ? 1 : rc;
 }
 
 int netlink_neighbor_permanent(
@@ -159,10 +159,10 @@ int netlink_neighbor_permanent(
 	struct request r;
 	struct ndmsg *m;
 	unsigned index;
-	int result = require_index(nl, link, address, &index);
+	int rc = require_index(nl, link, address, &index);
 
-	if (result < 0)
-		return result;
+	if (rc < 0)
+		return rc;
 	m = rtnl_begin(&r, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
 	m->ndm_family = (uint8_t)rtnl_family(address);
 	m->ndm_ifindex = (int)index;
@@ -211,26 +211,26 @@ int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t t
 {
 	static const int families[] = {AF_INET, AF_INET6};
 	unsigned lo = index_of(nl, "lo");
-	int result = rtnl_check_name(link), made = 0;
+	int rc = rtnl_check_name(link), made = 0;
 
-	if (result == 0 && lo == 0)
-		result = -ENODEV;
-	if (result == 0)
-		result = netlink_link_up(nl, "lo"); /* a route over a link that is down is
+	if (rc == 0 && lo == 0)
+		rc = -ENODEV;
+	if (rc == 0)
+		rc = netlink_link_up(nl, "lo"); /* a route over a link that is down is
 		                                       refused */
-	for (size_t i = 0; i < 2 && result == 0; i++) {
-		result = unless_there(local_route(nl, families[i], lo, table), &made);
-		if (result == 0)
-			result = unless_there(local_rule(nl, families[i], link, table), &made);
+	for (size_t i = 0; i < 2 && rc == 0; i++) {
+		rc = unless_there(local_route(nl, families[i], lo, table), &made);
+		if (rc == 0)
+			rc = unless_there(local_rule(nl, families[i], link, table), &made);
 	}
-	return result < 0 ? result : made > 0;
+	return rc < 0 ? rc : made > 0;
 }
 
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table)
 {
-	int result = netlink_local_delivery_mend(nl, link, table);
+	int rc = netlink_local_delivery_mend(nl, link, table);
 
-	return result < 0 ? result : 0;
+	return rc < 0 ? rc : 0;
 }
 
 static int kernel_rule(struct netlink *nl, int family, uint32_t priority, uint8_t table)
@@ -259,10 +259,10 @@ int netlink_kernel_rules_mend(struct netlink *nl)
 	        {AF_INET6, 0, RT_TABLE_LOCAL},
 	        {AF_INET6, 32766, RT_TABLE_MAIN},
 	};
-	int result = 0, made = 0;
+	int rc = 0, made = 0;
 
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && result == 0; i++)
-		result = unless_there(
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && rc == 0; i++)
+		rc = unless_there(
 		        kernel_rule(nl, rules[i].family, rules[i].priority, rules[i].table), &made);
-	return result < 0 ? result : made > 0;
+	return rc < 0 ? rc : made > 0;
 }

@@ -70,7 +70,7 @@ int netns_sysctls_open(void)
 
 int netns_sysctl_at(int root, const char *name, const char *value)
 {
-	int fd, result = 0;
+	int fd, rc = 0;
 
 	if (strlen(name) > NAME_BYTES_MAX)
 		return -ENAMETOOLONG;
@@ -78,8 +78,8 @@ int netns_sysctl_at(int root, const char *name, const char *value)
 		return -EINVAL;
 	fd = openat(root, name, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, value, strlen(value)) < 0)
-		result = -errno;
+		rc = -errno;
 	if (fd >= 0)
 		close(fd);
-	return result;
+	return rc;
 }

@@ -95,7 +95,7 @@ int bundle_sha1(const struct slice *parts, size_t count, uint8_t out[BUNDLE_SHA1
 {
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	unsigned n = 0;
-	int ok = context != NULL && EVP_DigestInit_ex(context, EVP_sha1(), NULL);
+	int ok = context && EVP_DigestInit_ex(context, EVP_sha1(), NULL);
 
 	for (size_t i = 0; ok && i < count; i++)
 		ok = EVP_DigestUpdate(context, parts[i].p, parts[i].n);

@@ -18,7 +18,7 @@ const char *bundle_system_path(void)
 {
 	struct stat st;
 
-	for (const char *const *path = bundle_paths; *path != NULL; path++)
+	for (const char *const *path = bundle_paths; *path; path++)
 		if (stat(*path, &st) == 0 && S_ISREG(st.st_mode) && access(*path, R_OK) == 0)
 			return *path;
 	return NULL;

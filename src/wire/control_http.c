@@ -139,18 +139,18 @@ static int read_head(struct slice bytes, struct control_head *head,
 	const char *end = searched.n ? memmem(searched.p, searched.n, "\r\n\r\n", 4) : NULL;
 	struct slice rest;
 	size_t fields = 0;
-	int result;
+	int rc;
 
 	*head = (struct control_head){0};
 	if (!end)
 		return bytes.n < CONTROL_HEAD_MAX ? CONTROL_HEAD_MORE : FIELDS_TOO_LARGE;
 	head->size = (size_t)(end - bytes.p) + 4;
 	rest = slice_of(bytes.p, head->size - 2);
-	result = first(next_line(&rest), head);
-	while (result == CONTROL_HEAD_WHOLE && rest.n > 0)
-		result = ++fields > CONTROL_FIELDS_MAX ? FIELDS_TOO_LARGE
-		                                       : field(next_line(&rest), head);
-	return result;
+	rc = first(next_line(&rest), head);
+	while (rc == CONTROL_HEAD_WHOLE && rest.n > 0)
+		rc = ++fields > CONTROL_FIELDS_MAX ? FIELDS_TOO_LARGE
+		                                   : field(next_line(&rest), head);
+	return rc;
 }
 
 int control_head_request(struct slice bytes, struct control_head *head)
@@ -160,9 +160,9 @@ int control_head_request(struct slice bytes, struct control_head *head)
 
 int control_head_response(struct slice bytes, struct control_head *head)
 {
-	int result = read_head(bytes, head, status_line);
+	int rc = read_head(bytes, head, status_line);
 
-	return result == CONTROL_HEAD_WHOLE || result == CONTROL_HEAD_MORE ? result : BAD_REQUEST;
+	return rc == CONTROL_HEAD_WHOLE || rc == CONTROL_HEAD_MORE ? rc : BAD_REQUEST;
 }
 
 static const struct {

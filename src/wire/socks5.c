@@ -31,7 +31,7 @@ enum socks5_status socks5_greeting_parse(const uint8_t *p, size_t n, struct sock
 	if (r.failed)
 		return SOCKS5_MORE;
 	out->no_authentication =
-	        methods.n && memchr(methods.p, SOCKS5_NO_AUTHENTICATION, methods.n) != NULL;
+	        methods.n && memchr(methods.p, SOCKS5_NO_AUTHENTICATION, methods.n);
 	out->used = n - r.left;
 	return SOCKS5_DONE;
 }

@@ -25,7 +25,7 @@ struct resolver *resolver_new(struct loop *loop, const struct config_server *ser
 void resolver_free(struct resolver *resolver);
 
 struct resolver_wait {
-	struct resolver_query *query; /* NULL: not waiting */
+	struct resolver_name *name; /* NULL: not waiting */
 	struct list place;
 	void (*on_answer)(struct resolver_wait *wait, const struct resolver_answer *answer);
 };

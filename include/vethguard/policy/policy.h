@@ -29,17 +29,17 @@ enum policy_mode { POLICY_ENFORCE, POLICY_OBSERVE };
 
 /* Why a decision came out as it did. */
 enum policy_reason {
-	POLICY_REASON_RULE,        /* the rule in decision.rule decided */
-	POLICY_REASON_DEFAULT,     /* no rule mentions the destination */
-	POLICY_REASON_PORT,        /* a rule names the host, but not this port or scheme */
-	POLICY_REASON_METHOD,      /* rules match the destination; none has this method, or only rules of
+	POLICY_REASON_RULE = 0,        /* the rule in decision.rule decided */
+	POLICY_REASON_DEFAULT = 1,     /* no rule mentions the destination */
+	POLICY_REASON_PORT = 2,        /* a rule names the host, but not this port or scheme */
+	POLICY_REASON_METHOD = 3,      /* rules match the destination; none has this method, or only rules of
 	                              other methods allow the path */
-	POLICY_REASON_PATH,        /* rules match destination and method; none matches the path */
-	POLICY_REASON_READING,     /* an allow rule matches the path as written, but not as some servers read
+	POLICY_REASON_PATH = 4,        /* rules match destination and method; none matches the path */
+	POLICY_REASON_READING = 5,     /* an allow rule matches the path as written, but not as some servers read
 	                              it */
-	POLICY_REASON_BAD_REQUEST, /* the request cannot be judged (no host, path not canonical) */
-	POLICY_REASON_UPGRADE,     /* the rule allows the request, but not the upgrade it asks for */
-	POLICY_REASON_FOREIGN,     /* the rule allows the request, but not with a credential of its own */
+	POLICY_REASON_BAD_REQUEST = 6, /* the request cannot be judged (no host, path not canonical) */
+	POLICY_REASON_UPGRADE = 7,     /* the rule allows the request, but not the upgrade it asks for */
+	POLICY_REASON_FOREIGN = 8,     /* the rule allows the request, but not with a credential of its own */
 	POLICY_REASON_COUNT
 };
 

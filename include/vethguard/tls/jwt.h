@@ -10,8 +10,8 @@
 /* Makes OpenSSL wipe whatever it frees. Call it before anything else of OpenSSL. */
 void tls_library_wipes_memory(void);
 /* Appends the token of these claims (JSON), signed with RS256 (RFC 7518 section 3.3) by the RSA key, which is PEM
- * without a passphrase. Returns 0; -EINVAL: it is no such key; -EKEYREJECTED: it has fewer than JWT_KEY_BITS_MIN
- * bits; or -ENOMEM. */
+ * without a passphrase. Returns 0; -EINVAL: the PEM holds no RSA key, or one with a passphrase; -EKEYREJECTED: it has
+ * fewer than JWT_KEY_BITS_MIN bits; or -ENOMEM. */
 int jwt_sign_rs256(struct slice key_pem, struct slice claims, struct buf *out);
 
 #endif

@@ -14,74 +14,82 @@
 #define EVENT_TEXT_MAX 4096               /* one text field; the encoder cuts longer ones */
 #define EVENT_TIME_MAX_MS 253402300799999 /* the end of the year 9999 */
 
+/* Numbers of kinds, causes and the rest are in the ring and the journal, which a recorder of the next version may
+ * read: a number is never reused. */
 enum event_kind {
-	EVENT_HTTP,       /* one request: HTTP Activity 4002 */
-	EVENT_DNS,        /* one query with its answer: DNS Activity 4003 */
-	EVENT_CONNECTION, /* a TCP connection that is not HTTP (tunnel, passthrough, refused): Network Activity 4001 */
-	EVENT_FLOW,       /* a relayed datagram flow: Network Activity 4001 */
-	EVENT_PACKET,     /* packets the fence dropped: Network Activity 4001 with a count */
-	EVENT_LIFECYCLE,  /* a change in a sandbox's life: Application Lifecycle 6002 */
-	EVENT_FINDING,    /* something that should not happen: Detection Finding 2004 */
-	EVENT_API,        /* a call of the control API: API Activity 6003 */
+	EVENT_HTTP = 0,       /* one request: HTTP Activity 4002 */
+	EVENT_DNS = 1,        /* one query with its answer: DNS Activity 4003 */
+	EVENT_CONNECTION = 2, /* TCP that is not HTTP (tunnel, passthrough, refused): Network Activity 4001 */
+	EVENT_FLOW = 3,       /* a relayed datagram flow: Network Activity 4001 */
+	EVENT_PACKET = 4,     /* packets the fence dropped: Network Activity 4001 with a count */
+	EVENT_LIFECYCLE = 5,  /* a change in a sandbox's life: Application Lifecycle 6002 */
+	EVENT_FINDING = 6,    /* something that should not happen: Detection Finding 2004 */
+	EVENT_API = 7,        /* a call of the control API: API Activity 6003 */
 	EVENT_KIND_COUNT
 };
 const char *event_kind_name(enum event_kind kind); /* "HTTP", for logs */
 
-enum event_decision { EVENT_ALLOWED, EVENT_DENIED, EVENT_OBSERVED, EVENT_DROPPED, EVENT_DECISION_COUNT };
+enum event_decision {
+	EVENT_ALLOWED = 0,
+	EVENT_DENIED = 1,
+	EVENT_OBSERVED = 2,
+	EVENT_DROPPED = 3,
+	EVENT_DECISION_COUNT
+};
 
 /* Why the worker refused or ended something, beyond the policy's own reasons (policy_reason). */
 enum event_cause {
-	EVENT_CAUSE_POLICY,       /* policy_reason says why */
-	EVENT_CAUSE_BINDING,      /* the rule's host, SNI, Host, resolved name and certificate do not agree */
-	EVENT_CAUSE_CREDENTIAL,   /* the credential could not be read */
-	EVENT_CAUSE_RESOLVE,      /* the name did not resolve */
-	EVENT_CAUSE_ADDRESS,      /* every address it resolved to is of a refused class */
-	EVENT_CAUSE_CONNECT,      /* no address accepted a connection */
-	EVENT_CAUSE_UPSTREAM_TLS, /* handshake or verification failed */
-	EVENT_CAUSE_UPSTREAM,     /* the upstream broke the protocol or the connection */
-	EVENT_CAUSE_CLIENT,       /* the sandbox broke the protocol or the connection */
-	EVENT_CAUSE_TIMEOUT,
-	EVENT_CAUSE_LIMIT,          /* a limit of this sandbox was reached */
-	EVENT_CAUSE_UNREADABLE,     /* the response could not be searched for the credential */
-	EVENT_CAUSE_CLOSING,        /* vethguard is stopping, or was told to stop everything */
-	EVENT_CAUSE_CALLER,         /* a call of the control API is impossible or not permitted */
-	EVENT_CAUSE_POLICY_CHANGED, /* the old policy allowed it and a new policy does not */
-	EVENT_CAUSE_SEARCH_LIST,    /* a resolver built the name from an allowed name and a domain of its search
+	EVENT_CAUSE_POLICY = 0,       /* policy_reason says why */
+	EVENT_CAUSE_BINDING = 1,      /* the rule's host, SNI, Host, resolved name and certificate do not agree */
+	EVENT_CAUSE_CREDENTIAL = 2,   /* the credential could not be read */
+	EVENT_CAUSE_RESOLVE = 3,      /* the name did not resolve */
+	EVENT_CAUSE_ADDRESS = 4,      /* every address it resolved to is of a refused class */
+	EVENT_CAUSE_CONNECT = 5,      /* no address accepted a connection */
+	EVENT_CAUSE_UPSTREAM_TLS = 6, /* handshake or verification failed */
+	EVENT_CAUSE_UPSTREAM = 7,     /* the upstream broke the protocol or the connection */
+	EVENT_CAUSE_CLIENT = 8,       /* the sandbox broke the protocol or the connection */
+	EVENT_CAUSE_TIMEOUT = 9,
+	EVENT_CAUSE_LIMIT = 10,          /* a limit of this sandbox was reached */
+	EVENT_CAUSE_UNREADABLE = 11,     /* the response could not be searched for the credential */
+	EVENT_CAUSE_CLOSING = 12,        /* vethguard is stopping, or was told to stop everything */
+	EVENT_CAUSE_CALLER = 13,         /* a call of the control API is impossible or not permitted */
+	EVENT_CAUSE_POLICY_CHANGED = 14, /* the old policy allowed it and a new policy does not */
+	EVENT_CAUSE_SEARCH_LIST = 15,    /* a resolver built the name from an allowed name and a domain of its search
 	                               list */
-	EVENT_CAUSE_PAUSED,         /* the operator has paused the sandbox */
+	EVENT_CAUSE_PAUSED = 16,         /* the operator has paused the sandbox */
 	EVENT_CAUSE_COUNT
 };
 
 enum event_finding {
-	EVENT_FINDING_NONE,
-	EVENT_FINDING_BINDING_MISMATCH,
-	EVENT_FINDING_PLACEHOLDER_LEAK, /* a placeholder where it does not belong */
-	EVENT_FINDING_CREDENTIAL_ECHO,  /* the upstream sent the credential back; it was redacted */
-	EVENT_FINDING_DNS_TUNNEL,       /* names that look like transported data */
-	EVENT_FINDING_SMUGGLING,        /* a malformed head that another parser might read differently */
-	EVENT_FINDING_PRIVATE_ADDRESS,  /* a name resolved to a refused address */
-	EVENT_FINDING_FENCE_CHANGED,
-	EVENT_FINDING_ROLE_DIED,
-	EVENT_FINDING_BROKEN_STREAM,      /* a worker's event stream became unreadable and ended there */
-	EVENT_FINDING_PACKETS_LOST,       /* copies of dropped packets were lost, so counts are a lower bound */
-	EVENT_FINDING_FLOOD,              /* HTTP/2 frames or streams that only cost resources */
-	EVENT_FINDING_CREDENTIAL_SENT,    /* the sandbox sent a credential's value, which it should not know */
-	EVENT_FINDING_LOG_OUTAGE,         /* the audit log could not be written for a while */
-	EVENT_FINDING_CUT_OFF,            /* a restarted vethguardd could not take over a sandbox */
-	EVENT_FINDING_FOREIGN_CREDENTIAL, /* the sandbox brought a credential that is none of the policy's */
+	EVENT_FINDING_NONE = 0,
+	EVENT_FINDING_BINDING_MISMATCH = 1,
+	EVENT_FINDING_PLACEHOLDER_LEAK = 2, /* a placeholder where it does not belong */
+	EVENT_FINDING_CREDENTIAL_ECHO = 3,  /* the upstream sent the credential back; it was redacted */
+	EVENT_FINDING_DNS_TUNNEL = 4,       /* names that look like transported data */
+	EVENT_FINDING_SMUGGLING = 5,        /* a malformed head that another parser might read differently */
+	EVENT_FINDING_PRIVATE_ADDRESS = 6,  /* a name resolved to a refused address */
+	EVENT_FINDING_FENCE_CHANGED = 7,
+	EVENT_FINDING_ROLE_DIED = 8,
+	EVENT_FINDING_BROKEN_STREAM = 9,       /* a worker's event stream became unreadable and ended there */
+	EVENT_FINDING_PACKETS_LOST = 10,       /* copies of dropped packets were lost, so counts are a lower bound */
+	EVENT_FINDING_FLOOD = 11,              /* HTTP/2 frames or streams that only cost resources */
+	EVENT_FINDING_CREDENTIAL_SENT = 12,    /* the sandbox sent a credential's value, which it should not know */
+	EVENT_FINDING_LOG_OUTAGE = 13,         /* the audit log could not be written for a while */
+	EVENT_FINDING_CUT_OFF = 14,            /* a restarted vethguardd could not take over a sandbox */
+	EVENT_FINDING_FOREIGN_CREDENTIAL = 15, /* the sandbox brought a credential that is none of the policy's */
 	EVENT_FINDING_COUNT
 };
 
 enum event_lifecycle {
-	EVENT_START,
-	EVENT_STOP,
-	EVENT_ADOPTED,         /* a restarted vethguardd took the sandbox over */
-	EVENT_WORKER_REPLACED, /* another worker serves the sandbox */
-	EVENT_PAUSED,
-	EVENT_RESUMED,
-	EVENT_POLICY_CHANGED,
-	EVENT_LOG_OPENED, /* of the daemon: it continues in another audit file */
-	EVENT_LOG_ENDED,  /* the last line of an audit file that was moved away: nobody writes behind it */
+	EVENT_START = 0,
+	EVENT_STOP = 1,
+	EVENT_ADOPTED = 2,         /* a restarted vethguardd took the sandbox over */
+	EVENT_WORKER_REPLACED = 3, /* another worker serves the sandbox */
+	EVENT_PAUSED = 4,
+	EVENT_RESUMED = 5,
+	EVENT_POLICY_CHANGED = 6,
+	EVENT_LOG_OPENED = 7, /* of the daemon: it continues in another audit file */
+	EVENT_LOG_ENDED = 8,  /* the last line of an audit file that was moved away: nobody writes behind it */
 	EVENT_LIFECYCLE_COUNT
 };
 

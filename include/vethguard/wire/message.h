@@ -172,12 +172,12 @@ struct message_text { /* STOPPED, FAILED, STALLED, ... */
  * eventfd, memory of synthetic names (dns/responder.h), then one per listener in the order of listeners[]. */
 #define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
 enum message_listener {
-	MESSAGE_LISTEN_TCP,
-	MESSAGE_LISTEN_DNS_UDP,
-	MESSAGE_LISTEN_DNS_TCP,
-	MESSAGE_LISTEN_UDP,
-	MESSAGE_LISTEN_UNIX,      /* port 0 */
-	MESSAGE_LISTEN_REWRITTEN, /* TCP; the destination was rewritten (fence/shared.h) */
+	MESSAGE_LISTEN_TCP = 0,
+	MESSAGE_LISTEN_DNS_UDP = 1,
+	MESSAGE_LISTEN_DNS_TCP = 2,
+	MESSAGE_LISTEN_UDP = 3,
+	MESSAGE_LISTEN_UNIX = 4,      /* port 0 */
+	MESSAGE_LISTEN_REWRITTEN = 5, /* TCP; the destination was rewritten (fence/shared.h) */
 	MESSAGE_LISTENER_KINDS
 };
 #define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
@@ -214,11 +214,11 @@ struct message_worker_start {
 
 /* Reasons to refuse new work. Each ends with a RESUME of its own, except MESSAGE_PAUSE_WAY_OUT. */
 enum message_pause {
-	MESSAGE_PAUSE_RECORDER, /* the log cannot be written: new work is refused, what is under way goes on.
+	MESSAGE_PAUSE_RECORDER = 0, /* the log cannot be written: new work is refused, what is under way goes on.
 	                           Its RESUME ends HOLD as well */
-	MESSAGE_PAUSE_EGRESS,   /* sent before RETIRE if the configuration's way out has changed: what is under
+	MESSAGE_PAUSE_EGRESS = 1,   /* sent before RETIRE if the configuration's way out has changed: what is under
 	                            way is closed at once, too. No RESUME follows */
-	MESSAGE_PAUSE_OPERATOR  /* the kill switch: what is under way is closed at once, too */
+	MESSAGE_PAUSE_OPERATOR = 2  /* the kill switch: what is under way is closed at once, too */
 };
 struct message_worker_pause {
 	enum message_pause why;
@@ -241,7 +241,12 @@ struct message_worker_retired {
 
 /* What one worker has done since its start, and what it holds now (_open, _idle, _kept, _bytes). The supervisor adds
  * up the workers of a sandbox. */
-enum message_stats_kind { MESSAGE_STATS_HTTP, MESSAGE_STATS_CONNECTION, MESSAGE_STATS_DNS, MESSAGE_STATS_KINDS };
+enum message_stats_kind {
+	MESSAGE_STATS_HTTP = 0,
+	MESSAGE_STATS_CONNECTION = 1,
+	MESSAGE_STATS_DNS = 2,
+	MESSAGE_STATS_KINDS
+};
 struct message_worker_stats {
 	uint64_t generation; /* of the worker's policy */
 	struct {
@@ -305,11 +310,11 @@ struct message_keeper_worker {
 };
 
 enum message_ca_what {
-	MESSAGE_CA_LOOK,    /* tells only */
-	MESSAGE_CA_CHECK,   /* reads the configured files, renews and drops what is due */
-	MESSAGE_CA_REQUEST, /* makes a key and a request for a certificate (PKCS#10) */
-	MESSAGE_CA_INSTALL, /* takes the certificate for that key */
-	MESSAGE_CA_ROTATE,  /* a new root; or a new request; or new intermediates for all workers */
+	MESSAGE_CA_LOOK = 0,    /* tells only */
+	MESSAGE_CA_CHECK = 1,   /* reads the configured files, renews and drops what is due */
+	MESSAGE_CA_REQUEST = 2, /* makes a key and a request for a certificate (PKCS#10) */
+	MESSAGE_CA_INSTALL = 3, /* takes the certificate for that key */
+	MESSAGE_CA_ROTATE = 4,  /* a new root; or a new request; or new intermediates for all workers */
 	MESSAGE_CA_WHATS
 };
 /* Bits of message_keeper_ca_ask.configured, and the order of the descriptors. */
@@ -327,7 +332,7 @@ struct message_keeper_ca_ask {
 	struct slice root;        /* INSTALL: PEM; empty: the configuration's, or the one in certificate */
 };
 
-enum message_ca_origin { MESSAGE_CA_OWN, MESSAGE_CA_INSTALLED, MESSAGE_CA_CONFIGURED, MESSAGE_CA_ORIGINS };
+enum message_ca_origin { MESSAGE_CA_OWN = 0, MESSAGE_CA_INSTALLED = 1, MESSAGE_CA_CONFIGURED = 2, MESSAGE_CA_ORIGINS };
 struct message_keeper_ca {
 	bool changed;
 	struct slice error;   /* one or more sentences; empty: it is done */
@@ -493,19 +498,19 @@ size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t 
 /* Steps of an upgrade. The two programs may be of different versions: steps keep their numbers, and an unknown step
  * ends the upgrade. old: the daemon that serves so far; new: the daemon that takes over. id: the message's id. */
 enum message_upgrade_step {
-	MESSAGE_UPGRADE_HELLO = 1, /* new: its roles are ready; id: its set of recording files */
-	MESSAGE_UPGRADE_GIVE,      /* old: everything has been paused; id: how many upgrades are draining already;
-	                              text: what service_describe() says. fds: lock of the state directory, control
-	                              socket */
-	MESSAGE_UPGRADE_WANT,      /* new: asks for the sandbox id */
-	MESSAGE_UPGRADE_SANDBOX,   /* old, reply: fd: NFLOG socket, or the Unix socket that is its only way out;
-	                              no fd: there is none to give */
-	MESSAGE_UPGRADE_SERVES,    /* new: its worker serves the sandbox id */
-	MESSAGE_UPGRADE_FAILS,     /* new: the sandbox id cannot be served: text says why */
-	MESSAGE_UPGRADE_DONE,      /* new: everything possible is done */
-	MESSAGE_UPGRADE_YOURS,     /* old: its last message: from now on it only finishes what it has */
-	MESSAGE_UPGRADE_REOPEN,    /* new: the audit log was moved away */
-	MESSAGE_UPGRADE_END        /* new: what is not finished has to end now */
+	MESSAGE_UPGRADE_HELLO = 1,   /* new: its roles are ready; id: its set of recording files */
+	MESSAGE_UPGRADE_GIVE = 2,    /* old: everything has been paused; id: how many upgrades are draining already;
+	                            text: what service_describe() says. fds: lock of the state directory, control
+	                            socket */
+	MESSAGE_UPGRADE_WANT = 3,    /* new: asks for the sandbox id */
+	MESSAGE_UPGRADE_SANDBOX = 4, /* old, reply: fd: NFLOG socket, or the Unix socket that is its only way out;
+	                            no fd: there is none to give */
+	MESSAGE_UPGRADE_SERVES = 5,  /* new: its worker serves the sandbox id */
+	MESSAGE_UPGRADE_FAILS = 6,   /* new: the sandbox id cannot be served: text says why */
+	MESSAGE_UPGRADE_DONE = 7,    /* new: everything possible is done */
+	MESSAGE_UPGRADE_YOURS = 8,   /* old: its last message: from now on it only finishes what it has */
+	MESSAGE_UPGRADE_REOPEN = 9,  /* new: the audit log was moved away */
+	MESSAGE_UPGRADE_END = 10     /* new: what is not finished has to end now */
 };
 struct message_upgrade {
 	uint8_t step;

@@ -118,7 +118,7 @@ static int understand(struct slice text, const char *engine, struct control_cont
 {
 	json_t *json = json_loadb(text.p, text.n, 0, NULL);
 	char fault[1024] = "";
-	bool read = json != NULL && control_container_read(json, out, fault, sizeof(fault));
+	bool read = json && control_container_read(json, out, fault, sizeof(fault));
 
 	json_decref(json);
 	if (!read) {
@@ -145,7 +145,7 @@ static int confirm(const char *engine, const char *container, const struct contr
 	same = inspect(engine, container, true, &text) == 0;
 	json = same ? json_loadb((const char *)buf_bytes(&text), text.len, 0, NULL) : NULL;
 	buf_fini(&text);
-	same = json != NULL && control_container_read(json, &again, fault, sizeof(fault)) &&
+	same = json && control_container_read(json, &again, fault, sizeof(fault)) &&
 	       again.pid == found->pid && strcmp(again.id, found->id) == 0;
 	json_decref(json);
 	if (same)
@@ -185,14 +185,14 @@ int control_container_find(const char *engine, const char *container, struct con
 	bool any = false;
 
 	*out = (struct control_container){0};
-	for (size_t i = 0; engines[i] != NULL; i++) {
+	for (size_t i = 0; engines[i]; i++) {
 		struct buf text;
 		int status, rc = -1;
 
 		if (engine && strcmp(engine, engines[i]) != 0)
 			continue;
 		buf_init(&text, INSPECT_MAX);
-		status = inspect(engines[i], container, engine == NULL, &text);
+		status = inspect(engines[i], container, !engine, &text);
 		any = any || status != NOT_THERE;
 		if (status == 0)
 			rc = understand(buf_slice(&text), engines[i], out);

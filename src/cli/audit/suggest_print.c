@@ -24,7 +24,7 @@ static const char *time_of(int64_t ms, char out[TIME_MAX])
 
 static const char *destination_of(const struct suggest_ask *ask, char out[DESTINATION_MAX])
 {
-	bool bracket = strchr(ask->host, ':') != NULL && ask->host[0] != '[';
+	bool bracket = strchr(ask->host, ':') && ask->host[0] != '[';
 	int n = snprintf(out, DESTINATION_MAX, "%s://%s%s%s", policy_scheme_name(ask->scheme),
 	        bracket ? "[" : "", ask->host, bracket ? "]" : "");
 

@@ -46,7 +46,7 @@ static bool field(
 	char text[8192];
 	const char *at;
 
-	if (!read_of(p, file, text, sizeof(text)) || (at = strstr(text, key)) == NULL)
+	if (!read_of(p, file, text, sizeof(text)) || !(at = strstr(text, key)))
 		return false;
 	at += strlen(key);
 	at += strspn(at, " \t:");

@@ -168,7 +168,7 @@ static unsigned count_presets(const char *directory)
 	struct dirent *entry;
 	unsigned n = 0;
 
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+	while (dir && (entry = readdir(dir)) != NULL) {
 		size_t length = strlen(entry->d_name);
 
 		n += length > 5 && strcmp(entry->d_name + length - 5, ".yaml") == 0;

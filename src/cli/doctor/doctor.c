@@ -98,7 +98,7 @@ static bool examine(struct json *j, const char *config)
 	struct doctor_finding egress = {0};
 	bool works = true;
 
-	for (const doctor_check *check = doctor_checks; *check != NULL; check++) {
+	for (const doctor_check *check = doctor_checks; *check; check++) {
 		struct doctor_finding f;
 
 		memset(&f, 0, sizeof(f));

@@ -66,8 +66,8 @@ static bool kernel_has(const char *root, const char *release, const char *module
 
 		snprintf(path, sizeof(path), "%s/lib/modules/%s/%s", root, release, lists[i]);
 		list = fopen(path, "re");
-		*known = *known || list != NULL;
-		while (!found && list != NULL && fgets(line, sizeof(line), list) != NULL)
+		*known = *known || list;
+		while (!found && list && fgets(line, sizeof(line), list))
 			found = strstr(line, file) != NULL;
 		if (list)
 			fclose(list);
@@ -214,7 +214,7 @@ void doctor_resolver(struct doctor_finding *f, const char *path)
 		        "configuration does.");
 		return;
 	}
-	while (fgets(line, sizeof(line), file) != NULL)
+	while (fgets(line, sizeof(line), file))
 		servers += strncmp(line, "nameserver", 10) == 0;
 	fclose(file);
 	if (servers > 0)

@@ -101,7 +101,7 @@ static int make_folders(const char *path)
 {
 	char folder[PATH_MAX];
 
-	for (const char *at = strchr(path + 5, '/'); at != NULL; at = strchr(at + 1, '/')) {
+	for (const char *at = strchr(path + 5, '/'); at; at = strchr(at + 1, '/')) {
 		snprintf(folder, sizeof(folder), "%.*s", (int)(at - path), path);
 		if (mkdir(folder, 0755) != 0 && errno != EEXIST)
 			return -errno;
@@ -222,7 +222,7 @@ static int shut_others(void)
 int devices_mounts(struct mounts *m, struct failure *failure)
 {
 	struct nodes *nodes = calloc(1, sizeof(*nodes));
-	int rc = nodes == NULL ? -ENOMEM : take_all(m, nodes, failure);
+	int rc = !nodes ? -ENOMEM : take_all(m, nodes, failure);
 
 	if (rc == 0 && (rc = shut_others()) != 0)
 		failure_set(failure, rc, "cannot shut the machine's device files");
@@ -231,7 +231,7 @@ int devices_mounts(struct mounts *m, struct failure *failure)
 		rc = failure_set(failure, -errno, "cannot mount a tmpfs on /dev");
 	if (rc == 0 && (rc = put_all(m, nodes)) != 0)
 		failure_set(failure, rc, "cannot make the sandbox's /dev");
-	for (size_t i = 0; nodes != NULL && i < nodes->count; i++)
+	for (size_t i = 0; nodes && i < nodes->count; i++)
 		close(nodes->all[i].tree);
 	free(nodes);
 	return rc;

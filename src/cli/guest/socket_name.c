@@ -177,7 +177,7 @@ static bool holds(const char *pid, const struct identity *wanted, unsigned *left
 	dir = opendir(path);
 	if (dir)
 		found = is_in_folder(dir, pidfd, wanted, left);
-	for (int i = 0; dir == NULL && !found && i<NUMBERS_MAX && * left> 0; i++, (*left)--)
+	for (int i = 0; !dir && !found && *left > 0 && i < NUMBERS_MAX; i++, (*left)--)
 		found = is_this_one(pidfd, i, wanted);
 	if (dir)
 		closedir(dir);
@@ -193,7 +193,7 @@ static bool somebody_holds(const struct identity *wanted)
 	DIR *dir = opendir("/proc");
 	bool found = false;
 
-	while (!found && dir != NULL && (e = readdir(dir)) != NULL)
+	while (!found && dir && (e = readdir(dir)) != NULL)
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && strcmp(e->d_name, "1") != 0)
 			found = holds(e->d_name, wanted, &left);
 	if (dir)

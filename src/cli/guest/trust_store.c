@@ -130,7 +130,7 @@ static int trust_anchors(struct mounts *m)
 	char copy[64];
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && anchors[i] != NULL; i++) {
+	for (size_t i = 0; rc == 0 && anchors[i]; i++) {
 		if (access(anchors[i], F_OK) != 0)
 			continue;
 		rc = mounts_scratch(m, true, 0755, copy, sizeof(copy));
@@ -169,7 +169,7 @@ static int trust_bundles(struct mounts *m)
 	struct buf text;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && bundle_paths[i] != NULL; i++) {
+	for (size_t i = 0; rc == 0 && bundle_paths[i]; i++) {
 		if (!realpath(bundle_paths[i], real) || done_before(bundle_paths, i, real))
 			continue;
 		buf_init(&text, MOUNTS_FILE_MAX);
@@ -189,7 +189,7 @@ static int trust_keystores(struct mounts *m)
 	int rc = 0;
 
 	buf_init(&bundle, MOUNTS_FILE_MAX);
-	for (size_t i = 0; rc == 0 && keystores[i] != NULL; i++) {
+	for (size_t i = 0; rc == 0 && keystores[i]; i++) {
 		if (!realpath(keystores[i], real) || done_before(keystores, i, real))
 			continue;
 		buf_init(&old, MOUNTS_FILE_MAX);

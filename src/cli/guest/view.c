@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox's view of the file system: the machine's own, except for what would lead around the
- * guard (directories of services, devices, parts of /proc and /sys that reach the kernel) and what
- * has to name the guard (trusted CAs, resolver, hosts). Runs in init, in a mount namespace of its
- * own, before privileges are dropped. The order matters; guest_mounts() has it.
+ * Makes the sandbox's view of the file system. It is the machine's own, with two differences. What
+ * would lead around the guard is covered: directories of services, devices, parts of /proc and
+ * /sys. What has to point to the guard is replaced: trusted CAs, resolver, hosts. Init does this in
+ * a mount namespace of its own, before privileges are dropped. guest_mounts() has the order, which
+ * matters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,7 @@ static int mount_hosts(struct mounts *m, struct failure *failure)
 	if (!file)
 		return 0;
 	buf_init(&text, MOUNTS_FILE_MAX);
-	while (rc == 0 && fgets(line, sizeof(line), file) != NULL) {
+	while (rc == 0 && fgets(line, sizeof(line), file)) {
 		size_t n = strcspn(line, " \t\r\n#");
 		struct ip ip;
 

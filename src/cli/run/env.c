@@ -40,7 +40,7 @@ static void add_user(struct environment *env, const struct run_user *user)
 	set(env, "USER", user->name);
 	set(env, "LOGNAME", user->name);
 	set(env, "SHELL", user->shell);
-	if (environment_get(env, "PATH") == NULL)
+	if (!environment_get(env, "PATH"))
 		set(env, "PATH", default_path);
 }
 
@@ -131,8 +131,8 @@ int run_env_build(struct environment *env, const struct run_options *options,
 	for (size_t i = 0; i < session->wiped.count; i++)
 		environment_unset(env, session->wiped.names[i]);
 	/* The invoking user keeps its own settings; another user does not inherit them. */
-	if (options->user != NULL || (!privilege->rootless && getuid() != user->uid) ||
-	        environment_get(env, "HOME") == NULL)
+	if (options->user || (!privilege->rootless && getuid() != user->uid) ||
+	        !environment_get(env, "HOME"))
 		add_user(env, user);
 	add_trust(env);
 	add_proxy(env, options->proxy_env, ready);

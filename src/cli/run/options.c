@@ -147,7 +147,7 @@ static bool device_is_well_formed(const char *path)
 
 	if (strncmp(path, "/dev/", 5) != 0 || path[5] == '\0' || strlen(path) >= PATH_MAX)
 		return false;
-	for (const char *at = path; at != NULL; at = strchr(at + 1, '/')) {
+	for (const char *at = path; at; at = strchr(at + 1, '/')) {
 		n = strcspn(at + 1, "/");
 		if (n == 0 || (n <= 2 && strspn(at + 1, ".") >= n))
 			return false;
@@ -280,7 +280,7 @@ static bool complete(const struct run_options *o)
 {
 	char shown[128];
 
-	if (o->name != NULL && !message_name_is_plain(slice_from_string(o->name))) {
+	if (o->name && !message_name_is_plain(slice_from_string(o->name))) {
 		fprintf(stderr, "vethguard: error: --name %s: " MESSAGE_NAME_RULE "\n",
 		        slice_escape(slice_from_string(o->name), shown, sizeof(shown)),
 		        MESSAGE_NAME_MAX);

@@ -100,7 +100,7 @@ static int start_command(struct run *r)
 	plan->devices = r->options.devices;
 	plan->gate4 = r->ready.gate4;
 	plan->gate6 = r->ready.gate6;
-	if (getcwd(plan->directory, sizeof(plan->directory)) == NULL)
+	if (!getcwd(plan->directory, sizeof(plan->directory)))
 		return failure_set(&r->failure, -errno, "the working directory");
 	terminal_open(&r->terminal);
 	plan->terminal = r->terminal.fd;

@@ -101,7 +101,7 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 	size_t n;
 	int rc;
 
-	if (getcwd(directory, sizeof(directory)) == NULL)
+	if (!getcwd(directory, sizeof(directory)))
 		return failure_set(failure, -errno, "the working directory");
 	rc = absolute(o->policy, policy, "--policy", failure);
 	if (rc == 0)

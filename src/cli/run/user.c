@@ -60,7 +60,7 @@ static int find_named(const char *wanted, struct run_user *out, struct failure *
 		pw = getpwuid((uid_t)id);
 	}
 	fill(out, pw, pw ? pw->pw_uid : (uid_t)id, pw ? pw->pw_gid : (gid_t)id);
-	return colon == NULL ? 0 : find_group(colon + 1, &out->gid, failure);
+	return !colon ? 0 : find_group(colon + 1, &out->gid, failure);
 }
 
 static int rootless_user(const struct privilege *p, struct run_user *out, struct failure *failure)

@@ -25,8 +25,8 @@ static bool is_gvisor(void)
 {
 	struct utsname name;
 
-	return uname(&name) == 0 && (strstr(name.release, GVISOR_RELEASE) != NULL ||
-	                                    strcmp(name.version, GVISOR_VERSION) == 0);
+	return uname(&name) == 0 &&
+	       (strstr(name.release, GVISOR_RELEASE) || strcmp(name.version, GVISOR_VERSION) == 0);
 }
 
 int sidecar_place(bool fencing, struct failure *failure)
@@ -55,7 +55,7 @@ static bool own_path(char out[PATH_MAX])
 
 	while (file && !found && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
-		found = strncmp(line, "0::/", 4) == 0 && strstr(line, "/..") == NULL;
+		found = strncmp(line, "0::/", 4) == 0 && !strstr(line, "/..");
 		if (found)
 			snprintf(out, PATH_MAX, "%s", line + 3);
 	}

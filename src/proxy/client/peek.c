@@ -389,7 +389,7 @@ static enum guess guess_http(struct slice first)
 	scheme.n = rest.n < scheme.n ? rest.n : scheme.n;
 	if (!slice_equals_ignoring_case(slice_of(rest.p, scheme.n), scheme))
 		return GUESS_OTHER;
-	return rest.n < sizeof "http" - 1 ? GUESS_MORE : GUESS_HTTP;
+	return rest.n < sizeof("http") - 1 ? GUESS_MORE : GUESS_HTTP;
 }
 
 /* Matches the preface of HTTP/2 without TLS by prior knowledge (RFC 9113 section 3.3). */

@@ -76,26 +76,26 @@ static int inject_query(
 {
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 	const char *follows = rest.p; /* where the next one starts if its separator stays */
-	int e = 0;
+	int rc = 0;
 
-	while (e == 0 && http_parameter_next(&rest, &pair)) {
+	while (rc == 0 && http_parameter_next(&rest, &pair)) {
 		if (http_parameter_is(pair, name))
 			continue;
 		if (out->len)
-			e = buf_append(out, follows == pair.p ? pair.p - 1 : "&", 1);
-		if (e == 0)
-			e = buf_append_slice(out, pair);
+			rc = buf_append(out, follows == pair.p ? pair.p - 1 : "&", 1);
+		if (rc == 0)
+			rc = buf_append_slice(out, pair);
 		follows = rest.p;
 	}
-	if (e == 0 && out->len)
-		e = buf_append_slice(out, SLICE("&"));
-	if (e == 0)
-		e = buf_append_slice(out, name);
-	if (e == 0)
-		e = buf_append_slice(out, SLICE("="));
-	if (e == 0)
-		e = buf_append_slice(out, value);
-	return e;
+	if (rc == 0 && out->len)
+		rc = buf_append_slice(out, SLICE("&"));
+	if (rc == 0)
+		rc = buf_append_slice(out, name);
+	if (rc == 0)
+		rc = buf_append_slice(out, SLICE("="));
+	if (rc == 0)
+		rc = buf_append_slice(out, value);
+	return rc;
 }
 
 /* Appends to out the injected cookie, then, unless it is to be alone, the sandbox's other cookies.
@@ -105,27 +105,27 @@ static int inject_query(
 static int inject_cookie(struct buf *out, const struct http_request *r, struct slice name,
         struct slice value, bool alone)
 {
-	int e = buf_append_slice(out, name);
+	int rc = buf_append_slice(out, name);
 
-	if (e == 0)
-		e = buf_append_slice(out, SLICE("="));
-	if (e == 0)
-		e = buf_append_slice(out, value);
+	if (rc == 0)
+		rc = buf_append_slice(out, SLICE("="));
+	if (rc == 0)
+		rc = buf_append_slice(out, value);
 	for (size_t i = 0; i < r->fields.count && !alone; i++) {
 		const struct http_field *f = &r->fields.items[i];
 		struct slice rest = f->value, pair;
 
 		if (f->dropped || !slice_equals_ignoring_case(f->name, SLICE("cookie")))
 			continue;
-		while (e == 0 && cookie_next(&rest, &pair)) {
+		while (rc == 0 && cookie_next(&rest, &pair)) {
 			if (cookie_is(pair, name))
 				continue;
-			e = buf_append_slice(out, SLICE("; "));
-			if (e == 0)
-				e = buf_append_slice(out, pair);
+			rc = buf_append_slice(out, SLICE("; "));
+			if (rc == 0)
+				rc = buf_append_slice(out, pair);
 		}
 	}
-	return e;
+	return rc;
 }
 
 /* Puts the credential where it belongs. text: locked memory for what is put together. Returns 0 or
@@ -133,21 +133,21 @@ static int inject_cookie(struct buf *out, const struct http_request *r, struct s
 static int inject(struct outgoing *head, const struct http_request *r,
         const struct policy_credential *spec, struct slice value, struct buf *text)
 {
-	int e;
+	int rc;
 
 	if (spec->inject == POLICY_INJECT_QUERY) {
-		e = inject_query(text, r, spec->field, value);
+		rc = inject_query(text, r, spec->field, value);
 		head->has_query = true;
 		head->query = buf_slice(text);
-		return e;
+		return rc;
 	}
 	head->field = inject_field(spec);
 	head->value = value;
 	if (spec->inject != POLICY_INJECT_COOKIE)
 		return 0;
-	e = inject_cookie(text, r, spec->field, value, spec->require);
+	rc = inject_cookie(text, r, spec->field, value, spec->require);
 	head->value = buf_slice(text);
-	return e;
+	return rc;
 }
 
 int exchange_send_with_credential(struct exchange *ex)
@@ -158,7 +158,7 @@ int exchange_send_with_credential(struct exchange *ex)
 	struct buf text = proxy_secret_text(proxy, SECRET_TEXT);
 	struct slice value = secret_slice(&ex->credential->rendered);
 	struct outgoing head = {.has_query = r->has_query, .query = r->query, .secret = true};
-	int e;
+	int rc;
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
 	http_drop_hop_by_hop(&r->fields);
@@ -167,11 +167,11 @@ int exchange_send_with_credential(struct exchange *ex)
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.require && spec.inject != POLICY_INJECT_COOKIE)
 		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
-	e = inject(&head, r, &spec, value, &text);
-	if (e == 0)
-		e = send_head(ex, &head);
+	rc = inject(&head, r, &spec, value, &text);
+	if (rc == 0)
+		rc = send_head(ex, &head);
 	secret_wipe(text.mem, text.len);
-	return e;
+	return rc;
 }
 
 /* --- trailers --- */

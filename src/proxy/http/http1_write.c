@@ -59,45 +59,45 @@ int http1_write_request(struct buf *out, const struct outgoing *head)
 {
 	const struct http_request *r = head->request;
 	char host[HTTP_AUTHORITY_MAX];
-	int e = PUT(out, r->method, SLICE(" "), slice_of(r->path, r->path_n),
+	int rc = PUT(out, r->method, SLICE(" "), slice_of(r->path, r->path_n),
 	        head->has_query ? SLICE("?") : SLICE(""), head->has_query ? head->query : SLICE(""),
 	        SLICE(" HTTP/1.1\r\nHost: "), http_authority_text(r, host), SLICE("\r\n"));
 
-	if (e == 0)
-		e = put_fields(out, &r->fields, head->field);
-	if (e == 0)
-		e = put_framing(out, r->body, r->content_length);
-	if (e == 0 && r->expects_continue)
-		e = PUT(out, SLICE("Expect: 100-continue\r\n"));
-	if (e == 0 && r->wants_websocket)
-		e = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: websocket\r\n"));
-	else if (e == 0 && r->upgrade.n)
-		e = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: "), r->upgrade, SLICE("\r\n"));
-	if (e == 0 && head->field.n)
-		e = PUT(out, head->field, SLICE(": "), head->value, SLICE("\r\n"));
-	return e ? e : PUT(out, SLICE("\r\n"));
+	if (rc == 0)
+		rc = put_fields(out, &r->fields, head->field);
+	if (rc == 0)
+		rc = put_framing(out, r->body, r->content_length);
+	if (rc == 0 && r->expects_continue)
+		rc = PUT(out, SLICE("Expect: 100-continue\r\n"));
+	if (rc == 0 && r->wants_websocket)
+		rc = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: websocket\r\n"));
+	else if (rc == 0 && r->upgrade.n)
+		rc = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: "), r->upgrade, SLICE("\r\n"));
+	if (rc == 0 && head->field.n)
+		rc = PUT(out, head->field, SLICE(": "), head->value, SLICE("\r\n"));
+	return rc ? rc : PUT(out, SLICE("\r\n"));
 }
 
 int http1_write_response(struct buf *out, const struct http_response *r, uint8_t client_version,
         bool keep_alive, struct slice upgrade)
 {
 	char status[24];
-	int e = PUT(out, SLICE("HTTP/1.1 "), http_decimal(r->status, status), SLICE(" "), r->reason,
-	        SLICE("\r\n"));
+	int rc = PUT(out, SLICE("HTTP/1.1 "), http_decimal(r->status, status), SLICE(" "),
+	        r->reason, SLICE("\r\n"));
 
-	if (e == 0)
-		e = put_fields(out, &r->fields, SLICE(""));
-	if (e == 0)
-		e = put_framing(out, r->body, r->content_length);
-	if (e == 0 && upgrade.n)
-		e = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: "), upgrade, SLICE("\r\n"));
-	else if (e == 0 && r->status / 100 != 1 && !keep_alive)
-		e = PUT(out, SLICE("Connection: close\r\n"));
-	else if (e == 0 && r->status / 100 != 1 && client_version < 11)
-		e = PUT(out, SLICE("Connection: keep-alive\r\n"));
-	if (e == 0)
-		e = PUT(out, SLICE("\r\n"));
-	return e;
+	if (rc == 0)
+		rc = put_fields(out, &r->fields, SLICE(""));
+	if (rc == 0)
+		rc = put_framing(out, r->body, r->content_length);
+	if (rc == 0 && upgrade.n)
+		rc = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: "), upgrade, SLICE("\r\n"));
+	else if (rc == 0 && r->status / 100 != 1 && !keep_alive)
+		rc = PUT(out, SLICE("Connection: close\r\n"));
+	else if (rc == 0 && r->status / 100 != 1 && client_version < 11)
+		rc = PUT(out, SLICE("Connection: keep-alive\r\n"));
+	if (rc == 0)
+		rc = PUT(out, SLICE("\r\n"));
+	return rc;
 }
 
 size_t http1_chunk_head(char *out, size_t n)

@@ -17,13 +17,13 @@ static nghttp2_session *session_of(const struct upstream_http2_stream *st)
 static int write_path(struct buf *out, const struct outgoing *head)
 {
 	const struct http_request *r = head->request;
-	int e = buf_append(out, r->path, r->path_n);
+	int rc = buf_append(out, r->path, r->path_n);
 
-	if (e == 0 && head->has_query)
-		e = buf_append(out, "?", 1);
-	if (e == 0 && head->has_query)
-		e = buf_append_slice(out, head->query);
-	return e;
+	if (rc == 0 && head->has_query)
+		rc = buf_append(out, "?", 1);
+	if (rc == 0 && head->has_query)
+		rc = buf_append_slice(out, head->query);
+	return rc;
 }
 
 struct field_list {
@@ -141,26 +141,26 @@ int upstream_http2_stream_send_head(struct upstream_stream *u, const struct outg
 	struct buf locked = proxy_secret_text(proxy, SECRET_HEAD);
 	struct buf *text = head->secret ? &locked : &proxy->text;
 	struct field_list list;
-	int e;
+	int rc;
 
 	if (!session_of(st))
 		return -EIO;
 	st->head_begun = true;
 	u->sent_before = u->conn->socket.sent;
 	buf_consume(text, text->len);
-	e = write_path(text, head);
-	if (e == 0) {
+	rc = write_path(text, head);
+	if (rc == 0) {
 		build(&list, head, http_authority_text(head->request, host), buf_slice(text),
 		        http_decimal(head->request->content_length, digits));
-		e = submit(st, &list, head->ends && !head->request->wants_websocket);
+		rc = submit(st, &list, head->ends && !head->request->wants_websocket);
 	}
 	if (head->secret)
 		secret_wipe(locked.mem, locked.len);
 	/* Few servers answer "Expect" over HTTP/2, and flow control makes the answer
 	 * unnecessary. */
-	if (e == 0 && head->request->expects_continue)
+	if (rc == 0 && head->request->expects_continue)
 		exchange_continue(u->exchange);
-	return e;
+	return rc;
 }
 
 void upstream_http2_stream_write(struct upstream_http2_stream *st, struct socket *socket, size_t n)

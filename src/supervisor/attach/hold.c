@@ -39,13 +39,13 @@ static void on_held_change(struct gate *gate, int result)
 
 void attachment_hold(struct attachment *a)
 {
-	int result;
+	int rc;
 
 	if (a->gate.kind != GATE_DIVERT || a->all->held)
 		return;
-	result = gate_hold(&a->gate, a->all->supervisor->gates, on_held_change);
-	if (result)
-		on_held_change(&a->gate, result);
+	rc = gate_hold(&a->gate, a->all->supervisor->gates, on_held_change);
+	if (rc)
+		on_held_change(&a->gate, rc);
 }
 
 static bool is_quiet(const struct attachment *a)

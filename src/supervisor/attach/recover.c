@@ -49,18 +49,18 @@ static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_
 static int adopt_gate(struct attachment *a, struct gate *shape)
 {
 	char pin[MESSAGE_PATH_MAX + 1], text[GATE_WHY_MAX + 64];
-	int result;
+	int rc;
 
 	attachment_pin(a->all, a->record.id, pin);
-	result = gate_adopt(shape, a->all->supervisor->gates, pin);
-	if (result > 0)
+	rc = gate_adopt(shape, a->all->supervisor->gates, pin);
+	if (rc > 0)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its fence was put in order: %s",
 		        shape->why);
-	if (result >= 0)
+	if (rc >= 0)
 		return 0;
 	snprintf(text, sizeof(text), "its gate cannot be taken over: %s", shape->why);
 	fail(a, text);
-	return result;
+	return rc;
 }
 
 static int adopt_socket(struct attachment *a, struct gate *shape)

@@ -306,17 +306,17 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 static int load(struct settings *s, struct settings_opening *opening, const char *policy_path,
         const char *config_path, const struct policy_load_options *options, struct diag_list *diags)
 {
-	int result = load_files(s, opening, policy_path, config_path, options, diags);
+	int rc = load_files(s, opening, policy_path, config_path, options, diags);
 
-	if (!result) {
+	if (!rc) {
 		settings_find_servers(s);
-		result = settings_find_hosts(s);
+		rc = settings_find_hosts(s);
 	}
-	if (result && diags->count && opening->lent && result == -ECANCELED)
+	if (rc && diags->count && opening->lent && rc == -ECANCELED)
 		withhold(diags, config_path, "vethguardd --check-config");
-	else if (result && diags->count && opening->lent)
+	else if (rc && diags->count && opening->lent)
 		withhold(diags, policy_path, "vethguard policy check");
-	return result;
+	return rc;
 }
 
 static struct settings *load_new(const struct identity *identity, const char *policy_path,
@@ -341,10 +341,10 @@ static struct settings *load_new(const struct identity *identity, const char *po
 	s->image_file = -1;
 	s->remembers = remembers;
 	config_init(&s->config);
-	int result = load(s, &opening, policy_path, config_path, options, diags);
-	if (result) {
-		if (opening.remote && result != -ENOMEM)
-			result =
+	int rc = load(s, &opening, policy_path, config_path, options, diags);
+	if (rc) {
+		if (opening.remote && rc != -ENOMEM)
+			rc =
 			        /* The diagnostics so far are incomplete. */
 			        LOCAL_FILE_UNKNOWN;
 		else if (diags->count)
@@ -353,7 +353,7 @@ static struct settings *load_new(const struct identity *identity, const char *po
 		s = NULL;
 	}
 	free(diags);
-	errno = -result;
+	errno = -rc;
 	return s;
 }
 

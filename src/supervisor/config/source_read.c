@@ -63,16 +63,16 @@ static int copy_by(char bytes[SECRET_MAX], int from, int output, char error[SOUR
 static int copy(int from, int output, char error[SOURCE_ERROR_MAX])
 {
 	char bytes[SECRET_MAX] = {0};
-	int result;
+	int rc;
 
 	if (mlock(bytes, sizeof(bytes)) < 0) {
 		snprintf(error, SOURCE_ERROR_MAX, "there is no locked memory for it: %s",
 		        strerror(errno));
 		return -1;
 	}
-	result = copy_by(bytes, from, output, error);
+	rc = copy_by(bytes, from, output, error);
 	secret_wipe(bytes, sizeof(bytes));
-	return result;
+	return rc;
 }
 
 static int run(void *context, int report, int output)
@@ -135,7 +135,7 @@ struct source_read *source_read_start(struct sources *sources, const char *path,
         uint32_t index, char error[SOURCE_ERROR_MAX])
 {
 	struct source_read *r = calloc(1, sizeof(*r));
-	int result = -ENOMEM;
+	int rc = -ENOMEM;
 
 	if (r) {
 		r->sources = sources;
@@ -143,12 +143,12 @@ struct source_read *source_read_start(struct sources *sources, const char *path,
 		r->index = index;
 		r->output = -1;
 		snprintf(r->path, sizeof(r->path), "%s", path);
-		result = start(r);
+		rc = start(r);
 	}
-	if (!result)
+	if (!rc)
 		return r;
 	snprintf(error, SOURCE_ERROR_MAX, "%s",
-	        result == -EAGAIN ? HELPER_CHILDREN_FULL : "its file cannot be read: no memory");
+	        rc == -EAGAIN ? HELPER_CHILDREN_FULL : "its file cannot be read: no memory");
 	source_read_free(r);
 	return NULL;
 }

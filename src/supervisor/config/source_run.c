@@ -281,7 +281,7 @@ struct source_run *source_run_start(struct sources *sources,
         char error[SOURCE_ERROR_MAX])
 {
 	struct source_run *run = NULL;
-	int result = -ENOMEM;
+	int rc = -ENOMEM;
 
 	if (!helper_child_has_room(sources->identity.uid)) {
 		snprintf(error, SOURCE_ERROR_MAX, "%s", HELPER_CHILDREN_FULL);
@@ -296,14 +296,13 @@ struct source_run *source_run_start(struct sources *sources,
 		                          : TIMEOUT_MS_MAX;
 		if (credential->argc)
 			slice_escape(credential->argv[0], run->name, sizeof(run->name));
-		result = launch(run, credential);
-		if (!result)
-			result = watch(run, sources->loop);
+		rc = launch(run, credential);
+		if (!rc)
+			rc = watch(run, sources->loop);
 	}
-	if (!result)
+	if (!rc)
 		return run;
-	snprintf(
-	        error, SOURCE_ERROR_MAX, "the program could not be started: %s", strerror(-result));
+	snprintf(error, SOURCE_ERROR_MAX, "the program could not be started: %s", strerror(-rc));
 	if (run)
 		source_run_free(run);
 	return NULL;

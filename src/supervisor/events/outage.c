@@ -9,7 +9,7 @@
 #include "vethguard/base/clock.h"
 #include "supervisor/supervisor.h"
 
-#define TIME_BYTES sizeof "2026-11-23T04:35:00Z"
+#define TIME_BYTES sizeof("2026-11-23T04:35:00Z")
 
 void outage_begins(struct supervisor *sv, const char *why)
 {

@@ -31,19 +31,19 @@ static bool is_shortage(int error)
 
 static void look(struct gate_watch *w)
 {
-	void (*on_change)(struct gate * gate, int result) = w->on_change;
+	void (*on_change)(struct gate * gate, int rc) = w->on_change;
 	struct gate *gate = w->gate;
-	int result = gate_repair(gate);
+	int rc = gate_repair(gate);
 
 	w->dirty = false;
 	w->calm = true;
-	if (result == -ENOLINK && !w->gone) {
+	if (rc == -ENOLINK && !w->gone) {
 		w->gone = w->dirty = true;
 		loop_timer_set(&w->timer, GONE_MS);
 		return;
 	}
 	w->gone = false;
-	w->short_looks = is_shortage(result) ? w->short_looks + 1 : 0;
+	w->short_looks = is_shortage(rc) ? w->short_looks + 1 : 0;
 	if (w->short_looks > 0 && w->short_looks < SHORT_LOOKS) {
 		if (w->short_looks == 1)
 			log_warn("a fence cannot be looked at just now: %s; it is tried again, for "
@@ -53,12 +53,12 @@ static void look(struct gate_watch *w)
 		loop_timer_set(&w->timer, SHORT_MS);
 		return;
 	}
-	if (result >= 0 && gate->away && !w->away)
-		result = GATE_AWAY;
+	if (rc >= 0 && gate->away && !w->away)
+		rc = GATE_AWAY;
 	w->away = gate->away;
 	loop_timer_set(&w->timer, GATE_CALM_MS);
-	if (result != 0)
-		on_change(gate, result); /* may close the gate, and with it w */
+	if (rc != 0)
+		on_change(gate, rc); /* may close the gate, and with it w */
 }
 
 void gate_watch_changed(struct gate_watch *w)

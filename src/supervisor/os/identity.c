@@ -124,11 +124,11 @@ int identity_run(const struct identity *id, int (*what)(void *context), void *co
 	int count = getgroups(IDENTITY_GROUPS_MAX, groups);
 	if (count < 0)
 		return -errno;
-	int result = enter(id);
-	if (!result)
-		result = what(context);
+	int rc = enter(id);
+	if (!rc)
+		rc = what(context);
 	leave(uid, gid, groups, count);
-	return result;
+	return rc;
 }
 
 int identity_become(const struct identity *id)

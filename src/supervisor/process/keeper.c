@@ -83,10 +83,10 @@ static void answer_source(
 	        .ttl_s = ttl_s,
 	        .error = slice_from_string(fd >= 0 ? NULL : error)};
 	size_t n = message_source_encode(buffer, sizeof(buffer), MESSAGE_SOURCE, id, &m);
-	int result = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
+	int rc = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
 
-	if (result && result != -EPIPE) /* -EPIPE: its death is handled in on_keeper_dead() */
-		log_error("the keeper could not be answered: %s", strerror(-result));
+	if (rc && rc != -EPIPE) /* -EPIPE: its death is handled in on_keeper_dead() */
+		log_error("the keeper could not be answered: %s", strerror(-rc));
 }
 
 void supervisor_on_source(

@@ -67,11 +67,11 @@ static void on_gate_change(struct gate *gate, int result)
 
 int sandbox_verify_now(struct sandbox *s)
 {
-	int result = gate_repair(&s->gate);
+	int rc = gate_repair(&s->gate);
 
-	if (result)
-		on_gate_change(&s->gate, result);
-	return result < 0 ? result : 0;
+	if (rc)
+		on_gate_change(&s->gate, rc);
+	return rc < 0 ? rc : 0;
 }
 
 void sandbox_take_gate(struct sandbox *s, struct gate *gate)

@@ -432,7 +432,7 @@ static int open_server(struct server *s)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0), most = 1 << 20;
 
 	/* For all questions that are out at a time: no answer comes late, so none may get lost. */
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof most);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof(most));
 	if (bind(fd, (struct sockaddr *)&at, n) < 0 ||
 	        getsockname(fd, (struct sockaddr *)&at, &n) < 0)
 		return -1;

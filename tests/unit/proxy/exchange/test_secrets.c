@@ -85,7 +85,7 @@ static void test_covered_everywhere_in_a_response(void **state)
 	       "\r\n\r\n");
 	expect_head(c, "HTTP/1.1 200 " COVERED "\r\n");
 	assert_true(head_has(c, "x-a: b " COVERED " c\r\n"));
-	UNTIL(&w, has(c, "X-T: " COVERED "\r\n\r\n", sizeof "X-T: " COVERED "\r\n\r\n" - 1));
+	UNTIL(&w, has(c, "X-T: " COVERED "\r\n\r\n", sizeof("X-T: " COVERED "\r\n\r\n") - 1));
 	assert_false(has(c, "TOKEN", 5));
 	assert_false(has(c, "KEN-v", 5));
 	assert_non_null(find_finding(&w, EVENT_FINDING_CREDENTIAL_ECHO));

@@ -111,7 +111,7 @@ static ssize_t next(int fd)
 
 	for (int64_t end = clock_boot_ms() + PATIENCE_MS; got < 0 && clock_boot_ms() < end;
 	        pump(&w, 1))
-		got = recvfrom(fd, in, sizeof in, 0, (struct sockaddr *)&from, &n);
+		got = recvfrom(fd, in, sizeof(in), 0, (struct sockaddr *)&from, &n);
 	return got;
 }
 
@@ -645,7 +645,7 @@ static void a_retired_relay_only_answers(void **state)
 	expect_text(c, "pong");
 	assert_true(from.sin_addr.s_addr == at.sin_addr.s_addr); /* from where it had asked */
 	tell(c, NAME_A, "more");
-	assert_int_equal(recvfrom(origin_udp, in, sizeof in, 0, NULL, NULL), -1);
+	assert_int_equal(recvfrom(origin_udp, in, sizeof(in), 0, NULL, NULL), -1);
 	clock_move(IDLE_MS);
 	UNTIL(&w, idle); /* the flow has idled out */
 	assert_int_equal(only(EVENT_FLOW)->bytes_in, 4);

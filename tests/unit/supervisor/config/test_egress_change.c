@@ -62,8 +62,8 @@ static void the_same(void **state)
 	(void)state;
 	assert_true(settings_same_egress(a, a));
 	assert_true(settings_same_egress(a, b));
-	memset(b->hosts[0].name + sizeof "a.example", 'x', 8); /* behind its end */
-	b->config.timeouts.idle_ms++;                          /* not of the way out */
+	memset(b->hosts[0].name + sizeof("a.example"), 'x', 8); /* behind its end */
+	b->config.timeouts.idle_ms++;                           /* not of the way out */
 	b->config.limits.connections++;
 	assert_true(settings_same_egress(a, b));
 	settings_end(a);

@@ -308,7 +308,7 @@ int __wrap_ipc_peer_flush(struct ipc_peer *peer, int timeout_ms)
 
 	if (!clock_stands)
 		return __real_ipc_peer_flush(peer, timeout_ms);
-	assert_true(wait_count < sizeof waits_ms / sizeof waits_ms[0]);
+	assert_true(wait_count < sizeof(waits_ms) / sizeof(waits_ms[0]));
 	waits_ms[wait_count++] = timeout_ms;
 	if (timeout_ms == 0)
 		return __real_ipc_peer_flush(peer, 0);
@@ -333,7 +333,7 @@ static void one_that_makes_wait_again_and_again_is_killed(void **state)
 		error = send_burst();
 	clock_go();
 	assert_int_equal(error, -ENOBUFS);
-	assert_int_equal(wait_count, sizeof allowed / sizeof allowed[0]);
+	assert_int_equal(wait_count, sizeof(allowed) / sizeof(allowed[0]));
 	for (size_t i = 0; i < wait_count; i++)
 		assert_int_equal(waits_ms[i], allowed[i] * WAIT_MS);
 	expect_end("was killed: No buffer space available");
@@ -417,7 +417,7 @@ static void no_terminal_obeys_a_role(void **state)
 	char text[4096];
 
 	(void)state;
-	captured("fake-escapes", text, sizeof text, NULL);
+	captured("fake-escapes", text, sizeof(text), NULL);
 	assert_string_equal(text,
 	        "fake-escapes: error: \\x1b]0;owned\\x07\\x1b[2J\\xc2\\x9b 31m\\x0d\\x7f\\x1b\n"
 	        "fake-escapes: vethguardd: error: not the supervisor\n"
@@ -430,7 +430,7 @@ static void a_long_line_becomes_several(void **state)
 	char text[2 * ROLE_TEXT_LINE_MAX];
 
 	(void)state;
-	captured("fake-long", text, sizeof text, NULL);
+	captured("fake-long", text, sizeof(text), NULL);
 	assert_int_equal(strchr(text, '\n') - text, strlen("fake-long: ") + ROLE_TEXT_LINE_MAX);
 	assert_string_equal(strchr(text, '\n'), "\nfake-long: AAAAA\n");
 }
@@ -445,7 +445,7 @@ static void nobody_floods_a_terminal(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		size_t n = captured(flooders[i], text, sizeof text, too_much);
+		size_t n = captured(flooders[i], text, sizeof(text), too_much);
 
 		assert_in_range(n, ROLE_TEXT_BURST / 4, ROLE_TEXT_BURST + 2 * ROLE_TEXT_LINE_MAX);
 		assert_non_null(strstr(text, too_much));
