@@ -124,35 +124,35 @@ int compare_table(struct nft *nft, uint32_t family, const char *name)
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
 	bool awake = false;
-	int result;
+	int rc;
 
 	mnl_attr_put_strz(header, NFTA_TABLE_NAME, name);
-	result = nft_query(nft, header, take_table, &awake);
-	return result == 0 && !awake ? -ESTALE : result;
+	rc = nft_query(nft, header, take_table, &awake);
+	return rc == 0 && !awake ? -ESTALE : rc;
 }
 
 static int look_once(struct nft *nft, int (*look)(struct nft *, const void *spec), const void *spec)
 {
 	uint32_t before, after;
-	int result = nft_generation(nft, &before);
+	int rc = nft_generation(nft, &before);
 
-	if (result == 0)
-		result = look(nft, spec);
-	if (result == -EINTR || (nft_generation(nft, &after) == 0 && before != after))
+	if (rc == 0)
+		rc = look(nft, spec);
+	if (rc == -EINTR || (nft_generation(nft, &after) == 0 && before != after))
 		return -ERESTART; /* the rules changed meanwhile */
-	return result == -ENOENT ? -ESTALE : result;
+	return rc == -ENOENT ? -ESTALE : rc;
 }
 
 int compare_still(int (*look)(struct nft *, const void *spec), const void *spec)
 {
 	struct nft nft;
-	int result = nft_open(&nft);
+	int rc = nft_open(&nft);
 
-	if (result < 0)
-		return result;
-	result = -ERESTART;
-	for (int i = 0; i < TRIES && result == -ERESTART; i++)
-		result = look_once(&nft, look, spec);
+	if (rc < 0)
+		return rc;
+	rc = -ERESTART;
+	for (int i = 0; i < TRIES && rc == -ERESTART; i++)
+		rc = look_once(&nft, look, spec);
 	nft_close(&nft);
-	return result == -ERESTART ? -EAGAIN : result;
+	return rc == -ERESTART ? -EAGAIN : rc;
 }

@@ -50,7 +50,7 @@ static json_t *call_once(const struct settings *s, const char *method, const cha
 static json_t *call(const struct settings *s, const char *method, const char *path,
         const json_t *body, unsigned *status, struct fault *fault)
 {
-	unsigned ignored, *at = status ? status : &ignored;
+	unsigned ignored = 0, *at = status ? status : &ignored;
 	struct fault last = {""};
 	json_t *json = call_once(s, method, path, body, at, &last);
 

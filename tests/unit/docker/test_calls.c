@@ -399,8 +399,9 @@ static void a_mac_that_was_asked_for(void **unused)
 	        WITH_MAC("\"02:42:00:00:00:01:02\""));
 	assert_false(exists(OUTER));
 	done("CreateEndpoint", WITH_MAC("\"02:42:00:00:00:fe\""));
-	assert_null(json_object_get(
-	        answer, "Interface")); /* dockerd refuses an answer with an interface if it named the MAC itself */
+	assert_null(
+	        json_object_get(answer, "Interface")); /* dockerd refuses an answer with an
+	                                                  interface if it named the MAC itself */
 	assert_int_equal(netlink_link_get(docker.nl, INNER, 0, &link), 0);
 	assert_memory_equal(link.mac, wanted, 6);
 }
