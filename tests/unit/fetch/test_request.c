@@ -128,6 +128,13 @@ static void test_logins(void **state)
 	private_buf_fini(&none);
 }
 
+/* AddressSanitizer, where it is on, is to fail a huge malloc as the C library does. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 /* A buffer that grows would leave what it held in memory that nobody wipes. */
 static void test_buffers_stay_where_they_are(void **state)
 {
