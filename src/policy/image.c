@@ -91,7 +91,7 @@ static bool entries_are_sound(const struct policy *policy)
 		const struct image_entry *e = image_entry_at(policy, i);
 
 		if (e->rule >= image_count(policy, SECTION_RULES) ||
-		        e->scheme >= POLICY_SCHEME_COUNT)
+		        e->scheme >= POLICY_SCHEME_COUNT || e->except > 1)
 			return false;
 		if (!range_is_inside(policy, SECTION_RANGES, e->first_range, e->range_count))
 			return false;
@@ -123,7 +123,9 @@ static bool profiles_are_sound(const struct policy *policy)
 	for (uint32_t i = 0; i < image_count(policy, SECTION_PROFILES); i++) {
 		const struct image_profile *p = image_profile_at(policy, i);
 
-		if (!range_is_inside(policy, SECTION_REFS, p->first_ref, p->ref_count))
+		if (!range_is_inside(policy, SECTION_REFS, p->first_ref, p->ref_count) ||
+		        !range_is_inside(
+		                policy, SECTION_REFS, p->first_ref + p->ref_count, p->except_count))
 			return false;
 		if (p->deny_connection > p->deny || p->deny > p->ref_count)
 			return false;

@@ -7,8 +7,8 @@
  * Texts are runs in the strings section. A decision walks it like this:
  *
  *   host ----hash----> target (exact host, glob suffix or prefix) ---> profile
- *   profile: the entries (rule, scheme, ports) that name such a destination; hosts with the same
- *            entries share one
+ *   profile: the entries (rule, scheme, ports) that name such a destination, in the rule's `to` or
+ *            in its `except`; hosts with the same entries share one
  *   profile + literal start of the path ----hash----> node ---> candidates (entry, path pattern);
  *            denies have nodes of their own, found by the shortest reading of the path
  */
@@ -19,7 +19,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 2u
+#define IMAGE_VERSION 3u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -73,7 +73,13 @@ struct image_header {
 	struct image_section sections[SECTION_COUNT];
 };
 
-enum image_rule_flag { RULE_DENY = 1, RULE_PASSTHROUGH = 2, RULE_METHODS = 4, RULE_PATHS = 8 };
+enum image_rule_flag {
+	RULE_DENY = 1,
+	RULE_PASSTHROUGH = 2,
+	RULE_METHODS = 4,
+	RULE_PATHS = 8,
+	RULE_EXCEPT = 16 /* some entry of the rule is an exception */
+};
 
 struct image_rule {
 	struct image_text name, text, to, file;
@@ -90,6 +96,7 @@ struct image_entry {
 	uint32_t rule;
 	uint32_t scheme;
 	uint32_t first_range, range_count;
+	uint32_t except; /* 1: the rule does not hold here; 0: it does */
 };
 
 struct image_range {
@@ -112,6 +119,7 @@ struct image_profile {
 	uint32_t first_ref,
 	        ref_count; /* in the order: denies of the connection, other denies, allows */
 	uint32_t deny_connection, deny; /* counts; deny_connection is a part of deny */
+	uint32_t except_count;          /* refs behind those: exceptions of denies */
 	struct image_starts starts[2];  /* [0] of allows, [1] of denies */
 };
 

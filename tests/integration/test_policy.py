@@ -151,6 +151,22 @@ class Rules(Box):
         self.assertIsNotNone(self.box.event(NETWORK, **{"dst_endpoint.port": 2222}))
 
 
+class Exceptions(Box):
+    RULES = policy("{to: ['*.lab.test', 'http://*.lab.test']}", "{to: 'tcp://*.lab.test', ports: [22, 2222]}",
+                   deny=("{name: inner, to: ['*.lab.test', 'http://*.lab.test'], except: [api.lab.test, 'http://plain.lab.test']}",
+                         "{name: posts, to: '*.lab.test', methods: [POST], except: www.lab.test}"))
+
+    def test_all_but_one(self):
+        self.assertNotIn(self.status("GET", "/x"), (400, 403))
+        self.assertEqual(self.status("POST", "/x"), 403)  # by the other rule
+        at = self._seen_size()
+        for url, answer in (("https://www.lab.test/secret", "403"), ("https://deb.lab.test/secret", "403"), ("http://plain.lab.test/", "200"),
+                            ("http://api.lab.test/secret", "403")):
+            self.assertEqual(self.box.sh(f"curl -sS -o /dev/null -w '%{{http_code}}' {url}").out, answer, url)
+        self.seen_at = at
+        self.assertEqual([r for r in self.seen("http") if r["path"] == "/secret"], [])
+
+
 class Passthrough(Box):
     RULES = policy("{to: 'https://pass.lab.test', tls: passthrough}", "{to: 'https://*.wild.lab.test', tls: passthrough}",
                    "https://api.lab.test")

@@ -10,7 +10,8 @@
 
 static const char *const texts[] = {
         [SUGGEST_FINE] = "",
-        [SUGGEST_DENY_RULE] = "a deny rule refuses it on purpose",
+        [SUGGEST_DENY_RULE] = ("a deny rule refuses it on purpose: name it under "
+                               "that rule's except, if it is meant"),
         [SUGGEST_UPGRADE] = ("its upgrade would be relayed unread: name the protocol under the "
                              "rule's upgrade, if it is meant"),
         [SUGGEST_NO_RULE] = "no rule would allow it: see 'vethguard audit show'",

@@ -137,12 +137,15 @@ static uint32_t target_of(struct compiler *c, struct slice key)
 	return id;
 }
 
-static void compile_destination(struct compiler *c, uint32_t index,
+/* want: the rule, and whether the destination is one of its exceptions. */
+static void compile_destination(struct compiler *c, struct image_entry want,
         const struct model_destination *d, size_t first_entry, uint32_t first_range)
 {
-	const struct model_rule *rule = compile_rule(c, index);
-	struct image_entry want = {.rule = index, .scheme = d->scheme};
-	struct compile_pair pair = {.order = compile_order(rule), .pattern = POLICY_NONE};
+	const struct model_rule *rule = compile_rule(c, want.rule);
+	struct compile_pair pair = {.order = want.except ? COMPILE_EXCEPT : compile_order(rule),
+	        .pattern = POLICY_NONE};
+
+	want.scheme = d->scheme;
 
 	if (d->port == 0 && rule->port_count > 0) {
 		want.first_range = first_range;
@@ -167,10 +170,15 @@ static void compile_rule_destinations(struct compiler *c, uint32_t index)
 
 	if (!vec_append(&c->sections[SECTION_RANGES], rule->ports, rule->port_count))
 		c->failed = true;
-	for (size_t l = 0; l < rule->list_count && !c->failed; l++)
-		for (size_t i = 0; i < rule->lists[l].count && !c->failed; i++)
-			compile_destination(
-			        c, index, &rule->lists[l].items[i], first_entry, first_range);
+	for (uint32_t except = 0; except <= 1; except++) {
+		const struct model_lists *of = except ? &rule->except : &rule->destinations;
+
+		for (size_t l = 0; l < of->count && !c->failed; l++)
+			for (size_t i = 0; i < of->lists[l].count && !c->failed; i++)
+				compile_destination(c,
+				        (struct image_entry){.rule = index, .except = except},
+				        &of->lists[l].items[i], first_entry, first_range);
+	}
 }
 
 static void compile_one_rule(struct compiler *c, uint32_t index)
@@ -186,7 +194,8 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	        .flags = (rule->deny ? RULE_DENY : 0u) |
 	                 (rule->passthrough ? RULE_PASSTHROUGH : 0u) |
 	                 (rule->has_methods ? RULE_METHODS : 0u) |
-	                 (rule->path_count ? RULE_PATHS : 0u),
+	                 (rule->path_count ? RULE_PATHS : 0u) |
+	                 (rule->except.count ? RULE_EXCEPT : 0u),
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,
 	        .pattern_count = (uint32_t)rule->path_count,

@@ -46,6 +46,8 @@ static inline const struct model_rule *compile_rule(const struct compiler *c, ui
 	return vec_at(&c->model->rules, rule);
 }
 
+#define COMPILE_EXCEPT 3u /* the order of an exception's entries */
+
 /* 0: denies of the connection; 1: other denies; 2: allows. */
 static inline uint32_t compile_order(const struct model_rule *rule)
 {

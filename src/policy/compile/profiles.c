@@ -26,8 +26,7 @@ static int compare_pairs(const void *a, const void *b)
 /* The profile for a list of count entries; entries points into c->lists. */
 static uint32_t profile_of(struct compiler *c, const uint32_t *entries, size_t count)
 {
-	struct image_profile p = {
-	        .first_ref = (uint32_t)c->sections[SECTION_REFS].n, .ref_count = (uint32_t)count};
+	struct image_profile p = {.first_ref = (uint32_t)c->sections[SECTION_REFS].n};
 	bool added;
 	uint32_t id = intern_put(&c->profiles, slice_of(entries, count * sizeof(*entries)), &added);
 
@@ -36,8 +35,14 @@ static uint32_t profile_of(struct compiler *c, const uint32_t *entries, size_t c
 	if (!added)
 		return id;
 	for (size_t i = 0; i < count; i++) {
-		uint32_t order = compile_order(compile_rule(c, compile_entry(c, entries[i])->rule));
+		const struct image_entry *e = compile_entry(c, entries[i]);
+		uint32_t order = compile_order(compile_rule(c, e->rule));
 
+		if (e->except) {
+			p.except_count++;
+			continue;
+		}
+		p.ref_count++;
 		p.deny_connection += order == 0;
 		p.deny += order <= 1;
 	}

@@ -18,6 +18,7 @@
 #include "policy/compile/compile.h"
 #include "policy/pattern.h"
 #include "policy/compile/unused.h"
+#include "policy/load/cover.h"
 
 #define STEPS_MAX 20000000 /* comparisons for all rules together: a fraction of a second */
 #define PATH_STEPS 16      /* steps that comparing two paths counts for */
@@ -29,21 +30,6 @@ static bool take_steps(uint32_t *left, uint32_t n)
 
 	*left = enough ? *left - n : 0;
 	return enough;
-}
-
-/* The ports of a destination of a rule; *one is storage if there is only one. */
-static const struct image_range *ports_of(const struct model_rule *rule,
-        const struct model_destination *d, struct image_range *one, size_t *n)
-{
-	uint16_t port = d->port ? d->port : policy_scheme_default_port(d->scheme);
-
-	if (d->port == 0 && rule->port_count > 0) {
-		*n = rule->port_count;
-		return rule->ports;
-	}
-	*one = (struct image_range){port, port};
-	*n = 1;
-	return one;
 }
 
 static bool port_covered(
@@ -60,38 +46,13 @@ static bool ports_cover(const struct model_rule *outer, const struct model_desti
 {
 	struct image_range outer_one, inner_one;
 	size_t outer_n, inner_n;
-	const struct image_range *wide = ports_of(outer, o, &outer_one, &outer_n);
-	const struct image_range *narrow = ports_of(inner, i, &inner_one, &inner_n);
+	const struct image_range *wide = cover_ports(outer, o, &outer_one, &outer_n);
+	const struct image_range *narrow = cover_ports(inner, i, &inner_one, &inner_n);
 
 	for (size_t k = 0; k < inner_n; k++)
 		if (!port_covered(wide, outer_n, &narrow[k]))
 			return false;
 	return true;
-}
-
-static bool prefix_covers(struct slice outer, struct slice inner)
-{
-	const uint8_t *o = (const uint8_t *)outer.p, *i = (const uint8_t *)inner.p;
-	unsigned bits = o[1], whole = bits / 8;
-	uint8_t mask = (uint8_t)(0xff00u >> bits % 8);
-
-	if (o[0] != i[0] || bits > i[1] || memcmp(o + 2, i + 2, whole) != 0)
-		return false;
-	return bits % 8 == 0 || ((o[2 + whole] ^ i[2 + whole]) & mask) == 0;
-}
-
-/* True if one key of a target names everything that another names. "*.b" never names "b" itself. */
-static bool target_covers(struct slice outer, struct slice inner)
-{
-	struct slice o = slice_of(outer.p + 1, outer.n - 1);
-	struct slice i = slice_of(inner.p + 1, inner.n - 1);
-
-	if (slice_equals(outer, inner))
-		return true;
-	if (outer.p[0] == TARGET_PREFIX)
-		return inner.p[0] == TARGET_PREFIX && prefix_covers(o, i);
-	return outer.p[0] == TARGET_GLOB && inner.p[0] != TARGET_PREFIX && i.n > o.n + 1 &&
-	       slice_ends_with(i, o) && i.p[i.n - o.n - 1] == '.';
 }
 
 static bool scheme_covers(
@@ -105,14 +66,14 @@ static bool destination_covered(uint32_t *left, const struct model_rule *outer,
 {
 	bool wider = outer->deny && !inner->deny;
 
-	for (size_t l = 0; l < outer->list_count; l++)
-		for (size_t k = 0; k < outer->lists[l].count; k++) {
-			const struct model_destination *o = &outer->lists[l].items[k];
+	for (size_t l = 0; l < outer->destinations.count; l++)
+		for (size_t k = 0; k < outer->destinations.lists[l].count; k++) {
+			const struct model_destination *o = &outer->destinations.lists[l].items[k];
 
 			if (!take_steps(left, 1))
 				return false;
 			if (scheme_covers(outer, o->scheme, i->scheme) &&
-			        (wider ? target_covers(o->key, i->key)
+			        (wider ? cover_target(o->key, i->key)
 			               : slice_equals(o->key, i->key)) &&
 			        ports_cover(outer, o, inner, i))
 				return true;
@@ -123,9 +84,10 @@ static bool destination_covered(uint32_t *left, const struct model_rule *outer,
 static bool destinations_covered(
         uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
 {
-	for (size_t l = 0; l < inner->list_count; l++)
-		for (size_t k = 0; k < inner->lists[l].count; k++)
-			if (!destination_covered(left, outer, inner, &inner->lists[l].items[k]))
+	for (size_t l = 0; l < inner->destinations.count; l++)
+		for (size_t k = 0; k < inner->destinations.lists[l].count; k++)
+			if (!destination_covered(
+			            left, outer, inner, &inner->destinations.lists[l].items[k]))
 				return false;
 	return true;
 }
@@ -175,8 +137,9 @@ static bool goes_first(const struct model_rule *outer, const struct model_rule *
 
 static bool covers(uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
 {
-	return outer != inner && goes_first(outer, inner) && methods_cover(outer, inner) &&
-	       destinations_covered(left, outer, inner) && paths_covered(left, outer, inner);
+	return outer != inner && outer->except.count == 0 && goes_first(outer, inner) &&
+	       methods_cover(outer, inner) && destinations_covered(left, outer, inner) &&
+	       paths_covered(left, outer, inner);
 }
 
 static void note(
@@ -190,23 +153,6 @@ static void note(
 	        : inner->deny ? "denies all of it first"
 	                      : "denies all that it allows, and deny beats allow",
 	        SLICE_ARG(outer->name));
-}
-
-static bool destinations_meet(const struct model_rule *x, const struct model_destination *a,
-        const struct model_rule *y, const struct model_destination *b)
-{
-	struct image_range one_a, one_b;
-	size_t n_a, n_b;
-	const struct image_range *p = ports_of(x, a, &one_a, &n_a);
-	const struct image_range *q = ports_of(y, b, &one_b, &n_b);
-
-	if (!target_covers(a->key, b->key) && !target_covers(b->key, a->key))
-		return false;
-	for (size_t i = 0; i < n_a; i++)
-		for (size_t k = 0; k < n_b; k++)
-			if (p[i].low <= q[k].high && q[k].low <= p[i].high)
-				return true;
-	return false;
 }
 
 static bool is_about_requests(const struct model_rule *rule)
@@ -223,13 +169,13 @@ static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struc
 		return true;
 	if (rule->deny && is_about_requests(rule))
 		return false;
-	for (size_t l = 0; l < rule->list_count; l++)
-		for (size_t k = 0; k < rule->lists[l].count; k++) {
-			const struct model_destination *o = &rule->lists[l].items[k];
+	for (size_t l = 0; l < rule->destinations.count; l++)
+		for (size_t k = 0; k < rule->destinations.lists[l].count; k++) {
+			const struct model_destination *o = &rule->destinations.lists[l].items[k];
 
 			if (!take_steps(left, 1))
 				return true;
-			if (o->scheme == POLICY_UDP || !destinations_meet(rule, o, inner, d))
+			if (o->scheme == POLICY_UDP || !cover_meets(rule, o, inner, d))
 				continue;
 			if (rule->deny || o->scheme != POLICY_TCP)
 				return true;
@@ -259,9 +205,9 @@ static const struct model_rule *relayed_by(uint32_t *left, const struct model *m
 static void note_unread(uint32_t *left, const struct model *model, const struct model_rule *inner,
         struct diag_list *notes)
 {
-	for (size_t l = 0; l < inner->list_count; l++)
-		for (size_t k = 0; k < inner->lists[l].count; k++) {
-			const struct model_destination *d = &inner->lists[l].items[k];
+	for (size_t l = 0; l < inner->destinations.count; l++)
+		for (size_t k = 0; k < inner->destinations.lists[l].count; k++) {
+			const struct model_destination *d = &inner->destinations.lists[l].items[k];
 			const struct model_rule *by = relayed_by(left, model, inner, d);
 
 			if (!by)

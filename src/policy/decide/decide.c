@@ -4,7 +4,8 @@
  * literal start of its path among the nodes of each target's profile; that leaves the few (entry,
  * pattern) pairs that could match.
  * - Denies are looked up by the shortest reading of the path, which is made when the first of them
- *   needs it. The first deny that matches ends the search.
+ *   needs it. The first deny that matches ends the search. A deny with exceptions is asked about
+ *   them only when it would match.
  * - Of the allows the most specific is kept. Targets come most specific first, so a later target
  *   never beats an earlier one; inside a target the rank of the pattern decides.
  * - A connection (no method yet) is denied only by denies that name no method and no path, and is
@@ -19,6 +20,7 @@
 struct state {
 	const struct policy *policy;
 	const struct question *question;
+	const struct found *found;
 	uint32_t deny;  /* rule, or POLICY_NONE */
 	uint32_t allow; /* rule of the best allow so far, or POLICY_NONE */
 	uint32_t allow_rank;
@@ -27,17 +29,21 @@ struct state {
 	bool any_method; /* judge as if every allow named the method */
 };
 
-#define STATE_START(policy_, question_)                                            \
-	{                                                                          \
-		.policy = (policy_), .question = (question_), .deny = POLICY_NONE, \
-		.allow = POLICY_NONE, .allow_target = POLICY_NONE                  \
+#define STATE_START(policy_, question_, found_)                                        \
+	{                                                                              \
+		.policy = (policy_), .question = (question_), .found = (found_),       \
+		.deny = POLICY_NONE, .allow = POLICY_NONE, .allow_target = POLICY_NONE \
 	}
 
-static bool entry_agrees(const struct policy *policy, const struct question *q,
-        const struct image_entry *e, const struct image_rule *r)
+static bool entry_agrees(
+        const struct state *s, const struct image_entry *e, const struct image_rule *r)
 {
-	return scheme_agrees(e->scheme, (r->flags & RULE_DENY) != 0, q->request->scheme) &&
-	       port_agrees(policy, e, q->request->port);
+	const struct policy_request *request = s->question->request;
+
+	return scheme_agrees(e->scheme, (r->flags & RULE_DENY) != 0, request->scheme) &&
+	       port_agrees(s->policy, e, request->port) &&
+	       !((r->flags & RULE_EXCEPT) != 0 &&
+	               lookup_excepts(s->policy, s->found, request, e->rule));
 }
 
 /* Of two allows with the same rank on one target, one with a credential wins; then the one written
@@ -64,8 +70,7 @@ static void judge_allow(
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
 	uint32_t rank = 0;
 
-	if (!entry_agrees(s->policy, s->question, e, r) ||
-	        !(s->any_method || method_agrees(s->question, r)))
+	if (!entry_agrees(s, e, r) || !(s->any_method || method_agrees(s->question, r)))
 		return;
 	if (c->pattern != POLICY_NONE) {
 		const struct image_pattern *pattern = image_pattern_at(s->policy, c->pattern);
@@ -88,7 +93,7 @@ static void judge_deny(struct state *s, const struct image_candidate *c, struct 
 	const struct image_entry *e = image_entry_at(s->policy, c->entry);
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
 
-	if (entry_agrees(s->policy, s->question, e, r) && method_agrees(s->question, r) &&
+	if (entry_agrees(s, e, r) && method_agrees(s->question, r) &&
 	        (c->pattern == POLICY_NONE ||
 	                lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)))
 		s->deny = e->rule;
@@ -186,14 +191,13 @@ static __attribute__((noinline)) void judge_request(struct state *s, const struc
 }
 
 /* The first agreeing entry among count refs of a profile from first on, or POLICY_NONE. */
-static uint32_t first_agreeing(
-        const struct policy *policy, const struct question *q, uint32_t first, uint32_t count)
+static uint32_t first_agreeing(const struct state *s, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t entry = image_ref_at(policy, first + i);
-		const struct image_entry *e = image_entry_at(policy, entry);
+		uint32_t entry = image_ref_at(s->policy, first + i);
+		const struct image_entry *e = image_entry_at(s->policy, entry);
 
-		if (entry_agrees(policy, q, e, image_rule_at(policy, e->rule)))
+		if (entry_agrees(s, e, image_rule_at(s->policy, e->rule)))
 			return entry;
 	}
 	return POLICY_NONE;
@@ -204,8 +208,7 @@ static void judge_connection(struct state *s, const struct found *found)
 	for (uint32_t i = 0; i < found->count; i++) {
 		const struct image_profile *p = image_profile_at(
 		        s->policy, image_target_at(s->policy, found->targets[i])->profile);
-		uint32_t entry =
-		        first_agreeing(s->policy, s->question, p->first_ref, p->deny_connection);
+		uint32_t entry = first_agreeing(s, p->first_ref, p->deny_connection);
 
 		if (entry != POLICY_NONE) {
 			s->deny = image_entry_at(s->policy, entry)->rule;
@@ -213,8 +216,7 @@ static void judge_connection(struct state *s, const struct found *found)
 		}
 		if (s->allow != POLICY_NONE)
 			continue;
-		entry = first_agreeing(
-		        s->policy, s->question, p->first_ref + p->deny, p->ref_count - p->deny);
+		entry = first_agreeing(s, p->first_ref + p->deny, p->ref_count - p->deny);
 		if (entry != POLICY_NONE) {
 			s->allow = image_entry_at(s->policy, entry)->rule;
 			s->allow_target = found->targets[i];
@@ -225,7 +227,7 @@ static void judge_connection(struct state *s, const struct found *found)
 /* True if the path is allowed, but only by other methods than this one. */
 static bool another_method_may(const struct state *s, const struct found *found)
 {
-	struct state other = STATE_START(s->policy, s->question);
+	struct state other = STATE_START(s->policy, s->question, found);
 	struct path_view view;
 
 	other.any_method = true;
@@ -254,7 +256,7 @@ static enum policy_reason why_denied(const struct state *s, const struct found *
 
 			if (reason == POLICY_REASON_DEFAULT)
 				reason = POLICY_REASON_PORT;
-			if (!entry_agrees(s->policy, s->question, e, r))
+			if (!entry_agrees(s, e, r))
 				continue;
 			if (method_agrees(s->question, r))
 				return another_method_may(s, found) ? POLICY_REASON_METHOD
@@ -272,7 +274,7 @@ static bool needs_requests(const struct state *s, const struct found *found)
 		const struct image_profile *p = image_profile_at(
 		        s->policy, image_target_at(s->policy, found->targets[i])->profile);
 
-		if (first_agreeing(s->policy, s->question, p->first_ref + p->deny_connection,
+		if (first_agreeing(s, p->first_ref + p->deny_connection,
 		            p->deny - p->deny_connection) != POLICY_NONE)
 			return true;
 	}
@@ -339,7 +341,7 @@ static bool passes_through(const struct policy *policy, const struct policy_requ
 {
 	struct policy_request connection = *request;
 	struct question q = {&connection, true, 0, 0};
-	struct state s = STATE_START(policy, &q);
+	struct state s = STATE_START(policy, &q, found);
 
 	connection.scheme = POLICY_HTTPS;
 	judge_connection(&s, found);
@@ -352,7 +354,7 @@ void policy_decide(const struct policy *policy, const struct policy_request *req
 {
 	struct question q;
 	struct found found;
-	struct state s = STATE_START(policy, &q);
+	struct state s = STATE_START(policy, &q, &found);
 
 	if (!question_prepare(policy, request, &q)) {
 		deny(out, POLICY_REASON_BAD_REQUEST);

@@ -10,12 +10,13 @@
 #include "policy/pattern.h"
 
 /* How far an entry got: the part at which it failed. */
-enum progress { AT_HOST, AT_SCHEME, AT_PORT, AT_METHOD, AT_PATH, AT_END };
+enum progress { AT_HOST, AT_SCHEME, AT_PORT, AT_EXCEPT, AT_METHOD, AT_PATH, AT_END };
 
 static const enum policy_match matches[] = {
         [AT_HOST] = POLICY_MISS_HOST,
         [AT_SCHEME] = POLICY_MISS_SCHEME,
         [AT_PORT] = POLICY_MISS_PORT,
+        [AT_EXCEPT] = POLICY_MISS_EXCEPT,
         [AT_METHOD] = POLICY_MISS_METHOD,
         [AT_PATH] = POLICY_MISS_PATH,
         [AT_END] = POLICY_MATCHES,
@@ -60,6 +61,8 @@ static enum progress judge_entry(
 		return AT_SCHEME;
 	if (!port_agrees(x->policy, e, request->port))
 		return AT_PORT;
+	if ((r->flags & RULE_EXCEPT) != 0 && lookup_excepts(x->policy, &x->found, request, e->rule))
+		return AT_EXCEPT;
 	if (x->question.connection) {
 		/* a deny for some requests does not deny the connection that carries them */
 		if (deny && (r->flags & RULE_METHODS) != 0)

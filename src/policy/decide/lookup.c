@@ -173,6 +173,31 @@ enum lookup_naming lookup_naming(
 	                                            : LOOKUP_BY_NETWORK;
 }
 
+/* An exception means what the same words would mean in `to`. */
+static bool is_exception(const struct policy *policy, const struct policy_request *request,
+        uint32_t rule, uint32_t entry)
+{
+	const struct image_entry *e = image_entry_at(policy, entry);
+
+	return e->rule == rule && scheme_agrees(e->scheme, true, request->scheme) &&
+	       port_agrees(policy, e, request->port);
+}
+
+bool lookup_excepts(const struct policy *policy, const struct found *found,
+        const struct policy_request *request, uint32_t rule)
+{
+	for (uint32_t i = 0; i < found->count; i++) {
+		const struct image_profile *p = image_profile_at(
+		        policy, image_target_at(policy, found->targets[i])->profile);
+		uint32_t first = p->first_ref + p->ref_count;
+
+		for (uint32_t k = 0; k < p->except_count; k++)
+			if (is_exception(policy, request, rule, image_ref_at(policy, first + k)))
+				return true;
+	}
+	return false;
+}
+
 static void set_method(const struct policy *policy, struct question *q)
 {
 	const struct image_text *names = image_section(policy, SECTION_METHODS);

@@ -66,6 +66,10 @@ static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_sc
 	       (deny && rule_scheme == POLICY_TCP && scheme != POLICY_UDP);
 }
 
+/* True if a deny rule with exceptions has one for the destination. */
+bool lookup_excepts(const struct policy *policy, const struct found *found,
+        const struct policy_request *request, uint32_t rule);
+
 static inline bool method_agrees(const struct question *q, const struct image_rule *r)
 {
 	uint64_t method = (r->flags & RULE_DENY) != 0 ? q->method_lenient : q->method;

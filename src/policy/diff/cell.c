@@ -73,6 +73,9 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 
 			if (!deny && naming == LOOKUP_TOO_WIDE)
 				continue;
+			if ((r->flags & RULE_EXCEPT) != 0 &&
+			        lookup_excepts(policy, &side->found, q->request, e->rule))
+				continue;
 			if (scheme_agrees(e->scheme, deny, q->request->scheme) &&
 			        port_agrees(policy, e, q->request->port) && method_agrees(q, r) &&
 			        !add_claims(side, r, e->rule, t,

@@ -45,7 +45,7 @@ static bool mark_borders(
 		const struct image_profile *p = image_profile_at(
 		        policy, image_target_at(policy, side->found.targets[t])->profile);
 
-		for (uint32_t i = 0; i < p->ref_count; i++) {
+		for (uint32_t i = 0; i < p->ref_count + p->except_count; i++) {
 			const struct image_entry *e =
 			        image_entry_at(policy, image_ref_at(policy, p->first_ref + i));
 

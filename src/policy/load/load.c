@@ -118,9 +118,9 @@ static size_t mark_rule_ports(uint64_t seen[PORT_WORDS], const struct model_rule
 {
 	size_t count = 0;
 
-	for (size_t l = 0; l < rule->list_count; l++)
-		for (size_t i = 0; i < rule->lists[l].count; i++) {
-			const struct model_destination *to = &rule->lists[l].items[i];
+	for (size_t l = 0; l < rule->destinations.count; l++)
+		for (size_t i = 0; i < rule->destinations.lists[l].count; i++) {
+			const struct model_destination *to = &rule->destinations.lists[l].items[i];
 
 			if (to->scheme != POLICY_UDP)
 				continue;
@@ -242,9 +242,9 @@ static void tell_sources(const struct model *model, const struct policy_load_opt
 
 static void tell_hosts_of(const struct model_rule *rule, const struct policy_load_options *options)
 {
-	for (size_t l = 0; l < rule->list_count; l++)
-		for (size_t i = 0; i < rule->lists[l].count; i++) {
-			const struct model_destination *d = &rule->lists[l].items[i];
+	for (size_t l = 0; l < rule->destinations.count; l++)
+		for (size_t i = 0; i < rule->destinations.lists[l].count; i++) {
+			const struct model_destination *d = &rule->destinations.lists[l].items[i];
 			const struct policy_host_place place = {
 			        .host = slice_of(d->key.p + 1, d->key.n - 1),
 			        .scheme = d->scheme,

@@ -37,6 +37,11 @@ struct model_destinations {
 	size_t count;
 };
 
+struct model_lists {
+	struct model_destinations *lists; /* those written in the rule; then one for each group */
+	size_t count;
+};
+
 struct model_rule {
 	struct slice name, to, reason;
 	struct slice upgrades; /* as policy_rule_upgrades() */
@@ -44,8 +49,8 @@ struct model_rule {
 	bool deny, passthrough, has_methods;
 	bool reported; /* a conflict of this rule was reported */
 	uint64_t methods;
-	struct model_destinations *lists; /* the rule's own destinations, and its groups */
-	size_t list_count;
+	struct model_lists destinations;
+	struct model_lists except; /* of a deny: where it does not hold */
 	struct image_range ports[MODEL_PORTS_MAX];
 	size_t port_count;
 	struct slice *paths;

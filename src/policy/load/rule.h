@@ -14,6 +14,8 @@ struct rule_parse {
 
 /* Each reads the value of one key and reports faults. */
 void load_rule_to(struct rule_parse *p, struct tree_node *to);
+/* Call after all else of the rule was read. */
+void load_rule_except(struct rule_parse *p, struct tree_node *except);
 void load_rule_ports(struct rule_parse *p, struct tree_node *node);
 void load_rule_methods(struct rule_parse *p, struct tree_node *node);
 void load_rule_paths(struct rule_parse *p, struct tree_node *node);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "policy/load/rule.h"
+#include "policy/load/cover.h"
 
 #define TO_TEXT_MAX 160 /* bytes of `to` kept for explanations; further ones are counted */
 
@@ -17,6 +18,7 @@ struct to_text {
 };
 
 #define GROUPS_LOOKED_AT 64
+#define EXCEPT_STEPS_MAX 20000000 /* comparisons of exceptions with destinations of one rule */
 
 /* Reports an unknown group. Names in the arena are NUL-terminated. */
 static void report_group(
@@ -71,12 +73,14 @@ static void show_destination(struct to_text *t, struct slice text)
 	t->shown++;
 }
 
-/* Reads `to`: all destinations written here become the first list, each group another one. */
-static void take_destinations(struct rule_parse *p, struct tree_node *to, struct to_text *shown)
+/* Reads `to` or `except`: all destinations written there become the first list, each group another
+ * one. */
+static void take_destinations(struct rule_parse *p, struct tree_node *node, const char *key,
+        struct model_lists *out, struct to_text *shown)
 {
 	struct tree_item single;
-	const struct tree_item *first = tree_items(p->tree, to, "to", &single);
-	size_t n = to->kind == TREE_LIST ? to->count : 1;
+	const struct tree_item *first = tree_items(p->tree, node, key, &single);
+	size_t n = node->kind == TREE_LIST ? node->count : 1;
 	struct model_destinations *lists;
 	struct model_destination *items;
 	size_t each;
@@ -87,15 +91,14 @@ static void take_destinations(struct rule_parse *p, struct tree_node *to, struct
 	items = arena_take(p->tree->arena, n * LOAD_DESTINATIONS_EACH * sizeof(*items));
 	if (!lists || !items)
 		return;
-	p->rule.lists = lists;
-	p->rule.list_count = 1; /* the first list: destinations written here */
+	*out = (struct model_lists){lists, 1};
 	lists[0].items = items;
 	for (const struct tree_item *item = first; item; item = item->next) {
 		struct slice text = item->value->text;
 
 		if (item->value->kind == TREE_SCALAR && slice_starts_with(text, SLICE("group:")))
 			take_group(p, item->value, slice_of(text.p + 6, text.n - 6),
-			        &lists[p->rule.list_count++]);
+			        &lists[out->count++]);
 		else if ((each = load_destination(
 		                  p->l, p->tree, item->value, &items[lists[0].count])) > 0) {
 			text = items[lists[0].count].text;
@@ -106,24 +109,115 @@ static void take_destinations(struct rule_parse *p, struct tree_node *to, struct
 	}
 }
 
-static void set_to_text(struct rule_parse *p, const struct tree_node *to, struct to_text *t)
+static struct slice text_of(const struct rule_parse *p, const struct model_lists *lists,
+        const struct tree_node *node, struct to_text *t)
 {
-	size_t n = t->n, count = to->kind == TREE_LIST ? to->count : 1;
+	size_t n = t->n, count = node->kind == TREE_LIST ? node->count : 1;
 
-	if (t->shown < count && to->kind == TREE_LIST)
+	if (t->shown < count && node->kind == TREE_LIST)
 		n += (size_t)snprintf(t->text + n, sizeof(t->text) - n, "%s%zu %s",
 		        t->shown ? " and " : "", count - t->shown,
 		        t->shown ? "more" : "destinations");
-	p->rule.to = count == 1 && p->rule.lists && p->rule.lists[0].count == 1
-	                     ? p->rule.lists[0].items[0].text
-	             : n ? arena_copy(p->tree->arena, slice_of(t->text, n))
-	                 : to->text;
+	return count == 1 && lists->count && lists->lists[0].count == 1
+	               ? lists->lists[0].items[0].text
+	       : n ? arena_copy(p->tree->arena, slice_of(t->text, n))
+	           : node->text;
 }
 
 void load_rule_to(struct rule_parse *p, struct tree_node *to)
 {
 	struct to_text shown = {.n = 0};
 
-	take_destinations(p, to, &shown);
-	set_to_text(p, to, &shown);
+	take_destinations(p, to, "to", &p->rule.destinations, &shown);
+	p->rule.to = text_of(p, &p->rule.destinations, to, &shown);
+}
+
+enum taken { TAKEN_NOTHING, TAKEN_PART, TAKEN_ALL };
+
+/* What an exception takes from one destination of its rule. */
+static enum taken taken_from(const struct model_rule *rule, const struct model_destination *to,
+        const struct model_destination *d)
+{
+	bool same = to->scheme == d->scheme ||
+	            (to->scheme == POLICY_TCP && d->scheme != POLICY_UDP) ||
+	            (d->scheme == POLICY_TCP && to->scheme != POLICY_UDP);
+
+	if (!same || !cover_target(to->key, d->key) || !cover_meets(rule, to, rule, d))
+		return TAKEN_NOTHING;
+	return slice_equals(to->key, d->key) && to->port == d->port && to->scheme == d->scheme
+	               ? TAKEN_ALL
+	               : TAKEN_PART;
+}
+
+/* The most that it takes from any of them. Without steps left it counts as a part. */
+static enum taken taken_by(
+        const struct model_rule *rule, const struct model_destination *d, uint32_t *left)
+{
+	enum taken most = TAKEN_NOTHING;
+
+	for (size_t l = 0; l < rule->destinations.count; l++)
+		for (size_t i = 0; i < rule->destinations.lists[l].count; i++) {
+			enum taken taken =
+			        taken_from(rule, &rule->destinations.lists[l].items[i], d);
+
+			if (*left == 0)
+				return TAKEN_PART;
+			--*left;
+			if (taken > most)
+				most = taken;
+		}
+	return most;
+}
+
+/* Most of these are slips. A deny whose exception is never met denies more than its author thinks.
+ */
+static void report_exception(const struct rule_parse *p, const struct model_destination *d,
+        const struct tree_node *at, enum taken taken)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	tree_quote(d->text, quoted);
+	if (taken == TAKEN_NOTHING)
+		tree_error(p->tree, at,
+		        "except %s: the rule does not deny that destination, so there is nothing "
+		        "to except; name a host, network or port inside of its to, with the same "
+		        "scheme",
+		        quoted);
+	if (taken == TAKEN_ALL)
+		tree_error(p->tree, at,
+		        "except %s: to names the same, so the rule would deny nothing there; "
+		        "remove it from both, or except a part of it",
+		        quoted);
+}
+
+static void check_exceptions(struct rule_parse *p, const struct tree_node *except)
+{
+	const struct model_lists *lists = &p->rule.except;
+	uint32_t left = EXCEPT_STEPS_MAX;
+
+	for (size_t l = 0; l < lists->count; l++)
+		for (size_t i = 0; i < lists->lists[l].count; i++) {
+			const struct model_destination *d = &lists->lists[l].items[i];
+			struct tree_node at = *except;
+
+			if (d->is_public)
+				continue; /* reported elsewhere */
+			if (l == 0) {
+				at.line = d->mark.line;
+				at.column = d->mark.column;
+			}
+			report_exception(p, d, &at, taken_by(&p->rule, d, &left));
+		}
+}
+
+void load_rule_except(struct rule_parse *p, struct tree_node *except)
+{
+	struct to_text shown = {.n = 0};
+	struct slice text;
+
+	take_destinations(p, except, "except", &p->rule.except, &shown);
+	text = text_of(p, &p->rule.except, except, &shown);
+	p->rule.to = arena_printf(
+	        p->tree->arena, "%.*s except %.*s", SLICE_ARG(p->rule.to), SLICE_ARG(text));
+	check_exceptions(p, except);
 }

@@ -11,7 +11,8 @@
 
 static const char *const allow_keys[] = {
         "name", "to", "ports", "methods", "paths", "tls", "credential", "upgrade", NULL};
-static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason", NULL};
+static const char *const deny_keys[] = {
+        "name", "to", "ports", "methods", "paths", "reason", "except", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
 #define NO_MERGE \
@@ -20,9 +21,10 @@ static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths
 static const struct tree_refusal allow_refused[] = {
         {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
-        {"reason", "belongs to deny rules: it is what a refused client is told"}, {"host", IS_TO},
-        {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
-        {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
+        {"reason", "belongs to deny rules: it is what a refused client is told"},
+        {"except", "belongs to deny rules: an allow rule opens only what it names"},
+        {"host", IS_TO}, {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO},
+        {"destination", IS_TO}, {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
 static const struct tree_refusal deny_refused[] = {
         {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
@@ -153,9 +155,10 @@ static void note_destination(
 		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 
-/* Reports what the scheme and port of one destination make impossible. */
-static void check_destination(
-        struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
+/* Reports what the scheme and port of one destination make impossible. An exception may name one
+ * port of the rule's. */
+static void check_destination(struct rule_parse *p, const struct model_destination *d,
+        const struct tree_node *at, bool is_exception)
 {
 	const struct model_rule *r = &p->rule;
 	bool http = d->scheme == POLICY_HTTPS || d->scheme == POLICY_HTTP;
@@ -186,7 +189,7 @@ static void check_destination(
 	if (d->scheme != POLICY_HTTPS && r->passthrough)
 		tree_error(
 		        p->tree, at, "destination %s: tls: passthrough is for https only", quoted);
-	if (d->port != 0 && r->port_count > 0)
+	if (d->port != 0 && r->port_count > 0 && !is_exception)
 		tree_error(p->tree, at,
 		        "destination %s names a port, and so does ports; use one of them", quoted);
 	if (d->port == 0 && r->port_count == 0 && policy_scheme_default_port(d->scheme) == 0)
@@ -211,6 +214,28 @@ static void note_upgrade(const struct rule_parse *p)
 	        SLICE_ARG(r->name), SLICE_ARG(r->upgrades));
 }
 
+/* node: the value of to or except. */
+static void check_destinations(
+        struct rule_parse *p, const struct model_lists *of, const struct tree_node *node)
+{
+	for (size_t l = 0; l < of->count; l++)
+		for (size_t i = 0; i < of->lists[l].count; i++) {
+			/* destinations written here are reported at their own place, those of
+			 * groups at the key's value */
+			const struct model_destination *d = &of->lists[l].items[i];
+			struct tree_node at = *node;
+
+			if (d->is_public && d->key.p[1] == 6)
+				continue; /* its IPv4 half was checked already */
+			if (l == 0) {
+				at.line = d->mark.line;
+				at.column = d->mark.column;
+			}
+			check_destination(p, d, &at, of == &p->rule.except);
+			note_destination(p, d, &at);
+		}
+}
+
 static void check_rule(struct rule_parse *p, const struct tree_node *to)
 {
 	const struct model_rule *r = &p->rule;
@@ -224,22 +249,7 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
 		        "have an upgrade");
 	note_upgrade(p);
-	for (size_t l = 0; l < r->list_count; l++)
-		for (size_t i = 0; i < r->lists[l].count; i++) {
-			/* destinations written here are reported at their own place, those of
-			 * groups at `to` */
-			const struct model_destination *d = &r->lists[l].items[i];
-			struct tree_node at = *to;
-
-			if (d->is_public && d->key.p[1] == 6)
-				continue; /* its IPv4 half was checked already */
-			if (l == 0) {
-				at.line = d->mark.line;
-				at.column = d->mark.column;
-			}
-			check_destination(p, d, &at);
-			note_destination(p, d, &at);
-		}
+	check_destinations(p, &r->destinations, to);
 }
 
 static void take_rule_name(struct rule_parse *p, struct load_file *file, size_t index)
@@ -298,6 +308,18 @@ static void take_keys(struct rule_parse *p)
 		take_credential(p, value);
 }
 
+/* An exception that cannot be read, or is none, would leave less denied than its author thinks, or
+ * more. */
+static void take_except(struct rule_parse *p)
+{
+	struct tree_node *except = p->rule.deny ? tree_get(p->node, "except") : NULL;
+
+	if (!except)
+		return;
+	load_rule_except(p, except);
+	check_destinations(p, &p->rule.except, except);
+}
+
 /* True for a mapping. People often write a destination alone first, so that has its own message. */
 static bool is_rule(struct tree *tree, const struct tree_node *node)
 {
@@ -333,6 +355,7 @@ static void load_rule(
 	} else {
 		load_rule_to(&p, to);
 		check_rule(&p, to);
+		take_except(&p);
 	}
 	if (!vec_append(&l->model.rules, &p.rule, 1))
 		l->arena.failed = true;

@@ -46,6 +46,7 @@ static void test_silent(void **state)
 	        /* a deny that leaves something */
 	        {"[{to: a.example}]", "[{to: a.example, methods: [DELETE]}]"},
 	        {"[{to: a.example}]", "[{to: a.example, paths: ['/**']}]"},
+	        {"[{to: a.example}]", "[{to: 'https://*.example', except: a.example}]"},
 	        {"[{to: a.example, methods: [GET, PUT]}]", "[{to: a.example, methods: [PUT]}]"},
 	        {"[{to: a.example, paths: [/a, /b]}]", "[{to: a.example, paths: [/a]}]"},
 	        {"[{to: a.example, paths: ['/a/**']}]", "[{to: a.example, paths: ['/a/*']}]"},

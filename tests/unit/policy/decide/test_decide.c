@@ -611,9 +611,101 @@ static void test_credentials(void **state)
 	test_unload(&t);
 }
 
+static const char except_policy[] =
+        "vethguard: 1\n"
+        "groups: {tools: [jira.foo.example, https://wiki.foo.example:8443]}\n"
+        "allow:\n"
+        "  - {to: \"*.foo.example\", ports: [443, 8443]}\n"
+        "  - {to: \"http://*.foo.example\"}\n"
+        "  - {to: \"tcp://10.0.0.0/8\", ports: [1-65535]}\n"
+        "deny:\n"
+        "  - {name: inner, to: [\"*.foo.example\", \"http://*.foo.example\"], ports: [80, 443, "
+        "8443], "
+        "except: group:tools}\n"
+        "  - {name: jira, to: jira.foo.example, methods: [DELETE], paths: [/x/**]}\n"
+        "  - {name: net, to: \"tcp://10.0.0.0/8\", ports: [1-1024], except: "
+        "[\"tcp://10.1.0.0/16\", \"tcp://10.2.3.4:22\"]}\n"
+        "  - {name: corner, to: \"tcp://10.1.9.0/24\", ports: [1-1024], except: "
+        "\"tcp://10.1.9.9:22\"}\n";
+
+/* Every other deny rule holds for what one of them excepts. */
+static void test_exceptions(void **state)
+{
+	static const struct {
+		const char *method, *url, *denied_by; /* NULL: allowed */
+	} cases[] = {
+	        {"GET", "https://jira.foo.example/", NULL},
+	        {"DELETE", "https://jira.foo.example/y", NULL},
+	        {"DELETE", "https://jira.foo.example/x/1", "jira"},
+	        {"GET", "https://jira.foo.example:8443/", NULL},
+	        {"GET", "http://jira.foo.example/", "inner"},
+	        {"GET", "https://wiki.foo.example:8443/", NULL},
+	        {"GET", "https://wiki.foo.example/", "inner"},
+	        {"GET", "https://a.jira.foo.example/", "inner"},
+	        {"GET", "https://git.foo.example/", "inner"},
+	        {"CONNECT", "https://jira.foo.example", NULL},
+	        {"CONNECT", "https://git.foo.example", "inner"},
+	        {"CONNECT", "tcp://10.1.2.3:22", NULL},
+	        {"CONNECT", "tcp://10.2.3.4:22", NULL},
+	        {"CONNECT", "tcp://10.2.3.4:23", "net"},
+	        {"CONNECT", "tcp://10.2.3.5:22", "net"},
+	        {"CONNECT", "tcp://10.1.9.1:22", "corner"},
+	        {"CONNECT", "tcp://10.1.9.9:22", NULL},
+	        {"CONNECT", "tcp://10.1.9.9:23", "corner"},
+	        {"CONNECT", "tcp://10.3.0.1:2000", NULL},
+	};
+	struct test_policy t;
+
+	(void)state;
+	test_load(&t, except_policy, false);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct policy_decision d;
+		struct test_question q;
+		struct slice by;
+
+		policy_decide(&t.policy, test_question(&q, cases[i].method, cases[i].url), &d);
+		by = d.verdict == POLICY_DENY && d.reason == POLICY_REASON_RULE
+		             ? policy_rule_name(&t.policy, d.rule)
+		             : SLICE("");
+		if (d.verdict != (cases[i].denied_by ? POLICY_DENY : POLICY_ALLOW) ||
+		        !slice_equals(by,
+		                slice_from_string(cases[i].denied_by ? cases[i].denied_by : "")))
+			fail_msg("%s %s: verdict %d, by \"%.*s\"", cases[i].method, cases[i].url,
+			        (int)d.verdict, SLICE_ARG(by));
+	}
+	assert_int_equal(explain(&t.policy, "CONNECT", "tcp://10.1.9.9:22").denies, 0);
+	assert_int_equal(
+	        explain(&t.policy, "CONNECT", "tcp://10.1.9.9:22").last, POLICY_MISS_EXCEPT);
+	assert_int_equal(explain(&t.policy, "CONNECT", "tcp://10.1.9.9:23").last, POLICY_MATCHES);
+	test_unload(&t);
+}
+
+/* A deny for some requests keeps TLS from being passed through, but not where it is excepted. */
+static void test_passthrough_at_an_exception(void **state)
+{
+	struct test_policy t;
+	struct policy_decision d;
+	struct test_question q;
+
+	(void)state;
+	test_load(&t,
+	        "vethguard: 1\nallow: [{to: \"*.foo.example\", tls: passthrough}]\n"
+	        "deny: [{to: \"*.foo.example\", methods: [DELETE], except: a.foo.example}]\n",
+	        false);
+	assert_int_equal(policy_decide_tls(&t.policy,
+	                         test_question(&q, "CONNECT", "https://a.foo.example"), &d),
+	        POLICY_TLS_PASSTHROUGH);
+	assert_int_equal(policy_decide_tls(&t.policy,
+	                         test_question(&q, "CONNECT", "https://b.foo.example"), &d),
+	        POLICY_TLS_INTERCEPT);
+	test_unload(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_exceptions),
+	        cmocka_unit_test(test_passthrough_at_an_exception),
 	        cmocka_unit_test(test_table),
 	        cmocka_unit_test(test_observe),
 	        cmocka_unit_test(test_tls),
