@@ -25,6 +25,8 @@ const uint32_t image_element_size[] = {
         [SECTION_CANDIDATES] = sizeof(struct image_candidate),
         [SECTION_CREDENTIALS] = sizeof(struct image_credential),
         [SECTION_ARGS] = sizeof(struct image_text),
+        [SECTION_CONDITIONS] = sizeof(struct image_condition),
+        [SECTION_VALUES] = sizeof(struct image_text),
         [SECTION_TARGET_SLOTS] = sizeof(struct image_slot),
         [SECTION_NODE_SLOTS] = sizeof(struct image_slot),
 };
@@ -75,11 +77,15 @@ static bool rules_are_sound(const struct policy *policy)
 		        !text_is_sound(policy, r->text, UINT32_MAX) ||
 		        !text_is_sound(policy, r->to, UINT32_MAX) ||
 		        !text_is_sound(policy, r->upgrades, UINT32_MAX) ||
+		        !text_is_sound(policy, r->conditions, UINT32_MAX) ||
 		        !text_is_sound(policy, r->file, UINT32_MAX))
 			return false;
 		if (r->credential != POLICY_NONE && r->credential >= credentials)
 			return false;
-		if (!range_is_inside(policy, SECTION_PATTERNS, r->first_pattern, r->pattern_count))
+		if (!range_is_inside(
+		            policy, SECTION_PATTERNS, r->first_pattern, r->pattern_count) ||
+		        !range_is_inside(
+		                policy, SECTION_CONDITIONS, r->first_condition, r->condition_count))
 			return false;
 	}
 	return true;
@@ -113,6 +119,24 @@ static bool patterns_are_sound(const struct policy *policy)
 
 		if (!text_is_sound(policy, p->text, POLICY_PATH_MAX) || p->text.n == 0 ||
 		        !text_is_sound(policy, p->reading, READING_MAX))
+			return false;
+	}
+	return true;
+}
+
+static bool conditions_are_sound(const struct policy *policy)
+{
+	const struct image_text *value = image_section(policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < image_count(policy, SECTION_VALUES); i++)
+		if (!text_is_sound(policy, value[i], POLICY_VALUE_MAX))
+			return false;
+	for (uint32_t i = 0; i < image_count(policy, SECTION_CONDITIONS); i++) {
+		const struct image_condition *c = image_condition_at(policy, i);
+
+		if (c->kind >= CONDITION_KIND_COUNT || c->need >= CONDITION_NEED_COUNT ||
+		        !text_is_sound(policy, c->name, POLICY_VALUE_MAX) ||
+		        !range_is_inside(policy, SECTION_VALUES, c->first_value, c->value_count))
 			return false;
 	}
 	return true;
@@ -227,8 +251,8 @@ int policy_open(struct policy *policy, const void *image, size_t size)
 	        !text_is_sound(&p, image_header(&p)->name, UINT32_MAX))
 		return -EBADMSG;
 	if (!rules_are_sound(&p) || !entries_are_sound(&p) || !patterns_are_sound(&p) ||
-	        !profiles_are_sound(&p) || !targets_are_sound(&p) || !nodes_are_sound(&p) ||
-	        !credentials_are_sound(&p))
+	        !conditions_are_sound(&p) || !profiles_are_sound(&p) || !targets_are_sound(&p) ||
+	        !nodes_are_sound(&p) || !credentials_are_sound(&p))
 		return -EBADMSG;
 	if (!slots_are_sound(&p, SECTION_TARGET_SLOTS, image_count(&p, SECTION_TARGETS)) ||
 	        !slots_are_sound(&p, SECTION_NODE_SLOTS, image_count(&p, SECTION_NODES)))

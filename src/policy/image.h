@@ -42,6 +42,8 @@ enum image_section_id {
 	SECTION_CANDIDATES,
 	SECTION_CREDENTIALS,
 	SECTION_ARGS,
+	SECTION_CONDITIONS,
+	SECTION_VALUES,       /* struct image_text: patterns for values, of conditions */
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
 	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
@@ -78,7 +80,8 @@ enum image_rule_flag {
 	RULE_PASSTHROUGH = 2,
 	RULE_METHODS = 4,
 	RULE_PATHS = 8,
-	RULE_EXCEPT = 16 /* some entry of the rule is an exception */
+	RULE_EXCEPT = 16, /* some entry of the rule is an exception */
+	RULE_CONDITIONS = 32
 };
 
 struct image_rule {
@@ -88,8 +91,25 @@ struct image_rule {
 	uint32_t flags;
 	uint32_t credential; /* or POLICY_NONE */
 	uint32_t first_pattern, pattern_count;
-	struct image_text upgrades; /* as policy_rule_upgrades() */
+	struct image_text upgrades;   /* as policy_rule_upgrades() */
+	struct image_text conditions; /* in words; equal for equal conditions */
+	uint32_t first_condition, condition_count;
 	uint32_t reserved;
+};
+
+enum image_condition_kind {
+	CONDITION_QUERY,
+	CONDITION_QUERY_ONLY, /* no parameters but those that other conditions of the rule name */
+	CONDITION_HEADER,
+	CONDITION_KIND_COUNT
+};
+
+enum image_condition_need { CONDITION_VALUE, CONDITION_ABSENT, CONDITION_NEED_COUNT };
+
+struct image_condition {
+	struct image_text name; /* decoded; of CONDITION_QUERY_ONLY empty */
+	uint32_t kind, need;
+	uint32_t first_value, value_count; /* one of them must match */
 };
 
 struct image_entry {
@@ -196,6 +216,7 @@ IMAGE_GETTER(target, SECTION_TARGETS)
 IMAGE_GETTER(node, SECTION_NODES)
 IMAGE_GETTER(candidate, SECTION_CANDIDATES)
 IMAGE_GETTER(credential, SECTION_CREDENTIALS)
+IMAGE_GETTER(condition, SECTION_CONDITIONS)
 #undef IMAGE_GETTER
 
 static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)

@@ -48,11 +48,29 @@ static void ignore_rule(void *context, const struct policy_rule_report *report)
 	*sum += report->name.n + report->to.n + report->file.n;
 }
 
+static bool next_field(const void *context, size_t *at, struct policy_field *out)
+{
+	static const struct policy_field fields[] = {
+	        {{"x-a", 3}, {"b, c", 4}}, {{"X_A", 3}, {"", 0}}};
+
+	(void)context;
+	if (*at == sizeof(fields) / sizeof(fields[0]))
+		return false;
+	*out = fields[(*at)++];
+	return true;
+}
+
 static void ask(const struct policy *policy, enum policy_scheme scheme, struct slice host,
         struct slice method, struct slice path)
 {
-	struct policy_request request = {
-	        .scheme = scheme, .host = host, .port = 443, .method = method, .path = path};
+	const struct policy_fields fields = {NULL, next_field};
+	struct policy_request request = {.scheme = scheme,
+	        .host = host,
+	        .port = 443,
+	        .method = method,
+	        .path = path,
+	        .query = SLICE("a=b&A[]=%62;c&%zz=1"),
+	        .fields = &fields};
 	struct policy_decision decision;
 	struct policy_credential credential;
 	size_t sum = 0;

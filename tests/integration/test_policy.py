@@ -151,6 +151,58 @@ class Rules(Box):
         self.assertIsNotNone(self.box.event(NETWORK, **{"dst_endpoint.port": 2222}))
 
 
+class Conditions(Box):
+    """Rules that ask for parameters of the query and for header fields."""
+    RULES = policy("{name: search, to: api.lab.test, methods: [GET], paths: [/search], query: {q: '*', page: ['1', '2*'], debug: ~, '*': ~}}",
+                   "{name: mode, to: api.lab.test, paths: [/mode], headers: {X-Mode: safe, x-debug: ~}}", "{to: www.lab.test}",
+                   deny=("{name: beta, to: www.lab.test, headers: {x-beta: 'on*'}, reason: No beta.}", "{to: www.lab.test, query: {debug: '*'}}"))
+
+    def curl(self, path, *fields, host="api.lab.test", version="--http1.1", more=""):
+        argv = " ".join(f"-H '{f}'" for f in fields)
+        return self.box.sh(f"curl -sS {version} -o /dev/null -w '%{{http_code}}' -g {argv} {more} 'https://{host}{path}'").out
+
+    def test_queries_and_fields(self):
+        good = [("/search?q=secret%20plan&page=1",), ("/search?page=22&q=",), ("/mode", "X-Mode: safe"), ("/mode?any=thing", "x-mode: safe", "Accept: x")]
+        bad = [("/search",), ("/search?q=1",), ("/search?q=1&page=3",), ("/search?q=1&page=1&x=exfiltrated",), ("/search?q=1&page=1&page=2",),
+               ("/search?q=1&page=1;debug=1",), ("/search?q=%zz&page=1",), ("/mode",), ("/mode", "X-Mode: unsafe"), ("/mode", "X_Mode: safe"),
+               ("/mode", "X-Mode: safe", "X-Mode: evil"), ("/mode", "X-Mode: safe", "x_mode: evil"), ("/mode", "X-Mode: safe", "X-Debug: 0")]
+        for version in ("--http1.1", "--http2"):
+            for path, *fields in good:
+                self.assertNotIn(self.curl(path, *fields, version=version), ("403", "400", "000"), (version, path, fields))
+            at = self._seen_size()
+            for path, *fields in bad:
+                self.assertEqual(self.curl(path, *fields, version=version), "403", (version, path, fields))
+            self.seen_at = at
+            self.assertEqual(self.seen("http"), [])
+
+    def test_denied_ones(self):
+        for version in ("--http1.1", "--http2"):
+            for path, *fields in (("/", "X-Beta: on"), ("/", "x_beta: off, ONLY"), ("/?debug=1",), ("/?a=1;%44ebug[]=x",)):
+                self.assertEqual(self.curl(path, *fields, host="www.lab.test", version=version), "403", (path, fields))
+            self.assertNotIn(self.curl("/?debugger=1", "x-beta: off", host="www.lab.test", version=version), ("403", "000"))
+
+    def test_fields_that_are_not_sent_on(self):
+        """Connection takes a field off the request: what was judged has to be what is sent."""
+        self.assertEqual(self.curl("/mode", "X-Mode: safe", "Connection: x_mode"), "403")
+        self.assertEqual(self.curl("/mode", "X-Mode: safe", "Connection: close, X-Mode"), "403")
+        self.py("s = tls('api.lab.test'); s.sendall(b'POST /mode HTTP/1.1\\r\\nHost: api.lab.test\\r\\nX-Mode: safe\\r\\nTransfer-Encoding: chunked\\r\\n"
+                "Trailer: X-Mode, X-Other\\r\\n\\r\\n1\\r\\nx\\r\\n0\\r\\nX_Mode: evil\\r\\nX-Debug: 1\\r\\nX-Other: 1\\r\\n\\r\\n'); print(Reader(s).response()[0])")
+        request = json.dumps(self.seen("http", path="/mode")[-1]).lower()
+        self.assertIn("x-other", request)
+        self.assertNotIn("evil", request)
+        self.assertNotIn("x-debug", request)
+
+    def test_a_field_that_asks_for_another_path(self):
+        self.assertEqual(self.curl("/mode", "X-Mode: safe", "X-Original-URL: /search?q=1&page=1&x=1"), "403")
+        self.assertEqual(self.curl("/mode", "X-Mode: safe", "X-Original-URL: /search?q=1&page=3"), "403")
+
+    def test_the_answer_says_so(self):
+        out = self.box.sh("curl -s 'https://api.lab.test/search?q=1&page=9'").json()
+        self.assertIn("not this query or these header fields", json.dumps(out))
+        self.assertIn("certain query parameters or header fields", out["advice"])
+        self.assertIsNotNone(self.box.event(HTTP, status_code="condition"))
+
+
 class Exceptions(Box):
     RULES = policy("{to: ['*.lab.test', 'http://*.lab.test']}", "{to: 'tcp://*.lab.test', ports: [22, 2222]}",
                    deny=("{name: inner, to: ['*.lab.test', 'http://*.lab.test'], except: [api.lab.test, 'http://plain.lab.test']}",

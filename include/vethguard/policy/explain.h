@@ -15,7 +15,8 @@ enum policy_match {
 	POLICY_MISS_SCHEME,
 	POLICY_MISS_METHOD,
 	POLICY_MISS_PATH,
-	POLICY_MISS_EXCEPT /* the deny rule has an exception for the destination */
+	POLICY_MISS_CONDITION, /* another query or other header fields */
+	POLICY_MISS_EXCEPT     /* the deny rule has an exception for the destination */
 };
 
 struct policy_rule_report {

@@ -13,10 +13,12 @@
 #include "vethguard/base/ip.h"
 #include "vethguard/base/slice.h"
 
-#define POLICY_HOST_MAX 253  /* bytes of a host name (RFC 1035 section 2.3.4) */
-#define POLICY_NAME_MAX 64   /* bytes of a policy, rule or credential name */
-#define POLICY_PATH_MAX 8192 /* bytes of a path pattern or a canonical path */
-#define POLICY_METHOD_MAX 32 /* bytes of a method */
+#define POLICY_HOST_MAX 253   /* bytes of a host name (RFC 1035 section 2.3.4) */
+#define POLICY_NAME_MAX 64    /* bytes of a policy, rule or credential name */
+#define POLICY_PATH_MAX 8192  /* bytes of a path pattern or a canonical path */
+#define POLICY_METHOD_MAX 32  /* bytes of a method */
+#define POLICY_QUERY_MAX 8192 /* bytes of a query that conditions are compared with */
+#define POLICY_VALUE_MAX 256  /* bytes of a name or pattern of a condition */
 #define POLICY_CREDENTIALS_MAX 64
 #define POLICY_RULES_MAX 250000
 #define POLICY_IMAGE_MAX (256u << 20) /* bytes */
@@ -40,7 +42,20 @@ enum policy_reason {
 	POLICY_REASON_BAD_REQUEST = 6, /* the request cannot be judged (no host, path not canonical) */
 	POLICY_REASON_UPGRADE = 7,     /* the rule allows the request, but not the upgrade it asks for */
 	POLICY_REASON_FOREIGN = 8,     /* the rule allows the request, but not with a credential of its own */
+	POLICY_REASON_CONDITION = 9,   /* rules allow destination, method and path, but ask for another query or other
+	                              header fields */
 	POLICY_REASON_COUNT
+};
+
+struct policy_field {
+	struct slice name, value;
+};
+
+/* The header fields of a request that are sent on. */
+struct policy_fields {
+	const void *context;
+	/* Fills *out with the field at *at and moves on. Returns false at the end. */
+	bool (*next)(const void *context, size_t *at, struct policy_field *out);
 };
 
 /* The question. Slices are borrowed for the call. */
@@ -51,6 +66,8 @@ struct policy_request {
 	uint16_t port;
 	struct slice method; /* as sent (case-sensitive); empty: judge the connection only (any method, any path) */
 	struct slice path;   /* canonical, no query; begins with '/'; ignored without a method */
+	struct slice query;  /* as sent, without '?' */
+	const struct policy_fields *fields; /* NULL: none */
 };
 
 struct policy_decision {
@@ -83,6 +100,8 @@ int policy_open(struct policy *policy, const void *image, size_t size);
  * - Deny rules are generous: a tcp:// deny rule denies everything over TCP at that destination, methods are compared
  *   without regard to case, and every spelling of a path that some server reads as a denied path is denied.
  * - An allow rule does not match a path that some server may read as a path outside of the rule.
+ * - Conditions on query and header fields are judged the same way: an allow rule refuses what is ambiguous, a deny
+ *   rule denies it.
  * - In mode observe every denial, a deny rule's too, becomes an allow with observed set, no credential and no
  *   passthrough. A request that cannot be judged (POLICY_REASON_BAD_REQUEST) stays denied. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
@@ -108,6 +127,9 @@ bool policy_mentions_host(const struct policy *policy, struct slice host);
 /* The credentials that some allow rule attaches at the request's scheme, host and port, for any method and path: bit
  * i stands for credential i. 0 if the request cannot be judged. */
 uint64_t policy_credentials_at(const struct policy *policy, const struct policy_request *request);
+
+/* True if some rule has a condition on a header field of that name, or of one that a server may take for it. */
+bool policy_names_field(const struct policy *policy, struct slice name);
 
 struct slice policy_name(const struct policy *policy);
 enum policy_mode policy_mode(const struct policy *policy);

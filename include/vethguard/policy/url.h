@@ -37,6 +37,21 @@ bool url_parse_authority(struct slice text, struct url_authority *out);
  * with path parameters ("..;x"); a result over out_size. out may not overlap path. */
 bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n);
 
+/* The parameters of a query (application/x-www-form-urlencoded). */
+/* Takes the next parameter ("name=value", never empty) off rest. Returns false at the end. */
+bool url_parameter_next(struct slice *rest, struct slice *pair);
+/* What follows the parameter's '=', as written. */
+struct slice url_parameter_value(struct slice pair);
+/* Decodes a name or value into out, which has text.n bytes: '+' is a space; an escape that is none stays. */
+struct slice url_parameter_decode(struct slice text, char *out);
+/* False if a '%' begins no escape, or the escape of a NUL. */
+bool url_escapes_are_sound(struct slice text);
+/* True if the parameter has that name, in whatever encoding: an upstream decodes before it compares. */
+bool url_parameter_is(struct slice pair, struct slice name);
+/* The same for every name that some server takes for that one: in other letters, with '-', '.' or a space for '_', as
+ * the first of several ("key[]"). */
+bool url_parameter_resembles(struct slice pair, struct slice name);
+
 /* Parses "scheme://authority/path?query" for `policy explain METHOD URL`. path and query borrow text. Returns false
  * if text is malformed. */
 struct url {

@@ -14,6 +14,7 @@ static const struct policy_usage usage = {
         .command = "vethguard policy explain",
         .words = {"FILE", "METHOD", "URL"},
         .resolves = true,
+        .asks = true,
         .text = "Says what would happen to a request, and for every rule why it matches or not. "
                 "METHOD\n"
                 "CONNECT asks about a connection: https://, http://, tcp:// or udp://HOST:PORT.\n"
@@ -73,6 +74,16 @@ static const char *url_fault(const char *method, const char *url)
 	return "not a URL such as https://host/path, tcp://host:port or udp://host:port";
 }
 
+static bool next_header(const void *context, size_t *at, struct policy_field *out)
+{
+	const struct policy_options *options = context;
+
+	if (*at == options->header_count)
+		return false;
+	*out = options->headers[(*at)++];
+	return true;
+}
+
 /* Builds the request. Returns -1 after a message if METHOD and URL do not make one. */
 static int read_request(struct explain *x, const char *method, const char *url)
 {
@@ -98,6 +109,7 @@ static int read_request(struct explain *x, const char *method, const char *url)
 		return 0;
 	x->request.method = slice_from_string(method);
 	x->request.path = x->url.path;
+	x->request.query = x->url.query;
 	if (url_canonical_path(x->url.path, x->path, sizeof(x->path), &n))
 		x->request.path = slice_of(x->path, n);
 	else
@@ -188,6 +200,7 @@ int policy_explain_command(int argc, char **argv)
 	struct diag_list diags = {.count = 0};
 	struct explain x = {0};
 	struct policy_options options;
+	const struct policy_fields fields = {&options, next_header};
 	int status = POLICY_EXIT_BAD;
 	int n = policy_take_options(&usage, argv, &options);
 
@@ -199,6 +212,7 @@ int policy_explain_command(int argc, char **argv)
 	else if (policy_load_file(argv[0], &options, &x.loaded, &diags) != 0) {
 		diag_print(&diags, stderr);
 	} else if (read_request(&x, argv[1], argv[2]) == 0) {
+		x.request.fields = &fields;
 		decide(&x);
 		look_at_capitals(&x);
 		look_at_address(&x);

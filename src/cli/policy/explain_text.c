@@ -12,6 +12,7 @@ static const char *const match_texts[] = {
         [POLICY_MISS_SCHEME] = "another scheme",
         [POLICY_MISS_METHOD] = "another method",
         [POLICY_MISS_PATH] = "another path",
+        [POLICY_MISS_CONDITION] = "other conditions",
         [POLICY_MISS_EXCEPT] = "excepted",
 };
 static const char *const match_words[] = {
@@ -21,6 +22,7 @@ static const char *const match_words[] = {
         [POLICY_MISS_SCHEME] = "scheme",
         [POLICY_MISS_METHOD] = "method",
         [POLICY_MISS_PATH] = "path",
+        [POLICY_MISS_CONDITION] = "condition",
         [POLICY_MISS_EXCEPT] = "except",
 };
 static const char *const tls_words[] = {

@@ -18,14 +18,22 @@
 	}
 
 static const struct option_spec common_specs[] = {VAR, JSON, HELP, {NULL, 0, NULL, NULL}};
-static const struct option_spec resolving_specs[] = {VAR,
-        {"resolve", 0, NULL, "ask this machine's name servers where the hosts lead"},
-        {"config", 0, "FILE", "the configuration whose resolver, hosts and permit count"}, JSON,
-        HELP, {NULL, 0, NULL, NULL}};
+#define RESOLVE                                                                                 \
+	{"resolve", 0, NULL, "ask this machine's name servers where the hosts lead"},           \
+	{                                                                                       \
+		"config", 0, "FILE", "the configuration whose resolver, hosts and permit count" \
+	}
+static const struct option_spec resolving_specs[] = {
+        VAR, RESOLVE, JSON, HELP, {NULL, 0, NULL, NULL}};
+
+static const struct option_spec asking_specs[] = {VAR,
+        {"header", 'H', "FIELD",
+                "\"Name: value\" of the request, for rules with headers; repeatable"},
+        RESOLVE, JSON, HELP, {NULL, 0, NULL, NULL}};
 
 static const struct option_spec *specs_of(const struct policy_usage *usage)
 {
-	return usage->resolves ? resolving_specs : common_specs;
+	return usage->asks ? asking_specs : usage->resolves ? resolving_specs : common_specs;
 }
 
 static void help(const struct policy_usage *usage)
@@ -38,10 +46,38 @@ static void help(const struct policy_usage *usage)
 	printf("\nExamples:\n%s", usage->examples);
 }
 
+/* Takes "Name: value". Returns false after a message. */
+static bool take_header(const char *value, struct policy_options *out)
+{
+	struct slice text = slice_from_string(value);
+	ptrdiff_t colon = slice_find_byte(text, ':');
+	struct policy_field *field = &out->headers[out->header_count];
+	char escaped[128];
+
+	if (out->header_count == POLICY_HEADERS_MAX) {
+		fprintf(stderr, "vethguard: error: more than %d times --header\n",
+		        POLICY_HEADERS_MAX);
+		return false;
+	}
+	if (colon > 0) {
+		field->name = slice_of(text.p, (size_t)colon);
+		field->value = slice_trim(slice_of(text.p + colon + 1, text.n - (size_t)colon - 1));
+	}
+	if (colon <= 0 || slice_token_length(field->name) != field->name.n) {
+		fprintf(stderr, "vethguard: error: --header %s: write a field as \"Name: value\"\n",
+		        slice_escape(text, escaped, sizeof(escaped)));
+		return false;
+	}
+	out->header_count++;
+	return true;
+}
+
 static bool take_option(const char *name, const char *value, struct policy_options *out)
 {
 	if (strcmp(name, "var") == 0)
 		return variable_take(value, out->variables, &out->variable_count);
+	if (strcmp(name, "header") == 0)
+		return take_header(value, out);
 	if (strcmp(name, "json") == 0)
 		out->json = true;
 	else if (strcmp(name, "resolve") == 0)

@@ -36,6 +36,8 @@ struct policy_loaded {
 };
 
 /* The options of a command line. */
+#define POLICY_HEADERS_MAX 64 /* --header options of one command */
+
 struct policy_options {
 	bool json, help;
 	bool quiet;              /* no notes: a variable may be for another file */
@@ -46,6 +48,9 @@ struct policy_options {
 	struct resolve *hosts;   /* gets the hosts that the policy names; NULL: not wanted */
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
+	struct policy_field
+	        headers[POLICY_HEADERS_MAX]; /* of the request that explain is asked about */
+	size_t header_count;
 };
 
 /* Loads a policy. Notes (for example about an unused variable) go to stderr unless options says
@@ -61,6 +66,7 @@ struct policy_usage {
 	const char *words[POLICY_WORDS]; /* required words */
 	bool more;                       /* the last word may be repeated */
 	bool resolves;                   /* takes --resolve and --config */
+	bool asks;                       /* takes --header: the command is about one request */
 	const char *text, *examples;     /* for --help, whole lines */
 };
 

@@ -78,6 +78,27 @@ static void compile_patterns(struct compiler *c, const struct model_rule *rule)
 	}
 }
 
+static void compile_conditions(struct compiler *c, const struct model_rule *rule)
+{
+	for (size_t i = 0; i < rule->condition_count; i++) {
+		const struct model_condition *from = &rule->conditions[i];
+		struct image_condition to = {
+		        .name = compile_text(c, from->name),
+		        .kind = from->kind,
+		        .need = from->need,
+		        .first_value = (uint32_t)c->sections[SECTION_VALUES].n,
+		        .value_count = (uint32_t)from->value_count,
+		};
+
+		for (size_t k = 0; k < from->value_count; k++) {
+			struct image_text value = compile_text(c, from->values[k]);
+
+			compile_push(c, SECTION_VALUES, &value);
+		}
+		compile_push(c, SECTION_CONDITIONS, &to);
+	}
+}
+
 /* The entry of a rule for a scheme and ports. Reuses an equal entry if it is among the last few. */
 static uint32_t entry_of(struct compiler *c, struct image_entry want, size_t first_entry)
 {
@@ -195,15 +216,20 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	                 (rule->passthrough ? RULE_PASSTHROUGH : 0u) |
 	                 (rule->has_methods ? RULE_METHODS : 0u) |
 	                 (rule->path_count ? RULE_PATHS : 0u) |
-	                 (rule->except.count ? RULE_EXCEPT : 0u),
+	                 (rule->except.count ? RULE_EXCEPT : 0u) |
+	                 (rule->condition_count ? RULE_CONDITIONS : 0u),
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,
 	        .pattern_count = (uint32_t)rule->path_count,
 	        .upgrades = compile_text(c, rule->upgrades),
+	        .conditions = compile_text(c, rule->conditions_text),
+	        .first_condition = (uint32_t)c->sections[SECTION_CONDITIONS].n,
+	        .condition_count = (uint32_t)rule->condition_count,
 	};
 
 	compile_push(c, SECTION_RULES, &out);
 	compile_patterns(c, rule);
+	compile_conditions(c, rule);
 	compile_rule_destinations(c, index);
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "policy/compile/compile.h"
+#include "policy/decide/condition.h"
 #include "policy/pattern.h"
 
 /* One way in which an allow rule claims requests of a profile. */
@@ -44,13 +45,55 @@ static bool methods_meet(const struct model_rule *a, const struct model_rule *b)
 	return !a->has_methods || !b->has_methods || (a->methods & b->methods) != 0;
 }
 
+static bool is_literal(struct slice pattern)
+{
+	return slice_find_byte(pattern, '*') < 0;
+}
+
+/* False if no value matches a pattern of both. Two patterns with wildcards count as if one did. */
+static bool values_meet(const struct model_condition *a, const struct model_condition *b)
+{
+	if (a->need != b->need)
+		return false;
+	if (a->need == CONDITION_ABSENT)
+		return true;
+	for (size_t i = 0; i < a->value_count; i++)
+		for (size_t k = 0; k < b->value_count; k++) {
+			struct slice x = a->values[i], y = b->values[k];
+
+			if (!is_literal(x) && !is_literal(y))
+				return true;
+			if (is_literal(y) ? condition_matches(x, y, false)
+			                  : condition_matches(y, x, false))
+				return true;
+		}
+	return false;
+}
+
+/* Of a rule with conditions and one without, the first one decides, so they do not meet. */
+static bool conditions_meet(const struct model_rule *a, const struct model_rule *b)
+{
+	if ((a->condition_count == 0) != (b->condition_count == 0))
+		return false;
+	for (size_t i = 0; i < a->condition_count; i++)
+		for (size_t k = 0; k < b->condition_count; k++) {
+			const struct model_condition *x = &a->conditions[i], *y = &b->conditions[k];
+
+			if (x->kind == y->kind && x->kind != CONDITION_QUERY_ONLY &&
+			        slice_equals_ignoring_case(x->name, y->name) && !values_meet(x, y))
+				return false;
+		}
+	return true;
+}
+
 static bool claims_meet(const struct compiler *c, const struct claim *a, const struct claim *b)
 {
 	const struct image_entry *x = compile_entry(c, a->entry), *y = compile_entry(c, b->entry);
 
 	if (x->scheme != y->scheme || !ports_meet(c, x, y))
 		return false;
-	if (!methods_meet(compile_rule(c, x->rule), compile_rule(c, y->rule)))
+	if (!methods_meet(compile_rule(c, x->rule), compile_rule(c, y->rule)) ||
+	        !conditions_meet(compile_rule(c, x->rule), compile_rule(c, y->rule)))
 		return false;
 	return a->pattern.n == 0 || b->pattern.n == 0 || pattern_overlaps(a->pattern, b->pattern);
 }

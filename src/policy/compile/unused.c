@@ -130,16 +130,19 @@ static bool goes_first(const struct model_rule *outer, const struct model_rule *
 		return outer->deny;
 	if (compile_order(outer) != compile_order(inner))
 		return compile_order(outer) < compile_order(inner);
-	return outer < inner && outer->passthrough == inner->passthrough &&
+	return outer < inner && outer->condition_count == inner->condition_count &&
+	       outer->passthrough == inner->passthrough &&
 	       (!inner->upgrades.n || slice_equals(outer->upgrades, inner->upgrades)) &&
 	       (outer->credential != POLICY_NONE || inner->credential == POLICY_NONE);
 }
 
 static bool covers(uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
 {
-	return outer != inner && outer->except.count == 0 && goes_first(outer, inner) &&
-	       methods_cover(outer, inner) && destinations_covered(left, outer, inner) &&
-	       paths_covered(left, outer, inner);
+	return outer != inner && outer->except.count == 0 &&
+	       (outer->condition_count == 0 ||
+	               slice_equals(outer->conditions_text, inner->conditions_text)) &&
+	       goes_first(outer, inner) && methods_cover(outer, inner) &&
+	       destinations_covered(left, outer, inner) && paths_covered(left, outer, inner);
 }
 
 static void note(
@@ -155,11 +158,6 @@ static void note(
 	        SLICE_ARG(outer->name));
 }
 
-static bool is_about_requests(const struct model_rule *rule)
-{
-	return rule->has_methods || rule->path_count > 0;
-}
-
 /* True if a rule that overlaps the destination d of the deny rule inner does more there than let it
  * be relayed. *relays: the rule lets it be relayed. */
 static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struct model_rule *inner,
@@ -167,7 +165,7 @@ static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struc
 {
 	if (!take_steps(left, 1))
 		return true;
-	if (rule->deny && is_about_requests(rule))
+	if (rule->deny && model_is_about_requests(rule))
 		return false;
 	for (size_t l = 0; l < rule->destinations.count; l++)
 		for (size_t k = 0; k < rule->destinations.lists[l].count; k++) {
@@ -232,7 +230,7 @@ void unused_note_rules(const struct model *model, const char *main_file, struct 
 
 		if (strcmp(inner->mark.file, main_file) != 0)
 			continue;
-		if (inner->deny && is_about_requests(inner))
+		if (inner->deny && model_is_about_requests(inner))
 			note_unread(&left, model, inner, notes);
 		for (size_t k = 0; k < model->rules.n; k++) {
 			const struct model_rule *outer = vec_at(&model->rules, k);

@@ -14,6 +14,7 @@
  * Only a denial walks all entries of its targets, to say what was missing. Nothing here allocates
  * or fails.
  */
+#include "policy/decide/condition.h"
 #include "policy/decide/lookup.h"
 #include "policy/pattern.h"
 
@@ -26,6 +27,7 @@ struct state {
 	uint32_t allow_rank;
 	uint32_t allow_target;
 	bool misread;    /* an allow did not match because of another reading of the path */
+	bool unmet;      /* an allow did not match because of its conditions */
 	bool any_method; /* judge as if every allow named the method */
 };
 
@@ -46,8 +48,8 @@ static bool entry_agrees(
 	               lookup_excepts(s->policy, s->found, request, e->rule));
 }
 
-/* Of two allows with the same rank on one target, one with a credential wins; then the one written
- * first. */
+/* Of two allows with the same rank on one target, one with conditions wins; then one with a
+ * credential; then the one written first. */
 static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
 {
 	const struct image_rule *mine, *best;
@@ -58,6 +60,8 @@ static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_
 		return target == s->allow_target && rank > s->allow_rank;
 	mine = image_rule_at(s->policy, rule);
 	best = image_rule_at(s->policy, s->allow);
+	if ((mine->condition_count == 0) != (best->condition_count == 0))
+		return best->condition_count == 0;
 	if ((mine->credential == POLICY_NONE) != (best->credential == POLICY_NONE))
 		return best->credential == POLICY_NONE;
 	return rule < s->allow;
@@ -83,6 +87,11 @@ static void judge_allow(
 	}
 	if (!beats(s, target, rank, e->rule))
 		return;
+	if ((r->flags & RULE_CONDITIONS) != 0 &&
+	        !condition_agrees(s->policy, s->question->request, r)) {
+		s->unmet = true;
+		return;
+	}
 	s->allow = e->rule;
 	s->allow_rank = rank;
 	s->allow_target = target;
@@ -95,7 +104,9 @@ static void judge_deny(struct state *s, const struct image_candidate *c, struct 
 
 	if (entry_agrees(s, e, r) && method_agrees(s->question, r) &&
 	        (c->pattern == POLICY_NONE ||
-	                lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)))
+	                lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)) &&
+	        ((r->flags & RULE_CONDITIONS) == 0 ||
+	                condition_agrees(s->policy, s->question->request, r)))
 		s->deny = e->rule;
 }
 
@@ -245,6 +256,8 @@ static enum policy_reason why_denied(const struct state *s, const struct found *
 
 	if (s->misread)
 		return POLICY_REASON_READING;
+	if (s->unmet)
+		return POLICY_REASON_CONDITION;
 	for (uint32_t i = 0; i < found->count; i++) {
 		const struct image_profile *p = image_profile_at(
 		        s->policy, image_target_at(s->policy, found->targets[i])->profile);

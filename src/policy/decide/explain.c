@@ -6,11 +6,12 @@
  * shortcuts. The verdict is not formed here.
  */
 #include "vethguard/policy/explain.h"
+#include "policy/decide/condition.h"
 #include "policy/decide/lookup.h"
 #include "policy/pattern.h"
 
 /* How far an entry got: the part at which it failed. */
-enum progress { AT_HOST, AT_SCHEME, AT_PORT, AT_EXCEPT, AT_METHOD, AT_PATH, AT_END };
+enum progress { AT_HOST, AT_SCHEME, AT_PORT, AT_EXCEPT, AT_METHOD, AT_PATH, AT_CONDITION, AT_END };
 
 static const enum policy_match matches[] = {
         [AT_HOST] = POLICY_MISS_HOST,
@@ -19,6 +20,7 @@ static const enum policy_match matches[] = {
         [AT_EXCEPT] = POLICY_MISS_EXCEPT,
         [AT_METHOD] = POLICY_MISS_METHOD,
         [AT_PATH] = POLICY_MISS_PATH,
+        [AT_CONDITION] = POLICY_MISS_CONDITION,
         [AT_END] = POLICY_MATCHES,
 };
 
@@ -67,11 +69,15 @@ static enum progress judge_entry(
 		/* a deny for some requests does not deny the connection that carries them */
 		if (deny && (r->flags & RULE_METHODS) != 0)
 			return AT_METHOD;
-		return deny && (r->flags & RULE_PATHS) != 0 ? AT_PATH : AT_END;
+		if (deny && (r->flags & RULE_PATHS) != 0)
+			return AT_PATH;
+		return deny && (r->flags & RULE_CONDITIONS) != 0 ? AT_CONDITION : AT_END;
 	}
 	if (!method_agrees(&x->question, r))
 		return AT_METHOD;
-	return path_agrees(x, r) ? AT_END : AT_PATH;
+	if (!path_agrees(x, r))
+		return AT_PATH;
+	return condition_agrees(x->policy, request, r) ? AT_END : AT_CONDITION;
 }
 
 static enum policy_match judge_rule(struct explanation *x, uint32_t rule)

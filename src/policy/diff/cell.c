@@ -7,6 +7,9 @@
  * credentials, and neither side has a claim of its own that takes their common paths from one of
  * them.
  *
+ * Conditions on query and header fields are compared as words: a claim with conditions contains
+ * only claims with the same ones.
+ *
  * Denies hold against every reading of a path (reading.h). So whether a deny meets a pattern is
  * also asked with both widened by everything that a reading can change.
  */
@@ -38,6 +41,7 @@ static bool add_claims(struct diff_side *side, const struct image_rule *r, uint3
 	struct diff_claim claim = {.order = order, .rule = rule, .exact = exact};
 
 	claim.upgrades = image_slice(policy, r->upgrades);
+	claim.conditions = image_slice(policy, r->conditions);
 	if (r->credential != POLICY_NONE)
 		claim.credential =
 		        image_slice(policy, image_credential_at(policy, r->credential)->name);
@@ -115,6 +119,12 @@ static bool allow_contains(struct slice outer, struct slice inner)
 	               (outer.n == 0 || !(has_readings(outer) || has_readings(inner))));
 }
 
+/* True if every request that meets inner's conditions meets outer's. */
+static bool conditions_contain(struct slice outer, struct slice inner)
+{
+	return outer.n == 0 || slice_equals(outer, inner);
+}
+
 static bool meets(struct slice a, struct slice b)
 {
 	return a.n == 0 || b.n == 0 || pattern_overlaps(a, b);
@@ -178,15 +188,17 @@ static bool deny_meets(struct slice deny, struct slice pattern)
 	       pattern_overlaps(open_deny(deny, wide_deny), open_wide(pattern, wide));
 }
 
-/* True if some deny contains the pattern. */
-static bool is_denied_by(const struct vec *claims, struct slice pattern, uint64_t *budget)
+/* True if some deny contains the pattern, with these conditions. */
+static bool is_denied_by(
+        const struct vec *claims, struct slice pattern, struct slice conditions, uint64_t *budget)
 {
 	for (size_t i = 0; i < claims->n; i++) {
 		const struct diff_claim *claim = vec_at(claims, i);
 
 		if (!spend_pair(budget, claim->pattern, pattern))
 			return false;
-		if (contains(claim->pattern, pattern))
+		if (contains(claim->pattern, pattern) &&
+		        conditions_contain(claim->conditions, conditions))
 			return true;
 	}
 	return false;
@@ -202,7 +214,8 @@ static bool is_allowed_by(const struct vec *claims, const struct diff_claim *now
 
 		if (!spend_pair(budget, claim->pattern, pattern))
 			return false;
-		if (claim->exact >= now->exact && allow_contains(claim->pattern, pattern))
+		if (claim->exact >= now->exact && allow_contains(claim->pattern, pattern) &&
+		        conditions_contain(claim->conditions, now->conditions))
 			return true;
 	}
 	return false;
@@ -212,20 +225,24 @@ static bool is_allowed_by(const struct vec *claims, const struct diff_claim *now
 static void compare_denies(const struct diff_side *old, const struct diff_side *now,
         struct diff_change *change, struct diff_sink *sink)
 {
-	struct slice pattern = change->pattern;
+	struct slice pattern = change->pattern, conditions = change->conditions;
 
 	for (size_t i = 0; i < old->denies.n; i++) {
-		struct slice deny = ((struct diff_claim *)vec_at(&old->denies, i))->pattern;
+		const struct diff_claim *claim = vec_at(&old->denies, i);
+		struct slice deny = claim->pattern;
 
 		if (!spend_pair(sink->budget, deny, pattern))
 			break;
-		if (is_denied_by(&now->denies, deny, sink->budget) || !deny_meets(deny, pattern))
+		if (is_denied_by(&now->denies, deny, claim->conditions, sink->budget) ||
+		        !deny_meets(deny, pattern))
 			continue;
+		change->conditions = claim->conditions.n ? claim->conditions : conditions;
 		change->pattern = contains(pattern, deny) ? deny : pattern;
 		change->within = contains(deny, change->pattern) ? SLICE("") : deny;
 		sink->change(sink->context, change);
 	}
 	change->pattern = pattern;
+	change->conditions = conditions;
 	change->within = SLICE("");
 }
 
@@ -237,10 +254,11 @@ static void compare_allows(const struct diff_side *old, const struct diff_side *
 		const struct diff_claim *claim = vec_at(&now->allows, i);
 		struct diff_change change = {.kind = kind,
 		        .pattern = claim->pattern,
+		        .conditions = claim->conditions,
 		        .credential = claim->credential,
 		        .upgrades = claim->upgrades};
 
-		if (is_denied_by(&now->denies, claim->pattern, sink->budget))
+		if (is_denied_by(&now->denies, claim->pattern, claim->conditions, sink->budget))
 			continue;
 		if (is_allowed_by(&old->allows, claim, sink->budget))
 			compare_denies(old, now, &change, sink);
@@ -256,9 +274,20 @@ static bool beats(const struct diff_claim *a, const struct diff_claim *b)
 		return a->order < b->order;
 	if (a->rank != b->rank)
 		return a->rank > b->rank;
+	if ((a->conditions.n == 0) != (b->conditions.n == 0))
+		return a->conditions.n > 0;
 	if ((a->credential.n == 0) != (b->credential.n == 0))
 		return a->credential.n > 0;
 	return a->rule < b->rule;
+}
+
+/* True if no request that mine takes can meet the conditions of c: a policy in which one could
+ * would not say which credential to send, and is refused (compile/conflicts.c). */
+static bool excludes(const struct diff_claim *c, const struct diff_claim *mine)
+{
+	return c->conditions.n && mine->conditions.n && c->order == mine->order &&
+	       c->rank == mine->rank && c->credential.n && mine->credential.n &&
+	       !slice_equals(c->credential, mine->credential);
 }
 
 /* True if another claim of the same side takes everything that mine and other have in common. */
@@ -271,8 +300,11 @@ static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
 		if (!spend_pair(budget, c->pattern, mine->pattern) ||
 		        !spend_pair(budget, c->pattern, other->pattern))
 			break;
-		if (beats(c, mine) && (contains(c->pattern, mine->pattern) ||
-		                              contains(c->pattern, other->pattern)))
+		if ((beats(c, mine) || excludes(c, mine)) &&
+		        (conditions_contain(c->conditions, mine->conditions) ||
+		                conditions_contain(c->conditions, other->conditions)) &&
+		        (contains(c->pattern, mine->pattern) ||
+		                contains(c->pattern, other->pattern)))
 			return true;
 	}
 	return false;
@@ -281,7 +313,8 @@ static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
 static bool is_denied(
         const struct diff_side *side, struct slice a, struct slice b, uint64_t *budget)
 {
-	return is_denied_by(&side->denies, a, budget) || is_denied_by(&side->denies, b, budget);
+	return is_denied_by(&side->denies, a, SLICE(""), budget) ||
+	       is_denied_by(&side->denies, b, SLICE(""), budget);
 }
 
 static bool is_same(const struct diff_claim *a, const struct diff_claim *b)
@@ -294,6 +327,7 @@ static void compare_pair(const struct diff_side *from, const struct diff_side *t
 {
 	struct diff_change change = {.kind = DIFF_CREDENTIAL,
 	        .pattern = now->pattern,
+	        .conditions = now->conditions.n ? now->conditions : old->conditions,
 	        .credential = now->credential,
 	        .was = old->credential};
 
@@ -339,7 +373,8 @@ static bool claims_are_equal(const struct vec *a, const struct vec *b)
 		const struct diff_claim *x = vec_at(a, i), *y = vec_at(b, i);
 
 		if (x->order != y->order || x->exact != y->exact ||
-		        !slice_equals(x->pattern, y->pattern) || !is_same(x, y))
+		        !slice_equals(x->pattern, y->pattern) ||
+		        !slice_equals(x->conditions, y->conditions) || !is_same(x, y))
 			return false;
 	}
 	return true;

@@ -13,6 +13,7 @@ struct diff_claim {
 	struct slice pattern;    /* empty: any path */
 	struct slice credential; /* its name, or empty */
 	struct slice upgrades;   /* as policy_rule_upgrades() */
+	struct slice conditions; /* in words, or empty */
 	bool exact;              /* the rule names one address, which may also be the host's own */
 	uint32_t order;          /* place of the target in found: smaller is more specific */
 	uint32_t rank, rule;
@@ -38,9 +39,10 @@ enum diff_kind {
 
 struct diff_change {
 	enum diff_kind kind;
-	struct slice pattern; /* the paths concerned; empty: any */
-	struct slice within;  /* only those paths of pattern that match this one as well; empty:
-	                         all */
+	struct slice pattern;    /* the paths concerned; empty: any */
+	struct slice within;     /* only those paths of pattern that match this one as well; empty:
+	                            all */
+	struct slice conditions; /* those requests only that meet them; empty: all */
 	struct slice credential, was; /* names, or empty */
 	struct slice upgrades, upgrades_were;
 };

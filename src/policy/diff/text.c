@@ -172,8 +172,8 @@ static void put(char **at, struct slice s)
 static struct slice record_key(
         struct diff_text *text, const struct diff_where *where, const struct diff_change *c)
 {
-	const struct slice parts[] = {
-	        c->pattern, c->within, c->credential, c->was, c->upgrades, c->upgrades_were};
+	const struct slice parts[] = {c->pattern, c->within, c->conditions, c->credential, c->was,
+	        c->upgrades, c->upgrades_were};
 	uint64_t numbers[] = {
 	        (uintptr_t)where->names, where->scheme, where->low, where->high, (uint64_t)c->kind};
 	size_t n = sizeof(numbers);
@@ -243,9 +243,10 @@ static struct slice tail_words(const struct diff_text *text, const struct diff_c
 	struct slice was = c->was, now = c->credential, upgrade = upgrade_words(text, c);
 	bool changed = c->kind == DIFF_CREDENTIAL;
 
-	return arena_printf(text->arena, "%s%.*s%s%s%.*s%s%s%.*s%s%.*s",
+	return arena_printf(text->arena, "%s%.*s%s%s%.*s%s%.*s%s%s%.*s%s%.*s",
 	        c->within.n ? " where " : "", SLICE_ARG(c->within),
-	        c->within.n ? " matches as well" : "",
+	        c->within.n ? " matches as well" : "", c->conditions.n ? " if " : "",
+	        SLICE_ARG(c->conditions),
 	        now.n     ? " with credential "
 	        : changed ? " without a credential"
 	                  : "",

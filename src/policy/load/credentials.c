@@ -16,21 +16,6 @@
 static const char *const injects[] = {"bearer", "basic", "header", "query", "cookie", NULL};
 static const char *const later_injects[] = {"sigv4", "client-certificate", "placeholder", NULL};
 
-/* False for fields that frame the message or control the connection: a credential in one of them
- * would break both. */
-static bool header_is_free(struct slice name)
-{
-	static const char *const taken[] = {"host", "content-length", "transfer-encoding",
-	        "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
-	        "proxy-authorization", "proxy-connection", "content-encoding", "accept-encoding",
-	        NULL};
-
-	for (size_t i = 0; taken[i]; i++)
-		if (slice_equals_ignoring_case(name, slice_from_string(taken[i])))
-			return false;
-	return true;
-}
-
 static void take_header(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
 {
@@ -44,7 +29,7 @@ static void take_header(
 	else if (!load_is_token(out->field))
 		tree_error(tree, node, "header %s is no field name",
 		        tree_quote_value(tree, out->field, quoted));
-	else if (!header_is_free(out->field))
+	else if (!load_header_is_free(out->field))
 		tree_error(tree, node,
 		        "header \"%.*s\" steers the connection and cannot carry a credential",
 		        SLICE_ARG(out->field));

@@ -14,6 +14,8 @@
 #define MODEL_PORTS_MAX 64             /* ranges of one rule */
 #define MODEL_PATHS_MAX 10000          /* of one rule */
 #define MODEL_UPGRADES_MAX 8           /* protocols of one rule */
+#define MODEL_CONDITIONS_MAX 16        /* of one rule */
+#define MODEL_VALUES_MAX 64            /* of one condition */
 #define MODEL_DESTINATIONS_MAX 1000000 /* of one list */
 #define MODEL_PAIRS_MAX 4000000        /* destinations of all rules */
 #define MODEL_CANDIDATES_MAX 8000000   /* (destination profile, path) pairs */
@@ -37,6 +39,15 @@ struct model_destinations {
 	size_t count;
 };
 
+/* What a rule asks of the query or of a header field. */
+struct model_condition {
+	struct slice name;
+	enum image_condition_kind kind;
+	enum image_condition_need need;
+	struct slice *values; /* patterns */
+	size_t value_count;
+};
+
 struct model_lists {
 	struct model_destinations *lists; /* those written in the rule; then one for each group */
 	size_t count;
@@ -55,8 +66,17 @@ struct model_rule {
 	size_t port_count;
 	struct slice *paths;
 	size_t path_count;
-	uint32_t credential; /* or POLICY_NONE */
+	struct model_condition *conditions; /* sorted by kind and name */
+	size_t condition_count;
+	struct slice conditions_text; /* in words */
+	uint32_t credential;          /* or POLICY_NONE */
 };
+
+/* True for a rule that says more than which connections it is about. */
+static inline bool model_is_about_requests(const struct model_rule *rule)
+{
+	return rule->has_methods || rule->path_count > 0 || rule->condition_count > 0;
+}
 
 struct model_credential {
 	struct policy_credential c;

@@ -7,6 +7,19 @@ bool load_is_token(struct slice s)
 	return s.n > 0 && slice_token_length(s) == s.n;
 }
 
+bool load_header_is_free(struct slice name)
+{
+	static const char *const taken[] = {"host", "content-length", "transfer-encoding",
+	        "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
+	        "proxy-authorization", "proxy-connection", "content-encoding", "accept-encoding",
+	        NULL};
+
+	for (size_t i = 0; taken[i]; i++)
+		if (slice_equals_ignoring_case(name, slice_from_string(taken[i])))
+			return false;
+	return true;
+}
+
 static bool is_name_byte(char c, size_t at)
 {
 	bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');

@@ -9,10 +9,10 @@
 
 #define REASON_MAX 500
 
-static const char *const allow_keys[] = {
-        "name", "to", "ports", "methods", "paths", "tls", "credential", "upgrade", NULL};
+static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
+        "credential", "upgrade", "query", "headers", NULL};
 static const char *const deny_keys[] = {
-        "name", "to", "ports", "methods", "paths", "reason", "except", NULL};
+        "name", "to", "ports", "methods", "paths", "reason", "except", "query", "headers", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
 #define NO_MERGE \
@@ -171,10 +171,12 @@ static void check_destination(struct rule_parse *p, const struct model_destinati
 		        "destination %s: \"[public]\" is for allow rules; a deny rule names the "
 		        "networks, and means all of their addresses",
 		        quoted);
-	if (!http && (r->has_methods || r->path_count > 0))
+	if (!http && model_is_about_requests(r))
 		tree_error(p->tree, at,
-		        "destination %s: methods and paths exist in https and http only, not in %s",
-		        quoted, scheme);
+		        "destination %s: %s exist in https and http only, not in %s", quoted,
+		        r->has_methods || r->path_count ? "methods and paths"
+		                                        : "queries and header fields",
+		        scheme);
 	if (!http && r->upgrades.n)
 		tree_error(p->tree, at,
 		        "destination %s: upgrade exists in https and http only, not in %s", quoted,
@@ -240,10 +242,11 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 {
 	const struct model_rule *r = &p->rule;
 
-	if (r->passthrough && (r->has_methods || r->path_count > 0 || r->credential != POLICY_NONE))
+	if (r->passthrough && (model_is_about_requests(r) || r->credential != POLICY_NONE))
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
-		        "have methods, paths or a credential");
+		        "have %s or a credential",
+		        r->condition_count ? "query, headers" : "methods, paths");
 	if (r->passthrough && r->upgrades.n)
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
@@ -295,6 +298,10 @@ static void take_keys(struct rule_parse *p)
 		load_rule_methods(p, value);
 	if ((value = tree_get(p->node, "paths")))
 		load_rule_paths(p, value);
+	if ((value = tree_get(p->node, "query")))
+		load_rule_conditions(p, value, false);
+	if ((value = tree_get(p->node, "headers")))
+		load_rule_conditions(p, value, true);
 	if (p->rule.deny) {
 		if ((value = tree_get(p->node, "reason")))
 			take_reason(p, value);
@@ -356,6 +363,7 @@ static void load_rule(
 		load_rule_to(&p, to);
 		check_rule(&p, to);
 		take_except(&p);
+		load_rule_conditions_done(&p);
 	}
 	if (!vec_append(&l->model.rules, &p.rule, 1))
 		l->arena.failed = true;

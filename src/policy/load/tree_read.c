@@ -91,7 +91,7 @@ const char *tree_quote_value(const struct tree *tree, struct slice s, char out[T
 	return out;
 }
 
-static bool is_null(const struct tree_node *node)
+bool tree_is_null(const struct tree_node *node)
 {
 	return node->kind == TREE_SCALAR && node->plain &&
 	       (node->text.n == 0 || slice_equals(node->text, SLICE("~")) ||
@@ -102,7 +102,7 @@ static bool is_null(const struct tree_node *node)
 static const char *describe(
         const struct tree *tree, const struct tree_node *node, char out[TREE_QUOTE_MAX])
 {
-	if (is_null(node))
+	if (tree_is_null(node))
 		return "nothing";
 	return node->kind == TREE_SCALAR ? tree_quote_value(tree, node->text, out)
 	                                 : kind_names[node->kind];
@@ -211,7 +211,7 @@ bool tree_text(struct tree *tree, const struct tree_node *node, const char *what
 {
 	char quoted[TREE_QUOTE_MAX];
 
-	if (is_null(node))
+	if (tree_is_null(node))
 		tree_error(tree, node, "%s has no value", what);
 	else if (node->kind != TREE_SCALAR)
 		tree_error(tree, node, "%s must be a single value, not %s", what,
@@ -307,7 +307,7 @@ int tree_word(struct tree *tree, const struct tree_node *node, const char *what,
 const struct tree_item *tree_items(
         struct tree *tree, struct tree_node *node, const char *what, struct tree_item *single)
 {
-	if (is_null(node)) {
+	if (tree_is_null(node)) {
 		tree_error(tree, node, "%s has no value", what);
 		return NULL;
 	}

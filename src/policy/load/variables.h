@@ -28,5 +28,8 @@ bool variables_in_destination(
         struct loader *l, struct tree *tree, const struct tree_node *node, struct slice *text);
 bool variables_in_path(
         struct loader *l, struct tree *tree, const struct tree_node *node, struct slice *text);
+/* The same for a value of a condition. */
+bool variables_in_value(
+        struct loader *l, struct tree *tree, const struct tree_node *node, struct slice *text);
 
 #endif

@@ -201,3 +201,19 @@ bool variables_in_path(
 	return !find_variable(*text, 0) ||
 	       expand(l, tree, node, POLICY_PATH_MAX, check_in_path, text);
 }
+
+static bool check_in_value(
+        struct tree *tree, const struct tree_node *node, const struct place *place)
+{
+	if (slice_find_byte(place->variable->value, '*') >= 0)
+		return refuse(tree, node, place, "there \"*\" would stand for anything");
+	return true;
+}
+
+bool variables_in_value(
+        struct loader *l, struct tree *tree, const struct tree_node *node, struct slice *text)
+{
+	*text = node->text;
+	return !find_variable(*text, 0) ||
+	       expand(l, tree, node, POLICY_VALUE_MAX, check_in_value, text);
+}

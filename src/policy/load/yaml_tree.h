@@ -60,6 +60,8 @@ const char *tree_quote_value(const struct tree *tree, struct slice s, char out[T
 /* The value of key, or NULL. Returns NULL as well if map is not a map. */
 struct tree_node *tree_get(const struct tree_node *map, const char *key);
 /* The readers below report faults and return false. what: the key, for messages. */
+/* True for a value that is left out, "~" or "null". */
+bool tree_is_null(const struct tree_node *node);
 bool tree_is_map(struct tree *tree, const struct tree_node *node, const char *what);
 bool tree_is_list(struct tree *tree, const struct tree_node *node, const char *what);
 /* A key that is refused here, and why. */

@@ -156,6 +156,9 @@ static bool read_override(
 		            POLICY_PATH_MAX, &n))
 			return false;
 		question->path = slice_of(text, n);
+		question->query =
+		        mark < 0 ? SLICE("")
+		                 : slice_of(value.p + mark + 1, value.n - (size_t)mark - 1);
 		return true;
 	}
 	if (!value.n || value.n > POLICY_METHOD_MAX)
@@ -277,6 +280,41 @@ static void authorize_credential(const struct policy *policy, const struct clien
 	refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_FOREIGN_CREDENTIAL, where);
 }
 
+/* --- conditions on header fields --- */
+
+/* As http_drop_hop_by_hop() will see it. */
+static bool is_sent_on(const struct http_fields *fields, const struct http_field *field)
+{
+	if (field->dropped)
+		return false;
+	for (size_t i = 0; i < fields->count; i++) {
+		struct slice list = fields->items[i].value, name;
+
+		if (fields->items[i].known != HTTP_CONNECTION)
+			continue;
+		while (http_list_next(&list, &name))
+			if (http_names_alike(name, field->name))
+				return false;
+	}
+	return true;
+}
+
+static bool next_field(const void *context, size_t *at, struct policy_field *out)
+{
+	const struct http_fields *fields = context;
+
+	for (; *at < fields->count; ++*at) {
+		const struct http_field *field = &fields->items[*at];
+
+		if (!is_sent_on(fields, field))
+			continue;
+		*out = (struct policy_field){field->name, field->value};
+		++*at;
+		return true;
+	}
+	return false;
+}
+
 /* --- the whole request --- */
 
 /* Notes which credentials belong to the destination of a request that the policy denies, or in mode
@@ -294,7 +332,9 @@ static void note_own(
 void authorize_request(const struct policy *policy, const struct client *c,
         const struct http_request *r, struct destination *d, struct verdict *j)
 {
-	struct policy_request question = {.method = r->method};
+	const struct policy_fields fields = {&r->fields, next_field};
+	struct policy_request question = {
+	        .method = r->method, .query = r->query, .fields = &fields};
 
 	memset(j, 0, sizeof(*j));
 	memset(d, 0, sizeof(*d));

@@ -75,6 +75,12 @@ static void put_advice(struct json *j, const struct exchange *ex)
 			json_literal(j, "advice",
 			        "The right credential is attached outside of the sandbox. Send the "
 			        "request again without a key or token of your own.");
+		else if (ex->verdict.decision.reason == POLICY_REASON_CONDITION)
+			json_literal(j, "advice",
+			        "The policy allows this place only with certain query parameters "
+			        "or "
+			        "header fields. If the task needs this request as it is, ask the "
+			        "operator, quoting method, URL and event.");
 		else if (ex->verdict.decision.rule != POLICY_NONE)
 			json_literal(j, "advice",
 			        "An operator's rule refuses this on purpose. Do not retry; choose "

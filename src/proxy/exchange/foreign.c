@@ -117,10 +117,10 @@ static bool field_is_foreign(
 /* injected: the parameter of the policy's credential, or empty. */
 static bool is_key_parameter(struct slice pair, struct slice injected)
 {
-	if (injected.n && http_parameter_resembles(pair, injected))
+	if (injected.n && url_parameter_resembles(pair, injected))
 		return true;
 	for (size_t i = 0; i < sizeof(key_parameters) / sizeof(*key_parameters); i++)
-		if (http_parameter_resembles(pair, key_parameters[i]))
+		if (url_parameter_resembles(pair, key_parameters[i]))
 			return true;
 	return false;
 }
@@ -131,11 +131,11 @@ static bool query_is_foreign(const struct http_request *r, const struct policy_c
 	const struct slice injected = spec->inject == POLICY_INJECT_QUERY ? spec->field : SLICE("");
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 
-	while (http_parameter_next(&rest, &pair)) {
+	while (url_parameter_next(&rest, &pair)) {
 		ptrdiff_t equals = slice_find_byte(pair, '=');
 		bool empty = equals < 0 || (size_t)equals + 1 == pair.n;
 
-		if (injected.n && http_parameter_is(pair, injected))
+		if (injected.n && url_parameter_is(pair, injected))
 			continue; /* it is replaced */
 		if (!empty && is_key_parameter(pair, injected) && !is_own(store, pair, credential))
 			return true;

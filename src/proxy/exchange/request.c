@@ -78,8 +78,8 @@ static int inject_query(
 	const char *follows = rest.p; /* where the next one starts if its separator stays */
 	int rc = 0;
 
-	while (rc == 0 && http_parameter_next(&rest, &pair)) {
-		if (http_parameter_is(pair, name))
+	while (rc == 0 && url_parameter_next(&rest, &pair)) {
+		if (url_parameter_is(pair, name))
 			continue;
 		if (out->len)
 			rc = buf_append(out, follows == pair.p ? pair.p - 1 : "&", 1);
@@ -179,7 +179,7 @@ int exchange_send_with_credential(struct exchange *ex)
 /* False for fields that may not be in a trailer section (RFC 9110 section 6.5.1), that carry
  * credentials, that ask for something other than what was authorized, or that choose how the
  * response is written: a server may merge trailers into the head. */
-static bool may_trail(struct slice name, struct slice injected)
+static bool may_trail(const struct policy *policy, struct slice name, struct slice injected)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
 	        {"host", 4}, {"authorization", 13}, {"cookie", 6}, {"content-encoding", 16},
@@ -191,7 +191,7 @@ static bool may_trail(struct slice name, struct slice injected)
 	        {"connect-content-encoding", 24}};
 
 	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name) ||
-	        foreign_is_key_field(name))
+	        foreign_is_key_field(name) || policy_names_field(policy, name))
 		return false;
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
 		if (http_names_alike(name, never[i]))
@@ -218,7 +218,8 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
 		if (colon > 0 &&
-		        may_trail(slice_of(trailers.p, (size_t)colon), inject_field(&spec)) &&
+		        may_trail(ex->proxy->config.policy, slice_of(trailers.p, (size_t)colon),
+		                inject_field(&spec)) &&
 		        !(ex->decompress &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);

@@ -95,16 +95,6 @@ struct http_request {
 	char path[HTTP_TARGET_MAX]; /* canonical */
 };
 
-/* parameter.c: the parameters of a query. */
-/* Takes the next parameter ("name=value", never empty) off rest. Returns false at the end. */
-bool http_parameter_next(struct slice *rest, struct slice *pair);
-/* True if the parameter has that name, in whatever encoding: an upstream decodes before it
- * compares. */
-bool http_parameter_is(struct slice pair, struct slice name);
-/* The same for every name that some server takes for that one: in other letters, with '-', '.' or a
- * space for '_', as the first of several ("key[]"). */
-bool http_parameter_resembles(struct slice pair, struct slice name);
-
 /* A request's head as it leaves: the authorized struct, and what is put into it. Its pointers are
  * valid only during the call it is given to. */
 struct outgoing {

@@ -314,6 +314,10 @@ static const char *const methods[] = {"GET", "DELETE", "[GET, POST]"};
 static const char *const paths[] = {"/a", "/a/**", "/a/*", "/**", "/a/b", "/*/b", "/b/", "\"/a;b\"",
         "/a%2Fb", "/a//b", "/**/b", "/*b"};
 
+static const char *const conditions[] = {", query: {p: \"1\"}", ", query: {p: [\"1*\", x]}",
+        ", query: {p: ~}", ", query: {q: \"*\", \"*\": ~}", ", headers: {x-a: one}",
+        ", headers: {x-a: two}", ", headers: {x-a: \"*o*\", x-b: ~}", ", query: {p: \"2\"}"};
+
 static size_t add_rule(char *out, bool deny)
 {
 	const char *host = PICK(hosts);
@@ -328,6 +332,8 @@ static size_t add_rule(char *out, bool deny)
 		n += (size_t)sprintf(out + n, ", methods: %s", PICK(methods));
 	if (http && roll(3))
 		n += (size_t)sprintf(out + n, ", paths: [%s, %s]", PICK(paths), PICK(paths));
+	if (http && roll(3) == 0)
+		n += (size_t)sprintf(out + n, "%s", PICK(conditions));
 	if (http && !deny && !plain && roll(3) == 0)
 		n += (size_t)sprintf(out + n, ", credential: %s", roll(2) ? "c" : "d");
 	return n + (size_t)sprintf(out + n, "}\n");
@@ -355,8 +361,26 @@ static void random_policy(struct test_policy *t, char text[8192])
 	assert_int_equal(policy_open(&t->policy, t->image, t->size), 0);
 }
 
+/* The context is the fields' list, which ends with an empty one. */
+static bool next_field(const void *context, size_t *at, struct policy_field *out)
+{
+	const struct policy_field *fields = context;
+
+	if (!fields[*at].name.n)
+		return false;
+	*out = fields[(*at)++];
+	return true;
+}
+
 static void random_request(struct policy_request *r)
 {
+	static const char *const queries[] = {"", "p=1", "p=2", "p=12&q=", "q=x", "P=1", "p=x;p=1",
+	        "p=%31", "z=1", "q=%zz", "q=1&p=1"};
+	static const struct policy_field lists[][3] = {{{{"x-a", 3}, {"one", 3}}},
+	        {{{"X-A", 3}, {"two", 3}}, {{"x-b", 3}, {"", 0}}}, {{{"x_a", 3}, {"two", 3}}},
+	        {{{"x-a", 3}, {"One, two", 8}}},
+	        {{{"x-a", 3}, {"one", 3}}, {{"x-a", 3}, {"two", 3}}}};
+	static struct policy_fields fields = {NULL, next_field};
 	static const char *const names[] = {"a.example", "b.example", "x.a.example", "c.example",
 	        "y.x.a.example", "other.test"};
 	static const char *const addresses[] = {
@@ -368,6 +392,9 @@ static void random_request(struct policy_request *r)
 	static const uint16_t ports[] = {443, 443, 443, 80, 8443};
 
 	memset(r, 0, sizeof(*r));
+	r->query = slice_from_string(PICK(queries));
+	fields.context = PICK(lists);
+	r->fields = roll(2) ? &fields : NULL;
 	r->scheme = (enum policy_scheme)roll(3);
 	if (roll(2))
 		r->host = slice_from_string(PICK(names));

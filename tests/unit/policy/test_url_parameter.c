@@ -6,22 +6,22 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "proxy/http/http.h"
+#include "vethguard/policy/url.h"
 
 static void test_next(void **state)
 {
 	struct slice rest = SLICE("&&a=b;c&=d;;&"), pair;
 
 	(void)state;
-	assert_true(http_parameter_next(&rest, &pair));
+	assert_true(url_parameter_next(&rest, &pair));
 	assert_true(slice_equals(pair, SLICE("a=b")));
-	assert_true(http_parameter_next(&rest, &pair));
+	assert_true(url_parameter_next(&rest, &pair));
 	assert_true(slice_equals(pair, SLICE("c")));
-	assert_true(http_parameter_next(&rest, &pair));
+	assert_true(url_parameter_next(&rest, &pair));
 	assert_true(slice_equals(pair, SLICE("=d")));
-	assert_false(http_parameter_next(&rest, &pair));
+	assert_false(url_parameter_next(&rest, &pair));
 	rest = SLICE("");
-	assert_false(http_parameter_next(&rest, &pair));
+	assert_false(url_parameter_next(&rest, &pair));
 }
 
 static void test_names(void **state)
@@ -32,11 +32,11 @@ static void test_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
-		assert_true(http_parameter_is(slice_from_string(same[i]), SLICE("key")));
+		assert_true(url_parameter_is(slice_from_string(same[i]), SLICE("key")));
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
-		assert_false(http_parameter_is(slice_from_string(other[i]), SLICE("key")));
-	assert_false(http_parameter_is(SLICE("KEY=1"), SLICE("key")));
-	assert_true(http_parameter_is(SLICE("a+b=1"), SLICE("a b")));
+		assert_false(url_parameter_is(slice_from_string(other[i]), SLICE("key")));
+	assert_false(url_parameter_is(SLICE("KEY=1"), SLICE("key")));
+	assert_true(url_parameter_is(SLICE("a+b=1"), SLICE("a b")));
 }
 
 static void test_resemblance(void **state)
@@ -48,10 +48,10 @@ static void test_resemblance(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
-		assert_true(http_parameter_resembles(slice_from_string(same[i]), SLICE("api_key")));
+		assert_true(url_parameter_resembles(slice_from_string(same[i]), SLICE("api_key")));
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
 		assert_false(
-		        http_parameter_resembles(slice_from_string(other[i]), SLICE("api_key")));
+		        url_parameter_resembles(slice_from_string(other[i]), SLICE("api_key")));
 }
 
 int main(void)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parameters of a query, as servers read them (application/x-www-form-urlencoded). Some servers
  * separate them by ';' too, as HTML 4 proposed. */
-#include "proxy/http/http.h"
+#include "vethguard/policy/url.h"
 
 static bool separates(char c)
 {
 	return c == '&' || c == ';';
 }
 
-bool http_parameter_next(struct slice *rest, struct slice *pair)
+bool url_parameter_next(struct slice *rest, struct slice *pair)
 {
 	while (rest->n) {
 		size_t n = 0;
@@ -32,7 +32,7 @@ static char alike(char c)
 	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-/* Takes one decoded byte of a name off the pair. */
+/* Takes one decoded byte off the pair. */
 static char next_byte(struct slice pair, size_t *at)
 {
 	char c = pair.p[(*at)++];
@@ -47,7 +47,40 @@ static char next_byte(struct slice pair, size_t *at)
 	return c;
 }
 
-bool http_parameter_is(struct slice pair, struct slice name)
+struct slice url_parameter_value(struct slice pair)
+{
+	ptrdiff_t at = slice_find_byte(pair, '=');
+
+	return at < 0 ? SLICE("") : slice_of(pair.p + at + 1, pair.n - (size_t)at - 1);
+}
+
+struct slice url_parameter_decode(struct slice text, char *out)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; at < text.n;)
+		out[n++] = next_byte(text, &at);
+	return slice_of(out, n);
+}
+
+bool url_escapes_are_sound(struct slice text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		int high, low;
+
+		if (text.p[i] != '%')
+			continue;
+		if (text.n - i < 3)
+			return false;
+		high = slice_hex_digit(text.p[i + 1]);
+		low = slice_hex_digit(text.p[i + 2]);
+		if (high < 0 || low < 0 || (high | low) == 0)
+			return false;
+	}
+	return true;
+}
+
+bool url_parameter_is(struct slice pair, struct slice name)
 {
 	size_t at = 0, i = 0;
 
@@ -57,7 +90,7 @@ bool http_parameter_is(struct slice pair, struct slice name)
 	return i == name.n;
 }
 
-bool http_parameter_resembles(struct slice pair, struct slice name)
+bool url_parameter_resembles(struct slice pair, struct slice name)
 {
 	size_t at = 0, i = 0;
 

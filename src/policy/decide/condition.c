@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a condition names a parameter of the query or a header field, and the values
+ * that it may have, or that it must be absent.
+ * - For an allow rule it must be there once, under exactly that name, with one of the values;
+ *   nothing beside it that a server could take for it.
+ * - For a deny rule it is enough that something which a server could take for it has one of the
+ *   values, in letters of any case.
+ *
+ * Fields that a Connection field names count as absent, since they are not sent on. Names come from
+ * the policy, everything else from the request.
+ */
+#include "policy/decide/condition.h"
+#include "vethguard/policy/url.h"
+
+static char lower(char c)
+{
+	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+}
+
+static bool same(char a, char b, bool fold)
+{
+	return a == b || (fold && lower(a) == lower(b));
+}
+
+/* Goes back to the last '*' only: an earlier one can take no byte that this one cannot. */
+bool condition_matches(struct slice pattern, struct slice text, bool fold)
+{
+	size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
+
+	while (t < text.n) {
+		if (p < pattern.n && pattern.p[p] == '*') {
+			star = p++;
+			from = t;
+		} else if (p < pattern.n && same(pattern.p[p], text.p[t], fold)) {
+			p++;
+			t++;
+		} else if (star != SIZE_MAX) {
+			p = star + 1;
+			t = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (p < pattern.n && pattern.p[p] == '*')
+		p++;
+	return p == pattern.n;
+}
+
+struct judged {
+	const struct policy *policy;
+	const struct policy_request *request;
+	const struct image_rule *rule;
+	bool deny;
+};
+
+static bool has_value(
+        const struct judged *j, const struct image_condition *c, struct slice value, bool fold)
+{
+	const struct image_text *values = image_section(j->policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < c->value_count; i++)
+		if (condition_matches(
+		            image_slice(j->policy, values[c->first_value + i]), value, fold))
+			return true;
+	return false;
+}
+
+/* --- the query --- */
+
+/* Whether a parameter's value is one of the condition's. A deny also looks at the value as written
+ * and decoded twice, as servers behind a rewriting proxy read it. */
+static bool parameter_has_value(
+        const struct judged *j, const struct image_condition *c, struct slice pair)
+{
+	char once[POLICY_QUERY_MAX], twice[POLICY_QUERY_MAX];
+	struct slice written = url_parameter_value(pair), decoded;
+
+	decoded = url_parameter_decode(written, once);
+	if (!j->deny)
+		return has_value(j, c, decoded, false);
+	return has_value(j, c, decoded, true) || has_value(j, c, written, true) ||
+	       has_value(j, c, url_parameter_decode(decoded, twice), true);
+}
+
+/* True if some condition of the rule names the parameter. */
+static bool is_named(const struct judged *j, struct slice pair)
+{
+	for (uint32_t i = 0; i < j->rule->condition_count; i++) {
+		const struct image_condition *c =
+		        image_condition_at(j->policy, j->rule->first_condition + i);
+
+		if (c->kind == CONDITION_QUERY &&
+		        url_parameter_is(pair, image_slice(j->policy, c->name)))
+			return true;
+	}
+	return false;
+}
+
+static bool allows_query(const struct judged *j, const struct image_condition *c)
+{
+	struct slice rest = j->request->query, name = image_slice(j->policy, c->name), pair;
+	unsigned alike = 0, right = 0;
+
+	if (rest.n > POLICY_QUERY_MAX || !url_escapes_are_sound(rest))
+		return false;
+	while (url_parameter_next(&rest, &pair)) {
+		if (c->kind == CONDITION_QUERY_ONLY) {
+			alike += !is_named(j, pair);
+			continue;
+		}
+		if (!url_parameter_resembles(pair, name))
+			continue;
+		alike++;
+		right += url_parameter_is(pair, name) && c->need == CONDITION_VALUE &&
+		         parameter_has_value(j, c, pair);
+	}
+	return c->need == CONDITION_ABSENT ? alike == 0 : alike == 1 && right == 1;
+}
+
+static bool denies_query(const struct judged *j, const struct image_condition *c)
+{
+	struct slice rest = j->request->query, name = image_slice(j->policy, c->name), pair;
+
+	if (rest.n > POLICY_QUERY_MAX)
+		return true;
+	while (url_parameter_next(&rest, &pair)) {
+		if (c->need == CONDITION_ABSENT && url_parameter_is(pair, name))
+			return false;
+		if (c->need == CONDITION_VALUE && url_parameter_resembles(pair, name) &&
+		        parameter_has_value(j, c, pair))
+			return true;
+	}
+	return c->need == CONDITION_ABSENT;
+}
+
+/* --- header fields --- */
+
+static bool next_field(const struct judged *j, size_t *at, struct policy_field *field)
+{
+	const struct policy_fields *fields = j->request->fields;
+
+	return fields && fields->next(fields->context, at, field);
+}
+
+/* Some servers replace '-' by '_', or the other way round (RFC 3875 section 4.1.18). */
+static bool names_alike(struct slice a, struct slice b)
+{
+	if (a.n != b.n)
+		return false;
+	for (size_t i = 0; i < a.n; i++) {
+		char x = a.p[i] == '_' ? '-' : lower(a.p[i]);
+
+		if (x != (b.p[i] == '_' ? '-' : lower(b.p[i])))
+			return false;
+	}
+	return true;
+}
+
+static bool allows_field(const struct judged *j, const struct image_condition *c)
+{
+	struct slice name = image_slice(j->policy, c->name);
+	unsigned alike = 0, right = 0;
+	struct policy_field field;
+	size_t at = 0;
+
+	while (next_field(j, &at, &field)) {
+		if (!names_alike(field.name, name))
+			continue;
+		alike++;
+		right += slice_equals_ignoring_case(field.name, name) &&
+		         has_value(j, c, field.value, false);
+	}
+	return c->need == CONDITION_ABSENT ? alike == 0 : alike == 1 && right == 1;
+}
+
+/* A field may be a list (RFC 9110 section 5.6.1), so each element counts as a value too. */
+static bool list_has_value(
+        const struct judged *j, const struct image_condition *c, struct slice list)
+{
+	if (has_value(j, c, list, true))
+		return true;
+	while (list.n) {
+		ptrdiff_t comma = slice_find_byte(list, ',');
+		size_t n = comma < 0 ? list.n : (size_t)comma;
+
+		if (has_value(j, c, slice_trim(slice_of(list.p, n)), true))
+			return true;
+		n += comma >= 0;
+		list = slice_of(list.p + n, list.n - n);
+	}
+	return false;
+}
+
+static bool denies_field(const struct judged *j, const struct image_condition *c)
+{
+	struct slice name = image_slice(j->policy, c->name);
+	struct policy_field field;
+	size_t at = 0;
+
+	while (next_field(j, &at, &field)) {
+		if (c->need == CONDITION_ABSENT && slice_equals_ignoring_case(field.name, name))
+			return false;
+		if (c->need == CONDITION_VALUE && names_alike(field.name, name) &&
+		        list_has_value(j, c, field.value))
+			return true;
+	}
+	return c->need == CONDITION_ABSENT;
+}
+
+bool condition_agrees(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule)
+{
+	const struct judged j = {policy, request, rule, (rule->flags & RULE_DENY) != 0};
+
+	for (uint32_t i = 0; i < rule->condition_count; i++) {
+		const struct image_condition *c =
+		        image_condition_at(policy, rule->first_condition + i);
+		bool agrees = c->kind == CONDITION_HEADER
+		                      ? (j.deny ? denies_field(&j, c) : allows_field(&j, c))
+		                      : (j.deny ? denies_query(&j, c) : allows_query(&j, c));
+
+		if (!agrees)
+			return false;
+	}
+	return true;
+}
+
+bool policy_names_field(const struct policy *policy, struct slice name)
+{
+	for (uint32_t i = 0; i < image_count(policy, SECTION_CONDITIONS); i++) {
+		const struct image_condition *c = image_condition_at(policy, i);
+
+		if (c->kind == CONDITION_HEADER && names_alike(image_slice(policy, c->name), name))
+			return true;
+	}
+	return false;
+}
