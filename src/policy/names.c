@@ -29,6 +29,8 @@ static const char *const reasons[] = {
                 "the policy allows the request, but not its upgrade to another protocol",
         [POLICY_REASON_FOREIGN] =
                 "the policy allows the request with its own credential only, not with another",
+        [POLICY_REASON_SIGNATURE] =
+                "the policy allows the request, but not the signature that it asks for",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 
