@@ -11,13 +11,13 @@ LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS
 MODS_vethguard-keeper := keeper tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
-MODS_vethguard-worker := worker proxy dns issuer credential tls ipc loop jail policy wire base
+MODS_vethguard-worker := worker proxy dns issuer credential sign tls ipc loop jail policy wire base
 LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
 
 MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
-MODS_vethguard-fetch := fetch tls ipc loop jail wire base
+MODS_vethguard-fetch := fetch sign tls ipc loop jail wire base
 LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
 # An engine calls it three times for each container: it loads no library that it does not use.

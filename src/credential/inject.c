@@ -141,6 +141,9 @@ int inject_render(
 		return render_query(value, out);
 	case POLICY_INJECT_COOKIE:
 		return is_cookie_text(value) ? render_prefixed(SLICE(""), value, out) : -EINVAL;
+	case POLICY_INJECT_SIGV4: /* each request has a value of its own */
+	case POLICY_INJECT_COUNT:
+		break;
 	}
 	return -EINVAL;
 }
@@ -150,12 +153,14 @@ struct slice inject_field(const struct policy_credential *credential)
 	switch (credential->inject) {
 	case POLICY_INJECT_BEARER:
 	case POLICY_INJECT_BASIC:
+	case POLICY_INJECT_SIGV4:
 		return SLICE("authorization");
 	case POLICY_INJECT_HEADER:
 		return credential->field;
 	case POLICY_INJECT_COOKIE:
 		return SLICE("cookie");
 	case POLICY_INJECT_QUERY:
+	case POLICY_INJECT_COUNT:
 		break;
 	}
 	return (struct slice){"", 0};

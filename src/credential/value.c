@@ -15,6 +15,7 @@ void credential_value_release(struct credential_value *v)
 	if (!v || --v->references > 0)
 		return;
 	secret_free(&v->rendered);
+	aws_keys_free(v->aws);
 	mask_free(v->mask);
 	free(v);
 }
@@ -54,6 +55,14 @@ struct credential_value *value_new(
 	value->credential = index;
 	value->references = 1;
 	policy_credential(policy, index, &credential);
+	if (credential.inject == POLICY_INJECT_SIGV4) {
+		value->aws = aws_keys_new(bytes, error);
+		if (!value->aws) {
+			credential_value_release(value);
+			return NULL;
+		}
+		return value;
+	}
 	rc = inject_render(&credential, bytes, &value->rendered);
 	if (rc == -EINVAL)
 		*error = "The credential's value cannot be sent in a request: it is shorter than 6 "

@@ -221,7 +221,7 @@ static bool credential_is_sound(const struct policy *policy, const struct image_
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (!text_is_sound(policy, texts[i], UINT32_MAX))
 			return false;
-	return c->inject <= POLICY_INJECT_COOKIE && c->require <= 1 &&
+	return c->inject < POLICY_INJECT_COUNT && c->require <= 1 &&
 	       c->source <= POLICY_SOURCE_FETCH && c->arg_count <= POLICY_ARGV_MAX &&
 	       range_is_inside(policy, SECTION_ARGS, c->first_arg, c->arg_count);
 }

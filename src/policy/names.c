@@ -29,6 +29,8 @@ static const char *const reasons[] = {
                 "the policy allows the request, but not its upgrade to another protocol",
         [POLICY_REASON_FOREIGN] =
                 "the policy allows the request with its own credential only, not with another",
+        [POLICY_REASON_SIGNATURE] =
+                "the policy allows the request, but not the signature that it asks for",
         [POLICY_REASON_CONDITION] = "the policy allows the destination, method and path, but not "
                                     "this query or these header fields",
 };

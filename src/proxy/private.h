@@ -15,6 +15,7 @@
 #include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"
 #include "vethguard/proxy/proxy.h"
+#include "vethguard/sign/hmac.h"
 
 struct client;
 struct exchange;
@@ -128,6 +129,9 @@ struct proxy {
 	struct buf target; /* target of the request that is being recorded */
 	struct buf decompressed;
 	struct secret secret_text; /* a head with a credential in it; wiped after each use */
+	struct secret canonical; /* the same, of a request that is signed; made for the first one */
+	struct hmac hmac;        /* what signs */
+	size_t signing_held;     /* bytes of bodies that are held to be signed */
 	uint64_t next_event;
 	size_t exchanges;                /* under way */
 	size_t kept;                     /* bytes of requests that are kept for a second try */

@@ -133,7 +133,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	buf_init(&p->redacted, SOCKET_OUT_MAX);
 	if (socket_shared_init(&p->sockets, config->loop) < 0)
 		goto fail;
-	if (secret_alloc(&p->plain_memory, SOCKET_CHUNK) < 0)
+	if (hmac_init(&p->hmac) < 0 || secret_alloc(&p->plain_memory, SOCKET_CHUNK) < 0)
 		goto fail;
 	p->plain = p->plain_memory.p;
 	p->datagrams = udp_relay_new(p);
@@ -191,6 +191,8 @@ void proxy_free(struct proxy *p)
 	tls_server_free(p->tls_server);
 	tls_client_free(p->tls_client);
 	secret_free(&p->secret_text);
+	secret_free(&p->canonical);
+	hmac_fini(&p->hmac);
 	socket_shared_fini(&p->sockets);
 	buf_fini(&p->text);
 	buf_fini(&p->target);

@@ -41,6 +41,7 @@ static const struct slice policy_codes[] = {
         [POLICY_REASON_BAD_REQUEST] = CODE("bad-request"),
         [POLICY_REASON_UPGRADE] = CODE("upgrade"),
         [POLICY_REASON_FOREIGN] = CODE("foreign-credential"),
+        [POLICY_REASON_SIGNATURE] = CODE("signature"),
         [POLICY_REASON_CONDITION] = CODE("condition"),
 };
 _Static_assert(

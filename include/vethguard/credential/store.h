@@ -8,6 +8,7 @@
 
 #include "vethguard/credential/inject.h"
 #include "vethguard/credential/mask.h"
+#include "vethguard/credential/aws_keys.h"
 #include "vethguard/loop/loop.h"
 
 struct credential_store;
@@ -16,8 +17,9 @@ struct credential_store;
  * requested, whatever the store holds by then. */
 struct credential_value {
 	uint32_t credential;    /* index in the policy */
-	struct secret rendered; /* what inject_render made */
-	struct mask *mask;
+	struct secret rendered; /* what inject_render made; empty for sigv4 */
+	struct mask *mask;      /* NULL for sigv4: what can sign is never sent, so no response holds it */
+	struct aws_keys *aws;   /* sigv4: what signs */
 	unsigned references;
 };
 /* Adds a reference; drops one, and wipes and frees the value with the last. */

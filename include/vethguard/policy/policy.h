@@ -42,7 +42,8 @@ enum policy_reason {
 	POLICY_REASON_BAD_REQUEST = 6, /* the request cannot be judged (no host, path not canonical) */
 	POLICY_REASON_UPGRADE = 7,     /* the rule allows the request, but not the upgrade it asks for */
 	POLICY_REASON_FOREIGN = 8,     /* the rule allows the request, but not with a credential of its own */
-	POLICY_REASON_CONDITION = 9,   /* rules allow destination, method and path, but ask for another query or other
+	POLICY_REASON_SIGNATURE = 9,   /* the rule allows the request, but it cannot be signed as it asks for */
+	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but ask for another query or other
 	                              header fields */
 	POLICY_REASON_COUNT
 };
@@ -156,7 +157,9 @@ enum policy_inject {
 	POLICY_INJECT_BASIC,
 	POLICY_INJECT_HEADER,
 	POLICY_INJECT_QUERY,
-	POLICY_INJECT_COOKIE
+	POLICY_INJECT_COOKIE,
+	POLICY_INJECT_SIGV4,
+	POLICY_INJECT_COUNT
 };
 enum policy_source {
 	POLICY_SOURCE_FILE,
@@ -170,8 +173,10 @@ enum policy_source {
 struct policy_credential {
 	struct slice name;
 	enum policy_inject inject;
-	struct slice field;       /* header: field name; query: parameter; cookie: its name; else empty */
-	struct slice prefix;      /* header: put before the value ("token "); else empty */
+	struct slice field;       /* header: field name; query: parameter; cookie: its name; sigv4: the regions,
+	                             sorted, with a space between; else empty */
+	struct slice prefix;      /* header: put before the value ("token "); sigv4: the services, as the regions;
+	                             else empty */
 	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password" */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
@@ -191,6 +196,17 @@ uint32_t policy_credential_count(const struct policy *policy);
 void policy_credential(const struct policy *policy, uint32_t index, struct policy_credential *out);
 /* True if credential i of a and credential j of b are the same in every respect. */
 bool policy_credential_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j);
+
+/* sigv4: what a request may be signed for. */
+#define POLICY_SCOPE_NAMES_MAX 32 /* regions, or services, of one credential */
+#define POLICY_REGION_MAX 32      /* bytes */
+#define POLICY_SERVICE_MAX 64
+/* True for 1 to max letters, digits, '-', '_' and '.'. */
+bool policy_is_scope_name(struct slice name, size_t max);
+/* True if the credential names both the region and the service. */
+bool policy_signs_for(const struct policy_credential *credential, struct slice region, struct slice service);
+/* True if the credential names one region and one service only, for requests that name none themselves. */
+bool policy_signs_for_one(const struct policy_credential *credential);
 
 /* The i-th file that the credential's source reads, of at most POLICY_ARGV_MAX. Returns false beyond the last one. */
 bool policy_credential_file(const struct policy_credential *credential, size_t i, struct slice *path);

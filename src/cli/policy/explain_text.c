@@ -129,6 +129,10 @@ static void print_verdict(const struct explain *x)
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s, from %s\n", shown(credential.name, text),
 		        policy_source_text(&credential, source));
+		if (credential.inject == POLICY_INJECT_SIGV4) {
+			printf("signed for: region %s", shown(credential.field, text));
+			printf(", service %s\n", shown(credential.prefix, text));
+		}
 		if (credential.require)
 			printf("no other credential: a request that brings one is refused\n");
 		if (credential.placeholder.n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a credential says where its value comes from (source) and how it is put into
- * a request (inject). Only what this version supports is accepted. Sources and injections that a
+ * a request (inject.c). Only what this version supports is accepted. Sources and injections that a
  * later version may support get a refusal of their own, so that nobody suspects a spelling mistake.
  * No source is read here.
  */
@@ -9,112 +9,7 @@
 
 #include "policy/load/source.h"
 
-#define FIELD_MAX 64
 #define ENV_MAX 64
-#define USERNAME_MAX 256
-
-static const char *const injects[] = {"bearer", "basic", "header", "query", "cookie", NULL};
-static const char *const later_injects[] = {"sigv4", "client-certificate", "placeholder", NULL};
-
-static void take_header(
-        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
-{
-	const struct tree_node *node = tree_get(map, "header"), *prefix = tree_get(map, "prefix");
-	char quoted[TREE_QUOTE_MAX];
-
-	if (!node)
-		tree_error(tree, map, "inject: header needs the field's name: header: x-api-key");
-	else if (!tree_text(tree, node, "header", FIELD_MAX, &out->field))
-		return;
-	else if (!load_is_token(out->field))
-		tree_error(tree, node, "header %s is no field name",
-		        tree_quote_value(tree, out->field, quoted));
-	else if (!load_header_is_free(out->field))
-		tree_error(tree, node,
-		        "header \"%.*s\" steers the connection and cannot carry a credential",
-		        SLICE_ARG(out->field));
-	if (prefix)
-		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
-}
-
-/* key: "query" or "cookie", whose text is the name of what carries the credential. */
-static void take_named(struct tree *tree, const struct tree_node *map, const char *key,
-        const char *what, const char *example, struct policy_credential *out)
-{
-	const struct tree_node *node = tree_get(map, key);
-	char quoted[TREE_QUOTE_MAX];
-
-	if (!node)
-		tree_error(tree, map, "inject: %s needs the %s's name: %s: %s", key, what, key,
-		        example);
-	else if (tree_text(tree, node, key, FIELD_MAX, &out->field) && !load_is_token(out->field))
-		tree_error(tree, node, "%s %s is no %s's name", key,
-		        tree_quote_value(tree, out->field, quoted), what);
-}
-
-static void take_username(
-        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
-{
-	const struct tree_node *node = tree_get(map, "username");
-	char quoted[TREE_QUOTE_MAX];
-
-	if (!node || !tree_text(tree, node, "username", USERNAME_MAX, &out->username))
-		return;
-	if (slice_find_byte(out->username, ':') >= 0)
-		tree_error(tree, node, "username %s holds \":\", which ends it (RFC 7617)",
-		        tree_quote_value(tree, out->username, quoted));
-}
-
-/* Refuses keys that belong to another way of injection. */
-static void check_belonging(
-        struct tree *tree, const struct tree_node *map, enum policy_inject inject)
-{
-	static const struct {
-		const char *key;
-		enum policy_inject inject;
-	} keys[] = {{"header", POLICY_INJECT_HEADER}, {"prefix", POLICY_INJECT_HEADER},
-	        {"query", POLICY_INJECT_QUERY}, {"cookie", POLICY_INJECT_COOKIE},
-	        {"username", POLICY_INJECT_BASIC}};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const struct tree_node *node = tree_get(map, keys[i].key);
-
-		if (node && keys[i].inject != inject)
-			tree_error(tree, node, "%s goes with inject: %s, but inject is %s",
-			        keys[i].key, injects[keys[i].inject], injects[inject]);
-	}
-}
-
-static void take_inject(
-        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
-{
-	const struct tree_node *node = tree_get(map, "inject");
-	int word;
-
-	if (!node) {
-		tree_error(tree, map, "inject is missing: bearer, basic, header, query or cookie");
-		return;
-	}
-	if (node->kind == TREE_SCALAR && load_is_among(node->text, later_injects)) {
-		tree_error(tree, node,
-		        "inject \"%.*s\" %s; use bearer, basic, header, query or cookie",
-		        SLICE_ARG(node->text), load_later);
-		return;
-	}
-	word = tree_word(tree, node, "inject", injects);
-	if (word < 0)
-		return;
-	out->inject = (enum policy_inject)word;
-	check_belonging(tree, map, out->inject);
-	if (out->inject == POLICY_INJECT_HEADER)
-		take_header(tree, map, out);
-	else if (out->inject == POLICY_INJECT_QUERY)
-		take_named(tree, map, "query", "parameter", "key", out);
-	else if (out->inject == POLICY_INJECT_COOKIE)
-		take_named(tree, map, "cookie", "cookie", "session", out);
-	else if (out->inject == POLICY_INJECT_BASIC)
-		take_username(tree, map, out);
-}
 
 static void take_placeholder(struct loader *l, struct tree *tree, const struct tree_node *map,
         struct policy_credential *out)
@@ -189,8 +84,8 @@ static void take_require(
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
-	        "cookie", "username", "require", "env", "placeholder", "placeholder-length", "ttl",
-	        "timeout", NULL};
+	        "cookie", "username", "region", "service", "require", "env", "placeholder",
+	        "placeholder-length", "ttl", "timeout", NULL};
 	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
 	struct tree *tree = &file->tree;
 	bool added;
@@ -202,7 +97,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 		return;
 	tree_check_keys(tree, item->value, known, NULL);
 	load_source(tree, item, file->path, &credential);
-	take_inject(tree, item->value, &credential.c);
+	load_inject(tree, item->value, &credential.c);
 	take_require(tree, item->value, &credential.c);
 	load_source_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);

@@ -16,6 +16,7 @@
 #include "proxy/client/client.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/signature.h"
 
 static void refuse(
         struct verdict *j, enum event_cause cause, enum event_finding finding, const char *detail)
@@ -270,6 +271,18 @@ static void authorize_credential(const struct policy *policy, const struct clien
 	const char *where;
 
 	policy_credential(policy, j->decision.credential, &spec);
+	j->is_signed = spec.inject == POLICY_INJECT_SIGV4;
+	if (j->is_signed) {
+		struct signature claim;
+
+		signature_read(r, &claim);
+		where = signature_check(&claim, &spec);
+		if (where) {
+			j->decision.reason = POLICY_REASON_SIGNATURE;
+			refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE, where);
+			return;
+		}
+	}
 	if (!spec.require)
 		return;
 	where = foreign_find(r, &spec, number_in_force(policy, c, j->decision.credential),

@@ -75,6 +75,11 @@ static void put_advice(struct json *j, const struct exchange *ex)
 			json_literal(j, "advice",
 			        "The right credential is attached outside of the sandbox. Send the "
 			        "request again without a key or token of your own.");
+		else if (ex->verdict.decision.reason == POLICY_REASON_SIGNATURE)
+			json_literal(j, "advice",
+			        "The right signature is made outside of the sandbox, for the "
+			        "regions and services that the operator has named. Sign with any "
+			        "key for one of these.");
 		else if (ex->verdict.decision.reason == POLICY_REASON_CONDITION)
 			json_literal(j, "advice",
 			        "The policy allows this place only with certain query parameters "

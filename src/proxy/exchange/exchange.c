@@ -3,7 +3,7 @@
  * One request and its response. The exchange is independent of both sides' protocols: it talks to
  * the client through struct exchange_client and to the upstream through struct upstream_stream.
  *
- *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
+ *   NEW -> (HOLDING) -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
  * From any state before a response it may also go to REFUSED, where it may wait
  * (exchange/deny_throttle.c), and then to DONE. It ends only in exchange_finish(), which gives the
@@ -21,6 +21,7 @@
 #include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/inspect.h"
+#include "proxy/exchange/signing.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
 #include "vethguard/base/clock.h"
@@ -65,6 +66,7 @@ static void exchange_free(struct exchange *ex)
 	loop_deadline_clear(&ex->held);
 	list_remove(&ex->turn);
 	loop_task_cancel(proxy->config.loop, &ex->head_task);
+	signing_free(ex);
 	free(ex->kept_detail);
 	if (ex->masking)
 		mask_stream_fini(&ex->mask);
@@ -93,6 +95,7 @@ void exchange_drop(struct exchange *ex)
 
 static const char *const state_names[] = {
         [EXCHANGE_NEW] = "NEW",
+        [EXCHANGE_HOLDING] = "HOLDING",
         [EXCHANGE_CREDENTIAL] = "CREDENTIAL",
         [EXCHANGE_DIAL] = "DIAL",
         [EXCHANGE_ACTIVE] = "ACTIVE",
@@ -232,7 +235,7 @@ static void get_credential(struct exchange *ex)
 }
 
 /* The verdict allows the request. */
-static void begin(struct exchange *ex)
+void exchange_begin(struct exchange *ex)
 {
 	if (ex->proxy->paused)
 		exchange_refuse(ex, 503, ex->proxy->pause_cause, ex->proxy->pause_text);
@@ -254,7 +257,7 @@ void exchange_begin_again(struct exchange *ex)
 	if (ex->credential)
 		credential_value_release(ex->credential);
 	ex->credential = NULL;
-	begin(ex);
+	exchange_begin(ex);
 }
 
 void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail)
@@ -376,8 +379,8 @@ void exchange_start(struct exchange *ex)
 		/* Some servers treat "trace" as TRACE. The answer would be the request as the
 		 * upstream saw it, including the credential. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
-	} else {
-		begin(ex);
+	} else if (!ex->verdict.is_signed || !signing_begin(ex)) {
+		exchange_begin(ex);
 	}
 }
 
@@ -385,6 +388,10 @@ void exchange_start(struct exchange *ex)
 
 bool exchange_takes_body(const struct exchange *ex)
 {
+	if (ex->signing && !signing_takes_body(ex))
+		return false;
+	if (ex->state == EXCHANGE_HOLDING)
+		return true;
 	return (ex->state == EXCHANGE_ACTIVE || ex->state == EXCHANGE_UPGRADED) && ex->upstream &&
 	       !ex->upstream->ops->congested(ex->upstream);
 }
@@ -394,6 +401,8 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 	struct upstream_stream *u = ex->upstream;
 
 	if (n == 0) /* a chunk of zero bytes would be the last chunk */
+		return;
+	if (ex->signing && ex->state != EXCHANGE_UPGRADED && signing_request_body(ex, p, n))
 		return;
 	u->ops->touch(u);
 	if (ex->state == EXCHANGE_UPGRADED) {
@@ -416,6 +425,8 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
 	struct upstream_stream *u = ex->upstream;
 
+	if (ex->signing && ex->state != EXCHANGE_UPGRADED && signing_request_end(ex))
+		return;
 	ex->request_done = true;
 	trailers = exchange_request_trailers(ex, trailers);
 	exchange_keep_trailers(ex, trailers);
@@ -424,6 +435,8 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 
 void exchange_upstream_drained(struct exchange *ex)
 {
+	if (ex->signing)
+		signing_pump(ex);
 	if (!ex->request_done)
 		ex->ops->request_resume(ex);
 }

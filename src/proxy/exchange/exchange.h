@@ -18,6 +18,7 @@
 #include "vethguard/policy/placeholder.h"
 
 struct inspection;
+struct signing;
 struct websocket_relay;
 
 /* How an exchange answers its client: an HTTP/1 connection or an HTTP/2 stream. */
@@ -50,6 +51,7 @@ struct exchange_client {
 
 enum exchange_state {
 	EXCHANGE_NEW,
+	EXCHANGE_HOLDING,    /* the body has to be whole before it can be signed (signing.h) */
 	EXCHANGE_CREDENTIAL, /* waiting for the keeper */
 	EXCHANGE_DIAL,       /* waiting for an upstream connection */
 	EXCHANGE_ACTIVE,     /* the request is being sent or was sent */
@@ -72,6 +74,7 @@ struct exchange {
 	struct verdict verdict;
 	struct credential_wait waiting;
 	struct credential_value *credential;
+	struct signing *signing; /* of a request that is signed (sigv4); else NULL */
 	struct mask_stream mask;
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
 	unsigned waits_told;
@@ -145,6 +148,8 @@ void exchange_introduce(struct exchange *ex, uint8_t client_version);
 void exchange_request_is_whole(struct exchange *ex);
 /* Starts the exchange; ex->request holds the request's head. */
 void exchange_start(struct exchange *ex);
+/* Goes on with a request whose body was held. */
+void exchange_begin(struct exchange *ex);
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_request_end(struct exchange *ex, struct slice trailers);
 /* The client's side can take bytes again. */

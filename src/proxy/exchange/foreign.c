@@ -5,6 +5,7 @@
  * read.
  */
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/signature.h"
 #include "vethguard/credential/inject.h"
 
 #define NAME(literal)                        \
@@ -137,6 +138,8 @@ static bool query_is_foreign(const struct http_request *r, const struct policy_c
 
 		if (injected.n && url_parameter_is(pair, injected))
 			continue; /* it is replaced */
+		if (spec->inject == POLICY_INJECT_SIGV4 && signature_is_parameter(pair))
+			continue; /* so is a signature */
 		if (!empty && is_key_parameter(pair, injected) && !is_own(store, pair, credential))
 			return true;
 	}
@@ -147,12 +150,15 @@ const char *foreign_find(const struct http_request *request, const struct policy
         uint32_t credential, const struct credential_store *store)
 {
 	const struct slice injected = inject_field(spec);
+	bool is_signed = spec->inject == POLICY_INJECT_SIGV4;
 
 	for (size_t i = 0; i < request->fields.count; i++) {
 		const struct http_field *f = &request->fields.items[i];
 
 		if (f->value.n == 0 || (injected.n && http_names_alike(f->name, injected)))
 			continue; /* it is replaced */
+		if (is_signed && http_names_alike(f->name, SLICE("x-amz-security-token")))
+			continue;
 		if (field_is_foreign(store, f, credential))
 			return "the request brings a credential of its own in a header field, and "
 			       "the policy's credential takes no other beside it";

@@ -47,11 +47,34 @@ static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credenti
 	return credential >= POLICY_CREDENTIALS_MAX || !(j->own >> credential & 1);
 }
 
+/* The key id of a presigned URL is the only place for the placeholder of a credential that signs.
+ */
+static bool query_is_foreign(struct exchange *ex)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	const struct http_request *r = &ex->request;
+	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
+	struct slice path = slice_of(r->target.p, r->target.n - rest.n);
+
+	if (credential_store_mentions_placeholder(store, path, 0))
+		return true;
+	while (url_parameter_next(&rest, &pair)) {
+		bool own = url_parameter_is(pair, SLICE("X-Amz-Credential"));
+
+		if (credential_store_mentions_placeholder(
+		            store, pair, own ? UINT64_C(1) << ex->verdict.decision.credential : 0))
+			return true;
+	}
+	return false;
+}
+
 static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_credential *spec)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
 	struct slice target = ex->request.target;
 
+	if (bound && spec->inject == POLICY_INJECT_SIGV4)
+		return query_is_foreign(ex);
 	if (bound) /* at most one credential goes into the query */
 		return credential_store_mentions_placeholder(store, target,
 		        spec->inject == POLICY_INJECT_QUERY

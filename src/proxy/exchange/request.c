@@ -14,6 +14,7 @@
 #include "proxy/http/websocket.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/signing.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {
@@ -141,13 +142,30 @@ static int inject(struct outgoing *head, const struct http_request *r,
 		head->query = buf_slice(text);
 		return rc;
 	}
-	head->field = inject_field(spec);
-	head->value = value;
+	head->field_count = 1;
+	head->fields[0] = (struct outgoing_field){inject_field(spec), value};
 	if (spec->inject != POLICY_INJECT_COOKIE)
 		return 0;
 	rc = inject_cookie(text, r, spec->field, value, spec->require);
-	head->value = buf_slice(text);
+	head->fields[0].value = buf_slice(text);
 	return rc;
+}
+
+/* Signs the request, which is sent as it came otherwise: what signs is not sent, so the response
+ * need not be searched for it. */
+static int send_signed(struct exchange *ex, const struct policy_credential *spec, struct buf *text)
+{
+	struct http_request *r = &ex->request;
+	struct outgoing head = {.request = r, .secret = true};
+	int rc;
+
+	http_drop_hop_by_hop(&r->fields);
+	if (spec->require)
+		http_drop(&r->fields, SLICE("cookie"));
+	if (r->wants_websocket)
+		websocket_limit_offer(&r->fields);
+	rc = signing_sign(ex, spec, &head, text);
+	return rc ? rc : send_head(ex, &head);
 }
 
 int exchange_send_with_credential(struct exchange *ex)
@@ -161,6 +179,11 @@ int exchange_send_with_credential(struct exchange *ex)
 	int rc;
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
+	if (ex->signing) {
+		rc = send_signed(ex, &spec, &text);
+		secret_wipe(text.mem, text.len);
+		return rc;
+	}
 	http_drop_hop_by_hop(&r->fields);
 	limit_response(ex);
 	if (r->wants_websocket) /* deflated frames could not be searched */

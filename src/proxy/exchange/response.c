@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/signing.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
 #include "vethguard/base/log.h"
@@ -73,16 +74,16 @@ static void pass_interim(struct exchange *ex, struct http_response *r)
 
 void exchange_continue(struct exchange *ex)
 {
-	struct http_response *r = &ex->upstream->response;
+	struct http_response r;
 
 	if (ex->client_version < 11 || ex->continued)
 		return;
 	ex->continued = true;
-	memset(r, 0, offsetof(struct http_response, fields));
-	r->status = 100;
-	r->reason = http_reason(100);
-	r->fields.count = 0;
-	pass_interim(ex, r);
+	memset(&r, 0, offsetof(struct http_response, fields));
+	r.status = 100;
+	r.reason = http_reason(100);
+	r.fields.count = 0;
+	pass_interim(ex, &r);
 }
 
 /* NULL, or why this 101 is not the one that was asked for. */
@@ -247,7 +248,7 @@ static void end_response(struct exchange *ex, struct slice trailers)
 	trailers = response_trailers(ex, trailers);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, trailers);
-	exchange_finish(ex, true, ex->request_done);
+	exchange_finish(ex, true, ex->request_done && !(ex->signing && signing_is_sending(ex)));
 }
 
 void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail)

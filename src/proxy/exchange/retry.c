@@ -21,6 +21,7 @@
  */
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/signing.h"
 
 bool exchange_has_body(const struct exchange *ex)
 {
@@ -114,14 +115,18 @@ bool exchange_may_retry(const struct exchange *ex, enum event_cause cause)
 	const struct upstream_stream *u = ex->upstream;
 
 	if (cause != EVENT_CAUSE_UPSTREAM || ex->head_sent || ex->no_retry || u->response_begun ||
-	        ex->retries == EXCHANGE_RETRIES_MAX || ex->kept.len != ex->bytes_out)
+	        ex->retries == EXCHANGE_RETRIES_MAX)
+		return false;
+	if (ex->signing && signing_has_body(ex) ? !signing_can_repeat(ex)
+	                                        : ex->kept.len != ex->bytes_out)
 		return false;
 	return u->untouched || (u->reused && !ex->retries && is_idempotent(ex));
 }
 
 bool exchange_ends_with_head(const struct exchange *ex)
 {
-	return ex->request_done && !ex->kept.len && !ex->kept_trailers.len;
+	return ex->request_done && !ex->kept.len && !ex->kept_trailers.len &&
+	       !(ex->signing && signing_has_body(ex));
 }
 
 /* The kept body is at most EXCHANGE_KEPT_MAX bytes, which a socket or a stream takes at once. */
@@ -129,6 +134,10 @@ void exchange_send_kept(struct exchange *ex)
 {
 	struct upstream_stream *u = ex->upstream;
 
+	if (ex->signing && signing_has_body(ex)) {
+		signing_pump(ex);
+		return;
+	}
 	if (ex->kept.len)
 		u->ops->send_body(u, buf_bytes(&ex->kept), ex->kept.len);
 	if (ex->request_done && !exchange_ends_with_head(ex))

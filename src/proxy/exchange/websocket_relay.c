@@ -21,7 +21,7 @@ static void find_values(struct websocket_relay *r, const struct proxy *proxy)
 	for (uint32_t i = 0; i < count && r->value_count < WEBSOCKET_VALUES_MAX; i++) {
 		struct credential_value *v = credential_store_held(proxy->config.credentials, i);
 
-		if (!v || mask_stream_init(&r->streams[r->value_count], v->mask) < 0)
+		if (!v || !v->mask || mask_stream_init(&r->streams[r->value_count], v->mask) < 0)
 			continue;
 		credential_value_retain(v);
 		r->values[r->value_count++] = v;

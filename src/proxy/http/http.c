@@ -136,6 +136,14 @@ void http_drop_hop_by_hop(struct http_fields *fields)
 	}
 }
 
+bool http_is_replaced(const struct outgoing *head, const struct http_field *field)
+{
+	for (size_t i = 0; i < head->field_count; i++)
+		if (http_names_alike(field->name, head->fields[i].name))
+			return true;
+	return false;
+}
+
 bool http_add(struct http_fields *fields, struct slice name, struct slice value)
 {
 	if (fields->count == HTTP_FIELDS_MAX)

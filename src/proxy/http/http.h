@@ -97,13 +97,19 @@ struct http_request {
 
 /* A request's head as it leaves: the authorized struct, and what is put into it. Its pointers are
  * valid only during the call it is given to. */
+#define OUTGOING_FIELDS_MAX 8
+struct outgoing_field {
+	struct slice name, value; /* the name in small letters */
+};
+
 struct outgoing {
 	const struct http_request *request;
 	bool has_query;
 	struct slice query; /* may hold the credential */
-	/* The injected field, or empty; value holds the credential. It stands for all fields of
-	 * that name: the request's own are not sent. */
-	struct slice field, value;
+	/* The injected fields, whose values hold the credential. Each stands for all fields of its
+	 * name: the request's own are not sent. */
+	struct outgoing_field fields[OUTGOING_FIELDS_MAX];
+	size_t field_count;
 	bool secret; /* the head holds a credential: locked memory only */
 	bool ends;   /* no body follows */
 };
@@ -180,6 +186,8 @@ bool http_names_alike(struct slice a, struct slice b);
 bool http_resembles_framing(const struct http_field *field);
 /* Drops every field with that name or a name alike. */
 void http_drop(struct http_fields *fields, struct slice name);
+/* True if an injected field stands for this one. */
+bool http_is_replaced(const struct outgoing *head, const struct http_field *field);
 /* Appends a field. False: there are HTTP_FIELDS_MAX already. */
 bool http_add(struct http_fields *fields, struct slice name, struct slice value);
 /* A trailer section as lines: "name: value" CRLF each. */

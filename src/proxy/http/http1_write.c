@@ -29,15 +29,16 @@ static int put(struct buf *out, const struct slice *parts, size_t count)
 	put((out), (const struct slice[]){__VA_ARGS__}, \
 	        sizeof((const struct slice[]){__VA_ARGS__}) / sizeof(struct slice))
 
-/* but: a name whose fields are left out, or empty. */
-static int put_fields(struct buf *out, const struct http_fields *fields, struct slice but)
+/* head: the request that they belong to, whose injected fields stand for some of them; or NULL. */
+static int put_fields(
+        struct buf *out, const struct http_fields *fields, const struct outgoing *head)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < fields->count && rc == 0; i++) {
 		const struct http_field *f = &fields->items[i];
 
-		if (!f->dropped && !(but.n && http_names_alike(f->name, but)))
+		if (!f->dropped && !(head && http_is_replaced(head, f)))
 			rc = PUT(out, f->name, SLICE(": "), f->value, SLICE("\r\n"));
 	}
 	return rc;
@@ -64,7 +65,7 @@ int http1_write_request(struct buf *out, const struct outgoing *head)
 	        SLICE(" HTTP/1.1\r\nHost: "), http_authority_text(r, host), SLICE("\r\n"));
 
 	if (rc == 0)
-		rc = put_fields(out, &r->fields, head->field);
+		rc = put_fields(out, &r->fields, head);
 	if (rc == 0)
 		rc = put_framing(out, r->body, r->content_length);
 	if (rc == 0 && r->expects_continue)
@@ -73,8 +74,9 @@ int http1_write_request(struct buf *out, const struct outgoing *head)
 		rc = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: websocket\r\n"));
 	else if (rc == 0 && r->upgrade.n)
 		rc = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: "), r->upgrade, SLICE("\r\n"));
-	if (rc == 0 && head->field.n)
-		rc = PUT(out, head->field, SLICE(": "), head->value, SLICE("\r\n"));
+	for (size_t i = 0; rc == 0 && i < head->field_count; i++)
+		rc = PUT(out, head->fields[i].name, SLICE(": "), head->fields[i].value,
+		        SLICE("\r\n"));
 	return rc ? rc : PUT(out, SLICE("\r\n"));
 }
 
@@ -86,7 +88,7 @@ int http1_write_response(struct buf *out, const struct http_response *r, uint8_t
 	        r->reason, SLICE("\r\n"));
 
 	if (rc == 0)
-		rc = put_fields(out, &r->fields, SLICE(""));
+		rc = put_fields(out, &r->fields, NULL);
 	if (rc == 0)
 		rc = put_framing(out, r->body, r->content_length);
 	if (rc == 0 && upgrade.n)

@@ -13,7 +13,7 @@
 
 #define HTTP2_PSEUDO_MAX 5 /* pseudo-header fields of one head */
 /* ... and content-length, te, an injected field */
-#define HTTP2_NV_MAX (HTTP_FIELDS_MAX + HTTP2_PSEUDO_MAX + 3)
+#define HTTP2_NV_MAX (HTTP_FIELDS_MAX + HTTP2_PSEUDO_MAX + 2 + OUTGOING_FIELDS_MAX)
 #define HTTP2_FIELD_COST 4 /* bytes counted per field besides its texts, as in HTTP/1 */
 /* Bound on a header block to be sent, as nghttp2 counts it before compression (a dozen bytes
  * more per field): more than any head that was read within HTTP_HEAD_MAX, plus a credential, can

@@ -65,15 +65,15 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 
 		/* The sandbox's own credentials do not go into a table either. */
 		if (!f->dropped && !(r->wants_websocket && is_websocket_key(f)) &&
-		        !(head->field.n && http_names_alike(f->name, head->field)))
+		        !http_is_replaced(head, f))
 			add(list, f->name, f->value, f->known == HTTP_AUTHORIZATION);
 	}
 	if (r->body == HTTP_BODY_LENGTH)
 		add(list, SLICE("content-length"), length, false);
 	if (r->te_trailers)
 		add(list, SLICE("te"), SLICE("trailers"), false);
-	if (head->field.n)
-		add(list, head->field, head->value, true);
+	for (size_t i = 0; i < head->field_count; i++)
+		add(list, head->fields[i].name, head->fields[i].value, true);
 }
 
 /* Called only with the last byte of the body on its way, because nghttp2 sends a head before

@@ -603,8 +603,8 @@ static void test_what_is_written_was_judged(void **state)
 	assert_int_equal(http1_write_request(&out, &(struct outgoing){.request = &o.request,
 	                                                   .has_query = o.request.has_query,
 	                                                   .query = o.request.query,
-	                                                   .field = SLICE("A"),
-	                                                   .value = SLICE("b")}),
+	                                                   .fields = {{SLICE("A"), SLICE("b")}},
+	                                                   .field_count = 1}),
 	        0);
 	assert_true(slice_equals(
 	        buf_slice(&out), SLICE("GET /~user/x?q=a%20b HTTP/1.1\r\nHost: "

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * aws_keys: what a credential by sigv4 signs with: an access key id, its secret and perhaps a session token, as a
+ * source gives them. All of it is in locked memory, also the key of the day that is derived from the secret.
+ */
+#ifndef VETHGUARD_CREDENTIAL_AWS_KEYS_H
+#define VETHGUARD_CREDENTIAL_AWS_KEYS_H
+
+#include "vethguard/sign/sigv4.h"
+
+#define AWS_KEY_ID_MAX 128
+#define AWS_SECRET_MIN 6 /* bytes */
+#define AWS_TOKEN_MAX 8192
+#define AWS_JSON_DEPTH_MAX 8
+
+struct aws_keys {
+	struct secret memory;            /* of everything below */
+	struct slice id, secret, token;  /* token: empty if there is none */
+	uint8_t *day;                    /* HMAC_BYTES: the key for day_scope */
+	char day_scope[SIGV4_SCOPE_MAX]; /* "" : none yet */
+};
+
+/* Reads a value: "ID:SECRET", "ID:SECRET:TOKEN", or a JSON object as AWS's own tools and services write it (credential
+ * processes, instance metadata, STS, AWS's engine of Vault). Returns NULL with *error set (static). */
+struct aws_keys *aws_keys_new(struct slice value, const char **error);
+void aws_keys_free(struct aws_keys *keys);
+/* The key for the scope's day, region and service, valid until the next call. Returns NULL if OpenSSL failed. */
+const uint8_t *aws_keys_for(struct aws_keys *keys, struct hmac *hmac, const struct sigv4_scope *scope);
+
+#endif

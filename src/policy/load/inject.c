@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a credential's value is put into a request: the key inject, and the keys that go with each
+ * way. A key of another way is refused, so that nobody believes it has an effect.
+ */
+#include <stdio.h>
+
+#include "policy/load/source.h"
+
+#define FIELD_MAX 64
+#define USERNAME_MAX 256
+
+#define INJECTS "bearer, basic, header, query, cookie or sigv4"
+
+static const char *const injects[] = {
+        "bearer", "basic", "header", "query", "cookie", "sigv4", NULL};
+static const char *const later_injects[] = {"client-certificate", "placeholder", NULL};
+
+static void take_header(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "header"), *prefix = tree_get(map, "prefix");
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!node)
+		tree_error(tree, map, "inject: header needs the field's name: header: x-api-key");
+	else if (!tree_text(tree, node, "header", FIELD_MAX, &out->field))
+		return;
+	else if (!load_is_token(out->field))
+		tree_error(tree, node, "header %s is no field name",
+		        tree_quote_value(tree, out->field, quoted));
+	else if (!load_header_is_free(out->field))
+		tree_error(tree, node,
+		        "header \"%.*s\" steers the connection and cannot carry a credential",
+		        SLICE_ARG(out->field));
+	if (prefix)
+		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
+}
+
+/* key: "query" or "cookie", whose text is the name of what carries the credential. */
+static void take_named(struct tree *tree, const struct tree_node *map, const char *key,
+        const char *what, const char *example, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, key);
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!node)
+		tree_error(tree, map, "inject: %s needs the %s's name: %s: %s", key, what, key,
+		        example);
+	else if (tree_text(tree, node, key, FIELD_MAX, &out->field) && !load_is_token(out->field))
+		tree_error(tree, node, "%s %s is no %s's name", key,
+		        tree_quote_value(tree, out->field, quoted), what);
+}
+
+static void take_username(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "username");
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!node || !tree_text(tree, node, "username", USERNAME_MAX, &out->username))
+		return;
+	if (slice_find_byte(out->username, ':') >= 0)
+		tree_error(tree, node, "username %s holds \":\", which ends it (RFC 7617)",
+		        tree_quote_value(tree, out->username, quoted));
+}
+
+/* Adds a name to a sorted list, unless it is there. False: the list is full. */
+static bool add_name(struct slice *list, size_t *count, struct slice name)
+{
+	size_t at = 0;
+
+	while (at < *count) {
+		size_t n = list[at].n < name.n ? list[at].n : name.n;
+		int order = memcmp(list[at].p, name.p, n);
+
+		if (order == 0 && list[at].n == name.n)
+			return true;
+		if (order > 0 || (order == 0 && list[at].n > name.n))
+			break;
+		at++;
+	}
+	if (*count == POLICY_SCOPE_NAMES_MAX)
+		return false;
+	memmove(list + at + 1, list + at, (*count - at) * sizeof(*list));
+	list[at] = name;
+	++*count;
+	return true;
+}
+
+static struct slice join_names(struct arena *arena, const struct slice *list, size_t count)
+{
+	struct slice all = SLICE("");
+
+	for (size_t i = 0; i < count; i++)
+		all = arena_printf(
+		        arena, "%.*s%s%.*s", SLICE_ARG(all), i ? " " : "", SLICE_ARG(list[i]));
+	return all;
+}
+
+/* Reads region: or service:, a name or a list of names, into a sorted text with spaces between. */
+static void take_scope_names(struct tree *tree, const struct tree_node *map, const char *key,
+        const char *example, size_t max, struct slice *out)
+{
+	struct tree_node *node = tree_get(map, key);
+	struct slice list[POLICY_SCOPE_NAMES_MAX];
+	char quoted[TREE_QUOTE_MAX];
+	struct tree_item single;
+	size_t count = 0;
+
+	if (!node) {
+		tree_error(tree, map,
+		        "inject: sigv4 needs the %s that requests are signed for: %s: %s, or a "
+		        "list",
+		        key, key, example);
+		return;
+	}
+	for (const struct tree_item *item = tree_items(tree, node, key, &single); item;
+	        item = item->next) {
+		struct slice name;
+
+		if (!tree_text(tree, item->value, key, max, &name))
+			return;
+		if (slice_equals(name, SLICE("*"))) {
+			tree_error(tree, item->value,
+			        "%s \"*\" would be every %s: name each one that is meant", key,
+			        key);
+			return;
+		}
+		if (!policy_is_scope_name(name, max)) {
+			tree_error(tree, item->value,
+			        "%s %s is no name of AWS: letters, digits, \"-\", \"_\" and \".\", "
+			        "as in %s",
+			        key, tree_quote_value(tree, name, quoted), example);
+			return;
+		}
+		if (!add_name(list, &count, name)) {
+			tree_error(tree, item->value, "%s names more than %d", key,
+			        POLICY_SCOPE_NAMES_MAX);
+			return;
+		}
+	}
+	*out = join_names(tree->arena, list, count);
+}
+
+static void take_scope(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	take_scope_names(tree, map, "region", "us-east-1", POLICY_REGION_MAX, &out->field);
+	take_scope_names(tree, map, "service", "s3", POLICY_SERVICE_MAX, &out->prefix);
+}
+
+/* Refuses keys that belong to another way of injection. */
+static void check_belonging(
+        struct tree *tree, const struct tree_node *map, enum policy_inject inject)
+{
+	static const struct {
+		const char *key;
+		enum policy_inject inject;
+	} keys[] = {{"header", POLICY_INJECT_HEADER}, {"prefix", POLICY_INJECT_HEADER},
+	        {"query", POLICY_INJECT_QUERY}, {"cookie", POLICY_INJECT_COOKIE},
+	        {"username", POLICY_INJECT_BASIC}, {"region", POLICY_INJECT_SIGV4},
+	        {"service", POLICY_INJECT_SIGV4}};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct tree_node *node = tree_get(map, keys[i].key);
+
+		if (node && keys[i].inject != inject)
+			tree_error(tree, node, "%s goes with inject: %s, but inject is %s",
+			        keys[i].key, injects[keys[i].inject], injects[inject]);
+	}
+}
+
+void load_inject(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "inject");
+	int word;
+
+	if (!node) {
+		tree_error(tree, map, "inject is missing: " INJECTS);
+		return;
+	}
+	if (node->kind == TREE_SCALAR && load_is_among(node->text, later_injects)) {
+		tree_error(tree, node, "inject \"%.*s\" %s; use " INJECTS, SLICE_ARG(node->text),
+		        load_later);
+		return;
+	}
+	word = tree_word(tree, node, "inject", injects);
+	if (word < 0)
+		return;
+	out->inject = (enum policy_inject)word;
+	check_belonging(tree, map, out->inject);
+	if (out->inject == POLICY_INJECT_HEADER)
+		take_header(tree, map, out);
+	else if (out->inject == POLICY_INJECT_QUERY)
+		take_named(tree, map, "query", "parameter", "key", out);
+	else if (out->inject == POLICY_INJECT_COOKIE)
+		take_named(tree, map, "cookie", "cookie", "session", out);
+	else if (out->inject == POLICY_INJECT_BASIC)
+		take_username(tree, map, out);
+	else if (out->inject == POLICY_INJECT_SIGV4)
+		take_scope(tree, map, out);
+}
