@@ -49,6 +49,8 @@ enum proxy_wait {
 	WAIT_DOUBT,  /* a reset may have come unseen after the last bytes */
 	/* struct flow */
 	WAIT_DATAGRAM, /* without traffic */
+	/* struct visit */
+	WAIT_VISIT, /* for a connection into the sandbox */
 	WAIT_COUNT
 };
 #define SILENT_MS 1000
@@ -106,6 +108,7 @@ struct proxy {
 	struct rate unproductive;
 	struct rate local_connections; /* over Unix sockets */
 	struct udp_relay *datagrams;
+	struct inbound *inbound; /* owned; NULL: no port was exposed yet */
 	struct list clients;
 	size_t client_count, client_peak; /* peak: the highest count since memory was given back */
 	uint64_t accepted;                /* connections since the proxy was made */

@@ -6,6 +6,7 @@
 
 #include "vethguard/base/table.h"
 #include "supervisor/gate/gate.h"
+#include "supervisor/sandbox/expose.h"
 #include "supervisor/sandbox/instance.h"
 #include "supervisor/os/listen_socket.h"
 #include "supervisor/events/recording.h"
@@ -131,6 +132,7 @@ struct sandbox {
 	int names;
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
+	struct exposed exposed;
 	uint64_t dropped_before;   /* see struct message_recorder_sandbox */
 	bool count_wanted;         /* see recording_count_soon() */
 	uint64_t dropped_at_end;   /* what the recorder was told with the end */
