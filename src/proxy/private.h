@@ -94,6 +94,9 @@ struct no_prior {
 	int64_t until_ms;
 };
 #define NO_PRIOR_KEPT 16
+/* Messages about calls of other sandboxes. */
+#define DIAL_CALLS_PER_S 16
+#define DIAL_CALLS_BURST_S 8
 
 struct proxy {
 	struct proxy_config config;
@@ -122,6 +125,10 @@ struct proxy {
 	struct client *shaking_hands;    /* for which tls_server asks for a certificate */
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty pipes for splice(2) */
 	size_t pipe_count;
+	struct list calls; /* dials that wait for another sandbox: dial/call.c */
+	struct rate call_rate;
+	struct loop_timer call_again;
+	uint64_t last_call;
 	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial/dial.c, by a sum of the address */
 	struct no_prior no_prior[NO_PRIOR_KEPT];   /* upstream/prior_knowledge.c: a ring */
 	unsigned next_no_prior;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/linux.h"
+#include "proxy/dial/dial.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/inbound/inbound.h"
 #include "proxy/tunnel/tunnel.h"
@@ -129,6 +130,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	p->config = *config;
 	list_init(&p->clients);
 	list_init(&p->upstreams);
+	list_init(&p->calls);
 	buf_init(&p->text, SOCKET_OUT_MAX);
 	buf_init(&p->target, SOCKET_OUT_MAX);
 	buf_init(&p->decompressed, SOCKET_OUT_MAX);
@@ -142,7 +144,8 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	if (audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 || accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
-	if (!p->datagrams || open_waits(p) < 0 || secret_alloc(&p->secret_text, SECRET_MAX) < 0)
+	if (!p->datagrams || open_waits(p) < 0 || dial_calls_open(p) < 0 ||
+	        secret_alloc(&p->secret_text, SECRET_MAX) < 0)
 		goto fail;
 	return p;
 fail:
@@ -177,6 +180,7 @@ void proxy_free(struct proxy *p)
 	audit_silent_close(p);
 	deny_throttle_close(p);
 	accept_close(p);
+	dial_calls_close(p);
 	loop_timer_close(&p->give_back);
 	while (p->free_exchanges) {
 		struct exchange *ex = p->free_exchanges;

@@ -229,6 +229,25 @@ static void reached_fields(struct codec *c, struct message_reached *m)
 }
 CODEC_PAIR(reached)
 
+static void call_fields(struct codec *c, struct message_call *m)
+{
+	m->sandbox = codec_string(c, m->sandbox, 1, POLICY_HOST_MAX);
+	m->port = codec_u16(c, m->port);
+	if (m->port == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(call)
+
+static void visit_fields(struct codec *c, struct message_visit *m)
+{
+	m->port = codec_u16(c, m->port);
+	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->labels = codec_string(c, m->labels, 0, MESSAGE_LABELS_MAX);
+	if (m->port == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(visit)
+
 static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
 {
 	m->generation = codec_u64(c, m->generation);

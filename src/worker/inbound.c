@@ -54,3 +54,31 @@ int worker_reached(struct worker *w, struct ipc_message *m)
 	return proxy_reached(w->proxy, reached.port, &reached.address, m->fds, m->fd_count,
 	        why[0] ? why : "no connection into the sandbox can be made");
 }
+
+int worker_call(void *context, uint64_t id, struct slice sandbox, uint16_t port)
+{
+	struct worker *w = context;
+	const struct message_call call = {sandbox, port};
+	uint8_t message[512];
+
+	return ipc_send(&w->supervisor, message,
+	        message_call_encode(message, sizeof(message), MESSAGE_WORKER_CALL, id, &call), NULL,
+	        0);
+}
+
+int worker_called(struct worker *w, struct ipc_message *m)
+{
+	if (!reader_done(&m->body) || m->fd_count > 1 || !w->proxy)
+		return -EBADMSG;
+	return proxy_called(w->proxy, m->head.id, m->fd_count ? worker_take_fd(m) : -1);
+}
+
+int worker_visited(struct worker *w, struct ipc_message *m)
+{
+	struct message_visit visit;
+
+	if (message_visit_decode(&m->body, &visit) < 0 || m->fd_count != 1 || !w->proxy)
+		return -EBADMSG;
+	proxy_visited(w->proxy, visit.port, worker_take_fd(m), visit.sandbox, visit.labels);
+	return 0;
+}

@@ -64,6 +64,10 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return worker_listen(w, m);
 	case MESSAGE_WORKER_REACHED:
 		return worker_reached(w, m);
+	case MESSAGE_WORKER_CALLED:
+		return worker_called(w, m);
+	case MESSAGE_WORKER_VISIT:
+		return worker_visited(w, m);
 	case MESSAGE_DESCRIBE:
 		return jail_answer(peer, m);
 	case MESSAGE_STOP:

@@ -248,6 +248,7 @@ static int make_proxy(struct worker *w)
 	        .timeouts = s->timeouts,
 	        .record = record,
 	        .reach = worker_reach,
+	        .call = worker_call,
 	        .context = w,
 	};
 

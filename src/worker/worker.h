@@ -116,10 +116,15 @@ int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image)
 /* inbound.c: a listener for an exposed port; sockets into the sandbox. Return 0 or -EBADMSG. */
 int worker_listen(struct worker *w, struct ipc_message *m);
 int worker_reached(struct worker *w, struct ipc_message *m);
+/* The answer to a call of another sandbox; another sandbox that calls. Return 0 or -EBADMSG. */
+int worker_called(struct worker *w, struct ipc_message *m);
+int worker_visited(struct worker *w, struct ipc_message *m);
 /* Serves the listeners that came before. Returns 0 or -errno. */
 int worker_serve_exposed(struct worker *w);
 /* Asks for such sockets (a proxy_config.reach). */
 int worker_reach(void *context, uint16_t port, uint32_t count);
+/* Calls another sandbox (a proxy_config.call). */
+int worker_call(void *context, uint64_t id, struct slice sandbox, uint16_t port);
 /* Counts an event; sends the figures that were asked for. */
 void worker_count(struct worker *w, const struct event *event);
 void worker_send_stats(struct worker *w, uint64_t id);

@@ -441,6 +441,165 @@ class Life(Exposed):
         return self.daemon.call("GET", "/v1/status")[2]["processes"]["supervisor"]
 
 
+class Calls(Exposed):
+    """One sandbox, two, calls the other, one, by its name: both policies have to allow it."""
+
+    CALLER = "http://one.sandbox.internal:8080"
+
+    def setUp(self):
+        super().setUp()
+        self.other = support.netns(self, f"two{time.monotonic_ns()}")
+        support.sh("ip", "-n", self.other, "link", "set", "lo", "up")
+
+    def attach_both(self, source, *rules, name="two", more="", **members):
+        self.attach(f"name: p8080, port: 8080, from: [{source}]{more}", f"port: 9001, from: [{source}]")
+        self.path2 = self.write(path=self.path + ".caller", rules=rules or (self.CALLER, "tcp://one.sandbox.internal:9001"))
+        self.daemon.attach(name=name, netns=f"/run/netns/{self.other}", policy=self.path2, **members)
+
+    def call(self, path="/x", host="one.sandbox.internal", port=8080, more=()):
+        return self.curl(path, port, host, self.other, ("-x", f"http://{GATE}:3128", *more))
+
+    def assert_refused(self, status="502", **kw):
+        r = self.call(more=("-o", "/dev/null", "-w", "%{http_code}"), **kw)
+        self.assertEqual(r.stdout, status, r)
+
+    def test_both_allow_it(self):
+        self.attach_both("sandbox:two")
+        self.assertEqual(self.call().stdout, f"/x for {GATE}")
+        self.assertEqual(self.call(host="ONE.sandbox.internal").stdout, f"/x for {GATE}")
+        self.assertEqual(len(self.call("/bytes/5000000").stdout), 5000000)
+        data = os.urandom(3_000_000)
+        path = support.LAB.path("called-upload")
+        with open(path, "wb") as f:
+            f.write(data)
+        self.assertEqual(self.call("/", more=("--data-binary", "@" + path)).stdout, hashlib.sha256(data).hexdigest())
+        code = ("import socket; s = socket.create_connection(('198.18.0.1', 3128)); "
+                "s.sendall(b'CONNECT one.sandbox.internal:9001 HTTP/1.1\\r\\nHost: one.sandbox.internal:9001\\r\\n\\r\\n'); "
+                "assert b' 200 ' in s.recv(1000); s.sendall(b'abc'); s.shutdown(1); print(s.recv(10))")
+        r = subprocess.run(["ip", "netns", "exec", self.other, sys.executable, "-c", code], capture_output=True, text=True, timeout=30 * SLOW)
+        self.assertEqual(r.stdout, "b'cba'\n", r)
+        asked = self.daemon.event(support.HTTP, **{"device.name": "two", "http_request.url.path": "/x"})
+        self.assertEqual((asked["action_id"], asked["dst_endpoint"]["hostname"]), (1, "one.sandbox.internal"), asked)
+        came = self.visit(**{"device.name": "one", "dst_endpoint.port": 9001})
+        self.assertEqual((came["src_endpoint"], came["dst_endpoint"]), ({"name": "two"}, {"name": "one", "ip": INSIDE, "port": 9001}), came)
+        self.assertEqual((came["firewall_rule"]["name"], came["proxy_endpoint"]), ("expose[1]", {"name": "vethguard"}))
+        self.assertIn("from two to port 9001 allowed", came["message"])
+
+    def test_by_a_label(self):
+        self.attach_both("'label:team=search'", labels={"team": "search", "x": "y"})
+        self.assertEqual(self.call().stdout, f"/x for {GATE}")
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.call().stdout == f"/x for {GATE}", 10 * SLOW), self.daemon.stderr())
+
+    def test_the_other_does_not_mean_it(self):
+        """Another name, another label, the host, every address: none of them is this sandbox."""
+        for source in ("sandbox:three", "sandbox:tw", "'label:team=searchx'", "'label:search=team'"):
+            self.attach_both(source, labels={"team": "search"})
+            self.assert_refused()
+            refused = self.visit(action_id=2, **{"device.name": "one"})
+            self.assertEqual((refused["src_endpoint"], refused["traffic"]["bytes"]), ({"name": "two"}, 0), refused)
+            for name in ("one", "two"):
+                self.assertEqual(self.daemon.call("DELETE", f"/v1/sandboxes/{name}")[0], 200)
+            os.unlink(self.daemon.audit)
+            self.daemon.stop()
+            self.daemon = Daemon()
+            self.addCleanup(self.daemon.end)
+        self.attach(page(source="host, 127.0.0.0/8"))
+        self.daemon.attach(name="two", netns=f"/run/netns/{self.other}", policy=self.path2)
+        self.assert_refused()
+
+    def test_its_own_policy_does_not_allow_it(self):
+        self.attach_both("sandbox:two", "http://one.sandbox.internal:8081", "http://two.sandbox.internal:8080")
+        self.assert_refused("403")
+        self.assert_refused("502", host="two.sandbox.internal")  # it exposes nothing
+        self.assert_refused("502", port=8081)  # not exposed
+        self.assertEqual(self.visits(action_id=1), [])
+
+    def test_neither_a_name_that_is_none(self):
+        self.attach_both("sandbox:two", "http://*.sandbox.internal:8080")
+        self.assertEqual(self.call().stdout, f"/x for {GATE}")
+        for host in ("on.sandbox.internal", "onee.sandbox.internal", "a.one.sandbox.internal", "vethguardd.sandbox.internal"):
+            self.assert_refused(host=host)
+
+    def test_observing_opens_nothing(self):
+        self.attach_both("sandbox:two", "http://plain.lab.test", observe=True)
+        self.assert_refused()
+        self.assertEqual(self.visits(), [])
+
+    def test_another_users_sandbox(self):
+        """A name is no proof: whoever may attach could take it."""
+        self.attach_both("sandbox:two")
+        self.assertEqual(self.call().stdout, f"/x for {GATE}")
+        record = os.path.join(self.daemon.state, "sandboxes", "two.json")
+        self.daemon.kill()
+        with open(record) as f:
+            state = json.load(f)
+        text = json.dumps(state)
+        self.assertIn('"uid": 0', text)
+        with open(record, "w") as f:
+            f.write(text.replace('"uid": 0', '"uid": 65534'))
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.call(more=("-o", "/dev/null", "-w", "%{http_code}")).stdout == "502", 10 * SLOW),
+                        self.daemon.stderr())
+
+    def test_pause_reload_and_end(self):
+        self.attach_both("sandbox:two")
+        self.assertEqual(self.call().stdout, f"/x for {GATE}")
+        self.daemon.call("POST", "/v1/sandboxes/one/pause", {})
+        self.assert_refused()
+        self.daemon.call("POST", "/v1/sandboxes/one/resume", {})
+        self.assertTrue(wait_until(lambda: self.call().stdout == f"/x for {GATE}", 10 * SLOW))
+        self.reload("port: 8080, from: ['sandbox:three']")
+        self.assert_refused()
+        self.reload("port: 8080, from: ['sandbox:two']")
+        self.assertEqual(self.call().stdout, f"/x for {GATE}")
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
+        self.assert_refused()
+
+    def test_bound(self):
+        self.attach_both("sandbox:two", more=", connections: 1")
+        code = ("import socket, sys\n"
+                "def way():\n"
+                "    s = socket.create_connection(('198.18.0.1', 3128))\n"
+                "    s.sendall(b'GET http://one.sandbox.internal:8080/x HTTP/1.1\\r\\nHost: one.sandbox.internal:8080\\r\\n\\r\\n')\n"
+                "    return s, s.recv(1000).split()[1]\n"
+                "all = [way() for _ in range(40)]\n"
+                "print(sorted({code for _, code in all}))")
+        r = subprocess.run(["ip", "netns", "exec", self.other, sys.executable, "-c", code], capture_output=True, text=True, timeout=60 * SLOW)
+        self.assertIn("b'200'", r.stdout, r)
+        self.assertLessEqual(self.stats()["visits_open"], 1)
+        self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/two")[2]["worker"]["restarts"], 0)
+
+
+class Interfaces(Exposed):
+    """A container or machine behind an interface of the host: its address has to be known."""
+
+    def setUp(self):
+        super().setUp()
+        self.link = f"v{time.monotonic_ns() // 1000 % 10 ** 9}"
+        support.sh("ip", "link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", self.netns)
+        self.addCleanup(subprocess.run, ["ip", "link", "del", self.link], check=False, capture_output=True)
+        support.sh("ip", "addr", "add", "10.7.0.1/24", "dev", self.link)
+        support.sh("ip", "link", "set", self.link, "up")
+        support.sh("ip", "-n", self.netns, "addr", "add", "10.7.0.2/24", "dev", "eth0")
+        support.sh("ip", "-n", self.netns, "link", "set", "eth0", "up")
+        support.sh("ip", "-n", self.netns, "route", "add", "default", "via", "10.7.0.1")
+
+    def test_one_address(self):
+        self.write(page())
+        self.daemon.attach(name="one", policy=self.path, interface=self.link, addresses=["10.7.0.2"])
+        self.assertTrue(wait_until(lambda: self.curl().stdout == "/x for 10.7.0.1", 10 * SLOW), (self.curl(), self.daemon.stderr()))
+        self.assertEqual(self.visit(action_id=1)["dst_endpoint"], {"name": "one", "ip": "10.7.0.2", "port": 8080})
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.curl().stdout == "/x for 10.7.0.1", 10 * SLOW), self.daemon.stderr())
+
+    def test_a_network(self):
+        self.refuse(page(), status=422, interface=self.link, words="it is not known which of a network's addresses")
+        self.assertTrue(was_refused())
+
+
 class Ready(Exposed):
     def test_prepared_and_claimed(self):
         prefix = f"r{time.monotonic_ns() // 1000 % 10 ** 9}"

@@ -8,9 +8,10 @@
 
 #include "vethguard/policy/policy.h"
 
-#define POLICY_EXPOSES_MAX 16       /* ports of one policy */
-#define POLICY_EXPOSE_FROM_MAX 64   /* sources of one port */
-#define POLICY_EXPOSE_LABEL_MAX 320 /* bytes of "KEY=VALUE" */
+#define POLICY_SANDBOX_SUFFIX ".sandbox.internal" /* of host names that are other sandboxes */
+#define POLICY_EXPOSES_MAX 16                     /* ports of one policy */
+#define POLICY_EXPOSE_FROM_MAX 64                 /* sources of one port */
+#define POLICY_EXPOSE_LABEL_MAX 320               /* bytes of "KEY=VALUE" */
 #define POLICY_EXPOSE_CONNECTIONS 128
 #define POLICY_EXPOSE_CONNECTIONS_MAX 10000
 

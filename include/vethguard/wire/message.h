@@ -163,6 +163,9 @@ enum message_type {
 	MESSAGE_WORKER_LISTEN = 63,  /* struct message_listen + fd: the host's listener for a port; after START */
 	MESSAGE_WORKER_REACH = 64,   /* worker -> supervisor: struct message_reach: connections into the sandbox */
 	MESSAGE_WORKER_REACHED = 65, /* the reply: struct message_reached + as many fds, connecting, at most */
+	MESSAGE_WORKER_CALL = 66,   /* worker -> supervisor: struct message_call: a port that another sandbox exposes */
+	MESSAGE_WORKER_CALLED = 67, /* the reply, no body: + fd, one end of a connected pair; none: refused */
+	MESSAGE_WORKER_VISIT = 68,  /* struct message_visit + fd, the other end: another sandbox calls this one */
 
 	MESSAGE_TYPE_COUNT
 };
@@ -229,6 +232,17 @@ struct message_reached {
 	uint16_t port;
 	struct ip address;  /* of the sandbox */
 	struct slice error; /* why there are fewer sockets; empty: there are all */
+};
+
+struct message_call {
+	struct slice sandbox; /* its name, in any case of letters */
+	uint16_t port;
+};
+#define MESSAGE_LABELS_MAX 16384
+struct message_visit {
+	uint16_t port;
+	struct slice sandbox; /* the caller's name */
+	struct slice labels;  /* the caller's: "KEY=VALUE" lines */
 };
 
 /* Reasons to refuse new work. Each ends with a RESUME of its own, except MESSAGE_PAUSE_WAY_OUT. */
@@ -551,6 +565,8 @@ MESSAGE_CODEC(worker_start);
 MESSAGE_CODEC(listen);
 MESSAGE_CODEC(reach);
 MESSAGE_CODEC(reached);
+MESSAGE_CODEC(call);
+MESSAGE_CODEC(visit);
 MESSAGE_CODEC(worker_pause);
 MESSAGE_CODEC(worker_resume);
 MESSAGE_CODEC(worker_retire);

@@ -49,4 +49,8 @@ void inbound_record_refused(struct inbound *in, const struct event *e)
 	}
 	in->more++;
 	in->last_more = *e;
+	in->last_more.user = slice_of(in->last_user,
+	        e->user.n < sizeof(in->last_user) ? e->user.n : sizeof(in->last_user));
+	if (in->last_more.user.n)
+		memcpy(in->last_user, e->user.p, in->last_more.user.n);
 }

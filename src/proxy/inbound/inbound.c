@@ -182,6 +182,20 @@ static struct inbound_port *port_of(struct inbound *in, uint16_t number)
 	return port;
 }
 
+void proxy_visited(
+        struct proxy *p, uint16_t number, int fd, struct slice sandbox, struct slice labels)
+{
+	struct inbound *in = inbound_of(p);
+	struct inbound_port *port = in ? port_of(in, number) : NULL;
+
+	if (!port || p->draining) {
+		close(fd);
+		return;
+	}
+	visit_call(port, fd, sandbox, labels);
+	inbound_ask(in);
+}
+
 int proxy_serve_exposed(struct proxy *p, int fd, uint16_t number)
 {
 	struct inbound *in = inbound_of(p);

@@ -46,6 +46,7 @@ struct inbound {
 	unsigned told;
 	uint64_t more;          /* without an event */
 	struct event last_more; /* of the last of them */
+	char last_user[MESSAGE_NAME_MAX];
 };
 
 enum visit_state {
@@ -68,7 +69,9 @@ struct visit {
 	struct loop_io inner_io;
 	struct ip src, dst;
 	uint16_t src_port, dst_port;
-	bool own; /* src is this machine's */
+	bool own;     /* src is this machine's */
+	char *caller; /* owned: the sandbox that calls, then its labels as lines; NULL: none does */
+	size_t caller_n, labels_n;
 	bool cut; /* reauthorize: to be ended */
 	struct tunnel *tunnel;
 	struct loop_deadline deadline;
@@ -94,6 +97,8 @@ void inbound_end_marked(struct inbound *in);
 
 /* visit.c: begins with an accepted socket (taken), and authorizes it. */
 void visit_open(struct inbound_port *port, int fd, const struct sockaddr *from);
+/* The same for another sandbox that calls. */
+void visit_call(struct inbound_port *port, int fd, struct slice sandbox, struct slice labels);
 /* Gets its socket into the sandbox (taken), which is connecting; negative: there is none, because
  * of why. */
 void visit_connect(struct visit *v, int inner, const char *why);

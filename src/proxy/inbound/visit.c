@@ -16,6 +16,8 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
+#define VISIT_LABELS_MAX 32 /* as of an attachment */
+
 static const char *const state_names[] = {
         [VISIT_WAITING] = "WAITING",
         [VISIT_CONNECTING] = "CONNECTING",
@@ -60,7 +62,8 @@ static struct event event_of(const struct visit *v, enum event_decision decision
 	        .dst_port = v->dst_port,
 	        .upstream = v->port->address,
 	        .upstream_port = v->port->port,
-	        .protocol = IPPROTO_TCP};
+	        .protocol = IPPROTO_TCP,
+	        .user = slice_of(v->caller, v->caller_n)};
 }
 
 void visit_record(struct visit *v, enum event_decision decision, enum event_cause cause,
@@ -106,6 +109,7 @@ static void on_deferred_free(struct loop_task *task)
 	struct visit *v = container_of(task, struct visit, deferred_free);
 
 	tunnel_free(v->tunnel);
+	free(v->caller);
 	free(v);
 }
 
@@ -226,16 +230,37 @@ static bool is_place(const struct policy_expose *expose, const struct visit *v)
 	       (ip_classify(&expose->at) == IP_UNSPECIFIED || ip_equals(&expose->at, &v->dst));
 }
 
+static size_t split_labels(const struct visit *v, struct slice labels[VISIT_LABELS_MAX])
+{
+	struct slice rest = slice_of(v->caller + v->caller_n, v->labels_n);
+	size_t count = 0;
+
+	while (rest.n && count < VISIT_LABELS_MAX) {
+		ptrdiff_t end = slice_find_byte(rest, '\n');
+		size_t n = end < 0 ? rest.n : (size_t)end;
+
+		labels[count++] = slice_of(rest.p, n);
+		n += end >= 0;
+		rest = slice_of(rest.p + n, rest.n - n);
+	}
+	return count;
+}
+
 bool visit_passes(const struct visit *v, const struct policy *policy)
 {
-	const struct policy_peer peer = {.address = v->src, .own = v->own};
+	struct policy_peer peer = {.address = v->src, .own = v->own};
 	uint32_t index = policy_expose_find(policy, v->port->port);
+	struct slice labels[VISIT_LABELS_MAX];
 	struct policy_expose expose;
 
 	if (index == POLICY_NONE)
 		return false;
 	policy_expose(policy, index, &expose);
-	return is_place(&expose, v) && policy_expose_admits(policy, index, &peer);
+	if (!v->caller)
+		return is_place(&expose, v) && policy_expose_admits(policy, index, &peer);
+	peer = (struct policy_peer){.sandbox = slice_of(v->caller, v->caller_n), .labels = labels};
+	peer.label_count = split_labels(v, labels);
+	return policy_expose_admits(policy, index, &peer);
 }
 
 static void refuse(struct visit *v, enum event_cause cause, const char *detail)
@@ -244,6 +269,7 @@ static void refuse(struct visit *v, enum event_cause cause, const char *detail)
 
 	inbound_record_refused(v->port->inbound, &e);
 	close_sockets(v);
+	free(v->caller);
 	free(v);
 }
 
@@ -260,26 +286,30 @@ static void find_addresses(struct visit *v, const struct sockaddr *from)
 	         (v->src.family && ip_equals(&v->src, &v->dst));
 }
 
-void visit_open(struct inbound_port *port, int fd, const struct sockaddr *from)
+static struct visit *visit_new(struct inbound_port *port, int fd)
 {
-	struct inbound *in = port->inbound;
-	struct proxy *p = in->proxy;
 	struct visit *v = calloc(1, sizeof(*v));
-	const int one = 1;
 
 	if (!v) {
 		close(fd);
-		return;
+		return NULL;
 	}
 	v->port = port;
 	v->fd = fd;
 	v->inner = -1;
-	v->id = proxy_event_id(p);
+	v->id = proxy_event_id(port->inbound->proxy);
 	v->start_ms = clock_real_ms();
 	v->deferred_free.run = on_deferred_free;
-	find_addresses(v, from);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	return v;
+}
+
+/* Lets the visitor in, or refuses. */
+static void authorize(struct visit *v)
+{
+	struct inbound_port *port = v->port;
+	struct inbound *in = port->inbound;
+	struct proxy *p = in->proxy;
+
 	if (p->paused) {
 		refuse(v, p->pause_cause, p->pause_text);
 		return;
@@ -295,4 +325,51 @@ void visit_open(struct inbound_port *port, int fd, const struct sockaddr *from)
 	list_append(&in->visits, &v->list);
 	list_append(&port->visitors, &v->waiting);
 	loop_deadline_set(&p->waits[WAIT_VISIT], &v->deadline);
+}
+
+void visit_open(struct inbound_port *port, int fd, const struct sockaddr *from)
+{
+	struct visit *v = visit_new(port, fd);
+	const int one = 1;
+
+	if (!v)
+		return;
+	find_addresses(v, from);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	authorize(v);
+}
+
+/* Beyond the bound a call is refused: it has no backlog to wait in. */
+static bool is_full(const struct inbound_port *port)
+{
+	const struct policy *policy = port->inbound->proxy->config.policy;
+	uint32_t index = policy_expose_find(policy, port->port);
+	struct policy_expose expose;
+
+	policy_expose(policy, index, &expose);
+	return index != POLICY_NONE && port->open >= expose.connections;
+}
+
+void visit_call(struct inbound_port *port, int fd, struct slice sandbox, struct slice labels)
+{
+	struct visit *v = visit_new(port, fd);
+
+	if (!v)
+		return;
+	v->caller_n = sandbox.n;
+	v->labels_n = labels.n;
+	v->caller = malloc(sandbox.n + labels.n + 1);
+	if (!v->caller) {
+		close_sockets(v);
+		free(v);
+		return;
+	}
+	memcpy(v->caller, sandbox.p, sandbox.n);
+	if (labels.n)
+		memcpy(v->caller + sandbox.n, labels.p, labels.n);
+	if (port->inbound->proxy->held || is_full(port))
+		refuse(v, EVENT_CAUSE_LIMIT, "as many connections as the port may have are open");
+	else
+		authorize(v);
 }

@@ -245,6 +245,8 @@ void sandbox_expose_again(struct sandbox *s)
 	char before[SANDBOX_FAILURE_MAX];
 
 	memcpy(before, s->failure, sizeof(before));
+	if (!s->generation)
+		return;
 	if (sandbox_expose(s, s->generation) == 0) {
 		if (x->pause_ms)
 			log_sandbox(LOG_LEVEL_INFO, s->name, "its ports are exposed again");

@@ -41,5 +41,7 @@ void sandbox_expose_close(struct sandbox *s);
 int instance_tell_exposed(struct instance *i);
 /* Answers a worker that asks for connections into the sandbox. Returns 0 or -EBADMSG. */
 int instance_on_reach(struct instance *i, struct ipc_message *message);
+/* call.c: answers a worker whose sandbox calls another one. Returns 0 or -EBADMSG. */
+int instance_on_call(struct instance *i, struct ipc_message *message);
 
 #endif

@@ -110,7 +110,8 @@ struct sandbox {
 	struct listen_socket *listen;
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
 	char pin[MESSAGE_PATH_MAX + 1];
-	int netns; /* of the sandbox; persistent: closed once it is linked */
+	char *labels; /* owned: "KEY=VALUE" lines; NULL: none */
+	int netns;    /* of the sandbox; persistent: closed once it is linked */
 	/* Guard and sandbox share this process's namespace (GATE_SHARED): port of the name service;
 	 * 0: they do not. */
 	uint16_t shared_dns_port;
