@@ -31,6 +31,11 @@ static const char elsewhere_policy[] =
         "name: test\n"
         "expose:\n"
         "  - {name: page, port: 8080, from: host, at: \"127.0.0.5:%1$u\"}\n";
+static const char sandbox_policy[] =
+        "vethguard: 1\n"
+        "name: test\n"
+        "expose:\n"
+        "  - {port: 8080, from: [\"sandbox:two\", \"label:a=b\"], connections: 2}\n";
 static const char no_policy[] = "vethguard: 1\nname: test\n";
 
 static int sandbox_fd; /* listens */
@@ -502,6 +507,107 @@ static void test_one_listener_each(void **state)
 	assert_int_equal(proxy_serve_exposed(w.proxy, world_listen(&at, 0), 1), -ENOMEM);
 }
 
+/* --- another sandbox calls --- */
+
+static int called_set_up(void **state)
+{
+	const struct world_options o = {
+	        .policy = sandbox_policy, .timeouts = PATIENT_TIMEOUTS, .limits = USUAL_LIMITS};
+	struct sockaddr_in at;
+
+	(void)state;
+	world_open(&w, &o);
+	w.proxy->config.reach = reach;
+	asked = asks = 0;
+	at = loopback(0, 0, 3, w.port);
+	sandbox_fd = world_listen(&at, 0);
+	return 0;
+}
+
+static struct peer *caller(const char *name, const char *labels)
+{
+	int pair[2];
+
+	assert_int_equal(
+	        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	proxy_visited(w.proxy, PORT, pair[0], slice_from_string(name), slice_from_string(labels));
+	return peer_new(&w, pair[1]);
+}
+
+static void test_called(void **state)
+{
+	static const char *const names[] = {"two", "three"}, *const labels[] = {"", "x=y\na=b\n"};
+	struct peer *c, *s;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		c = caller(names[i], labels[i]);
+		assert_int_equal(asked, i + 1);
+		assert_int_equal(answer(PORT, 1), 0);
+		s = inside();
+		say(c, "hello");
+		expect(s, "hello");
+		say(s, "there");
+		expect(c, "there");
+		hang_up(c, false);
+		expect_end(s);
+		hang_up(s, false);
+		UNTIL(&w, count_events(&w, EVENT_INBOUND) == i + 1);
+		assert_true(slice_equals(
+		        find_event(&w, EVENT_INBOUND)->user, slice_from_string(names[i])));
+		assert_int_equal(find_event(&w, EVENT_INBOUND)->src.family, 0);
+	}
+}
+
+static void test_called_by_others(void **state)
+{
+	static const char *const names[] = {"tw", "twoo", "Two", "host", "three", "three", "three"};
+	static const char *const labels[] = {"", "", "", "", "a=bc\n", "a\n", "sandbox:two\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct peer *c = caller(names[i], labels[i]);
+
+		UNTIL(&w, c->eof || c->failed);
+		hang_up(c, true);
+		assert_int_equal(count_events(&w, EVENT_INBOUND), i + 1);
+		assert_int_equal(find_event(&w, EVENT_INBOUND)->decision, EVENT_DENIED);
+		assert_true(slice_equals(
+		        find_event(&w, EVENT_INBOUND)->user, slice_from_string(names[i])));
+	}
+	assert_int_equal(asks, 0);
+}
+
+static void test_called_too_often(void **state)
+{
+	struct peer *c[3];
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		c[i] = caller("two", "");
+	UNTIL(&w, c[2]->eof || c[2]->failed);
+	assert_int_equal(only(EVENT_INBOUND)->cause, EVENT_CAUSE_LIMIT);
+	proxy_end_all(w.proxy, EVENT_CAUSE_PAUSED, "paused");
+	for (size_t i = 0; i < 3; i++) {
+		UNTIL(&w, c[i]->eof || c[i]->failed);
+		hang_up(c[i], true);
+	}
+	assert_int_equal(count_events(&w, EVENT_INBOUND), 3);
+}
+
+static void test_called_while_it_ends(void **state)
+{
+	struct peer *c;
+
+	(void)state;
+	proxy_drain(w.proxy, on_idle, &idle);
+	c = caller("two", "");
+	UNTIL(&w, c->eof || c->failed);
+	hang_up(c, true);
+	assert_int_equal(asks, 0);
+}
+
+#define CALLED(name) cmocka_unit_test_setup_teardown(name, called_set_up, inbound_tear_down)
 #define OPEN(name) cmocka_unit_test_setup_teardown(name, open_set_up, inbound_tear_down)
 #define CLOSED(name) cmocka_unit_test_setup_teardown(name, closed_set_up, inbound_tear_down)
 #define SOON_OVER(name) cmocka_unit_test_setup_teardown(name, hasty_set_up, inbound_tear_down)
@@ -528,6 +634,10 @@ int main(void)
 	        OPEN(test_drain),
 	        OPEN(test_retire),
 	        OPEN(test_one_listener_each),
+	        CALLED(test_called),
+	        CALLED(test_called_by_others),
+	        CALLED(test_called_too_often),
+	        CALLED(test_called_while_it_ends),
 	};
 
 	world_network();
