@@ -10,6 +10,7 @@
 
 #include "policy/image.h"
 #include "policy/decide/reading.h"
+#include "vethguard/policy/expose.h"
 
 const uint32_t image_element_size[] = {
         [SECTION_STRINGS] = 1,
@@ -27,6 +28,8 @@ const uint32_t image_element_size[] = {
         [SECTION_ARGS] = sizeof(struct image_text),
         [SECTION_CONDITIONS] = sizeof(struct image_condition),
         [SECTION_VALUES] = sizeof(struct image_text),
+        [SECTION_EXPOSES] = sizeof(struct image_expose),
+        [SECTION_FROMS] = sizeof(struct image_from),
         [SECTION_TARGET_SLOTS] = sizeof(struct image_slot),
         [SECTION_NODE_SLOTS] = sizeof(struct image_slot),
 };
@@ -240,6 +243,57 @@ static bool credentials_are_sound(const struct policy *policy)
 	return count <= POLICY_CREDENTIALS_MAX;
 }
 
+/* An address or a network is IMAGE_PREFIX_KEY bytes: family, bits, address. */
+static bool network_is_sound(const struct policy *policy, struct image_text text)
+{
+	struct slice key = image_slice(policy, text);
+	uint8_t bits;
+
+	if (key.n != IMAGE_PREFIX_KEY)
+		return false;
+	bits = (uint8_t)key.p[1];
+	return (key.p[0] == 4 && bits <= 32) || (key.p[0] == 6 && bits <= 128);
+}
+
+static bool from_is_sound(const struct policy *policy, const struct image_from *from)
+{
+	static const struct slice begins[POLICY_FROM_COUNT] = {
+	        [POLICY_FROM_SANDBOX] = {"sandbox:", 8}, [POLICY_FROM_LABEL] = {"label:", 6}};
+
+	if (!text_is_sound(policy, from->text, UINT32_MAX) ||
+	        !text_is_sound(policy, from->network, IMAGE_PREFIX_KEY) ||
+	        from->kind >= POLICY_FROM_COUNT)
+		return false;
+	if ((from->kind == POLICY_FROM_NETWORK) != (from->network.n > 0))
+		return false;
+	return slice_starts_with(image_slice(policy, from->text), begins[from->kind]) &&
+	       (from->network.n == 0 || network_is_sound(policy, from->network));
+}
+
+static bool exposes_are_sound(const struct policy *policy)
+{
+	if (image_count(policy, SECTION_EXPOSES) > POLICY_EXPOSES_MAX)
+		return false;
+	for (uint32_t i = 0; i < image_count(policy, SECTION_FROMS); i++)
+		if (!from_is_sound(policy, image_from_at(policy, i)))
+			return false;
+	for (uint32_t i = 0; i < image_count(policy, SECTION_EXPOSES); i++) {
+		const struct image_expose *e = image_expose_at(policy, i);
+
+		if (!text_is_sound(policy, e->name, UINT32_MAX) ||
+		        !text_is_sound(policy, e->at, IMAGE_PREFIX_KEY) ||
+		        (e->at.n > 0 && !network_is_sound(policy, e->at)))
+			return false;
+		if (e->port == 0 || (e->at_port == 0) != (e->at.n == 0) || e->connections == 0 ||
+		        e->connections > POLICY_EXPOSE_CONNECTIONS_MAX)
+			return false;
+		if (e->from_count > POLICY_EXPOSE_FROM_MAX ||
+		        !range_is_inside(policy, SECTION_FROMS, e->first_from, e->from_count))
+			return false;
+	}
+	return true;
+}
+
 int policy_open(struct policy *policy, const void *image, size_t size)
 {
 	struct policy p = {image, size};
@@ -252,7 +306,7 @@ int policy_open(struct policy *policy, const void *image, size_t size)
 		return -EBADMSG;
 	if (!rules_are_sound(&p) || !entries_are_sound(&p) || !patterns_are_sound(&p) ||
 	        !conditions_are_sound(&p) || !profiles_are_sound(&p) || !targets_are_sound(&p) ||
-	        !nodes_are_sound(&p) || !credentials_are_sound(&p))
+	        !nodes_are_sound(&p) || !credentials_are_sound(&p) || !exposes_are_sound(&p))
 		return -EBADMSG;
 	if (!slots_are_sound(&p, SECTION_TARGET_SLOTS, image_count(&p, SECTION_TARGETS)) ||
 	        !slots_are_sound(&p, SECTION_NODE_SLOTS, image_count(&p, SECTION_NODES)))

@@ -44,6 +44,8 @@ enum image_section_id {
 	SECTION_ARGS,
 	SECTION_CONDITIONS,
 	SECTION_VALUES,       /* struct image_text: patterns for values, of conditions */
+	SECTION_EXPOSES,
+	SECTION_FROMS,
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
 	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
@@ -174,6 +176,21 @@ struct image_credential {
 	uint32_t require;
 };
 
+/* A port of the sandbox that is published, and one source that may reach it (policy/expose.h). */
+struct image_expose {
+	struct image_text name;
+	struct image_text at; /* empty, or IMAGE_PREFIX_KEY bytes: one address */
+	uint16_t port, at_port;
+	uint32_t connections;
+	uint32_t first_from, from_count;
+};
+
+struct image_from {
+	struct image_text text;
+	struct image_text network; /* IMAGE_PREFIX_KEY bytes, or empty */
+	uint32_t kind;             /* enum policy_from_kind */
+};
+
 struct image_slot {
 	uint32_t tag;   /* high half of the hash */
 	uint32_t index; /* of the target or node, or IMAGE_EMPTY */
@@ -217,6 +234,8 @@ IMAGE_GETTER(node, SECTION_NODES)
 IMAGE_GETTER(candidate, SECTION_CANDIDATES)
 IMAGE_GETTER(credential, SECTION_CREDENTIALS)
 IMAGE_GETTER(condition, SECTION_CONDITIONS)
+IMAGE_GETTER(expose, SECTION_EXPOSES)
+IMAGE_GETTER(from, SECTION_FROMS)
 #undef IMAGE_GETTER
 
 static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)

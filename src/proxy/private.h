@@ -50,6 +50,8 @@ enum proxy_wait {
 	WAIT_DOUBT,  /* a reset may have come unseen after the last bytes */
 	/* struct flow */
 	WAIT_DATAGRAM, /* without traffic */
+	/* struct visit */
+	WAIT_VISIT, /* for a connection into the sandbox */
 	WAIT_COUNT
 };
 #define SILENT_MS 1000
@@ -93,6 +95,9 @@ struct no_prior {
 	int64_t until_ms;
 };
 #define NO_PRIOR_KEPT 16
+/* Messages about calls of other sandboxes. */
+#define DIAL_CALLS_PER_S 16
+#define DIAL_CALLS_BURST_S 8
 
 struct proxy {
 	struct proxy_config config;
@@ -107,6 +112,7 @@ struct proxy {
 	struct rate unproductive;
 	struct rate local_connections; /* over Unix sockets */
 	struct udp_relay *datagrams;
+	struct inbound *inbound; /* owned; NULL: no port was exposed yet */
 	struct list clients;
 	size_t client_count, client_peak; /* peak: the highest count since memory was given back */
 	uint64_t accepted;                /* connections since the proxy was made */
@@ -120,6 +126,10 @@ struct proxy {
 	struct client *shaking_hands;    /* for which tls_server asks for a certificate */
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty pipes for splice(2) */
 	size_t pipe_count;
+	struct list calls; /* dials that wait for another sandbox: dial/call.c */
+	struct rate call_rate;
+	struct loop_timer call_again;
+	uint64_t last_call;
 	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial/dial.c, by a sum of the address */
 	struct no_prior no_prior[NO_PRIOR_KEPT];   /* upstream/prior_knowledge.c: a ring */
 	unsigned next_no_prior;

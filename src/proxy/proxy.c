@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "vethguard/base/linux.h"
+#include "proxy/dial/dial.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/inbound/inbound.h"
 #include "proxy/tunnel/tunnel.h"
 #include "proxy/tunnel/udp_relay.h"
 
@@ -70,6 +72,7 @@ static int open_waits(struct proxy *p)
 	        [WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
 	        [WAIT_DOUBT] = {DOUBT_MS, tunnel_on_doubt},
 	        [WAIT_DATAGRAM] = {t->udp_idle_ms, udp_flow_on_deadline},
+	        [WAIT_VISIT] = {t->connect_ms, visit_on_deadline},
 	};
 
 	for (size_t i = 0; i < WAIT_COUNT; i++)
@@ -127,6 +130,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	p->config = *config;
 	list_init(&p->clients);
 	list_init(&p->upstreams);
+	list_init(&p->calls);
 	buf_init(&p->text, SOCKET_OUT_MAX);
 	buf_init(&p->target, SOCKET_OUT_MAX);
 	buf_init(&p->decompressed, SOCKET_OUT_MAX);
@@ -140,7 +144,8 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	if (audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 || accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
-	if (!p->datagrams || open_waits(p) < 0 || secret_alloc(&p->secret_text, SECRET_MAX) < 0)
+	if (!p->datagrams || open_waits(p) < 0 || dial_calls_open(p) < 0 ||
+	        secret_alloc(&p->secret_text, SECRET_MAX) < 0)
 		goto fail;
 	return p;
 fail:
@@ -169,11 +174,13 @@ void proxy_free(struct proxy *p)
 		loop_task_cancel(p->config.loop, &c->deferred_free);
 		c->deferred_free.run(&c->deferred_free);
 	}
+	inbound_free(p->inbound);
 	upstream_http2_free_kept(p);
 	udp_relay_free(p->datagrams);
 	audit_silent_close(p);
 	deny_throttle_close(p);
 	accept_close(p);
+	dial_calls_close(p);
 	loop_timer_close(&p->give_back);
 	while (p->free_exchanges) {
 		struct exchange *ex = p->free_exchanges;
@@ -249,6 +256,8 @@ void proxy_hold(struct proxy *p, bool hold)
 	if (hold)
 		return;
 	accept_resume(p);
+	if (p->inbound)
+		inbound_resume(p->inbound);
 	for (struct list *l = p->clients.next; l != &p->clients; l = l->next)
 		client_wake(container_of(l, struct client, list));
 }
@@ -268,7 +277,7 @@ void proxy_maybe_idle(struct proxy *p)
 
 	if (!p->draining || !on_idle || p->client_count)
 		return;
-	if (p->retiring && udp_relay_count(p->datagrams))
+	if (p->retiring && (udp_relay_count(p->datagrams) || (p->inbound && p->inbound->count)))
 		return;
 	p->on_idle = NULL;
 	on_idle(p->on_idle_context);
@@ -284,6 +293,10 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 	p->retiring = false;
 	deny_throttle_answer_all(p);
 	accept_stop(p, false);
+	if (p->inbound) {
+		inbound_retire(p->inbound);
+		inbound_end(p->inbound, EVENT_CAUSE_CLOSING, NULL);
+	}
 	while (pool_evict(p))
 		;
 	for (struct list *l = p->clients.next; l != &p->clients; l = next) {

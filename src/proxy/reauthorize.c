@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "proxy/client/http2.h"
+#include "proxy/inbound/inbound.h"
 #include "proxy/tunnel/tunnel.h"
 #include "proxy/tunnel/udp_relay.h"
 
@@ -78,6 +79,8 @@ static void look(struct reauthorization *r)
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
 		look_at_client(r, container_of(l, struct client, list));
 	r->ended += udp_relay_reauthorize(r->proxy->datagrams, r->next, r->cause, r->detail);
+	if (r->proxy->inbound)
+		r->ended += inbound_reauthorize(r->proxy->inbound, r->next, r->cause, r->detail);
 }
 
 /* --- step three: ending --- */
@@ -132,6 +135,8 @@ static void end_marked(struct reauthorization *r)
 		end_client(container_of(l, struct client, list), r->next != NULL);
 	cut_orphaned(r->proxy);
 	udp_relay_end_reauthorized(r->proxy->datagrams);
+	if (r->proxy->inbound)
+		inbound_end_marked(r->proxy->inbound);
 }
 
 size_t proxy_reauthorize(
@@ -186,6 +191,8 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 
 	accept_stop(p, true);
 	udp_relay_retire(p->datagrams);
+	if (p->inbound)
+		inbound_retire(p->inbound);
 	p->draining = true;
 	p->retiring = true;
 	deny_throttle_answer_all(p);
@@ -202,7 +209,8 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 
 size_t proxy_left(const struct proxy *p)
 {
-	return p->client_count + udp_relay_count(p->datagrams);
+	return p->client_count + udp_relay_count(p->datagrams) +
+	       (p->inbound ? p->inbound->count : 0);
 }
 
 void proxy_count(const struct proxy *p, struct message_worker_stats *out)
@@ -212,6 +220,7 @@ void proxy_count(const struct proxy *p, struct message_worker_stats *out)
 	out->streams_open = p->stream_count;
 	out->exchanges_open = p->exchanges;
 	out->flows_open = udp_relay_count(p->datagrams);
+	out->visits_open = p->inbound ? p->inbound->count : 0;
 	out->upstreams_open = p->upstream_count;
 	out->upstreams_idle = p->idle_count;
 	out->refusals_delayed = p->deny_throttle.delayed;

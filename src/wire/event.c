@@ -352,6 +352,7 @@ static const char *const kind_names[] = {
         [EVENT_LIFECYCLE] = "LIFECYCLE",
         [EVENT_FINDING] = "FINDING",
         [EVENT_API] = "API",
+        [EVENT_INBOUND] = "INBOUND",
 };
 _Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == EVENT_KIND_COUNT, "a name per kind");
 

@@ -273,6 +273,12 @@ static const char *const type_names[] = {
         [MESSAGE_KEEPER_CA_KEPT] = "KEEPER_CA_KEPT",
         [MESSAGE_FETCH] = "FETCH",
         [MESSAGE_FETCHED] = "FETCHED",
+        [MESSAGE_WORKER_LISTEN] = "WORKER_LISTEN",
+        [MESSAGE_WORKER_REACH] = "WORKER_REACH",
+        [MESSAGE_WORKER_REACHED] = "WORKER_REACHED",
+        [MESSAGE_WORKER_CALL] = "WORKER_CALL",
+        [MESSAGE_WORKER_CALLED] = "WORKER_CALLED",
+        [MESSAGE_WORKER_VISIT] = "WORKER_VISIT",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -202,6 +202,52 @@ static void worker_retired_fields(struct codec *c, struct message_worker_retired
 }
 CODEC_PAIR(worker_retired)
 
+static void listen_fields(struct codec *c, struct message_listen *m)
+{
+	m->port = codec_u16(c, m->port);
+	if (m->port == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(listen)
+
+static void reach_fields(struct codec *c, struct message_reach *m)
+{
+	m->port = codec_u16(c, m->port);
+	m->count = codec_upto(c, m->count, MESSAGE_REACH_MAX);
+	if (m->port == 0 || m->count == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(reach)
+
+static void reached_fields(struct codec *c, struct message_reached *m)
+{
+	m->port = codec_u16(c, m->port);
+	m->address = codec_ip(c, m->address);
+	m->error = codec_bytes(c, m->error, 0, MESSAGE_TEXT_MAX);
+	if (m->port == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(reached)
+
+static void call_fields(struct codec *c, struct message_call *m)
+{
+	m->sandbox = codec_string(c, m->sandbox, 1, POLICY_HOST_MAX);
+	m->port = codec_u16(c, m->port);
+	if (m->port == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(call)
+
+static void visit_fields(struct codec *c, struct message_visit *m)
+{
+	m->port = codec_u16(c, m->port);
+	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->labels = codec_string(c, m->labels, 0, MESSAGE_LABELS_MAX);
+	if (m->port == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(visit)
+
 static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
 {
 	m->generation = codec_u64(c, m->generation);
@@ -218,6 +264,7 @@ static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
 	m->streams_open = codec_u64(c, m->streams_open);
 	m->exchanges_open = codec_u64(c, m->exchanges_open);
 	m->flows_open = codec_u64(c, m->flows_open);
+	m->visits_open = codec_u64(c, m->visits_open);
 	m->upstreams_open = codec_u64(c, m->upstreams_open);
 	m->upstreams_idle = codec_u64(c, m->upstreams_idle);
 	m->names_kept = codec_u64(c, m->names_kept);
@@ -227,7 +274,7 @@ static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
 	m->refusals_delayed = codec_u64(c, m->refusals_delayed);
 }
 CODEC_PAIR(worker_stats)
-_Static_assert(sizeof(struct message_worker_stats) == 25 * 8, "a figure was added: encode it too");
+_Static_assert(sizeof(struct message_worker_stats) == 29 * 8, "a figure was added: encode it too");
 
 void message_worker_start_fini(struct message_worker_start *m)
 {

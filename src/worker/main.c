@@ -60,6 +60,14 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 			return -EBADMSG;
 		worker_send_stats(w, m->head.id);
 		return 0;
+	case MESSAGE_WORKER_LISTEN:
+		return worker_listen(w, m);
+	case MESSAGE_WORKER_REACHED:
+		return worker_reached(w, m);
+	case MESSAGE_WORKER_CALLED:
+		return worker_called(w, m);
+	case MESSAGE_WORKER_VISIT:
+		return worker_visited(w, m);
 	case MESSAGE_DESCRIBE:
 		return jail_answer(peer, m);
 	case MESSAGE_STOP:

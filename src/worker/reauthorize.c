@@ -162,6 +162,8 @@ static enum message_stats_kind kind_of(const struct event *e)
 		return MESSAGE_STATS_HTTP;
 	case EVENT_DNS:
 		return MESSAGE_STATS_DNS;
+	case EVENT_INBOUND:
+		return MESSAGE_STATS_INBOUND;
 	default:
 		return MESSAGE_STATS_CONNECTION;
 	}

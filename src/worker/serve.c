@@ -247,6 +247,8 @@ static int make_proxy(struct worker *w)
 	        .limits = s->limits,
 	        .timeouts = s->timeouts,
 	        .record = record,
+	        .reach = worker_reach,
+	        .call = worker_call,
 	        .context = w,
 	};
 
@@ -292,6 +294,8 @@ int worker_serve(struct worker *w)
 
 	for (size_t i = 0; i < w->start.listener_count && rc == 0; i++)
 		rc = listen_on(w, i);
+	if (rc == 0)
+		rc = worker_serve_exposed(w);
 	if (rc < 0)
 		return rc;
 	w->serving = true;

@@ -10,6 +10,7 @@
 #include "vethguard/dns/tunnel.h"
 #include "vethguard/ipc/peer.h"
 #include "vethguard/ipc/ring.h"
+#include "vethguard/policy/expose.h"
 #include "vethguard/proxy/proxy.h"
 
 #define EVENT_BACKLOG_MAX \
@@ -48,6 +49,11 @@ struct worker {
 	struct leaf_issuer *leaf_issuer;
 	struct proxy *proxy;
 	struct secret egress_authorization;
+	struct {
+		int fd;
+		uint16_t port;
+	} exposed[POLICY_EXPOSES_MAX]; /* listeners that came before it serves */
+	size_t exposed_count;
 	struct message_worker_stats stats; /* running counts; other figures are set on request */
 	uint64_t start_id, stop_id;
 	struct loop_task finish;
@@ -107,6 +113,18 @@ void worker_apply_pauses(struct worker *w);
 /* Accepts no new connections from now on, and goes on under this policy. Takes image (a
  * descriptor). Returns 0, or -errno if the policy cannot be used. */
 int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image);
+/* inbound.c: a listener for an exposed port; sockets into the sandbox. Return 0 or -EBADMSG. */
+int worker_listen(struct worker *w, struct ipc_message *m);
+int worker_reached(struct worker *w, struct ipc_message *m);
+/* The answer to a call of another sandbox; another sandbox that calls. Return 0 or -EBADMSG. */
+int worker_called(struct worker *w, struct ipc_message *m);
+int worker_visited(struct worker *w, struct ipc_message *m);
+/* Serves the listeners that came before. Returns 0 or -errno. */
+int worker_serve_exposed(struct worker *w);
+/* Asks for such sockets (a proxy_config.reach). */
+int worker_reach(void *context, uint16_t port, uint32_t count);
+/* Calls another sandbox (a proxy_config.call). */
+int worker_call(void *context, uint64_t id, struct slice sandbox, uint16_t port);
 /* Counts an event; sends the figures that were asked for. */
 void worker_count(struct worker *w, const struct event *event);
 void worker_send_stats(struct worker *w, uint64_t id);

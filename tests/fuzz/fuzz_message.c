@@ -59,6 +59,11 @@ TRY(worker_resume)
 TRY(worker_retire)
 TRY(worker_retired)
 TRY(worker_stats)
+TRY(listen)
+TRY(reach)
+TRY(reached)
+TRY(call)
+TRY(visit)
 
 static void try_worker_start(
         const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
@@ -81,6 +86,11 @@ static void (*const tries[])(
         [MESSAGE_WORKER_RETIRE] = try_worker_retire,
         [MESSAGE_WORKER_RETIRED] = try_worker_retired,
         [MESSAGE_WORKER_STATS] = try_worker_stats,
+        [MESSAGE_WORKER_LISTEN] = try_listen,
+        [MESSAGE_WORKER_REACH] = try_reach,
+        [MESSAGE_WORKER_REACHED] = try_reached,
+        [MESSAGE_WORKER_CALL] = try_call,
+        [MESSAGE_WORKER_VISIT] = try_visit,
         [MESSAGE_RECORDER_STALLED] = try_text,
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,

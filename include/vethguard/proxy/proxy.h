@@ -39,6 +39,12 @@ struct proxy_config {
 	struct config_timeouts timeouts;
 	uint32_t event_nonce; /* upper half of every event's id */
 	proxy_record record;
+	/* Asks for connections to an exposed port of the sandbox; proxy_reached() is called with the answer. Returns 0
+	 * or -errno. NULL: no port is exposed. */
+	int (*reach)(void *context, uint16_t port, uint32_t count);
+	/* Asks for a port that another sandbox exposes; proxy_called() is called with the answer and this id. Returns 0
+	 * or -errno. NULL: there is none. */
+	int (*call)(void *context, uint64_t id, struct slice sandbox, uint16_t port);
 	void *context;
 };
 
@@ -54,6 +60,18 @@ int proxy_serve_rewritten(struct proxy *proxy, int fd);
 int proxy_serve_unix(struct proxy *proxy, int fd);
 /* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
+/* Serves the host's listener for an exposed port of the sandbox. Takes fd. Returns 0 or -errno. */
+int proxy_serve_exposed(struct proxy *proxy, int fd, uint16_t port);
+/* Takes sockets that are connecting to a port of the sandbox at its address, at most as many as were asked for; sets
+ * those that it keeps to -1. why: a sentence (static or borrowed for the call) if there are fewer. Returns 0, or
+ * -EBADMSG if nobody has asked. */
+int proxy_reached(
+        struct proxy *proxy, uint16_t port, const struct ip *address, int *fds, size_t count, const char *why);
+/* Takes the answer to a call: a connected socket, or -1: it was refused. Returns 0, or -EBADMSG: nobody has called. */
+int proxy_called(struct proxy *proxy, uint64_t id, int fd);
+/* Another sandbox calls an exposed port: it is authorized and relayed like any other visit. labels: "KEY=VALUE" lines.
+ * Takes fd, a connected socket. */
+void proxy_visited(struct proxy *proxy, uint16_t port, int fd, struct slice sandbox, struct slice labels);
 /* Returns the id of the next event. */
 uint64_t proxy_event_id(struct proxy *proxy);
 /* While held (the recorder is behind), no new work begins; work under way goes on. */

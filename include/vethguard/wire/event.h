@@ -25,6 +25,8 @@ enum event_kind {
 	EVENT_LIFECYCLE = 5,  /* a change in a sandbox's life: Application Lifecycle 6002 */
 	EVENT_FINDING = 6,    /* something that should not happen: Detection Finding 2004 */
 	EVENT_API = 7,        /* a call of the control API: API Activity 6003 */
+	EVENT_INBOUND = 8, /* a connection to an exposed port: Network Activity 4001. src: who connects; dst: where the
+	                      host listened; upstream: the sandbox and its port; user: the calling sandbox */
 	EVENT_KIND_COUNT
 };
 const char *event_kind_name(enum event_kind kind); /* "HTTP", for logs */
@@ -162,7 +164,7 @@ struct event {
 static inline bool event_kind_is_of_worker(enum event_kind kind)
 {
 	return kind == EVENT_HTTP || kind == EVENT_DNS || kind == EVENT_CONNECTION || kind == EVENT_FLOW ||
-	       kind == EVENT_FINDING;
+	       kind == EVENT_FINDING || kind == EVENT_INBOUND;
 }
 
 /* True if the event's activity was allowed and then failed upstream: no name, no connection, a bad certificate, an

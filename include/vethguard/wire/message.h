@@ -159,6 +159,14 @@ enum message_type {
 	                         has_secret */
 	MESSAGE_FETCHED = 62, /* the reply, when the value is in the pipe: struct message_fetched */
 
+	/* supervisor <-> worker, continued: ports that the policy exposes */
+	MESSAGE_WORKER_LISTEN = 63,  /* struct message_listen + fd: the host's listener for a port; after START */
+	MESSAGE_WORKER_REACH = 64,   /* worker -> supervisor: struct message_reach: connections into the sandbox */
+	MESSAGE_WORKER_REACHED = 65, /* the reply: struct message_reached + as many fds, connecting, at most */
+	MESSAGE_WORKER_CALL = 66,   /* worker -> supervisor: struct message_call: a port that another sandbox exposes */
+	MESSAGE_WORKER_CALLED = 67, /* the reply, no body: + fd, one end of a connected pair; none: refused */
+	MESSAGE_WORKER_VISIT = 68,  /* struct message_visit + fd, the other end: another sandbox calls this one */
+
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -212,6 +220,31 @@ struct message_worker_start {
 	} listeners[MESSAGE_LISTENERS_MAX];
 };
 
+struct message_listen {
+	uint16_t port; /* of the sandbox; not 0 */
+};
+#define MESSAGE_REACH_MAX 32
+struct message_reach {
+	uint16_t port;
+	uint32_t count; /* 1 to MESSAGE_REACH_MAX */
+};
+struct message_reached {
+	uint16_t port;
+	struct ip address;  /* of the sandbox */
+	struct slice error; /* why there are fewer sockets; empty: there are all */
+};
+
+struct message_call {
+	struct slice sandbox; /* its name, in any case of letters */
+	uint16_t port;
+};
+#define MESSAGE_LABELS_MAX 16384
+struct message_visit {
+	uint16_t port;
+	struct slice sandbox; /* the caller's name */
+	struct slice labels;  /* the caller's: "KEY=VALUE" lines */
+};
+
 /* Reasons to refuse new work. Each ends with a RESUME of its own, except MESSAGE_PAUSE_WAY_OUT. */
 enum message_pause {
 	MESSAGE_PAUSE_RECORDER = 0, /* the log cannot be written: new work is refused, what is under way goes on.
@@ -245,18 +278,21 @@ enum message_stats_kind {
 	MESSAGE_STATS_HTTP = 0,
 	MESSAGE_STATS_CONNECTION = 1,
 	MESSAGE_STATS_DNS = 2,
+	MESSAGE_STATS_INBOUND = 3,
 	MESSAGE_STATS_KINDS
 };
 struct message_worker_stats {
 	uint64_t generation; /* of the worker's policy */
 	struct {
 		uint64_t allowed, denied, failed; /* as in struct message_summary; observed ones count as allowed */
-	} kinds[MESSAGE_STATS_KINDS];             /* requests; tunnels and UDP flows; queries */
+	} kinds[MESSAGE_STATS_KINDS];             /* requests; tunnels and UDP flows; queries;
+	                                             visits to exposed ports */
 	uint64_t findings;
 	uint64_t bytes_out, bytes_in;           /* payload from and to the sandbox, of what has ended */
 	uint64_t connections, connections_open; /* from the sandbox */
 	uint64_t streams_open, exchanges_open;  /* HTTP/2 streams; requests under way, of any version */
 	uint64_t flows_open;                    /* UDP */
+	uint64_t visits_open;                   /* to exposed ports */
 	uint64_t upstreams_open, upstreams_idle;
 	uint64_t names_kept;       /* synthetic addresses assigned */
 	uint64_t backlog_bytes;    /* events that the recorder has no room for yet */
@@ -526,6 +562,11 @@ struct message_upgrade {
 	int message_##name##_decode(struct reader *body, struct message_##name *m)
 MESSAGE_CODEC(text);
 MESSAGE_CODEC(worker_start);
+MESSAGE_CODEC(listen);
+MESSAGE_CODEC(reach);
+MESSAGE_CODEC(reached);
+MESSAGE_CODEC(call);
+MESSAGE_CODEC(visit);
 MESSAGE_CODEC(worker_pause);
 MESSAGE_CODEC(worker_resume);
 MESSAGE_CODEC(worker_retire);

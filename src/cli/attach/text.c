@@ -232,6 +232,17 @@ static void put_pairs(const char *key, const json_t *pairs)
 	}
 }
 
+/* Prints texts of a list, one on a line. */
+static void put_list(const char *key, const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *text = json_string_value(json_array_get(list, i));
+
+		put_line(key, text ? text : "");
+		key = "";
+	}
+}
+
 void control_print_sandbox(const json_t *sandbox)
 {
 	const json_t *policy = json_object_get(sandbox, "policy");
@@ -252,6 +263,7 @@ void control_print_sandbox(const json_t *sandbox)
 	if (json_is_true(json_object_get(policy, "observe")))
 		put_line("  mode", "observe: only what no policy can permit is refused");
 	put_pairs("credentials", json_object_get(policy, "credentials"));
+	put_list("exposes", json_object_get(policy, "exposes"));
 	put_pairs("labels", json_object_get(sandbox, "labels"));
 	put_pairs("vars", json_object_get(sandbox, "vars"));
 	put_line("created", control_text(sandbox, "created"));
@@ -285,7 +297,7 @@ static void put_beyond(const char *key, const json_t *stats, const char *what, c
 
 void control_print_stats(const json_t *stats)
 {
-	static const char *const kinds[] = {"requests", "tunnels", "queries"};
+	static const char *const kinds[] = {"requests", "tunnels", "queries", "visits"};
 	static const struct {
 		const char *key, *member;
 	} numbers[] = {

@@ -100,6 +100,7 @@ enum {
 };
 enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, ACTION_OBSERVED = 3 };
 enum { DISPOSITION_DROPPED = 6, DISPOSITION_ERROR = 27 };
+enum { DIRECTION_INBOUND = 1 };
 /* The member at a path of object keys ("metadata.uid"): NULL, 0 or an empty slice if there is none
  * of that type. A text may contain any byte. */
 const struct json_t *audit_member(const struct json_t *event, const char *path);

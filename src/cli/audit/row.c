@@ -71,6 +71,14 @@ static void add_port(char *out, size_t out_size, int64_t port)
 		add_text(out, out_size, shown);
 }
 
+static void add_port_alone(char *out, size_t out_size, int64_t port)
+{
+	char shown[24];
+
+	snprintf(shown, sizeof(shown), "%lld", (long long)port);
+	add_text(out, out_size, shown);
+}
+
 static void add_destination(struct audit_row *row, const json_t *event)
 {
 	struct slice name = audit_text(event, "dst_endpoint.hostname");
@@ -133,12 +141,28 @@ static bool is_relayed(const json_t *event, struct slice protocol)
 	       (slice_equals(protocol, SLICE("tcp")) || slice_equals(protocol, SLICE("udp")));
 }
 
+/* A connection to a port that the sandbox exposes: from an address, or from another sandbox. */
+static void read_inbound(struct audit_row *row, const json_t *event)
+{
+	struct slice address = audit_text(event, "src_endpoint.ip");
+
+	add_text(row->what, sizeof(row->what), "from ");
+	add(row->what, sizeof(row->what),
+	        address.n ? address : audit_text(event, "src_endpoint.name"));
+	add_text(row->what, sizeof(row->what), " to port ");
+	add_port_alone(row->what, sizeof(row->what), audit_number(event, "dst_endpoint.port"));
+}
+
 static void read_network(struct audit_row *row, const json_t *event)
 {
 	struct slice protocol = audit_text(event, "connection_info.protocol_name");
 	struct slice frame = audit_text(event, "unmapped.ethertype");
 	char count[40];
 
+	if (audit_number(event, "connection_info.direction_id") == DIRECTION_INBOUND) {
+		read_inbound(row, event);
+		return;
+	}
 	if (frame.n)
 		add_text(row->what, sizeof(row->what), "frame ");
 	if (is_tls(event))

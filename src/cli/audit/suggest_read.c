@@ -291,12 +291,14 @@ static int add(struct suggest *s, struct suggest_ask *ask, size_t *at)
 	return 0;
 }
 
-/* A name that a search list made out of an allowed name was never meant. */
+/* A name that a search list made out of an allowed name was never meant. What comes in is no wish
+ * of the sandbox. */
 static bool is_denial(const json_t *event)
 {
 	int64_t class = audit_number(event, "class_uid"), action = audit_number(event, "action_id");
 
-	return (class == CLASS_HTTP || class == CLASS_DNS || class == CLASS_NETWORK) &&
+	return audit_number(event, "connection_info.direction_id") != DIRECTION_INBOUND &&
+	       (class == CLASS_HTTP || class == CLASS_DNS || class == CLASS_NETWORK) &&
 	       (action == ACTION_DENIED || action == ACTION_OBSERVED) &&
 	       !slice_equals(audit_text(event, "status_code"), SLICE("search-list"));
 }

@@ -3,6 +3,7 @@
  * command returns its status. A note tells what is not a fault but probably not meant; it does not
  * change the status. */
 #include "cli/policy/policy.h"
+#include "vethguard/policy/expose.h"
 
 #define JSON_MAX (16u << 20)
 
@@ -29,14 +30,29 @@ static const char *mode_name(const struct policy *policy)
 
 static void print_good(const char *path, const struct policy *policy)
 {
-	char name[POLICY_NAME_MAX * 4 + 1], shown[1024];
+	char name[POLICY_NAME_MAX * 4 + 1], shown[1024], exposed[64] = "";
+	uint32_t ports = policy_expose_count(policy);
 
+	if (ports)
+		snprintf(exposed, sizeof(exposed), ", %u exposed port%s", ports,
+		        ports == 1 ? "" : "s");
 	slice_escape(policy_name(policy), name, sizeof(name));
 	slice_escape(slice_from_string(path), shown, sizeof(shown));
-	printf("%s: good: policy \"%s\", %u rule%s, %u credential%s, mode %s, fingerprint %.*s\n",
+	printf("%s: good: policy \"%s\", %u rule%s, %u credential%s%s, mode %s, fingerprint %.*s\n",
 	        shown, name, policy_rule_count(policy), policy_rule_count(policy) == 1 ? "" : "s",
 	        policy_credential_count(policy), policy_credential_count(policy) == 1 ? "" : "s",
-	        mode_name(policy), SLICE_ARG(policy_fingerprint(policy)));
+	        exposed, mode_name(policy), SLICE_ARG(policy_fingerprint(policy)));
+}
+
+static void write_exposed(struct json *j, const struct policy *policy)
+{
+	char text[POLICY_EXPOSE_TEXT_MAX];
+
+	json_array(j, "exposed");
+	for (uint32_t i = 0; i < policy_expose_count(policy); i++)
+		json_string(j, NULL,
+		        slice_from_string(policy_expose_text(policy, i, text, sizeof(text))), 0);
+	json_end_array(j);
 }
 
 static void write_names(struct json *j, const struct resolve *hosts)
@@ -107,6 +123,7 @@ static void write_json(struct json *j, const char *path, const struct policy_loa
 		json_string(j, "name", policy_name(&loaded->policy), 0);
 		json_uint(j, "rules", policy_rule_count(&loaded->policy));
 		json_uint(j, "credentials", policy_credential_count(&loaded->policy));
+		write_exposed(j, &loaded->policy);
 		json_literal(j, "mode", mode_name(&loaded->policy));
 		json_string(j, "fingerprint", policy_fingerprint(&loaded->policy), 0);
 	}

@@ -10,6 +10,7 @@
 
 #include "cli/policy/resolve.h"
 #include "vethguard/loop/own_address.h"
+#include "vethguard/policy/expose.h"
 #include "vethguard/policy/host_files.h"
 
 #define AT_A_TIME 16
@@ -134,7 +135,10 @@ void resolve_add(void *context, const struct policy_host_place *place)
 	slice_escape_controls(slice_from_string(place->file), name->file, sizeof(name->file));
 	name->line = place->line;
 	name->column = place->column;
-	name->state = RESOLVE_NOT_ASKED;
+	/* Another sandbox is never looked up. */
+	name->state = slice_ends_with(place->host, SLICE(POLICY_SANDBOX_SUFFIX))
+	                      ? RESOLVE_PASSES
+	                      : RESOLVE_NOT_ASKED;
 }
 
 /* --- judging --- */

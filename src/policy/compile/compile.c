@@ -256,6 +256,7 @@ static int compile_all(struct compiler *c)
 		if (c->pairs.n > MODEL_PAIRS_MAX)
 			return refuse_size(c, "too many destinations in all rules together");
 	}
+	compile_exposes(c);
 	compile_profiles(c);
 	for (uint32_t i = 0; i < c->sections[SECTION_PROFILES].n && !c->failed; i++) {
 		compile_profile_nodes(c, i);

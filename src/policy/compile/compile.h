@@ -35,6 +35,8 @@ void compile_profiles(struct compiler *c);
 void compile_profile_nodes(struct compiler *c, uint32_t profile);
 /* Gives the nodes their candidates, in order. */
 void compile_candidates(struct compiler *c);
+/* compile/expose.c: the published ports. */
+void compile_exposes(struct compiler *c);
 /* Finds two credentials or two tls treatments that claim the same request. Returns 0, or -EINVAL
  * with diags. */
 int compile_check_conflicts(struct compiler *c);

@@ -59,7 +59,7 @@ void diff_text_fini(struct diff_text *text)
 	vec_fini(&text->notes);
 }
 
-static void add_note(struct diff_text *text, bool widens, bool narrows, struct slice note)
+void diff_text_note(struct diff_text *text, bool widens, bool narrows, struct slice note)
 {
 	struct policy_diff_line line = {.widens = widens, .narrows = narrows};
 
@@ -72,11 +72,11 @@ void diff_text_modes(struct diff_text *text, enum policy_mode from, enum policy_
 	if (from == to)
 		return;
 	if (to == POLICY_OBSERVE)
-		add_note(text, true, false,
+		diff_text_note(text, true, false,
 		        SLICE("+ mode: observe: what the policy refuses is let through and logged "
 		              "(so far refused)"));
 	else
-		add_note(text, false, true,
+		diff_text_note(text, false, true,
 		        SLICE("- mode: enforce: what the policy refuses is refused (so far let "
 		              "through and logged)"));
 }
@@ -148,7 +148,7 @@ static void note_credentials(
 		else if (is_new)
 			what = describe_change(text->arena, &c, &was);
 		if (what.n > 0)
-			add_note(text, false, false,
+			diff_text_note(text, false, false,
 			        arena_printf(text->arena, "~ credential %.*s %.*s",
 			                SLICE_ARG(c.name), SLICE_ARG(what)));
 	}
@@ -397,7 +397,7 @@ int diff_text_write(struct diff_text *text, bool incomplete, struct policy_diff 
 
 	vec_init(&drafts, sizeof(struct diff_draft));
 	if (incomplete || text->full)
-		add_note(text, true, true,
+		diff_text_note(text, true, true,
 		        SLICE("+ the policies are too large to be compared in every part: more may "
 		              "be possible than is listed here, or less"));
 	draft_lines(text, &drafts);

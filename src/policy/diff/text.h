@@ -53,10 +53,14 @@ struct slice diff_method_words(const struct diff_methods *methods, struct arena 
 void diff_text_init(
         struct diff_text *text, struct arena *arena, const struct diff_methods *methods);
 void diff_text_fini(struct diff_text *text);
+/* Adds a line that concerns no destination. */
+void diff_text_note(struct diff_text *text, bool widens, bool narrows, struct slice note);
 void diff_text_modes(struct diff_text *text, enum policy_mode from, enum policy_mode to);
 /* Notes credentials that are new, gone or changed. */
 void diff_text_credentials(
         struct diff_text *text, const struct policy *from, const struct policy *to);
+/* diff/expose.c: notes ports that are published newly, no longer or in another way. */
+void diff_exposes(struct diff_text *text, const struct policy *from, const struct policy *to);
 /* Adds a change; the same change for another method joins the first one. where->names is borrowed
  * until the end. */
 void diff_text_add(

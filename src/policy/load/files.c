@@ -12,7 +12,7 @@
 #include "policy/load/loader.h"
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
-        "allow", "deny", "mode", "variables", NULL};
+        "allow", "deny", "mode", "variables", "expose", NULL};
 #define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {

@@ -189,6 +189,7 @@ static void load_contents(struct loader *l, const struct policy_load_options *op
 
 		load_rules(l, file, false);
 		load_rules(l, file, true);
+		load_exposes(l, file);
 	}
 	for (size_t i = 0; i < n; i++)
 		l->wrong |= ((struct load_file *)vec_at(&l->files, i))->tree.wrong;

@@ -111,5 +111,7 @@ void load_placeholder(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 void load_credentials(struct loader *l, struct load_file *file);
 void load_rules(struct loader *l, struct load_file *file, bool deny);
+/* load/expose.c: reads the ports that the file publishes. */
+void load_exposes(struct loader *l, struct load_file *file);
 
 #endif

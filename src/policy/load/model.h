@@ -7,6 +7,7 @@
 #define VETHGUARD_SRC_POLICY_LOAD_MODEL_H
 
 #include "vethguard/base/diag.h"
+#include "vethguard/policy/expose.h"
 #include "policy/load/arena.h"
 #include "policy/image.h"
 #include "policy/compile/intern.h"
@@ -84,6 +85,17 @@ struct model_credential {
 	bool overridden;          /* an include gives the source, not the definition */
 };
 
+/* A published port. Texts are canonical. */
+struct model_expose {
+	struct slice name;
+	struct mark mark;
+	uint16_t port, at_port;
+	struct ip at; /* family 0: none */
+	uint32_t connections;
+	size_t from_count;
+	struct policy_from from[POLICY_EXPOSE_FROM_MAX];
+};
+
 struct model {
 	struct arena *arena;
 	struct diag_list *diags;
@@ -94,6 +106,8 @@ struct model {
 	struct vec rules; /* struct model_rule */
 	size_t credential_count;
 	struct model_credential credentials[POLICY_CREDENTIALS_MAX];
+	size_t expose_count;
+	struct model_expose exposes[POLICY_EXPOSES_MAX];
 };
 
 #endif

@@ -77,6 +77,7 @@ struct client {
 	uint64_t sent_seen; /* value of socket.sent when last looked at */
 	struct dial *dial;
 	struct tunnel *tunnel;
+	struct ip tunnel_address;        /* of the tunnel's other end */
 	struct policy_decision decision; /* of a tunnel */
 	struct destination tunnelled;    /* the tunnel's destination */
 	enum tunnel_content content;

@@ -29,6 +29,7 @@ void dial_cancel(struct dial *d)
 	if (!d)
 		return;
 	resolver_wait_cancel(&d->waiting);
+	list_remove(&d->call);
 	for (size_t i = 0; i < d->count; i++)
 		dial_attempt_close(&d->attempts[i]);
 	loop_timer_close(&d->stagger);
@@ -193,6 +194,10 @@ struct dial *dial_start(struct proxy *proxy, const struct destination *destinati
 	for (size_t i = 0; i < RESOLVER_ADDRESSES_MAX; i++) {
 		d->attempts[i].dial = d;
 		d->attempts[i].fd = -1;
+	}
+	if (dial_is_call(destination)) {
+		dial_call(d);
+		return d;
 	}
 	d->through = proxy->config.egress && proxy->config.egress->proxy_port;
 	if (d->through && destination->host_n && !proxy->config.egress->resolve_local) {

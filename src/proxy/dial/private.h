@@ -16,6 +16,8 @@ struct attempt {
 };
 
 struct dial {
+	struct list call; /* in proxy.calls: waits for the supervisor's answer */
+	uint64_t call_id; /* 0: not asked yet */
 	struct proxy *proxy;
 	struct destination destination;
 	struct policy_decision decision;
@@ -51,5 +53,8 @@ void dial_try_next(struct dial *d);
 void dial_proxy(struct dial *d);
 /* Asks the proxy, to which result.fd is connected, for a tunnel. */
 void dial_ask_proxy(struct dial *d);
+
+/* call.c: asks for another sandbox's port; the answer ends the dial. */
+void dial_call(struct dial *d);
 
 #endif

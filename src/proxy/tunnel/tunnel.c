@@ -13,10 +13,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include "proxy/client/client.h"
+#include "proxy/private.h"
 #include "proxy/tunnel/tunnel.h"
-#include "proxy/dial/dial.h"
 
 #define COPY_BYTES (64u << 10)  /* copied in each direction before splicing begins */
 #define SPLICE_BYTES (1u << 20) /* asked of one splice(2); the pipe's size bounds it */
@@ -42,10 +42,10 @@ struct half {
 };
 
 struct tunnel {
-	struct client *client;
+	const struct tunnel_owner *owner;
+	void *context;
 	struct proxy *proxy;
-	struct ip address;
-	struct end ends[2];    /* sandbox, upstream */
+	struct end ends[2];    /* sandbox, outside */
 	struct half halves[2]; /* from the sandbox, to the sandbox */
 	struct loop_deadline deadline, doubt;
 	struct loop_task go_on;
@@ -304,18 +304,14 @@ static void end_close(struct end *e, bool reset)
 
 void tunnel_record(struct tunnel *t, enum event_cause cause, const char *detail)
 {
-	const struct client *c = t->client;
-
 	if (t->recorded)
 		return;
 	t->recorded = true;
-	audit_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
-	        cause, detail, t->halves[0].bytes, t->halves[1].bytes, &t->address);
+	t->owner->record(t->context, cause, detail, t->halves[0].bytes, t->halves[1].bytes);
 }
 
 void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 {
-	struct client *c = t->client;
 	bool whole = t->halves[0].ended && t->halves[1].ended && !any_dead(t);
 
 	if (t->closed)
@@ -330,8 +326,7 @@ void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 	loop_deadline_clear(&t->deadline);
 	loop_deadline_clear(&t->doubt);
 	loop_task_cancel(t->proxy->config.loop, &t->go_on);
-	if (c->state != CLIENT_CLOSED)
-		client_close(c);
+	t->owner->closed(t->context);
 }
 
 void tunnel_free(struct tunnel *t)
@@ -353,42 +348,32 @@ static void halves_init(struct tunnel *t)
 	}
 }
 
-/* Bytes that the sandbox has sent already, and bytes that wait for it (the answer to CONNECT), go
- * first. */
-static void take_client(struct tunnel *t, struct client *c)
-{
-	struct end *e = &t->ends[0];
-
-	e->readable = c->socket.readable;
-	e->hung_up = c->socket.hung_up;
-	t->doubtful = c->socket.doubtful;
-	t->halves[0].pending = c->input_buf;
-	t->halves[0].pending.max = 2 * SOCKET_CHUNK;
-	buf_init(&c->input_buf, 2 * SOCKET_CHUNK);
-	e->fd = socket_release(&c->socket, &t->halves[1].pending, &e->io, on_ready);
-}
-
-int tunnel_start(struct client *c, const struct dial_result *upstream)
+struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner, void *context)
 {
 	struct tunnel *t = calloc(1, sizeof(*t));
 
-	if (!t) {
-		loop_io_close(upstream->io);
-		close(upstream->fd);
-		return -ENOMEM;
-	}
-	t->client = c;
-	t->proxy = c->proxy;
-	t->address = upstream->address;
+	if (!t)
+		return NULL;
+	t->owner = owner;
+	t->context = context;
+	t->proxy = proxy;
 	t->go_on.run = on_go_on;
 	halves_init(t);
-	take_client(t, c);
-	t->ends[1].fd = upstream->fd;
-	loop_io_move(upstream->io, &t->ends[1].io, on_ready);
-	take_note(&t->ends[1], upstream->events);
-	c->tunnel = t;
-	loop_deadline_clear(&c->deadline);
+	return t;
+}
+
+void tunnel_run(struct tunnel *t, struct tunnel_side sides[2])
+{
+	for (int i = 0; i < 2; i++) {
+		struct end *e = &t->ends[i];
+
+		t->halves[i].pending = sides[i].first;
+		t->halves[i].pending.max = 2 * SOCKET_CHUNK;
+		t->doubtful |= sides[i].doubtful;
+		e->fd = sides[i].fd;
+		loop_io_move(sides[i].io, &e->io, on_ready);
+		take_note(e, sides[i].events);
+	}
 	loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
 	run(t);
-	return 0;
 }

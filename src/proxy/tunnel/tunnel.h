@@ -4,18 +4,43 @@
 #define VETHGUARD_SRC_PROXY_TUNNEL_TUNNEL_H
 
 #include "proxy/dial/dial.h"
+#include "vethguard/base/buf.h"
 
 struct client;
 struct tunnel;
 
-/* Moves bytes between the client's socket and the dialed one until both directions have ended, then
- * closes the client and records the connection. What the client has sent already (its input buffer)
- * goes first. Takes the dialed socket. Returns 0, or -errno with the dialed socket closed and the
- * client still owned by the caller. */
+/* What a tunnel belongs to. */
+struct tunnel_owner {
+	/* Records the connection; called once. */
+	void (*record)(void *context, enum event_cause cause, const char *detail,
+	        uint64_t from_sandbox, uint64_t to_sandbox);
+	/* Both sockets are closed. tunnel_free() follows, at the end of the turn or later. */
+	void (*closed)(void *context);
+};
+
+/* A connected socket that becomes an end of a tunnel. */
+struct tunnel_side {
+	int fd;
+	struct loop_io *io; /* its registration for SOCKET_EVENTS */
+	unsigned events;    /* what the loop has reported already */
+	bool doubtful;      /* as of struct socket */
+	struct buf first;   /* what was read of it already and goes to the other side first */
+};
+
+/* tunnel_client.c: moves bytes between the client's socket and the dialed one until both directions
+ * have ended, then closes the client and records the connection. What the client has sent already
+ * (its input buffer) goes first. Takes the dialed socket. Returns 0, or -errno with the dialed
+ * socket closed and the client still owned by the caller. */
 int tunnel_start(struct client *client, const struct dial_result *upstream);
+
+/* Returns NULL if there is no memory. */
+struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner, void *context);
+/* Takes both sides, the sandbox's first, with what they hold, and moves bytes between them. May end
+ * the tunnel at once. */
+void tunnel_run(struct tunnel *tunnel, struct tunnel_side sides[2]);
 /* Records the tunnel's event, once. */
 void tunnel_record(struct tunnel *tunnel, enum event_cause cause, const char *detail);
-/* Ends the tunnel and records why. tunnel_free() follows with the client. */
+/* Ends the tunnel and records why. */
 void tunnel_close(struct tunnel *tunnel, enum event_cause cause, const char *detail);
 void tunnel_free(struct tunnel *tunnel);
 void tunnel_on_deadline(struct loop_deadline *deadline);

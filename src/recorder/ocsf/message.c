@@ -136,6 +136,17 @@ static void describe_call(struct sentence *s, const struct event *e)
 	}
 }
 
+static void describe_inbound(struct sentence *s, const struct event *e)
+{
+	add_text(s, "from ");
+	if (e->src.family)
+		add_address(s, &e->src, 0);
+	else
+		add(s, e->user);
+	add_text(s, " to port ");
+	add_number(s, e->upstream_port);
+}
+
 static void describe(struct sentence *s, const struct ocsf_line *line)
 {
 	const struct event *e = line->event;
@@ -153,6 +164,9 @@ static void describe(struct sentence *s, const struct ocsf_line *line)
 		break;
 	case EVENT_PACKET:
 		describe_packet(s, line);
+		break;
+	case EVENT_INBOUND:
+		describe_inbound(s, e);
 		break;
 	case EVENT_API:
 		describe_call(s, e);

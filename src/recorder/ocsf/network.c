@@ -127,4 +127,5 @@ static void packet_body(struct ocsf_line *line)
 const struct ocsf_class ocsf_connection = {
         4001, HEAD, PROXIED, connection_activity, connection_body};
 const struct ocsf_class ocsf_flow = {4001, HEAD, PROXIED, flow_activity, connection_body};
+const struct ocsf_class ocsf_inbound = {4001, HEAD, PROXIED, connection_activity, connection_body};
 const struct ocsf_class ocsf_packet = {4001, HEAD, DROPPED, packet_activity, packet_body};

@@ -23,6 +23,7 @@ static const struct ocsf_class *const classes[] = {
         [EVENT_LIFECYCLE] = &ocsf_lifecycle,
         [EVENT_FINDING] = &ocsf_finding,
         [EVENT_API] = &ocsf_api,
+        [EVENT_INBOUND] = &ocsf_inbound,
 };
 _Static_assert(sizeof(classes) / sizeof(classes[0]) == EVENT_KIND_COUNT, "one class per kind");
 

@@ -8,6 +8,9 @@
  * and vethguard answered: the synthetic address of the name (or the gate's own, for an explicit
  * proxy). If a destination has no name, the address that the sandbox dialed is the destination
  * itself.
+ *
+ * Of a connection to an exposed port (EVENT_INBOUND), src_endpoint is who connects, dst_endpoint
+ * the sandbox and its port, and proxy_endpoint where the host listened.
  */
 #include <stdio.h>
 
@@ -15,6 +18,7 @@
 
 #include "recorder/ocsf/parts.h"
 
+#define DIRECTION_INBOUND 1
 #define DIRECTION_OUTBOUND 2
 
 uint64_t ocsf_long(uint64_t v)
@@ -58,6 +62,8 @@ void ocsf_src_endpoint(struct ocsf_line *line)
 	line_object(j, "src_endpoint");
 	if (e->src.family)
 		ocsf_ip(j, "ip", &e->src);
+	else if (e->kind == EVENT_INBOUND)
+		line_text(j, "name", e->user, OCSF_NAME_MAX);
 	else if (line->sandbox->socket[0])
 		line_text(j, "name", slice_from_string(line->sandbox->socket), OCSF_NAME_MAX);
 	else
@@ -90,10 +96,15 @@ void ocsf_dst_endpoint(struct ocsf_line *line)
 	bool named = e->host.n != 0 && e->kind != EVENT_DNS;
 	const struct ip *ip = e->upstream.family ? &e->upstream : &e->dst;
 	uint16_t port = ocsf_destination_port(line);
+	bool inbound = e->kind == EVENT_INBOUND;
 
-	if (!named && !ip->family)
+	if (!named && !ip->family && !inbound)
 		return;
 	line_object(j, "dst_endpoint");
+	if (inbound) { /* the sandbox; dst is where the host listens */
+		line_text(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
+		ip = &e->upstream;
+	}
 	if (named)
 		line_text(j, "hostname", e->host, OCSF_HOST_MAX);
 	if (!named || e->upstream.family)
@@ -121,7 +132,8 @@ void ocsf_connection_info(struct ocsf_line *line)
 	char text[16];
 
 	line_object(j, "connection_info");
-	line_uint(j, "direction_id", DIRECTION_OUTBOUND);
+	line_uint(j, "direction_id",
+	        e->kind == EVENT_INBOUND ? DIRECTION_INBOUND : DIRECTION_OUTBOUND);
 	if (e->protocol) {
 		line_uint(j, "protocol_num", e->protocol);
 		line_plain(j, "protocol_name", packet_protocol_name(e->protocol, text));
@@ -143,7 +155,7 @@ void ocsf_traffic(struct ocsf_line *line)
 	line_uint(j, "bytes_out", ocsf_long(e->bytes_out));
 	if (e->kind == EVENT_PACKET)
 		line_uint(j, "packets", ocsf_long(e->count));
-	if (e->kind == EVENT_CONNECTION || e->kind == EVENT_FLOW) {
+	if (e->kind == EVENT_CONNECTION || e->kind == EVENT_FLOW || e->kind == EVENT_INBOUND) {
 		line_uint(j, "start_time", e->time_ms);
 		line_uint(j, "end_time", e->time_ms + e->duration_us / 1000);
 	}

@@ -29,7 +29,7 @@ struct ocsf_class {
 };
 
 extern const struct ocsf_class ocsf_http, ocsf_dns, ocsf_connection, ocsf_flow, ocsf_packet,
-        ocsf_lifecycle, ocsf_finding, ocsf_api;
+        ocsf_lifecycle, ocsf_finding, ocsf_api, ocsf_inbound;
 
 /* The endpoints: the client, the destination, and vethguard where it was in between. */
 void ocsf_src_endpoint(struct ocsf_line *line);

@@ -70,9 +70,15 @@ static size_t put_address(char *out, size_t n, const struct ip *ip, uint16_t por
 static size_t describe(const struct event *e, char out[SUMMARY_TEXT_MAX])
 {
 	bool icmp = e->protocol == IPPROTO_ICMP || e->protocol == IPPROTO_ICMPV6;
-	char text[16];
+	char text[24];
 	size_t n = 0;
 
+	if (e->kind == EVENT_INBOUND) {
+		n = put(out, n, SLICE("from "));
+		n = e->src.family ? put_address(out, n, &e->src, 0) : put(out, n, e->user);
+		snprintf(text, sizeof(text), " to port %u", e->upstream_port);
+		return put(out, n, slice_from_string(text));
+	}
 	if (e->kind == EVENT_HTTP) {
 		n = put(out, n, e->method.n ? e->method : SLICE("request"));
 		n = put(out, n, SLICE(" "));

@@ -95,6 +95,7 @@ static bool make_sandbox(struct attach_transaction *t, struct generation *g)
 	snprintf(s->name, sizeof(s->name), "%s", a->record.name);
 	attachment_pin(t->all, s->id, s->pin);
 	s->generation = g;
+	s->labels = attach_labels_lines(&a->record.labels);
 	s->netns = t->netns;
 	t->netns = -1;
 	s->divert = t->request->kind == ATTACH_INTERFACE ? &t->divert : NULL;

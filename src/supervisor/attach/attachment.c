@@ -43,13 +43,20 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	attachment_answer(a, OPERATION_ATTACH, 0, &result);
 }
 
-static void on_failed(struct sandbox_owner *owner, const char *text)
+enum attach_status attachment_fault_status(const struct sandbox *s)
 {
 	static const enum attach_status statuses[] = {[GATE_FAULT_OWN] = ATTACH_FAILED,
 	        [GATE_FAULT_ASKED] = ATTACH_INVALID,
 	        [GATE_FAULT_TAKEN] = ATTACH_CONFLICT};
+
+	return statuses[s->fault];
+}
+
+static void on_failed(struct sandbox_owner *owner, const char *text)
+{
 	struct attachment *a = attachment_of(owner);
-	const struct attach_result result = {.status = statuses[a->sandbox->fault], .text = text};
+	const struct attach_result result = {
+	        .status = attachment_fault_status(a->sandbox), .text = text};
 
 	a->detaching = true; /* it never served */
 	attachment_answer(a, OPERATION_ATTACH, 0, &result);

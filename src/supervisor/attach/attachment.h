@@ -228,6 +228,8 @@ void attachment_forget_policy(struct attachment *a);
 bool attachment_is_over(const struct attachment *a);
 /* Returns true if it was not recovered or taken back yet: no operation is possible now. */
 bool attachment_is_left(const struct attachment *a);
+/* Returns the status of a failure, by whose fault it is. */
+enum attach_status attachment_fault_status(const struct sandbox *s);
 /* Returns the status that goes with its trouble: a conflict if it has expired, as was requested;
  * otherwise a failure. */
 enum attach_status attachment_trouble(const struct attachment *a);

@@ -108,8 +108,11 @@ bool attach_transaction_write_claim(struct attach_transaction *t)
 {
 	struct attachment *a = t->attachment;
 	struct sandbox *s = a->sandbox;
-	int rc = sandbox_set_id(s, t->prepared->record.id);
+	int rc = sandbox_expose(s, s->generation);
 
+	if (rc)
+		return attach_transaction_refuse(t, attachment_fault_status(s), "%s", s->failure);
+	rc = sandbox_set_id(s, t->prepared->record.id);
 	if (rc)
 		return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
 	a->record.id = s->id;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels and variables of an attachment, and which are valid. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "supervisor/attach/record.h"
@@ -109,6 +110,22 @@ void attach_pairs_free(struct attach_pairs *pairs)
 	}
 	free((struct attach_pair *)(uintptr_t)pairs->items);
 	*pairs = (struct attach_pairs){0, NULL};
+}
+
+char *attach_labels_lines(const struct attach_pairs *labels)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = labels->count ? open_memstream(&text, &n) : NULL;
+
+	if (!f)
+		return NULL;
+	for (size_t i = 0; i < labels->count; i++)
+		fprintf(f, "%s=%s\n", labels->items[i].key, labels->items[i].value);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs)

@@ -57,6 +57,8 @@ int attach_record_set_identity(struct attach_record *record, const struct identi
 /* Copies pairs. Returns 0 or -ENOMEM. */
 int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs);
 void attach_pairs_free(struct attach_pairs *pairs);
+/* Returns labels as lines "KEY=VALUE" (malloc'd), or NULL: none, or no memory. */
+char *attach_labels_lines(const struct attach_pairs *labels);
 /* Returns why these labels or variables are invalid, or NULL. *culprit: the invalid one, or
  * NULL. */
 const char *attach_labels_objection(

@@ -194,6 +194,7 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	}
 	a->sandbox = s;
 	s->generation = g;
+	s->labels = attach_labels_lines(&a->record.labels);
 	set_root(a);
 	attachment_watch_policy(a);
 	s->gate = *shape;

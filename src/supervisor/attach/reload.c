@@ -59,8 +59,9 @@ static void replace(struct attachment *a, struct generation *g, attach_done done
 	}
 	rc = sandbox_replace(a->sandbox, g);
 	if (rc) {
-		const struct attach_result result = {
-		        .status = ATTACH_FAILED, .text = a->sandbox->failure, .attachment = a};
+		const struct attach_result result = {.status = attachment_fault_status(a->sandbox),
+		        .text = a->sandbox->failure,
+		        .attachment = a};
 
 		free(a->new_policy);
 		a->new_policy = NULL;

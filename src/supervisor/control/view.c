@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "vethguard/policy/expose.h"
 #include "vethguard/base/version.h"
 #include "vethguard/wire/json.h"
 #include "supervisor/control/call.h"
@@ -121,6 +122,22 @@ static void put_credentials(struct json *j, const struct policy *policy)
 	json_put_end_object(j);
 }
 
+static void put_exposes(struct json *j, const struct policy *policy)
+{
+	char text[POLICY_EXPOSE_TEXT_MAX];
+
+	if (!policy) {
+		json_put_null(j, "exposes");
+		return;
+	}
+	json_put_array(j, "exposes");
+	for (uint32_t i = 0; i < policy_expose_count(policy); i++) {
+		policy_expose_text(policy, i, text, sizeof(text));
+		json_put_string(j, NULL, slice_from_string(text), 0);
+	}
+	json_put_end_array(j);
+}
+
 static void put_policy(struct json *j, const struct attachment_view *v)
 {
 	json_put_object(j, "policy");
@@ -130,6 +147,7 @@ static void put_policy(struct json *j, const struct attachment_view *v)
 	json_put_uint(j, "generation", v->generation);
 	json_put_bool(j, "observe", v->observe);
 	put_credentials(j, v->brief ? NULL : v->policy);
+	put_exposes(j, v->brief ? NULL : v->policy);
 	json_put_end_object(j);
 }
 
@@ -235,7 +253,7 @@ void control_put_env(struct json *j, const char *name, const struct attach_env *
 
 static void put_worker(struct json *j, const struct message_worker_stats *w)
 {
-	static const char *const kinds[] = {"requests", "tunnels", "queries"};
+	static const char *const kinds[] = {"requests", "tunnels", "queries", "visits"};
 
 	_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == MESSAGE_STATS_KINDS,
 	        "every kind that is counted has a name");
@@ -260,6 +278,7 @@ static void put_worker(struct json *j, const struct message_worker_stats *w)
 	json_put_uint(j, "streams_open", w->streams_open);
 	json_put_uint(j, "exchanges_open", w->exchanges_open);
 	json_put_uint(j, "flows_open", w->flows_open);
+	json_put_uint(j, "visits_open", w->visits_open);
 	json_put_uint(j, "upstreams_open", w->upstreams_open);
 	json_put_uint(j, "upstreams_idle", w->upstreams_idle);
 	json_put_uint(j, "names_kept", w->names_kept);

@@ -210,6 +210,14 @@ int gate_set_traffic(
 void gate_sleep(struct gate *gate);
 int gate_wake(struct gate *gate);
 
+/* Returns why nobody can connect to a port of its sandbox, or NULL. */
+const char *gate_cannot_reach(const struct gate *gate);
+/* Makes up to count sockets that are connecting from the gate to a port of the sandbox
+ * (non-blocking). *made: how many; fewer if one fails. Returns 0, or -errno if none was made. */
+int gate_reach(const struct gate *gate, uint16_t port, int *fds, size_t count, size_t *made);
+/* Returns the address of the sandbox that they connect to. */
+const struct ip *gate_reached(const struct gate *gate);
+
 /* Compares the fence with what it should be and repairs it. Returns 0: it was in order; 1: it was
  * changed and is repaired; -errno: it cannot be examined or repaired. */
 int gate_repair(struct gate *gate);

@@ -17,6 +17,9 @@
  * get their turn like every peer (ipc/peer.h). */
 #define ROLE_WORKER_BURST 256
 #define ROLE_WORKER_PER_S 32
+/* The same for a worker that serves exposed ports, and asks for connections into its sandbox. */
+#define ROLE_WORKER_VISITS_BURST 1024
+#define ROLE_WORKER_VISITS_PER_S 256
 
 /* Keeper and recorder are told of every sandbox when they are started again, which is more than
  * their queue holds: the supervisor waits this long for the role to read, then kills it. */

@@ -52,6 +52,7 @@ void sandbox_kill_workers(struct sandbox *s, const char *why)
 {
 	struct instance *i;
 
+	sandbox_expose_close(s);
 	DL_FOREACH(s->instances, i)
 	{
 		loop_timer_cancel(&i->timer);
@@ -65,6 +66,7 @@ void sandbox_kill_workers(struct sandbox *s, const char *why)
 enum sandbox_state sandbox_stop_workers(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
+	sandbox_expose_close(s);
 	if (!s->instances)
 		return sandbox_sum_up(s);
 	stop_instances(s);

@@ -10,6 +10,7 @@ enum sandbox_state sandbox_hand_off(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	gate_close_handed_out(&s->gate);
+	sandbox_expose_close(s);
 	sandbox_retire_all(s);
 	return SANDBOX_HANDED_OFF;
 }

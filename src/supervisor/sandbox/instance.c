@@ -94,6 +94,10 @@ static int on_message(struct role *role, struct ipc_message *message)
 		return on_retired(i, message);
 	case MESSAGE_WORKER_STATS:
 		return on_stats(i, message);
+	case MESSAGE_WORKER_REACH:
+		return instance_on_reach(i, message);
+	case MESSAGE_WORKER_CALL:
+		return instance_on_call(i, message);
 	default:
 		return -EBADMSG;
 	}

@@ -66,7 +66,8 @@ struct instance {
 	/* Told of the new policy, not yet confirmed. No state: it outlives RETIRED, because a
 	 * reload is answered only once the worker has confirmed or is gone. */
 	bool reauthorizing;
-	bool quiesced; /* ENDING because of a pause; only what is told of its end differs */
+	uint32_t exposed; /* bit I: it has the listener of port I of its policy */
+	bool quiesced;    /* ENDING because of a pause; only what is told of its end differs */
 	int64_t serving_since_ms;
 };
 

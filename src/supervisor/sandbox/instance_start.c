@@ -250,6 +250,8 @@ int instance_start(struct instance *i, struct generation *g)
 		tell_quiet(i);
 		rc = tell_worker(i);
 	}
+	if (!rc && instance_tell_exposed(i) != 0)
+		rc = sandbox_failed(s, -EPIPE, "the worker");
 	gate_close_handed_out(&s->gate);
 	sandbox_close_names(s);
 	if (rc)

@@ -42,6 +42,7 @@ int sandbox_start_worker(struct sandbox *s)
 {
 	int rc;
 
+	sandbox_expose_again(s);
 	s->current = start_instance(s, s->generation, &rc);
 	return s->current ? 0 : rc;
 }
@@ -83,18 +84,24 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 {
 	int rc;
 
+	s->fault = GATE_FAULT_OWN;
 	if (sandbox_is_changing(s))
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
 	/* The sandbox may be closed because of its fence: then no worker can serve behind it, and
 	 * that reason stands. */
 	rc = s->state == SANDBOX_CLOSED ? sandbox_verify_now(s) : 0;
-	if (rc)
+	if (!rc)
+		rc = sandbox_expose(s, g);
+	if (rc) {
+		sandbox_expose_trim(s);
 		return rc;
+	}
 	set_traffic(s, g);
 	s->successor = start_instance(s, g, &rc);
 	if (s->successor)
 		return 0;
 	set_traffic(s, s->generation);
+	sandbox_expose_trim(s);
 	return rc;
 }
 
@@ -104,6 +111,7 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 
 	s->successor = NULL;
 	set_traffic(s, s->generation);
+	sandbox_expose_trim(s);
 	snprintf(text, sizeof(text), "its worker %s", how);
 	s->owner->replaced(s->owner, s, text);
 }
@@ -198,6 +206,7 @@ void sandbox_promote_successor(struct sandbox *s)
 
 	s->successor = NULL;
 	put_in_force(s, now->generation);
+	sandbox_expose_trim(s);
 	s->current = now;
 	instance_serves(now);
 	retire_but(s, now);

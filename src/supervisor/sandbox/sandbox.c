@@ -229,6 +229,9 @@ void sandbox_free(struct sandbox *s)
 	if (s->persistent && s->unsummed)
 		recording_leave(s->supervisor, &s->recorded);
 	recording_forget(s->supervisor, &s->recorded, s->state == SANDBOX_ENDED);
+	free(s->labels);
+	sandbox_expose_close(s);
+	loop_timer_close(&s->exposed.again);
 	gate_close(&s->gate);
 	generation_put(s->generation);
 	loop_timer_close(&s->timer);

@@ -6,6 +6,7 @@
 
 #include "vethguard/base/table.h"
 #include "supervisor/gate/gate.h"
+#include "supervisor/sandbox/expose.h"
 #include "supervisor/sandbox/instance.h"
 #include "supervisor/os/listen_socket.h"
 #include "supervisor/events/recording.h"
@@ -109,7 +110,8 @@ struct sandbox {
 	struct listen_socket *listen;
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
 	char pin[MESSAGE_PATH_MAX + 1];
-	int netns; /* of the sandbox; persistent: closed once it is linked */
+	char *labels; /* owned: "KEY=VALUE" lines; NULL: none */
+	int netns;    /* of the sandbox; persistent: closed once it is linked */
 	/* Guard and sandbox share this process's namespace (GATE_SHARED): port of the name service;
 	 * 0: they do not. */
 	uint16_t shared_dns_port;
@@ -131,6 +133,7 @@ struct sandbox {
 	int names;
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
+	struct exposed exposed;
 	uint64_t dropped_before;   /* see struct message_recorder_sandbox */
 	bool count_wanted;         /* see recording_count_soon() */
 	uint64_t dropped_at_end;   /* what the recorder was told with the end */

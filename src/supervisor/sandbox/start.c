@@ -249,6 +249,8 @@ int sandbox_set_up(struct sandbox *s)
 	if (!rc)
 		rc = open_gate(s);
 	if (!rc)
+		rc = sandbox_expose(s, s->generation);
+	if (!rc)
 		rc = instance_start(s->current, s->generation);
 	if (!rc)
 		rc = sandbox_record(s); /* the recorder has time: events from the worker wait */

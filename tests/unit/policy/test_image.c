@@ -10,6 +10,7 @@
 #include "policy/image.h"
 #include "policy_test.h"
 #include "vethguard/policy/explain.h"
+#include "vethguard/policy/expose.h"
 
 static const char text[] =
         "vethguard: 1\n"
@@ -23,7 +24,10 @@ static const char text[] =
         "  - {to: udp://t.example:123}\n"
         "deny:\n"
         "  - {to: a.example, methods: [DELETE], reason: no}\n"
-        "  - {to: x.b.example}\n";
+        "  - {to: x.b.example}\n"
+        "expose:\n"
+        "  - {port: 80, from: [host, 10.0.0.0/8, \"sandbox:s\"], at: \"10.0.0.1:8080\"}\n"
+        "  - {port: 81, from: [\"label:k=v\"]}\n";
 
 static void ignore_rule(void *context, const struct policy_rule_report *r)
 {
@@ -63,6 +67,31 @@ static void ask(const struct policy *policy, const char *method, const char *url
 	policy_explain(policy, &request, ignore_rule, sum);
 }
 
+static size_t use_exposes(const struct policy *policy)
+{
+	const struct slice label = SLICE("k=v");
+	const struct policy_peer peers[] = {{.address = {4, {10, 1, 2, 3}}},
+	        {.sandbox = SLICE("s"), .labels = &label, .label_count = 1}};
+	char text_out[POLICY_EXPOSE_TEXT_MAX];
+	struct policy_expose e;
+	struct policy_from from;
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i <= policy_expose_count(policy); i++) {
+		policy_expose(policy, i, &e);
+		sum += read_all(e.name) + e.at.family;
+		for (uint32_t k = 0; k <= e.from_count; k++) {
+			policy_expose_from(policy, i, k, &from);
+			sum += read_all(from.text) + from.network.bits;
+		}
+		for (size_t k = 0; k < 2; k++)
+			sum += policy_expose_admits(policy, i, &peers[k]);
+		sum += strlen(policy_expose_text(policy, i, text_out, sizeof(text_out)));
+		sum += policy_expose_equals(policy, i, policy, 0);
+	}
+	return sum;
+}
+
 /* Every public call, reading every byte that it gives. */
 static void use(const struct policy *policy)
 {
@@ -79,6 +108,7 @@ static void use(const struct policy *policy)
 	policy_udp_ports(policy, ports, 4);
 	policy_tcp_ports(policy, ports, 4);
 	policy_mentions_host(policy, SLICE("q.b.example"));
+	sum += use_exposes(policy);
 	for (uint32_t i = 0; i <= policy_credential_count(policy); i++) {
 		policy_credential(policy, i, &c);
 		sum += read_all(c.name) + read_all(c.field) + read_all(c.prefix) + read_all(c.env) +

@@ -608,9 +608,73 @@ static void worker_reports(void **state)
 	assert_memory_equal(&back, &stats, sizeof(stats));
 }
 
+static void exposed_ports(void **state)
+{
+	struct message_listen listen = {8080};
+	struct message_reach reach = {8080, MESSAGE_REACH_MAX};
+	struct message_reached reached = {8080, ip6(2), SLICE("no route to host")};
+
+	(void)state;
+	ROUNDTRIP(listen, &listen, NOTHING);
+	ROUNDTRIP(reach, &reach, NOTHING);
+	ROUNDTRIP(reached, &reached, NOTHING);
+	reached.address = ip4(2);
+	reached.error = SLICE("");
+	ROUNDTRIP(reached, &reached, NOTHING);
+	reached.error = longer(MESSAGE_TEXT_MAX + 1);
+	REFUSES_TO_ENCODE(reached, &reached);
+	reached = (struct message_reached){0};
+	REFUSES_TO_ENCODE(reached, &reached);
+	listen.port = 0;
+	REFUSES_TO_ENCODE(listen, &listen);
+	reach.count++;
+	REFUSES_TO_ENCODE(reach, &reach);
+	reach.count = 0;
+	REFUSES_TO_ENCODE(reach, &reach);
+	reach = (struct message_reach){0, 1};
+	REFUSES_TO_ENCODE(reach, &reach);
+	listen.port = 1;
+	REFUSES_BYTE(listen, &listen, HEAD_BYTES + 1, 0);
+	reach.port = 1;
+	REFUSES_BYTE(reach, &reach, HEAD_BYTES + 1, 0);
+	REFUSES_BYTE(reach, &reach, HEAD_BYTES + 5, 0);
+	REFUSES_BYTE(reach, &reach, HEAD_BYTES + 5, MESSAGE_REACH_MAX + 1);
+}
+
+static void calls(void **state)
+{
+	struct message_call call = {SLICE("one"), 8080};
+	struct message_visit visit = {8080, SLICE("two"), SLICE("team=search\nx=y\n")};
+
+	(void)state;
+	ROUNDTRIP(call, &call, NOTHING);
+	ROUNDTRIP(visit, &visit, NOTHING);
+	visit.labels = SLICE("");
+	ROUNDTRIP(visit, &visit, NOTHING);
+	call.port = visit.port = 0;
+	REFUSES_TO_ENCODE(call, &call);
+	REFUSES_TO_ENCODE(visit, &visit);
+	call.port = visit.port = 1;
+	call.sandbox = visit.sandbox = SLICE("");
+	REFUSES_TO_ENCODE(call, &call);
+	REFUSES_TO_ENCODE(visit, &visit);
+	call.sandbox = longer(POLICY_HOST_MAX + 1);
+	visit.sandbox = longer(MESSAGE_NAME_MAX + 1);
+	REFUSES_TO_ENCODE(call, &call);
+	REFUSES_TO_ENCODE(visit, &visit);
+	call.sandbox = visit.sandbox = SLICE("a\0b");
+	REFUSES_TO_ENCODE(call, &call);
+	REFUSES_TO_ENCODE(visit, &visit);
+	visit.sandbox = SLICE("two");
+	visit.labels = longer(MESSAGE_LABELS_MAX + 1);
+	REFUSES_TO_ENCODE(visit, &visit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(exposed_ports),
+	        cmocka_unit_test(calls),
 	        cmocka_unit_test(head_is_strict),
 	        cmocka_unit_test(text),
 	        cmocka_unit_test(ca_and_credential),

@@ -541,11 +541,35 @@ static void test_a_placeholder_of_another_shape(void **state)
 		}
 }
 
+#define E "expose: [{port: 80, from: [host, 10.0.0.0/8], at: \"10.0.0.1:80\"}]\n"
+
+static void test_exposes(void **state)
+{
+	(void)state;
+	same(E, "expose: [{name: x, port: 80, from: [10.0.0.0/8, host], at: \"10.0.0.1:80\"}]\n");
+	says("", E, "+ exposes port 80 at 10.0.0.1:80 from host, 10.0.0.0/8\n");
+	says(E, "", "- no longer exposes port 80 at 10.0.0.1:80 from host, 10.0.0.0/8\n");
+	says(E, "expose: [{port: 80, from: [host], at: \"10.0.0.1:80\"}]\n",
+	        "- exposes port 80 at 10.0.0.1:80 from host (so far 80 at 10.0.0.1:80 from host, "
+	        "10.0.0.0/8)\n");
+	says(E, "expose: [{port: 80, from: [host, 11.0.0.0/8], at: \"10.0.0.1:80\"}]\n",
+	        "+ exposes port 80 at 10.0.0.1:80 from host, 11.0.0.0/8 (so far 80 at 10.0.0.1:80 "
+	        "from host, 10.0.0.0/8)\n");
+	says(E, "expose: [{port: 80, from: [host, 10.0.0.0/8], at: \"10.0.0.2:80\"}]\n",
+	        "+ exposes port 80 at 10.0.0.2:80 from host, 10.0.0.0/8 (so far 80 at 10.0.0.1:80 "
+	        "from host, 10.0.0.0/8)\n");
+	says(E,
+	        "expose: [{port: 80, from: [host, 10.0.0.0/8], at: \"10.0.0.1:80\", connections: "
+	        "9}]\n",
+	        "- exposes port 80 at 10.0.0.1:80 from host, 10.0.0.0/8, 9 connections (so far 80 "
+	        "at 10.0.0.1:80 from host, 10.0.0.0/8, 128 connections)\n");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same),
-	        cmocka_unit_test(test_networks), cmocka_unit_test(test_says),
-	        cmocka_unit_test(test_credential_definition),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_exposes),
+	        cmocka_unit_test(test_same), cmocka_unit_test(test_networks),
+	        cmocka_unit_test(test_says), cmocka_unit_test(test_credential_definition),
 	        cmocka_unit_test(test_a_placeholder_of_another_shape),
 	        cmocka_unit_test(test_contains), cmocka_unit_test(test_longest_pattern),
 	        cmocka_unit_test(test_random),

@@ -98,6 +98,60 @@ static void assert_absent(const json_t *tree, const char *path)
 	assert_null(at(tree, path));
 }
 
+/* From an address to a port of the sandbox; then from another sandbox; then refused before anything
+ * is known of the sandbox's address. */
+static void test_inbound(void **state)
+{
+	struct event e = {.id = 1,
+	        .kind = EVENT_INBOUND,
+	        .time_ms = SAMPLE_TIME,
+	        .duration_us = 41000,
+	        .policy_reason = POLICY_REASON_RULE,
+	        .rule = SLICE("page"),
+	        .src = sample_ip("192.0.2.7"),
+	        .src_port = 40000,
+	        .dst = sample_ip("10.1.0.1"),
+	        .dst_port = 80,
+	        .upstream = sample_ip("198.18.0.2"),
+	        .upstream_port = 8080,
+	        .protocol = 6,
+	        .bytes_in = 10,
+	        .bytes_out = 20};
+	json_t *line = rendered(e);
+
+	(void)state;
+	assert_number(line, "type_uid", 400102);
+	assert_number(line, "connection_info.direction_id", 1);
+	assert_text(line, "src_endpoint.ip", "192.0.2.7");
+	assert_text(line, "dst_endpoint.name", "agent \"7\"");
+	assert_text(line, "dst_endpoint.ip", "198.18.0.2");
+	assert_number(line, "dst_endpoint.port", 8080);
+	assert_text(line, "proxy_endpoint.ip", "10.1.0.1");
+	assert_number(line, "proxy_endpoint.port", 80);
+	assert_number(line, "traffic.end_time", SAMPLE_TIME + 41);
+	assert_text(line, "firewall_rule.name", "page");
+	assert_text(line, "message", "from 192.0.2.7 to port 8080 allowed");
+	json_decref(line);
+	e.src = e.dst = (struct ip){0};
+	e.src_port = e.dst_port = 0;
+	e.user = SLICE("two");
+	line = rendered(e);
+	assert_text(line, "src_endpoint.name", "two");
+	assert_absent(line, "src_endpoint.ip");
+	assert_absent(line, "proxy_endpoint.ip");
+	assert_text(line, "message", "from two to port 8080 allowed");
+	json_decref(line);
+	e.upstream = (struct ip){0};
+	e.decision = EVENT_DENIED;
+	e.policy_reason = POLICY_REASON_DEFAULT;
+	line = rendered(e);
+	assert_number(line, "type_uid", 400105);
+	assert_number(line, "action_id", 2);
+	assert_absent(line, "dst_endpoint.ip");
+	assert_number(line, "dst_endpoint.port", 8080);
+	json_decref(line);
+}
+
 static void test_allowed_request(void **state)
 {
 	json_t *line = rendered(sample_http());
@@ -522,7 +576,7 @@ static void render_http_variants(void)
 static void render_decisions(void)
 {
 	static const enum event_kind kinds[] = {
-	        EVENT_HTTP, EVENT_DNS, EVENT_CONNECTION, EVENT_FLOW};
+	        EVENT_HTTP, EVENT_DNS, EVENT_CONNECTION, EVENT_FLOW, EVENT_INBOUND};
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct event e = kinds[k] == EVENT_HTTP  ? sample_http()
@@ -717,6 +771,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_call, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_each_call_has_its_activity, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_change_of_policy, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_inbound, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_allowed_request, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_denied_request_explains_itself, set_up, tear_down),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's connection that becomes a tunnel. Bytes that the sandbox has sent already, and bytes
+ * that wait for it (the answer to CONNECT), go first. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "proxy/client/client.h"
+#include "proxy/tunnel/tunnel.h"
+
+static void record(void *context, enum event_cause cause, const char *detail, uint64_t from_sandbox,
+        uint64_t to_sandbox)
+{
+	const struct client *c = context;
+
+	audit_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
+	        cause, detail, from_sandbox, to_sandbox, &c->tunnel_address);
+}
+
+static void closed(void *context)
+{
+	struct client *c = context;
+
+	if (c->state != CLIENT_CLOSED)
+		client_close(c);
+}
+
+static const struct tunnel_owner owner = {record, closed};
+
+static void take_client(struct client *c, struct tunnel_side sides[2])
+{
+	sides[0].events =
+	        (c->socket.readable ? LOOP_READ : 0) | (c->socket.hung_up ? LOOP_CLOSED : 0);
+	sides[0].doubtful = c->socket.doubtful;
+	sides[0].first = c->input_buf;
+	buf_init(&c->input_buf, 2 * SOCKET_CHUNK);
+	sides[0].fd = socket_release(&c->socket, &sides[1].first, sides[0].io, NULL);
+}
+
+int tunnel_start(struct client *c, const struct dial_result *upstream)
+{
+	struct loop_io io = {0};
+	struct tunnel_side sides[2] = {{.io = &io}, {.io = upstream->io}};
+	struct tunnel *t = tunnel_new(c->proxy, &owner, c);
+
+	if (!t) {
+		loop_io_close(upstream->io);
+		close(upstream->fd);
+		return -ENOMEM;
+	}
+	c->tunnel_address = upstream->address;
+	take_client(c, sides);
+	sides[1].fd = upstream->fd;
+	sides[1].events = upstream->events;
+	c->tunnel = t;
+	loop_deadline_clear(&c->deadline);
+	tunnel_run(t, sides);
+	return 0;
+}
