@@ -6,6 +6,9 @@
  * reason the sockets stay open. Chains of other interfaces are not touched, so the thousandth
  * interface costs what the first does, apart from the kernel's search in the table.
  *
+ * A transaction that fails waits for such a period, too. So it is asked before whether there are
+ * tables to add to: they are removed with the last interface.
+ *
  * Existing chains with these names are deleted and made again within one transaction, so that no
  * frame finds one missing: the new hook is in place before the old one goes.
  */
@@ -103,7 +106,7 @@ static void batch_chains(
 	}
 }
 
-enum what { ADD, ANEW };
+enum what { ADD, FIRST, ANEW };
 
 static int set_once(struct divert *d, const struct divert_spec *spec, enum what what)
 {
@@ -112,7 +115,7 @@ static int set_once(struct divert *d, const struct divert_spec *spec, enum what 
 
 	if (rc < 0)
 		return rc;
-	if (what == ANEW)
+	if (what != ADD)
 		batch_wall(&b, d);
 	batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->interface);
 	if (spec->link[0])
@@ -158,6 +161,16 @@ static int check_spec(const struct divert_spec *spec)
 	return strcmp(spec->interface, spec->link) == 0 ? -EINVAL : 0;
 }
 
+/* What the rules want that are not known to exist. */
+static enum what missing(struct divert *d, bool interface)
+{
+	bool has;
+
+	if (!interface || nft_has_table(&d->nft, NFPROTO_NETDEV, DIVERT_TABLE, &has) != 0)
+		return ANEW;
+	return has ? ADD : FIRST;
+}
+
 int divert_set(struct divert *d, const struct divert_spec *spec)
 {
 	int rc = check_spec(spec), there, filters;
@@ -174,9 +187,9 @@ int divert_set(struct divert *d, const struct divert_spec *spec)
 	/* the programs divert at once; rules may have to wait until others, which were deleted just
 	 * now, are freed */
 	filters = divert_filters_set(d, spec);
-	rc = set_with(d, spec, there == 0 ? ADD : ANEW);
-	/* its chains exist already, or the wall is missing: this is the first interface of the
-	 * namespace, or somebody changed something; write everything anew */
+	rc = set_with(d, spec, missing(d, there == 0));
+	/* its chains exist already, or a part of the wall is missing: somebody changed something;
+	 * write everything anew */
 	if (rc == -EEXIST || rc == -ENOENT)
 		rc = set_with(d, spec, ANEW);
 	if (rc == 0)

@@ -38,8 +38,8 @@ static void batch_sets(struct nft_batch *b, const struct fence_spec *spec)
 	}
 }
 
-/* Everything except the hook, which needs the interface. */
-static void batch_before_hook(struct nft_batch *b, const struct fence_spec *spec)
+/* Everything except the hook, which needs the interface, and the rules of the first chains. */
+static void batch_from(struct nft_batch *b, const struct fence_spec *spec, size_t first)
 {
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 	size_t count = fence_plan(spec, chains) - 1;
@@ -48,8 +48,18 @@ static void batch_before_hook(struct nft_batch *b, const struct fence_spec *spec
 	for (size_t i = 0; i < count; i++)
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
 	batch_sets(b, spec);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = first; i < count; i++)
 		batch_rules(b, &chains[i], spec);
+}
+
+static void batch_before_hook(struct nft_batch *b, const struct fence_spec *spec)
+{
+	batch_from(b, spec, 0);
+}
+
+static void batch_bare(struct nft_batch *b, const struct fence_spec *spec)
+{
+	batch_from(b, spec, FENCE_OWN_CHAINS);
 }
 
 static void batch_hook(struct nft_batch *b, const struct fence_spec *spec)
@@ -63,17 +73,28 @@ static void batch_hook(struct nft_batch *b, const struct fence_spec *spec)
 		batch_elements(b, SET_UDP, spec);
 }
 
-/* For other addresses than those that the interface's own chains were made with. */
-static void batch_own(struct nft_batch *b, const struct fence_spec *spec)
+static void batch_own(struct nft_batch *b, const struct fence_spec *spec, bool flush)
 {
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 
 	fence_plan(spec, chains);
 	for (size_t i = 0; i < FENCE_OWN_CHAINS; i++) {
-		batch_rules_flush(b, &chains[i]);
+		if (flush)
+			batch_rules_flush(b, &chains[i]);
 		batch_rules(b, &chains[i], spec);
 	}
 	batch_hook(b, spec);
+}
+
+static void batch_on_bare(struct nft_batch *b, const struct fence_spec *spec)
+{
+	batch_own(b, spec, false);
+}
+
+/* For other addresses than those that the interface's own chains were made with. */
+static void batch_on_other(struct nft_batch *b, const struct fence_spec *spec)
+{
+	batch_own(b, spec, true);
 }
 
 static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
@@ -149,11 +170,11 @@ int fence_set(const struct fence_spec *spec)
 	return rc;
 }
 
-int fence_prepare(const struct fence_spec *spec, uint32_t *generation)
+int fence_prepare(const struct fence_spec *spec, bool bare, uint32_t *generation)
 {
 	int rc = fence_generation(generation);
 
-	return rc ? rc : change_on(spec, batch_before_hook, generation);
+	return rc ? rc : change_on(spec, bare ? batch_bare : batch_before_hook, generation);
 }
 
 bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec)
@@ -166,13 +187,17 @@ bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_s
 	       memcmp(&prepared->bounds, &spec->bounds, sizeof(spec->bounds)) == 0;
 }
 
-int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *generation)
+int fence_set_prepared(
+        const struct fence_spec *spec, enum fence_prepared prepared, uint32_t *generation)
 {
+	static const batch_filler fillers[] = {[FENCE_OTHER] = batch_on_other,
+	        [FENCE_BARE] = batch_on_bare,
+	        [FENCE_FITS] = batch_hook};
 	int rc = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
 
 	if (rc)
 		return rc;
-	return change_on(spec, fits ? batch_hook : batch_own, generation);
+	return change_on(spec, fillers[prepared], generation);
 }
 
 int fence_generation(uint32_t *out)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,14 +54,24 @@ static int wait_for(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* To whoever kills this process, it is the real runtime: one that went on would make a container
+ * that the engine has given up, and keep the engine's pipes open. */
+static void die_with(pid_t parent)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+}
+
 /* out: the child's standard output, or -1. quiet: what it says goes nowhere. */
 static pid_t start(const struct settings *s, char *const words[], int out, bool quiet)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
 	if (pid != 0)
 		return pid;
 	process_reset_signals();
+	die_with(parent);
 	if (quiet) {
 		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 

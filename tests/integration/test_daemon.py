@@ -127,6 +127,44 @@ class Life(Attached):
             self.attach()
             self.assert_served()
 
+    def assert_ends(self):
+        """Nobody has detached it: nothing is left all the same, and nothing is said about it but at -v."""
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/one")[0] == 404, 10 * SLOW), self.daemon.stderr())
+        self.assertEqual([os.listdir(os.path.join(self.daemon.state, d)) for d in ("netns", "names", "sandboxes")], [[], [], []])
+        self.assertNotIn("cut off", self.daemon.stderr())
+
+    def test_its_namespace_ends(self):
+        """An engine that was killed has removed it without a word to anybody (CNI's DEL never came)."""
+        support.sh("ip", "netns", "del", self.name)
+        self.assert_ends()
+
+    def test_its_namespace_ends_meanwhile(self):
+        """While no daemon runs."""
+        self.daemon.kill()
+        support.sh("ip", "netns", "del", self.name)
+        self.assertTrue(wait_until(lambda: "eth0" not in self.gate_links(), 10 * SLOW))
+        self.daemon.start()
+        self.assert_ends()
+
+    def gate_links(self):
+        pin, = os.listdir(os.path.join(self.daemon.state, "netns"))
+        return support.sh("nsenter", f"--net={self.daemon.state}/netns/{pin}", "ip", "-o", "link")
+
+    def test_its_path_ends_and_the_namespace_lives(self):
+        """A process is still in there: it stays guarded, over a restart as well. With the link, the last thing to guard is gone."""
+        inside = subprocess.Popen(["ip", "netns", "exec", self.name, "sleep", "600"])
+        self.addCleanup(inside.wait)
+        self.addCleanup(inside.kill)
+        own = os.stat("/proc/self/ns/net").st_ino
+        wait_until(lambda: os.stat(f"/proc/{inside.pid}/ns/net").st_ino != own, 5 * SLOW)
+        support.sh("ip", "netns", "del", self.name)
+        self.assertEqual(self.show()["state"], "serving")
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.show()["state"], "serving")
+        support.sh("nsenter", f"--net=/proc/{inside.pid}/ns/net", "ip", "link", "del", "eth0")
+        self.assert_ends()
+
 
 class Changing(Attached):
     """A reload that does not get on, because a worker hangs."""

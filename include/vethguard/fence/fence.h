@@ -59,15 +59,22 @@ struct fence_spec {
 /* Sets the fence up, or replaces the one on the same interface, in one batch, in the caller's network namespace.
  * Returns 0 or -errno. */
 int fence_set(const struct fence_spec *spec);
+/* What was prepared, for a fence that is to be set. */
+enum fence_prepared {
+	FENCE_OTHER, /* it has other addresses or bounds: the kernel deletes those rules, and makes the caller wait for it */
+	FENCE_BARE,  /* it has no rules with addresses and bounds */
+	FENCE_FITS   /* it has the same (fence_prepared_fits()) */
+};
+
 /* The same in two steps, in a namespace without rules. fence_prepare() makes everything that needs no interface, and
- * nothing passes yet. fence_set_prepared() makes the rest, for the same interface, ports and nflog_group; UDP ports
- * are added. fits: the addresses and bounds are the same, too (fence_prepared_fits()). Both return 0 or -errno;
- * -ENODEV: the interface does not exist.
+ * nothing passes yet; bare: nor what needs addresses or bounds. fence_set_prepared() makes the rest, for the same
+ * interface, ports and nflog_group; UDP ports are added. Both return 0 or -errno; -ENODEV: the interface does not
+ * exist.
  *
  * *generation: the generation of the namespace's rules after the step (fence_generation()), or 0 if somebody else has
  * changed any rule since the step before. Pass the first step's value to the second step. */
-int fence_prepare(const struct fence_spec *spec, uint32_t *generation);
-int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *generation);
+int fence_prepare(const struct fence_spec *spec, bool bare, uint32_t *generation);
+int fence_set_prepared(const struct fence_spec *spec, enum fence_prepared prepared, uint32_t *generation);
 /* True if what was prepared for one spec has the addresses and bounds of the other. */
 bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec);
 /* A number that changes with every change of the rules of the caller's namespace, by anybody; never 0. Returns 0 or

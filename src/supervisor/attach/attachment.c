@@ -122,6 +122,19 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 		a->all->on_changed(a->all);
 }
 
+/* What has no process to follow ends with its namespace. */
+static bool on_link_gone(struct sandbox_owner *owner)
+{
+	struct attachment *a = attachment_of(owner);
+
+	if (a->detaching || !attachment_netns_is_gone(a))
+		return false;
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "its network namespace %s has ended",
+	        a->record.netns);
+	attachment_detach(a, true);
+	return true;
+}
+
 static void on_stats(
         struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *worker)
 {
@@ -218,6 +231,7 @@ struct attachment *attachment_new(struct attachments *all)
 	        .summary = on_summary,
 	        .ended = on_ended,
 	        .changed = on_changed,
+	        .link_gone = on_link_gone,
 	        .stats = on_stats,
 	        .replaced = on_replaced,
 	        .quiesced = on_quiesced};
@@ -301,6 +315,15 @@ int attachment_watch(struct attachment *a)
 		return a->pidfd;
 	attachment_find_target(a);
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
+}
+
+bool attachment_process_is_gone(const struct attachment *a)
+{
+	int fd = attach_process_open(a->record.pid, a->record.pid_start_time);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ESRCH;
 }
 
 int attachment_watch_beside(const struct attachment *a, struct loop_io *io, int pidfd)

@@ -54,7 +54,7 @@ struct attach_pending {
 };
 
 /* Its life is told by its sandbox's state. The booleans below are no states of it: left, slow,
- * reading and told belong to a daemon that takes over, and are true of attachments in any state;
+ * reading and gone and told belong to a daemon that takes over, and are true of attachments in any state;
  * detaching and undone are the two steps of an end, which a timer, the process and a caller may ask
  * for in the middle of either; summed and shut say what the end is told with. */
 struct attachment {
@@ -83,6 +83,7 @@ struct attachment {
 	struct message_summary summary; /* if summed; without destinations */
 	bool ready;                     /* in all->prepared: it can be claimed */
 	struct attachment *prepared_prev, *prepared_next;
+	bool gone; /* recovery: there is neither a link nor what it was attached to */
 	bool left; /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
@@ -158,11 +159,17 @@ int attachment_settle_at(struct attachment *a, const struct attach_target *targe
 /* For a recovered attachment: finds and sets its target, so that nobody else attaches it. */
 void attachment_find_target(struct attachment *a);
 void attachment_leave_target(struct attachment *a);
+/* True if it was attached by the path of a namespace that leads to no namespace any more, or to
+ * another than when the target was found. It says nothing about those that are inside all the same;
+ * ask where the link is gone as well. */
+bool attachment_netns_is_gone(const struct attachment *a);
 /* Returns 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
+/* True if the process that it was attached by has ended. */
+bool attachment_process_is_gone(const struct attachment *a);
 /* Watches another process in io, beside the one so far. Returns 0 or -errno. No callback comes
  * before attachment_follow_watch() or loop_io_close(), if that is in the same turn of the loop. */
 int attachment_watch_beside(const struct attachment *a, struct loop_io *io, int pidfd);

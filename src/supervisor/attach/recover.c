@@ -46,6 +46,16 @@ static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_
 	return message_name_is_plain(slice_from_string(out));
 }
 
+/* Its process or its namespace has ended while no daemon ran. It is removed when all have had their
+ * turn. */
+static bool has_ended(struct attachment *a)
+{
+	a->gone = a->record.pid ? attachment_process_is_gone(a) : attachment_netns_is_gone(a);
+	if (a->gone)
+		snprintf(a->trouble, sizeof(a->trouble), "it has ended");
+	return a->gone;
+}
+
 static int adopt_gate(struct attachment *a, struct gate *shape)
 {
 	char pin[MESSAGE_PATH_MAX + 1], text[GATE_WHY_MAX + 64];
@@ -58,6 +68,8 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 		        shape->why);
 	if (rc >= 0)
 		return 0;
+	if (rc == -ENOLINK && has_ended(a))
+		return rc;
 	snprintf(text, sizeof(text), "its gate cannot be taken over: %s", shape->why);
 	fail(a, text);
 	return rc;
@@ -351,9 +363,9 @@ static void watch_one(struct attachment *a)
 	bool waits = !a->sandbox && attachment_is_over(a);
 	int rc = a->detaching || waits ? 0 : attachment_watch(a);
 
-	if (rc == -ESRCH) {
-		log_sandbox(LOG_LEVEL_INFO, a->record.name, "its process %d has ended meanwhile",
-		        (int)a->record.pid);
+	if (rc == -ESRCH || (a->gone && !a->detaching)) {
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "its %s has ended meanwhile",
+		        a->record.pid ? "process" : "network namespace");
 		attachment_detach(a, true);
 	} else if (rc) {
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its end cannot be noticed: %s",

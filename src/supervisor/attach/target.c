@@ -53,26 +53,46 @@ void attachment_leave_target(struct attachment *a)
 	a->at_target.tbl = NULL;
 }
 
-static void find_netns(struct attachment *a)
+/* The namespace that the path leads to now. Returns 0 or -errno. */
+static int look_at(const char *path, struct attach_target *target)
 {
 	const struct identity own = {.uid = geteuid(), .gid = getegid()};
+	struct stat st;
+	int fd = attach_netns_open(&own, path), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = fstat(fd, &st) < 0 ? -errno : 0;
+	if (!rc)
+		*target = attach_target_of_netns(&st);
+	close(fd);
+	return rc;
+}
+
+static void find_netns(struct attachment *a)
+{
 	char path[MESSAGE_PATH_MAX + 1];
 	struct attach_target target;
-	struct stat st;
-	int fd;
 
 	if (a->record.kind == ATTACH_PID)
 		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)a->record.pid);
 	else
 		snprintf(path, sizeof(path), "%s", a->record.netns);
-	fd = attach_netns_open(&own, path);
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0) {
-		target = attach_target_of_netns(&st);
+	if (look_at(path, &target) == 0)
 		attachment_settle_at(a, &target);
-	}
-	close(fd);
+}
+
+bool attachment_netns_is_gone(const struct attachment *a)
+{
+	struct attach_target target;
+	int rc;
+
+	if (a->record.kind != ATTACH_NETNS)
+		return false;
+	rc = look_at(a->record.netns, &target);
+	if (rc) /* others are faults of this moment */
+		return rc == -ENOENT || rc == -EINVAL;
+	return a->at_target.tbl && memcmp(&target, &a->target, sizeof(target)) != 0;
 }
 
 void attachment_find_target(struct attachment *a)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A peer is judged by its credentials, which the kernel gives at the connection, before any byte is
  * read. */
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -57,17 +58,27 @@ static void refuse(struct admission *a, const struct http_peer *peer, const char
 	a->why = why;
 }
 
+static bool has_ended(const struct http_peer *peer)
+{
+	struct pollfd end = {.fd = peer->pidfd, .events = POLLIN};
+
+	return peer->pidfd == HTTP_PEER_ENDED || (peer->pidfd >= 0 && poll(&end, 1, 0) > 0);
+}
+
 static const char *objection(const struct admission *a, const struct http_peer *peer)
 {
 	if (peer->uid != 0 && peer->uid != geteuid() &&
 	        (a->group == (gid_t)-1 || !http_peer_in_group(peer, a->group)))
 		return "only root and members of the group " CONTROL_GROUP
 		       " may use the control socket";
-	if (peer->pidfd == HTTP_PEER_ENDED ||
-	        !attach_process_is_in_own_netns(peer->pid, peer->pidfd))
-		return "only processes in the daemon's own network namespace may use the control "
-		       "socket: no sandbox ever is in that one";
-	return NULL;
+	if (peer->pidfd != HTTP_PEER_ENDED &&
+	        attach_process_is_in_own_netns(peer->pid, peer->pidfd))
+		return NULL;
+	if (has_ended(peer)) /* an engine's adapter that was killed, most likely */
+		return "the process has ended: nobody can tell any more whether it was in a "
+		       "sandbox";
+	return "only processes in the daemon's own network namespace may use the control socket: "
+	       "no sandbox ever is in that one";
 }
 
 const char *admission_objection(struct admission *a, const struct http_peer *peer)

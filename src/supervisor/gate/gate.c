@@ -132,7 +132,7 @@ static int in_gate_prepare(void *context)
 	if (rc)
 		return rc;
 	STEP("delivering to the worker", netlink_local_delivery(nl, GATE_LINK, GATE_TABLE));
-	STEP("preparing the fence", fence_prepare(&spec, &gate->generation));
+	STEP("preparing the fence", fence_prepare(&spec, gate->prepared == FENCE_BARE, &gate->generation));
 	STEP("listening for dropped packets", gate_open_packets(gate));
 	STEP("listening", gate_listen_always(gate));
 	netlink_close(nl);
@@ -142,7 +142,6 @@ static int in_gate_prepare(void *context)
 int gate_prepare(struct gate *gate)
 {
 	gate->step = "making the gate's namespace";
-	gate->fits = true;
 	gate->netns = netns_new();
 	if (gate->netns < 0) {
 		int rc = gate->netns;
@@ -200,7 +199,7 @@ int gate_link_gate_side(struct gate *gate, struct netlink *nl)
 	const struct fence_spec spec = gate_fence(gate);
 	int rc = 0;
 
-	STEP("setting the fence", fence_set_prepared(&spec, gate->fits, &gate->generation));
+	STEP("setting the fence", fence_set_prepared(&spec, gate->prepared, &gate->generation));
 	gate->link = if_nametoindex(GATE_LINK);
 	if (!rc)
 		rc = add_addresses(gate, nl);
@@ -259,8 +258,10 @@ int gate_take_place(struct gate *gate)
 {
 	int rc = 0;
 
-	if (!gate_host_take(gate->host, gate))
+	if (!gate_host_take(gate->host, gate)) {
+		gate->prepared = FENCE_FITS;
 		rc = gate_prepare(gate);
+	}
 	if (gate->udp_port_count)
 		STEP("listening", netns_run(gate->netns, in_gate_listen, gate));
 	return rc;

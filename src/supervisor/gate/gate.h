@@ -70,7 +70,7 @@ struct gate {
 	int netns;         /* keeps the namespace, and with it the fence, alive */
 	int sandbox_netns; /* borrowed, from gate_open() until gate_connect() is done */
 	uint32_t mtu;      /* GATE_DIVERT: the interface's MTU, for the same time */
-	bool fits;         /* the prepared fence has these addresses and bounds */
+	enum fence_prepared prepared; /* of what is there of the fence before gate_connect() */
 	int packets;       /* NFLOG socket */
 	int entrance;      /* GATE_SOCKET: the listening socket, open as long as the gate */
 	size_t listener_count;

@@ -2,7 +2,10 @@
 /*
  * The host's side of all gates: its namespace, the socket that changes its rules, and the gates in
  * store. A stored gate holds no link, so it fits any sandbox with the same port. If addresses and
- * bounds are equal too, as for all sandboxes with the same pools, its fence lacks only the hook.
+ * bounds are equal too, as for all sandboxes with the same pools, its fence lacks only the hook. An
+ * interface that exists has addresses of its own: its gate comes from a second store, and its fence
+ * gets them when it is taken. Rules with other addresses would have to be deleted first, and the
+ * close of the socket that has deleted them waits for an RCU grace period, 10 to 20 ms.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,18 +20,19 @@
 #define REFILL_AFTER_MS 20
 #define REFILL_AGAIN_MS 1000
 
-static int prepare_one(struct gate_host *host)
+static int prepare_one(struct gate_host *host, struct gate_store *store)
 {
-	struct gate *gate = &host->store[host->stored];
+	struct gate *gate = &store->gates[store->stored];
 	int rc;
 
 	netns_sysctls_renew();
 	*gate = host->like;
+	gate->prepared = store == &host->bare ? FENCE_BARE : FENCE_FITS;
 	rc = gate_prepare(gate);
 	if (rc)
 		gate_close(gate);
 	else
-		host->stored++;
+		store->stored++;
 	return rc;
 }
 
@@ -39,15 +43,27 @@ static void refill(struct gate_host *host, int64_t after_ms)
 	host->refilling = true;
 }
 
+/* Returns the store that lacks most, or NULL. */
+static struct gate_store *poorer(struct gate_host *host)
+{
+	size_t lacks = host->store.goal - host->store.stored,
+	       bare = host->bare.goal - host->bare.stored;
+
+	if (!lacks && !bare)
+		return NULL;
+	return lacks >= bare ? &host->store : &host->bare;
+}
+
 static void on_refill(struct loop_timer *timer)
 {
 	struct gate_host *host = container_of(timer, struct gate_host, refill);
+	struct gate_store *store = poorer(host);
 	int rc;
 
 	host->refilling = false;
-	if (host->stored >= host->goal)
+	if (!store)
 		return;
-	rc = prepare_one(host);
+	rc = prepare_one(host, store);
 	if (rc)
 		log_warn("no further gate can be made in advance: %s", strerror(-rc));
 	refill(host, rc ? REFILL_AGAIN_MS : REFILL_AFTER_MS);
@@ -79,10 +95,17 @@ int gate_host_open(struct gate_host **out, struct loop *loop)
 	return 0;
 }
 
-static void empty_store(struct gate_host *host)
+static void empty_store(struct gate_store *store)
 {
-	while (host->stored)
-		gate_close(&host->store[--host->stored]);
+	while (store->stored)
+		gate_close(&store->gates[--store->stored]);
+}
+
+static void end_store(struct gate_store *store)
+{
+	empty_store(store);
+	free(store->gates);
+	*store = (struct gate_store){NULL, 0, 0};
 }
 
 void gate_host_close(struct gate_host *host)
@@ -92,8 +115,8 @@ void gate_host_close(struct gate_host *host)
 	gate_host_unwatch(host);
 	gate_host_listen_end(host);
 	loop_timer_close(&host->refill);
-	empty_store(host);
-	free(host->store);
+	end_store(&host->store);
+	end_store(&host->bare);
 	divert_close(host->divert);
 	netlink_close(host->nl);
 	if (host->netns >= 0)
@@ -101,21 +124,25 @@ void gate_host_close(struct gate_host *host)
 	free(host);
 }
 
+static int set_goal(struct gate_store *store, size_t count)
+{
+	store->gates = calloc(count ? count : 1, sizeof(*store->gates));
+	store->goal = store->gates ? count : 0;
+	return store->gates ? 0 : -ENOMEM;
+}
+
 int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count)
 {
-	struct gate *store;
+	int rc;
 
-	if (host->stored || !host->loop)
+	if (host->store.gates || !host->loop)
 		return -EINVAL; /* only once, and only with a loop to refill it */
-	store = calloc(count, sizeof(*store));
-	if (!store)
-		return -ENOMEM;
-	free(host->store);
-	host->store = store;
+	rc = set_goal(&host->store, count);
+	if (rc)
+		return rc;
 	host->like = *like;
-	host->goal = count;
 	refill(host, 0);
-	return count ? prepare_one(host) : 0;
+	return count ? prepare_one(host, &host->store) : 0;
 }
 
 /* Gates made from now on are like this one. */
@@ -139,26 +166,41 @@ static bool fits(const struct gate *stored, const struct gate *gate)
 	return fence_prepared_fits(&prepared, &wanted);
 }
 
+/* The store for such a gate. Without memory for a second one, the first has to do. */
+static struct gate_store *store_for(struct gate_host *host, const struct gate *gate)
+{
+	if (gate->kind != GATE_DIVERT)
+		return &host->store;
+	if (!host->bare.gates)
+		(void)set_goal(&host->bare, host->store.goal);
+	return host->bare.stored ? &host->bare : &host->store;
+}
+
 bool gate_host_take(struct gate_host *host, struct gate *gate)
 {
+	struct gate_store *store;
 	struct gate *from;
 
-	if (!host || host->goal == 0)
+	if (!host || host->store.goal == 0)
 		return false;
 	refill(host, REFILL_AFTER_MS);
 	if (host->like.tcp_port != gate->tcp_port) {
-		empty_store(host);
+		empty_store(&host->store);
+		empty_store(&host->bare);
 		host->like.tcp_port = gate->tcp_port;
 	}
 	if (gate->kind == GATE_VETH)
 		learn_shape(host, gate);
-	if (host->stored == 0)
+	store = store_for(host, gate);
+	if (store->stored == 0)
 		return false;
-	from = &host->store[--host->stored];
+	from = &store->gates[--store->stored];
 	gate->netns = from->netns;
 	gate->packets = from->packets;
 	gate->generation = from->generation;
-	gate->fits = fits(from, gate);
+	gate->prepared = store == &host->bare ? FENCE_BARE
+	                 : fits(from, gate)   ? FENCE_FITS
+	                                      : FENCE_OTHER;
 	gate->listener_count = from->listener_count;
 	memcpy(gate->listeners, from->listeners, sizeof(gate->listeners));
 	return true;

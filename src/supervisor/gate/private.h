@@ -27,6 +27,11 @@ struct gate_notifications {
 	struct loop_io rules, links;
 };
 
+struct gate_store {
+	struct gate *gates;
+	size_t goal, stored;
+};
+
 struct gate_host {
 	struct loop *loop; /* NULL: nothing is watched */
 	int netns;         /* the host's */
@@ -40,8 +45,10 @@ struct gate_host {
 	struct gate_watch *by_nsid;    /* gates by namespace id (nsid) */
 
 	struct gate like; /* template of the gates in store */
-	struct gate *store;
-	size_t goal, stored;
+	struct gate_store store;
+	/* Whose fence is bare, for GATE_DIVERT: hardly two of these have the same addresses. Filled
+	 * once one was asked for. */
+	struct gate_store bare;
 	struct loop_timer refill;
 	bool refilling; /* the timer is set */
 };
@@ -50,7 +57,8 @@ struct gate_host {
 struct fence_spec gate_fence(const struct gate *gate);
 struct ip_prefix gate_one(const struct ip *ip);
 void gate_random_mac(uint8_t mac[6]);
-/* Makes the namespace, sysctls, sockets and the fence without its hook. */
+/* Makes the namespace, sysctls, sockets and the fence without its hook, bare if gate->prepared says
+ * so. */
 int gate_prepare(struct gate *gate);
 /* Takes a gate from the store, or makes a new one, and opens the sockets of the policy's ports. */
 int gate_take_place(struct gate *gate);

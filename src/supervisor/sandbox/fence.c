@@ -53,6 +53,8 @@ static void on_gate_change(struct gate *gate, int result)
 		s->mended++;
 	} else if (result == -ENOLINK && !s->persistent) {
 		on_link_gone(s);
+	} else if (result == -ENOLINK && s->owner->link_gone && s->owner->link_gone(s->owner)) {
+		return; /* s may be freed */
 	} else if (result == -ENOLINK && s->gate.kind == GATE_VETH) {
 		sandbox_fail(s, "its link to the gate was taken away from inside, or its network "
 		                "namespace has ended; it is cut off from every network: detach it, "

@@ -83,6 +83,9 @@ struct sandbox_owner {
 	/* Persistent only: the state, the worker or the fence has changed in a way that people
 	 * see. */
 	void (*changed)(struct sandbox_owner *owner, struct sandbox *s);
+	/* Persistent only, may be NULL: the link to the gate is gone. True: the owner ends the
+	 * sandbox, which may be freed; else it stays cut off. */
+	bool (*link_gone)(struct sandbox_owner *owner);
 	void (*stats)(
 	        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *stats);
 	/* The result of sandbox_replace(): error is NULL, or why the old generation stays. */

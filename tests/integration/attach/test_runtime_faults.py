@@ -310,6 +310,29 @@ exec runc "$@"
                 self.assertEqual(runtime.create(self.bundle(policy=None), "other").returncode, 1)
                 self.gone(runtime)
 
+    def test_killed_takes_the_real_runtime_along(self):
+        """An engine that kills its runtime kills all of it: what went on would make a container that nobody knows of, and keep pipes of
+        the engine open, which Podman reads to their end."""
+        pids = support.LAB.path(f"pids-{time.monotonic_ns()}")
+        for call in ("create", "delete"):
+            with self.subTest(call=call):
+                slow = self.make_runtime(real=support.LAB.write(f"slow-{time.monotonic_ns()}", f"""#!/bin/sh
+for word; do [ "$word" = {call} ] && {{ echo $$ >{pids}.new; mv {pids}.new {pids}; exec sleep 1000; }}; done
+exec runc "$@"
+""", 0o755))
+                bundle = self.bundle()
+                if call == "delete":
+                    self.assertEqual(slow.create(bundle, "box").returncode, 0)
+                words = ["create", "--bundle", bundle.path, "box"] if call == "create" else ["delete", "--force", "box"]
+                p = subprocess.Popen(slow.words(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.assertTrue(wait_until(lambda: os.path.exists(pids), 10 * SLOW))
+                with open(pids) as f:
+                    row = {(pid := int(f.read())): support.process_row(pid)}
+                os.unlink(pids)
+                p.kill()
+                p.communicate(timeout=10 * SLOW)  # the pipe ends
+                self.assertTrue(wait_until(lambda: not support.still_alive(row), 10 * SLOW))
+
     def test_daemon_killed_at_create(self):
         """It dies while the real runtime makes the container, whose process it would have to follow: the container is removed again."""
         kill = f"kill -KILL {self.daemon.process.pid}"
@@ -342,7 +365,7 @@ exec runc "$@"
 
     def live(self, runtime, name, dice):
         """One life, whose calls are killed at random; every container that starts asks for evil.lab.test at once."""
-        bundle = self.bundle("/bin/sh", "-c", f"wget -T 1 -q -O - http://{EVIL4}/ >/dev/null; exec sleep 1000")
+        bundle = self.bundle("/bin/sh", "-c", f"{guests.CURL} -s -m 1 http://{EVIL4}/ >/dev/null; exec sleep 1000")
         for call in (["create", "--bundle", bundle.path, "--pid-file", bundle.path + "/pid", name], ["start", name], ["delete", "--force", name]):
             p = subprocess.Popen(runtime.words(*call), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             if dice.random() < 0.4:

@@ -7,10 +7,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "supervisor/control/admission.h"
 
@@ -91,8 +94,30 @@ static void root_and_members_may(void **state)
 	peer.gid = GROUP;
 	assert_null(admission_objection(&admission, &peer));
 	peer.pidfd = HTTP_PEER_ENDED;
-	assert_non_null(strstr(admission_objection(&admission, &peer), "network namespace"));
+	assert_non_null(strstr(admission_objection(&admission, &peer), "has ended"));
 	assert_int_equal(told, 3);
+}
+
+/* A caller that was killed is not said to come from a sandbox; it is refused all the same. */
+static void whoever_has_ended_is_refused(void **state)
+{
+	struct http_peer peer = self(0);
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	peer.pid = pid;
+	peer.pidfd = pidfd_open(pid, 0);
+	assert_true(peer.pidfd >= 0);
+	assert_null(admission_objection(&admission, &peer));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_non_null(strstr(admission_objection(&admission, &peer), "has ended"));
+	close(peer.pidfd);
+	assert_int_equal(told, 1);
 }
 
 static void where_there_is_no_group_root_alone_may(void **state)
@@ -148,6 +173,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	        CASE(root_and_members_may),
+	        CASE(whoever_has_ended_is_refused),
 	        CASE(where_there_is_no_group_root_alone_may),
 	        CASE(a_flood_is_told_of_together),
 	        CASE(the_rest_is_told_at_the_end),

@@ -137,6 +137,30 @@ static void two_guarded_containers_do_not_meet(void **state)
 	assert_int_equal(gate_remove(&gates[1], host, NULL, false), 0);
 }
 
+/* From the second one on nothing has to be deleted in a gate of the store, whatever its addresses. */
+static void gates_without_addresses_are_in_store(void **state)
+{
+	struct gate gates[2], like;
+
+	(void)state;
+	assign(&like);
+	assert_int_equal(gate_host_prepare(host, &like, 2), 0);
+	assert_int_equal(divert(&gates[0], "p1"), 0);
+	assert_int_equal(gates[0].prepared, FENCE_OTHER);
+	run_loop(300);
+	assert_int_equal(divert(&gates[1], "p2"), 0);
+	assert_int_equal(gates[1].prepared, FENCE_BARE);
+	for (size_t i = 0; i < 2; i++) {
+		gates[i].generation = 0; /* the rules are to be compared, not only their number */
+		in_order(&gates[i]);
+	}
+	assert_int_equal(dial(two, "8.8.8.8", 80), 0);
+	assert_int_equal(dial(two, "2001:db8::1", 80), 0);
+	assert_false(meets(two, "172.30.0.2", NEVER_MS));
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(gate_remove(&gates[i], host, NULL, false), 0);
+}
+
 /* Whether the host has any of the tables. */
 static bool has_tables(void)
 {
@@ -652,6 +676,7 @@ int main(void)
 	        T(more_ways_out_than_a_look_takes_are_taken_by_the_next),
 	        T(a_port_is_diverted_and_its_neighbor_is_not),
 	        T(two_guarded_containers_do_not_meet),
+	        T(gates_without_addresses_are_in_store),
 	        T(the_tables_go_with_the_last_interface),
 	        T(two_guarded_interfaces_without_their_chains_do_not_meet),
 	        T(a_network_of_dockers_is_known_by_its_bridge),

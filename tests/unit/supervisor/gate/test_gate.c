@@ -73,7 +73,7 @@ static void a_gate_from_the_store_gets_its_own_addresses(void **state)
 	like.bounds.connections_per_s = 1;
 	assert_int_equal(gate_host_prepare(host, &like, 1), 0);
 	open_gate(&gate);
-	assert_false(gate.fits);
+	assert_int_equal(gate.prepared, FENCE_OTHER);
 	gate.generation = 0; /* the rules are to be compared, not only their number */
 	assert_int_equal(gate_repair(&gate), 0);
 	for (int i = 0; i < 8; i++)
@@ -82,7 +82,7 @@ static void a_gate_from_the_store_gets_its_own_addresses(void **state)
 	close_all(&gate);
 	run_loop(200);
 	open_gate(&gate);
-	assert_true(gate.fits); /* what is made from then on is of those that came */
+	assert_int_equal(gate.prepared, FENCE_FITS); /* what is made from then on is of those that came */
 	gate.generation = 0;
 	assert_int_equal(gate_repair(&gate), 0);
 	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
