@@ -3,7 +3,8 @@
  * A client: one connection from the sandbox. First what other rooms use; then what its parts share:
  * client.c (the states), peek.c (what a connection is, TLS, CONNECT, tunnels), socks.c (SOCKS5),
  * http1.c (requests),
- * http1_response.c (their responses), http2.c (a connection of many streams).
+ * http1_response.c (their responses), http2.c (a connection of many streams), reauthorize.c
+ * (another policy).
  */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
@@ -81,7 +82,7 @@ struct client {
 	struct destination tunnelled;    /* the tunnel's destination */
 	enum tunnel_content content;
 	bool passthrough;
-	bool cut; /* reauthorize.c: the tunnel is to be ended */
+	bool cut; /* reauthorize.c: the tunnel is to end */
 	uint16_t tls_version;
 	int64_t start_ms;
 };
@@ -100,6 +101,16 @@ void client_wake(struct client *client);
 void client_process_now(struct client *client);
 void client_on_deadline(struct client *client, enum proxy_wait wait);
 extern const struct exchange_client client_http1;
+
+/* reauthorize.c (proxy/reauthorize.c has the order): authorizes again what is under way, and marks
+ * what does not pass, which is recorded with this cause. next NULL: nothing passes. Returns how
+ * many were marked. */
+size_t client_reauthorize(struct client *client, const struct policy *next, enum event_cause cause,
+        const char *detail);
+/* Ends what was marked. policy_is_new: as for exchange_take_step(). */
+void client_end_marked(struct client *client, bool policy_is_new);
+/* Ends the connection if it is between requests. */
+void client_retire(struct client *client);
 
 /* The stream made no progress for too long. */
 void client_http2_stream_on_deadline(struct loop_deadline *deadline);

@@ -368,7 +368,7 @@ static void take_client(struct tunnel *t, struct client *c)
 	e->fd = socket_release(&c->socket, &t->halves[1].pending, &e->io, on_ready);
 }
 
-int tunnel_start(struct client *c, const struct dial_result *upstream)
+int tunnel_start(struct client *c, const struct dial_result *upstream, struct tunnel **out)
 {
 	struct tunnel *t = calloc(1, sizeof(*t));
 
@@ -386,7 +386,7 @@ int tunnel_start(struct client *c, const struct dial_result *upstream)
 	t->ends[1].fd = upstream->fd;
 	loop_io_move(upstream->io, &t->ends[1].io, on_ready);
 	take_note(&t->ends[1], upstream->events);
-	c->tunnel = t;
+	*out = t;
 	loop_deadline_clear(&c->deadline);
 	loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
 	run(t);

@@ -93,7 +93,7 @@ static bool is_quiet(struct upstream_conn *c)
 	enum socket_status status;
 	size_t n;
 
-	c->socket.readable = true; /* ask the kernel, whatever epoll reported last */
+	socket_ask_kernel(&c->socket);
 	status = socket_read(&c->socket, stray, sizeof(stray), &n);
 	if (n)
 		secret_wipe(stray, n);
