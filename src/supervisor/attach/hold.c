@@ -162,11 +162,7 @@ void attachments_give_up(struct attachments *all)
 			attachment_free(a);
 			continue;
 		}
-		s->is_given = true;
-		if (s->state != SANDBOX_HANDED_OFF)
-			sandbox_event(s, SANDBOX_END);
-		else if (!s->instances)
-			sandbox_event(s, SANDBOX_WORKERS_GONE);
+		sandbox_give_away(s);
 	}
 }
 

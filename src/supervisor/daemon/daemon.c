@@ -190,7 +190,7 @@ static void start(struct daemon *d)
 
 	sv->persistent = true;
 	sv->on_roles_ready = on_roles_ready;
-	sv->on_keeper_lost = on_keeper_lost;
+	sv->keeper_life.on_lost = on_keeper_lost;
 	rc = priority_open(&d->priority, d->loop);
 	if (rc)
 		log_info(

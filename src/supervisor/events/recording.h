@@ -55,6 +55,8 @@ struct recorded {
 	size_t ahead; /* bytes of the events before it */
 	struct recorded_ring *rings;
 	size_t rings_given;
+	bool count_wanted;       /* recording_count_soon() */
+	uint64_t dropped_at_end; /* packets that the fence had dropped, as told with the end */
 };
 
 /* Times in which the log could not be written, and which of these are not reported in the log
@@ -71,7 +73,7 @@ struct outage {
 
 /* What a recorder is given, kept for the next one. */
 struct recording {
-	int log, reader, journal;  /* valid if the supervisor's log_given is set */
+	int log, reader, journal;  /* valid if recorder_life.log_given is set */
 	int next_log, next_reader; /* valid if reopen_request is set */
 	uint64_t reopen_request;
 	struct audit_identity log_is, next_is;

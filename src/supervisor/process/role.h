@@ -79,6 +79,9 @@ void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, st
 void role_wait_for_room(struct role *role, int room_ms, int all_ms);
 /* Limits the role's messages from now on. */
 void role_bound(struct role *role, unsigned burst, unsigned per_s);
+/* expected: its end needs no explanation from now on, although nobody has asked for it. Otherwise
+ * role_stop() asks it as ever. */
+void role_expect_end(struct role *role, bool expected);
 /* Asks the role to finish; it is killed after patience_ms. on_dead follows in either case. */
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms);
 /* Kills the role; on_dead follows. */

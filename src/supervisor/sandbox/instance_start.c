@@ -186,7 +186,7 @@ static void tell_quiet(struct instance *i)
 
 	if (s->paused)
 		instance_pause(i, s->pause_reason);
-	if (s->persistent && !s->supervisor->recorder_ready)
+	if (s->persistent && !s->supervisor->recorder_life.ready)
 		instance_hold(i);
 	recorder_stalls(i);
 }
