@@ -161,6 +161,8 @@ void attachment_leave_target(struct attachment *a);
 /* Returns 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
+/* takeover: true if it is known whether this daemon serves the sandbox; then it counts as told. */
+bool attachment_report(struct attachment *a);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
 /* Watches another process in io, beside the one so far. Returns 0 or -errno. No callback comes

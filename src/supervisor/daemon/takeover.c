@@ -53,7 +53,7 @@ void takeover_open(struct daemon *d, const char *arg)
 
 	if (sscanf(arg, "%" SCNu64 ".%" SCNu64, &epoch, &t->former) != 2 || epoch > UINT32_MAX - 1)
 		die(STATUS_FAILED, "--take-over is for a vethguardd that starts another one");
-	d->supervisor.recording.after = (uint32_t)epoch;
+	recording_begin_after(&d->supervisor.recording, (uint32_t)epoch);
 	enter(t, TAKEOVER_STARTING);
 }
 
@@ -69,9 +69,7 @@ static bool tell_all(struct daemon *d)
 
 		if (a->told || a->detaching)
 			continue;
-		a->told = (!s && !a->left && !a->reading) ||
-		          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED));
-		if (!a->told)
+		if (!attachment_report(a))
 			all = false;
 		else if (s && s->state == SANDBOX_SERVING)
 			say(&d->takeover, MESSAGE_UPGRADE_SERVES, a->record.id, "");

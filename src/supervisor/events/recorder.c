@@ -186,8 +186,7 @@ static void on_recorder_failed(struct role *role, uint64_t id)
 
 	if (!s)
 		return;
-	snprintf(text, sizeof(text), "%s", role->last_words);
-	role->last_words[0] = 0;
+	role_take_last_words(role, text);
 	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
 }
 

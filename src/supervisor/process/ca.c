@@ -187,8 +187,7 @@ static void tell_sandbox(struct sandbox *s, const void *context)
 {
 	const struct slice *pem = context;
 
-	memcpy(s->root_pem, pem->p, pem->n);
-	s->root_pem[pem->n] = 0;
+	sandbox_trust(s, *pem);
 }
 
 static void publish(struct supervisor *sv)

@@ -55,7 +55,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 		fd = open_image(s, g->settings);
 		if (fd < 0)
 			return sandbox_failed(s, fd, "memory for the policy");
-		g->settings->image_file = fd;
+		settings_keep_image(g->settings, fd);
 	}
 	if (g->trusted)
 		return 0;

@@ -158,8 +158,7 @@ void sandbox_blame_asker(struct sandbox *s)
 
 void sandbox_take_root(struct sandbox *s, const struct message_keeper_root *m)
 {
-	memcpy(s->root_pem, m->root_pem.p, m->root_pem.n);
-	s->root_pem[m->root_pem.n] = 0;
+	sandbox_trust(s, m->root_pem);
 	memcpy(s->root, m->root.p, sizeof(s->root));
 	memcpy(s->ca, m->ca.p, sizeof(s->ca));
 	s->root_known = s->ca_known = true;

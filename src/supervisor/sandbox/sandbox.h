@@ -175,6 +175,12 @@ void sandbox_give_away(struct sandbox *s);
 /* SANDBOX_FAIL with the caller's text, of any length (all diagnostics of a policy). */
 void sandbox_refuse(struct sandbox *s, const char *text);
 
+/* Sets what the sandbox is to trust: MESSAGE_PEM_MAX bytes at most. */
+static inline void sandbox_trust(struct sandbox *s, struct slice pem)
+{
+	memcpy(s->root_pem, pem.p, pem.n);
+	s->root_pem[pem.n] = 0;
+}
 /* The keeper's answer: the root that the sandbox is to trust. */
 void sandbox_take_root(struct sandbox *s, const struct message_keeper_root *m);
 /* The fingerprint of the root that it knows, or empty. */
