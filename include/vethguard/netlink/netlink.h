@@ -57,8 +57,10 @@ int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struc
 /* Calls each() for every link whose master has this index. */
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
         void *context);
-/* True for interfaces by which nothing can leave a namespace: the loopback, dummies, and the tunnels without a far end
- * that the kernel makes in every namespace. Judges by name and kind, because root inside may rename any link. */
+/* True for the links that the kernel itself makes in every namespace, and that cannot be removed: the loopback, and
+ * tunnels without a far end. Looks at name and kind, because root inside may rename any link. */
+bool netlink_link_is_kernels(const struct netlink_link *link);
+/* True for links by which nothing can leave a namespace: the kernel's own, and dummies. */
 bool netlink_link_leads_nowhere(const struct netlink_link *link);
 /* Calls each() for every link of the namespace that nl's namespace has this number for; for none if it has none. Needs
  * CAP_NET_ADMIN there, and not to enter it. */
