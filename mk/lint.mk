@@ -4,11 +4,11 @@ LINT_C := $(shell find src include tests -name '*.[ch]' 2>/dev/null)
 LINT_CPPFLAGS := $(CPPFLAGS)
 LINT_MAN := $(wildcard docs/man/*.[1-8])
 
-.PHONY: lint lint-packages lint-layers lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text \
+.PHONY: lint lint-packages lint-layers lint-format lint-tidy lint-cppcheck lint-fields lint-man lint-shell lint-text \
 	lint-completions lint-options lint-install
-## make lint            layers, clang-tidy, cppcheck, format, manual pages, options, shell scripts, completions, links, installing (minutes)
+## make lint            layers, who writes which fields, clang-tidy, cppcheck, format, manual pages, options, shell scripts, completions, links, installing (minutes)
 lint: lint-packages lint-layers lint-text lint-man lint-options lint-shell lint-completions lint-format lint-install \
-	lint-cppcheck lint-tidy
+	lint-fields lint-cppcheck lint-tidy
 	@echo "lint: everything is in order"
 
 lint-packages:
@@ -16,6 +16,9 @@ lint-packages:
 
 lint-layers: $(PROGRAMS)
 	@tests/lint/layers
+
+lint-fields:
+	@LINT_CPPFLAGS='$(LINT_CPPFLAGS)' tests/lint/fields
 
 lint-text:
 	@tests/lint/text

@@ -113,6 +113,17 @@ check-attach:
 	@mk/install-kernel
 	@tests/integration/run --attach $(if $(filter asan,$(VARIANT)),--asan) $(ATTACH)
 
+## sudo make check-upgrade FROM=REV  a daemon of that version keeps its sandboxes when this one takes its place
+.PHONY: check-upgrade
+check-upgrade:
+	@[ -n "$(FROM)" ] || { echo "check-upgrade: say from which version: make check-upgrade FROM=REV" >&2; exit 2; }
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@from=build/from/$$(git rev-parse --verify "$(FROM)^{commit}") && mkdir -p "$$from" && \
+	git archive "$$(basename "$$from")" | tar -x -C "$$from" && \
+	$(MAKE) --no-print-directory -s -C "$$from" -j$$(nproc) VARIANT=release all && \
+	VETHGUARD_FROM="$$PWD/$$from/build/bin" tests/integration/run --upgrade-from
+
 ## sudo make check-hour    README and docs/first-hour.md as printed, on an empty Debian 12 and 13 (makes them; minutes)
 .PHONY: check-hour
 check-hour:

@@ -112,7 +112,7 @@ bool cni_gc(const struct cni_request *request, json_t **result, struct cni_fault
 	return good;
 }
 
-static bool judge_status(
+static bool decide_status(
         const struct cni_request *request, const json_t *status, struct cni_fault *fault)
 {
 	char policy[PATH_MAX], why[POLICY_NAME_FAULT_MAX];
@@ -145,7 +145,7 @@ bool cni_status(const struct cni_request *request, json_t **result, struct cni_f
 		        "starts",
 		        &answer, rc, request->socket);
 	else
-		good = judge_status(request, answer.json, fault);
+		good = decide_status(request, answer.json, fault);
 	control_answer_free(&answer);
 	return good;
 }

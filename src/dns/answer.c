@@ -116,7 +116,7 @@ bool responder_is_flooded(const struct responder *r)
 
 /* --- policy --- */
 
-static void judge_name(const struct policy *policy, struct slice host, struct event *e)
+static void decide_name(const struct policy *policy, struct slice host, struct event *e)
 {
 	struct policy_decision decision;
 
@@ -168,7 +168,7 @@ static void answer_host(struct responder *r, const struct dns_query *q, struct s
 		v->rcode = DNS_NXDOMAIN;
 		return;
 	}
-	judge_name(policy, host, e);
+	decide_name(policy, host, e);
 	if (e->decision != EVENT_ALLOWED)
 		v->search_domain = allowed_search_domain(policy, host);
 	if (v->search_domain.n) {

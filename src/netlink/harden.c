@@ -123,7 +123,7 @@ int netns_harden_gate(void)
 
 /* 1: it had another value and was corrected; 0: it was right, or is missing or not writable and not
  * required; or -errno. */
-static int setting_mend(int root, const struct setting *s)
+static int setting_repair(int root, const struct setting *s)
 {
 	int rc = setting_is(root, s);
 
@@ -137,7 +137,7 @@ static int setting_mend(int root, const struct setting *s)
 }
 
 /* The same for a link's entry, which started from "default". */
-static int link_setting_mend(int root, const struct setting *s, const char *link)
+static int link_setting_repair(int root, const struct setting *s, const char *link)
 {
 	static const char by_default[] = "/conf/default/";
 	const char *at = strstr(s->name, by_default);
@@ -150,7 +150,7 @@ static int link_setting_mend(int root, const struct setting *s, const char *link
 	snprintf(name, sizeof(name), "%.*s/conf/%s/%s", (int)(at - s->name), s->name, link,
 	        at + sizeof(by_default) - 1);
 	own.name = name;
-	rc = setting_mend(root, &own);
+	rc = setting_repair(root, &own);
 	return rc == -ENOENT ? 0 : rc; /* the link is gone */
 }
 
@@ -161,10 +161,10 @@ int netns_harden_gate_again(const char *link)
 	if (root < 0)
 		return root;
 	for (size_t i = 0; i < setting_count && rc >= 0; i++) {
-		rc = setting_mend(root, &gate_settings[i]);
+		rc = setting_repair(root, &gate_settings[i]);
 		mended |= rc > 0;
 		if (rc >= 0)
-			rc = link_setting_mend(root, &gate_settings[i], link);
+			rc = link_setting_repair(root, &gate_settings[i], link);
 		mended |= rc > 0;
 	}
 	close(root);

@@ -165,7 +165,7 @@ int netlink_links_of(struct netlink *nl, unsigned master,
 	return rtnl_run(nl, &r, take_member, &of);
 }
 
-bool netlink_link_leads_nowhere(const struct netlink_link *link)
+bool netlink_link_is_kernels(const struct netlink_link *link)
 {
 	static const struct {
 		const char *name, *kind;
@@ -176,7 +176,12 @@ bool netlink_link_leads_nowhere(const struct netlink_link *link)
 	for (size_t i = 0; i < sizeof(tunnels) / sizeof(tunnels[0]); i++)
 		if (strcmp(link->name, tunnels[i].name) == 0)
 			return strcmp(link->kind, tunnels[i].kind) == 0 && !link->elsewhere;
-	return link->loopback || strcmp(link->kind, "dummy") == 0;
+	return link->loopback;
+}
+
+bool netlink_link_leads_nowhere(const struct netlink_link *link)
+{
+	return netlink_link_is_kernels(link) || strcmp(link->kind, "dummy") == 0;
 }
 
 struct first_address {

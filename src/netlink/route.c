@@ -132,7 +132,7 @@ int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-int netlink_route_connected_mend(
+int netlink_route_connected_repair(
         struct netlink *nl, const char *link, const struct ip *address, uint8_t bits)
 {
 	struct ip network = *address;
@@ -207,7 +207,7 @@ static int unless_there(int result, int *made)
 	return result == -EEXIST ? 0 : result;
 }
 
-int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t table)
+int netlink_local_delivery_repair(struct netlink *nl, const char *link, uint32_t table)
 {
 	static const int families[] = {AF_INET, AF_INET6};
 	unsigned lo = index_of(nl, "lo");
@@ -228,7 +228,7 @@ int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t t
 
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table)
 {
-	int rc = netlink_local_delivery_mend(nl, link, table);
+	int rc = netlink_local_delivery_repair(nl, link, table);
 
 	return rc < 0 ? rc : 0;
 }
@@ -246,7 +246,7 @@ static int kernel_rule(struct netlink *nl, int family, uint32_t priority, uint8_
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-int netlink_kernel_rules_mend(struct netlink *nl)
+int netlink_kernel_rules_repair(struct netlink *nl)
 {
 	static const struct {
 		int family;

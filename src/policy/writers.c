@@ -60,7 +60,7 @@ bool policy_writers_equal(const struct policy_writers *a, const struct policy_wr
 const char *policy_writers_text(const struct policy_writers *w, char out[POLICY_WRITERS_TEXT_MAX])
 {
 	char who[32] = "everybody", place[POLICY_WRITERS_TEXT_MAX / 3];
-	const char *mend = w->who == POLICY_WRITER_EVERYBODY ? "chmod o-w" : "chmod g-w";
+	const char *remedy = w->who == POLICY_WRITER_EVERYBODY ? "chmod o-w" : "chmod g-w";
 
 	slice_escape(slice_from_string(w->place), place, sizeof(place));
 	if (w->who == POLICY_WRITER_GROUP)
@@ -79,9 +79,9 @@ const char *policy_writers_text(const struct policy_writers *w, char out[POLICY_
 		snprintf(out, POLICY_WRITERS_TEXT_MAX,
 		        "lies below %s, where %s can put another file in its place: '%s %s' fixes "
 		        "that",
-		        place, who, mend, place);
+		        place, who, remedy, place);
 	else
 		snprintf(out, POLICY_WRITERS_TEXT_MAX, "can be changed by %s: '%s' fixes that", who,
-		        mend);
+		        remedy);
 	return out;
 }

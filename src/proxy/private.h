@@ -99,60 +99,23 @@ struct no_prior {
 #define DIAL_CALLS_PER_S 16
 #define DIAL_CALLS_BURST_S 8
 
+/* A part for each room, which its files change. */
 struct proxy {
 	struct proxy_config config;
 	struct socket_shared sockets;
 	struct loop_deadlines waits[WAIT_COUNT];
 	struct tls_server *tls_server; /* proxy_tls_server() */
 	struct tls_client *tls_client; /* proxy_tls_client() */
-	struct listener listeners[PROXY_LISTENERS_MAX];
-	size_t listener_count;
-	struct loop_timer accept_again, accept_paced, give_back;
-	/* Connections for which nothing was let out; empty during a flood of them. */
-	struct rate unproductive;
-	struct rate local_connections; /* over Unix sockets */
-	struct udp_relay *datagrams;
-	struct inbound *inbound; /* owned; NULL: no port was exposed yet */
-	struct list clients;
-	size_t client_count, client_peak; /* peak: the highest count since memory was given back */
-	uint64_t accepted;                /* connections since the proxy was made */
-	struct audit_silent silent;
-	struct deny_throttle deny_throttle;
-	struct list upstreams; /* all of them; the idle ones are in order of age */
-	size_t upstream_count, idle_count;
-	struct pool_entry *pool;         /* hash table: upstream/pool.c */
-	uint8_t *plain;                  /* SOCKET_CHUNK bytes: the plain bytes read last */
-	struct secret plain_memory;      /* ... locked: an upstream may echo a credential */
-	struct client *shaking_hands;    /* for which tls_server asks for a certificate */
-	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty pipes for splice(2) */
-	size_t pipe_count;
-	struct list calls; /* dials that wait for another sandbox: dial/call.c */
-	struct rate call_rate;
-	struct loop_timer call_again;
-	uint64_t last_call;
-	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial/dial.c, by a sum of the address */
-	struct no_prior no_prior[NO_PRIOR_KEPT];   /* upstream/prior_knowledge.c: a ring */
-	unsigned next_no_prior;
-	struct buf text; /* scratch: heads and frames on their way out */
+	struct loop_timer give_back;
+	size_t client_peak;         /* the highest count since memory was given back */
+	uint8_t *plain;             /* SOCKET_CHUNK bytes: the plain bytes read last */
+	struct secret plain_memory; /* ... locked: an upstream may echo a credential */
+	struct buf text;            /* scratch: heads and frames on their way out */
 	/* Scratch: masked bodies. Not `text`, because a delayed head may be written before them. */
 	struct buf redacted;
 	struct buf target; /* target of the request that is being recorded */
 	struct buf decompressed;
 	struct secret secret_text; /* a head with a credential in it; wiped after each use */
-	struct secret canonical; /* the same, of a request that is signed; made for the first one */
-	struct hmac hmac;        /* what signs */
-	size_t signing_held;     /* bytes of bodies that are held to be signed */
-	uint64_t next_event;
-	size_t exchanges;                /* under way */
-	size_t kept;                     /* bytes of requests that are kept for a second try */
-	struct exchange *free_exchanges; /* kept for later requests, to save allocations */
-	size_t free_exchange_count;
-	size_t stream_count;                          /* HTTP/2 streams of all clients */
-	struct upstream_http2_stream *free_upstreams; /* the same, for HTTP/2 upstreams */
-	uint32_t grown; /* bytes of HTTP/2 upstreams' windows beyond UPSTREAM_HTTP2_WIDE_WINDOW */
-	size_t free_upstream_count;
-	struct client_http2_stream *free_streams;
-	size_t free_stream_count;
 	bool held, draining, giving_back;
 	bool retiring;        /* draining, while tunnels and flows may end by themselves */
 	uint32_t policy_turn; /* how often the policy was replaced */
@@ -161,6 +124,61 @@ struct proxy {
 	char pause_text[256];
 	void (*on_idle)(void *context);
 	void *on_idle_context;
+
+	/* accept.c */
+	struct listener listeners[PROXY_LISTENERS_MAX];
+	size_t listener_count;
+	struct loop_timer accept_again, accept_paced;
+	/* Connections for which nothing was let out; empty during a flood of them. */
+	struct rate unproductive;
+	struct rate local_connections; /* over Unix sockets */
+	uint64_t accepted;             /* connections since the proxy was made */
+
+	/* client/ */
+	struct list clients;
+	size_t client_count;
+	struct client *shaking_hands; /* for which tls_server asks for a certificate */
+	size_t stream_count;          /* HTTP/2 streams of all clients */
+	struct client_http2_stream *free_streams;
+	size_t free_stream_count;
+
+	/* exchange/ */
+	struct audit_silent silent;
+	struct deny_throttle deny_throttle;
+	uint64_t next_event;
+	struct secret canonical;         /* as secret_text, of a request that is signed; made for the
+	                                    first one */
+	struct hmac hmac;                /* what signs */
+	size_t signing_held;             /* bytes of bodies that are held to be signed */
+	size_t exchanges;                /* under way */
+	size_t kept;                     /* bytes of requests that are kept for a second try */
+	struct exchange *free_exchanges; /* kept for later requests, to save allocations */
+	size_t free_exchange_count;
+
+	/* upstream/ */
+	struct list upstreams; /* all of them; the idle ones are in order of age */
+	size_t upstream_count, idle_count;
+	struct pool_entry *pool;                 /* hash table: upstream/pool.c */
+	struct no_prior no_prior[NO_PRIOR_KEPT]; /* upstream/prior_knowledge.c: a ring */
+	unsigned next_no_prior;
+	struct upstream_http2_stream *free_upstreams; /* as free_exchanges */
+	size_t free_upstream_count;
+	uint32_t grown; /* bytes of HTTP/2 upstreams' windows beyond UPSTREAM_HTTP2_WIDE_WINDOW */
+
+	/* dial/ */
+	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial/dial.c, by a sum of the address */
+	struct list calls; /* dials that wait for another sandbox: dial/call.c */
+	struct rate call_rate;
+	struct loop_timer call_again;
+	uint64_t last_call;
+
+	/* inbound/ */
+	struct inbound *inbound; /* owned; NULL: no port was exposed yet */
+
+	/* tunnel/ */
+	struct udp_relay *datagrams;
+	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty pipes for splice(2) */
+	size_t pipe_count;
 };
 
 /* --- proxy.c --- */

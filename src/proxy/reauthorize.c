@@ -12,10 +12,10 @@
  */
 #include <unistd.h>
 
-#include "proxy/client/http2.h"
+#include "proxy/client/client.h"
 #include "proxy/inbound/inbound.h"
-#include "proxy/tunnel/tunnel.h"
 #include "proxy/tunnel/udp_relay.h"
+#include "proxy/upstream/upstream.h"
 
 /* One pass: the reason, and the new policy (NULL: end everything, whatever the policy). */
 struct reauthorization {
@@ -30,54 +30,11 @@ static const char changed[] = "the policy was changed and does not let this pass
 
 /* --- step one: looking --- */
 
-static void look_at_exchange(struct reauthorization *r, struct exchange *ex)
-{
-	if (ex && exchange_reauthorize(ex, r->next, r->cause, r->detail))
-		r->ended++;
-}
-
-static void look_at_tunnel(struct reauthorization *r, struct client *c)
-{
-	struct policy_decision now;
-
-	if (r->next && client_tunnel_passes(c, r->next, &now) &&
-	        exchange_decision_stands(r->proxy->config.policy, &c->decision, r->next, &now)) {
-		c->decision = now;
-		return;
-	}
-	c->cut = true;
-	if (c->tunnel)
-		tunnel_record(c->tunnel, r->cause, r->detail);
-	else
-		audit_connection(c, &c->decision, EVENT_DENIED, r->cause, r->detail,
-		        c->input_buf.len, 0, NULL);
-	r->ended++;
-}
-
-static void look_at_client(struct reauthorization *r, struct client *c)
-{
-	switch (c->state) {
-	case CLIENT_EXCHANGE:
-		look_at_exchange(r, c->exchange);
-		break;
-	case CLIENT_HTTP2:
-		for (struct list *l = c->http2 ? c->http2->streams.next : NULL;
-		        l && l != &c->http2->streams; l = l->next)
-			look_at_exchange(
-			        r, container_of(l, struct client_http2_stream, list)->exchange);
-		break;
-	case CLIENT_DIAL:
-		look_at_tunnel(r, c);
-		break;
-	default: /* nothing was let out */
-		break;
-	}
-}
-
 static void look(struct reauthorization *r)
 {
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
-		look_at_client(r, container_of(l, struct client, list));
+		r->ended += client_reauthorize(
+		        container_of(l, struct client, list), r->next, r->cause, r->detail);
 	r->ended += udp_relay_reauthorize(r->proxy->datagrams, r->next, r->cause, r->detail);
 	if (r->proxy->inbound)
 		r->ended += inbound_reauthorize(r->proxy->inbound, r->next, r->cause, r->detail);
@@ -85,55 +42,11 @@ static void look(struct reauthorization *r)
 
 /* --- step three: ending --- */
 
-/* The first marked stream. The caller starts over after each, because the end of one exchange may
- * end others. */
-static struct client_http2_stream *marked_stream(struct client_http2 *h)
-{
-	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
-		struct client_http2_stream *s = container_of(l, struct client_http2_stream, list);
-
-		if (s->exchange && exchange_is_marked(s->exchange))
-			return s;
-	}
-	return NULL;
-}
-
-static void end_client(struct client *c, bool policy_is_new)
-{
-	struct client_http2_stream *s;
-
-	if (c->state == CLIENT_EXCHANGE && c->exchange && exchange_is_marked(c->exchange))
-		exchange_take_step(c->exchange, policy_is_new);
-	while (c->state == CLIENT_HTTP2 && c->http2 && (s = marked_stream(c->http2))) {
-		if (s->exchange->cut)
-			s->code = NGHTTP2_CANCEL;
-		exchange_take_step(s->exchange, policy_is_new);
-	}
-	if (c->state == CLIENT_DIAL && c->cut) {
-		c->reset = true;
-		client_close(c); /* the tunnel is recorded already */
-	}
-}
-
-/* Closes upstream connections with no stream left, so that the part of their requests that the
- * kernel still holds does not leave. If other streams go on, what was written leaves with them. */
-static void cut_orphaned(struct proxy *p)
-{
-	for (struct list *l = p->upstreams.next; l != &p->upstreams; l = l->next) {
-		struct upstream_conn *c = container_of(l, struct upstream_conn, all);
-
-		if (c->state != UPSTREAM_CONN_BUSY || !upstream_http2_is_orphaned(c))
-			continue;
-		c->cut = true;
-		upstream_conn_close(c);
-	}
-}
-
 static void end_marked(struct reauthorization *r)
 {
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
-		end_client(container_of(l, struct client, list), r->next != NULL);
-	cut_orphaned(r->proxy);
+		client_end_marked(container_of(l, struct client, list), r->next != NULL);
+	upstream_conns_cut_orphaned(r->proxy);
 	udp_relay_end_reauthorized(r->proxy->datagrams);
 	if (r->proxy->inbound)
 		inbound_end_marked(r->proxy->inbound);
@@ -168,23 +81,6 @@ void proxy_end_all(struct proxy *p, enum event_cause cause, const char *why)
 
 /* --- retiring --- */
 
-/* Ends a client that is between requests. A request that is on its way is read first, and served. A
- * session without any request so far is left alone, because GOAWAY would refuse requests that may
- * be on their way. */
-static void retire_client(struct client *c)
-{
-	bool idle = false;
-
-	if (c->state == CLIENT_HTTP)
-		client_process_now(c);
-	if (c->state == CLIENT_HTTP)
-		idle = !c->exchange;
-	else if (c->state == CLIENT_HTTP2 && client_http2_has_asked(c))
-		idle = client_http2_drain(c);
-	if (idle && c->answered)
-		client_close(c);
-}
-
 void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context)
 {
 	struct list *next;
@@ -202,7 +98,7 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 		;
 	for (struct list *l = p->clients.next; l != &p->clients; l = next) {
 		next = l->next;
-		retire_client(container_of(l, struct client, list));
+		client_retire(container_of(l, struct client, list));
 	}
 	proxy_maybe_idle(p);
 }

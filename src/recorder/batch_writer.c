@@ -135,7 +135,7 @@ static int write_out(struct recorder *r)
 {
 	int rc;
 
-	if (!r->begun)
+	if (!r->checkpoint.begun)
 		checkpoint_begin(r);
 	if (journal_is_lost(&r->journal))
 		return -ENODEV;
@@ -191,7 +191,7 @@ static int run_batch(struct recorder *r)
 	struct stream *s;
 	int more = 0;
 
-	if (r->begun && !flush(r))
+	if (r->checkpoint.begun && !flush(r))
 		return -EAGAIN;
 	if (r->reopening && !is_done(r, reopen(r)))
 		return -EAGAIN;
@@ -377,7 +377,7 @@ static void on_retry(struct loop_timer *timer)
 	if (r->state != RECORDER_STALLED)
 		return;
 	r->asked = false;
-	rc = r->begun ? write_out(r) : 0;
+	rc = r->checkpoint.begun ? write_out(r) : 0;
 	if (rc == 0 && r->reopening)
 		rc = reopen(r);
 	if (rc == 0)

@@ -121,8 +121,7 @@ static int on_ring_end(struct recorder *r, struct ipc_message *message)
 	if (reader->ending)
 		return -EBADMSG;
 	stream_wake(stream);
-	reader->ending = true;
-	reader->end_id = message->head.id;
+	ring_source_end(reader, message->head.id);
 	batch_writer_now(r);
 	return 0;
 }
@@ -172,9 +171,7 @@ static int on_end(struct recorder *r, struct ipc_message *message)
 	if (!stream || stream->ending)
 		return -EBADMSG;
 	stream_wake(stream);
-	stream->ending = true;
-	stream->fence_dropped = m.dropped;
-	stream->end_id = message->head.id;
+	stream_end(stream, m.dropped, message->head.id);
 	batch_writer_now(r);
 	return 0;
 }
@@ -271,7 +268,7 @@ int control_open(struct recorder *r, int fd, uint64_t start_id)
 
 	if (rc == 0)
 		tell_supervisor(r, MESSAGE_RECORDER_READY, start_id, NULL);
-	if (rc == 0 && r->begun)
+	if (rc == 0 && r->checkpoint.begun)
 		batch_writer_later(r);
 	return rc;
 }

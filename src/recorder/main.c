@@ -66,7 +66,7 @@ static void close_all(struct recorder *recorder)
 	batch_writer_close(recorder);
 	log_file_close(&recorder->log);
 	journal_close(&recorder->journal);
-	buf_fini(&recorder->inherited);
+	buf_fini(&recorder->checkpoint.inherited);
 	loop_free(recorder->loop);
 }
 

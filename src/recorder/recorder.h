@@ -32,12 +32,6 @@
 
 struct recorder;
 
-/* Where a stream's note was written last. */
-struct noted {
-	struct stream *stream;
-	size_t at, bytes;
-};
-
 enum recorder_state {
 	RECORDER_FLOWS,
 	RECORDER_WAITS,
@@ -55,21 +49,12 @@ struct recorder {
 	/* Fingerprint of the last line in the file; "": none yet. */
 	char head[SEAL_HASH_DIGITS + 1];
 	struct journal journal;
-	bool begun; /* the pending batch is in the journal and goes to the file as it is */
-	struct buf inherited; /* notes of the previous recorder */
+	struct checkpoint checkpoint;
 	struct stream *streams, *by_id;
 	size_t stream_count;
 	/* Streams of which something may have to be read, written or noted. All others sleep: a
 	 * batch costs nothing for them, and a wake-up tells when that changes. */
 	struct stream *awake;
-	/* checkpoint holds only the notes that noted lists; for awake streams those of the last
-	 * batch, if there was one. */
-	bool checkpoint_whole;
-	struct noted noted[RECORDER_STREAMS_MAX];
-	size_t noted_count;
-	size_t checkpoint_bytes;
-	/* The notes of all as last written; of one. */
-	uint8_t checkpoint[JOURNAL_NOTES_MAX], note[JOURNAL_NOTES_MAX];
 	enum recorder_state state;
 	int64_t waits_since_ms;
 	int stall_error;

@@ -105,29 +105,13 @@ static int note_link(void *context)
 	return rc ? rc : rename_link(LINK_INSIDE, LINK_ASIDE);
 }
 
-/* The links that the kernel itself makes in every namespace, cannot be removed and lead nowhere by
- * themselves. */
-static bool is_kernels(const struct netlink_link *link)
-{
-	static const struct {
-		const char *name, *kind;
-	} tunnels[] = {{"sit0", "sit"}, {"tunl0", "ipip"}, {"ip6tnl0", "ip6tnl"}, {"gre0", "gre"},
-	        {"gretap0", "gretap"}, {"erspan0", "erspan"}, {"ip6gre0", "ip6gre"},
-	        {"ip_vti0", "vti"}, {"ip6_vti0", "vti6"}};
-
-	for (size_t i = 0; i < sizeof(tunnels) / sizeof(tunnels[0]); i++)
-		if (strcmp(link->name, tunnels[i].name) == 0)
-			return strcmp(link->kind, tunnels[i].kind) == 0 && !link->elsewhere;
-	return link->loopback;
-}
-
 static void note(void *context, const struct netlink_link *link)
 {
 	struct job *job = context;
 
 	if (link->index == job->facts.index)
 		job->there = strcmp(link->name, job->facts.aside ? LINK_ASIDE : LINK_INSIDE) == 0;
-	else if (!is_kernels(link) && job->count < LINKS_MAX)
+	else if (!netlink_link_is_kernels(link) && job->count < LINKS_MAX)
 		snprintf(job->names[job->count++], IFNAMSIZ, "%s", link->name);
 }
 

@@ -75,9 +75,9 @@ static uint64_t random_below_half(void)
 
 void supervisor_roles_ready(struct supervisor *sv)
 {
-	bool keeper_ready = sv->keeper_ready && (!sv->persistent || sv->ca_life.known);
+	bool keeper_ready = sv->keeper_life.ready && (!sv->persistent || sv->ca_life.known);
 
-	if (sv->on_roles_ready && keeper_ready && sv->recorder_ready)
+	if (sv->on_roles_ready && keeper_ready && sv->recorder_life.ready)
 		sv->on_roles_ready(sv);
 }
 
@@ -146,8 +146,9 @@ void supervisor_finish(struct supervisor *sv, int status)
 	if (sv->finishing)
 		return;
 	sv->finishing = true;
-	if (!sv->log_given) { /* it waits for its first message and has nothing to flush */
-		sv->recorder.stopping = true;
+	if (!sv->recorder_life
+	                .log_given) { /* it waits for its first message and has nothing to flush */
+		role_expect_end(&sv->recorder, true);
 		role_kill(&sv->recorder, "there is nothing to record");
 	}
 	role_stop(&sv->recorder, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
@@ -169,10 +170,10 @@ void supervisor_fini(struct supervisor *sv)
 	sandbox_free(s);
 	worker_pool_close(sv);
 	gate_host_close(sv->gates);
-	loop_timer_close(&sv->keeper_timer);
-	loop_timer_close(&sv->health.timer);
+	loop_timer_close(&sv->keeper_life.timer);
+	loop_timer_close(&sv->keeper_life.health.timer);
 	ca_close(sv);
-	loop_timer_close(&sv->recorder_timer);
+	loop_timer_close(&sv->recorder_life.timer);
 	confinement_fini(sv);
 	head_fini(sv);
 	role_fini(&sv->keeper);

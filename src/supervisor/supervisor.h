@@ -12,47 +12,38 @@
 #include "supervisor/sandbox/worker_pool.h"
 
 #define SUPERVISOR_STOP_MS 2000
-/* Persistent: restarts of the keeper within KEEPER_RESTARTS_MS; further ones wait. */
-#define KEEPER_RESTARTS_MAX 4
-#define KEEPER_RESTARTS_MS 60000
 /* Persistent: pause before a role that dies too often is started again. */
 #define ROLE_PAUSE_MS 5000
 
+/* Each room keeps what it knows in a struct of its own; what is left is everybody's to read, and
+ * changed by supervisor.c, or set by main.c and daemon/ before the start. */
 struct supervisor {
 	struct loop *loop;
 	struct role keeper, recorder;
-	struct recording recording;
-	bool log_given, recorder_ready, finishing;
-	struct recorder_stall stall;
+	struct keeper_life keeper_life;     /* process/keeper.h */
+	struct ca_life ca_life;             /* process/ca.h; persistent */
+	struct recorder_life recorder_life; /* events/recorder.h */
+	struct recording recording;         /* events/recording.h */
+	struct confinement *confinement;    /* process/confinement.h; NULL: no query is open */
+	struct worker_pool pool;            /* sandbox/worker_pool.h */
+	bool finishing;
 	struct sandbox *sandboxes; /* registry, by id */
 	struct sandbox *summing;   /* sandboxes whose summary was requested, by request id */
 	struct settings *settings; /* the shared ones (settings.h) */
 	struct instance *instances, *requests; /* by id; by the id of the request to the keeper */
 	uint64_t last_id;                      /* last id given to a sandbox or request */
 	int status;                            /* exit status */
-	struct worker_pool pool;
-	bool persistent;               /* this is the daemon: roles that die are replaced */
-	struct memory_trusted trusted; /* CAs that upstreams are verified with */
+	bool persistent;                       /* this is the daemon: roles that die are replaced */
+	struct memory_trusted trusted;         /* CAs that upstreams are verified with */
 	/* Persistent: mount namespace of new workers (spawn_unpinned_mounts()); negative: the
 	 * supervisor's own. */
 	int mounts;
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */
 	int ca;
-	struct ca_life ca_life; /* persistent (process/ca.h) */
-	int names;              /* persistent: directory of the sandboxes' synthetic names */
-	/* The keeper was ready once: the root CA's file is valid. */
-	bool keeper_ready;
-	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];
-	size_t keeper_death_count;
-	struct loop_timer keeper_timer, recorder_timer;
-	struct keeper_health health;
+	int names; /* persistent: directory of the sandboxes' synthetic names */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */
 	void (*on_roles_ready)(struct supervisor *sv);
-	/* The keeper died before it was ever ready. */
-	void (*on_keeper_lost)(struct supervisor *sv, const char *how);
-	struct confinement *confinement; /* process/confinement.h; NULL: no query is open */
-	struct head_question *head;      /* events/head.h; NULL: no query is open */
 };
 
 /* Starts recorder and keeper. Returns 0, or -errno with the step that failed in *step. */

@@ -150,7 +150,7 @@ static int verify(X509 *leaf, STACK_OF(X509) * chain, X509 *root, unsigned long 
 	return rc;
 }
 
-static int judge(int error, int strict_error, char why[CA_WHY_MAX], char note[CA_WHY_MAX])
+static int decide(int error, int strict_error, char why[CA_WHY_MAX], char note[CA_WHY_MAX])
 {
 	const bool named =
 	        error == X509_V_ERR_PERMITTED_VIOLATION || error == X509_V_ERR_EXCLUDED_VIOLATION;
@@ -191,7 +191,7 @@ static int try_leaf(const struct ca *ca, const struct ca_papers *chain, X509 *ro
 	if (below && key && ca_set_chain(below, above, chain->count + 1) == 0)
 		leaf = ca_leaf_new(below, key, SLICE(TRIAL_HOST), NULL);
 	if (leaf)
-		rc = judge(verify(leaf->leaf, leaf->chain, root, 0),
+		rc = decide(verify(leaf->leaf, leaf->chain, root, 0),
 		        verify(leaf->leaf, leaf->chain, root, X509_V_FLAG_X509_STRICT), why, note);
 	else
 		ca_refuse(why, "it cannot sign: its time is nearly over, or there is no memory");

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one event costs the recorder: decoding, formatting, hashing into the chain, and its share of
- * a write. CPU time of the process, nanoseconds per event.
+ * a write. CPU time of the process, nanoseconds per event. Last, what jansson takes to build the
+ * tree of the same line and to write it as text (docs/decisions.md).
  *
  * usage: bench_recorder [EVENTS [FILE]]
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -67,6 +70,33 @@ static void measure(struct log_file *log, struct ocsf_sandbox *sandbox, const ch
 	        (double)bytes / (double)count);
 }
 
+/* The first line of the file. */
+static void measure_jansson(const char *path, long count)
+{
+	FILE *f = fopen(path, "r");
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t n = f ? getline(&line, &size, f) : -1;
+	json_t *event = n > 0 ? json_loadb(line, (size_t)n, 0, NULL) : NULL;
+	double start = cpu_ns();
+
+	must(event ? 0 : -EBADMSG, "a line of the log");
+	for (long i = 0; i < count; i++) {
+		json_t *built = json_deep_copy(event);
+		char *text = json_dumps(built, JSON_COMPACT);
+
+		must(text ? 0 : -ENOMEM, "jansson");
+		free(text);
+		json_decref(built);
+	}
+	start = cpu_ns() - start;
+	printf("jansson: the first line  build and write %5.0f ns (%zd bytes a line)\n",
+	        start / (double)count, n);
+	json_decref(event);
+	free(line);
+	fclose(f);
+}
+
 int main(int argc, char **argv)
 {
 	long count = argc > 1 ? atol(argv[1]) : EVENTS;
@@ -93,6 +123,7 @@ int main(int argc, char **argv)
 	measure(&log, &sandbox, "finding", sample_finding(EVENT_FINDING_BINDING_MISMATCH), count);
 	ocsf_sandbox_fini(&sandbox);
 	log_file_close(&log);
+	measure_jansson(path, count);
 	if (argc <= 2)
 		unlink(path);
 	return 0;

@@ -53,7 +53,8 @@ static size_t read_file(const char *name, char *text)
 	return (size_t)n;
 }
 
-/* Loads the file and writes it again, as its name has it. 0: it does not load. */
+/* Loads the file and writes it again, under the name that it holds. Returns the size of the text,
+ * or 0: it does not load. */
 static size_t again(const char *from, char *text, char name[MESSAGE_NAME_MAX + 8])
 {
 	struct attach_record record;

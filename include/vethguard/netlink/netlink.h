@@ -57,8 +57,10 @@ int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struc
 /* Calls each() for every link whose master has this index. */
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
         void *context);
-/* True for interfaces by which nothing can leave a namespace: the loopback, dummies, and the tunnels without a far end
- * that the kernel makes in every namespace. Judges by name and kind, because root inside may rename any link. */
+/* True for the links that the kernel itself makes in every namespace, and that cannot be removed: the loopback, and
+ * tunnels without a far end. Looks at name and kind, because root inside may rename any link. */
+bool netlink_link_is_kernels(const struct netlink_link *link);
+/* True for links by which nothing can leave a namespace: the kernel's own, and dummies. */
 bool netlink_link_leads_nowhere(const struct netlink_link *link);
 /* Calls each() for every link of the namespace that nl's namespace has this number for; for none if it has none. Needs
  * CAP_NET_ADMIN there, and not to enter it. */
@@ -74,7 +76,7 @@ int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip 
 int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t bits);
 /* Restores the route to its network that the kernel makes with this address. Returns 0: it existed; 1: it was missing
  * and was made; or -errno. */
-int netlink_route_connected_mend(struct netlink *nl, const char *link, const struct ip *address, uint8_t bits);
+int netlink_route_connected_repair(struct netlink *nl, const char *link, const struct ip *address, uint8_t bits);
 
 /* Notifications: a non-blocking socket in the caller's namespace that receives changes of links, and also: */
 enum netlink_watched {
@@ -128,9 +130,9 @@ int netlink_neighbor_permanent(struct netlink *nl, const char *link, const struc
 /* Makes packets that come in on link use table, which delivers every address locally (TPROXY). Both families. */
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table);
 /* Restores the same. Returns 0: all of it existed; 1: something was missing and was made; or -errno. */
-int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t table);
+int netlink_local_delivery_repair(struct netlink *nl, const char *link, uint32_t table);
 /* Restores the routing rules that every namespace has at first and that flushing the rules removes. Returns 0: they
  * existed; 1: one was missing and was made; or -errno. */
-int netlink_kernel_rules_mend(struct netlink *nl);
+int netlink_kernel_rules_repair(struct netlink *nl);
 
 #endif

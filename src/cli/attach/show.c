@@ -33,16 +33,12 @@ int cli_list(int argc, char **argv)
 	return 0;
 }
 
-static int look(const struct control_line *line, const char *name, const char *tail,
-        void (*print)(const json_t *json))
+int control_call_and_print(const struct control_line *line, const char *method, const char *path,
+        const json_t *body, void (*print)(const json_t *answer))
 {
-	char path[CONTROL_PATH_MAX];
 	struct control_answer answer;
-	int rc;
+	int rc = control_call(line->socket, method, path, body, &answer);
 
-	if (!control_path(path, name, tail))
-		return CLI_USAGE;
-	rc = control_call(line->socket, "GET", path, NULL, &answer);
 	if (rc)
 		return rc;
 	if (line->json)
@@ -51,6 +47,16 @@ static int look(const struct control_line *line, const char *name, const char *t
 		print(answer.json);
 	control_answer_free(&answer);
 	return 0;
+}
+
+static int look(const struct control_line *line, const char *name, const char *tail,
+        void (*print)(const json_t *json))
+{
+	char path[CONTROL_PATH_MAX];
+
+	return control_path(path, name, tail)
+	               ? control_call_and_print(line, "GET", path, NULL, print)
+	               : CLI_USAGE;
 }
 
 static int show_one(

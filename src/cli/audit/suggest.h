@@ -103,7 +103,7 @@ enum suggest_exclusion suggest_exclusion_of(const struct suggest_ask *ask, struc
 const char *suggest_exclusion_text(enum suggest_exclusion exclusion);
 
 /* audit/suggest_policy.c: marks what the policy allows, and what its deny rules refuse. */
-void suggest_judge(struct suggest *s, const struct policy *policy);
+void suggest_decide(struct suggest *s, const struct policy *policy);
 
 /* audit/suggest_rules.c. After everything is read: compares findings with denials, asks the policy
  * (NULL: none), sorts the asks and makes rules of them, which borrow from s. Returns 0 or

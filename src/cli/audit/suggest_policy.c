@@ -3,7 +3,7 @@
  * deny rules refuse cannot be opened by an allow rule. */
 #include "cli/audit/suggest.h"
 
-static void judge(const struct policy *policy, const struct suggest_ask *ask,
+static void decide(const struct policy *policy, const struct suggest_ask *ask,
         struct policy_decision *decision)
 {
 	struct policy_request request = {.scheme = ask->scheme, .port = ask->port};
@@ -29,7 +29,7 @@ static bool is_for_a_policy(const struct suggest_ask *ask)
 	               ask->exclusion == SUGGEST_ADDRESS);
 }
 
-void suggest_judge(struct suggest *s, const struct policy *policy)
+void suggest_decide(struct suggest *s, const struct policy *policy)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		struct suggest_ask *ask = &s->asks[i];
@@ -37,7 +37,7 @@ void suggest_judge(struct suggest *s, const struct policy *policy)
 
 		if (!is_for_a_policy(ask))
 			continue;
-		judge(policy, ask, &decision);
+		decide(policy, ask, &decision);
 		if (decision.verdict == POLICY_ALLOW && !decision.observed) {
 			ask->exclusion = SUGGEST_ALLOWED;
 			ask->count = 0;

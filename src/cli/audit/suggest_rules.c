@@ -180,7 +180,7 @@ int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_
 		return 0;
 	lay_findings_beside(s);
 	if (policy)
-		suggest_judge(s, policy);
+		suggest_decide(s, policy);
 	forget_names(s);
 	qsort(s->asks, s->count, sizeof(*s->asks), compare);
 	out->rules = calloc(s->count, sizeof(*out->rules));

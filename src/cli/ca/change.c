@@ -89,18 +89,10 @@ static void print_rotated(const json_t *answer)
 static int make_call(const struct control_line *line, const char *path, json_t *body,
         void (*print)(const json_t *answer))
 {
-	struct control_answer answer;
-	int rc = control_call(line->socket, "POST", path, body, &answer);
+	int rc = control_call_and_print(line, "POST", path, body, print);
 
 	json_decref(body);
-	if (rc)
-		return rc;
-	if (line->json)
-		control_print_json(answer.json);
-	else
-		print(answer.json);
-	control_answer_free(&answer);
-	return 0;
+	return rc;
 }
 
 int ca_csr_command(int argc, char **argv)

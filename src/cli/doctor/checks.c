@@ -116,7 +116,7 @@ static void check_user(struct doctor_finding *f)
 		return;
 	}
 	doctor_tell(f, DOCTOR_BROKEN, "%.400s", failure.text);
-	doctor_mend(f,
+	doctor_remedy(f,
 	        "Permit user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 "
 	        "user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0 "
 	        "(those that exist here); or use sudo.");
@@ -135,7 +135,7 @@ static void check_programs(struct doctor_finding *f)
 		if (rc != 0) {
 			spawn_explain(programs[i], rc, geteuid(), why, sizeof(why));
 			doctor_tell(f, DOCTOR_BROKEN, "%.400s", why);
-			doctor_mend(f,
+			doctor_remedy(f,
 			        rc == -EACCES ? "Let this user enter the directory, or install "
 			                        "vethguard (make install)."
 			                      : "Build all of them (make) or install them together "
@@ -159,7 +159,7 @@ static void check_trust(struct doctor_finding *f)
 	        "none (%s is the first place): no upstream can be verified but by ca_files of "
 	        "--config",
 	        bundle_paths[0]);
-	doctor_mend(f, "Install ca-certificates (apt install ca-certificates).");
+	doctor_remedy(f, "Install ca-certificates (apt install ca-certificates).");
 }
 
 static unsigned count_presets(const char *directory)
@@ -191,7 +191,7 @@ static void check_presets(struct doctor_finding *f)
 		        "none in %.300s: policies that include preset:NAME will not load",
 		        directory);
 	if (count == 0)
-		doctor_mend(
+		doctor_remedy(
 		        f, "Install them with make install, into " VETHGUARD_DATADIR "/presets.");
 }
 
@@ -209,8 +209,9 @@ static void check_stores(struct doctor_finding *f)
 	        nss ? "yes" : "none");
 	if (nss && access("/usr/bin/certutil", X_OK) != 0) {
 		f->state = DOCTOR_NOTE;
-		doctor_mend(f, "Chromium and Firefox trust the CA only with certutil: apt install "
-		               "libnss3-tools.");
+		doctor_remedy(f,
+		        "Chromium and Firefox trust the CA only with certutil: apt install "
+		        "libnss3-tools.");
 	}
 }
 
@@ -266,9 +267,9 @@ static void check_trial(struct doctor_finding *f)
 	}
 	doctor_tell(f, DOCTOR_BROKEN, "'vethguard run -- true' failed: %s",
 	        n > 0 ? said : "without a word");
-	doctor_mend(f, "The findings above say what is missing; the kernel needs CONFIG_VETH, "
-	               "CONFIG_NF_TABLES, CONFIG_NFT_TPROXY, CONFIG_NFT_LOG and "
-	               "CONFIG_NETFILTER_NETLINK_LOG.");
+	doctor_remedy(f, "The findings above say what is missing; the kernel needs CONFIG_VETH, "
+	                 "CONFIG_NF_TABLES, CONFIG_NFT_TPROXY, CONFIG_NFT_LOG and "
+	                 "CONFIG_NETFILTER_NETLINK_LOG.");
 }
 
 const doctor_check doctor_checks[] = {check_kernel, check_user, check_modules, check_landlock,

@@ -71,7 +71,7 @@ void doctor_fact_unsaid(const char *name, const char *proc, pid_t pid, struct do
 /* Set state and text, or the remedy; too long texts are cut. */
 void doctor_tell(struct doctor_finding *f, enum doctor_state state, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
-void doctor_mend(struct doctor_finding *f, const char *remedy);
+void doctor_remedy(struct doctor_finding *f, const char *remedy);
 
 /* doctor/machine.c: checks with their input as arguments. f is empty before. release: from
  * uname(2); NULL: unknown. */

@@ -28,7 +28,7 @@ void doctor_tell(struct doctor_finding *f, enum doctor_state state, const char *
 	va_end(args);
 }
 
-void doctor_mend(struct doctor_finding *f, const char *remedy)
+void doctor_remedy(struct doctor_finding *f, const char *remedy)
 {
 	snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
 }
@@ -45,7 +45,7 @@ void doctor_kernel(struct doctor_finding *f, const char *release)
 	doctor_tell(f, DOCTOR_OK, "Linux %s", release);
 	if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR)) {
 		f->state = DOCTOR_BROKEN;
-		doctor_mend(f, "Linux 5.15 or later is needed.");
+		doctor_remedy(f, "Linux 5.15 or later is needed.");
 	}
 }
 
@@ -115,7 +115,7 @@ void doctor_landlock(struct doctor_finding *f, int abi)
 		        "not in this kernel; workers are confined by the empty root and seccomp "
 		        "alone");
 	if (abi == 0)
-		doctor_mend(f, "Add landlock to the kernel's lsm= list, where it was built in.");
+		doctor_remedy(f, "Add landlock to the kernel's lsm= list, where it was built in.");
 }
 
 void doctor_seccomp(struct doctor_finding *f, const char *path)
@@ -135,11 +135,11 @@ void doctor_seccomp(struct doctor_finding *f, const char *path)
 	if (strstr(text, "kill_process")) {
 		doctor_tell(
 		        f, DOCTOR_BROKEN, "this kernel cannot ask about system calls (user_notif)");
-		doctor_mend(f, "Linux 5.15 or later with CONFIG_SECCOMP_FILTER is needed.");
+		doctor_remedy(f, "Linux 5.15 or later with CONFIG_SECCOMP_FILTER is needed.");
 		return;
 	}
 	doctor_tell(f, DOCTOR_BROKEN, "this kernel cannot filter system calls");
-	doctor_mend(f, "A kernel with CONFIG_SECCOMP_FILTER is needed.");
+	doctor_remedy(f, "A kernel with CONFIG_SECCOMP_FILTER is needed.");
 }
 
 void doctor_limits(
@@ -150,11 +150,11 @@ void doctor_limits(
 	        (unsigned long long)(memory->rlim_cur / 1024), (unsigned long long)files->rlim_cur);
 	if (memory->rlim_cur < MEMLOCK_WANTED) {
 		f->state = memory->rlim_cur < DOCTOR_MEMLOCK_LEAST ? DOCTOR_BROKEN : DOCTOR_NOTE;
-		doctor_mend(f,
+		doctor_remedy(f,
 		        "Keys and credentials live in locked memory: " DOCTOR_MEMLOCK_REMEDY ".");
 	} else if (files->rlim_cur < FILES_WANTED) {
 		f->state = DOCTOR_NOTE;
-		doctor_mend(f,
+		doctor_remedy(f,
 		        "Each connection takes two descriptors and more: raise nofile to 4096 or "
 		        "more.");
 	}
@@ -180,8 +180,8 @@ void doctor_shares(struct doctor_finding *f, const char *path)
 		        "the scheduler shares the CPUs out by thread: a sandbox with many threads "
 		        "takes more of them than its neighbors' workers");
 	if (on == '0')
-		doctor_mend(f, "sysctl kernel.sched_autogroup_enabled=1, or a cgroup with a CPU "
-		               "weight for each sandbox.");
+		doctor_remedy(f, "sysctl kernel.sched_autogroup_enabled=1, or a cgroup with a CPU "
+		                 "weight for each sandbox.");
 }
 
 /* vsock(7) belongs to no network namespace, and the daemon puts no filter on processes. */
@@ -195,8 +195,8 @@ void doctor_vsock(struct doctor_finding *f, int error)
 	doctor_tell(f, DOCTOR_NOTE,
 	        "programs may open AF_VSOCK, which is of no network: 'vethguard run' refuses it to "
 	        "its command, but attached sandboxes have it");
-	doctor_mend(f, "Where they matter: a seccomp profile of their engine that refuses "
-	               "socket(2) of the family 40.");
+	doctor_remedy(f, "Where they matter: a seccomp profile of their engine that refuses "
+	                 "socket(2) of the family 40.");
 }
 
 void doctor_resolver(struct doctor_finding *f, const char *path)
@@ -209,7 +209,7 @@ void doctor_resolver(struct doctor_finding *f, const char *path)
 	if (!file) {
 		doctor_tell(
 		        f, DOCTOR_BROKEN, "/etc/resolv.conf cannot be read: %s", strerror(errno));
-		doctor_mend(f,
+		doctor_remedy(f,
 		        "Make it a file that names your resolver; an empty one will do where the "
 		        "configuration does.");
 		return;

@@ -203,7 +203,7 @@ static bool somebody_holds(const struct identity *wanted)
 
 /* keep: the file may stay open. Do not set it for a file on a mount of the caller's own, which the
  * caller could not unmount any more. */
-static int judge(int pin, bool keep)
+static int decide(int pin, bool keep)
 {
 	struct identity identity;
 	int rc = identify(pin, &identity);
@@ -219,7 +219,7 @@ static int judge(int pin, bool keep)
 
 /* Socket names that are not paths belong to the network namespace of the caller's own socket. A
  * socket that the caller was started with may belong to the host's. */
-static int judge_abstract(const struct caller *c)
+static int decide_abstract(const struct caller *c)
 {
 	int fd = ioctl(c->socket, SIOCGSKNS);
 
@@ -294,7 +294,7 @@ static int open_path(
 	return rc == 0 ? fd : rc;
 }
 
-static int judge_path(const struct caller *c, struct socket_name *out)
+static int decide_path(const struct caller *c, struct socket_name *out)
 {
 	char path[UNIX_PATH_MAX + 1] = "";
 	struct sockaddr_un pinned = {.sun_family = AF_UNIX};
@@ -308,7 +308,7 @@ static int judge_path(const struct caller *c, struct socket_name *out)
 	out->pin = open_path(c, path, &ids, &own_mounts);
 	if (out->pin < 0)
 		return out->pin;
-	rc = judge(out->pin, !own_mounts);
+	rc = decide(out->pin, !own_mounts);
 	if (rc != 0) {
 		socket_name_close(out);
 		return rc;
@@ -337,8 +337,8 @@ int socket_name_take(const struct caller *c, uint64_t address, uint64_t n, struc
 	        out->address.any.sa_family != AF_UNIX)
 		return 0;
 	if (out->address.bytes[PATH_AT] == '\0')
-		return judge_abstract(c);
-	return judge_path(c, out);
+		return decide_abstract(c);
+	return decide_path(c, out);
 }
 
 void socket_name_close(struct socket_name *name)

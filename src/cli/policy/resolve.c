@@ -145,7 +145,7 @@ void resolve_add(void *context, const struct policy_host_place *place)
 
 /* Judges like the proxy (authorize_address() and dial_may_connect()) if no rule names the address:
  * the rule that allows the request names the host. */
-static void judge(const struct resolve *r, struct resolve_address *a)
+static void decide(const struct resolve *r, struct resolve_address *a)
 {
 	const struct ip_prefix *permit = r->config.permit;
 	size_t count = r->config.permit_count;
@@ -163,7 +163,7 @@ static void take(struct resolve *r, struct resolve_name *name, const struct ip *
 	if (name->count == RESOLVER_ADDRESSES_MAX)
 		return;
 	a->ip = *ip;
-	judge(r, a);
+	decide(r, a);
 	name->count++;
 }
 

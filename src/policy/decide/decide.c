@@ -67,7 +67,7 @@ static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_
 	return rule < s->allow;
 }
 
-static void judge_allow(
+static void decide_allow(
         struct state *s, uint32_t target, const struct image_candidate *c, struct path_view *view)
 {
 	const struct image_entry *e = image_entry_at(s->policy, c->entry);
@@ -97,7 +97,7 @@ static void judge_allow(
 	s->allow_target = target;
 }
 
-static void judge_deny(struct state *s, const struct image_candidate *c, struct path_view *view)
+static void decide_deny(struct state *s, const struct image_candidate *c, struct path_view *view)
 {
 	const struct image_entry *e = image_entry_at(s->policy, c->entry);
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
@@ -111,7 +111,7 @@ static void judge_deny(struct state *s, const struct image_candidate *c, struct 
 }
 
 /* Judges the candidates filed under one literal start. */
-static void judge_start(
+static void decide_start(
         struct state *s, uint32_t target, bool deny, struct slice start, struct path_view *view)
 {
 	uint32_t profile = image_target_at(s->policy, target)->profile;
@@ -126,14 +126,14 @@ static void judge_start(
 		        image_candidate_at(s->policy, node->first_candidate + i);
 
 		if (deny)
-			judge_deny(s, c, view);
+			decide_deny(s, c, view);
 		else
-			judge_allow(s, target, c, view);
+			decide_allow(s, target, c, view);
 	}
 }
 
 /* Tries every literal start of the path at whose depth the profile has a node. */
-static void judge_path(struct state *s, uint32_t target, bool deny, struct path_view *view)
+static void decide_path(struct state *s, uint32_t target, bool deny, struct path_view *view)
 {
 	const struct image_starts *starts =
 	        &image_profile_at(s->policy, image_target_at(s->policy, target)->profile)
@@ -150,7 +150,7 @@ static void judge_path(struct state *s, uint32_t target, bool deny, struct path_
 		const char *slash;
 
 		if ((depths & 1u << depth) != 0)
-			judge_start(s, target, deny, slice_of(path.p, end), view);
+			decide_start(s, target, deny, slice_of(path.p, end), view);
 		if (end >= path.n || end >= starts->longest || depths >> depth <= 1)
 			return;
 		slash = memchr(path.p + end + 1, '/', path.n - end - 1);
@@ -160,7 +160,7 @@ static void judge_path(struct state *s, uint32_t target, bool deny, struct path_
 
 /* Judges all denies of a profile one by one: for paths whose readings do not share one literal
  * start. */
-static void judge_all_denies(struct state *s, uint32_t target, struct path_view *view)
+static void decide_all_denies(struct state *s, uint32_t target, struct path_view *view)
 {
 	const struct image_profile *p =
 	        image_profile_at(s->policy, image_target_at(s->policy, target)->profile);
@@ -172,33 +172,33 @@ static void judge_all_denies(struct state *s, uint32_t target, struct path_view 
 		        image_rule_at(s->policy, image_entry_at(s->policy, c.entry)->rule);
 
 		if ((r->flags & RULE_PATHS) == 0)
-			judge_deny(s, &c, view);
+			decide_deny(s, &c, view);
 		for (uint32_t i = 0; i < r->pattern_count && s->deny == POLICY_NONE; i++) {
 			c.pattern = r->first_pattern + i;
-			judge_deny(s, &c, view);
+			decide_deny(s, &c, view);
 		}
 	}
 }
 
-static void judge_denies(struct state *s, uint32_t target, struct path_view *view)
+static void decide_denies(struct state *s, uint32_t target, struct path_view *view)
 {
 	if (image_profile_at(s->policy, image_target_at(s->policy, target)->profile)->deny == 0)
 		return;
 	if (path_view_has_two_cuts(view))
-		judge_all_denies(s, target, view);
+		decide_all_denies(s, target, view);
 	else
-		judge_path(s, target, true, view);
+		decide_path(s, target, true, view);
 }
 
-static __attribute__((noinline)) void judge_request(struct state *s, const struct found *found)
+static __attribute__((noinline)) void decide_request(struct state *s, const struct found *found)
 {
 	struct path_view view;
 
 	path_view_init(&view, s->question->request->path);
 	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
-		judge_denies(s, found->targets[i], &view);
+		decide_denies(s, found->targets[i], &view);
 	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
-		judge_path(s, found->targets[i], false, &view);
+		decide_path(s, found->targets[i], false, &view);
 }
 
 /* The first agreeing entry among count refs of a profile from first on, or POLICY_NONE. */
@@ -214,7 +214,7 @@ static uint32_t first_agreeing(const struct state *s, uint32_t first, uint32_t c
 	return POLICY_NONE;
 }
 
-static void judge_connection(struct state *s, const struct found *found)
+static void decide_connection(struct state *s, const struct found *found)
 {
 	for (uint32_t i = 0; i < found->count; i++) {
 		const struct image_profile *p = image_profile_at(
@@ -244,7 +244,7 @@ static bool another_method_may(const struct state *s, const struct found *found)
 	other.any_method = true;
 	path_view_init(&view, s->question->request->path);
 	for (uint32_t i = 0; i < found->count && other.allow == POLICY_NONE; i++)
-		judge_path(&other, found->targets[i], false, &view);
+		decide_path(&other, found->targets[i], false, &view);
 	return other.allow != POLICY_NONE;
 }
 
@@ -322,12 +322,12 @@ static void set_naming(const struct state *s, struct policy_decision *out)
 }
 
 /* Judges, and fills all of *out except passthrough. */
-static void judge(struct state *s, const struct found *found, struct policy_decision *out)
+static void decide(struct state *s, const struct found *found, struct policy_decision *out)
 {
 	if (s->question->connection)
-		judge_connection(s, found);
+		decide_connection(s, found);
 	else
-		judge_request(s, found);
+		decide_request(s, found);
 	if (s->deny != POLICY_NONE) {
 		refuse(s, out, POLICY_REASON_RULE, s->deny);
 	} else if (s->allow == POLICY_NONE) {
@@ -357,7 +357,7 @@ static bool passes_through(const struct policy *policy, const struct policy_requ
 	struct state s = STATE_START(policy, &q, found);
 
 	connection.scheme = POLICY_HTTPS;
-	judge_connection(&s, found);
+	decide_connection(&s, found);
 	return s.deny == POLICY_NONE && rule_passes_through(policy, s.allow) &&
 	       !needs_requests(&s, found);
 }
@@ -374,7 +374,7 @@ void policy_decide(const struct policy *policy, const struct policy_request *req
 		return;
 	}
 	lookup_targets(policy, request, &found);
-	judge(&s, &found, out);
+	decide(&s, &found, out);
 	if (out->verdict == POLICY_ALLOW && rule_passes_through(policy, out->rule))
 		out->passthrough = passes_through(policy, request, &found);
 }

@@ -53,7 +53,7 @@ static bool path_agrees(struct explanation *x, const struct image_rule *r)
 	return false;
 }
 
-static enum progress judge_entry(
+static enum progress decide_entry(
         struct explanation *x, const struct image_entry *e, const struct image_rule *r)
 {
 	const struct policy_request *request = x->question.request;
@@ -80,7 +80,7 @@ static enum progress judge_entry(
 	return condition_agrees(x->policy, request, r) ? AT_END : AT_CONDITION;
 }
 
-static enum policy_match judge_rule(struct explanation *x, uint32_t rule)
+static enum policy_match decide_rule(struct explanation *x, uint32_t rule)
 {
 	const struct image_rule *r = image_rule_at(x->policy, rule);
 	enum progress best = AT_HOST;
@@ -92,7 +92,7 @@ static enum policy_match judge_rule(struct explanation *x, uint32_t rule)
 		for (uint32_t k = 0; k < p->ref_count; k++) {
 			const struct image_entry *e = image_entry_at(
 			        x->policy, image_ref_at(x->policy, p->first_ref + k));
-			enum progress progress = e->rule == rule ? judge_entry(x, e, r) : AT_HOST;
+			enum progress progress = e->rule == rule ? decide_entry(x, e, r) : AT_HOST;
 
 			if (progress > best)
 				best = progress;
@@ -119,7 +119,7 @@ void policy_explain(const struct policy *policy, const struct policy_request *re
 		report = (struct policy_rule_report){
 		        .rule = i,
 		        .deny = (r->flags & RULE_DENY) != 0,
-		        .match = judge_rule(&x, i),
+		        .match = decide_rule(&x, i),
 		        .name = image_slice(policy, r->name),
 		        .to = image_slice(policy, r->to),
 		        .file = image_slice(policy, r->file),

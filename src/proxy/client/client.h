@@ -3,7 +3,8 @@
  * A client: one connection from the sandbox. First what other rooms use; then what its parts share:
  * client.c (the states), peek.c (what a connection is, TLS, CONNECT, tunnels), socks.c (SOCKS5),
  * http1.c (requests),
- * http1_response.c (their responses), http2.c (a connection of many streams).
+ * http1_response.c (their responses), http2.c (a connection of many streams), reauthorize.c
+ * (another policy).
  */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
@@ -14,6 +15,7 @@
 #include "proxy/private.h"
 
 struct client_http2;
+struct dial_result;
 
 enum client_state {
 	CLIENT_PEEK,          /* finding out what it is */
@@ -82,7 +84,7 @@ struct client {
 	struct destination tunnelled;    /* the tunnel's destination */
 	enum tunnel_content content;
 	bool passthrough;
-	bool cut; /* reauthorize.c: the tunnel is to be ended */
+	bool cut; /* reauthorize.c: the tunnel is to end */
 	uint16_t tls_version;
 	int64_t start_ms;
 };
@@ -93,6 +95,11 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from);
  * has it. Returns false if there is none. */
 bool client_dialed_address(int fd, bool rewritten, struct ip *out, uint16_t *port);
 void client_close(struct client *client);
+/* client/tunnel.c: moves bytes between the client's socket and the dialed one until both directions
+ * have ended, then closes the client and records the connection. What the client has sent already
+ * (its input buffer) goes first. Takes the dialed socket. Returns 0, or -errno with the dialed
+ * socket closed and the client still owned by the caller. */
+int client_tunnel(struct client *client, const struct dial_result *upstream);
 /* Notes that something the connection asked for was allowed. */
 void client_let_out(struct client *client);
 /* Goes on with work that was held. */
@@ -101,6 +108,16 @@ void client_wake(struct client *client);
 void client_process_now(struct client *client);
 void client_on_deadline(struct client *client, enum proxy_wait wait);
 extern const struct exchange_client client_http1;
+
+/* reauthorize.c (proxy/reauthorize.c has the order): authorizes again what is under way, and marks
+ * what does not pass, which is recorded with this cause. next NULL: nothing passes. Returns how
+ * many were marked. */
+size_t client_reauthorize(struct client *client, const struct policy *next, enum event_cause cause,
+        const char *detail);
+/* Ends what was marked. policy_is_new: as for exchange_take_step(). */
+void client_end_marked(struct client *client, bool policy_is_new);
+/* Ends the connection if it is between requests. */
+void client_retire(struct client *client);
 
 /* The stream made no progress for too long. */
 void client_http2_stream_on_deadline(struct loop_deadline *deadline);

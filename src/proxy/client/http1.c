@@ -78,7 +78,7 @@ enum client_state client_http1_input(struct client *c)
 			return ended_unasked(c, EVENT_CAUSE_CLIENT,
 			        "the sandbox closed the connection before it asked for anything");
 		if (!c->exchange) {
-			c->exchange = exchange_new(c->proxy, c, &client_http1);
+			c->exchange = exchange_new(c->proxy, c, NULL, &client_http1);
 			if (!c->exchange)
 				return CLIENT_CLOSED;
 			loop_deadline_set(&c->proxy->waits[WAIT_HEADER], &c->deadline);

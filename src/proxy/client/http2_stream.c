@@ -181,11 +181,10 @@ void client_http2_stream_on_deadline(struct loop_deadline *deadline)
 static struct exchange *open_exchange(struct client_http2_stream *s)
 {
 	struct client *c = s->server->client;
-	struct exchange *ex = exchange_new(c->proxy, c, &client_http2);
+	struct exchange *ex = exchange_new(c->proxy, c, s, &client_http2);
 
 	if (!ex)
 		return NULL;
-	ex->stream = s;
 	exchange_introduce(ex, 20);
 	s->exchange = ex;
 	s->asked = true;
@@ -204,9 +203,7 @@ void client_http2_stream_refused(struct client_http2_stream *s, const char *deta
 		return;
 	}
 	audit_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), detail);
-	if (ex->state == EXCHANGE_NEW)
-		ex->outcome = EVENT_DENIED;
-	exchange_abort(ex, EVENT_CAUSE_CLIENT, detail);
+	exchange_abort_malformed(ex, detail);
 }
 
 static void refuse_head(struct client_http2_stream *s, struct http_fault fault)

@@ -181,7 +181,7 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 		                   result->cause == EVENT_CAUSE_ADDRESS ? &result->address : NULL));
 		return;
 	}
-	if (tunnel_start(c, result) < 0)
+	if (client_tunnel(c, result) < 0)
 		client_move(c, refuse_connection(c, &c->decision, EVENT_CAUSE_LIMIT,
 		                       "no memory for a tunnel", NULL));
 }
@@ -529,31 +529,27 @@ enum client_state client_connect(struct client *c)
 	static const char misplaced[] = "CONNECT is for the proxy port only";
 	struct exchange *ex = c->exchange;
 	struct url_authority *a = &ex->request.authority;
-	struct destination *d = &ex->destination;
+	struct destination d = {.port = a->port};
 	struct slice name;
 
-	exchange_introduce(ex, ex->request.version);
-	exchange_request_is_whole(ex);
-	ex->scheme = SLICE("https");
-	memset(d, 0, sizeof(*d));
 	c->keep_alive = false;
-	d->port = a->port;
 	if (a->host_n)
-		destination_set_host(d, slice_of(a->host, a->host_n));
+		destination_set_host(&d, slice_of(a->host, a->host_n));
 	else if (names_lookup(c->proxy->config.names, &a->address, &name))
-		destination_set_host(d, name);
+		destination_set_host(&d, name);
 	else
-		d->address = a->address;
+		d.address = a->address;
+	exchange_introduce_connect(ex, &d);
 	if (!c->explicit_proxy || c->connected) {
 		audit_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), misplaced);
 		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, misplaced);
 		return CLIENT_EXCHANGE;
 	}
-	if (!client_connect_passes(c, d, &ex->verdict.decision)) {
+	if (!client_connect_passes(c, &d, &ex->verdict.decision)) {
 		exchange_refuse(ex, 403, EVENT_CAUSE_POLICY, NULL);
 		return CLIENT_EXCHANGE;
 	}
-	c->destination = *d;
+	c->destination = d;
 	c->connected = true;
 	c->exchange = NULL;
 	exchange_drop(ex);

@@ -26,8 +26,8 @@
 #include "proxy/exchange/authorize.h"
 #include "vethguard/base/clock.h"
 
-struct exchange *exchange_new(
-        struct proxy *proxy, struct client *client, const struct exchange_client *ops)
+struct exchange *exchange_new(struct proxy *proxy, struct client *client,
+        struct client_http2_stream *stream, const struct exchange_client *ops)
 {
 	struct exchange *ex = proxy->free_exchanges;
 
@@ -42,6 +42,7 @@ struct exchange *exchange_new(
 	memset(ex, 0, offsetof(struct exchange, request));
 	ex->proxy = proxy;
 	ex->client = client;
+	ex->stream = stream;
 	ex->ops = ops;
 	/* Clear the previous request, whose bytes are gone: if the next head cannot be read, this
 	 * struct stays as it is here. */
@@ -328,6 +329,27 @@ void exchange_introduce(struct exchange *ex, uint8_t client_version)
 	ex->client_version = client_version;
 	ex->destination = ex->client->destination;
 	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
+}
+
+void exchange_introduce_connect(struct exchange *ex, const struct destination *destination)
+{
+	exchange_introduce(ex, ex->request.version);
+	exchange_request_is_whole(ex);
+	ex->destination = *destination;
+	ex->scheme = SLICE("https");
+}
+
+void exchange_abort_malformed(struct exchange *ex, const char *detail)
+{
+	if (ex->state == EXCHANGE_NEW)
+		ex->outcome = EVENT_DENIED;
+	exchange_abort(ex, EVENT_CAUSE_CLIENT, detail);
+}
+
+void exchange_note_reset(struct exchange *ex, bool http1_required, bool processed)
+{
+	ex->http1_required = http1_required;
+	ex->no_retry |= processed;
 }
 
 void exchange_request_is_whole(struct exchange *ex)

@@ -139,11 +139,20 @@ struct exchange {
 	struct http_request request;
 };
 
-struct exchange *exchange_new(
-        struct proxy *proxy, struct client *client, const struct exchange_client *ops);
+/* stream: the client's stream, if the client speaks HTTP/2; else NULL. */
+struct exchange *exchange_new(struct proxy *proxy, struct client *client,
+        struct client_http2_stream *stream, const struct exchange_client *ops);
 /* Fills in what an event and a denial need before the head was read: the client's version (as in
  * struct http_request), and the connection's destination and scheme. */
 void exchange_introduce(struct exchange *ex, uint8_t client_version);
+/* The same for a CONNECT request, whose head was read and has no body; the destination is what it
+ * asks for. */
+void exchange_introduce_connect(struct exchange *ex, const struct destination *destination);
+/* Ends the exchange because the client broke the protocol; denied, if it has no verdict yet. */
+void exchange_abort_malformed(struct exchange *ex, const char *detail);
+/* Notes that the upstream has reset the request's stream. http1_required: it wants HTTP/1.1;
+ * processed: it may have processed the request. */
+void exchange_note_reset(struct exchange *ex, bool http1_required, bool processed);
 /* Notes that the client has sent the whole request, or that the rest of it does not count. */
 void exchange_request_is_whole(struct exchange *ex);
 /* Starts the exchange; ex->request holds the request's head. */

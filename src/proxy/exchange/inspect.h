@@ -9,8 +9,8 @@
 
 #include "proxy/exchange/exchange.h"
 
-/* Bound on the compressed bytes that wait: those of which a search keeps something back, and those
- * that came before they were passed. */
+/* Bound on the compressed bytes that wait: bytes that may hold the beginning of a value, and all
+ * that came after them. */
 #define INSPECT_KEPT_MAX (16 * SOCKET_CHUNK)
 
 struct inspection;

@@ -11,8 +11,8 @@
  *
  * A peer that closes its socket with unread bytes of ours resets the connection, and a send() may
  * find the reset before the peer's last bytes were read (RFC 9112 section 9.6). Linux keeps these
- * bytes in the receive queue. An owner that still wants them sets reads_on: for example, an
- * upstream that did not want the whole request may have sent a response.
+ * bytes in the receive queue. An owner that still wants them calls socket_read_on(): for example,
+ * an upstream that did not want the whole request may have sent a response.
  */
 #ifndef VETHGUARD_SRC_PROXY_TRANSPORT_SOCKET_H
 #define VETHGUARD_SRC_PROXY_TRANSPORT_SOCKET_H
@@ -65,7 +65,7 @@ struct socket {
 	bool writable;
 	bool congested;       /* on_drained is due */
 	bool broken;          /* sending failed; reading returns SOCKET_ERROR */
-	bool reads_on;        /* set by the owner: if sending fails, read first what had come */
+	bool reads_on;        /* socket_read_on() */
 	bool draining;        /* ... which is under way */
 	bool fin_came;        /* ... and ends with a FIN, not with a reset */
 	bool truncated;       /* TLS ended without close_notify: a body that lasts until the end
@@ -77,6 +77,21 @@ struct socket {
 	struct buf out;       /* output the socket did not take */
 };
 
+/* No connection yet: closing does nothing. */
+static inline void socket_init(struct socket *socket)
+{
+	socket->fd = -1;
+}
+/* If sending fails, what had come is read first. */
+static inline void socket_read_on(struct socket *socket)
+{
+	socket->reads_on = true;
+}
+/* The next read asks the kernel, whatever epoll reported last. */
+static inline void socket_ask_kernel(struct socket *socket)
+{
+	socket->readable = true;
+}
 /* Opens a socket on fd (non-blocking, taken). watched: a registration of fd for SOCKET_EVENTS,
  * which is taken over and closed; NULL: there is none. Returns 0, or -errno with fd and watched
  * closed. */

@@ -6,7 +6,6 @@
 #include "proxy/dial/dial.h"
 #include "vethguard/base/buf.h"
 
-struct client;
 struct tunnel;
 
 /* What a tunnel belongs to. */
@@ -26,12 +25,6 @@ struct tunnel_side {
 	bool doubtful;      /* as of struct socket */
 	struct buf first;   /* what was read of it already and goes to the other side first */
 };
-
-/* tunnel_client.c: moves bytes between the client's socket and the dialed one until both directions
- * have ended, then closes the client and records the connection. What the client has sent already
- * (its input buffer) goes first. Takes the dialed socket. Returns 0, or -errno with the dialed
- * socket closed and the client still owned by the caller. */
-int tunnel_start(struct client *client, const struct dial_result *upstream);
 
 /* Returns NULL if there is no memory. */
 struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner, void *context);

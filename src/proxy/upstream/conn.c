@@ -189,7 +189,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
 		return;
 	}
-	c->socket.reads_on = true; /* to get a last response, an alert, or GOAWAY */
+	socket_read_on(&c->socket); /* to get a last response, an alert, or GOAWAY */
 	if (!c->tls) {
 		established(c);
 		return;
@@ -229,7 +229,7 @@ struct upstream_conn *upstream_conn_new(struct exchange *ex, struct pool_entry *
 	c->destination = ex->destination;
 	c->tls = ex->client->tls;
 	c->how = ex->how;
-	c->socket.fd = -1;
+	socket_init(&c->socket);
 	c->deferred_free.run = on_deferred_free;
 	c->go_on.run = on_go_on;
 	c->own.ops = &upstream_http1;
@@ -260,4 +260,16 @@ void upstream_conn_on_deadline(struct upstream_conn *c, int wait)
 	upstream_conn_failed(c, EVENT_CAUSE_TIMEOUT,
 	        wait == WAIT_CONNECT ? "connecting to the upstream took too long"
 	                             : "the upstream was silent for too long");
+}
+
+void upstream_conns_cut_orphaned(struct proxy *proxy)
+{
+	for (struct list *l = proxy->upstreams.next; l != &proxy->upstreams; l = l->next) {
+		struct upstream_conn *c = container_of(l, struct upstream_conn, all);
+
+		if (c->state != UPSTREAM_CONN_BUSY || !upstream_http2_is_orphaned(c))
+			continue;
+		c->cut = true;
+		upstream_conn_close(c);
+	}
 }

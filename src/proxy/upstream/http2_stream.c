@@ -207,20 +207,20 @@ static void end_sharing(struct upstream_http2 *s)
 void upstream_http2_stream_tell_closed(struct upstream_http2_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
+	bool calm;
 
 	if (!ex || st->response_ended)
 		return;
 	st->up.untouched =
 	        st->code == NGHTTP2_REFUSED_STREAM || st->code == NGHTTP2_HTTP_1_1_REQUIRED;
-	ex->http1_required = st->code == NGHTTP2_HTTP_1_1_REQUIRED;
 	/* A reset is an answer, unlike the end of a pooled connection. But ENHANCE_YOUR_CALM
 	 * concerns the connection, which many clients share, and no other client has to suffer for
 	 * one of them (node sends it for a client that has stopped reading): the connection gets no
 	 * further streams. */
-	if (st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM)
+	calm = st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM;
+	if (calm)
 		end_sharing(st->session);
-	else
-		ex->no_retry |= !st->up.untouched;
+	exchange_note_reset(ex, st->code == NGHTTP2_HTTP_1_1_REQUIRED, !calm && !st->up.untouched);
 	upstream_http2_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
 }
 

@@ -84,16 +84,16 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 
 /* --- idle and shared connections --- */
 
-/* True if nothing has come that nobody asked for: it would pass for the response to the next
- * request. The loop may not have heard of it yet, or never will: no event reports what was there
- * already when a read of a response filled the buffer exactly. */
+/* True if the upstream has sent nothing since the last response. Such bytes would be taken for the
+ * response to the next request. The loop may not know of them: no event comes for bytes that were
+ * there when the last read of a response filled the buffer exactly. */
 static bool is_quiet(struct upstream_conn *c)
 {
 	uint8_t stray[SOCKET_RECORD];
 	enum socket_status status;
 	size_t n;
 
-	c->socket.readable = true; /* ask the kernel, whatever epoll reported last */
+	socket_ask_kernel(&c->socket);
 	status = socket_read(&c->socket, stray, sizeof(stray), &n);
 	if (n)
 		secret_wipe(stray, n);

@@ -93,6 +93,24 @@ static int watch(struct ring_source *reader)
 	        LOOP_READ, on_data);
 }
 
+/* Sets a new ring to the noted position. */
+static void go_to_note(struct ring_source *reader)
+{
+	struct stream *stream = reader->stream;
+
+	for (size_t i = 0; i < stream->known_count; i++) {
+		struct ring_source_note *known = &stream->known[i];
+
+		if (known->id != reader->id)
+			continue;
+		ring_seek(&reader->ring, known->position);
+		reader->broken = known->broken;
+		*known = stream->known[--stream->known_count];
+		return;
+	}
+	ring_seek_unknown(&reader->ring);
+}
+
 int ring_source_open(struct stream *stream, uint64_t id, const int fds[3])
 {
 	struct ring_source *reader = calloc(1, sizeof(*reader));
@@ -109,10 +127,10 @@ int ring_source_open(struct stream *stream, uint64_t id, const int fds[3])
 	reader->next = stream->readers;
 	stream->readers = reader;
 	stream->ring_source_count++;
-	stream->unnoted = true;
+	checkpoint_change(&stream->place);
 	stream_wake(stream);
 	if (rc == 0) {
-		checkpoint_apply_source(reader);
+		go_to_note(reader);
 		rc = watch(reader);
 	}
 	if (rc != 0)
@@ -128,7 +146,7 @@ void ring_source_close(struct ring_source *reader)
 		at = &(*at)->next;
 	*at = reader->next;
 	reader->stream->ring_source_count--;
-	reader->stream->unnoted = true; /* and the stream is awake, if it lives on */
+	checkpoint_change(&reader->stream->place); /* and the stream is awake, if it lives on */
 	loop_io_close(&reader->data);
 	ring_close(&reader->ring);
 	free(reader);
@@ -141,4 +159,10 @@ struct ring_source *ring_source_find(struct stream *stream, uint64_t id)
 	while (reader && reader->id != id)
 		reader = reader->next;
 	return reader;
+}
+
+void ring_source_end(struct ring_source *reader, uint64_t id)
+{
+	reader->ending = true;
+	reader->end_id = id;
 }

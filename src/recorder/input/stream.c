@@ -133,8 +133,8 @@ static void leave_awake(struct stream *stream)
 
 void stream_rest(struct stream *stream)
 {
-	if (stream->own.len == 0 && !stream->packets_lost && !stream->ending && !stream->unnoted &&
-	        stream->packets.next_due_ms == INT64_MAX)
+	if (stream->own.len == 0 && !stream->packets_lost && !stream->ending &&
+	        !stream->place.changed && stream->packets.next_due_ms == INT64_MAX)
 		leave_awake(stream);
 }
 
@@ -166,7 +166,7 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	stream->next = recorder->streams;
 	recorder->streams = stream;
 	recorder->stream_count++;
-	stream->unnoted = true;
+	checkpoint_change(&stream->place);
 	HASH_ADD_KEYPTR(hh, recorder->by_id, &stream->ocsf.uid, sizeof(stream->ocsf.uid), stream);
 	if (rc == 0 && !stream->hh.tbl)
 		rc = -ENOMEM;
@@ -206,4 +206,34 @@ struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id)
 
 	HASH_FIND(hh, recorder->by_id, &sandbox_id, sizeof(sandbox_id), stream);
 	return stream;
+}
+
+void stream_resume(struct stream *stream, const struct stream_noted *noted)
+{
+	stream->ocsf.sequence = noted->sequence;
+	stream->told = noted->told;
+	stream->fence_base = noted->fence_base;
+	stream->packets_lost = noted->packets_lost;
+}
+
+void stream_keep_ring(struct stream *stream, const struct ring_source_note *note)
+{
+	if (stream->known_count < RECORDER_SOURCES_MAX)
+		stream->known[stream->known_count++] = *note;
+}
+
+void stream_acknowledge(struct stream *stream)
+{
+	for (struct ring_source *reader = stream->readers; reader; reader = reader->next)
+		ring_release(&reader->ring);
+	if (stream->told != stream->acknowledged)
+		tell_supervisor(stream->recorder, MESSAGE_RECORDER_TAKEN, stream->told, NULL);
+	stream->acknowledged = stream->told;
+}
+
+void stream_end(struct stream *stream, uint64_t dropped, uint64_t id)
+{
+	stream->ending = true;
+	stream->fence_dropped = dropped;
+	stream->end_id = id;
 }

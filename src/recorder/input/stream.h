@@ -9,6 +9,7 @@
 #include "vethguard/ipc/ring.h"
 #include "recorder/input/packets.h"
 #include "recorder/ocsf/ocsf.h"
+#include "recorder/output/checkpoint.h"
 #include "recorder/output/summary.h"
 
 /* Of the supervisor's events of one sandbox, while the log cannot be written. */
@@ -31,6 +32,12 @@ struct ring_source {
 	size_t before_own;   /* bytes of records older than the supervisor's events */
 };
 
+/* What is noted of a stream, apart from its rings and its counts (output/checkpoint.h). */
+struct stream_noted {
+	uint64_t sequence, told, fence_base;
+	bool packets_lost;
+};
+
 /* The noted position of a ring. */
 struct ring_source_note {
 	uint64_t id, position;
@@ -42,10 +49,8 @@ struct stream {
 	struct stream *next;
 	UT_hash_handle hh; /* by the sandbox's id */
 	struct stream *awake_prev, *awake_next;
-	bool awake;  /* in the recorder's list of awake streams */
-	size_t note; /* index in the recorder's noted, if is_noted */
-	bool is_noted;
-	bool unnoted; /* changed since its note, apart from what it has read */
+	bool awake; /* in the recorder's list of awake streams */
+	struct checkpoint_place place;
 	struct recorder *recorder;
 	struct ocsf_sandbox ocsf;
 	struct summary summary;
@@ -79,6 +84,16 @@ struct stream {
 int stream_open(struct recorder *recorder, const struct message_recorder_sandbox *m, int packets);
 void stream_close(struct stream *stream);
 struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id);
+/* Goes on where the previous recorder was. */
+void stream_resume(struct stream *stream, const struct stream_noted *noted);
+/* Keeps the noted position of a ring until the ring comes. */
+void stream_keep_ring(struct stream *stream, const struct ring_source_note *note);
+/* All that it has read is in the file: gives room in the rings back, and tells the supervisor which
+ * of its events are recorded. */
+void stream_acknowledge(struct stream *stream);
+/* The sandbox is over: the message id is answered with the summary when all is written. dropped: as
+ * the fence has counted. */
+void stream_end(struct stream *stream, uint64_t dropped, uint64_t id);
 /* Formats what has come, up to its share. Returns 1: there is more; 0; -ENOMEM: no room, nothing
  * was read; -EIO. */
 int stream_drain(struct stream *stream, bool all);
@@ -123,6 +138,8 @@ void stream_fence_counted(struct stream *stream, uint64_t dropped);
 int ring_source_open(struct stream *stream, uint64_t id, const int fds[3]);
 void ring_source_close(struct ring_source *reader);
 struct ring_source *ring_source_find(struct stream *stream, uint64_t id);
+/* Its writer is gone: the message id is answered when it is drained. */
+void ring_source_end(struct ring_source *reader, uint64_t id);
 /* Like stream_drain(), until the log's pending bytes reach limit. */
 int ring_source_drain(struct ring_source *reader, size_t limit);
 bool ring_source_sleep(struct ring_source *reader);

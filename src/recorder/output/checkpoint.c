@@ -76,9 +76,9 @@ static int keep_checkpoint(struct recorder *r)
 	struct found found;
 	int rc = 0;
 
-	buf_init(&r->inherited, JOURNAL_NOTES_MAX);
+	buf_init(&r->checkpoint.inherited, JOURNAL_NOTES_MAX);
 	while (rc == 0 && next_note(&text, &found))
-		rc = buf_append_slice(&r->inherited, found.whole);
+		rc = buf_append_slice(&r->checkpoint.inherited, found.whole);
 	return rc;
 }
 
@@ -93,8 +93,8 @@ int checkpoint_inherit(struct recorder *r)
 		rc = log_file_adopt(&r->log, batch, offset);
 		if (rc < 0)
 			return rc;
-		r->begun = rc > 0;
-		if (r->begun) {
+		r->checkpoint.begun = rc > 0;
+		if (r->checkpoint.begun) {
 			log_info(
 			        "%zu bytes of a batch are still to be written", r->log.pending.len);
 		} else {
@@ -113,8 +113,7 @@ static void apply_readers(struct stream *stream, struct slice readers)
 
 	for (; readers.n; readers = slice_of(readers.p + sizeof(note), readers.n - sizeof(note))) {
 		memcpy(&note, readers.p, sizeof(note));
-		if (stream->known_count < RECORDER_SOURCES_MAX)
-			stream->known[stream->known_count++] = note;
+		stream_keep_ring(stream, &note);
 	}
 }
 
@@ -140,8 +139,10 @@ static int apply(struct stream *stream, const struct found *found)
 {
 	const struct note *note = &found->note;
 
-	stream->ocsf.sequence = note->sequence;
-	stream->told = note->told;
+	const struct stream_noted noted = {
+	        note->sequence, note->told, note->fence_base, note->packets_lost};
+
+	stream_resume(stream, &noted);
 	stream->summary.allowed = note->allowed;
 	stream->summary.denied = note->denied;
 	stream->summary.failed = note->failed;
@@ -149,15 +150,13 @@ static int apply(struct stream *stream, const struct found *found)
 	stream->summary.dropped = note->dropped;
 	stream->summary.findings = note->findings;
 	stream->summary.lines = note->lines;
-	stream->fence_base = note->fence_base;
-	stream->packets_lost = note->packets_lost;
 	apply_readers(stream, found->readers);
 	return apply_counts(stream, found->kinds, found->destinations);
 }
 
 int checkpoint_apply(struct stream *stream)
 {
-	struct buf *inherited = &stream->recorder->inherited;
+	struct buf *inherited = &stream->recorder->checkpoint.inherited;
 	struct slice text = buf_slice(inherited);
 	struct found found;
 	int rc;
@@ -174,23 +173,6 @@ int checkpoint_apply(struct stream *stream)
 		return rc;
 	}
 	return 0;
-}
-
-void checkpoint_apply_source(struct ring_source *reader)
-{
-	struct stream *stream = reader->stream;
-
-	for (size_t i = 0; i < stream->known_count; i++) {
-		struct ring_source_note *known = &stream->known[i];
-
-		if (known->id != reader->id)
-			continue;
-		ring_seek(&reader->ring, known->position);
-		reader->broken = known->broken;
-		*known = stream->known[--stream->known_count];
-		return;
-	}
-	ring_seek_unknown(&reader->ring);
 }
 
 /* Writes all ring sources: those that are read, and those that were not given yet. */
@@ -241,7 +223,7 @@ static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
 
 static size_t count_carried(const struct recorder *r)
 {
-	struct slice text = buf_slice(&r->inherited);
+	struct slice text = buf_slice(&r->checkpoint.inherited);
 	struct found found;
 	size_t n = 0;
 
@@ -254,7 +236,7 @@ static size_t count_carried(const struct recorder *r)
  * fit. */
 static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, size_t share)
 {
-	struct slice text = buf_slice(&r->inherited);
+	struct slice text = buf_slice(&r->checkpoint.inherited);
 	struct found found;
 	size_t n = 0;
 
@@ -276,45 +258,47 @@ static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, s
 
 /* Moves what follows it: with a thousand sandboxes that takes a tenth of the time of rewriting all
  * notes. Returns false if there is no room. */
-static bool resize(struct recorder *r, struct noted *place, size_t bytes)
+static bool resize(struct recorder *r, struct checkpoint_noted *place, size_t bytes)
 {
 	size_t end = place->at + place->bytes;
 
 	if (bytes == place->bytes)
 		return true;
-	if (r->checkpoint_bytes - place->bytes + bytes > JOURNAL_NOTES_MAX)
+	if (r->checkpoint.bytes - place->bytes + bytes > JOURNAL_NOTES_MAX)
 		return false;
-	if (end < r->checkpoint_bytes) {
-		memmove(r->checkpoint + place->at + bytes, r->checkpoint + end,
-		        r->checkpoint_bytes - end);
-		for (size_t i = 0; i < r->noted_count; i++)
-			if (r->noted[i].at >= end)
-				r->noted[i].at = r->noted[i].at - place->bytes + bytes;
+	if (end < r->checkpoint.bytes) {
+		memmove(r->checkpoint.notes + place->at + bytes, r->checkpoint.notes + end,
+		        r->checkpoint.bytes - end);
+		for (size_t i = 0; i < r->checkpoint.noted_count; i++)
+			if (r->checkpoint.noted[i].at >= end)
+				r->checkpoint.noted[i].at =
+				        r->checkpoint.noted[i].at - place->bytes + bytes;
 	}
-	r->checkpoint_bytes = r->checkpoint_bytes - place->bytes + bytes;
+	r->checkpoint.bytes = r->checkpoint.bytes - place->bytes + bytes;
 	place->bytes = bytes;
 	return true;
 }
 
-static struct noted *place_of(struct recorder *r, struct stream *s)
+static struct checkpoint_noted *place_of(struct recorder *r, struct stream *s)
 {
-	if (!s->is_noted) {
-		s->note = r->noted_count++;
-		s->is_noted = true;
-		r->noted[s->note] = (struct noted){s, r->checkpoint_bytes, 0};
+	if (!s->place.is_noted) {
+		s->place.at = r->checkpoint.noted_count++;
+		s->place.is_noted = true;
+		r->checkpoint.noted[s->place.at] =
+		        (struct checkpoint_noted){s, r->checkpoint.bytes, 0};
 	}
-	return &r->noted[s->note];
+	return &r->checkpoint.noted[s->place.at];
 }
 
 static bool note_one(struct recorder *r, struct stream *s, size_t share)
 {
-	struct noted *place = place_of(r, s);
-	size_t bytes = write_note(s, r->note, share);
+	struct checkpoint_noted *place = place_of(r, s);
+	size_t bytes = write_note(s, r->checkpoint.note, share);
 
 	if (!resize(r, place, bytes))
 		return false;
-	memcpy(r->checkpoint + place->at, r->note, bytes);
-	s->unnoted = false;
+	memcpy(r->checkpoint.notes + place->at, r->checkpoint.note, bytes);
+	s->place.changed = false;
 	return true;
 }
 
@@ -324,7 +308,7 @@ static bool note_changes(struct recorder *r, size_t share)
 {
 	struct stream *s;
 
-	if (!r->checkpoint_whole)
+	if (!r->checkpoint.whole)
 		return false;
 	DL_FOREACH2(r->awake, s, awake_next)
 	{
@@ -336,26 +320,26 @@ static bool note_changes(struct recorder *r, size_t share)
 
 static void note_all(struct recorder *r, size_t share, size_t carried)
 {
-	r->checkpoint_bytes = r->noted_count = 0;
+	r->checkpoint.bytes = r->checkpoint.noted_count = 0;
 	for (struct stream *s = r->streams; s; s = s->next) {
-		s->is_noted = false;
+		s->place.is_noted = false;
 		note_one(r, s, share); /* the number of shares fits */
 	}
-	r->checkpoint_bytes += carry_along(r, r->checkpoint + r->checkpoint_bytes,
-	        JOURNAL_NOTES_MAX - r->checkpoint_bytes, share);
-	r->checkpoint_whole = carried == 0;
+	r->checkpoint.bytes += carry_along(r, r->checkpoint.notes + r->checkpoint.bytes,
+	        JOURNAL_NOTES_MAX - r->checkpoint.bytes, share);
+	r->checkpoint.whole = carried == 0;
 }
 
 void checkpoint_forget(struct stream *stream)
 {
 	struct recorder *r = stream->recorder;
-	struct noted *place = &r->noted[stream->note];
+	struct checkpoint_noted *place = &r->checkpoint.noted[stream->place.at];
 
-	if (!stream->is_noted || !r->checkpoint_whole)
+	if (!stream->place.is_noted || !r->checkpoint.whole)
 		return;
 	resize(r, place, 0);
-	*place = r->noted[--r->noted_count];
-	place->stream->note = stream->note;
+	*place = r->checkpoint.noted[--r->checkpoint.noted_count];
+	place->stream->place.at = stream->place.at;
 }
 
 void checkpoint_begin(struct recorder *r)
@@ -366,10 +350,10 @@ void checkpoint_begin(struct recorder *r)
 
 	if (!note_changes(r, share))
 		note_all(r, share, carried);
-	memcpy(journal_spare(&r->journal), r->checkpoint, r->checkpoint_bytes);
-	journal_begin(&r->journal, r->checkpoint_bytes, buf_slice(&r->log.pending),
+	memcpy(journal_spare(&r->journal), r->checkpoint.notes, r->checkpoint.bytes);
+	journal_begin(&r->journal, r->checkpoint.bytes, buf_slice(&r->log.pending),
 	        r->log.end < 0 ? 0 : r->log.end);
-	r->begun = true;
+	r->checkpoint.begun = true;
 }
 
 /* The next recorder may be given this file while it is still empty. */
@@ -383,24 +367,15 @@ void checkpoint_mark(struct recorder *r)
 	journal_set_mark(&r->journal, slice_of(mark, sizeof(mark)));
 }
 
-static void tell_acknowledged(struct stream *stream)
-{
-	for (struct ring_source *reader = stream->readers; reader; reader = reader->next)
-		ring_release(&reader->ring);
-	if (stream->told != stream->acknowledged)
-		tell_supervisor(stream->recorder, MESSAGE_RECORDER_TAKEN, stream->told, NULL);
-	stream->acknowledged = stream->told;
-}
-
 void checkpoint_commit(struct recorder *r)
 {
 	struct stream *s;
 
 	journal_commit(&r->journal);
-	r->begun = false;
+	r->checkpoint.begun = false;
 	memcpy(r->head, r->log.chain.last.hash, sizeof(r->head));
 	if (r->log.end > 0 && journal_mark(&r->journal).n)
 		journal_set_mark(&r->journal, SLICE(""));
 	DL_FOREACH2(r->awake, s, awake_next)
-	tell_acknowledged(s);
+	stream_acknowledge(s);
 }

@@ -5,18 +5,49 @@
 #define VETHGUARD_SRC_RECORDER_OUTPUT_CHECKPOINT_H
 
 #include "vethguard/ipc/journal.h"
+#include "vethguard/wire/message.h"
 
 struct recorder;
 struct stream;
-struct ring_source;
+
+/* Where a stream's note was written last. */
+struct checkpoint_noted {
+	struct stream *stream;
+	size_t at, bytes;
+};
+
+/* The recorder's part. */
+struct checkpoint {
+	bool begun; /* the pending batch is in the journal and goes to the file as it is */
+	struct buf inherited; /* notes of the previous recorder */
+	/* notes holds only what noted lists; for awake streams those of the last batch, if there
+	 * was one. */
+	bool whole;
+	struct checkpoint_noted noted[MESSAGE_RECORDER_SANDBOXES_MAX];
+	size_t noted_count;
+	size_t bytes; /* of notes */
+	/* The notes of all as last written; of one. */
+	uint8_t notes[JOURNAL_NOTES_MAX], note[JOURNAL_NOTES_MAX];
+};
+
+/* A stream's part. */
+struct checkpoint_place {
+	bool is_noted;
+	size_t at;    /* index in noted, if is_noted */
+	bool changed; /* since its note, apart from what it has read */
+};
+
+/* The stream needs another note, although it may have read nothing. */
+static inline void checkpoint_change(struct checkpoint_place *place)
+{
+	place->changed = true;
+}
 
 /* Takes over what the previous recorder has left: notes, and a batch that it had begun, which is
  * then pending. Returns 0 or -errno. */
 int checkpoint_inherit(struct recorder *recorder);
 /* Sets a new stream to what is noted of its sandbox. Returns 0 or -ENOMEM. */
 int checkpoint_apply(struct stream *stream);
-/* Sets a new ring source to the noted position. */
-void checkpoint_apply_source(struct ring_source *reader);
 /* Call before the pending batch is written: notes what the streams have read so far. */
 void checkpoint_begin(struct recorder *recorder);
 /* Call before the stream is closed. */

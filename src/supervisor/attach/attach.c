@@ -198,13 +198,12 @@ static void settle(struct attachments *all, const char *name)
 
 	if (!a || a->detaching || a->sandbox->state != SANDBOX_STARTING)
 		return; /* it has failed, which was reported */
-	a->sandbox->divert = NULL;
 	a->record.undoing = false;
 	rc = attachment_save(a);
 	if (!rc)
 		rc = attachment_watch(a);
 	if (rc == -ESRCH) {
-		a->sandbox->fault = GATE_FAULT_ASKED;
+		sandbox_blame_asker(a->sandbox);
 		sandbox_fail(a->sandbox, "process %d has ended meanwhile", (int)a->record.pid);
 	} else if (rc) {
 		sandbox_fail(a->sandbox, "its state cannot be written: %s", strerror(-rc));

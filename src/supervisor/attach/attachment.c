@@ -96,7 +96,7 @@ static void note_dropped(struct attachment *a, const struct sandbox *s)
 	if (a->detaching || s->is_given || s->unsummed || !s->recorded.open)
 		return;
 	a->record.dropped_known = true;
-	a->record.dropped = s->dropped_at_end;
+	a->record.dropped = s->recorded.dropped_at_end;
 	rc = attachment_save(a);
 	if (rc)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",

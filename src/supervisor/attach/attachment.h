@@ -166,6 +166,8 @@ bool attachment_netns_is_gone(const struct attachment *a);
 /* Returns 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
+/* takeover: true if it is known whether this daemon serves the sandbox; then it counts as told. */
+bool attachment_report(struct attachment *a);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
 /* True if the process that it was attached by has ended. */

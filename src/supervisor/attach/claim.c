@@ -99,8 +99,7 @@ static void take_roots(struct sandbox *s)
 
 	if (!view || view->trusted.n >= sizeof(s->root_pem))
 		return;
-	memcpy(s->root_pem, view->trusted.p, view->trusted.n);
-	s->root_pem[view->trusted.n] = '\0';
+	sandbox_trust(s, view->trusted);
 }
 
 /* The last step that can refuse: nothing of the prepared one has changed. */

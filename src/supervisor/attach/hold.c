@@ -147,6 +147,15 @@ void attachments_release(struct attachments *all)
 		log_error("sandboxes cannot be taken back: %s", strerror(-rc));
 }
 
+bool attachment_report(struct attachment *a)
+{
+	const struct sandbox *s = a->sandbox;
+
+	a->told = (!s && !a->left && !a->reading) ||
+	          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED));
+	return a->told;
+}
+
 void attachments_give_up(struct attachments *all)
 {
 	struct attachment *a, *next;
@@ -162,11 +171,7 @@ void attachments_give_up(struct attachments *all)
 			attachment_free(a);
 			continue;
 		}
-		s->is_given = true;
-		if (s->state != SANDBOX_HANDED_OFF)
-			sandbox_event(s, SANDBOX_END);
-		else if (!s->instances)
-			sandbox_event(s, SANDBOX_WORKERS_GONE);
+		sandbox_give_away(s);
 	}
 }
 

@@ -362,7 +362,7 @@ void attachments_status(struct attachments *all, struct attachments_status *out)
 	        .started_ms = all->started_ms,
 	        .audit_path = all->audit_path,
 	        .config_path = all->config_path,
-	        .recording = sv->recorder_ready && !sv->stall.shown,
+	        .recording = sv->recorder_life.ready && !sv->recorder_life.stall.shown,
 	        .count = attachments_count(all),
 	        .spare_workers = sv->pool.count,
 	        .ready = !all->recovering,

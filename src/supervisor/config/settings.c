@@ -375,6 +375,11 @@ struct settings *settings_load(struct settings **registry, const struct identity
 	return s;
 }
 
+void settings_keep_image(struct settings *settings, int fd)
+{
+	settings->image_file = fd;
+}
+
 void settings_put(struct settings *s)
 {
 	if (!s || --s->refs)

@@ -92,7 +92,7 @@ void daemon_stop(struct daemon *d, int status)
 
 void daemon_finish_when_alone(struct daemon *d)
 {
-	if (d->attachments.stopping && !d->attachments.by_name && !d->takeover.open)
+	if (d->attachments.stopping && !d->attachments.by_name && !takeover_is_open(&d->takeover))
 		supervisor_finish(&d->supervisor, 0);
 }
 
@@ -132,12 +132,12 @@ static void on_recovered(struct attachments *all)
 	if (rc)
 		log_error(
 		        "not all that was recorded before could be taken over: %s", strerror(-rc));
-	if (!d->takeover.active)
+	if (!takeover_is_active(&d->takeover))
 		journal_generation_adopt_others(sv, d->state_directory, d->set);
 	prepare_gates(sv);
 	if (all->on_changed)
 		all->on_changed(all);
-	if (!d->takeover.active)
+	if (!takeover_is_active(&d->takeover))
 		supervisor_roles_ready(sv);
 }
 
@@ -162,7 +162,7 @@ static void on_roles_ready(struct supervisor *sv)
 {
 	struct daemon *d = container_of(sv, struct daemon, supervisor);
 
-	if (d->takeover.active)
+	if (takeover_is_active(&d->takeover))
 		takeover_begin(d);
 	else if (!d->ready && !d->attachments.stopping)
 		daemon_answer(d);
@@ -190,7 +190,7 @@ static void start(struct daemon *d)
 
 	sv->persistent = true;
 	sv->on_roles_ready = on_roles_ready;
-	sv->on_keeper_lost = on_keeper_lost;
+	sv->keeper_life.on_lost = on_keeper_lost;
 	rc = priority_open(&d->priority, d->loop);
 	if (rc)
 		log_info(
@@ -209,7 +209,7 @@ static void start(struct daemon *d)
 	if (rc)
 		die(STATUS_FAILED, "the recorder: %s", strerror(-rc));
 	outbox_lifecycle(sv, NULL, EVENT_START, "version " VERSION_TEXT);
-	if (!d->takeover.active)
+	if (!takeover_is_active(&d->takeover))
 		daemon_serve(d);
 	if (service_watchdog_ms())
 		loop_timer_set(&d->watchdog, service_watchdog_ms());

@@ -69,8 +69,9 @@ static void lock_state(struct daemon *d, int state)
 
 static void open_recording(struct daemon *d)
 {
-	int fd = d->takeover.active ? journal_generation_new(d->state_directory, &d->set)
-	                            : journal_generation_last(d->state_directory, &d->set);
+	int fd = takeover_is_active(&d->takeover)
+	                 ? journal_generation_new(d->state_directory, &d->set)
+	                 : journal_generation_last(d->state_directory, &d->set);
 	int rc = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
 
 	if (rc)
@@ -85,7 +86,7 @@ void daemon_open_directories(struct daemon *d)
 	int data;
 
 	d->state_directory = directory(d->state, "", 0755);
-	if (!d->takeover.active)
+	if (!takeover_is_active(&d->takeover))
 		lock_state(d, d->state_directory);
 	open_recording(d);
 	all->state = directory(d->state, "sandboxes", 0700);

@@ -56,13 +56,13 @@ static void on_hangup(struct loop_signal *s)
 
 	/* The audit log may have been rotated. */
 	recording_reopen(&d->supervisor, false);
-	if (!d->takeover.active)
+	if (!takeover_is_active(&d->takeover))
 		takeover_reopen(d); /* each former daemon passes it on to the one before it */
-	if (d->upgrade.given)
+	if (d->upgrade.state == UPGRADE_GIVEN)
 		return; /* the rest is for the daemon that took over */
 	if (d->attachments.recovering && !d->ready)
 		return; /* everything is being read at this moment */
-	if (d->attachments.held || d->attachments.recovering || d->takeover.active) {
+	if (d->attachments.held || d->attachments.recovering || takeover_is_active(&d->takeover)) {
 		log_warn("an upgrade is under way: nothing else is read again");
 		return;
 	}

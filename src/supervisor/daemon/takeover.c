@@ -15,6 +15,25 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
+static const char *const state_names[] = {
+        [TAKEOVER_NONE] = "NONE",
+        [TAKEOVER_STARTING] = "STARTING",
+        [TAKEOVER_ASKED] = "ASKED",
+        [TAKEOVER_SERVING] = "SERVING",
+        [TAKEOVER_SERVED] = "SERVED",
+        [TAKEOVER_DRAINING] = "DRAINING",
+        [TAKEOVER_COMPLETED] = "COMPLETED",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == TAKEOVER_STATE_COUNT, "a name per state");
+
+/* Sets the state; nothing else does. */
+static void enter(struct takeover *t, enum takeover_state state)
+{
+	log_debug("takeover: %s -> %s", state_names[t->state], state_names[state]);
+	t->state = state;
+}
+
 static size_t encode(enum message_upgrade_step step, uint64_t id, const char *text)
 {
 	const struct message_upgrade m = {(uint8_t)step, slice_from_string(text)};
@@ -34,8 +53,8 @@ void takeover_open(struct daemon *d, const char *arg)
 
 	if (sscanf(arg, "%" SCNu64 ".%" SCNu64, &epoch, &t->former) != 2 || epoch > UINT32_MAX - 1)
 		die(STATUS_FAILED, "--take-over is for a vethguardd that starts another one");
-	d->supervisor.recording.after = (uint32_t)epoch;
-	t->active = true;
+	recording_begin_after(&d->supervisor.recording, (uint32_t)epoch);
+	enter(t, TAKEOVER_STARTING);
 }
 
 /* Reports the result of each sandbox once. Returns false if some results are not known yet. */
@@ -50,9 +69,7 @@ static bool tell_all(struct daemon *d)
 
 		if (a->told || a->detaching)
 			continue;
-		a->told = (!s && !a->left && !a->reading) ||
-		          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED));
-		if (!a->told)
+		if (!attachment_report(a))
 			all = false;
 		else if (s && s->state == SANDBOX_SERVING)
 			say(&d->takeover, MESSAGE_UPGRADE_SERVES, a->record.id, "");
@@ -67,9 +84,9 @@ static void on_changed(struct attachments *all)
 {
 	struct daemon *d = container_of(all, struct daemon, attachments);
 
-	if (!d->takeover.active || d->takeover.settled || !tell_all(d) || all->recovering)
+	if (d->takeover.state != TAKEOVER_SERVING || !tell_all(d) || all->recovering)
 		return;
-	d->takeover.settled = true;
+	enter(&d->takeover, TAKEOVER_SERVED);
 	say(&d->takeover, MESSAGE_UPGRADE_DONE, 0, "");
 }
 
@@ -104,7 +121,7 @@ static int on_give(
 {
 	struct takeover *t = &d->takeover;
 
-	if (!t->begun || d->lock >= 0 || message->fd_count != 2 || given->text.n < 1 ||
+	if (t->state != TAKEOVER_ASKED || message->fd_count != 2 || given->text.n < 1 ||
 	        given->text.n >= sizeof(t->service))
 		return -EBADMSG;
 	d->lock = message->fds[0];
@@ -116,6 +133,7 @@ static int on_give(
 	        (const char *)given->text.p + 1);
 	d->attachments.take = take;
 	d->attachments.on_changed = on_changed;
+	enter(t, TAKEOVER_SERVING);
 	daemon_serve(d);
 	return 0;
 }
@@ -124,9 +142,9 @@ static int on_yours(struct daemon *d)
 {
 	struct takeover *t = &d->takeover;
 
-	if (!t->settled)
+	if (t->state != TAKEOVER_SERVED)
 		return -EBADMSG;
-	t->active = false;
+	enter(t, TAKEOVER_DRAINING);
 	d->attachments.take = NULL;
 	d->attachments.on_changed = NULL;
 	service_adopt(t->service);
@@ -139,7 +157,7 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 	struct daemon *d = container_of(peer, struct daemon, takeover.peer);
 	struct message_upgrade m;
 
-	if (!d->takeover.active || message->head.type != MESSAGE_UPGRADE ||
+	if (!takeover_is_active(&d->takeover) || message->head.type != MESSAGE_UPGRADE ||
 	        message_upgrade_decode(&message->body, &m) != 0)
 		return -EBADMSG;
 	if (m.step == MESSAGE_UPGRADE_GIVE)
@@ -152,9 +170,9 @@ static void on_end(struct ipc_peer *peer, int error)
 	struct daemon *d = container_of(peer, struct daemon, takeover.peer);
 
 	(void)error;
-	if (d->takeover.active)
+	if (takeover_is_active(&d->takeover))
 		die(STATUS_FAILED, "the daemon that was to be replaced is gone");
-	d->takeover.open = false;
+	enter(&d->takeover, TAKEOVER_COMPLETED);
 	log_info("what was under way before the upgrade is over");
 	journal_generation_adopt(&d->supervisor, d->state_directory, d->takeover.former);
 	daemon_finish_when_alone(d);
@@ -165,34 +183,33 @@ void takeover_begin(struct daemon *d)
 	struct takeover *t = &d->takeover;
 	int rc;
 
-	if (t->begun)
+	if (t->state != TAKEOVER_STARTING)
 		return;
-	t->begun = true;
 	rc = ipc_peer_open(
 	        d->loop, &t->peer, IPC_SUPERVISOR_FD, "the vethguardd before", on_message, on_end);
 	if (rc)
 		die(STATUS_FAILED, "descriptor %d: %s", IPC_SUPERVISOR_FD, strerror(-rc));
-	t->open = true;
+	enter(t, TAKEOVER_ASKED);
 	say(t, MESSAGE_UPGRADE_HELLO, d->set, "");
 }
 
 void takeover_stop(struct daemon *d)
 {
-	if (d->takeover.active)
+	if (takeover_is_active(&d->takeover))
 		die(STATUS_FAILED, "stopped before it had taken over");
-	if (d->takeover.open)
+	if (takeover_is_open(&d->takeover))
 		say(&d->takeover, MESSAGE_UPGRADE_END, 0, "");
 }
 
 void takeover_reopen(struct daemon *d)
 {
-	if (d->takeover.open)
+	if (takeover_is_open(&d->takeover))
 		say(&d->takeover, MESSAGE_UPGRADE_REOPEN, 0, "");
 }
 
 void takeover_close(struct daemon *d)
 {
-	if (d->takeover.open)
+	if (takeover_is_open(&d->takeover))
 		ipc_peer_close(&d->takeover.peer);
 	if (d->takeover.listener >= 0)
 		close(d->takeover.listener);

@@ -24,6 +24,25 @@ static struct daemon *daemon_of(struct upgrade *u)
 	return container_of(u, struct daemon, upgrade);
 }
 
+static const char *const state_names[] = {
+        [UPGRADE_NONE] = "NONE",
+        [UPGRADE_STARTING] = "STARTING",
+        [UPGRADE_QUIETING] = "QUIETING",
+        [UPGRADE_HOLDING] = "HOLDING",
+        [UPGRADE_GIVEN] = "GIVEN",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == UPGRADE_STATE_COUNT, "a name per state");
+
+/* Sets the state; nothing else does. */
+static void enter(struct upgrade *u, enum upgrade_state state)
+{
+	if (u->state != state)
+		log_debug("upgrade to process %d: %s -> %s", (int)u->pid, state_names[u->state],
+		        state_names[state]);
+	u->state = state;
+}
+
 static void say(struct upgrade *u, enum message_upgrade_step step, uint64_t id, const char *text,
         const int *fds, size_t fd_count)
 {
@@ -56,6 +75,7 @@ static void fail(struct upgrade *u, const char *why)
 static void take_back(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
+	bool held = u->state == UPGRADE_HOLDING;
 	uint64_t set;
 	int last = journal_generation_last(d->state_directory, &set);
 
@@ -63,9 +83,9 @@ static void take_back(struct daemon *d)
 		close(last);
 	if (last >= 0 && set > d->set)
 		journal_generation_adopt(&d->supervisor, d->state_directory, set);
-	if (!u->holding)
+	enter(u, UPGRADE_NONE);
+	if (!held)
 		return;
-	u->holding = false;
 	attachments_release(&d->attachments);
 	if (d->control && control_hold(d->control, false) != 0)
 		log_error("the control socket cannot be listened on again");
@@ -89,7 +109,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	if (waitid(P_PIDFD, (id_t)u->pidfd, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
 		return;
 	close_all(u);
-	if (u->given) {
+	if (u->state == UPGRADE_GIVEN) {
 		log_warn("the daemon that took over has ended, so this one ends too");
 		attachments_end_given(&daemon_of(u)->attachments);
 		return;
@@ -110,12 +130,13 @@ static void hold(struct daemon *d)
 	const int fds[] = {d->lock, d->listener.fd};
 	char service[SERVICE_DESCRIPTION_MAX], text[SERVICE_DESCRIPTION_MAX + 8];
 
-	u->holding = true;
+	enter(u, UPGRADE_HOLDING);
 	control_hold(d->control, true);
 	attachments_hold(&d->attachments);
 	service_describe(service);
 	snprintf(text, sizeof(text), "%c%s", d->listener.ours ? 'o' : '-', service);
-	say(u, MESSAGE_UPGRADE_GIVE, d->takeover.open ? d->takeover.drains + 1 : 1, text, fds, 2);
+	say(u, MESSAGE_UPGRADE_GIVE, takeover_is_open(&d->takeover) ? d->takeover.drains + 1 : 1,
+	        text, fds, 2);
 	loop_timer_set(&u->patience, UPGRADE_START_MS);
 }
 
@@ -135,10 +156,10 @@ static void on_patience_over(struct loop_timer *timer)
 {
 	struct upgrade *u = container_of(timer, struct upgrade, patience);
 
-	if (u->given) {
+	if (u->state == UPGRADE_GIVEN) {
 		log_warn("connections from before the upgrade are cut: their time is over");
 		attachments_end_given(&daemon_of(u)->attachments);
-	} else if (u->said_hello && !u->holding) {
+	} else if (u->state == UPGRADE_QUIETING) {
 		hold_when_quiet(daemon_of(u));
 	} else {
 		fail(u, "it did not serve in time");
@@ -178,7 +199,7 @@ static void give(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
 
-	u->given = true;
+	enter(u, UPGRADE_GIVEN);
 	service_main_pid(u->pid);
 	service_close();
 	loop_timer_cancel(&d->watchdog);
@@ -215,7 +236,7 @@ static void on_done(struct upgrade *u)
 
 static void on_hello(struct upgrade *u)
 {
-	u->said_hello = true;
+	enter(u, UPGRADE_QUIETING);
 	u->quiet_until_ms = loop_now_ms(daemon_of(u)->loop) + UPGRADE_QUIET_MS;
 	hold_when_quiet(daemon_of(u));
 }
@@ -255,11 +276,11 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 	if (message->head.type != MESSAGE_UPGRADE ||
 	        message_upgrade_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	if (u->given)
+	if (u->state == UPGRADE_GIVEN)
 		return after_the_last_word(daemon_of(u), &m);
-	if (u->holding)
+	if (u->state == UPGRADE_HOLDING)
 		return before_the_last_word(u, message->head.id, &m);
-	if (m.step != MESSAGE_UPGRADE_HELLO || u->said_hello)
+	if (m.step != MESSAGE_UPGRADE_HELLO || u->state != UPGRADE_STARTING)
 		return -EBADMSG;
 	on_hello(u);
 	return 0;
@@ -269,7 +290,7 @@ static void on_end(struct ipc_peer *peer, int error)
 {
 	struct upgrade *u = container_of(peer, struct upgrade, peer);
 
-	if (u->given)
+	if (u->state == UPGRADE_GIVEN)
 		attachments_end_given(&daemon_of(u)->attachments);
 	else if (error)
 		fail(u, "it broke the protocol between two daemons");
@@ -315,6 +336,7 @@ static int start(struct daemon *d)
 		return pid;
 	}
 	u->pid = pid;
+	enter(u, UPGRADE_STARTING);
 	error = ipc_peer_open(d->loop, &u->peer, pair[0], "the new vethguardd", on_message, on_end);
 	if (!error)
 		error = loop_timer_open(d->loop, &u->patience, on_patience_over);
@@ -330,15 +352,15 @@ static int start(struct daemon *d)
 
 static const char *objection(const struct daemon *d)
 {
-	if (d->upgrade.pid && d->upgrade.given)
+	if (d->upgrade.state == UPGRADE_GIVEN)
 		return "another daemon has taken over already";
-	if (d->upgrade.pid)
+	if (d->upgrade.state != UPGRADE_NONE)
 		return "an upgrade is under way";
-	if (d->attachments.stopping || d->takeover.active || !d->control)
+	if (d->attachments.stopping || takeover_is_active(&d->takeover) || !d->control)
 		return "this daemon does not serve";
 	if (d->attachments.recovering)
 		return ATTACH_RECOVERING;
-	if (d->takeover.open && d->takeover.drains >= UPGRADE_DRAINING_MAX)
+	if (takeover_is_open(&d->takeover) && d->takeover.drains >= UPGRADE_DRAINING_MAX)
 		return "connections from before earlier upgrades are still under way: too many";
 	return NULL;
 }
@@ -366,7 +388,7 @@ bool upgrade_stop(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
 
-	if (u->given) {
+	if (u->state == UPGRADE_GIVEN) {
 		attachments_end_given(&d->attachments);
 		return true;
 	}
@@ -381,9 +403,10 @@ void upgrade_close(struct daemon *d)
 
 	if (!u->pid)
 		return;
-	if (!u->given) {
+	if (u->state != UPGRADE_GIVEN) {
 		pidfd_send_signal(u->pidfd, SIGKILL, NULL, 0);
 		waitid(P_PIDFD, (id_t)u->pidfd, &(siginfo_t){0}, WEXITED);
+		enter(u, UPGRADE_NONE);
 	}
 	close_all(u);
 }

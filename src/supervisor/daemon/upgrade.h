@@ -28,18 +28,25 @@ struct daemon;
 /* The result. error NULL: pid is the daemon from now on. */
 typedef void (*upgrade_done)(void *context, const char *error, pid_t pid);
 
-/* State of the old daemon. */
+enum upgrade_state {
+	UPGRADE_NONE,
+	UPGRADE_STARTING, /* the new daemon was started; HELLO has not come */
+	UPGRADE_QUIETING, /* HELLO came; open operations end */
+	UPGRADE_HOLDING,  /* everything is held, and handed over */
+	UPGRADE_GIVEN,    /* YOURS was sent; what is under way is finished */
+	UPGRADE_STATE_COUNT
+};
+
+/* The old daemon's side: upgrade.c. */
 struct upgrade {
+	enum upgrade_state state;
 	struct ipc_peer peer;
 	struct loop_io exit;
 	struct loop_timer patience;
 	int pidfd;
-	pid_t pid;       /* 0: no upgrade is in progress */
-	bool said_hello; /* HELLO came; waiting for open operations to end */
-	bool holding;    /* everything is held */
-	bool given;      /* YOURS was sent */
-	int64_t quiet_until_ms;
-	uint64_t set; /* number of its recording set */
+	pid_t pid;              /* the new daemon; 0: it has ended, or there is none */
+	int64_t quiet_until_ms; /* QUIETING */
+	uint64_t set;           /* number of its recording set */
 	upgrade_done done;
 	void *context;
 	char why[UPGRADE_TEXT_MAX];
@@ -52,12 +59,20 @@ void upgrade_begin(struct daemon *d, upgrade_done done, void *context);
 bool upgrade_stop(struct daemon *d);
 void upgrade_close(struct daemon *d);
 
-/* State of the new daemon: takeover.c. */
+enum takeover_state {
+	TAKEOVER_NONE,      /* this daemon replaces no other */
+	TAKEOVER_STARTING,  /* keeper and recorder start */
+	TAKEOVER_ASKED,     /* HELLO was sent */
+	TAKEOVER_SERVING,   /* GIVE came; the sandboxes are taken over */
+	TAKEOVER_SERVED,    /* DONE was sent: the old daemon decides */
+	TAKEOVER_DRAINING,  /* YOURS came; the old daemon finishes its connections */
+	TAKEOVER_COMPLETED, /* the old daemon has ended */
+	TAKEOVER_STATE_COUNT
+};
+
+/* The new daemon's side: takeover.c. */
 struct takeover {
-	bool active;  /* taking over: the old one can still take back */
-	bool begun;   /* HELLO was sent */
-	bool settled; /* DONE was sent */
-	bool open;    /* the old daemon lives */
+	enum takeover_state state;
 	struct ipc_peer peer;
 	uint64_t former; /* number of the old daemon's recording set */
 	uint64_t drains; /* daemons that finish connections, including the old one */
@@ -65,6 +80,18 @@ struct takeover {
 	bool listener_ours;
 	char service[256];
 };
+
+/* True while the old daemon can still take back. */
+static inline bool takeover_is_active(const struct takeover *t)
+{
+	return t->state >= TAKEOVER_STARTING && t->state <= TAKEOVER_SERVED;
+}
+
+/* True while the old daemon lives and this one has a connection to it. */
+static inline bool takeover_is_open(const struct takeover *t)
+{
+	return t->state >= TAKEOVER_ASKED && t->state <= TAKEOVER_DRAINING;
+}
 
 /* arg: "EPOCH.SET" of --take-over. Call this before anything else. */
 void takeover_open(struct daemon *d, const char *arg);

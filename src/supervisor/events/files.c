@@ -183,6 +183,11 @@ static void name_directory(int directory, char *out, size_t size)
 	out[n > 0 ? n : 0] = 0;
 }
 
+void recording_begin_after(struct recording *r, uint32_t after)
+{
+	r->after = after;
+}
+
 int recording_keep_at(struct supervisor *sv, int directory)
 {
 	struct recording *r = &sv->recording;
@@ -208,6 +213,7 @@ int recording_keep_at(struct supervisor *sv, int directory)
 	r->journal = journal;
 	r->kept = true;
 	r->daemon.id = (uint64_t)identity.created << 32;
-	r->first_id = sv->last_id = (uint64_t)identity.opened << 32;
+	r->first_id = (uint64_t)identity.opened << 32;
+	supervisor_id_is_used(sv, r->first_id);
 	return 0;
 }

@@ -23,7 +23,7 @@ struct head_question {
 /* The callbacks may ask again: the query is over by then. */
 static void tell(struct head_question *q, const char *fingerprint)
 {
-	q->supervisor->head = NULL;
+	q->supervisor->recorder_life.head = NULL;
 	loop_timer_close(&q->patience);
 	for (size_t i = 0; i < q->count; i++)
 		q->waiting[i].told(q->waiting[i].context, fingerprint);
@@ -47,7 +47,7 @@ static int begin(struct supervisor *sv)
 	}
 	q->supervisor = sv;
 	q->id = supervisor_next_id(sv);
-	sv->head = q;
+	sv->recorder_life.head = q;
 	loop_timer_set(&q->patience, HEAD_PATIENCE_MS);
 	/* If it cannot be sent, the time limit ends it. */
 	recording_say(sv, message,
@@ -59,16 +59,17 @@ int head_ask(struct supervisor *sv, head_told told, void *context)
 {
 	int rc = 0;
 
-	if (!sv->recorder_ready) {
+	if (!sv->recorder_life.ready) {
 		told(context, NULL);
 		return 0;
 	}
-	if (!sv->head)
+	if (!sv->recorder_life.head)
 		rc = begin(sv);
-	if (!rc && sv->head->count == HEAD_WAITING_MAX)
+	if (!rc && sv->recorder_life.head->count == HEAD_WAITING_MAX)
 		rc = -EBUSY;
 	if (!rc)
-		sv->head->waiting[sv->head->count++] = (struct head_waiting){told, context};
+		sv->recorder_life.head->waiting[sv->recorder_life.head->count++] =
+		        (struct head_waiting){told, context};
 	return rc;
 }
 
@@ -82,13 +83,13 @@ int head_answered(struct supervisor *sv, uint64_t id, struct slice text)
 	fingerprint[text.n] = '\0';
 	if (strspn(fingerprint, "0123456789abcdef") != text.n)
 		return -EBADMSG;
-	if (sv->head && sv->head->id == id) /* else it is too late */
-		tell(sv->head, text.n ? fingerprint : NULL);
+	if (sv->recorder_life.head && sv->recorder_life.head->id == id) /* else it is too late */
+		tell(sv->recorder_life.head, text.n ? fingerprint : NULL);
 	return 0;
 }
 
 void head_fini(struct supervisor *sv)
 {
-	if (sv->head)
-		tell(sv->head, NULL);
+	if (sv->recorder_life.head)
+		tell(sv->recorder_life.head, NULL);
 }

@@ -55,7 +55,7 @@ int recording_start(struct supervisor *sv, const char *path, int log, const stru
 	}
 	r->opened_as_user = opener != NULL;
 	snprintf(r->path, sizeof(r->path), "%s", path);
-	sv->log_given = true;
+	sv->recorder_life.log_given = true;
 	return recording_say_start(sv);
 }
 

@@ -121,7 +121,7 @@ static struct told *append(
 	bool full = sv->recording.told_count >= RECORDING_TOLD_MAX;
 	struct told *told = full ? NULL : malloc(sizeof(*told) + n), **last = &of->told;
 
-	if (full && !sv->stall.why[0])
+	if (full && !sv->recorder_life.stall.why[0])
 		role_kill(&sv->recorder, "it puts nothing of what it is told into the log");
 	if (!told) {
 		sv->recording.outage.lost++;

@@ -34,7 +34,7 @@ static void pause_worker(struct instance *i, const void *context)
 
 void recorder_stalls(struct instance *i)
 {
-	const struct slice text = slice_from_string(i->supervisor->stall.why);
+	const struct slice text = slice_from_string(i->supervisor->recorder_life.stall.why);
 
 	if (text.n)
 		pause_worker(i, &text);
@@ -58,11 +58,12 @@ static void tell_progress(struct sandbox *s, const void *context)
 
 static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 {
-	if (!reader_done(&message->body) || sv->recorder_ready)
+	if (!reader_done(&message->body) || sv->recorder_life.ready)
 		return -EBADMSG;
-	sv->recorder_ready = true;
+	sv->recorder_life.ready = true;
 	sv->recording.unready_deaths = 0;
-	sv->stall.why[0] = 0; /* the new recorder reports it again if it is still so */
+	sv->recorder_life.stall.why[0] =
+	        0; /* the new recorder reports it again if it is still so */
 	if (sv->recording.death_count || sv->persistent)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);
@@ -73,10 +74,10 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 /* The log can be written: the recorder says so, or has written a line. */
 static void flows(struct supervisor *sv)
 {
-	if (sv->stall.shown)
+	if (sv->recorder_life.stall.shown)
 		log_warn("the audit log can be written again");
-	sv->stall.shown = false;
-	sv->stall.why[0] = 0;
+	sv->recorder_life.stall.shown = false;
+	sv->recorder_life.stall.why[0] = 0;
 	outage_ends(sv);
 }
 
@@ -86,7 +87,7 @@ static int on_taken(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	recording_taken(sv, message->head.id);
 	/* A previous recorder's outage; this one can write. */
-	if (!sv->stall.why[0] && sv->recording.outage.since_ms)
+	if (!sv->recorder_life.stall.why[0] && sv->recording.outage.since_ms)
 		flows(sv);
 	return 0;
 }
@@ -133,18 +134,18 @@ static int on_count_get(struct supervisor *sv, struct ipc_message *message)
 static int on_stalled(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_text m;
-	char shown[sizeof(sv->stall.why)];
+	char shown[sizeof(sv->recorder_life.stall.why)];
 
 	if (message_text_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	snprintf(sv->stall.why, sizeof(sv->stall.why), "%.*s", (int)m.text.n,
-	        (const char *)m.text.p);
-	outage_begins(sv, sv->stall.why);
-	if (loop_now_ms(sv->loop) >= sv->stall.next_ms) {
+	snprintf(sv->recorder_life.stall.why, sizeof(sv->recorder_life.stall.why), "%.*s",
+	        (int)m.text.n, (const char *)m.text.p);
+	outage_begins(sv, sv->recorder_life.stall.why);
+	if (loop_now_ms(sv->loop) >= sv->recorder_life.stall.next_ms) {
 		log_error("the audit log cannot be written, so everything is refused: %s",
 		        slice_escape(m.text, shown, sizeof(shown)));
-		sv->stall.shown = true;
-		sv->stall.next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
+		sv->recorder_life.stall.shown = true;
+		sv->recorder_life.stall.next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
 	}
 	supervisor_for_each_worker(sv, pause_worker, &m.text);
 	return 0;
@@ -185,8 +186,7 @@ static void on_recorder_failed(struct role *role, uint64_t id)
 
 	if (!s)
 		return;
-	snprintf(text, sizeof(text), "%s", role->last_words);
-	role->last_words[0] = 0;
+	role_take_last_words(role, text);
 	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
 }
 
@@ -295,7 +295,7 @@ static int start_again(struct supervisor *sv)
 /* Daemon only: workers hold new traffic as long as no recorder is ready. */
 static void on_recorder_time(struct loop_timer *timer)
 {
-	struct supervisor *sv = container_of(timer, struct supervisor, recorder_timer);
+	struct supervisor *sv = container_of(timer, struct supervisor, recorder_life.timer);
 	int rc = start_again(sv);
 
 	if (!rc)
@@ -317,9 +317,9 @@ static void replace_persistent(struct supervisor *sv, const char *how)
 	log_warn("the recorder %s; another one takes over%s", how,
 	        goes_on ? "" : ", after a pause, because that was too often");
 	if (goes_on)
-		on_recorder_time(&sv->recorder_timer);
+		on_recorder_time(&sv->recorder_life.timer);
 	else
-		loop_timer_set(&sv->recorder_timer, ROLE_PAUSE_MS);
+		loop_timer_set(&sv->recorder_life.timer, ROLE_PAUSE_MS);
 }
 
 static void replace(struct supervisor *sv, const char *how, bool broke)
@@ -348,7 +348,7 @@ static void on_recorder_dead(struct role *role, const char *how)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, recorder);
 
-	sv->recorder_ready = false;
+	sv->recorder_life.ready = false;
 	if (!role->stopping && sv->persistent) {
 		replace_persistent(sv, how);
 		return;
@@ -369,8 +369,8 @@ int recorder_start(struct supervisor *sv)
 {
 	int rc = 0;
 
-	if (sv->persistent && !sv->recorder_timer.event)
-		rc = loop_timer_open(sv->loop, &sv->recorder_timer, on_recorder_time);
+	if (sv->persistent && !sv->recorder_life.timer.event)
+		rc = loop_timer_open(sv->loop, &sv->recorder_life.timer, on_recorder_time);
 	if (!rc)
 		rc = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder", -1,
 		        on_recorder_message, on_recorder_dead);

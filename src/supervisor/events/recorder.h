@@ -5,6 +5,7 @@
 
 #include "vethguard/loop/loop.h"
 
+struct head_question;
 struct instance;
 struct supervisor;
 
@@ -16,6 +17,15 @@ struct recorder_stall {
 	bool shown;      /* the log says so */
 	char why[512];   /* the reason, or "". New workers then refuse everything too */
 	int64_t next_ms; /* earliest time of the next log line about it */
+};
+
+/* What the supervisor knows of its recorders, one after the other. */
+struct recorder_life {
+	bool log_given; /* recording_start() was called: there is a log */
+	bool ready;     /* one runs, and has said that it is ready */
+	struct recorder_stall stall;
+	struct loop_timer timer;    /* until the next one is started */
+	struct head_question *head; /* events/head.h; NULL: no query is open */
 };
 
 /* events/recorder.c. Returns 0 or -errno. */

@@ -91,7 +91,7 @@ int recording_end(struct supervisor *sv, struct sandbox *s)
 	if (s->recorded.end_waits)
 		return 0;
 	/* What another daemon's recorder reads meanwhile must not be counted here. */
-	m.dropped = s->dropped_at_end = s->is_given ? 0 : gate_dropped(&s->gate).packets;
+	m.dropped = s->recorded.dropped_at_end = s->is_given ? 0 : gate_dropped(&s->gate).packets;
 	return recording_say(sv, buffer,
 	        message_sandbox_encode(
 	                buffer, sizeof(buffer), MESSAGE_RECORDER_END, s->summary_request, &m),
@@ -128,13 +128,13 @@ static void on_count_time(struct loop_timer *timer)
 
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	{
-		if (!s->count_wanted)
+		if (!s->recorded.count_wanted)
 			continue;
 		if (left-- == 0) {
 			loop_timer_set(timer, 1);
 			return;
 		}
-		s->count_wanted = false;
+		s->recorded.count_wanted = false;
 		if (s->recorded.open && s->gate.netns >= 0 && s->state != SANDBOX_HANDED_OFF &&
 		        s->state != SANDBOX_SUMMING && !s->is_given)
 			recording_count(sv, s);
@@ -147,7 +147,7 @@ void recording_count_soon(struct supervisor *sv, struct sandbox *s)
 
 	if (!timer->event && loop_timer_open(sv->loop, timer, on_count_time) != 0)
 		return; /* it is sent with the next drop, or at the end */
-	s->count_wanted = true;
+	s->recorded.count_wanted = true;
 	loop_timer_set(timer, RECORDING_COUNT_MS);
 }
 
@@ -167,7 +167,7 @@ static int open_again(struct supervisor *sv, struct sandbox *s)
 int recording_again(struct supervisor *sv)
 {
 	struct sandbox *s, *next;
-	int rc = sv->log_given ? recording_say_start(sv) : 0;
+	int rc = sv->recorder_life.log_given ? recording_say_start(sv) : 0;
 
 	if (!rc && sv->recording.daemon.open) {
 		rc = say_daemon(sv);
@@ -214,17 +214,17 @@ void recording_fini(struct supervisor *sv)
 		close(r->next_log);
 		close(r->next_reader);
 	}
-	if (sv->log_given) {
+	if (sv->recorder_life.log_given) {
 		close(r->log);
 		close(r->reader);
 		identity_fini(&r->opener);
 	}
-	if (sv->log_given || r->kept)
+	if (sv->recorder_life.log_given || r->kept)
 		close(r->journal);
 	recording_close_ready(r);
 	if (r->kept) {
 		close(r->rings);
 		close(r->told);
 	}
-	sv->log_given = r->kept = false;
+	sv->recorder_life.log_given = r->kept = false;
 }

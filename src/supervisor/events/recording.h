@@ -55,6 +55,8 @@ struct recorded {
 	size_t ahead; /* bytes of the events before it */
 	struct recorded_ring *rings;
 	size_t rings_given;
+	bool count_wanted;       /* recording_count_soon() */
+	uint64_t dropped_at_end; /* packets that the fence had dropped, as told with the end */
 };
 
 /* Times in which the log could not be written, and which of these are not reported in the log
@@ -71,7 +73,7 @@ struct outage {
 
 /* What a recorder is given, kept for the next one. */
 struct recording {
-	int log, reader, journal;  /* valid if the supervisor's log_given is set */
+	int log, reader, journal;  /* valid if recorder_life.log_given is set */
 	int next_log, next_reader; /* valid if reopen_request is set */
 	uint64_t reopen_request;
 	struct audit_identity log_is, next_is;
@@ -110,6 +112,8 @@ struct recording {
  * after RECORDING_ADOPT_MS another vethguardd, or a recorder it has left behind, still uses the
  * directory; -errno. */
 int recording_keep_at(struct supervisor *sv, int directory);
+/* The same, before: another daemon's ids up to this << 32 are in use. */
+void recording_begin_after(struct recording *r, uint32_t after);
 /* Sets the log (takes ownership), open for appending. path was opened with the rights of opener
  * (copied), or the supervisor's own if that is NULL. Returns 0 or -errno. */
 int recording_start(

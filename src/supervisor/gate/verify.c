@@ -67,7 +67,7 @@ static int repair_connected(
 	if (!address->family || bits >= (address->family == 6 ? 128 : 32))
 		return 0;
 	return noted(
-	        gate, netlink_route_connected_mend(nl, GATE_LINK, address, bits), "its routes");
+	        gate, netlink_route_connected_repair(nl, GATE_LINK, address, bits), "its routes");
 }
 
 static int repair_neighbors(struct gate *gate, struct netlink *nl)
@@ -117,9 +117,9 @@ static int repair_parts(struct gate *gate, struct netlink *nl)
 		rc = repair_link(gate, nl);
 	STEP("its addresses", repair_address(gate, nl, &gate->gate4, gate->bits4));
 	STEP("its addresses", repair_address(gate, nl, &gate->gate6, gate->bits6));
-	STEP("its routes",
-	        noted(gate, netlink_local_delivery_mend(nl, GATE_LINK, GATE_TABLE), "its routes"));
-	STEP("its routes", noted(gate, netlink_kernel_rules_mend(nl), "its routes"));
+	STEP("its routes", noted(gate, netlink_local_delivery_repair(nl, GATE_LINK, GATE_TABLE),
+	                           "its routes"));
+	STEP("its routes", noted(gate, netlink_kernel_rules_repair(nl), "its routes"));
 	STEP("its routes", repair_connected(gate, nl, &gate->gate4, gate->bits4));
 	STEP("its routes", repair_connected(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes", gate_add_routes(gate, nl));

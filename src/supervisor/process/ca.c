@@ -105,7 +105,7 @@ static int check(struct supervisor *sv)
 /* Now, or after the question that is under way. */
 static void check_soon(struct supervisor *sv)
 {
-	if (sv->ca_life.paused || !role_runs(&sv->keeper) || !sv->keeper_ready)
+	if (sv->ca_life.paused || !role_runs(&sv->keeper) || !sv->keeper_life.ready)
 		return; /* the next keeper is asked at its start */
 	if (sv->ca_life.id)
 		sv->ca_life.check_due = true;
@@ -153,7 +153,7 @@ int ca_ask(
 
 	if (sv->ca_life.id)
 		return -EBUSY;
-	if (sv->ca_life.paused || !role_runs(&sv->keeper) || !sv->keeper_ready)
+	if (sv->ca_life.paused || !role_runs(&sv->keeper) || !sv->keeper_life.ready)
 		return -EAGAIN;
 	rc = send_question(sv, &copy);
 	if (rc)
@@ -187,8 +187,7 @@ static void tell_sandbox(struct sandbox *s, const void *context)
 {
 	const struct slice *pem = context;
 
-	memcpy(s->root_pem, pem->p, pem->n);
-	s->root_pem[pem->n] = 0;
+	sandbox_trust(s, *pem);
 }
 
 static void publish(struct supervisor *sv)

@@ -135,7 +135,7 @@ int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *c
 	}
 	describe_own(r);
 	ask(r, &sv->keeper);
-	if (sv->recorder_ready)
+	if (sv->recorder_life.ready)
 		ask(r, &sv->recorder);
 	supervisor_for_each_worker(sv, ask_worker, NULL);
 	loop_timer_set(&r->patience, CONFINEMENT_PATIENCE_MS);

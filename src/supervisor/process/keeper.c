@@ -36,24 +36,13 @@ static struct instance *find_request(struct supervisor *sv, uint64_t id)
 	return i && !i->keeper_ready ? i : NULL;
 }
 
-static void take_root(const struct instance *i, const struct message_keeper_root *m)
-{
-	struct sandbox *s = i->sandbox;
-
-	memcpy(s->root_pem, m->root_pem.p, m->root_pem.n);
-	s->root_pem[m->root_pem.n] = 0;
-	memcpy(s->root, m->root.p, sizeof(s->root));
-	memcpy(s->ca, m->ca.p, sizeof(s->ca));
-	s->root_known = s->ca_known = true;
-}
-
 /* The worker with this id got another intermediate. */
 static int on_other_ca(struct supervisor *sv, uint64_t id, const struct message_keeper_root *m)
 {
 	const struct instance *i = find_instance(sv, id);
 
 	if (i && i == i->sandbox->current)
-		take_root(i, m);
+		sandbox_take_root(i->sandbox, m);
 	return 0;
 }
 
@@ -69,10 +58,8 @@ static int on_root(struct supervisor *sv, struct ipc_message *message)
 	if (!i) /* its worker may be gone; an id that was never given out is an error */
 		return message->head.id <= sv->last_id ? on_other_ca(sv, message->head.id, &m)
 		                                       : -EBADMSG;
-	take_root(i, &m);
-	i->keeper_ready = true;
-	if (i->state == INSTANCE_STARTING)
-		sandbox_instance_progress(i->sandbox, i);
+	sandbox_take_root(i->sandbox, &m);
+	instance_keeper_answered(i);
 	return 0;
 }
 
@@ -151,14 +138,14 @@ static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
 
 	if (!reader_done(&message->body))
 		return -EBADMSG;
-	if (sv->persistent && !sv->keeper_ready) {
+	if (sv->persistent && !sv->keeper_life.ready) {
 		rc = root_file_keep(sv->ca);
 		if (rc) {
 			log_error("the root CA's file cannot be kept: %s", strerror(-rc));
 			return -EBADMSG;
 		}
 	}
-	sv->keeper_ready = true;
+	sv->keeper_life.ready = true;
 	if (!sv->persistent) /* the daemon's keeper is ready when its CAs are known */
 		supervisor_roles_ready(sv);
 	return 0;
@@ -167,7 +154,7 @@ static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
 static int on_ca(struct supervisor *sv, struct ipc_message *message)
 {
 	const bool known = sv->ca_life.known;
-	int rc = sv->persistent && sv->keeper_ready ? ca_answered(sv, message) : -EBADMSG;
+	int rc = sv->persistent && sv->keeper_life.ready ? ca_answered(sv, message) : -EBADMSG;
 
 	if (!rc && !known)
 		supervisor_roles_ready(sv);
@@ -178,7 +165,7 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
-	sv->health.missed = 0; /* it may be busy, but it does not hang */
+	sv->keeper_life.health.missed = 0; /* it may be busy, but it does not hang */
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
 		return on_keeper_ready(sv, message);
@@ -228,12 +215,12 @@ static void start_again(struct supervisor *sv)
 	if (role_runs(&sv->keeper))
 		role_kill(&sv->keeper, "it cannot be told what it needs"); /* another one follows */
 	else
-		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
+		loop_timer_set(&sv->keeper_life.timer, ROLE_PAUSE_MS);
 }
 
 static void on_keeper_time(struct loop_timer *timer)
 {
-	start_again(container_of(timer, struct supervisor, keeper_timer));
+	start_again(container_of(timer, struct supervisor, keeper_life.timer));
 }
 
 static void tell_death(struct sandbox *s, const void *context)
@@ -260,8 +247,9 @@ static void stop_sources(struct supervisor *sv)
 static void replace(struct supervisor *sv, const char *how)
 {
 	int64_t now_ms = loop_now_ms(sv->loop);
-	int64_t *oldest = &sv->keeper_deaths_ms[sv->keeper_death_count++ % KEEPER_RESTARTS_MAX];
-	bool often = sv->keeper_death_count > KEEPER_RESTARTS_MAX &&
+	int64_t *oldest =
+	        &sv->keeper_life.deaths_ms[sv->keeper_life.death_count++ % KEEPER_RESTARTS_MAX];
+	bool often = sv->keeper_life.death_count > KEEPER_RESTARTS_MAX &&
 	             now_ms - *oldest <= KEEPER_RESTARTS_MS;
 
 	*oldest = now_ms;
@@ -270,7 +258,7 @@ static void replace(struct supervisor *sv, const char *how)
 	log_warn("the keeper %s; another one is started%s", how,
 	        often ? ", after a pause, because that was too often" : "");
 	if (often)
-		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
+		loop_timer_set(&sv->keeper_life.timer, ROLE_PAUSE_MS);
 	else
 		start_again(sv);
 }
@@ -281,10 +269,10 @@ static void on_keeper_dead(struct role *role, const char *how)
 
 	if (sv->persistent)
 		ca_lost(sv);
-	if (!role->stopping && sv->persistent && sv->keeper_ready)
+	if (!role->stopping && sv->persistent && sv->keeper_life.ready)
 		replace(sv, how);
-	else if (!role->stopping && sv->on_keeper_lost)
-		sv->on_keeper_lost(sv, how);
+	else if (!role->stopping && sv->keeper_life.on_lost)
+		sv->keeper_life.on_lost(sv, how);
 	else if (!role->stopping)
 		supervisor_for_each(sv, lose, how);
 	supervisor_stop_when_alone(sv);
@@ -309,8 +297,8 @@ int keeper_start(struct supervisor *sv)
 {
 	int root = -1, rc = 0;
 
-	if (sv->persistent && !sv->keeper_timer.event)
-		rc = loop_timer_open(sv->loop, &sv->keeper_timer, on_keeper_time);
+	if (sv->persistent && !sv->keeper_life.timer.event)
+		rc = loop_timer_open(sv->loop, &sv->keeper_life.timer, on_keeper_time);
 	if (!rc && sv->persistent)
 		root = root_file_open(sv->ca);
 	if (!rc && sv->persistent && root < 0)

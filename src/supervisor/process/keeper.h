@@ -9,6 +9,9 @@ struct ipc_message;
 struct sources;
 struct supervisor;
 
+/* Persistent: restarts of the keeper within KEEPER_RESTARTS_MS; further ones wait. */
+#define KEEPER_RESTARTS_MAX 4
+#define KEEPER_RESTARTS_MS 60000
 /* Persistent: interval of the keeper's health check. */
 #define KEEPER_HEALTH_MS 3000
 /* Unanswered checks in a row after which the keeper is killed. */
@@ -19,6 +22,17 @@ struct keeper_health {
 	pid_t pid;       /* keeper that was asked last; 0: none */
 	uint64_t id;     /* id of the question that is not answered yet; or 0 */
 	unsigned missed; /* unanswered checks in a row */
+};
+
+/* What the supervisor knows of its keepers, one after the other. */
+struct keeper_life {
+	bool ready; /* one was ready once: the root CA's file is valid */
+	int64_t deaths_ms[KEEPER_RESTARTS_MAX];
+	size_t death_count;
+	struct loop_timer timer; /* until the next one is started */
+	struct keeper_health health;
+	/* Set by the daemon: the keeper died before one was ever ready. */
+	void (*on_lost)(struct supervisor *sv, const char *how);
 };
 
 /* process/keeper.c. Returns 0 or -errno. */

@@ -268,6 +268,17 @@ void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, st
 	        NULL, 0);
 }
 
+void role_take_last_words(struct role *role, char out[ROLE_HOW_MAX])
+{
+	memcpy(out, role->last_words, ROLE_HOW_MAX);
+	role->last_words[0] = 0;
+}
+
+void role_expect_end(struct role *role, bool expected)
+{
+	role->stopping = expected;
+}
+
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms)
 {
 	uint8_t message[32];

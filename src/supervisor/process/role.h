@@ -82,8 +82,13 @@ void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, st
 void role_wait_for_room(struct role *role, int room_ms, int all_ms);
 /* Limits the role's messages from now on. */
 void role_bound(struct role *role, unsigned burst, unsigned per_s);
+/* expected: its end needs no explanation from now on, although nobody has asked for it. Otherwise
+ * role_stop() asks it as ever. */
+void role_expect_end(struct role *role, bool expected);
 /* Asks the role to finish; it is killed after patience_ms. on_dead follows in either case. */
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms);
+/* Moves the text of its FAILED message to out, in on_failed(): it lives on. */
+void role_take_last_words(struct role *role, char out[ROLE_HOW_MAX]);
 /* Kills the role; on_dead follows. */
 void role_kill(struct role *role, const char *why);
 /* Ends a role that could not be told something (-errno of role_send()). If it was ending by itself,

@@ -35,7 +35,7 @@ enum sandbox_state sandbox_ask_or_begin(struct sandbox *s)
 
 enum sandbox_state sandbox_serve_when_ready(struct sandbox *s)
 {
-	if (!instance_is_ready(s->current) || !s->supervisor->recorder_ready)
+	if (!instance_is_ready(s->current) || !s->supervisor->recorder_life.ready)
 		return SANDBOX_STARTING;
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
@@ -49,7 +49,7 @@ enum sandbox_state sandbox_too_late(struct sandbox *s)
 	snprintf(s->failure, sizeof(s->failure), "not ready after %d s: waiting for%s%s%s",
 	        SANDBOX_START_MS / 1000, s->current->keeper_ready ? "" : " the keeper",
 	        s->current->worker_ready ? "" : " the worker",
-	        s->supervisor->recorder_ready ? "" : " the recorder");
+	        s->supervisor->recorder_life.ready ? "" : " the recorder");
 	return sandbox_cut_off(s);
 }
 

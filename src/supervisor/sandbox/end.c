@@ -41,11 +41,20 @@ static void stop_instances(struct sandbox *s)
 	{
 		loop_timer_cancel(&i->timer);
 		if (i->state == INSTANCE_RETIRED)
-			i->worker.stopping = false; /* from now on with a time limit */
+			role_expect_end(&i->worker, false); /* from now on with a time limit */
 		instance_enter(i, INSTANCE_ENDING);
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
 	}
 	s->current = NULL;
+}
+
+void sandbox_give_away(struct sandbox *s)
+{
+	s->is_given = true;
+	if (s->state != SANDBOX_HANDED_OFF)
+		sandbox_event(s, SANDBOX_END);
+	else if (!s->instances)
+		sandbox_event(s, SANDBOX_WORKERS_GONE);
 }
 
 void sandbox_kill_workers(struct sandbox *s, const char *why)
@@ -57,7 +66,7 @@ void sandbox_kill_workers(struct sandbox *s, const char *why)
 	{
 		loop_timer_cancel(&i->timer);
 		instance_enter(i, INSTANCE_ENDING);
-		i->worker.stopping = true;
+		role_expect_end(&i->worker, true);
 		role_kill(&i->worker, why);
 	}
 	s->current = NULL;

@@ -92,6 +92,9 @@ int instance_change_credentials(struct instance *i, struct generation *generatio
 int instance_start(struct instance *i, struct generation *generation);
 /* Sets the id of the current request to the keeper. Returns 0 or -ENOMEM. */
 int instance_asks_keeper(struct instance *i, uint64_t request);
+/* workers.c: the keeper has answered that request: the worker may start, as far as the keeper goes.
+ */
+void instance_keeper_answered(struct instance *i);
 /* Connects the worker to a new keeper, which is told what the previous one was told. Returns 0 or
  * -errno. */
 int instance_new_keeper(struct instance *i);

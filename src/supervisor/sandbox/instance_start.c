@@ -55,7 +55,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 		fd = open_image(s, g->settings);
 		if (fd < 0)
 			return sandbox_failed(s, fd, "memory for the policy");
-		g->settings->image_file = fd;
+		settings_keep_image(g->settings, fd);
 	}
 	if (g->trusted)
 		return 0;
@@ -186,7 +186,7 @@ static void tell_quiet(struct instance *i)
 
 	if (s->paused)
 		instance_pause(i, s->pause_reason);
-	if (s->persistent && !s->supervisor->recorder_ready)
+	if (s->persistent && !s->supervisor->recorder_life.ready)
 		instance_hold(i);
 	recorder_stalls(i);
 }

@@ -139,7 +139,7 @@ static void retire(struct sandbox *s, struct instance *i)
 	instance_enter(i, INSTANCE_RETIRED);
 	i->reauthorizing = true;
 	loop_timer_set(&i->timer, SANDBOX_REAUTHORIZE_MS);
-	i->worker.stopping = true;
+	role_expect_end(&i->worker, true);
 	if (goes_another_way(i->generation, s->generation))
 		instance_close_egress(i, egress_changed);
 	rc = instance_change_credentials(i, s->generation);

@@ -151,6 +151,19 @@ void sandbox_fail(struct sandbox *s, const char *format, ...)
 	sandbox_event(s, SANDBOX_FAIL);
 }
 
+void sandbox_blame_asker(struct sandbox *s)
+{
+	s->fault = GATE_FAULT_ASKED;
+}
+
+void sandbox_take_root(struct sandbox *s, const struct message_keeper_root *m)
+{
+	sandbox_trust(s, m->root_pem);
+	memcpy(s->root, m->root.p, sizeof(s->root));
+	memcpy(s->ca, m->ca.p, sizeof(s->ca));
+	s->root_known = s->ca_known = true;
+}
+
 void sandbox_refuse(struct sandbox *s, const char *text)
 {
 	if (!table[s->state][SANDBOX_FAIL])

@@ -104,11 +104,12 @@ struct sandbox {
 	UT_hash_handle hh;
 	struct loop_timer timer;
 
-	/* The owner fills in these fields before SANDBOX_START. */
+	/* The owner fills in these fields before SANDBOX_START, SANDBOX_ADOPT or SANDBOX_CLAIM. */
 	char name[MESSAGE_NAME_MAX + 1];
 	char audit_path[MESSAGE_PATH_MAX + 1];
-	bool audit_own;                   /* audit_path is the configuration's, not the session's */
-	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
+	bool audit_own; /* audit_path is the configuration's, not the session's */
+	/* Borrowed until SANDBOX_START is handled; NULL: netns is linked. */
+	const struct gate_divert *divert;
 	/* Borrowed for its life: its only way out; NULL: it has a link. */
 	struct listen_socket *listen;
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
@@ -121,6 +122,15 @@ struct sandbox {
 	int shared_packets; /* its NFLOG socket, until the gate has it; -1: none */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
+	/* SANDBOX_ADOPT and SANDBOX_CLAIM only: what it had before. gate: its shape, and what is
+	 * open of it; root: fingerprint of the root that it knows (zeros: the oldest). */
+	struct gate gate;
+	uint8_t seed[16];        /* of its placeholders */
+	uint64_t dropped_before; /* see struct message_recorder_sandbox */
+	bool root_known;
+	uint8_t root[MESSAGE_FINGERPRINT_BYTES];
+	bool paused; /* by its owner: everything is refused */
+	char pause_reason[SANDBOX_REASON_MAX + 1];
 
 	struct instance *instances; /* all that are not gone */
 	struct instance *current;   /* serves, or is starting to; NULL: none */
@@ -130,30 +140,21 @@ struct sandbox {
 	bool claimed;          /* by SANDBOX_CLAIM, and no worker has served it yet */
 	bool out_of_resources; /* no worker can be started, and the log says so */
 	uint32_t restarts, mended;
-	uint8_t seed[16]; /* of its placeholders */
 	/* Memory of its synthetic names, handed from worker to worker; -1: none yet. Persistent: a
 	 * file, open only while a worker is being told. */
 	int names;
-	struct recorded recorded; /* what the recorder knows of it, under id */
-	struct gate gate;
+	struct recorded recorded;  /* what the recorder knows of it, under id */
 	struct exposed exposed;
-	uint64_t dropped_before;   /* see struct message_recorder_sandbox */
-	bool count_wanted;         /* see recording_count_soon() */
-	uint64_t dropped_at_end;   /* what the recorder was told with the end */
 	uint64_t summary_request;  /* 0: none is pending */
 	UT_hash_handle at_summary; /* by summary_request */
 	bool unsummed;             /* the recorder has not confirmed that all is in the log */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* what it is to trust */
-	/* Fingerprints: of the root that it knows (zeros: the oldest), and of the CA that signed
-	 * its worker's intermediate. */
-	bool root_known, ca_known;
-	uint8_t root[MESSAGE_FINGERPRINT_BYTES], ca[MESSAGE_FINGERPRINT_BYTES];
+	bool ca_known;
+	uint8_t ca[MESSAGE_FINGERPRINT_BYTES]; /* that signed its worker's intermediate */
 	/* HANDED_OFF for good: the other daemon keeps serving it, and it ends here with its last
 	 * worker. */
 	bool is_given;
-	bool promoted; /* to another generation; owner->replaced was not called yet */
-	bool paused;   /* by its owner: everything is refused */
-	char pause_reason[SANDBOX_REASON_MAX + 1];
+	bool promoted;  /* to another generation; owner->replaced was not called yet */
 	bool quiescing; /* waiting for the workers from before the pause to exit */
 	char failure[SANDBOX_FAILURE_MAX];
 	enum gate_fault fault; /* whose fault it is that it cannot be started */
@@ -173,9 +174,21 @@ void sandbox_event(struct sandbox *s, enum sandbox_event event);
 /* SANDBOX_FAIL with the formatted text as failure. */
 void sandbox_fail(struct sandbox *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Says before SANDBOX_FAIL whose fault it is: who asked for something that cannot be. */
+void sandbox_blame_asker(struct sandbox *s);
+/* HANDED_OFF for good: the other daemon keeps it. One that was not handed off ends. */
+void sandbox_give_away(struct sandbox *s);
 /* SANDBOX_FAIL with the caller's text, of any length (all diagnostics of a policy). */
 void sandbox_refuse(struct sandbox *s, const char *text);
 
+/* Sets what the sandbox is to trust: MESSAGE_PEM_MAX bytes at most. */
+static inline void sandbox_trust(struct sandbox *s, struct slice pem)
+{
+	memcpy(s->root_pem, pem.p, pem.n);
+	s->root_pem[pem.n] = 0;
+}
+/* The keeper's answer: the root that the sandbox is to trust. */
+void sandbox_take_root(struct sandbox *s, const struct message_keeper_root *m);
 /* The fingerprint of the root that it knows, or empty. */
 static inline struct slice sandbox_root(const struct sandbox *s)
 {

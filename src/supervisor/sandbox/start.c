@@ -194,6 +194,7 @@ static int open_gate(struct sandbox *s)
 	rc = s->shared_dns_port ? open_shared(s)
 	     : s->divert        ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
 	                        : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	s->divert = NULL;
 	return rc ? gate_failed(s, rc) : 0;
 }
 
@@ -240,7 +241,7 @@ static void give_worker_up(struct sandbox *s)
 
 int sandbox_set_up(struct sandbox *s)
 {
-	int rc = s->supervisor->log_given ? 0 : open_log(s);
+	int rc = s->supervisor->recorder_life.log_given ? 0 : open_log(s);
 
 	if (!rc && !s->current)
 		rc = sandbox_take_worker(s);

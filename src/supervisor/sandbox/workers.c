@@ -13,6 +13,13 @@ void sandbox_instance_progress(struct sandbox *s, struct instance *i)
 		sandbox_event(s, SANDBOX_PROGRESS);
 }
 
+void instance_keeper_answered(struct instance *i)
+{
+	i->keeper_ready = true;
+	if (i->state == INSTANCE_STARTING)
+		sandbox_instance_progress(i->sandbox, i);
+}
+
 void sandbox_instance_late(struct sandbox *s, struct instance *i)
 {
 	if (s->state == SANDBOX_STARTING)

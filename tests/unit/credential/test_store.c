@@ -180,7 +180,7 @@ static void test_ttl_and_references(void **state)
 	turn(w, 0);
 	assert_int_equal(c.value->references, 2);
 	turn(w, 1100);
-	/* The store has let go; the one who streams still has it, whole. */
+	/* The store has forgotten the value; the response under way keeps it to its end. */
 	assert_int_equal(c.value->references, 1);
 	rendered = &c.value->rendered;
 	assert_true(slice_equals(secret_slice(rendered), SLICE("Bearer token-value-1")));
@@ -209,7 +209,8 @@ static void test_ttl_goes_on_while_the_machine_sleeps(void **state)
 	host_sleeps(20);
 	assert_null(get(w, 0, &again));
 	assert_int_equal(w->asked[0], 2);
-	assert_null(get(w, 0, &late)); /* nor is the old one given while the answer is awaited */
+	assert_null(get(
+	        w, 0, &late)); /* the old value is not given either while the new one is awaited */
 	assert_int_equal(w->asked[0], 2);
 	answer(w, 0, "token-value-3", 3600);
 	turn(w, 1);
@@ -365,7 +366,7 @@ static void test_keeper_dies(void **state)
 	assert_string_equal(c[0].error, "The keeper is gone.");
 }
 
-/* Another keeper hears the open questions, and what could not be had is asked for at once. */
+/* A new keeper is asked the open questions again, and at once for what the last one had not. */
 static void test_another_keeper(void **state)
 {
 	struct world *w = *state;
@@ -395,7 +396,8 @@ static void test_another_keeper(void **state)
 	assert_true(c[1].error[0]);
 }
 
-/* A new policy: 1 is 0 now, 0 is gone, 1 is new. Who waits for what is gone hears no more. */
+/* In the new policy credential 1 has number 0, and 1 is another one. Whoever waits for the former 0
+ * gets no answer. */
 static void test_other_numbers(void **state)
 {
 	const uint32_t before[] = {1, POLICY_NONE};

@@ -112,7 +112,7 @@ static int client(void)
 	return fd;
 }
 
-/* What fd gives until text is in it (NULL: until its end). */
+/* Reads from fd until the text has come; NULL: until the end. Returns all that was read. */
 static const char *wait_for(int fd, const char *text)
 {
 	static char got[256 * 1024];
@@ -313,7 +313,7 @@ static struct {
 	bool in_parts;
 } turns;
 
-/* What the server has not read yet: the socket says it of its other end. */
+/* How many bytes the server has not read yet (SIOCOUTQ counts them). */
 static int unread(void)
 {
 	int bytes = 0;
@@ -331,7 +331,7 @@ static void on_turn(struct loop_task *task)
 		loop_task_queue(f.loop, task);
 }
 
-/* Whoever writes without end gets its turn, and so does everybody else. */
+/* A client that writes without end keeps no other client from being served. */
 static void test_flood(void **state)
 {
 	static char junk[32768];
@@ -354,7 +354,7 @@ static void test_flood(void **state)
 	close(fd);
 }
 
-/* The last one is told so, and there is room again once another has gone. */
+/* With all connections in use the next client gets an error; when one ends, the next is served. */
 static void test_many(void **state)
 {
 	size_t most = getuid() == 0 ? HTTP_SERVER_CONNECTIONS_MAX : HTTP_SERVER_CONNECTIONS_MAX / 2;
@@ -378,7 +378,7 @@ static void test_many(void **state)
 		close(fds[i]);
 }
 
-/* Those that may not speak take no place of those that may, and what is kept of them is bounded. */
+/* Callers that are refused use up no connection of callers that are admitted, and are bounded. */
 static void test_many_that_are_not_admitted(void **state)
 {
 	int fds[HTTP_SERVER_STRANGERS_MAX], one;

@@ -270,19 +270,19 @@ static void what_a_namespace_begins_with_is_made_again(struct netlink *nl, int p
 	assert_int_equal(netlink_link_up(nl, "outer"), 0);
 	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), 0);
 	assert_int_equal(netlink_address_add(nl, "outer", &v6, 64), 0);
-	assert_int_equal(netlink_kernel_rules_mend(nl), 0);
-	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 0);
-	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 0);
+	assert_int_equal(netlink_kernel_rules_repair(nl), 0);
+	assert_int_equal(netlink_route_connected_repair(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_route_connected_repair(nl, "outer", &v6, 64), 0);
 	assert_int_equal(shell("(ip -4 rule; ip -6 rule) >/tmp/vethguard-rules-process$PPID; "
 	                       "ip -4 rule flush; ip -6 rule flush; ip -4 rule del pref 0; "
 	                       "ip -4 route flush table main; ip -6 route flush table main"),
 	        0);
-	assert_int_equal(netlink_kernel_rules_mend(nl), 1);
-	assert_int_equal(netlink_kernel_rules_mend(nl), 0);
-	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 1);
-	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 0);
-	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 1);
-	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 0);
+	assert_int_equal(netlink_kernel_rules_repair(nl), 1);
+	assert_int_equal(netlink_kernel_rules_repair(nl), 0);
+	assert_int_equal(netlink_route_connected_repair(nl, "outer", &v4, 30), 1);
+	assert_int_equal(netlink_route_connected_repair(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_route_connected_repair(nl, "outer", &v6, 64), 1);
+	assert_int_equal(netlink_route_connected_repair(nl, "outer", &v6, 64), 0);
 	assert_int_equal(
 	        shell("(ip -4 rule; ip -6 rule) | cmp - /tmp/vethguard-rules-process$PPID; "
 	              "r=$?; rm /tmp/vethguard-rules-process$PPID; exit $r"),
@@ -290,7 +290,7 @@ static void what_a_namespace_begins_with_is_made_again(struct netlink *nl, int p
 	assert_int_equal(shell("ip -4 route | grep -q '^10.1.2.0/30 dev outer .*src 10.1.2.1'; "
 	                       "ip -6 route | grep -q '^fd01::/64 dev outer'"),
 	        0);
-	assert_int_equal(netlink_route_connected_mend(nl, "absent", &v4, 30), -ENODEV);
+	assert_int_equal(netlink_route_connected_repair(nl, "absent", &v4, 30), -ENODEV);
 }
 
 static int links_seen, filters_seen;

@@ -157,7 +157,7 @@ static void test_who_wants_it_plain(void **state)
 	reply[5] = 0;
 	w.len = 12;
 	assert_int_equal(read_reply(), DNS_LOOKUP_ASK_PLAIN);
-	begin(0x8182, 0); /* a failure without a question could be anybody's */
+	begin(0x8182, 0); /* without the question, anybody may have sent it */
 	reply[5] = 0;
 	w.len = 12;
 	assert_int_equal(read_reply(), DNS_LOOKUP_STRANGE);
@@ -269,7 +269,8 @@ static void test_broken_records(void **state)
 	}
 }
 
-/* Each label of it is there once, and still it would be longer than a name may be. */
+/* Pointers lead from label to label, each label once: together they are longer than a name may be.
+ */
 static void test_a_name_that_grows_by_its_pointers(void **state)
 {
 	char label[64] = "\77";
@@ -291,7 +292,7 @@ static void test_a_name_that_grows_by_its_pointers(void **state)
 	}
 }
 
-/* As many aliases as are followed, last first, or one more. */
+/* A reply with this many aliases in a row; the reply holds the last one first. */
 static enum dns_lookup_reply by_aliases(unsigned count)
 {
 	ask("a", DNS_A);
@@ -321,8 +322,8 @@ static void test_aliases(void **state)
 	assert_int_equal(found.count, 0);
 }
 
-/* Records as many as there is room for, each of one long name of short labels, behind aliases that
- * have all of them looked through again and again. */
+/* A reply that is slow to read: as many records as fit, each with a long name of short labels, and
+ * aliases that make the reader look at all records again for each alias. */
 static size_t many_long_names(unsigned aliases)
 {
 	char name[254];

@@ -243,7 +243,7 @@ static void what_is_too_long_is_cut(void **state)
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	doctor_tell(anew(), DOCTOR_NOTE, "%s", text);
-	doctor_mend(&f, text);
+	doctor_remedy(&f, text);
 	assert_int_equal(strlen(f.text), DOCTOR_TEXT_MAX - 1);
 	assert_int_equal(strlen(f.remedy), DOCTOR_TEXT_MAX - 1);
 }

@@ -10,7 +10,7 @@
 
 #include "websocket_fixture.h"
 
-/* The sandbox sends them, cut in pieces of that size; they arrive as they are. */
+/* The sandbox sends the frames in pieces of that size; they arrive unchanged. */
 static void send_cut(const struct buf *frames, size_t piece)
 {
 	for (size_t at = 0; at < frames->len; at += piece) {
@@ -134,7 +134,7 @@ static void test_a_placeholder_in_compressed_fragments(void **state)
 		assert_true(head_has(c, CHOICE));
 		deflateInit2(&z, 9, Z_DEFLATED, -10, 8, Z_DEFAULT_STRATEGY);
 		frame(&frames, 0x82, "plain", 5); /* one that is not compressed */
-		/* Half of it in a message before, so that neither alone shows it. */
+		/* One message ends with its first half, the next one begins with the second. */
 		n = deflated(&z, "vethguard-key-0123456789abcd", packed, sizeof(packed));
 		frame(&frames, 0xc1, packed, n);
 		frame(&frames, 0x82, "", 0);

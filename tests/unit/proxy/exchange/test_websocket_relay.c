@@ -212,8 +212,7 @@ static void test_content_that_is_wrong(void **state)
 		}
 }
 
-/* The beginning of a text has gone, so there is no place for a close frame. Nothing wrong passes.
- */
+/* The beginning of the text was passed on, so no close frame may follow. The wrong part stays. */
 static void test_content_that_is_wrong_in_pieces(void **state)
 {
 	(void)state;

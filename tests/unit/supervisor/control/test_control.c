@@ -76,7 +76,7 @@ static void test_sandbox_object(void **state)
 	json_decref(s);
 }
 
-/* Labels may be more than an answer holds: that hides no sandbox. */
+/* A list that is too long for an answer leaves out labels, and no sandbox. */
 static void test_a_long_list(void **state)
 {
 	json_t *list, *s;
@@ -111,7 +111,7 @@ static void test_groups(void **state)
 		assert_int_equal(all.groups[i], own[i]);
 }
 
-/* It is guarded, and that is the answer, although nothing was written inside. */
+/* Files inside could not be written: the sandbox is guarded all the same, and the answer is 201. */
 static void test_attached_without_files(void **state)
 {
 	json_t *s;
@@ -188,7 +188,7 @@ static void test_failures(void **state)
 	}
 }
 
-/* The client has gone, or the server, before an operation has its answer. */
+/* The client or the server ends before the operation has its result. */
 static void test_late_answers(void **state)
 {
 	int fd = dial();

@@ -28,7 +28,7 @@ static void told(void *context, const char *fingerprint)
 
 static struct supervisor supervisor(void)
 {
-	struct supervisor sv = {.loop = loop_new(), .recorder_ready = true};
+	struct supervisor sv = {.loop = loop_new(), .recorder_life.ready = true};
 
 	assert_non_null(sv.loop);
 	memset(&heard, 0, sizeof(heard));
@@ -40,10 +40,10 @@ static void without_a_recorder_there_is_none(void **state)
 	struct supervisor sv = supervisor();
 
 	(void)state;
-	sv.recorder_ready = false;
+	sv.recorder_life.ready = false;
 	assert_int_equal(head_ask(&sv, told, &heard), 0);
 	assert_int_equal(heard.none, 1);
-	assert_null(sv.head);
+	assert_null(sv.recorder_life.head);
 	loop_free(sv.loop);
 }
 
@@ -63,7 +63,7 @@ static void all_who_ask_get_the_answer(void **state)
 	assert_int_equal(head_answered(&sv, id, slice_from_string(fine)), 0);
 	assert_int_equal(heard.told, HEAD_WAITING_MAX);
 	assert_string_equal(heard.last, fine);
-	assert_null(sv.head);
+	assert_null(sv.recorder_life.head);
 	assert_int_equal(head_answered(&sv, id, slice_from_string(fine)), 0);
 	assert_int_equal(heard.told, HEAD_WAITING_MAX);
 	/* None yet. */
@@ -117,7 +117,7 @@ static void a_recorder_that_says_nothing_is_not_waited_for(void **state)
 	assert_int_equal(head_ask(&sv, told, &heard), 0);
 	assert_int_equal(loop_run(sv.loop), 0);
 	assert_int_equal(heard.none, 1);
-	assert_null(sv.head);
+	assert_null(sv.recorder_life.head);
 	loop_timer_close(&timer);
 	loop_free(sv.loop);
 }

@@ -129,7 +129,7 @@ static void one_that_cannot_write_is_left_alone(void **state)
 		                                .told_count = RECORDING_TOLD_MAX},
 		        .recorder = {.pid = getpid(), .pidfd = -1}};
 
-		snprintf(sv.stall.why, sizeof(sv.stall.why), "%s",
+		snprintf(sv.recorder_life.stall.why, sizeof(sv.recorder_life.stall.why), "%s",
 		        stalled ? "The disk is full." : "");
 		outbox_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
 		assert_int_equal(sv.recorder.killed, !stalled);

@@ -88,7 +88,7 @@ static int64_t ask(const char *keeper, const char *recorder, unsigned in_time)
 	assert_int_equal(role_start(sv.loop, &sv.recorder, recorder, "the recorder", -1, on_message,
 	                         on_dead),
 	        0);
-	sv.recorder_ready = true;
+	sv.recorder_life.ready = true;
 	assert_int_equal(confinement_ask(&sv, 5, on_told, &sv), 0);
 	assert_int_equal(confinement_ask(&sv, 6, on_told, &sv), -EBUSY);
 	assert_int_equal(loop_run(sv.loop), 0);

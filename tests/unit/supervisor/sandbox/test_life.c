@@ -599,7 +599,7 @@ static void too_late(bool keeper, bool worker, bool recorder, const char *text)
 	s->current = give_worker(s, INSTANCE_STARTING);
 	s->current->keeper_ready = keeper;
 	s->current->worker_ready = worker;
-	sv.recorder_ready = recorder;
+	sv.recorder_life.ready = recorder;
 	sandbox_instance_late(s, s->current);
 	assert_string_equal(failed, text);
 	assert_int_equal(s->state, SANDBOX_STOPPING);

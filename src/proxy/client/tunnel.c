@@ -36,7 +36,7 @@ static void take_client(struct client *c, struct tunnel_side sides[2])
 	sides[0].fd = socket_release(&c->socket, &sides[1].first, sides[0].io, NULL);
 }
 
-int tunnel_start(struct client *c, const struct dial_result *upstream)
+int client_tunnel(struct client *c, const struct dial_result *upstream)
 {
 	struct loop_io io = {0};
 	struct tunnel_side sides[2] = {{.io = &io}, {.io = upstream->io}};
