@@ -40,6 +40,19 @@ struct slice policy_rule_text(const struct policy *policy, uint32_t rule)
 	return image_slice(policy, image_rule_at(policy, rule)->text);
 }
 
+struct slice policy_rule_to(const struct policy *policy, uint32_t rule)
+{
+	if (rule >= policy_rule_count(policy))
+		return SLICE("");
+	return image_slice(policy, image_rule_at(policy, rule)->to);
+}
+
+uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule)
+{
+	return rule < policy_rule_count(policy) ? image_rule_at(policy, rule)->credential
+	                                        : POLICY_NONE;
+}
+
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule)
 {
 	if (rule >= policy_rule_count(policy))

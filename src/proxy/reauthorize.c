@@ -20,6 +20,7 @@
 struct reauthorization {
 	struct proxy *proxy;
 	const struct policy *next;
+	uint32_t credential; /* only what has this one; POLICY_NONE: everything */
 	enum event_cause cause;
 	const char *detail;
 	size_t ended;
@@ -31,6 +32,8 @@ static const char changed[] = "the policy was changed and does not let this pass
 
 static void look_at_exchange(struct reauthorization *r, struct exchange *ex)
 {
+	if (ex && r->credential != POLICY_NONE && ex->verdict.decision.credential != r->credential)
+		return;
 	if (ex && exchange_reauthorize(ex, r->next, r->cause, r->detail))
 		r->ended++;
 }
@@ -66,7 +69,8 @@ static void look_at_client(struct reauthorization *r, struct client *c)
 			        r, container_of(l, struct client_http2_stream, list)->exchange);
 		break;
 	case CLIENT_DIAL:
-		look_at_tunnel(r, c);
+		if (r->credential == POLICY_NONE) /* none goes through a tunnel */
+			look_at_tunnel(r, c);
 		break;
 	default: /* nothing was let out */
 		break;
@@ -77,7 +81,9 @@ static void look(struct reauthorization *r)
 {
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
 		look_at_client(r, container_of(l, struct client, list));
-	r->ended += udp_relay_reauthorize(r->proxy->datagrams, r->next, r->cause, r->detail);
+	if (r->credential == POLICY_NONE)
+		r->ended +=
+		        udp_relay_reauthorize(r->proxy->datagrams, r->next, r->cause, r->detail);
 }
 
 /* --- step three: ending --- */
@@ -137,8 +143,11 @@ static void end_marked(struct reauthorization *r)
 size_t proxy_reauthorize(
         struct proxy *p, const struct policy *next, void (*change)(void *context), void *context)
 {
-	struct reauthorization r = {
-	        .proxy = p, .next = next, .cause = EVENT_CAUSE_POLICY_CHANGED, .detail = changed};
+	struct reauthorization r = {.proxy = p,
+	        .next = next,
+	        .credential = POLICY_NONE,
+	        .cause = EVENT_CAUSE_POLICY_CHANGED,
+	        .detail = changed};
 
 	deny_throttle_answer_all(p); /* their refusal is already recorded */
 	look(&r);
@@ -152,13 +161,26 @@ size_t proxy_reauthorize(
 
 void proxy_end_all(struct proxy *p, enum event_cause cause, const char *why)
 {
-	struct reauthorization r = {.proxy = p, .cause = cause, .detail = why};
+	struct reauthorization r = {
+	        .proxy = p, .credential = POLICY_NONE, .cause = cause, .detail = why};
 
 	deny_throttle_answer_all(p);
 	look(&r);
 	while (pool_evict(p))
 		;
 	end_marked(&r);
+}
+
+size_t proxy_end_credential(struct proxy *p, uint32_t credential, const char *why)
+{
+	struct reauthorization r = {.proxy = p,
+	        .credential = credential,
+	        .cause = EVENT_CAUSE_CREDENTIAL,
+	        .detail = why};
+
+	look(&r);
+	end_marked(&r);
+	return r.ended;
 }
 
 /* --- retiring --- */

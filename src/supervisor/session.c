@@ -335,7 +335,7 @@ static void on_end(struct ipc_peer *peer, int error)
 int session_open(struct session *session, struct supervisor *sv, int fd)
 {
 	static const struct sandbox_owner owner = {on_variables_needed, on_ready, on_failed,
-	        on_summary, on_ended, NULL, NULL, NULL, NULL};
+	        on_summary, on_ended, NULL, NULL, NULL, NULL, NULL, NULL};
 
 	memset(session, 0, sizeof(*session));
 	session->supervisor = sv;

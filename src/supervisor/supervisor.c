@@ -175,6 +175,7 @@ void supervisor_fini(struct supervisor *sv)
 	loop_timer_close(&sv->recorder_timer);
 	confinement_fini(sv);
 	head_fini(sv);
+	credential_fini(sv);
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);

@@ -7,6 +7,7 @@
 #include "supervisor/events/recorder.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/process/ca.h"
+#include "supervisor/process/credentials.h"
 #include "supervisor/process/keeper.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
@@ -52,7 +53,8 @@ struct supervisor {
 	/* The keeper died before it was ever ready. */
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how);
 	struct confinement *confinement; /* process/confinement.h; NULL: no query is open */
-	struct head_question *head;      /* events/head.h; NULL: no query is open */
+	struct credential_question *credential_questions; /* process/credentials.h */
+	struct head_question *head; /* events/head.h; NULL: no query is open */
 };
 
 /* Starts recorder and keeper. Returns 0, or -errno with the step that failed in *step. */

@@ -55,6 +55,7 @@ static void credential_get_fields(struct codec *c, struct message_credential_get
 {
 	m->credential = credential_index(c, m->credential);
 	m->generation = codec_u64(c, m->generation);
+	m->renew = codec_bool(c, m->renew);
 }
 CODEC_PAIR(credential_get)
 
@@ -65,6 +66,7 @@ static void credential_fields(struct codec *c, struct message_credential *m)
 	m->credential = credential_index(c, m->credential);
 	m->available = codec_bool(c, m->available);
 	m->ttl_s = codec_u32(c, m->ttl_s);
+	m->renew_s = codec_u32(c, m->renew_s);
 	m->value = codec_bytes(
 	        c, m->value, m->available ? 1 : 0, m->available ? MESSAGE_VALUE_MAX : 0);
 	m->error =
@@ -83,6 +85,7 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 		        codec_string(c, m->credentials[i].name, 1, MESSAGE_NAME_MAX);
 		m->credentials[i].ttl_s = codec_u32(c, m->credentials[i].ttl_s);
 		m->credentials[i].timeout_ms = codec_u32(c, m->credentials[i].timeout_ms);
+		m->credentials[i].revoked = codec_bool(c, m->credentials[i].revoked);
 	}
 }
 CODEC_PAIR(keeper_sandbox)
@@ -273,6 +276,10 @@ static const char *const type_names[] = {
         [MESSAGE_KEEPER_CA_KEPT] = "KEEPER_CA_KEPT",
         [MESSAGE_FETCH] = "FETCH",
         [MESSAGE_FETCHED] = "FETCHED",
+        [MESSAGE_WORKER_CREDENTIAL] = "WORKER_CREDENTIAL",
+        [MESSAGE_WORKER_CREDENTIALS] = "WORKER_CREDENTIALS",
+        [MESSAGE_KEEPER_CREDENTIAL] = "KEEPER_CREDENTIAL",
+        [MESSAGE_KEEPER_CREDENTIALS] = "KEEPER_CREDENTIALS",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

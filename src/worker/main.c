@@ -60,6 +60,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 			return -EBADMSG;
 		worker_send_stats(w, m->head.id);
 		return 0;
+	case MESSAGE_WORKER_CREDENTIAL:
+		return worker_operate(w, m);
 	case MESSAGE_DESCRIBE:
 		return jail_answer(peer, m);
 	case MESSAGE_STOP:

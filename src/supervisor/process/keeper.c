@@ -188,6 +188,8 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 		return on_root(sv, message);
 	case MESSAGE_KEEPER_CA:
 		return on_ca(sv, message);
+	case MESSAGE_KEEPER_CREDENTIALS:
+		return credential_answered(sv, message);
 	case MESSAGE_SOURCE_OPEN:
 		return on_source_open(sv, message);
 	default:
@@ -281,6 +283,7 @@ static void on_keeper_dead(struct role *role, const char *how)
 
 	if (sv->persistent)
 		ca_lost(sv);
+	credential_keeper_lost(sv);
 	if (!role->stopping && sv->persistent && sv->keeper_ready)
 		replace(sv, how);
 	else if (!role->stopping && sv->on_keeper_lost)

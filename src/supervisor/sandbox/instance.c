@@ -81,6 +81,17 @@ static int on_stats(struct instance *i, struct ipc_message *message)
 	return 0;
 }
 
+static int on_credentials(struct instance *i, struct ipc_message *message)
+{
+	static struct message_worker_credentials m;
+	struct sandbox_owner *owner = i->sandbox->owner;
+
+	if (message_worker_credentials_decode(&message->body, &m) != 0 || !owner->operated)
+		return -EBADMSG;
+	owner->operated(owner, i, message->head.id, &m);
+	return 0;
+}
+
 static int on_message(struct role *role, struct ipc_message *message)
 {
 	struct instance *i = container_of(role, struct instance, worker);
@@ -94,6 +105,8 @@ static int on_message(struct role *role, struct ipc_message *message)
 		return on_retired(i, message);
 	case MESSAGE_WORKER_STATS:
 		return on_stats(i, message);
+	case MESSAGE_WORKER_CREDENTIALS:
+		return on_credentials(i, message);
 	default:
 		return -EBADMSG;
 	}
@@ -201,6 +214,14 @@ int instance_ask_stats(struct instance *i, uint64_t id)
 {
 	return role_send(&i->worker, buffer,
 	        message_empty(buffer, sizeof(buffer), MESSAGE_WORKER_STATS_GET, id), NULL, 0);
+}
+
+int instance_operate(struct instance *i, uint64_t id, const struct message_credential_ask *ask)
+{
+	return role_send(&i->worker, buffer,
+	        message_credential_ask_encode(
+	                buffer, sizeof(buffer), MESSAGE_WORKER_CREDENTIAL, id, ask),
+	        NULL, 0);
 }
 
 int instance_asks_keeper(struct instance *i, uint64_t request)

@@ -289,6 +289,42 @@ static void fetch(void **state)
 	REFUSES_TO_ENCODE(fetch, &m);
 }
 
+static void credentials(void **state)
+{
+	struct message_credential_ask ask = {1, 2, MESSAGE_CREDENTIAL_WHATS - 1, 3};
+	struct message_worker_credentials worker = {.ended = 7, .count = 2};
+	struct message_keeper_credentials keeper = {.error = SLICE("no"), .count = 1};
+
+	(void)state;
+	ROUNDTRIP(credential_ask, &ask, NOTHING);
+	ask.what = MESSAGE_CREDENTIAL_WHATS;
+	REFUSES_TO_ENCODE(credential_ask, &ask);
+	ask.what = 0;
+	ask.credential = POLICY_CREDENTIALS_MAX;
+	REFUSES_TO_ENCODE(credential_ask, &ask);
+	worker.credentials[1].uses = UINT64_MAX;
+	ROUNDTRIP(worker_credentials, &worker, NOTHING);
+	worker.count = POLICY_CREDENTIALS_MAX + 1;
+	REFUSES_TO_ENCODE(worker_credentials, &worker);
+	keeper.credentials[0].mark = SLICE("12345678");
+	keeper.credentials[0].error = longer(MESSAGE_CREDENTIAL_ERROR_MAX);
+	keeper.mark = SLICE("12345678");
+	ROUNDTRIP(keeper_credentials, &keeper, NOTHING);
+	keeper.credentials[0].error = longer(MESSAGE_CREDENTIAL_ERROR_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.credentials[0].error = SLICE("");
+	keeper.credentials[0].mark = SLICE("1234567");
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.credentials[0].mark = SLICE("123456789");
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.credentials[0].mark = SLICE("");
+	keeper.error = longer(MESSAGE_WHAT_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.error = SLICE("");
+	keeper.count = POLICY_CREDENTIALS_MAX + 1;
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+}
+
 static void recorder(void **state)
 {
 	struct message_recorder_start start = {SLICE("/var/log/x"), 2};
@@ -616,6 +652,7 @@ int main(void)
 	        cmocka_unit_test(ca_and_credential),
 	        cmocka_unit_test(keeper),
 	        cmocka_unit_test(fetch),
+	        cmocka_unit_test(credentials),
 	        cmocka_unit_test(keeper_cas),
 	        cmocka_unit_test(recorder),
 	        cmocka_unit_test(recorder_event),
