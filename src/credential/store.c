@@ -300,7 +300,7 @@ bool credential_store_is_guessed(const struct credential_store *store, uint32_t 
 }
 
 void credential_store_answer(struct credential_store *store, uint32_t credential,
-        struct slice value, uint32_t ttl_s, uint32_t renew_s, const char *error)
+        struct slice value, uint32_t ttl_ms, uint32_t renew_ms, const char *error)
 {
 	struct credential_value *made = NULL;
 	struct slot *slot;
@@ -324,8 +324,8 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 	slot->asked = slot->renewing = false;
 	slot->value = made;
 	slot->retry_ms = 0;
-	slot->expires_ms = ttl_s > 0 ? clock_boot_ms() + (int64_t)ttl_s * 1000 : 0;
-	slot->renew_ms = renew_s > 0 ? clock_boot_ms() + (int64_t)renew_s * 1000 : 0;
+	slot->expires_ms = ttl_ms > 0 ? clock_boot_ms() + ttl_ms : 0;
+	slot->renew_ms = renew_ms > 0 ? clock_boot_ms() + renew_ms : 0;
 	if (slot->passing)
 		slot->expires_ms = clock_boot_ms();
 	slot->passing = false;

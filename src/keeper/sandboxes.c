@@ -71,15 +71,15 @@ static void send_credential(
 	secret_free(&message);
 }
 
-static void on_answer(struct source *source, uint64_t question, struct slice value, uint32_t ttl_s,
-        uint32_t renew_s, const char *error)
+static void on_answer(struct source *source, uint64_t question, struct slice value, uint32_t ttl_ms,
+        uint32_t renew_ms, const char *error)
 {
 	struct sandbox *sandbox = source->context;
 	struct message_credential answer = {
 	        .credential = source->credential,
 	        .available = !error,
-	        .ttl_s = ttl_s,
-	        .renew_s = renew_s,
+	        .ttl_ms = ttl_ms,
+	        .renew_ms = renew_ms,
 	        .value = value,
 	        .error = error ? slice_from_string(error) : (struct slice){"", 0},
 	};

@@ -79,17 +79,11 @@ static int64_t renew_before_ms(int64_t lives_ms)
 	return margin_ms - (int64_t)((uint64_t)random % (uint64_t)(margin_ms / 2 + 1));
 }
 
-int source_value_hold(struct source *source, struct slice value, bool told, int64_t lives_ms)
+static void live(struct source *source, bool told, int64_t lives_ms)
 {
 	const int64_t guard_ms = told ? least(lives_ms / GUARD_PART, GUARD_MAX_MS) : 0;
 	const int64_t now_ms = clock_boot_ms();
-	struct secret copy;
-	int rc = secret_copy(&copy, value.p, value.n);
 
-	if (rc < 0)
-		return rc;
-	source_value_drop(source);
-	source->value = copy;
 	source->expires_ms = source->renew_ms = 0;
 	if (lives_ms > 0) {
 		loop_timer_set(&source->end, lives_ms - guard_ms);
@@ -97,22 +91,39 @@ int source_value_hold(struct source *source, struct slice value, bool told, int6
 	}
 	if (lives_ms > 0 && told)
 		source->renew_ms = now_ms + lives_ms - renew_before_ms(lives_ms);
+}
+
+void source_value_extend(struct source *source, int64_t lives_ms)
+{
+	live(source, true, lives_ms);
+}
+
+int source_value_hold(struct source *source, struct slice value, bool told, int64_t lives_ms)
+{
+	struct secret copy;
+	int rc = secret_copy(&copy, value.p, value.n);
+
+	if (rc < 0)
+		return rc;
+	source_value_drop(source);
+	source->value = copy;
+	live(source, told, lives_ms);
 	if (source->sources->marker)
 		marker_mark(source->sources->marker, secret_slice(&source->value), source->mark);
 	return 0;
 }
 
-/* Seconds the held value is still valid: 0 for ever, and never 0 for one that ends. */
-uint32_t source_value_ttl_s(const struct source *source)
+/* Milliseconds the held value is still valid: 0 for ever, and never 0 for one that ends. */
+uint32_t source_value_ttl_ms(const struct source *source)
 {
 	int64_t left = source->expires_ms - clock_boot_ms();
 
 	if (source->expires_ms == 0)
 		return 0;
-	return left <= 1000 ? 1 : (uint32_t)(left / 1000);
+	return left <= 1 ? 1 : left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
-uint32_t source_value_renew_s(const struct source *source)
+uint32_t source_value_renew_ms(const struct source *source)
 {
 	int64_t left = source->renew_ms - clock_boot_ms();
 	int64_t retry = source->retry_ms - loop_now_ms(source->sources->loop);
@@ -120,5 +131,5 @@ uint32_t source_value_renew_s(const struct source *source)
 	if (source->renew_ms == 0)
 		return 0;
 	left = left > retry ? left : retry;
-	return left <= 1000 ? 1 : (uint32_t)(left / 1000);
+	return left <= 1 ? 1 : left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }

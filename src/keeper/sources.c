@@ -25,6 +25,7 @@
 #include "keeper/marker.h"
 #include "keeper/value.h"
 #include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 
 #define RETRY_MS 1000
@@ -81,8 +82,8 @@ static void answer_all(struct source *source)
 	for (size_t i = 0; i < n; i++)
 		source->on_answer(source, source->waiting[i],
 		        valid ? secret_slice(&source->value) : (struct slice){"", 0},
-		        valid ? source_value_ttl_s(source) : 0,
-		        valid ? source_value_renew_s(source) : 0, valid ? NULL : error);
+		        valid ? source_value_ttl_ms(source) : 0,
+		        valid ? source_value_renew_ms(source) : 0, valid ? NULL : error);
 }
 
 /* Answers the operator whose fetch this was, or begins the fetch that an operator waits for. */
@@ -114,6 +115,8 @@ static void fail_silently(struct source *source, const char *sentence)
 	source->failed_ms = clock_real_ms();
 	source->retry_ms = loop_now_ms(source->sources->loop) +
 	                   (source->value.n ? RETRY_MS << doublings : RETRY_MS);
+	if (source->retry_ms < source->alone_ms)
+		source->retry_ms = source->alone_ms;
 	snprintf(source->error, sizeof(source->error), "%s", sentence);
 	answer_all(source);
 	end_operation(source, source->error, SLICE(""), 0);
@@ -148,8 +151,8 @@ static bool is_kept(const struct source *source)
 {
 	const struct source_operation *o = &source->operation;
 
-	if (o->begun && o->what == MESSAGE_CREDENTIAL_CHECK)
-		return !source->revoked && !source_value_is_valid(source);
+	if (source->discard)
+		return false;
 	return !source->revoked || (o->begun && o->what == MESSAGE_CREDENTIAL_ROTATE);
 }
 
@@ -270,8 +273,14 @@ static void start_reading(struct source *source, int fd)
 static void ask(struct source *source)
 {
 	struct sources *sources = source->sources;
-	struct message_source_open question = {
-	        source->sandbox_id, source->credential, source->generation};
+	const struct source_operation *o = &source->operation;
+	const bool valid = source_value_is_valid(source);
+	struct message_source_open question = {.sandbox_id = source->sandbox_id,
+	        .credential = source->credential,
+	        .generation = source->generation,
+	        .renew = valid && !o->begun,
+	        .discard = o->begun && o->what == MESSAGE_CREDENTIAL_CHECK &&
+	                   (valid || source->revoked)};
 	uint8_t message[MESSAGE_SMALL];
 	int rc;
 
@@ -283,6 +292,8 @@ static void ask(struct source *source)
 	loop_timer_set(
 	        &source->limit, source->timeout_ms ? source->timeout_ms : TIMEOUT_DEFAULT_MS);
 	source_enter(source, SOURCE_ASKED);
+	source->discard = question.discard;
+	source->renewing = question.renew;
 	source->question = ++sources->last_question;
 	DL_PREPEND(sources->asked, source);
 	rc = ipc_send(sources->supervisor, message,
@@ -315,7 +326,7 @@ int source_get(struct source *source, uint64_t question, bool renew)
 		/* Those that wait for the next one go on waiting. */
 		source->waiting_count--;
 		source->on_answer(source, question, secret_slice(&source->value),
-		        source_value_ttl_s(source), source_value_renew_s(source), NULL);
+		        source_value_ttl_ms(source), source_value_renew_ms(source), NULL);
 	} else if (source->revoked || (!is_fetching(source) && early)) {
 		answer_all(source);
 	} else if (!is_fetching(source)) {
@@ -353,11 +364,40 @@ const char *source_operate(struct source *source, enum message_credential_what w
 		source_forget(source);
 		return NULL;
 	}
+	if (loop_now_ms(source->sources->loop) < source->alone_ms)
+		return "its service has asked to be left alone: try again later";
 	if (source->operation.what)
 		return "it is being checked or rotated already: try again in a moment";
 	source->operation = (struct source_operation){what, id, false};
 	end_operation(source, NULL, SLICE(""), 0);
 	return NULL;
+}
+
+/* Sandboxes that were refused together do not ask again together. */
+static int64_t jitter_ms(void)
+{
+	uint16_t random;
+
+	random_bytes(&random, sizeof(random));
+	return random % RETRY_MS;
+}
+
+/* Its lease was renewed. */
+static int live_on(struct source *source, uint32_t lives_s)
+{
+	if (!source->renewing || lives_s == 0)
+		return -EBADMSG;
+	if (!source->value.n) { /* it has ended, or was forgotten, in the meantime */
+		fail_silently(source, "its value has ended before it was renewed");
+		return 0;
+	}
+	source_value_extend(source, (int64_t)lives_s * 1000);
+	leave_state(source);
+	source->failures_in_row = 0;
+	source->retry_ms = 0;
+	answer_all(source);
+	end_operation(source, NULL, SLICE(""), 0);
+	return 0;
 }
 
 int sources_on_message(struct sources *sources, struct ipc_message *message)
@@ -379,11 +419,16 @@ int sources_on_message(struct sources *sources, struct ipc_message *message)
 		message->fds[0] = -1;
 		return 0;
 	}
+	if (answer.same)
+		return live_on(source, answer.ttl_s);
 	if (answer.error.n == 0) {
 		fail_silently(source, "The sandbox is ending.");
 		return 0;
 	}
 	slice_escape(answer.error, sentence, sizeof(sentence));
+	if (answer.retry_s)
+		source->alone_ms =
+		        loop_now_ms(sources->loop) + (int64_t)answer.retry_s * 1000 + jitter_ms();
 	fail_saying(source, sentence);
 	return 0;
 }

@@ -56,9 +56,9 @@ struct source {
 	                    counts */
 	uint32_t timeout_ms;
 	/* Called once per question, possibly from within source_get(). value.n 0: error says why,
-	 * in one sentence. ttl_s, renew_s: as struct message_credential has them. */
+	 * in one sentence. ttl_ms, renew_ms: as struct message_credential has them. */
 	void (*on_answer)(struct source *source, uint64_t question, struct slice value,
-	        uint32_t ttl_s, uint32_t renew_s, const char *error);
+	        uint32_t ttl_ms, uint32_t renew_ms, const char *error);
 
 	struct source *prev, *next; /* in sources->asked */
 	uint64_t question;          /* id of the question to the supervisor */
@@ -73,6 +73,9 @@ struct source {
 	                           wanted; 0: never */
 	bool forgotten; /* ASKED, READING: the value is for those who wait, and is not held then */
 	bool revoked;   /* by an operator: no value is given */
+	bool discard;   /* ASKED, READING: for an operator's check, beside a value that is held */
+	bool renewing;  /* ASKED: a longer life of the held value will do */
+	int64_t alone_ms; /* loop_now_ms(): nobody asks the source until then, as it wants */
 	struct source_operation operation;
 	int64_t retry_ms;
 	char error[SOURCE_ERROR_MAX];
@@ -111,12 +114,14 @@ int source_value_open(struct source *source);
 /* Puts value, which was checked, in the place of the held one. lives_ms 0: for ever; told: by its
  * service. Returns 0, or -errno with the one before still held. */
 int source_value_hold(struct source *source, struct slice value, bool told, int64_t lives_ms);
+/* The held value lives so long from now on, as its service tells. */
+void source_value_extend(struct source *source, int64_t lives_ms);
 /* Wipes it. */
 void source_value_drop(struct source *source);
 /* True if one is held and not over. */
 bool source_value_is_valid(const struct source *source);
 /* As struct message_credential has them. */
-uint32_t source_value_ttl_s(const struct source *source);
-uint32_t source_value_renew_s(const struct source *source);
+uint32_t source_value_ttl_ms(const struct source *source);
+uint32_t source_value_renew_ms(const struct source *source);
 
 #endif

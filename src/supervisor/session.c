@@ -194,6 +194,8 @@ static void begin(struct session *session, const struct message_session_start *m
 		return;
 	}
 	set_identity(s, m);
+	snprintf(session->config_path, sizeof(session->config_path), "%s", config_path);
+	session->supervisor->leases.config_path = session->config_path;
 	s->generation->settings =
 	        settings_load(NULL, &s->generation->identity, policy_path, config_path,
 	                &(struct policy_load_options){.observe = m->observe,

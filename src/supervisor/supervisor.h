@@ -4,6 +4,7 @@
 #ifndef VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
 #define VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
 
+#include "supervisor/config/source_lease.h"
 #include "supervisor/events/recorder.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/process/ca.h"
@@ -53,6 +54,8 @@ struct supervisor {
 	/* The keeper died before it was ever ready. */
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how);
 	struct confinement *confinement; /* process/confinement.h; NULL: no query is open */
+	struct source_leases leases;
+	bool leases_over; /* the session ends without waiting for them */
 	struct credential_question *credential_questions; /* process/credentials.h */
 	struct head_question *head; /* events/head.h; NULL: no query is open */
 };

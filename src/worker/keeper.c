@@ -71,7 +71,7 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 	if (c.credential >= policy_credential_count(&w->policy))
 		return -EBADMSG;
 	slice_escape(c.error, error, sizeof(error));
-	credential_store_answer(w->credentials, c.credential, c.value, c.ttl_s, c.renew_s,
+	credential_store_answer(w->credentials, c.credential, c.value, c.ttl_ms, c.renew_ms,
 	        c.available ? NULL : error);
 	return 0;
 }

@@ -44,6 +44,7 @@ TRY(source_open)
 TRY(source)
 TRY(fetch)
 TRY(fetched)
+TRY(fetch_failed)
 TRY(credential_ask)
 TRY(worker_credentials)
 TRY(keeper_credentials)
@@ -100,6 +101,7 @@ static void (*const tries[])(
         [MESSAGE_SOURCE] = try_source,
         [MESSAGE_FETCH] = try_fetch,
         [MESSAGE_FETCHED] = try_fetched,
+        [MESSAGE_FETCH_FAILED] = try_fetch_failed,
         [MESSAGE_WORKER_CREDENTIAL] = try_credential_ask,
         [MESSAGE_WORKER_CREDENTIALS] = try_worker_credentials,
         [MESSAGE_KEEPER_CREDENTIAL] = try_credential_ask,

@@ -210,9 +210,8 @@ class Checks(Credentials):
 
     def test_a_source_that_fails(self):
         netns = self.box("fails", self.oauth("/busy"))
-        for what in ("check", "rotate"):
-            answer = self.does(what, "fails", status=502)
-            self.assertIn("it answered 429", answer["detail"])
+        self.assertIn("it answered 429", self.does("check", "fails", status=502)["detail"])
+        self.assertIn("left alone", self.does("rotate", "fails", status=503)["detail"])
         os.unlink(self.path)
         self.assertIn("No such file", self.does("check", "fails", "other", status=502)["detail"])
         self.assertEqual(self.asks("fails", netns), "502")

@@ -54,11 +54,11 @@ struct credential_value *credential_store_held(const struct credential_store *st
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
 void credential_wait_cancel(struct credential_wait *wait); /* allowed when not waiting (zeroed) */
-/* Takes the keeper's answer; value is copied, and the caller wipes its own copy. error NULL: value is good. renew_s:
- * once it is used after that time, the next one is asked for, and this one is used meanwhile; 0: never. An answer that
- * was not asked for is ignored. Waiting callers are told at the end of the loop's turn. */
-void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_s,
-        uint32_t renew_s, const char *error);
+/* Takes the keeper's answer; value is copied, and the caller wipes its own copy. error NULL: value is good. ttl_ms 0:
+ * for ever. renew_ms: once it is used after that time, the next one is asked for, and this one is used meanwhile; 0:
+ * never. An answer that was not asked for is ignored. Waiting callers are told at the end of the loop's turn. */
+void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_ms,
+        uint32_t renew_ms, const char *error);
 /* The keeper is gone: tells error (copied) to everybody who waits. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 

@@ -166,6 +166,9 @@ enum message_type {
 	MESSAGE_KEEPER_CREDENTIALS = 66, /* the reply, which may take as long as the source: struct
 	                                    message_keeper_credentials */
 
+	/* supervisor <-> fetch, continued */
+	MESSAGE_FETCH_FAILED = 67, /* fetch -> supervisor: instead of FETCHED: struct message_fetch_failed */
+
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -289,8 +292,8 @@ struct message_credential_get {
 struct message_credential { /* the reply; value is secret: the receiver wipes the datagram */
 	uint32_t credential;
 	bool available;
-	uint32_t ttl_s;     /* 0: does not expire */
-	uint32_t renew_s;   /* after that time the worker asks for the next one and uses this one meanwhile; 0: never */
+	uint32_t ttl_ms;    /* 0: does not expire */
+	uint32_t renew_ms;  /* after that time the worker asks for the next one and uses this one meanwhile; 0: never */
 	struct slice value; /* if available */
 	struct slice error; /* if not available: one sentence without any byte of the value */
 };
@@ -409,11 +412,15 @@ struct message_source_open {
 	uint64_t sandbox_id;
 	uint32_t credential;
 	uint64_t generation;
+	bool renew;   /* the keeper holds a valid value, and a longer life of it is as good as another value */
+	bool discard; /* what comes is not used: an operator's check beside a value that is */
 };
 
 struct message_source {
 	bool opened;        /* true: one fd comes with it */
+	bool same;          /* if not opened: the value that the keeper holds may be used for ttl_s from now on */
 	uint32_t ttl_s;     /* if opened: how long the value may be used; 0: as the policy says */
+	uint32_t retry_s;   /* else, of an error: for how long nobody is to ask again; 0: as usual */
 	struct slice error; /* empty: the sandbox is ending, which is not a fault */
 };
 
@@ -432,8 +439,17 @@ struct message_fetch {
 };
 
 #define MESSAGE_FETCHED_TTL_MAX_S (30u * 24 * 3600)
+#define MESSAGE_LEASE_MAX 512
 struct message_fetched {
-	uint32_t ttl_s; /* how long the value may be used, at most the bound above; 0: the service does not tell */
+	uint32_t ttl_s;     /* how long the value may be used, at most the bound above; 0: the service does not tell */
+	bool same;          /* nothing is in the pipe: the value of before may be used so long */
+	bool renewable;     /* its lease can be renewed */
+	struct slice lease; /* id of what the service counts the value by, which is no secret; empty: none */
+};
+#define MESSAGE_RETRY_MAX_S 3600u
+struct message_fetch_failed {
+	uint32_t retry_s; /* how long the service wants to be left alone, at most the bound above; 0: it does not say */
+	struct slice text;
 };
 
 struct message_recorder_start {
@@ -597,6 +613,7 @@ MESSAGE_CODEC(source_open);
 MESSAGE_CODEC(source);
 MESSAGE_CODEC(fetch);
 MESSAGE_CODEC(fetched);
+MESSAGE_CODEC(fetch_failed);
 MESSAGE_CODEC(credential_ask);
 MESSAGE_CODEC(worker_credentials);
 MESSAGE_CODEC(keeper_credentials);

@@ -97,10 +97,11 @@ static void widen(int widths[COLUMNS], struct row *row)
 
 static void put_row(int widths[COLUMNS], struct row *row)
 {
+	const int *width = widths;
 	struct screen_cell cells[COLUMNS];
 
 	for (size_t i = 0; i < COLUMNS; i++)
-		cells[i] = (struct screen_cell){row->cells[i], widths[i], NULL, NULL};
+		cells[i] = (struct screen_cell){row->cells[i], width[i], NULL, NULL};
 	screen_row(stdout, cells, COLUMNS, 0);
 }
 

@@ -271,6 +271,18 @@ static int64_t patience_ms(
 	return 2 * (int64_t)c.timeout_ms + GRACE_MS; /* one fetch may be under way already */
 }
 
+/* What a service has made for it goes too. */
+static void give_back(struct sandbox *s, uint32_t credential)
+{
+	struct instance *i;
+
+	DL_FOREACH(s->instances, i)
+	{
+		if (i->credentials == s->generation)
+			sources_give_back(&i->sources, credential);
+	}
+}
+
 static void operate(struct attachment *a, enum message_credential_what what, uint32_t credential,
         attach_done done, void *context)
 {
@@ -292,6 +304,8 @@ static void operate(struct attachment *a, enum message_credential_what what, uin
 		return;
 	}
 	loop_timer_set(&o->patience, patience_ms(a, what, credential));
+	if (what == MESSAGE_CREDENTIAL_REVOKE)
+		give_back(a->sandbox, credential);
 	if (what == MESSAGE_CREDENTIAL_REVOKE)
 		o->unsaved = set_revoked(a, credential, true) != 0;
 	begin(o);

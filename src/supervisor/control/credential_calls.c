@@ -96,18 +96,19 @@ static void put_credential(
 static void on_list(void *context, const struct attach_result *result)
 {
 	struct control_call *call = context;
+	const struct attach_credentials *c = result->credentials;
 	struct buf out;
 	struct json j;
 
-	if (!control_succeeded(call, result, result->credentials))
+	if (!control_succeeded(call, result, c) || !c)
 		return;
 	buf_init(&out, CONTROL_ANSWER_MAX);
 	json_begin(&j, &out);
 	json_put_object(&j, NULL);
 	json_put_string(&j, "name", slice_from_string(call->name), 0);
 	json_put_array(&j, "credentials");
-	for (uint32_t i = 0; i < policy_credential_count(result->credentials->policy); i++)
-		put_credential(&j, NULL, result->credentials, i);
+	for (uint32_t i = 0; i < policy_credential_count(c->policy); i++)
+		put_credential(&j, NULL, c, i);
 	json_put_end_array(&j);
 	json_put_end_object(&j);
 	control_answer(call, 200, &j, &out);
@@ -137,20 +138,21 @@ static void put_fetched(struct json *j, const struct attach_credentials *c)
 static void on_done(void *context, const struct attach_result *result)
 {
 	struct control_call *call = context;
+	const struct attach_credentials *c = result->credentials;
 	struct attachment_view view;
 	struct buf out;
 	struct json j;
 
-	if (!control_succeeded(call, result, result->credentials && result->attachment))
+	if (!control_succeeded(call, result, c && result->attachment) || !c)
 		return;
 	control_view_for(call, result->attachment, &view);
 	buf_init(&out, CONTROL_ANSWER_MAX);
 	json_begin(&j, &out);
 	json_put_object(&j, NULL);
 	json_put_string(&j, "name", slice_from_string(call->name), 0);
-	put_credential(&j, "credential", result->credentials, result->credentials->credential);
-	put_fetched(&j, result->credentials);
-	json_put_uint(&j, "ended", result->credentials->ended);
+	put_credential(&j, "credential", c, c->credential);
+	put_fetched(&j, c);
+	json_put_uint(&j, "ended", c->ended);
 	json_put_end_object(&j);
 	control_answer(call, 200, &j, &out);
 }

@@ -138,6 +138,7 @@ struct instance *instance_new(struct supervisor *sv, struct slice root)
 	i->supervisor = sv;
 	i->id = supervisor_next_id(sv);
 	sources_init(&i->sources, sv->loop, NULL, supervisor_on_source);
+	i->sources.book = &sv->leases;
 	int rc = loop_timer_open(sv->loop, &i->timer, on_time);
 	HASH_ADD(by_id, sv->instances, id, sizeof(i->id), i);
 	if (!rc && !i->by_id.tbl)

@@ -92,7 +92,8 @@ static struct credential_value *get(struct world *w, uint32_t credential, struct
 
 static void answer(struct world *w, uint32_t credential, const char *value, uint32_t ttl_s)
 {
-	credential_store_answer(w->store, credential, slice_from_string(value), ttl_s, 0, NULL);
+	credential_store_answer(
+	        w->store, credential, slice_from_string(value), ttl_s * 1000, 0, NULL);
 }
 
 static int setup(void **state)
@@ -657,7 +658,7 @@ static void test_the_next_value_is_asked_for_early(void **state)
 	struct caller c;
 
 	assert_null(get(w, 0, &c));
-	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100, 90, NULL);
+	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100000, 90000, NULL);
 	turn(w, 0);
 	credential_value_release(c.value);
 	assert_non_null(get(w, 0, &c));
@@ -668,7 +669,7 @@ static void test_the_next_value_is_asked_for_early(void **state)
 		        secret_slice(&get(w, 0, &c)->rendered), SLICE("Bearer token-value-1")));
 	assert_int_equal(w->asked[0], 2); /* once */
 	assert_int_equal(w->renews, 1);
-	credential_store_answer(w->store, 0, SLICE("token-value-2"), 100, 90, NULL);
+	credential_store_answer(w->store, 0, SLICE("token-value-2"), 100000, 90000, NULL);
 	turn(w, 0);
 	assert_true(slice_equals(
 	        secret_slice(&get(w, 0, &c)->rendered), SLICE("Bearer token-value-2")));
@@ -682,7 +683,7 @@ static void test_a_renewal_that_fails(void **state)
 	struct caller c;
 
 	assert_null(get(w, 0, &c));
-	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100, 90, NULL);
+	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100000, 90000, NULL);
 	turn(w, 0);
 	credential_value_release(c.value);
 	host_sleeps(91);
@@ -709,7 +710,7 @@ static void test_a_renewal_that_comes_too_late(void **state)
 	struct caller c;
 
 	assert_null(get(w, 0, &c));
-	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100, 90, NULL);
+	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100000, 90000, NULL);
 	turn(w, 0);
 	credential_value_release(c.value);
 	host_sleeps(91);
