@@ -132,7 +132,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control sidecar policy ca audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control sidecar policy ca credential audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -148,7 +148,8 @@ _vethguard()
 	policy) words='check explain diff new' ;;
 	audit) words='show suggest verify' ;;
 	ca) words='show export csr install rotate' ;;
-	help) words="run $control sidecar policy ca audit doctor version" ;;
+	credential) words='list show check rotate revoke' ;;
+	help) words="run $control sidecar policy ca credential audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -164,6 +165,7 @@ _vethguard()
 		'ca csr') words='--name --socket --json --help' ;;
 		'ca install') words='--root --overlap --socket --json --help' ;;
 		'ca rotate') words='--overlap --name --socket --json --help' ;;
+		'credential list' | 'credential show' | 'credential check' | 'credential rotate' | 'credential revoke') words='--socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event --socket' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var --socket' ;;
 		'audit verify') words='--anchor --socket --help' ;;
@@ -182,6 +184,12 @@ _vethguard()
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
+	elif [[ ${COMP_WORDS[1]} == credential && $3 == --socket ]]; then
+		COMPREPLY=($(compgen -f -- "$2"))
+		compopt -o filenames 2>/dev/null
+		return
+	elif [[ ${COMP_WORDS[1]} == credential && $COMP_CWORD -gt 2 ]]; then
+		words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }')
 	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
 #include "cli/ca/ca.h"
+#include "cli/credential/credential.h"
 #include "cli/policy/policy.h"
 #include "cli/prepare/commands.h"
 #include "vethguard/base/log.h"
@@ -35,6 +36,7 @@ static const struct command commands[] = {
         {"sidecar", cli_sidecar, "guard a pod or group from inside of it"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"ca", cli_ca, "the CAs that sandboxes trust: show, export, replace them"},
+        {"credential", cli_credential, "what credentials do: show, check, rotate, revoke them"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "check this machine, and say how to fix what is missing"},
         {"help", cli_help, "this text, or that of a command"},

@@ -20,41 +20,14 @@
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
-#include "credential/store_placeholders.h"
+#include "credential/store_internal.h"
 #include "credential/value.h"
 
-#define RETRY_MS 1000
 /* How much longer than the source's own timeout an answer may take. The keeper reports that timeout
  * itself; a keeper that does not is stuck. */
 #define ANSWER_GRACE_MS 5000
 #define SOURCE_TIMEOUT_MS 10000 /* for a source without its own timeout */
-#define ERROR_MAX 256
-
-struct slot {
-	struct credential_value *value; /* the store's own reference, or NULL */
-	int64_t expires_ms;             /* clock_boot_ms(); 0: never */
-	bool asked;                     /* the keeper owes an answer */
-	int64_t answer_by_ms;           /* ... by this time */
-	bool passing;                   /* ... which is only for those who wait, and not kept */
-	bool due;                       /* waiting callers are told at the end of this turn */
-	int64_t retry_ms;               /* unavailable until then; error says why */
-	bool guessed;                   /* credential_store_waited(): final */
-	char error[ERROR_MAX];
-	struct list waiting; /* struct credential_wait */
-};
-
-struct credential_store {
-	struct loop *loop;
-	const struct policy *policy;
-	credential_ask ask;
-	void *context;
-	struct loop_task tell;
-	struct loop_timer expiry;
-	struct loop_timer patience;
-	struct placeholders placeholders;
-	uint32_t count;
-	struct slot *slots;
-};
+#define RENEW_RETRY_MS 5000     /* after the keeper was lost */
 
 void credential_wait_cancel(struct credential_wait *wait)
 {
@@ -78,8 +51,7 @@ static void drop_value(struct slot *slot)
 	slot->value = NULL;
 }
 
-/* Sets the timer to the first value that expires, or stops it. */
-static void plan_expiry(struct credential_store *store)
+void store_plan_expiry(struct credential_store *store)
 {
 	int64_t first = 0;
 
@@ -110,23 +82,32 @@ static void on_expiry(struct loop_timer *timer)
 	for (uint32_t i = 0; i < store->count; i++)
 		if (store->slots[i].value && !store->slots[i].due && !is_fresh(&store->slots[i]))
 			drop_value(&store->slots[i]);
-	plan_expiry(store);
+	store_plan_expiry(store);
 }
 
-static void tell_slot(struct slot *slot)
+static void note_use(const struct credential_store *store, struct slot *slot)
+{
+	slot->uses++;
+	slot->last_used_ms = loop_now_ms(store->loop);
+}
+
+static void tell_slot(const struct credential_store *store, struct slot *slot)
 {
 	struct credential_value *value = slot->value;
 	struct credential_wait *wait;
 	struct list waiting;
-	char error[ERROR_MAX];
+	char error[STORE_ERROR_MAX];
 
 	slot->due = false;
 	memcpy(error, slot->error, sizeof(error));
 	if (value)
 		credential_value_retain(value);
 	list_move(&slot->waiting, &waiting);
-	while ((wait = take_waiting(&waiting)))
+	while ((wait = take_waiting(&waiting))) {
+		if (value)
+			note_use(store, slot);
 		wait->on_value(wait, value, value ? NULL : error);
+	}
 	credential_value_release(value);
 }
 
@@ -136,7 +117,7 @@ static void on_tell(struct loop_task *task)
 
 	for (uint32_t i = 0; i < store->count; i++)
 		if (store->slots[i].due)
-			tell_slot(&store->slots[i]);
+			tell_slot(store, &store->slots[i]);
 }
 
 static void make_due(struct credential_store *store, struct slot *slot)
@@ -145,11 +126,16 @@ static void make_due(struct credential_store *store, struct slot *slot)
 	loop_task_queue(store->loop, &store->tell);
 }
 
-static void refuse(struct credential_store *store, struct slot *slot, const char *error)
+void store_refuse(struct credential_store *store, struct slot *slot, const char *error)
 {
+	if (slot->renewing && is_fresh(slot) && list_is_empty(&slot->waiting)) {
+		slot->asked = slot->renewing = false;
+		slot->renew_ms = clock_boot_ms() + RENEW_RETRY_MS;
+		return;
+	}
 	drop_value(slot);
-	slot->asked = slot->passing = false;
-	slot->retry_ms = loop_now_ms(store->loop) + RETRY_MS;
+	slot->asked = slot->renewing = slot->passing = false;
+	slot->retry_ms = loop_now_ms(store->loop) + STORE_RETRY_MS;
 	snprintf(slot->error, sizeof(slot->error), "%s", error);
 	make_due(store, slot);
 }
@@ -186,19 +172,19 @@ static void on_patience(struct loop_timer *timer)
 
 	for (uint32_t i = 0; i < store->count; i++)
 		if (store->slots[i].asked && store->slots[i].answer_by_ms <= now_ms)
-			refuse(store, &store->slots[i],
+			store_refuse(store, &store->slots[i],
 			        "The keeper of credentials does not answer.");
 	plan_patience(store);
 }
 
-static void drop_slot(struct slot *slot)
+void store_drop_slot(struct slot *slot)
 {
 	drop_value(slot);
 	while (take_waiting(&slot->waiting))
 		;
 }
 
-static struct slot *slots_new(uint32_t count)
+struct slot *store_slots_new(uint32_t count)
 {
 	struct slot *slots = calloc(count ? count : 1, sizeof(*slots));
 
@@ -215,7 +201,7 @@ struct credential_store *credential_store_new(
 
 	if (!store)
 		return NULL;
-	store->slots = slots_new(count);
+	store->slots = store_slots_new(count);
 	if (!store->slots) {
 		free(store);
 		return NULL;
@@ -244,27 +230,44 @@ void credential_store_free(struct credential_store *store)
 	loop_timer_close(&store->patience);
 	loop_task_cancel(store->loop, &store->tell);
 	for (uint32_t i = 0; i < store->count; i++)
-		drop_slot(&store->slots[i]);
+		store_drop_slot(&store->slots[i]);
 	placeholders_fini(&store->placeholders);
 	free(store->slots);
 	free(store);
+}
+
+void store_ask(struct credential_store *store, uint32_t credential, bool renew)
+{
+	struct slot *slot = &store->slots[credential];
+
+	if (slot->asked)
+		return;
+	slot->asked = true;
+	slot->renewing = renew;
+	if (store->ask(store->context, credential, renew) < 0)
+		store_refuse(store, slot, "The keeper of credentials cannot be asked.");
+	else
+		await_answer(store, credential);
 }
 
 struct credential_value *credential_store_get(
         struct credential_store *store, uint32_t credential, struct credential_wait *wait)
 {
 	struct slot *slot;
-	int rc;
 
 	if (credential >= store->count)
 		return NULL;
 	slot = &store->slots[credential];
-	if (!slot->guessed && is_fresh(slot))
+	if (!slot->guessed && is_fresh(slot)) {
+		if (slot->renew_ms && clock_boot_ms() >= slot->renew_ms)
+			store_ask(store, credential, true);
+		note_use(store, slot);
 		return slot->value;
+	}
 	credential_wait_cancel(wait);
 	list_append(&slot->waiting, &wait->place);
 	if (slot->guessed) {
-		refuse(store, slot,
+		store_refuse(store, slot,
 		        "A response stopped in the middle of this credential: somebody may be "
 		        "guessing it.");
 		return NULL;
@@ -276,12 +279,7 @@ struct credential_value *credential_store_get(
 		make_due(store, slot);
 		return NULL;
 	}
-	slot->asked = true;
-	rc = store->ask(store->context, credential);
-	if (rc < 0)
-		refuse(store, slot, "The keeper of credentials cannot be asked.");
-	else
-		await_answer(store, credential);
+	store_ask(store, credential, false);
 	return NULL;
 }
 
@@ -302,11 +300,15 @@ bool credential_store_is_guessed(const struct credential_store *store, uint32_t 
 }
 
 void credential_store_answer(struct credential_store *store, uint32_t credential,
-        struct slice value, uint32_t ttl_s, const char *error)
+        struct slice value, uint32_t ttl_ms, uint32_t renew_ms, const char *error)
 {
 	struct credential_value *made = NULL;
 	struct slot *slot;
 
+	if (credential < store->count && store->slots[credential].stale) {
+		store->slots[credential].stale--;
+		return;
+	}
 	if (credential >= store->count || !store->slots[credential].asked) {
 		log_warn("an answer about a credential that was not asked for is ignored");
 		return;
@@ -315,26 +317,35 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 	if (!error)
 		made = value_new(store->policy, credential, value, &error);
 	if (!made) {
-		refuse(store, slot, error);
+		store_refuse(store, slot, error);
 		return;
 	}
 	drop_value(slot);
-	slot->asked = false;
+	slot->asked = slot->renewing = false;
 	slot->value = made;
 	slot->retry_ms = 0;
-	slot->expires_ms = ttl_s > 0 ? clock_boot_ms() + (int64_t)ttl_s * 1000 : 0;
+	slot->expires_ms = ttl_ms > 0 ? clock_boot_ms() + ttl_ms : 0;
+	slot->renew_ms = renew_ms > 0 ? clock_boot_ms() + renew_ms : 0;
 	if (slot->passing)
 		slot->expires_ms = clock_boot_ms();
 	slot->passing = false;
 	make_due(store, slot);
-	plan_expiry(store);
+	store_plan_expiry(store);
 }
 
 void credential_store_fail_all(struct credential_store *store, const char *error)
 {
 	for (uint32_t i = 0; i < store->count; i++)
 		if (store->slots[i].asked)
-			refuse(store, &store->slots[i], error);
+			store_refuse(store, &store->slots[i], error);
+}
+
+void store_forget(struct slot *slot)
+{
+	slot->passing = slot->asked;
+	slot->expires_ms = clock_boot_ms();
+	if (!slot->due)
+		drop_value(slot);
 }
 
 void credential_store_ask_again(struct credential_store *store)
@@ -343,52 +354,14 @@ void credential_store_ask_again(struct credential_store *store)
 		struct slot *slot = &store->slots[i];
 
 		slot->retry_ms = 0;
+		slot->stale = 0;
 		if (!slot->asked)
 			continue;
-		if (store->ask(store->context, i) < 0)
-			refuse(store, slot, "The keeper of credentials cannot be asked.");
+		if (store->ask(store->context, i, slot->renewing) < 0)
+			store_refuse(store, slot, "The keeper of credentials cannot be asked.");
 		else
 			await_answer(store, i);
 	}
-}
-
-/* The value will be fetched anew: the present one, or one on its way, is only for callers that
- * waited for it. */
-static void forget(struct slot *slot)
-{
-	slot->passing = slot->asked;
-	slot->expires_ms = clock_boot_ms();
-	if (!slot->due)
-		drop_value(slot);
-}
-
-int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count)
-{
-	struct slot *old = store->slots, *slots = slots_new(count);
-	uint32_t before = store->count;
-
-	if (!slots)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++) {
-		struct slot *from = map[i] < before ? &old[map[i]] : NULL;
-
-		if (!from)
-			continue;
-		slots[i] = *from;
-		list_move(&from->waiting, &slots[i].waiting);
-		if (slots[i].value)
-			slots[i].value->credential = i;
-		from->value = NULL;
-		forget(&slots[i]);
-	}
-	placeholders_renumber(&store->placeholders, map, count);
-	store->slots = slots;
-	store->count = count;
-	for (uint32_t i = 0; i < before; i++)
-		drop_slot(&old[i]);
-	free(old);
-	plan_expiry(store);
-	return 0;
 }
 
 int credential_store_set_placeholder(

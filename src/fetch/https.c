@@ -24,6 +24,8 @@ struct https {
 	const struct https_call *call; /* under way */
 	struct buf answer;
 	bool too_long;
+	long status;
+	uint32_t retry_s; /* see https_retry_s() */
 };
 
 static void wipe_and_free(void *p)
@@ -99,6 +101,16 @@ bool https_resolve(struct https *https, const struct fetch_request *request)
 	}
 	https->resolve = curl_slist_append(NULL, text);
 	return https->resolve != NULL;
+}
+
+uint32_t https_retry_s(const struct https *https)
+{
+	return https->retry_s;
+}
+
+long https_status(const struct https *https)
+{
+	return https->status;
 }
 
 void https_free(struct https *https)
@@ -251,13 +263,17 @@ static void copy_plain(const struct https *https, struct slice text, char *out, 
 }
 
 static void explain(
-        long status, const json_t *answer, const struct https *https, char fault[HTTPS_TEXT_MAX])
+        long status, const json_t *answer, struct https *https, char fault[HTTPS_TEXT_MAX])
 {
 	curl_off_t retry = 0;
 	char shown[256];
 
 	curl_easy_getinfo(https->curl, CURLINFO_RETRY_AFTER, &retry);
 	copy_plain(https, slice_from_string(reason_in(answer)), shown, sizeof(shown));
+	if (status == 429 || status == 503)
+		https->retry_s = retry <= 0                    ? HTTPS_RETRY_S
+		                 : retry < MESSAGE_RETRY_MAX_S ? (uint32_t)retry
+		                                               : MESSAGE_RETRY_MAX_S;
 	if (status / 100 == 3)
 		snprintf(fault, HTTPS_TEXT_MAX,
 		        "it answered %ld, a redirect, and none is followed: name the URL that it "
@@ -285,6 +301,9 @@ static json_t *understand(struct https *https, CURLcode code, char fault[HTTPS_T
 		return NULL;
 	}
 	curl_easy_getinfo(https->curl, CURLINFO_RESPONSE_CODE, &status);
+	https->status = status;
+	if (status == 204) /* no content (RFC 9110 section 15.3.5) */
+		return json_object();
 	answer = json_loadb((const char *)buf_bytes(&https->answer), https->answer.len,
 	        JSON_REJECT_DUPLICATES, NULL);
 	if (answer && status / 100 == 2)
@@ -308,6 +327,8 @@ json_t *https_json(struct https *https, const struct https_call *call, char faul
 	fields = list_of(call->fields);
 	buf_consume(&https->answer, https->answer.len);
 	https->too_long = false;
+	https->retry_s = 0;
+	https->status = 0;
 	https->call = call;
 	snprintf(fault, HTTPS_TEXT_MAX, "no memory");
 	if ((!call->fields || !*call->fields || fields) && set_options(https, call, fields))

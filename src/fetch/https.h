@@ -31,6 +31,13 @@ void https_trust(struct https *https, struct slice pem);
  * borrowed): no fault shows it. */
 void https_hide(struct https *https, struct slice secret, struct slice encoded);
 
+/* How long the service wants to be left alone, as its last answer says (429 or 503; Retry-After,
+ * else HTTPS_RETRY_S); 0: it did not say so. */
+#define HTTPS_RETRY_S 10
+uint32_t https_retry_s(const struct https *https);
+/* Status of the last answer; 0: there was none. */
+long https_status(const struct https *https);
+
 struct https_call {
 	const char *method; /* "GET" or "POST" */
 	const char *url;

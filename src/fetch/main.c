@@ -87,11 +87,14 @@ static void await_request(struct fetch *f)
 /* Tells the supervisor why there is no value, and ends. */
 static _Noreturn void fail(const struct fetch *f, const char *sentence)
 {
-	uint8_t message[1024];
-	struct message_text m = {slice_from_string(sentence)};
+	uint8_t message[1024 + MESSAGE_WHAT_MAX];
+	struct message_fetch_failed m = {f->https ? https_retry_s(f->https) : 0,
+	        slice_of(sentence, strnlen(sentence, MESSAGE_WHAT_MAX))};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, message,
-	        message_text_encode(message, sizeof(message), MESSAGE_FAILED, f->id, &m), NULL, 0);
+	        message_fetch_failed_encode(
+	                message, sizeof(message), MESSAGE_FETCH_FAILED, f->id, &m),
+	        NULL, 0);
 	_exit(1);
 }
 
@@ -176,8 +179,11 @@ static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_T
 /* The pipe has room for the longest value. */
 static void hand_over(struct fetch *f, struct fetched *value)
 {
-	uint8_t message[64];
-	struct message_fetched m = {value->ttl_s};
+	uint8_t message[128 + MESSAGE_LEASE_MAX];
+	struct message_fetched m = {.ttl_s = value->ttl_s,
+	        .same = value->same,
+	        .renewable = value->renewable,
+	        .lease = slice_from_string(value->lease)};
 	ssize_t n = write(f->pipe, buf_bytes(&value->value), value->value.len);
 	bool whole = n >= 0 && (size_t)n == value->value.len;
 

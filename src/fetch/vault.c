@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HashiCorp Vault and OpenBao: reads one field of a secret (/v1/PATH), after a login by AppRole
- * (/v1/auth/approle/login) where the policy gives a role instead of a token. The engine KV version
- * 2 puts the fields one level deeper than all others.
+ * HashiCorp Vault and OpenBao: reads one field of a secret (/v1/PATH), after a login by AppRole, or
+ * by a signed token (JWT, which Kubernetes gives too), where the policy gives a role instead of a
+ * token. The engine KV version 2 puts the fields one level deeper than all others.
+ *
+ * What an engine has made for this question has a lease. The supervisor keeps its id, and asks for
+ * its renewal (argument ".renew") or its end (".revoke") by another process of this program. The
+ * lease of a login ends with the token of that login, so it is not renewed: another secret is read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -44,22 +48,33 @@ static json_t *call(const struct fetch_request *request, struct https *https, co
 	return answer;
 }
 
+/* What the login sends: AppRole's two ids, or a role and the signed token. */
+static json_t *login_body(const struct fetch_request *request)
+{
+	const struct slice role_id = fetch_argument(request, "role_id");
+	const struct slice role = fetch_argument(request, "role");
+
+	if (role_id.n)
+		return json_pack("{s:s%, s:s%}", "role_id", role_id.p, role_id.n, "secret_id",
+		        request->secret.p, request->secret.n);
+	return json_pack("{s:s%, s:s%}", "role", role.p, role.n, "jwt", request->secret.p,
+	        request->secret.n);
+}
+
 /* Returns the answer of the login, whose auth.client_token is the token. */
 static json_t *log_in(
         const struct fetch_request *request, struct https *https, char fault[HTTPS_TEXT_MAX])
 {
-	const struct slice role = fetch_argument(request, "role_id");
 	struct slice at = fetch_argument(request, "auth_path");
-	json_t *body = json_pack("{s:s%, s:s%}", "role_id", role.p, role.n, "secret_id",
-	        request->secret.p, request->secret.n);
+	json_t *body = login_body(request);
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	char path[HTTPS_URL_MAX];
 	json_t *answer = NULL;
 
 	if (!at.n)
-		at = SLICE("approle");
+		at = fetch_argument(request, "role_id").n ? SLICE("approle") : SLICE("jwt");
 	snprintf(path, sizeof(path), "/v1/auth/%.*s/login", SLICE_ARG(at));
-	snprintf(fault, HTTPS_TEXT_MAX, "role_id or secret_id is no text in UTF-8");
+	snprintf(fault, HTTPS_TEXT_MAX, "the role, or the secret, is no text in UTF-8");
 	if (text) {
 		answer = call(
 		        request, https, "POST", path, SLICE(""), slice_from_string(text), fault);
@@ -81,6 +96,9 @@ static void take_lease(struct fetched *out, const json_t *answer, const json_t *
 
 	if (!id || !*id)
 		return;
+	if (strlen(id) <= MESSAGE_LEASE_MAX)
+		snprintf(out->lease, sizeof(out->lease), "%s", id);
+	out->renewable = !login && json_is_true(json_object_get(answer, "renewable"));
 	fetched_lives(out, json_object_get(answer, "lease_duration"));
 	lease_s = out->ttl_s;
 	fetched_lives(out, token_lives);
@@ -113,6 +131,64 @@ static bool read_secret(const struct fetch_request *request, struct https *https
 	return taken;
 }
 
+/* POST /v1/sys/leases/VERB for the lease. */
+static json_t *call_lease(const struct fetch_request *request, struct https *https,
+        const char *verb, struct slice token, struct slice lease, char fault[HTTPS_TEXT_MAX])
+{
+	json_t *body = json_pack("{s:s%}", "lease_id", lease.p, lease.n), *answer = NULL;
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL, path[64];
+
+	snprintf(path, sizeof(path), "/v1/sys/leases/%s", verb);
+	snprintf(fault, HTTPS_TEXT_MAX, "no memory");
+	if (text)
+		answer = call(request, https, "POST", path, token, slice_from_string(text), fault);
+	free(text);
+	json_decref(body);
+	return answer;
+}
+
+/* A lease near its last end gets less and less: what it has left is not worth a renewal if it is
+ * less than half of what it had, and another secret is read. So it is after any refusal that is not
+ * a wish to be left alone. */
+static bool renew(const struct fetch_request *request, struct https *https, struct slice token,
+        struct fetched *out, char fault[HTTPS_TEXT_MAX])
+{
+	const struct slice lease = fetch_argument(request, ".renew");
+	uint64_t lasts_s = 0;
+	json_t *answer = call_lease(request, https, "renew", token, lease, fault);
+
+	(void)slice_to_u64(fetch_argument(request, ".lasts"), UINT32_MAX, &lasts_s);
+	if (!answer && https_retry_s(https))
+		return false;
+	fetched_lives(out, json_object_get(answer, "lease_duration"));
+	out->same = answer && out->ttl_s > 0 && out->ttl_s >= lasts_s / 2;
+	out->renewable = out->same && json_is_true(json_object_get(answer, "renewable"));
+	json_decref(answer);
+	if (!out->same) {
+		out->ttl_s = 0;
+		return read_secret(request, https, token, NULL, out, fault);
+	}
+	snprintf(out->lease, sizeof(out->lease), "%.*s", SLICE_ARG(lease));
+	return true;
+}
+
+/* What was asked of the token's service. */
+static bool act(const struct fetch_request *request, struct https *https, struct slice token,
+        const json_t *login, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+{
+	const struct slice ends = fetch_argument(request, ".revoke");
+	json_t *answer;
+
+	if (!ends.n)
+		return fetch_argument(request, ".renew").n
+		               ? renew(request, https, token, out, fault)
+		               : read_secret(request, https, token, login, out, fault);
+	answer = call_lease(request, https, "revoke", token, ends, fault);
+	json_decref(answer);
+	/* 400, 404: there is no such lease any more. */
+	return answer || https_status(https) == 400 || https_status(https) == 404;
+}
+
 bool vault_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX])
 {
@@ -120,13 +196,13 @@ bool vault_fetch(const struct fetch_request *request, struct https *https, struc
 	const char *token;
 	bool taken;
 
-	if (!fetch_argument(request, "role_id").n)
-		return read_secret(request, https, request->secret, NULL, out, fault);
+	if (!fetch_argument(request, "role_id").n && !fetch_argument(request, "role").n)
+		return act(request, https, request->secret, NULL, out, fault);
 	login = log_in(request, https, fault);
 	token = json_string_value(json_object_get(json_object_get(login, "auth"), "client_token"));
 	if (login && !token)
 		snprintf(fault, HTTPS_TEXT_MAX, "its answer to the login has no token");
-	taken = token && read_secret(request, https, slice_from_string(token), login, out, fault);
+	taken = token && act(request, https, slice_from_string(token), login, out, fault);
 	json_decref(login);
 	return taken;
 }

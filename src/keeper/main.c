@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "keeper/desk.h"
+#include "keeper/marker.h"
 #include "vethguard/base/log.h"
 #include "vethguard/jail/answer.h"
 
@@ -28,6 +29,7 @@ struct keeper {
 	struct loop *loop;
 	struct authorities authorities;
 	struct ipc_peer supervisor;
+	struct marker marker;
 	struct sources sources;
 	struct sandboxes sandboxes;
 	struct desk desk;
@@ -138,6 +140,8 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 		return desk_ask(&keeper->desk, message);
 	case MESSAGE_KEEPER_CA_KEPT:
 		return desk_kept(&keeper->desk, message);
+	case MESSAGE_KEEPER_CREDENTIAL:
+		return sandboxes_operate(&keeper->sandboxes, message);
 	case MESSAGE_SOURCE:
 		return sources_on_message(&keeper->sources, message);
 	case MESSAGE_DESCRIBE:
@@ -170,7 +174,10 @@ static void serve(struct keeper *keeper, uint64_t start_id)
 
 	must("no supervisor", ipc_peer_open(keeper->loop, &keeper->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_supervisor_message, on_supervisor_end));
-	keeper->sources = (struct sources){.loop = keeper->loop, .supervisor = &keeper->supervisor};
+	keeper->sources = (struct sources){.loop = keeper->loop,
+	        .supervisor = &keeper->supervisor,
+	        .marker = &keeper->marker,
+	        .on_operated = sandboxes_on_operated};
 	keeper->sandboxes = (struct sandboxes){.loop = keeper->loop,
 	        .authorities = &keeper->authorities,
 	        .sources = &keeper->sources};
@@ -198,6 +205,7 @@ int main(int argc, char **argv)
 	start_id = await_start(&root_file);
 	tls_library_init();
 	open_root(&keeper.authorities, root_file);
+	must("no marks of values", marker_init(&keeper.marker));
 	keeper.loop = loop_new();
 	if (!keeper.loop)
 		die(EXIT_FAILED, "no memory");
@@ -205,5 +213,6 @@ int main(int argc, char **argv)
 	serve(&keeper, start_id);
 	loop_free(keeper.loop);
 	authorities_fini(&keeper.authorities);
+	marker_fini(&keeper.marker);
 	return keeper.status;
 }

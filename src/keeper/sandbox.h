@@ -33,6 +33,9 @@ struct sandbox {
 	struct source *sources;
 };
 
+/* sandboxes.c. Returns the sandbox with this id, or NULL. */
+struct sandbox *sandboxes_find(const struct sandboxes *all, uint64_t id);
+
 /* sandbox_ca.c. Makes an intermediate under the CA for this sandbox. False: there is none, or it
  * cannot sign; the earlier intermediate stays. */
 bool sandbox_make_intermediate(struct sandbox *sandbox);

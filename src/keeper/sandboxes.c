@@ -32,6 +32,9 @@ _Static_assert(VALUE_MAX + MESSAGE_OVERHEAD <= SECRET_MAX,
 static void sources_free(struct sandbox *sandbox)
 {
 	for (uint32_t i = 0; i < sandbox->source_count; i++)
+		source_end_operation(
+		        &sandbox->sources[i], "its policy has changed, or its worker is gone");
+	for (uint32_t i = 0; i < sandbox->source_count; i++)
 		source_fini(&sandbox->sources[i]);
 	free(sandbox->sources);
 	sandbox->sources = NULL;
@@ -68,14 +71,15 @@ static void send_credential(
 	secret_free(&message);
 }
 
-static void on_answer(struct source *source, uint64_t question, struct slice value, uint32_t ttl_s,
-        const char *error)
+static void on_answer(struct source *source, uint64_t question, struct slice value, uint32_t ttl_ms,
+        uint32_t renew_ms, const char *error)
 {
 	struct sandbox *sandbox = source->context;
 	struct message_credential answer = {
 	        .credential = source->credential,
 	        .available = !error,
-	        .ttl_s = ttl_s,
+	        .ttl_ms = ttl_ms,
+	        .renew_ms = renew_ms,
 	        .value = value,
 	        .error = error ? slice_from_string(error) : (struct slice){"", 0},
 	};
@@ -83,11 +87,11 @@ static void on_answer(struct source *source, uint64_t question, struct slice val
 	send_credential(sandbox, question, &answer);
 }
 
-static int ask(struct sandbox *sandbox, uint64_t id, uint32_t credential)
+static int ask(struct sandbox *sandbox, uint64_t id, uint32_t credential, bool renew)
 {
 	if (credential >= sandbox->source_count)
 		return -EBADMSG;
-	return source_get(&sandbox->sources[credential], id);
+	return source_get(&sandbox->sources[credential], id, renew);
 }
 
 /* Keeps questions of the latest generation only: the worker has repeated the earlier ones. */
@@ -119,7 +123,7 @@ static int on_credential_get(struct sandbox *sandbox, struct ipc_message *messag
 		return keep_early(sandbox, message->head.id, &get);
 	if (get.generation < sandbox->generation)
 		return 0;
-	return ask(sandbox, message->head.id, get.credential);
+	return ask(sandbox, message->head.id, get.credential, get.renew);
 }
 
 static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
@@ -173,7 +177,7 @@ static void hear_early(struct sandbox *sandbox)
 	if (sandbox->early_generation < sandbox->generation)
 		sandbox->early_count = 0;
 	for (uint32_t i = 0; i < sandbox->early_count && rc == 0; i++)
-		rc = ask(sandbox, sandbox->early[i].id, sandbox->early[i].credential);
+		rc = ask(sandbox, sandbox->early[i].id, sandbox->early[i].credential, false);
 	free(sandbox->early);
 	sandbox->early = NULL;
 	sandbox->early_count = 0;
@@ -208,6 +212,7 @@ static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox
 		source->credential = i;
 		source->ttl_s = m->credentials[i].ttl_s;
 		source->timeout_ms = m->credentials[i].timeout_ms;
+		source->revoked = m->credentials[i].revoked;
 		source->on_answer = on_answer;
 		source->context = sandbox;
 		slice_escape(m->credentials[i].name, source->name, sizeof(source->name));
@@ -220,7 +225,7 @@ static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox
 }
 
 /* The newest come first, and most are looked up soon. */
-static struct sandbox *find(const struct sandboxes *all, uint64_t id)
+struct sandbox *sandboxes_find(const struct sandboxes *all, uint64_t id)
 {
 	struct sandbox *sandbox;
 
@@ -239,7 +244,7 @@ int sandboxes_describe(struct sandboxes *all, struct ipc_message *message)
 
 	if (message_keeper_sandbox_decode(&message->body, &m) < 0 || message->fd_count > 0)
 		return -EBADMSG;
-	sandbox = find(all, m.sandbox_id);
+	sandbox = sandboxes_find(all, m.sandbox_id);
 	if (!sandbox)
 		return 0;
 	sandbox->request = message->head.id;

@@ -29,6 +29,12 @@ int sandboxes_describe(struct sandboxes *sandboxes, struct ipc_message *message)
  * -ENOKEY: no CA can sign for it, and why is filled in. */
 int sandboxes_send_root(
         struct sandboxes *sandboxes, const struct ipc_message *message, char why[CA_WHY_MAX]);
+/* sandbox_credentials.c. Handles MESSAGE_KEEPER_CREDENTIAL and answers it, at once or when the
+ * source has answered. Returns 0 or -EBADMSG. */
+int sandboxes_operate(struct sandboxes *sandboxes, struct ipc_message *message);
+/* A function for struct sources: on_operated. */
+void sandboxes_on_operated(
+        struct source *source, uint64_t id, const char *error, struct slice mark, uint32_t ttl_s);
 /* The CAs have changed, or time has passed: workers whose CA is gone, or that would now get an
  * intermediate that ends later than theirs, which ends soon, get it. every: all get another one. */
 void sandboxes_renew(struct sandboxes *sandboxes, bool every);

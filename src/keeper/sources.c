@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A source is EMPTY until a worker asks; then the supervisor is ASKED for a descriptor, which is
- * READ to its end into secret memory; a valid value is HELD for its ttl and then wiped. One timer
- * bounds asking and reading together. Questions that arrive meanwhile wait for the same answer.
- * After a failure the supervisor is not asked again for RETRY_MS, whatever a worker does, because
- * asking may run a program.
+ * READ to its end into secret memory; a valid value is HELD for its time (source_value.c) and then
+ * wiped. One timer bounds asking and reading together. Questions that arrive meanwhile wait for the
+ * same answer, unless a value is still held: they get that one. After a failure the supervisor is
+ * not asked again for RETRY_MS, whatever a worker does, because asking may run a program; while a
+ * value is held, the time doubles with each failure.
  *
  * A regular file cannot be watched for readiness, and a pipe usually has its bytes at once, so
  * reading is tried first, and the loop is used only on EAGAIN.
  *
- * The end of a held value is on CLOCK_BOOTTIME, as in the workers' stores (credential/store.c): the
- * timer stands still while the machine sleeps, so each question checks whether the value has
- * expired.
+ * An operator's CHECK or ROTATE (source_operate()) has a fetch of its own, begun after it was
+ * asked for: what began before may bring what was there before.
  */
 #include "keeper/sources.h"
 
@@ -22,50 +22,37 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "keeper/marker.h"
 #include "keeper/value.h"
 #include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 
 #define RETRY_MS 1000
+#define RETRY_DOUBLINGS_MAX 5
 #define TIMEOUT_DEFAULT_MS 10000
-#define MARGIN_MAX_MS 30000
 #define ROOM_FIRST 4096
 #define MESSAGE_SMALL 256 /* bytes of a question */
 
-static void unlink_asked(struct source *source)
+static void ask(struct source *source);
+
+static bool is_fetching(const struct source *source)
+{
+	return source->state == SOURCE_ASKED || source->state == SOURCE_READING;
+}
+
+/* Ends a fetch; the held value stays. */
+static void leave_state(struct source *source)
 {
 	if (source->state == SOURCE_ASKED)
 		DL_DELETE(source->sources->asked, source);
-}
-
-static const char *const state_names[] = {
-        [SOURCE_EMPTY] = "EMPTY",
-        [SOURCE_ASKED] = "ASKED",
-        [SOURCE_READING] = "READING",
-        [SOURCE_HELD] = "HELD",
-};
-_Static_assert(
-        sizeof(state_names) / sizeof(state_names[0]) == SOURCE_STATE_COUNT, "a name per state");
-
-/* Sets the state; nothing else does. */
-static void enter(struct source *source, enum source_state state)
-{
-	if (source->state != state)
-		log_debug("%s: credential %s: %s -> %s", source->sandbox ? source->sandbox : "",
-		        source->name, state_names[source->state], state_names[state]);
-	source->state = state;
-}
-
-/* Releases everything that the next state does not need. */
-static void leave_state(struct source *source)
-{
-	unlink_asked(source);
 	loop_io_close(&source->io);
-	loop_timer_close(&source->timer);
+	loop_timer_close(&source->limit);
+	secret_free(&source->incoming);
 	if (source->fd >= 0)
 		close(source->fd);
 	source->fd = -1;
-	enter(source, SOURCE_EMPTY);
+	source_enter(source, source->value.n ? SOURCE_HELD : SOURCE_EMPTY);
 	source->forgotten = false;
 }
 
@@ -77,44 +64,68 @@ void source_init(struct source *source)
 void source_fini(struct source *source)
 {
 	leave_state(source);
-	secret_free(&source->value);
-}
-
-/* Seconds the held value is still valid: 0 for ever, and never 0 for one that ends. */
-static uint32_t ttl_left(const struct source *source)
-{
-	int64_t left = source->expires_ms - clock_boot_ms();
-
-	if (source->expires_ms == 0)
-		return 0;
-	return left <= 1000 ? 1 : (uint32_t)(left / 1000);
+	source_value_drop(source);
+	loop_timer_close(&source->end);
 }
 
 static void answer_all(struct source *source)
 {
-	bool held = source->state == SOURCE_HELD;
-	struct slice value = held ? secret_slice(&source->value) : (struct slice){"", 0};
+	const bool valid = source_value_is_valid(source);
+	char error[SOURCE_ERROR_MAX];
 	size_t n = source->waiting_count;
 
+	snprintf(error, sizeof(error), "%s", source->error);
+	if (source->revoked)
+		snprintf(error, sizeof(error), "An operator has revoked credential \"%s\".",
+		        source->name);
 	source->waiting_count = 0;
 	for (size_t i = 0; i < n; i++)
-		source->on_answer(source, source->waiting[i], value, held ? ttl_left(source) : 0,
-		        held ? NULL : source->error);
+		source->on_answer(source, source->waiting[i],
+		        valid ? secret_slice(&source->value) : (struct slice){"", 0},
+		        valid ? source_value_ttl_ms(source) : 0,
+		        valid ? source_value_renew_ms(source) : 0, valid ? NULL : error);
+}
+
+/* Answers the operator whose fetch this was, or begins the fetch that an operator waits for. */
+static void end_operation(
+        struct source *source, const char *error, struct slice mark, uint32_t ttl_s)
+{
+	struct source_operation o = source->operation;
+
+	if (!o.what)
+		return;
+	if (o.begun) {
+		source->operation = (struct source_operation){0};
+		source->sources->on_operated(source, o.id, error, mark, ttl_s);
+	} else if (!is_fetching(source)) {
+		source->operation.begun = true;
+		ask(source);
+	}
 }
 
 /* sentence: for people, without a byte of the value. */
 static void fail_silently(struct source *source, const char *sentence)
 {
+	unsigned doublings = source->failures_in_row < RETRY_DOUBLINGS_MAX ? source->failures_in_row
+	                                                                   : RETRY_DOUBLINGS_MAX;
+
 	leave_state(source);
-	secret_free(&source->value);
-	source->retry_ms = loop_now_ms(source->sources->loop) + RETRY_MS;
+	source->failures++;
+	source->failures_in_row++;
+	source->failed_ms = clock_real_ms();
+	source->retry_ms = loop_now_ms(source->sources->loop) +
+	                   (source->value.n ? RETRY_MS << doublings : RETRY_MS);
+	if (source->retry_ms < source->alone_ms)
+		source->retry_ms = source->alone_ms;
 	snprintf(source->error, sizeof(source->error), "%s", sentence);
 	answer_all(source);
+	end_operation(source, source->error, SLICE(""), 0);
 }
 
 static void fail_saying(struct source *source, const char *sentence)
 {
-	log_warn("sandbox %s: %s", source->sandbox, sentence);
+	log_warn("sandbox %s: %s%s", source->sandbox, sentence,
+	        source_value_is_valid(source) ? " The value before is still used." : "");
 	fail_silently(source, sentence);
 }
 
@@ -127,108 +138,83 @@ static void fail(struct source *source, const char *what)
 	fail_saying(source, sentence);
 }
 
-static void expire(struct source *source)
-{
-	leave_state(source);
-	secret_free(&source->value);
-}
-
-static bool is_over(const struct source *source)
-{
-	return source->state == SOURCE_HELD && source->expires_ms > 0 &&
-	       clock_boot_ms() >= source->expires_ms;
-}
-
-static void on_expiry(struct loop_timer *timer)
-{
-	expire(container_of(timer, struct source, timer));
-}
-
 static void on_timeout(struct loop_timer *timer)
 {
-	struct source *source = container_of(timer, struct source, timer);
+	struct source *source = container_of(timer, struct source, limit);
 
 	fail(source,
 	        source->state == SOURCE_ASKED ? "was not opened in time" : "does not end in time");
 }
 
-/* Copies the value to memory of its size; the larger memory it was read into is wiped. */
-static int keep_value(struct source *source, struct slice value)
+/* An operator's check leaves what is in use as it is. */
+static bool is_kept(const struct source *source)
 {
-	struct secret copy;
-	int rc = secret_copy(&copy, value.p, value.n);
+	const struct source_operation *o = &source->operation;
 
-	secret_free(&source->value);
-	if (rc == 0)
-		source->value = copy;
-	return rc;
+	if (source->discard)
+		return false;
+	return !source->revoked || (o->begun && o->what == MESSAGE_CREDENTIAL_ROTATE);
 }
 
-/* How long the value is held. One whose service tells its end is given up a little before, so that
- * no request leaves with a value that ends on its way. */
-static int64_t hold_ms(const struct source *source)
+/* Tells the operator, if it was asked for by one, what was fetched. */
+static void tell_fetched(struct source *source, const uint8_t *mark, int64_t lives_ms)
 {
-	int64_t told_ms = (int64_t)source->told_s * 1000, margin_ms = told_ms / 10;
-
-	if (!told_ms)
-		return (int64_t)source->ttl_s * 1000;
-	return told_ms - (margin_ms < MARGIN_MAX_MS ? margin_ms : MARGIN_MAX_MS);
+	end_operation(source, NULL,
+	        slice_of(mark, source->sources->marker ? MESSAGE_CREDENTIAL_MARK_BYTES : 0),
+	        (uint32_t)(lives_ms / 1000));
 }
 
 static void finish(struct source *source)
 {
-	struct slice value = secret_slice(&source->value);
+	struct slice value = secret_slice(&source->incoming);
 	const char *error = value_check(&value);
-	int64_t ttl_ms = hold_ms(source);
-	bool forgotten = source->forgotten;
+	const bool told = source->told_s > 0, forgotten = source->forgotten;
+	int64_t lives_ms = (int64_t)(told ? source->told_s : source->ttl_s) * 1000;
+	uint8_t mark[MESSAGE_CREDENTIAL_MARK_BYTES] = {0};
 
-	if (!error && keep_value(source, value) < 0)
+	if (!error && is_kept(source) && source_value_hold(source, value, told, lives_ms) < 0)
 		error = "cannot be kept: there is no memory that may be locked";
 	if (error) {
 		fail(source, error);
 		return;
 	}
+	if (source->sources->marker)
+		marker_mark(source->sources->marker, value, mark);
+	source->revoked = source->revoked && !is_kept(source);
 	leave_state(source);
-	source->expires_ms = 0;
-	if (ttl_ms > 0) {
-		if (loop_timer_open(source->sources->loop, &source->timer, on_expiry) < 0) {
-			fail(source, "cannot be kept: there is no memory");
-			return;
-		}
-		loop_timer_set(&source->timer, ttl_ms);
-		source->expires_ms = clock_boot_ms() + ttl_ms;
-	}
-	enter(source, SOURCE_HELD);
+	source->fetches++;
+	source->failures_in_row = 0;
+	source->retry_ms = 0;
+	source->fetched_ms = clock_real_ms();
 	answer_all(source);
 	if (forgotten)
-		expire(source);
+		source_value_drop(source);
+	tell_fetched(source, mark, lives_ms);
 }
-
 void source_forget(struct source *source)
 {
-	if (source->state == SOURCE_HELD)
-		expire(source);
-	else
-		source->forgotten = source->state != SOURCE_EMPTY;
+	source_value_drop(source);
+	source->forgotten = is_fetching(source);
 }
 
 /* Makes room for at least one more byte; one byte over the limit shows that there is too much. */
 static int make_room(struct source *source)
 {
 	struct secret larger;
-	size_t cap = source->value.cap ? 2 * source->value.cap : ROOM_FIRST;
+	struct secret *so_far = &source->incoming;
+	size_t cap = so_far->cap ? 2 * so_far->cap : ROOM_FIRST;
 	int rc;
 
-	if (source->value.n < source->value.cap)
+	if (so_far->n < so_far->cap)
 		return 0;
 	rc = secret_alloc(&larger, cap < SECRET_MAX ? cap : SECRET_MAX);
 	if (rc < 0)
 		return rc;
-	if (source->value.n > 0)
-		memcpy(larger.p, source->value.p, source->value.n);
-	larger.n = source->value.n;
-	secret_free(&source->value);
-	source->value = larger;
+	if (so_far->n > 0)
+		memcpy(larger.p, so_far->p, so_far->n);
+	larger.n = so_far->n;
+	secret_free(so_far);
+	*so_far = larger;
 	return 0;
 }
 
@@ -236,7 +222,7 @@ static int make_room(struct source *source)
 static bool read_on(struct source *source)
 {
 	for (;;) {
-		struct secret *value = &source->value;
+		struct secret *value = &source->incoming;
 		ssize_t n;
 
 		if (value->n > VALUE_MAX) {
@@ -272,8 +258,8 @@ static void on_readable(struct loop_io *io, unsigned events)
 
 static void start_reading(struct source *source, int fd)
 {
-	unlink_asked(source);
-	enter(source, SOURCE_READING);
+	DL_DELETE(source->sources->asked, source);
+	source_enter(source, SOURCE_READING);
 	source->fd = fd;
 	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0) {
 		fail(source, "cannot be read");
@@ -287,18 +273,27 @@ static void start_reading(struct source *source, int fd)
 static void ask(struct source *source)
 {
 	struct sources *sources = source->sources;
-	struct message_source_open question = {
-	        source->sandbox_id, source->credential, source->generation};
+	const struct source_operation *o = &source->operation;
+	const bool valid = source_value_is_valid(source);
+	struct message_source_open question = {.sandbox_id = source->sandbox_id,
+	        .credential = source->credential,
+	        .generation = source->generation,
+	        .renew = valid && !o->begun,
+	        .discard = o->begun && o->what == MESSAGE_CREDENTIAL_CHECK &&
+	                   (valid || source->revoked)};
 	uint8_t message[MESSAGE_SMALL];
 	int rc;
 
-	if (loop_timer_open(sources->loop, &source->timer, on_timeout) < 0) {
+	if (source_value_open(source) < 0 ||
+	        loop_timer_open(sources->loop, &source->limit, on_timeout) < 0) {
 		fail(source, "cannot be asked for: there is no memory");
 		return;
 	}
 	loop_timer_set(
-	        &source->timer, source->timeout_ms ? source->timeout_ms : TIMEOUT_DEFAULT_MS);
-	enter(source, SOURCE_ASKED);
+	        &source->limit, source->timeout_ms ? source->timeout_ms : TIMEOUT_DEFAULT_MS);
+	source_enter(source, SOURCE_ASKED);
+	source->discard = question.discard;
+	source->renewing = question.renew;
 	source->question = ++sources->last_question;
 	DL_PREPEND(sources->asked, source);
 	rc = ipc_send(sources->supervisor, message,
@@ -311,21 +306,97 @@ static void ask(struct source *source)
 		fail(source, "cannot be asked for: there is no room for the question");
 }
 
-int source_get(struct source *source, uint64_t question)
+/* True if the next value is to be fetched now, although one is held. */
+static bool is_due(const struct source *source)
 {
-	bool refused;
+	return source->renew_ms > 0 && clock_boot_ms() >= source->renew_ms;
+}
 
-	if (is_over(source))
-		expire(source);
-	refused = source->state == SOURCE_EMPTY &&
-	          loop_now_ms(source->sources->loop) < source->retry_ms;
+int source_get(struct source *source, uint64_t question, bool renew)
+{
+	const bool early = loop_now_ms(source->sources->loop) < source->retry_ms;
+	bool valid = source_value_is_valid(source);
+
 	if (source->waiting_count == SOURCE_WAITING_MAX)
 		return -EBADMSG;
 	source->waiting[source->waiting_count++] = question;
-	if (source->state == SOURCE_HELD || refused)
+	if (!valid && !is_fetching(source))
+		source_value_drop(source);
+	if (valid && !(renew && is_due(source) && !early)) {
+		/* Those that wait for the next one go on waiting. */
+		source->waiting_count--;
+		source->on_answer(source, question, secret_slice(&source->value),
+		        source_value_ttl_ms(source), source_value_renew_ms(source), NULL);
+	} else if (source->revoked || (!is_fetching(source) && early)) {
 		answer_all(source);
-	else if (source->state == SOURCE_EMPTY)
+	} else if (!is_fetching(source)) {
 		ask(source);
+	}
+	return 0;
+}
+
+void source_end_operation(struct source *source, const char *why)
+{
+	struct source_operation o = source->operation;
+
+	source->operation = (struct source_operation){0};
+	if (o.what)
+		source->sources->on_operated(source, o.id, why, SLICE(""), 0);
+}
+
+/* Also what is being fetched for an operator: the last word counts. */
+static void withdraw(struct source *source)
+{
+	source_value_drop(source);
+	source->revoked = true;
+	answer_all(source);
+	source_end_operation(source, "it was revoked meanwhile");
+}
+
+const char *source_operate(struct source *source, enum message_credential_what what, uint64_t id)
+{
+	if (what == MESSAGE_CREDENTIAL_REVOKE) {
+		withdraw(source);
+		return NULL;
+	}
+	if (what == MESSAGE_CREDENTIAL_FORGET) {
+		source->revoked = false;
+		source_forget(source);
+		return NULL;
+	}
+	if (loop_now_ms(source->sources->loop) < source->alone_ms)
+		return "its service has asked to be left alone: try again later";
+	if (source->operation.what)
+		return "it is being checked or rotated already: try again in a moment";
+	source->operation = (struct source_operation){what, id, false};
+	end_operation(source, NULL, SLICE(""), 0);
+	return NULL;
+}
+
+/* Sandboxes that were refused together do not ask again together. */
+static int64_t jitter_ms(void)
+{
+	uint16_t random;
+
+	random_bytes(&random, sizeof(random));
+	return random % RETRY_MS;
+}
+
+/* Its lease was renewed. */
+static int live_on(struct source *source, uint32_t lives_s)
+{
+	if (!source->renewing || lives_s == 0)
+		return -EBADMSG;
+	if (!source->value.n) { /* it has ended, or was forgotten, in the meantime */
+		fail_silently(source, "its value has ended before it was renewed");
+		return 0;
+	}
+	source_value_extend(source, (int64_t)lives_s * 1000);
+	leave_state(source);
+	source->failures_in_row = 0;
+	source->retry_ms = 0;
+	answer_all(source);
+	end_operation(source, NULL, SLICE(""), 0);
 	return 0;
 }
 
@@ -348,11 +419,16 @@ int sources_on_message(struct sources *sources, struct ipc_message *message)
 		message->fds[0] = -1;
 		return 0;
 	}
+	if (answer.same)
+		return live_on(source, answer.ttl_s);
 	if (answer.error.n == 0) {
 		fail_silently(source, "The sandbox is ending.");
 		return 0;
 	}
 	slice_escape(answer.error, sentence, sizeof(sentence));
+	if (answer.retry_s)
+		source->alone_ms =
+		        loop_now_ms(sources->loop) + (int64_t)answer.retry_s * 1000 + jitter_ms();
 	fail_saying(source, sentence);
 	return 0;
 }

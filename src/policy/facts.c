@@ -40,6 +40,19 @@ struct slice policy_rule_text(const struct policy *policy, uint32_t rule)
 	return image_slice(policy, image_rule_at(policy, rule)->text);
 }
 
+struct slice policy_rule_to(const struct policy *policy, uint32_t rule)
+{
+	if (rule >= policy_rule_count(policy))
+		return SLICE("");
+	return image_slice(policy, image_rule_at(policy, rule)->to);
+}
+
+uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule)
+{
+	return rule < policy_rule_count(policy) ? image_rule_at(policy, rule)->credential
+	                                        : POLICY_NONE;
+}
+
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule)
 {
 	if (rule >= policy_rule_count(policy))
@@ -175,7 +188,7 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 bool policy_argument_is_file(struct slice argument, struct slice *path)
 {
 	static const char *const starts[] = {"token=file:", "secret_id=file:",
-	        "client_secret=file:", "subject_token=file:", "key=file:"};
+	        "client_secret=file:", "subject_token=file:", "key=file:", "jwt=file:"};
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct slice start = slice_from_string(starts[i]);

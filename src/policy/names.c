@@ -69,3 +69,29 @@ const char *policy_source_text(
 		        slice_escape(credential->location, text, sizeof(text)));
 	return out;
 }
+
+const char *policy_inject_text(const struct policy_credential *c, char out[POLICY_INJECT_TEXT_MAX])
+{
+	char field[POLICY_INJECT_TEXT_MAX / 4], prefix[POLICY_INJECT_TEXT_MAX / 4];
+
+	slice_escape(c->field, field, sizeof(field));
+	slice_escape(c->prefix, prefix, sizeof(prefix));
+	switch (c->inject) {
+	case POLICY_INJECT_BEARER:
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "Authorization: Bearer ***");
+		break;
+	case POLICY_INJECT_BASIC:
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "Authorization: Basic ***");
+		break;
+	case POLICY_INJECT_QUERY:
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "?%s=***", field);
+		break;
+	case POLICY_INJECT_COOKIE:
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "Cookie: %s=***", field);
+		break;
+	case POLICY_INJECT_HEADER:
+	default:
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "%s: %s***", field, prefix);
+	}
+	return out;
+}

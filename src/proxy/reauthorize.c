@@ -21,6 +21,7 @@
 struct reauthorization {
 	struct proxy *proxy;
 	const struct policy *next;
+	uint32_t credential; /* only what has this one; POLICY_NONE: everything */
 	enum event_cause cause;
 	const char *detail;
 	size_t ended;
@@ -33,8 +34,10 @@ static const char changed[] = "the policy was changed and does not let this pass
 static void look(struct reauthorization *r)
 {
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
-		r->ended += client_reauthorize(
-		        container_of(l, struct client, list), r->next, r->cause, r->detail);
+		r->ended += client_reauthorize(container_of(l, struct client, list), r->next,
+		        r->credential, r->cause, r->detail);
+	if (r->credential != POLICY_NONE) /* nothing below has one */
+		return;
 	r->ended += udp_relay_reauthorize(r->proxy->datagrams, r->next, r->cause, r->detail);
 	if (r->proxy->inbound)
 		r->ended += inbound_reauthorize(r->proxy->inbound, r->next, r->cause, r->detail);
@@ -55,8 +58,11 @@ static void end_marked(struct reauthorization *r)
 size_t proxy_reauthorize(
         struct proxy *p, const struct policy *next, void (*change)(void *context), void *context)
 {
-	struct reauthorization r = {
-	        .proxy = p, .next = next, .cause = EVENT_CAUSE_POLICY_CHANGED, .detail = changed};
+	struct reauthorization r = {.proxy = p,
+	        .next = next,
+	        .credential = POLICY_NONE,
+	        .cause = EVENT_CAUSE_POLICY_CHANGED,
+	        .detail = changed};
 
 	deny_throttle_answer_all(p); /* their refusal is already recorded */
 	look(&r);
@@ -70,13 +76,26 @@ size_t proxy_reauthorize(
 
 void proxy_end_all(struct proxy *p, enum event_cause cause, const char *why)
 {
-	struct reauthorization r = {.proxy = p, .cause = cause, .detail = why};
+	struct reauthorization r = {
+	        .proxy = p, .credential = POLICY_NONE, .cause = cause, .detail = why};
 
 	deny_throttle_answer_all(p);
 	look(&r);
 	while (pool_evict(p))
 		;
 	end_marked(&r);
+}
+
+size_t proxy_end_credential(struct proxy *p, uint32_t credential, const char *why)
+{
+	struct reauthorization r = {.proxy = p,
+	        .credential = credential,
+	        .cause = EVENT_CAUSE_CREDENTIAL,
+	        .detail = why};
+
+	look(&r);
+	end_marked(&r);
+	return r.ended;
 }
 
 /* --- retiring --- */

@@ -194,6 +194,8 @@ static void begin(struct session *session, const struct message_session_start *m
 		return;
 	}
 	set_identity(s, m);
+	snprintf(session->config_path, sizeof(session->config_path), "%s", config_path);
+	session->supervisor->leases.config_path = session->config_path;
 	s->generation->settings =
 	        settings_load(NULL, &s->generation->identity, policy_path, config_path,
 	                &(struct policy_load_options){.observe = m->observe,
@@ -334,8 +336,11 @@ static void on_end(struct ipc_peer *peer, int error)
 
 int session_open(struct session *session, struct supervisor *sv, int fd)
 {
-	static const struct sandbox_owner owner = {on_variables_needed, on_ready, on_failed,
-	        on_summary, on_ended, NULL, NULL, NULL, NULL, NULL};
+	static const struct sandbox_owner owner = {.variables_needed = on_variables_needed,
+	        .ready = on_ready,
+	        .failed = on_failed,
+	        .summary = on_summary,
+	        .ended = on_ended};
 
 	memset(session, 0, sizeof(*session));
 	session->supervisor = sv;

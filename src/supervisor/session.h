@@ -9,9 +9,10 @@ struct session {
 	struct ipc_peer peer;
 	struct sandbox_owner owner;
 	struct supervisor *supervisor;
-	struct sandbox *sandbox; /* NULL once it has ended */
-	uint64_t start_id;       /* of SESSION_START; answers carry it */
-	uint64_t variables_id;   /* of SESSION_ENV_GET; 0: none is pending */
+	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
+	struct sandbox *sandbox;                /* NULL once it has ended */
+	uint64_t start_id;                      /* of SESSION_START; answers carry it */
+	uint64_t variables_id;                  /* of SESSION_ENV_GET; 0: none is pending */
 	bool started;
 };
 

@@ -102,12 +102,23 @@ static int hold_programs(const struct supervisor *sv)
 	return 0;
 }
 
+static void on_leases_idle(struct source_leases *book)
+{
+	struct supervisor *sv = container_of(book, struct supervisor, leases);
+
+	sv->leases_over = true;
+	supervisor_stop_when_alone(sv);
+}
+
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)
 {
 	sv->loop = loop;
 	memory_trusted_init(&sv->trusted);
 	sv->trusted.local = sv->persistent;
 	sv->mounts = -1;
+	source_leases_init(&sv->leases, loop);
+	sv->leases.trusted = &sv->trusted;
+	sv->leases.on_idle = on_leases_idle;
 	if (!sv->last_id) /* sandbox ids are in the audit log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "the programs of its roles";
@@ -124,6 +135,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 		log_info("each gate is watched by sockets of its own: %s", strerror(-rc));
 	if (sv->persistent)
 		sv->mounts = spawn_unpinned_mounts();
+	sv->leases.mounts = sv->mounts;
 	if (sv->persistent && sv->mounts < 0)
 		log_info("workers begin with all of the host's mounts, which takes longer: %s",
 		        strerror(-sv->mounts));
@@ -156,9 +168,15 @@ void supervisor_finish(struct supervisor *sv, int status)
 	supervisor_stop_when_alone(sv);
 }
 
+/* What services have made for a session is given back before it ends; the daemon's next process
+ * gives back what this one has noted. */
 void supervisor_stop_when_alone(struct supervisor *sv)
 {
-	if (sv->finishing && !role_runs(&sv->keeper) && !role_runs(&sv->recorder))
+	if (!sv->finishing || role_runs(&sv->keeper) || role_runs(&sv->recorder))
+		return;
+	if (!sv->persistent && !source_leases_are_idle(&sv->leases) && !sv->leases_over)
+		source_leases_hurry(&sv->leases);
+	else
 		loop_stop(sv->loop);
 }
 
@@ -176,9 +194,11 @@ void supervisor_fini(struct supervisor *sv)
 	loop_timer_close(&sv->recorder_life.timer);
 	confinement_fini(sv);
 	head_fini(sv);
+	credential_fini(sv);
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);
+	source_leases_fini(&sv->leases);
 	memory_trusted_fini(&sv->trusted);
 	helper_child_close_all(sv->loop);
 	if (sv->mounts >= 0)

@@ -4,9 +4,11 @@
 #ifndef VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
 #define VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
 
+#include "supervisor/config/source_lease.h"
 #include "supervisor/events/recorder.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/process/ca.h"
+#include "supervisor/process/credentials.h"
 #include "supervisor/process/keeper.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
@@ -25,6 +27,9 @@ struct supervisor {
 	struct recorder_life recorder_life; /* events/recorder.h */
 	struct recording recording;         /* events/recording.h */
 	struct confinement *confinement;    /* process/confinement.h; NULL: no query is open */
+	struct credential_question *credential_questions; /* process/credentials.h */
+	struct source_leases leases;        /* config/source_lease.h */
+	bool leases_over; /* the session ends without waiting for them */
 	struct worker_pool pool;            /* sandbox/worker_pool.h */
 	bool finishing;
 	struct sandbox *sandboxes; /* registry, by id */

@@ -55,6 +55,7 @@ static void credential_get_fields(struct codec *c, struct message_credential_get
 {
 	m->credential = credential_index(c, m->credential);
 	m->generation = codec_u64(c, m->generation);
+	m->renew = codec_bool(c, m->renew);
 }
 CODEC_PAIR(credential_get)
 
@@ -64,7 +65,8 @@ static void credential_fields(struct codec *c, struct message_credential *m)
 {
 	m->credential = credential_index(c, m->credential);
 	m->available = codec_bool(c, m->available);
-	m->ttl_s = codec_u32(c, m->ttl_s);
+	m->ttl_ms = codec_u32(c, m->ttl_ms);
+	m->renew_ms = codec_u32(c, m->renew_ms);
 	m->value = codec_bytes(
 	        c, m->value, m->available ? 1 : 0, m->available ? MESSAGE_VALUE_MAX : 0);
 	m->error =
@@ -83,6 +85,7 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 		        codec_string(c, m->credentials[i].name, 1, MESSAGE_NAME_MAX);
 		m->credentials[i].ttl_s = codec_u32(c, m->credentials[i].ttl_s);
 		m->credentials[i].timeout_ms = codec_u32(c, m->credentials[i].timeout_ms);
+		m->credentials[i].revoked = codec_bool(c, m->credentials[i].revoked);
 	}
 }
 CODEC_PAIR(keeper_sandbox)
@@ -105,13 +108,19 @@ static void source_open_fields(struct codec *c, struct message_source_open *m)
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
 	m->credential = credential_index(c, m->credential);
 	m->generation = codec_u64(c, m->generation);
+	m->renew = codec_bool(c, m->renew);
+	m->discard = codec_bool(c, m->discard);
 }
 CODEC_PAIR(source_open)
 
 static void source_fields(struct codec *c, struct message_source *m)
 {
 	m->opened = codec_bool(c, m->opened);
+	m->same = codec_bool(c, m->same);
+	if (m->opened && m->same)
+		codec_fail(c, -EBADMSG);
 	m->ttl_s = codec_u32(c, m->ttl_s);
+	m->retry_s = codec_upto(c, m->retry_s, MESSAGE_RETRY_MAX_S);
 	m->error = codec_bytes(c, m->error, 0, m->opened ? 0 : MESSAGE_TEXT_MAX);
 }
 CODEC_PAIR(source)
@@ -139,8 +148,18 @@ static void fetched_fields(struct codec *c, struct message_fetched *m)
 	m->ttl_s = codec_u32(c, m->ttl_s);
 	if (m->ttl_s > MESSAGE_FETCHED_TTL_MAX_S)
 		codec_fail(c, -EBADMSG);
+	m->same = codec_bool(c, m->same);
+	m->renewable = codec_bool(c, m->renewable);
+	m->lease = codec_string(c, m->lease, 0, MESSAGE_LEASE_MAX);
 }
 CODEC_PAIR(fetched)
+
+static void fetch_failed_fields(struct codec *c, struct message_fetch_failed *m)
+{
+	m->retry_s = codec_upto(c, m->retry_s, MESSAGE_RETRY_MAX_S);
+	m->text = codec_bytes(c, m->text, 1, MESSAGE_WHAT_MAX);
+}
+CODEC_PAIR(fetch_failed)
 
 static void recorder_start_fields(struct codec *c, struct message_recorder_start *m)
 {
@@ -279,6 +298,11 @@ static const char *const type_names[] = {
         [MESSAGE_WORKER_CALL] = "WORKER_CALL",
         [MESSAGE_WORKER_CALLED] = "WORKER_CALLED",
         [MESSAGE_WORKER_VISIT] = "WORKER_VISIT",
+        [MESSAGE_WORKER_CREDENTIAL] = "WORKER_CREDENTIAL",
+        [MESSAGE_WORKER_CREDENTIALS] = "WORKER_CREDENTIALS",
+        [MESSAGE_KEEPER_CREDENTIAL] = "KEEPER_CREDENTIAL",
+        [MESSAGE_KEEPER_CREDENTIALS] = "KEEPER_CREDENTIALS",
+        [MESSAGE_FETCH_FAILED] = "FETCH_FAILED",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -71,8 +71,8 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 	if (c.credential >= policy_credential_count(&w->policy))
 		return -EBADMSG;
 	slice_escape(c.error, error, sizeof(error));
-	credential_store_answer(
-	        w->credentials, c.credential, c.value, c.ttl_s, c.available ? NULL : error);
+	credential_store_answer(w->credentials, c.credential, c.value, c.ttl_ms, c.renew_ms,
+	        c.available ? NULL : error);
 	return 0;
 }
 
@@ -140,11 +140,11 @@ int keeper_open(struct worker *w, int fd)
 	return ipc_peer_open(w->loop, &w->keeper, fd, "keeper", on_message, on_end);
 }
 
-int keeper_ask(void *context, uint32_t credential)
+int keeper_ask(void *context, uint32_t credential, bool renew)
 {
 	struct worker *w = context;
 	const struct message_credential_get get = {
-	        .credential = credential, .generation = w->generation};
+	        .credential = credential, .generation = w->generation, .renew = renew};
 	uint8_t message[64];
 	size_t n = message_credential_get_encode(message, sizeof(message), MESSAGE_CREDENTIAL_GET,
 	        credential_id(w->generation, credential), &get);

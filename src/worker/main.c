@@ -68,6 +68,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return worker_called(w, m);
 	case MESSAGE_WORKER_VISIT:
 		return worker_visited(w, m);
+	case MESSAGE_WORKER_CREDENTIAL:
+		return worker_operate(w, m);
 	case MESSAGE_DESCRIBE:
 		return jail_answer(peer, m);
 	case MESSAGE_STOP:

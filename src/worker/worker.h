@@ -92,7 +92,7 @@ int keeper_read_ca(struct worker *w, struct ipc_message *m);
  * -errno. */
 int keeper_open(struct worker *w, int fd);
 /* Asks for a credential's value (a credential_ask). */
-int keeper_ask(void *context, uint32_t credential);
+int keeper_ask(void *context, uint32_t credential, bool renew);
 /* Replaces a keeper that died. Takes fd. Returns 0 or -errno. */
 int keeper_replace(struct worker *w, int fd);
 
@@ -128,6 +128,9 @@ int worker_call(void *context, uint64_t id, struct slice sandbox, uint16_t port)
 /* Counts an event; sends the figures that were asked for. */
 void worker_count(struct worker *w, const struct event *event);
 void worker_send_stats(struct worker *w, uint64_t id);
+/* credentials.c: does what an operator wants with credentials, and answers. Returns 0 or -EBADMSG.
+ */
+int worker_operate(struct worker *w, struct ipc_message *m);
 /* A callback for the proxy: nothing is left to do, so the worker reports STOPPED and ends. */
 void worker_when_idle(void *context);
 

@@ -42,6 +42,12 @@ TRY(keeper_ca_ask)
 TRY(keeper_ca)
 TRY(source_open)
 TRY(source)
+TRY(fetch)
+TRY(fetched)
+TRY(fetch_failed)
+TRY(credential_ask)
+TRY(worker_credentials)
+TRY(keeper_credentials)
 TRY(recorder_start)
 TRY(recorder_sandbox)
 TRY(recorder_ring)
@@ -103,6 +109,13 @@ static void (*const tries[])(
         [MESSAGE_KEEPER_CA] = try_keeper_ca,
         [MESSAGE_SOURCE_OPEN] = try_source_open,
         [MESSAGE_SOURCE] = try_source,
+        [MESSAGE_FETCH] = try_fetch,
+        [MESSAGE_FETCHED] = try_fetched,
+        [MESSAGE_FETCH_FAILED] = try_fetch_failed,
+        [MESSAGE_WORKER_CREDENTIAL] = try_credential_ask,
+        [MESSAGE_WORKER_CREDENTIALS] = try_worker_credentials,
+        [MESSAGE_KEEPER_CREDENTIAL] = try_credential_ask,
+        [MESSAGE_KEEPER_CREDENTIALS] = try_keeper_credentials,
         [MESSAGE_RECORDER_START] = try_recorder_start,
         [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
         [MESSAGE_RECORDER_RING] = try_recorder_ring,

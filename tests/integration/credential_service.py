@@ -33,7 +33,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if hasattr(self, "fault_" + fault):
             getattr(self, "fault_" + fault)()
             return
+        if service.throttled > 0:
+            service.throttled -= 1
+            self.send(429, b'{"errors": ["slow down"]}', ("Retry-After", str(service.retry_after)))
+            return
         status, answer = service.route(self.command, self.path, body.decode(), self.headers)
+        if status == 204:
+            self.send_response(204)
+            self.end_headers()
+            return
         self.send(status, json.dumps(answer).encode())
 
     def send(self, status, body, *fields):
@@ -143,6 +151,10 @@ class Service:
         self.asked, self.lock, self.release, self.count, self.expires_in = [], threading.Lock(), threading.Event(), 0, 3600
         self.gate, self.hold = threading.Event(), threading.Event()  # /gate and /hold answer once it is set
         self.login_lives = 0  # seconds of what AppRole hands out
+        self.leases = {}  # of Vault: id -> "live" or "revoked"
+        self.lease_fault = None  # (status, JSON) for the next questions about leases
+        self.renewable, self.renewed_for, self.retry_after = True, 0, 30
+        self.throttled = 0  # how many questions get 429
         self.server = Server((address, port), Handler)
         self.server.service = self
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -210,6 +222,18 @@ class Service:
                                              {"id": "password", "label": "password", "value": self.next("connect")},
                                              {"id": "x7", "label": "token", "value": "connect-token-field"}]}
 
+    def leases_of_vault(self, verb, body):
+        """POST /v1/sys/leases/renew and revoke."""
+        if self.lease_fault:
+            return self.lease_fault
+        lease = json.loads(body)["lease_id"]
+        if self.leases.get(lease) != "live":
+            return 400, {"errors": ["lease not found"]}
+        if verb == "renew":
+            return 200, {"lease_id": lease, "lease_duration": self.renewed_for or self.expires_in, "renewable": True}
+        self.leases[lease] = "revoked"
+        return 204, {}
+
     def vault(self, method, path, body, headers):
         if (method, path) == ("POST", "/v1/auth/approle/login"):
             login = json.loads(body)
@@ -217,6 +241,10 @@ class Service:
                 return 200, {"auth": {"client_token": "approle-token-0123\r\nX-Injected: two", "lease_duration": 0}}
             if login != {"role_id": "role-1", "secret_id": "secret-id-0123456789"}:
                 return 400, {"errors": ["invalid role or secret ID"]}
+            return 200, {"auth": {"client_token": "approle-token-0123", "lease_duration": self.login_lives}}
+        if method == "POST" and path in ("/v1/auth/jwt/login", "/v1/auth/kubernetes/login"):
+            if json.loads(body) != {"role": "agent", "jwt": "signed-token-0123456789"}:
+                return 403, {"errors": ["permission denied"]}
             return 200, {"auth": {"client_token": "approle-token-0123", "lease_duration": self.login_lives}}
         if headers.get("X-Vault-Token") not in ("vault-token-0123456789", "approle-token-0123"):
             return 403, {"errors": ["permission denied"]}
@@ -226,8 +254,13 @@ class Service:
         if path == "/v1/kv/agent":  # KV version 1
             return 200, {"lease_id": "", "lease_duration": 2764800, "data": {"value": self.next("kv1")}}
         if path == "/v1/database/creds/agent":
-            return 200, {"lease_id": "database/creds/agent/1", "lease_duration": self.expires_in, "renewable": True,
-                         "data": {"username": "v-agent", "password": self.next("dynamic")}}
+            value = self.next("dynamic")
+            lease = f"database/creds/agent/{self.count:04d}"
+            self.leases[lease] = "live"
+            return 200, {"lease_id": lease, "lease_duration": self.expires_in, "renewable": self.renewable,
+                         "data": {"username": "v-agent", "password": value}}
+        if method == "POST" and path in ("/v1/sys/leases/renew", "/v1/sys/leases/revoke"):
+            return self.leases_of_vault(path.rpartition("/")[2], body)
         return 404, {"errors": []}
 
     def github(self, body, headers):

@@ -26,8 +26,9 @@ struct credential_value {
 void credential_value_retain(struct credential_value *v);
 void credential_value_release(struct credential_value *v);
 
-/* Asks the keeper for the credential; credential_store_answer() takes the answer. Returns 0 or -errno. */
-typedef int (*credential_ask)(void *context, uint32_t credential);
+/* Asks the keeper for the credential; credential_store_answer() takes the answer. renew: a valid value is held, and
+ * the next one is wanted. Returns 0 or -errno. */
+typedef int (*credential_ask)(void *context, uint32_t credential, bool renew);
 
 /* policy is borrowed; context is passed to ask. Returns NULL if there is no memory. */
 struct credential_store *credential_store_new(
@@ -55,10 +56,11 @@ struct credential_value *credential_store_held(const struct credential_store *st
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
 void credential_wait_cancel(struct credential_wait *wait); /* allowed when not waiting (zeroed) */
-/* Takes the keeper's answer; value is copied, and the caller wipes its own copy. error NULL: value is good. An answer
- * that was not asked for is ignored. Waiting callers are told at the end of the loop's turn. */
-void credential_store_answer(
-        struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_s, const char *error);
+/* Takes the keeper's answer; value is copied, and the caller wipes its own copy. error NULL: value is good. ttl_ms 0:
+ * for ever. renew_ms: once it is used after that time, the next one is asked for, and this one is used meanwhile; 0:
+ * never. An answer that was not asked for is ignored. Waiting callers are told at the end of the loop's turn. */
+void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_ms,
+        uint32_t renew_ms, const char *error);
 /* The keeper is gone: tells error (copied) to everybody who waits. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 
@@ -70,6 +72,17 @@ void credential_store_ask_again(struct credential_store *store);
  * dropped without a callback. Values may have changed, so later callers wait for another answer than those who wait
  * already. Returns 0, or -ENOMEM with nothing changed. */
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count);
+
+/* An operator has rotated the credential: the value held is not used for later callers, and the new one is asked for
+ * at once. The keeper has it already. */
+void credential_store_rotate(struct credential_store *store, uint32_t credential);
+/* An operator has revoked the credential: wipes the value, tells CREDENTIAL_REVOKED to everybody who waits, and
+ * ignores the answers to questions from before. The keeper gives none any more. */
+#define CREDENTIAL_REVOKED "An operator has revoked this credential."
+void credential_store_revoke(struct credential_store *store, uint32_t credential);
+/* How often callers got the credential's value, and when last (Unix time; 0: never). */
+void credential_store_usage(
+        const struct credential_store *store, uint32_t credential, uint64_t *uses, uint64_t *last_used_ms);
 
 /* Placeholders: which credential a text mentions. The first function adds one at start; it returns 0, -EINVAL (no
  * such credential, or a text that is no placeholder), -ENOSPC or -ENOMEM. The second one searches p for any

@@ -140,6 +140,10 @@ uint32_t policy_rule_count(const struct policy *policy);
 struct slice policy_rule_name(const struct policy *policy, uint32_t rule);
 /* The deny rule's reason text, or empty. */
 struct slice policy_rule_text(const struct policy *policy, uint32_t rule);
+/* The rule's destinations as written. */
+struct slice policy_rule_to(const struct policy *policy, uint32_t rule);
+/* The credential that the rule attaches, or POLICY_NONE. */
+uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule);
 /* The protocols that a request which the rule allows may upgrade the connection to (the connection is then relayed
  * unread): in lower case, separated by ", "; or empty. */
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule);
@@ -218,6 +222,11 @@ bool policy_argument_is_file(struct slice argument, struct slice *path);
  * if too long. Returns out. */
 #define POLICY_SOURCE_TEXT_MAX 512
 const char *policy_source_text(const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX]);
+
+/* Writes how the value goes out: "Authorization: Bearer ***", "?key=***", ... into out, cut if too long. Returns out.
+ */
+#define POLICY_INJECT_TEXT_MAX 512
+const char *policy_inject_text(const struct policy_credential *credential, char out[POLICY_INJECT_TEXT_MAX]);
 
 const char *policy_scheme_name(enum policy_scheme scheme);
 const char *policy_reason_text(enum policy_reason reason);

@@ -82,6 +82,9 @@ void proxy_pause(struct proxy *proxy, enum event_cause cause, const char *why);
 /* The kill switch: ends every exchange, tunnel and flow at once, and records each with this cause and text (borrowed
  * for the call). */
 void proxy_end_all(struct proxy *proxy, enum event_cause cause, const char *why);
+/* Ends every exchange that has got this credential or waits for it, and records each with why (static). Returns how
+ * many. */
+size_t proxy_end_credential(struct proxy *proxy, uint32_t credential, const char *why);
 /* Replaces the policy: authorizes everything under way by next. What does not pass, or would get another credential,
  * is recorded and ended. Between looking and ending the proxy calls change(), after which config.policy must have the
  * content of next and the credential store must refer to it. Returns how many were ended. */

@@ -166,6 +166,15 @@ enum message_type {
 	MESSAGE_WORKER_CALL = 66,   /* worker -> supervisor: struct message_call: a port that another sandbox exposes */
 	MESSAGE_WORKER_CALLED = 67, /* the reply, no body: + fd, one end of a connected pair; none: refused */
 	MESSAGE_WORKER_VISIT = 68,  /* struct message_visit + fd, the other end: another sandbox calls this one */
+	/* an operator's questions about credentials (vethguard credential) */
+	MESSAGE_WORKER_CREDENTIAL = 69,  /* supervisor -> worker: struct message_credential_ask */
+	MESSAGE_WORKER_CREDENTIALS = 70, /* the reply: struct message_worker_credentials */
+	MESSAGE_KEEPER_CREDENTIAL = 71,  /* supervisor -> keeper: struct message_credential_ask */
+	MESSAGE_KEEPER_CREDENTIALS = 72, /* the reply, which may take as long as the source: struct
+	                                    message_keeper_credentials */
+
+	/* supervisor <-> fetch, continued */
+	MESSAGE_FETCH_FAILED = 73, /* fetch -> supervisor: instead of FETCHED: struct message_fetch_failed */
 
 	MESSAGE_TYPE_COUNT
 };
@@ -312,12 +321,14 @@ struct message_ca {                /* DER; key is secret: the receiver wipes the
 struct message_credential_get {
 	uint32_t credential; /* index in the policy */
 	uint64_t generation; /* generation of that policy */
+	bool renew;          /* the worker has a value that is still valid, and wants the next one */
 };
 
 struct message_credential { /* the reply; value is secret: the receiver wipes the datagram */
 	uint32_t credential;
 	bool available;
-	uint32_t ttl_s;     /* 0: does not expire */
+	uint32_t ttl_ms;    /* 0: does not expire */
+	uint32_t renew_ms;  /* after that time the worker asks for the next one and uses this one meanwhile; 0: never */
 	struct slice value; /* if available */
 	struct slice error; /* if not available: one sentence without any byte of the value */
 };
@@ -331,6 +342,51 @@ struct message_keeper_sandbox {
 		struct slice name;
 		uint32_t ttl_s;
 		uint32_t timeout_ms;
+		bool revoked; /* by an operator */
+	} credentials[POLICY_CREDENTIALS_MAX];
+};
+
+/* What an operator wants. The keeper does it first: what it has answered before, a worker forgets after that. */
+enum message_credential_what {
+	MESSAGE_CREDENTIAL_LOOK = 0,   /* tells only */
+	MESSAGE_CREDENTIAL_CHECK = 1,  /* keeper: fetches a value; it is kept only where none is held */
+	MESSAGE_CREDENTIAL_ROTATE = 2, /* keeper: fetches a value and holds it; worker: forgets the one before */
+	MESSAGE_CREDENTIAL_REVOKE = 3, /* keeper: wipes it and gives none; worker: also ends what goes on with it */
+	MESSAGE_CREDENTIAL_FORGET = 4, /* keeper: wipes it; it is fetched anew on demand */
+	MESSAGE_CREDENTIAL_WHATS
+};
+struct message_credential_ask {
+	uint64_t sandbox_id; /* keeper: of the worker's sandbox; worker: 0 */
+	uint64_t generation;
+	uint8_t what;
+	uint32_t credential; /* LOOK: 0 */
+};
+
+struct message_worker_credentials {
+	uint64_t ended; /* REVOKE: requests that were ended */
+	uint32_t count; /* 0: the worker is under another generation */
+	struct {
+		uint64_t uses;         /* how often a request got it since the worker's start */
+		uint64_t last_used_ms; /* Unix time; 0: never */
+	} credentials[POLICY_CREDENTIALS_MAX];
+};
+
+#define MESSAGE_CREDENTIAL_MARK_BYTES 8
+#define MESSAGE_CREDENTIAL_ERROR_MAX 255
+struct message_keeper_credentials {
+	struct slice error; /* why CHECK or ROTATE failed: one sentence; empty: it did not */
+	struct slice mark;  /* CHECK, ROTATE: of the value that was fetched; empty: none was */
+	uint32_t ttl_s;     /* ... and how long it may be used; 0: no end */
+	uint32_t count;
+	struct {
+		bool held, fetching, revoked;
+		uint32_t fetches, failures;
+		uint64_t fetched_ms, ends_ms, failed_ms; /* Unix time; 0: never */
+		struct slice error;                      /* of the last failure, or empty */
+		/* MAC of the value under a key that only this keeper has, of MESSAGE_CREDENTIAL_MARK_BYTES:
+		 * it tells whether two values are the same, and helps nobody to guess one. Empty: none is
+		 * held. */
+		struct slice mark;
 	} credentials[POLICY_CREDENTIALS_MAX];
 };
 
@@ -391,11 +447,15 @@ struct message_source_open {
 	uint64_t sandbox_id;
 	uint32_t credential;
 	uint64_t generation;
+	bool renew;   /* the keeper holds a valid value, and a longer life of it is as good as another value */
+	bool discard; /* what comes is not used: an operator's check beside a value that is */
 };
 
 struct message_source {
 	bool opened;        /* true: one fd comes with it */
+	bool same;          /* if not opened: the value that the keeper holds may be used for ttl_s from now on */
 	uint32_t ttl_s;     /* if opened: how long the value may be used; 0: as the policy says */
+	uint32_t retry_s;   /* else, of an error: for how long nobody is to ask again; 0: as usual */
 	struct slice error; /* empty: the sandbox is ending, which is not a fault */
 };
 
@@ -414,8 +474,17 @@ struct message_fetch {
 };
 
 #define MESSAGE_FETCHED_TTL_MAX_S (30u * 24 * 3600)
+#define MESSAGE_LEASE_MAX 512
 struct message_fetched {
-	uint32_t ttl_s; /* how long the value may be used, at most the bound above; 0: the service does not tell */
+	uint32_t ttl_s;     /* how long the value may be used, at most the bound above; 0: the service does not tell */
+	bool same;          /* nothing is in the pipe: the value of before may be used so long */
+	bool renewable;     /* its lease can be renewed */
+	struct slice lease; /* id of what the service counts the value by, which is no secret; empty: none */
+};
+#define MESSAGE_RETRY_MAX_S 3600u
+struct message_fetch_failed {
+	uint32_t retry_s; /* how long the service wants to be left alone, at most the bound above; 0: it does not say */
+	struct slice text;
 };
 
 struct message_recorder_start {
@@ -584,6 +653,10 @@ MESSAGE_CODEC(source_open);
 MESSAGE_CODEC(source);
 MESSAGE_CODEC(fetch);
 MESSAGE_CODEC(fetched);
+MESSAGE_CODEC(fetch_failed);
+MESSAGE_CODEC(credential_ask);
+MESSAGE_CODEC(worker_credentials);
+MESSAGE_CODEC(keeper_credentials);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
 MESSAGE_CODEC(recorder_ring);

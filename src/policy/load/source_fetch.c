@@ -31,7 +31,8 @@ static const struct fetch_kind {
         {"vault", NULL,
                 {{"url", URL, true}, {"path", TEXT, true}, {"field", TEXT, false},
                         {"token", FILE_OF, false}, {"role_id", TEXT, false},
-                        {"secret_id", FILE_OF, false}, {"auth_path", TEXT, false},
+                        {"secret_id", FILE_OF, false}, {"role", TEXT, false},
+                        {"jwt", FILE_OF, false}, {"auth_path", TEXT, false},
                         {"namespace", TEXT, false}}},
         {"oauth2", NULL,
                 {{"token_url", URL, true}, {"client_id", TEXT, true},
@@ -154,16 +155,19 @@ static bool take_value(struct tree *tree, struct tree_node *node, const struct f
 	}
 }
 
-/* Vault is logged into by one of two ways. */
+/* Vault is logged into by one of three ways. */
 static void check_login(struct tree *tree, const struct tree_item *item)
 {
 	const struct tree_node *map = item->value;
 	const int token = tree_get(map, "token") != NULL;
-	const int role = (tree_get(map, "role_id") != NULL) + (tree_get(map, "secret_id") != NULL);
+	const int approle =
+	        (tree_get(map, "role_id") != NULL) + (tree_get(map, "secret_id") != NULL);
+	const int jwt = (tree_get(map, "role") != NULL) + (tree_get(map, "jwt") != NULL);
 
-	if (2 * token + role != 2)
+	if (2 * token + approle + jwt != 2 || approle == 1)
 		tree_error(tree, item->key,
-		        "vault needs either token or role_id and secret_id, to log in");
+		        "vault needs one way to log in: token; or role_id and secret_id; or role "
+		        "and jwt");
 }
 
 void load_fetch(struct tree *tree, const struct tree_item *item, struct slice policy,

@@ -26,29 +26,38 @@ static size_t look_at_tunnel(
 	return 1;
 }
 
-static size_t look_at_streams(struct client_http2 *h, const struct policy *next,
+/* credential: as of client_reauthorize(). */
+static bool look_at_exchange(struct exchange *ex, const struct policy *next, uint32_t credential,
         enum event_cause cause, const char *detail)
+{
+	if (!ex || (credential != POLICY_NONE && ex->verdict.decision.credential != credential))
+		return false;
+	return exchange_reauthorize(ex, next, cause, detail);
+}
+
+static size_t look_at_streams(struct client_http2 *h, const struct policy *next,
+        uint32_t credential, enum event_cause cause, const char *detail)
 {
 	size_t marked = 0;
 
 	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
 		struct client_http2_stream *s = container_of(l, struct client_http2_stream, list);
 
-		marked += s->exchange && exchange_reauthorize(s->exchange, next, cause, detail);
+		marked += look_at_exchange(s->exchange, next, credential, cause, detail);
 	}
 	return marked;
 }
 
-size_t client_reauthorize(
-        struct client *c, const struct policy *next, enum event_cause cause, const char *detail)
+size_t client_reauthorize(struct client *c, const struct policy *next, uint32_t credential,
+        enum event_cause cause, const char *detail)
 {
 	switch (c->state) {
 	case CLIENT_EXCHANGE:
-		return c->exchange && exchange_reauthorize(c->exchange, next, cause, detail);
+		return look_at_exchange(c->exchange, next, credential, cause, detail);
 	case CLIENT_HTTP2:
-		return c->http2 ? look_at_streams(c->http2, next, cause, detail) : 0;
+		return c->http2 ? look_at_streams(c->http2, next, credential, cause, detail) : 0;
 	case CLIENT_DIAL:
-		return look_at_tunnel(c, next, cause, detail);
+		return credential == POLICY_NONE ? look_at_tunnel(c, next, cause, detail) : 0;
 	default: /* nothing was let out */
 		return 0;
 	}

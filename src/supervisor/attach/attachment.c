@@ -187,6 +187,18 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 	attachment_answer(a, OPERATION_RELOAD, 0, &result);
 }
 
+static void on_operated(struct sandbox_owner *owner, struct instance *i, uint64_t id,
+        const struct message_worker_credentials *m)
+{
+	attachment_credentials_operated(attachment_of(owner), i, id, m);
+}
+
+static void on_credentials(
+        struct sandbox_owner *owner, uint64_t id, const struct message_keeper_credentials *m)
+{
+	attachment_credentials_answered(attachment_of(owner), id, m);
+}
+
 static void on_quiesced(struct sandbox_owner *owner, struct sandbox *s)
 {
 	struct attachment *a = attachment_of(owner);
@@ -233,6 +245,8 @@ struct attachment *attachment_new(struct attachments *all)
 	        .changed = on_changed,
 	        .link_gone = on_link_gone,
 	        .stats = on_stats,
+	        .operated = on_operated,
+	        .credentials = on_credentials,
 	        .replaced = on_replaced,
 	        .quiesced = on_quiesced};
 	if (loop_alarm_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
@@ -253,6 +267,7 @@ void attachment_free(struct attachment *a)
 
 	gate_unlink_end(a->unlinking);
 	attachment_answer_all(a);
+	attachment_credentials_end(a);
 	attachment_refuse_later(a);
 	if (a->reading)
 		all->readings--;
@@ -277,6 +292,29 @@ void attachment_free(struct attachment *a)
 		all->on_empty(all);
 }
 
+/* Returns 0 or -ENOMEM, with the record as it was. */
+static int record_revoked(struct attachment *a)
+{
+	const struct generation *g = a->sandbox->generation;
+	static char names[POLICY_CREDENTIALS_MAX][POLICY_NAME_MAX + 1];
+	struct attach_pair items[POLICY_CREDENTIALS_MAX];
+	struct attach_pairs now = {0, items}, copy = {0};
+	struct policy_credential c;
+
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
+		if (!(g->revoked >> i & 1))
+			continue;
+		policy_credential(&g->settings->policy, i, &c);
+		snprintf(names[i], sizeof(names[i]), "%.*s", SLICE_ARG(c.name));
+		items[now.count++] = (struct attach_pair){names[i], ""};
+	}
+	if (attach_pairs_copy(&copy, &now) != 0)
+		return -ENOMEM;
+	attach_pairs_free(&a->record.revoked);
+	a->record.revoked = copy;
+	return 0;
+}
+
 /* The root is recorded while there is more than one; without a record the oldest is meant. So
  * earlier versions read what they can serve. */
 int attachment_save(struct attachment *a)
@@ -288,6 +326,8 @@ int attachment_save(struct attachment *a)
 		a->record.root_known = true;
 		memcpy(a->record.root, a->sandbox->root, sizeof(a->record.root));
 	}
+	if (a->sandbox && a->sandbox->generation && record_revoked(a) < 0)
+		return -ENOMEM;
 	return state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
 }
 

@@ -39,7 +39,8 @@ enum attach_operation {
 	OPERATION_DETACH,
 	OPERATION_RELOAD,
 	OPERATION_PAUSE,
-	OPERATION_STATS
+	OPERATION_STATS,
+	OPERATION_CREDENTIAL
 };
 
 /* An operation that waits for its answer. */
@@ -47,7 +48,7 @@ struct attach_pending {
 	struct attach_pending *prev, *next;
 	struct attachment *attachment;
 	enum attach_operation operation;
-	uint64_t id; /* STATS: id of the question */
+	uint64_t id; /* STATS, CREDENTIAL: id of the question */
 	struct loop_timer patience;
 	attach_done done;
 	void *context;
@@ -69,9 +70,10 @@ struct attachment {
 	struct loop_io process;
 	/* Owned: of a reload in progress that names a policy, else NULL. */
 	char *new_policy;
-	struct attach_later *later;     /* a reload that waits for its files; NULL: none */
-	struct attach_reading *reading; /* recovery: its policy is being read */
-	bool slow;                      /* recovery: a child has to read the policy */
+	struct credential_operation *operations; /* attach/credentials.c */
+	struct attach_later *later;              /* a reload that waits for its files; NULL: none */
+	struct attach_reading *reading;          /* recovery: its policy is being read */
+	bool slow;                               /* recovery: a child has to read the policy */
 	/* If there is no sandbox: its gate, which cannot be served. */
 	struct gate gate;
 	struct attach_target target; /* all zeros: unknown */
@@ -281,6 +283,14 @@ void attachment_hold(struct attachment *a);
 /* Answers the pending statistics with this id. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
+
+/* credentials.c: a worker has done what was asked; the keeper has (m NULL: it is gone). */
+void attachment_credentials_operated(struct attachment *a, const struct instance *i, uint64_t id,
+        const struct message_worker_credentials *m);
+void attachment_credentials_answered(
+        struct attachment *a, uint64_t id, const struct message_keeper_credentials *m);
+/* Frees what is under way, when nobody waits for it any more. */
+void attachment_credentials_end(struct attachment *a);
 
 /* operations.c: returns the sandbox if it can be operated on; else answers why not, and returns
  * NULL. */

@@ -159,6 +159,7 @@ enum attach_status {
 	/* Another operation on it is in progress, or a limit is reached: 503, try again. */
 	ATTACH_BUSY,
 	ATTACH_FAILED, /* the daemon's own fault: 500 */
+	ATTACH_SOURCE, /* the source of a credential gives no value: 502 */
 };
 
 struct attach_stats {
@@ -168,6 +169,16 @@ struct attach_stats {
 	uint32_t restarts, mended;
 	unsigned retired;
 	const struct message_worker_stats *worker; /* NULL if none answered */
+};
+
+/* What is known of credentials. */
+struct attach_credentials {
+	const struct policy *policy;
+	const struct message_keeper_credentials *keeper;
+	const struct message_worker_credentials
+	        *worker;     /* of the present one; NULL: none answered */
+	uint32_t credential; /* which was meant; POLICY_NONE: all */
+	uint64_t ended;      /* requests that a revocation has ended */
 };
 
 /* What to set inside the sandbox. */
@@ -206,6 +217,7 @@ struct attach_result {
 	const char *warnings;
 	const struct attach_env *env;
 	const struct attach_stats *stats;
+	const struct attach_credentials *credentials;
 };
 
 typedef void (*attach_done)(void *context, const struct attach_result *result);
@@ -244,6 +256,14 @@ void attachments_follow(struct attachments *all, const char *name, pid_t pid, ui
         attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
+
+/* Looks at a sandbox's credentials, or checks, rotates or revokes the one with this name. LOOK:
+ * name is NULL. ROTATE answers when every worker uses the new value or asks for it; REVOKE, when no
+ * worker uses it and what went on with it has ended. A revocation outlives workers and the daemon;
+ * ROTATE and a reload of this sandbox end it. ATTACH_SOURCE: text says why the source gave no
+ * value. */
+void attachments_credentials(struct attachments *all, const char *name,
+        enum message_credential_what what, const char *credential, attach_done done, void *context);
 
 /* Returns NULL if there is no such sandbox. Borrowed until the loop's next turn. */
 struct attachment *attachments_find(const struct attachments *all, const char *name);

@@ -51,6 +51,21 @@ struct policy_load_options attach_load_options(
 	        .observe = observe, .variables = room, .variable_count = vars->count};
 }
 
+/* What an operator has revoked before, by name. */
+static uint64_t revoked_in(const struct attach_record *r, const struct policy *policy)
+{
+	struct policy_credential c;
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; r->revoked.count && i < policy_credential_count(policy); i++) {
+		policy_credential(policy, i, &c);
+		for (size_t k = 0; k < r->revoked.count; k++)
+			if (slice_equals(c.name, slice_from_string(r->revoked.items[k].key)))
+				bits |= UINT64_C(1) << i;
+	}
+	return bits;
+}
+
 struct generation *attachment_load(const struct attachment *a, const char *policy,
         const struct identity *identity, const struct settings_files *files,
         enum attach_status *status, char **text)
@@ -72,8 +87,10 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
 	        a->all->config_path, &options, files, text);
 	rc = g->settings ? 0 : -errno;
-	if (g->settings && !is_objectionable(g->settings, text))
+	if (g->settings && !is_objectionable(g->settings, text)) {
+		g->revoked = revoked_in(&a->record, &g->settings->policy);
 		return g;
+	}
 	if (g->settings || rc == -EINVAL)
 		*status = ATTACH_INVALID;
 	if (rc == LOCAL_FILE_UNKNOWN)

@@ -178,6 +178,7 @@ void attach_record_fini(struct attach_record *r)
 	free(r->policy);
 	attach_pairs_free(&r->labels);
 	attach_pairs_free(&r->vars);
+	attach_pairs_free(&r->revoked);
 	memset(r, 0, sizeof(*r));
 }
 

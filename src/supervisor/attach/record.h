@@ -37,6 +37,7 @@ struct attach_record {
 	uint8_t root[MESSAGE_FINGERPRINT_BYTES]; /* fingerprint of the root that it knows */
 	bool paused;
 	char reason[ATTACH_REASON_MAX + 1];
+	struct attach_pairs revoked; /* owned; names of credentials, with empty values */
 	/* Packets the fence had dropped when a daemon stopped that had recorded them all: the next
 	 * daemon's recorder counts from there. */
 	bool dropped_known;

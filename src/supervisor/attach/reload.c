@@ -177,6 +177,8 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 		free(text);
 		return;
 	}
+	if (caller) /* it is about this sandbox, and not of all or by the watch */
+		g->revoked = 0;
 	g->number = a->record.generation + 1;
 	g->difference = difference(&a->sandbox->generation->settings->policy, &g->settings->policy);
 	a->new_policy = policy ? strdup(policy) : NULL;

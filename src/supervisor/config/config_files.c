@@ -122,3 +122,27 @@ void settings_check_config_files(const struct config *c, const char *path, struc
 	check_password(c, path, diags);
 	check_audit(c, path, diags);
 }
+
+struct settings *settings_of_services(const char *config_path)
+{
+	struct settings *s = calloc(1, sizeof(*s));
+	struct diag_list *diags = calloc(1, sizeof(*diags));
+	int rc = s && diags ? 0 : -ENOMEM;
+
+	if (s) {
+		s->refs = 1;
+		s->image_file = -1;
+		config_init(&s->config);
+	}
+	if (!rc && config_path && *config_path)
+		rc = settings_load_config(config_path, &s->config, diags);
+	if (!rc) {
+		settings_find_servers(s);
+		rc = settings_find_hosts(s);
+	}
+	free(diags);
+	if (!rc)
+		return s;
+	settings_put(s);
+	return NULL;
+}

@@ -15,6 +15,8 @@
 #include "supervisor/os/memfd.h"
 #include "supervisor/config/sources.h"
 #include "supervisor/process/role.h"
+#include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/policy/url.h"
 
@@ -32,46 +34,143 @@ struct source_fetch {
 	struct loop_timer timer;
 	uint32_t timeout_ms;
 	int output;
-	bool fetched, late;
-	uint32_t ttl_s;
+	bool discard, late;
+	bool answered; /* FETCHED: told is filled in; or FETCH_FAILED: why is */
+	struct message_fetched told;
+	char lease[MESSAGE_LEASE_MAX + 1];
+	char why[SOURCE_ERROR_MAX / 2];
+	uint32_t retry_s;
 	char service[SOURCE_ERROR_MAX / 2]; /* for messages */
 };
 
 static unsigned running;
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
+/* --- services that want to be left alone --- */
+
+/* Whoever asks such a service under the same user's policies waits too: of other users, others may
+ * have sent what was too much. When there is no room the one that ends first is forgotten. */
+#define THROTTLED_MAX 64
+static struct throttled {
+	uint64_t hash;
+	int64_t until_ms; /* clock_boot_ms() */
+} throttled[THROTTLED_MAX];
+
+static uint64_t hash_of(const struct source_fetch *fetch)
+{
+	static struct hash_key key;
+	static bool made;
+	char text[SOURCE_ERROR_MAX];
+
+	if (!made)
+		random_bytes(&key, sizeof(key));
+	made = true;
+	snprintf(text, sizeof(text), "%u %s", (unsigned)fetch->sources->identity.uid,
+	        fetch->service);
+	return hash_bytes(&key, text, strlen(text));
+}
+
+/* Seconds that it is still to be left alone, or 0. */
+static uint32_t left_alone_s(const struct source_fetch *fetch)
+{
+	const int64_t now_ms = clock_boot_ms();
+	const uint64_t hash = hash_of(fetch);
+
+	for (size_t i = 0; i < THROTTLED_MAX; i++)
+		if (throttled[i].until_ms > now_ms && throttled[i].hash == hash)
+			return (uint32_t)((throttled[i].until_ms - now_ms + 999) / 1000);
+	return 0;
+}
+
+static void leave_alone(const struct source_fetch *fetch, uint32_t s)
+{
+	struct throttled *place = &throttled[0];
+
+	for (size_t i = 1; i < THROTTLED_MAX; i++)
+		if (throttled[i].until_ms < place->until_ms)
+			place = &throttled[i];
+	place->hash = hash_of(fetch);
+	place->until_ms = clock_boot_ms() + (int64_t)s * 1000;
+}
+
+/* --- what the process says --- */
+
+static int on_fetched(struct source_fetch *fetch, struct ipc_message *message)
+{
+	if (message_fetched_decode(&message->body, &fetch->told) != 0)
+		return -EBADMSG;
+	snprintf(fetch->lease, sizeof(fetch->lease), "%.*s", SLICE_ARG(fetch->told.lease));
+	fetch->told.lease = SLICE("");
+	return 0;
+}
+
+static int on_failed(struct source_fetch *fetch, struct ipc_message *message)
+{
+	struct message_fetch_failed m;
+
+	if (message_fetch_failed_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	slice_escape(m.text, fetch->why, sizeof(fetch->why));
+	fetch->retry_s = m.retry_s;
+	if (m.retry_s)
+		leave_alone(fetch, m.retry_s);
+	return 0;
+}
+
 static int on_message(struct role *role, struct ipc_message *message)
 {
 	struct source_fetch *fetch = container_of(role, struct source_fetch, role);
-	struct message_fetched m;
 
-	if (message->head.type != MESSAGE_FETCHED || fetch->fetched ||
-	        message_fetched_decode(&message->body, &m) != 0)
+	if (fetch->answered)
 		return -EBADMSG;
-	fetch->fetched = true;
-	fetch->ttl_s = m.ttl_s;
-	return 0;
+	fetch->answered = true;
+	switch (message->head.type) {
+	case MESSAGE_FETCHED:
+		return on_fetched(fetch, message);
+	case MESSAGE_FETCH_FAILED:
+		return on_failed(fetch, message);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void explain(const struct source_fetch *fetch, const char *how, char out[SOURCE_ERROR_MAX])
+{
+	const struct role *role = &fetch->role;
+
+	if (fetch->late)
+		snprintf(out, SOURCE_ERROR_MAX, "%s had not answered after %u ms", fetch->service,
+		        fetch->timeout_ms);
+	else if (fetch->why[0] && !role->killed)
+		snprintf(out, SOURCE_ERROR_MAX, "%s: %.250s", fetch->service, fetch->why);
+	else if (role->last_words[0] && !role->killed)
+		snprintf(out, SOURCE_ERROR_MAX, "%s: %.250s", fetch->service, role->last_words);
+	else
+		snprintf(out, SOURCE_ERROR_MAX, "%s: " PROGRAM " %.200s", fetch->service, how);
 }
 
 static void on_dead(struct role *role, const char *how)
 {
 	struct source_fetch *fetch = container_of(role, struct source_fetch, role);
-	char error[SOURCE_ERROR_MAX];
-	int output = -1;
+	struct source_fetched f = {.result = {.fd = -1}, .discard = fetch->discard};
+	char error[SOURCE_ERROR_MAX], lease[MESSAGE_LEASE_MAX + 1];
 
-	if (fetch->fetched && !role->killed) {
-		output = fetch->output;
-		fetch->output = -1;
-	} else if (fetch->late) {
-		snprintf(error, sizeof(error), "%s had not answered after %u ms", fetch->service,
-		        fetch->timeout_ms);
-	} else if (role->last_words[0] && !role->killed) {
-		snprintf(error, sizeof(error), "%s: %.250s", fetch->service, role->last_words);
+	memcpy(lease, fetch->lease, sizeof(lease));
+	f.lease = lease;
+	if (fetch->answered && !fetch->why[0] && !role->killed) {
+		f.result.same = fetch->told.same;
+		f.result.ttl_s = fetch->told.ttl_s;
+		f.renewable = fetch->told.renewable;
+		if (!f.result.same) {
+			f.result.fd = fetch->output;
+			fetch->output = -1;
+		}
 	} else {
-		snprintf(error, sizeof(error), "%s: " PROGRAM " %.200s", fetch->service, how);
+		explain(fetch, how, error);
+		f.result.error = error;
+		f.result.retry_s = fetch->retry_s;
 	}
-	sources_fetch_ended(fetch->sources, fetch->index, fetch->id, output, fetch->ttl_s,
-	        output < 0 ? error : NULL);
+	sources_fetch_ended(fetch->sources, fetch->index, fetch->id, &f);
 }
 
 static void on_late(struct loop_timer *timer)
@@ -154,10 +253,12 @@ static int launch(
 
 struct source_fetch *source_fetch_start(struct sources *sources,
         const struct policy_credential *credential, int secret, uint64_t id, uint32_t index,
-        char error[SOURCE_ERROR_MAX])
+        bool discard, char error[SOURCE_ERROR_MAX], uint32_t *retry_s)
 {
 	struct source_fetch *fetch;
 	int rc;
+
+	*retry_s = 0;
 
 	if (!sources->settings || !sources->trusted || !*sources->trusted) {
 		snprintf(error, SOURCE_ERROR_MAX, "the sandbox is not ready yet");
@@ -180,13 +281,21 @@ struct source_fetch *source_fetch_start(struct sources *sources,
 	*fetch = (struct source_fetch){.sources = sources,
 	        .id = id,
 	        .index = index,
+	        .discard = discard,
 	        .timeout_ms = credential->timeout_ms,
 	        .output = -1};
 	slice_escape(credential->location, fetch->service, sizeof(fetch->service));
-	rc = launch(fetch, credential, secret);
+	*retry_s = left_alone_s(fetch);
+	rc = *retry_s ? -EBUSY : launch(fetch, credential, secret);
 	if (!rc)
 		return fetch;
-	snprintf(error, SOURCE_ERROR_MAX, PROGRAM " could not be started: %s", strerror(-rc));
+	if (*retry_s)
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "%s has asked to be left alone, and is not asked for %u s more",
+		        fetch->service, *retry_s);
+	else
+		snprintf(error, SOURCE_ERROR_MAX, PROGRAM " could not be started: %s",
+		        strerror(-rc));
 	source_fetch_free(fetch);
 	return NULL;
 }

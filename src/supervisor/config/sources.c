@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/wire/message.h"
 #include "supervisor/os/local_file.h"
+#include "supervisor/config/source_lease.h"
 #include "supervisor/config/sources.h"
 
 void sources_init(struct sources *s, struct loop *loop, const struct policy *policy,
-        void (*on_source)(
-                struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error))
+        void (*on_source)(struct sources *sources, uint64_t id, const struct source_result *result))
 {
 	memset(s, 0, sizeof(*s));
 	s->loop = loop;
@@ -44,6 +45,8 @@ void sources_fini(struct sources *s)
 		if (s->variables[i] >= 0)
 			close(s->variables[i]);
 		s->variables[i] = -1;
+		source_lease_release(s->leases[i], 0);
+		s->leases[i] = NULL;
 	}
 	free(s->covered);
 	s->covered = NULL;
@@ -63,32 +66,46 @@ static void name_fault(
 	        slice_escape(c.name, name, sizeof(name)), error);
 }
 
-static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *error)
+static void refuse_for(
+        struct sources *s, uint64_t id, uint32_t index, const char *error, uint32_t retry_s)
 {
 	char text[SOURCE_FAULT_MAX];
 
-	name_fault(s, index, error, text);
-	s->on_source(s, id, -1, 0, text);
+	if (s->policy)
+		name_fault(s, index, error, text);
+	else
+		snprintf(text, sizeof(text), "%s", error);
+	s->on_source(s, id, &(struct source_result){.fd = -1, .retry_s = retry_s, .error = text});
+}
+
+static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *error)
+{
+	refuse_for(s, id, index, error, 0);
+}
+
+static void give(struct sources *s, uint64_t id, int fd)
+{
+	s->on_source(s, id, &(struct source_result){.fd = fd});
 }
 
 void sources_run_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
 {
 	source_run_free(s->runs[index]);
 	s->runs[index] = NULL;
-	if (fd < 0 && s->policy)
+	if (fd < 0)
 		refuse(s, id, index, error);
 	else
-		s->on_source(s, id, fd, 0, error);
+		give(s, id, fd);
 }
 
 void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
 {
 	source_read_free(s->reads[index]);
 	s->reads[index] = NULL;
-	if (fd < 0 && s->policy)
+	if (fd < 0)
 		refuse(s, id, index, error);
 	else
-		s->on_source(s, id, fd, 0, error);
+		give(s, id, fd);
 }
 
 /* source_file_open() without waiting; fills in path. */
@@ -189,7 +206,7 @@ static void open_file(
 
 	if (fd >= 0) {
 		look_whether_covered(s, index, fd, path);
-		s->on_source(s, id, fd, 0, NULL);
+		give(s, id, fd);
 		return;
 	}
 	if (fd == LOCAL_FILE_UNKNOWN && s->reads[index]) {
@@ -231,62 +248,120 @@ static void start_program(
 		refuse(s, id, index, error);
 }
 
+#define LINGER_MS 5000 /* for requests that have the value of before */
+
+/* What the service counts the new value by takes the place of what it counted the former by. */
+static void keep_lease(struct sources *s, uint32_t index, const struct source_fetched *f)
+{
+	struct source_lease *before = s->leases[index], *now = NULL;
+	struct policy_credential c;
+
+	if (f->result.same) {
+		source_lease_renewed(before, f->result.ttl_s, f->renewable);
+		return;
+	}
+	policy_credential(s->policy, index, &c);
+	if (f->lease[0] && s->book)
+		now = source_lease_new(
+		        s->book, &c, &s->identity, f->lease, f->result.ttl_s, f->renewable);
+	if (f->discard) {
+		source_lease_release(now, 0);
+		return;
+	}
+	s->leases[index] = now;
+	source_lease_release(before, LINGER_MS);
+}
+
+void sources_give_back(struct sources *s, uint32_t index)
+{
+	source_lease_release(s->leases[index], 0);
+	s->leases[index] = NULL;
+}
+
 void sources_fetch_ended(
-        struct sources *s, uint32_t index, uint64_t id, int fd, uint32_t ttl_s, const char *error)
+        struct sources *s, uint32_t index, uint64_t id, const struct source_fetched *f)
 {
 	source_fetch_free(s->fetches[index]);
 	s->fetches[index] = NULL;
-	if (fd < 0)
-		refuse(s, id, index, error);
-	else
-		s->on_source(s, id, fd, ttl_s, NULL);
+	if (f->result.error) {
+		refuse_for(s, id, index, f->result.error, f->result.retry_s);
+		return;
+	}
+	if (s->policy)
+		keep_lease(s, index, f);
+	s->on_source(s, id, &f->result);
 }
 
-/* The service's secret, or -1 if it needs none. */
-static int open_secret(struct sources *s, uint32_t index, const struct policy_credential *c,
-        char error[SOURCE_ERROR_MAX])
+int source_secret_open(const struct identity *identity, const struct policy_credential *c,
+        char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX])
 {
-	char path[SOURCE_PATH_MAX];
 	struct slice file;
-	int fd;
 
 	error[0] = '\0';
 	if (!policy_credential_file(c, 0, &file))
 		return -1;
-	fd = open_local(s, file, path, error);
-	if (fd < 0)
+	if (file.n >= SOURCE_PATH_MAX) {
+		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
 		return -1;
-	look_whether_covered(s, index, fd, path);
-	return fd;
+	}
+	memcpy(path, file.p, file.n);
+	path[file.n] = 0;
+	return source_file_open(identity, path, false, error);
+}
+
+/* Adds what a renewal is asked by. */
+static void ask_for_renewal(const struct source_lease *lease, struct policy_credential *c,
+        char texts[2][MESSAGE_LEASE_MAX + 16])
+{
+	snprintf(texts[0], sizeof(texts[0]), ".renew=%s", source_lease_id(lease));
+	snprintf(texts[1], sizeof(texts[1]), ".lasts=%u", source_lease_lasts_s(lease));
+	for (size_t i = 0; i < 2 && c->argc < POLICY_ARGV_MAX; i++)
+		c->argv[c->argc++] = slice_from_string(texts[i]);
 }
 
 static void start_fetch(
-        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+        struct sources *s, uint64_t id, uint32_t index, struct policy_credential *c, bool discard)
 {
-	char error[SOURCE_ERROR_MAX];
+	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
+	uint32_t retry_s = 0;
 	int secret;
 
 	if (s->fetches[index]) {
 		refuse(s, id, index, "its service is being asked already");
 		return;
 	}
-	secret = open_secret(s, index, c, error);
+	secret = source_secret_open(&s->identity, c, path, error);
+	if (secret >= 0)
+		look_whether_covered(s, index, secret, path);
 	if (!error[0])
-		s->fetches[index] = source_fetch_start(s, c, secret, id, index, error);
+		s->fetches[index] =
+		        source_fetch_start(s, c, secret, id, index, discard, error, &retry_s);
 	if (secret >= 0)
 		close(secret);
 	if (!s->fetches[index])
-		refuse(s, id, index, error);
+		refuse_for(s, id, index, error, retry_s);
 }
 
-void sources_open(struct sources *s, uint64_t id, uint32_t index)
+static void open_service(struct sources *s, uint64_t id, uint32_t index,
+        struct policy_credential *c, bool renew, bool discard)
+{
+	char texts[2][MESSAGE_LEASE_MAX + 16];
+
+	if (renew && source_lease_is_renewable(s->leases[index]))
+		ask_for_renewal(s->leases[index], c, texts);
+	start_fetch(s, id, index, c, discard);
+}
+
+void sources_open(struct sources *s, uint64_t id, uint32_t index, bool renew, bool discard)
 {
 	struct policy_credential c;
 	char error[SOURCE_ERROR_MAX] = "";
 	int fd;
 
 	if (index >= policy_credential_count(s->policy) || index >= POLICY_CREDENTIALS_MAX) {
-		s->on_source(s, id, -1, 0, "the policy has no such credential");
+		s->on_source(s, id,
+		        &(struct source_result){
+		                .fd = -1, .error = "the policy has no such credential"});
 		return;
 	}
 	policy_credential(s->policy, index, &c);
@@ -299,12 +374,12 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index)
 		return;
 	}
 	if (c.source == POLICY_SOURCE_FETCH) {
-		start_fetch(s, id, index, &c);
+		open_service(s, id, index, &c, renew, discard);
 		return;
 	}
 	fd = take_variable(s, index, &c, error);
 	if (fd < 0)
 		refuse(s, id, index, error);
 	else
-		s->on_source(s, id, fd, 0, NULL);
+		give(s, id, fd);
 }

@@ -19,6 +19,17 @@ struct settings;
 struct source_run;   /* a running program */
 struct source_read;  /* a file that a child reads */
 struct source_fetch; /* a service that vethguard-fetch asks */
+struct source_lease; /* what a service counts a value by (source_lease.h) */
+struct source_leases;
+
+/* fd >= 0: the callee reads it to its end; else error is one sentence, or same is set. */
+struct source_result {
+	int fd;
+	bool same;        /* the value of before may be used for ttl_s */
+	uint32_t ttl_s;   /* how long the value may be used; 0: as the policy says */
+	uint32_t retry_s; /* of an error: how long nobody is to ask again; 0: as usual */
+	const char *error;
+};
 
 struct sources {
 	struct loop *loop;
@@ -30,7 +41,9 @@ struct sources {
 	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */
 	struct source_read *reads[POLICY_CREDENTIALS_MAX]; /* and at most one reader */
 	struct source_fetch *fetches[POLICY_CREDENTIALS_MAX];
-	unsigned fetch_count;            /* of them that run */
+	unsigned fetch_count;       /* of them that run */
+	struct source_leases *book; /* borrowed: whose leases these are; NULL: nobody's */
+	struct source_lease *leases[POLICY_CREDENTIALS_MAX];
 	const struct settings *settings; /* borrowed: resolvers and known hosts; NULL: none */
 	/* Borrowed: the CAs that services are verified by (os/memfd.h), as soon as they are known.
 	 */
@@ -41,22 +54,23 @@ struct sources {
 		dev_t device;
 		ino_t inode; /* 0: there was no file */
 	} * covered;
-	/* fd >= 0: the callee owns it and reads it to its end; else error is one sentence. id is
-	 * that of sources_open(). ttl_s: how long the value may be used; 0: as the policy says. */
-	void (*on_source)(
-	        struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error);
+	/* id is that of sources_open(). The callee owns result's descriptor. */
+	void (*on_source)(struct sources *sources, uint64_t id, const struct source_result *result);
 };
 
 void sources_init(struct sources *sources, struct loop *loop, const struct policy *policy,
         void (*on_source)(
-                struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error));
+                struct sources *sources, uint64_t id, const struct source_result *result));
 /* Kills running programs and readers. No callback follows. */
 void sources_stop(struct sources *sources);
-/* The same, and closes the pipes of variables. */
+/* The same, closes the pipes of variables, and gives the leases back. */
 void sources_fini(struct sources *sources);
 /* Answers through on_source, at once or when the program has ended. credential may be out of
- * range. */
-void sources_open(struct sources *sources, uint64_t id, uint32_t credential);
+ * range. renew, discard: as struct message_source_open has them. */
+void sources_open(
+        struct sources *sources, uint64_t id, uint32_t credential, bool renew, bool discard);
+/* The value of the credential is used by nobody any more: gives its lease back. */
+void sources_give_back(struct sources *sources, uint32_t credential);
 /* Calls tell with one sentence for each file that cannot serve as a credential at this moment, for
  * the user who has just named the files. Reads no value, runs no program and does not wait: a file
  * that may not be local is skipped. */
@@ -95,14 +109,25 @@ void sources_run_ended(
         struct sources *sources, uint32_t index, uint64_t id, int fd, const char *error);
 
 /* Starts vethguard-fetch for a credential. secret: a file with what the service needs (copied; the
- * caller's), or -1. sources_fetch_ended() is called once, with the pipe's read end (the callee's)
- * or -1 and a sentence. Returns NULL with the reason in error if it could not be started. */
+ * caller's), or -1. discard: see sources_open(). sources_fetch_ended() is called once. Returns NULL
+ * with the reason in error if it could not be started; *retry_s: when it is worth another try, or
+ * 0.
+ */
 struct source_fetch *source_fetch_start(struct sources *sources,
         const struct policy_credential *credential, int secret, uint64_t id, uint32_t index,
-        char error[SOURCE_ERROR_MAX]);
+        bool discard, char error[SOURCE_ERROR_MAX], uint32_t *retry_s);
 void source_fetch_free(struct source_fetch *fetch);
-/* Called at its end. */
-void sources_fetch_ended(struct sources *sources, uint32_t index, uint64_t id, int fd,
-        uint32_t ttl_s, const char *error);
+/* Called at its end. lease: what the service told, or empty. */
+struct source_fetched {
+	struct source_result result;
+	bool discard, renewable;
+	const char *lease;
+};
+void sources_fetch_ended(
+        struct sources *sources, uint32_t index, uint64_t id, const struct source_fetched *fetched);
+/* Opens the file with the service's secret: a descriptor; -1 if there is none, or with the reason
+ * in error. path is filled in. */
+int source_secret_open(const struct identity *identity, const struct policy_credential *credential,
+        char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX]);
 
 #endif

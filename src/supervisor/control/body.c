@@ -482,6 +482,21 @@ bool control_body_pause(const json_t *body, const char **reason, char *fault)
 	return true;
 }
 
+bool control_body_credential(const json_t *body, const char **credential, char *fault)
+{
+	struct member m = {.name = "credential"};
+
+	*credential = NULL;
+	if (body && !read_members(body, &m, 1, "", fault))
+		return false;
+	*credential = text_of(&m);
+	if (!*credential || !**credential)
+		return wrong(fault, "credential: which one? GET .../credentials names them");
+	if (strlen(*credential) > POLICY_NAME_MAX)
+		return wrong(fault, "credential: longer than %d bytes", POLICY_NAME_MAX);
+	return true;
+}
+
 enum { CA_CERTIFICATE, CA_ROOT, CA_OVERLAP, CA_NAME, CA_MEMBERS };
 
 /* Reads the members from first on, count of them. */

@@ -28,6 +28,8 @@ bool control_body_reload(const struct json_t *body, const char **policy, char *f
 /* The process with which a sandbox is to end; *start_time 0: not compared. */
 bool control_body_follow(const struct json_t *body, pid_t *pid, uint64_t *start_time, char *fault);
 bool control_body_pause(const struct json_t *body, const char **reason, char *fault);
+/* The name of a credential. */
+bool control_body_credential(const struct json_t *body, const char **credential, char *fault);
 /* Members of the calls on the CA. Strings borrow from body and are "" if missing. */
 struct control_ca {
 	const char *name, *certificate, *root;

@@ -69,8 +69,8 @@ void control_answer_created(struct control_call *call, struct attachment *a);
 /* Adds what the recorder told of a sandbox that has ended. */
 void control_put_summary(struct json *j, const struct message_summary *summary);
 
-/* sandbox_calls.c, prepared_calls.c, daemon_calls.c and ca_calls.c: the run functions of the
- * routes. */
+/* sandbox_calls.c, prepared_calls.c, daemon_calls.c, ca_calls.c and credential_calls.c: the run
+ * functions of the routes. */
 void control_run_attach(struct control *control, struct control_call *call);
 void control_run_prepare(struct control *control, struct control_call *call);
 void control_run_prepared(struct control *control, struct control_call *call);
@@ -95,6 +95,11 @@ void control_run_ca_csr(struct control *control, struct control_call *call);
 void control_run_ca_install(struct control *control, struct control_call *call);
 void control_run_ca_rotate(struct control *control, struct control_call *call);
 
+void control_run_credentials(struct control *control, struct control_call *call);
+void control_run_credential_check(struct control *control, struct control_call *call);
+void control_run_credential_rotate(struct control *control, struct control_call *call);
+void control_run_credential_revoke(struct control *control, struct control_call *call);
+
 /* view.c: the JSON of answers. key is NULL inside arrays and at the top. A sandbox is left open:
  * the caller adds members and ends the object. */
 void control_open_sandbox(struct json *j, const char *key, const struct attachment_view *view);
@@ -107,6 +112,8 @@ void control_put_status(struct json *j, const struct attachments_status *status)
 /* fingerprint: of the log's last line, or NULL. */
 void control_put_audit(
         struct json *j, const struct attachments_status *status, const char *fingerprint);
+/* RFC 3339 in UTC with milliseconds; 0: null. */
+void control_put_time(struct json *j, const char *key, int64_t ms);
 void control_put_lines(struct json *j, const char *key, const char *lines);
 void control_add_lines(struct json *j, const char *lines); /* to an open array */
 

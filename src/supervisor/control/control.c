@@ -159,6 +159,7 @@ bool control_succeeded(struct control_call *call, const struct attach_result *re
 	        [ATTACH_CONFLICT] = 409,
 	        [ATTACH_BUSY] = 503,
 	        [ATTACH_FAILED] = 500,
+	        [ATTACH_SOURCE] = 502,
 	};
 
 	if (!control_is_open(call))

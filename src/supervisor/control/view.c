@@ -17,8 +17,7 @@
 #define BRIEF_REASON_MAX 128 /* bytes */
 #define SOURCE_SHOWN_MAX 256 /* bytes of a credential's source */
 
-/* RFC 3339 in UTC with milliseconds; 0: null. */
-static void put_time(struct json *j, const char *key, int64_t ms)
+void control_put_time(struct json *j, const char *key, int64_t ms)
 {
 	time_t seconds = (time_t)(ms / 1000);
 	char date[24], text[TIME_TEXT_MAX];
@@ -177,8 +176,8 @@ void control_open_sandbox(struct json *j, const char *key, const struct attachme
 	put_policy(j, v);
 	put_pairs(j, "labels", v->brief ? NULL : &v->labels);
 	put_pairs(j, "vars", v->brief ? NULL : &v->vars);
-	put_time(j, "created", v->created_ms);
-	put_time(j, "expires", v->expires_ms);
+	control_put_time(j, "created", v->created_ms);
+	control_put_time(j, "expires", v->expires_ms);
 	json_put_bool(j, "claimed", v->claimed);
 	put_addresses(j, v);
 	json_put_uint(j, "proxy_port", v->proxy_port);
@@ -207,7 +206,7 @@ void control_put_prepared(struct json *j, const char *key, const struct attachme
 	put_ip(j, "gate6", &v->gate6);
 	put_ip(j, "sandbox4", &v->sandbox4);
 	put_ip(j, "sandbox6", &v->sandbox6);
-	put_time(j, "created", v->created_ms);
+	control_put_time(j, "created", v->created_ms);
 	json_put_end_object(j);
 }
 
@@ -335,7 +334,7 @@ void control_put_status(struct json *j, const struct attachments_status *s)
 {
 	json_put_object(j, NULL);
 	json_put_literal(j, "version", VERSION_TEXT);
-	put_time(j, "started", s->started_ms);
+	control_put_time(j, "started", s->started_ms);
 	json_put_bool(j, "ready", s->ready);
 	json_put_uint(j, "generation", s->generation);
 	put_text(j, "config", s->config_path);

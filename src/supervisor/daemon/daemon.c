@@ -134,6 +134,7 @@ static void on_recovered(struct attachments *all)
 		        "not all that was recorded before could be taken over: %s", strerror(-rc));
 	if (!takeover_is_active(&d->takeover))
 		journal_generation_adopt_others(sv, d->state_directory, d->set);
+	source_leases_recover(&sv->leases);
 	prepare_gates(sv);
 	if (all->on_changed)
 		all->on_changed(all);
@@ -200,6 +201,8 @@ static void start(struct daemon *d)
 	rc = supervisor_start(sv, d->loop, &step);
 	if (rc)
 		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-rc));
+	sv->leases.directory = d->leases; /* its own from now on */
+	sv->leases.config_path = d->attachments.config_path;
 	daemon_open_log(d);
 	d->attachments.on_empty = on_empty;
 	d->attachments.generation = 1;

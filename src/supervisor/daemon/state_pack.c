@@ -141,6 +141,7 @@ json_t *state_pack(const struct attach_record *r, const struct gate *gate)
 
 	if (root && (!r->prepared || add(root, "prepared", json_true())) &&
 	        (!r->claimed || add(root, "claimed", json_true())) &&
+	        (!r->revoked.count || add(root, "revoked", json_pairs(&r->revoked))) &&
 	        (!r->undoing || add(root, "attaching", json_true())) &&
 	        (!r->dropped_known || add(root, "dropped", json_u64(r->dropped))) &&
 	        (!r->root_known || add(root, "ca_root", json_hex(r->root, sizeof(r->root)))) &&

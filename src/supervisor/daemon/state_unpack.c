@@ -219,18 +219,18 @@ struct fields {
 	const char *reason, *dropped, *root;
 	int version, pid, observe, paused, attaching, prepared, claimed;
 	json_int_t uid, gid, created, expires;
-	json_t *container, *labels, *vars, *gate, *groups, *listen;
+	json_t *container, *labels, *vars, *gate, *groups, *listen, *revoked;
 };
 
 static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 {
 	f->groups = NULL;
 	f->dropped = f->root = NULL;
-	f->listen = NULL;
+	f->listen = f->revoked = NULL;
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
 	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b, s?s, "
-	               "s?o, s?b, s?b, s?s !}",
+	               "s?o, s?b, s?b, s?s, s?o !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
@@ -239,7 +239,8 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
 	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
 	               "attaching", &f->attaching, "dropped", &f->dropped, "listen", &f->listen,
-	               "prepared", &f->prepared, "claimed", &f->claimed, "ca_root", &f->root) == 0;
+	               "prepared", &f->prepared, "claimed", &f->claimed, "ca_root", &f->root,
+	               "revoked", &f->revoked) == 0;
 }
 
 static bool listen_of(json_t *object, struct listen_socket *s)
@@ -321,6 +322,8 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "dropped";
 	if (!take_pairs(f, r))
 		return "labels or vars";
+	if (f->revoked && !pairs_of(f->revoked, ATTACH_VARS_MAX, &r->revoked))
+		return "revoked";
 	r->pid = f->pid;
 	r->observe = f->observe;
 	r->uid = (uid_t)f->uid;

@@ -63,29 +63,29 @@ static int on_root(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-static void answer_source(
-        struct supervisor *sv, uint64_t id, int fd, uint32_t ttl_s, const char *error)
+static void answer_source(struct supervisor *sv, uint64_t id, const struct source_result *r)
 {
-	struct message_source m = {.opened = fd >= 0,
-	        .ttl_s = ttl_s,
-	        .error = slice_from_string(fd >= 0 ? NULL : error)};
+	struct message_source m = {.opened = r->fd >= 0,
+	        .same = r->fd < 0 && r->same,
+	        .ttl_s = r->ttl_s,
+	        .retry_s = r->retry_s,
+	        .error = slice_from_string(r->fd >= 0 ? NULL : r->error)};
 	size_t n = message_source_encode(buffer, sizeof(buffer), MESSAGE_SOURCE, id, &m);
-	int rc = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
+	int rc = role_send(&sv->keeper, buffer, n, &r->fd, r->fd >= 0);
 
 	if (rc && rc != -EPIPE) /* -EPIPE: its death is handled in on_keeper_dead() */
 		log_error("the keeper could not be answered: %s", strerror(-rc));
 }
 
-void supervisor_on_source(
-        struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error)
+void supervisor_on_source(struct sources *sources, uint64_t id, const struct source_result *result)
 {
 	struct instance *i = container_of(sources, struct instance, sources);
 
-	if (error) /* at level debug: the keeper logs it for people */
-		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s", error);
-	answer_source(i->supervisor, id, fd, ttl_s, error);
-	if (fd >= 0)
-		close(fd);
+	if (result->error) /* at level debug: the keeper logs it for people */
+		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s", result->error);
+	answer_source(i->supervisor, id, result);
+	if (result->fd >= 0)
+		close(result->fd);
 }
 
 static int on_source_open(struct supervisor *sv, struct ipc_message *message)
@@ -96,12 +96,12 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	struct instance *i = find_instance(sv, m.sandbox_id);
 	if (!i || !i->generation || i->state == INSTANCE_ENDING) {
-		answer_source(sv, message->head.id, -1, 0, "");
+		answer_source(sv, message->head.id, &(struct source_result){.fd = -1, .error = ""});
 		return 0;
 	}
 	if (m.generation != i->credentials->number)
 		return 0; /* the keeper does not know yet that nothing waits for this */
-	sources_open(&i->sources, message->head.id, m.credential);
+	sources_open(&i->sources, message->head.id, m.credential, m.renew, m.discard);
 	return 0;
 }
 
@@ -175,6 +175,8 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 		return on_root(sv, message);
 	case MESSAGE_KEEPER_CA:
 		return on_ca(sv, message);
+	case MESSAGE_KEEPER_CREDENTIALS:
+		return credential_answered(sv, message);
 	case MESSAGE_SOURCE_OPEN:
 		return on_source_open(sv, message);
 	default:
@@ -269,6 +271,7 @@ static void on_keeper_dead(struct role *role, const char *how)
 
 	if (sv->persistent)
 		ca_lost(sv);
+	credential_keeper_lost(sv);
 	if (!role->stopping && sv->persistent && sv->keeper_life.ready)
 		replace(sv, how);
 	else if (!role->stopping && sv->keeper_life.on_lost)

@@ -6,6 +6,7 @@
 #include "vethguard/loop/loop.h"
 
 struct ipc_message;
+struct source_result;
 struct sources;
 struct supervisor;
 
@@ -38,8 +39,7 @@ struct keeper_life {
 /* process/keeper.c. Returns 0 or -errno. */
 int keeper_start(struct supervisor *sv);
 /* Answers the keeper's request id with the descriptor or error of its source (sources.h). */
-void supervisor_on_source(
-        struct sources *sources, uint64_t id, int fd, uint32_t ttl_s, const char *error);
+void supervisor_on_source(struct sources *sources, uint64_t id, const struct source_result *result);
 /* process/keeper_health.c: starts the health check; persistent only. Returns 0 or -errno. */
 int keeper_health_start(struct supervisor *sv);
 /* Handles the keeper's answer. Returns 0 or -EBADMSG. */

@@ -81,6 +81,17 @@ static int on_stats(struct instance *i, struct ipc_message *message)
 	return 0;
 }
 
+static int on_credentials(struct instance *i, struct ipc_message *message)
+{
+	static struct message_worker_credentials m;
+	struct sandbox_owner *owner = i->sandbox->owner;
+
+	if (message_worker_credentials_decode(&message->body, &m) != 0 || !owner->operated)
+		return -EBADMSG;
+	owner->operated(owner, i, message->head.id, &m);
+	return 0;
+}
+
 static int on_message(struct role *role, struct ipc_message *message)
 {
 	struct instance *i = container_of(role, struct instance, worker);
@@ -98,6 +109,8 @@ static int on_message(struct role *role, struct ipc_message *message)
 		return instance_on_reach(i, message);
 	case MESSAGE_WORKER_CALL:
 		return instance_on_call(i, message);
+	case MESSAGE_WORKER_CREDENTIALS:
+		return on_credentials(i, message);
 	default:
 		return -EBADMSG;
 	}
@@ -129,6 +142,7 @@ struct instance *instance_new(struct supervisor *sv, struct slice root)
 	i->supervisor = sv;
 	i->id = supervisor_next_id(sv);
 	sources_init(&i->sources, sv->loop, NULL, supervisor_on_source);
+	i->sources.book = &sv->leases;
 	int rc = loop_timer_open(sv->loop, &i->timer, on_time);
 	HASH_ADD(by_id, sv->instances, id, sizeof(i->id), i);
 	if (!rc && !i->by_id.tbl)
@@ -205,6 +219,14 @@ int instance_ask_stats(struct instance *i, uint64_t id)
 {
 	return role_send(&i->worker, buffer,
 	        message_empty(buffer, sizeof(buffer), MESSAGE_WORKER_STATS_GET, id), NULL, 0);
+}
+
+int instance_operate(struct instance *i, uint64_t id, const struct message_credential_ask *ask)
+{
+	return role_send(&i->worker, buffer,
+	        message_credential_ask_encode(
+	                buffer, sizeof(buffer), MESSAGE_WORKER_CREDENTIAL, id, ask),
+	        NULL, 0);
 }
 
 int instance_asks_keeper(struct instance *i, uint64_t request)

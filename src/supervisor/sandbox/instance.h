@@ -28,6 +28,7 @@ struct generation {
 	struct identity identity;
 	struct memory_bundle *trusted; /* a reference: the CAs; NULL: not made yet */
 	char *difference;              /* owned: difference from the previous generation, or NULL */
+	uint64_t revoked;              /* bit i: credential i, by an operator */
 	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
 };
 
@@ -107,6 +108,9 @@ void instance_close_egress(struct instance *i, const char *why);
 void instance_hold(struct instance *i);
 /* owner->stats is called with this id. Returns 0 or -errno. */
 int instance_ask_stats(struct instance *i, uint64_t id);
+/* The worker does what the operator wants; owner->operated is called with this id. Returns 0 or
+ * -errno. */
+int instance_operate(struct instance *i, uint64_t id, const struct message_credential_ask *ask);
 bool instance_is_ready(const struct instance *i);
 /* Call when the worker has become ready: it is SERVING. */
 void instance_serves(struct instance *i);

@@ -85,6 +85,7 @@ static int tell_keeper(struct instance *i)
 		m.credentials[n].name = c.name;
 		/* The supervisor's own limit comes first: its error text says more. */
 		m.credentials[n].timeout_ms = c.timeout_ms + SOURCE_GRACE_MS;
+		m.credentials[n].revoked = i->credentials->revoked >> n & 1;
 		/* The value of a variable can be read only once, so it does not expire. */
 		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}

@@ -88,6 +88,12 @@ struct sandbox_owner {
 	bool (*link_gone)(struct sandbox_owner *owner);
 	void (*stats)(
 	        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *stats);
+	/* A worker has done what instance_operate() asked for. */
+	void (*operated)(struct sandbox_owner *owner, struct instance *i, uint64_t id,
+	        const struct message_worker_credentials *m);
+	/* The keeper's answer to credential_ask() with this id; m NULL: the keeper is gone. */
+	void (*credentials)(struct sandbox_owner *owner, uint64_t id,
+	        const struct message_keeper_credentials *m);
 	/* The result of sandbox_replace(): error is NULL, or why the old generation stays. */
 	void (*replaced)(struct sandbox_owner *owner, struct sandbox *s, const char *error);
 	/* The sandbox was paused and every worker that had work to do is gone. Called once for all

@@ -163,14 +163,15 @@ static void world_record(void *context, const struct event *event)
 	w->event_total++;
 }
 
-static int world_ask(void *context, uint32_t credential)
+static int world_ask(void *context, uint32_t credential, bool renew)
 {
 	struct world *w = context;
 
+	(void)renew;
 	w->asked++;
 	if (!w->keeper_silent)
 		credential_store_answer(w->store, credential,
-		        w->value ? slice_from_string(w->value) : SLICE(SECRET_VALUE), 0,
+		        w->value ? slice_from_string(w->value) : SLICE(SECRET_VALUE), 0, 0,
 		        w->keeper_error);
 	return 0;
 }

@@ -132,7 +132,7 @@ static void ca_and_credential(void **state)
 	struct message_ca ca = {SLICE("root"), SLICE("intermediate"), SLICE("key")};
 	struct message_credential_get get = {POLICY_CREDENTIALS_MAX - 1};
 	struct message_credential good = {
-	        .credential = 3, .available = true, .ttl_s = 60, .value = SLICE("v\0w")};
+	        .credential = 3, .available = true, .ttl_ms = 60, .value = SLICE("v\0w")};
 	struct message_credential bad = {.credential = 3, .error = SLICE("no such file")};
 
 	(void)state;
@@ -264,12 +264,26 @@ static void fetch(void **state)
 	        .address_count = 1,
 	        .server_count = 1};
 	struct message_fetched fetched = {3600};
+	struct message_fetch_failed failed = {30, SLICE("it answered 429")};
 
 	(void)state;
 	m.addresses[0] = ip6(1);
 	m.servers[0] = (struct config_server){ip4(53), 5353};
 	ROUNDTRIP(fetch, &m, NOTHING);
 	ROUNDTRIP(fetched, &fetched, NOTHING);
+	fetched.lease = longer(MESSAGE_LEASE_MAX + 1);
+	REFUSES_TO_ENCODE(fetched, &fetched);
+	fetched = (struct message_fetched){.same = true, .renewable = true, .lease = SLICE("a/1")};
+	ROUNDTRIP(fetched, &fetched, NOTHING);
+	fetched.ttl_s = MESSAGE_FETCHED_TTL_MAX_S + 1;
+	REFUSES_TO_ENCODE(fetched, &fetched);
+	ROUNDTRIP(fetch_failed, &failed, NOTHING);
+	failed.retry_s = MESSAGE_RETRY_MAX_S + 1;
+	REFUSES_TO_ENCODE(fetch_failed, &failed);
+	failed = (struct message_fetch_failed){.text = SLICE("")};
+	REFUSES_TO_ENCODE(fetch_failed, &failed);
+	failed.text = longer(MESSAGE_WHAT_MAX + 1);
+	REFUSES_TO_ENCODE(fetch_failed, &failed);
 	m.arguments[1] = SLICE("a\0b");
 	REFUSES_TO_ENCODE(fetch, &m);
 	m.arguments[1] = longer(MESSAGE_FETCH_ARGUMENT_MAX + 1);
@@ -287,6 +301,42 @@ static void fetch(void **state)
 	m.server_count = 0;
 	m.url = SLICE("");
 	REFUSES_TO_ENCODE(fetch, &m);
+}
+
+static void credentials(void **state)
+{
+	struct message_credential_ask ask = {1, 2, MESSAGE_CREDENTIAL_WHATS - 1, 3};
+	struct message_worker_credentials worker = {.ended = 7, .count = 2};
+	struct message_keeper_credentials keeper = {.error = SLICE("no"), .count = 1};
+
+	(void)state;
+	ROUNDTRIP(credential_ask, &ask, NOTHING);
+	ask.what = MESSAGE_CREDENTIAL_WHATS;
+	REFUSES_TO_ENCODE(credential_ask, &ask);
+	ask.what = 0;
+	ask.credential = POLICY_CREDENTIALS_MAX;
+	REFUSES_TO_ENCODE(credential_ask, &ask);
+	worker.credentials[1].uses = UINT64_MAX;
+	ROUNDTRIP(worker_credentials, &worker, NOTHING);
+	worker.count = POLICY_CREDENTIALS_MAX + 1;
+	REFUSES_TO_ENCODE(worker_credentials, &worker);
+	keeper.credentials[0].mark = SLICE("12345678");
+	keeper.credentials[0].error = longer(MESSAGE_CREDENTIAL_ERROR_MAX);
+	keeper.mark = SLICE("12345678");
+	ROUNDTRIP(keeper_credentials, &keeper, NOTHING);
+	keeper.credentials[0].error = longer(MESSAGE_CREDENTIAL_ERROR_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.credentials[0].error = SLICE("");
+	keeper.credentials[0].mark = SLICE("1234567");
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.credentials[0].mark = SLICE("123456789");
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.credentials[0].mark = SLICE("");
+	keeper.error = longer(MESSAGE_WHAT_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
+	keeper.error = SLICE("");
+	keeper.count = POLICY_CREDENTIALS_MAX + 1;
+	REFUSES_TO_ENCODE(keeper_credentials, &keeper);
 }
 
 static void recorder(void **state)
@@ -680,6 +730,7 @@ int main(void)
 	        cmocka_unit_test(ca_and_credential),
 	        cmocka_unit_test(keeper),
 	        cmocka_unit_test(fetch),
+	        cmocka_unit_test(credentials),
 	        cmocka_unit_test(keeper_cas),
 	        cmocka_unit_test(recorder),
 	        cmocka_unit_test(recorder_event),

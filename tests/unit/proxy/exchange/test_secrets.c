@@ -353,7 +353,7 @@ static void test_a_client_that_goes_while_the_keeper_is_asked(void **state)
 	UNTIL(&w, w.asked == 1);
 	hang_up(c, true);
 	UNTIL(&w, count_events(&w, EVENT_HTTP) == 1);
-	credential_store_answer(w.store, 0, SLICE(SECRET_VALUE), 0, NULL);
+	credential_store_answer(w.store, 0, SLICE(SECRET_VALUE), 0, 0, NULL);
 	assert_false(origin_is_asked(&w));
 }
 

@@ -33,14 +33,14 @@ static void on_look(struct loop_timer *timer)
 	loop_stop(timer->loop);
 }
 
-static void on_source(struct sources *s, uint64_t id, int fd, uint32_t ttl_s, const char *error)
+static void on_source(struct sources *s, uint64_t id, const struct source_result *result)
 {
 	(void)s;
-	assert_int_equal(ttl_s, 0);
+	assert_int_equal(result->ttl_s, 0);
 	ends++;
-	output = fd;
+	output = result->fd;
 	answered = id;
-	snprintf(said, sizeof(said), "%s", error ? error : "");
+	snprintf(said, sizeof(said), "%s", result->error ? result->error : "");
 	loop_stop(loop);
 }
 

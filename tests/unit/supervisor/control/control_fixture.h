@@ -152,6 +152,13 @@ void attachments_stats(struct attachments *a, const char *name, attach_done done
 	ask(done, context, "stats %s", name);
 }
 
+void attachments_credentials(struct attachments *a, const char *name,
+        enum message_credential_what what, const char *credential, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "credentials %s %d %s", name, (int)what, credential ? credential : "*");
+}
+
 struct attachment *attachments_find(const struct attachments *a, const char *name)
 {
 	(void)a;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens to the store from outside: another policy, and an operator who rotates or revokes a
+ * credential. */
+#include "credential/store_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vethguard/base/clock.h"
+
+int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count)
+{
+	struct slot *old = store->slots, *slots = store_slots_new(count);
+	uint32_t before = store->count;
+
+	if (!slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		struct slot *from = map[i] < before ? &old[map[i]] : NULL;
+
+		if (!from)
+			continue;
+		slots[i] = *from;
+		list_move(&from->waiting, &slots[i].waiting);
+		if (slots[i].value)
+			slots[i].value->credential = i;
+		from->value = NULL;
+		store_forget(&slots[i]);
+	}
+	placeholders_renumber(&store->placeholders, map, count);
+	store->slots = slots;
+	store->count = count;
+	for (uint32_t i = 0; i < before; i++)
+		store_drop_slot(&old[i]);
+	free(old);
+	store_plan_expiry(store);
+	return 0;
+}
+
+void credential_store_rotate(struct credential_store *store, uint32_t credential)
+{
+	struct slot *slot;
+	bool had;
+
+	if (credential >= store->count)
+		return;
+	slot = &store->slots[credential];
+	had = slot->value != NULL;
+	slot->retry_ms = 0;
+	store_forget(slot);
+	store_plan_expiry(store);
+	if (had)
+		store_ask(store, credential, false);
+}
+
+void credential_store_revoke(struct credential_store *store, uint32_t credential)
+{
+	struct slot *slot;
+
+	if (credential >= store->count)
+		return;
+	slot = &store->slots[credential];
+	slot->stale += slot->asked;
+	slot->renewing = false;
+	store_refuse(store, slot, CREDENTIAL_REVOKED);
+	store_plan_expiry(store);
+}
+
+void credential_store_usage(const struct credential_store *store, uint32_t credential,
+        uint64_t *uses, uint64_t *last_used_ms)
+{
+	*uses = *last_used_ms = 0;
+	if (credential >= store->count || !store->slots[credential].uses)
+		return;
+	*uses = store->slots[credential].uses;
+	*last_used_ms = (uint64_t)(clock_real_ms() - loop_now_ms(store->loop) +
+	                           store->slots[credential].last_used_ms);
+}
