@@ -178,6 +178,7 @@ enum message_listener {
 	MESSAGE_LISTEN_UDP = 3,
 	MESSAGE_LISTEN_UNIX = 4,      /* port 0 */
 	MESSAGE_LISTEN_REWRITTEN = 5, /* TCP; the destination was rewritten (fence/shared.h) */
+	MESSAGE_LISTEN_VSOCK = 6,     /* port 0; cid: the only machine that may connect */
 	MESSAGE_LISTENER_KINDS
 };
 #define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
@@ -209,6 +210,7 @@ struct message_worker_start {
 	struct {
 		enum message_listener kind;
 		uint16_t port;
+		uint32_t cid; /* VSOCK; others: 0 */
 	} listeners[MESSAGE_LISTENERS_MAX];
 };
 

@@ -465,6 +465,7 @@ static void fill_start(struct message_worker_start *m, struct config_host *hosts
 	m->placeholders[0].text = SLICE("vethguard-x-00");
 	m->listeners[1].kind = MESSAGE_LISTEN_REWRITTEN;
 	m->listeners[1].port = 123;
+	m->listeners[1].cid = 0xfffffffe;
 }
 
 static void worker_start(void **state)
@@ -496,6 +497,7 @@ static void worker_start(void **state)
 	assert_int_equal(out.limits.refusals_per_s, 84);
 	assert_int_equal(out.timeouts.udp_idle_ms, 80);
 	assert_int_equal(out.listeners[1].kind, MESSAGE_LISTEN_REWRITTEN);
+	assert_int_equal(out.listeners[1].cid, 0xfffffffe);
 	message_worker_start_fini(&out);
 	assert_null(out.hosts);
 	message_worker_start_fini(&out);
