@@ -8,6 +8,7 @@
 #include "supervisor/os/memfd.h"
 #include "supervisor/process/ca.h"
 #include "supervisor/process/keeper.h"
+#include "supervisor/process/token.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
 
@@ -39,8 +40,9 @@ struct supervisor {
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */
 	int ca;
-	struct ca_life ca_life; /* persistent (process/ca.h) */
-	int names;              /* persistent: directory of the sandboxes' synthetic names */
+	struct ca_life ca_life;     /* persistent (process/ca.h) */
+	struct token_process token; /* persistent */
+	int names;                  /* persistent: directory of the sandboxes' synthetic names */
 	/* The keeper was ready once: the root CA's file is valid. */
 	bool keeper_ready;
 	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];

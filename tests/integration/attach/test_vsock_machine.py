@@ -9,7 +9,7 @@ import whole_machine
 
 # The programs are copied first: what is built here meanwhile is another file there.
 TESTS = "modprobe vsock_loopback && cp -r %s /run/programs && VETHGUARD_BIN=/run/programs " \
-        "tests/integration/run --once vsock.Loopback vsock.Upgrades"
+        "tests/integration/run --once vsock.Loopback"
 
 
 class Machine(unittest.TestCase):
@@ -24,5 +24,5 @@ class Machine(unittest.TestCase):
         counts = re.search(r"integration: (\d+) passed, (\d+) failed, (\d+) skipped", text)
         self.assertTrue(counts, text[-3000:])
         self.assertEqual((status, counts[2], counts[3]), (0, "0", "0"), text[-3000:])
-        self.assertGreaterEqual(int(counts[1]), 5, text)
+        self.assertGreaterEqual(int(counts[1]), 4, text)
         guests.say(f"under Debian's kernel: {counts[0]}")
