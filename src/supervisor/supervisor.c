@@ -89,6 +89,8 @@ static int hold_programs(const struct supervisor *sv)
 	char why[512];
 
 	for (const char *const *name = names; *name; name++) {
+		if (!sv->persistent && strcmp(*name, "vethguard-token") == 0)
+			continue; /* only the daemon has a configured CA */
 		int rc = spawn_hold(*name);
 
 		if (rc) {

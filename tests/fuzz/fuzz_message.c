@@ -42,6 +42,9 @@ TRY(keeper_ca_ask)
 TRY(keeper_ca)
 TRY(source_open)
 TRY(source)
+TRY(token_start)
+TRY(token_sign)
+TRY(token_signature)
 TRY(recorder_start)
 TRY(recorder_sandbox)
 TRY(recorder_ring)
@@ -93,6 +96,9 @@ static void (*const tries[])(
         [MESSAGE_KEEPER_CA] = try_keeper_ca,
         [MESSAGE_SOURCE_OPEN] = try_source_open,
         [MESSAGE_SOURCE] = try_source,
+        [MESSAGE_TOKEN_START] = try_token_start,
+        [MESSAGE_TOKEN_SIGN] = try_token_sign,
+        [MESSAGE_TOKEN_SIGNATURE] = try_token_signature,
         [MESSAGE_RECORDER_START] = try_recorder_start,
         [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
         [MESSAGE_RECORDER_RING] = try_recorder_ring,
