@@ -105,9 +105,14 @@ static void await_start(struct token *t)
 static void set_environment(const struct token *t)
 {
 	for (size_t i = 0; i < t->start.variable_count; i++) {
-		char *pair = strndup(t->start.variables[i].p, t->start.variables[i].n);
+		char pair[MESSAGE_PATH_MAX + 1], *equals;
 
-		if (!pair || putenv(pair) != 0) /* pair belongs to the environment now */
+		snprintf(pair, sizeof(pair), "%.*s", SLICE_ARG(t->start.variables[i]));
+		equals = strchr(pair, '=');
+		if (!equals)
+			continue;
+		*equals = '\0';
+		if (setenv(pair, equals + 1, 1) < 0)
 			fail(t, "no memory");
 	}
 }

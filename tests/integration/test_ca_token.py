@@ -13,7 +13,9 @@ import unittest
 
 import yaml
 
+import lab
 import support
+import test_upgrade
 from daemon import Daemon
 from support import SLOW, sh, wait_until
 from test_ca import NODE, Life, Operator, openssl, read
@@ -314,6 +316,40 @@ class Wrong(Tokens):
         self.token.set_pin(PIN)
         self.mend()
         self.assertEqual(stat.S_IMODE(os.stat(self.token.pin).st_mode), 0o600)
+
+
+class Upgrades(Tokens):
+    """Two daemons are logged in for a while; each has a process of its own."""
+    status = test_upgrade.Upgraded.status
+    upgrade = test_upgrade.Upgraded.upgrade
+    stop_all = test_upgrade.Upgraded.stop_all
+
+    def make_daemon(self):
+        self.bin = support.LAB.path(f"bin-{time.monotonic_ns()}")
+        shutil.copytree(lab.BIN, self.bin)
+        daemon = super().make_daemon()
+        daemon.stop()
+        daemon.program = os.path.join(self.bin, "vethguardd")
+        daemon.start()
+        return daemon
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.stop_all)
+
+    def assert_usable(self):
+        def usable():
+            r = self.run_ca("show", "--json", ok=False)
+            return r.returncode == 0 and json.loads(r.stdout)["usable"]
+        self.assertTrue(wait_until(usable, 20 * SLOW), self.daemon.stderr())
+
+    def test_another_version_takes_over(self):
+        self.assert_trusts(self.operator.root)
+        for _ in range(2):
+            self.upgrade()
+            self.assert_usable()
+            self.assert_trusts(self.operator.root)
+            self.assert_trusts(self.operator.root, netns=self.another("after"))
 
 
 class Page(Tokens):

@@ -214,10 +214,30 @@ static void stop(struct token_process *t)
 	role_fini(&t->role);
 }
 
+static bool same_texts(const struct config_texts *a, const struct config_texts *b)
+{
+	return a->count == b->count && a->bytes == b->bytes &&
+	       memcmp(a->text, b->text, a->bytes) == 0;
+}
+
+static bool same(const struct config_token *a, const struct config_token *b)
+{
+	return strcmp(a->uri, b->uri) == 0 && strcmp(a->module, b->module) == 0 &&
+	       strcmp(a->user, b->user) == 0 && strcmp(a->pin_file, b->pin_file) == 0 &&
+	       a->pin_timeout_ms == b->pin_timeout_ms &&
+	       same_texts(&a->pin_program, &b->pin_program) &&
+	       same_texts(&a->environment, &b->environment) &&
+	       same_texts(&a->writable, &b->writable);
+}
+
+static bool works(const struct token_process *t)
+{
+	return t->state == TOKEN_READY || t->state == TOKEN_STARTING || t->state == TOKEN_PIN;
+}
+
 void token_configure(struct supervisor *sv, const struct config_token *config)
 {
 	struct token_process *t = &sv->token;
-	const bool same = memcmp(&t->config, config, sizeof(*config)) == 0;
 
 	if (!t->timer.event) {
 		if (!config->uri[0])
@@ -227,8 +247,7 @@ void token_configure(struct supervisor *sv, const struct config_token *config)
 		if (loop_timer_open(sv->loop, &t->timer, on_timer) < 0)
 			return;
 	}
-	if (same &&
-	        (t->state == TOKEN_READY || t->state == TOKEN_STARTING || t->state == TOKEN_PIN))
+	if (works(t) && same(&t->config, config))
 		return;
 	stop(t);
 	t->config = *config;

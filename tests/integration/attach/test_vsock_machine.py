@@ -8,7 +8,7 @@ import support
 import whole_machine
 
 # The programs are copied first: what is built here meanwhile is another file there.
-TESTS = "modprobe %s && cp -r %s /run/programs && VETHGUARD_BIN=/run/programs tests/integration/run --once %s"
+TESTS = "modprobe %s && cp -r %s /run/programs && VETHGUARD_BIN=/run/programs tests/integration/run %s"
 
 
 class Machine(unittest.TestCase):
