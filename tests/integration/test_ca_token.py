@@ -179,6 +179,21 @@ class Use(Tokens):
             self.assertNotIn("softhsm", read(f"/proc/{other}/maps"))
         self.assertIn("softhsm", read(f"/proc/{pid}/maps"))
 
+    def test_doctor(self):
+        def told(**more):
+            with open(self.folder + "/doctor.yaml", "w") as f:
+                f.write(self.configuration(**more))
+            r = subprocess.run([support.VETHGUARD, "doctor", "--json", "--config", self.folder + "/doctor.yaml"], capture_output=True, text=True)
+            found = [f for f in json.loads(r.stdout)["findings"] if f["subject"] == "token"]
+            return found[0]["state"], found[0]["text"] + found[0].get("remedy", "")
+        state, text = told()
+        self.assertEqual((state, PIN in text), ("ok", False), text)
+        for more, words in (({"module": "/usr/lib/missing.so"}, "no module /usr/lib/missing.so"), ({"user": "nobody-such"}, "no user nobody-such"),
+                            ({"pin": "file:/missing"}, "no PIN /missing"), ({"pin": "file:" + self.token.conf}, "0600"),
+                            ({"writable": ["/missing"]}, "no folder /missing")):
+            state, text = told(**more)
+            self.assertEqual((state, words in text), ("note", True), text)
+
     def test_rotate_and_what_is_refused(self):
         before = self.chain()
         self.run_ca("rotate")
