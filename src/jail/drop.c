@@ -19,13 +19,14 @@
 /* The range that systemd uses for dynamic users: no distribution assigns fixed ids from it. */
 #define JAIL_ID_FIRST 61184u
 #define JAIL_ID_LAST 65519u
-#define JAIL_ID_ROLES 4u
+#define JAIL_ID_ROLES 5u
 
 static const char *const role_users[] = {
         [JAIL_KEEPER] = "_vethguard-keeper",
         [JAIL_WORKER] = "_vethguard-worker",
         [JAIL_RECORDER] = "_vethguard-recorder",
         [JAIL_FETCH] = "_vethguard-fetch",
+        [JAIL_TOKEN] = "_vethguard-token",
 };
 _Static_assert(sizeof(role_users) / sizeof(role_users[0]) == JAIL_ID_ROLES, "a user per role");
 
@@ -50,14 +51,14 @@ struct jail_ids jail_role_ids(enum jail_role role, uint32_t salt)
 	return (struct jail_ids){JAIL_ID_LAST, JAIL_ID_LAST};
 }
 
-static int jail_drop_ids(struct jail_ids ids)
+static int jail_drop_ids(struct jail_ids ids, const gid_t *groups, size_t group_count)
 {
 	bool same = getuid() == ids.uid && geteuid() == ids.uid && getgid() == ids.gid &&
 	            getegid() == ids.gid;
 
 	/* in a rootless namespace the kernel refuses setgroups(); an ordinary user keeps its own
 	 * groups */
-	if (setgroups(0, NULL) != 0 &&
+	if (setgroups(group_count, groups) != 0 &&
 	        !(errno == EPERM && (jail_state.groups_fixed || (same && getuid() != 0))))
 		return -errno;
 	if (setresgid(ids.gid, ids.gid, ids.gid) != 0 || setresuid(ids.uid, ids.uid, ids.uid) != 0)
@@ -90,6 +91,11 @@ static int jail_verify(struct jail_ids ids, bool bounded)
 
 int jail_drop(struct jail_ids ids)
 {
+	return jail_drop_to(ids, NULL, 0);
+}
+
+int jail_drop_to(struct jail_ids ids, const gid_t *groups, size_t group_count)
+{
 	const struct capabilities none = {0, 0, 0};
 	bool bounded = capabilities_have(CAP_SETPCAP);
 	int rc;
@@ -100,7 +106,7 @@ int jail_drop(struct jail_ids ids)
 		return rc;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
 		return -errno;
-	rc = jail_drop_ids(ids);
+	rc = jail_drop_ids(ids, groups, group_count);
 	if (rc == 0)
 		rc = capabilities_set(&none);
 	if (rc != 0)

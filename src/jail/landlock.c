@@ -6,6 +6,7 @@
  * that supports less gets the part it supports.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -107,5 +108,50 @@ int jail_landlock(const uint16_t *ports, size_t count, bool binds)
 		if (jail_state.port_count > 0)
 			memcpy(jail_state.ports, ports, jail_state.port_count * sizeof(*ports));
 	}
+	return rc;
+}
+
+#define FS_READ \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+
+static int allow_path(int ruleset, const char *path, uint64_t access)
+{
+	struct landlock_path_beneath_attr rule = {
+	        .allowed_access = access, .parent_fd = open(path, O_PATH | O_CLOEXEC)};
+	int rc = rule.parent_fd < 0 ? -errno : 0;
+
+	if (rc == 0 &&
+	        syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+		rc = -errno;
+	if (rule.parent_fd >= 0)
+		close(rule.parent_fd);
+	return rc;
+}
+
+/* Programs cannot be executed all the same: that is seccomp's. The right is needed to map a library
+ * on kernels to come. */
+int landlock_read_only(const char *const *writable, size_t count)
+{
+	const int abi = landlock_abi();
+	struct ruleset_attr attr = {.handled_access_fs = landlock_fs_rights(abi)};
+	int ruleset, rc;
+
+	if (abi == 0)
+		return -EOPNOTSUPP;
+	if (abi >= 4)
+		attr.handled_access_net = NET_BIND_TCP | NET_CONNECT_TCP;
+	if (abi >= 6)
+		attr.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (ruleset < 0)
+		return -errno;
+	rc = allow_path(ruleset, "/", FS_READ);
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = allow_path(ruleset, writable[i], attr.handled_access_fs);
+	if (rc == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0)
+		rc = -errno;
+	close(ruleset);
+	if (rc == 0)
+		jail_state.landlock_abi = abi;
 	return rc;
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/net.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -61,11 +62,27 @@ static const int fetch_refused[] = {CALL(open), CALL(openat), CALL(access), CALL
         CALL(faccessat2), CALL(stat), CALL(readlink), CALL(readlinkat), CALL(socketpair),
         CALL(uname), CALL(sysinfo), CALL(prlimit64), LIST_END};
 
+/* What modules of tokens and their libraries do: files, threads, Unix sockets. A stranger's code
+ * may try more and go on without: other calls fail (build()). */
+static const int token_calls[] = {CALL(open), CALL(openat), CALL(access), CALL(faccessat),
+        CALL(faccessat2), CALL(stat), CALL(lstat), CALL(statx), CALL(statfs), CALL(fstatfs),
+        CALL(readlink), CALL(readlinkat), CALL(getdents64), CALL(getcwd), CALL(pread64),
+        CALL(pwrite64), CALL(fsync), CALL(fdatasync), CALL(ftruncate), CALL(flock), CALL(rename),
+        CALL(renameat), CALL(renameat2), CALL(unlink), CALL(unlinkat), CALL(mkdir), CALL(mkdirat),
+        CALL(rmdir), CALL(utimensat), CALL(umask), CALL(dup), CALL(dup2), CALL(dup3), CALL(pipe),
+        CALL(pipe2), CALL(eventfd2), CALL(epoll_create1), CALL(select), CALL(pselect6),
+        CALL(connect), CALL(getsockopt), CALL(setsockopt), CALL(getsockname), CALL(getpeername),
+        CALL(shutdown), CALL(set_robust_list), CALL(rseq), CALL(prlimit64), CALL(getrlimit),
+        CALL(sched_getaffinity), CALL(uname), CALL(sysinfo), CALL(getppid), CALL(getpgrp),
+        CALL(times), CALL(getrusage), CALL(fcntl), CALL(getgroups), CALL(getresuid),
+        CALL(getresgid), LIST_END};
+
 static const int *const role_calls[] = {
         [JAIL_KEEPER] = keeper_calls,
         [JAIL_WORKER] = worker_calls,
         [JAIL_RECORDER] = recorder_calls,
         [JAIL_FETCH] = fetch_calls,
+        [JAIL_TOKEN] = token_calls,
 };
 
 /* Needed by the sanitizers' run-time: more memory calls; file calls are refused instead of fatal,
@@ -224,6 +241,28 @@ static int allow_bind(scmp_filter_ctx filter)
 	return rc;
 }
 
+/* A library is mapped for execution; threads are made; sockets are Unix sockets. */
+static int allow_module(scmp_filter_ctx filter)
+{
+	const uint64_t thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
+	int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(mmap), 0);
+
+	if (rc == 0)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(mprotect), 0);
+	if (rc == 0)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(clone), 1,
+		        SCMP_A0(SCMP_CMP_MASKED_EQ, thread, thread));
+	if (rc == 0) /* its flags lie behind a pointer: the C library takes clone instead */
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
+	if (rc == 0)
+		rc = seccomp_rule_add(
+		        filter, SCMP_ACT_ALLOW, CALL(socket), 1, SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX));
+	if (rc == 0)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(prctl), 1,
+		        SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME));
+	return rc;
+}
+
 static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 {
 	int rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
@@ -237,9 +276,11 @@ static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 		rc = allow_all(filter, SCMP_ACT_ALLOW, common_calls);
 	if (rc == 0)
 		rc = allow_all(filter, SCMP_ACT_ALLOW, role_calls[role]);
+	if (rc == 0 && role == JAIL_TOKEN)
+		rc = allow_module(filter);
 	if (rc == 0)
 		rc = allow_common_arguments(filter);
-	if (rc == 0)
+	if (rc == 0 && role != JAIL_TOKEN)
 		rc = allow_nonblocking(filter, role);
 	if (rc == 0 && (role == JAIL_WORKER || role == JAIL_FETCH))
 		rc = allow_network(filter);
@@ -293,7 +334,8 @@ static void forget(void)
 
 int jail_seccomp_prepare(enum jail_role role, bool binds)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	scmp_filter_ctx filter =
+	        seccomp_init(role == JAIL_TOKEN ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS);
 	int rc;
 
 	if (!filter)

@@ -6,6 +6,7 @@
  * made to sign is worth nothing to another sandbox once it is gone.
  */
 #include "keeper/authority.h"
+#include "keeper/token.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,16 @@ struct ca *authority_intermediate(const struct authority *a)
 	if (ca_expires_s(a->ca) <= clock_real_ms() / 1000)
 		return NULL;
 	return ca_new_intermediate(a->ca, make_name(name, "intermediate"), VALID_DAYS);
+}
+
+struct token_job *authority_intermediate_later(const struct authority *a, struct token *token,
+        void (*done)(void *context, struct ca *made, const char *why), void *context,
+        char why[CA_WHY_MAX])
+{
+	char name[NAME_BYTES];
+
+	return token_sign(
+	        token, a->ca, make_name(name, "intermediate"), VALID_DAYS, done, context, why);
 }
 
 bool authority_ends_soon(const struct authority *a, int64_t now_s)

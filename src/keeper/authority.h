@@ -28,6 +28,13 @@ struct authority *authority_new(void);
 /* Makes an intermediate "vethguard intermediate CA RANDOM" for a worker. Returns NULL as above, or
  * if the CA's time is over. */
 struct ca *authority_intermediate(const struct authority *authority);
+/* The same where the CA's key is in a token (ca_key_is_elsewhere()): done comes later. NULL with
+ * why: it does not. */
+struct token_job;
+struct token;
+struct token_job *authority_intermediate_later(const struct authority *authority,
+        struct token *token, void (*done)(void *context, struct ca *made, const char *why),
+        void *context, char why[CA_WHY_MAX]);
 /* True if less than a fifth of the CA's time is left. */
 bool authority_ends_soon(const struct authority *authority, int64_t now_s);
 /* Answers MESSAGE_CA_GET. Returns 0 or -errno. */

@@ -17,6 +17,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
+#define A_KEY (MESSAGE_CA_KEY_FILE | MESSAGE_CA_TOKEN_KEY)
 #define TOO_MANY "too many earlier roots are still trusted: 'vethguard ca show' says until when"
 
 static bool refuse(struct question *q, const char *why)
@@ -91,17 +92,24 @@ static bool same_kept(const struct authorities *a, const struct authorities *b)
 }
 
 /* Files that cannot be used any more change nothing for the CA that was read from them before. */
-static void configure(struct question *q, const struct authorities *now, const int *fds)
+static void configure(
+        struct question *q, const struct authorities *now, struct token *token, const int *fds)
 {
 	struct authorities *all = &q->next;
 
-	if (!(all->configured & MESSAGE_CA_KEY_FILE))
+	if (!(all->configured & A_KEY))
 		drop_configured(all);
-	if (desk_configure(all, &q->ask, fds, retires_s(q)))
+	if (desk_configure(q, token, fds, retires_s(q)))
 		return;
 	if (all->count == 0 || all->list[0]->origin != MESSAGE_CA_CONFIGURED)
 		return;
 	all->roots = now->roots;
+	if (q->trying) {
+		all->problem[0] = 0;
+		return;
+	}
+	if (ca_key_is_elsewhere(all->list[0]->ca))
+		return; /* nobody else can sign: new sandboxes are refused */
 	snprintf(all->note, sizeof(all->note),
 	        "The files of the CA cannot be used, and what was "
 	        "read before stays in force: %.380s",
@@ -109,13 +117,14 @@ static void configure(struct question *q, const struct authorities *now, const i
 	all->problem[0] = 0;
 }
 
-static bool check(struct question *q, const struct authorities *now, const int *fds)
+static bool check(
+        struct question *q, const struct authorities *now, struct token *token, const int *fds)
 {
 	struct authorities *all = &q->next;
 
 	all->configured = q->ask.configured;
 	if (all->configured)
-		configure(q, now, fds);
+		configure(q, now, token, fds);
 	else
 		drop_configured(all);
 	if (!all->configured)
@@ -196,7 +205,7 @@ static bool install(struct question *q)
 	struct ca *ca;
 	int rc;
 
-	if (q->next.configured & MESSAGE_CA_KEY_FILE)
+	if (q->next.configured & A_KEY)
 		return refuse(q, "the configuration names a key (ca: key), which signs; remove it "
 		                 "there first");
 	if (!all->request)
@@ -209,7 +218,7 @@ static bool install(struct question *q)
 		return false;
 	all->note[0] = 0;
 	if (ca_chain(ca_paper(&papers, 0), &papers, &roots, &chain, &root, q->why) != 0 ||
-	        ca_check(ca, &chain, ca_paper(&root, 0), q->why, all->note) != 0 ||
+	        ca_check(ca, NULL, &chain, ca_paper(&root, 0), q->why, all->note) != 0 ||
 	        !fits_configuration(q, &root)) {
 		ca_free(ca);
 		return false;
@@ -233,7 +242,7 @@ static bool rotate(struct question *q)
 {
 	const struct authorities *all = &q->next;
 
-	if (q->next.configured & MESSAGE_CA_KEY_FILE) {
+	if (q->next.configured & A_KEY) {
 		q->every = true;
 		return true;
 	}
@@ -242,11 +251,12 @@ static bool rotate(struct question *q)
 	return lead_own(q, retires_s(q));
 }
 
-static bool answer_by(struct question *q, const struct authorities *now, const int *fds)
+static bool answer_by(
+        struct question *q, const struct authorities *now, struct token *token, const int *fds)
 {
 	switch (q->ask.what) {
 	case MESSAGE_CA_CHECK:
-		return check(q, now, fds);
+		return check(q, now, token, fds);
 	case MESSAGE_CA_REQUEST:
 		return make_request(q);
 	case MESSAGE_CA_INSTALL:
@@ -277,7 +287,7 @@ static void put_in_force(struct desk *desk, struct authorities *next, bool every
 static size_t files_of(const struct message_keeper_ca_ask *ask)
 {
 	if (ask->what == MESSAGE_CA_CHECK && ask->problem.n == 0)
-		return 1 + (size_t)__builtin_popcount(ask->configured);
+		return 1 + (size_t)__builtin_popcount(ask->configured & ~MESSAGE_CA_TOKEN_KEY);
 	return ask->what == MESSAGE_CA_LOOK ? 0 : 1;
 }
 
@@ -325,7 +335,7 @@ int desk_ask(struct desk *desk, struct ipc_message *message)
 	rc = authorities_copy(&q->next, desk->now);
 	if (rc == 0)
 		rc = settle(desk, q, message->head.id, message->fd_count ? message->fds[0] : -1,
-		        answer_by(q, desk->now, message->fds + 1));
+		        answer_by(q, desk->now, desk->token, message->fds + 1));
 	free(q);
 	return rc == -EBADMSG ? rc : 0;
 }

@@ -9,10 +9,12 @@
 
 #include "keeper/authorities.h"
 #include "keeper/sandboxes.h"
+#include "keeper/token.h"
 
 struct desk {
 	struct authorities *now;     /* borrowed */
 	struct sandboxes *sandboxes; /* borrowed */
+	struct token *token;         /* borrowed */
 	struct ipc_peer *supervisor;
 	struct authorities next; /* written, not in force yet */
 	uint64_t next_id;        /* 0: there is none */

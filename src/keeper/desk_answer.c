@@ -46,7 +46,7 @@ int desk_answer(struct desk *desk, struct question *q, uint64_t id, bool good)
 {
 	static uint8_t message[ANSWER_MAX];
 	const struct authorities *all = good ? &q->next : desk->now;
-	struct message_keeper_ca m = {.changed = good && q->changes};
+	struct message_keeper_ca m = {.changed = good && q->changes, .trying = q->trying};
 	char notes[MESSAGE_WHAT_MAX];
 	struct buf trusted;
 	int rc;

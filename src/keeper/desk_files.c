@@ -51,28 +51,51 @@ static bool read_papers(struct authorities *all, int fd, const char *what, struc
 	return rc == 0;
 }
 
-/* True if the current CA is this one. */
-static bool leads(const struct authorities *all, struct slice certificate)
+/* True if the current CA is this one, with its key in the same kind of place. */
+static bool leads(const struct authorities *all, struct slice certificate, bool elsewhere)
 {
 	return all->count > 0 && all->list[0]->origin == MESSAGE_CA_CONFIGURED &&
+	       ca_key_is_elsewhere(all->list[0]->ca) == elsewhere &&
 	       slice_equals(ca_certificate_der(all->list[0]->ca), certificate);
 }
 
-/* The pair of files as a CA, checked. NULL: all->problem says why. */
+/* The pair of files as a CA, checked. key: empty if it is in a token; then trial is an intermediate
+ * that was signed there, which is taken. NULL: all->problem says why. */
 static struct authority *make(
-        struct authorities *all, const struct ca_papers *papers, struct slice key)
+        struct authorities *all, const struct ca_papers *papers, struct slice key, struct ca *trial)
 {
 	struct ca_papers chain, root;
 	char why[CA_WHY_MAX];
-	struct ca *ca = ca_from_pem(ca_paper(papers, 0), key, why);
+	struct ca *ca = trial ? ca_from_certificate(ca_paper(papers, 0), why)
+	                      : ca_from_pem(ca_paper(papers, 0), key, why);
 
-	if (!ca || ca_chain(ca_paper(papers, 0), papers, &all->roots, &chain, &root, why) != 0 ||
-	        ca_check(ca, &chain, ca_paper(&root, 0), why, all->note) != 0) {
-		refuse(all, "ca", why);
+	if (ca && ca_chain(ca_paper(papers, 0), papers, &all->roots, &chain, &root, why) != 0) {
 		ca_free(ca);
+		ca = NULL;
+	}
+	if (!ca) {
+		refuse(all, "ca", why);
+		ca_free(trial);
 		return NULL;
 	}
-	return authority_of(ca, MESSAGE_CA_CONFIGURED, &chain, &root);
+	if (ca_check(ca, trial, &chain, ca_paper(&root, 0), why, all->note) == 0)
+		return authority_of(ca, MESSAGE_CA_CONFIGURED, &chain, &root);
+	refuse(all, "ca", why);
+	ca_free(ca);
+	return NULL;
+}
+
+static bool lead(struct authorities *all, struct authority *made, int64_t retires_s)
+{
+	if (!made)
+		return all->problem[0] ? false : refuse(all, "ca", "no memory");
+	if (leads(all, ca_certificate_der(made->ca), ca_key_is_elsewhere(made->ca))) {
+		authority_put(made);
+		return true;
+	}
+	if (authorities_lead(all, made, retires_s) == 0)
+		return true;
+	return refuse(all, "ca", "too many earlier roots are still trusted");
 }
 
 static bool lead_with_key(
@@ -85,17 +108,33 @@ static bool lead_with_key(
 	if (rc < 0)
 		return refuse(
 		        all, "ca.key", rc == -EFBIG ? "the file is too large" : strerror(-rc));
-	made = make(all, papers, secret_slice(&key));
+	made = make(all, papers, secret_slice(&key), NULL);
 	secret_free(&key);
-	if (!made)
-		return all->problem[0] ? false : refuse(all, "ca", "no memory");
-	if (leads(all, ca_certificate_der(made->ca))) {
-		authority_put(made);
+	return lead(all, made, retires_s);
+}
+
+/* The key is tried first, which takes a while: the supervisor asks again then. */
+static bool lead_with_token(
+        struct question *q, const struct ca_papers *papers, struct token *token, int64_t retires_s)
+{
+	struct authorities *all = &q->next;
+	struct ca *trial;
+
+	const bool there = leads(all, ca_paper(papers, 0), true);
+
+	if (!token_try(token, ca_paper(papers, 0), !there, &trial)) {
+		q->trying = true;
+		return refuse(all, "ca.key", "the token's key is being tried");
+	}
+	if (token->why[0]) {
+		ca_free(trial);
+		return refuse(all, "ca.key", token->why);
+	}
+	if (there) {
+		ca_free(trial);
 		return true;
 	}
-	if (authorities_lead(all, made, retires_s) == 0)
-		return true;
-	return refuse(all, "ca", "too many earlier roots are still trusted");
+	return lead(all, make(all, papers, SLICE(""), trial), retires_s);
 }
 
 /* The installed CA that ends at one of the configuration's roots leads already. */
@@ -111,9 +150,10 @@ static bool lead_installed(struct authorities *all)
 	        "ca csr' prints the request, and 'vethguard ca install' takes its certificate");
 }
 
-bool desk_configure(struct authorities *all, const struct message_keeper_ca_ask *ask,
-        const int *fds, int64_t retires_s)
+bool desk_configure(struct question *q, struct token *token, const int *fds, int64_t retires_s)
 {
+	const struct message_keeper_ca_ask *ask = &q->ask;
+	struct authorities *all = &q->next;
 	static struct ca_papers papers;
 	size_t n = 0;
 
@@ -132,5 +172,7 @@ bool desk_configure(struct authorities *all, const struct message_keeper_ca_ask 
 		return false;
 	if (ask->configured & MESSAGE_CA_KEY_FILE)
 		return lead_with_key(all, &papers, fds[n], retires_s);
+	if (ask->configured & MESSAGE_CA_TOKEN_KEY)
+		return lead_with_token(q, &papers, token, retires_s);
 	return lead_installed(all);
 }

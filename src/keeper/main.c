@@ -33,6 +33,7 @@ struct keeper {
 	struct sources sources;
 	struct sandboxes sandboxes;
 	struct desk desk;
+	struct token token;
 	int status;
 };
 
@@ -138,6 +139,8 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 		return here(peer, message);
 	case MESSAGE_KEEPER_CA_ASK:
 		return desk_ask(&keeper->desk, message);
+	case MESSAGE_KEEPER_TOKEN:
+		return token_connect(&keeper->token, message);
 	case MESSAGE_KEEPER_CA_KEPT:
 		return desk_kept(&keeper->desk, message);
 	case MESSAGE_KEEPER_CREDENTIAL:
@@ -174,15 +177,18 @@ static void serve(struct keeper *keeper, uint64_t start_id)
 
 	must("no supervisor", ipc_peer_open(keeper->loop, &keeper->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_supervisor_message, on_supervisor_end));
+	token_init(&keeper->token, keeper->loop, &keeper->supervisor);
 	keeper->sources = (struct sources){.loop = keeper->loop,
 	        .supervisor = &keeper->supervisor,
 	        .marker = &keeper->marker,
 	        .on_operated = sandboxes_on_operated};
 	keeper->sandboxes = (struct sandboxes){.loop = keeper->loop,
 	        .authorities = &keeper->authorities,
+	        .token = &keeper->token,
 	        .sources = &keeper->sources};
 	keeper->desk = (struct desk){.now = &keeper->authorities,
 	        .sandboxes = &keeper->sandboxes,
+	        .token = &keeper->token,
 	        .supervisor = &keeper->supervisor};
 	must("cannot report",
 	        ipc_send(&keeper->supervisor, message,
@@ -191,6 +197,7 @@ static void serve(struct keeper *keeper, uint64_t start_id)
 	must("the loop does not run", loop_run(keeper->loop));
 	desk_fini(&keeper->desk);
 	sandboxes_free(&keeper->sandboxes);
+	token_fini(&keeper->token);
 	ipc_peer_close(&keeper->supervisor);
 }
 

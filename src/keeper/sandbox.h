@@ -18,9 +18,11 @@ struct sandbox {
 	struct authority *authority;        /* a reference: what signed it; NULL: none did */
 	uint8_t root[CA_FINGERPRINT_BYTES]; /* the root that the sandbox knows, if known */
 	bool root_known;
-	uint64_t ca_question; /* id of the worker's question for its CA; 0: not asked yet */
-	uint64_t request;     /* id of the message that described it */
-	bool told;            /* the supervisor knows its root */
+	struct token_job *job;       /* its next intermediate is being signed by a token */
+	struct authority *job_under; /* ... under this CA: a reference */
+	uint64_t ca_question;        /* id of the worker's question for its CA; 0: not asked yet */
+	uint64_t request;            /* id of the message that described it */
+	bool told;                   /* the supervisor knows its root */
 	uint64_t id;
 	uint64_t generation; /* of its sources */
 	char name[MESSAGE_NAME_MAX + 1];
@@ -36,9 +38,16 @@ struct sandbox {
 /* sandboxes.c. Returns the sandbox with this id, or NULL. */
 struct sandbox *sandboxes_find(const struct sandboxes *all, uint64_t id);
 
-/* sandbox_ca.c. Makes an intermediate under the CA for this sandbox. False: there is none, or it
- * cannot sign; the earlier intermediate stays. */
-bool sandbox_make_intermediate(struct sandbox *sandbox);
+enum sandbox_made {
+	SANDBOX_MADE,
+	SANDBOX_MADE_LATER, /* a token signs it: then worker and supervisor are told */
+	SANDBOX_NOT_MADE,   /* there is no CA for it, or it cannot sign */
+};
+/* sandbox_ca.c. Makes an intermediate under the CA for this sandbox. Until then the earlier one
+ * stays. why: of NOT_MADE, or "". */
+enum sandbox_made sandbox_make_intermediate(struct sandbox *sandbox, char why[CA_WHY_MAX]);
+/* Nobody waits for what a token signs for it any more. */
+void sandbox_forget_job(struct sandbox *sandbox);
 /* Handles MESSAGE_CA_GET. Returns 0 or -errno. */
 int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message);
 

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "keeper/sandbox.h"
+#include "keeper/token.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
@@ -26,34 +27,6 @@ static struct slice known_root(const struct sandbox *sandbox)
 		return slice_of(
 		        sandbox->authority->root_described.fingerprint, CA_FINGERPRINT_BYTES);
 	return slice_of("", 0);
-}
-
-bool sandbox_make_intermediate(struct sandbox *sandbox)
-{
-	struct authority *a = authorities_find(sandbox->all->authorities, known_root(sandbox));
-	struct ca *made = a ? authority_intermediate(a) : NULL;
-
-	if (!made)
-		return false;
-	ca_free(sandbox->intermediate);
-	authority_put(sandbox->authority);
-	sandbox->intermediate = made;
-	sandbox->authority = authority_get(a);
-	if (sandbox->root_known) /* what is the oldest may change */
-		memcpy(sandbox->root, a->root_described.fingerprint, sizeof(sandbox->root));
-	return true;
-}
-
-/* A worker that no CA can sign for waits until one can. */
-int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message)
-{
-	if (!reader_done(&message->body) || message->head.id == 0)
-		return -EBADMSG;
-	sandbox->ca_question = message->head.id;
-	if (!sandbox->intermediate)
-		return 0;
-	return authority_send(
-	        sandbox->authority, sandbox->intermediate, &sandbox->worker, message->head.id);
 }
 
 /* Tells the supervisor which root its worker's chain ends at, under the id of what it asked, or of
@@ -79,10 +52,145 @@ static int tell_root(const struct sandboxes *all, const struct authority *a, uin
 	return rc;
 }
 
+/* Sends worker and supervisor what they wait for, or have to know. */
+static void pass_on(struct sandbox *sandbox)
+{
+	int rc = 0;
+
+	if (sandbox->ca_question)
+		rc = authority_send(sandbox->authority, sandbox->intermediate, &sandbox->worker,
+		        sandbox->ca_question);
+	if (rc == 0 && sandbox->described && sandbox->all->sources->supervisor->open)
+		rc = tell_root(sandbox->all, sandbox->authority,
+		        sandbox->told ? sandbox->id : sandbox->request);
+	sandbox->told |= rc == 0;
+	if (rc < 0 && rc != -EPIPE) /* as in send_credential() */
+		log_warn("the %s gets no other CA: %s", sandbox->label, strerror(-rc));
+}
+
+/* Takes made; under: a reference of the caller's. */
+static void take(struct sandbox *sandbox, struct authority *under, struct ca *made)
+{
+	ca_free(sandbox->intermediate);
+	authority_get(under);
+	authority_put(sandbox->authority);
+	sandbox->intermediate = made;
+	sandbox->authority = under;
+	if (sandbox->root_known) /* what is the oldest may change */
+		memcpy(sandbox->root, under->root_described.fingerprint, sizeof(sandbox->root));
+}
+
+void sandbox_forget_job(struct sandbox *sandbox)
+{
+	token_cancel(sandbox->job);
+	authority_put(sandbox->job_under);
+	sandbox->job = NULL;
+	sandbox->job_under = NULL;
+}
+
+static void refuse_start(struct sandbox *sandbox, const char *why)
+{
+	uint8_t message[CA_WHY_MAX + 64];
+	struct message_text text = {slice_from_string(why)};
+
+	if (!sandbox->all->sources->supervisor->open)
+		return;
+	ipc_send(sandbox->all->sources->supervisor, message,
+	        message_text_encode(
+	                message, sizeof(message), MESSAGE_FAILED, sandbox->request, &text),
+	        NULL, 0);
+}
+
+static void on_signed(void *context, struct ca *made, const char *why)
+{
+	struct sandbox *sandbox = context;
+	struct authority *under = sandbox->job_under;
+	char text[CA_WHY_MAX];
+
+	sandbox->job = NULL;
+	sandbox->job_under = NULL;
+	if (made) {
+		take(sandbox, under, made);
+		pass_on(sandbox);
+	} else {
+		snprintf(text, sizeof(text), "its certificate cannot be signed: %.440s", why);
+		log_warn("the %s: %s", sandbox->label, text);
+		if (sandbox->described && !sandbox->told && !sandbox->root_known)
+			refuse_start(sandbox, text);
+	}
+	authority_put(under);
+}
+
+static enum sandbox_made make_later(struct sandbox *sandbox, struct authority *a, char *why)
+{
+	if (sandbox->job && sandbox->job_under == a)
+		return SANDBOX_MADE_LATER;
+	sandbox_forget_job(sandbox);
+	sandbox->job =
+	        authority_intermediate_later(a, sandbox->all->token, on_signed, sandbox, why);
+	if (!sandbox->job)
+		return SANDBOX_NOT_MADE;
+	sandbox->job_under = authority_get(a);
+	return SANDBOX_MADE_LATER;
+}
+
+enum sandbox_made sandbox_make_intermediate(struct sandbox *sandbox, char why[CA_WHY_MAX])
+{
+	struct authority *a = authorities_find(sandbox->all->authorities, known_root(sandbox));
+	struct ca *made;
+
+	why[0] = 0;
+	if (a && ca_key_is_elsewhere(a->ca))
+		return make_later(sandbox, a, why);
+	made = a ? authority_intermediate(a) : NULL;
+	if (!made)
+		return SANDBOX_NOT_MADE;
+	sandbox_forget_job(sandbox);
+	take(sandbox, a, made);
+	return SANDBOX_MADE;
+}
+
+/* A worker that no CA can sign for waits until one can. */
+int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->head.id == 0)
+		return -EBADMSG;
+	sandbox->ca_question = message->head.id;
+	if (!sandbox->intermediate)
+		return 0;
+	return authority_send(
+	        sandbox->authority, sandbox->intermediate, &sandbox->worker, message->head.id);
+}
+
 static bool can_sign(const struct sandbox *sandbox)
 {
 	return sandbox->intermediate &&
 	       ca_expires_s(sandbox->intermediate) > clock_real_ms() / 1000;
+}
+
+/* While a token is away, a worker that follows another one (a reload) gets the intermediate of that
+ * one: it is of the same sandbox, and a policy has to be replaceable at any time. */
+static bool share_intermediate(struct sandbox *sandbox)
+{
+	struct secret key = {0};
+	struct ca *copy = NULL;
+	struct sandbox *other;
+
+	DL_FOREACH(sandbox->all->first, other)
+	{
+		if (other == sandbox || !other->described ||
+		        strcmp(other->name, sandbox->name) != 0 || !can_sign(other) ||
+		        !ca_key_is_elsewhere(other->authority->ca))
+			continue;
+		if (ca_key_der(other->intermediate, &key) == 0)
+			copy = ca_from_der(
+			        ca_certificate_der(other->intermediate), secret_slice(&key));
+		secret_free(&key);
+		if (copy)
+			take(sandbox, other->authority, copy);
+		return copy != NULL;
+	}
+	return false;
 }
 
 /* Any described worker's message with this id; a worker that is gone needs no answer, and gets the
@@ -90,22 +198,27 @@ static bool can_sign(const struct sandbox *sandbox)
 int sandboxes_send_root(
         struct sandboxes *all, const struct ipc_message *message, char why[CA_WHY_MAX])
 {
+	enum sandbox_made made;
 	struct sandbox *sandbox;
 
 	DL_FOREACH(all->first, sandbox)
 	{
 		if (sandbox->request != message->head.id)
 			continue;
-		sandbox->told = can_sign(sandbox) || sandbox_make_intermediate(sandbox);
+		made = can_sign(sandbox) ? SANDBOX_MADE : sandbox_make_intermediate(sandbox, why);
+		sandbox->told = made == SANDBOX_MADE ||
+		                (made == SANDBOX_NOT_MADE && share_intermediate(sandbox));
 		if (sandbox->told)
 			return tell_root(all, sandbox->authority, message->head.id);
-		if (sandbox->root_known) /* its worker may serve: told when a CA can sign */
-			return 0;
-		snprintf(why, CA_WHY_MAX, "%s",
-		        all->authorities->problem[0]
-		                ? all->authorities->problem
-		                : "no CA can sign for it: the current one has ended, or there is "
-		                  "no memory ('vethguard ca show')");
+		if (made == SANDBOX_MADE_LATER || sandbox->root_known)
+			return 0; /* its worker may serve: told when a CA has signed */
+		if (!why[0])
+			snprintf(why, CA_WHY_MAX, "%s",
+			        all->authorities->problem[0]
+			                ? all->authorities->problem
+			                : "no CA can sign for it: the current one has ended, or "
+			                  "there "
+			                  "is no memory ('vethguard ca show')");
 		return -ENOKEY;
 	}
 	return all->authorities->count ? tell_root(all, all->authorities->list[0], message->head.id)
@@ -138,19 +251,19 @@ static void forget_intermediate(struct sandbox *sandbox)
 
 static void renew(struct sandbox *sandbox)
 {
-	int rc = sandbox_make_intermediate(sandbox) ? 0 : -ENOKEY;
+	char why[CA_WHY_MAX];
 
-	if (rc && !sandbox->described && !sandbox->root_known)
-		forget_intermediate(sandbox);
-	if (rc == 0 && sandbox->ca_question)
-		rc = authority_send(sandbox->authority, sandbox->intermediate, &sandbox->worker,
-		        sandbox->ca_question);
-	if (rc == 0 && sandbox->described && sandbox->all->sources->supervisor->open)
-		rc = tell_root(sandbox->all, sandbox->authority,
-		        sandbox->told ? sandbox->id : sandbox->request);
-	sandbox->told |= rc == 0;
-	if (rc < 0 && rc != -ENOKEY && rc != -EPIPE) /* as in send_credential() */
-		log_warn("the %s gets no other CA: %s", sandbox->label, strerror(-rc));
+	switch (sandbox_make_intermediate(sandbox, why)) {
+	case SANDBOX_MADE:
+		pass_on(sandbox);
+		break;
+	case SANDBOX_NOT_MADE:
+		if (!sandbox->described && !sandbox->root_known)
+			forget_intermediate(sandbox);
+		break;
+	case SANDBOX_MADE_LATER:
+		break;
+	}
 }
 
 void sandboxes_renew(struct sandboxes *all, bool every)

@@ -45,6 +45,7 @@ static void sandbox_free(struct sandbox *sandbox)
 {
 	struct sandboxes *all = sandbox->all;
 
+	sandbox_forget_job(sandbox);
 	ipc_peer_close(&sandbox->worker);
 	sources_free(sandbox);
 	free(sandbox->early);
@@ -256,6 +257,7 @@ int sandboxes_describe(struct sandboxes *all, struct ipc_message *message)
 static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id, struct slice root)
 {
 	struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
+	char why[CA_WHY_MAX];
 
 	if (!sandbox)
 		return NULL;
@@ -265,7 +267,7 @@ static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id, struct sl
 	sandbox->root_known = root.n == CA_FINGERPRINT_BYTES;
 	if (sandbox->root_known)
 		memcpy(sandbox->root, root.p, CA_FINGERPRINT_BYTES);
-	sandbox_make_intermediate(sandbox);
+	sandbox_make_intermediate(sandbox, why);
 	DL_PREPEND(all->first, sandbox);
 	all->count++;
 	return sandbox;

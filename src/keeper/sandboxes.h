@@ -12,6 +12,7 @@
 struct sandboxes {
 	struct loop *loop;
 	const struct authorities *authorities;
+	struct token *token;
 	struct sources *sources;
 	struct sandbox *first;
 	size_t count;

@@ -9,16 +9,22 @@
  * backlog. If the backlog is full, the kernel drops their first packets, at this sandbox's expense
  * only.
  *
- * No fence stands before a Unix socket: how many connections it takes in a second is counted here.
- * Those beyond the bound wait in the kernel's backlog.
+ * No fence stands before a Unix socket or a vsock: how many connections it takes in a second is
+ * counted here. Those beyond the bound wait in the kernel's backlog.
+ *
+ * Every machine of the host can connect to a vsock port. The kernel says which one has: only the
+ * sandbox's own goes on. Of all others not a byte is read.
  */
 #include <errno.h>
+#include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "proxy/client/client.h"
+#include "proxy/exchange/audit.h"
 #include "vethguard/base/clock.h"
 
 #define ACCEPT_BATCH 64       /* further connections per turn of the loop */
@@ -27,6 +33,8 @@
 #define ACCEPT_PACE_BATCH 4   /* connections per look */
 #define UNPRODUCTIVE_PER_S 50 /* connections for which nothing was let out; more is a flood */
 #define LOCAL_BURST_S 2       /* as on a link (fence/rules_inet.c) */
+#define STRANGERS_PER_S 1     /* findings; what comes between is counted in the next */
+#define STRANGERS_BURST_S 10
 
 static bool may_accept(const struct proxy *p)
 {
@@ -41,6 +49,36 @@ void accept_was_unproductive(struct proxy *p)
 static bool is_flooded(struct proxy *p)
 {
 	return !rate_has(&p->unproductive, clock_monotonic_ms());
+}
+
+static bool is_stranger(const struct listener *l, const struct sockaddr_storage *from)
+{
+	struct sockaddr_vm vm;
+
+	if (!l->cid)
+		return false;
+	memcpy(&vm, from, sizeof(vm));
+	return vm.svm_family != AF_VSOCK || vm.svm_cid != l->cid;
+}
+
+static void tell_stranger(struct listener *l, const struct sockaddr_storage *from)
+{
+	struct proxy *p = l->proxy;
+	struct sockaddr_vm vm;
+	char text[160];
+
+	accept_was_unproductive(p);
+	p->strangers_untold++;
+	if (!rate_take(&p->strangers, clock_monotonic_ms()))
+		return;
+	memcpy(&vm, from, sizeof(vm));
+	snprintf(text, sizeof(text),
+	        "CID %u connected to the vsock port of CID %u and was refused (connections since "
+	        "the "
+	        "last such finding: %llu)",
+	        vm.svm_cid, l->cid, (unsigned long long)p->strangers_untold);
+	p->strangers_untold = 0;
+	audit_foreign_peer(p, text);
 }
 
 enum taken {
@@ -65,6 +103,11 @@ static enum taken take(struct listener *l, unsigned most)
 		if (l->local && !rate_has(&l->proxy->local_connections, clock_monotonic_ms()))
 			return TAKEN_PACED;
 		fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0 && is_stranger(l, &from)) {
+			close(fd);
+			tell_stranger(l, &from);
+			continue;
+		}
 		if (fd >= 0) {
 			if (l->local)
 				rate_take(&l->proxy->local_connections, clock_monotonic_ms());
@@ -146,6 +189,7 @@ int accept_open(struct proxy *p)
 	int rc = loop_timer_open(p->config.loop, &p->accept_again, on_again);
 
 	rate_init(&p->unproductive, UNPRODUCTIVE_PER_S, 1, clock_monotonic_ms());
+	rate_init(&p->strangers, STRANGERS_PER_S, STRANGERS_BURST_S, clock_monotonic_ms());
 	rate_init(&p->local_connections, p->config.limits.connections_per_s, LOCAL_BURST_S,
 	        clock_monotonic_ms());
 	return rc < 0 ? rc : loop_timer_open(p->config.loop, &p->accept_paced, on_paced);
@@ -203,6 +247,15 @@ int proxy_serve_rewritten(struct proxy *p, int fd)
 int proxy_serve_unix(struct proxy *p, int fd)
 {
 	return serve(p, fd, true, false);
+}
+
+int proxy_serve_vsock(struct proxy *p, int fd, uint32_t cid)
+{
+	int rc = serve(p, fd, true, false);
+
+	if (rc == 0)
+		p->listeners[p->listener_count - 1].cid = cid;
+	return rc;
 }
 
 void accept_stop(struct proxy *p, bool first)

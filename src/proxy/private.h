@@ -69,7 +69,8 @@ struct listener {
 	struct loop_io io;
 	int fd;
 	bool paused;    /* the bound on connections is reached: accept again when one ends */
-	bool local;     /* a Unix socket */
+	bool local;     /* a Unix socket, or a vsock */
+	uint32_t cid;   /* a vsock: the machine that may connect; else 0 */
 	bool rewritten; /* destinations were rewritten: client/original.c */
 	struct loop_task more;
 };
@@ -131,7 +132,9 @@ struct proxy {
 	struct loop_timer accept_again, accept_paced;
 	/* Connections for which nothing was let out; empty during a flood of them. */
 	struct rate unproductive;
-	struct rate local_connections; /* over Unix sockets */
+	struct rate local_connections; /* over Unix sockets and vsock */
+	struct rate strangers;         /* findings about other machines */
+	uint64_t strangers_untold;     /* connections of theirs since the last finding */
 	uint64_t accepted;             /* connections since the proxy was made */
 
 	/* client/ */

@@ -75,7 +75,7 @@ static uint64_t random_below_half(void)
 
 void supervisor_roles_ready(struct supervisor *sv)
 {
-	bool keeper_ready = sv->keeper_life.ready && (!sv->persistent || sv->ca_life.known);
+	bool keeper_ready = sv->keeper_life.ready && (!sv->persistent || sv->ca_life.ready);
 
 	if (sv->on_roles_ready && keeper_ready && sv->recorder_life.ready)
 		sv->on_roles_ready(sv);
@@ -85,10 +85,12 @@ void supervisor_roles_ready(struct supervisor *sv)
 static int hold_programs(const struct supervisor *sv)
 {
 	static const char *const names[] = {"vethguard-keeper", "vethguard-recorder",
-	        "vethguard-worker", "vethguard-fetch", NULL};
+	        "vethguard-worker", "vethguard-fetch", "vethguard-token", NULL};
 	char why[512];
 
 	for (const char *const *name = names; *name; name++) {
+		if (!sv->persistent && strcmp(*name, "vethguard-token") == 0)
+			continue; /* only the daemon has a configured CA */
 		int rc = spawn_hold(*name);
 
 		if (rc) {

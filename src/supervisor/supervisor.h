@@ -10,6 +10,7 @@
 #include "supervisor/process/ca.h"
 #include "supervisor/process/credentials.h"
 #include "supervisor/process/keeper.h"
+#include "supervisor/process/token.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
 
@@ -46,6 +47,7 @@ struct supervisor {
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */
 	int ca;
+	struct token_process token; /* persistent */
 	int names; /* persistent: directory of the sandboxes' synthetic names */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */
 	void (*on_roles_ready)(struct supervisor *sv);

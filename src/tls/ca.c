@@ -175,19 +175,31 @@ static bool parse_again(struct ca *ca)
 	return ca->certificate != NULL;
 }
 
-static struct ca *make(const struct ca *issuer, struct slice name, unsigned days)
+bool ca_prepare(struct ca **out, const struct ca *issuer, struct slice name, unsigned days)
 {
-	struct ca *ca = calloc(1, sizeof(*ca));
+	struct ca *ca = *out = calloc(1, sizeof(*ca));
 
 	if (!ca)
-		return NULL;
+		return false;
 	tls_library_init();
 	ca->certificate = X509_new_ex(tls_library(), NULL);
 	ca->key = EVP_PKEY_Q_keygen(tls_library(), NULL, "EC", "P-256");
-	if (!ca->certificate || !ca->key ||
-	        !fill(ca->certificate, ca->key, issuer ? issuer->certificate : NULL, name, days) ||
+	return ca->certificate && ca->key &&
+	       fill(ca->certificate, ca->key, issuer ? issuer->certificate : NULL, name, days);
+}
+
+bool ca_complete(struct ca *ca)
+{
+	return parse_again(ca) && derive(ca);
+}
+
+static struct ca *make(const struct ca *issuer, struct slice name, unsigned days)
+{
+	struct ca *ca;
+
+	if (!ca_prepare(&ca, issuer, name, days) ||
 	        !X509_sign(ca->certificate, issuer ? issuer->key : ca->key, EVP_sha256()) ||
-	        !parse_again(ca) || !derive(ca)) {
+	        !ca_complete(ca)) {
 		ca_free(ca);
 		ca = NULL;
 	}
@@ -222,7 +234,12 @@ struct ca *ca_new_root(struct slice common_name, unsigned days)
 
 struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, unsigned days)
 {
-	return make(root, common_name, days);
+	return root->elsewhere ? NULL : make(root, common_name, days);
+}
+
+bool ca_key_is_elsewhere(const struct ca *ca)
+{
+	return ca->elsewhere;
 }
 
 struct ca *ca_from_der(struct slice certificate, struct slice key)
@@ -302,7 +319,7 @@ struct slice ca_certificate_der(const struct ca *ca)
 
 int ca_key_der(const struct ca *ca, struct secret *out)
 {
-	return ca_key_to_der(ca->key, out);
+	return ca->elsewhere ? -ENOKEY : ca_key_to_der(ca->key, out);
 }
 
 int ca_pem_append(struct slice der, struct buf *out)

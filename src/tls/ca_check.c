@@ -176,10 +176,11 @@ static int decide(int error, int strict_error, char why[CA_WHY_MAX], char note[C
 	return 0;
 }
 
-static int try_leaf(const struct ca *ca, const struct ca_papers *chain, X509 *root,
-        char why[CA_WHY_MAX], char note[CA_WHY_MAX])
+static int try_leaf(const struct ca *ca, struct ca *trial, const struct ca_papers *chain,
+        X509 *root, char why[CA_WHY_MAX], char note[CA_WHY_MAX])
 {
-	struct ca *below = ca_new_intermediate(ca, SLICE("vethguard trial CA"), 3);
+	struct ca *below =
+	        trial ? trial : ca_new_intermediate(ca, SLICE(CA_TRIAL_NAME), CA_TRIAL_DAYS);
 	struct ca_leaf_key *key = ca_leaf_key_new(TLS_KEY_ECDSA);
 	struct tls_identity *leaf = NULL;
 	struct slice above[CA_CHAIN_MAX];
@@ -201,8 +202,8 @@ static int try_leaf(const struct ca *ca, const struct ca_papers *chain, X509 *ro
 	return rc;
 }
 
-int ca_check(const struct ca *ca, const struct ca_papers *chain, struct slice root,
-        char why[CA_WHY_MAX], char note[CA_WHY_MAX])
+int ca_check(const struct ca *ca, struct ca *trial, const struct ca_papers *chain,
+        struct slice root, char why[CA_WHY_MAX], char note[CA_WHY_MAX])
 {
 	X509 *anchor = tls_x509_parse((const uint8_t *)root.p, root.n);
 	int rc = -EBADMSG;
@@ -216,7 +217,9 @@ int ca_check(const struct ca *ca, const struct ca_papers *chain, struct slice ro
 	else
 		rc = check_fields(ca->certificate, why);
 	if (!rc)
-		rc = try_leaf(ca, chain, anchor, why, note);
+		rc = try_leaf(ca, trial, chain, anchor, why, note);
+	else
+		ca_free(trial);
 	if (!rc && !note[0] &&
 	        ca_time_s(X509_get0_notBefore(ca->certificate)) > clock_real_ms() / 1000 - DAY_S)
 		ca_refuse(note, "the certificate is younger than a day: clients whose clocks are "

@@ -210,7 +210,7 @@ static EVP_PKEY *read_key(struct slice pem, char why[CA_WHY_MAX])
 	return key;
 }
 
-static bool is_good_kind(EVP_PKEY *key)
+bool ca_is_good_kind(EVP_PKEY *key)
 {
 	char curve[32];
 	size_t n = 0;
@@ -220,6 +220,38 @@ static bool is_good_kind(EVP_PKEY *key)
 	return EVP_PKEY_is_a(key, "EC") &&
 	       EVP_PKEY_get_group_name(key, curve, sizeof(curve), &n) == 1 &&
 	       (strcmp(curve, SN_X9_62_prime256v1) == 0 || strcmp(curve, SN_secp384r1) == 0);
+}
+
+struct ca *ca_from_certificate(struct slice certificate, char why[CA_WHY_MAX])
+{
+	EVP_PKEY *key;
+	struct ca *ca = NULL;
+	X509 *x509;
+
+	tls_library_init();
+	x509 = tls_x509_parse((const uint8_t *)certificate.p, certificate.n);
+	key = x509 ? X509_get_pubkey(x509) : NULL;
+	if (!key) {
+		ca_refuse(why, "the certificate is damaged");
+	} else if (!ca_is_good_kind(key)) {
+		ca_refuse(why,
+		        "the certificate's key is neither P-256, P-384 nor RSA of %d bits and "
+		        "more, "
+		        "which are the kinds that clients know",
+		        RSA_BITS_LEAST);
+	} else if (is_authority(x509, why)) {
+		ca = ca_adopt(x509, key, false);
+		if (ca)
+			ca->elsewhere = true;
+		else
+			ca_refuse(why, "no memory");
+		ERR_clear_error();
+		return ca;
+	}
+	X509_free(x509);
+	EVP_PKEY_free(key);
+	ERR_clear_error();
+	return NULL;
 }
 
 struct ca *ca_from_pem(struct slice certificate, struct slice key, char why[CA_WHY_MAX])
@@ -234,7 +266,7 @@ struct ca *ca_from_pem(struct slice certificate, struct slice key, char why[CA_W
 	if (!x509 || !private_key) {
 		if (private_key)
 			ca_refuse(why, "the certificate is damaged");
-	} else if (!is_good_kind(private_key)) {
+	} else if (!ca_is_good_kind(private_key)) {
 		ca_refuse(why,
 		        "the key is neither P-256, P-384 nor RSA of %d bits and more, "
 		        "which are the kinds that clients know",

@@ -303,6 +303,14 @@ static const char *const type_names[] = {
         [MESSAGE_KEEPER_CREDENTIAL] = "KEEPER_CREDENTIAL",
         [MESSAGE_KEEPER_CREDENTIALS] = "KEEPER_CREDENTIALS",
         [MESSAGE_FETCH_FAILED] = "FETCH_FAILED",
+        [MESSAGE_TOKEN_START] = "TOKEN_START",
+        [MESSAGE_TOKEN_LOGIN] = "TOKEN_LOGIN",
+        [MESSAGE_TOKEN_READY] = "TOKEN_READY",
+        [MESSAGE_TOKEN_KEEPER] = "TOKEN_KEEPER",
+        [MESSAGE_TOKEN_SIGN] = "TOKEN_SIGN",
+        [MESSAGE_TOKEN_SIGNATURE] = "TOKEN_SIGNATURE",
+        [MESSAGE_KEEPER_TOKEN] = "KEEPER_TOKEN",
+        [MESSAGE_KEEPER_TOKEN_SAYS] = "KEEPER_TOKEN_SAYS",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -19,7 +19,10 @@ static void keeper_ca_ask_fields(struct codec *c, struct message_keeper_ca_ask *
 {
 	m->what = (uint8_t)codec_upto(c, m->what, MESSAGE_CA_WHATS - 1);
 	m->configured = (uint8_t)codec_upto(c, m->configured,
-	        MESSAGE_CA_ROOT_FILE | MESSAGE_CA_CERTIFICATE_FILE | MESSAGE_CA_KEY_FILE);
+	        MESSAGE_CA_ROOT_FILE | MESSAGE_CA_CERTIFICATE_FILE | MESSAGE_CA_KEY_FILE |
+	                MESSAGE_CA_TOKEN_KEY);
+	if ((m->configured & MESSAGE_CA_KEY_FILE) && (m->configured & MESSAGE_CA_TOKEN_KEY))
+		codec_fail(c, -EBADMSG);
 	m->problem = codec_string(c, m->problem, 0, MESSAGE_WHAT_MAX);
 	m->overlap_s = codec_upto(c, m->overlap_s, MESSAGE_CA_OVERLAP_MAX_S);
 	m->name = codec_string(c, m->name, 0, MESSAGE_NAME_MAX);
@@ -36,6 +39,7 @@ static void keeper_ca_fields(struct codec *c, struct message_keeper_ca *m)
 	m->request = codec_string(c, m->request, 0, MESSAGE_PEM_MAX);
 	m->trusted = codec_string(c, m->trusted, 0, MESSAGE_PEM_MAX);
 	m->unusable = codec_bool(c, m->unusable);
+	m->trying = codec_bool(c, m->trying);
 	m->count = codec_upto(c, m->count, MESSAGE_CAS_MAX);
 	for (size_t i = 0; i < m->count; i++) {
 		m->cas[i].origin = (uint8_t)codec_upto(c, m->cas[i].origin, MESSAGE_CA_ORIGINS - 1);

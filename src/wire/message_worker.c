@@ -119,6 +119,7 @@ static void listeners_fields(struct codec *c, struct message_worker_start *m)
 		m->listeners[i].kind = (enum message_listener)codec_upto(
 		        c, m->listeners[i].kind, MESSAGE_LISTENER_KINDS - 1);
 		m->listeners[i].port = codec_u16(c, m->listeners[i].port);
+		m->listeners[i].cid = codec_u32(c, m->listeners[i].cid);
 	}
 }
 

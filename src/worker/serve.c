@@ -281,6 +281,8 @@ static int listen_on(struct worker *w, size_t i)
 		return proxy_serve_udp(w->proxy, fd, w->start.listeners[i].port);
 	case MESSAGE_LISTEN_UNIX:
 		return proxy_serve_unix(w->proxy, fd);
+	case MESSAGE_LISTEN_VSOCK:
+		return proxy_serve_vsock(w->proxy, fd, w->start.listeners[i].cid);
 	case MESSAGE_LISTENER_KINDS:
 		break;
 	}

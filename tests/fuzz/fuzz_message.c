@@ -48,6 +48,9 @@ TRY(fetch_failed)
 TRY(credential_ask)
 TRY(worker_credentials)
 TRY(keeper_credentials)
+TRY(token_start)
+TRY(token_sign)
+TRY(token_signature)
 TRY(recorder_start)
 TRY(recorder_sandbox)
 TRY(recorder_ring)
@@ -116,6 +119,9 @@ static void (*const tries[])(
         [MESSAGE_WORKER_CREDENTIALS] = try_worker_credentials,
         [MESSAGE_KEEPER_CREDENTIAL] = try_credential_ask,
         [MESSAGE_KEEPER_CREDENTIALS] = try_keeper_credentials,
+        [MESSAGE_TOKEN_START] = try_token_start,
+        [MESSAGE_TOKEN_SIGN] = try_token_sign,
+        [MESSAGE_TOKEN_SIGNATURE] = try_token_signature,
         [MESSAGE_RECORDER_START] = try_recorder_start,
         [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
         [MESSAGE_RECORDER_RING] = try_recorder_ring,

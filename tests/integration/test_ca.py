@@ -605,7 +605,7 @@ class RootOnly(Life):
 class RefusedAtStart(support.Case):
     def test_configurations(self):
         for text, what in (("ca: {key: 'file:/x'}", "root is missing"), ("ca: {root: /x, certificate: /y}", "key is missing"),
-                           ("ca: {root: /x, key: 'pkcs11:token=a'}", "PKCS #11"), ("ca: {root: /x, key: /y}", "file:"),
+                           ("ca: {root: /x, key: 'pkcs11:token=a'}", "which key"), ("ca: {root: /x, key: 'pkcs11:token=a;object=b'}", "token is missing"), ("ca: {root: /x, key: /y}", "file:"),
                            ("ca: {roots: /x}", "root"), ("ca: [1]", "mapping"), ("ca: {root: /x, overlap: 1s}", "overlap")):
             d = Daemon(config=text + "\n", start=False)
             r = subprocess.run([*d.argv(), "--check-config"], capture_output=True, text=True, timeout=20 * SLOW)

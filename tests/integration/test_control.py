@@ -290,7 +290,7 @@ class Who(Control):
             os.mkdir(folder, 0o755)
         os.chown(theirs, NOBODY, NOBODY)
         for listen, status in (({"path": roots + "/x.sock"}, "422"), ({"path": theirs + "/x.sock", "uid": 0}, "422"),
-                               ({"path": theirs + "/x.sock", "gid": GROUP + 1}, "422"), ({"path": theirs + "/x.sock", "gid": GROUP}, "201")):
+                               ({"path": theirs + "/x.sock", "gid": GROUP + 1}, "422"), ({"cid": 7, "port": 31280}, "422"), ({"path": theirs + "/x.sock", "gid": GROUP}, "201")):
             body = json.dumps({"name": "member", "listen": listen, "policy": self.narrow})
             r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}", "curl", "-sS", "-w", "%{http_code}",
                                 "--unix-socket", self.daemon.socket, "http://localhost/v1/sandboxes", "--json", body],

@@ -80,7 +80,29 @@ struct config_egress {
 };
 
 /* The operator's own CA, for the daemon. Paths are absolute; empty: not given. */
+#define CONFIG_TOKEN_TEXTS_MAX 8
+#define CONFIG_TOKEN_BYTES 2048
+#define CONFIG_TOKEN_ARGV_MAX 16
+#define CONFIG_PIN_TIMEOUT_MS 10000
+/* Texts one behind the other, each with its NUL. */
+struct config_texts {
+	size_t count, bytes;
+	char text[CONFIG_TOKEN_BYTES];
+};
+/* A PKCS #11 token that holds a CA's key. */
+struct config_token {
+	char uri[1025];                  /* RFC 7512; empty: no token */
+	char module[PATH_MAX];           /* the shared object */
+	char user[33];                   /* empty: the default */
+	char pin_file[PATH_MAX];         /* where the PIN is; empty: pin_program */
+	struct config_texts pin_program; /* ... whose output it is, and its arguments */
+	uint32_t pin_timeout_ms;
+	struct config_texts environment; /* "NAME=VALUE", for the module */
+	struct config_texts writable;    /* paths */
+};
+
 struct config_ca {
+	struct config_token token;
 	char root[PATH_MAX];        /* PEM: what sandboxes are to trust; empty: the daemon's own root */
 	char certificate[PATH_MAX]; /* PEM: what signs, and what is above it; empty: the first certificate of root */
 	char key[PATH_MAX];         /* PEM: its key; empty: `vethguard ca install` gives certificates */
@@ -117,7 +139,8 @@ struct config {
 	struct config_timeouts timeouts;
 };
 
-void config_init(struct config *config); /* the defaults */
+const char *config_token_text(const struct config_texts *texts, size_t i); /* the i-th, i < count */
+void config_init(struct config *config);                                   /* the defaults */
 void config_fini(struct config *config);
 /* Reads the file at path over the values in *config. Returns 0, -EINVAL with diags, or -ENOMEM. */
 int config_load(const struct policy_reader *reader, const char *path, struct config *config, struct diag_list *diags);

@@ -58,6 +58,9 @@ int proxy_serve_rewritten(struct proxy *proxy, int fd);
 /* Serves a listening Unix socket, on which an explicit proxy is spoken: HTTP or SOCKS5. Takes fd. Returns 0 or
  * -errno. */
 int proxy_serve_unix(struct proxy *proxy, int fd);
+/* As proxy_serve_unix(), for a listening vsock: connections of another machine than cid are closed and are a finding.
+ */
+int proxy_serve_vsock(struct proxy *proxy, int fd, uint32_t cid);
 /* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
 /* Serves the host's listener for an exposed port of the sandbox. Takes fd. Returns 0 or -errno. */

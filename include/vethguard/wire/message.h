@@ -175,6 +175,17 @@ enum message_type {
 
 	/* supervisor <-> fetch, continued */
 	MESSAGE_FETCH_FAILED = 73, /* fetch -> supervisor: instead of FETCHED: struct message_fetch_failed */
+	/* supervisor <-> token, and the keeper's pair to it */
+	MESSAGE_TOKEN_START = 74,       /* struct message_token_start + fd: the PIN is read from it */
+	MESSAGE_TOKEN_LOGIN = 75,       /* token -> supervisor, no body: the PIN is given to the token now: a token that
+	                                   has locked itself would be the price of trying it again and again */
+	MESSAGE_TOKEN_READY = 76,       /* token -> supervisor: struct message_text: what was found */
+	MESSAGE_TOKEN_KEEPER = 77,      /* no body + fd: the pair to the keeper, also when another keeper takes over */
+	MESSAGE_TOKEN_SIGN = 78,        /* keeper -> token: struct message_token_sign */
+	MESSAGE_TOKEN_SIGNATURE = 79,   /* token -> keeper, same id: struct message_token_signature */
+	MESSAGE_KEEPER_TOKEN = 80,      /* supervisor -> keeper, no body + fd: the pair to the token */
+	MESSAGE_KEEPER_TOKEN_SAYS = 81, /* keeper -> supervisor: struct message_text. Empty: the key was tried, ask
+	                                   again (CA_ASK); else the token is to be ended, for this reason */
 
 	MESSAGE_TYPE_COUNT
 };
@@ -195,6 +206,7 @@ enum message_listener {
 	MESSAGE_LISTEN_UDP = 3,
 	MESSAGE_LISTEN_UNIX = 4,      /* port 0 */
 	MESSAGE_LISTEN_REWRITTEN = 5, /* TCP; the destination was rewritten (fence/shared.h) */
+	MESSAGE_LISTEN_VSOCK = 6,     /* port 0; cid: the only machine that may connect */
 	MESSAGE_LISTENER_KINDS
 };
 #define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
@@ -226,6 +238,7 @@ struct message_worker_start {
 	struct {
 		enum message_listener kind;
 		uint16_t port;
+		uint32_t cid; /* VSOCK; others: 0 */
 	} listeners[MESSAGE_LISTENERS_MAX];
 };
 
@@ -413,6 +426,7 @@ enum message_ca_what {
 #define MESSAGE_CA_ROOT_FILE 1u             /* PEM: the roots that are trusted */
 #define MESSAGE_CA_CERTIFICATE_FILE 2u      /* PEM: the CA that signs, and what is above it; absent: the first root */
 #define MESSAGE_CA_KEY_FILE 4u              /* PEM: its key; absent: certificates are installed */
+#define MESSAGE_CA_TOKEN_KEY 8u             /* its key is in a token: no descriptor; not with KEY_FILE */
 #define MESSAGE_CA_OVERLAP_MAX_S 315360000u /* ten years */
 struct message_keeper_ca_ask {
 	uint8_t what;
@@ -424,6 +438,28 @@ struct message_keeper_ca_ask {
 	struct slice root;        /* INSTALL: PEM; empty: the configuration's, or the one in certificate */
 };
 
+#define MESSAGE_DIGEST_BYTES 32
+#define MESSAGE_SIGNATURE_MAX 1024 /* RSA of 8192 bits */
+#define MESSAGE_TOKEN_PAIRS_MAX 16
+/* The process that speaks to the module of a PKCS #11 token (src/token). */
+struct message_token_start {
+	struct slice uri, module;
+	struct slice user;     /* whose rights it has; empty: _vethguard-token's */
+	size_t variable_count; /* "NAME=VALUE" */
+	struct slice variables[MESSAGE_TOKEN_PAIRS_MAX];
+	size_t writable_count; /* paths below which the module may write */
+	struct slice writable[MESSAGE_TOKEN_PAIRS_MAX];
+};
+struct message_token_sign {
+	struct slice digest; /* SHA-256 */
+};
+enum message_token_key { MESSAGE_TOKEN_EC = 1, MESSAGE_TOKEN_RSA = 2, MESSAGE_TOKEN_KEYS = 3 };
+struct message_token_signature {
+	uint8_t kind;           /* enum message_token_key */
+	struct slice signature; /* EC: r and s, of equal length; RSA: PKCS #1 1.5; empty: error */
+	struct slice error;
+};
+
 enum message_ca_origin { MESSAGE_CA_OWN = 0, MESSAGE_CA_INSTALLED = 1, MESSAGE_CA_CONFIGURED = 2, MESSAGE_CA_ORIGINS };
 struct message_keeper_ca {
 	bool changed;
@@ -433,6 +469,7 @@ struct message_keeper_ca {
 	struct slice trusted; /* PEM of all roots that sandboxes are to trust */
 	size_t count;         /* the first is the current one, unless unusable */
 	bool unusable;        /* no CA can sign for new sandboxes: notes say why */
+	bool trying;          /* CHECK: the token's key is being tried; KEEPER_TOKEN_SAYS follows */
 	struct {
 		uint8_t origin;
 		struct slice fingerprint, root; /* of the CA and of its root, which may be the same */
@@ -657,6 +694,9 @@ MESSAGE_CODEC(fetch_failed);
 MESSAGE_CODEC(credential_ask);
 MESSAGE_CODEC(worker_credentials);
 MESSAGE_CODEC(keeper_credentials);
+MESSAGE_CODEC(token_start);
+MESSAGE_CODEC(token_sign);
+MESSAGE_CODEC(token_signature);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
 MESSAGE_CODEC(recorder_ring);

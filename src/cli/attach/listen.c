@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/option_wrong.h"
 #include "vethguard/base/slice.h"
+#include "vethguard/wire/vsock_name.h"
 
 #define NAME_BYTES 256
 
@@ -81,11 +82,30 @@ static bool add_owner(json_t *listen, const char *owner)
 	               json_object_set_new(listen, "gid", json_integer((json_int_t)gid)) == 0);
 }
 
+static bool add_vsock(json_t *body, const struct attach_options *o)
+{
+	struct vsock_name name;
+	const char *objection = vsock_name_parse(slice_from_string(o->listen), &name);
+	json_t *listen;
+
+	if (!objection && (o->listen_mode || o->listen_owner))
+		objection =
+		        "--listen-mode and --listen-owner are for Unix sockets: a vsock is no file";
+	if (objection)
+		return option_wrong("listen", o->listen, objection);
+	listen =
+	        json_pack("{s:I, s:I}", "cid", (json_int_t)name.cid, "port", (json_int_t)name.port);
+	return json_object_set_new(body, "listen", listen) == 0;
+}
+
 bool attach_add_listen(json_t *body, const struct attach_options *o)
 {
 	char path[PATH_MAX];
-	json_t *listen = json_object();
+	json_t *listen;
 
+	if (vsock_name_is(slice_from_string(o->listen)))
+		return add_vsock(body, o);
+	listen = json_object();
 	if (!resolve(o->listen, path)) {
 		json_decref(listen);
 		return option_wrong("listen", o->listen, strerror(errno));

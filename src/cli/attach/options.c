@@ -88,7 +88,8 @@ static void help(void)
 	      "  vethguard attach --container agent --policy agent.yaml --ttl 2h\n"
 	      "  vethguard attach --netns /run/netns/build --policy ci.yaml --name build-7\n"
 	      "  vethguard attach --interface tap0 --address 10.7.0.2 --policy vm.yaml\n"
-	      "  vethguard attach --listen /run/agent/out.sock --policy agent.yaml\n\n"
+	      "  vethguard attach --listen /run/agent/out.sock --policy agent.yaml\n"
+	      "  vethguard attach --listen vsock:7:3128 --policy vm.yaml --name vm-7\n\n"
 	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
 	      "reached.\n",
 	        stdout);

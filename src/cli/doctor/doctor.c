@@ -95,7 +95,7 @@ static bool tell(struct json *j, const struct doctor_finding *f)
 /* Runs every check; config is NULL or a path. Returns true if nothing is broken. */
 static bool examine(struct json *j, const char *config)
 {
-	struct doctor_finding egress = {0};
+	struct doctor_finding egress = {0}, token = {0};
 	bool works = true;
 
 	for (const doctor_check *check = doctor_checks; *check; check++) {
@@ -105,9 +105,12 @@ static bool examine(struct json *j, const char *config)
 		(*check)(&f);
 		works = tell(j, &f) && works;
 	}
-	if (config)
+	if (config) {
 		doctor_egress(config, &egress);
-	return tell(j, &egress) && works;
+		doctor_token(config, &token);
+	}
+	works = tell(j, &egress) && works;
+	return tell(j, &token) && works;
 }
 
 static bool examine_json(const char *config)

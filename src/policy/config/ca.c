@@ -5,6 +5,7 @@
  *   ca: {root: /etc/vethguard/root.pem, key: "file:/etc/vethguard/root.key"}
  *   ca: {root: root.pem, certificate: node.pem, key: "file:node.key", overlap: 720h}
  *   ca: {root: root.pem}
+ *   ca: {root: root.pem, certificate: node.pem, key: "pkcs11:...", token: {...}}
  */
 #include "policy/config/read.h"
 
@@ -14,7 +15,6 @@
 #define OVERLAP_MIN_MS (3600u * 1000)
 #define OVERLAP_MAX_MS ((uint64_t)3650 * DAY_MS)
 
-/* The scheme is there so that a key may come from elsewhere one day. */
 static void read_key(struct tree *tree, const struct tree_node *node, struct config *config)
 {
 	struct tree_node path = *node;
@@ -24,14 +24,12 @@ static void read_key(struct tree *tree, const struct tree_node *node, struct con
 	if (!tree_text(tree, node, "key", PATH_MAX / 2, &text))
 		return;
 	if (slice_starts_with(text, SLICE(PKCS11_SCHEME))) {
-		tree_error(tree, node,
-		        "key: this version reads keys from files only (file:PATH), not through "
-		        "PKCS #11; without a key here, 'vethguard ca csr' asks a CA whose key "
-		        "stays in its token");
+		config_read_token_key(tree, node, text, config);
 		return;
 	}
 	if (!slice_starts_with(text, SLICE(FILE_SCHEME)) || text.n == sizeof(FILE_SCHEME) - 1) {
-		tree_error(tree, node, "key %s must be \"file:\" and the path of a PEM file",
+		tree_error(tree, node,
+		        "key %s must be \"file:\" and the path of a PEM file, or a pkcs11: URI",
 		        tree_quote(text, quoted));
 		return;
 	}
@@ -41,8 +39,8 @@ static void read_key(struct tree *tree, const struct tree_node *node, struct con
 
 void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config)
 {
-	static const char *const known[] = {"root", "certificate", "key", "overlap", NULL};
-	const struct tree_node *root, *certificate, *key, *overlap;
+	static const char *const known[] = {"root", "certificate", "key", "token", "overlap", NULL};
+	const struct tree_node *root, *certificate, *key, *token, *overlap;
 	uint64_t ms;
 
 	if (!tree_is_map(tree, map, "ca"))
@@ -51,6 +49,7 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 	root = tree_get(map, "root");
 	certificate = tree_get(map, "certificate");
 	key = tree_get(map, "key");
+	token = tree_get(map, "token");
 	overlap = tree_get(map, "overlap");
 	if (root)
 		config_read_path(tree, root, "root", config->ca.root);
@@ -58,8 +57,15 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 		config_read_path(tree, certificate, "certificate", config->ca.certificate);
 	if (key)
 		read_key(tree, key, config);
+	if (token)
+		config_read_token(tree, token, config);
 	if (overlap && tree_duration(tree, overlap, "overlap", OVERLAP_MIN_MS, OVERLAP_MAX_MS, &ms))
 		config->ca.overlap_s = (uint32_t)(ms / 1000);
+	if (config->ca.token.uri[0] && !token)
+		tree_error(
+		        tree, key, "token is missing: key is in a token: which module reads it?");
+	else if (token && !tree->wrong && !config->ca.token.uri[0])
+		tree_error(tree, token, "token goes with a key that is a pkcs11: URI");
 	if (!root && (certificate || key))
 		tree_error(tree, map, "root is missing: the certificate that sandboxes trust");
 	else if (certificate && !key)

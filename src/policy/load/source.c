@@ -202,6 +202,12 @@ static void take_source(struct tree *tree, const struct tree_node *node, struct 
 		take_env(tree, item->value, text, out);
 }
 
+void load_source_value(struct tree *tree, const struct tree_node *node, struct slice policy,
+        struct policy_credential *out)
+{
+	take_source(tree, node, policy, out);
+}
+
 void load_source(struct tree *tree, const struct tree_item *item, struct slice policy,
         struct model_credential *out)
 {

@@ -100,6 +100,22 @@ static void put_finding(struct proxy *proxy, const struct client *c, enum event_
 	put(proxy, &e);
 }
 
+/* Of such a connection nothing is read: who it was is all that is known. */
+void audit_foreign_peer(struct proxy *proxy, const char *detail)
+{
+	const struct event e = {
+	        .id = proxy_event_id(proxy),
+	        .kind = EVENT_FINDING,
+	        .time_ms = clock_real_ms(),
+	        .decision = EVENT_DENIED,
+	        .finding = EVENT_FINDING_FOREIGN_PEER,
+	        .detail = slice_from_string(detail),
+	};
+
+	log_warn("%s", detail);
+	put(proxy, &e);
+}
+
 /* The event, the finding and the worker's log hold the address. The sandbox is not told, because it
  * must not learn how names resolve outside. */
 static void tell_refused_address(const struct client *c, const struct event *about)

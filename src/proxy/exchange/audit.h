@@ -43,6 +43,7 @@ void audit_connection(const struct client *client, const struct policy_decision 
 void audit_finding(struct proxy *proxy, const struct client *client, enum event_finding finding,
         uint64_t about, struct slice rule, const char *detail);
 /* Records a finding about an exchange that the finding does not end. */
+void audit_foreign_peer(struct proxy *proxy, const char *detail);
 void audit_remark(struct exchange *exchange, enum event_finding finding, struct slice rule,
         const char *detail);
 

@@ -94,8 +94,9 @@ static bool check_texts(struct attach_transaction *t)
 
 static bool check_listen(struct attach_transaction *t)
 {
+	struct listen_socket copy = t->request->listen;
 	const struct listen_socket *s = &t->request->listen;
-	const char *objection = listen_path_objection(s->path);
+	const char *objection = listen_socket_name(&copy, s->path);
 	char shown[SHOWN_BYTES];
 
 	if (objection)

@@ -34,6 +34,7 @@ static int make_again(struct attachment *a, struct gate *shape)
 
 int attachment_adopt_socket(struct attachment *a, struct gate *shape)
 {
+	const struct listen_socket *s = &a->record.listen;
 	int given = shape->packets, fd, rc;
 
 	shape->packets = -1;
@@ -41,7 +42,7 @@ int attachment_adopt_socket(struct attachment *a, struct gate *shape)
 	fd = given < 0 ? make_again(a, shape) : given;
 	if (fd < 0)
 		return fd;
-	rc = gate_open_socket(shape, fd);
+	rc = gate_open_socket(shape, fd, s->vsock.cid);
 	if (!rc && given < 0)
 		rc = state_save(a->all->state, &a->record, shape);
 	if (!rc)

@@ -244,10 +244,39 @@ static bool read_mode(const struct member *member, mode_t *out, char *fault)
 	return true;
 }
 
+/* The name of the port is the socket's path from here on. */
+static bool read_vsock(struct member *members, size_t count, struct member *cid,
+        struct member *port, struct listen_socket *out, char *fault)
+{
+	struct vsock_name name = {0};
+	uint64_t numbers[2] = {0, 0};
+	char text[VSOCK_NAME_MAX];
+	const char *objection;
+
+	for (size_t i = 0; i < count; i++)
+		if (members[i].value && &members[i] != cid && &members[i] != port)
+			return wrong(fault,
+			        "listen.%s: cid and port go without it: a vsock is no file",
+			        members[i].name);
+	cid->name = "listen.cid"; /* as messages name them */
+	port->name = "listen.port";
+	if (!read_number(cid, 0, UINT32_MAX, &numbers[0], fault) ||
+	        !read_number(port, 0, UINT32_MAX, &numbers[1], fault))
+		return false;
+	objection = vsock_name_objection(numbers[0], numbers[1]);
+	if (objection)
+		return wrong(fault, "listen: %s", objection);
+	name = (struct vsock_name){(uint32_t)numbers[0], (uint32_t)numbers[1]};
+	objection = listen_socket_name(out, vsock_name_format(&name, text));
+	return !objection || wrong(fault, "listen: %s", objection);
+}
+
 static bool read_listen(const struct member *member, struct listen_socket *out, char *fault)
 {
-	enum { PATH, MODE, UID, GID, COUNT };
+	enum { PATH, MODE, UID, GID, CID, PORT, COUNT };
 	struct member members[COUNT] = {[PATH] = {.name = "path"},
+	        [CID] = {.name = "cid", .type = INTEGER},
+	        [PORT] = {.name = "port", .type = INTEGER},
 	        [MODE] = {.name = "mode"},
 	        [UID] = {.name = "uid", .type = INTEGER},
 	        [GID] = {.name = "gid", .type = INTEGER}};
@@ -259,6 +288,8 @@ static bool read_listen(const struct member *member, struct listen_socket *out, 
 		return true;
 	if (!read_members(member->value, members, COUNT, "listen.", fault))
 		return false;
+	if (members[CID].value || members[PORT].value)
+		return read_vsock(members, COUNT, &members[CID], &members[PORT], out, fault);
 	members[UID].name = "listen.uid"; /* as messages name it */
 	members[GID].name = "listen.gid";
 	if (!read_mode(&members[MODE], &out->mode, fault) ||
@@ -268,7 +299,9 @@ static bool read_listen(const struct member *member, struct listen_socket *out, 
 	path = text_of(&members[PATH]);
 	objection = path ? listen_path_objection(path) : NULL;
 	if (!path)
-		return wrong(fault, "listen.path: where is the socket to be made?");
+		return wrong(fault,
+		        "listen.path: where is the socket to be made? (or cid and port, "
+		        "of a vsock)");
 	if (objection)
 		return wrong(fault, "listen.path: \"%s\": %s",
 		        slice_escape(slice_from_string(path), shown, sizeof(shown)), objection);

@@ -27,7 +27,7 @@ static const char *objection(int fd, bool secret)
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return "can be written by others: 'chmod go-w' mends that, where nobody has";
 	if (secret && (st.st_mode & (S_IRGRP | S_IROTH)))
-		return "is a private key that others can read: 'chmod 0600' mends that, where "
+		return "is secret, and others can read it: 'chmod 0600' mends that, where "
 		       "nobody has";
 	return NULL;
 }
@@ -67,6 +67,8 @@ int ca_files_open(
 	for (size_t i = 0; i < CA_FILES_MAX; i++)
 		if (all[i].path[0])
 			files->configured |= all[i].bit;
+	if (config->token.uri[0])
+		files->configured |= MESSAGE_CA_TOKEN_KEY;
 	for (size_t i = 0; i < CA_FILES_MAX && rc == 0; i++)
 		if (all[i].path[0])
 			rc = open_one(files, all[i].key, all[i].path,
@@ -74,6 +76,14 @@ int ca_files_open(
 	if (rc)
 		ca_files_close(files);
 	return rc;
+}
+
+int ca_files_open_pin(const char *path, char why[CA_FILES_WHY_MAX])
+{
+	struct ca_files one = {0};
+	int rc = open_one(&one, "token.pin", path, true, why);
+
+	return rc < 0 ? rc : one.fds[0];
 }
 
 void ca_files_close(struct ca_files *files)

@@ -253,9 +253,9 @@ static bool listen_of(json_t *object, struct listen_socket *s)
 	if (json_unpack(object, "{s:s, s:i, s:I, s:I, s:s, s:s, s:s !}", "path", &path, "mode",
 	            &mode, "uid", &uid, "gid", &gid, "device", &device, "inode", &inode, "born",
 	            &born) != 0 ||
-	        listen_path_objection(path) || mode < 0 || mode > LISTEN_MODE_MAX || uid < 0 ||
-	        uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX || !u64_of(device, &numbers[0]) ||
-	        !u64_of(inode, &numbers[1]) || !u64_of(born, &born_ns))
+	        mode < 0 || mode > LISTEN_MODE_MAX || uid < 0 || uid >= UINT32_MAX || gid < 0 ||
+	        gid >= UINT32_MAX || !u64_of(device, &numbers[0]) || !u64_of(inode, &numbers[1]) ||
+	        !u64_of(born, &born_ns))
 		return false;
 	*s = (struct listen_socket){.mode = (mode_t)mode,
 	        .uid = (uid_t)uid,
@@ -263,7 +263,7 @@ static bool listen_of(json_t *object, struct listen_socket *s)
 	        .device = (dev_t)numbers[0],
 	        .inode = (ino_t)numbers[1],
 	        .born_ns = born_ns};
-	return copy_text(path, s->path, sizeof(s->path));
+	return !listen_socket_name(s, path);
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)

@@ -300,10 +300,11 @@ static int connect_veth(struct gate *gate)
 	return rc;
 }
 
-int gate_open_socket(struct gate *gate, int entrance)
+int gate_open_socket(struct gate *gate, int entrance, uint32_t cid)
 {
 	gate->kind = GATE_SOCKET;
 	gate->entrance = entrance;
+	gate->cid = cid;
 	return gate_listen(gate);
 }
 

@@ -13,8 +13,8 @@
  * tap, a bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and
  * back, before a bridge, firewall or service of the host sees them (fence/divert.h).
  *
- * GATE_SOCKET has no link, no namespace and no fence: its only entrance is one Unix socket that the
- * owner has made. Connections wait at that socket while no worker serves it.
+ * GATE_SOCKET has no link, no namespace and no fence: its only entrance is one socket that the
+ * owner has made: Unix or vsock. Connections wait at that socket while no worker serves it.
  *
  * A gate without a pin lives as long as its descriptor. A pinned gate (gate_pin()) outlives the
  * supervisor: its rules stand, nothing listens, and everything is refused until gate_adopt().
@@ -38,6 +38,7 @@ struct gate_listener {
 	enum message_listener kind;
 	uint16_t port;
 	int fd;
+	uint32_t cid; /* MESSAGE_LISTEN_VSOCK */
 };
 
 struct gate_host;
@@ -73,6 +74,7 @@ struct gate {
 	enum fence_prepared prepared; /* of what is there of the fence before gate_connect() */
 	int packets;       /* NFLOG socket */
 	int entrance;      /* GATE_SOCKET: the listening socket, open as long as the gate */
+	uint32_t cid;      /* ... the machine that may connect, if it is a vsock; else 0 */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
 	const char *step;       /* the current step, for the error text */
@@ -143,9 +145,10 @@ void gate_name_host_link(struct gate *gate);
  * own, an uplink of the host. A failed call leaves nothing behind.
  */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
-/* GATE_SOCKET. Takes entrance, a listening Unix socket. Neither gate_connect() nor a pin is needed.
- * Returns 0, or -errno with gate->step; then call gate_close(). */
-int gate_open_socket(struct gate *gate, int entrance);
+/* GATE_SOCKET. Takes entrance, a listening socket; cid: 0, or of a vsock, who may connect. Neither
+ * gate_connect() nor a pin is needed. Returns 0, or -errno with gate->step; then call gate_close().
+ */
+int gate_open_socket(struct gate *gate, int entrance, uint32_t cid);
 /* GATE_SHARED; like gate_open(). tcp_port and dns_port are set before. Takes packets, an NFLOG
  * socket, or -1. Returns 0, or -errno with gate->step or gate->why. */
 int gate_open_shared(struct gate *gate, int packets);

@@ -23,7 +23,7 @@ static int listen_on(struct gate *gate, enum message_listener kind, bool stream,
 		int fd = fence_listen(families[i], stream, port, BACKLOG);
 		if (fd < 0)
 			return fd;
-		gate->listeners[gate->listener_count++] = (struct gate_listener){kind, port, fd};
+		gate->listeners[gate->listener_count++] = (struct gate_listener){kind, port, fd, 0};
 	}
 	return 0;
 }
@@ -66,8 +66,10 @@ static int share_entrance(struct gate *gate)
 	gate->step = "sharing the socket";
 	if (fd < 0)
 		return -errno;
-	gate->listeners[gate->listener_count++] =
-	        (struct gate_listener){MESSAGE_LISTEN_UNIX, 0, fd};
+	gate->listeners[gate->listener_count++] = (struct gate_listener){
+	        .kind = gate->cid ? MESSAGE_LISTEN_VSOCK : MESSAGE_LISTEN_UNIX,
+	        .fd = fd,
+	        .cid = gate->cid};
 	return 0;
 }
 

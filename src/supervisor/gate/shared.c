@@ -67,7 +67,7 @@ static int listen_on(struct gate *gate, enum message_listener kind, bool stream,
 			        (unsigned)port);
 		if (fd < 0)
 			return fd;
-		gate->listeners[gate->listener_count++] = (struct gate_listener){kind, port, fd};
+		gate->listeners[gate->listener_count++] = (struct gate_listener){kind, port, fd, 0};
 	}
 	return 0;
 }

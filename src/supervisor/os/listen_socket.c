@@ -19,6 +19,7 @@
 
 #include "vethguard/base/linux.h"
 #include "supervisor/os/listen_socket.h"
+#include "supervisor/os/listen_vsock.h"
 #include "supervisor/os/local_file.h"
 
 #define BACKLOG 1024
@@ -74,6 +75,18 @@ _Static_assert(LISTEN_PATH_MAX == 107 && LISTEN_NAME_MAX == 80, "as the texts sa
 _Static_assert(sizeof("/proc/self/fd/2147483647/") + LISTEN_NAME_MAX <=
                        sizeof(((struct sockaddr_un *)0)->sun_path),
         "the longest name fits behind a descriptor");
+
+const char *listen_socket_name(struct listen_socket *s, const char *path)
+{
+	const bool vsock = vsock_name_is(slice_from_string(path));
+	const char *objection = vsock ? vsock_name_parse(slice_from_string(path), &s->vsock)
+	                              : listen_path_objection(path);
+
+	if (objection)
+		return objection;
+	snprintf(s->path, sizeof(s->path), "%s", path);
+	return NULL;
+}
 
 static const char *name_of(const struct listen_socket *s)
 {
@@ -273,13 +286,31 @@ static int open_work(struct work *w, struct listen_socket *s, const struct ident
 	return identity_run(id, open_directory, w);
 }
 
+static int check_vsock(
+        const struct listen_socket *s, const struct identity *id, char *why, size_t why_size)
+{
+	int fd = -EPERM;
+
+	if (id->uid != 0 && id->uid != geteuid())
+		snprintf(why, why_size, "only root attaches machines by their vsock");
+	else
+		fd = listen_vsock_open(s, why, why_size);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 int listen_socket_check(
         const struct listen_socket *s, const struct identity *id, char *why, size_t why_size)
 {
 	struct listen_socket copy = *s;
 	struct work w;
-	int rc = open_work(&w, &copy, id, why, why_size);
+	int rc;
 
+	if (s->vsock.cid)
+		return check_vsock(s, id, why, why_size);
+	rc = open_work(&w, &copy, id, why, why_size);
 	if (!rc)
 		rc = identity_run(id, exists, &w);
 	close_work(&w);
@@ -306,8 +337,11 @@ int listen_socket_open(
         struct listen_socket *s, const struct identity *id, bool again, char *why, size_t why_size)
 {
 	struct work w;
-	int rc = open_work(&w, s, id, why, why_size);
+	int rc;
 
+	if (s->vsock.cid)
+		return listen_vsock_open(s, why, why_size);
+	rc = open_work(&w, s, id, why, why_size);
 	if (!rc && again) {
 		rc = identity_run(id, remove_own, &w);
 		if (rc)
@@ -330,8 +364,11 @@ int listen_socket_remove(const struct listen_socket *s, const struct identity *i
 	struct listen_socket copy = *s;
 	char why[256];
 	struct work w;
-	int rc = open_work(&w, &copy, id, why, sizeof(why));
+	int rc;
 
+	if (s->vsock.cid)
+		return 0;
+	rc = open_work(&w, &copy, id, why, sizeof(why));
 	if (!rc)
 		rc = identity_run(id, remove_own, &w);
 	close_work(&w);

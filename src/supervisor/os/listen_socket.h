@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listen_socket: the Unix socket that is a sandbox's only way out. The file is made with the rights
+ * listen_socket: the socket that is a sandbox's only way out: a file, or a vsock port
+ * (listen_vsock.h), which has neither rights nor a name to remove.
+ *
+ * The file is made with the rights
  * of whoever asked for it, never over another file, and with its mode from the first moment on. Who
  * may connect to it is the sandbox.
  *
@@ -16,6 +19,7 @@
 #include <sys/types.h>
 
 #include "supervisor/os/identity.h"
+#include "vethguard/wire/vsock_name.h"
 
 #define LISTEN_PATH_MAX 107 /* bytes: unix(7), sun_path without its NUL */
 #define LISTEN_NAME_MAX 80  /* of the path's last part */
@@ -23,7 +27,8 @@
 #define LISTEN_MODE_MAX 0777
 
 struct listen_socket {
-	char path[LISTEN_PATH_MAX + 1]; /* absolute; empty: none */
+	char path[LISTEN_PATH_MAX + 1]; /* absolute; empty: none; of a vsock: its name */
+	struct vsock_name vsock;        /* cid 0: a Unix socket; what follows is about the file */
 	mode_t mode;
 	uid_t uid; /* owner of the file */
 	gid_t gid;
@@ -36,6 +41,8 @@ struct listen_socket {
 
 /* Returns why such a path cannot be used, or NULL. */
 const char *listen_path_objection(const char *path);
+/* Takes a path or the name of a vsock port. Returns NULL, or why it cannot be used. */
+const char *listen_socket_name(struct listen_socket *s, const char *path);
 /* Whether the file could be made now, with the rights of id. Returns 0 or -errno with why. */
 int listen_socket_check(
         const struct listen_socket *s, const struct identity *id, char *why, size_t why_size);

@@ -52,6 +52,21 @@ static int open_file(const struct supervisor *sv, enum message_ca_what what)
 	return full < 0 ? fd : full;
 }
 
+/* Without the token nothing is read: no file alone makes a CA. */
+static void open_configured(struct supervisor *sv, struct ca_files *files,
+        struct message_keeper_ca_ask *ask, char why[CA_FILES_WHY_MAX])
+{
+	const char *problem = token_problem(sv);
+
+	why[0] = 0;
+	if (ca_files_open(&sv->ca_life.config, files, why) == 0 && problem) {
+		snprintf(why, CA_FILES_WHY_MAX, "ca.token: %s", problem);
+		ca_files_close(files);
+	}
+	why[MESSAGE_WHAT_MAX - 1] = 0;
+	ask->problem = slice_from_string(why);
+}
+
 /* Sends the question with a file for what changes, and the configuration's files. */
 static int send_question(struct supervisor *sv, struct message_keeper_ca_ask *ask)
 {
@@ -63,10 +78,8 @@ static int send_question(struct supervisor *sv, struct message_keeper_ca_ask *as
 
 	if (fds[0] < 0)
 		return fds[0];
-	if (ask->what == MESSAGE_CA_CHECK && ca_files_open(&life->config, &files, why) < 0) {
-		why[MESSAGE_WHAT_MAX - 1] = 0;
-		ask->problem = slice_from_string(why);
-	}
+	if (ask->what == MESSAGE_CA_CHECK)
+		open_configured(sv, &files, ask, why);
 	ask->configured = files.configured;
 	for (size_t i = 0; i < files.count; i++)
 		fds[count++] = files.fds[i];
@@ -102,14 +115,13 @@ static int check(struct supervisor *sv)
 	return rc == -EPIPE ? 0 : rc;
 }
 
-/* Now, or after the question that is under way. */
-static void check_soon(struct supervisor *sv)
+void ca_check_soon(struct supervisor *sv)
 {
-	if (sv->ca_life.paused || !role_runs(&sv->keeper) || !sv->keeper_life.ready)
+	if (sv->ca_life.paused || !role_runs(&sv->keeper))
 		return; /* the next keeper is asked at its start */
 	if (sv->ca_life.id)
 		sv->ca_life.check_due = true;
-	else
+	else if (sv->keeper_life.ready)
 		check(sv);
 }
 
@@ -119,7 +131,7 @@ static void on_clock(struct clock_watch *watch, bool jumped)
 
 	if (jumped)
 		log_info("the clock was set, or the machine has slept: certificates are examined");
-	check_soon(sv);
+	ca_check_soon(sv);
 }
 
 int ca_open(struct supervisor *sv)
@@ -129,20 +141,22 @@ int ca_open(struct supervisor *sv)
 
 void ca_close(struct supervisor *sv)
 {
+	token_end(sv);
 	clock_watch_close(&sv->ca_life.clock);
 }
 
 void ca_configure(struct supervisor *sv, const struct config_ca *config)
 {
 	sv->ca_life.config = *config;
-	check_soon(sv);
+	token_configure(sv, &config->token);
+	ca_check_soon(sv);
 }
 
 void ca_pause(struct supervisor *sv, bool paused)
 {
 	sv->ca_life.paused = paused;
 	if (!paused)
-		check_soon(sv);
+		ca_check_soon(sv);
 }
 
 int ca_ask(
@@ -165,6 +179,8 @@ int ca_ask(
 
 int ca_begin(struct supervisor *sv)
 {
+	token_configure(sv, &sv->ca_life.config.token);
+	token_meet_keeper(sv);
 	return check(sv);
 }
 
@@ -180,7 +196,7 @@ static void finish(struct supervisor *sv, const char *error, bool changed)
 	if (told)
 		told(life->context, error, changed);
 	if (life->check_due && !life->id)
-		check_soon(sv);
+		ca_check_soon(sv);
 }
 
 static void tell_sandbox(struct sandbox *s, const void *context)
@@ -215,11 +231,14 @@ static void keep_view(struct ca_life *life, const struct reader *body)
 	life->known = message_keeper_ca_decode(&copy, &life->view) == 0;
 }
 
-static void log_notes(struct ca_life *life)
+static void log_notes(struct supervisor *sv)
 {
+	struct ca_life *life = &sv->ca_life;
 	char notes[sizeof(life->notes)];
 
 	snprintf(notes, sizeof(notes), "%.*s", (int)life->view.notes.n, life->view.notes.p);
+	if (token_is_pending(sv)) /* known in a moment */
+		return;
 	if (notes[0] && strcmp(notes, life->notes) != 0)
 		log_warn("certificates of sandboxes: %.*s", (int)strcspn(notes, "\n"), notes);
 	memcpy(life->notes, notes, sizeof(notes));
@@ -275,8 +294,9 @@ int ca_answered(struct supervisor *sv, struct ipc_message *message)
 		log_error("certificates of sandboxes: %s", error);
 	if (!rc) {
 		keep_view(life, &body);
+		life->trying = m.trying;
 		publish(sv);
-		log_notes(life);
+		log_notes(sv);
 	}
 	finish(sv, error[0] ? error : NULL, !rc && m.changed);
 	return 0;

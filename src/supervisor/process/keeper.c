@@ -153,11 +153,12 @@ static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
 
 static int on_ca(struct supervisor *sv, struct ipc_message *message)
 {
-	const bool known = sv->ca_life.known;
 	int rc = sv->persistent && sv->keeper_life.ready ? ca_answered(sv, message) : -EBADMSG;
 
-	if (!rc && !known)
+	if (!rc && !sv->ca_life.ready && !sv->ca_life.id && !token_is_pending(sv)) {
+		sv->ca_life.ready = true;
 		supervisor_roles_ready(sv);
+	}
 	return rc;
 }
 
@@ -177,6 +178,8 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 		return on_ca(sv, message);
 	case MESSAGE_KEEPER_CREDENTIALS:
 		return credential_answered(sv, message);
+	case MESSAGE_KEEPER_TOKEN_SAYS:
+		return token_told(sv, message);
 	case MESSAGE_SOURCE_OPEN:
 		return on_source_open(sv, message);
 	default:

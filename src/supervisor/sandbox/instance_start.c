@@ -153,6 +153,7 @@ static void describe_sandbox(
 	for (size_t i = 0; i < s->gate.listener_count; i++) {
 		m->listeners[i].kind = s->gate.listeners[i].kind;
 		m->listeners[i].port = s->gate.listeners[i].port;
+		m->listeners[i].cid = s->gate.listeners[i].cid;
 	}
 }
 

@@ -133,7 +133,7 @@ static int open_socket_gate(struct sandbox *s)
 	        s->listen, &s->generation->identity, false, s->gate.why, sizeof(s->gate.why));
 
 	s->gate.kind = GATE_SOCKET;
-	return fd < 0 ? fd : gate_open_socket(&s->gate, fd);
+	return fd < 0 ? fd : gate_open_socket(&s->gate, fd, s->listen->vsock.cid);
 }
 
 /* Docker's resolver asks from inside of the container's namespace, as another user than the

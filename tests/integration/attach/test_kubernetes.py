@@ -17,7 +17,7 @@ from lab import ROOT
 from support import SLOW, Case, sh, wait_until
 
 BASE = os.path.join(ROOT, "contrib/kubernetes/base")
-PROGRAMS = ("vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch", "vethguard-cni")
+PROGRAMS = ("vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch", "vethguard-token", "vethguard-cni")
 APPLETS = ("cmp", "cp", "chmod", "mv", "rm", "sed", "grep", "printf", "test")
 POLICY = """vethguard: 1
 name: agent

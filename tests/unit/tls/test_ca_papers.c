@@ -118,7 +118,7 @@ static struct ca *take(const struct ca_request *request, const uint8_t *der, siz
 	struct ca *ca = ca_request_accept(request, slice_of(der, n), why);
 
 	if (ca && ca_chain(slice_of(der, n), &papers, &roots, &chain, &found, why) == 0 &&
-	        ca_check(ca, &chain, ca_paper(&found, 0), why, note) == 0)
+	        ca_check(ca, NULL, &chain, ca_paper(&found, 0), why, note) == 0)
 		return ca;
 	ca_free(ca);
 	return NULL;
@@ -235,7 +235,8 @@ static void test_ways_to_a_root(void **state)
 	        ca_chain(ca_certificate_der(low), &papers, &roots, &chain, &found, why), -EBADMSG);
 	assert_non_null(strstr(why, "not the root given"));
 	/* a root that is none */
-	assert_int_equal(ca_check(middle, &chain, ca_certificate_der(middle), why, note), -EBADMSG);
+	assert_int_equal(
+	        ca_check(middle, NULL, &chain, ca_certificate_der(middle), why, note), -EBADMSG);
 	assert_non_null(strstr(why, "not signed by itself"));
 	ca_free(other);
 	ca_free(low);
@@ -379,7 +380,8 @@ static void test_keys_from_files(void **state)
 				roots.count = 0;
 				ca_papers_add(&roots, certificate);
 				chain.count = 0;
-				assert_int_equal(ca_check(ca, &chain, certificate, why, note), 0);
+				assert_int_equal(
+				        ca_check(ca, NULL, &chain, certificate, why, note), 0);
 			} else {
 				assert_non_null(strstr(why, "neither P-256"));
 			}

@@ -196,7 +196,7 @@ static void keeper_cas(void **state)
 	ask.what = MESSAGE_CA_WHATS;
 	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
 	ask.what = MESSAGE_CA_LOOK;
-	ask.configured = 8;
+	ask.configured = 16;
 	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
 	ask.configured = 0;
 	ask.overlap_s = MESSAGE_CA_OVERLAP_MAX_S + 1;
@@ -253,6 +253,54 @@ static void keeper(void **state)
 	ROUNDTRIP(source, &refused, NOTHING);
 	REFUSES_BYTE(source, &refused, HEAD_BYTES, 1);
 	ROUNDTRIP(source, &ending, NOTHING);
+}
+
+static void token(void **state)
+{
+	struct message_token_start m = {.uri = SLICE("pkcs11:token=a;object=b"),
+	        .module = SLICE("/m.so"),
+	        .user = SLICE(""),
+	        .variable_count = 1,
+	        .variables = {SLICE("A=b")},
+	        .writable_count = MESSAGE_TOKEN_PAIRS_MAX};
+	struct message_token_sign sign = {longer(MESSAGE_DIGEST_BYTES)};
+	struct message_token_signature signature = {
+	        .kind = MESSAGE_TOKEN_EC, .signature = longer(64), .error = SLICE("")};
+	struct message_keeper_ca_ask ask = {.what = MESSAGE_CA_CHECK,
+	        .configured = MESSAGE_CA_ROOT_FILE | MESSAGE_CA_TOKEN_KEY};
+
+	(void)state;
+	for (size_t i = 0; i < MESSAGE_TOKEN_PAIRS_MAX; i++)
+		m.writable[i] = SLICE("/var");
+	ROUNDTRIP(token_start, &m, NOTHING);
+	m.writable_count++;
+	REFUSES_TO_ENCODE(token_start, &m);
+	m.writable_count = 0;
+	m.variables[0] = SLICE("");
+	REFUSES_TO_ENCODE(token_start, &m);
+	m.variable_count = 0;
+	m.module = SLICE("");
+	REFUSES_TO_ENCODE(token_start, &m);
+	ROUNDTRIP(token_sign, &sign, NOTHING);
+	sign.digest = longer(MESSAGE_DIGEST_BYTES - 1);
+	REFUSES_TO_ENCODE(token_sign, &sign);
+	ROUNDTRIP(token_signature, &signature, NOTHING);
+	signature.kind = 0;
+	REFUSES_TO_ENCODE(token_signature, &signature);
+	signature.kind = MESSAGE_TOKEN_KEYS;
+	REFUSES_TO_ENCODE(token_signature, &signature);
+	signature.kind = MESSAGE_TOKEN_RSA;
+	signature.error = SLICE("both");
+	REFUSES_TO_ENCODE(token_signature, &signature);
+	signature.signature = SLICE("");
+	ROUNDTRIP(token_signature, &signature, NOTHING);
+	signature.error = SLICE("");
+	REFUSES_TO_ENCODE(token_signature, &signature);
+	signature.signature = longer(MESSAGE_SIGNATURE_MAX + 1);
+	REFUSES_TO_ENCODE(token_signature, &signature);
+	ROUNDTRIP(keeper_ca_ask, &ask, NOTHING);
+	ask.configured |= MESSAGE_CA_KEY_FILE;
+	REFUSES_TO_ENCODE(keeper_ca_ask, &ask);
 }
 
 static void fetch(void **state)
@@ -515,6 +563,7 @@ static void fill_start(struct message_worker_start *m, struct config_host *hosts
 	m->placeholders[0].text = SLICE("vethguard-x-00");
 	m->listeners[1].kind = MESSAGE_LISTEN_REWRITTEN;
 	m->listeners[1].port = 123;
+	m->listeners[1].cid = 0xfffffffe;
 }
 
 static void worker_start(void **state)
@@ -546,6 +595,7 @@ static void worker_start(void **state)
 	assert_int_equal(out.limits.refusals_per_s, 84);
 	assert_int_equal(out.timeouts.udp_idle_ms, 80);
 	assert_int_equal(out.listeners[1].kind, MESSAGE_LISTEN_REWRITTEN);
+	assert_int_equal(out.listeners[1].cid, 0xfffffffe);
 	message_worker_start_fini(&out);
 	assert_null(out.hosts);
 	message_worker_start_fini(&out);
@@ -729,6 +779,7 @@ int main(void)
 	        cmocka_unit_test(text),
 	        cmocka_unit_test(ca_and_credential),
 	        cmocka_unit_test(keeper),
+	        cmocka_unit_test(token),
 	        cmocka_unit_test(fetch),
 	        cmocka_unit_test(credentials),
 	        cmocka_unit_test(keeper_cas),

@@ -224,7 +224,42 @@ static void test_faults(void **state)
 	        {"ca: {root: /r, certificate: /c}\n", 1, 5, "key is missing"},
 	        {"ca: {root: /r, key: /k}\n", 1, 21, "must be \"file:\""},
 	        {"ca: {root: /r, key: 'file:'}\n", 1, 21, "must be \"file:\""},
-	        {"ca: {root: /r, key: 'pkcs11:token=x'}\n", 1, 21, "not through PKCS #11"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x'}\n", 1, 21, "which key"},
+	        {"ca: {root: /r, key: 'pkcs11:object=x'}\n", 1, 21, "which token"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y?pin-value=1'}\n", 1, 21,
+	                "does not belong into the URI"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y'}\n", 1, 21, "token is missing"},
+	        {"ca: {root: /r, key: 'file:/k', token: {module: /m.so, pin: 'file:/p'}}\n", 1, 39,
+	                "goes with a key that is a pkcs11"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: a}\n", 1, 55, "mapping"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {pin: 'file:/p'}}\n", 1, 55,
+	                "module is missing"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m.so}}\n", 1, 55,
+	                "pin is missing"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'1234'}}\n",
+	                1, 73, "source must say"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'env:PIN'}}\n",
+	                1, 73, "pin comes by file"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'file:/p', user: root}}\n",
+	                1, 90, "never runs as root"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'file:/p', writable: [/]}}\n",
+	                1, 95, "not /"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'file:/p', environment: {LD_PRELOAD: /x}}}\n",
+	                1, 98, "of the loader"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'file:/p', environment: {a-b: c}}}\n",
+	                1, 98, "no variable's name"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'file:/p', timeout: 61s}}\n",
+	                1, 93, "timeout must be from"},
+	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
+	         "'file:/p', pni: 1}}\n",
+	                1, 84, "pin"},
 	        {"ca: {root: /r, kye: 'file:/k'}\n", 1, 16, "key"},
 	        {"ca: {root: /r, overlap: 59m}\n", 1, 25, "overlap must be from"},
 	        {"ca: {root: /r, overlap: 87601h}\n", 1, 25, "overlap must be from"},

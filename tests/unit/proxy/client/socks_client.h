@@ -17,8 +17,8 @@
 static struct sockaddr_un unix_at;
 static socklen_t unix_at_n;
 
-/* The proxy also serves a Unix socket, whose name the kernel chooses. */
-MAY_BE_UNUSED static void serve_unix(void)
+/* A Unix socket, whose name the kernel chooses. */
+static int listen_unix(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	const struct sockaddr_un any = {.sun_family = AF_UNIX};
@@ -27,7 +27,13 @@ MAY_BE_UNUSED static void serve_unix(void)
 	assert_int_equal(listen(fd, 64), 0);
 	unix_at_n = sizeof(unix_at);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&unix_at, &unix_at_n), 0);
-	assert_int_equal(proxy_serve_unix(w.proxy, fd), 0);
+	return fd;
+}
+
+/* The proxy also serves one. */
+MAY_BE_UNUSED static void serve_unix(void)
+{
+	assert_int_equal(proxy_serve_unix(w.proxy, listen_unix()), 0);
 }
 
 MAY_BE_UNUSED static struct peer *unix_client(void)

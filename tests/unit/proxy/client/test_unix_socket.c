@@ -146,6 +146,32 @@ static void test_unix_connections_in_a_second(void **state)
 		hang_up(c[i], false);
 }
 
+/* To a listener that serves one machine, whoever comes over another kind of socket is a stranger
+ * too: closed before a byte is read, and found once for many. */
+static void test_strangers(void **state)
+{
+	unsigned told = 0;
+
+	(void)state;
+	assert_int_equal(proxy_serve_vsock(w.proxy, listen_unix(), 7), 0);
+	w.proxy->strangers.left = 2000; /* of ten */
+	for (unsigned i = 0; i < 30; i++) {
+		struct peer *c = unix_client();
+
+		say(c, "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n");
+		UNTIL(&w, c->eof || c->failed);
+		assert_int_equal(c->in.len, 0);
+	}
+	for (unsigned i = 0; i < w.event_count; i++) {
+		assert_int_equal(w.events[i].kind, EVENT_FINDING);
+		assert_int_equal(w.events[i].finding, EVENT_FINDING_FOREIGN_PEER);
+		assert_int_equal(w.events[i].decision, EVENT_DENIED);
+		told++;
+	}
+	assert_in_range(told, 2, 10);
+	assert_int_equal(w.proxy->accepted, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +180,7 @@ int main(void)
 	        TEST(test_unix_absolute_target),
 	        TEST(test_unix_tunnel_of_much),
 	        TEST(test_unix_connections_in_a_second),
+	        TEST(test_strangers),
 	};
 
 	signal(SIGPIPE, SIG_IGN); /* as the worker does */

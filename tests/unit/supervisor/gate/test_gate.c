@@ -674,7 +674,7 @@ static void a_socket_is_a_gate(void **state)
 	assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)), 0);
 	assert_int_equal(listen(fd, 8), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
-	assert_int_equal(gate_open_socket(&gate, fd), 0);
+	assert_int_equal(gate_open_socket(&gate, fd, 0), 0);
 	assert_int_equal(gate_connect(&gate), 0);
 	assert_int_equal(gate.listener_count, 1);
 	assert_int_equal(gate.listeners[0].kind, MESSAGE_LISTEN_UNIX);

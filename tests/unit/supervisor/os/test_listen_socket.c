@@ -316,6 +316,34 @@ static void test_whose_rights(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void test_vsock(void **state)
+{
+	const struct identity id = own(), other = {.uid = OTHER, .gid = OTHER, .asked = true};
+	struct listen_socket s = {0}, same = {0};
+	int fd;
+
+	(void)state;
+	assert_non_null(listen_socket_name(&s, "vsock:2:31281"));
+	assert_int_equal(s.vsock.cid, 0);
+	assert_null(listen_socket_name(&s, "vsock:7:31281"));
+	assert_null(listen_socket_name(&same, "vsock:8:31281"));
+	fd = listen_socket_open(&s, &id, false, why, sizeof(why));
+	if (fd < 0) {
+		assert_true(fd == -EAFNOSUPPORT || fd == -ENODEV);
+		assert_non_null(strstr(why, "no vsock"));
+		printf("skipped: this kernel has no vsock\n");
+		return;
+	}
+	assert_int_equal(listen_socket_check(&same, &id, why, sizeof(why)), -EADDRINUSE);
+	assert_non_null(strstr(why, "a port of its own"));
+	assert_int_equal(listen_socket_open(&same, &id, true, why, sizeof(why)), -EADDRINUSE);
+	assert_int_equal(listen_socket_remove(&s, &id), 0);
+	close(fd);
+	assert_int_equal(listen_socket_check(&same, &other, why, sizeof(why)), -EPERM);
+	assert_non_null(strstr(why, "only root"));
+	assert_int_equal(listen_socket_check(&same, &id, why, sizeof(why)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +354,7 @@ int main(void)
 	        TEST(test_another_file_with_its_number),
 	        TEST(test_directories),
 	        TEST(test_whose_rights),
+	        TEST(test_vsock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pkcs11_uri: which key of which token is meant (RFC 7512). Only what identifies a token and a private key is taken;
+ * module and PIN are said elsewhere, so that a PIN is never a part of a text that is shown.
+ */
+#ifndef VETHGUARD_WIRE_PKCS11_URI_H
+#define VETHGUARD_WIRE_PKCS11_URI_H
+
+#include "vethguard/base/slice.h"
+
+#define PKCS11_URI_MAX 1024 /* bytes of the text */
+#define PKCS11_VALUE_MAX 128
+
+enum pkcs11_attribute {
+	PKCS11_TOKEN, /* label of the token */
+	PKCS11_MANUFACTURER,
+	PKCS11_MODEL,
+	PKCS11_SERIAL,
+	PKCS11_OBJECT, /* CKA_LABEL of the key */
+	PKCS11_ID,     /* CKA_ID of the key, any bytes */
+	PKCS11_ATTRIBUTES
+};
+
+struct pkcs11_uri {
+	struct {
+		bool given;
+		size_t n;
+		char bytes[PKCS11_VALUE_MAX]; /* decoded; only PKCS11_ID may hold a NUL */
+	} values[PKCS11_ATTRIBUTES];
+	bool has_slot;
+	uint64_t slot; /* slot-id */
+};
+
+/* True if the text is meant as such a URI. */
+bool pkcs11_uri_is(struct slice text);
+/* Reads it. Returns NULL, or a sentence that says what is wrong. */
+const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out);
+/* Whether a field of the token's information, which is padded with blanks to n bytes, is the one that is asked for. An
+ * attribute that is not given matches everything. */
+bool pkcs11_uri_matches(
+        const struct pkcs11_uri *uri, enum pkcs11_attribute attribute, const unsigned char *padded, size_t n);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* key: a private key in a token, from the module's file to a signature. */
+#ifndef VETHGUARD_SRC_TOKEN_KEY_H
+#define VETHGUARD_SRC_TOKEN_KEY_H
+
+#include "token/cryptoki.h"
+#include "vethguard/wire/message.h"
+#include "vethguard/wire/pkcs11_uri.h"
+
+#define KEY_WHY_MAX 512
+
+struct key {
+	const struct ck_functions *functions;
+	ck_ulong slot, session, object;
+	enum message_token_key kind;
+	char token[100]; /* the token's label, for people */
+};
+
+/* Each returns false with why, a sentence that says what to do next. */
+
+/* Loads the module and initializes it. From then on a stranger's code runs here. */
+bool key_load_module(struct key *key, const char *path, char why[KEY_WHY_MAX]);
+/* Finds the one token that is meant, and looks whether a login can be tried at no risk. */
+bool key_find_token(
+        struct key *key, const struct pkcs11_uri *uri, bool *needs_login, char why[KEY_WHY_MAX]);
+/* One attempt, never repeated here. */
+bool key_log_in(struct key *key, struct slice pin, char why[KEY_WHY_MAX]);
+/* Finds the one key, and looks whether it can sign. */
+bool key_find(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MAX]);
+/* Signs a SHA-256 digest. Returns the size of the signature, or 0 with why. */
+size_t key_sign(struct key *key, struct slice digest, uint8_t out[MESSAGE_SIGNATURE_MAX],
+        char why[KEY_WHY_MAX]);
+
+#endif
