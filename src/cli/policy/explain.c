@@ -189,6 +189,19 @@ static void look_at_capitals(struct explain *x)
 		memcpy(x->capitals, text, sizeof(x->capitals));
 }
 
+static int answer(struct explain *x, const struct policy_options *options, char **argv)
+{
+	if (x->inbound)
+		return explain_accept(x, options->json);
+	decide(x);
+	look_at_capitals(x);
+	look_at_address(x);
+	if (!look_at_host(x, options))
+		return POLICY_EXIT_BAD;
+	return options->json ? explain_answer_json(x, argv[1], argv[2])
+	                     : explain_answer_text(x, argv[1]);
+}
+
 int policy_explain_command(int argc, char **argv)
 {
 	struct diag_list diags = {.count = 0};
@@ -204,17 +217,8 @@ int policy_explain_command(int argc, char **argv)
 		status = POLICY_EXIT_BAD;
 	else if (policy_load_file(argv[0], &options, &x.loaded, &diags) != 0) {
 		diag_print(&diags, stderr);
-	} else if (read_request(&x, argv[1], argv[2]) != 0) {
-		status = POLICY_EXIT_BAD;
-	} else if (x.inbound) {
-		status = explain_accept(&x, options.json);
-	} else {
-		decide(&x);
-		look_at_capitals(&x);
-		look_at_address(&x);
-		if (look_at_host(&x, &options))
-			status = options.json ? explain_answer_json(&x, argv[1], argv[2])
-			                      : explain_answer_text(&x, argv[1]);
+	} else if (read_request(&x, argv[1], argv[2]) == 0) {
+		status = answer(&x, &options, argv);
 	}
 	policy_unload(&x.loaded);
 	if (is_resolving(&options))
