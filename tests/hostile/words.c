@@ -138,6 +138,41 @@ static long failed_flood(void)
 	return 0;
 }
 
+/* Connections into the sandbox: more than one message may ask for; of a port that no policy
+ * exposes, which is refused, without end; and other sandboxes without end. */
+static long reach_beyond(void)
+{
+	const struct message_reach m = {8080, MESSAGE_REACH_MAX};
+	size_t n = message_reach_encode(message, sizeof(message), MESSAGE_WORKER_REACH, 1, &m);
+
+	message[n - 1]++;
+	return say(HOSTILE_SUPERVISOR_FD, n, 0);
+}
+static long reach_flood(void)
+{
+	const struct message_reach m = {22, MESSAGE_REACH_MAX};
+	size_t n;
+
+	for (unsigned i = 0; i < FLOOD; i++) {
+		n = message_reach_encode(message, sizeof(message), MESSAGE_WORKER_REACH, i, &m);
+		if (say(HOSTILE_SUPERVISOR_FD, n, 0) < 0)
+			return -1;
+	}
+	return 0;
+}
+static long call_flood(void)
+{
+	const struct message_call m = {SLICE("other"), 8080};
+	size_t n;
+
+	for (unsigned i = 0; i < FLOOD; i++) {
+		n = message_call_encode(message, sizeof(message), MESSAGE_WORKER_CALL, i, &m);
+		if (say(HOSTILE_SUPERVISOR_FD, n, 0) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static long ready_again(void)
 {
 	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_WORKER_READY, hostile_last_id(), 0, 0);
@@ -284,6 +319,7 @@ const struct misdeed misdeed_words[] = {BOTH("nothing", nothing), BOTH("cut head
         BOTH("other way", other_way), BOTH("not asked", not_asked), BOTH("of another", of_another),
         BOTH("trailing", trailing), BOTH("oversized", oversized), BOTH("one fd", one_fd),
         BOTH("many fds", many_fds), {"failed flood", failed_flood}, {"ready again", ready_again},
+        {"reach beyond", reach_beyond}, {"reach flood", reach_flood}, {"call flood", call_flood},
         {"root of nobody", ready_keeper}, {"recorder ready", ready_recorder},
         {"taken ahead", taken_ahead}, {"summary ahead", summary_ahead},
         {"source of nobody", source_of_nobody}, {"source beyond", source_beyond},

@@ -121,7 +121,7 @@ class Exposed(unittest.TestCase):
         got, _, answer = self.daemon.call("POST", "/v1/sandboxes", body)
         self.assertEqual(got, status, answer)
         self.assertIn(words, json.dumps(answer))
-        self.assertEqual(self.daemon.call("GET", f"/v1/sandboxes/{name}")[0], 404)
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", f"/v1/sandboxes/{name}")[0] == 404, 10 * SLOW))
 
     def reload(self, *entries, status=200):
         self.write(*entries)
@@ -194,6 +194,13 @@ class Traffic(Exposed):
         self.assertIn(f"8080 at 127.0.0.1:{AT} from host", shown.stdout)
         listed = subprocess.run([support.VETHGUARD, "audit", "show", self.daemon.audit], capture_output=True, text=True)
         self.assertIn("from 127.0.0.1 to port 8080", listed.stdout)
+
+    def test_ipv6(self):
+        self.attach(page(at=f"[::1]:{AT}"), page(port=9000, source="fd00::/8", at=f"[::]:{AT + 1}"))
+        self.assert_served(host="[::1]")
+        self.assert_reset(host="[::1]", at=AT + 1)
+        self.assertEqual(self.visit(action_id=2)["src_endpoint"]["ip"], "::1")
+        self.assertTrue(was_refused() and was_refused(AT + 1))  # IPv6 alone
 
     def test_many_at_once(self):
         self.attach(page(port=9000))

@@ -18,12 +18,15 @@ static const struct policy_usage usage = {
         .text = "Says what would happen to a request, and for every rule why it matches or not. "
                 "METHOD\n"
                 "CONNECT asks about a connection: https://, http://, tcp:// or udp://HOST:PORT.\n"
+                "ACCEPT asks about an exposed port: tcp://SOURCE:PORT, SOURCE being host, an "
+                "address or\nNAME.sandbox.internal.\n"
                 "With --resolve or --config it also looks up an allowed host; one that has only "
                 "refused\naddresses is denied.\n"
                 "Exit status: 0 allowed, 1 denied, 2 the policy or the configuration does not "
                 "load.\n",
         .examples = "  vethguard policy explain agent.yaml GET https://pypi.org/simple/\n"
-                    "  vethguard policy explain agent.yaml CONNECT tcp://db.example.com:5432\n",
+                    "  vethguard policy explain agent.yaml CONNECT tcp://db.example.com:5432\n"
+                    "  vethguard policy explain agent.yaml ACCEPT tcp://10.20.0.7:8080\n",
 };
 static const char path_fault[] =
         "no rule can decide about this path: it has a backslash, a control, a "
@@ -91,7 +94,8 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	bool http;
 	size_t n;
 
-	x->connection = strcmp(method, "CONNECT") == 0;
+	x->inbound = strcmp(method, "ACCEPT") == 0;
+	x->connection = x->inbound || strcmp(method, "CONNECT") == 0;
 	if (!url_parse(slice_from_string(url), &x->url))
 		return complain(url_fault(method, url), url);
 	if (kind == POLICY_METHOD_MALFORMED)
@@ -105,6 +109,8 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	x->request.host = slice_of(x->url.authority.host, x->url.authority.host_n);
 	x->request.address = x->url.authority.address;
 	x->request.port = x->url.authority.port;
+	if (x->inbound && explain_accept_fault(x))
+		return complain(explain_accept_fault(x), url);
 	if (x->connection)
 		return 0;
 	x->request.method = slice_from_string(method);
@@ -195,6 +201,19 @@ static void look_at_capitals(struct explain *x)
 		memcpy(x->capitals, text, sizeof(x->capitals));
 }
 
+static int answer(struct explain *x, const struct policy_options *options, char **argv)
+{
+	if (x->inbound)
+		return explain_accept(x, options->json);
+	decide(x);
+	look_at_capitals(x);
+	look_at_address(x);
+	if (!look_at_host(x, options))
+		return POLICY_EXIT_BAD;
+	return options->json ? explain_answer_json(x, argv[1], argv[2])
+	                     : explain_answer_text(x, argv[1]);
+}
+
 int policy_explain_command(int argc, char **argv)
 {
 	struct diag_list diags = {.count = 0};
@@ -213,12 +232,7 @@ int policy_explain_command(int argc, char **argv)
 		diag_print(&diags, stderr);
 	} else if (read_request(&x, argv[1], argv[2]) == 0) {
 		x.request.fields = &fields;
-		decide(&x);
-		look_at_capitals(&x);
-		look_at_address(&x);
-		if (look_at_host(&x, &options))
-			status = options.json ? explain_answer_json(&x, argv[1], argv[2])
-			                      : explain_answer_text(&x, argv[1]);
+		status = answer(&x, &options, argv);
 	}
 	policy_unload(&x.loaded);
 	if (is_resolving(&options))

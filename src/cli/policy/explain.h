@@ -19,6 +19,7 @@ struct explain {
 	const char *fault;                /* why the request is refused before any rule is asked,
 	                                     or NULL */
 	bool connection;                  /* CONNECT: only the connection is judged */
+	bool inbound;                     /* ACCEPT: a connection to an exposed port */
 	bool unmeant;        /* a network allows the address but is too wide to mean it */
 	bool small;          /* the method has lower-case letters */
 	bool relayed;        /* relayed unread: the verdict is about the connection, for any
@@ -28,6 +29,10 @@ struct explain {
 	char path[POLICY_PATH_MAX];
 };
 
+/* explain_accept.c: what is wrong with the question, or NULL; prints the answer and returns the
+ * exit status. */
+const char *explain_accept_fault(const struct explain *x);
+int explain_accept(const struct explain *x, bool as_json);
 /* Both print the answer and return the exit status. */
 int explain_answer_text(const struct explain *x, const char *method);
 int explain_answer_json(const struct explain *x, const char *method, const char *url);

@@ -19,13 +19,22 @@
 
 /* --- accepting --- */
 
+bool inbound_is_full(const struct inbound_port *port)
+{
+	const struct inbound *in = port->inbound;
+	const struct policy *policy = in->proxy->config.policy;
+	struct policy_expose expose;
+
+	policy_expose(policy, policy_expose_find(policy, port->port), &expose);
+	return port->open >= expose.connections ||
+	       in->count >= in->proxy->config.limits.connections;
+}
+
 static bool may_accept(const struct inbound_port *port)
 {
 	const struct proxy *p = port->inbound->proxy;
-	struct policy_expose expose;
 
-	policy_expose(p->config.policy, policy_expose_find(p->config.policy, port->port), &expose);
-	return !p->draining && !p->held && port->open < expose.connections;
+	return !p->draining && !p->held && !inbound_is_full(port);
 }
 
 /* True: more may wait. Beyond a bound, visitors wait in the kernel's backlog. */

@@ -81,6 +81,8 @@ struct visit {
 /* Returns the inbound part of the proxy, made at the first call; NULL: no memory. */
 struct inbound *inbound_of(struct proxy *proxy);
 void inbound_free(struct inbound *in);
+/* True if no visit more may be open: of this port, or of the sandbox. */
+bool inbound_is_full(const struct inbound_port *port);
 /* Accepts again, if allowed: after a hold, or when a visit has ended. */
 void inbound_resume(struct inbound *in);
 /* Closes the listeners. */

@@ -340,17 +340,6 @@ void visit_open(struct inbound_port *port, int fd, const struct sockaddr *from)
 	authorize(v);
 }
 
-/* Beyond the bound a call is refused: it has no backlog to wait in. */
-static bool is_full(const struct inbound_port *port)
-{
-	const struct policy *policy = port->inbound->proxy->config.policy;
-	uint32_t index = policy_expose_find(policy, port->port);
-	struct policy_expose expose;
-
-	policy_expose(policy, index, &expose);
-	return index != POLICY_NONE && port->open >= expose.connections;
-}
-
 void visit_call(struct inbound_port *port, int fd, struct slice sandbox, struct slice labels)
 {
 	struct visit *v = visit_new(port, fd);
@@ -368,7 +357,11 @@ void visit_call(struct inbound_port *port, int fd, struct slice sandbox, struct 
 	memcpy(v->caller, sandbox.p, sandbox.n);
 	if (labels.n)
 		memcpy(v->caller + sandbox.n, labels.p, labels.n);
-	if (port->inbound->proxy->held || is_full(port))
+	if (port->inbound->proxy->held)
+		refuse(v, EVENT_CAUSE_LIMIT, "the audit log takes nothing at present");
+	else if (policy_expose_find(port->inbound->proxy->config.policy, port->port) !=
+	                 POLICY_NONE &&
+	         inbound_is_full(port)) /* it has no backlog to wait in */
 		refuse(v, EVENT_CAUSE_LIMIT, "as many connections as the port may have are open");
 	else
 		authorize(v);

@@ -93,9 +93,10 @@ const char *gate_cannot_reach(const struct gate *gate)
 
 int gate_reach(const struct gate *gate, uint16_t port, int *fds, size_t count, size_t *made)
 {
-	struct reach r = {.gate = gate, .port = port, .fds = fds, .wanted = count};
+	struct reach r = {.gate = gate, .port = port, .wanted = count};
 	int rc;
 
+	r.fds = fds;
 	*made = 0;
 	if (gate_cannot_reach(gate) || gate->netns < 0)
 		return -EOPNOTSUPP;

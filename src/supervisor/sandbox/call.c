@@ -118,7 +118,7 @@ int instance_on_call(struct instance *i, struct ipc_message *message)
 
 	if (message_call_decode(&message->body, &m) != 0 || !i->generation)
 		return -EBADMSG;
-	if (i == s->current)
+	if (i == s->current || i->state == INSTANCE_RETIRED)
 		fd = call(s, &m);
 	rc = role_send(&i->worker, buffer,
 	        message_empty(buffer, sizeof(buffer), MESSAGE_WORKER_CALLED, message->head.id), &fd,

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`vethguard attach --container` with a real dockerd and a real Podman: containers that were started without a network."""
 import shutil
+import socket
 import subprocess
 import unittest
 
 import attached
 import guests
+import support
 from support import SLOW, wait_until
 
 
@@ -63,7 +65,41 @@ class Container(attached.Guarded):
         self.assertEqual(self.came(), "ready\n", "the other container was reached")
 
 
-class Docker(Container):
+class Exposed(Container):
+    """A program of a container, which this machine talks to by an exposed port, and no other container."""
+
+    ENTRY = "{port: 8000, from: [host], at: '127.0.0.1:18099'}"
+    SERVER = ("import socket; s = socket.create_server(('0.0.0.0', 8000)); print('ready', flush=True)\n"
+              "while True: c, a = s.accept(); c.sendall(a[0].encode()); c.close()")
+
+    def test_8_exposed(self):
+        policy = support.LAB.write(f"exposed-{self.ENGINE}.yaml", f"vethguard: 1\nexpose: [{self.ENTRY}]\n")
+        self.engine.run("exposed", "--network", "none")
+        server = self.engine.popen("exec", "exposed", guests.PYTHON, "-c", self.SERVER, stdout=subprocess.PIPE)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.addCleanup(server.stdout.close)
+        self.assertEqual(server.stdout.readline().strip(), b"ready")
+        if self.daemon.process.poll() is not None:
+            self.daemon.start()
+        self.assertEqual(self.ask(), b"")
+        r = self.daemon.cli("attach", "--container", "exposed", "--policy", policy, env=self.engine_env())
+        self.assertEqual(r.returncode, 0, r)
+        self.assertTrue(wait_until(lambda: self.ask() == b"198.18.0.1", 10 * SLOW), self.daemon.stderr())
+        self.assertTrue(self.daemon.event(support.NETWORK, action_id=1, **{"connection_info.direction_id": 1, "device.name": "exposed"}))
+        self.engine("rm", "-f", "exposed")
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/exposed")[0] == 404, 20 * SLOW))
+        self.assertEqual(self.ask(), b"")
+
+    def ask(self):
+        try:
+            with socket.create_connection(("127.0.0.1", 18099), timeout=5 * SLOW) as s:
+                return s.recv(100)
+        except OSError:
+            return b""
+
+
+class Docker(Exposed):
     ENGINE = "docker"
 
     def test_0_refused(self):
@@ -89,8 +125,8 @@ class Docker(Container):
         self.vethguard("detach", "box")
 
 
-class Podman(Container):
+class Podman(Exposed):
     ENGINE = "podman"
 
 
-del Container  # no test by itself
+del Container, Exposed  # no tests by themselves

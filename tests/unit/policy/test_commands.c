@@ -394,6 +394,50 @@ static void test_explain(void **state)
 	assert_non_null(strstr(r.err, "vethguard: error: not a method"));
 }
 
+static void test_explain_accept(void **state)
+{
+	static const struct {
+		const char *url;
+		int status;
+		const char *says;
+	} rows[] = {{"tcp://host:8080", 0, "verdict: allow\n"},
+	        {"tcp://127.0.0.1:8080", 0, "verdict: allow\n"},
+	        {"tcp://10.1.2.3:8080", 0, "verdict: allow\n"},
+	        {"tcp://two.sandbox.internal:8080", 0, "matches"},
+	        {"tcp://11.1.2.3:8080", 1, "deny: no entry of from: names this source\n"},
+	        {"tcp://[::1]:9000", 1, "another source"},
+	        {"tcp://three.sandbox.internal:8080", 1, "deny: no entry"},
+	        {"tcp://host:80", 1, "verdict: deny: the port is not exposed\n"},
+	        {"tcp://two.example:8080", 2, "a source is host, an address or NAME.sandbox"},
+	        {"https://10.1.2.3:8080", 2, "ports are exposed over TCP"},
+	        {"udp://10.1.2.3:8080", 2, "ports are exposed over TCP"},
+	        {"10.1.2.3", 2, "the scheme is missing"}};
+	char path[] = "/tmp/vethguard-accept-XXXXXX";
+	int fd = mkstemp(path);
+	json_t *root;
+
+	(void)state;
+	dprintf(fd, "vethguard: 1\nexpose:\n"
+	            "  - {port: 8080, from: [host, 10.0.0.0/8, \"sandbox:two\"], at: "
+	            "\"0.0.0.0:80\"}\n"
+	            "  - {port: 9000, from: [\"label:a=b\"]}\n");
+	close(fd);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		RUN(&r, "explain", path, "ACCEPT", rows[i].url);
+		assert_int_equal(r.status, rows[i].status);
+		assert_non_null(strstr(rows[i].status == 2 ? r.err : r.out, rows[i].says));
+	}
+	RUN(&r, "explain", "--json", path, "ACCEPT", "tcp://11.0.0.1:8080");
+	assert_int_equal(r.status, 1);
+	root = json_loads(r.out, 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(root, "verdict")), "deny");
+	assert_true(json_is_true(json_object_get(root, "exposed")));
+	json_decref(root);
+	RUN(&r, "check", path);
+	assert_non_null(strstr(r.out, "2 exposed ports"));
+	unlink(path);
+}
+
 /* What only tcp:// opens is relayed unread: the answer is what the proxy does, whatever a deny for
  * some requests says. One without methods and paths counts. */
 static void test_explain_relayed(void **state)
@@ -721,6 +765,7 @@ int main(void)
 	        cmocka_unit_test(test_check_notes_json),
 	        cmocka_unit_test(test_upgrade),
 	        cmocka_unit_test(test_explain),
+	        cmocka_unit_test(test_explain_accept),
 	        cmocka_unit_test(test_explain_relayed),
 	        cmocka_unit_test(test_explain_small_letters),
 	        cmocka_unit_test(test_explain_methods),
