@@ -215,6 +215,7 @@ class Refused(Signing):
                 ("/?" + presigned + "&X-Amz-Region-Set=*", [], "Signature Version 4A"),
                 ("/", [("x-amz-content-sha256", "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD")], "Signature Version 4A"),
                 ("/", [("Authorization", "AWS AKID:c2ln")], "Signature Version 2"),
+                ("/?AWSAccessKeyId=A&Signature=b&Expires=1", [], "Signature Version 2"),
                 ("/", [("Authorization", good), ("Authorization", good)], twice),
                 ("/?" + presigned, [("Authorization", good)], twice),
                 ("/?" + presigned + "&x-amz-signature=11", [], twice),
@@ -333,7 +334,7 @@ class Bodies(Signing):
         box = self.box()
         fields, body = self.chunked([b"abc", b"defg"])
         size, signature = body.split(b"\r\n")[0].split(b";")
-        for bad, status, words in ((body.replace(b"3;", b"2;", 1), 400, "more data than it says"), (body.replace(b"3;", b"4;", 1), 400, "more data than it says"),
+        for bad, status, words in ((body.replace(b"3;", b"2;", 1), 400, "more data than it says"), (body.replace(b"3;", b"4;", 1), 400, "CR LF"),
                                    (body[:-2], 400, "ends before its last chunk"), (body[:-9], 400, "ends before its last chunk"), (b"", 400, "ends before its last chunk"),
                                    (body + b"x", 400, "goes on after its last chunk"), (b"abc", 400, "ends before"), (b"x" * 2000, 400, "too long"),
                                    (body.replace(signature, signature[:-1], 1), 400, "not in signed chunks"), (body.replace(signature, b"", 1), 400, "not in signed chunks"),

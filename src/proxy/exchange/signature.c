@@ -200,6 +200,8 @@ static void read_query(struct signature *out, struct slice query)
 	while (http_parameter_next(&query, &pair) && !out->fault) {
 		if (http_parameter_is(pair, SLICE("X-Amz-Content-Sha256")))
 			set_payload(out, decode(out, pair), true);
+		else if (http_parameter_is(pair, SLICE("AWSAccessKeyId")))
+			out->fault = version_2;
 		for (size_t i = 0; i < sizeof(parameters) / sizeof(*parameters); i++) {
 			if (i == TOKEN || i == DATE ||
 			        !http_parameter_resembles(pair, parameters[i]))
