@@ -83,6 +83,35 @@ class Injected(Box):
         headers = self.seen("http", path="/header")[0]["headers"]
         self.assertEqual([h[1] for h in headers if h[0].lower() == "x-api-key"], ["key=" + SECRET])
 
+    HEADERS = "inject: header, username: robot, headers: {X-Api-Key: '${value}', X-User: '${username}', Authorization: 'Key u=${username}, k=\"${value}\"'}"
+
+    def fields(self, path, *names):
+        return [[v for n, v in self.seen("http", path=path)[0]["headers"] if n.lower() == name] for name in names]
+
+    def test_several_headers(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS + ", env: API_KEY")))
+        self.py("import os\nk = os.environ['API_KEY']\n"
+                "fetch('api.lab.test', '/headers', fields=('X-Api-Key: mine', 'x_api_key: 2', 'X-User: root', 'Authorization: Bearer ' + k, 'authorization: x', 'Connection: x-api-key, x-user'))", box)
+        self.assertEqual(self.fields("/headers", "x-api-key", "x-user", "authorization", "x_api_key"),
+                         [[SECRET], ["robot"], [f'Key u=robot, k="{SECRET}"'], []])
+        self.assertNotIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
+
+    def test_several_headers_over_http2(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS)))
+        done = box.sh("curl -sS --http2 -H 'X-User: root' -T /etc/hostname https://api.lab.test/h2headers")
+        self.assert_no_secret(done.out_bytes)
+        self.assertEqual(self.fields("/h2headers", "x-api-key", "x-user"), [[SECRET], ["robot"]])
+
+    def test_several_headers_in_trailers(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS)))
+        self.py("s = tls('api.lab.test'); s.sendall(request('POST', '/trailed', 'api.lab.test', 'Transfer-Encoding: chunked', body=b'1\\r\\nx\\r\\n0\\r\\nX-User: root\\r\\nX-Other: 1\\r\\n\\r\\n')); print(Reader(s).response()[0])", box)
+        self.assertEqual(self.fields("/trailed", "x-user"), [["robot"]])
+
+    def test_several_headers_and_no_other_key(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS + ", require: true")))
+        for field, status in (("X-Api-Key: mine", 200), ("X-Vault-Token: mine", 403), ("X-Other-Api-Key: mine", 403)):
+            self.assertEqual(self.py(f"print(fetch('api.lab.test', '/required', fields=({field!r},))[0])", box).strip(), str(status))
+
     def cookies(self, path):
         return [[v for n, v in r["headers"] if n.lower() == "cookie"] for r in self.seen("http", path=path)]
 

@@ -15,10 +15,10 @@
 #include "proxy/exchange/foreign.h"
 #include "proxy/http/cookie.h"
 
-static bool carries_keys(const struct http_field *f, struct slice injected)
+/* own: the credential has fields of its own. */
+static bool carries_keys(const struct http_field *f, const struct policy_credential *spec, bool own)
 {
-	return foreign_is_key_field(f->name) ||
-	       (injected.n && slice_equals_ignoring_case(f->name, injected));
+	return foreign_is_key_field(f->name) || (own && foreign_is_replaced(f->name, spec));
 }
 
 static bool is_cookie(const struct http_field *f)
@@ -108,18 +108,18 @@ void exchange_check_placeholders(struct exchange *ex)
 	struct http_request *r = &ex->request;
 	bool bound = ex->verdict.allowed && d->credential != POLICY_NONE;
 	struct policy_credential spec = {0};
-	struct slice field = {0};
+	bool own_fields;
 	const char *where = NULL;
 
 	if (bound)
 		policy_credential(ex->proxy->config.policy, d->credential, &spec);
-	if (spec.inject == POLICY_INJECT_HEADER)
-		field = spec.field;
+	own_fields = bound &&
+	             (spec.inject == POLICY_INJECT_HEADER || spec.inject == POLICY_INJECT_FIELDS);
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = foreign_whose(store, f->value);
 
-		if (bound && credential == d->credential && carries_keys(f, field))
+		if (bound && credential == d->credential && carries_keys(f, &spec, own_fields))
 			f->dropped = true; /* the credential takes its place */
 		else if (bound && spec.inject == POLICY_INJECT_COOKIE && is_cookie(f) &&
 		         !cookies_are_foreign(ex, f->value, &spec))

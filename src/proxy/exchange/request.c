@@ -142,8 +142,13 @@ static int inject(struct outgoing *head, const struct http_request *r,
 		head->query = buf_slice(text);
 		return rc;
 	}
-	head->field_count = 1;
-	head->fields[0] = (struct outgoing_field){inject_field(spec), value};
+	for (struct inject_rest rest = {0}; head->field_count < OUTGOING_FIELDS_MAX;
+	        head->field_count++) {
+		struct outgoing_field *f = &head->fields[head->field_count];
+
+		if (!inject_field_next(spec, &rest, &f->name, &value, &f->value))
+			break;
+	}
 	if (spec->inject != POLICY_INJECT_COOKIE)
 		return 0;
 	rc = inject_cookie(text, r, spec->field, value, spec->require);
@@ -202,7 +207,7 @@ int exchange_send_with_credential(struct exchange *ex)
 /* False for fields that may not be in a trailer section (RFC 9110 section 6.5.1), that carry
  * credentials, that ask for something other than what was authorized, or that choose how the
  * response is written: a server may merge trailers into the head. */
-static bool may_trail(struct slice name, struct slice injected)
+static bool may_trail(struct slice name, const struct policy_credential *spec)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
 	        {"host", 4}, {"authorization", 13}, {"cookie", 6}, {"content-encoding", 16},
@@ -213,7 +218,7 @@ static bool may_trail(struct slice name, struct slice injected)
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name) ||
+	if (foreign_is_replaced(name, spec) || authorize_is_override(name) ||
 	        foreign_is_key_field(name))
 		return false;
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
@@ -240,8 +245,7 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
-		if (colon > 0 &&
-		        may_trail(slice_of(trailers.p, (size_t)colon), inject_field(&spec)) &&
+		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), &spec) &&
 		        !(ex->decompress &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);

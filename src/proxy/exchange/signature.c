@@ -145,8 +145,8 @@ static struct slice decode(struct signature *out, struct slice pair)
 			return SLICE("");
 		if (c == '%' && pair.n - i > 2 && slice_hex_digit(pair.p[i + 1]) >= 0 &&
 		        slice_hex_digit(pair.p[i + 2]) >= 0) {
-			c = (char)(slice_hex_digit(pair.p[i + 1]) << 4 |
-			           slice_hex_digit(pair.p[i + 2]));
+			c = (char)((unsigned)slice_hex_digit(pair.p[i + 1]) << 4 |
+			           (unsigned)slice_hex_digit(pair.p[i + 2]));
 			i += 2;
 		}
 		from[n++] = c;

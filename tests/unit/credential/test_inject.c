@@ -56,6 +56,50 @@ static void test_rendered(void **state)
 	}
 }
 
+/* Several fields, each a template: what is in each, and what cannot be. */
+static void test_several_fields(void **state)
+{
+	const struct policy_credential c = {.inject = POLICY_INJECT_FIELDS,
+	        .prefix = SLICE("X-Key: ${value}\nx-user: ${username}\n"
+	                        "authorization: Key k=\"${value}\", u=${username}${value} $ $x }"),
+	        .username = SLICE("al")};
+	static const char *const fields[][2] = {{"X-Key", "tok-123"}, {"x-user", "al"},
+	        {"authorization", "Key k=\"tok-123\", u=altok-123 $ $x }"}};
+	struct inject_rest rest = {0};
+	struct slice name, value, rendered;
+	struct secret out;
+
+	(void)state;
+	assert_int_equal(inject_render(&c, SLICE("tok-123"), &out), 0);
+	rendered = secret_slice(&out);
+	for (size_t i = 0; i < 3; i++) {
+		assert_true(inject_field_next(&c, &rest, &name, &rendered, &value));
+		assert_true(slice_equals(name, slice_from_string(fields[i][0])));
+		assert_true(slice_equals(value, slice_from_string(fields[i][1])));
+	}
+	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
+	secret_free(&out);
+	assert_int_equal(inject_render(&c, SLICE("tok\n123"), &out), -EINVAL);
+	assert_int_equal(inject_render(&c, SLICE("tok"), &out), -EINVAL);
+	assert_int_equal(inject_field(&c).n, 0);
+}
+
+/* A credential with one field has that field once; one in the query has none. */
+static void test_one_field(void **state)
+{
+	struct policy_credential c = credential(POLICY_INJECT_HEADER, "", "");
+	struct slice name, value, rendered = SLICE("a\nb");
+	struct inject_rest rest = {0};
+
+	(void)state;
+	assert_true(inject_field_next(&c, &rest, &name, &rendered, &value));
+	assert_true(slice_equals(name, SLICE("x-api-key")) && slice_equals(value, rendered));
+	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
+	c.inject = POLICY_INJECT_QUERY;
+	rest = (struct inject_rest){0};
+	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
+}
+
 static void test_refused(void **state)
 {
 	static const struct slice values[] = {
@@ -160,6 +204,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_rendered),
+	        cmocka_unit_test(test_several_fields),
+	        cmocka_unit_test(test_one_field),
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_a_cookie_has_octets_of_a_cookie),
 	        cmocka_unit_test(test_basic_needs_one_pair),

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields with templates. A credential keeps them as lines: "NAME: TEMPLATE". */
+#include "vethguard/policy/policy.h"
+
+bool policy_field_next(struct slice *rest, struct slice *name, struct slice *template)
+{
+	ptrdiff_t end = slice_find_byte(*rest, '\n');
+	size_t n = end < 0 ? rest->n : (size_t)end;
+	struct slice line = slice_of(rest->p, n);
+	ptrdiff_t colon = slice_find_byte(line, ':');
+
+	if (!line.n || colon < 0)
+		return false;
+	*name = slice_of(line.p, (size_t)colon);
+	*template = slice_trim(slice_of(line.p + colon + 1, line.n - (size_t)colon - 1));
+	n += end >= 0;
+	*rest = slice_of(rest->p + n, rest->n - n);
+	return true;
+}
+
+bool policy_template_next(struct slice *rest, struct slice *literal, struct slice *name)
+{
+	const char *mark = rest->n ? memmem(rest->p, rest->n, "${", 2) : NULL;
+	size_t before = mark ? (size_t)(mark - rest->p) : rest->n, n;
+	ptrdiff_t end;
+
+	*literal = slice_of(rest->p, before);
+	*name = SLICE("");
+	if (before) {
+		*rest = slice_of(rest->p + before, rest->n - before);
+		return true;
+	}
+	end = slice_find_byte(*rest, '}');
+	if (!rest->n || end < 0)
+		return false;
+	*name = slice_of(rest->p + 2, (size_t)end - 2);
+	n = (size_t)end + 1;
+	*rest = slice_of(rest->p + n, rest->n - n);
+	return true;
+}
