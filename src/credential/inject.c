@@ -185,6 +185,7 @@ int inject_render(
 		return is_cookie_text(value) ? render_prefixed(SLICE(""), value, out) : -EINVAL;
 	case POLICY_INJECT_FIELDS:
 		return render_fields(credential, value, out);
+	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_SIGV4: /* each request has a value of its own */
 	case POLICY_INJECT_COUNT:
 		break;
@@ -204,6 +205,7 @@ struct slice inject_field(const struct policy_credential *credential)
 	case POLICY_INJECT_COOKIE:
 		return SLICE("cookie");
 	case POLICY_INJECT_QUERY:
+	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_FIELDS:
 	case POLICY_INJECT_COUNT:
 		break;
@@ -220,7 +222,8 @@ bool inject_field_next(const struct policy_credential *credential, struct inject
 	size_t n;
 
 	rest->begun = true;
-	if (credential->inject != POLICY_INJECT_FIELDS) {
+	if (credential->inject != POLICY_INJECT_FIELDS &&
+	        credential->inject != POLICY_INJECT_HMAC) {
 		*name = inject_field(credential);
 		*value = *rendered;
 		return !begun && name->n;

@@ -38,3 +38,28 @@ bool policy_template_next(struct slice *rest, struct slice *literal, struct slic
 	*rest = slice_of(rest->p + n, rest->n - n);
 	return true;
 }
+
+/* Takes a word off s, and the space behind it. */
+static struct slice take_word(struct slice *s)
+{
+	ptrdiff_t space = slice_find_byte(*s, ' ');
+	size_t n = space < 0 ? s->n : (size_t)space;
+	struct slice word = slice_of(s->p, n);
+
+	n += space >= 0;
+	*s = slice_of(s->p + n, s->n - n);
+	return word;
+}
+
+void policy_hmac(const struct policy_credential *credential, struct policy_hmac *out)
+{
+	struct slice rest = credential->field, secret;
+
+	out->base64 = slice_equals(take_word(&rest), SLICE("base64"));
+	secret = take_word(&rest);
+	out->secret = slice_equals(secret, SLICE("base64")) ? POLICY_SECRET_BASE64
+	              : slice_equals(secret, SLICE("hex"))  ? POLICY_SECRET_HEX
+	                                                    : POLICY_SECRET_TEXT;
+	out->query = take_word(&rest);
+	out->sign = rest;
+}

@@ -14,6 +14,9 @@
  * value may not have (RFC 9110 section 5.5) or, for cookie, a byte that a cookie's value may not have (RFC 6265
  * section 4.1.1), is shorter than MASK_VALUE_MIN or, for basic without a username, has no ':'; or -errno. */
 int inject_render(const struct policy_credential *credential, struct slice value, struct secret *out);
+/* hmac: the key that a value is, decoded as the policy says, into secret memory. Returns 0; -EINVAL: the value is not
+ * written in that way, or has fewer than MASK_VALUE_MIN bytes; or -errno. */
+int inject_hmac_key(const struct policy_credential *credential, struct slice value, struct secret *out);
 /* Makes "username:value" as basic sends it, or the value alone without a username, in secret memory. Returns 0 or
  * -errno. */
 int inject_pair(struct slice username, struct slice value, struct secret *out);

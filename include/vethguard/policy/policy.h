@@ -137,6 +137,7 @@ enum policy_inject {
 	POLICY_INJECT_QUERY,
 	POLICY_INJECT_COOKIE,
 	POLICY_INJECT_SIGV4,
+	POLICY_INJECT_HMAC,   /* policy_hmac() */
 	POLICY_INJECT_FIELDS, /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
@@ -190,7 +191,16 @@ bool policy_signs_for_one(const struct policy_credential *credential);
 
 /* fields: takes the next field off rest, which begins as the credential's prefix. Returns false at the end. */
 #define POLICY_FIELDS_MAX 8
+#define POLICY_TEMPLATE_PIECES_MAX 32
 bool policy_field_next(struct slice *rest, struct slice *name, struct slice *template);
+/* hmac: how a request is signed. Its fields are those of policy_field_next(). */
+struct policy_hmac {
+	bool base64; /* the signature is sent in base64, else in hex digits */
+	enum { POLICY_SECRET_TEXT, POLICY_SECRET_BASE64, POLICY_SECRET_HEX } secret;
+	struct slice query; /* the parameter with the signature, or empty */
+	struct slice sign;  /* template of what is signed */
+};
+void policy_hmac(const struct policy_credential *credential, struct policy_hmac *out);
 /* Takes the next piece off a template: a literal text (name is empty), or the NAME of "${NAME}". A '$' without a brace
  * is an ordinary character. Returns false at the end, and for "${" without an end, which then stays in rest. */
 bool policy_template_next(struct slice *rest, struct slice *literal, struct slice *name);

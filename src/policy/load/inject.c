@@ -9,44 +9,12 @@
 
 #define FIELD_MAX 64
 #define USERNAME_MAX 256
-#define TEMPLATE_MAX 512
 
-#define INJECTS "bearer, basic, header, query, cookie or sigv4"
+#define INJECTS "bearer, basic, header, query, cookie, sigv4 or hmac"
 
-static const char *const injects[] = {
-        "bearer", "basic", "header", "query", "cookie", "sigv4", NULL};
+static const char *const injects[POLICY_INJECT_COUNT + 1] = {
+        "bearer", "basic", "header", "query", "cookie", "sigv4", "hmac", NULL};
 static const char *const later_injects[] = {"client-certificate", "placeholder", NULL};
-
-/* False for fields that frame the message or control the connection: a credential in one of them
- * would break both. */
-static bool header_is_free(struct slice name)
-{
-	static const char *const taken[] = {"host", "content-length", "transfer-encoding",
-	        "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
-	        "proxy-authorization", "proxy-connection", "content-encoding", "accept-encoding",
-	        NULL};
-
-	for (size_t i = 0; taken[i]; i++)
-		if (slice_equals_ignoring_case(name, slice_from_string(taken[i])))
-			return false;
-	return true;
-}
-
-static bool check_field_name(struct tree *tree, const struct tree_node *node, struct slice name)
-{
-	char quoted[TREE_QUOTE_MAX];
-
-	if (!load_is_token(name))
-		tree_error(tree, node, "header %s is no field name",
-		        tree_quote_value(tree, name, quoted));
-	else if (!header_is_free(name))
-		tree_error(tree, node,
-		        "header \"%.*s\" steers the connection and cannot carry a credential",
-		        SLICE_ARG(name));
-	else
-		return true;
-	return false;
-}
 
 static void take_header(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
@@ -60,104 +28,9 @@ static void take_header(
 	else if (!tree_text(tree, node, "header", FIELD_MAX, &out->field))
 		return;
 	else
-		check_field_name(tree, node, out->field);
+		load_check_field(tree, node, out->field);
 	if (prefix)
 		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
-}
-
-/* What the templates of a credential name. */
-struct template_use {
-	bool value, username;
-};
-
-/* Checks the names in a template. */
-static bool check_template(struct tree *tree, const struct tree_node *node, struct slice text,
-        struct template_use *use)
-{
-	static const char *const names[] = {"value", "username", NULL};
-	const struct diag_known known = {names, "the names are", "${", "}"};
-	char quoted[TREE_QUOTE_MAX], hint[DIAG_HINT_MAX];
-	struct slice literal, name;
-
-	while (policy_template_next(&text, &literal, &name)) {
-		bool value = slice_equals(name, SLICE("value"));
-		bool username = slice_equals(name, SLICE("username"));
-
-		use->value |= value;
-		use->username |= username;
-		if (literal.n || value || username)
-			continue;
-		tree_error(tree, node, "\"${...}\" in a template cannot name %s%s",
-		        name.n ? tree_quote_value(tree, name, quoted) : "nothing",
-		        diag_hint(name, &known, hint));
-		return false;
-	}
-	if (text.n)
-		tree_error(tree, node, "a template has \"${\" without \"}\" behind it");
-	return !text.n;
-}
-
-/* True if an earlier item of the mapping has this field; some servers take '_' for '-'. */
-static bool is_repeated(const struct tree_node *map, const struct tree_item *item)
-{
-	for (const struct tree_item *at = map->first; at != item; at = at->next) {
-		struct slice a = at->key->text, b = item->key->text;
-		bool same = a.n == b.n;
-
-		for (size_t i = 0; same && i < a.n; i++) {
-			char x = a.p[i] == '_' ? '-' : (char)(a.p[i] | 0x20);
-			char y = b.p[i] == '_' ? '-' : (char)(b.p[i] | 0x20);
-
-			same = x == y;
-		}
-		if (same)
-			return true;
-	}
-	return false;
-}
-
-/* headers: {NAME: TEMPLATE, ...} */
-static void take_headers(struct tree *tree, const struct tree_node *map,
-        const struct tree_node *node, struct policy_credential *out)
-{
-	struct template_use use = {0};
-
-	out->inject = POLICY_INJECT_FIELDS;
-	if (tree_get(map, "header") || tree_get(map, "prefix"))
-		tree_error(tree, node, "headers stands instead of header and prefix");
-	if (!tree_is_map(tree, node, "headers"))
-		return;
-	if (!node->count || node->count > POLICY_FIELDS_MAX) {
-		tree_error(tree, node, "headers has %zu fields; 1 to %d are possible", node->count,
-		        POLICY_FIELDS_MAX);
-		return;
-	}
-	for (const struct tree_item *item = node->first; item; item = item->next) {
-		struct slice text;
-
-		if (item->key->text.n > FIELD_MAX ||
-		        !check_field_name(tree, item->key, item->key->text))
-			return;
-		if (is_repeated(node, item)) {
-			tree_error(tree, item->key, "header \"%.*s\" is there twice",
-			        SLICE_ARG(item->key->text));
-			return;
-		}
-		if (!tree_text(tree, item->value, "a template", TEMPLATE_MAX, &text) ||
-		        !check_template(tree, item->value, text, &use))
-			return;
-		out->prefix = arena_printf(tree->arena, "%.*s%s%.*s: %.*s", SLICE_ARG(out->prefix),
-		        out->prefix.n ? "\n" : "", SLICE_ARG(item->key->text), SLICE_ARG(text));
-	}
-	if (!use.value)
-		tree_error(tree, node, "no template has ${value}, so the credential is not sent");
-	if (use.username && !tree_get(map, "username"))
-		tree_error(tree, node, "a template has ${username}, but there is no username");
-	if (!use.username && tree_get(map, "username"))
-		tree_error(tree, tree_get(map, "username"), "no template has ${username}");
-	if (tree_get(map, "username"))
-		tree_text(
-		        tree, tree_get(map, "username"), "username", USERNAME_MAX, &out->username);
 }
 
 /* key: "query" or "cookie", whose text is the name of what carries the credential. */
@@ -273,6 +146,13 @@ static void take_scope(
 	take_scope_names(tree, map, "service", "s3", POLICY_SERVICE_MAX, &out->prefix);
 }
 
+static bool is_of_hmac(const char *key)
+{
+	static const char *const keys[] = {"headers", "query", "username", NULL};
+
+	return load_is_among(slice_from_string(key), keys);
+}
+
 /* Refuses keys that belong to another way of injection. */
 static void check_belonging(
         struct tree *tree, const struct tree_node *map, enum policy_inject inject)
@@ -283,14 +163,18 @@ static void check_belonging(
 	} keys[] = {{"header", POLICY_INJECT_HEADER}, {"prefix", POLICY_INJECT_HEADER},
 	        {"query", POLICY_INJECT_QUERY}, {"cookie", POLICY_INJECT_COOKIE},
 	        {"username", POLICY_INJECT_BASIC}, {"region", POLICY_INJECT_SIGV4},
-	        {"service", POLICY_INJECT_SIGV4}, {"headers", POLICY_INJECT_HEADER}};
-	bool fields = inject == POLICY_INJECT_HEADER && tree_get(map, "headers");
+	        {"service", POLICY_INJECT_SIGV4}, {"headers", POLICY_INJECT_HEADER},
+	        {"sign", POLICY_INJECT_HMAC}, {"encoding", POLICY_INJECT_HMAC},
+	        {"secret-encoding", POLICY_INJECT_HMAC}};
+	bool header = inject == POLICY_INJECT_HEADER && tree_get(map, "headers");
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(map, keys[i].key);
 
-		if (fields && keys[i].inject == POLICY_INJECT_BASIC)
-			continue; /* the username of a template */
+		/* The username of a template; hmac has fields and a parameter too. */
+		if ((header && keys[i].inject == POLICY_INJECT_BASIC) ||
+		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))
+			continue;
 		if (node && keys[i].inject != inject)
 			tree_error(tree, node, "%s goes with inject: %s, but inject is %s",
 			        keys[i].key, injects[keys[i].inject], injects[inject]);
@@ -317,7 +201,9 @@ void load_inject(struct tree *tree, const struct tree_node *map, struct policy_c
 	out->inject = (enum policy_inject)word;
 	check_belonging(tree, map, out->inject);
 	if (out->inject == POLICY_INJECT_HEADER && tree_get(map, "headers"))
-		take_headers(tree, map, tree_get(map, "headers"), out);
+		load_headers(tree, map, out);
+	else if (out->inject == POLICY_INJECT_HMAC)
+		load_hmac(tree, map, out);
 	else if (out->inject == POLICY_INJECT_HEADER)
 		take_header(tree, map, out);
 	else if (out->inject == POLICY_INJECT_QUERY)

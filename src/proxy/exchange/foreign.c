@@ -126,10 +126,22 @@ static bool is_key_parameter(struct slice pair, struct slice injected)
 	return false;
 }
 
+static struct slice injected_parameter(const struct policy_credential *spec)
+{
+	struct policy_hmac hmac;
+
+	if (spec->inject == POLICY_INJECT_QUERY)
+		return spec->field;
+	if (spec->inject != POLICY_INJECT_HMAC)
+		return SLICE("");
+	policy_hmac(spec, &hmac);
+	return hmac.query;
+}
+
 static bool query_is_foreign(const struct http_request *r, const struct policy_credential *spec,
         uint32_t credential, const struct credential_store *store)
 {
-	const struct slice injected = spec->inject == POLICY_INJECT_QUERY ? spec->field : SLICE("");
+	const struct slice injected = injected_parameter(spec);
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 
 	while (http_parameter_next(&rest, &pair)) {

@@ -114,7 +114,8 @@ void exchange_check_placeholders(struct exchange *ex)
 	if (bound)
 		policy_credential(ex->proxy->config.policy, d->credential, &spec);
 	own_fields = bound &&
-	             (spec.inject == POLICY_INJECT_HEADER || spec.inject == POLICY_INJECT_FIELDS);
+	             (spec.inject == POLICY_INJECT_HEADER || spec.inject == POLICY_INJECT_FIELDS ||
+	                     spec.inject == POLICY_INJECT_HMAC);
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = foreign_whose(store, f->value);

@@ -169,7 +169,8 @@ static int send_signed(struct exchange *ex, const struct policy_credential *spec
 		http_drop(&r->fields, SLICE("cookie"));
 	if (r->wants_websocket)
 		websocket_limit_offer(&r->fields);
-	rc = signing_sign(ex, spec, &head, text);
+	rc = spec->inject == POLICY_INJECT_HMAC ? signing_hmac(ex, spec, &head, text)
+	                                        : signing_sign(ex, spec, &head, text);
 	return rc ? rc : send_head(ex, &head);
 }
 

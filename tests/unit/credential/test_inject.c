@@ -100,6 +100,47 @@ static void test_one_field(void **state)
 	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
 }
 
+/* Keys of hmac in each way of writing, and texts that are none. */
+static void test_hmac_keys(void **state)
+{
+	static const struct {
+		const char *field, *value, *key;
+	} rows[] = {
+	        {"hex text  x", "s3cret", "s3cret"},
+	        {"hex base64  x", "c2VjcmV0", "secret"},
+	        {"hex base64  x", "c2VjcmV0IQ==", "secret!"},
+	        {"hex base64  x", "c2VjcmV0ISE=", "secret!!"},
+	        {"hex base64  x", "c2VjcmV0IQ", "secret!"},
+	        {"hex base64  x", "-_-_-_-_", "\xfb\xff\xbf\xfb\xff\xbf"},
+	        {"hex hex q x", "736563726574", "secret"},
+	        {"hex hex q x", "7365637265744D", "secretM"},
+	        {"hex text  x", "short", NULL},
+	        {"hex base64  x", "c2VjcmV0I", NULL},
+	        {"hex base64  x", "c2VjcmV0=", NULL},
+	        {"hex base64  x", "c2VjcmV0I===", NULL},
+	        {"hex base64  x", "c2Vj cmV0", NULL},
+	        {"hex base64  x", "c2VjcmV0IR==", NULL},
+	        {"hex base64  x", "========", NULL},
+	        {"hex hex  x", "73656372657", NULL},
+	        {"hex hex  x", "7365637265 4", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct policy_credential c = {
+		        .inject = POLICY_INJECT_HMAC, .field = slice_from_string(rows[i].field)};
+		struct secret out;
+		int rc = inject_hmac_key(&c, slice_from_string(rows[i].value), &out);
+
+		if (rc != (rows[i].key ? 0 : -EINVAL))
+			fail_msg("row %zu: %d", i, rc);
+		if (rows[i].key)
+			assert_true(
+			        slice_equals(secret_slice(&out), slice_from_string(rows[i].key)));
+		secret_free(&out);
+	}
+}
+
 static void test_refused(void **state)
 {
 	static const struct slice values[] = {
@@ -206,6 +247,7 @@ int main(void)
 	        cmocka_unit_test(test_rendered),
 	        cmocka_unit_test(test_several_fields),
 	        cmocka_unit_test(test_one_field),
+	        cmocka_unit_test(test_hmac_keys),
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_a_cookie_has_octets_of_a_cookie),
 	        cmocka_unit_test(test_basic_needs_one_pair),
