@@ -185,6 +185,8 @@ int inject_render(
 		return is_cookie_text(value) ? render_prefixed(SLICE(""), value, out) : -EINVAL;
 	case POLICY_INJECT_FIELDS:
 		return render_fields(credential, value, out);
+	case POLICY_INJECT_PLACEHOLDER:
+		return render_prefixed(SLICE(""), value, out);
 	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_SIGV4: /* each request has a value of its own */
 	case POLICY_INJECT_COUNT:
@@ -206,6 +208,7 @@ struct slice inject_field(const struct policy_credential *credential)
 		return SLICE("cookie");
 	case POLICY_INJECT_QUERY:
 	case POLICY_INJECT_HMAC:
+	case POLICY_INJECT_PLACEHOLDER:
 	case POLICY_INJECT_FIELDS:
 	case POLICY_INJECT_COUNT:
 		break;

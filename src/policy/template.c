@@ -63,3 +63,13 @@ void policy_hmac(const struct policy_credential *credential, struct policy_hmac 
 	out->query = take_word(&rest);
 	out->sign = rest;
 }
+
+bool policy_replaces_in(const struct policy_credential *credential, struct slice place)
+{
+	struct slice rest = credential->field;
+
+	while (rest.n)
+		if (slice_equals(take_word(&rest), place))
+			return true;
+	return false;
+}

@@ -137,7 +137,8 @@ enum policy_inject {
 	POLICY_INJECT_QUERY,
 	POLICY_INJECT_COOKIE,
 	POLICY_INJECT_SIGV4,
-	POLICY_INJECT_HMAC,   /* policy_hmac() */
+	POLICY_INJECT_HMAC, /* policy_hmac() */
+	POLICY_INJECT_PLACEHOLDER,
 	POLICY_INJECT_FIELDS, /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
@@ -193,6 +194,8 @@ bool policy_signs_for_one(const struct policy_credential *credential);
 #define POLICY_FIELDS_MAX 8
 #define POLICY_TEMPLATE_PIECES_MAX 32
 bool policy_field_next(struct slice *rest, struct slice *name, struct slice *template);
+/* placeholder: true if the credential's placeholder is replaced there: "header", "basic", "query". */
+bool policy_replaces_in(const struct policy_credential *credential, struct slice place);
 /* hmac: how a request is signed. Its fields are those of policy_field_next(). */
 struct policy_hmac {
 	bool base64; /* the signature is sent in base64, else in hex digits */

@@ -147,6 +147,8 @@ static void print_verdict(const struct explain *x)
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s, from %s\n", shown(credential.name, text),
 		        policy_source_text(&credential, source));
+		if (credential.inject == POLICY_INJECT_PLACEHOLDER)
+			printf("replaced in: %s\n", shown(credential.field, text));
 		if (credential.inject == POLICY_INJECT_HMAC)
 			print_hmac(&credential);
 		if (credential.inject == POLICY_INJECT_FIELDS ||

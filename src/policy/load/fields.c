@@ -222,3 +222,44 @@ void load_hmac(struct tree *tree, const struct tree_node *map, struct policy_cre
 	out->field = arena_printf(tree->arena, "%s %s %.*s %.*s", encoding, secret,
 	        SLICE_ARG(query), SLICE_ARG(text));
 }
+
+/* --- placeholder --- */
+
+void load_places(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	static const char *const places[] = {"header", "basic", "query", NULL};
+	static const char *const later[] = {"path", "json", "form", "multipart", "websocket", NULL};
+	struct tree_node *node = tree_get(map, "in");
+	struct tree_item single;
+	bool taken[3] = {false};
+
+	if (!tree_get(map, "env"))
+		tree_error(tree, map,
+		        "inject: placeholder needs the variable that holds the placeholder: env: "
+		        "API_KEY");
+	if (!node) {
+		tree_error(tree, map,
+		        "inject: placeholder needs the places where it is replaced: in: [header, "
+		        "basic, query]");
+		return;
+	}
+	for (const struct tree_item *item = tree_items(tree, node, "in", &single); item;
+	        item = item->next) {
+		const struct tree_node *value = item->value;
+		int word;
+
+		if (value->kind == TREE_SCALAR && load_is_among(value->text, later)) {
+			tree_error(tree, value, "in \"%.*s\" %s; use header, basic or query",
+			        SLICE_ARG(value->text), load_later);
+			return;
+		}
+		word = tree_word(tree, value, "in", places);
+		if (word < 0)
+			return;
+		taken[word] = true;
+	}
+	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+		if (taken[i])
+			out->field = arena_printf(tree->arena, "%.*s%s%s", SLICE_ARG(out->field),
+			        out->field.n ? " " : "", places[i]);
+}

@@ -10,11 +10,11 @@
 #define FIELD_MAX 64
 #define USERNAME_MAX 256
 
-#define INJECTS "bearer, basic, header, query, cookie, sigv4 or hmac"
+#define INJECTS "bearer, basic, header, query, cookie, sigv4, hmac or placeholder"
 
 static const char *const injects[POLICY_INJECT_COUNT + 1] = {
-        "bearer", "basic", "header", "query", "cookie", "sigv4", "hmac", NULL};
-static const char *const later_injects[] = {"client-certificate", "placeholder", NULL};
+        "bearer", "basic", "header", "query", "cookie", "sigv4", "hmac", "placeholder", NULL};
+static const char *const later_injects[] = {"client-certificate", NULL};
 
 static void take_header(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
@@ -165,7 +165,7 @@ static void check_belonging(
 	        {"username", POLICY_INJECT_BASIC}, {"region", POLICY_INJECT_SIGV4},
 	        {"service", POLICY_INJECT_SIGV4}, {"headers", POLICY_INJECT_HEADER},
 	        {"sign", POLICY_INJECT_HMAC}, {"encoding", POLICY_INJECT_HMAC},
-	        {"secret-encoding", POLICY_INJECT_HMAC}};
+	        {"secret-encoding", POLICY_INJECT_HMAC}, {"in", POLICY_INJECT_PLACEHOLDER}};
 	bool header = inject == POLICY_INJECT_HEADER && tree_get(map, "headers");
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -204,6 +204,8 @@ void load_inject(struct tree *tree, const struct tree_node *map, struct policy_c
 		load_headers(tree, map, out);
 	else if (out->inject == POLICY_INJECT_HMAC)
 		load_hmac(tree, map, out);
+	else if (out->inject == POLICY_INJECT_PLACEHOLDER)
+		load_places(tree, map, out);
 	else if (out->inject == POLICY_INJECT_HEADER)
 		take_header(tree, map, out);
 	else if (out->inject == POLICY_INJECT_QUERY)

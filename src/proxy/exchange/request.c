@@ -15,6 +15,7 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/signing.h"
+#include "proxy/exchange/substitute.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {
@@ -174,6 +175,26 @@ static int send_signed(struct exchange *ex, const struct policy_credential *spec
 	return rc ? rc : send_head(ex, &head);
 }
 
+/* Sends the head with the value where its placeholder was. */
+static int send_substituted(struct exchange *ex, const struct policy_credential *spec,
+        struct outgoing *head, struct buf *text)
+{
+	const struct substitute s = {.store = ex->proxy->config.credentials,
+	        .spec = spec,
+	        .credential = ex->verdict.decision.credential,
+	        .value = secret_slice(&ex->credential->rendered),
+	        .text = text};
+	struct substitute_saved saved;
+	int rc = substitute_fields(&s, &ex->request.fields, &saved);
+
+	if (rc == 0)
+		rc = substitute_query(&s, head);
+	if (rc == 0)
+		rc = send_head(ex, head);
+	substitute_restore(&saved);
+	return rc;
+}
+
 int exchange_send_with_credential(struct exchange *ex)
 {
 	struct proxy *proxy = ex->proxy;
@@ -196,9 +217,13 @@ int exchange_send_with_credential(struct exchange *ex)
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.require && spec.inject != POLICY_INJECT_COOKIE)
 		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
-	rc = inject(&head, r, &spec, value, &text);
-	if (rc == 0)
-		rc = send_head(ex, &head);
+	if (spec.inject == POLICY_INJECT_PLACEHOLDER) {
+		rc = send_substituted(ex, &spec, &head, &text);
+	} else {
+		rc = inject(&head, r, &spec, value, &text);
+		if (rc == 0)
+			rc = send_head(ex, &head);
+	}
 	secret_wipe(text.mem, text.len);
 	return rc;
 }

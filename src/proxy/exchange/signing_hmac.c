@@ -9,6 +9,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/signing.h"
+#include "proxy/http/basic.h"
 #include "vethguard/base/clock.h"
 
 _Static_assert(POLICY_TEMPLATE_PIECES_MAX <= HMAC_PARTS_MAX, "a template is signed at once");
@@ -100,25 +101,6 @@ static void set_time(struct parts *parts)
 	parts->of[TIMESTAMP] = slice_of(parts->time, n > 3 ? (size_t)n - 3 : 0);
 }
 
-static size_t encode_base64(const uint8_t *p, size_t n, char *out)
-{
-	static const char letters[] =
-	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t at = 0;
-
-	for (size_t i = 0; i < n; i += 3) {
-		unsigned v = (unsigned)p[i] << 16;
-
-		v |= i + 1 < n ? (unsigned)p[i + 1] << 8 : 0;
-		v |= i + 2 < n ? (unsigned)p[i + 2] : 0;
-		out[at++] = letters[v >> 18];
-		out[at++] = letters[v >> 12 & 63];
-		out[at++] = i + 1 < n ? letters[v >> 6 & 63] : '=';
-		out[at++] = i + 2 < n ? letters[v & 63] : '=';
-	}
-	return at;
-}
-
 static int sign(struct exchange *ex, const struct policy_hmac *hmac, struct parts *parts)
 {
 	struct slice text[POLICY_TEMPLATE_PIECES_MAX], rest = hmac->sign, literal, name;
@@ -131,8 +113,15 @@ static int sign(struct exchange *ex, const struct policy_hmac *hmac, struct part
 	rc = hmac_sha256(
 	        &ex->proxy->hmac, secret_slice(&ex->credential->rendered), text, count, raw);
 	hmac_hex(raw, sizeof(raw), parts->signature);
-	parts->of[SIGNATURE] = slice_of(parts->signature,
-	        hmac->base64 ? encode_base64(raw, sizeof(raw), parts->signature) : 2 * sizeof(raw));
+	parts->of[SIGNATURE] = slice_of(parts->signature, 2 * sizeof(raw));
+	if (hmac->base64) {
+		struct buf out = {.mem = (uint8_t *)parts->signature,
+		        .cap = sizeof(parts->signature),
+		        .max = sizeof(parts->signature)};
+
+		basic_encode(&out, slice_of(raw, sizeof(raw)));
+		parts->of[SIGNATURE] = buf_slice(&out);
+	}
 	return rc;
 }
 
