@@ -124,6 +124,48 @@ int inject_pair(struct slice username, struct slice value, struct secret *out)
 	return 0;
 }
 
+/* What a name in a template stands for. */
+static struct slice meaning(
+        const struct policy_credential *credential, struct slice name, struct slice value)
+{
+	return slice_equals(name, SLICE("value"))      ? value
+	       : slice_equals(name, SLICE("username")) ? credential->username
+	                                               : SLICE("");
+}
+
+/* Goes over all templates; adds up the bytes, and writes them if out has room. */
+static size_t walk_fields(
+        const struct policy_credential *credential, struct slice value, struct secret *out)
+{
+	struct slice rest = credential->prefix, field, text, literal, name;
+	size_t n = 0;
+
+	for (bool first = true; policy_field_next(&rest, &field, &text); first = false) {
+		if (!first && out->p)
+			put(out, "\n", 1);
+		n += !first;
+		while (policy_template_next(&text, &literal, &name)) {
+			struct slice piece = literal.n ? literal : meaning(credential, name, value);
+
+			if (out->p)
+				put(out, piece.p, piece.n);
+			n += piece.n;
+		}
+	}
+	return n;
+}
+
+static int render_fields(
+        const struct policy_credential *credential, struct slice value, struct secret *out)
+{
+	size_t n = walk_fields(credential, value, out);
+	int rc = n ? room(out, n) : -EINVAL;
+
+	if (rc == 0)
+		walk_fields(credential, value, out);
+	return rc;
+}
+
 int inject_render(
         const struct policy_credential *credential, struct slice value, struct secret *out)
 {
@@ -141,6 +183,11 @@ int inject_render(
 		return render_query(value, out);
 	case POLICY_INJECT_COOKIE:
 		return is_cookie_text(value) ? render_prefixed(SLICE(""), value, out) : -EINVAL;
+	case POLICY_INJECT_FIELDS:
+		return render_fields(credential, value, out);
+	case POLICY_INJECT_PLACEHOLDER:
+		return render_prefixed(SLICE(""), value, out);
+	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_SIGV4: /* each request has a value of its own */
 	case POLICY_INJECT_COUNT:
 		break;
@@ -160,8 +207,38 @@ struct slice inject_field(const struct policy_credential *credential)
 	case POLICY_INJECT_COOKIE:
 		return SLICE("cookie");
 	case POLICY_INJECT_QUERY:
+	case POLICY_INJECT_HMAC:
+	case POLICY_INJECT_PLACEHOLDER:
+	case POLICY_INJECT_FIELDS:
 	case POLICY_INJECT_COUNT:
 		break;
 	}
 	return (struct slice){"", 0};
+}
+
+bool inject_field_next(const struct policy_credential *credential, struct inject_rest *rest,
+        struct slice *name, struct slice *rendered, struct slice *value)
+{
+	struct slice template;
+	bool begun = rest->begun;
+	ptrdiff_t end;
+	size_t n;
+
+	rest->begun = true;
+	if (credential->inject != POLICY_INJECT_FIELDS &&
+	        credential->inject != POLICY_INJECT_HMAC) {
+		*name = inject_field(credential);
+		*value = *rendered;
+		return !begun && name->n;
+	}
+	if (!begun)
+		rest->fields = credential->prefix;
+	if (!policy_field_next(&rest->fields, name, &template))
+		return false;
+	end = slice_find_byte(*rendered, '\n');
+	n = end < 0 ? rendered->n : (size_t)end;
+	*value = slice_of(rendered->p, n);
+	n += end >= 0;
+	*rendered = slice_of(rendered->p + n, rendered->n - n);
+	return true;
 }

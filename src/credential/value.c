@@ -63,6 +63,16 @@ struct credential_value *value_new(
 		}
 		return value;
 	}
+	if (credential.inject == POLICY_INJECT_HMAC) {
+		rc = inject_hmac_key(&credential, bytes, &value->rendered);
+		if (rc == 0)
+			return value;
+		if (rc == -EINVAL)
+			*error = "The credential's value is no key for hmac: it is too short, or "
+			         "not written as secret-encoding says.";
+		credential_value_release(value);
+		return NULL;
+	}
 	rc = inject_render(&credential, bytes, &value->rendered);
 	if (rc == -EINVAL)
 		*error = "The credential's value cannot be sent in a request: it is shorter than 6 "

@@ -110,9 +110,9 @@ static int take_size(struct aws_chunked *c, struct slice line)
 		if (c->with_trailer) /* else the last line waits for the body's end */
 			release(c);
 	}
-	c->state = size              ? AWS_CHUNKED_DATA
-	           : c->with_trailer ? AWS_CHUNKED_TRAILER
-	                             : AWS_CHUNKED_LAST;
+	c->expects = size              ? AWS_CHUNKED_DATA
+	             : c->with_trailer ? AWS_CHUNKED_TRAILER
+	                               : AWS_CHUNKED_LAST;
 	return rc;
 }
 
@@ -124,7 +124,7 @@ static size_t take_data(struct aws_chunked *c, const uint8_t *p, size_t n, int *
 	c->left -= n;
 	if (*rc == 0 && c->left == 0) {
 		*rc = sign_chunk(c);
-		c->state = AWS_CHUNKED_DATA_END;
+		c->expects = AWS_CHUNKED_DATA_END;
 	}
 	return n;
 }
@@ -180,7 +180,7 @@ static int take_trailer(struct aws_chunked *c, struct slice line)
 		rc = put(c, c->signature, SIGV4_HEX);
 	if (rc == 0)
 		rc = put(c, line.p + line.n - end, end);
-	c->state = AWS_CHUNKED_LAST;
+	c->expects = AWS_CHUNKED_LAST;
 	release(c);
 	return rc;
 }
@@ -192,17 +192,17 @@ static int take_line(struct aws_chunked *c, struct slice line)
 	bool crlf = line.n > 1 && line.p[line.n - 2] == '\r';
 	int rc;
 
-	if (c->state == AWS_CHUNKED_TRAILER)
+	if (c->expects == AWS_CHUNKED_TRAILER)
 		return take_trailer(c, line);
 	if (!crlf)
 		return fail(c, -EBADMSG, "a line of the body's chunks does not end in CR LF");
-	if (c->state == AWS_CHUNKED_SIZE)
+	if (c->expects == AWS_CHUNKED_SIZE)
 		return take_size(c, slice_of(line.p, line.n - 2));
 	if (line.n != 2)
 		return fail(c, -EBADMSG, "a chunk of the body has more data than it says");
 	rc = put(c, line.p, line.n);
 	release(c);
-	c->state = c->state == AWS_CHUNKED_DATA_END ? AWS_CHUNKED_SIZE : AWS_CHUNKED_DONE;
+	c->expects = c->expects == AWS_CHUNKED_DATA_END ? AWS_CHUNKED_SIZE : AWS_CHUNKED_DONE;
 	return rc;
 }
 
@@ -237,10 +237,10 @@ int aws_chunked_take(struct aws_chunked *c, const uint8_t *p, size_t n)
 	while (n && rc == 0) {
 		size_t taken;
 
-		if (c->state == AWS_CHUNKED_DONE)
+		if (c->expects == AWS_CHUNKED_DONE)
 			return fail(c, -EBADMSG, "the body goes on after its last chunk");
-		taken = c->state == AWS_CHUNKED_DATA ? take_data(c, p, n, &rc)
-		                                     : collect(c, p, n, &rc);
+		taken = c->expects == AWS_CHUNKED_DATA ? take_data(c, p, n, &rc)
+		                                       : collect(c, p, n, &rc);
 		p += taken;
 		n -= taken;
 	}
@@ -256,5 +256,6 @@ void aws_chunked_sent(struct aws_chunked *c, size_t n)
 bool aws_chunked_is_whole(const struct aws_chunked *c)
 {
 	return !c->why && !c->line_n &&
-	       (c->state == AWS_CHUNKED_DONE || (c->state == AWS_CHUNKED_LAST && c->with_trailer));
+	       (c->expects == AWS_CHUNKED_DONE ||
+	               (c->expects == AWS_CHUNKED_LAST && c->with_trailer));
 }

@@ -118,8 +118,8 @@ static int put_decoded(struct buf *out, struct slice part)
 		char c = part.p[i] == '+' ? ' ' : part.p[i];
 
 		if (is_escape(part, i)) {
-			c = (char)(slice_hex_digit(part.p[i + 1]) << 4 |
-			           slice_hex_digit(part.p[i + 2]));
+			c = (char)((unsigned)slice_hex_digit(part.p[i + 1]) << 4 |
+			           (unsigned)slice_hex_digit(part.p[i + 2]));
 			i += 2;
 		}
 		rc = sigv4_escape(out, slice_of(&c, 1), false);

@@ -272,7 +272,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 origin.objects.pop(key, None)
             self.send(204, b"", "application/xml")
         elif "list-type" in p or key.count("/") == 1 or key.endswith("/"):
-            found = "".join(f"<Contents><Key>{k.split('/', 2)[2]}</Key><Size>{len(v)}</Size></Contents>" for k, v in origin.objects.items() if k.startswith(key))
+            found = "".join(f"<Contents><Key>{k.split('/', 2)[2]}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>{len(v)}</Size></Contents>" for k, v in origin.objects.items() if k.startswith(key))
             self.send(200, f"<ListBucketResult>{found}<IsTruncated>false</IsTruncated></ListBucketResult>".encode(), "application/xml")
         elif key not in origin.objects:
             self.send(404, b"<Error><Code>NoSuchKey</Code></Error>", "application/xml")

@@ -83,6 +83,35 @@ class Injected(Box):
         headers = self.seen("http", path="/header")[0]["headers"]
         self.assertEqual([h[1] for h in headers if h[0].lower() == "x-api-key"], ["key=" + SECRET])
 
+    HEADERS = "inject: header, username: robot, headers: {X-Api-Key: '${value}', X-User: '${username}', Authorization: 'Key u=${username}, k=\"${value}\"'}"
+
+    def fields(self, path, *names):
+        return [[v for n, v in self.seen("http", path=path)[0]["headers"] if n.lower() == name] for name in names]
+
+    def test_several_headers(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS + ", env: API_KEY")))
+        self.py("import os\nk = os.environ['API_KEY']\n"
+                "fetch('api.lab.test', '/headers', fields=('X-Api-Key: mine', 'x_api_key: 2', 'X-User: root', 'Authorization: Bearer ' + k, 'authorization: x', 'Connection: x-api-key, x-user'))", box)
+        self.assertEqual(self.fields("/headers", "x-api-key", "x-user", "authorization", "x_api_key"),
+                         [[SECRET], ["robot"], [f'Key u=robot, k="{SECRET}"'], []])
+        self.assertNotIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
+
+    def test_several_headers_over_http2(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS)))
+        done = box.sh("curl -sS --http2 -H 'X-User: root' -T /etc/hostname https://api.lab.test/h2headers")
+        self.assert_no_secret(done.out_bytes)
+        self.assertEqual(self.fields("/h2headers", "x-api-key", "x-user"), [[SECRET], ["robot"]])
+
+    def test_several_headers_in_trailers(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS)))
+        self.py("s = tls('api.lab.test'); s.sendall(request('POST', '/trailed', 'api.lab.test', 'Transfer-Encoding: chunked', body=b'1\\r\\nx\\r\\n0\\r\\nX-User: root\\r\\nX-Other: 1\\r\\n\\r\\n')); print(Reader(s).response()[0])", box)
+        self.assertEqual(self.fields("/trailed", "x-user"), [["robot"]])
+
+    def test_several_headers_and_no_other_key(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.HEADERS + ", require: true")))
+        for field, status in (("X-Api-Key: mine", 200), ("X-Vault-Token: mine", 403), ("X-Other-Api-Key: mine", 403)):
+            self.assertEqual(self.py(f"print(fetch('api.lab.test', '/required', fields=({field!r},))[0])", box).strip(), str(status))
+
     def cookies(self, path):
         return [[v for n, v in r["headers"] if n.lower() == "cookie"] for r in self.seen("http", path=path)]
 
@@ -859,3 +888,90 @@ class Traces(Box):
                     except OSError:
                         continue
                     self.assertNotIn(SECRET.encode(), data, f"{role} {low:x}")
+
+
+class Substituted(Box):
+    """inject: placeholder: the value stands where its placeholder stood, in the places that the policy names, and nowhere else."""
+    REST = "inject: placeholder, in: [header, basic, query], env: API_KEY"
+
+    @classmethod
+    def make_box(cls):
+        return support.Sandbox(policy(*RULES[:2], credentials=file_credential(rest=cls.REST)))
+
+    def leaks(self, box):
+        return ["placeholder-leak"] in [e["finding_info"]["types"] for e in box.events(FINDING)]
+
+    def sent(self, path):
+        row = next(r for r in self.seen("http") if r["path"].startswith(path))
+        return row["path"], [(n.lower(), v) for n, v in row["headers"]]
+
+    def test_fields(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.REST)))
+        self.py("import os, base64\nk = os.environ['API_KEY']\nfetch('api.lab.test', '/sub1', fields=('X-One: ' + k, 'X-Two: a' + k + ', b=' + k + ';', 'Authorization: Token token=\"' + k + '\"', 'X-Three: vethguard'))\n"
+                "fetch('api.lab.test', '/sub2', fields=('Authorization: Basic ' + base64.b64encode(('x-token:' + k).encode()).decode(),))\n"
+                "fetch('api.lab.test', '/sub3', fields=('Authorization: bAsIc ' + base64.b64encode((k + ':').encode()).decode().rstrip('='),))", box)
+        self.assertTrue({("x-one", SECRET), ("x-two", f"a{SECRET}, b={SECRET};"), ("authorization", f'Token token="{SECRET}"'), ("x-three", "vethguard")}
+                        <= set(self.sent("/sub1")[1]))
+        self.assertIn(("authorization", "Basic " + base64.b64encode(b"x-token:" + SECRET.encode()).decode()), self.sent("/sub2")[1])
+        self.assertIn(("authorization", "Basic " + base64.b64encode(SECRET.encode() + b":").decode()), self.sent("/sub3")[1])
+        self.assertFalse(self.leaks(box))
+
+    def test_query(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential("api", self.REST, support.LAB.write("odd", "a/b c+d&e=f%g\n", 0o600))))
+        self.py("import os\nk = os.environ['API_KEY']\nfetch('api.lab.test', '/sub4?a=1&key=' + k + ';b=x' + k + 'y&c')", box)
+        self.assertEqual(self.sent("/sub4")[0], "/sub4?a=1&key=a%2Fb%20c%2Bd%26e%3Df%25g;b=xa%2Fb%20c%2Bd%26e%3Df%25gy&c")
+        self.assertFalse(self.leaks(box))
+
+    def test_over_http2_and_again(self):
+        """Each request of a connection anew; the value enters no compression table (test_http2_secret.c has how fields are marked)."""
+        done = self.box.sh("for i in 1 2 3; do curl -sS --http2 -o /dev/null -H X-Key:$API_KEY -u u:$API_KEY 'https://api.lab.test/sub5?k='$API_KEY; done")
+        self.assertEqual(done.status, 0, done)
+        for row in [r for r in self.seen("http") if r["path"].startswith("/sub5")]:
+            self.assertEqual(row["path"], "/sub5?k=" + SECRET)
+            self.assertIn(SECRET, [v for n, v in row["headers"] if n.lower() == "x-key"])
+
+    def test_nothing_without_a_placeholder(self):
+        self.py("fetch('api.lab.test', '/sub6?k=1', fields=('X-Key: 1', 'Authorization: Bearer mine'))")
+        self.assertNotIn(SECRET, json.dumps(self.sent("/sub6")))
+        self.assertIn(("authorization", "Bearer mine"), self.sent("/sub6")[1])
+
+    def test_places_that_are_not_named(self):
+        for rest, request in (("in: header", "-u u:$API_KEY https://api.lab.test/sub7"), ("in: header", "https://api.lab.test/sub7?k=$API_KEY"),
+                              ("in: basic", "-H X-Key:$API_KEY https://api.lab.test/sub7"), ("in: query", "-H X-Key:$API_KEY https://api.lab.test/sub7"),
+                              ("in: [header, basic, query]", "https://api.lab.test/sub7/$API_KEY"), ("in: [header, basic, query]", "-d k=$API_KEY https://api.lab.test/sub7"),
+                              ("in: [header, basic, query]", "-H X-$API_KEY:1 https://api.lab.test/sub7"),
+                              ("in: [header, basic, query]", "-H X-Key:$(printf %s $API_KEY | base64 -w0) https://api.lab.test/sub7"),
+                              ("in: [header, basic, query]", "-H X-Key:$(printf %s $API_KEY | sed s/v/%76/) https://api.lab.test/sub7")):
+            with self.subTest(rest=rest, request=request):
+                self.seen_at = self._seen_size()
+                box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=f"inject: placeholder, {rest}, env: API_KEY")))
+                box.sh(f"curl -sS -o /dev/null {request}")
+                self.assertNotIn(SECRET, json.dumps(self.seen("http")))
+                self.assertTrue(self.leaks(box))
+
+    def test_another_host(self):
+        self.box.sh("curl -sS -o /dev/null -H X-Key:$API_KEY https://www.lab.test/sub8")
+        self.assertNotIn(SECRET, json.dumps(self.seen("http")))
+        self.assertTrue(self.leaks(self.box))
+
+    def test_another_placeholder(self):
+        other = support.file_credential("other", "inject: bearer, env: OTHER_KEY", support.LAB.write("other-secret", "other-secret-0123456789\n", 0o600))
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.REST) + other))
+        box.sh("curl -sS -o /dev/null -H \"X-Key: $API_KEY $OTHER_KEY\" https://api.lab.test/sub9")
+        sent = dict(self.sent("/sub9")[1])["x-key"]
+        self.assertTrue(sent.startswith(SECRET + " ") and "vethguard" in sent and "other-secret" not in sent, sent)
+        self.assertTrue(self.leaks(box))
+
+    def test_echo_is_masked(self):
+        out = self.box.sh("curl -sS -H X-Key:$API_KEY -u u:$API_KEY https://api.lab.test/echo").out
+        self.assert_no_secret(out)
+
+    def test_no_room(self):
+        done = self.box.sh("a=; for i in 1 2 3 4 5 6 7 8; do a=\"$a$API_KEY$API_KEY\"; done; curl -sS -o /dev/null -w '%{http_code}' -H \"X-Key: $(printf %09000d 0)$API_KEY\" -H \"X-Key2: $(printf %09000d 0)$API_KEY\" https://api.lab.test/sub10")
+        self.assertEqual(done.out, "503", done)
+        self.assertEqual(self.seen("http"), [])
+
+    def test_require(self):
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.REST + ", require: true")))
+        done = box.sh("for a in Authorization:\\ Bearer\\ $API_KEY X-Api-Key:$API_KEY Authorization:\\ Bearer\\ mine X-Api-Key:mine; do curl -sS -o /dev/null -w '%{http_code} ' -H \"$a\" https://api.lab.test/sub11; done")
+        self.assertEqual(done.out.split(), ["200", "200", "403", "403"], done)

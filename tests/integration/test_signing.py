@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that are signed anew on their way (inject: sigv4): whatever the sandbox signs with, the service sees the real key's
 signature, over the whole request and over each chunk of its body; and nothing is signed that the policy does not name."""
+import base64
 import hashlib
+import hmac
 import json
+import time
 import urllib.parse
 
 import lab
@@ -215,6 +218,7 @@ class Refused(Signing):
                 ("/?" + presigned + "&X-Amz-Region-Set=*", [], "Signature Version 4A"),
                 ("/", [("x-amz-content-sha256", "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD")], "Signature Version 4A"),
                 ("/", [("Authorization", "AWS AKID:c2ln")], "Signature Version 2"),
+                ("/?AWSAccessKeyId=A&Signature=b&Expires=1", [], "Signature Version 2"),
                 ("/", [("Authorization", good), ("Authorization", good)], twice),
                 ("/?" + presigned, [("Authorization", good)], twice),
                 ("/?" + presigned + "&x-amz-signature=11", [], twice),
@@ -333,7 +337,7 @@ class Bodies(Signing):
         box = self.box()
         fields, body = self.chunked([b"abc", b"defg"])
         size, signature = body.split(b"\r\n")[0].split(b";")
-        for bad, status, words in ((body.replace(b"3;", b"2;", 1), 400, "more data than it says"), (body.replace(b"3;", b"4;", 1), 400, "more data than it says"),
+        for bad, status, words in ((body.replace(b"3;", b"2;", 1), 400, "more data than it says"), (body.replace(b"3;", b"4;", 1), 400, "CR LF"),
                                    (body[:-2], 400, "ends before its last chunk"), (body[:-9], 400, "ends before its last chunk"), (b"", 400, "ends before its last chunk"),
                                    (body + b"x", 400, "goes on after its last chunk"), (b"abc", 400, "ends before"), (b"x" * 2000, 400, "too long"),
                                    (body.replace(signature, signature[:-1], 1), 400, "not in signed chunks"), (body.replace(signature, b"", 1), 400, "not in signed chunks"),
@@ -399,3 +403,94 @@ class Presigned(Signing):
         self.good()
         self.assertIn(self.ask(box, "GET", self.url(more="x=" + "," * 7500 + "&"))[0], (431, 503))
         self.good()
+
+
+class Hmac(support.Case):
+    """Signatures by a template (inject: hmac), in the shapes of two public APIs: Binance, whose documentation has examples, and Coinbase
+    Exchange."""
+    BINANCE_SECRET = "NhqPtmdSJYdKjVHjA7PZj4Mge3R5YNiP1e3UZjInClVN65XAbvqqM6A7H5fATj0j"
+    BINANCE = "inject: hmac, sign: '${query}${body}', query: signature, headers: {X-MBX-APIKEY: '${username}'}, username: my-key"
+    COINBASE = ("inject: hmac, sign: '${timestamp}${method}${target}${body}', encoding: base64, secret-encoding: base64, username: my-key, "
+                "headers: {CB-ACCESS-KEY: '${username}', CB-ACCESS-SIGN: '${signature}', CB-ACCESS-TIMESTAMP: '${timestamp}'}")
+    API = "{to: 'https://api.lab.test', credential: api}"
+
+    def box(self, rest, value=SECRET):
+        path = support.LAB.write("hmac-secret", value + "\n", 0o600)
+        return self.sandbox(policy(self.API, credentials=support.file_credential(rest=rest, path=path)))
+
+    def ask(self, box, method, path, body=b"", fields=()):
+        done = box.py(f"print(fetch('api.lab.test', {path!r}, {method!r}, fields={(*fields, f'Content-Length: {len(body)}')!r}, body={body!r})[0])")
+        self.assertEqual(done.status, 0, done)
+        return int(done.out)
+
+    def last(self):
+        row = self.seen("http")[-1]
+        return row["path"], {n.lower(): v for n, v in row["headers"]}, row
+
+    def test_binance(self):
+        box = self.box(self.BINANCE, self.BINANCE_SECRET)
+        query = "symbol=LTCBTC&side=BUY&type=LIMIT&timeInForce=GTC"
+        rest = "quantity=1&price=0.1&recvWindow=5000&timestamp=1499827319559"
+        self.ask(box, "GET", f"/api/v3/order?{query}&{rest}", fields=("X-MBX-APIKEY: mine",))
+        path, headers, _ = self.last()
+        self.assertEqual(path, f"/api/v3/order?{query}&{rest}&signature=c8db56825ae71d6d79447849e617115f4a920fa2acdcab2b053c4b2838bd6b71")
+        self.assertEqual(headers["x-mbx-apikey"], "my-key")
+        self.ask(box, "POST", f"/api/v3/order?{query}&signature=mine&s%69gnature=2", rest.encode())
+        path, _, row = self.last()
+        self.assertEqual(path, f"/api/v3/order?{query}&signature=0fd168b8ddb4876a0358a8d14d0c9f3da0e9b20c5d52b2a00fcf7d1c602f9a77")
+        self.assertEqual((row["body"], row["sha256"]), (len(rest), hashlib.sha256(rest.encode()).hexdigest()))
+        self.ask(box, "GET", "/api/v3/account")
+        self.assertRegex(self.last()[0], "^/api/v3/account[?]signature=[0-9a-f]{64}$")
+
+    def test_coinbase(self):
+        key = base64.b64encode(SECRET.encode()).decode()
+        box = self.box(self.COINBASE, key)
+        for method, path, body in (("GET", "/accounts?limit=2&after=a%20b", b""), ("POST", "/orders", b'{"size": "0.01"}'), ("POST", "/orders", bytes(300000))):
+            self.ask(box, method, path, body, ("CB-ACCESS-SIGN: mine", "cb_access_timestamp: 1", "CB-ACCESS-TIMESTAMP: 1", "Connection: cb-access-sign"))
+            sent, headers, row = self.last()
+            self.assertEqual((sent, row["body"]), (path, len(body)))
+            text = headers["cb-access-timestamp"].encode() + method.encode() + path.encode() + body
+            self.assertEqual(headers["cb-access-sign"], base64.b64encode(hmac.new(SECRET.encode(), text, hashlib.sha256).digest()).decode())
+            self.assertLess(abs(int(headers["cb-access-timestamp"]) - time.time()), 60)
+            self.assertEqual((headers["cb-access-key"], "cb_access_timestamp" in headers), ("my-key", False))
+
+    def test_over_http2(self):
+        rest = self.COINBASE.replace("secret-encoding: base64, ", "").replace("${body}", "${body-sha256}${host}${path}${query}${timestamp-ms}").replace("'${timestamp}'}", "'${timestamp-ms}'}")
+        box = self.box(rest)
+        done = box.sh("head -c 100000 /dev/zero | curl -sS --http2 --data-binary @- -w '%{http_version}' -o /dev/null 'https://api.lab.test/v2?a=1'")
+        self.assertEqual(done.out, "2", done)
+        _, headers, row = self.last()
+        moment = headers["cb-access-timestamp"]
+        text = moment[:-3] + "POST/v2?a=1" + row["sha256"] + "api.lab.test/v2a=1" + moment
+        self.assertEqual(headers["cb-access-sign"], base64.b64encode(hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).digest()).decode())
+
+    def test_body_that_is_not_signed_is_not_held(self):
+        box = self.box("inject: hmac, sign: '${method}', query: s")
+        done = box.sh("head -c 20000000 /dev/zero | curl -sS -H Expect: -T - -o /dev/null -w '%{http_code}' https://api.lab.test/big")
+        self.assertEqual(done.out, "200", done)
+
+    def test_body_that_cannot_be_held(self):
+        box = self.box(self.COINBASE.replace("secret-encoding: base64, ", ""))
+        done = box.sh("head -c 16777217 /dev/zero | curl -sS -H Expect: -T - -o /dev/null -w '%{http_code}' https://api.lab.test/big")
+        self.assertEqual(done.out, "413", done)
+        self.assertEqual(self.seen("http"), [])
+
+    def test_values_that_are_no_keys(self):
+        for value in ("not base64!", "c2VjcmV0I", "abcde"):
+            box = self.box(self.COINBASE, value)
+            self.assertEqual(self.ask(box, "GET", "/x"), 502, value)
+        self.assertEqual(self.seen("http"), [])
+
+    def test_require(self):
+        box = self.box(self.BINANCE + ", require: true")
+        for path, fields, status in (("/x?signature=mine", (), 200), ("/x", ("X-MBX-APIKEY: mine",), 200), ("/x?token=mine", (), 403),
+                                     ("/x", ("Authorization: Bearer mine",), 403), ("/x?sig=mine", (), 403)):
+            self.assertEqual(self.ask(box, "GET", path, fields=fields), status, path)
+
+    def test_placeholder(self):
+        box = self.box(self.BINANCE + ", env: API_KEY")
+        box.sh("curl -sS -o /dev/null -H X-MBX-APIKEY:$API_KEY https://api.lab.test/x")
+        self.assertEqual(self.last()[1]["x-mbx-apikey"], "my-key")
+        self.assertEqual(box.events(FINDING), [])
+        box.sh("curl -sS -o /dev/null -H X-Other:$API_KEY https://api.lab.test/x")
+        self.assertEqual([e["finding_info"]["types"] for e in box.events(FINDING)], [["placeholder-leak"]])

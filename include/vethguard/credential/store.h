@@ -17,8 +17,8 @@ struct credential_store;
  * requested, whatever the store holds by then. */
 struct credential_value {
 	uint32_t credential;    /* index in the policy */
-	struct secret rendered; /* what inject_render made; empty for sigv4 */
-	struct mask *mask;      /* NULL for sigv4: what can sign is never sent, so no response holds it */
+	struct secret rendered; /* what inject_render made; hmac: the key; sigv4: empty */
+	struct mask *mask;      /* NULL for sigv4 and hmac: what signs is never sent, so no response holds it */
 	struct aws_keys *aws;   /* sigv4: what signs */
 	unsigned references;
 };

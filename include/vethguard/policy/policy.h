@@ -163,6 +163,9 @@ enum policy_inject {
 	POLICY_INJECT_QUERY,
 	POLICY_INJECT_COOKIE,
 	POLICY_INJECT_SIGV4,
+	POLICY_INJECT_HMAC, /* policy_hmac() */
+	POLICY_INJECT_PLACEHOLDER,
+	POLICY_INJECT_FIELDS, /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
 enum policy_source {
@@ -178,10 +181,11 @@ struct policy_credential {
 	struct slice name;
 	enum policy_inject inject;
 	struct slice field;       /* header: field name; query: parameter; cookie: its name; sigv4: the regions,
-	                             sorted, with a space between; else empty */
+	                             sorted, with a space between; else empty (fields: policy_field_next()) */
 	struct slice prefix;      /* header: put before the value ("token "); sigv4: the services, as the regions;
 	                             else empty */
-	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password" */
+	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password";
+	                             fields: what ${username} stands for */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */
@@ -211,6 +215,24 @@ bool policy_is_scope_name(struct slice name, size_t max);
 bool policy_signs_for(const struct policy_credential *credential, struct slice region, struct slice service);
 /* True if the credential names one region and one service only, for requests that name none themselves. */
 bool policy_signs_for_one(const struct policy_credential *credential);
+
+/* fields: takes the next field off rest, which begins as the credential's prefix. Returns false at the end. */
+#define POLICY_FIELDS_MAX 8
+#define POLICY_TEMPLATE_PIECES_MAX 32
+bool policy_field_next(struct slice *rest, struct slice *name, struct slice *template);
+/* placeholder: true if the credential's placeholder is replaced there: "header", "basic", "query". */
+bool policy_replaces_in(const struct policy_credential *credential, struct slice place);
+/* hmac: how a request is signed. Its fields are those of policy_field_next(). */
+struct policy_hmac {
+	bool base64; /* the signature is sent in base64, else in hex digits */
+	enum { POLICY_SECRET_TEXT, POLICY_SECRET_BASE64, POLICY_SECRET_HEX } secret;
+	struct slice query; /* the parameter with the signature, or empty */
+	struct slice sign;  /* template of what is signed */
+};
+void policy_hmac(const struct policy_credential *credential, struct policy_hmac *out);
+/* Takes the next piece off a template: a literal text (name is empty), or the NAME of "${NAME}". A '$' without a brace
+ * is an ordinary character. Returns false at the end, and for "${" without an end, which then stays in rest. */
+bool policy_template_next(struct slice *rest, struct slice *literal, struct slice *name);
 
 /* The i-th file that the credential's source reads, of at most POLICY_ARGV_MAX. Returns false beyond the last one. */
 bool policy_credential_file(const struct policy_credential *credential, size_t i, struct slice *path);

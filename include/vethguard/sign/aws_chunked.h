@@ -16,7 +16,7 @@
 #define AWS_CHUNK_TRAILER_MAX 4096u      /* bytes of the trailer */
 #define AWS_CHUNK_INPUT_MAX (256u << 10) /* bytes of one call */
 
-enum aws_chunked_state {
+enum aws_chunked_part {
 	AWS_CHUNKED_SIZE,
 	AWS_CHUNKED_DATA,
 	AWS_CHUNKED_DATA_END,
@@ -32,7 +32,7 @@ struct aws_chunked {
 	char names[SIGV4_REGION_MAX + SIGV4_SERVICE_MAX]; /* scope points here */
 	char signature[SIGV4_HEX + 1];                    /* the last one made */
 	bool with_trailer;
-	enum aws_chunked_state state;
+	enum aws_chunked_part expects;
 	char line[AWS_CHUNK_LINE_MAX];
 	size_t line_n;
 	size_t left;         /* bytes of data still to come */

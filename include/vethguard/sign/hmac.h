@@ -7,7 +7,7 @@
 #include "vethguard/tls/digest.h"
 
 #define HMAC_BYTES DIGEST_SHA256_BYTES
-#define HMAC_PARTS_MAX 12 /* parts of one text */
+#define HMAC_PARTS_MAX 32 /* parts of one text */
 
 /* A context that is made once and used for many texts. */
 struct hmac {

@@ -100,6 +100,28 @@ static bool allows_upgrade(const struct explain *x)
 	       policy_rule_upgrades(&x->loaded.policy, d->rule).n > 0;
 }
 
+static void print_fields(const struct policy_credential *credential)
+{
+	struct slice rest = credential->prefix, name, template;
+	char text[SHOWN_MAX];
+
+	while (policy_field_next(&rest, &name, &template)) {
+		printf("sent in: %s", shown(name, text));
+		printf(": %s\n", shown(template, text));
+	}
+}
+
+static void print_hmac(const struct policy_credential *credential)
+{
+	struct policy_hmac hmac;
+	char text[SHOWN_MAX];
+
+	policy_hmac(credential, &hmac);
+	printf("signs: %s\n", shown(hmac.sign, text));
+	if (hmac.query.n)
+		printf("sent in: parameter %s\n", shown(hmac.query, text));
+}
+
 static void print_verdict(const struct explain *x)
 {
 	const struct policy *policy = &x->loaded.policy;
@@ -129,6 +151,13 @@ static void print_verdict(const struct explain *x)
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s, from %s\n", shown(credential.name, text),
 		        policy_source_text(&credential, source));
+		if (credential.inject == POLICY_INJECT_PLACEHOLDER)
+			printf("replaced in: %s\n", shown(credential.field, text));
+		if (credential.inject == POLICY_INJECT_HMAC)
+			print_hmac(&credential);
+		if (credential.inject == POLICY_INJECT_FIELDS ||
+		        credential.inject == POLICY_INJECT_HMAC)
+			print_fields(&credential);
 		if (credential.inject == POLICY_INJECT_SIGV4) {
 			printf("signed for: region %s", shown(credential.field, text));
 			printf(", service %s\n", shown(credential.prefix, text));

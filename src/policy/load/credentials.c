@@ -84,8 +84,9 @@ static void take_require(
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
-	        "cookie", "username", "region", "service", "require", "env", "placeholder",
-	        "placeholder-length", "ttl", "timeout", NULL};
+	        "headers", "cookie", "username", "region", "service", "sign", "encoding",
+	        "secret-encoding", "in", "require", "env", "placeholder", "placeholder-length",
+	        "ttl", "timeout", NULL};
 	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
 	struct tree *tree = &file->tree;
 	bool added;

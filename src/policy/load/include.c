@@ -22,6 +22,7 @@ static const char *const override_keys[] = {"source", "ttl", "timeout", NULL};
 static const struct tree_refusal override_refused[] = {{"inject", OF_DEFINITION},
         {"header", OF_DEFINITION}, {"prefix", OF_DEFINITION}, {"query", OF_DEFINITION},
         {"cookie", OF_DEFINITION}, {"require", OF_DEFINITION}, {"username", OF_DEFINITION},
+        {"in", OF_DEFINITION}, {"sign", OF_DEFINITION}, {"headers", OF_DEFINITION},
         {"region", OF_DEFINITION}, {"service", OF_DEFINITION}, {"env", OF_DEFINITION},
         {NULL, NULL}};
 

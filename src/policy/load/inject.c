@@ -10,29 +10,25 @@
 #define FIELD_MAX 64
 #define USERNAME_MAX 256
 
-#define INJECTS "bearer, basic, header, query, cookie or sigv4"
+#define INJECTS "bearer, basic, header, query, cookie, sigv4, hmac or placeholder"
 
-static const char *const injects[] = {
-        "bearer", "basic", "header", "query", "cookie", "sigv4", NULL};
-static const char *const later_injects[] = {"client-certificate", "placeholder", NULL};
+static const char *const injects[POLICY_INJECT_COUNT + 1] = {
+        "bearer", "basic", "header", "query", "cookie", "sigv4", "hmac", "placeholder", NULL};
+static const char *const later_injects[] = {"client-certificate", NULL};
 
 static void take_header(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
 {
 	const struct tree_node *node = tree_get(map, "header"), *prefix = tree_get(map, "prefix");
-	char quoted[TREE_QUOTE_MAX];
 
 	if (!node)
-		tree_error(tree, map, "inject: header needs the field's name: header: x-api-key");
+		tree_error(tree, map,
+		        "inject: header needs the field's name: header: x-api-key; or several: "
+		        "headers: {x-api-key: \"${value}\", ...}");
 	else if (!tree_text(tree, node, "header", FIELD_MAX, &out->field))
 		return;
-	else if (!load_is_token(out->field))
-		tree_error(tree, node, "header %s is no field name",
-		        tree_quote_value(tree, out->field, quoted));
-	else if (!load_header_is_free(out->field))
-		tree_error(tree, node,
-		        "header \"%.*s\" steers the connection and cannot carry a credential",
-		        SLICE_ARG(out->field));
+	else
+		load_check_field(tree, node, out->field);
 	if (prefix)
 		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
 }
@@ -150,6 +146,13 @@ static void take_scope(
 	take_scope_names(tree, map, "service", "s3", POLICY_SERVICE_MAX, &out->prefix);
 }
 
+static bool is_of_hmac(const char *key)
+{
+	static const char *const keys[] = {"headers", "query", "username", NULL};
+
+	return load_is_among(slice_from_string(key), keys);
+}
+
 /* Refuses keys that belong to another way of injection. */
 static void check_belonging(
         struct tree *tree, const struct tree_node *map, enum policy_inject inject)
@@ -160,11 +163,18 @@ static void check_belonging(
 	} keys[] = {{"header", POLICY_INJECT_HEADER}, {"prefix", POLICY_INJECT_HEADER},
 	        {"query", POLICY_INJECT_QUERY}, {"cookie", POLICY_INJECT_COOKIE},
 	        {"username", POLICY_INJECT_BASIC}, {"region", POLICY_INJECT_SIGV4},
-	        {"service", POLICY_INJECT_SIGV4}};
+	        {"service", POLICY_INJECT_SIGV4}, {"headers", POLICY_INJECT_HEADER},
+	        {"sign", POLICY_INJECT_HMAC}, {"encoding", POLICY_INJECT_HMAC},
+	        {"secret-encoding", POLICY_INJECT_HMAC}, {"in", POLICY_INJECT_PLACEHOLDER}};
+	bool header = inject == POLICY_INJECT_HEADER && tree_get(map, "headers");
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(map, keys[i].key);
 
+		/* The username of a template; hmac has fields and a parameter too. */
+		if ((header && keys[i].inject == POLICY_INJECT_BASIC) ||
+		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))
+			continue;
 		if (node && keys[i].inject != inject)
 			tree_error(tree, node, "%s goes with inject: %s, but inject is %s",
 			        keys[i].key, injects[keys[i].inject], injects[inject]);
@@ -190,7 +200,13 @@ void load_inject(struct tree *tree, const struct tree_node *map, struct policy_c
 		return;
 	out->inject = (enum policy_inject)word;
 	check_belonging(tree, map, out->inject);
-	if (out->inject == POLICY_INJECT_HEADER)
+	if (out->inject == POLICY_INJECT_HEADER && tree_get(map, "headers"))
+		load_headers(tree, map, out);
+	else if (out->inject == POLICY_INJECT_HMAC)
+		load_hmac(tree, map, out);
+	else if (out->inject == POLICY_INJECT_PLACEHOLDER)
+		load_places(tree, map, out);
+	else if (out->inject == POLICY_INJECT_HEADER)
 		take_header(tree, map, out);
 	else if (out->inject == POLICY_INJECT_QUERY)
 		take_named(tree, map, "query", "parameter", "key", out);

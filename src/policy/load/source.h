@@ -19,8 +19,14 @@ void load_source_times(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 
 /* inject.c: reads inject: and the keys that go with it. */
-void load_inject(
-        struct tree *tree, const struct tree_node *map, struct policy_credential *out);
+void load_inject(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
+
+/* True if a credential can be sent in a field of that name. Reports faults. */
+bool load_check_field(struct tree *tree, const struct tree_node *node, struct slice name);
+/* fields.c: read what goes with headers: and with inject: hmac. */
+void load_headers(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
+void load_places(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
+void load_hmac(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 
 /* source_fetch.c: true if word is a source that is asked over HTTPS: "vault", "oauth2", .... */
 bool load_is_fetched(struct slice word);

@@ -271,8 +271,8 @@ static void authorize_credential(const struct policy *policy, const struct clien
 	const char *where;
 
 	policy_credential(policy, j->decision.credential, &spec);
-	j->is_signed = spec.inject == POLICY_INJECT_SIGV4;
-	if (j->is_signed) {
+	j->is_signed = spec.inject == POLICY_INJECT_SIGV4 || spec.inject == POLICY_INJECT_HMAC;
+	if (spec.inject == POLICY_INJECT_SIGV4) {
 		struct signature claim;
 
 		signature_read(r, &claim);

@@ -126,10 +126,22 @@ static bool is_key_parameter(struct slice pair, struct slice injected)
 	return false;
 }
 
+static struct slice injected_parameter(const struct policy_credential *spec)
+{
+	struct policy_hmac hmac;
+
+	if (spec->inject == POLICY_INJECT_QUERY)
+		return spec->field;
+	if (spec->inject != POLICY_INJECT_HMAC)
+		return SLICE("");
+	policy_hmac(spec, &hmac);
+	return hmac.query;
+}
+
 static bool query_is_foreign(const struct http_request *r, const struct policy_credential *spec,
         uint32_t credential, const struct credential_store *store)
 {
-	const struct slice injected = spec->inject == POLICY_INJECT_QUERY ? spec->field : SLICE("");
+	const struct slice injected = injected_parameter(spec);
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 
 	while (url_parameter_next(&rest, &pair)) {
@@ -146,16 +158,26 @@ static bool query_is_foreign(const struct http_request *r, const struct policy_c
 	return false;
 }
 
+bool foreign_is_replaced(struct slice name, const struct policy_credential *spec)
+{
+	struct slice field, none = SLICE(""), value;
+	struct inject_rest rest = {0};
+
+	while (inject_field_next(spec, &rest, &field, &none, &value))
+		if (http_names_alike(name, field))
+			return true;
+	return false;
+}
+
 const char *foreign_find(const struct http_request *request, const struct policy_credential *spec,
         uint32_t credential, const struct credential_store *store)
 {
-	const struct slice injected = inject_field(spec);
 	bool is_signed = spec->inject == POLICY_INJECT_SIGV4;
 
 	for (size_t i = 0; i < request->fields.count; i++) {
 		const struct http_field *f = &request->fields.items[i];
 
-		if (f->value.n == 0 || (injected.n && http_names_alike(f->name, injected)))
+		if (f->value.n == 0 || foreign_is_replaced(f->name, spec))
 			continue; /* it is replaced */
 		if (is_signed && http_names_alike(f->name, SLICE("x-amz-security-token")))
 			continue;

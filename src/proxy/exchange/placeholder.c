@@ -13,12 +13,13 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/substitute.h"
 #include "proxy/http/cookie.h"
 
-static bool carries_keys(const struct http_field *f, struct slice injected)
+/* own: the credential has fields of its own. */
+static bool carries_keys(const struct http_field *f, const struct policy_credential *spec, bool own)
 {
-	return foreign_is_key_field(f->name) ||
-	       (injected.n && slice_equals_ignoring_case(f->name, injected));
+	return foreign_is_key_field(f->name) || (own && foreign_is_replaced(f->name, spec));
 }
 
 static bool is_cookie(const struct http_field *f)
@@ -47,9 +48,9 @@ static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credenti
 	return credential >= POLICY_CREDENTIALS_MAX || !(j->own >> credential & 1);
 }
 
-/* The key id of a presigned URL is the only place for the placeholder of a credential that signs.
- */
-static bool query_is_foreign(struct exchange *ex)
+/* The placeholder belongs into the parameter of that name; empty: into any, "?": into none. In a
+ * presigned URL that is the key's id. */
+static bool query_is_foreign(struct exchange *ex, struct slice parameter)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
 	const struct http_request *r = &ex->request;
@@ -59,7 +60,7 @@ static bool query_is_foreign(struct exchange *ex)
 	if (credential_store_mentions_placeholder(store, path, 0))
 		return true;
 	while (url_parameter_next(&rest, &pair)) {
-		bool own = url_parameter_is(pair, SLICE("X-Amz-Credential"));
+		bool own = !parameter.n || url_parameter_is(pair, parameter);
 
 		if (credential_store_mentions_placeholder(
 		            store, pair, own ? UINT64_C(1) << ex->verdict.decision.credential : 0))
@@ -74,7 +75,10 @@ static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_
 	struct slice target = ex->request.target;
 
 	if (bound && spec->inject == POLICY_INJECT_SIGV4)
-		return query_is_foreign(ex);
+		return query_is_foreign(ex, SLICE("X-Amz-Credential"));
+	if (bound && spec->inject == POLICY_INJECT_PLACEHOLDER)
+		return query_is_foreign(
+		        ex, policy_replaces_in(spec, SLICE("query")) ? SLICE("") : SLICE("?"));
 	if (bound) /* at most one credential goes into the query */
 		return credential_store_mentions_placeholder(store, target,
 		        spec->inject == POLICY_INJECT_QUERY
@@ -101,6 +105,23 @@ static bool cookies_are_foreign(
 	return false;
 }
 
+static const char field_text[] =
+        "a credential's placeholder was sent where it does not belong: in a header field";
+
+/* Where its placeholder is replaced, it belongs; another one does not. */
+static bool substituted_is_foreign(struct exchange *ex, const struct policy_credential *spec,
+        const struct http_field *f, uint32_t credential)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	uint32_t own = ex->verdict.decision.credential;
+
+	if (is_foreign(ex, f->name, POLICY_NONE))
+		return true;
+	if (substitute_takes_field(store, spec, own, f))
+		return credential_store_mentions_placeholder(store, f->value, UINT64_C(1) << own);
+	return is_foreign(ex, f->value, credential);
+}
+
 void exchange_check_placeholders(struct exchange *ex)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -108,26 +129,31 @@ void exchange_check_placeholders(struct exchange *ex)
 	struct http_request *r = &ex->request;
 	bool bound = ex->verdict.allowed && d->credential != POLICY_NONE;
 	struct policy_credential spec = {0};
-	struct slice field = {0};
+	bool own_fields;
 	const char *where = NULL;
 
 	if (bound)
 		policy_credential(ex->proxy->config.policy, d->credential, &spec);
-	if (spec.inject == POLICY_INJECT_HEADER)
-		field = spec.field;
+	own_fields = bound &&
+	             (spec.inject == POLICY_INJECT_HEADER || spec.inject == POLICY_INJECT_FIELDS ||
+	                     spec.inject == POLICY_INJECT_HMAC);
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = foreign_whose(store, f->value);
 
-		if (bound && credential == d->credential && carries_keys(f, field))
+		if (bound && spec.inject == POLICY_INJECT_PLACEHOLDER) {
+			if (substituted_is_foreign(ex, &spec, f, credential))
+				where = field_text;
+			continue;
+		}
+		if (bound && credential == d->credential && carries_keys(f, &spec, own_fields))
 			f->dropped = true; /* the credential takes its place */
 		else if (bound && spec.inject == POLICY_INJECT_COOKIE && is_cookie(f) &&
 		         !cookies_are_foreign(ex, f->value, &spec))
 			continue;
 		else if (is_foreign(ex, f->value, credential) ||
 		         is_foreign(ex, f->name, POLICY_NONE))
-			where = "a credential's placeholder was sent where it does not belong: in "
-			        "a header field";
+			where = field_text;
 	}
 	if (url_is_foreign(ex, bound, &spec))
 		where = "a credential's placeholder was sent where it does not belong: in the URL";

@@ -15,6 +15,7 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/signing.h"
+#include "proxy/exchange/substitute.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {
@@ -142,8 +143,13 @@ static int inject(struct outgoing *head, const struct http_request *r,
 		head->query = buf_slice(text);
 		return rc;
 	}
-	head->field_count = 1;
-	head->fields[0] = (struct outgoing_field){inject_field(spec), value};
+	for (struct inject_rest rest = {0}; head->field_count < OUTGOING_FIELDS_MAX;
+	        head->field_count++) {
+		struct outgoing_field *f = &head->fields[head->field_count];
+
+		if (!inject_field_next(spec, &rest, &f->name, &value, &f->value))
+			break;
+	}
 	if (spec->inject != POLICY_INJECT_COOKIE)
 		return 0;
 	rc = inject_cookie(text, r, spec->field, value, spec->require);
@@ -164,8 +170,29 @@ static int send_signed(struct exchange *ex, const struct policy_credential *spec
 		http_drop(&r->fields, SLICE("cookie"));
 	if (r->wants_websocket)
 		websocket_limit_offer(&r->fields);
-	rc = signing_sign(ex, spec, &head, text);
+	rc = spec->inject == POLICY_INJECT_HMAC ? signing_hmac(ex, spec, &head, text)
+	                                        : signing_sign(ex, spec, &head, text);
 	return rc ? rc : send_head(ex, &head);
+}
+
+/* Sends the head with the value where its placeholder was. */
+static int send_substituted(struct exchange *ex, const struct policy_credential *spec,
+        struct outgoing *head, struct buf *text)
+{
+	const struct substitute s = {.store = ex->proxy->config.credentials,
+	        .spec = spec,
+	        .credential = ex->verdict.decision.credential,
+	        .value = secret_slice(&ex->credential->rendered),
+	        .text = text};
+	struct substitute_saved saved;
+	int rc = substitute_fields(&s, &ex->request.fields, &saved);
+
+	if (rc == 0)
+		rc = substitute_query(&s, head);
+	if (rc == 0)
+		rc = send_head(ex, head);
+	substitute_restore(&saved);
+	return rc;
 }
 
 int exchange_send_with_credential(struct exchange *ex)
@@ -190,9 +217,13 @@ int exchange_send_with_credential(struct exchange *ex)
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.require && spec.inject != POLICY_INJECT_COOKIE)
 		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
-	rc = inject(&head, r, &spec, value, &text);
-	if (rc == 0)
-		rc = send_head(ex, &head);
+	if (spec.inject == POLICY_INJECT_PLACEHOLDER) {
+		rc = send_substituted(ex, &spec, &head, &text);
+	} else {
+		rc = inject(&head, r, &spec, value, &text);
+		if (rc == 0)
+			rc = send_head(ex, &head);
+	}
 	secret_wipe(text.mem, text.len);
 	return rc;
 }
@@ -202,7 +233,8 @@ int exchange_send_with_credential(struct exchange *ex)
 /* False for fields that may not be in a trailer section (RFC 9110 section 6.5.1), that carry
  * credentials, that ask for something other than what was authorized, or that choose how the
  * response is written: a server may merge trailers into the head. */
-static bool may_trail(const struct policy *policy, struct slice name, struct slice injected)
+static bool may_trail(const struct policy *policy, struct slice name,
+        const struct policy_credential *spec)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
 	        {"host", 4}, {"authorization", 13}, {"cookie", 6}, {"content-encoding", 16},
@@ -213,7 +245,7 @@ static bool may_trail(const struct policy *policy, struct slice name, struct sli
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name) ||
+	if (foreign_is_replaced(name, spec) || authorize_is_override(name) ||
 	        foreign_is_key_field(name) || policy_names_field(policy, name))
 		return false;
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
@@ -242,7 +274,7 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 
 		if (colon > 0 &&
 		        may_trail(ex->proxy->config.policy, slice_of(trailers.p, (size_t)colon),
-		                inject_field(&spec)) &&
+		                &spec) &&
 		        !(ex->decompress &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);

@@ -145,8 +145,8 @@ static struct slice decode(struct signature *out, struct slice pair)
 			return SLICE("");
 		if (c == '%' && pair.n - i > 2 && slice_hex_digit(pair.p[i + 1]) >= 0 &&
 		        slice_hex_digit(pair.p[i + 2]) >= 0) {
-			c = (char)(slice_hex_digit(pair.p[i + 1]) << 4 |
-			           slice_hex_digit(pair.p[i + 2]));
+			c = (char)((unsigned)slice_hex_digit(pair.p[i + 1]) << 4 |
+			           (unsigned)slice_hex_digit(pair.p[i + 2]));
 			i += 2;
 		}
 		from[n++] = c;
@@ -200,6 +200,8 @@ static void read_query(struct signature *out, struct slice query)
 	while (url_parameter_next(&query, &pair) && !out->fault) {
 		if (url_parameter_is(pair, SLICE("X-Amz-Content-Sha256")))
 			set_payload(out, decode(out, pair), true);
+		else if (url_parameter_is(pair, SLICE("AWSAccessKeyId")))
+			out->fault = version_2;
 		for (size_t i = 0; i < sizeof(parameters) / sizeof(*parameters); i++) {
 			if (i == TOKEN || i == DATE ||
 			        !url_parameter_resembles(pair, parameters[i]))

@@ -65,8 +65,7 @@ static void on_task(struct loop_task *task)
 /* --- begin and end --- */
 
 static const char too_large[] =
-        "the request's body has more than 16 MiB, and has to be whole before it can be signed: let "
-        "the client sign it with a hash (x-amz-content-sha256), or send it in parts";
+        "the request's body has more than 16 MiB, and has to be whole before it can be signed";
 
 static const char no_last_chunk[] = "the request's body ends before its last chunk";
 
@@ -86,6 +85,19 @@ static bool hold(struct exchange *ex)
 	return true;
 }
 
+/* True if what is signed by hmac has the body in it. */
+static bool signs_body(const struct policy_credential *spec)
+{
+	struct policy_hmac hmac;
+	struct slice literal, name;
+
+	policy_hmac(spec, &hmac);
+	while (policy_template_next(&hmac.sign, &literal, &name))
+		if (slice_equals(name, SLICE("body")) || slice_equals(name, SLICE("body-sha256")))
+			return true;
+	return false;
+}
+
 bool signing_begin(struct exchange *ex)
 {
 	struct policy_credential spec;
@@ -101,6 +113,11 @@ bool signing_begin(struct exchange *ex)
 	buf_init(&s->held, SIGNING_HELD_MAX);
 	ex->signing = s;
 	policy_credential(ex->proxy->config.policy, ex->verdict.decision.credential, &spec);
+	if (spec.inject == POLICY_INJECT_HMAC) {
+		if (signs_body(&spec) && exchange_has_body(ex))
+			s->body = SIGNING_HOLDS;
+		return s->body == SIGNING_HOLDS && hold(ex);
+	}
 	signature_read(&ex->request, &claim);
 	if (signature_check(&claim, &spec)) /* the verdict has said so already */
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signing: makes the signature of a request whose credential is sent by sigv4, and what that needs
- * of the body. Most bodies pass as they are. A body that has to be hashed before the head can be
- * sent is held, up to a bound; one that is signed in chunks is signed anew chunk by chunk.
+ * signing: makes the signature of a request whose credential signs (sigv4, hmac), and what that
+ * needs of the body. Most bodies pass as they are. A body that has to be hashed before the head can
+ * be sent is held, up to a bound; one that is signed in chunks is signed anew chunk by chunk.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
@@ -48,6 +48,9 @@ void signing_free(struct exchange *ex);
 int signing_sign(struct exchange *ex, const struct policy_credential *spec, struct outgoing *head,
         struct buf *text);
 
+/* The same for a credential by hmac. */
+int signing_hmac(struct exchange *ex, const struct policy_credential *spec, struct outgoing *head,
+        struct buf *text);
 /* Begins the body, or begins it again, of a head that has this signature. Returns 0 or -errno. */
 int signing_begin_body(struct exchange *ex, const uint8_t key[HMAC_BYTES],
         const struct sigv4_scope *scope, const char signature[SIGV4_HEX + 1]);

@@ -58,6 +58,7 @@ struct http_field {
 	struct slice name, value;
 	enum http_name known;
 	bool dropped; /* not to be forwarded */
+	bool secret;  /* the value holds a credential while the head is sent */
 };
 
 struct http_fields {

@@ -66,7 +66,7 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 		/* The sandbox's own credentials do not go into a table either. */
 		if (!f->dropped && !(r->wants_websocket && is_websocket_key(f)) &&
 		        !http_is_replaced(head, f))
-			add(list, f->name, f->value, f->known == HTTP_AUTHORIZATION);
+			add(list, f->name, f->value, f->secret || f->known == HTTP_AUTHORIZATION);
 	}
 	if (r->body == HTTP_BODY_LENGTH)
 		add(list, SLICE("content-length"), length, false);

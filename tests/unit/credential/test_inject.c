@@ -56,6 +56,91 @@ static void test_rendered(void **state)
 	}
 }
 
+/* Several fields, each a template: what is in each, and what cannot be. */
+static void test_several_fields(void **state)
+{
+	const struct policy_credential c = {.inject = POLICY_INJECT_FIELDS,
+	        .prefix = SLICE("X-Key: ${value}\nx-user: ${username}\n"
+	                        "authorization: Key k=\"${value}\", u=${username}${value} $ $x }"),
+	        .username = SLICE("al")};
+	static const char *const fields[][2] = {{"X-Key", "tok-123"}, {"x-user", "al"},
+	        {"authorization", "Key k=\"tok-123\", u=altok-123 $ $x }"}};
+	struct inject_rest rest = {0};
+	struct slice name, value, rendered;
+	struct secret out;
+
+	(void)state;
+	assert_int_equal(inject_render(&c, SLICE("tok-123"), &out), 0);
+	rendered = secret_slice(&out);
+	for (size_t i = 0; i < 3; i++) {
+		assert_true(inject_field_next(&c, &rest, &name, &rendered, &value));
+		assert_true(slice_equals(name, slice_from_string(fields[i][0])));
+		assert_true(slice_equals(value, slice_from_string(fields[i][1])));
+	}
+	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
+	secret_free(&out);
+	assert_int_equal(inject_render(&c, SLICE("tok\n123"), &out), -EINVAL);
+	assert_int_equal(inject_render(&c, SLICE("tok"), &out), -EINVAL);
+	assert_int_equal(inject_field(&c).n, 0);
+}
+
+/* A credential with one field has that field once; one in the query has none. */
+static void test_one_field(void **state)
+{
+	struct policy_credential c = credential(POLICY_INJECT_HEADER, "", "");
+	struct slice name, value, rendered = SLICE("a\nb");
+	struct inject_rest rest = {0};
+
+	(void)state;
+	assert_true(inject_field_next(&c, &rest, &name, &rendered, &value));
+	assert_true(slice_equals(name, SLICE("x-api-key")) && slice_equals(value, rendered));
+	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
+	c.inject = POLICY_INJECT_QUERY;
+	rest = (struct inject_rest){0};
+	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
+}
+
+/* Keys of hmac in each way of writing, and texts that are none. */
+static void test_hmac_keys(void **state)
+{
+	static const struct {
+		const char *field, *value, *key;
+	} rows[] = {
+	        {"hex text  x", "s3cret", "s3cret"},
+	        {"hex base64  x", "c2VjcmV0", "secret"},
+	        {"hex base64  x", "c2VjcmV0IQ==", "secret!"},
+	        {"hex base64  x", "c2VjcmV0ISE=", "secret!!"},
+	        {"hex base64  x", "c2VjcmV0IQ", "secret!"},
+	        {"hex base64  x", "-_-_-_-_", "\xfb\xff\xbf\xfb\xff\xbf"},
+	        {"hex hex q x", "736563726574", "secret"},
+	        {"hex hex q x", "7365637265744D", "secretM"},
+	        {"hex text  x", "short", NULL},
+	        {"hex base64  x", "c2VjcmV0I", NULL},
+	        {"hex base64  x", "c2VjcmV0=", NULL},
+	        {"hex base64  x", "c2VjcmV0I===", NULL},
+	        {"hex base64  x", "c2Vj cmV0", NULL},
+	        {"hex base64  x", "c2VjcmV0IR==", NULL},
+	        {"hex base64  x", "========", NULL},
+	        {"hex hex  x", "73656372657", NULL},
+	        {"hex hex  x", "7365637265 4", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct policy_credential c = {
+		        .inject = POLICY_INJECT_HMAC, .field = slice_from_string(rows[i].field)};
+		struct secret out;
+		int rc = inject_hmac_key(&c, slice_from_string(rows[i].value), &out);
+
+		if (rc != (rows[i].key ? 0 : -EINVAL))
+			fail_msg("row %zu: %d", i, rc);
+		if (rows[i].key)
+			assert_true(
+			        slice_equals(secret_slice(&out), slice_from_string(rows[i].key)));
+		secret_free(&out);
+	}
+}
+
 static void test_refused(void **state)
 {
 	static const struct slice values[] = {
@@ -160,6 +245,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_rendered),
+	        cmocka_unit_test(test_several_fields),
+	        cmocka_unit_test(test_one_field),
+	        cmocka_unit_test(test_hmac_keys),
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_a_cookie_has_octets_of_a_cookie),
 	        cmocka_unit_test(test_basic_needs_one_pair),

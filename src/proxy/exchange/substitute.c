@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is put together lies in locked memory, one text behind the other. The fields of the request
+ * point there only while the head is sent: when it is sent again, they hold the placeholder.
+ */
+#include "proxy/exchange/substitute.h"
+
+#include "proxy/http/basic.h"
+#include "vethguard/sign/sigv4.h"
+
+#define PAIR_MAX 1024 /* bytes of user and placeholder */
+
+static bool has_own(const struct credential_store *store, uint32_t credential, struct slice text)
+{
+	size_t at = 0, n = 0;
+
+	while (text.n) {
+		uint32_t found = credential_store_find_placeholder(store, text, &at, &n);
+
+		if (found == credential)
+			return true;
+		if (found == POLICY_NONE)
+			return false;
+		text = slice_of(text.p + at + n, text.n - at - n);
+	}
+	return false;
+}
+
+/* True if the field's Basic credentials hold the placeholder. */
+static bool has_own_in_basic(
+        const struct credential_store *store, uint32_t credential, struct slice value)
+{
+	char memory[PAIR_MAX];
+	struct buf pair = {.mem = (uint8_t *)memory, .cap = sizeof(memory), .max = sizeof(memory)};
+
+	return basic_decode(&pair, basic_credentials(value)) == 0 && pair.len &&
+	       has_own(store, credential, buf_slice(&pair));
+}
+
+bool substitute_takes_field(const struct credential_store *store,
+        const struct policy_credential *spec, uint32_t credential, const struct http_field *field)
+{
+	if (policy_replaces_in(spec, SLICE("header")) && has_own(store, credential, field->value))
+		return true;
+	return policy_replaces_in(spec, SLICE("basic")) && field->known == HTTP_AUTHORIZATION &&
+	       has_own_in_basic(store, credential, field->value);
+}
+
+/* Appends text with the value in place of each placeholder of the credential. */
+static int put_replaced(
+        const struct substitute *s, struct buf *out, struct slice text, bool escaped)
+{
+	size_t at = 0, n = 0;
+	int rc = 0;
+
+	while (rc == 0 && text.n) {
+		uint32_t found = credential_store_find_placeholder(s->store, text, &at, &n);
+
+		if (found == POLICY_NONE)
+			return buf_append_slice(out, text);
+		rc = buf_append(out, text.p, at);
+		if (rc == 0 && found != s->credential)
+			rc = buf_append(out, text.p + at, n);
+		else if (rc == 0)
+			rc = escaped ? sigv4_escape(out, s->value, false)
+			             : buf_append_slice(out, s->value);
+		text = slice_of(text.p + at + n, text.n - at - n);
+	}
+	return rc;
+}
+
+/* Appends the pair with the value in it, and then, from *at on, "Basic " and its base64. */
+static int put_basic(const struct substitute *s, struct buf *out, struct slice value, size_t *at)
+{
+	char memory[PAIR_MAX];
+	struct buf pair = {.mem = (uint8_t *)memory, .cap = sizeof(memory), .max = sizeof(memory)};
+	size_t from = out->len;
+	int rc = basic_decode(&pair, basic_credentials(value));
+
+	if (rc == 0)
+		rc = put_replaced(s, out, buf_slice(&pair), false);
+	*at = out->len;
+	if (rc == 0)
+		rc = buf_append_slice(out, SLICE("Basic "));
+	return rc ? rc : basic_encode(out, slice_of(out->mem + from, *at - from));
+}
+
+static int replace_field(const struct substitute *s, struct http_field *f)
+{
+	struct buf *text = s->text;
+	size_t at = text->len;
+	int rc = has_own(s->store, s->credential, f->value) ? put_replaced(s, text, f->value, false)
+	                                                    : put_basic(s, text, f->value, &at);
+
+	if (rc < 0)
+		return rc;
+	f->value = slice_of(text->mem + at, text->len - at);
+	f->secret = true;
+	return 0;
+}
+
+int substitute_fields(
+        const struct substitute *s, struct http_fields *fields, struct substitute_saved *saved)
+{
+	int rc = 0;
+
+	saved->count = 0;
+	for (size_t i = 0; rc == 0 && i < fields->count; i++) {
+		struct http_field *f = &fields->items[i];
+
+		if (f->dropped || !substitute_takes_field(s->store, s->spec, s->credential, f))
+			continue;
+		saved->items[saved->count].field = f;
+		saved->items[saved->count++].value = f->value;
+		rc = replace_field(s, f);
+	}
+	return rc;
+}
+
+void substitute_restore(struct substitute_saved *saved)
+{
+	for (size_t i = 0; i < saved->count; i++) {
+		saved->items[i].field->value = saved->items[i].value;
+		saved->items[i].field->secret = false;
+	}
+}
+
+int substitute_query(const struct substitute *s, struct outgoing *head)
+{
+	size_t from = s->text->len;
+	int rc;
+
+	if (!head->has_query || !policy_replaces_in(s->spec, SLICE("query")) ||
+	        !has_own(s->store, s->credential, head->query))
+		return 0;
+	rc = put_replaced(s, s->text, head->query, true);
+	head->query = slice_of(s->text->mem + from, s->text->len - from);
+	return rc;
+}
