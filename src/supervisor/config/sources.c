@@ -207,11 +207,10 @@ static void look_whether_covered(
 
 /* A local file is opened here, any other by a child: the keeper serves many sandboxes too, and must
  * not wait. */
-static void open_file(
-        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+static void open_file(struct sources *s, uint64_t id, uint32_t index, struct slice name)
 {
 	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
-	int fd = open_local(s, c->location, path, error);
+	int fd = open_local(s, name, path, error);
 
 	if (fd >= 0) {
 		look_whether_covered(s, index, 0, fd, path);
@@ -226,6 +225,34 @@ static void open_file(
 		s->reads[index] = source_read_start(s, path, id, index, error);
 	if (!s->reads[index])
 		refuse(s, id, index, error);
+}
+
+/* The directory is the daemon's; the file is opened with the rights of whoever named the policy, as
+ * any other: systemd gives it to root alone. */
+static void open_systemd(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	const char *folder = getenv("CREDENTIALS_DIRECTORY");
+	char path[SOURCE_PATH_MAX];
+	int n;
+
+	if (s->covered) {
+		refuse(s, id, index,
+		        "systemd: is for sandboxes of vethguardd: its directory is not hidden from "
+		        "the command of 'vethguard run'; use file:");
+		return;
+	}
+	if (!folder || folder[0] != '/') {
+		refuse(s, id, index,
+		        "vethguardd has no credentials directory: its unit needs "
+		        "LoadCredential=NAME:PATH (systemd.exec(5))");
+		return;
+	}
+	n = snprintf(path, sizeof(path), "%s/%.*s", folder, SLICE_ARG(c->location));
+	if (n < (int)sizeof(path))
+		open_file(s, id, index, slice_of(path, (size_t)n));
+	else
+		refuse(s, id, index, "the path is too long");
 }
 
 /* The value can be read from its pipe only once: the keeper holds it from then on. */
@@ -408,7 +435,11 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index, bool renew, bo
 		return;
 	}
 	if (c.source == POLICY_SOURCE_FILE) {
-		open_file(s, id, index, &c);
+		open_file(s, id, index, c.location);
+		return;
+	}
+	if (c.source == POLICY_SOURCE_SYSTEMD) {
+		open_systemd(s, id, index, &c);
 		return;
 	}
 	if (c.source == POLICY_SOURCE_FETCH) {
