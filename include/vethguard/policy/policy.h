@@ -181,8 +181,8 @@ bool policy_credential_file(const struct policy_credential *credential, size_t i
 /* True for a service's argument "KEY=file:PATH" whose key names a file (token, key, ...); "scope=file:read" is none. */
 bool policy_argument_is_file(struct slice argument, struct slice *path);
 
-/* Writes "file:/path", "env:NAME", "systemd:NAME", "vault:https://host" or "exec:[program, ...]" (without the arguments) into out, cut
- * if too long. Returns out. */
+/* Writes "file:/path", "env:NAME", "systemd:NAME", "vault:https://host" or "exec:[program, ...]" (without the
+ * arguments) into out, cut if too long. Returns out. */
 #define POLICY_SOURCE_TEXT_MAX 512
 const char *policy_source_text(const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX]);
 
