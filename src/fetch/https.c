@@ -20,7 +20,8 @@ struct https {
 	CURL *curl;
 	struct curl_slist *resolve;
 	struct curl_blob trusted;
-	struct slice secret, encoded;
+	struct slice hidden[2 * MESSAGE_FETCH_SECRETS_MAX]; /* what no fault shows */
+	size_t hidden_count;
 	const struct https_call *call; /* under way */
 	struct buf answer;
 	bool too_long;
@@ -130,8 +131,10 @@ void https_trust(struct https *https, struct slice pem)
 
 void https_hide(struct https *https, struct slice secret, struct slice encoded)
 {
-	https->secret = secret;
-	https->encoded = encoded;
+	if (https->hidden_count + 2 > sizeof(https->hidden) / sizeof(https->hidden[0]))
+		return;
+	https->hidden[https->hidden_count++] = secret;
+	https->hidden[https->hidden_count++] = encoded;
 }
 
 /* curl_easy_setopt() takes its argument by its type, so the options stand here one by one. */
@@ -234,8 +237,8 @@ static size_t repeats_secret(const struct https *https, struct slice text)
 	const struct https_call *call = https->call;
 	size_t most = 0;
 
-	repeats_more(text, https->secret, &most);
-	repeats_more(text, https->encoded, &most);
+	for (size_t i = 0; i < https->hidden_count; i++)
+		repeats_more(text, https->hidden[i], &most);
 	repeats_more(text, call->body, &most);
 	for (size_t i = 0; call->fields && call->fields[i]; i++)
 		repeats_more(text, slice_from_string(call->fields[i]), &most);

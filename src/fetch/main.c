@@ -37,9 +37,12 @@
 struct fetch {
 	uint64_t id; /* of the supervisor's message */
 	struct fetch_request request;
-	int trusted, pipe, secret_file; /* secret_file -1: none */
-	struct slice trusted_pem;       /* mapped */
-	struct secret secret;
+	int trusted, pipe, store; /* store -1: none */
+	bool stored;              /* it has the next secret */
+	int secret_files[MESSAGE_FETCH_SECRETS_MAX];
+	struct slice trusted_pem; /* mapped */
+	struct secret secrets[MESSAGE_FETCH_SECRETS_MAX];
+	struct buf encoded[MESSAGE_FETCH_SECRETS_MAX];
 	struct https *https;
 	struct lookup lookup;
 };
@@ -76,20 +79,24 @@ static void await_request(struct fetch *f)
 	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, received, &message));
 	if (message.head.type != MESSAGE_FETCH ||
 	        message_fetch_decode(&message.body, &f->request.message) != 0 ||
-	        message.fd_count != (f->request.message.has_secret ? 3 : 2))
+	        message.fd_count !=
+	                2 + f->request.message.secret_count + (f->request.message.stores ? 1 : 0))
 		die(EXIT_FAILED, "the supervisor's message is not the one expected");
 	f->id = message.head.id;
 	f->trusted = message.fds[0];
 	f->pipe = message.fds[1];
-	f->secret_file = f->request.message.has_secret ? message.fds[2] : -1;
+	for (size_t i = 0; i < f->request.message.secret_count; i++)
+		f->secret_files[i] = message.fds[2 + i];
+	f->store = f->request.message.stores ? message.fds[message.fd_count - 1] : -1;
 }
 
 /* Tells the supervisor why there is no value, and ends. */
 static _Noreturn void fail(const struct fetch *f, const char *sentence)
 {
 	uint8_t message[1024 + MESSAGE_WHAT_MAX];
-	struct message_fetch_failed m = {f->https ? https_retry_s(f->https) : 0,
-	        slice_of(sentence, strnlen(sentence, MESSAGE_WHAT_MAX))};
+	struct message_fetch_failed m = {.retry_s = f->https ? https_retry_s(f->https) : 0,
+	        .stored = f->stored,
+	        .text = slice_of(sentence, strnlen(sentence, MESSAGE_WHAT_MAX))};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, message,
 	        message_fetch_failed_encode(
@@ -135,27 +142,52 @@ static bool is_line_end(char c)
 	return c == '\r' || c == '\n';
 }
 
-static void read_secret(struct fetch *f)
+static void read_secret(struct fetch *f, size_t i)
 {
+	struct secret *secret = &f->secrets[i];
+	struct slice *text = &f->request.secrets[i];
 	ssize_t n = 1;
 
-	if (f->secret_file < 0)
-		return;
-	if (secret_alloc(&f->secret, FETCH_SECRET_MAX) < 0)
+	if (secret_alloc(secret, FETCH_SECRET_MAX) < 0)
 		fail(f, "there is no memory that may be locked");
-	while (n != 0 && f->secret.n < f->secret.cap) {
-		n = read(f->secret_file, f->secret.p + f->secret.n, f->secret.cap - f->secret.n);
+	while (n != 0 && secret->n < secret->cap) {
+		n = read(f->secret_files[i], secret->p + secret->n, secret->cap - secret->n);
 		if (n < 0 && errno != EINTR)
 			fail(f, "the file with its secret cannot be read");
-		f->secret.n += n > 0 ? (size_t)n : 0;
+		secret->n += n > 0 ? (size_t)n : 0;
 	}
-	f->request.secret = secret_slice(&f->secret);
-	while (f->request.secret.n && is_line_end(f->request.secret.p[f->request.secret.n - 1]))
-		f->request.secret.n--;
-	if (!f->request.secret.n || f->secret.n == f->secret.cap)
+	*text = secret_slice(secret);
+	while (text->n && is_line_end(text->p[text->n - 1]))
+		text->n--;
+	if (!text->n || secret->n == secret->cap)
 		fail(f, "the file with its secret is empty or too long");
-	if (memchr(f->request.secret.p, 0, f->request.secret.n))
+	if (memchr(text->p, 0, text->n))
 		fail(f, "the file with its secret has a NUL byte");
+}
+
+static void read_secrets(struct fetch *f)
+{
+	for (size_t i = 0; i < f->request.message.secret_count; i++) {
+		read_secret(f, i);
+		private_buf_init(&f->encoded[i], FORM_MAX);
+		if (form_encode(&f->encoded[i], f->request.secrets[i]) < 0)
+			fail(f, "no memory");
+		https_hide(f->https, f->request.secrets[i], buf_slice(&f->encoded[i]));
+	}
+	f->request.secret = f->request.secrets[0];
+}
+
+/* The supervisor puts it on the disk and in its place before it passes the value on. */
+static void store(struct fetch *f, const struct fetched *value)
+{
+	const struct slice next = buf_slice(&value->next_secret);
+
+	if (!next.n)
+		return;
+	if (f->store < 0 || write(f->store, next.p, next.n) != (ssize_t)next.n)
+		fail(f, "it has given another refresh token, which cannot be stored: the one "
+		        "before it may be of no use now");
+	f->stored = true;
 }
 
 static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_TEXT_MAX])
@@ -183,10 +215,13 @@ static void hand_over(struct fetch *f, struct fetched *value)
 	struct message_fetched m = {.ttl_s = value->ttl_s,
 	        .same = value->same,
 	        .renewable = value->renewable,
+	        .stored = f->stored,
 	        .lease = slice_from_string(value->lease)};
-	ssize_t n = write(f->pipe, buf_bytes(&value->value), value->value.len);
-	bool whole = n >= 0 && (size_t)n == value->value.len;
+	ssize_t n;
+	bool whole;
 
+	n = write(f->pipe, buf_bytes(&value->value), value->value.len);
+	whole = n >= 0 && (size_t)n == value->value.len;
 	private_buf_fini(&value->value);
 	close(f->pipe);
 	if (!whole)
@@ -198,11 +233,11 @@ static void hand_over(struct fetch *f, struct fetched *value)
 
 int main(int argc, char **argv)
 {
-	struct fetch f = {.secret_file = -1};
+	struct fetch f = {.store = -1};
 	struct fetched value = {0};
-	struct buf encoded;
 	char fault[HTTPS_TEXT_MAX];
 	const char *why;
+	bool taken;
 
 	log_open_role("vethguard-fetch", argc, argv, EXIT_FAILED);
 	jail_start(IPC_SUPERVISOR_FD + 1);
@@ -222,18 +257,20 @@ int main(int argc, char **argv)
 		fail(&f, why);
 	if (!https_resolve(f.https, &f.request))
 		fail(&f, "no memory");
-	read_secret(&f);
-	private_buf_init(&encoded, FORM_MAX);
-	if (form_encode(&encoded, f.request.secret) < 0)
-		fail(&f, "no memory");
-	https_hide(f.https, f.request.secret, buf_slice(&encoded));
+	read_secrets(&f);
 	private_buf_init(&value.value, SECRET_MAX);
-	if (!fetch_value(&f, &value, fault))
+	private_buf_init(&value.next_secret, FETCH_SECRET_MAX);
+	taken = fetch_value(&f, &value, fault);
+	store(&f, &value);
+	if (!taken)
 		fail(&f, fault);
 	hand_over(&f, &value);
 	https_free(f.https);
 	lookup_close(&f.lookup);
-	private_buf_fini(&encoded);
-	secret_free(&f.secret);
+	private_buf_fini(&value.next_secret);
+	for (size_t i = 0; i < f.request.message.secret_count; i++) {
+		private_buf_fini(&f.encoded[i]);
+		secret_free(&f.secrets[i]);
+	}
 	return 0;
 }

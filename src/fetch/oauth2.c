@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OAuth 2.0 client credentials: an access token for the client itself (RFC 6749 section 4.4). The
- * client says who it is by Basic authentication (section 2.3.1), or in the body where the server
- * wants that. Token exchange (RFC 8693) is the same with another grant: the secret is the token to
- * be exchanged, and the client may have no secret.
+ * OAuth 2.0: an access token for the client itself (RFC 6749 section 4.4), or for a refresh token
+ * (section 6). The client says who it is by Basic authentication (section 2.3.1), in the body where
+ * the server wants that, or by a token that its key signs (RFC 7523). Token exchange (RFC 8693) is
+ * the same with another grant: the secret is the token to be exchanged, and the client may have no
+ * secret.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "fetch/form.h"
+#include "vethguard/base/hash.h"
+#include "vethguard/tls/jwt.h"
 
 static int add_all(struct buf *form, const struct fetch_request *request, const char *const *names)
 {
@@ -18,18 +24,78 @@ static int add_all(struct buf *form, const struct fetch_request *request, const 
 	return rc;
 }
 
-static bool make_form(const struct fetch_request *request, bool post, struct buf *form)
-{
-	static const char *const names[] = {"scope", "audience", "resource", NULL};
-	int rc = form_add(form, "grant_type", SLICE("client_credentials"));
+#define ASSERTION_LIFE_S 300
+#define ASSERTION_MAX 16384
+#define JTI_BYTES 16
 
+/* The claims by which a client proves that it has its key (RFC 7523 section 3), or NULL. */
+static char *make_claims(const struct fetch_request *request)
+{
+	const struct slice id = fetch_argument(request, "client_id");
+	const struct slice url = request->message.url;
+	const json_int_t now = (json_int_t)time(NULL);
+	uint8_t random[JTI_BYTES];
+	char jti[2 * JTI_BYTES + 1], *text;
+	json_t *claims;
+
+	random_bytes(random, sizeof(random));
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(jti + 2 * i, 3, "%02x", random[i]);
+	claims = json_pack("{s:s%, s:s%, s:s%, s:s, s:I, s:I}", "iss", id.p, id.n, "sub", id.p,
+	        id.n, "aud", url.p, url.n, "jti", jti, "iat", now, "exp", now + ASSERTION_LIFE_S);
+	text = claims ? json_dumps(claims, JSON_COMPACT) : NULL;
+	json_decref(claims);
+	return text;
+}
+
+static int add_assertion(const struct fetch_request *request, struct slice key, struct buf *form)
+{
+	char *claims = make_claims(request);
+	struct buf assertion;
+	int rc = -ENOMEM;
+
+	private_buf_init(&assertion, ASSERTION_MAX);
+	if (claims)
+		rc = jwt_sign_rs256_as(key, fetch_argument(request, "key_id"),
+		        slice_from_string(claims), &assertion);
 	if (rc == 0)
-		rc = add_all(form, request, names);
-	if (rc == 0 && post)
+		rc = form_add(form, "client_assertion_type",
+		        SLICE("urn:ietf:params:oauth:client-assertion-type:jwt-bearer"));
+	if (rc == 0)
+		rc = form_add(form, "client_assertion", buf_slice(&assertion));
+	private_buf_fini(&assertion);
+	free(claims);
+	return rc;
+}
+
+/* What the token is asked by: the client itself, or a refresh token (RFC 6749 section 6). */
+static int add_grant(const struct fetch_request *request, struct buf *form)
+{
+	static const char *const of_client[] = {"scope", "audience", "resource", NULL};
+	const struct slice refresh = fetch_secret(request, "refresh_token");
+	int rc = form_add(form, "grant_type",
+	        refresh.n ? SLICE("refresh_token") : SLICE("client_credentials"));
+
+	if (rc == 0 && refresh.n)
+		rc = form_add(form, "refresh_token", refresh);
+	return rc == 0 ? add_all(form, request, of_client) : rc;
+}
+
+/* How the client says who it is: by a key, by its secret in the body, or, being public, by its
+ * name. Basic authentication is not in the body. */
+static int add_client(const struct fetch_request *request, bool in_body, struct buf *form)
+{
+	const struct slice key = fetch_secret(request, "private_key");
+	const struct slice secret = fetch_secret(request, "client_secret");
+	int rc = 0;
+
+	if (in_body)
 		rc = form_add(form, "client_id", fetch_argument(request, "client_id"));
-	if (rc == 0 && post)
-		rc = form_add(form, "client_secret", request->secret);
-	return rc == 0;
+	if (rc == 0 && key.n)
+		rc = add_assertion(request, key, form);
+	else if (rc == 0 && in_body)
+		rc = form_add(form, "client_secret", secret);
+	return rc;
 }
 
 /* Basic authentication takes both parts encoded as in a form. */
@@ -40,25 +106,64 @@ static bool make_login(const struct fetch_request *request, struct buf *login)
 
 	private_buf_init(&pair, FORM_MAX);
 	made = form_encode(&pair, fetch_argument(request, "client_id")) == 0 &&
-	       buf_append(&pair, ":", 1) == 0 && form_encode(&pair, request->secret) == 0 &&
+	       buf_append(&pair, ":", 1) == 0 &&
+	       form_encode(&pair, fetch_secret(request, "client_secret")) == 0 &&
 	       form_basic(login, buf_slice(&pair)) == 0;
 	private_buf_fini(&pair);
 	return made;
 }
 
+static void explain(int rc, char fault[HTTPS_TEXT_MAX])
+{
+	snprintf(fault, HTTPS_TEXT_MAX, "%s",
+	        rc == -EINVAL ? "private_key is no RSA key in PEM without a passphrase, or key_id "
+	                        "has a character that it may not have"
+	        : rc == -EKEYREJECTED ? "private_key is shorter than 2048 bits"
+	                              : "what it is to be asked is too long");
+}
+
+/* A server that gives another refresh token takes the one before no more, or not for long (RFC 9700
+ * section 4.14.2): the next one is stored before the access token is used. */
+static bool take_tokens(const json_t *answer, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+{
+	const json_t *next = json_object_get(answer, "refresh_token");
+
+	if (json_is_string(next) && buf_append(&out->next_secret, json_string_value(next),
+	                                    json_string_length(next)) != 0) {
+		snprintf(fault, HTTPS_TEXT_MAX, "its next refresh token is too long");
+		return false;
+	}
+	if (!fetched_take(json_object_get(answer, "access_token"), "access_token", out, fault))
+		return false;
+	fetched_lives(out, json_object_get(answer, "expires_in"));
+	return true;
+}
+
 bool oauth2_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX])
 {
-	const bool post = slice_equals(fetch_argument(request, "auth"), SLICE("post"));
+	const bool basic = fetch_secret(request, "client_secret").n &&
+	                   !slice_equals(fetch_argument(request, "auth"), SLICE("post"));
+	const bool refreshes = fetch_secret(request, "refresh_token").n > 0;
 	struct buf form, login;
+	json_t *answer = NULL;
 	bool taken = false;
+	int rc;
 
 	private_buf_init(&form, FORM_MAX);
 	private_buf_init(&login, 2 * FORM_MAX);
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
-	if (make_form(request, post, &form) && make_login(request, &login))
-		taken = form_fetch_token(request, https, buf_slice(&form),
-		        post ? NULL : (const char *)buf_bytes(&login), out, fault);
+	rc = add_grant(request, &form);
+	if (rc == 0)
+		rc = add_client(request, !basic, &form);
+	explain(rc, fault);
+	if (rc == 0 && (!basic || make_login(request, &login)))
+		answer = form_post(request, https, buf_slice(&form),
+		        basic ? (const char *)buf_bytes(&login) : NULL, fault);
+	if (answer)
+		taken = take_tokens(answer, out, fault);
+	if (!refreshes)
+		private_buf_fini(&out->next_secret); /* nobody has a place for it */
+	json_decref(answer);
 	private_buf_fini(&form);
 	private_buf_fini(&login);
 	return taken;

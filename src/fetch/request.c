@@ -63,6 +63,36 @@ struct slice fetch_argument(const struct fetch_request *request, const char *key
 	return SLICE("");
 }
 
+/* The supervisor has left the path away. */
+static bool is_secret(struct slice argument)
+{
+	static const char *const names[] = {
+	        "token=file:", "secret_id=file:", "jwt=file:", "client_secret=file:",
+	        "private_key=file:", "refresh_token=file:", "subject_token=file:", "key=file:"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (slice_equals(argument, slice_from_string(names[i])))
+			return true;
+	return false;
+}
+
+struct slice fetch_secret(const struct fetch_request *request, const char *key)
+{
+	const size_t n = strlen(key);
+	size_t at = 0;
+
+	for (uint32_t i = 1; i < request->message.argument_count; i++) {
+		struct slice a = request->message.arguments[i];
+
+		if (!is_secret(a) || at == MESSAGE_FETCH_SECRETS_MAX)
+			continue;
+		if (a.n > n && memcmp(a.p, key, n) == 0 && a.p[n] == '=')
+			return request->secrets[at];
+		at++;
+	}
+	return SLICE("");
+}
+
 bool fetch_url(const struct fetch_request *request, const char *path, char *out, size_t out_size)
 {
 	struct slice base = request->message.url;

@@ -16,13 +16,16 @@ struct fetch_request {
 	struct message_fetch message; /* borrows the received bytes */
 	char host[FETCH_HOST_MAX + 1];
 	uint16_t port;
-	struct slice secret; /* one line end at its end removed; empty: none */
+	/* One line end at the end of each removed; secret is the first. Empty: none. */
+	struct slice secret, secrets[MESSAGE_FETCH_SECRETS_MAX];
 };
 
 /* Takes host and port from the message's URL. Returns false if it is no https:// URL. */
 bool fetch_request_read_url(struct fetch_request *request);
 /* The value of KEY in the arguments, or empty. */
 struct slice fetch_argument(const struct fetch_request *request, const char *key);
+/* The secret that KEY names a file of, or empty. */
+struct slice fetch_secret(const struct fetch_request *request, const char *key);
 /* The URL of the service followed by path, which begins with '/': "https://host:8200" and "/v1/x".
  * Returns false if it has no room. */
 bool fetch_url(const struct fetch_request *request, const char *path, char *out, size_t out_size);

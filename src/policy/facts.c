@@ -187,8 +187,9 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 
 bool policy_argument_is_file(struct slice argument, struct slice *path)
 {
-	static const char *const starts[] = {"token=file:", "secret_id=file:",
-	        "client_secret=file:", "subject_token=file:", "key=file:", "jwt=file:"};
+	static const char *const starts[] = {
+	        "token=file:", "secret_id=file:", "client_secret=file:", "subject_token=file:",
+	        "key=file:", "jwt=file:", "private_key=file:", "refresh_token=file:"};
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct slice start = slice_from_string(starts[i]);

@@ -225,7 +225,7 @@ static bool credential_is_sound(const struct policy *policy, const struct image_
 		if (!text_is_sound(policy, texts[i], UINT32_MAX))
 			return false;
 	return c->inject < POLICY_INJECT_COUNT && c->require <= 1 &&
-	       c->source <= POLICY_SOURCE_FETCH && c->arg_count <= POLICY_ARGV_MAX &&
+	       c->source <= POLICY_SOURCE_SYSTEMD && c->arg_count <= POLICY_ARGV_MAX &&
 	       range_is_inside(policy, SECTION_ARGS, c->first_arg, c->arg_count);
 }
 

@@ -65,7 +65,9 @@ const char *policy_source_text(
 		        slice_escape(credential->location, text, sizeof(text)));
 	else
 		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%s:%s",
-		        credential->source == POLICY_SOURCE_FILE ? "file" : "env",
+		        credential->source == POLICY_SOURCE_FILE      ? "file"
+		        : credential->source == POLICY_SOURCE_SYSTEMD ? "systemd"
+		                                                      : "env",
 		        slice_escape(credential->location, text, sizeof(text)));
 	return out;
 }

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "vethguard/tls/jwt.h"
@@ -99,14 +100,32 @@ static int sign(EVP_PKEY *key, struct slice text, struct buf *out)
 	return rc;
 }
 
-int jwt_sign_rs256(struct slice key_pem, struct slice claims, struct buf *out)
+/* A key id has no character that JSON would have to escape. */
+static int append_head(struct slice key_id, struct buf *out)
+{
+	char head[512];
+	int n;
+
+	for (size_t i = 0; i < key_id.n; i++)
+		if ((uint8_t)key_id.p[i] < ' ' || key_id.p[i] == '"' || key_id.p[i] == '\\' ||
+		        (uint8_t)key_id.p[i] >= 0x7f)
+			return -EINVAL;
+	n = snprintf(head, sizeof(head), "{\"alg\":\"RS256\",\"typ\":\"JWT\"%s%.*s%s}",
+	        key_id.n ? ",\"kid\":\"" : "", SLICE_ARG(key_id), key_id.n ? "\"" : "");
+	if (n >= (int)sizeof(head))
+		return -EINVAL;
+	return append_base64url(slice_of(head, (size_t)n), out);
+}
+
+int jwt_sign_rs256_as(
+        struct slice key_pem, struct slice key_id, struct slice claims, struct buf *out)
 {
 	const size_t from = out->len;
 	EVP_PKEY *key;
 	int rc = read_key(key_pem, &key);
 
 	if (rc == 0)
-		rc = append_base64url(SLICE("{\"alg\":\"RS256\",\"typ\":\"JWT\"}"), out);
+		rc = append_head(key_id, out);
 	if (rc == 0)
 		rc = buf_append(out, ".", 1);
 	if (rc == 0)

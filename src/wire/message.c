@@ -127,7 +127,8 @@ CODEC_PAIR(source)
 
 static void fetch_fields(struct codec *c, struct message_fetch *m)
 {
-	m->has_secret = codec_bool(c, m->has_secret);
+	m->secret_count = codec_upto(c, m->secret_count, MESSAGE_FETCH_SECRETS_MAX);
+	m->stores = codec_bool(c, m->stores);
 	m->argument_count = codec_upto(c, m->argument_count, MESSAGE_FETCH_ARGUMENTS_MAX);
 	if (m->argument_count == 0)
 		codec_fail(c, -EBADMSG);
@@ -150,6 +151,7 @@ static void fetched_fields(struct codec *c, struct message_fetched *m)
 		codec_fail(c, -EBADMSG);
 	m->same = codec_bool(c, m->same);
 	m->renewable = codec_bool(c, m->renewable);
+	m->stored = codec_bool(c, m->stored);
 	m->lease = codec_string(c, m->lease, 0, MESSAGE_LEASE_MAX);
 }
 CODEC_PAIR(fetched)
@@ -157,6 +159,7 @@ CODEC_PAIR(fetched)
 static void fetch_failed_fields(struct codec *c, struct message_fetch_failed *m)
 {
 	m->retry_s = codec_upto(c, m->retry_s, MESSAGE_RETRY_MAX_S);
+	m->stored = codec_bool(c, m->stored);
 	m->text = codec_bytes(c, m->text, 1, MESSAGE_WHAT_MAX);
 }
 CODEC_PAIR(fetch_failed)

@@ -151,6 +151,8 @@ class Service:
         self.asked, self.lock, self.release, self.count, self.expires_in = [], threading.Lock(), threading.Event(), 0, 3600
         self.gate, self.hold = threading.Event(), threading.Event()  # /gate and /hold answer once it is set
         self.login_lives = 0  # seconds of what AppRole hands out
+        self.refresh_token, self.rotates, self.refreshed = "refresh-token-0000", True, []
+        self.spoiled = False  # what comes beside the next refresh token is of no use
         self.leases = {}  # of Vault: id -> "live" or "revoked"
         self.lease_fault = None  # (status, JSON) for the next questions about leases
         self.renewable, self.renewed_for, self.retry_after = True, 0, 30
@@ -188,16 +190,38 @@ class Service:
             return self.github(body, headers)
         return 404, {"error": "not_found"}
 
+    def refresh(self, form):
+        """A refresh token is good once (RFC 9700 section 4.14.2), unless rotates is false."""
+        sent = form.get("refresh_token", [""])[0]
+        self.refreshed.append(sent)
+        if sent != self.refresh_token:
+            return 400, {"error": "invalid_grant", "error_description": "the refresh token is not the present one"}
+        answer = {"access_token": self.next("refreshed"), "token_type": "Bearer", "expires_in": self.expires_in}
+        if self.rotates:
+            self.refresh_token = self.next("refresh-token")
+            answer["refresh_token"] = self.refresh_token
+        if self.spoiled:
+            answer["access_token"] = 12345678
+        return 200, answer
+
     def oauth(self, body, headers):
         form = urllib.parse.parse_qs(body)
+        if form["grant_type"] == ["refresh_token"] and form.get("client_id") == ["public"]:
+            return self.refresh(form)
+        if "client_assertion" in form:
+            return 200, {"access_token": self.next("asserted"), "token_type": "Bearer", "expires_in": self.expires_in}
         login = headers.get("Authorization", "")
         if login.startswith("Basic "):
             name, _, secret = base64.b64decode(login[6:]).decode().partition(":")
             name, secret = urllib.parse.unquote_plus(name), urllib.parse.unquote_plus(secret)
         else:
             name, secret = form.get("client_id", [""])[0], form.get("client_secret", [""])[0]
-        if (name, secret) != ("agent one", "client:secret&0123456789") or form["grant_type"] != ["client_credentials"]:
+        if (name, secret) != ("agent one", "client:secret&0123456789"):
             return 401, {"error": "invalid_client"}
+        if form["grant_type"] == ["refresh_token"]:
+            return self.refresh(form)
+        if form["grant_type"] != ["client_credentials"]:
+            return 400, {"error": "unsupported_grant_type"}
         return 200, {"access_token": self.next("oauth"), "token_type": "Bearer", "expires_in": self.expires_in}
 
     def exchange(self, body):

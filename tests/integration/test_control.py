@@ -29,6 +29,8 @@ class Api(Control):
         self.assertIsNotNone(made["expires"])
         for method, path, body in (("GET", "", None), ("GET", "/env", None), ("GET", "/stats", None),
                                    ("POST", "/follow", {"pid": os.getpid()}),
+                                   ("GET", "/credentials", None), ("POST", "/credentials/check", {"credential": "key"}),
+                                   ("POST", "/credentials/revoke", {"credential": "key"}), ("POST", "/credentials/rotate", {"credential": "key"}),
                                    ("POST", "/reload", None), ("POST", "/reload", {"policy": self.narrow}),
                                    ("POST", "/pause", {"reason": "look"}), ("POST", "/resume", {})):
             with self.subTest(path=path):

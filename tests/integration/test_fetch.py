@@ -192,6 +192,30 @@ class Works(Fetch):
         self.assertEqual(claims["iss"], "1234")
         self.assertLess(claims["exp"] - claims["iat"], 660)
 
+    def test_a_key_instead_of_a_secret(self):
+        """RFC 7523: the client signs who it is."""
+        source = {"oauth2": {"token_url": URL + "/oauth/token", "client_id": "agent one", "private_key": f"file:{support.LAB.path('app.pem')}",
+                             "key_id": "key-7", "scope": "read"}}
+        box = self.box(source)
+        self.assertEqual(self.whoami(box), "200", box.stderr())
+        self.assertRegex(self.sent()[0], "^Bearer asserted-value-")
+        form = {k: v[0] for k, v in urllib.parse.parse_qs(self.service.asked[0]["body"]).items()}
+        self.assertEqual((form["grant_type"], form["client_id"], form["client_assertion_type"], form["scope"]),
+                         ("client_credentials", "agent one", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "read"))
+        self.assertNotIn("Authorization", self.service.asked[0]["headers"])
+        claims = self.assert_signed(form["client_assertion"], kid="key-7")
+        self.assertEqual((claims["iss"], claims["sub"], claims["aud"]), ("agent one", "agent one", URL + "/oauth/token"))
+        self.assertEqual(claims["exp"] - claims["iat"], 300)
+        self.assertEqual(len(claims["jti"]), 32)
+
+    def test_no_refresh_token_in_a_run(self):
+        """The next one would be a new file, which the command could read."""
+        token = support.LAB.write("run-refresh", "refresh-token-0000\n", 0o600)
+        box = self.box({"oauth2": {"token_url": URL + "/oauth/token", "client_id": "public", "refresh_token": "file:" + token}})
+        self.assertEqual(self.whoami(box), "502")
+        self.assertIn("cannot be kept from the command", box.stderr())
+        self.assertEqual(self.paths(), [])
+
     def test_token_exchange(self):
         source = {"token-exchange": {"token_url": URL + "/sts/token", "subject_token": f"file:{support.LAB.path('subject-secret')}",
                                      "audience": "//iam/x", "scope": "read"}}
@@ -217,13 +241,13 @@ class Works(Fetch):
             self.assertEqual(self.whoami(box, "/" + value), "200", box.stderr())
             self.assertTrue(self.sent("/" + value)[-1].startswith("Bearer " + value), self.sent("/" + value))
 
-    def assert_signed(self, token):
+    def assert_signed(self, token, **more):
         """The claims of a token that the key has signed."""
         head, claims, signature = token.split(".")
 
         def pad(s):
             return base64.urlsafe_b64decode(s + "=" * (-len(s) % 4))
-        self.assertEqual(json.loads(pad(head)), {"alg": "RS256", "typ": "JWT"})
+        self.assertEqual(json.loads(pad(head)), {"alg": "RS256", "typ": "JWT", **more})
         public = support.LAB.path("app.pub")
         subprocess.run(["openssl", "pkey", "-in", support.LAB.path("app.pem"), "-pubout", "-out", public], check=True, capture_output=True)
         with open(support.LAB.path("app.sig"), "wb") as f:

@@ -172,7 +172,8 @@ enum policy_source {
 	POLICY_SOURCE_FILE,
 	POLICY_SOURCE_ENV,
 	POLICY_SOURCE_EXEC,
-	POLICY_SOURCE_FETCH /* a service that is asked over HTTPS */
+	POLICY_SOURCE_FETCH,  /* a service that is asked over HTTPS */
+	POLICY_SOURCE_SYSTEMD /* a file of the daemon's credentials directory (systemd.exec(5)) */
 };
 
 #define POLICY_ARGV_MAX 32
@@ -191,7 +192,7 @@ struct policy_credential {
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */
 	bool require;             /* a request with this credential may bring no other one */
 	enum policy_source source;
-	struct slice location; /* file: absolute path; env: variable name; fetch: the service's URL */
+	struct slice location; /* file: absolute path; env: variable name; fetch: the service's URL; systemd: name */
 	/* exec: the program and its arguments. fetch: "vault", "oauth2", ..., then "KEY=VALUE" each, where a
 	 * value from a file is "KEY=file:/ABSOLUTE/PATH". */
 	size_t argc;
@@ -240,8 +241,8 @@ bool policy_credential_file(const struct policy_credential *credential, size_t i
 /* True for a service's argument "KEY=file:PATH" whose key names a file (token, key, ...); "scope=file:read" is none. */
 bool policy_argument_is_file(struct slice argument, struct slice *path);
 
-/* Writes "file:/path", "env:NAME", "vault:https://host" or "exec:[program, ...]" (without the arguments) into out, cut
- * if too long. Returns out. */
+/* Writes "file:/path", "env:NAME", "systemd:NAME", "vault:https://host" or "exec:[program, ...]" (without the
+ * arguments) into out, cut if too long. Returns out. */
 #define POLICY_SOURCE_TEXT_MAX 512
 const char *policy_source_text(const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX]);
 

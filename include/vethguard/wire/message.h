@@ -155,8 +155,8 @@ enum message_type {
 	                                now on. Without it, CA_ASK changes nothing */
 
 	/* supervisor <-> fetch */
-	MESSAGE_FETCH = 61,   /* struct message_fetch + fds: trusted CAs, pipe for the value, and the secret if
-	                         has_secret */
+	MESSAGE_FETCH = 61,   /* struct message_fetch + fds: trusted CAs, pipe for the value, the secrets, and
+	                         an empty file if stores */
 	MESSAGE_FETCHED = 62, /* the reply, when the value is in the pipe: struct message_fetched */
 
 	/* supervisor <-> worker, continued: ports that the policy exposes */
@@ -499,8 +499,10 @@ struct message_source {
 #define MESSAGE_FETCH_ARGUMENTS_MAX POLICY_ARGV_MAX
 #define MESSAGE_FETCH_ARGUMENT_MAX 8192
 #define MESSAGE_FETCH_ADDRESSES_MAX 8
+#define MESSAGE_FETCH_SECRETS_MAX 2
 struct message_fetch {
-	bool has_secret;
+	uint32_t secret_count;   /* one for each argument whose value is from a file, in their order */
+	bool stores;             /* an empty file comes too, for the secret that takes the place of "refresh_token" */
 	uint32_t argument_count; /* at least 1: as struct policy_credential has them, "file:" values without a path */
 	struct slice arguments[MESSAGE_FETCH_ARGUMENTS_MAX];
 	struct slice url;       /* of the service */
@@ -516,11 +518,14 @@ struct message_fetched {
 	uint32_t ttl_s;     /* how long the value may be used, at most the bound above; 0: the service does not tell */
 	bool same;          /* nothing is in the pipe: the value of before may be used so long */
 	bool renewable;     /* its lease can be renewed */
+	bool stored;        /* the empty file has the next secret: it is to take its place before the
+	                       value is used */
 	struct slice lease; /* id of what the service counts the value by, which is no secret; empty: none */
 };
 #define MESSAGE_RETRY_MAX_S 3600u
 struct message_fetch_failed {
 	uint32_t retry_s; /* how long the service wants to be left alone, at most the bound above; 0: it does not say */
+	bool stored;      /* as in FETCHED: also where the rest of the answer is of no use */
 	struct slice text;
 };
 

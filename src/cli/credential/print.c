@@ -18,6 +18,10 @@ struct row {
 	char cells[COLUMNS][CELL_MAX];
 };
 
+struct table {
+	int widths[COLUMNS];
+};
+
 static void put_text(char *cell, const json_t *object, const char *member)
 {
 	slice_escape(slice_from_string(control_text(object, member)), cell, CELL_MAX);
@@ -69,39 +73,38 @@ static void fill(struct row *row, const char *sandbox, const json_t *credential)
 }
 
 /* Calls each for the head and for every credential. */
-static void for_each_row(const json_t *answers, void (*each)(int widths[COLUMNS], struct row *row),
-        int widths[COLUMNS])
+static void for_each_row(const json_t *answers,
+        void (*each)(struct table *table, const struct row *row), struct table *table)
 {
 	static struct row row;
 
 	row = (struct row){{"SANDBOX", "CREDENTIAL", "STATE", "SOURCE", "AGE", "ENDS IN", "USES",
 	        "LAST ERROR"}};
-	each(widths, &row);
+	each(table, &row);
 	for (size_t i = 0; i < json_array_size(answers); i++) {
 		const json_t *answer = json_array_get(answers, i);
 		const json_t *list = json_object_get(answer, "credentials");
 
 		for (size_t k = 0; k < json_array_size(list); k++) {
 			fill(&row, control_text(answer, "name"), json_array_get(list, k));
-			each(widths, &row);
+			each(table, &row);
 		}
 	}
 }
 
-static void widen(int widths[COLUMNS], struct row *row)
+static void widen(struct table *table, const struct row *row)
 {
 	for (size_t i = 0; i < COLUMNS; i++)
-		if ((int)strlen(row->cells[i]) > widths[i])
-			widths[i] = (int)strlen(row->cells[i]);
+		if ((int)strlen(row->cells[i]) > table->widths[i])
+			table->widths[i] = (int)strlen(row->cells[i]);
 }
 
-static void put_row(int widths[COLUMNS], struct row *row)
+static void put_row(struct table *table, const struct row *row)
 {
-	const int *width = widths;
 	struct screen_cell cells[COLUMNS];
 
 	for (size_t i = 0; i < COLUMNS; i++)
-		cells[i] = (struct screen_cell){row->cells[i], width[i], NULL, NULL};
+		cells[i] = (struct screen_cell){row->cells[i], table->widths[i], NULL, NULL};
 	screen_row(stdout, cells, COLUMNS, 0);
 }
 
@@ -124,12 +127,12 @@ static void fit(int widths[COLUMNS], int screen)
 void credential_print_list(const json_t *answers)
 {
 	const int screen = screen_width();
-	int widths[COLUMNS] = {0};
+	struct table table = {{0}};
 
-	for_each_row(answers, widen, widths);
+	for_each_row(answers, widen, &table);
 	if (screen)
-		fit(widths, screen);
-	for_each_row(answers, put_row, widths);
+		fit(table.widths, screen);
+	for_each_row(answers, put_row, &table);
 }
 
 void credential_put(const char *key, const char *text)

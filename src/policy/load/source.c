@@ -9,6 +9,7 @@
 #define LOCATION_MAX 4096 /* bytes of a path or of one argument */
 #define VARIABLE_MAX 64
 #define FILE_TTL_S 60
+#define SYSTEMD_NAME_MAX 255
 #define EXEC_TTL_S 300
 #define TTL_MAX_MS (UINT64_C(30) * 24 * 3600 * 1000)
 #define TIMEOUT_DEFAULT_MS 10000
@@ -17,13 +18,12 @@
 
 const char load_later[] = "is not supported by this version";
 
-static const char *const sources[] = {"file", "env", "exec", "vault", "oauth2", "token-exchange",
-        "github-app", "gcp-service-account", "1password-connect", NULL};
+static const char *const sources[] = {"file", "env", "exec", "systemd", "vault", "oauth2",
+        "token-exchange", "github-app", "gcp-service-account", "1password-connect", NULL};
 /* Words near these are slips. "value" is near "vault", and means that somebody wrote the value
  * itself. */
-static const char *const slips[] = {"file", "env", "exec", "oauth2", "token-exchange", "github-app",
-        "gcp-service-account", "1password-connect", NULL};
-static const char *const later_sources[] = {"systemd", NULL};
+static const char *const slips[] = {"file", "env", "exec", "systemd", "oauth2", "token-exchange",
+        "github-app", "gcp-service-account", "1password-connect", NULL};
 
 bool load_is_among(struct slice word, const char *const words[])
 {
@@ -81,6 +81,25 @@ static void take_env(struct tree *tree, const struct tree_node *node, struct sli
 		out->location = name;
 }
 
+/* A name in the directory that systemd makes of LoadCredential= and the like. */
+static void take_systemd(struct tree *tree, const struct tree_node *node, struct slice name,
+        struct policy_credential *out)
+{
+	bool good = name.n > 0 && name.n <= SYSTEMD_NAME_MAX && name.p[0] != '.';
+
+	out->source = POLICY_SOURCE_SYSTEMD;
+	out->ttl_s = FILE_TTL_S;
+	for (size_t i = 0; i < name.n; i++)
+		good = good && (load_is_token(slice_of(name.p + i, 1)) && name.p[i] != '%');
+	if (good)
+		out->location = name;
+	else
+		tree_error(tree, node,
+		        "source systemd: needs the name of a credential of vethguardd's unit "
+		        "(LoadCredential=NAME:...), at most %d letters, digits, '.', '_' and '-'",
+		        SYSTEMD_NAME_MAX);
+}
+
 static void take_exec(
         struct tree *tree, const struct tree_node *list, struct policy_credential *out)
 {
@@ -129,10 +148,7 @@ static void report_source(struct tree *tree, const struct tree_node *node, struc
 	const struct diag_known known = {sources, "known here", NULL, NULL};
 	char hint[DIAG_HINT_MAX];
 
-	if (load_is_among(kind, later_sources))
-		tree_error(tree, node, "source \"%.*s\" %s; use file:PATH, env:NAME or exec:[...]",
-		        SLICE_ARG(kind), load_later);
-	else if (diag_nearest(kind, slips))
+	if (diag_nearest(kind, slips))
 		tree_error(tree, node, "unknown source \"%.*s\"%s", SLICE_ARG(kind),
 		        diag_hint(kind, &known, hint));
 	else
@@ -166,6 +182,8 @@ static void take_source_text(struct tree *tree, const struct tree_node *node, st
 		take_file(tree, node, rest, policy, out);
 	else if (colon >= 0 && slice_equals(text, SLICE("env")))
 		take_env(tree, node, rest, out);
+	else if (colon >= 0 && slice_equals(text, SLICE("systemd")))
+		take_systemd(tree, node, rest, out);
 	else if (colon >= 0 && slice_equals(text, SLICE("exec")))
 		take_exec_text(tree, node, rest, out);
 	else
@@ -196,6 +214,8 @@ static void take_source(struct tree *tree, const struct tree_node *node, struct 
 		load_fetch(tree, item, policy, out);
 	else if (!tree_text(tree, item->value, "source", LOCATION_MAX, &text))
 		return;
+	else if (slice_equals(item->key->text, SLICE("systemd")))
+		take_systemd(tree, item->value, text, out);
 	else if (slice_equals(item->key->text, SLICE("file")))
 		take_file(tree, item->value, text, policy, out);
 	else

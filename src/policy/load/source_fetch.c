@@ -36,8 +36,9 @@ static const struct fetch_kind {
                         {"namespace", TEXT, false}}},
         {"oauth2", NULL,
                 {{"token_url", URL, true}, {"client_id", TEXT, true},
-                        {"client_secret", FILE_OF, true}, {"auth", WAY, false},
-                        {"scope", TEXT, false}, {"audience", TEXT, false},
+                        {"client_secret", FILE_OF, false}, {"private_key", FILE_OF, false},
+                        {"key_id", TEXT, false}, {"refresh_token", FILE_OF, false},
+                        {"auth", WAY, false}, {"scope", TEXT, false}, {"audience", TEXT, false},
                         {"resource", TEXT, false}}},
         {"token-exchange", NULL,
                 {{"token_url", URL, true}, {"subject_token", FILE_OF, true},
@@ -170,6 +171,23 @@ static void check_login(struct tree *tree, const struct tree_item *item)
 		        "and jwt");
 }
 
+/* The client has a secret, or a key; or it is public and has a refresh token. */
+static void check_client(struct tree *tree, const struct tree_item *item)
+{
+	const struct tree_node *map = item->value;
+	const bool secret = tree_get(map, "client_secret"), key = tree_get(map, "private_key");
+
+	if (secret && key)
+		tree_error(tree, item->key, "oauth2 takes client_secret or private_key, not both");
+	else if (!secret && !key && !tree_get(map, "refresh_token"))
+		tree_error(tree, item->key,
+		        "oauth2 needs the key client_secret, private_key or refresh_token");
+	if (tree_get(map, "auth") && !secret)
+		tree_error(tree, tree_get(map, "auth"), "auth goes with client_secret");
+	if (tree_get(map, "key_id") && !key)
+		tree_error(tree, tree_get(map, "key_id"), "key_id goes with private_key");
+}
+
 void load_fetch(struct tree *tree, const struct tree_item *item, struct slice policy,
         struct policy_credential *out)
 {
@@ -199,4 +217,6 @@ void load_fetch(struct tree *tree, const struct tree_item *item, struct slice po
 		out->location = slice_from_string(kind->default_url);
 	if (kind == kind_of(SLICE("vault")))
 		check_login(tree, item);
+	if (kind == kind_of(SLICE("oauth2")))
+		check_client(tree, item);
 }

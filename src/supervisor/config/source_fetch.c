@@ -13,6 +13,7 @@
 
 #include "supervisor/config/settings.h"
 #include "supervisor/os/memfd.h"
+#include "supervisor/config/source_store.h"
 #include "supervisor/config/sources.h"
 #include "supervisor/process/role.h"
 #include "vethguard/base/clock.h"
@@ -38,6 +39,7 @@ struct source_fetch {
 	bool answered; /* FETCHED: told is filled in; or FETCH_FAILED: why is */
 	struct message_fetched told;
 	char lease[MESSAGE_LEASE_MAX + 1];
+	struct source_store store;
 	char why[SOURCE_ERROR_MAX / 2];
 	uint32_t retry_s;
 	char service[SOURCE_ERROR_MAX / 2]; /* for messages */
@@ -112,6 +114,7 @@ static int on_failed(struct source_fetch *fetch, struct ipc_message *message)
 		return -EBADMSG;
 	slice_escape(m.text, fetch->why, sizeof(fetch->why));
 	fetch->retry_s = m.retry_s;
+	fetch->told.stored = m.stored;
 	if (m.retry_s)
 		leave_alone(fetch, m.retry_s);
 	return 0;
@@ -149,6 +152,18 @@ static void explain(const struct source_fetch *fetch, const char *how, char out[
 		snprintf(out, SOURCE_ERROR_MAX, "%s: " PROGRAM " %.200s", fetch->service, how);
 }
 
+/* The next secret is in its place before the value is used. */
+static void commit(struct source_fetch *fetch)
+{
+	int rc = source_store_commit(&fetch->store);
+
+	if (rc)
+		snprintf(fetch->why, sizeof(fetch->why),
+		        "it has given another refresh token, which cannot be put in the place of "
+		        "the one before: %s",
+		        strerror(-rc));
+}
+
 static void on_dead(struct role *role, const char *how)
 {
 	struct source_fetch *fetch = container_of(role, struct source_fetch, role);
@@ -157,6 +172,8 @@ static void on_dead(struct role *role, const char *how)
 
 	memcpy(lease, fetch->lease, sizeof(lease));
 	f.lease = lease;
+	if (fetch->answered && !role->killed && fetch->told.stored)
+		commit(fetch);
 	if (fetch->answered && !fetch->why[0] && !role->killed) {
 		f.result.same = fetch->told.same;
 		f.result.ttl_s = fetch->told.ttl_s;
@@ -210,40 +227,65 @@ static void fill_addresses(struct message_fetch *m, const struct settings *setti
 			m->addresses[m->address_count++] = settings->hosts[i].address;
 }
 
-static int ask(struct source_fetch *fetch, const struct policy_credential *credential, int secret,
-        int pipe)
+/* store: the file for the next secret, or -1. */
+static int ask(struct source_fetch *fetch, const struct policy_credential *credential,
+        const struct source_secrets *secrets, int pipe, int store)
 {
-	struct message_fetch m = {.has_secret = secret >= 0, .url = credential->location};
-	const int fds[] = {(*fetch->sources->trusted)->fd, pipe, secret};
-	size_t n;
+	struct message_fetch m = {.secret_count = (uint32_t)secrets->count,
+	        .stores = store >= 0,
+	        .url = credential->location};
+	int fds[2 + SOURCE_FILES_MAX + 1] = {(*fetch->sources->trusted)->fd, pipe};
+	size_t n, count = 2;
 
+	for (size_t i = 0; i < secrets->count; i++)
+		fds[count++] = secrets->fds[i];
+	if (store >= 0)
+		fds[count++] = store;
 	fill_arguments(&m, credential);
 	fill_addresses(&m, fetch->sources->settings);
 	m.server_count = (uint32_t)fetch->sources->settings->server_count;
 	memcpy(m.servers, fetch->sources->settings->servers, sizeof(m.servers));
 	n = message_fetch_encode(buffer, sizeof(buffer), MESSAGE_FETCH, fetch->id, &m);
-	return role_send(&fetch->role, buffer, n, fds, secret >= 0 ? 3 : 2);
+	return role_send(&fetch->role, buffer, n, fds, count);
 }
 
-static int launch(
-        struct source_fetch *fetch, const struct policy_credential *credential, int secret)
+/* Returns the file for the next secret; -ENODATA: none is needed; or -errno. */
+static int open_store(struct source_fetch *fetch, const struct source_secrets *secrets)
+{
+	const size_t i = secrets->changes;
+
+	return i < secrets->count ? source_store_open(&fetch->store, &fetch->sources->identity,
+	                                    secrets->paths[i], secrets->fds[i])
+	                          : -ENODATA;
+}
+
+static int launch(struct source_fetch *fetch, const struct policy_credential *credential,
+        const struct source_secrets *secrets)
 {
 	struct loop *loop = fetch->sources->loop;
 	char label[ROLE_LABEL_MAX];
-	int ends[2], rc;
+	int ends[2], store = open_store(fetch, secrets), rc;
 
+	if (store < 0 && store != -ENODATA)
+		return store;
 	snprintf(label, sizeof(label), "the fetch of credential %.64s", fetch->service);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		rc = -errno;
+		if (store >= 0)
+			close(store);
+		return rc;
+	}
 	fetch->output = ends[0];
 	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* else the default size holds SECRET_MAX */
 	rc = role_start(
 	        loop, &fetch->role, PROGRAM, label, fetch->sources->mounts, on_message, on_dead);
 	if (!rc) {
 		role_bound(&fetch->role, MESSAGES_MAX, 1);
-		rc = ask(fetch, credential, secret, ends[1]);
+		rc = ask(fetch, credential, secrets, ends[1], store);
 	}
 	close(ends[1]);
+	if (store >= 0)
+		close(store);
 	if (!rc)
 		rc = loop_timer_open(loop, &fetch->timer, on_late);
 	if (!rc)
@@ -251,9 +293,20 @@ static int launch(
 	return rc;
 }
 
+static void explain_store(int rc, char error[SOURCE_ERROR_MAX])
+{
+	if (rc == -EAGAIN)
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "another sandbox is using its refresh token at this moment: try again");
+	else
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "no file can be made beside its refresh token, for the next one: %s",
+		        strerror(-rc));
+}
+
 struct source_fetch *source_fetch_start(struct sources *sources,
-        const struct policy_credential *credential, int secret, uint64_t id, uint32_t index,
-        bool discard, char error[SOURCE_ERROR_MAX], uint32_t *retry_s)
+        const struct policy_credential *credential, const struct source_secrets *secrets,
+        uint64_t id, uint32_t index, bool discard, char error[SOURCE_ERROR_MAX], uint32_t *retry_s)
 {
 	struct source_fetch *fetch;
 	int rc;
@@ -286,13 +339,15 @@ struct source_fetch *source_fetch_start(struct sources *sources,
 	        .output = -1};
 	slice_escape(credential->location, fetch->service, sizeof(fetch->service));
 	*retry_s = left_alone_s(fetch);
-	rc = *retry_s ? -EBUSY : launch(fetch, credential, secret);
+	rc = *retry_s ? -EBUSY : launch(fetch, credential, secrets);
 	if (!rc)
 		return fetch;
 	if (*retry_s)
 		snprintf(error, SOURCE_ERROR_MAX,
 		        "%s has asked to be left alone, and is not asked for %u s more",
 		        fetch->service, *retry_s);
+	else if (fetch->store.path[0] && !fetch->store.made)
+		explain_store(rc, error);
 	else
 		snprintf(error, SOURCE_ERROR_MAX, PROGRAM " could not be started: %s",
 		        strerror(-rc));
@@ -306,6 +361,7 @@ void source_fetch_free(struct source_fetch *fetch)
 		return;
 	loop_timer_close(&fetch->timer);
 	role_fini(&fetch->role);
+	source_store_close(&fetch->store);
 	if (fetch->output >= 0)
 		close(fetch->output);
 	running--;

@@ -150,10 +150,11 @@ static int make_services(struct source_lease *l)
 
 static void give_back(struct source_lease *l)
 {
-	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX] = "", word[MESSAGE_LEASE_MAX + 16];
+	char error[SOURCE_ERROR_MAX] = "", word[MESSAGE_LEASE_MAX + 16];
+	struct source_secrets secrets;
 	struct policy_credential c = l->words.credential;
 	uint32_t retry_s = 0;
-	int secret, rc;
+	int rc;
 
 	put_services(l); /* of the last try */
 	rc = make_services(l);
@@ -164,12 +165,11 @@ static void give_back(struct source_lease *l)
 	snprintf(word, sizeof(word), ".revoke=%s", l->words.id);
 	if (c.argc < POLICY_ARGV_MAX)
 		c.argv[c.argc++] = slice_from_string(word);
-	secret = source_secret_open(&l->words.identity, &c, path, error);
-	if (!error[0])
+	if (source_secrets_open(&l->words.identity, &c, &secrets, error)) {
 		l->sources->fetches[0] =
-		        source_fetch_start(l->sources, &c, secret, 0, 0, false, error, &retry_s);
-	if (secret >= 0)
-		close(secret);
+		        source_fetch_start(l->sources, &c, &secrets, 0, 0, false, error, &retry_s);
+		source_secrets_close(&secrets);
+	}
 	if (!l->sources->fetches[0])
 		again(l, error);
 }
@@ -316,8 +316,10 @@ void source_leases_hurry(struct source_leases *book)
 
 void source_leases_fini(struct source_leases *book)
 {
-	while (book->all)
-		lease_free(book->all);
+	struct source_lease *l, *next;
+
+	DL_FOREACH_SAFE(book->all, l, next)
+	lease_free(l);
 	loop_timer_close(&book->hurry);
 	if (book->directory >= 0)
 		close(book->directory);

@@ -146,14 +146,30 @@ void sources_examine(
 		int fd;
 
 		policy_credential(s->policy, i, &c);
-		if (!policy_credential_file(&c, 0, &file)) /* a source has one file at most */
-			continue;
-		fd = open_local(s, file, path, error);
-		if (fd == LOCAL_FILE_UNKNOWN || (fd >= 0 && !is_for_everybody(fd, path, error)))
-			continue;
-		name_fault(s, i, error, text);
-		tell(context, text);
+		for (size_t k = 0; policy_credential_file(&c, k, &file); k++) {
+			fd = open_local(s, file, path, error);
+			if (fd == LOCAL_FILE_UNKNOWN ||
+			        (fd >= 0 && !is_for_everybody(fd, path, error)))
+				continue;
+			name_fault(s, i, error, text);
+			tell(context, text);
+		}
 	}
+}
+
+static void remember_covered(
+        struct sources *s, const struct policy_credential *c, uint32_t index, size_t k)
+{
+	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
+	struct slice file;
+	struct stat st;
+	int fd = policy_credential_file(c, k, &file) ? open_local(s, file, path, error) : -1;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0)
+		s->covered[index][k] = (struct source_identity){st.st_dev, st.st_ino};
+	close(fd);
 }
 
 void sources_remember_covered(struct sources *s)
@@ -162,25 +178,18 @@ void sources_remember_covered(struct sources *s)
 	s->covered = calloc(POLICY_CREDENTIALS_MAX, sizeof(*s->covered));
 	for (uint32_t i = 0; s->covered && s->policy && i < policy_credential_count(s->policy);
 	        i++) {
-		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
 		struct policy_credential c;
-		struct slice file;
-		struct stat st;
-		int fd;
 
 		policy_credential(s->policy, i, &c);
-		fd = policy_credential_file(&c, 0, &file) ? open_local(s, file, path, error) : -1;
-		if (fd < 0)
-			continue;
-		if (fstat(fd, &st) == 0)
-			s->covered[i] = (struct source_identity){st.st_dev, st.st_ino};
-		close(fd);
+		for (size_t k = 0; k < SOURCE_FILES_MAX; k++)
+			remember_covered(s, &c, i, k);
 	}
 }
 
-static void look_whether_covered(struct sources *s, uint32_t index, int fd, const char *path)
+static void look_whether_covered(
+        struct sources *s, uint32_t index, size_t k, int fd, const char *path)
 {
-	struct source_identity *covered = s->covered ? &s->covered[index] : NULL;
+	struct source_identity *covered = s->covered ? &s->covered[index][k] : NULL;
 	char shown[256], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
 	struct stat st;
 
@@ -198,14 +207,13 @@ static void look_whether_covered(struct sources *s, uint32_t index, int fd, cons
 
 /* A local file is opened here, any other by a child: the keeper serves many sandboxes too, and must
  * not wait. */
-static void open_file(
-        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+static void open_file(struct sources *s, uint64_t id, uint32_t index, struct slice name)
 {
 	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
-	int fd = open_local(s, c->location, path, error);
+	int fd = open_local(s, name, path, error);
 
 	if (fd >= 0) {
-		look_whether_covered(s, index, fd, path);
+		look_whether_covered(s, index, 0, fd, path);
 		give(s, id, fd);
 		return;
 	}
@@ -217,6 +225,34 @@ static void open_file(
 		s->reads[index] = source_read_start(s, path, id, index, error);
 	if (!s->reads[index])
 		refuse(s, id, index, error);
+}
+
+/* The directory is the daemon's; the file is opened with the rights of whoever named the policy, as
+ * any other: systemd gives it to root alone. */
+static void open_systemd(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	const char *folder = getenv("CREDENTIALS_DIRECTORY");
+	char path[SOURCE_PATH_MAX];
+	int n;
+
+	if (s->covered) {
+		refuse(s, id, index,
+		        "systemd: is for sandboxes of vethguardd: its directory is not hidden from "
+		        "the command of 'vethguard run'; use file:");
+		return;
+	}
+	if (!folder || folder[0] != '/') {
+		refuse(s, id, index,
+		        "vethguardd has no credentials directory: its unit needs "
+		        "LoadCredential=NAME:PATH (systemd.exec(5))");
+		return;
+	}
+	n = snprintf(path, sizeof(path), "%s/%.*s", folder, SLICE_ARG(c->location));
+	if (n < (int)sizeof(path))
+		open_file(s, id, index, slice_of(path, (size_t)n));
+	else
+		refuse(s, id, index, "the path is too long");
 }
 
 /* The value can be read from its pipe only once: the keeper holds it from then on. */
@@ -292,21 +328,43 @@ void sources_fetch_ended(
 	s->on_source(s, id, &f->result);
 }
 
-int source_secret_open(const struct identity *identity, const struct policy_credential *c,
-        char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX])
+void source_secrets_close(struct source_secrets *secrets)
+{
+	for (size_t i = 0; i < secrets->count; i++)
+		close(secrets->fds[i]);
+	secrets->count = 0;
+}
+
+bool source_secrets_open(const struct identity *identity, const struct policy_credential *c,
+        struct source_secrets *out, char error[SOURCE_ERROR_MAX])
 {
 	struct slice file;
 
 	error[0] = '\0';
-	if (!policy_credential_file(c, 0, &file))
-		return -1;
-	if (file.n >= SOURCE_PATH_MAX) {
-		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
-		return -1;
+	out->count = 0;
+	out->changes = SOURCE_FILES_MAX;
+	for (size_t k = 0; k < SOURCE_FILES_MAX && policy_credential_file(c, k, &file); k++) {
+		char *path = out->paths[k];
+
+		if (file.n >= SOURCE_PATH_MAX) {
+			snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
+			break;
+		}
+		memcpy(path, file.p, file.n);
+		path[file.n] = 0;
+		out->fds[k] = source_file_open(identity, path, false, error);
+		if (out->fds[k] < 0)
+			break;
+		out->count = k + 1;
+		/* Of the words of a service, only this one ends with such a path. */
+		for (size_t i = 1; i < c->argc; i++)
+			if (slice_starts_with(c->argv[i], SLICE("refresh_token=file:")) &&
+			        slice_ends_with(c->argv[i], file))
+				out->changes = k;
 	}
-	memcpy(path, file.p, file.n);
-	path[file.n] = 0;
-	return source_file_open(identity, path, false, error);
+	if (error[0])
+		source_secrets_close(out);
+	return !error[0];
 }
 
 /* Adds what a renewal is asked by. */
@@ -322,34 +380,41 @@ static void ask_for_renewal(const struct source_lease *lease, struct policy_cred
 static void start_fetch(
         struct sources *s, uint64_t id, uint32_t index, struct policy_credential *c, bool discard)
 {
-	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
+	char error[SOURCE_ERROR_MAX];
+	struct source_secrets secrets;
 	uint32_t retry_s = 0;
-	int secret;
 
 	if (s->fetches[index]) {
 		refuse(s, id, index, "its service is being asked already");
 		return;
 	}
-	secret = source_secret_open(&s->identity, c, path, error);
-	if (secret >= 0)
-		look_whether_covered(s, index, secret, path);
-	if (!error[0])
+	if (!source_secrets_open(&s->identity, c, &secrets, error)) {
+		refuse(s, id, index, error);
+		return;
+	}
+	for (size_t k = 0; k < secrets.count; k++)
+		look_whether_covered(s, index, k, secrets.fds[k], secrets.paths[k]);
+	if (s->covered && secrets.changes < secrets.count)
+		snprintf(error, sizeof(error),
+		        "a refresh token that changes cannot be kept from the command of "
+		        "'vethguard run': attach the sandbox to vethguardd");
+	else
 		s->fetches[index] =
-		        source_fetch_start(s, c, secret, id, index, discard, error, &retry_s);
-	if (secret >= 0)
-		close(secret);
+		        source_fetch_start(s, c, &secrets, id, index, discard, error, &retry_s);
+	source_secrets_close(&secrets);
 	if (!s->fetches[index])
 		refuse_for(s, id, index, error, retry_s);
 }
 
 static void open_service(struct sources *s, uint64_t id, uint32_t index,
-        struct policy_credential *c, bool renew, bool discard)
+        const struct policy_credential *c, bool renew, bool discard)
 {
 	char texts[2][MESSAGE_LEASE_MAX + 16];
+	struct policy_credential asked = *c;
 
 	if (renew && source_lease_is_renewable(s->leases[index]))
-		ask_for_renewal(s->leases[index], c, texts);
-	start_fetch(s, id, index, c, discard);
+		ask_for_renewal(s->leases[index], &asked, texts);
+	start_fetch(s, id, index, &asked, discard);
 }
 
 void sources_open(struct sources *s, uint64_t id, uint32_t index, bool renew, bool discard)
@@ -370,7 +435,11 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index, bool renew, bo
 		return;
 	}
 	if (c.source == POLICY_SOURCE_FILE) {
-		open_file(s, id, index, &c);
+		open_file(s, id, index, c.location);
+		return;
+	}
+	if (c.source == POLICY_SOURCE_SYSTEMD) {
+		open_systemd(s, id, index, &c);
 		return;
 	}
 	if (c.source == POLICY_SOURCE_FETCH) {

@@ -14,6 +14,8 @@
 #define SOURCE_ERROR_MAX 512
 #define SOURCE_PATH_MAX 4096
 
+#define SOURCE_FILES_MAX 2 /* that one source reads */
+
 struct memory_bundle;
 struct settings;
 struct source_run;   /* a running program */
@@ -53,7 +55,7 @@ struct sources {
 	struct source_identity {
 		dev_t device;
 		ino_t inode; /* 0: there was no file */
-	} * covered;
+	} (*covered)[SOURCE_FILES_MAX];
 	/* id is that of sources_open(). The callee owns result's descriptor. */
 	void (*on_source)(struct sources *sources, uint64_t id, const struct source_result *result);
 };
@@ -108,14 +110,21 @@ void source_run_free(struct source_run *run);
 void sources_run_ended(
         struct sources *sources, uint32_t index, uint64_t id, int fd, const char *error);
 
-/* Starts vethguard-fetch for a credential. secret: a file with what the service needs (copied; the
- * caller's), or -1. discard: see sources_open(). sources_fetch_ended() is called once. Returns NULL
- * with the reason in error if it could not be started; *retry_s: when it is worth another try, or
- * 0.
+/* The files with what a service needs to know its asker. */
+struct source_secrets {
+	size_t count;
+	int fds[SOURCE_FILES_MAX];
+	char paths[SOURCE_FILES_MAX][SOURCE_PATH_MAX];
+	size_t changes; /* index of the one that the service may replace (a refresh token); count:
+	                   none */
+};
+/* Starts vethguard-fetch for a credential. secrets: copied. discard: see sources_open().
+ * sources_fetch_ended() is called once. Returns NULL with the reason in error if it could not be
+ * started; *retry_s: when it is worth another try, or 0.
  */
 struct source_fetch *source_fetch_start(struct sources *sources,
-        const struct policy_credential *credential, int secret, uint64_t id, uint32_t index,
-        bool discard, char error[SOURCE_ERROR_MAX], uint32_t *retry_s);
+        const struct policy_credential *credential, const struct source_secrets *secrets,
+        uint64_t id, uint32_t index, bool discard, char error[SOURCE_ERROR_MAX], uint32_t *retry_s);
 void source_fetch_free(struct source_fetch *fetch);
 /* Called at its end. lease: what the service told, or empty. */
 struct source_fetched {
@@ -125,9 +134,10 @@ struct source_fetched {
 };
 void sources_fetch_ended(
         struct sources *sources, uint32_t index, uint64_t id, const struct source_fetched *fetched);
-/* Opens the file with the service's secret: a descriptor; -1 if there is none, or with the reason
- * in error. path is filled in. */
-int source_secret_open(const struct identity *identity, const struct policy_credential *credential,
-        char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX]);
+/* Opens the files with the service's secrets. Returns false with the reason in error. */
+bool source_secrets_open(const struct identity *identity,
+        const struct policy_credential *credential, struct source_secrets *out,
+        char error[SOURCE_ERROR_MAX]);
+void source_secrets_close(struct source_secrets *secrets);
 
 #endif

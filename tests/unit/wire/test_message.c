@@ -305,14 +305,15 @@ static void token(void **state)
 
 static void fetch(void **state)
 {
-	struct message_fetch m = {.has_secret = true,
+	struct message_fetch m = {.secret_count = 2,
+	        .stores = true,
 	        .argument_count = 2,
 	        .arguments = {SLICE("vault"), SLICE("path=secret/data/x")},
 	        .url = SLICE("https://vault.test:8200"),
 	        .address_count = 1,
 	        .server_count = 1};
 	struct message_fetched fetched = {3600};
-	struct message_fetch_failed failed = {30, SLICE("it answered 429")};
+	struct message_fetch_failed failed = {30, true, SLICE("it answered 429")};
 
 	(void)state;
 	m.addresses[0] = ip6(1);
@@ -334,6 +335,10 @@ static void fetch(void **state)
 	REFUSES_TO_ENCODE(fetch_failed, &failed);
 	m.arguments[1] = SLICE("a\0b");
 	REFUSES_TO_ENCODE(fetch, &m);
+	m.secret_count = MESSAGE_FETCH_SECRETS_MAX + 1;
+	m.arguments[1] = SLICE("a");
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.secret_count = 0;
 	m.arguments[1] = longer(MESSAGE_FETCH_ARGUMENT_MAX + 1);
 	REFUSES_TO_ENCODE(fetch, &m);
 	m.argument_count = 0;
