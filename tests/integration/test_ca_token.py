@@ -264,6 +264,31 @@ class P384(Tokens):
     test_signs = Rsa.test_signs
 
 
+class Root(Tokens):
+    """The operator's root itself is in the token; nothing is between it and the workers' certificates."""
+
+    def make_daemon(self):
+        self.folder = support.LAB.path(f"ca-token-{time.monotonic_ns()}")
+        os.makedirs(self.folder)
+        self.token = Token(self.folder)
+        self.token.make()
+        self.operator = Operator(self.folder, "operator", pathlen=1)
+        self.token.util("--import", self.operator.key, "--token", LABEL, "--pin", PIN, "--label", "root", "--id", "0a0b")
+        self.token.give()
+        os.unlink(self.operator.key)
+        self.cert = None
+        return Daemon(config=self.configuration())
+
+    def configuration(self, uri=f"pkcs11:token={LABEL};id=%0a%0b", **more):
+        return super().configuration(uri, **more).replace('"certificate": null, ', "")
+
+    def test_signs(self):
+        self.assert_trusts(self.operator.root)
+        chain = self.chain()
+        r = self.verify(self.operator.root, chain)
+        self.assertEqual((r.returncode, len(chain), self.current()["subject"]), (0, 2, "CN=Operator operator"), r)
+
+
 class Wrong(Tokens):
     """Each is said, new sandboxes are refused with it, and a reload with what is right mends it."""
 
