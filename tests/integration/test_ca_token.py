@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CA whose key lies in a PKCS #11 token: SoftHSM, behind vethguard-token. What its module does wrong, and what happens without it."""
+import glob
 import json
 import os
 import pwd
@@ -178,6 +179,31 @@ class Use(Tokens):
         for other in (self.pid("keeper"), self.pid("worker"), self.daemon.process.pid):
             self.assertNotIn("softhsm", read(f"/proc/{other}/maps"))
         self.assertIn("softhsm", read(f"/proc/{pid}/maps"))
+
+    def test_by_a_server(self):
+        """A local server has the module, as for an HSM on the network; vethguard-token reaches it by a Unix socket."""
+        client = next(iter(glob.glob("/usr/lib/*/pkcs11/p11-kit-client.so")), None)
+        if not client or not shutil.which("p11-kit"):
+            self.skipTest("p11-kit's server and client are not installed")
+        at, user = os.path.join(self.folder, "p11.sock"), pwd.getpwnam(USER)
+        server = subprocess.Popen(["p11-kit", "server", "-f", "--provider", module(), "-n", at, "-u", USER, f"pkcs11:token={LABEL}"],
+                                  env=self.token.env, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.assertIn(at, server.stdout.readline())
+        os.chmod(self.folder, 0o755)
+        os.chown(at, user.pw_uid, user.pw_gid)
+        self.configure(module=client, environment={"P11_KIT_SERVER_ADDRESS": "unix:path=" + at}, writable=None)
+        self.assert_usable()
+        self.assert_trusts(self.operator.root, netns=self.another("after"))
+        self.assertNotIn("softhsm", read(f"/proc/{self.process()}/maps"))
+        server.kill()
+        server.wait()
+        os.kill(self.process(), signal.SIGKILL)
+        self.assert_note("no token that is like the URI is there")
+        self.assert_refused("no token that is like the URI is there")
+        self.assert_trusts(self.operator.root)
 
     def test_doctor(self):
         def told(**more):
