@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CA whose key lies in a PKCS #11 token: SoftHSM, behind vethguard-token. What its module does wrong, and what happens without it."""
+import glob
 import json
 import os
 import pwd
@@ -179,6 +180,31 @@ class Use(Tokens):
             self.assertNotIn("softhsm", read(f"/proc/{other}/maps"))
         self.assertIn("softhsm", read(f"/proc/{pid}/maps"))
 
+    def test_by_a_server(self):
+        """A local server has the module, as for an HSM on the network; vethguard-token reaches it by a Unix socket."""
+        client = next(iter(glob.glob("/usr/lib/*/pkcs11/p11-kit-client.so")), None)
+        if not client or not shutil.which("p11-kit"):
+            self.skipTest("p11-kit's server and client are not installed")
+        at, user = os.path.join(self.folder, "p11.sock"), pwd.getpwnam(USER)
+        server = subprocess.Popen(["p11-kit", "server", "-f", "--provider", module(), "-n", at, "-u", USER, f"pkcs11:token={LABEL}"],
+                                  env=self.token.env, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.assertIn(at, server.stdout.readline())
+        os.chmod(self.folder, 0o755)
+        os.chown(at, user.pw_uid, user.pw_gid)
+        self.configure(module=client, environment={"P11_KIT_SERVER_ADDRESS": "unix:path=" + at}, writable=None)
+        self.assert_usable()
+        self.assert_trusts(self.operator.root, netns=self.another("after"))
+        self.assertNotIn("softhsm", read(f"/proc/{self.process()}/maps"))
+        server.kill()
+        server.wait()
+        os.kill(self.process(), signal.SIGKILL)
+        self.assert_note("no token that is like the URI is there")
+        self.assert_refused("no token that is like the URI is there")
+        self.assert_trusts(self.operator.root)
+
     def test_doctor(self):
         def told(**more):
             with open(self.folder + "/doctor.yaml", "w") as f:
@@ -262,6 +288,31 @@ class Rsa(Tokens):
 class P384(Tokens):
     kind = "EC:secp384r1"
     test_signs = Rsa.test_signs
+
+
+class Root(Tokens):
+    """The operator's root itself is in the token; nothing is between it and the workers' certificates."""
+
+    def make_daemon(self):
+        self.folder = support.LAB.path(f"ca-token-{time.monotonic_ns()}")
+        os.makedirs(self.folder)
+        self.token = Token(self.folder)
+        self.token.make()
+        self.operator = Operator(self.folder, "operator", pathlen=1)
+        self.token.util("--import", self.operator.key, "--token", LABEL, "--pin", PIN, "--label", "root", "--id", "0a0b")
+        self.token.give()
+        os.unlink(self.operator.key)
+        self.cert = None
+        return Daemon(config=self.configuration())
+
+    def configuration(self, uri=f"pkcs11:token={LABEL};id=%0a%0b", **more):
+        return super().configuration(uri, **more).replace('"certificate": null, ', "")
+
+    def test_signs(self):
+        self.assert_trusts(self.operator.root)
+        chain = self.chain()
+        r = self.verify(self.operator.root, chain)
+        self.assertEqual((r.returncode, len(chain), self.current()["subject"]), (0, 2, "CN=Operator operator"), r)
 
 
 class Wrong(Tokens):
