@@ -227,6 +227,7 @@ class Containerd:
                     subprocess.run(self.argv("-n", namespace, "tasks", "rm", "-f", task), capture_output=True)
             self.process.terminate()
             self.process.wait()
+        guests.Engine.end_keepers(self)  # of pods whose start a containerd was killed over
         for place in ("/run/containerd", self.dir):
             subprocess.run(["umount", "-R", "-l", place], check=False)
 
