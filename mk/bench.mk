@@ -40,7 +40,7 @@ bench-claim:
 	python3 tests/bench/bench_claim.py $(BENCH_CLAIM_OPTIONS)
 
 .PHONY: bench-engines
-## make bench-engines   what the guard adds to docker run, podman run and RunPodSandbox, one at a time and 100 at once (root; ten minutes)
+## make bench-engines   what the guard adds to docker run, podman run, ctr run and RunPodSandbox, one at a time and 100 at once (root; ten minutes)
 bench-engines:
 	@mk/install-packages build test attach
 	@$(MAKE) --no-print-directory -s all

@@ -124,6 +124,14 @@ check-upgrade:
 	$(MAKE) --no-print-directory -s -C "$$from" -j$$(nproc) VARIANT=release all && \
 	VETHGUARD_FROM="$$PWD/$$from/build/bin" tests/integration/run --upgrade-from
 
+## sudo make check-churn CHURN_SECONDS=300  containers of Docker and Podman come and go while everything is killed at random (CHURN_SEED=N: again)
+CHURN_SECONDS ?= 300
+.PHONY: check-churn
+check-churn:
+	@mk/install-packages build test attach
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@VETHGUARD_CHURN_SECONDS=$(CHURN_SECONDS) VETHGUARD_CHURN_SEED=$(CHURN_SEED) tests/integration/run --attach --once $(if $(filter asan,$(VARIANT)),--asan) test_churn
+
 ## sudo make check-hour    README and docs/first-hour.md as printed, on an empty Debian 12 and 13 (makes them; minutes)
 .PHONY: check-hour
 check-hour:

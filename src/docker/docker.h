@@ -32,24 +32,31 @@
 #define DOCKER_VARS_MAX 64
 #define DOCKER_TTL_MAX_S 31622400u
 #define DOCKER_FAULT_MAX 2048
+#define DOCKER_UNJOINED_MAX \
+	16 /* endpoints that are counted at a time; others have their turn later */
 
 /* Labels of its sandboxes. */
 #define DOCKER_LABEL_NETWORK "docker.network"
 #define DOCKER_LABEL_ENDPOINT "docker.endpoint"
+
+/* An endpoint whose container has not come. */
+struct docker_unjoined {
+	char id[DOCKER_ID_MAX + 1]; /* "": none */
+	unsigned rounds;            /* for how many sweeps */
+	bool seen;                  /* in this sweep */
+};
 
 struct docker {
 	struct http_handler handler;
 	struct http_server *server;
 	struct loop *loop;
 	struct netlink *nl;
-	int netns;                        /* the namespace that both ends of a pair begin in */
-	const char *control;              /* the daemon's socket */
-	const char *policies, *state;     /* directories */
-	struct loop_timer sweep;          /* sweep.c */
-	char unjoined[DOCKER_ID_MAX + 1]; /* an endpoint whose container has not come; "": none */
-	unsigned unjoined_rounds;         /* for how many sweeps */
-	bool unjoined_seen;               /* in this sweep */
-	json_t *warned;                   /* by endpoint: other_ways.c has warned of it */
+	int netns;                    /* the namespace that both ends of a pair begin in */
+	const char *control;          /* the daemon's socket */
+	const char *policies, *state; /* directories */
+	struct loop_timer sweep;      /* sweep.c */
+	struct docker_unjoined unjoined[DOCKER_UNJOINED_MAX];
+	json_t *warned; /* by endpoint: other_ways.c has warned of it */
 };
 
 /* An address with its network, as dockerd writes it. text "": none. */

@@ -4,7 +4,8 @@
  * - guards of interfaces that are gone: dockerd was killed with its container, or vethguardd did
  * not run when an endpoint was removed;
  * - interfaces whose guard was taken away by hand;
- * - pairs of removed networks, and pairs that no container ever got.
+ * - pairs of removed networks, and pairs that no container ever got. dockerd that was killed does
+ * not remember an endpoint that it was about to make, and may have had it guarded already.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -55,19 +56,46 @@ static bool is_network_gone(struct docker *docker, const char *id)
 	return rc == -ENOENT;
 }
 
-/* Counts the rounds in which an endpoint waits for its container, for one endpoint at a time. After
- * UNJOINED_ROUNDS its pair is removed. */
+static struct docker_unjoined *unjoined_of(struct docker *docker, const char *id)
+{
+	struct docker_unjoined *room = NULL;
+
+	for (size_t i = 0; i < DOCKER_UNJOINED_MAX; i++) {
+		struct docker_unjoined *u = &docker->unjoined[i];
+
+		if (strcmp(u->id, id) == 0)
+			return u;
+		if (!u->id[0])
+			room = u;
+	}
+	if (room)
+		snprintf(room->id, sizeof(room->id), "%s", id);
+	return room; /* NULL: it has its turn when others are gone */
+}
+
+/* Counts the rounds in which an endpoint waits for its container. After UNJOINED_ROUNDS its pair is
+ * removed. */
 static void count_unjoined(struct docker *docker, const struct docker_endpoint *endpoint)
 {
-	if (!docker->unjoined[0])
-		snprintf(docker->unjoined, sizeof(docker->unjoined), "%s", endpoint->id);
-	if (strcmp(docker->unjoined, endpoint->id) != 0)
+	struct docker_unjoined *u = unjoined_of(docker, endpoint->id);
+
+	if (!u)
 		return;
-	docker->unjoined_seen = true;
-	if (++docker->unjoined_rounds < UNJOINED_ROUNDS)
+	u->seen = true;
+	if (++u->rounds < UNJOINED_ROUNDS)
 		return;
 	remove_pair(docker, endpoint, "no container has taken it for two minutes");
-	docker->unjoined_seen = false;
+	u->seen = false;
+}
+
+/* Forgets those that were not seen in this round. */
+static void forget_joined(struct docker *docker)
+{
+	for (size_t i = 0; i < DOCKER_UNJOINED_MAX; i++) {
+		if (!docker->unjoined[i].seen)
+			docker->unjoined[i] = (struct docker_unjoined){.id = ""};
+		docker->unjoined[i].seen = false;
+	}
 }
 
 static void look_at(
@@ -84,9 +112,9 @@ static void look_at(
 		         "anew",
 		        endpoint->outer, endpoint->name);
 		netlink_link_down(docker->nl, endpoint->outer);
-	} else if (!link.up && !link.elsewhere) {
+	} else if (!link.elsewhere) {
 		count_unjoined(docker, endpoint);
-	} else if (link.elsewhere) {
+	} else {
 		docker_other_ways(docker, endpoint, &link);
 	}
 }
@@ -96,16 +124,12 @@ static void look_at_links(struct docker *docker, const json_t *sandboxes)
 	struct if_nameindex *all = if_nameindex();
 	struct docker_endpoint endpoint;
 
-	docker->unjoined_seen = false;
 	for (const struct if_nameindex *i = all; i && i->if_name; i++)
 		if (docker_endpoint_at(docker, i->if_name, &endpoint))
 			look_at(docker, &endpoint, sandboxes);
 	if (all)
 		if_freenameindex(all);
-	if (!docker->unjoined_seen) {
-		docker->unjoined[0] = 0;
-		docker->unjoined_rounds = 0;
-	}
+	forget_joined(docker);
 }
 
 static void on_time(struct loop_timer *timer)

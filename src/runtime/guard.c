@@ -14,14 +14,18 @@
 
 #define CALL_PATH_MAX 128
 #define TRIES 250
-#define BETWEEN_MS 20
+#define BETWEEN_MS 20 /* at most; the first pauses are 1, 2, 4, 8 and 16 ms */
+#define SHORT_PAUSES 5
 #define CONFLICT 409
 #define NOT_FOUND 404
 #define UNAVAILABLE 503
 
-static void wait_a_little(void)
+/* tries: how often it was in vain. What it waits for takes the daemon some milliseconds as a rule.
+ */
+static void wait_a_little(unsigned tries)
 {
-	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000L};
+	long ms = tries < SHORT_PAUSES ? 1L << tries : BETWEEN_MS;
+	const struct timespec pause = {.tv_nsec = ms * 1000000L};
 
 	nanosleep(&pause, NULL);
 }
@@ -55,7 +59,7 @@ static json_t *call(const struct settings *s, const char *method, const char *pa
 	json_t *json = call_once(s, method, path, body, at, &last);
 
 	for (unsigned i = 1; i < TRIES && !json && *at == UNAVAILABLE; i++) {
-		wait_a_little();
+		wait_a_little(i - 1);
 		last.text[0] = '\0';
 		json = call_once(s, method, path, body, at, &last);
 	}
@@ -173,7 +177,7 @@ bool guard_is_served(const struct settings *s, const char *name, struct fault *f
 			return true;
 		if (!is_starting(state))
 			break;
-		wait_a_little();
+		wait_a_little(i);
 	}
 	return fault_set(fault, "its guard %s is not served: it is %s", name, state);
 }

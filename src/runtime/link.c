@@ -196,12 +196,38 @@ static int refuse_socket(struct job *job, const char *kind)
 	return -EBUSY;
 }
 
+/* dockerd 28 announces a container's addresses from inside of its namespace for some seconds: by
+ * ICMPv6, and by packet sockets of ARP or of no protocol. Such sockets hear nothing of what a
+ * program inside might want to pass on. */
+#define RAW6 "RAW6"
+#define ICMPV6_PORT ":003A" /* a raw socket's protocol, in the place of its port (proc_net(5)) */
+#define ARP 0x0806u
+
+/* True if all raw IPv6 sockets are ICMPv6's. */
+static bool raw6_only_announce(void)
+{
+	FILE *file = fopen("/proc/thread-self/net/raw6", "re");
+	char line[512], local[64];
+	bool good = file && fgets(line, sizeof(line), file); /* the heading */
+
+	while (good && fgets(line, sizeof(line), file)) {
+		const char *port;
+
+		good = sscanf(line, "%*s %63s", local) == 1;
+		port = good ? strchr(local, ':') : NULL;
+		good = port && strcmp(port, ICMPV6_PORT) == 0;
+	}
+	if (file)
+		fclose(file);
+	return good;
+}
+
 /* The namespace's own counters (proc_net(5)): the tables of sockets take the kernel milliseconds to
  * walk. Lines are like "UDP6: inuse 1 ...". Returns 0, -EBUSY with a fault, or -errno. */
 static int look_at_counters(struct job *job, const char *path)
 {
 	static const char *const kinds[] = {
-	        "TCP", "UDP", "UDPLITE", "RAW", "TCP6", "UDP6", "UDPLITE6", "RAW6"};
+	        "TCP", "UDP", "UDPLITE", "RAW", "TCP6", "UDP6", "UDPLITE6", RAW6};
 	FILE *file = fopen(path, "re");
 	char line[256], kind[16];
 	unsigned long count;
@@ -211,6 +237,8 @@ static int look_at_counters(struct job *job, const char *path)
 		return -errno;
 	while (!rc && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%15[A-Z0-9]: inuse %lu", kind, &count) != 2 || count == 0)
+			continue;
+		if (strcmp(kind, RAW6) == 0 && raw6_only_announce())
 			continue;
 		for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 			if (strcmp(kind, kinds[i]) == 0)
@@ -225,13 +253,15 @@ static int look_at_packets(struct job *job)
 {
 	FILE *file = fopen("/proc/thread-self/net/packet", "re");
 	char line[256];
-	int lines = 0;
+	unsigned protocol;
+	bool good = !file || fgets(line, sizeof(line), file); /* the heading */
 
-	while (file && fgets(line, sizeof(line), file))
-		lines++;
+	while (good && file && fgets(line, sizeof(line), file))
+		good = sscanf(line, "%*s %*s %*s %x", &protocol) == 1 &&
+		       (protocol == ARP || protocol == 0);
 	if (file)
 		fclose(file);
-	return lines > 1 ? refuse_socket(job, "packet") : 0; /* the first line is the heading */
+	return good ? 0 : refuse_socket(job, "packet");
 }
 
 static int look_for_sockets(struct job *job)

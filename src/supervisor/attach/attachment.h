@@ -55,9 +55,9 @@ struct attach_pending {
 };
 
 /* Its life is told by its sandbox's state. The booleans below are no states of it: left, slow,
- * reading and gone and told belong to a daemon that takes over, and are true of attachments in any state;
- * detaching and undone are the two steps of an end, which a timer, the process and a caller may ask
- * for in the middle of either; summed and shut say what the end is told with. */
+ * reading, gone and told belong to a daemon that takes over, and are true of attachments in any
+ * state; detaching and undone are the two steps of an end, which a timer, the process and a caller
+ * may ask for in the middle of either; summed and shut say what the end is told with. */
 struct attachment {
 	struct attachments *all;
 	struct sandbox_owner owner;

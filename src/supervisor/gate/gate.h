@@ -68,13 +68,13 @@ struct gate {
 	uint32_t generation;
 	unsigned link;
 
-	int netns;         /* keeps the namespace, and with it the fence, alive */
-	int sandbox_netns; /* borrowed, from gate_open() until gate_connect() is done */
-	uint32_t mtu;      /* GATE_DIVERT: the interface's MTU, for the same time */
+	int netns;                    /* keeps the namespace, and with it the fence, alive */
+	int sandbox_netns;            /* borrowed, from gate_open() until gate_connect() is done */
+	uint32_t mtu;                 /* GATE_DIVERT: the interface's MTU, for the same time */
 	enum fence_prepared prepared; /* of what is there of the fence before gate_connect() */
-	int packets;       /* NFLOG socket */
-	int entrance;      /* GATE_SOCKET: the listening socket, open as long as the gate */
-	uint32_t cid;      /* ... the machine that may connect, if it is a vsock; else 0 */
+	int packets;                  /* NFLOG socket */
+	int entrance; /* GATE_SOCKET: the listening socket, open as long as the gate */
+	uint32_t cid; /* ... the machine that may connect, if it is a vsock; else 0 */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
 	const char *step;       /* the current step, for the error text */

@@ -97,14 +97,16 @@ class Chain:
 class PodmanCni(guests.Engine):
     """Podman whose networks are CNI configurations of a folder of its own."""
 
-    def __init__(self):
+    def __init__(self, plugins=None):
+        """plugins: a folder with all of them."""
+        self.plugins = [plugins] if plugins else [lab.BIN, PLUGINS]
         super().__init__("podman")
 
     def start_podman(self):
         super().start_podman()
         os.makedirs(self.dir + "/net.d")
         with open(self.dir + "/containers.conf", "a") as f:
-            f.write(f'[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = ["{lab.BIN}", "{PLUGINS}"]\n'
+            f.write(f'[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = {json.dumps(self.plugins)}\n'
                     f'network_config_dir = "{self.dir}/net.d"\n')
 
     def network(self, conflist):
@@ -225,6 +227,7 @@ class Containerd:
                     subprocess.run(self.argv("-n", namespace, "tasks", "rm", "-f", task), capture_output=True)
             self.process.terminate()
             self.process.wait()
+        guests.Engine.end_keepers(self)  # of pods whose start a containerd was killed over
         for place in ("/run/containerd", self.dir):
             subprocess.run(["umount", "-R", "-l", place], check=False)
 

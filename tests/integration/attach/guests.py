@@ -104,6 +104,23 @@ class Engine:
             with open(self.dir + "/log") as f:
                 raise AssertionError("dockerd does not serve: " + f.read()[-3000:])
 
+    def kill_dockerd(self):
+        """And its containerd, which the kernel kills with it: dockerd 20.10 would take the dying one for its own."""
+        own = support.descendants(self.process.pid)
+        self.process.kill()
+        self.process.wait()
+        assert wait_until(lambda: not support.still_alive(own), 30 * SLOW), "containerd outlives dockerd"
+
+    def start_dockerd(self):
+        """dockerd 20.10 gives its containerd a quarter of a minute to find the containers of before again, which may be too little."""
+        for _ in range(4):
+            try:
+                return self.start_docker()
+            except AssertionError as e:
+                if "timeout waiting for containerd" not in str(e):
+                    raise
+        return self.start_docker()
+
     def start_podman(self):
         """Runs without a daemon; with runc, which minds no mixture of control groups' versions."""
         for name, text in (("storage", f'[storage]\ndriver = "vfs"\ngraphroot = "{self.dir}/graph"\nrunroot = "{self.dir}/run"\n'),

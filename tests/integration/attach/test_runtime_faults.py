@@ -456,6 +456,10 @@ exec runc "$@"
                            ("UDP6", "s=socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::1',0))"),
                            ("TCP6", "s=socket.create_server(('::1',0), family=socket.AF_INET6)"),
                            ("RAW", "s=socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"),
+                           ("RAW6", "s=socket.socket(socket.AF_INET6, socket.SOCK_RAW, 17)"),
+                           ("RAW6", "a=socket.socket(socket.AF_INET6, socket.SOCK_RAW, 58); s=socket.socket(socket.AF_INET6, socket.SOCK_RAW, 59)"),
+                           ("packet", "a=socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806));"
+                            "s=socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))"),
                            ("packet", "s=socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))")):
             with self.subTest(kind=kind):
                 self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
@@ -467,3 +471,23 @@ exec runc "$@"
                 listener.communicate()
                 self.refused(r, f"has opened a {kind} socket .*--network none")
                 self.assertEqual(self.runtime("delete", "--force", "box").returncode, 0)
+
+    def test_engines_announcements(self):
+        """dockerd 28 announces the container's addresses from inside for some seconds: by these it could tell nobody anything else."""
+        bundle = self.tries("out")
+        self.assertEqual(self.runtime.create(bundle, "box").returncode, 0)
+        self.plug_in()
+        announcer = subprocess.Popen(["nsenter", "--net=" + self.runtime.netns()[0], PYTHON, "-c",
+                                      "import socket,time; a=socket.socket(socket.AF_INET6, socket.SOCK_RAW, 58);"
+                                      "b=socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0806));"
+                                      "c=socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0); print(1,flush=True);"
+                                      "time.sleep(1000)"], stdout=subprocess.PIPE)
+        announcer.stdout.readline()
+        with test_exfiltration.Watch() as watch:
+            r = self.runtime("start", "box")
+            self.assertEqual(r.returncode, 0, r)
+            self.assertTrue(wait_until(lambda: not self.guards(), 60 * SLOW))
+        announcer.kill()
+        announcer.communicate()
+        self.assertEqual(watch.foreign(), [])
+        self.assertFalse(any(EVIL4 in map(str, row) for row in watch.flows()))
