@@ -132,7 +132,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control sidecar policy ca audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control session sidecar policy ca audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -148,7 +148,8 @@ _vethguard()
 	policy) words='check explain diff new' ;;
 	audit) words='show suggest verify' ;;
 	ca) words='show export csr install rotate' ;;
-	help) words="run $control sidecar policy ca audit doctor version" ;;
+	session) words='create list show extend revoke' ;;
+	help) words="run $control session sidecar policy ca audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -163,6 +164,9 @@ _vethguard()
 		'ca csr') words='--name --socket --json --help' ;;
 		'ca install') words='--root --overlap --socket --json --help' ;;
 		'ca rotate') words='--overlap --name --socket --json --help' ;;
+		'session create') words='--policy --name --ttl --from --var --label --observe --socket --json --help' ;;
+		'session extend') words='--ttl --socket --json --help' ;;
+		'session list' | 'session show' | 'session revoke') words='--socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event --socket' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var --socket' ;;
 		'audit verify') words='--anchor --socket --help' ;;
@@ -181,6 +185,19 @@ _vethguard()
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
+	elif [[ ${COMP_WORDS[1]} == session && $COMP_CWORD -gt 2 ]]; then
+		case $3 in
+		--policy | -p | --socket)
+			COMPREPLY=($(compgen -f -- "$2"))
+			compopt -o filenames 2>/dev/null
+			return
+			;;
+		--name | -n | --ttl | --from | --var | --label | -l) ;;
+		*)
+			[[ ${COMP_WORDS[2]} == @(show|extend|revoke) ]] &&
+				words=$(vethguard session list 2>/dev/null | awk 'NR > 1 { print $1 }')
+			;;
+		esac
 	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

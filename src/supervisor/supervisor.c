@@ -84,8 +84,9 @@ void supervisor_roles_ready(struct supervisor *sv)
 /* Opens the programs of the roles now, so that roles started later are of the same version. */
 static int hold_programs(const struct supervisor *sv)
 {
-	static const char *const names[] = {"vethguard-keeper", "vethguard-recorder",
-	        "vethguard-worker", "vethguard-fetch", NULL};
+	/* The last one only for the daemon. */
+	const char *const names[] = {"vethguard-keeper", "vethguard-recorder", "vethguard-worker",
+	        "vethguard-fetch", sv->persistent ? "vethguard-gateway" : NULL, NULL};
 	char why[512];
 
 	for (const char *const *name = names; *name; name++) {
@@ -152,12 +153,15 @@ void supervisor_finish(struct supervisor *sv, int status)
 	}
 	role_stop(&sv->recorder, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	role_stop(&sv->keeper, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
+	sv->gateway.open = false;
+	role_stop(&sv->gateway.role, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	supervisor_stop_when_alone(sv);
 }
 
 void supervisor_stop_when_alone(struct supervisor *sv)
 {
-	if (sv->finishing && !role_runs(&sv->keeper) && !role_runs(&sv->recorder))
+	if (sv->finishing && !role_runs(&sv->keeper) && !role_runs(&sv->recorder) &&
+	        !role_runs(&sv->gateway.role))
 		loop_stop(sv->loop);
 }
 
@@ -168,6 +172,7 @@ void supervisor_fini(struct supervisor *sv)
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	sandbox_free(s);
 	worker_pool_close(sv);
+	gateway_close(sv);
 	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_timer);
 	loop_timer_close(&sv->health.timer);

@@ -7,6 +7,7 @@
 #include "supervisor/events/recorder.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/process/ca.h"
+#include "supervisor/process/gateway.h"
 #include "supervisor/process/keeper.h"
 #include "supervisor/sandbox/sandbox.h"
 #include "supervisor/sandbox/worker_pool.h"
@@ -47,6 +48,7 @@ struct supervisor {
 	size_t keeper_death_count;
 	struct loop_timer keeper_timer, recorder_timer;
 	struct keeper_health health;
+	struct gateway_life gateway; /* persistent (process/gateway.h) */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */
 	void (*on_roles_ready)(struct supervisor *sv);
 	/* The keeper died before it was ever ready. */

@@ -336,6 +336,7 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_FOREIGN_CREDENTIAL] =
 	                ("The sandbox brought a credential that is not "
 	                 "the policy's"),
+	        [EVENT_FINDING_GUESSED_TOKENS] = "Wrong tokens were shown to the gateway",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

@@ -77,6 +77,7 @@ enum event_finding {
 	EVENT_FINDING_LOG_OUTAGE = 13,         /* the audit log could not be written for a while */
 	EVENT_FINDING_CUT_OFF = 14,            /* a restarted vethguardd could not take over a sandbox */
 	EVENT_FINDING_FOREIGN_CREDENTIAL = 15, /* the sandbox brought a credential that is none of the policy's */
+	EVENT_FINDING_GUESSED_TOKENS = 16,     /* wrong tokens were shown to the gateway */
 	EVENT_FINDING_COUNT
 };
 

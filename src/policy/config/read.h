@@ -17,6 +17,9 @@ int config_take_password(char *text, size_t n, struct secret *out);
  * malformed, or a control. */
 bool config_decode(char *p, size_t *n);
 void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config);
+void config_gateway_init(struct config_gateway *gateway); /* the defaults */
+void config_read_gateway(
+        struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
 void config_read_resolver(struct tree *tree, const struct tree_node *map, struct config *config);
 /* is_private: the file may hold a password. */
 void config_read_egress(

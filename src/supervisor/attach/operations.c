@@ -327,6 +327,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .interface = r->interface,
 	        .netns = r->netns ? r->netns : "",
 	        .listen = r->listen.path,
+	        .session = r->kind == ATTACH_SESSION ? &r->session : NULL,
 	        .pid = r->pid,
 	        .pid_start_time = r->pid_start_time,
 	        .container = &r->container,

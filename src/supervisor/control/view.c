@@ -81,6 +81,24 @@ static void put_pairs(struct json *j, const char *key, const struct attach_pairs
 	json_put_end_object(j);
 }
 
+/* Where a session may come from; empty: from anywhere. null: it is no session. */
+static void put_from(struct json *j, const struct session_token *session)
+{
+	char text[IP_TEXT_MAX], network[IP_TEXT_MAX + 8];
+
+	if (!session) {
+		json_put_null(j, "from");
+		return;
+	}
+	json_put_array(j, "from");
+	for (size_t i = 0; i < session->from_count; i++) {
+		snprintf(network, sizeof(network), "%s/%u", ip_format(&session->from[i].base, text),
+		        session->from[i].bits);
+		json_put_literal(j, NULL, network);
+	}
+	json_put_end_array(j);
+}
+
 static void put_attachment(struct json *j, const struct attachment_view *v)
 {
 	json_put_object(j, "attachment");
@@ -88,6 +106,7 @@ static void put_attachment(struct json *j, const struct attachment_view *v)
 	put_text(j, "interface", v->interface);
 	put_text(j, "netns", v->brief ? NULL : v->netns);
 	put_text(j, "listen", v->listen);
+	put_from(j, v->session);
 	put_pid(j, "pid", v->pid);
 	if (v->container && v->container->id[0]) {
 		json_put_object(j, "container");

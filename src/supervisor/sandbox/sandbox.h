@@ -8,6 +8,7 @@
 #include "supervisor/gate/gate.h"
 #include "supervisor/sandbox/instance.h"
 #include "supervisor/os/listen_socket.h"
+#include "supervisor/os/session_token.h"
 #include "supervisor/events/recording.h"
 
 #define SANDBOX_FAILURE_MAX 2048
@@ -107,6 +108,10 @@ struct sandbox {
 	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
 	/* Borrowed for its life: its only way out; NULL: it has a link. */
 	struct listen_socket *listen;
+	/* Borrowed for its life: what proves a connection to it; NULL: it is no session. Such a
+	 * sandbox has neither link nor socket: the gateway leads connections to its worker. */
+	const struct session_token *session;
+	bool admitted; /* the proof counts (process/gateway.h) */
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
 	char pin[MESSAGE_PATH_MAX + 1];
 	int netns; /* of the sandbox; persistent: closed once it is linked */
