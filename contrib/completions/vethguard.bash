@@ -60,7 +60,7 @@ _vethguard_control()
 {
 	local command=${COMP_WORDS[1]} words='--socket --json --help'
 	case $3 in
-	--policy | -p | --netns | --netns-dir | --listen | --socket | --ca | --ca-bundle)
+	--policy | -p | --netns | --netns-dir | --listen | --socket | --ca | --ca-bundle | --token-file)
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
@@ -69,7 +69,7 @@ _vethguard_control()
 	--engine) words='docker podman' ;;
 	--addresses) words='same own' ;;
 	--like) words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
-	--format | -f) words='shell docker json pem' ;;
+	--format | -f) words='shell docker json pem e2b modal daytona deno runloop langsmith openai-agents' ;;
 	--listen-mode | --listen-owner | --pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r | --count | --prefix | --tap) return ;;
 	*)
 		case $command in
@@ -77,7 +77,7 @@ _vethguard_control()
 			words+=' --interface --netns --pid --container --engine --policy --name --address --label --var'
 			words+=' --ttl --observe --files --listen --listen-mode --listen-owner'
 			;;
-		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
+		env) words+=' --format --token-file --proxy-env --ca-bundle --ca' ;;
 		prepare) words+=' --count --addresses --tap --netns-dir --prefix --remove' ;;
 		claim) words+=' --policy --netns --like --label --var --ttl --observe --no-wait' ;;
 		release) words+=' --tap --netns-dir --prefix --keep' ;;

@@ -10,6 +10,7 @@ import threading
 import time
 
 import support
+from control_case import Described
 from gateway_case import CLIENT4, GATEWAY4, HANDSHAKE_S, PLAIN_PORT, TLS_PORT, Gatewayed, basic, make_certificate
 from lab import EVIL4, ORIGIN4
 from support import FINDING, HTTP, NETWORK, SECRET, SLOW, wait_until
@@ -514,6 +515,76 @@ class Commands(Gatewayed):
         self.assertRegex(self.cli("extend", "cli", "--ttl", "3h").stdout, "^cli: until 20")
         self.assertEqual(self.cli("revoke", "cli").stdout, "cli: revoked\n")
         self.assert_unknown(token=token)
+
+    def test_described(self):
+        """Requests and answers are as docs/openapi.yaml has them, refusals too."""
+        described = Described()
+        full = {"name": "two", "policy": self.policy, "from": ["10.77.0.0/24", "2001:db8::/32"], "labels": {"a": "b"}, "vars": {"c": "d"},
+                "ttl_s": 60, "observe": True}
+        described.request("POST", "/v1/sessions", full)
+        for method, path, body, expected in (
+                ("POST", "", full, 201), ("POST", "", full, 409), ("POST", "", {"policy": self.policy}, 201), ("POST", "", {}, 422), ("GET", "", None, 200),
+                ("GET", "/two", None, 200), ("GET", "/none", None, 404), ("POST", "/two/extend", {"ttl_s": 5}, 200),
+                ("POST", "/two/extend", {}, 422), ("POST", "/two/extend", {"ttl_s": -1}, 422), ("POST", "/none/extend", {"ttl_s": 5}, 404),
+                ("DELETE", "/two", None, 200), ("DELETE", "/two", None, 404)):
+            with self.subTest(method=method, path=path):
+                status, headers, answer = self.daemon.call(method, "/v1/sessions" + path, body)
+                self.assertEqual(status, expected, answer)
+                described.answer(method, "/v1/sessions" + path, status, headers, answer)
+        status, headers, answer = self.daemon.call("GET", "/v1/sandboxes/one/env")
+        described.answer("GET", "/v1/sandboxes/one/env", status, headers, answer)
+        operations = {o["operationId"] for p, item in described.document["paths"].items() for o in item.values() if p.startswith("/v1/sessions") and
+                      "responses" in o}
+        self.assertEqual(operations - described.used, set())
+
+    def env(self, *argv, name="one", token=None):
+        return self.daemon.cli("env", name, *argv, input=self.token + "\n" if token is None else token)
+
+    def test_env(self):
+        """Its variables are enough for programs that know nothing of a gateway."""
+        bundle, certificate = os.path.join(self.dir, "bundle.pem"), os.path.join(self.dir, "gateway.pem")
+        with open(bundle, "w") as out:
+            out.write(self.env("--format", "pem").stdout)
+            with open(certificate) as f:
+                out.write(f.read())
+        r = self.env("--token-file", "-", "--ca-bundle", bundle, "--ca", bundle)
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        script = r.stdout.replace("gateway.lab.test", GATEWAY4)  # no DNS there
+        self.assertIn(f"https://session:{self.token}@{GATEWAY4}:{TLS_PORT}", script)
+        self.assertIn("API_KEY=", script)
+        for command in (f"curl -sS --proxy-cacert {certificate} -H \"Authorization: Bearer $API_KEY\" https://api.lab.test/whoami",
+                        f"{support.PYTHON} -c 'import requests; print(requests.get(\"https://api.lab.test/whoami\", timeout=20).text)'"):
+            r = self.there("env", "-i", "PATH=" + os.environ["PATH"], "sh", "-c", script + "\n" + command)
+            self.assertIn('"authenticated": true', r.stdout, (command, r))
+        variables = json.loads(self.env("--token-file", "-", "--format", "json").stdout)
+        self.assertEqual(variables["http_proxy"], f"https://session:{self.token}@gateway.lab.test:{TLS_PORT}")
+        self.assertNotIn("PROXY", self.env().stdout.upper())
+        gateway = {"tls": f"gateway.lab.test:{TLS_PORT}", "plain": f"gateway.lab.test:{PLAIN_PORT}"}
+        self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one/env")[2]["gateway"], gateway)
+        for provider in ("modal", "daytona", "deno", "runloop", "langsmith", "openai-agents"):
+            r = self.env("--token-file", "-", "--format", provider)
+            self.assertIn(f'"HTTPS_PROXY": "https://session:{self.token}@gateway.lab.test:{TLS_PORT}"', r.stdout, (provider, r))
+            json.loads(r.stdout)
+        proxy = json.loads(self.env("--token-file", "-", "--format", "e2b").stdout)["network"]["egressProxy"]
+        # As E2B uses it.
+        proxy["address"] = proxy["address"].replace("gateway.lab.test", GATEWAY4)
+        r = self.there("curl", "-sS", "-m", "10", "--cacert", self.ca, "--proxy", "socks5h://" + proxy["address"], "--proxy-user",
+                       f"{proxy['username']}:{proxy['password']}", "https://api.lab.test/whoami")
+        self.assertIn('"authenticated": true', r.stdout, r)
+
+    def test_env_refused(self):
+        inside = support.netns(self, f"inside{time.monotonic_ns()}")
+        answer = self.daemon.call("POST", "/v1/sandboxes", {"name": "link", "policy": self.policy, "netns": "/run/netns/" + inside})
+        self.assertEqual(answer[0], 201, answer)
+        self.assertIsNone(self.daemon.call("GET", "/v1/sandboxes/link/env")[2]["gateway"])
+        for argv, kw, words in ((("--format", "e2b"), {}, "--token-file"), (("--format", "fly"), {}, "is one of"),
+                                (("--token-file", "/none"), {}, "No such file"), (("--token-file", self.dir), {}, "directory"),
+                                (("--token-file", "-"), {"token": ""}, "no token"), (("--token-file", "-"), {"token": "a b"}, "no token"),
+                                (("--token-file", "-"), {"token": "$(id)"}, "no token"), (("--token-file", "-"), {"token": "a" * 5000}, "longer"),
+                                (("--token-file", "-"), {"name": "link"}, "no session"), (("--format", "deno"), {"name": "link"}, "no session")):
+            r = self.env(*argv, **kw)
+            self.assertEqual((r.returncode, r.stdout), (2, ""), (argv, kw, r))
+            self.assertIn(words, r.stderr)
 
     def test_wrong_usage(self):
         for argv, status in (((), 2), (("make",), 2), (("create",), 2), (("create", "x", "--policy", self.policy), 2),

@@ -39,7 +39,7 @@ static bool is_there(const struct config_gateway *g, const struct config_gateway
 static void add(struct tree *tree, const struct tree_node *node, const char *what, bool tls,
         bool anywhere, struct config_gateway *g)
 {
-	struct config_gateway_listener listener;
+	struct config_gateway_listener listener = {.tls = tls};
 	struct url_authority authority;
 	char quoted[TREE_QUOTE_MAX];
 	struct slice text;
@@ -54,8 +54,6 @@ static void add(struct tree *tree, const struct tree_node *node, const char *wha
 		        what, tree_quote(text, quoted));
 		return;
 	}
-	memset(&listener, 0, sizeof(listener)); /* configurations are compared as bytes */
-	listener.tls = tls;
 	listener.address = authority.address;
 	listener.port = authority.port;
 	if (!tls && !anywhere && ip_classify(&listener.address) != IP_LOOPBACK)

@@ -190,6 +190,7 @@ struct attach_env {
 	const char *root_pem;   /* the CA that the sandbox is to trust */
 	struct ip gate4, gate6; /* name server and explicit proxy */
 	uint16_t proxy_port;
+	const struct config_gateway *gateway; /* of a session: where it comes in; else NULL */
 };
 
 /* What is left of a sandbox that has ended: all false. */

@@ -227,6 +227,45 @@ static void put_proxy(struct json *j, const struct attach_env *env)
 	json_put_literal(j, "proxy", url);
 }
 
+/* The first place that is reachable from elsewhere, with TLS or without, else one of this host;
+ * null: there is none, or it is every address and the configuration has no name for it. */
+static void put_place(
+        struct json *j, const char *key, const struct config_gateway *gateway, bool tls)
+{
+	const struct config_gateway_listener *found = NULL;
+	char text[POLICY_HOST_MAX + IP_TEXT_MAX + 16], ip[IP_TEXT_MAX];
+	bool named;
+
+	for (size_t i = 0; i < gateway->listener_count; i++) {
+		const struct config_gateway_listener *l = &gateway->listeners[i];
+
+		if (l->tls == tls && (!found || ip_classify(&found->address) == IP_LOOPBACK))
+			found = l;
+	}
+	named = found && gateway->name[0] && ip_classify(&found->address) != IP_LOOPBACK;
+	if (named)
+		snprintf(text, sizeof(text), "%s:%u", gateway->name, (unsigned)found->port);
+	else if (found)
+		snprintf(text, sizeof(text), found->address.family == 6 ? "[%s]:%u" : "%s:%u",
+		        ip_format(&found->address, ip), (unsigned)found->port);
+	if (!found || (!named && ip_classify(&found->address) == IP_UNSPECIFIED))
+		json_put_null(j, key);
+	else
+		json_put_literal(j, key, text);
+}
+
+static void put_gateway(struct json *j, const struct config_gateway *gateway)
+{
+	if (!gateway) {
+		json_put_null(j, "gateway");
+		return;
+	}
+	json_put_object(j, "gateway");
+	put_place(j, "tls", gateway, true);
+	put_place(j, "plain", gateway, false);
+	json_put_end_object(j);
+}
+
 void control_put_env(struct json *j, const char *name, const struct attach_env *env)
 {
 	char text[IP_TEXT_MAX];
@@ -249,6 +288,7 @@ void control_put_env(struct json *j, const char *name, const struct attach_env *
 		json_put_literal(j, NULL, ip_format(&env->gate6, text));
 	json_put_end_array(j);
 	put_proxy(j, env);
+	put_gateway(j, env->gateway);
 	json_put_end_object(j);
 }
 

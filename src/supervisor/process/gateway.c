@@ -307,11 +307,26 @@ void gateway_open(struct supervisor *sv)
 	start_or_wait(sv);
 }
 
+static bool is_same(const struct config_gateway *a, const struct config_gateway *b)
+{
+	bool same = a->listener_count == b->listener_count &&
+	            strcmp(a->certificate, b->certificate) == 0 && strcmp(a->key, b->key) == 0 &&
+	            strcmp(a->name, b->name) == 0 && a->unauthenticated == b->unauthenticated &&
+	            a->unauthenticated_per_address == b->unauthenticated_per_address &&
+	            a->handshake_ms == b->handshake_ms;
+
+	for (size_t i = 0; same && i < a->listener_count; i++)
+		same = ip_equals(&a->listeners[i].address, &b->listeners[i].address) &&
+		       a->listeners[i].port == b->listeners[i].port &&
+		       a->listeners[i].tls == b->listeners[i].tls;
+	return same;
+}
+
 void gateway_configure(struct supervisor *sv, const struct config_gateway *config)
 {
 	struct gateway_life *life = &sv->gateway;
 
-	if (memcmp(config, &life->config, sizeof(*config)) == 0)
+	if (is_same(config, &life->config))
 		return;
 	/* Listeners that the next configuration has, too, stay open. */
 	memcpy(life->inherited, life->listeners, sizeof(life->inherited));

@@ -81,22 +81,6 @@ static void test_every_key(void **state)
 	config_fini(&config);
 }
 
-/* Configurations are compared as bytes. */
-static void test_equal_ones_are_equal(void **state)
-{
-	static const char text[] = "listen: ['0.0.0.0:8443', '[::]:8443']" FILES;
-	static struct config one, two;
-
-	(void)state;
-	memset(&one, 0xa5, sizeof(one));
-	memset(&two, 0x5a, sizeof(two));
-	assert_int_equal(load(text, &one), 0);
-	assert_int_equal(load(text, &two), 0);
-	assert_memory_equal(&one.gateway, &two.gateway, sizeof(one.gateway));
-	config_fini(&one);
-	config_fini(&two);
-}
-
 static void refuses(const char *gateway, const char *why)
 {
 	struct config config;
@@ -155,8 +139,7 @@ static void test_what_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
-	        cmocka_unit_test(test_every_key), cmocka_unit_test(test_equal_ones_are_equal),
-	        cmocka_unit_test(test_what_is_refused)};
+	        cmocka_unit_test(test_every_key), cmocka_unit_test(test_what_is_refused)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
