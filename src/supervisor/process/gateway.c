@@ -130,6 +130,8 @@ static int on_guesses(struct supervisor *sv, struct ipc_message *message)
 
 	if (message_gateway_guesses_decode(&message->body, &m) != 0)
 		return -EBADMSG;
+	if (!rate_take(&sv->gateway.findings, loop_now_ms(sv->loop)))
+		return 0;
 	snprintf(text, sizeof(text),
 	        "%llu wrong tokens were shown to the gateway from %s%s. Its answers to that "
 	        "address "
@@ -211,6 +213,7 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 	if (rc)
 		return rc;
 	role_wait_for_room(&life->role, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
+	role_bound(&life->role, GATEWAY_BURST, GATEWAY_PER_S);
 	rc = send_start(sv, files, file_count);
 	if (!rc)
 		supervisor_for_each(sv, tell_if_admitted, NULL);
@@ -302,6 +305,8 @@ void gateway_open(struct supervisor *sv)
 		return;
 	}
 	life->open = true;
+	rate_init(&life->findings, GATEWAY_FINDINGS_PER_S, GATEWAY_FINDINGS_BURST_S,
+	        loop_now_ms(sv->loop));
 	if (!life->config.listener_count)
 		gateway_unlisten(life); /* what was inherited */
 	start_or_wait(sv);

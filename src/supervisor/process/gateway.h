@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include "vethguard/base/rate.h"
 #include "vethguard/policy/config.h"
 #include "supervisor/process/role.h"
 
@@ -18,6 +19,11 @@ struct supervisor;
 #define GATEWAY_LOOK_MS 5000  /* interval of looks at the certificate's files */
 #define GATEWAY_AGAIN_MS 1000 /* before a gateway that died is started again */
 #define GATEWAY_FILES 2       /* certificate, key */
+/* More messages than it sends (gateway/gateway.h) are a fault of it; more findings are dropped. */
+#define GATEWAY_BURST 8192
+#define GATEWAY_PER_S 4096
+#define GATEWAY_FINDINGS_PER_S 1
+#define GATEWAY_FINDINGS_BURST_S 40
 
 struct gateway_life {
 	struct role role;
@@ -31,6 +37,7 @@ struct gateway_life {
 	size_t inherited_count;
 	struct stat files[GATEWAY_FILES]; /* as they were when the gateway got them */
 	struct loop_timer again, look;
+	struct rate findings;
 };
 
 /* Starts it, if there is one; may be called again. What fails is logged and tried again. */
