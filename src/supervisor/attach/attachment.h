@@ -55,9 +55,9 @@ struct attach_pending {
 };
 
 /* Its life is told by its sandbox's state. The booleans below are no states of it: left, slow,
- * reading and gone and told belong to a daemon that takes over, and are true of attachments in any state;
- * detaching and undone are the two steps of an end, which a timer, the process and a caller may ask
- * for in the middle of either; summed and shut say what the end is told with. */
+ * reading and gone and told belong to a daemon that takes over, and are true of attachments in any
+ * state; detaching and undone are the two steps of an end, which a timer, the process and a caller
+ * may ask for in the middle of either; summed and shut say what the end is told with. */
 struct attachment {
 	struct attachments *all;
 	struct sandbox_owner owner;
@@ -276,6 +276,10 @@ int attachment_adopt_socket(struct attachment *a, struct gate *shape);
 /* Removes the socket's file. One that was never made is not its own: what lies at its path stays.
  * Without a sandbox, the state that an earlier daemon has left says that it may be. */
 void attachment_remove_socket(const struct attachment *a);
+
+/* session.c. From now on the gateway knows it, unless its time is over; nothing happens for what is
+ * no session. */
+void attachment_admit(struct attachment *a);
 
 /* hold.c: for a sandbox that is not served. If it is an interface of the host, its rules are still
  * repaired and watched until its gate is closed. */

@@ -68,13 +68,13 @@ struct gate {
 	uint32_t generation;
 	unsigned link;
 
-	int netns;         /* keeps the namespace, and with it the fence, alive */
-	int sandbox_netns; /* borrowed, from gate_open() until gate_connect() is done */
-	uint32_t mtu;      /* GATE_DIVERT: the interface's MTU, for the same time */
+	int netns;                    /* keeps the namespace, and with it the fence, alive */
+	int sandbox_netns;            /* borrowed, from gate_open() until gate_connect() is done */
+	uint32_t mtu;                 /* GATE_DIVERT: the interface's MTU, for the same time */
 	enum fence_prepared prepared; /* of what is there of the fence before gate_connect() */
-	int packets;       /* NFLOG socket */
-	int entrance;      /* GATE_SOCKET: the listening socket, open as long as the gate */
-	uint32_t cid;      /* ... the machine that may connect, if it is a vsock; else 0 */
+	int packets;                  /* NFLOG socket */
+	int entrance; /* GATE_SOCKET: the listening socket, open as long as the gate */
+	uint32_t cid; /* ... the machine that may connect, if it is a vsock; else 0 */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
 	const char *step;       /* the current step, for the error text */
@@ -145,9 +145,9 @@ void gate_name_host_link(struct gate *gate);
  * own, an uplink of the host. A failed call leaves nothing behind.
  */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
-/* GATE_SOCKET. Takes entrance, a listening socket; cid: 0, or of a vsock, who may connect. Neither
- * gate_connect() nor a pin is needed. Returns 0, or -errno with gate->step; then call gate_close().
- */
+/* GATE_SOCKET. Takes entrance, a listening socket; -1: it has none, and others lead connections to
+ * its worker. cid: 0, or of a vsock, who may connect. Neither gate_connect() nor a pin is needed.
+ * Returns 0, or -errno with gate->step; then call gate_close(). */
 int gate_open_socket(struct gate *gate, int entrance, uint32_t cid);
 /* GATE_SHARED; like gate_open(). tcp_port and dns_port are set before. Takes packets, an NFLOG
  * socket, or -1. Returns 0, or -errno with gate->step or gate->why. */
