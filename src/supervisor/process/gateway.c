@@ -217,8 +217,9 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 	rc = send_start(sv, files, file_count);
 	if (!rc)
 		supervisor_for_each(sv, tell_if_admitted, NULL);
-	if (!rc && life->held)
-		gateway_hold(sv, true);
+	/* A session that it did not know yet would be refused for good. */
+	if (!rc && !life->held)
+		gateway_hold(sv, false);
 	if (!rc)
 		return 0;
 	role_kill(&life->role, "it cannot be told what it needs"); /* another one follows */
