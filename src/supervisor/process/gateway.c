@@ -261,9 +261,9 @@ static void start_or_wait(struct supervisor *sv)
 	}
 	if (!life->quiet)
 		log_error("the gateway: %s; this is tried again every %d s", why,
-		        ROLE_PAUSE_MS / 1000);
+		        GATEWAY_AGAIN_MS / 1000);
 	life->quiet = true;
-	loop_timer_set(&life->again, ROLE_PAUSE_MS);
+	loop_timer_set(&life->again, GATEWAY_AGAIN_MS);
 }
 
 static void on_again(struct loop_timer *timer)
