@@ -252,6 +252,7 @@ static void open_parts(struct gateway *g)
 	        [WAIT_RETRY] = RETRY_MS,
 	        [WAIT_LINGER] = LINGER_MS};
 
+	g->held = true; /* until it knows the sessions */
 	g->loop = loop_new();
 	g->cipher = malloc(GATEWAY_CHUNK);
 	g->plain = malloc(GATEWAY_CHUNK);

@@ -209,8 +209,9 @@ void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool t
 		visitor_close(c);
 		return;
 	}
+	/* Its first bytes are read in the next turn: a session that was told of before the client
+	 * came is known by then. */
 	loop_deadline_set(&g->waits[WAIT_PROOF], &c->deadline);
-	go_on(c);
 }
 
 /* The client of SOCKS learns that its login was good only now, when it leads somewhere. */

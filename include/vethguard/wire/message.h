@@ -198,7 +198,7 @@ enum message_type {
 	                                     authenticated: lead it to its session's worker */
 	MESSAGE_GATEWAY_ENTERED = 88,     /* the reply: struct message_gateway_entered + fd if entered */
 	MESSAGE_GATEWAY_GUESSES = 89,     /* gateway -> supervisor: struct message_gateway_guesses */
-	MESSAGE_GATEWAY_HOLD = 90,        /* no body: accept nothing until RESUME; what waits, waits */
+	MESSAGE_GATEWAY_HOLD = 90,        /* no body: accept nothing until RESUME, as at the start; what waits, waits */
 	MESSAGE_GATEWAY_RESUME = 91,      /* no body */
 
 	/* supervisor -> worker, continued */

@@ -218,8 +218,9 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 	rc = send_start(sv, files, file_count);
 	if (!rc)
 		supervisor_for_each(sv, tell_if_admitted, NULL);
-	if (!rc && life->held)
-		gateway_hold(sv, true);
+	/* A session that it did not know yet would be refused for good. */
+	if (!rc && !life->held)
+		gateway_hold(sv, false);
 	if (!rc)
 		return 0;
 	role_kill(&life->role, "it cannot be told what it needs"); /* another one follows */
@@ -261,9 +262,9 @@ static void start_or_wait(struct supervisor *sv)
 	}
 	if (!life->quiet)
 		log_error("the gateway: %s; this is tried again every %d s", why,
-		        ROLE_PAUSE_MS / 1000);
+		        GATEWAY_AGAIN_MS / 1000);
 	life->quiet = true;
-	loop_timer_set(&life->again, ROLE_PAUSE_MS);
+	loop_timer_set(&life->again, GATEWAY_AGAIN_MS);
 }
 
 static void on_again(struct loop_timer *timer)

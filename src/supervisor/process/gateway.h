@@ -17,7 +17,7 @@ struct sandbox;
 struct supervisor;
 
 #define GATEWAY_LOOK_MS 5000  /* interval of looks at the certificate's files */
-#define GATEWAY_AGAIN_MS 1000 /* before a gateway that died is started again */
+#define GATEWAY_AGAIN_MS 1000 /* before one that died, or could not listen, is started again */
 #define GATEWAY_FILES 2       /* certificate, key */
 /* More messages than it sends (gateway/gateway.h) are a fault of it; more findings are dropped. */
 #define GATEWAY_BURST 8192
