@@ -61,7 +61,8 @@ struct fence_spec {
 int fence_set(const struct fence_spec *spec);
 /* What was prepared, for a fence that is to be set. */
 enum fence_prepared {
-	FENCE_OTHER, /* it has other addresses or bounds: the kernel deletes those rules, and makes the caller wait for it */
+	FENCE_OTHER, /* it has other addresses or bounds: the kernel deletes those rules, and makes the caller wait for
+	                it */
 	FENCE_BARE,  /* it has no rules with addresses and bounds */
 	FENCE_FITS   /* it has the same (fence_prepared_fits()) */
 };

@@ -19,8 +19,7 @@ void load_source_times(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 
 /* inject.c: reads inject: and the keys that go with it. */
-void load_inject(
-        struct tree *tree, const struct tree_node *map, struct policy_credential *out);
+void load_inject(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 
 /* source_fetch.c: true if word is a source that is asked over HTTPS: "vault", "oauth2", .... */
 bool load_is_fetched(struct slice word);

@@ -132,7 +132,8 @@ static int in_gate_prepare(void *context)
 	if (rc)
 		return rc;
 	STEP("delivering to the worker", netlink_local_delivery(nl, GATE_LINK, GATE_TABLE));
-	STEP("preparing the fence", fence_prepare(&spec, gate->prepared == FENCE_BARE, &gate->generation));
+	STEP("preparing the fence",
+	        fence_prepare(&spec, gate->prepared == FENCE_BARE, &gate->generation));
 	STEP("listening for dropped packets", gate_open_packets(gate));
 	STEP("listening", gate_listen_always(gate));
 	netlink_close(nl);

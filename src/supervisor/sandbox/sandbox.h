@@ -155,7 +155,7 @@ struct sandbox {
 	/* Memory of its synthetic names, handed from worker to worker; -1: none yet. Persistent: a
 	 * file, open only while a worker is being told. */
 	int names;
-	struct recorded recorded;  /* what the recorder knows of it, under id */
+	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct exposed exposed;
 	uint64_t summary_request;  /* 0: none is pending */
 	UT_hash_handle at_summary; /* by summary_request */

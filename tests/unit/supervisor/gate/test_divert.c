@@ -137,7 +137,8 @@ static void two_guarded_containers_do_not_meet(void **state)
 	assert_int_equal(gate_remove(&gates[1], host, NULL, false), 0);
 }
 
-/* From the second one on nothing has to be deleted in a gate of the store, whatever its addresses. */
+/* From the second one on nothing has to be deleted in a gate of the store, whatever its addresses.
+ */
 static void gates_without_addresses_are_in_store(void **state)
 {
 	struct gate gates[2], like;

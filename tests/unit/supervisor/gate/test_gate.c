@@ -82,7 +82,8 @@ static void a_gate_from_the_store_gets_its_own_addresses(void **state)
 	close_all(&gate);
 	run_loop(200);
 	open_gate(&gate);
-	assert_int_equal(gate.prepared, FENCE_FITS); /* what is made from then on is of those that came */
+	assert_int_equal(
+	        gate.prepared, FENCE_FITS); /* what is made from then on is of those that came */
 	gate.generation = 0;
 	assert_int_equal(gate_repair(&gate), 0);
 	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
