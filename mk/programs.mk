@@ -21,6 +21,8 @@ MODS_vethguard-fetch := fetch sign tls ipc loop jail wire base
 LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 MODS_vethguard-token := token jail ipc loop wire base
 LIBS_vethguard-token := $(LIBS_SECCOMP) $(LIBS_EVENT) -ldl
+MODS_vethguard-gateway := gateway tls ipc loop jail wire base
+LIBS_vethguard-gateway := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
 # An engine calls it three times for each container: it loads no library that it does not use.
 LIBS_vethguard-runtime := -Wl,--as-needed $(LIBS_NFT) $(LIBS_JANSSON)
@@ -36,12 +38,13 @@ MAIN_vethguard-worker := worker
 MAIN_vethguard-recorder := recorder
 MAIN_vethguard-fetch := fetch
 MAIN_vethguard-token := token
+MAIN_vethguard-gateway := gateway
 MAIN_vethguard-runtime := runtime
 MAIN_vethguard-cni := cni
 MAIN_vethguard-docker := docker
 
 PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder \
-	vethguard-fetch vethguard-token vethguard-runtime vethguard-cni vethguard-docker
+	vethguard-fetch vethguard-token vethguard-gateway vethguard-runtime vethguard-cni vethguard-docker
 # A program whose main.c is not there yet is not built.
 PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/main.c),$(p)))
 PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))

@@ -43,7 +43,7 @@ unit-run: unit-build
 	@tests/lib/reachable tests/lib/run-units $(UNIT_BIN)
 
 # The real programs of roles, with a turncoat linked in (tests/hostile/hostile.h; test_jail.py).
-HOSTILE := $(foreach r,keeper worker recorder fetch,$(BUILD)/tests/hostile/vethguard-$(r))
+HOSTILE := $(foreach r,keeper worker recorder fetch gateway,$(BUILD)/tests/hostile/vethguard-$(r))
 HOSTILE_OBJ := $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(wildcard tests/hostile/*.c))
 $(BUILD)/tests/hostile/%.o: tests/hostile/%.c
 	@mkdir -p $(@D)

@@ -60,7 +60,7 @@ _vethguard_control()
 {
 	local command=${COMP_WORDS[1]} words='--socket --json --help'
 	case $3 in
-	--policy | -p | --netns | --netns-dir | --listen | --socket | --ca | --ca-bundle)
+	--policy | -p | --netns | --netns-dir | --listen | --socket | --ca | --ca-bundle | --token-file)
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
@@ -69,7 +69,7 @@ _vethguard_control()
 	--engine) words='docker podman' ;;
 	--addresses) words='same own' ;;
 	--like) words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
-	--format | -f) words='shell docker json pem' ;;
+	--format | -f) words='shell docker json pem e2b modal daytona deno runloop langsmith openai-agents' ;;
 	--listen-mode | --listen-owner | --pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r | --count | --prefix | --tap) return ;;
 	*)
 		case $command in
@@ -77,7 +77,7 @@ _vethguard_control()
 			words+=' --interface --netns --pid --container --engine --policy --name --address --label --var'
 			words+=' --ttl --observe --files --listen --listen-mode --listen-owner'
 			;;
-		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
+		env) words+=' --format --token-file --proxy-env --ca-bundle --ca' ;;
 		prepare) words+=' --count --addresses --tap --netns-dir --prefix --remove' ;;
 		claim) words+=' --policy --netns --like --label --var --ttl --observe --no-wait' ;;
 		release) words+=' --tap --netns-dir --prefix --keep' ;;
@@ -132,7 +132,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control sidecar policy ca credential audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control session sidecar policy ca credential audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -149,7 +149,8 @@ _vethguard()
 	audit) words='show suggest verify' ;;
 	ca) words='show export csr install rotate' ;;
 	credential) words='list show check rotate revoke' ;;
-	help) words="run $control sidecar policy ca credential audit doctor version" ;;
+	session) words='create list show extend revoke' ;;
+	help) words="run $control session sidecar policy ca credential audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -166,6 +167,9 @@ _vethguard()
 		'ca install') words='--root --overlap --socket --json --help' ;;
 		'ca rotate') words='--overlap --name --socket --json --help' ;;
 		'credential list' | 'credential show' | 'credential check' | 'credential rotate' | 'credential revoke') words='--socket --json --help' ;;
+		'session create') words='--policy --name --ttl --from --var --label --observe --socket --json --help' ;;
+		'session extend') words='--ttl --socket --json --help' ;;
+		'session list' | 'session show' | 'session revoke') words='--socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event --socket' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var --socket' ;;
 		'audit verify') words='--anchor --socket --help' ;;
@@ -190,6 +194,19 @@ _vethguard()
 		return
 	elif [[ ${COMP_WORDS[1]} == credential && $COMP_CWORD -gt 2 ]]; then
 		words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }')
+	elif [[ ${COMP_WORDS[1]} == session && $COMP_CWORD -gt 2 ]]; then
+		case $3 in
+		--policy | -p | --socket)
+			COMPREPLY=($(compgen -f -- "$2"))
+			compopt -o filenames 2>/dev/null
+			return
+			;;
+		--name | -n | --ttl | --from | --var | --label | -l) ;;
+		*)
+			[[ ${COMP_WORDS[2]} == @(show|extend|revoke) ]] &&
+				words=$(vethguard session list 2>/dev/null | awk 'NR > 1 { print $1 }')
+			;;
+		esac
 	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

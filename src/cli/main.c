@@ -13,6 +13,7 @@
 #include "cli/credential/credential.h"
 #include "cli/policy/policy.h"
 #include "cli/prepare/commands.h"
+#include "cli/session/session.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
 
@@ -33,6 +34,7 @@ static const struct command commands[] = {
         {"prepare", cli_prepare, "make namespaces ready, for sandboxes that start at once"},
         {"claim", cli_claim, "guard one of these under a policy"},
         {"release", cli_release, "end that, and make it ready for another"},
+        {"session", cli_session, "sandboxes elsewhere, which come in by the gateway"},
         {"sidecar", cli_sidecar, "guard a pod or group from inside of it"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"ca", cli_ca, "the CAs that sandboxes trust: show, export, replace them"},

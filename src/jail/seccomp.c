@@ -57,6 +57,10 @@ static const int keeper_calls[] = {CALL(getsockopt), CALL(fsync), LIST_END};
 static const int fetch_calls[] = {CALL(connect), CALL(getsockopt), CALL(getsockname),
         CALL(getpeername), CALL(shutdown), CALL(pipe2), CALL(eventfd2), LIST_END};
 
+/* It accepts, and never connects. */
+static const int gateway_calls[] = {
+        CALL(accept4), CALL(getsockopt), CALL(getsockname), CALL(shutdown), LIST_END};
+
 /* There is nothing to open, but libraries ask: they get an error. */
 static const int fetch_refused[] = {CALL(open), CALL(openat), CALL(access), CALL(faccessat),
         CALL(faccessat2), CALL(stat), CALL(readlink), CALL(readlinkat), CALL(socketpair),
@@ -83,6 +87,7 @@ static const int *const role_calls[] = {
         [JAIL_RECORDER] = recorder_calls,
         [JAIL_FETCH] = fetch_calls,
         [JAIL_TOKEN] = token_calls,
+        [JAIL_GATEWAY] = gateway_calls,
 };
 
 /* Needed by the sanitizers' run-time: more memory calls; file calls are refused instead of fatal,

@@ -37,7 +37,7 @@
 #endif
 #define SPAWN_CONTROL_FD 3
 #define SPAWN_PROGRAM_FD 4
-#define SPAWN_HELD_MAX 5
+#define SPAWN_HELD_MAX 8
 #define SPAWN_STACK_BYTES (64 * 1024)
 #define SPAWN_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

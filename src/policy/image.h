@@ -43,7 +43,7 @@ enum image_section_id {
 	SECTION_CREDENTIALS,
 	SECTION_ARGS,
 	SECTION_CONDITIONS,
-	SECTION_VALUES,       /* struct image_text: patterns for values, of conditions */
+	SECTION_VALUES, /* struct image_text: patterns for values, of conditions */
 	SECTION_EXPOSES,
 	SECTION_FROMS,
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and

@@ -258,6 +258,19 @@ int proxy_serve_vsock(struct proxy *p, int fd, uint32_t cid)
 	return rc;
 }
 
+int proxy_enter(struct proxy *p, int fd, const struct ip *source, uint16_t source_port)
+{
+	struct listener entered = {.proxy = p, .fd = -1, .local = true};
+	struct sockaddr_storage from;
+
+	if (!may_accept(p) || !rate_take(&p->local_connections, clock_monotonic_ms())) {
+		close(fd);
+		return -EBUSY;
+	}
+	ip_to_sockaddr(source, source_port, &from);
+	return client_open(&entered, fd, (struct sockaddr *)&from);
+}
+
 void accept_stop(struct proxy *p, bool first)
 {
 	for (size_t i = 0; i < p->listener_count; i++) {

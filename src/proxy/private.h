@@ -149,12 +149,12 @@ struct proxy {
 	struct audit_silent silent;
 	struct deny_throttle deny_throttle;
 	uint64_t next_event;
-	struct secret canonical;         /* as secret_text, of a request that is signed; made for the
-	                                    first one */
-	struct hmac hmac;                /* what signs */
-	size_t signing_held;             /* bytes of bodies that are held to be signed */
-	size_t exchanges;                /* under way */
-	size_t kept;                     /* bytes of requests that are kept for a second try */
+	struct secret canonical; /* as secret_text, of a request that is signed; made for the
+	                            first one */
+	struct hmac hmac;        /* what signs */
+	size_t signing_held;     /* bytes of bodies that are held to be signed */
+	size_t exchanges;        /* under way */
+	size_t kept;             /* bytes of requests that are kept for a second try */
 	struct exchange *free_exchanges; /* kept for later requests, to save allocations */
 	size_t free_exchange_count;
 

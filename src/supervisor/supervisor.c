@@ -84,8 +84,10 @@ void supervisor_roles_ready(struct supervisor *sv)
 /* Opens the programs of the roles now, so that roles started later are of the same version. */
 static int hold_programs(const struct supervisor *sv)
 {
-	static const char *const names[] = {"vethguard-keeper", "vethguard-recorder",
-	        "vethguard-worker", "vethguard-fetch", "vethguard-token", NULL};
+	/* The last ones only for the daemon. */
+	const char *const names[] = {"vethguard-keeper", "vethguard-recorder", "vethguard-worker",
+	        "vethguard-fetch", sv->persistent ? "vethguard-token" : NULL, "vethguard-gateway",
+	        NULL};
 	char why[512];
 
 	for (const char *const *name = names; *name; name++) {
@@ -167,6 +169,7 @@ void supervisor_finish(struct supervisor *sv, int status)
 	}
 	role_stop(&sv->recorder, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	role_stop(&sv->keeper, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
+	gateway_stop(sv);
 	supervisor_stop_when_alone(sv);
 }
 
@@ -174,7 +177,8 @@ void supervisor_finish(struct supervisor *sv, int status)
  * gives back what this one has noted. */
 void supervisor_stop_when_alone(struct supervisor *sv)
 {
-	if (!sv->finishing || role_runs(&sv->keeper) || role_runs(&sv->recorder))
+	if (!sv->finishing || role_runs(&sv->keeper) || role_runs(&sv->recorder) ||
+	        role_runs(&sv->gateway.role))
 		return;
 	if (!sv->persistent && !source_leases_are_idle(&sv->leases) && !sv->leases_over)
 		source_leases_hurry(&sv->leases);
@@ -189,6 +193,7 @@ void supervisor_fini(struct supervisor *sv)
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	sandbox_free(s);
 	worker_pool_close(sv);
+	gateway_close(sv);
 	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_life.timer);
 	loop_timer_close(&sv->keeper_life.health.timer);

@@ -9,6 +9,7 @@
 #include "supervisor/os/memfd.h"
 #include "supervisor/process/ca.h"
 #include "supervisor/process/credentials.h"
+#include "supervisor/process/gateway.h"
 #include "supervisor/process/keeper.h"
 #include "supervisor/process/token.h"
 #include "supervisor/sandbox/sandbox.h"
@@ -29,9 +30,9 @@ struct supervisor {
 	struct recording recording;         /* events/recording.h */
 	struct confinement *confinement;    /* process/confinement.h; NULL: no query is open */
 	struct credential_question *credential_questions; /* process/credentials.h */
-	struct source_leases leases;        /* config/source_lease.h */
-	bool leases_over; /* the session ends without waiting for them */
-	struct worker_pool pool;            /* sandbox/worker_pool.h */
+	struct source_leases leases;                      /* config/source_lease.h */
+	bool leases_over;        /* the session ends without waiting for them */
+	struct worker_pool pool; /* sandbox/worker_pool.h */
 	bool finishing;
 	struct sandbox *sandboxes; /* registry, by id */
 	struct sandbox *summing;   /* sandboxes whose summary was requested, by request id */
@@ -47,8 +48,9 @@ struct supervisor {
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */
 	int ca;
-	struct token_process token; /* persistent */
-	int names; /* persistent: directory of the sandboxes' synthetic names */
+	struct token_process token;  /* persistent */
+	struct gateway_life gateway; /* process/gateway.h; persistent */
+	int names;                   /* persistent: directory of the sandboxes' synthetic names */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */
 	void (*on_roles_ready)(struct supervisor *sv);
 };

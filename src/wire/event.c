@@ -338,6 +338,7 @@ const char *event_finding_title(enum event_finding finding)
 	                 "the policy's"),
 	        [EVENT_FINDING_FOREIGN_PEER] =
 	                "Another machine connected to the sandbox's vsock port",
+	        [EVENT_FINDING_GUESSED_TOKENS] = "Wrong tokens were shown to the gateway",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

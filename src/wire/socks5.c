@@ -32,6 +32,28 @@ enum socks5_status socks5_greeting_parse(const uint8_t *p, size_t n, struct sock
 		return SOCKS5_MORE;
 	out->no_authentication =
 	        methods.n && memchr(methods.p, SOCKS5_NO_AUTHENTICATION, methods.n);
+	out->password = methods.n && memchr(methods.p, SOCKS5_PASSWORD, methods.n);
+	out->used = n - r.left;
+	return SOCKS5_DONE;
+}
+
+enum socks5_status socks5_login_parse(const uint8_t *p, size_t n, struct socks5_login *out)
+{
+	struct reader r = reader_over(p, n);
+	uint8_t version = reader_u8(&r);
+	struct slice user, password;
+
+	*out = (struct socks5_login){.user = SLICE(""), .password = SLICE(""), .why = ""};
+	if (!r.failed && version != SOCKS5_LOGIN_VERSION) {
+		out->why = "a SOCKS login of another version";
+		return SOCKS5_BAD;
+	}
+	user = reader_vector(&r, 1, UINT8_MAX);
+	password = reader_vector(&r, 1, UINT8_MAX);
+	if (r.failed)
+		return SOCKS5_MORE;
+	out->user = user;
+	out->password = password;
 	out->used = n - r.left;
 	return SOCKS5_DONE;
 }

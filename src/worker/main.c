@@ -32,6 +32,19 @@ static void must(const char *what, int r)
 
 /* --- the supervisor --- */
 
+/* A connection that the gateway has authenticated. One that comes when nothing new is served any
+ * more ends, and so does one beyond the bounds. */
+static int on_enter(struct worker *w, struct ipc_message *m)
+{
+	struct message_worker_enter enter;
+
+	if (message_worker_enter_decode(&m->body, &enter) < 0 || m->fd_count != 1)
+		return -EBADMSG;
+	if (w->serving && !w->retiring)
+		(void)proxy_enter(w->proxy, worker_take_fd(m), &enter.source, enter.source_port);
+	return 0;
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 {
 	struct worker *w = container_of(peer, struct worker, supervisor);
@@ -70,6 +83,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return worker_visited(w, m);
 	case MESSAGE_WORKER_CREDENTIAL:
 		return worker_operate(w, m);
+	case MESSAGE_WORKER_ENTER:
+		return on_enter(w, m);
 	case MESSAGE_DESCRIBE:
 		return jail_answer(peer, m);
 	case MESSAGE_STOP:

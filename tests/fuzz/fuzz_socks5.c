@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a greeting and as a request of SOCKS5. Beyond memory safety: the answer for a prefix
- * never contradicts the answer for more of the same bytes, what is accepted lies within what came,
- * and what is refused has a reply, a reason and nothing else.
+ * Any bytes as a greeting, a login and a request of SOCKS5. Beyond memory safety: the answer for a
+ * prefix never contradicts the answer for more of the same bytes, what is accepted lies within what
+ * came, and what is refused has a reply, a reason and nothing else.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,7 +29,29 @@ static void check_greeting(const uint8_t *data, size_t size)
 	require(status != SOCKS5_MORE || size < SOCKS5_GREETING_MAX);
 	require(before == SOCKS5_MORE || before == status);
 	require(before != SOCKS5_DONE ||
-	        (shorter.used == g.used && shorter.no_authentication == g.no_authentication));
+	        (shorter.used == g.used && shorter.password == g.password &&
+	                shorter.no_authentication == g.no_authentication));
+}
+
+static bool lies_in(struct slice s, const uint8_t *data, size_t n)
+{
+	return !s.n || ((const uint8_t *)s.p >= data && (const uint8_t *)s.p + s.n <= data + n);
+}
+
+static void check_login(const uint8_t *data, size_t size)
+{
+	struct socks5_login l, shorter;
+	enum socks5_status status = socks5_login_parse(data, size, &l);
+	enum socks5_status before = socks5_login_parse(data, size / 2, &shorter);
+
+	require(l.used <= size && l.used <= SOCKS5_LOGIN_MAX);
+	require((status == SOCKS5_DONE) == (l.used != 0));
+	require((status == SOCKS5_BAD) == (*l.why != 0));
+	require(status != SOCKS5_MORE || size < SOCKS5_LOGIN_MAX);
+	require(before == SOCKS5_MORE || before == status);
+	require(before != SOCKS5_DONE || shorter.used == l.used);
+	require(lies_in(l.user, data, l.used) && lies_in(l.password, data, l.used));
+	require(status == SOCKS5_DONE || (!l.user.n && !l.password.n));
 }
 
 static void check_request(const uint8_t *data, size_t size)
@@ -55,6 +77,7 @@ static void check_request(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	check_greeting(data, size);
+	check_login(data, size);
 	check_request(data, size);
 	return 0;
 }

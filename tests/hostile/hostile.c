@@ -99,14 +99,15 @@ static bool is_of_a_fetch(enum message_type type)
 	return type == MESSAGE_FETCHED;
 }
 
-/* The keeper has given what a worker needs, a worker serves, the recorder has an event in the log.
- */
+/* The keeper has given what a worker needs, a worker serves, the recorder has an event in the log,
+ * the gateway accepts. */
 static void sent(enum message_type type, uint64_t id)
 {
 	static bool done;
 
 	if (done || (type != MESSAGE_WORKER_READY && type != MESSAGE_CA &&
-	                    type != MESSAGE_RECORDER_TAKEN && !is_of_a_fetch(type)))
+	                    type != MESSAGE_RECORDER_TAKEN && type != MESSAGE_GATEWAY_READY &&
+	                    !is_of_a_fetch(type)))
 		return;
 	done = true;
 	last_id = id;

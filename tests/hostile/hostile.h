@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile: the real keeper, worker, recorder or fetch, main.c and jail and all, that turns against
- * the others at the moment in which it is trusted: right after the message that says it serves (a
- * fetch: right before its answer). Which misdeed it does is in the file "misdeed" beside the
- * program, read before main(). What comes of it is told on standard error: "misdeed NAME: RESULT",
- * where RESULT is "done" or the name of an error.
+ * hostile: the real keeper, worker, recorder, fetch or gateway, main.c and jail and all, that turns
+ * against the others at the moment in which it is trusted: right after the message that says it
+ * serves (a fetch: right before its answer). Which misdeed it does is in the file "misdeed" beside
+ * the program, read before main(). What comes of it is told on standard error: "misdeed NAME:
+ * RESULT", where RESULT is "done" or the name of an error.
  */
 #ifndef VETHGUARD_TESTS_HOSTILE_HOSTILE_H
 #define VETHGUARD_TESTS_HOSTILE_HOSTILE_H

@@ -226,6 +226,60 @@ static long stall_flood(void)
 	return 0;
 }
 
+static long gateway_ready(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_GATEWAY_READY, hostile_last_id(), 0, 0);
+}
+
+static long enter(uint64_t id, size_t cut)
+{
+	const struct message_gateway_enter m = {
+	        .sandbox_id = id, .source = {.family = 4}, .source_port = 1};
+	size_t n = message_gateway_enter_encode(
+	        message, sizeof(message), MESSAGE_GATEWAY_ENTER, id, &m);
+
+	return say(HOSTILE_SUPERVISOR_FD, n - cut, 0);
+}
+/* Answered with a refusal, and without a connection. */
+static long enter_nobody(void)
+{
+	for (uint64_t id = 0; id < 100; id++)
+		if (enter(id, 0) < 0)
+			return -1;
+	return enter(UINT64_MAX, 0);
+}
+static long enter_cut(void)
+{
+	return enter(1, 1);
+}
+static long enter_flood(void)
+{
+	for (unsigned i = 0; i < FLOOD; i++)
+		if (enter(UINT64_MAX, 0) < 0)
+			return -1;
+	return 0;
+}
+
+static long guesses(unsigned count)
+{
+	const struct message_gateway_guesses m = {.source = {.family = 4}, .count = UINT64_MAX};
+	size_t n = message_gateway_guesses_encode(
+	        message, sizeof(message), MESSAGE_GATEWAY_GUESSES, 0, &m);
+
+	for (unsigned i = 0; i < count; i++)
+		if (say(HOSTILE_SUPERVISOR_FD, n, 0) < 0)
+			return -1;
+	return 0;
+}
+static long guess_many(void)
+{
+	return guesses(FLOOD / 10);
+}
+static long guess_flood(void)
+{
+	return guesses(FLOOD);
+}
+
 /* Questions without end and without a look at the answers. */
 static long ask_flood(void)
 {
@@ -326,4 +380,6 @@ const struct misdeed misdeed_words[] = {BOTH("nothing", nothing), BOTH("cut head
         {"stall flood", stall_flood}, {"ask flood", ask_flood}, {"ask beyond", ask_beyond},
         {"deaf", deaf}, {"self willed", self_willed}, {"ring garbage", ring_garbage},
         {"ring zeroes", ring_zeroes}, {"ring ahead", ring_ahead}, {"ring back", ring_back},
+        {"gateway ready", gateway_ready}, {"enter nobody", enter_nobody}, {"cut enter", enter_cut},
+        {"enter flood", enter_flood}, {"guess many", guess_many}, {"guess flood", guess_flood},
         {NULL, NULL}};

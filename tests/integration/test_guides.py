@@ -18,7 +18,8 @@ from support import REPORT, SECRET, SLOW, holds_secret
 
 LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
-         "docs/guides/github.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md", "docs/install.md"]
+         "docs/guides/github.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
+         "docs/gateway.md", "docs/install.md"]
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
 KEYS = SECRET + "\n"  # pasted where a page asks for one
 PAGE_S = 60
@@ -83,6 +84,9 @@ class Guides(unittest.TestCase):
     def test_prepare(self):
         self.page("docs/prepare.md")
 
+    def test_gateway(self):
+        self.page("docs/gateway.md")
+
 
 class Form(unittest.TestCase):
     """Of the pages themselves: no command hides from the tests above."""
@@ -112,7 +116,8 @@ class Form(unittest.TestCase):
         self.assertEqual({name: sum(bool(b.not_run) for n, b in marked if n == name) for name in PAGES},
                          {"README.md": 0, "docs/first-hour.md": 0, "docs/guides/any-agent.md": 0, "docs/guides/ci-runner.md": 0,
                           "docs/guides/github.md": 1,
-                          "docs/attach.md": 0, "docs/docker-network.md": 0, "docs/expose.md": 0, "docs/sockets.md": 3, "docs/prepare.md": 0, "docs/install.md": 2})
+                          "docs/attach.md": 0, "docs/docker-network.md": 0, "docs/expose.md": 0, "docs/sockets.md": 3, "docs/prepare.md": 0,
+                          "docs/gateway.md": 0, "docs/install.md": 2})
 
     def test_goals_that_pages_name_are_there(self):
         goals = set(re.findall(r"^([\w-]+):(?!=)", "".join(pages.read(os.path.join(ROOT, "mk", f)) for f in

@@ -14,11 +14,13 @@ import unittest
 import lab
 import support
 from credential_service import Service
-from support import SLOW, Case, policy
+from daemon import Daemon
+from support import SLOW, Case, policy, wait_until
 
 BIN = os.path.dirname(support.VETHGUARD)
 HOSTILE = os.path.join(os.path.dirname(BIN), "tests", "hostile")
-PROGRAMS = ("vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch")
+PROGRAMS = ("vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch",
+            "vethguard-gateway")
 API = policy("https://api.lab.test")
 SIDE_BY_SIDE = 4
 
@@ -40,6 +42,7 @@ KILLS = {
 KILLS_FETCH = ["accept4", "splice", "setsockopt raw", "setsockopt linger", "mark", "fast open", "fdatasync"]
 REFUSED_FETCH = {"stat path": "ENOENT", "openat": "EACCES", "socketpair": "EACCES", "connect 8081": "EACCES", "connect 22": "EACCES",
                  "map for writing": "EPERM"}
+KILLS_GATEWAY = ["tcp", "udp", "connect", "splice", "setsockopt raw", "setsockopt linger", "fdatasync"]
 # What a sanitized check tries of all these: its list of calls is a little longer, the mechanism is the same.
 A_FEW = {"execve", "netlink", "ptrace", "mmap exec", "tcp", "connect"}
 REFUSED = {
@@ -55,6 +58,7 @@ WRONG_OF = {
     "keeper": ["root of nobody"],
     "recorder": ["recorder ready", "taken ahead", "summary ahead"],
 }
+WRONG_OF_GATEWAY = ["gateway ready", "cut enter", "enter flood", "guess flood"]
 
 
 class Hostile(Case):
@@ -68,7 +72,7 @@ class Hostile(Case):
         for name in PROGRAMS:
             if not os.path.exists(f"{cls.folder}/{name}"):
                 shutil.copy(os.path.join(BIN, name), f"{cls.folder}/{name}")
-        for role in (*KILLS, "fetch"):
+        for role in (*KILLS, "fetch", "gateway"):
             if not os.path.exists(f"{cls.folder}/hostile-{role}"):
                 shutil.copy(f"{HOSTILE}/vethguard-{role}", f"{cls.folder}/hostile-{role}")
 
@@ -237,6 +241,66 @@ class Fetch(Hostile):
             self.assertNotIn("PROXY", f.read().upper())
         with open(f"/proc/{pid}/cmdline") as f:
             self.assertEqual(f.read().rstrip("\0"), "vethguard-fetch")
+
+
+class Gateway(Hostile):
+    """vethguard-gateway, when it accepts. Another one follows each that dies, as hostile; sessions are served for everybody else, here
+    for a sandbox with a link."""
+
+    def of(self, *misdeeds):
+        """What check() returns of a daemon with such a gateway, and all that it said."""
+        folder = self.programs("gateway", *misdeeds)
+        port = 20000 + int(os.path.basename(folder))
+        daemon = Daemon(config=f"gateway: {{listen_plain: '127.0.0.1:{port}'}}\n", program=folder + "/vethguardd")
+        try:
+            policy_path = support.LAB.write(f"hostile-{port}.yaml", API)
+            token = daemon.call("POST", "/v1/sessions", {"name": "one", "policy": policy_path})[2]["token"]
+            wait_until(lambda: "The gateway " in daemon.stderr() or daemon.stderr().count("misdeed") >= len(misdeeds), 1 if "deaf" in misdeeds else 10 * SLOW)
+            session = daemon.call("GET", "/v1/sandboxes/one")[2]
+            r = subprocess.run(["curl", "-sS", "-m", "2", "-o", "/dev/null", "-w", "%{http_connect}", "-k", "--proxy", f"http://127.0.0.1:{port}",
+                                "--proxy-user", "x:" + token, "https://api.lab.test/"], capture_output=True, text=True)
+            findings = len([e for e in daemon.events(support.FINDING) if "guessed-tokens" in json.dumps(e)])
+            status = daemon.stop()
+        finally:
+            daemon.end()
+        self.assertEqual((session["state"], session["worker"]["restarts"], status), ("serving", 0, 0), daemon.stderr())
+        return daemon.stderr(), r.stdout, findings
+
+    def each_of(self, misdeeds):
+        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            yield from zip(misdeeds, pool.map(self.of, misdeeds))
+
+    def test_calls(self):
+        calls = FOR_NOBODY + WITH_ARGUMENTS + NOT_SANITIZED + KILLS_GATEWAY
+        for call, (stderr, _, _) in self.each_of([c for c in calls if not support.ASAN or c in A_FEW]):
+            with self.subTest(call=call):
+                self.assertIn("The gateway died (signal 31)", stderr)
+                self.assertNotIn("misdeed", stderr, "the call came back")
+
+    def test_refused(self):
+        refused = {"stat path": "ENOENT", "map for writing": "EPERM"}
+        stderr, code, _ = self.of(*refused)
+        self.assertEqual((self.results(stderr), code), (refused, "200"), stderr)
+        self.assertNotIn("The gateway ", stderr)
+
+    def test_words(self):
+        for wrong, (stderr, _, findings) in self.each_of(WRONG + WRONG_OF_GATEWAY):
+            with self.subTest(wrong=wrong):
+                # No room: for the answers, which it does not read.
+                self.assertRegex(stderr, r"The gateway was killed: (it broke the protocol|it said too much|No buffer space)")
+                self.assertLess(findings, 50)
+
+    def test_what_harms_nobody(self):
+        """Refused, or dropped: it serves on."""
+        stderr, code, findings = self.of("enter nobody", "guess many")
+        self.assertEqual(code, "200", stderr)
+        self.assertNotIn("The gateway ", stderr)
+        self.assertTrue(10 <= findings <= 50, findings)
+
+    def test_deaf(self):
+        """Nobody comes in, and the daemon ends nevertheless."""
+        stderr, code, _ = self.of("deaf")
+        self.assertNotEqual(code, "200", stderr)
 
 
 class Words(Hostile):
@@ -432,12 +496,13 @@ class Binaries(unittest.TestCase):
         "worker": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libz", "libc"},
         "keeper": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
         "recorder": {"libseccomp", "libevent-2.1", "libcrypto", "libc"},
+        "gateway": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
     }
     # Functions of libc that start a program, open a way out or reach into another process.
     REACH = re.compile(r"^(v?fork|clone|exec\w+|fexecve|posix_spawn\w*|system|popen|dlopen|ptrace|process_vm_\w+|kill|tgkill|"
                        r"pidfd_\w+|socket|connect|bind|listen|accept4?|getaddrinfo|gethostby\w+|res_\w+|setns|fopen\w*|"
                        r"io_uring_\w+|shm_open|mq_open)$")
-    REACHES = {"worker": {"socket", "connect", "bind", "accept4"}, "keeper": set(), "recorder": set()}
+    REACHES = {"worker": {"socket", "connect", "bind", "accept4"}, "keeper": set(), "recorder": set(), "gateway": {"accept4"}}
 
     def tool(self, *argv):
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout

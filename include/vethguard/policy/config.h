@@ -109,6 +109,25 @@ struct config_ca {
 	uint32_t overlap_s;         /* how long a CA that was replaced stays trusted */
 };
 
+#define CONFIG_GATEWAY_LISTENERS_MAX 8
+
+struct config_gateway_listener {
+	struct ip address;
+	uint16_t port;
+	bool tls;
+};
+
+/* Where sessions come in, for the daemon. */
+struct config_gateway {
+	size_t listener_count; /* 0: there is no gateway */
+	struct config_gateway_listener listeners[CONFIG_GATEWAY_LISTENERS_MAX];
+	char certificate[PATH_MAX], key[PATH_MAX]; /* PEM; both are given if a listener speaks TLS */
+	char name[POLICY_HOST_MAX + 1];            /* canonical; what clients call it; empty: not given */
+	uint32_t unauthenticated;                  /* connections that have proved nothing yet, at a time */
+	uint32_t unauthenticated_per_address;
+	uint32_t handshake_ms; /* for a connection to prove its session */
+};
+
 /* A position in the configuration file, from 1. */
 struct config_place {
 	unsigned line, column;
@@ -128,6 +147,7 @@ struct config {
 	size_t ca_file_count;      /* trusted for upstreams in addition to the system store */
 	char ca_files[CONFIG_CA_FILES_MAX][PATH_MAX];
 	struct config_ca ca;
+	struct config_gateway gateway;
 	size_t permit_count; /* private ranges that names may resolve to */
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */

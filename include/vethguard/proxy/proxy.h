@@ -61,6 +61,10 @@ int proxy_serve_unix(struct proxy *proxy, int fd);
 /* As proxy_serve_unix(), for a listening vsock: connections of another machine than cid are closed and are a finding.
  */
 int proxy_serve_vsock(struct proxy *proxy, int fd, uint32_t cid);
+/* Takes fd, a connection on which an explicit proxy is spoken, as over a Unix socket; somebody else has accepted it and
+ * knows where it comes from. Returns 0; -EBUSY: the bound on connections, at a time or in a second, is reached, or
+ * nothing is accepted any more; -errno. fd is closed on failure. */
+int proxy_enter(struct proxy *proxy, int fd, const struct ip *source, uint16_t source_port);
 /* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
 /* Serves the host's listener for an exposed port of the sandbox. Takes fd. Returns 0 or -errno. */

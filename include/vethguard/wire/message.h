@@ -187,6 +187,23 @@ enum message_type {
 	MESSAGE_KEEPER_TOKEN_SAYS = 81, /* keeper -> supervisor: struct message_text. Empty: the key was tried, ask
 	                                   again (CA_ASK); else the token is to be ended, for this reason */
 
+	/* supervisor <-> gateway */
+	MESSAGE_GATEWAY_START = 82,       /* struct message_gateway_start + fds: certificate chain and key (PEM) if
+	                                     has_certificate, then one per listener */
+	MESSAGE_GATEWAY_READY = 83,       /* gateway -> supervisor: it accepts */
+	MESSAGE_GATEWAY_CERTIFICATE = 84, /* no body + fds: another certificate chain and key */
+	MESSAGE_GATEWAY_SESSION = 85,     /* struct message_gateway_session: a session, or how it has changed */
+	MESSAGE_GATEWAY_SESSION_END = 86, /* struct message_gateway_session_end: cut its connections, forget it */
+	MESSAGE_GATEWAY_ENTER = 87,       /* gateway -> supervisor: struct message_gateway_enter: a connection was
+	                                     authenticated: lead it to its session's worker */
+	MESSAGE_GATEWAY_ENTERED = 88,     /* the reply: struct message_gateway_entered + fd if entered */
+	MESSAGE_GATEWAY_GUESSES = 89,     /* gateway -> supervisor: struct message_gateway_guesses */
+	MESSAGE_GATEWAY_HOLD = 90,        /* no body: accept nothing until RESUME, as at the start; what waits, waits */
+	MESSAGE_GATEWAY_RESUME = 91,      /* no body */
+
+	/* supervisor -> worker, continued */
+	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
+
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -529,6 +546,49 @@ struct message_fetch_failed {
 	struct slice text;
 };
 
+#define MESSAGE_TOKEN_HASH_BYTES 32
+#define MESSAGE_FROM_MAX 16 /* networks that a session may come from */
+
+struct message_gateway_start {
+	uint8_t log_level;
+	bool has_certificate;
+	uint32_t unauthenticated, unauthenticated_per_address; /* connections at a time */
+	uint32_t handshake_ms; /* from a connection's first moment until it has proved its session */
+	size_t listener_count;
+	bool listener_tls[CONFIG_GATEWAY_LISTENERS_MAX];
+};
+
+struct message_gateway_session {
+	uint64_t sandbox_id;
+	struct slice token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES */
+	size_t from_count;       /* 0: from anywhere */
+	struct ip_prefix from[MESSAGE_FROM_MAX];
+};
+
+struct message_gateway_session_end {
+	uint64_t sandbox_id;
+};
+
+struct message_gateway_enter {
+	uint64_t sandbox_id;
+	struct ip source; /* of the client */
+	uint16_t source_port;
+};
+
+struct message_gateway_entered {
+	bool entered; /* false: no worker serves the session at the moment */
+};
+
+struct message_gateway_guesses { /* an address has shown wrong proofs */
+	struct ip source;
+	uint64_t count; /* since it was told of last */
+};
+
+struct message_worker_enter {
+	struct ip source;
+	uint16_t source_port;
+};
+
 struct message_recorder_start {
 	struct slice path; /* of the log, for messages */
 	uint8_t log_level;
@@ -648,7 +708,7 @@ enum message_upgrade_step {
 	MESSAGE_UPGRADE_HELLO = 1,   /* new: its roles are ready; id: its set of recording files */
 	MESSAGE_UPGRADE_GIVE = 2,    /* old: everything has been paused; id: how many upgrades are draining already;
 	                            text: what service_describe() says. fds: lock of the state directory, control
-	                            socket */
+	                            socket, listening sockets of the gateway */
 	MESSAGE_UPGRADE_WANT = 3,    /* new: asks for the sandbox id */
 	MESSAGE_UPGRADE_SANDBOX = 4, /* old, reply: fd: NFLOG socket, or the Unix socket that is its only way out;
 	                            no fd: there is none to give */
@@ -702,6 +762,13 @@ MESSAGE_CODEC(keeper_credentials);
 MESSAGE_CODEC(token_start);
 MESSAGE_CODEC(token_sign);
 MESSAGE_CODEC(token_signature);
+MESSAGE_CODEC(gateway_start);
+MESSAGE_CODEC(gateway_session);
+MESSAGE_CODEC(gateway_session_end);
+MESSAGE_CODEC(gateway_enter);
+MESSAGE_CODEC(gateway_entered);
+MESSAGE_CODEC(gateway_guesses);
+MESSAGE_CODEC(worker_enter);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
 MESSAGE_CODEC(recorder_ring);

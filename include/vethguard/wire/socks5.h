@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * socks5: parses what a client of SOCKS version 5 sends (RFC 1928): the greeting with its methods,
- * then the request. Pure. The only method is "no authentication", the only command CONNECT.
+ * a user with a password where that method was chosen (RFC 1929), then the request. Pure. The only command is CONNECT.
  */
 #ifndef VETHGUARD_WIRE_SOCKS5_H
 #define VETHGUARD_WIRE_SOCKS5_H
@@ -11,7 +11,12 @@
 
 #define SOCKS5_VERSION 5
 #define SOCKS5_NO_AUTHENTICATION 0x00
+#define SOCKS5_PASSWORD 0x02
 #define SOCKS5_NO_METHOD 0xff
+#define SOCKS5_LOGIN_VERSION 1 /* RFC 1929 */
+#define SOCKS5_LOGIN_MAX (3 + 2 * 255)
+#define SOCKS5_LOGIN_GOOD 0
+#define SOCKS5_LOGIN_WRONG 1
 #define SOCKS5_GREETING_MAX 257 /* bytes: version, count, 255 methods */
 #define SOCKS5_NAME_MAX 255
 #define SOCKS5_REQUEST_MAX (4 + 1 + SOCKS5_NAME_MAX + 2)
@@ -34,8 +39,15 @@ enum socks5_status {
 
 struct socks5_greeting {
 	bool no_authentication; /* the client offers it */
+	bool password;          /* ... and this method */
 	size_t used;            /* bytes of the greeting */
 	const char *why;        /* static */
+};
+
+struct socks5_login {
+	struct slice user, password; /* borrowed from the input; the password is a secret */
+	size_t used;                 /* bytes of the login */
+	const char *why;             /* static */
 };
 
 struct socks5_request {
@@ -49,6 +61,7 @@ struct socks5_request {
 
 /* Parse the n bytes received so far. What follows the greeting or the request is left alone. */
 enum socks5_status socks5_greeting_parse(const uint8_t *p, size_t n, struct socks5_greeting *out);
+enum socks5_status socks5_login_parse(const uint8_t *p, size_t n, struct socks5_login *out);
 enum socks5_status socks5_request_parse(const uint8_t *p, size_t n, struct socks5_request *out);
 
 /* Writes the answer to a request. The address it names is 0.0.0.0: from where the connection is

@@ -9,23 +9,27 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/attach/commands.h"
-#include "vethguard/adapter/environment.h"
+#include "cli/attach/env.h"
 #include "vethguard/adapter/trust_env.h"
+#include "vethguard/base/secret.h"
 
 #define BUNDLE_INSIDE "/etc/ssl/certs/ca-certificates.crt"
 #define CA_INSIDE "/etc/ssl/certs/vethguard.pem"
 
 struct env_options {
 	struct control_line line;
-	const char *format, *bundle, *ca;
+	const char *format, *bundle, *ca, *token_file;
 	bool proxy;
+	char token[ENV_TOKEN_MAX + 1]; /* empty: none was given; wiped */
 };
 
 static const struct option_spec specs[] = {
         {"format", 'f', "FORMAT",
                 "shell: for eval (the default); docker: for its\n"
-                "option --env-file; json; pem: the CA alone"},
+                "option --env-file; json; pem: the CA alone; for a\n"
+                "session also e2b, modal, daytona, deno, runloop,\n"
+                "langsmith, openai-agents: what their SDKs take"},
+        {"token-file", 0, "FILE", "of a session: its token, for the proxy; -: standard\ninput"},
         {"proxy-env", 0, NULL, "HTTP_PROXY, HTTPS_PROXY and their lower-case forms too"},
         {"ca-bundle", 0, "PATH",
                 "path inside of a bundle that holds the CA;\n"
@@ -51,6 +55,7 @@ static void help(void)
 	      "  vethguard env agent --format docker > agent.env\n"
 	      "  docker exec --env-file agent.env agent my-agent\n"
 	      "  eval \"$(vethguard env build-7)\"\n"
+	      "  vethguard env agent-7 --format deno --token-file token > options.json\n"
 	      "  vethguard env vm-1 --format pem > /mnt/vm/usr/local/share/ca-certificates/"
 	      "vethguard.crt\n\n"
 	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
@@ -68,6 +73,8 @@ static bool take(void *context, const char *option, const char *value)
 		o->bundle = value;
 	else if (strcmp(option, "ca") == 0)
 		o->ca = value;
+	else if (strcmp(option, "token-file") == 0)
+		o->token_file = value;
 	else
 		o->proxy = true;
 	return true;
@@ -85,6 +92,8 @@ static void fill(struct environment *env, const struct env_options *o, const jso
 	size_t i;
 
 	trust_env_set(env, &places);
+	if (o->token[0] && !env_provider_leads(o->format))
+		env_set_gateway(env, answer, o->token);
 	if (o->proxy && *control_text(answer, "proxy"))
 		trust_env_set_proxy(env, control_text(answer, "proxy"));
 	for (i = 0; i < json_array_size(variables); i++) {
@@ -142,6 +151,7 @@ static void print_object(const struct environment *env)
 static int print(const struct env_options *o, const json_t *answer)
 {
 	struct environment env;
+	int rc = 0;
 
 	if (o->line.json) {
 		control_print_json(answer);
@@ -157,10 +167,12 @@ static int print(const struct env_options *o, const json_t *answer)
 		print_shell(&env);
 	else if (strcmp(o->format, "docker") == 0)
 		print_docker(&env);
-	else
+	else if (strcmp(o->format, "json") == 0)
 		print_object(&env);
+	else
+		rc = env_provider_print(o->format, &env, answer, o->token);
 	environment_fini(&env);
-	return 0;
+	return rc;
 }
 
 /* True for a path that every format can hold: a line of docker's, a string of JSON. */
@@ -187,7 +199,7 @@ static bool known_format(const char *format)
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		if (strcmp(format, formats[i]) == 0)
 			return true;
-	return false;
+	return env_provider_is_known(format);
 }
 
 int cli_env(int argc, char **argv)
@@ -205,7 +217,9 @@ int cli_env(int argc, char **argv)
 		return 0;
 	}
 	if (!known_format(o.format)) {
-		fputs("vethguard: error: --format is one of shell, docker, json and pem\n", stderr);
+		fputs("vethguard: error: --format is one of shell, docker, json, "
+		      "pem, " ENV_PROVIDERS "\n",
+		        stderr);
 		return CLI_USAGE;
 	}
 	if (!plain_path("--ca", o.ca) || !plain_path("--ca-bundle", o.bundle))
@@ -220,7 +234,10 @@ int cli_env(int argc, char **argv)
 	rc = control_call(o.line.socket, "GET", path, NULL, &answer);
 	if (rc)
 		return rc;
-	rc = print(&o, answer.json);
+	rc = o.token_file && !env_token_read(o.token_file, answer.json, o.token)
+	             ? CLI_USAGE
+	             : print(&o, answer.json);
+	secret_wipe(o.token, sizeof(o.token));
 	control_answer_free(&answer);
 	return rc;
 }

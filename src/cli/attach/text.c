@@ -65,6 +65,13 @@ static void where(const json_t *sandbox, char *out, size_t out_size)
 	} else if (strcmp(kind, "pid") == 0) {
 		snprintf(out, out_size, "pid %lld",
 		        (long long)json_integer_value(json_object_get(a, "pid")));
+	} else if (strcmp(kind, "session") == 0) {
+		const json_t *from = json_object_get(a, "from");
+		const char *first = json_string_value(json_array_get(from, 0));
+
+		snprintf(out, out_size, "gateway%s%s%s", first ? ", from " : "",
+		        first ? escaped(first, name, sizeof(name)) : "",
+		        json_array_size(from) > 1 ? " and others" : "");
 	} else {
 		snprintf(out, out_size, "%.16s %s", kind,
 		        escaped(control_text(a, kind), name, sizeof(name)));

@@ -125,7 +125,7 @@ static void check_user(struct doctor_finding *f)
 static void check_programs(struct doctor_finding *f)
 {
 	static const char *const programs[] = {"vethguardd", "vethguard-keeper", "vethguard-worker",
-	        "vethguard-recorder", "vethguard-fetch", "vethguard-token"};
+	        "vethguard-recorder", "vethguard-fetch", "vethguard-token", "vethguard-gateway"};
 	char path[PATH_MAX], why[FAILURE_TEXT_MAX];
 
 	f->subject = "programs";

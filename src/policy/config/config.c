@@ -2,8 +2,8 @@
 /*
  * Theory of operation: the configuration is read through the same tree as policies. Numbers and
  * durations are rows of two tables (key, field, default, bounds). Every other key has a reader;
- * those of resolver:, ca: and egress: are in files of their own. The file is read over the
- * defaults, so an empty mapping changes nothing.
+ * those of resolver:, ca:, gateway: and egress: are in files of their own. The file is read over
+ * the defaults, so an empty mapping changes nothing.
  *
  *   resolver: {servers: [9.9.9.9, "[2620:fe::fe]:53"], hosts: {git.example: 192.0.2.7}}
  *   ca: {root: root.pem, key: "file:root.key"}
@@ -12,6 +12,7 @@
  *   pools: {ipv4: 198.18.0.0/15, ipv6: "fd76:6574:6867::/64"}
  *   proxy_port: 3128
  *   egress: {proxy: "http://proxy.corp:3128", user: vethguard, password_file: proxy.password}
+ *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
  *   audit_file: /var/log/vethguard/audit.jsonl
  *   limits: {connections: 512}
  *   timeouts: {idle: 5m}
@@ -90,6 +91,7 @@ void config_init(struct config *config)
 	ip_prefix_parse(SLICE(POOL6_DEFAULT), &config->pool6);
 	config->proxy_port = PROXY_PORT_DEFAULT;
 	config->ca.overlap_s = CA_OVERLAP_DEFAULT_S;
+	config_gateway_init(&config->gateway);
 }
 
 void config_fini(struct config *config)
@@ -199,7 +201,8 @@ static void read_pools(struct tree *tree, const struct tree_node *map, struct co
 static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
-	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch", NULL};
+	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch",
+	        "gateway", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -216,6 +219,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 		config_read_resolver(tree, node, config);
 	if ((node = tree_get(root, "ca")))
 		config_read_ca(tree, node, config);
+	if ((node = tree_get(root, "gateway")))
+		config_read_gateway(tree, node, &config->gateway);
 	if ((node = tree_get(root, "ca_files")))
 		read_ca_files(tree, node, config);
 	if ((node = tree_get(root, "permit")))

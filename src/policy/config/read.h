@@ -21,6 +21,9 @@ void config_read_token_key(
         struct tree *tree, const struct tree_node *node, struct slice text, struct config *config);
 void config_read_token(struct tree *tree, const struct tree_node *map, struct config *config);
 void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config);
+void config_gateway_init(struct config_gateway *gateway); /* the defaults */
+void config_read_gateway(
+        struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
 void config_read_resolver(struct tree *tree, const struct tree_node *map, struct config *config);
 /* is_private: the file may hold a password. */
 void config_read_egress(

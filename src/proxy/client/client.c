@@ -374,7 +374,8 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from)
 	proxy_client_came(proxy);
 	if (listener->local) {
 		c->explicit_proxy = true;
-		c->src_port = (uint16_t)proxy->accepted; /* for the trace */
+		if (!c->src.family)
+			c->src_port = (uint16_t)proxy->accepted; /* for the trace */
 	} else {
 		find_destination(c);
 	}

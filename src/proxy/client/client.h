@@ -110,8 +110,8 @@ void client_on_deadline(struct client *client, enum proxy_wait wait);
 extern const struct exchange_client client_http1;
 
 /* reauthorize.c (proxy/reauthorize.c has the order): authorizes again what is under way, and marks
- * what does not pass, which is recorded with this cause. next NULL: nothing passes. credential: only
- * what has this one is looked at; POLICY_NONE: everything. Returns how many were marked. */
+ * what does not pass, which is recorded with this cause. next NULL: nothing passes. credential:
+ * only what has this one is looked at; POLICY_NONE: everything. Returns how many were marked. */
 size_t client_reauthorize(struct client *client, const struct policy *next, uint32_t credential,
         enum event_cause cause, const char *detail);
 /* Ends what was marked. policy_is_new: as for exchange_take_step(). */

@@ -56,6 +56,8 @@ static bool fill_record(struct attach_transaction *t)
 	record->policy = strdup(r->policy ? r->policy : "");
 	if (r->kind == ATTACH_LISTEN)
 		record->listen = r->listen;
+	if (r->kind == ATTACH_SESSION)
+		record->session = r->session;
 	record->container = r->container;
 	record->observe = r->observe;
 	record->created_ms = clock_real_ms();
@@ -100,7 +102,8 @@ static bool make_sandbox(struct attach_transaction *t, struct generation *g)
 	t->netns = -1;
 	s->divert = t->request->kind == ATTACH_INTERFACE ? &t->divert : NULL;
 	s->listen = a->record.kind == ATTACH_LISTEN ? &a->record.listen : NULL;
-	if (s->listen)
+	s->session = a->record.kind == ATTACH_SESSION ? &a->record.session : NULL;
+	if (s->listen || s->session)
 		s->pin[0] = 0; /* there is no namespace to keep */
 	attachment_watch_policy(a);
 	return true;

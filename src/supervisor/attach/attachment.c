@@ -40,6 +40,7 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
 	note_root(a, s);
+	attachment_admit(a);
 	attachment_answer(a, OPERATION_ATTACH, 0, &result);
 }
 

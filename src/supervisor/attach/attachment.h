@@ -277,6 +277,10 @@ int attachment_adopt_socket(struct attachment *a, struct gate *shape);
  * Without a sandbox, the state that an earlier daemon has left says that it may be. */
 void attachment_remove_socket(const struct attachment *a);
 
+/* session.c. From now on the gateway knows it, unless its time is over; nothing happens for what is
+ * no session. */
+void attachment_admit(struct attachment *a);
+
 /* hold.c: for a sandbox that is not served. If it is an interface of the host, its rules are still
  * repaired and watched until its gate is closed. */
 void attachment_hold(struct attachment *a);

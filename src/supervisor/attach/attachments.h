@@ -18,6 +18,7 @@
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
 #include "supervisor/os/listen_socket.h"
+#include "supervisor/os/session_token.h"
 
 /* At a time. The recorder has room for some more (2048 streams: one for the daemon itself, one for
  * each orphan), and the keeper (4096 workers) for two workers of each. */
@@ -35,7 +36,14 @@
 #define ATTACH_ENGINE_MAX 31       /* "docker", "podman" */
 #define ATTACH_CONTAINER_MAX 255   /* a container's id or name */
 
-enum attach_kind { ATTACH_INTERFACE, ATTACH_NETNS, ATTACH_PID, ATTACH_LISTEN, ATTACH_KIND_COUNT };
+enum attach_kind {
+	ATTACH_INTERFACE,
+	ATTACH_NETNS,
+	ATTACH_PID,
+	ATTACH_LISTEN,
+	ATTACH_SESSION, /* its connections come in by the gateway */
+	ATTACH_KIND_COUNT
+};
 
 struct attach_pair {
 	const char *key, *value;
@@ -74,6 +82,7 @@ struct attach_request {
 	pid_t pid;
 	uint64_t pid_start_time;      /* of pid: field 22 of /proc/PID/stat; 0: not compared */
 	struct listen_socket listen;  /* ATTACH_LISTEN: what is to be made */
+	struct session_token session; /* ATTACH_SESSION */
 	struct ip address4, address6; /* of the sandbox; family 0: chosen */
 	/* ATTACH_INTERFACE: of the sandbox's networks, whose first address is the gate's where the
 	 * interface has none; 0: not given. */
@@ -106,7 +115,8 @@ enum attach_state {
 };
 /* "starting", "serving", ..., "failed", "detaching". */
 const char *attach_state_name(enum attach_state state);
-const char *attach_kind_name(enum attach_kind kind); /* "interface", "netns", "pid", "listen" */
+const char *attach_kind_name(
+        enum attach_kind kind); /* "interface", "netns", "pid", "listen", "session" */
 
 /* The visible state of an attachment. Filled in by attachment_view(); borrowed until the loop's
  * next turn. */
@@ -119,8 +129,9 @@ struct attachment_view {
 	enum attach_kind kind;
 	/* As requested; empty if the kind has none. */
 	const char *interface, *netns, *listen;
-	pid_t pid;               /* 0: none */
-	uint64_t pid_start_time; /* of the process that was attached */
+	const struct session_token *session; /* NULL: it is none */
+	pid_t pid;                           /* 0: none */
+	uint64_t pid_start_time;             /* of the process that was attached */
 	const struct attach_container *container;
 	struct ip gate4, gate6, sandbox4, sandbox6; /* family 0: none */
 	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses; 0: a Unix socket */
@@ -190,6 +201,7 @@ struct attach_env {
 	const char *root_pem;   /* the CA that the sandbox is to trust */
 	struct ip gate4, gate6; /* name server and explicit proxy */
 	uint16_t proxy_port;
+	const struct config_gateway *gateway; /* of a session: where it comes in; else NULL */
 };
 
 /* What is left of a sandbox that has ended: all false. */
@@ -254,6 +266,12 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
  * earlier one does. start_time: as in struct attach_request. If it fails, nothing changes. */
 void attachments_follow(struct attachments *all, const char *name, pid_t pid, uint64_t start_time,
         attach_done done, void *context);
+/* session.c. A session ends in ttl_s seconds from now on. ATTACH_NOT_FOUND: there is no session of
+ * that name. */
+void attachments_extend(
+        struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
+/* attachments_detach() for a session only. */
+void attachments_revoke(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 

@@ -106,6 +106,17 @@ static bool check_listen(struct attach_transaction *t)
 	       attach_transaction_refuse(t, ATTACH_INVALID, "the mode of a socket is at most 0777");
 }
 
+static bool check_session(struct attach_transaction *t)
+{
+	if (!t->all->supervisor->gateway.config.listener_count)
+		return attach_transaction_refuse(t, ATTACH_INVALID,
+		        "there is no gateway where a session could come in: give the configuration "
+		        "a section \"gateway\", and reload it");
+	return t->request->session.from_count <= MESSAGE_FROM_MAX ||
+	       attach_transaction_refuse(
+	               t, ATTACH_INVALID, "a session has at most %d networks", MESSAGE_FROM_MAX);
+}
+
 bool attach_transaction_check_request(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
@@ -132,7 +143,8 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 		        t, ATTACH_INVALID, "a process has a number above 0");
 	if (r->kind == ATTACH_INTERFACE)
 		return check_interface(t);
-	if (r->kind == ATTACH_LISTEN && !check_listen(t))
+	if ((r->kind == ATTACH_LISTEN && !check_listen(t)) ||
+	        (r->kind == ATTACH_SESSION && !check_session(t)))
 		return false;
 	if (r->address4.family || r->address6.family)
 		return attach_transaction_refuse(t, ATTACH_INVALID,

@@ -161,6 +161,8 @@ void attachment_detach(struct attachment *a, bool shut)
 	}
 	a->detaching = true;
 	a->shut = shut;
+	if (a->sandbox)
+		gateway_cut(a->all->supervisor, a->sandbox);
 	attachment_leave_prepared(a);
 	if (a->sandbox)
 		sandbox_event(a->sandbox, SANDBOX_END); /* may free a */

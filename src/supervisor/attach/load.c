@@ -129,8 +129,10 @@ char *attachments_config_objection(const struct attachments *all, struct config 
 	rc = settings_load_config(all->config_path, config, diags);
 	if (rc)
 		text = text_of(diags);
-	else if (!to)
+	else if (!to) {
 		ca_configure(all->supervisor, &config->ca);
+		gateway_configure(all->supervisor, &config->gateway);
+	}
 	if (!rc && to)
 		*to = *config;
 	else

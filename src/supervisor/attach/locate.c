@@ -118,6 +118,8 @@ bool attach_transaction_find_target(struct attach_transaction *t)
 		return find_process(t) && take_netns(t);
 	case ATTACH_LISTEN:
 		return find_place(t);
+	case ATTACH_SESSION:
+		return true;
 	default:
 		break;
 	}

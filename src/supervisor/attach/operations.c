@@ -157,7 +157,8 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 	env = (struct attach_env){.root_pem = s->root_pem,
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
-	        .proxy_port = s->gate.tcp_port};
+	        .proxy_port = s->gate.tcp_port,
+	        .gateway = s->session ? &all->supervisor->gateway.config : NULL};
 	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
 		policy_credential(&g->settings->policy, i, &c);
 		if (c.env.n == 0)
@@ -327,6 +328,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .interface = r->interface,
 	        .netns = r->netns ? r->netns : "",
 	        .listen = r->listen.path,
+	        .session = r->kind == ATTACH_SESSION ? &r->session : NULL,
 	        .pid = r->pid,
 	        .pid_start_time = r->pid_start_time,
 	        .container = &r->container,

@@ -185,7 +185,8 @@ void attach_record_fini(struct attach_record *r)
 static const char *const kind_names[] = {[ATTACH_INTERFACE] = "interface",
         [ATTACH_NETNS] = "netns",
         [ATTACH_PID] = "pid",
-        [ATTACH_LISTEN] = "listen"};
+        [ATTACH_LISTEN] = "listen",
+        [ATTACH_SESSION] = "session"};
 _Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == ATTACH_KIND_COUNT, "a name per kind");
 
 const char *attach_kind_name(enum attach_kind kind)

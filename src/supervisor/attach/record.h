@@ -6,6 +6,7 @@
 
 #include "supervisor/attach/attachments.h"
 #include "supervisor/os/listen_socket.h"
+#include "supervisor/os/session_token.h"
 
 #define ATTACH_SEED_BYTES 16
 
@@ -17,6 +18,7 @@ struct attach_record {
 	char interface[IFNAMSIZ];
 	char *netns;
 	struct listen_socket listen;
+	struct session_token session;
 	pid_t pid;
 	uint64_t pid_start_time;
 	struct attach_container container;

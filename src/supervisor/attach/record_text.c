@@ -44,6 +44,9 @@ void attach_record_describe(const struct attach_record *r, char *out, size_t siz
 	case ATTACH_LISTEN:
 		add(&t, "socket %s", r->listen.path);
 		break;
+	case ATTACH_SESSION:
+		add(&t, "session");
+		break;
 	default:
 		add(&t, "pid %d", (int)r->pid);
 	}

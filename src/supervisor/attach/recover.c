@@ -77,7 +77,8 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 
 static int adopt_socket(struct attachment *a, struct gate *shape)
 {
-	int rc = attachment_adopt_socket(a, shape);
+	int rc = a->record.kind == ATTACH_SESSION ? gate_open_socket(shape, -1, 0)
+	                                          : attachment_adopt_socket(a, shape);
 
 	if (rc)
 		fail(a, shape->why);
@@ -216,12 +217,15 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	snprintf(s->name, sizeof(s->name), "%s", a->record.name);
 	if (a->record.kind == ATTACH_LISTEN)
 		s->listen = &a->record.listen;
+	else if (a->record.kind == ATTACH_SESSION)
+		s->session = &a->record.session;
 	else
 		attachment_pin(a->all, s->id, s->pin);
 	settle_ports(a, shape);
 	s->paused = a->record.paused;
 	snprintf(s->pause_reason, sizeof(s->pause_reason), "%s", a->record.reason);
 	sandbox_event(s, SANDBOX_ADOPT);
+	attachment_admit(a);
 }
 
 /* True if it had expired before: there is no gate any more. Its rules may have been flushed
@@ -327,7 +331,7 @@ static void recover_one(struct attachment *a, const struct settings_files *files
 	gate_move(&shape, &a->gate);
 	if (all->take)
 		all->take(all, a->record.id, &shape.packets);
-	socket = a->record.kind == ATTACH_LISTEN;
+	socket = a->record.kind == ATTACH_LISTEN || a->record.kind == ATTACH_SESSION;
 	shared = !socket && shape.packets >= 0;
 	if ((socket ? adopt_socket(a, &shape) : adopt_gate(a, &shape)) != 0) {
 		generation_put(g);

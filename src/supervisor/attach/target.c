@@ -99,7 +99,7 @@ void attachment_find_target(struct attachment *a)
 {
 	struct attach_target target;
 
-	if (a->at_target.tbl || a->record.kind == ATTACH_LISTEN)
+	if (a->at_target.tbl || a->record.kind == ATTACH_LISTEN || a->record.kind == ATTACH_SESSION)
 		return;
 	if (a->record.kind != ATTACH_INTERFACE) {
 		find_netns(a);

@@ -473,6 +473,82 @@ bool control_body_claim(const json_t *body, struct control_attach *out, char *fa
 	       (!request->netns || check_absolute("netns", request->netns, fault));
 }
 
+static bool read_from(const struct member *member, struct session_token *out, char *fault)
+{
+	char word[WORD_MAX];
+
+	if (json_array_size(member->value) > MESSAGE_FROM_MAX)
+		return wrong(fault, "from: more than %d networks", MESSAGE_FROM_MAX);
+	for (size_t i = 0; i < json_array_size(member->value); i++) {
+		const char *text = json_string_value(json_array_get(member->value, i));
+		struct slice network = slice_from_string(text ? text : "");
+
+		if (!ip_prefix_parse(network, &out->from[out->from_count++]))
+			return wrong(fault,
+			        "from: '%s' is no network such as 203.0.113.0/24 or 2001:db8::/32, "
+			        "without bits behind it",
+			        slice_escape(network, word, sizeof(word)));
+	}
+	return true;
+}
+
+enum {
+	SESSION_NAME,
+	SESSION_POLICY,
+	SESSION_OBSERVE,
+	SESSION_LABELS,
+	SESSION_VARS,
+	SESSION_TTL,
+	SESSION_FROM,
+	SESSION_MEMBERS
+};
+
+bool control_body_session(const json_t *body, struct control_attach *out, char *fault)
+{
+	struct member m[SESSION_MEMBERS] = {[SESSION_NAME] = {.name = "name"},
+	        [SESSION_POLICY] = {.name = "policy"},
+	        [SESSION_OBSERVE] = {.name = "observe", .type = BOOLEAN},
+	        [SESSION_LABELS] = {.name = "labels", .type = OBJECT},
+	        [SESSION_VARS] = {.name = "vars", .type = OBJECT},
+	        [SESSION_TTL] = {.name = "ttl_s", .type = INTEGER},
+	        [SESSION_FROM] = {.name = "from", .type = ARRAY}};
+	struct attach_request *request = &out->request;
+	uint64_t ttl = CONTROL_SESSION_TTL_S;
+
+	if (!needs_body(body, out, fault) || !read_members(body, m, SESSION_MEMBERS, "", fault) ||
+	        !read_pairs(&m[SESSION_LABELS], out->labels, ATTACH_LABELS_MAX, &request->labels,
+	                fault) ||
+	        !read_pairs(&m[SESSION_VARS], out->vars, ATTACH_VARS_MAX, &request->vars, fault) ||
+	        !read_number(&m[SESSION_TTL], 1, ATTACH_TTL_MAX_S, &ttl, fault) ||
+	        !read_from(&m[SESSION_FROM], &request->session, fault))
+		return false;
+	request->kind = ATTACH_SESSION;
+	request->name = text_of(&m[SESSION_NAME]);
+	request->policy = text_of(&m[SESSION_POLICY]);
+	request->observe = json_is_true(m[SESSION_OBSERVE].value);
+	request->ttl_s = (uint32_t)ttl;
+	if (request->name && !request->name[0])
+		return wrong(fault, "name: is empty; without it, one is made up");
+	if (!request->policy)
+		return wrong(fault, "policy: the absolute path of a policy file is needed");
+	return check_absolute("policy", request->policy, fault);
+}
+
+bool control_body_extend(const json_t *body, uint32_t *ttl_s, char *fault)
+{
+	struct member m = {.name = "ttl_s", .type = INTEGER};
+	uint64_t ttl = 0;
+
+	if (body && !read_members(body, &m, 1, "", fault))
+		return false;
+	if (!m.value)
+		return wrong(fault, "ttl_s: how many seconds is the session to last from now on?");
+	if (!read_number(&m, 1, ATTACH_TTL_MAX_S, &ttl, fault))
+		return false;
+	*ttl_s = (uint32_t)ttl;
+	return true;
+}
+
 bool control_body_follow(const json_t *body, pid_t *pid, uint64_t *start_time, char *fault)
 {
 	enum { PROCESS, STARTED, COUNT };

@@ -23,6 +23,10 @@ bool control_body_attach(const struct json_t *body, struct control_attach *out, 
 /* To prepare a namespace; to claim one. */
 bool control_body_prepare(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_claim(const struct json_t *body, struct control_attach *out, char *fault);
+/* To make a session; without a time, it lasts CONTROL_SESSION_TTL_S. To let one last ttl_s. */
+#define CONTROL_SESSION_TTL_S 86400
+bool control_body_session(const struct json_t *body, struct control_attach *out, char *fault);
+bool control_body_extend(const struct json_t *body, uint32_t *ttl_s, char *fault);
 /* *policy or *reason is NULL if the member is missing. */
 bool control_body_reload(const struct json_t *body, const char **policy, char *fault);
 /* The process with which a sandbox is to end; *start_time 0: not compared. */

@@ -20,10 +20,11 @@ struct control_call {
 	struct http_peer peer;
 	/* From the path, or of the sandbox that was made; or empty. */
 	char name[MESSAGE_NAME_MAX + 1];
-	uint64_t id;                  /* of the sandbox, if known */
-	json_t *body;                 /* owned: an object; NULL: none was sent */
-	struct control_attach attach; /* borrows from body */
-	struct guest_files *files;    /* owned; NULL: nothing is written */
+	uint64_t id;                        /* of the sandbox, if known */
+	json_t *body;                       /* owned: an object; NULL: none was sent */
+	struct control_attach attach;       /* borrows from body */
+	struct guest_files *files;          /* owned; NULL: nothing is written */
+	char token[SESSION_TOKEN_TEXT + 1]; /* of a session that is being made; wiped */
 };
 
 struct control_route {
@@ -69,8 +70,8 @@ void control_answer_created(struct control_call *call, struct attachment *a);
 /* Adds what the recorder told of a sandbox that has ended. */
 void control_put_summary(struct json *j, const struct message_summary *summary);
 
-/* sandbox_calls.c, prepared_calls.c, daemon_calls.c, ca_calls.c and credential_calls.c: the run
- * functions of the routes. */
+/* sandbox_calls.c, session_calls.c, prepared_calls.c, daemon_calls.c, ca_calls.c and
+ * credential_calls.c: the run functions of the routes. */
 void control_run_attach(struct control *control, struct control_call *call);
 void control_run_prepare(struct control *control, struct control_call *call);
 void control_run_prepared(struct control *control, struct control_call *call);
@@ -79,6 +80,11 @@ void control_run_release(struct control *control, struct control_call *call);
 void control_run_list(struct control *control, struct control_call *call);
 void control_run_show(struct control *control, struct control_call *call);
 void control_run_detach(struct control *control, struct control_call *call);
+void control_run_create(struct control *control, struct control_call *call);
+void control_run_sessions(struct control *control, struct control_call *call);
+void control_run_session(struct control *control, struct control_call *call);
+void control_run_extend(struct control *control, struct control_call *call);
+void control_run_revoke(struct control *control, struct control_call *call);
 void control_run_env(struct control *control, struct control_call *call);
 void control_run_stats(struct control *control, struct control_call *call);
 void control_run_follow(struct control *control, struct control_call *call);

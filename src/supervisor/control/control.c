@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/base/secret.h"
 #include "supervisor/control/admission.h"
 #include "supervisor/control/call.h"
 
@@ -50,6 +51,7 @@ static void call_free(struct control_call *call)
 	call->next->prev = call->prev;
 	json_decref(call->body);
 	guest_files_free(call->files);
+	secret_wipe(call->token, sizeof(call->token));
 	free(call);
 }
 

@@ -253,6 +253,7 @@ void control_run_attach(struct control *control, struct control_call *call)
 
 struct listing {
 	struct json j;
+	bool sessions; /* these only */
 	bool brief;
 };
 
@@ -264,6 +265,8 @@ static bool put_one(void *context, struct attachment *a)
 	attachment_view(a, &view);
 	if (view.state == ATTACH_PREPARED)
 		return true; /* nobody's yet: control_run_prepared() lists it */
+	if (list->sessions && view.kind != ATTACH_SESSION)
+		return true;
 	view.brief = list->brief;
 	control_open_sandbox(&list->j, NULL, &view);
 	json_put_end_object(&list->j);
@@ -278,7 +281,7 @@ static void put_list(struct control *control, struct listing *list, struct buf *
 	json_begin(&list->j, out);
 	json_put_object(&list->j, NULL);
 	json_put_bool(&list->j, "brief", list->brief);
-	json_put_array(&list->j, "sandboxes");
+	json_put_array(&list->j, list->sessions ? "sessions" : "sandboxes");
 	attachments_for_each(control_attachments(control), put_one, list);
 	json_put_end_array(&list->j);
 	json_put_end_object(&list->j);
@@ -286,9 +289,9 @@ static void put_list(struct control *control, struct listing *list, struct buf *
 
 /* Labels and variables may be too long for one answer. Then the list is sent without them:
  * ATTACHMENTS_MAX sandboxes fit that way. */
-void control_run_list(struct control *control, struct control_call *call)
+static void run_list(struct control *control, struct control_call *call, bool sessions)
 {
-	struct listing list = {.brief = false};
+	struct listing list = {.sessions = sessions};
 	struct buf out;
 
 	buf_init(&out, CONTROL_ANSWER_MAX);
@@ -302,21 +305,62 @@ void control_run_list(struct control *control, struct control_call *call)
 	control_answer(call, 200, &list.j, &out);
 }
 
-void control_run_show(struct control *control, struct control_call *call)
+void control_run_list(struct control *control, struct control_call *call)
+{
+	run_list(control, call, false);
+}
+
+void control_run_sessions(struct control *control, struct control_call *call)
+{
+	run_list(control, call, true);
+}
+
+static void run_show(struct control *control, struct control_call *call, bool session)
 {
 	struct attachment *a = attachments_find(control_attachments(control), call->name);
 	char text[MESSAGE_NAME_MAX + 32];
+	struct attachment_view view;
 
-	snprintf(text, sizeof(text), "there is no sandbox %s", call->name);
+	snprintf(text, sizeof(text), "there is no %s %s", session ? "session" : "sandbox",
+	        call->name);
 	if (a)
+		attachment_view(a, &view);
+	if (a && (!session || view.kind == ATTACH_SESSION))
 		answer_sandbox(call, 200, a, NULL, NULL);
 	else
 		control_refuse(call, 404, text);
 }
 
+void control_run_show(struct control *control, struct control_call *call)
+{
+	run_show(control, call, false);
+}
+
+void control_run_session(struct control *control, struct control_call *call)
+{
+	run_show(control, call, true);
+}
+
 void control_run_detach(struct control *control, struct control_call *call)
 {
 	attachments_detach(control_attachments(control), call->name, on_detached, call);
+}
+
+void control_run_revoke(struct control *control, struct control_call *call)
+{
+	attachments_revoke(control_attachments(control), call->name, on_detached, call);
+}
+
+void control_run_extend(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+	uint32_t ttl_s;
+
+	if (!control_body_extend(call->body, &ttl_s, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_extend(
+		        control_attachments(control), call->name, ttl_s, on_sandbox, call);
 }
 
 void control_run_env(struct control *control, struct control_call *call)

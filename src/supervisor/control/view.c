@@ -81,6 +81,24 @@ static void put_pairs(struct json *j, const char *key, const struct attach_pairs
 	json_put_end_object(j);
 }
 
+/* Where a session may come from; empty: from anywhere. null: it is no session. */
+static void put_from(struct json *j, const struct session_token *session)
+{
+	char text[IP_TEXT_MAX], network[IP_TEXT_MAX + 8];
+
+	if (!session) {
+		json_put_null(j, "from");
+		return;
+	}
+	json_put_array(j, "from");
+	for (size_t i = 0; i < session->from_count; i++) {
+		snprintf(network, sizeof(network), "%s/%u", ip_format(&session->from[i].base, text),
+		        session->from[i].bits);
+		json_put_literal(j, NULL, network);
+	}
+	json_put_end_array(j);
+}
+
 static void put_attachment(struct json *j, const struct attachment_view *v)
 {
 	json_put_object(j, "attachment");
@@ -88,6 +106,7 @@ static void put_attachment(struct json *j, const struct attachment_view *v)
 	put_text(j, "interface", v->interface);
 	put_text(j, "netns", v->brief ? NULL : v->netns);
 	put_text(j, "listen", v->listen);
+	put_from(j, v->session);
 	put_pid(j, "pid", v->pid);
 	if (v->container && v->container->id[0]) {
 		json_put_object(j, "container");
@@ -225,6 +244,45 @@ static void put_proxy(struct json *j, const struct attach_env *env)
 	json_put_literal(j, "proxy", url);
 }
 
+/* The first place that is reachable from elsewhere, with TLS or without, else one of this host;
+ * null: there is none, or it is every address and the configuration has no name for it. */
+static void put_place(
+        struct json *j, const char *key, const struct config_gateway *gateway, bool tls)
+{
+	const struct config_gateway_listener *found = NULL;
+	char text[POLICY_HOST_MAX + IP_TEXT_MAX + 16], ip[IP_TEXT_MAX];
+	bool named;
+
+	for (size_t i = 0; i < gateway->listener_count; i++) {
+		const struct config_gateway_listener *l = &gateway->listeners[i];
+
+		if (l->tls == tls && (!found || ip_classify(&found->address) == IP_LOOPBACK))
+			found = l;
+	}
+	named = found && gateway->name[0] && ip_classify(&found->address) != IP_LOOPBACK;
+	if (named)
+		snprintf(text, sizeof(text), "%s:%u", gateway->name, (unsigned)found->port);
+	else if (found)
+		snprintf(text, sizeof(text), found->address.family == 6 ? "[%s]:%u" : "%s:%u",
+		        ip_format(&found->address, ip), (unsigned)found->port);
+	if (!found || (!named && ip_classify(&found->address) == IP_UNSPECIFIED))
+		json_put_null(j, key);
+	else
+		json_put_literal(j, key, text);
+}
+
+static void put_gateway(struct json *j, const struct config_gateway *gateway)
+{
+	if (!gateway) {
+		json_put_null(j, "gateway");
+		return;
+	}
+	json_put_object(j, "gateway");
+	put_place(j, "tls", gateway, true);
+	put_place(j, "plain", gateway, false);
+	json_put_end_object(j);
+}
+
 void control_put_env(struct json *j, const char *name, const struct attach_env *env)
 {
 	char text[IP_TEXT_MAX];
@@ -247,6 +305,7 @@ void control_put_env(struct json *j, const char *name, const struct attach_env *
 		json_put_literal(j, NULL, ip_format(&env->gate6, text));
 	json_put_end_array(j);
 	put_proxy(j, env);
+	put_gateway(j, env->gateway);
 	json_put_end_object(j);
 }
 

@@ -67,6 +67,7 @@ static void check_config(struct daemon *d)
 		snprintf(all->audit_path, sizeof(all->audit_path), "%s", config->audit_file);
 	d->watch_policies = config->watch;
 	d->supervisor.ca_life.config = config->ca;
+	d->supervisor.gateway.config = config->gateway;
 	config_fini(config);
 	free(config);
 	free(diags);
@@ -138,8 +139,10 @@ static void on_recovered(struct attachments *all)
 	prepare_gates(sv);
 	if (all->on_changed)
 		all->on_changed(all);
-	if (!takeover_is_active(&d->takeover))
-		supervisor_roles_ready(sv);
+	if (takeover_is_active(&d->takeover))
+		return;
+	gateway_open(sv);
+	supervisor_roles_ready(sv);
 }
 
 void daemon_serve(struct daemon *d)

@@ -88,6 +88,19 @@ static json_t *pack_listen(const struct listen_socket *s)
 	        json_u64(s->device), "inode", json_u64(s->inode), "born", json_u64(s->born_ns));
 }
 
+/* No secret: the token itself is nowhere. */
+static json_t *pack_session(const struct session_token *s)
+{
+	json_t *from = json_array();
+
+	for (size_t i = 0; from && i < s->from_count; i++)
+		if (json_array_append_new(from, json_prefix(&s->from[i])) != 0) {
+			json_decref(from);
+			return NULL;
+		}
+	return json_pack("{s:o, s:o}", "token", json_hex(s->hash, sizeof(s->hash)), "from", from);
+}
+
 /* The whole. */
 
 static json_t *pack_gate(const struct gate *g)
@@ -146,6 +159,7 @@ json_t *state_pack(const struct attach_record *r, const struct gate *gate)
 	        (!r->dropped_known || add(root, "dropped", json_u64(r->dropped))) &&
 	        (!r->root_known || add(root, "ca_root", json_hex(r->root, sizeof(r->root)))) &&
 	        (r->kind != ATTACH_LISTEN || add(root, "listen", pack_listen(&r->listen))) &&
+	        (r->kind != ATTACH_SESSION || add(root, "session", pack_session(&r->session))) &&
 	        (!r->asked || add(root, "groups", json_groups(r))))
 		return root;
 	json_decref(root);

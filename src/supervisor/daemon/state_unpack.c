@@ -219,18 +219,18 @@ struct fields {
 	const char *reason, *dropped, *root;
 	int version, pid, observe, paused, attaching, prepared, claimed;
 	json_int_t uid, gid, created, expires;
-	json_t *container, *labels, *vars, *gate, *groups, *listen, *revoked;
+	json_t *container, *labels, *vars, *gate, *groups, *listen, *revoked, *session;
 };
 
 static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 {
 	f->groups = NULL;
 	f->dropped = f->root = NULL;
-	f->listen = f->revoked = NULL;
+	f->listen = f->revoked = f->session = NULL;
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
 	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b, s?s, "
-	               "s?o, s?b, s?b, s?s, s?o !}",
+	               "s?o, s?b, s?b, s?s, s?o, s?o !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
@@ -240,7 +240,7 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
 	               "attaching", &f->attaching, "dropped", &f->dropped, "listen", &f->listen,
 	               "prepared", &f->prepared, "claimed", &f->claimed, "ca_root", &f->root,
-	               "revoked", &f->revoked) == 0;
+	               "revoked", &f->revoked, "session", &f->session) == 0;
 }
 
 static bool listen_of(json_t *object, struct listen_socket *s)
@@ -264,6 +264,26 @@ static bool listen_of(json_t *object, struct listen_socket *s)
 	        .inode = (ino_t)numbers[1],
 	        .born_ns = born_ns};
 	return !listen_socket_name(s, path);
+}
+
+static bool session_of(json_t *object, struct session_token *s)
+{
+	const char *token;
+	json_t *from, *network;
+	size_t i;
+
+	if (json_unpack(object, "{s:s, s:o !}", "token", &token, "from", &from) != 0 ||
+	        !unhex(token, s->hash, sizeof(s->hash)) || !json_is_array(from) ||
+	        json_array_size(from) > MESSAGE_FROM_MAX)
+		return false;
+	json_array_foreach(from, i, network)
+	{
+		const char *text = json_string_value(network);
+
+		if (!text || !ip_prefix_parse(slice_from_string(text), &s->from[s->from_count++]))
+			return false;
+	}
+	return true;
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
@@ -294,6 +314,9 @@ static const char *take(const struct fields *f, struct attach_record *r)
 	if ((r->kind == ATTACH_LISTEN) != !!f->listen ||
 	        (f->listen && !listen_of(f->listen, &r->listen)))
 		return "listen";
+	if ((r->kind == ATTACH_SESSION) != !!f->session ||
+	        (f->session && !session_of(f->session, &r->session)))
+		return "session";
 	if (f->pid < 0 || !u64_of(f->start_time, &r->pid_start_time))
 		return "pid";
 	if (!container_of_json(f->container, &r->container))
@@ -348,7 +371,8 @@ const char *state_unpack(
 	if (!unpack(root, &f, why))
 		return why->text;
 	wrong = take(&f, r);
-	if (!wrong && !unpack_gate(f.gate, r->kind == ATTACH_LISTEN, gate))
+	if (!wrong &&
+	        !unpack_gate(f.gate, r->kind == ATTACH_LISTEN || r->kind == ATTACH_SESSION, gate))
 		wrong = "gate";
 	return wrong;
 }

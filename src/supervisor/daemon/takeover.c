@@ -12,6 +12,7 @@
 #include "supervisor/events/generations.h"
 
 #define ANSWER_MS 10000
+#define FDS_GIVEN 2 /* before the listeners of the gateway */
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
@@ -121,12 +122,15 @@ static int on_give(
 {
 	struct takeover *t = &d->takeover;
 
-	if (t->state != TAKEOVER_ASKED || message->fd_count != 2 || given->text.n < 1 ||
+	if (t->state != TAKEOVER_ASKED || message->fd_count < FDS_GIVEN ||
+	        message->fd_count > FDS_GIVEN + CONFIG_GATEWAY_LISTENERS_MAX || given->text.n < 1 ||
 	        given->text.n >= sizeof(t->service))
 		return -EBADMSG;
 	d->lock = message->fds[0];
 	t->listener = message->fds[1];
-	message->fds[0] = message->fds[1] = -1;
+	gateway_inherit(&d->supervisor, message->fds + FDS_GIVEN, message->fd_count - FDS_GIVEN);
+	for (size_t i = 0; i < message->fd_count; i++)
+		message->fds[i] = -1;
 	t->drains = message->head.id;
 	t->listener_ours = given->text.p[0] == 'o';
 	snprintf(t->service, sizeof(t->service), "%.*s", (int)given->text.n - 1,
@@ -148,6 +152,7 @@ static int on_yours(struct daemon *d)
 	d->attachments.take = NULL;
 	d->attachments.on_changed = NULL;
 	service_adopt(t->service);
+	gateway_open(&d->supervisor);
 	daemon_answer(d);
 	return 0;
 }

@@ -87,6 +87,7 @@ static void take_back(struct daemon *d)
 	if (!held)
 		return;
 	attachments_release(&d->attachments);
+	gateway_hold(&d->supervisor, false);
 	if (d->control && control_hold(d->control, false) != 0)
 		log_error("the control socket cannot be listened on again");
 }
@@ -127,16 +128,19 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 static void hold(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
-	const int fds[] = {d->lock, d->listener.fd};
+	int fds[2 + CONFIG_GATEWAY_LISTENERS_MAX] = {d->lock, d->listener.fd};
+	size_t count = 2;
 	char service[SERVICE_DESCRIPTION_MAX], text[SERVICE_DESCRIPTION_MAX + 8];
 
 	enter(u, UPGRADE_HOLDING);
 	control_hold(d->control, true);
 	attachments_hold(&d->attachments);
+	gateway_hold(&d->supervisor, true);
+	count += gateway_listeners(&d->supervisor, fds + count);
 	service_describe(service);
 	snprintf(text, sizeof(text), "%c%s", d->listener.ours ? 'o' : '-', service);
 	say(u, MESSAGE_UPGRADE_GIVE, takeover_is_open(&d->takeover) ? d->takeover.drains + 1 : 1,
-	        text, fds, 2);
+	        text, fds, count);
 	loop_timer_set(&u->patience, UPGRADE_START_MS);
 }
 
@@ -205,6 +209,7 @@ static void give(struct daemon *d)
 	loop_timer_cancel(&d->watchdog);
 	say(u, MESSAGE_UPGRADE_YOURS, 0, "", NULL, 0);
 	unix_listener_give(&d->listener);
+	gateway_give_up(&d->supervisor);
 	log_warn("vethguardd %d has taken over; this one finishes what is under way", (int)u->pid);
 	answer(u, NULL);
 	loop_timer_set(&u->patience, UPGRADE_DRAIN_MS);

@@ -145,9 +145,9 @@ void gate_name_host_link(struct gate *gate);
  * own, an uplink of the host. A failed call leaves nothing behind.
  */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
-/* GATE_SOCKET. Takes entrance, a listening socket; cid: 0, or of a vsock, who may connect. Neither
- * gate_connect() nor a pin is needed. Returns 0, or -errno with gate->step; then call gate_close().
- */
+/* GATE_SOCKET. Takes entrance, a listening socket; -1: it has none, and others lead connections to
+ * its worker. cid: 0, or of a vsock, who may connect. Neither gate_connect() nor a pin is needed.
+ * Returns 0, or -errno with gate->step; then call gate_close(). */
 int gate_open_socket(struct gate *gate, int entrance, uint32_t cid);
 /* GATE_SHARED; like gate_open(). tcp_port and dns_port are set before. Takes packets, an NFLOG
  * socket, or -1. Returns 0, or -errno with gate->step or gate->why. */

@@ -61,9 +61,11 @@ static int in_gate_listen(void *context)
  * sandbox may hold the file itself, not its path. */
 static int share_entrance(struct gate *gate)
 {
-	int fd = fcntl(gate->entrance, F_DUPFD_CLOEXEC, 0);
+	int fd = gate->entrance < 0 ? -1 : fcntl(gate->entrance, F_DUPFD_CLOEXEC, 0);
 
 	gate->step = "sharing the socket";
+	if (gate->entrance < 0) /* others lead connections to the worker */
+		return 0;
 	if (fd < 0)
 		return -errno;
 	gate->listeners[gate->listener_count++] = (struct gate_listener){

@@ -161,6 +161,8 @@ static const char *cannot_expose(const struct sandbox *s)
 {
 	struct gate gate = s->gate;
 
+	if (s->session)
+		return "a session has no address to connect to: it comes from another machine";
 	if (s->listen)
 		gate.kind = GATE_SOCKET;
 	if (s->shared_dns_port)

@@ -9,6 +9,8 @@
 #include "supervisor/sandbox/expose.h"
 #include "supervisor/sandbox/instance.h"
 #include "supervisor/os/listen_socket.h"
+#include "supervisor/os/session_token.h"
+#include "supervisor/process/gateway.h"
 #include "supervisor/events/recording.h"
 
 #define SANDBOX_FAILURE_MAX 2048
@@ -118,6 +120,10 @@ struct sandbox {
 	const struct gate_divert *divert;
 	/* Borrowed for its life: its only way out; NULL: it has a link. */
 	struct listen_socket *listen;
+	/* Borrowed for its life: what proves a connection to it; NULL: it is no session. Such a
+	 * sandbox has neither link nor socket: the gateway leads connections to its worker. */
+	const struct session_token *session;
+	struct gateway_session gateway; /* process/gateway.h */
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
 	char pin[MESSAGE_PATH_MAX + 1];
 	char *labels; /* owned: "KEY=VALUE" lines; NULL: none */
@@ -149,7 +155,7 @@ struct sandbox {
 	/* Memory of its synthetic names, handed from worker to worker; -1: none yet. Persistent: a
 	 * file, open only while a worker is being told. */
 	int names;
-	struct recorded recorded;  /* what the recorder knows of it, under id */
+	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct exposed exposed;
 	uint64_t summary_request;  /* 0: none is pending */
 	UT_hash_handle at_summary; /* by summary_request */

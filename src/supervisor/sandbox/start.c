@@ -129,9 +129,12 @@ static int gate_failed(struct sandbox *s, int error)
 
 static int open_socket_gate(struct sandbox *s)
 {
-	int fd = listen_socket_open(
-	        s->listen, &s->generation->identity, false, s->gate.why, sizeof(s->gate.why));
+	int fd;
 
+	if (s->session)
+		return gate_open_socket(&s->gate, -1, 0);
+	fd = listen_socket_open(
+	        s->listen, &s->generation->identity, false, s->gate.why, sizeof(s->gate.why));
 	s->gate.kind = GATE_SOCKET;
 	return fd < 0 ? fd : gate_open_socket(&s->gate, fd, s->listen->vsock.cid);
 }
@@ -180,12 +183,13 @@ static int open_shared(struct sandbox *s)
 static int open_gate(struct sandbox *s)
 {
 	const struct settings *settings = s->generation->settings;
+	const bool linked = !s->listen && !s->session;
 	int rc;
 
 	s->gate.bounds = sandbox_bounds(&settings->config.limits);
 	s->gate.udp_port_count =
-	        s->listen ? 0 : sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
-	if (s->listen) {
+	        linked ? sandbox_udp_ports(&settings->policy, s->gate.udp_ports) : 0;
+	if (!linked) {
 		rc = open_socket_gate(s);
 		return rc ? gate_failed(s, rc) : 0;
 	}

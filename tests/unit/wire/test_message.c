@@ -775,6 +775,60 @@ static void calls(void **state)
 	REFUSES_TO_ENCODE(visit, &visit);
 }
 
+static void gateway(void **state)
+{
+	struct message_gateway_start start = {.log_level = 2,
+	        .has_certificate = true,
+	        .unauthenticated = 7,
+	        .unauthenticated_per_address = 1,
+	        .handshake_ms = 100,
+	        .listener_count = CONFIG_GATEWAY_LISTENERS_MAX,
+	        .listener_tls = {true, false, true}};
+	struct message_gateway_session session = {.sandbox_id = 9,
+	        .token_hash = longer(MESSAGE_TOKEN_HASH_BYTES),
+	        .from_count = 2,
+	        .from = {{ip4(0), 24}, {ip6(0), 64}}};
+	struct message_gateway_session_end end = {UINT64_MAX};
+	struct message_gateway_enter enter = {3, ip4(9), 65535};
+	struct message_gateway_entered entered = {true};
+	struct message_gateway_guesses guesses = {ip6(7), 1u << 20};
+	struct message_worker_enter worker = {ip4(9), 1};
+
+	(void)state;
+	ROUNDTRIP(gateway_start, &start, NOTHING);
+	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
+	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 0); /* TLS without a certificate */
+	start.listener_count = CONFIG_GATEWAY_LISTENERS_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.listener_count = 0;
+	start.handshake_ms = 0;
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.handshake_ms = 1;
+	start.unauthenticated = 0;
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.from_count = MESSAGE_FROM_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	session.from_count = 0;
+	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES - 1);
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES + 1);
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	ROUNDTRIP(gateway_session_end, &end, NOTHING);
+	ROUNDTRIP(gateway_enter, &enter, NOTHING);
+	enter.source.family = 0;
+	REFUSES_TO_ENCODE(gateway_enter, &enter);
+	ROUNDTRIP(gateway_entered, &entered, NOTHING);
+	REFUSES_BYTE(gateway_entered, &entered, HEAD_BYTES, 2);
+	ROUNDTRIP(gateway_guesses, &guesses, NOTHING);
+	guesses.source.family = 5;
+	REFUSES_TO_ENCODE(gateway_guesses, &guesses);
+	ROUNDTRIP(worker_enter, &worker, NOTHING);
+	worker.source = (struct ip){0};
+	REFUSES_TO_ENCODE(worker_enter, &worker);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -797,6 +851,7 @@ int main(void)
 	        cmocka_unit_test(upgrade_steps),
 	        cmocka_unit_test(worker_orders),
 	        cmocka_unit_test(worker_reports),
+	        cmocka_unit_test(gateway),
 	};
 
 	memset(long_text, 'x', sizeof(long_text));

@@ -179,6 +179,58 @@ static void test_what_is_refused(void **state)
 	}
 }
 
+static void test_logins(void **state)
+{
+	static const uint8_t whole[] = "\1\4user\6pa\0\xff:w\5\1";
+	struct socks5_login l;
+
+	(void)state;
+	for (size_t cut = 0; cut < 13; cut++)
+		assert_int_equal(socks5_login_parse(whole, cut, &l), SOCKS5_MORE);
+	for (size_t n = 13; n < sizeof(whole); n++) {
+		assert_int_equal(socks5_login_parse(whole, n, &l), SOCKS5_DONE);
+		assert_int_equal(l.used, 13);
+		assert_true(slice_equals(l.user, SLICE("user")));
+		assert_true(slice_equals(l.password, SLICE("pa\0\xff:w")));
+	}
+	assert_int_equal(socks5_login_parse((const uint8_t *)"\1\0\0", 3, &l), SOCKS5_DONE);
+	assert_int_equal(l.user.n + l.password.n, 0);
+	for (unsigned version = 0; version < 256; version++) {
+		const uint8_t first = (uint8_t)version;
+
+		assert_int_equal(
+		        socks5_login_parse(&first, 1, &l), version == 1 ? SOCKS5_MORE : SOCKS5_BAD);
+		assert_int_equal(!*l.why, version == 1);
+	}
+}
+
+static void test_the_longest_login(void **state)
+{
+	uint8_t bytes[SOCKS5_LOGIN_MAX] = {1, 255, [257] = 255};
+	struct socks5_login l;
+
+	(void)state;
+	assert_int_equal(socks5_login_parse(bytes, sizeof(bytes) - 1, &l), SOCKS5_MORE);
+	assert_int_equal(l.user.n + l.password.n + l.used, 0);
+	assert_int_equal(socks5_login_parse(bytes, sizeof(bytes), &l), SOCKS5_DONE);
+	assert_int_equal(l.used, SOCKS5_LOGIN_MAX);
+	assert_int_equal(l.user.n, 255);
+	assert_int_equal(l.password.n, 255);
+}
+
+static void test_offers_of_a_password(void **state)
+{
+	struct socks5_greeting g;
+
+	(void)state;
+	assert_int_equal(socks5_greeting_parse((const uint8_t *)"\5\1\2", 3, &g), SOCKS5_DONE);
+	assert_true(g.password && !g.no_authentication);
+	assert_int_equal(socks5_greeting_parse((const uint8_t *)"\5\2\0\2", 4, &g), SOCKS5_DONE);
+	assert_true(g.password && g.no_authentication);
+	assert_int_equal(socks5_greeting_parse((const uint8_t *)"\5\2\0\3", 4, &g), SOCKS5_DONE);
+	assert_false(g.password);
+}
+
 static void test_answers(void **state)
 {
 	uint8_t out[SOCKS5_ANSWER_BYTES];
@@ -200,6 +252,9 @@ int main(void)
 	        cmocka_unit_test(test_the_longest_name),
 	        cmocka_unit_test(test_a_name_of_any_bytes),
 	        cmocka_unit_test(test_what_is_refused),
+	        cmocka_unit_test(test_logins),
+	        cmocka_unit_test(test_the_longest_login),
+	        cmocka_unit_test(test_offers_of_a_password),
 	        cmocka_unit_test(test_answers),
 	};
 

@@ -33,7 +33,9 @@ struct attachments {
 	struct attach_result answer;
 	bool later; /* answers wait */
 	bool no_env;
-	bool prepared; /* what there is is prepared */
+	bool prepared;                /* what there is is prepared */
+	bool is_session;              /* ... or a session */
+	struct session_token session; /* of the last request to attach */
 	unsigned many; /* sandboxes in a list, each with a label of LABEL_BYTES; 0: two without */
 	gid_t groups[8];
 	size_t group_count;
@@ -70,6 +72,7 @@ void attachments_attach(
 		ip_format(&r->address4, four);
 	if (r->address6.family)
 		ip_format(&r->address6, six);
+	all.session = r->session;
 	if (r->purpose != ATTACH_TO_GUARD) {
 		ask(done, context, "%s %s %d %s %s like %s %d %d %u %zu %zu",
 		        r->purpose == ATTACH_TO_CLAIM ? "claim" : "prepare",
@@ -133,6 +136,19 @@ void attachments_follow(struct attachments *a, const char *name, pid_t pid, uint
 {
 	(void)a;
 	ask(done, context, "follow %s %d/%llu", name, (int)pid, (unsigned long long)start_time);
+}
+
+void attachments_extend(
+        struct attachments *a, const char *name, uint32_t ttl_s, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "extend %s %u", name, ttl_s);
+}
+
+void attachments_revoke(struct attachments *a, const char *name, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "revoke %s", name);
 }
 
 void attachments_env(struct attachments *a, const char *name, attach_done done, void *context)
@@ -200,7 +216,8 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .state = all.prepared ? ATTACH_PREPARED : ATTACH_PAUSED,
 	        .paused = true,
 	        .reason = "look",
-	        .kind = ATTACH_PID,
+	        .kind = all.is_session ? ATTACH_SESSION : ATTACH_PID,
+	        .session = all.is_session ? &all.session : NULL,
 	        .interface = "",
 	        .netns = "",
 	        .pid = 77,
@@ -224,7 +241,7 @@ const char *attach_state_name(enum attach_state state)
 
 const char *attach_kind_name(enum attach_kind kind)
 {
-	return kind == ATTACH_PID ? "pid" : "?";
+	return kind == ATTACH_PID ? "pid" : kind == ATTACH_SESSION ? "session" : "?";
 }
 
 void attachments_status(struct attachments *a, struct attachments_status *out)

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `vethguard session list`, `show`, `extend` and `revoke`. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/attach/options.h"
+#include "cli/commands.h"
+#include "cli/option_wrong.h"
+#include "cli/session/session.h"
+
+/* A command: its texts, and what it does with each name. */
+struct usage {
+	const char *command, *words, *text, *examples;
+	const struct option_spec *specs;
+};
+
+static const struct option_spec plain_specs[] = {
+        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+
+static bool take_ttl(void *context, const char *option, const char *value)
+{
+	uint64_t *ttl_s = context;
+
+	return attach_ttl_read(value, ttl_s) ||
+	       option_wrong(option, value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
+}
+
+/* Returns -1: go on; or the exit status. */
+static int begin(
+        const struct usage *u, char **argv, bool named, struct control_line *line, uint64_t *ttl_s)
+{
+	if (!control_line_read(line, u->command, u->specs, argv, take_ttl, ttl_s))
+		return CLI_USAGE;
+	if (line->help) {
+		printf("Usage: %s %s\n\n%s\nOptions:\n", u->command, u->words, u->text);
+		options_print(u->specs, stdout);
+		printf("\nExamples:\n%s\nExit status: 0 done; 1 the daemon refused; 2 wrong usage; "
+		       "3 the daemon cannot be\nreached.\n",
+		        u->examples);
+		return 0;
+	}
+	if (named == (line->name_count > 0))
+		return -1;
+	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n",
+	        named ? "which session? Name it" : "this command takes no name", u->command,
+	        u->words);
+	return CLI_USAGE;
+}
+
+/* Calls for each name; the worst exit status is the result. */
+static int each(const struct control_line *line, const char *method, const char *tail,
+        const json_t *body, void (*print)(const json_t *answer))
+{
+	int worst = 0;
+
+	for (size_t i = 0; i < line->name_count; i++) {
+		struct control_answer answer;
+		char path[CONTROL_PATH_MAX];
+		int rc = session_path(path, line->names[i], tail)
+		                 ? control_call(line->socket, method, path, body, &answer)
+		                 : CLI_USAGE;
+
+		worst = rc > worst ? rc : worst;
+		if (rc)
+			continue;
+		if (line->json)
+			control_print_json(answer.json);
+		else
+			print(answer.json);
+		control_answer_free(&answer);
+	}
+	return worst;
+}
+
+static const struct usage list_usage = {"vethguard session list", "[OPTIONS]",
+        "Shows the sessions.", "  vethguard session list\n", plain_specs};
+
+int session_list_command(int argc, char **argv)
+{
+	struct control_answer answer;
+	struct control_line line;
+	uint64_t unused;
+	int rc = begin(&list_usage, argv + 1, false, &line, &unused);
+
+	(void)argc;
+	if (rc >= 0)
+		return rc;
+	rc = control_call(line.socket, "GET", "/sessions", NULL, &answer);
+	if (rc)
+		return rc;
+	if (line.json)
+		control_print_json(answer.json);
+	else
+		control_print_list(json_object_get(answer.json, "sessions"));
+	control_answer_free(&answer);
+	return 0;
+}
+
+static const struct usage show_usage = {"vethguard session show", "NAME... [OPTIONS]",
+        "Shows sessions in detail.", "  vethguard session show agent-7\n", plain_specs};
+
+int session_show_command(int argc, char **argv)
+{
+	struct control_line line;
+	uint64_t unused;
+	int rc = begin(&show_usage, argv + 1, true, &line, &unused);
+
+	(void)argc;
+	return rc >= 0 ? rc : each(&line, "GET", "", NULL, control_print_sandbox);
+}
+
+static const struct option_spec extend_specs[] = {
+        {"ttl", 0, "TIME", "how long it lasts from now on: 90s, 30m, 2h, 7d"}, CONTROL_SPEC_SOCKET,
+        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+
+static const struct usage extend_usage = {"vethguard session extend",
+        "NAME... --ttl TIME [OPTIONS]",
+        "Sets when sessions end: that time from now on, be it later or sooner than before.",
+        "  vethguard session extend agent-7 --ttl 2h\n", extend_specs};
+
+static void print_extended(const json_t *answer)
+{
+	const char *expires = control_text(answer, "expires");
+
+	printf("%s: until %.*sZ\n", control_text(answer, "name"), (int)strcspn(expires, "."),
+	        expires);
+}
+
+int session_extend_command(int argc, char **argv)
+{
+	struct control_line line;
+	uint64_t ttl_s = 0;
+	json_t *body;
+	int rc = begin(&extend_usage, argv + 1, true, &line, &ttl_s);
+
+	(void)argc;
+	if (rc >= 0)
+		return rc;
+	if (!ttl_s) {
+		fputs("vethguard: error: how long? Say so with --ttl\n", stderr);
+		return CLI_USAGE;
+	}
+	body = json_pack("{s:I}", "ttl_s", (json_int_t)ttl_s);
+	rc = each(&line, "POST", "/extend", body, print_extended);
+	json_decref(body);
+	return rc;
+}
+
+static const struct usage revoke_usage = {"vethguard session revoke", "NAME... [OPTIONS]",
+        "Ends sessions: their tokens are unknown from now on, and their connections are cut.",
+        "  vethguard session revoke agent-7\n", plain_specs};
+
+static void print_revoked(const json_t *answer)
+{
+	printf("%s: revoked\n", control_text(answer, "name"));
+}
+
+int session_revoke_command(int argc, char **argv)
+{
+	struct control_line line;
+	uint64_t unused;
+	int rc = begin(&revoke_usage, argv + 1, true, &line, &unused);
+
+	(void)argc;
+	return rc >= 0 ? rc : each(&line, "DELETE", "", NULL, print_revoked);
+}

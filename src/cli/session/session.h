@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: `vethguard session ...`: sandboxes whose link is an authenticated connection. */
+#ifndef VETHGUARD_SRC_CLI_SESSION_SESSION_H
+#define VETHGUARD_SRC_CLI_SESSION_SESSION_H
+
+#include "cli/attach/commands.h"
+
+int cli_session(int argc, char **argv);
+
+int session_create_command(int argc, char **argv);
+int session_list_command(int argc, char **argv);
+int session_show_command(int argc, char **argv);
+int session_extend_command(int argc, char **argv);
+int session_revoke_command(int argc, char **argv);
+
+/* Writes "/sessions/NAME" followed by tail. Returns false after a message if NAME cannot be a
+ * name. */
+bool session_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* front: the client's side of a connection: TCP, with or without TLS. Reading gives plain bytes,
+ * writing takes them. What the socket does not take waits in memory of the connection's own;
+ * whoever writes looks at front_is_clear() first. */
+#ifndef VETHGUARD_SRC_GATEWAY_FRONT_H
+#define VETHGUARD_SRC_GATEWAY_FRONT_H
+
+#include "gateway/gateway.h"
+
+enum front_status { FRONT_OK, FRONT_AGAIN, FRONT_EOF, FRONT_ERROR };
+
+struct front {
+	struct gateway *gateway;
+	struct loop_io io;
+	int fd;
+	struct tls *tls; /* NULL: plain */
+	struct buf unsent;
+	enum front_status over; /* what follows the bytes that were read last; FRONT_OK: more */
+	bool broken, ended;
+};
+
+/* Takes fd. on_ready as in loop_io_open(). Returns 0, or -errno with fd closed. */
+int front_open(struct gateway *g, struct front *f, int fd, bool tls,
+        void (*on_ready)(struct loop_io *io, unsigned events));
+/* Gets the next plain bytes, of at most most bytes received; borrowed until the next call for any
+ * connection. FRONT_AGAIN: nothing at the moment. */
+enum front_status front_read(struct front *f, size_t most, struct slice *out);
+/* Sends n plain bytes. Returns false if the connection is broken. */
+bool front_write(struct front *f, const void *p, size_t n);
+/* Sends what waits. Returns false if the connection is broken. */
+bool front_flush(struct front *f);
+static inline bool front_is_clear(const struct front *f)
+{
+	return f->unsent.len == 0;
+}
+/* Says that nothing more follows. */
+void front_end(struct front *f);
+void front_close(struct front *f);
+
+#endif

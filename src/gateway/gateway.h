@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gateway: sandboxes on machines that are not ours come in here, over TCP, and prove which
+ * session they are. It reads what anybody sends, before anything is known of the sender; so it
+ * holds no secret but the operator's TLS key: of a session only the hash of its token, and no
+ * policy, CA or credential.
+ *
+ * A connection that has proved its session is led to that session's worker over a socket pair that
+ * the supervisor makes, and relayed. main.c confines the program and hears the supervisor;
+ * receiver.c accepts; address.c bounds what one address may do; visitor.c is one connection until
+ * it is relayed; answer.c what it is told; sessions.c the sessions; front.c and relay.c move bytes.
+ */
+#ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
+#define VETHGUARD_SRC_GATEWAY_GATEWAY_H
+
+#include "vethguard/base/buf.h"
+#include "vethguard/base/hash.h"
+#include "vethguard/base/list.h"
+#include "vethguard/base/rate.h"
+#include "vethguard/base/table.h"
+#include "vethguard/ipc/peer.h"
+#include "vethguard/tls/digest.h"
+#include "vethguard/tls/tls.h"
+
+#define GATEWAY_CHUNK (64u << 10)     /* bytes per read of a relayed connection */
+#define GATEWAY_FIRST (16u << 10)     /* ... of one that has proved nothing */
+#define GATEWAY_ADDRESSES_MAX 16384   /* addresses that are remembered */
+#define GATEWAY_SESSIONS_MAX 4096     /* more than there are sandboxes of a daemon */
+#define GATEWAY_ENTERS_PER_S 2000     /* connections led to workers, of all sessions */
+#define GATEWAY_FILE_MAX (256u << 10) /* bytes of a certificate's or key's file */
+
+struct visitor;
+struct gateway;
+
+enum gateway_wait {
+	WAIT_PROOF,  /* from the first moment until a session is proved */
+	WAIT_REFUSE, /* before a wrong proof is answered */
+	WAIT_REFUSE_LONG,
+	WAIT_ENTER,  /* for the supervisor to lead it to its worker */
+	WAIT_RETRY,  /* before it is asked again */
+	WAIT_LINGER, /* for the client to take the last bytes */
+	WAIT_COUNT
+};
+
+/* --- sessions.c --- */
+
+struct session {
+	UT_hash_handle by_hash, by_id;
+	uint64_t id; /* of its sandbox */
+	uint8_t token_hash[MESSAGE_TOKEN_HASH_BYTES];
+	size_t from_count;
+	struct ip_prefix from[MESSAGE_FROM_MAX];
+	struct list visitors;
+	struct rate enters;
+};
+
+/* Takes over a session, or how it has changed. Returns 0, or -ENOMEM. */
+int sessions_set(struct gateway *g, const struct message_gateway_session *m);
+/* Cuts its connections and forgets it. Nothing happens if there is none with this id. */
+void sessions_end(struct gateway *g, uint64_t id);
+void sessions_free(struct gateway *g);
+/* Returns the session whose token this is and which may come from this address, or NULL. */
+struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source);
+
+/* --- address.c --- */
+
+/* What one address (of IPv6: its /64) has done. */
+struct address {
+	UT_hash_handle hh;
+	struct ip key;
+	uint32_t connections; /* that have proved nothing */
+	uint32_t failures;    /* wrong proofs since window_ms */
+	uint32_t untold;      /* of these, not in a finding yet */
+	int64_t window_ms, told_ms;
+	struct rate fruitless; /* connections that ended without a proof */
+};
+
+/* Counts a new connection. Returns its address, or NULL if it may have no more at the moment. */
+struct address *address_begin(struct gateway *g, const struct ip *source);
+/* A connection has proved its session (proved), or has ended without. */
+void address_end(struct gateway *g, struct address *a, bool proved);
+/* Counts a wrong proof. Returns how long its answer waits. */
+enum gateway_wait address_failed(struct gateway *g, struct address *a);
+void addresses_free(struct gateway *g);
+
+/* --- receiver.c --- */
+
+struct receiver {
+	struct gateway *gateway;
+	struct loop_io io;
+	int fd;
+	bool tls, paused;
+};
+
+/* Takes fd. Returns 0 or -errno. */
+int receiver_open(struct gateway *g, int fd, bool tls);
+/* Accepts again, if there is room. */
+void receivers_resume(struct gateway *g);
+void receivers_close(struct gateway *g);
+
+struct gateway {
+	struct loop *loop;
+	struct ipc_peer supervisor;
+	struct message_gateway_start start;
+	struct tls_server *tls;        /* NULL: no receiver speaks TLS */
+	struct tls_identity *identity; /* NULL: there is none that can be used */
+	struct digest digest;
+	struct session *by_hash, *by_id;
+	struct address *addresses;
+	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
+	size_t receiver_count;
+	struct loop_timer accept_again;
+	struct list unproved; /* visitors, the oldest first */
+	size_t unproved_count;
+	struct visitor *entering; /* by the id of the question */
+	uint64_t last_question;
+	struct rate enters, findings;
+	struct loop_deadlines waits[WAIT_COUNT];
+	uint8_t *cipher, *plain; /* GATEWAY_CHUNK bytes each: what was read last */
+	struct buf tx;           /* what TLS sends, until it is sent */
+	bool held;
+	int status; /* exit status */
+};
+
+#endif

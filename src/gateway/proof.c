@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a client says before it has proved its session, and the proof. The first byte tells SOCKS5
+ * (RFC 1928, 1929) from a request to an HTTP proxy.
+ *
+ * The worker behind gets what a sandbox would say over a Unix socket: the head without its proof,
+ * or a greeting of SOCKS5 without a login, whose answer the client does not see.
+ */
+#include <errno.h>
+
+#include "gateway/visitor.h"
+#include "vethguard/base/clock.h"
+#include "vethguard/base/secret.h"
+#include "vethguard/wire/proxy_head.h"
+#include "vethguard/wire/socks5.h"
+
+/* Appends what has come to c->in. Returns false if nothing has, or the connection is closed. */
+static bool take_in(struct visitor *c)
+{
+	struct slice more;
+	enum front_status status = front_read(&c->front, GATEWAY_FIRST, &more);
+
+	if (status == FRONT_OK && buf_append_slice(&c->in, more) == 0)
+		return true;
+	if (status != FRONT_AGAIN)
+		visitor_close(c);
+	return false;
+}
+
+static void wipe(struct buf *b)
+{
+	if (b->mem)
+		secret_wipe(b->mem, b->cap);
+	buf_fini(b);
+}
+
+bool visitor_ask(struct visitor *c)
+{
+	struct gateway *g = c->gateway;
+	const struct message_gateway_enter m = {c->session->id, c->source, c->source_port};
+	const int64_t now_ms = clock_monotonic_ms();
+	uint8_t message[128];
+
+	if (!rate_take(&c->session->enters, now_ms) || !rate_take(&g->enters, now_ms))
+		return false;
+	c->question = ++g->last_question;
+	HASH_ADD(hh, g->entering, question, sizeof(c->question), c);
+	if (!c->hh.tbl || ipc_send(&g->supervisor, message,
+	                          message_gateway_enter_encode(message, sizeof(message),
+	                                  MESSAGE_GATEWAY_ENTER, c->question, &m),
+	                          NULL, 0) != 0)
+		return false;
+	loop_deadline_set(&g->waits[WAIT_ENTER], &c->deadline);
+	return true;
+}
+
+/* The session is proved: what is in c->in goes to its worker. */
+static void enter(struct visitor *c, struct session *s)
+{
+	struct gateway *g = c->gateway;
+
+	address_end(g, c->address, true);
+	c->address = NULL;
+	list_remove(&c->place);
+	c->place = (struct list){0};
+	g->unproved_count--;
+	receivers_resume(g);
+	c->session = s;
+	list_append(&s->visitors, &c->of_session);
+	visitor_enter(c, VISITOR_ENTERING);
+	if (!visitor_ask(c))
+		visitor_answer(c, ANSWER_AWAY, 0, "");
+}
+
+/* A wrong proof: its answer waits, the same time whatever is wrong with it. */
+static void refuse(struct visitor *c)
+{
+	struct gateway *g = c->gateway;
+
+	wipe(&c->in);
+	c->answer = ANSWER_PROVE;
+	visitor_enter(c, VISITOR_REFUSING);
+	loop_deadline_set(&g->waits[address_failed(g, c->address)], &c->deadline);
+}
+
+bool visitor_first(struct visitor *c)
+{
+	if (!c->in.len && !take_in(c))
+		return false;
+	c->socks = buf_bytes(&c->in)[0] == SOCKS5_VERSION;
+	visitor_enter(c, c->socks ? VISITOR_GREETING : VISITOR_HEAD);
+	return true;
+}
+
+/* Makes the worker's first bytes of the head and of what has come behind it. */
+static int go_onward(struct visitor *c, const struct proxy_head *head)
+{
+	const uint8_t *p = buf_bytes(&c->in);
+	struct buf onward;
+	int rc;
+
+	buf_init(&onward, c->in.max);
+	rc = proxy_head_write(p, head, &onward);
+	if (!rc)
+		rc = buf_append(&onward, p + head->used, c->in.len - head->used);
+	wipe(&c->in);
+	c->in = onward;
+	return rc;
+}
+
+static void decide_head(struct visitor *c, const struct proxy_head *head)
+{
+	struct session *s = NULL;
+	struct proxy_proof proof;
+
+	if (!proxy_proof_read(head->authorization, &proof)) {
+		visitor_answer(c, ANSWER_PROVE, 0, "");
+		return;
+	}
+	s = sessions_find(c->gateway, slice_of(proof.text, proof.n), &c->source);
+	secret_wipe(&proof, sizeof(proof));
+	if (!s)
+		refuse(c);
+	else if (go_onward(c, head) != 0)
+		visitor_close(c);
+	else
+		enter(c, s);
+}
+
+bool visitor_head(struct visitor *c)
+{
+	struct proxy_head head;
+
+	for (;;) {
+		switch (proxy_head_parse(buf_bytes(&c->in), c->in.len, &c->looked, &head)) {
+		case PROXY_HEAD_DONE:
+			decide_head(c, &head);
+			return c->state != VISITOR_CLOSED;
+		case PROXY_HEAD_BAD:
+			visitor_answer(c, ANSWER_MALFORMED, head.status, head.why);
+			return true;
+		default:
+			break;
+		}
+		if (!take_in(c))
+			return false;
+	}
+}
+
+bool visitor_greeting(struct visitor *c)
+{
+	static const uint8_t password[] = {SOCKS5_VERSION, SOCKS5_PASSWORD};
+	struct socks5_greeting greeting;
+	enum socks5_status status;
+
+	while ((status = socks5_greeting_parse(buf_bytes(&c->in), c->in.len, &greeting)) ==
+	        SOCKS5_MORE)
+		if (!take_in(c))
+			return false;
+	if (status == SOCKS5_BAD || !greeting.password) {
+		visitor_answer(c, ANSWER_NO_METHOD, 0, "");
+		return true;
+	}
+	buf_consume(&c->in, greeting.used);
+	front_write(&c->front, password, sizeof(password));
+	visitor_enter(c, VISITOR_LOGIN);
+	return true;
+}
+
+static void decide_login(struct visitor *c, const struct socks5_login *login)
+{
+	static const uint8_t greeting[] = {SOCKS5_VERSION, 1, SOCKS5_NO_AUTHENTICATION};
+	struct session *s = NULL;
+	struct proxy_proof proof;
+	struct buf onward;
+	int rc;
+
+	if (proxy_proof_of_pair(login->user, login->password, &proof))
+		s = sessions_find(c->gateway, slice_of(proof.text, proof.n), &c->source);
+	secret_wipe(&proof, sizeof(proof));
+	if (!s) {
+		refuse(c);
+		return;
+	}
+	buf_init(&onward, c->in.max);
+	rc = buf_append(&onward, greeting, sizeof(greeting));
+	if (!rc)
+		rc = buf_append(&onward, buf_bytes(&c->in) + login->used, c->in.len - login->used);
+	wipe(&c->in);
+	c->in = onward;
+	c->back.swallow = 2; /* the worker's answer to the greeting */
+	if (rc)
+		visitor_close(c);
+	else
+		enter(c, s);
+}
+
+bool visitor_login(struct visitor *c)
+{
+	struct socks5_login login;
+	enum socks5_status status;
+
+	while ((status = socks5_login_parse(buf_bytes(&c->in), c->in.len, &login)) == SOCKS5_MORE)
+		if (!take_in(c))
+			return false;
+	if (status == SOCKS5_BAD)
+		visitor_answer(c, ANSWER_MALFORMED, 0, login.why);
+	else
+		decide_login(c, &login);
+	return c->state != VISITOR_CLOSED;
+}

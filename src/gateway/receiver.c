@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listening sockets. Connections are accepted up to the bound of those that have proved nothing;
+ * others wait in the kernel's backlog until one of them ends, which is soon: each has a deadline.
+ * One that its address may not have is closed at once.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gateway/visitor.h"
+
+#define BATCH 32     /* connections per turn */
+#define AGAIN_MS 200 /* after running out of descriptors or memory */
+
+static bool may_accept(const struct gateway *g)
+{
+	return !g->held && g->unproved_count < g->start.unauthenticated;
+}
+
+static void pause_receiver(struct receiver *r)
+{
+	r->paused = true;
+	loop_io_close(&r->io);
+}
+
+/* Returns false if there is none to accept at the moment. */
+static bool accept_one(struct receiver *r)
+{
+	struct gateway *g = r->gateway;
+	struct sockaddr_storage from;
+	socklen_t n = sizeof(from);
+	int fd = accept4(r->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0) {
+		visitor_open(g, fd, (struct sockaddr *)&from, r->tls);
+		return true;
+	}
+	if (errno == ECONNABORTED || errno == EINTR)
+		return true;
+	if (errno != EAGAIN && errno != EWOULDBLOCK) {
+		pause_receiver(r);
+		loop_timer_set(&g->accept_again, AGAIN_MS);
+	}
+	return false;
+}
+
+static void on_ready(struct loop_io *io, unsigned events)
+{
+	struct receiver *r = container_of(io, struct receiver, io);
+	unsigned n = 0;
+
+	(void)events;
+	while (n++ < BATCH && may_accept(r->gateway) && accept_one(r))
+		;
+	if (!may_accept(r->gateway) && r->io.watch)
+		pause_receiver(r);
+}
+
+static int watch(struct receiver *r)
+{
+	return loop_io_open_level(r->gateway->loop, &r->io, r->fd, LOOP_READ, on_ready);
+}
+
+void receivers_resume(struct gateway *g)
+{
+	if (!may_accept(g))
+		return;
+	for (size_t i = 0; i < g->receiver_count; i++) {
+		struct receiver *r = &g->receivers[i];
+
+		if (!r->paused)
+			continue;
+		r->paused = watch(r) != 0;
+		if (r->paused)
+			loop_timer_set(&g->accept_again, AGAIN_MS);
+	}
+}
+
+int receiver_open(struct gateway *g, int fd, bool tls)
+{
+	struct receiver *r = &g->receivers[g->receiver_count];
+
+	*r = (struct receiver){.gateway = g, .fd = fd, .tls = tls};
+	g->receiver_count++;
+	return watch(r);
+}
+
+void receivers_close(struct gateway *g)
+{
+	for (size_t i = 0; i < g->receiver_count; i++) {
+		loop_io_close(&g->receivers[i].io);
+		close(g->receivers[i].fd);
+	}
+	g->receiver_count = 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sessions, found by the hash of the token. A session that has expired or was revoked is not in
+ * the table, so it is as unknown as one that never was: the same steps, the same answer. Whoever
+ * guesses chooses tokens, not hashes; the time of the lookup tells nothing of a token that exists.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "gateway/visitor.h"
+#include "vethguard/base/clock.h"
+#include "vethguard/base/secret.h"
+
+#define ENTERS_PER_S 500 /* of one session; the worker's own bound is the configuration's */
+#define ENTERS_BURST_S 2
+
+static struct session *find(const struct gateway *g, uint64_t id)
+{
+	struct session *s;
+
+	HASH_FIND(by_id, g->by_id, &id, sizeof(id), s);
+	return s;
+}
+
+static void leave(struct gateway *g, struct session *s)
+{
+	if (s->by_hash.tbl)
+		HASH_DELETE(by_hash, g->by_hash, s);
+	s->by_hash.tbl = NULL;
+}
+
+static struct session *add(struct gateway *g, uint64_t id)
+{
+	struct session *s =
+	        HASH_CNT(by_id, g->by_id) < GATEWAY_SESSIONS_MAX ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s)
+		return NULL;
+	s->id = id;
+	list_init(&s->visitors);
+	rate_init(&s->enters, ENTERS_PER_S, ENTERS_BURST_S, clock_monotonic_ms());
+	HASH_ADD(by_id, g->by_id, id, sizeof(s->id), s);
+	if (s->by_id.tbl)
+		return s;
+	free(s);
+	return NULL;
+}
+
+int sessions_set(struct gateway *g, const struct message_gateway_session *m)
+{
+	struct session *s = find(g, m->sandbox_id), *other;
+
+	if (!s)
+		s = add(g, m->sandbox_id);
+	if (!s)
+		return -ENOMEM;
+	leave(g, s);
+	memcpy(s->token_hash, m->token_hash.p, sizeof(s->token_hash));
+	s->from_count = m->from_count;
+	memcpy(s->from, m->from, sizeof(s->from));
+	HASH_FIND(by_hash, g->by_hash, s->token_hash, sizeof(s->token_hash), other);
+	if (!other)
+		HASH_ADD(by_hash, g->by_hash, token_hash, sizeof(s->token_hash), s);
+	if (s->by_hash.tbl)
+		return 0;
+	sessions_end(g, s->id);
+	return other ? -EEXIST : -ENOMEM;
+}
+
+void sessions_end(struct gateway *g, uint64_t id)
+{
+	struct session *s = find(g, id);
+
+	if (!s)
+		return;
+	leave(g, s);
+	HASH_DELETE(by_id, g->by_id, s);
+	while (!list_is_empty(&s->visitors))
+		visitor_cut(container_of(s->visitors.next, struct visitor, of_session));
+	free(s);
+}
+
+void sessions_free(struct gateway *g)
+{
+	struct session *s, *next;
+
+	HASH_ITER(by_id, g->by_id, s, next)
+	sessions_end(g, s->id);
+}
+
+static bool may_come_from(const struct session *s, const struct ip *source)
+{
+	bool may = s->from_count == 0;
+
+	for (size_t i = 0; i < s->from_count; i++)
+		may = may || ip_in_prefix(source, &s->from[i]);
+	return may;
+}
+
+/* Takes the same time wherever they differ. */
+static bool are_equal(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	volatile uint8_t difference = 0;
+
+	for (size_t i = 0; i < n; i++)
+		difference = difference | (a[i] ^ b[i]);
+	return difference == 0;
+}
+
+struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source)
+{
+	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES];
+	struct session *s = NULL;
+
+	if (digest_sha256(&g->digest, &token, 1, hash) != 0)
+		return NULL;
+	HASH_FIND(by_hash, g->by_hash, hash, sizeof(hash), s);
+	if (s && (!are_equal(hash, s->token_hash, sizeof(hash)) || !may_come_from(s, source)))
+		s = NULL;
+	secret_wipe(hash, sizeof(hash));
+	return s;
+}

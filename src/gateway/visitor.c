@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection's states, deadlines and end. */
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gateway/visitor.h"
+#include "vethguard/base/log.h"
+
+#define STATE_TURNS 8
+/* A worker that is being replaced, or a daemon that hands over to another one, is waited for. */
+#define ASKED_MAX 50
+#define LINGER_READS 8 /* in one turn of the loop */
+
+static const char *const state_names[] = {
+        [VISITOR_FIRST] = "FIRST",
+        [VISITOR_HEAD] = "HEAD",
+        [VISITOR_GREETING] = "GREETING",
+        [VISITOR_LOGIN] = "LOGIN",
+        [VISITOR_REFUSING] = "REFUSING",
+        [VISITOR_ENTERING] = "ENTERING",
+        [VISITOR_RELAY] = "RELAY",
+        [VISITOR_LINGER] = "LINGER",
+        [VISITOR_CLOSED] = "CLOSED",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == VISITOR_STATE_COUNT, "a name per state");
+
+void visitor_enter(struct visitor *c, enum visitor_state state)
+{
+	log_debug(
+	        "visitor :%u: %s -> %s", c->source_port, state_names[c->state], state_names[state]);
+	c->state = state;
+}
+
+static void on_deferred_free(struct loop_task *task)
+{
+	free(container_of(task, struct visitor, deferred_free));
+}
+
+void visitor_leave_question(struct visitor *c)
+{
+	if (c->hh.tbl)
+		HASH_DELETE(hh, c->gateway->entering, c);
+	c->hh.tbl = NULL;
+}
+
+static void leave_unproved(struct visitor *c)
+{
+	struct gateway *g = c->gateway;
+
+	if (!c->address)
+		return;
+	address_end(g, c->address, false);
+	c->address = NULL;
+	list_remove(&c->place);
+	g->unproved_count--;
+	receivers_resume(g);
+}
+
+void visitor_close(struct visitor *c)
+{
+	if (c->state == VISITOR_CLOSED)
+		return;
+	visitor_enter(c, VISITOR_CLOSED);
+	visitor_leave_question(c);
+	leave_unproved(c);
+	list_remove(&c->of_session);
+	c->session = NULL;
+	loop_deadline_clear(&c->deadline);
+	loop_task_cancel(c->gateway->loop, &c->wake);
+	front_close(&c->front);
+	loop_io_close(&c->back.io);
+	if (c->back.fd >= 0)
+		close(c->back.fd);
+	c->back.fd = -1;
+	buf_fini(&c->back.unsent);
+	buf_fini(&c->in);
+	loop_task_queue(c->gateway->loop, &c->deferred_free);
+}
+
+void visitor_cut(struct visitor *c)
+{
+	visitor_close(c);
+}
+
+/* The last bytes are on their way: reads on, so that no reset overtakes them. */
+static bool linger(struct visitor *c)
+{
+	struct slice input;
+	enum front_status status = front_flush(&c->front) ? FRONT_OK : FRONT_ERROR;
+
+	for (unsigned i = 0; i < LINGER_READS && status == FRONT_OK; i++)
+		status = front_read(&c->front, GATEWAY_FIRST, &input);
+	if (status == FRONT_OK)
+		loop_task_queue(c->gateway->loop, &c->wake);
+	else if (status == FRONT_ERROR || (status == FRONT_EOF && front_is_clear(&c->front)))
+		visitor_close(c);
+	return false;
+}
+
+/* A client of a session that takes its last bytes slowly is waited for. */
+static void linger_timeout(struct visitor *c)
+{
+	const size_t unsent = c->front.unsent.len;
+
+	if (!c->session || !unsent || unsent == c->unsent_seen) {
+		visitor_close(c);
+		return;
+	}
+	c->unsent_seen = unsent;
+	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
+}
+
+/* Nothing is read meanwhile: what comes waits in the kernel. */
+static bool wait_on(struct visitor *c)
+{
+	(void)c;
+	return false;
+}
+
+static bool relay(struct visitor *c)
+{
+	if (visitor_relay(c))
+		return false;
+	if (!c->back.over || c->front.broken) {
+		visitor_close(c);
+		return false;
+	}
+	visitor_enter(c, VISITOR_LINGER);
+	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
+	return true;
+}
+
+static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
+        [VISITOR_FIRST] = visitor_first,
+        [VISITOR_HEAD] = visitor_head,
+        [VISITOR_GREETING] = visitor_greeting,
+        [VISITOR_LOGIN] = visitor_login,
+        [VISITOR_REFUSING] = wait_on,
+        [VISITOR_ENTERING] = wait_on,
+        [VISITOR_RELAY] = relay,
+        [VISITOR_LINGER] = linger,
+        [VISITOR_CLOSED] = wait_on,
+};
+
+static void go_on(struct visitor *c)
+{
+	for (unsigned i = 0; i < STATE_TURNS && handlers[c->state](c); i++)
+		;
+}
+
+static void on_front(struct loop_io *io, unsigned events)
+{
+	(void)events;
+	go_on(container_of(io, struct visitor, front.io));
+}
+
+static void on_back(struct loop_io *io, unsigned events)
+{
+	(void)events;
+	go_on(container_of(io, struct visitor, back.io));
+}
+
+static void on_wake(struct loop_task *task)
+{
+	go_on(container_of(task, struct visitor, wake));
+}
+
+void visitor_on_deadline(struct loop_deadline *deadline)
+{
+	struct visitor *c = container_of(deadline, struct visitor, deadline);
+
+	if (c->state == VISITOR_REFUSING)
+		visitor_answer(c, c->answer, 0, "");
+	else if (c->state == VISITOR_ENTERING && (c->hh.tbl || !visitor_ask(c)))
+		visitor_answer(c, ANSWER_AWAY, 0, "");
+	else if (c->state == VISITOR_ENTERING)
+		return;
+	else if (c->state == VISITOR_LINGER)
+		linger_timeout(c);
+	else
+		visitor_close(c);
+}
+
+void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls)
+{
+	struct visitor *c = calloc(1, sizeof(*c));
+
+	if (c)
+		c->source = ip_from_sockaddr(from, &c->source_port);
+	if (c && c->source.family)
+		c->address = address_begin(g, &c->source);
+	if (!c || !c->address) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->gateway = g;
+	c->back.fd = -1;
+	c->wake.run = on_wake;
+	c->deferred_free.run = on_deferred_free;
+	buf_init(&c->in, 3 * GATEWAY_FIRST);
+	buf_init(&c->back.unsent, 2 * GATEWAY_CHUNK);
+	list_append(&g->unproved, &c->place);
+	g->unproved_count++;
+	if (front_open(g, &c->front, fd, tls, on_front) != 0) {
+		c->front.fd = -1;
+		visitor_close(c);
+		return;
+	}
+	/* Its first bytes are read in the next turn: a session that was told of before the client
+	 * came is known by then. */
+	loop_deadline_set(&g->waits[WAIT_PROOF], &c->deadline);
+}
+
+/* The client of SOCKS learns that its login was good only now, when it leads somewhere. */
+static int begin_relay(struct visitor *c, int fd)
+{
+	static const uint8_t good[] = {1, 0}; /* RFC 1929 section 2 */
+	int rc = loop_io_open(
+	        c->gateway->loop, &c->back.io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_back);
+
+	if (rc)
+		return rc;
+	c->back.fd = fd;
+	rc = buf_append(&c->back.unsent, buf_bytes(&c->in), c->in.len);
+	buf_fini(&c->in);
+	if (!rc && c->socks)
+		front_write(&c->front, good, sizeof(good));
+	return rc;
+}
+
+void visitor_entered(struct gateway *g, uint64_t question, int fd)
+{
+	struct visitor *c;
+
+	HASH_FIND(hh, g->entering, &question, sizeof(question), c);
+	if (!c) { /* it has ended meanwhile */
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	visitor_leave_question(c);
+	loop_deadline_clear(&c->deadline);
+	if (fd < 0 && ++c->asked < ASKED_MAX) {
+		loop_deadline_set(&g->waits[WAIT_RETRY], &c->deadline);
+	} else if (fd < 0) {
+		visitor_answer(c, ANSWER_AWAY, 0, "");
+	} else if (begin_relay(c, fd) != 0) {
+		if (c->back.fd < 0)
+			close(fd);
+		visitor_close(c);
+	} else {
+		visitor_enter(c, VISITOR_RELAY);
+		go_on(c);
+	}
+}
+
+void visitors_close(struct gateway *g)
+{
+	while (!list_is_empty(&g->unproved))
+		visitor_close(container_of(g->unproved.next, struct visitor, place));
+	sessions_free(g);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where sessions come in:
+ *
+ *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
+ *   gateway: {listen_plain: ["127.0.0.1:8080", "[::1]:8080"]}
+ *
+ * Tokens on a network that others may read are a fault of the configuration: without TLS only
+ * loopback addresses are taken, unless plain_anywhere says that it is meant.
+ */
+#include "policy/config/read.h"
+#include "policy/load/loader.h"
+
+#define LISTENER_TEXT_MAX (IP_TEXT_MAX + 8)
+#define UNAUTHENTICATED_DEFAULT 1024
+#define UNAUTHENTICATED_MIN 16
+#define UNAUTHENTICATED_MAX 16384
+#define PER_ADDRESS_DEFAULT 64
+#define HANDSHAKE_DEFAULT_MS 10000
+#define HANDSHAKE_MIN_MS 100
+#define HANDSHAKE_MAX_MS 60000
+
+void config_gateway_init(struct config_gateway *g)
+{
+	g->unauthenticated = UNAUTHENTICATED_DEFAULT;
+	g->unauthenticated_per_address = PER_ADDRESS_DEFAULT;
+	g->handshake_ms = HANDSHAKE_DEFAULT_MS;
+}
+
+static bool is_there(const struct config_gateway *g, const struct config_gateway_listener *l)
+{
+	for (size_t i = 0; i < g->listener_count; i++)
+		if (g->listeners[i].port == l->port &&
+		        ip_equals(&g->listeners[i].address, &l->address))
+			return true;
+	return false;
+}
+
+static void add(struct tree *tree, const struct tree_node *node, const char *what, bool tls,
+        bool anywhere, struct config_gateway *g)
+{
+	struct config_gateway_listener listener = {.tls = tls};
+	struct url_authority authority;
+	char quoted[TREE_QUOTE_MAX];
+	struct slice text;
+
+	if (!tree_text(tree, node, what, LISTENER_TEXT_MAX, &text))
+		return;
+	if (!url_parse_authority(text, &authority) || authority.address.family == 0 ||
+	        authority.port == 0) {
+		tree_error(tree, node,
+		        "%s %s must be an address of this host and a port: 0.0.0.0:8443 or "
+		        "[::]:8443",
+		        what, tree_quote(text, quoted));
+		return;
+	}
+	listener.address = authority.address;
+	listener.port = authority.port;
+	if (!tls && !anywhere && ip_classify(&listener.address) != IP_LOOPBACK)
+		tree_error(tree, node,
+		        "%s %s is no loopback address: tokens would cross the network unencrypted. "
+		        "Use listen with a certificate, or write plain_anywhere: true if something "
+		        "else encrypts what comes there",
+		        what, tree_quote(text, quoted));
+	else if (is_there(g, &listener))
+		tree_error(tree, node, "%s is listened on already", tree_quote(text, quoted));
+	else if (g->listener_count == CONFIG_GATEWAY_LISTENERS_MAX)
+		tree_error(tree, node, "more than %d addresses to listen on",
+		        CONFIG_GATEWAY_LISTENERS_MAX);
+	else
+		g->listeners[g->listener_count++] = listener;
+}
+
+static void read_listeners(struct tree *tree, const struct tree_node *map, const char *key,
+        bool tls, bool anywhere, struct config_gateway *g)
+{
+	struct tree_node *node = tree_get(map, key);
+	struct tree_item single;
+
+	if (!node)
+		return;
+	for (const struct tree_item *item = tree_items(tree, node, key, &single); item;
+	        item = item->next)
+		add(tree, item->value, key, tls, anywhere, g);
+}
+
+static void read_name(
+        struct tree *tree, const struct tree_node *node, struct config_gateway *gateway)
+{
+	char quoted[TREE_QUOTE_MAX];
+	struct slice text;
+	size_t n;
+
+	if (!tree_text(tree, node, "name", POLICY_HOST_MAX, &text))
+		return;
+	if (!url_canonical_host(text, gateway->name, &n))
+		tree_error(tree, node, "name %s is not a host name", tree_quote(text, quoted));
+}
+
+static void read_numbers(struct tree *tree, const struct tree_node *map, struct config_gateway *g)
+{
+	const struct tree_node *node;
+	uint64_t value;
+
+	if ((node = tree_get(map, "unauthenticated")) &&
+	        tree_uint(tree, node, "unauthenticated", UNAUTHENTICATED_MIN, UNAUTHENTICATED_MAX,
+	                &value))
+		g->unauthenticated = (uint32_t)value;
+	if ((node = tree_get(map, "unauthenticated_per_address")) &&
+	        tree_uint(
+	                tree, node, "unauthenticated_per_address", 1, UNAUTHENTICATED_MAX, &value))
+		g->unauthenticated_per_address = (uint32_t)value;
+	if ((node = tree_get(map, "handshake")) &&
+	        tree_duration(tree, node, "handshake", HANDSHAKE_MIN_MS, HANDSHAKE_MAX_MS, &value))
+		g->handshake_ms = (uint32_t)value;
+}
+
+static void check_certificate(
+        struct tree *tree, const struct tree_node *map, const struct config_gateway *g)
+{
+	bool tls = false;
+
+	for (size_t i = 0; i < g->listener_count; i++)
+		tls = tls || g->listeners[i].tls;
+	if (!g->listener_count)
+		tree_error(tree, map, "listen is missing: where do sessions come in?");
+	else if (tls && (!g->certificate[0] || !g->key[0]))
+		tree_error(tree, map,
+		        "%s is missing: listen speaks TLS, with the operator's certificate and key",
+		        g->certificate[0] ? "key" : "certificate");
+	else if (!tls && (g->certificate[0] || g->key[0]))
+		tree_error(tree, map, "certificate and key are for listen, which is missing");
+}
+
+void config_read_gateway(
+        struct tree *tree, const struct tree_node *map, struct config_gateway *gateway)
+{
+	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
+	        "certificate", "key", "name", "unauthenticated", "unauthenticated_per_address",
+	        "handshake", NULL};
+	static const char *const words[] = {"false", "true", NULL};
+	const struct tree_node *node;
+	bool anywhere = false;
+
+	if (!tree_is_map(tree, map, "gateway"))
+		return;
+	tree_check_keys(tree, map, known, NULL);
+	if ((node = tree_get(map, "plain_anywhere")))
+		anywhere = tree_word(tree, node, "plain_anywhere", words) == 1;
+	read_listeners(tree, map, "listen", true, false, gateway);
+	read_listeners(tree, map, "listen_plain", false, anywhere, gateway);
+	if ((node = tree_get(map, "certificate")))
+		config_read_path(tree, node, "certificate", gateway->certificate);
+	if ((node = tree_get(map, "key")))
+		config_read_path(tree, node, "key", gateway->key);
+	if ((node = tree_get(map, "name")))
+		read_name(tree, node, gateway);
+	read_numbers(tree, map, gateway);
+	if (!tree->wrong)
+		check_certificate(tree, map, gateway);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_token: the proof of a session: a random text that its client shows to the gateway. The
+ * text is told once, to whoever made the session; only its hash is kept. 256 random bits need no
+ * salt and no slow hash: nobody finds them by trying.
+ */
+#ifndef VETHGUARD_SRC_SUPERVISOR_OS_SESSION_TOKEN_H
+#define VETHGUARD_SRC_SUPERVISOR_OS_SESSION_TOKEN_H
+
+#include "vethguard/wire/message.h"
+
+#define SESSION_TOKEN_PREFIX "vgs_" /* so that scanners of code find one that leaked */
+#define SESSION_TOKEN_TEXT (sizeof(SESSION_TOKEN_PREFIX) - 1 + 43) /* base64url of 32 bytes */
+
+struct session_token {
+	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES]; /* SHA-256 of the text */
+	size_t from_count;                      /* 0: from anywhere */
+	struct ip_prefix from[MESSAGE_FROM_MAX];
+};
+
+/* Makes a text and its hash; from stays. Returns 0 or -errno. The caller wipes the text. */
+int session_token_make(struct session_token *token, char text[SESSION_TOKEN_TEXT + 1]);
+
+#endif

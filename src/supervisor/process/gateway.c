@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gateway tells of a connection only the id of its session and where it comes from. Both ends
+ * of a socket pair are made here: one goes to the session's worker, the other back. So no role
+ * sends a descriptor, no byte of the connection passes through this process, and a gateway that
+ * went wrong can reach the sessions it serves anyway, and nothing else.
+ *
+ * When the gateway dies, its connections end, and another one is started with the same listeners:
+ * clients that come meanwhile wait in their backlog.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/process/gateway.h"
+#include "supervisor/supervisor.h"
+
+#define WHY_MAX (PATH_MAX + 256)
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+static struct supervisor *supervisor_of(struct role *role)
+{
+	return container_of(role, struct supervisor, gateway.role);
+}
+
+/* Sessions. */
+
+static void tell_session(struct supervisor *sv, const struct sandbox *s)
+{
+	const struct session_token *token = s->session;
+	struct message_gateway_session m = {.sandbox_id = s->id,
+	        .token_hash = slice_of(token->hash, sizeof(token->hash)),
+	        .from_count = token->from_count};
+
+	memcpy(m.from, token->from, sizeof(m.from));
+	role_send(&sv->gateway.role, buffer,
+	        message_gateway_session_encode(
+	                buffer, sizeof(buffer), MESSAGE_GATEWAY_SESSION, 0, &m),
+	        NULL, 0);
+}
+
+static void tell_if_admitted(struct sandbox *s, const void *context)
+{
+	(void)context;
+	if (s->gateway.admitted)
+		tell_session(s->supervisor, s);
+}
+
+void gateway_admit(struct supervisor *sv, struct sandbox *s)
+{
+	s->gateway.admitted = true;
+	if (role_runs(&sv->gateway.role))
+		tell_session(sv, s);
+}
+
+void gateway_cut(struct supervisor *sv, struct sandbox *s)
+{
+	const struct message_gateway_session_end m = {s->id};
+
+	if (!s->gateway.admitted)
+		return;
+	s->gateway.admitted = false;
+	if (role_runs(&sv->gateway.role))
+		role_send(&sv->gateway.role, buffer,
+		        message_gateway_session_end_encode(
+		                buffer, sizeof(buffer), MESSAGE_GATEWAY_SESSION_END, 0, &m),
+		        NULL, 0);
+}
+
+/* Connections. */
+
+static struct instance *server_of(struct supervisor *sv, uint64_t id)
+{
+	struct sandbox *s = supervisor_find(sv, id);
+	struct instance *i =
+	        s && s->gateway.admitted && s->state == SANDBOX_SERVING ? s->current : NULL;
+
+	return i && i->state == INSTANCE_SERVING && role_runs(&i->worker) ? i : NULL;
+}
+
+/* Gives the worker its end of a connection. Returns the other end, or -errno. */
+static int lead(struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m)
+{
+	const struct message_worker_enter enter = {m->source, m->source_port};
+	int pair[2], rc = 0;
+	size_t n;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	n = message_worker_enter_encode(
+	        buffer, sizeof(buffer), MESSAGE_WORKER_ENTER, supervisor_next_id(sv), &enter);
+	/* A worker that does not read gets no more, instead of being cut off for it. */
+	rc = ipc_peer_has_room(&i->worker.peer, n, 1) ? role_send(&i->worker, buffer, n, pair, 1)
+	                                              : -EAGAIN;
+	close(pair[0]);
+	if (!rc)
+		return pair[1];
+	close(pair[1]);
+	return rc;
+}
+
+static int on_enter(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_gateway_entered answer = {0};
+	struct message_gateway_enter m;
+	struct instance *i;
+	int fd = -1;
+	size_t n;
+
+	if (message_gateway_enter_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	i = server_of(sv, m.sandbox_id);
+	if (i && ipc_peer_has_room(&sv->gateway.role.peer, sizeof(buffer), 1))
+		fd = lead(sv, i, &m);
+	answer.entered = fd >= 0;
+	n = message_gateway_entered_encode(
+	        buffer, sizeof(buffer), MESSAGE_GATEWAY_ENTERED, message->head.id, &answer);
+	role_send(&sv->gateway.role, buffer, n, &fd, fd >= 0);
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+static int on_guesses(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_gateway_guesses m;
+	char text[IP_TEXT_MAX + 256], from[IP_TEXT_MAX];
+
+	if (message_gateway_guesses_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	if (!rate_take(&sv->gateway.findings, loop_now_ms(sv->loop)))
+		return 0;
+	snprintf(text, sizeof(text),
+	        "%llu wrong tokens were shown to the gateway from %s%s. Its answers to that "
+	        "address "
+	        "are slowed.",
+	        (unsigned long long)m.count, ip_format(&m.source, from),
+	        m.source.family == 6 ? "/64" : "");
+	log_warn("%s", text);
+	outbox_finding(sv, NULL, EVENT_FINDING_GUESSED_TOKENS, text);
+	return 0;
+}
+
+static int on_message(struct role *role, struct ipc_message *message)
+{
+	struct supervisor *sv = supervisor_of(role);
+
+	switch (message->head.type) {
+	case MESSAGE_GATEWAY_READY:
+		if (!reader_done(&message->body) || sv->gateway.ready)
+			return -EBADMSG;
+		sv->gateway.ready = true;
+		log_info("the gateway accepts sessions");
+		return 0;
+	case MESSAGE_GATEWAY_ENTER:
+		return on_enter(sv, message);
+	case MESSAGE_GATEWAY_GUESSES:
+		return on_guesses(sv, message);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Life. */
+
+static void on_dead(struct role *role, const char *how)
+{
+	struct supervisor *sv = supervisor_of(role);
+	struct gateway_life *life = &sv->gateway;
+	char text[ROLE_HOW_MAX + 128];
+
+	life->ready = false;
+	if (!role->stopping) {
+		snprintf(text, sizeof(text), "The gateway %.900s. Another one is started.", how);
+		log_warn("%s", text);
+		outbox_finding(sv, NULL, EVENT_FINDING_ROLE_DIED, text);
+	}
+	if (life->open)
+		loop_timer_set(&life->again, role->stopping ? 0 : GATEWAY_AGAIN_MS);
+	supervisor_stop_when_alone(sv);
+}
+
+static int send_start(struct supervisor *sv, const int files[GATEWAY_FILES], size_t file_count)
+{
+	struct gateway_life *life = &sv->gateway;
+	struct message_gateway_start m = {.log_level = (uint8_t)log_level(),
+	        .has_certificate = file_count > 0,
+	        .unauthenticated = life->config.unauthenticated,
+	        .unauthenticated_per_address = life->config.unauthenticated_per_address,
+	        .handshake_ms = life->config.handshake_ms,
+	        .listener_count = life->listener_count};
+	int fds[GATEWAY_FILES + CONFIG_GATEWAY_LISTENERS_MAX];
+
+	memcpy(fds, files, file_count * sizeof(*fds));
+	for (size_t i = 0; i < life->listener_count; i++) {
+		m.listener_tls[i] = life->config.listeners[i].tls;
+		fds[file_count + i] = life->listeners[i];
+	}
+	return role_send(&life->role, buffer,
+	        message_gateway_start_encode(
+	                buffer, sizeof(buffer), MESSAGE_GATEWAY_START, supervisor_next_id(sv), &m),
+	        fds, file_count + life->listener_count);
+}
+
+static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], size_t file_count)
+{
+	struct gateway_life *life = &sv->gateway;
+	int rc = role_start(sv->loop, &life->role, "vethguard-gateway", "the gateway", sv->mounts,
+	        on_message, on_dead);
+
+	if (rc)
+		return rc;
+	role_wait_for_room(&life->role, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
+	role_bound(&life->role, GATEWAY_BURST, GATEWAY_PER_S);
+	rc = send_start(sv, files, file_count);
+	if (!rc)
+		supervisor_for_each(sv, tell_if_admitted, NULL);
+	/* A session that it did not know yet would be refused for good. */
+	if (!rc && !life->held)
+		gateway_hold(sv, false);
+	if (!rc)
+		return 0;
+	role_kill(&life->role, "it cannot be told what it needs"); /* another one follows */
+	return 0;
+}
+
+/* Returns 0, or -errno with why. */
+static int start(struct supervisor *sv, char *why, size_t why_size)
+{
+	struct gateway_life *life = &sv->gateway;
+	int files[GATEWAY_FILES], rc = gateway_listen(life, why, why_size);
+	size_t count = 0;
+
+	if (!rc)
+		rc = gateway_files_open(&life->config, files, &count, why, why_size);
+	if (rc)
+		return rc;
+	if (count)
+		gateway_files_changed(life, files);
+	rc = start_role(sv, files, count);
+	while (count)
+		close(files[--count]);
+	if (rc)
+		snprintf(why, why_size, "it cannot be started: %s", strerror(-rc));
+	return rc;
+}
+
+static void start_or_wait(struct supervisor *sv)
+{
+	struct gateway_life *life = &sv->gateway;
+	char why[WHY_MAX] = "";
+
+	if (!life->open || role_runs(&life->role) || !life->config.listener_count)
+		return;
+	if (start(sv, why, sizeof(why)) == 0) {
+		life->quiet = false;
+		loop_timer_set(&life->look, GATEWAY_LOOK_MS);
+		return;
+	}
+	if (!life->quiet)
+		log_error("the gateway: %s; this is tried again every %d s", why,
+		        GATEWAY_AGAIN_MS / 1000);
+	life->quiet = true;
+	loop_timer_set(&life->again, GATEWAY_AGAIN_MS);
+}
+
+static void on_again(struct loop_timer *timer)
+{
+	start_or_wait(container_of(timer, struct supervisor, gateway.again));
+}
+
+/* Certificates are renewed by whoever the operator uses, usually as other files under the same
+ * names. */
+static void on_look(struct loop_timer *timer)
+{
+	struct supervisor *sv = container_of(timer, struct supervisor, gateway.look);
+	struct gateway_life *life = &sv->gateway;
+	char why[WHY_MAX];
+	int fds[GATEWAY_FILES];
+	size_t count;
+
+	if (!role_runs(&life->role))
+		return;
+	loop_timer_set(&life->look, GATEWAY_LOOK_MS);
+	if (gateway_files_open(&life->config, fds, &count, why, sizeof(why)) != 0 || !count)
+		return; /* in the middle of being renewed: the one before stays */
+	if (gateway_files_changed(life, fds))
+		role_send(&life->role, buffer,
+		        message_empty(buffer, sizeof(buffer), MESSAGE_GATEWAY_CERTIFICATE, 0), fds,
+		        count);
+	while (count)
+		close(fds[--count]);
+}
+
+void gateway_open(struct supervisor *sv)
+{
+	struct gateway_life *life = &sv->gateway;
+
+	if (life->open || sv->finishing)
+		return;
+	if (!life->again.event && (loop_timer_open(sv->loop, &life->again, on_again) != 0 ||
+	                                  loop_timer_open(sv->loop, &life->look, on_look) != 0)) {
+		log_error("the gateway: no memory");
+		return;
+	}
+	life->open = true;
+	rate_init(&life->findings, GATEWAY_FINDINGS_PER_S, GATEWAY_FINDINGS_BURST_S,
+	        loop_now_ms(sv->loop));
+	if (!life->config.listener_count)
+		gateway_unlisten(life); /* what was inherited */
+	start_or_wait(sv);
+}
+
+static bool is_same(const struct config_gateway *a, const struct config_gateway *b)
+{
+	bool same = a->listener_count == b->listener_count &&
+	            strcmp(a->certificate, b->certificate) == 0 && strcmp(a->key, b->key) == 0 &&
+	            strcmp(a->name, b->name) == 0 && a->unauthenticated == b->unauthenticated &&
+	            a->unauthenticated_per_address == b->unauthenticated_per_address &&
+	            a->handshake_ms == b->handshake_ms;
+
+	for (size_t i = 0; same && i < a->listener_count; i++)
+		same = ip_equals(&a->listeners[i].address, &b->listeners[i].address) &&
+		       a->listeners[i].port == b->listeners[i].port &&
+		       a->listeners[i].tls == b->listeners[i].tls;
+	return same;
+}
+
+void gateway_configure(struct supervisor *sv, const struct config_gateway *config)
+{
+	struct gateway_life *life = &sv->gateway;
+
+	if (is_same(config, &life->config))
+		return;
+	/* Listeners that the next configuration has, too, stay open. */
+	memcpy(life->inherited, life->listeners, sizeof(life->inherited));
+	life->inherited_count = life->listener_count;
+	life->listener_count = 0;
+	life->config = *config;
+	life->quiet = false;
+	if (!config->listener_count)
+		gateway_unlisten(life);
+	if (role_runs(&life->role))
+		role_stop(&life->role, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
+	else
+		start_or_wait(sv);
+}
+
+static void say(struct supervisor *sv, enum message_type type)
+{
+	if (role_runs(&sv->gateway.role))
+		role_send(&sv->gateway.role, buffer, message_empty(buffer, sizeof(buffer), type, 0),
+		        NULL, 0);
+}
+
+void gateway_hold(struct supervisor *sv, bool held)
+{
+	sv->gateway.held = held;
+	say(sv, held ? MESSAGE_GATEWAY_HOLD : MESSAGE_GATEWAY_RESUME);
+}
+
+size_t gateway_listeners(const struct supervisor *sv, int fds[CONFIG_GATEWAY_LISTENERS_MAX])
+{
+	memcpy(fds, sv->gateway.listeners, sv->gateway.listener_count * sizeof(*fds));
+	return sv->gateway.listener_count;
+}
+
+void gateway_inherit(struct supervisor *sv, const int *fds, size_t count)
+{
+	memcpy(sv->gateway.inherited, fds, count * sizeof(*fds));
+	sv->gateway.inherited_count = count;
+}
+
+void gateway_give_up(struct supervisor *sv)
+{
+	sv->gateway.open = false;
+	gateway_unlisten(&sv->gateway);
+}
+
+void gateway_stop(struct supervisor *sv)
+{
+	sv->gateway.open = false;
+	role_stop(&sv->gateway.role, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
+}
+
+void gateway_close(struct supervisor *sv)
+{
+	sv->gateway.open = false;
+	loop_timer_close(&sv->gateway.again);
+	loop_timer_close(&sv->gateway.look);
+	gateway_unlisten(&sv->gateway);
+	role_fini(&sv->gateway.role);
+}

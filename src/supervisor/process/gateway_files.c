@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the gateway gets: listening sockets, because it may bind nothing itself, and the operator's
+ * certificate and key, which this process opens and does not read.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "supervisor/os/local_file.h"
+#include "supervisor/process/gateway.h"
+
+#define BACKLOG 1024
+
+/* Accepted sockets inherit what is set here (tcp(7), socket(7)). */
+static int set_options(int fd, uint8_t family)
+{
+	const int one = 1;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)) < 0 ||
+	        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
+		return -errno;
+	if (family == 6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int open_listener(const struct config_gateway_listener *l)
+{
+	struct sockaddr_storage at;
+	socklen_t n = ip_to_sockaddr(&l->address, l->port, &at);
+	int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = set_options(fd, l->address.family);
+	if (!rc && (bind(fd, (struct sockaddr *)&at, n) < 0 || listen(fd, BACKLOG) < 0))
+		rc = -errno;
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static bool is_at(int fd, const struct config_gateway_listener *l)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t n = sizeof(at);
+	struct ip address;
+	uint16_t port;
+
+	if (getsockname(fd, (struct sockaddr *)&at, &n) < 0)
+		return false;
+	address = ip_from_sockaddr((struct sockaddr *)&at, &port);
+	return port == l->port && ip_equals(&address, &l->address);
+}
+
+/* Takes the one that listens there out of what another daemon, or another configuration, left; or
+ * opens it. */
+static int take_listener(struct gateway_life *life, const struct config_gateway_listener *l)
+{
+	for (size_t i = 0; i < life->inherited_count; i++) {
+		int fd = life->inherited[i];
+
+		if (fd < 0 || !is_at(fd, l))
+			continue;
+		life->inherited[i] = -1;
+		return fd;
+	}
+	return open_listener(l);
+}
+
+static void forget_inherited(struct gateway_life *life)
+{
+	for (size_t i = 0; i < life->inherited_count; i++)
+		if (life->inherited[i] >= 0)
+			close(life->inherited[i]);
+	life->inherited_count = 0;
+}
+
+int gateway_listen(struct gateway_life *life, char *why, size_t why_size)
+{
+	char text[IP_TEXT_MAX];
+
+	while (life->listener_count < life->config.listener_count) {
+		const struct config_gateway_listener *l =
+		        &life->config.listeners[life->listener_count];
+		int fd = take_listener(life, l);
+
+		if (fd < 0) {
+			snprintf(why, why_size, "it cannot listen on %s port %u: %s",
+			        ip_format(&l->address, text), (unsigned)l->port, strerror(-fd));
+			return fd;
+		}
+		life->listeners[life->listener_count++] = fd;
+	}
+	forget_inherited(life);
+	return 0;
+}
+
+void gateway_unlisten(struct gateway_life *life)
+{
+	while (life->listener_count)
+		close(life->listeners[--life->listener_count]);
+	forget_inherited(life);
+}
+
+static const char *objection(int fd, bool secret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return "cannot be examined";
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return "belongs to somebody else than root";
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return "can be written by others";
+	if (secret && (st.st_mode & (S_IRGRP | S_IROTH)))
+		return "is a private key that others can read: 'chmod 0600' repairs that";
+	return NULL;
+}
+
+static int open_file(const char *key, const char *path, bool secret, char *why, size_t why_size)
+{
+	int fd = local_file_open(path);
+	const char *wrong = fd < 0 ? NULL : objection(fd, secret);
+
+	if (fd >= 0 && !wrong)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(why, why_size, "gateway.%s: %s %s", key, path,
+	        wrong                      ? wrong
+	        : fd == LOCAL_FILE_UNKNOWN ? "is on a file system that may not answer"
+	        : fd == -EINVAL            ? "is no regular file"
+	                                   : strerror(-fd));
+	return fd < 0 ? fd : -EPERM;
+}
+
+int gateway_files_open(const struct config_gateway *config, int fds[GATEWAY_FILES], size_t *count,
+        char *why, size_t why_size)
+{
+	*count = 0;
+	if (!config->certificate[0])
+		return 0;
+	fds[0] = open_file("certificate", config->certificate, false, why, why_size);
+	if (fds[0] < 0)
+		return fds[0];
+	fds[1] = open_file("key", config->key, true, why, why_size);
+	if (fds[1] < 0) {
+		close(fds[0]);
+		return fds[1];
+	}
+	*count = GATEWAY_FILES;
+	return 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+bool gateway_files_changed(struct gateway_life *life, const int fds[GATEWAY_FILES])
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < GATEWAY_FILES; i++) {
+		struct stat st;
+
+		if (fstat(fds[i], &st) < 0 || is_same(&st, &life->files[i]))
+			continue;
+		life->files[i] = st;
+		changed = true;
+	}
+	return changed;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of the gateway, and what follows from them for a worker. */
+#include "wire/message_codec.h"
+
+static uint32_t above_zero(struct codec *c, uint32_t v)
+{
+	v = codec_u32(c, v);
+	if (v == 0)
+		codec_fail(c, -EBADMSG);
+	return v;
+}
+
+static void gateway_start_fields(struct codec *c, struct message_gateway_start *m)
+{
+	m->log_level = codec_u8(c, m->log_level);
+	m->has_certificate = codec_bool(c, m->has_certificate);
+	m->unauthenticated = above_zero(c, m->unauthenticated);
+	m->unauthenticated_per_address = above_zero(c, m->unauthenticated_per_address);
+	m->handshake_ms = above_zero(c, m->handshake_ms);
+	m->listener_count = codec_upto(c, m->listener_count, CONFIG_GATEWAY_LISTENERS_MAX);
+	for (size_t i = 0; i < m->listener_count; i++) {
+		m->listener_tls[i] = codec_bool(c, m->listener_tls[i]);
+		if (m->listener_tls[i] && !m->has_certificate)
+			codec_fail(c, -EBADMSG);
+	}
+}
+CODEC_PAIR(gateway_start)
+
+static void gateway_session_fields(struct codec *c, struct message_gateway_session *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->token_hash =
+	        codec_bytes(c, m->token_hash, MESSAGE_TOKEN_HASH_BYTES, MESSAGE_TOKEN_HASH_BYTES);
+	m->from_count = codec_upto(c, m->from_count, MESSAGE_FROM_MAX);
+	for (size_t i = 0; i < m->from_count; i++)
+		m->from[i] = codec_prefix(c, m->from[i]);
+}
+CODEC_PAIR(gateway_session)
+
+static void gateway_session_end_fields(struct codec *c, struct message_gateway_session_end *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+}
+CODEC_PAIR(gateway_session_end)
+
+/* A client always has an address. */
+static struct ip client_field(struct codec *c, struct ip v)
+{
+	v = codec_ip(c, v);
+	if (v.family == 0)
+		codec_fail(c, -EBADMSG);
+	return v;
+}
+
+static void gateway_enter_fields(struct codec *c, struct message_gateway_enter *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->source = client_field(c, m->source);
+	m->source_port = codec_u16(c, m->source_port);
+}
+CODEC_PAIR(gateway_enter)
+
+static void gateway_entered_fields(struct codec *c, struct message_gateway_entered *m)
+{
+	m->entered = codec_bool(c, m->entered);
+}
+CODEC_PAIR(gateway_entered)
+
+static void gateway_guesses_fields(struct codec *c, struct message_gateway_guesses *m)
+{
+	m->source = client_field(c, m->source);
+	m->count = codec_u64(c, m->count);
+}
+CODEC_PAIR(gateway_guesses)
+
+static void worker_enter_fields(struct codec *c, struct message_worker_enter *m)
+{
+	m->source = client_field(c, m->source);
+	m->source_port = codec_u16(c, m->source_port);
+}
+CODEC_PAIR(worker_enter)

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration's gateway: defaults, every key, and the messages for what is wrong. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vethguard/policy/config.h"
+
+#define FILES ", certificate: g.pem, key: /k/g.key"
+
+static struct diag_list diags;
+
+static int read_memory(void *context, const char *path, char **text, size_t *n)
+{
+	(void)path;
+	*text = strdup(context);
+	*n = strlen(context);
+	return *text ? 0 : -ENOMEM;
+}
+
+static int load(const char *gateway, struct config *config)
+{
+	char text[4096];
+	struct policy_reader reader = {text, read_memory, NULL};
+
+	snprintf(text, sizeof(text), "gateway: {%s}\n", gateway);
+	memset(&diags, 0, sizeof(diags));
+	config_init(config);
+	return config_load(&reader, "/etc/vethguard/config.yaml", config, &diags);
+}
+
+static void test_defaults(void **state)
+{
+	struct config config;
+
+	(void)state;
+	config_init(&config);
+	assert_int_equal(config.gateway.listener_count, 0);
+	config_fini(&config);
+	assert_int_equal(load("listen_plain: '127.0.0.1:8080'", &config), 0);
+	assert_int_equal(config.gateway.listener_count, 1);
+	assert_int_equal(config.gateway.unauthenticated, 1024);
+	assert_int_equal(config.gateway.unauthenticated_per_address, 64);
+	assert_int_equal(config.gateway.handshake_ms, 10000);
+	assert_string_equal(config.gateway.certificate, "");
+	assert_string_equal(config.gateway.name, "");
+	config_fini(&config);
+}
+
+static void test_every_key(void **state)
+{
+	struct config config;
+	const struct config_gateway *g = &config.gateway;
+
+	(void)state;
+	assert_int_equal(load("listen: ['0.0.0.0:8443', '[::]:8443'], listen_plain: "
+	                      "['10.0.0.1:80', '[::1]:8080'], plain_anywhere: true, name: "
+	                      "Gateway.Example., unauthenticated: 16, "
+	                      "unauthenticated_per_address: 1, handshake: 100ms" FILES,
+	                         &config),
+	        0);
+	assert_int_equal(g->listener_count, 4);
+	assert_true(g->listeners[0].tls && g->listeners[1].tls);
+	assert_true(!g->listeners[2].tls && !g->listeners[3].tls);
+	assert_int_equal(g->listeners[1].address.family, 6);
+	assert_int_equal(g->listeners[1].port, 8443);
+	assert_int_equal(g->listeners[2].port, 80);
+	assert_string_equal(g->certificate, "/etc/vethguard/g.pem");
+	assert_string_equal(g->key, "/k/g.key");
+	assert_string_equal(g->name, "gateway.example");
+	assert_int_equal(g->unauthenticated, 16);
+	assert_int_equal(g->unauthenticated_per_address, 1);
+	assert_int_equal(g->handshake_ms, 100);
+	config_fini(&config);
+}
+
+static void refuses(const char *gateway, const char *why)
+{
+	struct config config;
+	char *text = NULL;
+	size_t n;
+	FILE *out;
+
+	if (load(gateway, &config) != -EINVAL)
+		fail_msg("%s is taken", gateway);
+	out = open_memstream(&text, &n);
+	diag_print(&diags, out);
+	fclose(out);
+	if (!strstr(text, why))
+		fail_msg("%s: %s", gateway, text);
+	free(text);
+	config_fini(&config);
+}
+
+static void test_what_is_refused(void **state)
+{
+	(void)state;
+	refuses("", "listen is missing");
+	refuses("certificate: a, key: b", "listen is missing");
+	refuses("listen: '0.0.0.0:8443'", "certificate is missing");
+	refuses("listen: '0.0.0.0:8443', certificate: a", "key is missing");
+	refuses("listen: '0.0.0.0:8443', key: a", "certificate is missing");
+	refuses("listen_plain: '127.0.0.1:1'" FILES, "are for listen");
+	refuses("listen_plain: '0.0.0.0:1'", "no loopback address");
+	refuses("listen_plain: '10.0.0.1:1', plain_anywhere: false", "no loopback address");
+	refuses("listen_plain: '[::]:1'", "no loopback address");
+	refuses("listen: '8443'" FILES, "must be an address");
+	refuses("listen: '0.0.0.0'" FILES, "must be an address");
+	refuses("listen: '0.0.0.0:0'" FILES, "must be an address");
+	refuses("listen: '0.0.0.0:65536'" FILES, "must be an address");
+	refuses("listen: 'gateway.example:443'" FILES, "must be an address");
+	refuses("listen: '::1:443'" FILES, "must be an address");
+	refuses("listen: 'u@0.0.0.0:1'" FILES, "must be an address");
+	refuses("listen: []" FILES, "listen");
+	refuses("listen: {a: b}" FILES, "listen");
+	refuses("listen: ['0.0.0.0:1', '0.0.0.0:1']" FILES, "already");
+	refuses("listen: '127.0.0.1:1', listen_plain: '127.0.0.1:1'" FILES, "already");
+	refuses("listen: ['0.0.0.0:1', '0.0.0.0:2', '0.0.0.0:3', '0.0.0.0:4', '0.0.0.0:5', "
+	        "'0.0.0.0:6', '0.0.0.0:7', '0.0.0.0:8', '0.0.0.0:9']" FILES,
+	        "more than 8");
+	refuses("listen: '0.0.0.0:1', plain_anywhere: 1" FILES, "plain_anywhere");
+	refuses("listen: '0.0.0.0:1', name: 'a b'" FILES, "not a host name");
+	refuses("listen: '0.0.0.0:1', name: 10.0.0.1" FILES, "not a host name");
+	refuses("listen: '0.0.0.0:1', unauthenticated: 15" FILES, "unauthenticated");
+	refuses("listen: '0.0.0.0:1', unauthenticated: 16385" FILES, "unauthenticated");
+	refuses("listen: '0.0.0.0:1', unauthenticated_per_address: 0" FILES, "per_address");
+	refuses("listen: '0.0.0.0:1', handshake: 99ms" FILES, "handshake");
+	refuses("listen: '0.0.0.0:1', handshake: 61s" FILES, "handshake");
+	refuses("listen: '0.0.0.0:1', tokens: x" FILES, "tokens");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
+	        cmocka_unit_test(test_every_key), cmocka_unit_test(test_what_is_refused)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
