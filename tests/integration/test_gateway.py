@@ -611,6 +611,16 @@ class Commands(Gatewayed):
             self.assertEqual((r.returncode, r.stdout), (2, ""), (argv, kw, r))
             self.assertIn(words, r.stderr)
 
+    def test_nothing_is_exposed(self):
+        """Ports of a policy are those of a sandbox that can be connected to."""
+        path = support.LAB.write(f"gateway-exposes-{time.monotonic_ns()}.yaml", support.policy(
+            "https://api.lab.test", more="expose:\n  - {name: web, port: 8080, from: [host], at: '127.0.0.1:18089'}\n"))
+        status, _, answer = self.daemon.call("POST", "/v1/sessions", {"name": "exposing", "policy": path})
+        self.assertEqual(status, 422, answer)
+        self.assertIn("a session has no address to connect to", answer["detail"])
+        self.assertEqual(self.daemon.call("GET", "/v1/sessions/exposing")[0], 404)
+        self.assert_served()
+
     def test_wrong_usage(self):
         for argv, status in (((), 2), (("make",), 2), (("create",), 2), (("create", "x", "--policy", self.policy), 2),
                              (("create", "--policy", self.policy, "--ttl", "soon"), 2), (("create", "--policy", self.policy, "--from", "x"), 2),

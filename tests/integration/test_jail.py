@@ -20,7 +20,7 @@ from support import SLOW, Case, policy, wait_until
 BIN = os.path.dirname(support.VETHGUARD)
 HOSTILE = os.path.join(os.path.dirname(BIN), "tests", "hostile")
 PROGRAMS = ("vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch",
-            "vethguard-gateway")
+            "vethguard-token", "vethguard-gateway")
 API = policy("https://api.lab.test")
 SIDE_BY_SIDE = 4
 
