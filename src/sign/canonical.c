@@ -198,7 +198,8 @@ static int put_query(struct buf *out, struct slice query)
 		parameters[count++].value =
 		        equals < 0 ? SLICE("") : slice_of(pair.p + n + 1, pair.n - n - 1);
 	}
-	qsort(parameters, count, sizeof(*parameters), compare_parameters);
+	if (count)
+		qsort(parameters, count, sizeof(*parameters), compare_parameters);
 	for (size_t i = 0; rc == 0 && i < count; i++) {
 		if (i)
 			rc = buf_append(out, "&", 1);

@@ -233,8 +233,8 @@ int exchange_send_with_credential(struct exchange *ex)
 /* False for fields that may not be in a trailer section (RFC 9110 section 6.5.1), that carry
  * credentials, that ask for something other than what was authorized, or that choose how the
  * response is written: a server may merge trailers into the head. */
-static bool may_trail(const struct policy *policy, struct slice name,
-        const struct policy_credential *spec)
+static bool may_trail(
+        const struct policy *policy, struct slice name, const struct policy_credential *spec)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
 	        {"host", 4}, {"authorization", 13}, {"cookie", 6}, {"content-encoding", 16},
