@@ -108,6 +108,7 @@ static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in
 static void make_library(void)
 {
 	OSSL_LIB_CTX *made;
+	OSSL_PROVIDER *own = NULL;
 
 	tls_memory_init();
 #ifndef __SANITIZE_ADDRESS__
@@ -135,13 +136,17 @@ static void make_library(void)
 	pick(OSSL_OP_CIPHER, cipher_names, ciphers, NULL);
 	/* OpenSSL's usual random generator uses a cipher, which the wide provider would fetch for
 	 * itself together with all others. The hash-based one of NIST SP 800-90A is as good. */
-	if (OSSL_PROVIDER_add_builtin(made, "vethguard", provider_init) &&
-	        OSSL_PROVIDER_load(made, "vethguard") &&
-	        RAND_set_DRBG_type(made, "HASH-DRBG", NULL, NULL, "SHA256") == 1 &&
-	        RAND_set_DRBG_type(NULL, "HASH-DRBG", NULL, NULL, "SHA256") == 1)
+	if (OSSL_PROVIDER_add_builtin(made, "vethguard", provider_init))
+		own = OSSL_PROVIDER_load(made, "vethguard");
+	if (own && RAND_set_DRBG_type(made, "HASH-DRBG", NULL, NULL, "SHA256") == 1 &&
+	        RAND_set_DRBG_type(NULL, "HASH-DRBG", NULL, NULL, "SHA256") == 1) {
 		library = made;
-	else
-		OSSL_LIB_CTX_free(made);
+		ERR_clear_error();
+		return;
+	}
+	if (own)
+		OSSL_PROVIDER_unload(own);
+	OSSL_LIB_CTX_free(made);
 	ERR_clear_error();
 }
 

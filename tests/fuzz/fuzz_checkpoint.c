@@ -65,7 +65,7 @@ static void stop(struct recorder *r)
 {
 	while (r->streams)
 		stream_close(r->streams);
-	buf_fini(&r->inherited);
+	buf_fini(&r->checkpoint.inherited);
 	log_file_close(&r->log);
 	journal_close(&r->journal);
 }
@@ -136,7 +136,7 @@ static void compare(const struct stream *a, const struct stream *b)
 static void go_on(uint64_t id, uint64_t other)
 {
 	struct stream *s = tell(&one, id), *t;
-	size_t carried = one.inherited.len;
+	size_t carried = one.checkpoint.inherited.len;
 
 	checkpoint_begin(&one);
 	checkpoint_commit(&one);

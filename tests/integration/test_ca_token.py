@@ -127,7 +127,13 @@ class Tokens(Life):
         """The pid of vethguard-token; None: there is none."""
         supervisor = self.daemon.process.pid
         children = read(f"/proc/{supervisor}/task/{supervisor}/children").split()
-        return next((int(p) for p in children if read(f"/proc/{p}/comm").startswith("vethguard-token")), None)
+        for p in children:
+            try:
+                if read(f"/proc/{p}/comm").startswith("vethguard-token"):
+                    return int(p)
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # it has just ended
+        return None
 
     def note(self):
         return " ".join(self.status()["notes"])

@@ -362,7 +362,8 @@ class Bodies(Signing):
         self.assertEqual(done.json()["status"], 200, done)
         self.good()
         self.assertEqual(len(self.origin.objects.pop("/bucket/k")), n << 20)
-        self.assertLess(self.peak(box) - before, 24 << 10)
+        if not support.ASAN:  # an instrumented program keeps what was freed for a while
+            self.assertLess(self.peak(box) - before, 24 << 10)
 
     def peak(self, box):
         worker = next(p for p, row in support.descendants(box.process.pid).items() if row[0] == "vethguard-worke")

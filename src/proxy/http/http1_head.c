@@ -25,7 +25,7 @@ static bool read_field(struct http1 *h, struct slice line, struct http_field *ou
 	out->name = slice_of(line.p, n);
 	out->value = slice_trim(slice_of(line.p + colon + 1, line.n - colon - 1));
 	out->known = http_name_of(out->name);
-	out->dropped = false;
+	out->dropped = out->secret = false;
 	return http_is_value(out->value) ||
 	       http1_refuse(h, HTTP_MALFORMED, "a control character in a field value");
 }

@@ -161,6 +161,7 @@ static void test_strangers(void **state)
 		say(c, "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n");
 		UNTIL(&w, c->eof || c->failed);
 		assert_int_equal(c->in.len, 0);
+		hang_up(c, false);
 	}
 	for (unsigned i = 0; i < w.event_count; i++) {
 		assert_int_equal(w.events[i].kind, EVENT_FINDING);
