@@ -26,8 +26,13 @@ class Daemons(control_case.Control):
         cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
         cls.secret = support.LAB.write("daemons-client-secret", "client:secret&0123456789\n", 0o600)
 
+    successor = None  # the process that an upgrade made of the daemon
+
     @classmethod
     def tearDownClass(cls):
+        if cls.successor:
+            os.kill(cls.successor, signal.SIGTERM)
+            wait_until(lambda: not os.path.exists(f"/proc/{cls.successor}"))
         cls.service.close()
         super().tearDownClass()
 
@@ -150,3 +155,4 @@ class Daemons(control_case.Control):
         self.assertTrue(wait_until(lambda: self.inside("upgraded", netns, "https://api.lab.test/upgraded", "-w", "%{http_code}", "-o", "/dev/null").stdout == "200"),
                         self.daemon.stderr())
         self.assertTrue(wait_until(lambda: not self.fetches()))
+        type(self).successor = supervisor()
