@@ -382,13 +382,26 @@ static int64_t jitter_ms(void)
 	return random % RETRY_MS;
 }
 
+/* A renewal that came too late, or failed, is no answer to those who wait: they need another value.
+ * True: it is asked for. */
+static bool ask_anew(struct source *source)
+{
+	if (!source->renewing || source_value_is_valid(source) || source->waiting_count == 0)
+		return false;
+	source_value_drop(source);
+	leave_state(source);
+	ask(source);
+	return true;
+}
+
 /* Its lease was renewed. */
 static int live_on(struct source *source, uint32_t lives_s)
 {
 	if (!source->renewing || lives_s == 0)
 		return -EBADMSG;
 	if (!source->value.n) { /* it has ended, or was forgotten, in the meantime */
-		fail_silently(source, "its value has ended before it was renewed");
+		if (!ask_anew(source))
+			fail_silently(source, "its value has ended before it was renewed");
 		return 0;
 	}
 	source_value_extend(source, (int64_t)lives_s * 1000);
@@ -425,6 +438,8 @@ int sources_on_message(struct sources *sources, struct ipc_message *message)
 		fail_silently(source, "The sandbox is ending.");
 		return 0;
 	}
+	if (!answer.retry_s && ask_anew(source))
+		return 0;
 	slice_escape(answer.error, sentence, sizeof(sentence));
 	if (answer.retry_s)
 		source->alone_ms =

@@ -434,6 +434,44 @@ static void a_lease_is_renewed(void **state)
 	give("second-value");
 }
 
+/* The value ends while its lease is being renewed: who waits gets another one, not the failure. */
+static void a_renewal_comes_too_late(void **state)
+{
+	const struct message_source same = {.same = true, .ttl_s = 100, .error = SLICE("")};
+
+	(void)state;
+	ask();
+	give_for("first-value", 100);
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned answers = f.answers;
+
+		host_sleeps(96);
+		renew();
+		host_sleeps(5);
+		ask();
+		assert_int_equal(f.answers, answers);
+		source_value_drop(&f.source);
+		if (i)
+			refuse("lease not found");
+		else
+			assert_int_equal(answer_with(same), 0);
+		assert_int_equal(f.answers, answers);
+		assert_int_equal(f.source.state, SOURCE_ASKED);
+		give_for(i ? "third-value" : "second-value", 100);
+		assert_int_equal(f.answers, answers + 2);
+		assert_string_equal(f.got, i ? "third-value" : "second-value");
+		assert_string_equal(f.error, "");
+	}
+	host_sleeps(96);
+	renew();
+	host_sleeps(5);
+	source_value_drop(&f.source);
+	refuse("lease not found");
+	refuse("sealed"); /* what is no renewal fails once, and those who wait are told */
+	assert_string_equal(f.error, "sealed");
+	assert_int_equal(f.source.state, SOURCE_EMPTY);
+}
+
 /* For as long as the service wants, whoever asks. */
 static void a_source_is_left_alone(void **state)
 {
@@ -465,6 +503,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                a_value_is_renewed_while_it_is_used, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_renewal_fails, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(a_renewal_comes_too_late, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_rotation, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_rotation_fails, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
