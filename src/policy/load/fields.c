@@ -218,7 +218,7 @@ void load_places(struct tree *tree, const struct tree_node *map, struct policy_c
 	struct tree_item single;
 	bool taken[3] = {false};
 
-	if (!tree_get(map, "env"))
+	if (!tree_get(map, "env") && out->source != POLICY_SOURCE_SEALED)
 		tree_error(tree, map,
 		        "inject: placeholder needs the variable that holds the placeholder: env: "
 		        "API_KEY");

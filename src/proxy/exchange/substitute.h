@@ -19,8 +19,16 @@ struct substitute {
 	const struct policy_credential *spec;
 	uint32_t credential;
 	struct slice value; /* the credential's */
+	struct slice jar;   /* ... or what logins gave, each with a placeholder of its own */
+	bool sealed;        /* the jar counts, not the value */
 	struct buf *text;   /* locked memory for what is put together */
 };
+
+/* Finds the first placeholder in text that is replaced: *at, *n, and what takes its place. */
+bool substitute_find(
+        const struct substitute *s, struct slice text, size_t *at, size_t *n, struct slice *value);
+/* False: there is none, which is known quickly. */
+bool substitute_mentions(const struct substitute *s, struct slice text);
 
 /* The values of fields, as they were before. */
 struct substitute_saved {
