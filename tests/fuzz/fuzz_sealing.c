@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What seals logins. The data are a jar: what is sound is made of tokens, and stays sound with one
- * more. They are JSON: the values that the reader tells lie inside of it, one behind the other, and
+ * more. They are a multipart body, which is read or not. They are JSON: the values that the reader tells lie inside of it, one behind the other, and
  * a string that means something means the same once it is written anew.
  */
 #include <stdlib.h>
 
+#include "proxy/exchange/fill.h"
 #include "vethguard/credential/jar.h"
 #include "vethguard/credential/json_reader.h"
 
@@ -76,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	try_jar(text);
 	if (size >= 6)
 		add(slice_of("\0\1\0\6xvalue1", 11), text);
+	fill_check(&(struct fill_kind){FILL_MULTIPART, SLICE("b")}, text);
 	try_string(text);
 	json_reader_init(&r, text);
 	while (json_reader_next(&r, &v)) {

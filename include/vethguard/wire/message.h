@@ -366,10 +366,9 @@ struct message_credential { /* the reply; value is secret: the receiver wipes th
 
 #define MESSAGE_SEALED_MAX 8192 /* bytes of a token, as JAR_TOKEN_MAX */
 #define MESSAGE_SEALED_END_MAX 192
-struct message_credential_seal { /* the value is secret; jwt, end: as in struct jar_token (credential/jar.h) */
-	struct slice name;       /* of the credential: numbers may just be changing */
+struct message_credential_seal {       /* the value is secret; jwt, end: as in struct jar_token (credential/jar.h) */
+	struct slice name, end, value; /* name: of the credential, since numbers may just be changing */
 	bool jwt;
-	struct slice end, value;
 };
 
 struct message_keeper_sandbox {

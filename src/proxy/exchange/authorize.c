@@ -274,7 +274,7 @@ static void authorize_credential(const struct policy *policy, const struct clien
 
 	policy_credential(policy, j->decision.credential, &spec);
 	j->is_signed = spec.inject == POLICY_INJECT_SIGV4 || spec.inject == POLICY_INJECT_HMAC;
-	j->fills = fill_form_of(&r->fields, &spec, j->decision.seals) != FILL_NONE;
+	j->fills = fill_kind_of(&r->fields, &spec, j->decision.seals).form != FILL_NONE;
 	if (spec.inject == POLICY_INJECT_SIGV4) {
 		struct signature claim;
 

@@ -16,6 +16,13 @@ enum fill_form {
 	FILL_NONE, /* nothing is replaced */
 	FILL_FORM, /* application/x-www-form-urlencoded */
 	FILL_JSON,
+	FILL_MULTIPART, /* multipart/form-data (RFC 7578) */
+};
+
+/* What a body says that it is. */
+struct fill_kind {
+	enum fill_form form;
+	struct slice boundary; /* MULTIPART: as the Content-Type field has it */
 };
 
 struct fill_gap {
@@ -32,15 +39,16 @@ struct fill {
 
 /* What kind of body the request has, as far as its credential is replaced in such ones. sealed: the
  * request is for a place that gives out tokens, which takes them as a form or as JSON. */
-enum fill_form fill_form_of(
+struct fill_kind fill_kind_of(
         const struct http_fields *fields, const struct policy_credential *spec, bool sealed);
 /* True if the body is compressed, so that nothing can be found in it. */
 bool fill_is_coded(const struct http_fields *fields);
 /* NULL, or why nothing can be replaced in this body. */
-const char *fill_check(enum fill_form form, struct slice body);
-/* Finds the placeholders. Returns 0; -E2BIG: more than FILL_GAPS_MAX; or -errno. */
-int fill_make(
-        struct fill *fill, enum fill_form form, const struct substitute *s, struct slice body);
+const char *fill_check(const struct fill_kind *kind, struct slice body);
+/* Finds the placeholders in a body that fill_check() has passed. Returns 0; -E2BIG: more than
+ * FILL_GAPS_MAX; -EBADMSG: the value cannot stand there; or -errno. */
+int fill_make(struct fill *fill, const struct fill_kind *kind, const struct substitute *s,
+        struct slice body);
 void fill_fini(struct fill *fill);
 /* What is sent from that offset on, as far as it lies in one piece; empty at the end. */
 struct slice fill_from(const struct fill *fill, struct slice body, size_t offset);

@@ -190,6 +190,8 @@ static int send_substituted(struct exchange *ex, const struct policy_credential 
 	int rc = substitute_fields(&s, &ex->request.fields, &saved);
 
 	if (rc == 0)
+		rc = substitute_path(&s, &ex->request, head);
+	if (rc == 0)
 		rc = substitute_query(&s, head);
 	if (rc == 0 && ex->signing)
 		rc = signing_fill(ex, &s);

@@ -217,12 +217,19 @@ int signing_begin_body(struct exchange *ex, const uint8_t key[HMAC_BYTES],
 
 /* --- placeholders in the body --- */
 
-static enum fill_form form_of(const struct exchange *ex)
+static struct fill_kind kind_of(const struct exchange *ex)
 {
 	struct policy_credential spec;
 
 	policy_credential(ex->proxy->config.policy, ex->verdict.decision.credential, &spec);
-	return fill_form_of(&ex->request.fields, &spec, ex->verdict.decision.seals);
+	return fill_kind_of(&ex->request.fields, &spec, ex->verdict.decision.seals);
+}
+
+static const char *check_filling(const struct exchange *ex)
+{
+	struct fill_kind kind = kind_of(ex);
+
+	return fill_check(&kind, buf_slice(&ex->signing->held));
 }
 
 /* What was not replaced does not belong there. */
@@ -244,13 +251,15 @@ static void scan_filled(struct exchange *ex)
 int signing_fill(struct exchange *ex, const struct substitute *substitute)
 {
 	struct signing *s = ex->signing;
+	struct fill_kind kind;
 	int rc;
 
 	if (!s->fill)
 		s->fill = calloc(1, sizeof(*s->fill));
 	if (!s->fill)
 		return -ENOMEM;
-	rc = fill_make(s->fill, form_of(ex), substitute, buf_slice(&s->held));
+	kind = kind_of(ex);
+	rc = fill_make(s->fill, &kind, substitute, buf_slice(&s->held));
 	if (rc < 0)
 		return rc;
 	scan_filled(ex);
@@ -336,7 +345,7 @@ bool signing_request_end(struct exchange *ex)
 		return true;
 	s->ended = true;
 	if (s->fills)
-		s->fault = fill_check(form_of(ex), buf_slice(&s->held));
+		s->fault = check_filling(ex);
 	if (s->fault)
 		fault(s, 400, s->fault);
 	else if (s->body == SIGNING_HOLDS)

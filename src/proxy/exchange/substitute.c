@@ -163,6 +163,20 @@ void substitute_restore(struct substitute_saved *saved)
 	}
 }
 
+int substitute_path(
+        const struct substitute *s, const struct http_request *request, struct outgoing *head)
+{
+	struct slice path = slice_of(request->path, request->path_n);
+	size_t from = s->text->len;
+	int rc;
+
+	if (!policy_replaces_in(s->spec, SLICE("path")) || !substitute_mentions(s, path))
+		return 0;
+	rc = put_replaced(s, s->text, path, true);
+	head->path = slice_of(s->text->mem + from, s->text->len - from);
+	return rc;
+}
+
 int substitute_query(const struct substitute *s, struct outgoing *head)
 {
 	size_t from = s->text->len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * substitute: puts a credential's value in place of its placeholder (inject: placeholder), in the
- * places that the policy names: fields, Basic credentials, the query. Elsewhere a placeholder is
- * sent on as it is, and is a finding as ever.
+ * places that the policy names: fields, Basic credentials, the path, the query; and the body, which
+ * is fill.h's. Elsewhere a placeholder is sent on as it is, and is a finding as ever.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SUBSTITUTE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_SUBSTITUTE_H
@@ -44,7 +44,9 @@ struct substitute_saved {
 int substitute_fields(
         const struct substitute *s, struct http_fields *fields, struct substitute_saved *saved);
 void substitute_restore(struct substitute_saved *saved);
-/* Replaces in the query that is sent. Returns 0 or -errno. */
+/* Replace in the path and in the query that are sent. Return 0 or -errno. */
+int substitute_path(
+        const struct substitute *s, const struct http_request *request, struct outgoing *head);
 int substitute_query(const struct substitute *s, struct outgoing *head);
 
 #endif

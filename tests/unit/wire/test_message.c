@@ -135,7 +135,7 @@ static void ca_and_credential(void **state)
 	        .credential = 3, .available = true, .ttl_ms = 60, .value = SLICE("v\0w")};
 	struct message_credential bad = {.credential = 3, .error = SLICE("no such file")};
 	struct message_credential nothing = {.credential = 3, .available = true};
-	struct message_credential_seal seal = {SLICE("login"), true, SLICE("end"), SLICE("v")};
+	struct message_credential_seal seal = {SLICE("login"), SLICE("end"), SLICE("v"), true};
 
 	(void)state;
 	ROUNDTRIP(ca, &ca, NOTHING);
