@@ -33,17 +33,17 @@
 #define DOCKER_TTL_MAX_S 31622400u
 #define DOCKER_FAULT_MAX 2048
 #define DOCKER_UNJOINED_MAX \
-	16 /* endpoints that are counted at a time; others have their turn later */
+	16 /* bound on the endpoints that are counted at a time; others are counted later */
 
 /* Labels of its sandboxes. */
 #define DOCKER_LABEL_NETWORK "docker.network"
 #define DOCKER_LABEL_ENDPOINT "docker.endpoint"
 
-/* An endpoint whose container has not come. */
+/* An endpoint that no container has joined yet. */
 struct docker_unjoined {
 	char id[DOCKER_ID_MAX + 1]; /* "": none */
-	unsigned rounds;            /* for how many sweeps */
-	bool seen;                  /* in this sweep */
+	unsigned rounds;            /* how many sweeps have seen it */
+	bool seen;                  /* seen in this sweep */
 };
 
 struct docker {
@@ -51,12 +51,12 @@ struct docker {
 	struct http_server *server;
 	struct loop *loop;
 	struct netlink *nl;
-	int netns;                    /* the namespace that both ends of a pair begin in */
+	int netns;                    /* the namespace in which pairs are created */
 	const char *control;          /* the daemon's socket */
 	const char *policies, *state; /* directories */
 	struct loop_timer sweep;      /* sweep.c */
 	struct docker_unjoined unjoined[DOCKER_UNJOINED_MAX];
-	json_t *warned; /* by endpoint: other_ways.c has warned of it */
+	json_t *warned; /* by endpoint: those that other_ways.c has warned of */
 };
 
 /* An address with its network, as dockerd writes it. text "": none. */

@@ -38,7 +38,7 @@ struct fetch {
 	uint64_t id; /* of the supervisor's message */
 	struct fetch_request request;
 	int trusted, pipe, store; /* store -1: none */
-	bool stored;              /* it has the next secret */
+	bool stored;              /* the store file has the next secret */
 	int secret_files[MESSAGE_FETCH_SECRETS_MAX];
 	struct slice trusted_pem; /* mapped */
 	struct secret secrets[MESSAGE_FETCH_SECRETS_MAX];
@@ -177,7 +177,8 @@ static void read_secrets(struct fetch *f)
 	f->request.secret = f->request.secrets[0];
 }
 
-/* The supervisor puts it on the disk and in its place before it passes the value on. */
+/* Writes the next secret. The supervisor makes it durable and puts it in its place before it passes
+ * the value on. */
 static void store(struct fetch *f, const struct fetched *value)
 {
 	const struct slice next = buf_slice(&value->next_secret);

@@ -109,7 +109,7 @@ static void configure(
 		return;
 	}
 	if (ca_key_is_elsewhere(all->list[0]->ca))
-		return; /* nobody else can sign: new sandboxes are refused */
+		return; /* no other CA can sign, so new sandboxes are refused */
 	snprintf(all->note, sizeof(all->note),
 	        "The files of the CA cannot be used, and what was "
 	        "read before stays in force: %.380s",

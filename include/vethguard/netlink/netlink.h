@@ -58,9 +58,9 @@ int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struc
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
         void *context);
 /* True for the links that the kernel itself makes in every namespace, and that cannot be removed: the loopback, and
- * tunnels without a far end. Looks at name and kind, because root inside may rename any link. */
+ * tunnels without a far end. Looks at the kind and not only at the name, because root inside may rename any link. */
 bool netlink_link_is_kernels(const struct netlink_link *link);
-/* True for links by which nothing can leave a namespace: the kernel's own, and dummies. */
+/* True for links through which nothing can leave a namespace: the kernel's own, and dummies. */
 bool netlink_link_leads_nowhere(const struct netlink_link *link);
 /* Calls each() for every link of the namespace that nl's namespace has this number for; for none if it has none. Needs
  * CAP_NET_ADMIN there, and not to enter it. */

@@ -5,7 +5,8 @@
 #include "cli/commands.h"
 #include "cli/credential/credential.h"
 
-/* Makes the call for the line's sandbox and credential. Returns the exit status. */
+/* Makes the call for the sandbox and the credential of the command line. Returns the exit status.
+ */
 static int change(const struct credential_usage *u, char **argv, const char *tail,
         void (*print)(const json_t *answer))
 {

@@ -26,7 +26,7 @@ static bool take_ttl(void *context, const char *option, const char *value)
 	       option_wrong(option, value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
 }
 
-/* Returns -1: go on; or the exit status. */
+/* Reads the command line. Returns -1 to go on, or the exit status. */
 static int begin(
         const struct usage *u, char **argv, bool named, struct control_line *line, uint64_t *ttl_s)
 {
@@ -48,7 +48,7 @@ static int begin(
 	return CLI_USAGE;
 }
 
-/* Calls for each name; the worst exit status is the result. */
+/* Makes the call for each name. Returns the worst exit status. */
 static int each(const struct control_line *line, const char *method, const char *tail,
         const json_t *body, void (*print)(const json_t *answer))
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever is refused may come again and again, and must not fill the log: of a second, the first
- * refused visits have an event each, and the others are counted in one. */
+/* A refused visitor may come again and again and must not fill the log. So the first refused visits
+ * of a second get an event each, and the others are counted in one event. */
 #include <stdio.h>
 
 #include "proxy/inbound/inbound.h"
@@ -22,7 +22,8 @@ static void tell_more(struct inbound *in)
 	        "the last of %llu more connections refused within a second",
 	        (unsigned long long)in->more);
 	in->last_more.detail = slice_from_string(detail);
-	in->last_more.rule = slice_of("", 0); /* the policy may have changed since */
+	in->last_more.rule =
+	        slice_of("", 0); /* the policy may have changed since, so the event names no rule */
 	in->more = 0;
 	put(in, &in->last_more);
 }

@@ -64,7 +64,7 @@ static int share_entrance(struct gate *gate)
 	int fd = gate->entrance < 0 ? -1 : fcntl(gate->entrance, F_DUPFD_CLOEXEC, 0);
 
 	gate->step = "sharing the socket";
-	if (gate->entrance < 0) /* others lead connections to the worker */
+	if (gate->entrance < 0) /* the gateway passes connections to the worker */
 		return 0;
 	if (fd < 0)
 		return -errno;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only root attaches so. A Unix socket lies in a directory, whose rights say who may put one there;
- * a machine's number says nothing about whose machine it is, and another member of the group could
- * give a machine of somebody else a policy.
+ * Only root may attach a vsock port. For a Unix socket, the rights of its directory say who may
+ * make one there. A CID does not say whose machine it is, so another member of the group could give
+ * a policy to somebody else's machine.
  */
 #include "supervisor/os/listen_vsock.h"
 

@@ -166,7 +166,7 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
-	sv->keeper_life.health.missed = 0; /* it may be busy, but it does not hang */
+	sv->keeper_life.health.missed = 0; /* the keeper may be busy, but it does not hang */
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
 		return on_keeper_ready(sv, message);
