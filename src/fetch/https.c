@@ -20,8 +20,7 @@ struct https {
 	CURL *curl;
 	struct curl_slist *resolve;
 	struct curl_blob trusted;
-	struct slice
-	        hidden[2 * MESSAGE_FETCH_SECRETS_MAX]; /* texts that no error message may contain */
+	struct slice hidden[2 * MESSAGE_FETCH_SECRETS_MAX]; /* never shown in an error message */
 	size_t hidden_count;
 	const struct https_call *call; /* under way */
 	struct buf answer;

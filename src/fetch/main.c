@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-fetch: asks one service for one credential, and ends. Whoever answers is a stranger,
- * and libcurl, OpenSSL and the JSON reader see that answer; so this happens in a process that holds
- * one secret, and neither the keeper nor the supervisor parses a byte of it.
+ * vethguard-fetch: asks one service for one credential, and ends. The service is not trusted, and
+ * libcurl, OpenSSL and the JSON reader parse its answer. So this happens in a process that holds
+ * one secret, and neither the keeper nor the supervisor parses a byte of the answer.
  *
  * main() shows the order of confinement. The supervisor's one message says what to fetch and brings
  * the descriptors: trusted CAs, the pipe for the value, the service's secret. Then the jail closes:

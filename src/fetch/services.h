@@ -6,7 +6,7 @@
 #include "fetch/https.h"
 #include "fetch/private_buf.h"
 
-/* What a service tells beyond it counts as this. */
+/* A longer lifetime counts as this one. */
 #define FETCH_LIFETIME_MAX_S MESSAGE_FETCHED_TTL_MAX_S
 
 /* A fetched value. */

@@ -86,7 +86,7 @@ static json_t *log_in(
 	return answer;
 }
 
-/* A lease has an id, and ends with the token that it was given to at the latest. Without one (both
+/* A lease has an id, and ends at the latest with the token that it was given to. Without one (both
  * versions of KV) lease_duration is only how often one may look: the policy's ttl counts. */
 static void take_lease(struct fetched *out, const json_t *answer, const json_t *login)
 {
@@ -107,7 +107,7 @@ static void take_lease(struct fetched *out, const json_t *answer, const json_t *
 		out->ttl_s = lease_s;
 }
 
-/* login: the answer that the token is of, or NULL. */
+/* login: the login's answer that the token came from, or NULL. */
 static bool read_secret(const struct fetch_request *request, struct https *https,
         struct slice token, const json_t *login, struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {

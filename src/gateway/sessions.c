@@ -11,8 +11,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/secret.h"
 
-#define ENTERS_PER_S \
-	500 /* connections of one session; the worker has its own bound, from the configuration */
+#define ENTERS_PER_S 500 /* of one session; the worker has its own, configured bound */
 #define ENTERS_BURST_S 2
 
 static struct session *find(const struct gateway *g, uint64_t id)

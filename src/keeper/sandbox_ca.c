@@ -240,7 +240,7 @@ static bool is_due(const struct sandbox *sandbox, int64_t now_s)
 	return ends_s - now_s < RENEW_BEFORE_S && next && ca_expires_s(next->ca) > ends_s;
 }
 
-/* A worker in store loses what no CA stands behind: it would be a new sandbox's. */
+/* A worker in store loses an intermediate whose CA is gone, because a new sandbox would get it. */
 static void forget_intermediate(struct sandbox *sandbox)
 {
 	ca_free(sandbox->intermediate);

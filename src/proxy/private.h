@@ -164,8 +164,7 @@ struct proxy {
 	struct pool_entry *pool;                 /* hash table: upstream/pool.c */
 	struct no_prior no_prior[NO_PRIOR_KEPT]; /* upstream/prior_knowledge.c: a ring */
 	unsigned next_no_prior;
-	struct upstream_http2_stream
-	        *free_upstreams; /* kept for later streams, as free_exchanges */
+	struct upstream_http2_stream *free_upstreams; /* kept for later streams, likewise */
 	size_t free_upstream_count;
 	uint32_t grown; /* bytes of HTTP/2 upstreams' windows beyond UPSTREAM_HTTP2_WIDE_WINDOW */
 

@@ -62,7 +62,7 @@ void credential_wait_cancel(struct credential_wait *wait); /* allowed when not w
  * back waiting callers at the end of the loop's turn. */
 void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_ms,
         uint32_t renew_ms, const char *error);
-/* The keeper is gone: tells error (copied) to everybody who waits. Values that are held stay valid for their ttl. */
+/* The keeper is gone: tells error (copied) to all waiting callers. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 
 /* Another keeper has taken over: asks it what is still open. Credentials that were not available may be asked for

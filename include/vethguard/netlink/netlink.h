@@ -26,8 +26,8 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 int netlink_link_delete(struct netlink *nl, const char *name);
 int netlink_link_up(struct netlink *nl, const char *name);
 int netlink_link_down(struct netlink *nl, const char *name);
-/* A text that the kernel keeps with the link, for people and for whoever made the link (ip-link(8), alias). -EINVAL:
- * text is longer than NETLINK_ALIAS_MAX. "": there is none. */
+/* Set and get a text that the kernel keeps with the link, for people and for the link's maker (ip-link(8), alias).
+ * -EINVAL: text is longer than NETLINK_ALIAS_MAX. "": there is none. */
 #define NETLINK_ALIAS_MAX 255 /* bytes */
 int netlink_link_set_alias(struct netlink *nl, const char *name, const char *text);
 int netlink_link_alias(struct netlink *nl, const char *name, char out[NETLINK_ALIAS_MAX + 1]);

@@ -42,10 +42,9 @@ enum policy_reason {
 	POLICY_REASON_BAD_REQUEST = 6, /* the request cannot be judged (no host, path not canonical) */
 	POLICY_REASON_UPGRADE = 7,     /* the rule allows the request, but not the upgrade it asks for */
 	POLICY_REASON_FOREIGN = 8,     /* the rule allows the request, but not with a credential of its own */
-	POLICY_REASON_SIGNATURE =
-	        9, /* the rule allows the request, but it cannot be signed in the way that it asks for */
-	POLICY_REASON_CONDITION = 10, /* rules allow destination, method and path, but the query or a header field does
-	                                 not meet their conditions */
+	POLICY_REASON_SIGNATURE = 9,   /* the rule allows the request, but not the signature that it asks for */
+	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but the query or a header field does
+	                                  not meet their conditions */
 	POLICY_REASON_COUNT
 };
 

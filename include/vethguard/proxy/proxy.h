@@ -97,9 +97,9 @@ size_t proxy_end_credential(struct proxy *proxy, uint32_t credential, const char
  * is recorded and ended. Between looking and ending the proxy calls change(), after which config.policy must have the
  * content of next and the credential store must refer to it. Returns how many were ended. */
 size_t proxy_reauthorize(struct proxy *proxy, const struct policy *next, void (*change)(void *context), void *context);
-/* Accepts what waits at the listeners and closes them. What is under way goes on, including tunnels and flows; each
- * connection ends after what it is doing. on_idle is called once, when nothing is left. Call this at most once;
- * proxy_drain() may follow. */
+/* Accepts the connections that wait at the listeners and closes the listeners. Everything under way goes on, including
+ * tunnels and flows; each connection ends after its present exchange. on_idle is called once, when nothing is left.
+ * Call this at most once; proxy_drain() may follow. */
 void proxy_retire(struct proxy *proxy, void (*on_idle)(void *context), void *context);
 /* Returns the number of connections and flows. */
 size_t proxy_left(const struct proxy *proxy);

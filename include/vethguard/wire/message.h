@@ -182,11 +182,10 @@ enum message_type {
 	MESSAGE_TOKEN_READY = 76,  /* token -> supervisor: struct message_text: the key that was found */
 	MESSAGE_TOKEN_KEEPER = 77, /* no body + fd: one end of a pair to the keeper; sent again for each new keeper */
 	MESSAGE_TOKEN_SIGN = 78,   /* keeper -> token: struct message_token_sign */
-	MESSAGE_TOKEN_SIGNATURE = 79, /* token -> keeper, same id: struct message_token_signature */
-	MESSAGE_KEEPER_TOKEN = 80,    /* supervisor -> keeper, no body + fd: the other end of that pair */
-	MESSAGE_KEEPER_TOKEN_SAYS =
-	        81, /* keeper -> supervisor: struct message_text. Empty: the key was tried, ask again (CA_ASK);
-	               otherwise the reason why the supervisor is to end the token process */
+	MESSAGE_TOKEN_SIGNATURE = 79,   /* token -> keeper, same id: struct message_token_signature */
+	MESSAGE_KEEPER_TOKEN = 80,      /* supervisor -> keeper, no body + fd: the other end of that pair */
+	MESSAGE_KEEPER_TOKEN_SAYS = 81, /* keeper -> supervisor: struct message_text. Empty: the key was tried, ask
+	                                   again (CA_ASK); otherwise why the token process has to end */
 
 	/* supervisor <-> gateway */
 	MESSAGE_GATEWAY_START = 82,       /* struct message_gateway_start + fds: certificate chain and key (PEM) if
@@ -194,8 +193,7 @@ enum message_type {
 	MESSAGE_GATEWAY_READY = 83,       /* gateway -> supervisor: it is ready to accept */
 	MESSAGE_GATEWAY_CERTIFICATE = 84, /* no body + fds: the new certificate chain and key */
 	MESSAGE_GATEWAY_SESSION = 85,     /* struct message_gateway_session: a new session, or a changed one */
-	MESSAGE_GATEWAY_SESSION_END =
-	        86, /* struct message_gateway_session_end: cut the session's connections and forget it */
+	MESSAGE_GATEWAY_SESSION_END = 86, /* struct message_gateway_session_end: cut its connections and forget it */
 	MESSAGE_GATEWAY_ENTER = 87,   /* gateway -> supervisor: struct message_gateway_enter: lead this authenticated
 	                                 connection to its session's worker */
 	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered + fd if entered */
@@ -360,9 +358,8 @@ struct message_credential_get {
 struct message_credential { /* the reply; value is secret: the receiver wipes the datagram */
 	uint32_t credential;
 	bool available;
-	uint32_t ttl_ms; /* 0: does not expire */
-	uint32_t
-	        renew_ms; /* after that time the worker asks for the next value and uses this one meanwhile; 0: never */
+	uint32_t ttl_ms;    /* 0: does not expire */
+	uint32_t renew_ms;  /* after that the worker asks for the next value, and uses this one meanwhile; 0: never */
 	struct slice value; /* if available */
 	struct slice error; /* if not available: one sentence without any byte of the value */
 };

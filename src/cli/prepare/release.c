@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard release`: ends claimed sandboxes. The daemon proves that nothing of them is left on
- * its side. What is inside the namespace (processes, sockets, routes, devices, rules) it cannot
- * vouch for, so the namespace is not used again: another one takes its name, and is prepared.
+ * `vethguard release`: ends claimed sandboxes. The daemon checks that nothing of them is left on
+ * its side. It cannot vouch for what is inside the namespace (processes, sockets, routes, devices,
+ * rules), so the namespace is not used again: another one is prepared under its name.
  */
 #include <stdio.h>
 #include <string.h>

@@ -50,8 +50,7 @@ struct model_condition {
 };
 
 struct model_lists {
-	struct model_destinations
-	        *lists; /* first the list written in the rule, then one for each group */
+	struct model_destinations *lists; /* those written in the rule, then one for each group */
 	size_t count;
 };
 

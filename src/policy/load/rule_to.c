@@ -18,8 +18,7 @@ struct to_text {
 };
 
 #define GROUPS_LOOKED_AT 64
-#define EXCEPT_STEPS_MAX \
-	20000000 /* bound on comparisons of exceptions with destinations in one rule */
+#define EXCEPT_STEPS_MAX 20000000 /* comparisons of exceptions with destinations, per rule */
 
 /* Reports an unknown group. Names in the arena are NUL-terminated. */
 static void report_group(

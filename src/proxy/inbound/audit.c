@@ -22,8 +22,7 @@ static void tell_more(struct inbound *in)
 	        "the last of %llu more connections refused within a second",
 	        (unsigned long long)in->more);
 	in->last_more.detail = slice_from_string(detail);
-	in->last_more.rule =
-	        slice_of("", 0); /* the policy may have changed since, so the event names no rule */
+	in->last_more.rule = slice_of("", 0); /* the policy may have changed since */
 	in->more = 0;
 	put(in, &in->last_more);
 }

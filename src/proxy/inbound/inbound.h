@@ -12,8 +12,7 @@
 #define INBOUND_ASKS_PER_S 200
 #define INBOUND_ASKS_BURST_S 4
 #define INBOUND_ASK_AGAIN_MS 10
-#define INBOUND_REFUSED_PER_S \
-	20 /* refused visits that get an event each; further ones are counted */
+#define INBOUND_REFUSED_PER_S 20 /* refused visits with an event each; further ones are counted */
 
 struct inbound;
 struct tunnel;

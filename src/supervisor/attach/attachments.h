@@ -201,8 +201,7 @@ struct attach_env {
 	const char *root_pem;   /* the CA that the sandbox is to trust */
 	struct ip gate4, gate6; /* name server and explicit proxy */
 	uint16_t proxy_port;
-	const struct config_gateway
-	        *gateway; /* for a session: the gateway that it connects to; otherwise NULL */
+	const struct config_gateway *gateway; /* for a session: its gateway; otherwise NULL */
 };
 
 /* What is left of a sandbox that has ended: all false. */

@@ -269,8 +269,7 @@ static int64_t patience_ms(
 	if (what != MESSAGE_CREDENTIAL_CHECK && what != MESSAGE_CREDENTIAL_ROTATE)
 		return ATTACH_FRESHNESS_MS;
 	policy_credential(&a->sandbox->generation->settings->policy, credential, &c);
-	return 2 * (int64_t)c.timeout_ms +
-	       GRACE_MS; /* twice, because one fetch may be under way already */
+	return 2 * (int64_t)c.timeout_ms + GRACE_MS; /* one fetch may be under way already */
 }
 
 /* Also gives back the lease of a value that a service has made for the sandbox. */

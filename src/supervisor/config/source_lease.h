@@ -51,8 +51,7 @@ struct source_lease *source_lease_new(struct source_leases *book,
         uint32_t lasts_s, bool renewable);
 /* NULL is allowed in all of these. */
 const char *source_lease_id(const struct source_lease *lease);
-uint32_t source_lease_lasts_s(
-        const struct source_lease *lease); /* the lease's duration as first told */
+uint32_t source_lease_lasts_s(const struct source_lease *lease); /* as the service first told */
 bool source_lease_is_renewable(const struct source_lease *lease);
 void source_lease_renewed(struct source_lease *lease, uint32_t lasts_s, bool renewable);
 /* Gives the lease back after that time. The caller must not use it any more. */

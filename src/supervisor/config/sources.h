@@ -44,9 +44,8 @@ struct sources {
 	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */
 	struct source_read *reads[POLICY_CREDENTIALS_MAX]; /* and at most one reader */
 	struct source_fetch *fetches[POLICY_CREDENTIALS_MAX];
-	unsigned fetch_count; /* fetches that run */
-	struct source_leases
-	        *book; /* borrowed: the book for the leases; NULL: leases are not kept */
+	unsigned fetch_count;       /* fetches that run */
+	struct source_leases *book; /* borrowed: the book of leases; NULL: none are kept */
 	struct source_lease *leases[POLICY_CREDENTIALS_MAX];
 	const struct settings *settings; /* borrowed: resolvers and known hosts; NULL: none */
 	/* Borrowed: the CAs that services are verified by (os/memfd.h), as soon as they are known.

@@ -20,12 +20,11 @@ struct control_call {
 	struct http_peer peer;
 	/* From the path, or of the sandbox that was made; or empty. */
 	char name[MESSAGE_NAME_MAX + 1];
-	uint64_t id;                  /* id of the sandbox, if known */
-	json_t *body;                 /* owned: an object; NULL: none was sent */
-	struct control_attach attach; /* borrows from body */
-	struct guest_files *files;    /* owned; NULL: nothing is written */
-	char token[SESSION_TOKEN_TEXT +
-	           1]; /* token of a session that is being made; wiped after the answer */
+	uint64_t id;                        /* id of the sandbox, if known */
+	json_t *body;                       /* owned: an object; NULL: none was sent */
+	struct control_attach attach;       /* borrows from body */
+	struct guest_files *files;          /* owned; NULL: nothing is written */
+	char token[SESSION_TOKEN_TEXT + 1]; /* of a session that is being made; wiped afterwards */
 };
 
 struct control_route {

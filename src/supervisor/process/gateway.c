@@ -225,8 +225,7 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 		gateway_hold(sv, false);
 	if (!rc)
 		return 0;
-	role_kill(&life->role,
-	        "it cannot be told what it needs"); /* another gateway will be started */
+	role_kill(&life->role, "it cannot be told what it needs"); /* another one will be started */
 	return 0;
 }
 

@@ -16,10 +16,9 @@
 struct sandbox;
 struct supervisor;
 
-#define GATEWAY_LOOK_MS 5000 /* interval of looks at the certificate's files */
-#define GATEWAY_AGAIN_MS \
-	1000 /* pause before a gateway that died, or could not listen, is started again */
-#define GATEWAY_FILES 2 /* certificate, key */
+#define GATEWAY_LOOK_MS 5000  /* interval of looks at the certificate's files */
+#define GATEWAY_AGAIN_MS 1000 /* before one that died, or could not listen, is started again */
+#define GATEWAY_FILES 2       /* certificate, key */
 /* A gateway that sends more messages than it should (gateway/gateway.h) is at fault; further
  * findings are dropped. */
 #define GATEWAY_BURST 8192

@@ -41,8 +41,7 @@ static void stop_instances(struct sandbox *s)
 	{
 		loop_timer_cancel(&i->timer);
 		if (i->state == INSTANCE_RETIRED)
-			role_expect_end(
-			        &i->worker, false); /* its end has a time limit from now on */
+			role_expect_end(&i->worker, false); /* from now on with a time limit */
 		instance_enter(i, INSTANCE_ENDING);
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
 	}

@@ -41,8 +41,8 @@ enum sandbox_state sandbox_quiesced(struct sandbox *s)
 			s->current = NULL;
 		instance_enter(i, INSTANCE_ENDING);
 		i->quiesced = true;
-		role_expect_end(&i->worker, false); /* ends the exception for retired workers, which
-		                                       have no time limit */
+		role_expect_end(
+		        &i->worker, false); /* a retired worker had no time limit until now */
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_QUIESCE_MS);
 	}
 	s->quiescing = true;
