@@ -34,8 +34,7 @@
 #define ACCEPT_PACE_BATCH 4   /* connections per look */
 #define UNPRODUCTIVE_PER_S 50 /* connections for which nothing was let out; more is a flood */
 #define LOCAL_BURST_S 2       /* as on a link (fence/rules_inet.c) */
-#define STRANGERS_PER_S 1 /* findings per second; the next one counts the connections in between \
-	                   */
+#define STRANGERS_PER_S 1     /* findings; the next one counts those in between */
 #define STRANGERS_BURST_S 10
 
 static bool may_accept(const struct proxy *p)

@@ -118,7 +118,7 @@ int credential_revoke_command(int argc, char **argv)
 	        "ended, also those that stream, and requests that need it are refused, until\n"
 	        "'vethguard credential rotate' or 'vethguard reload SANDBOX'. The service itself "
 	        "is\n"
-	        "not told.\n",
+	        "told only if the value has a lease, which ends.\n",
 	        "  vethguard credential revoke agent-7 github\n"};
 
 	(void)argc;

@@ -158,7 +158,7 @@ int gate_open_shared(struct gate *gate, int packets);
  * failure of GATE_DIVERT nothing is left on the host. */
 int gate_connect(struct gate *gate);
 
-/* Whose fault it is that gate_open(), gate_open_divert() or gate_connect() failed. */
+/* The kind of a failure of gate_open(), gate_open_divert() or gate_connect(). */
 enum gate_fault {
 	GATE_FAULT_OWN,   /* vethguard, or the system */
 	GATE_FAULT_ASKED, /* the caller's request: gate->why says what to do */

@@ -51,7 +51,7 @@ int listen_socket_check(
 int listen_socket_open(
         struct listen_socket *s, const struct identity *id, bool again, char *why, size_t why_size);
 /* Removes the file if it is the one that was made. With inode 0: if it is a stale socket of its
- * owner or of who asked for it. Returns 0 (also if there is nothing to remove), or -errno. */
+ * owner or of the caller. Returns 0 (also if there is nothing to remove), or -errno. */
 int listen_socket_remove(const struct listen_socket *s, const struct identity *id);
 
 #endif

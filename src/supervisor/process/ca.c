@@ -291,7 +291,7 @@ int ca_answered(struct supervisor *sv, struct ipc_message *message)
 		        strerror(-rc));
 	else if (m.error.n)
 		snprintf(error, sizeof(error), "%.*s", (int)m.error.n, m.error.p);
-	if (rc || (error[0] && life->what == MESSAGE_CA_CHECK)) /* nobody asked who would be told */
+	if (rc || (error[0] && life->what == MESSAGE_CA_CHECK)) /* there is no caller to tell */
 		log_error("certificates of sandboxes: %s", error);
 	if (!rc) {
 		keep_view(life, &body);

@@ -94,7 +94,7 @@ void role_take_last_words(struct role *role, char out[ROLE_HOW_MAX]);
 /* Kills the role; on_dead follows. */
 void role_kill(struct role *role, const char *why);
 /* Ends a role that could not be told something (-errno of role_send()). If it was ending by itself,
- * its own end is what on_dead is told, and not this. */
+ * on_dead is told of that end and not of this error. */
 void role_give_up(struct role *role, int error, const char *why);
 /* Kills and reaps it now; no callback follows. Allowed on a role that does not run. */
 void role_fini(struct role *role);

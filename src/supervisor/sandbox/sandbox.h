@@ -173,7 +173,7 @@ struct sandbox {
 	bool promoted;  /* moved to another generation; owner->replaced was not called yet */
 	bool quiescing; /* waiting for the workers from before the pause to exit */
 	char failure[SANDBOX_FAILURE_MAX];
-	enum gate_fault fault; /* whose fault it is that it cannot be started */
+	enum gate_fault fault; /* the kind of failure, if it cannot be started */
 	/* Borrowed: replaces failure with a longer text, during SANDBOX_FAIL only. */
 	const char *refusal;
 };
