@@ -31,7 +31,7 @@ static void help(void)
 	fputs("Usage: vethguard release NAME... [OPTIONS]\n\n"
 	      "Ends sandboxes that were claimed: link, rules, names, placeholders and the worker "
 	      "with\n"
-	      "its connections and CA are gone, which the daemon looks up before it says so. The\n"
+	      "its connections and CA are gone; the daemon checks this before it answers. The\n"
 	      "namespace is replaced by a new one, which is prepared: that needs root. Processes "
 	      "in\n"
 	      "the old one have no network any more; end them before.\n\nOptions:\n",

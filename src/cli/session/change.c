@@ -74,7 +74,7 @@ static int each(const struct control_line *line, const char *method, const char 
 }
 
 static const struct usage list_usage = {"vethguard session list", "[OPTIONS]",
-        "Shows the sessions.", "  vethguard session list\n", plain_specs};
+        "Shows the sessions.\n", "  vethguard session list\n", plain_specs};
 
 int session_list_command(int argc, char **argv)
 {
@@ -98,7 +98,7 @@ int session_list_command(int argc, char **argv)
 }
 
 static const struct usage show_usage = {"vethguard session show", "NAME... [OPTIONS]",
-        "Shows sessions in detail.", "  vethguard session show agent-7\n", plain_specs};
+        "Shows sessions in detail.\n", "  vethguard session show agent-7\n", plain_specs};
 
 int session_show_command(int argc, char **argv)
 {
@@ -116,7 +116,7 @@ static const struct option_spec extend_specs[] = {
 
 static const struct usage extend_usage = {"vethguard session extend",
         "NAME... --ttl TIME [OPTIONS]",
-        "Sets when sessions end: that time from now on, be it later or sooner than before.",
+        "Sets when sessions end: that time from now on, later or sooner than before.\n",
         "  vethguard session extend agent-7 --ttl 2h\n", extend_specs};
 
 static void print_extended(const json_t *answer)
@@ -148,7 +148,7 @@ int session_extend_command(int argc, char **argv)
 }
 
 static const struct usage revoke_usage = {"vethguard session revoke", "NAME... [OPTIONS]",
-        "Ends sessions: their tokens are unknown from now on, and their connections are cut.",
+        "Ends sessions: their tokens are unknown from now on, and their connections are cut.\n",
         "  vethguard session revoke agent-7\n", plain_specs};
 
 static void print_revoked(const json_t *answer)
