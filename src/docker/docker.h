@@ -83,7 +83,7 @@ struct docker_endpoint {
 	char outer[IFNAMSIZ], inner[IFNAMSIZ]; /* of its pair */
 };
 
-/* text.c. fault: a sentence for whoever sees dockerd's error. */
+/* text.c. fault: a sentence for the people who see dockerd's error. */
 bool docker_wrong(char fault[DOCKER_FAULT_MAX], const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 /* A member that has to be a string; "" if it is missing or null and optional. NULL: fault says

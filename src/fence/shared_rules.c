@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a packet belongs to who owns its socket. Three cases:
+ * Theory of operation: a packet belongs to the owner of its socket. Three cases:
  *
  * - The socket is the guard's (user id, and cgroup where known): it passes. A connection that the
  *   guard begins is marked in the kernel's connection table.

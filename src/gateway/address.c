@@ -17,7 +17,7 @@
 #define FRUITLESS_BURST_S 4
 #define WINDOW_MS 60000
 #define FAILURES_MANY 10 /* wrong proofs in WINDOW_MS */
-#define NETWORK6_BYTES 8 /* who has one IPv6 address has its whole /64 */
+#define NETWORK6_BYTES 8 /* a client with one IPv6 address has its whole /64 */
 
 static struct ip key_of(const struct ip *source)
 {

@@ -73,11 +73,11 @@ struct source {
 	int64_t expires_ms;     /* end of the held value, clock_boot_ms(); 0: never */
 	int64_t renew_ms; /* clock_boot_ms(): from then on the next value is fetched as soon as a
 	                     worker wants it; 0: never */
-	bool forgotten; /* ASKED, READING: the value is for those who wait, and is not held then */
-	bool revoked;   /* an operator has revoked it: no value is given out */
-	bool discard;   /* ASKED, READING: the value will be dropped: an operator checks the source
-	                   while another value is held */
-	bool renewing;  /* ASKED: extending the held value's life would do */
+	bool forgotten;   /* ASKED, READING: the value is for waiting requests only, and not held */
+	bool revoked;     /* an operator has revoked it: no value is given out */
+	bool discard;  /* ASKED, READING: the value will be dropped: an operator checks the source
+	                  while another value is held */
+	bool renewing; /* ASKED: extending the held value's life would do */
 	int64_t alone_ms; /* loop_now_ms(): the service wants no request before then */
 	struct source_operation operation;
 	int64_t retry_ms;

@@ -240,7 +240,7 @@ void attachment_forget_policy(struct attachment *a);
 bool attachment_is_over(const struct attachment *a);
 /* Returns true if it was not recovered or taken back yet: no operation is possible now. */
 bool attachment_is_left(const struct attachment *a);
-/* Returns the status of a failure, depending on whose fault it is. */
+/* Returns the status of a failure, depending on its kind. */
 enum attach_status attachment_fault_status(const struct sandbox *s);
 /* Returns the status that goes with its trouble: a conflict if it has expired, as was requested;
  * otherwise a failure. */

@@ -121,7 +121,7 @@ static const char *refusal(const struct sandbox *s, const struct policy_expose *
 	}
 }
 
-/* Sets the failure, and whose fault it is. Returns error. */
+/* Sets the failure and its kind. Returns error. */
 static int refuse(struct sandbox *s, const struct policy_expose *e, int error)
 {
 	char at[POLICY_ENDPOINT_MAX], why[MESSAGE_NAME_MAX + 64];
