@@ -17,12 +17,14 @@
  * is read from others.
  */
 #include <errno.h>
-#include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* After sys/socket.h, which older versions of it need and do not include. */
+#include <linux/vm_sockets.h>
 
 #include "proxy/client/client.h"
 #include "proxy/exchange/audit.h"
