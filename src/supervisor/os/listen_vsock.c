@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* After sys/socket.h, which older versions of it need and do not include. */
+/* Must follow sys/socket.h: older versions need it and do not include it. */
 #include <linux/vm_sockets.h>
 
 #define BACKLOG 1024
