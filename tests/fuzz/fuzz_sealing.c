@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What seals logins. The data are a jar: what is sound is made of tokens, and stays sound with one
- * more. They are a multipart body, which is read or not. They are JSON: the values that the reader tells lie inside of it, one behind the other, and
- * a string that means something means the same once it is written anew.
+ * more. They are a multipart body, which is read or not. They are JSON: the values that the reader
+ * tells lie inside of it, one behind the other, and a string that means something means the same
+ * once it is written anew.
  */
 #include <stdlib.h>
 
