@@ -34,7 +34,7 @@ static bool may_accept(const struct inbound_port *port)
 {
 	const struct proxy *p = port->inbound->proxy;
 
-	return !p->draining && !p->held && !inbound_is_full(port);
+	return p->state == PROXY_SERVING && !p->held && !inbound_is_full(port);
 }
 
 /* True: more may wait. Beyond a bound, visitors wait in the kernel's backlog. */
@@ -197,7 +197,7 @@ void proxy_visited(
 	struct inbound *in = inbound_of(p);
 	struct inbound_port *port = in ? port_of(in, number) : NULL;
 
-	if (!port || p->draining) {
+	if (!port || p->state != PROXY_SERVING) {
 		close(fd);
 		return;
 	}
@@ -211,9 +211,9 @@ int proxy_serve_exposed(struct proxy *p, int fd, uint16_t number)
 	struct inbound_port *port = in ? port_of(in, number) : NULL;
 	int rc = !port ? -ENOMEM : port->fd >= 0 ? -EEXIST : 0;
 
-	if (!rc && !p->draining)
+	if (!rc && p->state == PROXY_SERVING)
 		rc = loop_io_open(p->config.loop, &port->io, fd, LOOP_READ, on_accept);
-	if (rc || p->draining) {
+	if (rc || p->state != PROXY_SERVING) {
 		close(fd);
 		return rc;
 	}
