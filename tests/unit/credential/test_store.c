@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/credential/store.h"
 #include "sleeping_host.h"
 
@@ -595,7 +595,7 @@ static void test_placeholders(void **state)
 static uint32_t found_encoded(struct world *w, const char *text)
 {
 	char encoded[BASE64_SIZE(200) + 16];
-	size_t n = base64_encode((const uint8_t *)text, strlen(text), (uint8_t *)encoded + 6);
+	size_t n = base64_encode(text, strlen(text), base64_standard, encoded + 6);
 	uint32_t plain, padded;
 
 	memcpy(encoded, "Basic ", 6);
