@@ -29,8 +29,7 @@ enum answer {
 	ANSWER_PROVE,     /* 407: no proof, or none that counts */
 	ANSWER_MALFORMED, /* as head says */
 	ANSWER_AWAY,      /* 503: no worker serves the session at the moment */
-	ANSWER_NO_METHOD, /* SOCKS5: the client offers no password */
-	ANSWER_KINDS
+	ANSWER_NO_METHOD  /* SOCKS5: the client offers no password */
 };
 
 /* The worker's side: a Unix socket. */

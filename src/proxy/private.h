@@ -19,8 +19,6 @@
 
 struct client;
 struct exchange;
-struct http_fields;
-struct http_request;
 struct client_http2_stream;
 struct tunnel;
 

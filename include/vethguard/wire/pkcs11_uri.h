@@ -31,8 +31,6 @@ struct pkcs11_uri {
 	uint64_t slot; /* slot-id */
 };
 
-/* True if the text is meant as such a URI. */
-bool pkcs11_uri_is(struct slice text);
 /* Reads it. Returns NULL, or a sentence that says what is wrong. */
 const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out);
 /* Whether a field of the token's information, which is padded with blanks to n bytes, is the one that is asked for. An

@@ -78,8 +78,6 @@ struct visit {
 	struct loop_task deferred_free;
 };
 
-/* Returns the inbound part of the proxy, made at the first call; NULL: no memory. */
-struct inbound *inbound_of(struct proxy *proxy);
 void inbound_free(struct inbound *in);
 /* True if no visit more may be open: of this port, or of the sandbox. */
 bool inbound_is_full(const struct inbound_port *port);
@@ -89,8 +87,6 @@ void inbound_resume(struct inbound *in);
 void inbound_retire(struct inbound *in);
 /* Ends all visits. */
 void inbound_end(struct inbound *in, enum event_cause cause, const char *detail);
-/* Asks the supervisor for the sockets that are missing, if it may be asked now. */
-void inbound_ask(struct inbound *in);
 /* Looks at all visits: those that next does not allow (NULL: all) are marked and recorded. Returns
  * how many. inbound_end_marked() ends them. */
 size_t inbound_reauthorize(
