@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key of a credential that signs by hmac, from the text that a source gives. */
+/* Decodes the key of an hmac credential from the text that a source gives. */
 #include <errno.h>
 
 #include "vethguard/base/base64.h"
 #include "vethguard/credential/inject.h"
 #include "vethguard/credential/mask.h"
 
+/* Decodes base64 or base64url (RFC 4648 sections 4 and 5), with or without padding. */
 static bool decode_base64(struct slice text, struct secret *out)
 {
 	ssize_t n = base64_decode(text, BASE64_EITHER, out->p, text.n);

@@ -5,7 +5,7 @@
 
 #include "vethguard/base/slice.h"
 
-/* The base64 of a field value "Basic BASE64", or empty. */
+/* Returns the base64 of a field value "Basic BASE64", or empty. */
 struct slice basic_credentials(struct slice value);
 
 #endif

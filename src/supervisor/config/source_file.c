@@ -131,7 +131,7 @@ bool source_secrets_open(const struct identity *identity, const struct policy_cr
 		if (out->fds[k] < 0)
 			break;
 		out->count = k + 1;
-		/* Of the words of a service, only this one ends with such a path. */
+		/* Of a service's arguments only this one ends with such a path. */
 		for (size_t i = 1; i < c->argc; i++)
 			if (slice_starts_with(c->argv[i], SLICE("refresh_token=file:")) &&
 			        slice_ends_with(c->argv[i], file))
