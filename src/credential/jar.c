@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/credential/mask.h"
 
@@ -181,7 +181,7 @@ void jar_seal(
 	out->value = value;
 	out->jwt = before_signature(value) > 0;
 	if (out->jwt)
-		n = base64_inner((const uint8_t *)text, n, 0, base64_url, (uint8_t *)end);
+		n = base64_inner(text, n, 0, base64_url, end);
 	else
 		memcpy(end, text, n);
 	out->end = slice_of(end, n);

@@ -10,27 +10,19 @@ import time
 import control_case
 import lab
 import support
-from credential_service import Service
+from credential_service import PORT, URL, Served, Service
 from support import policy, wait_until
 
-PORT = 8447
-URL = f"https://login.wild.lab.test:{PORT}"
 RULE = "{to: 'https://api.lab.test', credential: api}"
 
 
-class Services(control_case.Control):
+class Services(Served, control_case.Control):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
         for name, text in (("lease-token", "vault-token-0123456789"), ("lease-secret-id", "secret-id-0123456789"),
                            ("lease-client", "client:secret&0123456789"), ("lease-jwt", "signed-token-0123456789")):
             support.LAB.write(name, text + "\n", 0o600)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.service.close()
-        super().tearDownClass()
 
     def setUp(self):
         super().setUp()
