@@ -101,13 +101,14 @@ bool fill_is_coded(const struct http_fields *fields)
  * closing one. False: there is none. */
 static bool next_part(struct slice *rest, struct slice boundary, struct slice *part, bool *last)
 {
-	char delimiter[2 + 2 + BOUNDARY_MAX];
-	size_t n = 4 + boundary.n;
+	static const char begins[4] = {'\r', '\n', '-', '-'};
+	char delimiter[sizeof(begins) + BOUNDARY_MAX];
+	size_t n = sizeof(begins) + boundary.n;
 	const char *at, *end;
 	struct slice after;
 
-	memcpy(delimiter, "\r\n--", 4);
-	memcpy(delimiter + 4, boundary.p, boundary.n);
+	memcpy(delimiter, begins, sizeof(begins));
+	memcpy(delimiter + sizeof(begins), boundary.p, boundary.n);
 	at = memmem(rest->p, rest->n, delimiter, n);
 	if (!at)
 		return false;
