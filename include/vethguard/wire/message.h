@@ -365,8 +365,7 @@ struct message_credential { /* the reply; value is secret: the receiver wipes th
 	struct slice error; /* if not available: one sentence without any byte of the value */
 };
 
-#define MESSAGE_SEALED_MAX 8192 /* bytes of a token, as JAR_TOKEN_MAX */
-#define MESSAGE_SEALED_END_MAX 192
+enum { MESSAGE_SEALED_MAX = 8192, MESSAGE_SEALED_END_MAX = 192 }; /* bytes, as JAR_TOKEN_MAX and JAR_END_MAX */
 struct message_credential_seal {       /* the value is secret; jwt, end: as in struct jar_token (credential/jar.h) */
 	struct slice name, end, value; /* name: of the credential, since numbers may just be changing */
 	bool jwt;
