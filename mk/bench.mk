@@ -22,6 +22,13 @@ bench:
 bench-run: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
 	python3 tests/bench/bench.py --extra $(BENCH_OPTIONS)
 
+.PHONY: profile
+## make profile SCENARIO=keepalive1  where the CPU time of one scenario of the benchmark goes: by process, library, function (root; perf)
+profile:
+	@mk/install-packages build
+	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
+	@tests/bench/profile '$(SCENARIO)'
+
 .PHONY: bench-attach
 ## make bench-attach    a thousand sandboxes on one daemon: latencies, memory, abuse (root; about six minutes)
 bench-attach:
@@ -52,3 +59,14 @@ bench-long-ways:
 	@mk/install-packages build test
 	@$(MAKE) --no-print-directory -s all
 	python3 tests/bench/bench_long_ways.py $(BENCH_LONG_WAYS_OPTIONS)
+
+$(BUILD)/tests/bench/bench_control_http: tests/bench/bench_control_http.c $(call archives,wire base)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(WARNINGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(call archives,wire base) -lmicrohttpd
+
+.PHONY: bench-control-http
+## make bench-control-http  bad heads of HTTP/1 that the control API's reader and libmicrohttpd accept (half a minute)
+bench-control-http:
+	@mk/install-packages build bench-control-http
+	@$(MAKE) --no-print-directory -s $(BUILD)/tests/bench/bench_control_http
+	@$(BUILD)/tests/bench/bench_control_http

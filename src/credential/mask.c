@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 
 #define PIECE_OVERLAP 2
 #define PATTERNS_PER_PIECE 7
@@ -167,6 +167,7 @@ static void fill_tables(struct mask *mask)
 		pattern->block = mask_block(pattern->p + mask->window - 2);
 	}
 	mask_fill_follows(mask);
+	mask_fill_places(mask);
 	mask_fill_open(t);
 }
 

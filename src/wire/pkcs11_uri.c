@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The path of a pkcs11: URI is a list of attributes, each at most once, separated by ';' (RFC 7512
- * section 2.3). What is not understood is refused: an attribute that is passed over would leave
- * more keys to choose from than the operator meant.
+ * section 2.3). An unknown attribute is refused: ignoring it could select more keys than the
+ * operator meant.
  */
 #include "vethguard/wire/pkcs11_uri.h"
 
@@ -18,11 +18,6 @@ static const char *const names[PKCS11_ATTRIBUTES] = {
         [PKCS11_OBJECT] = "object",
         [PKCS11_ID] = "id",
 };
-
-bool pkcs11_uri_is(struct slice text)
-{
-	return slice_starts_with(text, SLICE(SCHEME));
-}
 
 static int hex(char c)
 {
@@ -115,7 +110,7 @@ const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out)
 	ptrdiff_t at;
 
 	memset(out, 0, sizeof(*out));
-	if (!pkcs11_uri_is(text) || text.n > PKCS11_URI_MAX)
+	if (!slice_starts_with(text, SLICE(SCHEME)) || text.n > PKCS11_URI_MAX)
 		return "it has to begin with \"pkcs11:\" and to have at most 1024 bytes";
 	text = slice_of(text.p + scheme, text.n - scheme);
 	at = slice_find_byte(text, '?');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's part in exposed ports: listeners of the host, which the supervisor has opened, and
- * connections into the sandbox, which the supervisor makes. */
+/* The worker's part in exposed ports: the supervisor opens the host's listeners and makes
+ * connections into the sandbox; this file passes them to the proxy. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ int worker_listen(struct worker *w, struct ipc_message *m)
 
 	if (message_listen_decode(&m->body, &listen) < 0 || m->fd_count != 1)
 		return -EBADMSG;
-	if (w->serving)
+	if (w->proxy)
 		return proxy_serve_exposed(w->proxy, worker_take_fd(m), listen.port);
 	if (w->exposed_count == POLICY_EXPOSES_MAX)
 		return -EBADMSG;

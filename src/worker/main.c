@@ -32,15 +32,15 @@ static void must(const char *what, int r)
 
 /* --- the supervisor --- */
 
-/* A connection that the gateway has authenticated. One that comes when nothing new is served any
- * more ends, and so does one beyond the bounds. */
+/* Takes a connection that the gateway has authenticated. It is closed if nothing new is served any
+ * more, or a bound is reached. */
 static int on_enter(struct worker *w, struct ipc_message *m)
 {
 	struct message_worker_enter enter;
 
 	if (message_worker_enter_decode(&m->body, &enter) < 0 || m->fd_count != 1)
 		return -EBADMSG;
-	if (w->serving && !w->retiring)
+	if (w->state == WORKER_SERVING)
 		(void)proxy_enter(w->proxy, worker_take_fd(m), &enter.source, enter.source_port);
 	return 0;
 }

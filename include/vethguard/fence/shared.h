@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared: the fence of a network namespace in which the sandbox and its guard live together (pods, compose groups).
- * There is no link between the two, so the rules tell them apart by who owns a socket: the guard's user id, and its
+ * There is no link between the two, so the rules tell them apart by the owner of a socket: the guard's user id, and its
  * cgroup where that is known. One table, "inet vethguard-shared":
  *
  * - output, before addresses are rewritten: the guard's packets pass; DNS of any address is rewritten to the guard's
@@ -58,7 +58,5 @@ struct fence_shared_spec {
 int fence_shared_set(const struct fence_shared_spec *spec);
 /* Reads the rules back and compares them. Returns 0; -ESTALE: changed or missing; or another -errno. */
 int fence_shared_check(const struct fence_shared_spec *spec);
-/* *packets: how many the fence has refused so far. Returns 0 or -errno. */
-int fence_shared_refused(uint64_t *packets);
 
 #endif

@@ -5,12 +5,12 @@
 #include "cli/commands.h"
 #include "cli/credential/credential.h"
 
-/* Makes the call for the line's sandbox and credential. Returns the exit status. */
+/* Makes the call for the sandbox and the credential of the command line. Returns the exit status.
+ */
 static int change(const struct credential_usage *u, char **argv, const char *tail,
         void (*print)(const json_t *answer))
 {
 	char path[CONTROL_PATH_MAX];
-	struct control_answer answer;
 	struct control_line line;
 	int rc = credential_line_read(u, argv, 2, 2, &line);
 	json_t *body;
@@ -24,16 +24,9 @@ static int change(const struct credential_usage *u, char **argv, const char *tai
 		fputs("vethguard: error: the credential's name is not UTF-8\n", stderr);
 		return CLI_USAGE;
 	}
-	rc = control_call(line.socket, "POST", path, body, &answer);
+	rc = control_call_and_print(&line, "POST", path, body, print);
 	json_decref(body);
-	if (rc)
-		return rc;
-	if (line.json)
-		control_print_json(answer.json);
-	else
-		print(answer.json);
-	control_answer_free(&answer);
-	return 0;
+	return rc;
 }
 
 static void print_checked(const json_t *answer)
@@ -117,7 +110,7 @@ int credential_revoke_command(int argc, char **argv)
 	        "ended, also those that stream, and requests that need it are refused, until\n"
 	        "'vethguard credential rotate' or 'vethguard reload SANDBOX'. The service itself "
 	        "is\n"
-	        "not told.\n",
+	        "told only if the value has a lease, which ends.\n",
 	        "  vethguard credential revoke agent-7 github\n"};
 
 	(void)argc;
