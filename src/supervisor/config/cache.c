@@ -93,13 +93,13 @@ static const struct identity *reader_of(
 }
 
 /* The directories above a file change independently of it. */
-static bool same_writers(const struct settings_input *input, int fd, const struct stat *st,
-        struct path_looks *looks)
+static bool same_writers(const struct settings_input *input, int fd, bool is_real,
+        const struct stat *st, struct path_looks *looks)
 {
 	struct policy_writers now = {0};
 
 	policy_writers_add(&now, st, "", geteuid());
-	settings_add_path_writers(fd, input->path, looks, &now);
+	settings_add_path_writers(fd, input->path, is_real, looks, &now);
 	return policy_writers_equal(&now, &input->facts.writers);
 }
 
@@ -113,21 +113,21 @@ static int look(void *context)
 {
 	const struct check *check = context;
 	const struct settings_input *input = check->input;
-	int fd = local_file_find(input->path);
+	bool is_real, same;
+	int fd = local_file_find_real(input->path, &is_real);
 	struct stat st;
-	bool same;
 
 	if (fd < 0)
 		return fd;
 	same = fstat(fd, &st) == 0 && fingerprint_holds(&input->fingerprint, &st) &&
 	       faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0 &&
-	       same_writers(input, fd, &st, check->looks);
+	       same_writers(input, fd, is_real, &st, check->looks);
 	close(fd);
 	return same ? 0 : -ESTALE;
 }
 
-static bool is_untouched(struct settings_input *input, const struct identity *caller,
-        struct path_looks *looks)
+static bool is_untouched(
+        struct settings_input *input, const struct identity *caller, struct path_looks *looks)
 {
 	struct check check = {input, looks};
 	struct stat st;

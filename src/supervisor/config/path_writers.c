@@ -109,16 +109,17 @@ static void climb(const char *path, struct policy_writers *writers)
 		close(fd);
 }
 
-void settings_add_path_writers(
-        int fd, const char *path, struct path_looks *looks, struct policy_writers *writers)
+void settings_add_path_writers(int fd, const char *path, bool is_real, struct path_looks *looks,
+        struct policy_writers *writers)
 {
 	struct looking looking = {.looks = looks};
-	char real[PATH_MAX];
+	char real[PATH_MAX] = "";
 
 	if (looks)
 		begin(looks);
 	policy_writers_add_above(writers, path, geteuid(), look, &looking);
-	name_of(fd, real);
+	if (!is_real)
+		name_of(fd, real);
 	if (real[0] == '/' && strcmp(real, path) != 0)
 		policy_writers_add_above(writers, real, geteuid(), look, &looking);
 	if (looking.elsewhere)

@@ -23,7 +23,8 @@ struct settings_input {
 };
 
 #define PATH_LOOKS_MAX 24
-#define PATH_LOOK_MAX 96 /* bytes of a path, with its NUL: directories with longer paths are not kept */
+#define PATH_LOOK_MAX \
+	96 /* bytes of a path, with its NUL: directories with longer paths are not kept */
 
 /* What a directory was like, or why it could not be looked at, with the rights of this moment. */
 struct path_look {
@@ -62,12 +63,13 @@ struct settings_opening {
 /* settings.c: the read function of a policy_reader; context is a settings_opening. */
 int settings_read(void *context, const char *path, char **text, size_t *n);
 /* path_writers.c: adds to *writers the users with rights in the directories above the open file,
- * along the path it was opened by and along its real path. The file is local (local_file.h), and
- * nothing else is waited for: if it is not on the root directory's file system, only the
- * directories on its own mount are certain to be examined. A directory that is in looks with the
- * same rights is not looked at again; NULL: each is. */
-void settings_add_path_writers(
-        int fd, const char *path, struct path_looks *looks, struct policy_writers *writers);
+ * along the path it was opened by and along its real path; is_real: both are known to be the same
+ * (local_file_find_real()). The file is local (local_file.h), and nothing else is waited for: if it
+ * is not on the root directory's file system, only the directories on its own mount are certain to
+ * be examined. A directory that is in looks with the same rights is not looked at again; NULL: each
+ * is. */
+void settings_add_path_writers(int fd, const char *path, bool is_real, struct path_looks *looks,
+        struct policy_writers *writers);
 const struct identity *settings_config_identity(const struct identity *caller);
 /* files.c: gives what a child has read, as reading the file would. Returns 0 or -errno;
  * LOCAL_FILE_UNKNOWN: the child did not read it. */

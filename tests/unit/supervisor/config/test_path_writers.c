@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "supervisor/config/private.h"
+#include "supervisor/os/local_file.h"
 
 static char root[64], above[96], inner[128], one[160], other[160];
 static struct path_looks looks;
@@ -71,9 +72,10 @@ struct call {
 static int add(void *context)
 {
 	struct call *call = context;
-	int fd = open(call->path, O_PATH | O_CLOEXEC);
+	bool is_real;
+	int fd = local_file_find_real(call->path, &is_real);
 
-	settings_add_path_writers(fd, call->path, call->looks, &call->found);
+	settings_add_path_writers(fd, call->path, is_real, call->looks, &call->found);
 	if (fd >= 0)
 		close(fd);
 	return 0;
@@ -205,8 +207,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(files_share_their_directories, start, finish),
-	        cmocka_unit_test_setup_teardown(
-	                an_open_directory_is_told_each_time, start, finish),
+	        cmocka_unit_test_setup_teardown(an_open_directory_is_told_each_time, start, finish),
 	        cmocka_unit_test_setup_teardown(the_next_load_looks_again, start, finish),
 	        cmocka_unit_test_setup_teardown(other_rights_look_again, start, finish),
 	        cmocka_unit_test_setup_teardown(
