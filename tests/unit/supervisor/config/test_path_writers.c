@@ -156,7 +156,7 @@ static void other_rights_look_again(void **state)
 
 static void a_path_that_is_too_long_is_looked_at_each_time(void **state)
 {
-	char directory[PATH_LOOK_MAX + 64], file[PATH_LOOK_MAX + 80];
+	char directory[sizeof(inner) + PATH_LOOK_MAX + 1], file[sizeof(directory) + 5];
 
 	(void)state;
 	snprintf(directory, sizeof(directory), "%s/%0*d", inner, PATH_LOOK_MAX, 0);
