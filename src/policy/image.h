@@ -19,7 +19,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 3u
+#define IMAGE_VERSION 4u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -70,6 +70,7 @@ struct image_header {
 	char fingerprint[IMAGE_FINGERPRINT];
 	struct image_text name;
 	uint32_t mode;
+	uint32_t inspect;                          /* bytes of a body that conditions may ask for */
 	uint32_t glob_labels_min, glob_labels_max; /* labels of the shortest and longest glob
 	                                              suffix; max 0: no globs */
 	uint32_t prefix4_bits[2]; /* bit N of the 64: some IPv4 prefix has N bits */
@@ -103,13 +104,22 @@ enum image_condition_kind {
 	CONDITION_QUERY,
 	CONDITION_QUERY_ONLY, /* no parameters but those that other conditions of the rule name */
 	CONDITION_HEADER,
+	CONDITION_FORM,
+	CONDITION_FORM_ONLY, /* as CONDITION_QUERY_ONLY, in a form */
+	CONDITION_JSON,      /* the name is a path: policy/json_path.h */
+	CONDITION_JSON_ONLY, /* no keys but the first ones of other conditions' paths */
 	CONDITION_KIND_COUNT
 };
+
+static inline bool condition_reads_body(uint32_t kind)
+{
+	return kind >= CONDITION_FORM;
+}
 
 enum image_condition_need { CONDITION_VALUE, CONDITION_ABSENT, CONDITION_NEED_COUNT };
 
 struct image_condition {
-	struct image_text name; /* decoded; of CONDITION_QUERY_ONLY empty */
+	struct image_text name; /* decoded; of ..._ONLY empty */
 	uint32_t kind, need;
 	uint32_t first_value, value_count; /* one of them must match */
 };

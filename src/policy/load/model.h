@@ -40,12 +40,13 @@ struct model_destinations {
 	size_t count;
 };
 
-/* What a rule asks of the query or of a header field. */
+/* What a rule asks of the query, of a header field or of the body. */
 struct model_condition {
 	struct slice name;
 	enum image_condition_kind kind;
 	enum image_condition_need need;
-	struct slice *values; /* patterns */
+	struct slice *values;  /* patterns; of CONDITION_JSON as policy/json_path.h says */
+	struct slice *written; /* CONDITION_JSON: the same in words */
 	size_t value_count;
 };
 
@@ -101,6 +102,7 @@ struct model {
 	struct diag_list *diags;
 	struct slice name;
 	enum policy_mode mode;
+	uint32_t inspect; /* bytes */
 	size_t method_count;
 	struct slice methods[IMAGE_METHODS_MAX];
 	struct vec rules; /* struct model_rule */

@@ -49,3 +49,18 @@ bool load_name(struct tree *tree, const struct tree_node *node, const char *what
 		        spaces ? (int)out->n : 0, better, spaces ? "\"" : "");
 	return good;
 }
+
+/* In quotes, with its own doubled, so that different values never have the same words. */
+struct slice load_condition_quote(struct arena *arena, struct slice text)
+{
+	struct slice out = SLICE("\"");
+
+	for (;;) {
+		ptrdiff_t at = slice_find_byte(text, '"');
+
+		if (at < 0)
+			return arena_printf(arena, "%.*s%.*s\"", SLICE_ARG(out), SLICE_ARG(text));
+		out = arena_printf(arena, "%.*s%.*s\"\"", SLICE_ARG(out), (int)at, text.p);
+		text = slice_of(text.p + at + 1, text.n - (size_t)at - 1);
+	}
+}

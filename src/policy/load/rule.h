@@ -19,9 +19,13 @@ void load_rule_except(struct rule_parse *p, struct tree_node *except);
 void load_rule_ports(struct rule_parse *p, struct tree_node *node);
 void load_rule_methods(struct rule_parse *p, struct tree_node *node);
 void load_rule_paths(struct rule_parse *p, struct tree_node *node);
-/* The value of query (header false) or headers (header true). */
-void load_rule_conditions(struct rule_parse *p, const struct tree_node *node, bool header);
-/* Call after both, and after to. */
+/* The keys query, headers, form and json, by the kind of their conditions. */
+void load_rule_conditions(
+        struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
+/* rule_json.c: reads one condition of json. False after a report. */
+bool load_json_condition(
+        struct rule_parse *p, const struct tree_item *item, struct model_condition *out);
+/* Call after all of them, and after to. */
 void load_rule_conditions_done(struct rule_parse *p);
 void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
 

@@ -10,9 +10,9 @@
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
-        "credential", "upgrade", "query", "headers", NULL};
-static const char *const deny_keys[] = {
-        "name", "to", "ports", "methods", "paths", "reason", "except", "query", "headers", NULL};
+        "credential", "upgrade", "query", "headers", "form", "json", NULL};
+static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
+        "except", "query", "headers", "form", "json", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
 #define NO_MERGE \
@@ -175,7 +175,7 @@ static void check_destination(struct rule_parse *p, const struct model_destinati
 		tree_error(p->tree, at,
 		        "destination %s: %s exist in https and http only, not in %s", quoted,
 		        r->has_methods || r->path_count ? "methods and paths"
-		                                        : "queries and header fields",
+		                                        : "queries, header fields and bodies",
 		        scheme);
 	if (!http && r->upgrades.n)
 		tree_error(p->tree, at,
@@ -299,9 +299,13 @@ static void take_keys(struct rule_parse *p)
 	if ((value = tree_get(p->node, "paths")))
 		load_rule_paths(p, value);
 	if ((value = tree_get(p->node, "query")))
-		load_rule_conditions(p, value, false);
+		load_rule_conditions(p, value, CONDITION_QUERY);
 	if ((value = tree_get(p->node, "headers")))
-		load_rule_conditions(p, value, true);
+		load_rule_conditions(p, value, CONDITION_HEADER);
+	if ((value = tree_get(p->node, "form")))
+		load_rule_conditions(p, value, CONDITION_FORM);
+	if ((value = tree_get(p->node, "json")))
+		load_rule_conditions(p, value, CONDITION_JSON);
 	if (p->rule.deny) {
 		if ((value = tree_get(p->node, "reason")))
 			take_reason(p, value);

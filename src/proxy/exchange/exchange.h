@@ -17,6 +17,7 @@
 #include "vethguard/credential/decompress.h"
 #include "vethguard/policy/placeholder.h"
 
+struct holding;
 struct inspection;
 struct signing;
 struct websocket_relay;
@@ -51,7 +52,7 @@ struct exchange_client {
 
 enum exchange_state {
 	EXCHANGE_NEW,
-	EXCHANGE_HOLDING,    /* the body has to be whole before it can be signed (signing.h) */
+	EXCHANGE_HOLDING,    /* the body has to be whole first (holding.h) */
 	EXCHANGE_CREDENTIAL, /* waiting for the keeper */
 	EXCHANGE_DIAL,       /* waiting for an upstream connection */
 	EXCHANGE_ACTIVE,     /* the request is being sent or was sent */
@@ -74,6 +75,7 @@ struct exchange {
 	struct verdict verdict;
 	struct credential_wait waiting;
 	struct credential_value *credential;
+	struct holding *holding; /* of a request whose body was held; else NULL */
 	struct signing *signing; /* of a request that is signed (sigv4); else NULL */
 	struct mask_stream mask;
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
@@ -157,7 +159,11 @@ void exchange_note_reset(struct exchange *ex, bool http1_required, bool processe
 void exchange_request_is_whole(struct exchange *ex);
 /* Starts the exchange; ex->request holds the request's head. */
 void exchange_start(struct exchange *ex);
-/* Goes on with a request whose body was held. */
+/* Judges the request, with its body if that was held, and goes on with it. */
+void exchange_decide(struct exchange *ex);
+/* The body as far as it is known, for a policy; NULL: the request has none. */
+const struct policy_body *exchange_body(struct exchange *ex, const struct policy *policy);
+/* Goes on with a request that is allowed, and whose body is there if it has to be signed. */
 void exchange_begin(struct exchange *ex);
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_request_end(struct exchange *ex, struct slice trailers);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/holding.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
@@ -248,7 +249,9 @@ static void end_response(struct exchange *ex, struct slice trailers)
 	trailers = response_trailers(ex, trailers);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, trailers);
-	exchange_finish(ex, true, ex->request_done && !(ex->signing && signing_is_sending(ex)));
+	exchange_finish(ex, true,
+	        ex->request_done && !(ex->signing && signing_is_sending(ex)) &&
+	                !(ex->holding && holding_is_sending(ex)));
 }
 
 void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail)

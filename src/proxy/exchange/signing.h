@@ -2,7 +2,7 @@
 /*
  * signing: makes the signature of a request whose credential signs (sigv4, hmac), and what that
  * needs of the body. Most bodies pass as they are. A body that has to be hashed before the head can
- * be sent is held, up to a bound; one that is signed in chunks is signed anew chunk by chunk.
+ * be sent is held (holding.h); one that is signed in chunks is signed anew chunk by chunk.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
@@ -13,10 +13,6 @@
 #include "vethguard/sign/aws_chunked.h"
 
 struct exchange;
-
-#define SIGNING_HELD_MAX (16u << 20)     /* bytes of a body that is held */
-#define SIGNING_HELD_ALL_MAX (64u << 20) /* of all bodies and chunks that a worker holds */
-#define SIGNING_PIECE (64u << 10)        /* bytes given to an upstream at once */
 
 enum signing_body { SIGNING_PASSES, SIGNING_HOLDS, SIGNING_CHUNKS };
 
@@ -29,10 +25,8 @@ struct signing {
 	uint16_t status;   /* ... with this status */
 	bool ended;        /* the client has sent the whole body */
 	bool end_sent;     /* ... and so the upstream was told */
-	size_t counted;    /* bytes of it in proxy->signing_held */
+	size_t counted;    /* bytes of it in proxy->body_held */
 	/* HOLDS */
-	struct buf held;
-	size_t sent;
 	char hash[SIGV4_HEX + 1];
 	/* CHUNKS; made with the head */
 	struct aws_chunked *chunks;
@@ -43,6 +37,8 @@ struct signing {
  * body is held (exchange_begin()), or was refused. */
 bool signing_begin(struct exchange *ex);
 void signing_free(struct exchange *ex);
+/* Goes on with a request whose body was held to be signed. */
+void signing_go_on(struct exchange *ex);
 /* Puts the signature into the head: fields, or parameters of the query. text: locked memory for
  * them. Returns 0; -EBADMSG: it cannot be signed; or -errno. */
 int signing_sign(struct exchange *ex, const struct policy_credential *spec, struct outgoing *head,
@@ -63,7 +59,7 @@ bool signing_request_body(struct exchange *ex, const uint8_t *p, size_t n);
 bool signing_request_end(struct exchange *ex);
 /* Sends what is ready, as far as the upstream takes it. */
 void signing_pump(struct exchange *ex);
-/* True if signing_pump() sends the body. */
+/* True if signing_pump() sends the body: its chunks. */
 bool signing_has_body(const struct exchange *ex);
 /* True if bytes of the request have not been given to the upstream yet. */
 bool signing_is_sending(const struct exchange *ex);
