@@ -18,7 +18,7 @@ from support import REPORT, SECRET, SLOW, holds_secret
 
 LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
-         "docs/guides/github.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
+         "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
          "docs/gateway.md", "docs/install.md"]
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
 KEYS = SECRET + "\n"  # pasted where a page asks for one
@@ -71,6 +71,12 @@ class Guides(unittest.TestCase):
 
     def test_github(self):
         self.page("docs/guides/github.md")
+
+    def test_mcp(self):
+        self.page("docs/guides/mcp.md")
+
+    def test_models(self):
+        self.page("docs/guides/models.md")
 
     def test_attach(self):
         self.page("docs/attach.md")
