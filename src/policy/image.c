@@ -155,7 +155,7 @@ static bool conditions_are_sound(const struct policy *policy)
 		        !text_is_sound(policy, c->name, POLICY_VALUE_MAX) ||
 		        !range_is_inside(policy, SECTION_VALUES, c->first_value, c->value_count))
 			return false;
-		if (c->kind == CONDITION_JSON && !json_condition_is_sound(policy, c))
+		if (condition_is_json(c->kind) && !json_condition_is_sound(policy, c))
 			return false;
 	}
 	return true;

@@ -81,6 +81,7 @@ static const char rules[] =
         "  - {name: a, to: a.example, json: {a: [\"x*\", 1, true, {max: 5}], \"/b/*/c\": \"*\", "
         "d: ~}}\n"
         "  - {name: f, to: a.example, form: {a: \"b*\", c: ~, \"*\": ~}}\n"
+        "  - {name: r, to: a.example, jsonrpc: {methods: [\"a*\"], params: {b: c, d: ~}}}\n"
         "  - {name: b, to: b.example}\n"
         "deny:\n"
         "  - {name: d, to: b.example, json: {a: [\"x*\", 1, false, {min: 5}], \"/b/*/c\": "

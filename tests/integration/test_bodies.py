@@ -194,6 +194,35 @@ class Forms(Box):
             self.refused(good[0], "Content-Type: application/json", version=version)
 
 
+class Messages(Box):
+    """JSON-RPC, as MCP speaks it: each message of a body has to do."""
+    RULES = policy("{name: talk, to: api.lab.test, methods: [POST], jsonrpc: {methods: [initialize, tools/list, 'notifications/*']}}",
+                   "{name: call, to: api.lab.test, methods: [POST], jsonrpc: {methods: tools/call, params: {name: [search, 'fs_*'], /arguments/path: '/data/*'}}}",
+                   "{to: www.lab.test}", deny=("{name: no, to: www.lab.test, jsonrpc: {methods: tools/call, params: {name: 'rm*'}}}",))
+
+    @staticmethod
+    def message(method, name=None, path="/data/x", **more):
+        params = {"params": {"name": name, "arguments": {"path": path}}} if name else {}
+        return {"jsonrpc": "2.0", "id": 1, "method": method, **params, **more}
+
+    def test_messages(self):
+        call = self.message("tools/call", "search")
+        good = (self.message("initialize"), self.message("notifications/initialized"), call, [call, self.message("tools/call", "fs_read")],
+                [self.message("initialize"), self.message("tools/list")])
+        bad = (self.message("tools/call", "delete"), self.message("tools/call", "search", "/etc/passwd"), self.message("resources/read"), [], {}, [call, {}],
+               [call, self.message("tools/call", "delete")], [call, self.message("initialize")], [[call]], {**call, "jsonrpc": "1.0"}, {**call, "Method": "x"},
+               {**call, "params": ["search"]}, {"jsonrpc": "2.0", "id": 1, "result": {}})
+        for version in VERSIONS:
+            for body in good:
+                self.passes(json.dumps(body).encode(), version=version)
+            for body in bad:
+                with self.subTest(body=body, version=version):
+                    self.refused(json.dumps(body).encode(), version=version)
+            self.refused(json.dumps([self.message("x"), self.message("tools/call", "rm_all")]).encode(), host="www.lab.test", version=version)
+            self.refused(json.dumps({"METHOD": "tools/call", "params": [{"name": "RM"}]}).encode(), host="www.lab.test", version=version)
+            self.passes(json.dumps(self.message("tools/call", "ls")).encode(), host="www.lab.test", version=version)
+
+
 class Credentials(Box):
     """Which account a request gets follows from its body; and a body that was held is looked through as any other."""
 

@@ -90,7 +90,7 @@ static bool values_meet(const struct model_condition *a, const struct model_cond
 		for (size_t k = 0; k < b->value_count; k++) {
 			struct slice x = a->values[i], y = b->values[k];
 
-			if (a->kind == CONDITION_JSON ? json_values_meet(x, y)
+			if (condition_is_json(a->kind) ? json_values_meet(x, y)
 			                              : patterns_meet(x, y))
 				return true;
 		}

@@ -238,6 +238,7 @@ static enum condition_answer decide_one(struct judged *j, const struct image_con
 		break;
 	case CONDITION_JSON:
 	case CONDITION_JSON_ONLY:
+	case CONDITION_JSONRPC:
 		agrees = json_agrees(j, c);
 		break;
 	default:

@@ -6,7 +6,8 @@
 #include "policy/decide/condition.h"
 #include "policy/json.h"
 
-/* True if the JSON text meets the condition, which is of the kind JSON or JSON_ONLY. */
+/* True if the JSON text meets the condition, which is of the kind JSON, JSON_ONLY or
+ * JSONRPC. */
 bool condition_json(const struct policy *policy, const struct image_rule *rule,
         const struct image_condition *condition, const struct json_tree *tree);
 

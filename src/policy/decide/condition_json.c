@@ -253,6 +253,26 @@ static bool names_all(
 	return true;
 }
 
+/* A batch is an array of messages (https://www.jsonrpc.org/specification, section 6). Each has to
+ * do, and an empty one is none. */
+static bool allows_messages(const struct search *s, struct slice path)
+{
+	const struct json_value *top = json_at(s->tree, 0);
+	uint32_t i = 1;
+
+	if (top->kind == JSON_IS_OBJECT)
+		return allows_at(s, top, path);
+	if (i == top->next)
+		return false;
+	for (; i < top->next; i = json_at(s->tree, i)->next) {
+		const struct json_value *message = json_at(s->tree, i);
+
+		if (message->kind != JSON_IS_OBJECT || !allows_at(s, message, path))
+			return false;
+	}
+	return true;
+}
+
 bool condition_json(const struct policy *policy, const struct image_rule *rule,
         const struct image_condition *condition, const struct json_tree *tree)
 {
@@ -263,7 +283,8 @@ bool condition_json(const struct policy *policy, const struct image_rule *rule,
 	if (condition->kind == CONDITION_JSON_ONLY)
 		return names_all(policy, rule, tree);
 	if ((rule->flags & RULE_DENY) == 0)
-		return allows_at(&s, json_at(tree, 0), path);
+		return condition->kind == CONDITION_JSONRPC ? allows_messages(&s, path)
+		                                            : allows_at(&s, json_at(tree, 0), path);
 	found = finds_at(&s, json_at(tree, 0), path);
 	return condition->need == CONDITION_ABSENT ? !found : found;
 }

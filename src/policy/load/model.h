@@ -45,8 +45,8 @@ struct model_condition {
 	struct slice name;
 	enum image_condition_kind kind;
 	enum image_condition_need need;
-	struct slice *values;  /* patterns; of CONDITION_JSON as policy/json_path.h says */
-	struct slice *written; /* CONDITION_JSON: the same in words */
+	struct slice *values;  /* patterns; of condition_is_json() as policy/json_path.h says */
+	struct slice *written; /* of these: the same in words */
 	size_t value_count;
 };
 

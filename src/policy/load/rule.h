@@ -22,6 +22,16 @@ void load_rule_paths(struct rule_parse *p, struct tree_node *node);
 /* The keys query, headers, form and json, by the kind of their conditions. */
 void load_rule_conditions(
         struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
+/* rule_jsonrpc.c: the key jsonrpc. */
+void load_rule_jsonrpc(struct rule_parse *p, const struct tree_node *node);
+/* Room for one more condition, or NULL after a report. The caller counts it. */
+struct model_condition *load_condition_room(struct rule_parse *p, const struct tree_node *node);
+/* rule_json.c: false, after a report, if the rule has a condition of that kind on a path that a
+ * reader could take for this one. */
+bool load_json_is_new(
+        struct rule_parse *p, const struct tree_node *key, const struct model_condition *c);
+/* rule_json.c: reads a value or a list of values of a JSON condition. False after a report. */
+bool load_json_values(struct rule_parse *p, struct tree_node *node, struct model_condition *out);
 /* rule_json.c: reads one condition of json. False after a report. */
 bool load_json_condition(
         struct rule_parse *p, const struct tree_item *item, struct model_condition *out);

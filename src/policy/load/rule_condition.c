@@ -134,6 +134,7 @@ static const struct {
         [CONDITION_FORM_ONLY] = {NULL, NULL, NULL, "no other form"},
         [CONDITION_JSON] = {"json", "body", "json", NULL},
         [CONDITION_JSON_ONLY] = {NULL, NULL, NULL, "no other json"},
+        [CONDITION_JSONRPC] = {NULL, NULL, "jsonrpc", NULL},
 };
 
 void load_rule_conditions(
@@ -146,19 +147,14 @@ void load_rule_conditions(
 		        kinds[kind].any);
 	for (const struct tree_item *item = node->first; item; item = item->next) {
 		struct model_condition condition = {.kind = kind};
+		struct model_condition *room = load_condition_room(p, item->key);
 
-		if (p->rule.condition_count == MODEL_CONDITIONS_MAX) {
-			tree_error(p->tree, item->key, "more than %d conditions in one rule",
-			        MODEL_CONDITIONS_MAX);
+		if (!room)
 			return;
+		if (take_condition(p, item, kind, &condition)) {
+			*room = condition;
+			p->rule.condition_count++;
 		}
-		if (!p->rule.conditions)
-			p->rule.conditions = arena_take(
-			        p->tree->arena, MODEL_CONDITIONS_MAX * sizeof(*p->rule.conditions));
-		if (!p->rule.conditions)
-			return;
-		if (take_condition(p, item, kind, &condition))
-			p->rule.conditions[p->rule.condition_count++] = condition;
 	}
 }
 
@@ -222,7 +218,8 @@ void load_rule_conditions_done(struct rule_parse *p)
 	if (r->condition_count == 0)
 		return;
 	if (has_kind(r, CONDITION_FORM, CONDITION_FORM_ONLY) &&
-	        has_kind(r, CONDITION_JSON, CONDITION_JSON_ONLY))
+	        (has_kind(r, CONDITION_JSON, CONDITION_JSON_ONLY) ||
+	                has_kind(r, CONDITION_JSONRPC, CONDITION_JSONRPC)))
 		tree_error(p->tree, p->node,
 		        "a body is a form or a JSON text, never both; write two rules");
 	qsort(r->conditions, r->condition_count, sizeof(*r->conditions), compare_conditions);

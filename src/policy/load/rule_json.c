@@ -106,7 +106,7 @@ static bool take_scalar(struct rule_parse *p, const struct tree_node *node, stru
 	return true;
 }
 
-static bool take_values(struct rule_parse *p, struct tree_node *node, struct model_condition *out)
+bool load_json_values(struct rule_parse *p, struct tree_node *node, struct model_condition *out)
 {
 	struct tree_item single = {.value = node};
 	const struct tree_item *item = &single;
@@ -167,7 +167,7 @@ static bool resembles(struct slice a, struct slice b)
 	return b.n == 0;
 }
 
-static bool is_new(
+bool load_json_is_new(
         struct rule_parse *p, const struct tree_node *key, const struct model_condition *c)
 {
 	for (size_t i = 0; i < p->rule.condition_count; i++) {
@@ -219,11 +219,11 @@ bool load_json_condition(
 		        SLICE_ARG(name), JSON_PATH_KEYS_MAX);
 		return false;
 	}
-	if (!is_new(p, item->key, out))
+	if (!load_json_is_new(p, item->key, out))
 		return false;
 	if (tree_is_null(item->value)) {
 		out->need = CONDITION_ABSENT;
 		return true;
 	}
-	return take_values(p, item->value, out);
+	return load_json_values(p, item->value, out);
 }

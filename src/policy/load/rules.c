@@ -10,9 +10,9 @@
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
-        "credential", "upgrade", "query", "headers", "form", "json", NULL};
+        "credential", "upgrade", "query", "headers", "form", "json", "jsonrpc", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
-        "except", "query", "headers", "form", "json", NULL};
+        "except", "query", "headers", "form", "json", "jsonrpc", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
 #define NO_MERGE \
@@ -246,7 +246,7 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
 		        "have %s or a credential",
-		        r->condition_count ? "query, headers" : "methods, paths");
+		        r->condition_count ? "conditions on requests" : "methods, paths");
 	if (r->passthrough && r->upgrades.n)
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
@@ -306,6 +306,8 @@ static void take_keys(struct rule_parse *p)
 		load_rule_conditions(p, value, CONDITION_FORM);
 	if ((value = tree_get(p->node, "json")))
 		load_rule_conditions(p, value, CONDITION_JSON);
+	if ((value = tree_get(p->node, "jsonrpc")))
+		load_rule_jsonrpc(p, value);
 	if (p->rule.deny) {
 		if ((value = tree_get(p->node, "reason")))
 			take_reason(p, value);

@@ -229,6 +229,61 @@ static void test_denied_json(void **state)
 	check(DENY("json: {flag: false}"), JSON_TYPE, "{\"flag\":\"x\"}", true);
 }
 
+#define CALL(name, path)                                                                       \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"" name \
+	"\",\"arguments\":{\"path\":\"" path "\"}}}"
+
+static void test_jsonrpc(void **state)
+{
+	static const char policy[] =
+	        ALLOW("jsonrpc: {methods: [tools/call, \"n/*\"], params: {name: "
+	              "[search, \"fs_*\"], /arguments/path: \"/data/*\", x: ~}}");
+	static const char *const good[] = {CALL("search", "/data/x"), CALL("fs_read", "/data/"),
+	        "[" CALL("search", "/data/x") "]",
+	        "[" CALL("search", "/data/x") "," CALL("fs_", "/data/y") "]", NULL};
+	static const char *const bad[] = {CALL("delete", "/data/x"), CALL("search", "/etc/x"),
+	        CALL("Search", "/data/x"), "[]", "{}", "[[" CALL("search", "/data/x") "]]",
+	        "[" CALL("search", "/data/x") "," CALL("delete", "/data/x") "]",
+	        "[" CALL("search", "/data/x") ",{}]", "[" CALL("search", "/data/x") ",1]",
+	        "[" CALL("search", "/data/x") ",{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]",
+	        "{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":[\"search\"]}",
+	        "{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\"}",
+	        "{\"jsonrpc\":\"1.0\",\"method\":\"n/"
+	        "x\",\"params\":{\"name\":\"search\",\"arguments\":{\"path\":\"/data/\"}}}",
+	        "{\"method\":\"n/x\",\"params\":{\"name\":\"search\",\"arguments\":{\"path\":\"/"
+	        "data/\"}}}",
+	        "{\"jsonrpc\":\"2.0\",\"Method\":\"x\",\"method\":\"n/"
+	        "x\",\"params\":{\"name\":\"search\",\"arguments\":{\"path\":\"/data/\"}}}",
+	        "{\"jsonrpc\":\"2.0\",\"method\":\"n/"
+	        "x\",\"params\":{\"name\":\"search\",\"Name\":\"x\",\"arguments\":{\"path\":\"/"
+	        "data/\"}}}",
+	        "{\"jsonrpc\":\"2.0\",\"method\":\"n/"
+	        "x\",\"params\":{\"name\":\"search\",\"x\":1,\"arguments\":{\"path\":\"/data/\"}}}",
+	        "{\"jsonrpc\":\"2.0\",\"method\":\"n/"
+	        "x\",\"params\":{\"name\":\"search\",\"arguments\":[{\"path\":\"/data/\"}]}}",
+	        CALL("search", "/data/x") CALL("search", "/data/x"), NULL};
+	static const char deny[] =
+	        DENY("jsonrpc: {methods: tools/call, params: {name: \"delete*\"}}");
+	static const char *const denied[] = {CALL("delete", "x"),
+	        "[" CALL("a", "x") "," CALL("Delete_all", "x") "]",
+	        "{\"method\":\"tools/call\",\"params\":{\"name\":\"delete\"}}",
+	        "{\"METHOD\":\"TOOLS/CALL\",\"Params\":[{\"name\":\"delete\"}]}",
+	        "{\"jsonrpc\":\"2.0\",\"method\":\"tools/"
+	        "call\",\"params\":{\"name\":\"x\",\"name\":\"y\"}}",
+	        "x", NULL};
+
+	(void)state;
+	check_all(policy, JSON_TYPE, good, true);
+	check_all(policy, JSON_TYPE, bad, false);
+	check(policy, "", NULL, false);
+	check(policy, "Content-Type: text/plain\n", CALL("search", "/data/x"), false);
+	check_all(deny, JSON_TYPE, denied, false);
+	check(deny, JSON_TYPE, CALL("search", "delete"), true);
+	check(deny, JSON_TYPE, "{\"method\":\"tools/list\",\"params\":{\"name\":\"delete\"}}",
+	        true);
+	check(deny, "", NULL, true);
+}
+
 static void test_forms(void **state)
 {
 	static const char policy[] = ALLOW("form: {page: [\"1\", \"2*\"], debug: ~, \"*\": ~}");
@@ -381,6 +436,7 @@ int main(void)
 	        cmocka_unit_test(test_types),
 	        cmocka_unit_test(test_paths),
 	        cmocka_unit_test(test_denied_json),
+	        cmocka_unit_test(test_jsonrpc),
 	        cmocka_unit_test(test_forms),
 	        cmocka_unit_test(test_what_needs_the_body),
 	        cmocka_unit_test(test_bounds),
