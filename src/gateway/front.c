@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All bytes of one read are decrypted at once: plain bytes are fewer than encrypted ones, so they
- * fit, and no encrypted byte has to be kept. TLS writes into a buffer that all connections share;
- * it is empty again when a function here returns.
+ * All bytes of one read are decrypted at once. The plain bytes are fewer than the encrypted ones,
+ * so they fit into the buffer, and no encrypted byte has to be kept. TLS writes into a buffer that
+ * all connections share; it is empty again when a function here returns.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -50,7 +50,7 @@ static bool fail(struct front *f)
 	return false;
 }
 
-/* Sends what it can of n bytes; *sent tells how many. */
+/* Sends as many of n bytes as the socket takes; *sent tells how many. */
 static bool send_some(struct front *f, const uint8_t *p, size_t n, size_t *sent)
 {
 	for (*sent = 0; *sent < n;) {
@@ -95,7 +95,7 @@ static bool put(struct front *f, const uint8_t *p, size_t n)
 	return sent == n || buf_append(&f->unsent, p + sent, n - sent) == 0 || fail(f);
 }
 
-/* Sends what TLS has written. */
+/* Sends the bytes that TLS has written. */
 static bool put_tls(struct front *f)
 {
 	struct buf *tx = &f->gateway->tx;
@@ -143,7 +143,7 @@ static enum front_status receive(struct front *f, uint8_t *p, size_t most, size_
 	return got ? FRONT_OK : FRONT_EOF;
 }
 
-/* Decrypts all of what was fed. */
+/* Decrypts everything that TLS was fed. */
 static enum front_status decrypt(struct front *f, struct slice *out)
 {
 	uint8_t *plain = f->gateway->plain;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client says before it has proved its session, and the proof. The first byte tells SOCKS5
- * (RFC 1928, 1929) from a request to an HTTP proxy.
+ * Parses what a client sends until it has proved its session. The first byte tells SOCKS5 (RFC
+ * 1928, 1929) from a request to an HTTP proxy.
  *
- * The worker behind gets what a sandbox would say over a Unix socket: the head without its proof,
- * or a greeting of SOCKS5 without a login, whose answer the client does not see.
+ * The worker gets the same bytes as from a sandbox over a Unix socket: the head without its proof,
+ * or a SOCKS5 greeting without a login, whose answer the client does not see.
  */
 #include <errno.h>
 
@@ -14,7 +14,7 @@
 #include "vethguard/wire/proxy_head.h"
 #include "vethguard/wire/socks5.h"
 
-/* Appends what has come to c->in. Returns false if nothing has, or the connection is closed. */
+/* Appends received bytes to c->in. Returns false if there are none, or the connection is closed. */
 static bool take_in(struct visitor *c)
 {
 	struct slice more;
@@ -54,7 +54,7 @@ bool visitor_ask(struct visitor *c)
 	return true;
 }
 
-/* The session is proved: what is in c->in goes to its worker. */
+/* The session is proved: asks for its worker, which will get the bytes in c->in. */
 static void enter(struct visitor *c, struct session *s)
 {
 	struct gateway *g = c->gateway;
@@ -72,7 +72,7 @@ static void enter(struct visitor *c, struct session *s)
 		visitor_answer(c, ANSWER_AWAY, 0, "");
 }
 
-/* A wrong proof: its answer waits, the same time whatever is wrong with it. */
+/* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */
 static void refuse(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
@@ -92,7 +92,7 @@ bool visitor_first(struct visitor *c)
 	return true;
 }
 
-/* Makes the worker's first bytes of the head and of what has come behind it. */
+/* Makes the worker's first bytes from the head and the bytes received after it. */
 static int go_onward(struct visitor *c, const struct proxy_head *head)
 {
 	const uint8_t *p = buf_bytes(&c->in);

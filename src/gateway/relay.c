@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Relaying. Each side is read only while the other has taken all that was read before: this is all
- * of the back-pressure. A side that ends its sending ends it on the other side too; when both have
- * ended, or the worker has, the connection is over.
+ * Relays a connection. A side is read only while the other side has taken everything read before:
+ * that is the whole back-pressure. When one side ends its sending, the other side is told so; when
+ * both have ended, or the worker has closed, the connection is over.
  */
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "gateway/visitor.h"
 
-#define TURN_CHUNKS 4 /* read of a side in one turn of the loop */
+#define TURN_CHUNKS 4 /* chunks read from one side in one turn of the loop */
 
 /* Returns false if the worker is gone. */
 static bool back_put(struct back *b, const void *p, size_t n)
@@ -46,7 +46,7 @@ static bool back_flush(struct back *b)
 	return true;
 }
 
-/* The client to the worker. Returns false if the connection is over. */
+/* Moves bytes from the client to the worker. Returns false if the connection is over. */
 static bool pump_in(struct visitor *c, bool *more)
 {
 	struct back *b = &c->back;
@@ -79,8 +79,7 @@ static bool pump_in(struct visitor *c, bool *more)
 	return true;
 }
 
-/* What the worker has answered to a greeting that was not the client's own is not for the client.
- */
+/* Drops the worker's answer to the greeting that the gateway wrote itself. */
 static size_t swallow(struct back *b, size_t n)
 {
 	size_t take = b->swallow < n ? (size_t)b->swallow : n;
@@ -89,7 +88,7 @@ static size_t swallow(struct back *b, size_t n)
 	return take;
 }
 
-/* The worker to the client. */
+/* Moves bytes from the worker to the client. */
 static bool pump_out(struct visitor *c, bool *more)
 {
 	struct back *b = &c->back;

@@ -69,13 +69,12 @@ static bool parameters_are_sound(struct slice rest)
 		struct slice part = next_part(&rest);
 		bool utf8 = slice_equals_ignoring_case(part, SLICE("charset=utf-8")) ||
 		            slice_equals_ignoring_case(part, SLICE("charset=\"utf-8\""));
+		bool other = part.n >= 7 &&
+		             slice_equals_ignoring_case(slice_of(part.p, 7), SLICE("charset"));
 
 		if (utf8)
 			charsets++;
-		else if (part.n >= 7 &&
-		         slice_equals_ignoring_case(slice_of(part.p, 7), SLICE("charset")))
-			return false;
-		else if (slice_find_byte(part, '"') >= 0)
+		else if (other || slice_find_byte(part, '"') >= 0)
 			return false;
 	}
 	return charsets <= 1;

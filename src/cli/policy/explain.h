@@ -32,13 +32,13 @@ struct explain {
 	struct buf body_bytes;
 };
 
-/* explain_body.c: reads the body from a file, "-" for standard input. Returns false after a
- * message. request.fields says what it is. */
+/* explain_body.c: reads the request's body from a file ("-": standard input); request.fields has its
+ * content type. Returns false after a message. */
 bool explain_read_body(struct explain *x, const char *file);
 void explain_free_body(struct explain *x);
 
-/* explain_accept.c: what is wrong with the question, or NULL; prints the answer and returns the
- * exit status. */
+/* explain_accept.c: the first returns what is wrong with the question, or NULL; the second prints
+ * the answer and returns the exit status. */
 const char *explain_accept_fault(const struct explain *x);
 int explain_accept(const struct explain *x, bool as_json);
 /* Both print the answer and return the exit status. */

@@ -51,7 +51,8 @@ static bool is_literal(struct slice pattern)
 	return slice_find_byte(pattern, '*') < 0;
 }
 
-/* Two patterns with wildcards count as if one value matched both. */
+/* Returns false if no text can match both patterns. Two patterns with wildcards count as if some
+ * text matched both. */
 static bool patterns_meet(struct slice x, struct slice y)
 {
 	if (!is_literal(x) && !is_literal(y))
@@ -59,7 +60,7 @@ static bool patterns_meet(struct slice x, struct slice y)
 	return is_literal(y) ? condition_matches(x, y, false) : condition_matches(y, x, false);
 }
 
-/* The same of two values of JSON conditions, which begin with their types. */
+/* The same for two values of JSON conditions, which begin with their types. */
 static bool json_values_meet(struct slice x, struct slice y)
 {
 	double low[2], high[2];
@@ -79,7 +80,7 @@ static bool json_values_meet(struct slice x, struct slice y)
 	return low[0] <= high[1] && low[1] <= high[0];
 }
 
-/* False if no value matches a pattern of both. */
+/* Returns false if no value can match a pattern of each. */
 static bool values_meet(const struct model_condition *a, const struct model_condition *b)
 {
 	if (a->need != b->need)
@@ -91,13 +92,13 @@ static bool values_meet(const struct model_condition *a, const struct model_cond
 			struct slice x = a->values[i], y = b->values[k];
 
 			if (condition_is_json(a->kind) ? json_values_meet(x, y)
-			                              : patterns_meet(x, y))
+			                               : patterns_meet(x, y))
 				return true;
 		}
 	return false;
 }
 
-/* Of a rule with conditions and one without, the first one decides, so they do not meet. */
+/* A rule with conditions decides before one without, so such a pair does not conflict. */
 static bool conditions_meet(const struct model_rule *a, const struct model_rule *b)
 {
 	if ((a->condition_count == 0) != (b->condition_count == 0))

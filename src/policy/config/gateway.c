@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where sessions come in:
+ * The gateway, where the connections of sessions arrive:
  *
  *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
  *   gateway: {listen_plain: ["127.0.0.1:8080", "[::1]:8080"]}
  *
- * Tokens on a network that others may read are a fault of the configuration: without TLS only
- * loopback addresses are taken, unless plain_anywhere says that it is meant.
+ * Without TLS only loopback addresses are accepted, because others on the network could read the
+ * tokens. plain_anywhere permits other addresses.
  */
 #include "policy/config/read.h"
 #include "policy/load/loader.h"

@@ -2,8 +2,8 @@
 /*
  * Theory of operation: a condition names a parameter of the query or a header field, and the values
  * that it may have, or that it must be absent.
- * - For an allow rule it must be there once, under exactly that name, with one of the values;
- *   nothing beside it that a server could take for it.
+ * - For an allow rule it must be there once, under exactly that name, with one of the values, and
+ *   the request must have nothing else that a server could take for it.
  * - For a deny rule it is enough that something which a server could take for it has one of the
  *   values, in letters of any case.
  *
@@ -47,8 +47,8 @@ static bool has_value(
 
 /* --- the query, and forms --- */
 
-/* Whether a parameter's value is one of the condition's. A deny also looks at the value as written
- * and decoded twice, as servers behind a rewriting proxy read it. */
+/* Whether a parameter's value is one of the condition's. A deny rule also compares the value as
+ * written and decoded twice, because a server behind a rewriting proxy may read it so. */
 static bool parameter_has_value(
         const struct judged *j, const struct image_condition *c, struct slice pair)
 {
@@ -62,7 +62,7 @@ static bool parameter_has_value(
 	       has_value(j, c, url_parameter_decode(decoded, twice), true);
 }
 
-/* True if some condition of the rule names the parameter. */
+/* True if a condition of the rule names the parameter. */
 static bool is_named(const struct judged *j, struct slice pair)
 {
 	for (uint32_t i = 0; i < j->rule->condition_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* condition: what a rule asks of a request's query, header fields and body. */
+/* condition: the conditions of a rule on a request's query, header fields and body. */
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_CONDITION_H
 #define VETHGUARD_SRC_POLICY_DECIDE_CONDITION_H
 
@@ -11,8 +11,8 @@ enum condition_answer {
 	CONDITION_OPEN /* it depends on a body that was not read yet */
 };
 
-/* Says if the request meets all conditions of the rule. What two servers could read differently
- * meets no condition of an allow rule and every condition of a deny rule. */
+/* Says if the request meets all conditions of the rule. A part that two servers could read
+ * differently meets no condition of an allow rule and every condition of a deny rule. */
 enum condition_answer condition_decide(const struct policy *policy,
         const struct policy_request *request, const struct image_rule *rule);
 /* True if the pattern, in which '*' stands for any bytes, matches all of text. fold: letters match

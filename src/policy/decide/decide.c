@@ -52,8 +52,8 @@ static bool entry_agrees(
 	               lookup_excepts(s->policy, s->found, request, e->rule));
 }
 
-/* Of two allows with the same rank on one target, one with conditions wins; then one with a
- * credential; then the one written first. best: POLICY_NONE if there is none yet. */
+/* Decides between two allows with the same rank on one target: one with conditions wins, then one
+ * with a credential, then the one written first. best: POLICY_NONE if there is none yet. */
 static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_t rule,
         uint32_t best_target, uint32_t best_rank, uint32_t best)
 {

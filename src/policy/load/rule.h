@@ -14,15 +14,15 @@ struct rule_parse {
 
 /* Each reads the value of one key and reports faults. */
 void load_rule_to(struct rule_parse *p, struct tree_node *to);
-/* Call after all else of the rule was read. */
+/* Call this after everything else in the rule was read. */
 void load_rule_except(struct rule_parse *p, struct tree_node *except);
 void load_rule_ports(struct rule_parse *p, struct tree_node *node);
 void load_rule_methods(struct rule_parse *p, struct tree_node *node);
 void load_rule_paths(struct rule_parse *p, struct tree_node *node);
-/* The keys query, headers, form and json, by the kind of their conditions. */
+/* Reads the value of query, headers, form or json; kind: the kind of its conditions. */
 void load_rule_conditions(
         struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
-/* rule_jsonrpc.c: the key jsonrpc. */
+/* rule_jsonrpc.c: reads the value of jsonrpc. */
 void load_rule_jsonrpc(struct rule_parse *p, const struct tree_node *node);
 /* Room for one more condition, or NULL after a report. The caller counts it. */
 struct model_condition *load_condition_room(struct rule_parse *p, const struct tree_node *node);
@@ -35,7 +35,7 @@ bool load_json_values(struct rule_parse *p, struct tree_node *node, struct model
 /* rule_json.c: reads one condition of json. False after a report. */
 bool load_json_condition(
         struct rule_parse *p, const struct tree_item *item, struct model_condition *out);
-/* Call after all of them, and after to. */
+/* Call this after all of them, and after to. */
 void load_rule_conditions_done(struct rule_parse *p);
 void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
 
