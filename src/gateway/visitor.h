@@ -30,8 +30,7 @@ enum answer {
 	ANSWER_PROVE,     /* 407: no proof, or one that is not valid */
 	ANSWER_MALFORMED, /* with the status and reason of the parsed head */
 	ANSWER_AWAY,      /* 503: no worker serves the session at the moment */
-	ANSWER_NO_METHOD, /* SOCKS5: the client offers no password */
-	ANSWER_KINDS
+	ANSWER_NO_METHOD  /* SOCKS5: the client offers no password */
 };
 
 /* The worker's side: a Unix socket. */
