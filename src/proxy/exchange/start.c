@@ -89,6 +89,7 @@ void exchange_decide(struct exchange *ex)
 
 	authorize_request(
 	        policy, ex->client, r, exchange_body(ex, policy), &ex->destination, &ex->verdict);
+	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP; /* it was compared */
 	/* The upstream is sent the destination that was authorized, not the one the client
 	 * wrote. */
 	r->authority.port = ex->destination.port;
@@ -119,7 +120,6 @@ void exchange_start(struct exchange *ex)
 	ex->request_done = !exchange_has_body(ex);
 	te = http_find(&r->fields, HTTP_TE);
 	r->te_trailers = te && http_list_has(te->value, SLICE("trailers"));
-	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
 	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
 	if (proxy->config.timeouts.request_ms)
 		loop_deadline_set(&proxy->waits[WAIT_REQUEST], &ex->whole);
