@@ -32,8 +32,8 @@ struct explain {
 	struct buf body_bytes;
 };
 
-/* explain_body.c: reads the request's body from a file ("-": standard input); request.fields has its
- * content type. Returns false after a message. */
+/* explain_body.c: reads the request's body from a file ("-": standard input); request.fields has
+ * its content type. Returns false after a message. */
 bool explain_read_body(struct explain *x, const char *file);
 void explain_free_body(struct explain *x);
 
