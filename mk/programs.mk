@@ -31,6 +31,9 @@ LIBS_vethguard-cni := $(LIBS_NFT) $(LIBS_JANSSON)
 MODS_vethguard-docker := docker adapter netlink jail ipc loop wire base
 LIBS_vethguard-docker := $(LIBS_NFT) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_JANSSON)
 
+# `vethguard probe` prints this script.
+$(OBJ)/cli/probe.o: contrib/probe/probe.sh
+
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor
 MAIN_vethguard-keeper := keeper
