@@ -156,7 +156,7 @@ _vethguard()
 	if [[ $2 == -* ]]; then
 		case $what in
 		'policy check') words='--var --resolve --config --json --help' ;;
-		'policy explain') words='--var --header --resolve --config --json --help' ;;
+		'policy explain') words='--var --header --body --resolve --config --json --help' ;;
 		'policy diff') words='--var --json --help' ;;
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
 		'sidecar init') words='--uid --config --dns-port --loopback --inbound --check --verbose --help' ;;

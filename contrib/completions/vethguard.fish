@@ -204,6 +204,7 @@ complete -c vethguard -n $new -s m -l mode -x -a 'enforce observe' -d 'What beco
 complete -c vethguard -n $new -s o -l output -r -F -d 'File to write'
 set -l resolving '__vethguard_is policy check; or __vethguard_is policy explain'
 complete -c vethguard -n '__vethguard_is policy explain' -s H -l header -x -d 'A field of the request'
+complete -c vethguard -n '__vethguard_is policy explain' -l body -r -d 'The body of the request'
 complete -c vethguard -n $resolving -l resolve -d 'Ask where the hosts lead'
 complete -c vethguard -n $resolving -l config -r -F -d 'Resolver, hosts and permit'
 set -l credential '__vethguard_is credential'

@@ -9,7 +9,9 @@
 #include <errno.h>
 
 #include "policy/image.h"
+#include "policy/json_path.h"
 #include "policy/decide/reading.h"
+#include "vethguard/policy/body.h"
 #include "vethguard/policy/expose.h"
 
 const uint32_t image_element_size[] = {
@@ -41,6 +43,8 @@ static bool header_is_sound(const struct image_header *h, size_t size)
 	if (memcmp(h->magic, IMAGE_MAGIC, sizeof(h->magic)) != 0 || h->version != IMAGE_VERSION)
 		return false;
 	if (h->size != size || h->mode > POLICY_OBSERVE || h->glob_labels_max > IMAGE_LABELS_MAX)
+		return false;
+	if (h->inspect < POLICY_INSPECT_MIN || h->inspect > POLICY_INSPECT_MAX)
 		return false;
 	for (size_t i = 0; i < IMAGE_FINGERPRINT; i++)
 		if (slice_find_byte(SLICE("0123456789abcdef"), h->fingerprint[i]) < 0)
@@ -129,12 +133,22 @@ static bool patterns_are_sound(const struct policy *policy)
 	return true;
 }
 
+static bool json_condition_is_sound(const struct policy *policy, const struct image_condition *c)
+{
+	const struct image_text *value = image_section(policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < c->value_count; i++)
+		if (!json_value_is_sound(image_slice(policy, value[c->first_value + i])))
+			return false;
+	return json_path_is_sound(image_slice(policy, c->name));
+}
+
 static bool conditions_are_sound(const struct policy *policy)
 {
 	const struct image_text *value = image_section(policy, SECTION_VALUES);
 
 	for (uint32_t i = 0; i < image_count(policy, SECTION_VALUES); i++)
-		if (!text_is_sound(policy, value[i], POLICY_VALUE_MAX))
+		if (!text_is_sound(policy, value[i], POLICY_VALUE_MAX + 1))
 			return false;
 	for (uint32_t i = 0; i < image_count(policy, SECTION_CONDITIONS); i++) {
 		const struct image_condition *c = image_condition_at(policy, i);
@@ -142,6 +156,8 @@ static bool conditions_are_sound(const struct policy *policy)
 		if (c->kind >= CONDITION_KIND_COUNT || c->need >= CONDITION_NEED_COUNT ||
 		        !text_is_sound(policy, c->name, POLICY_VALUE_MAX) ||
 		        !range_is_inside(policy, SECTION_VALUES, c->first_value, c->value_count))
+			return false;
+		if (condition_is_json(c->kind) && !json_condition_is_sound(policy, c))
 			return false;
 	}
 	return true;

@@ -70,6 +70,7 @@ struct image_header {
 	char fingerprint[IMAGE_FINGERPRINT];
 	struct image_text name;
 	uint32_t mode;
+	uint32_t inspect;                          /* bytes of a body that conditions may ask for */
 	uint32_t glob_labels_min, glob_labels_max; /* labels of the shortest and longest glob
 	                                              suffix; max 0: no globs */
 	uint32_t prefix4_bits[2]; /* bit N of the 64: some IPv4 prefix has N bits */
@@ -106,13 +107,28 @@ enum image_condition_kind {
 	CONDITION_QUERY_ONLY, /* no parameters except those that other conditions of the rule name
 	                       */
 	CONDITION_HEADER,
+	CONDITION_FORM,
+	CONDITION_FORM_ONLY, /* as CONDITION_QUERY_ONLY, in a form */
+	CONDITION_JSON,      /* the name is a path: policy/json_path.h */
+	CONDITION_JSON_ONLY, /* no keys but the first ones of other conditions' paths */
+	CONDITION_JSONRPC,   /* as CONDITION_JSON, of each message of a JSON-RPC body */
 	CONDITION_KIND_COUNT
 };
+
+static inline bool condition_is_json(uint32_t kind)
+{
+	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC;
+}
+
+static inline bool condition_reads_body(uint32_t kind)
+{
+	return kind >= CONDITION_FORM;
+}
 
 enum image_condition_need { CONDITION_VALUE, CONDITION_ABSENT, CONDITION_NEED_COUNT };
 
 struct image_condition {
-	struct image_text name; /* decoded; of CONDITION_QUERY_ONLY empty */
+	struct image_text name; /* decoded; of ..._ONLY empty */
 	uint32_t kind, need;
 	uint32_t first_value, value_count; /* one of them must match */
 };

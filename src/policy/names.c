@@ -32,7 +32,7 @@ static const char *const reasons[] = {
         [POLICY_REASON_SIGNATURE] =
                 "the policy allows the request, but not the signature that it asks for",
         [POLICY_REASON_CONDITION] = ("the policy allows the destination, method and path, but not "
-                                     "this query or these header fields"),
+                                     "this query, these header fields or this body"),
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

@@ -18,7 +18,7 @@ from support import REPORT, SECRET, SLOW, holds_secret
 
 LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
-         "docs/guides/github.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
+         "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
          "docs/gateway.md", "docs/install.md"]
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
 KEYS = SECRET + "\n"  # pasted where a page asks for one
@@ -72,6 +72,12 @@ class Guides(unittest.TestCase):
     def test_github(self):
         self.page("docs/guides/github.md")
 
+    def test_mcp(self):
+        self.page("docs/guides/mcp.md")
+
+    def test_models(self):
+        self.page("docs/guides/models.md")
+
     def test_attach(self):
         self.page("docs/attach.md")
 
@@ -115,7 +121,7 @@ class Form(unittest.TestCase):
                     self.assertTrue(goal and re.search(rf"^{goal}:", rules, re.M), (name, b.number, b.elsewhere))
         self.assertEqual({name: sum(bool(b.not_run) for n, b in marked if n == name) for name in PAGES},
                          {"README.md": 0, "docs/first-hour.md": 0, "docs/guides/any-agent.md": 0, "docs/guides/ci-runner.md": 0,
-                          "docs/guides/github.md": 1,
+                          "docs/guides/github.md": 1, "docs/guides/mcp.md": 0, "docs/guides/models.md": 0,
                           "docs/attach.md": 0, "docs/docker-network.md": 0, "docs/expose.md": 0, "docs/sockets.md": 3, "docs/prepare.md": 0,
                           "docs/gateway.md": 0, "docs/install.md": 2})
 

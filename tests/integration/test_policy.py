@@ -198,8 +198,8 @@ class Conditions(Box):
 
     def test_the_answer_says_so(self):
         out = self.box.sh("curl -s 'https://api.lab.test/search?q=1&page=9'").json()
-        self.assertIn("not this query or these header fields", json.dumps(out))
-        self.assertIn("certain query parameters or header fields", out["advice"])
+        self.assertIn("not this query, these header fields or this body", json.dumps(out))
+        self.assertIn("certain query parameters, header fields or bodies", out["advice"])
         self.assertIsNotNone(self.box.event(HTTP, status_code="condition"))
 
 

@@ -127,6 +127,42 @@ class Live(control_case.Control):
         self.assertEqual(results[0].returncode, 0, results[0])
         self.assertTrue(self.trickle.whole())
 
+    def reads_bodies(self, value):
+        return support.LAB.write(f"reload-{value.strip(chr(39)+'*')}.yaml", "vethguard: 1\nname: bodies\nallow:\n"
+                                 f"  - {{to: 'https://api.lab.test', json: {{a: {value}}}}}\n")
+
+    def posting(self, first):
+        """As under_way(), with a body, under a policy that may read it; so the worker that began is not the sandbox's first one."""
+        sandbox, netns = self.attached(name=self.id().rsplit("_", 1)[1])
+        self.reload(sandbox["name"], first)
+        results, self.trickle = [], support.Trickle()
+        thread = threading.Thread(target=lambda: results.append(self.inside(
+            sandbox["name"], netns, self.trickle.url, "-N", "-f", "-o", self.trickle.out, "-m", str(50 * SLOW), "-X", "GET",
+            "-H", "Content-Type: application/json", "-d", '{"a":"one"}')))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.trickle.finish)
+        self.assertTrue(self.trickle.begun())
+        return sandbox["name"], results, thread
+
+    def test_a_body_that_has_left_cannot_be_judged_unheld(self):
+        name, results, thread = self.posting(support.LAB.write("reload-any.yaml", "vethguard: 1\nallow: [{to: 'https://api.lab.test'}]\n"))
+        self.reload(name, self.reads_bodies("one"))
+        self.cut(results, thread, name, "policy-changed")
+
+    def test_a_held_body_is_judged_again_refused(self):
+        name, results, thread = self.posting(self.reads_bodies("one"))
+        self.reload(name, self.reads_bodies("two"))
+        self.cut(results, thread, name, "policy-changed")
+
+    def test_a_held_body_is_judged_again_passes(self):
+        name, results, thread = self.posting(self.reads_bodies("one"))
+        self.reload(name, self.reads_bodies("'on*'"))
+        self.trickle.finish()
+        thread.join(60 * SLOW)
+        self.assertEqual(results[0].returncode, 0, results[0])
+        self.assertTrue(self.trickle.whole())
+
     def begin(self, sandbox, netns, *argv):
         """A program in the namespace, with the sandbox's name server; it is ended with the test."""
         env = self.daemon.call("GET", f"/v1/sandboxes/{sandbox}/env")[2]

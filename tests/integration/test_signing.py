@@ -290,6 +290,23 @@ class Bodies(Signing):
             self.assertEqual(int(seen["content-length"]), json.loads(answer[1])["Got"])
             self.assertNotIn("transfer-encoding", seen)
 
+    def test_a_rule_that_reads_the_body(self):
+        """One body is held once, for both: what the rule asks for, and its hash."""
+        rule = "{to: '%s', methods: [POST], json: {TableName: 't*'}, credential: aws}" % URL
+        box = self.sandbox(policy(rule, credentials=credential("inject: sigv4, region: us-east-1, service: dynamodb")))
+        for i, (fields, length) in enumerate((([], True), ([("Expect", "100-continue")], True), ([("Transfer-Encoding", "chunked")], False))):
+            body = b'{"TableName":"t1"}' if length else b'12\r\n{"TableName":"t1"}\r\n0\r\n\r\n'
+            answer = self.ask(box, "POST", "/", [("X-Amz-Target", "a.b"), ("Content-Type", "application/json"), *fields], body, length=length)
+            self.assertEqual(answer[0], 200, answer)
+            self.assertEqual(json.loads(answer[1])["Got"], 18)
+            self.good(i + 1)
+        for body in (b'{"TableName":"x"}', b'{"TableName":"t1","TableName":"t1"}', b"{}", b""):
+            self.assertEqual(self.ask(box, "POST", "/", [("X-Amz-Target", "a.b"), ("Content-Type", "application/json")], body)[0], 403)
+        fields = sign("POST", URL + "/", [("x-amz-content-sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"), ("x-amz-decoded-content-length", "18"),
+                                          ("Content-Type", "application/json")], "STREAMING-AWS4-HMAC-SHA256-PAYLOAD")
+        self.assertEqual(self.ask(box, "POST", "/", fields, signed_chunks(fields, [b'{"TableName":"t1"}']))[0], 403)
+        self.good(3)
+
     def test_held_up_to_a_bound(self):
         box = self.box("inject: sigv4, region: us-east-1, service: dynamodb")
         for n, status in ((16 << 20, 200), ((16 << 20) + 1, 413)):

@@ -43,8 +43,8 @@ enum policy_reason {
 	POLICY_REASON_UPGRADE = 7,     /* the rule allows the request, but not the upgrade it asks for */
 	POLICY_REASON_FOREIGN = 8,     /* the rule allows the request, but not with a credential of its own */
 	POLICY_REASON_SIGNATURE = 9,   /* the rule allows the request, but not the signature that it asks for */
-	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but the query or a header field does
-	                                  not meet their conditions */
+	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but the query, a header field or the
+	                                  body does not meet their conditions */
 	POLICY_REASON_COUNT
 };
 
@@ -59,6 +59,8 @@ struct policy_fields {
 	bool (*next)(const void *context, size_t *at, struct policy_field *out);
 };
 
+struct policy_body; /* policy/body.h */
+
 /* The question. Slices are borrowed for the call. */
 struct policy_request {
 	enum policy_scheme scheme;
@@ -69,6 +71,7 @@ struct policy_request {
 	struct slice path;   /* canonical, no query; begins with '/'; ignored without a method */
 	struct slice query;  /* as sent, without '?' */
 	const struct policy_fields *fields; /* NULL: none */
+	const struct policy_body *body;     /* NULL: the request has none */
 };
 
 struct policy_decision {
@@ -78,6 +81,7 @@ struct policy_decision {
 	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
 	bool seals;          /* tokens in the answer become placeholders, and go into that credential */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
+	bool needs_body;     /* the verdict depends on a body that was not read yet; until then it is a denial */
 	bool observed;       /* mode observe turned a denial into this allow; reason and rule are the denial's */
 	bool names_address;  /* the allowing rule names the destination as an address or network and means it
 	                        (ip_network_means), so it may be dialed whatever its address class */
@@ -102,8 +106,8 @@ int policy_open(struct policy *policy, const void *image, size_t size);
  * - Deny rules are generous: a tcp:// deny rule denies everything over TCP at that destination, methods are compared
  *   without regard to case, and every spelling of a path that some server reads as a denied path is denied.
  * - An allow rule does not match a path that some server may read as a path outside of the rule.
- * - Conditions on query and header fields are judged the same way: an allow rule refuses what is ambiguous, a deny
- *   rule denies it.
+ * - Conditions on query, header fields and body are judged the same way: an allow rule refuses what is ambiguous, a
+ *   deny rule denies it.
  * - In mode observe every denial, a deny rule's too, becomes an allow with observed set, no credential and no
  *   passthrough. A request that cannot be judged (POLICY_REASON_BAD_REQUEST) stays denied. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);

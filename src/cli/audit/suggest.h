@@ -28,6 +28,7 @@ enum suggest_exclusion {
 	SUGGEST_FINE,
 	SUGGEST_DENY_RULE,   /* refused by a deny rule */
 	SUGGEST_UPGRADE,     /* a rule allows it, but not its upgrade to another protocol */
+	SUGGEST_CONDITION,   /* a rule allows it, but asks for another query, fields or body */
 	SUGGEST_NO_RULE,     /* refused for a reason that no rule changes */
 	SUGGEST_FINDING,     /* a finding is about the request or its host */
 	SUGGEST_PLACEHOLDER, /* it may carry a placeholder */

@@ -14,6 +14,8 @@ static const char *const texts[] = {
                                "that rule's except, if it is meant"),
         [SUGGEST_UPGRADE] = ("its upgrade would be relayed unread: name the protocol under the "
                              "rule's upgrade, if it is meant"),
+        [SUGGEST_CONDITION] = ("a rule allows the place under conditions, which this request does "
+                               "not meet: widen them by hand, if it is meant"),
         [SUGGEST_NO_RULE] = "no rule would allow it: see 'vethguard audit show'",
         [SUGGEST_FINDING] = "a finding is about it: see 'vethguard audit show'",
         [SUGGEST_PLACEHOLDER] = "it may carry a placeholder of a credential",

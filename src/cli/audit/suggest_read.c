@@ -126,6 +126,7 @@ static enum suggest_exclusion exclusion_of_event(const json_t *event)
 	        {{"path", 4}, SUGGEST_FINE},
 	        {{"rule", 4}, SUGGEST_DENY_RULE},
 	        {{"upgrade", 7}, SUGGEST_UPGRADE},
+	        {{"condition", 9}, SUGGEST_CONDITION},
 	};
 	struct slice code = audit_text(event, "status_code");
 

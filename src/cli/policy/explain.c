@@ -224,6 +224,7 @@ int policy_explain_command(int argc, char **argv)
 	int n = policy_take_options(&usage, argv, &options);
 
 	(void)argc;
+	buf_init(&x.body_bytes, POLICY_INSPECT_MAX);
 	if (n <= 0)
 		return n == 0 ? POLICY_EXIT_GOOD : POLICY_EXIT_BAD;
 	if (is_resolving(&options) && !resolve_open(&x.hosts, options.config, options.resolve))
@@ -232,8 +233,10 @@ int policy_explain_command(int argc, char **argv)
 		diag_print(&diags, stderr);
 	} else if (read_request(&x, argv[1], argv[2]) == 0) {
 		x.request.fields = &fields;
-		status = answer(&x, &options, argv);
+		if (!options.body || explain_read_body(&x, options.body))
+			status = answer(&x, &options, argv);
 	}
+	explain_free_body(&x);
 	policy_unload(&x.loaded);
 	if (is_resolving(&options))
 		resolve_close(&x.hosts);

@@ -5,6 +5,7 @@
 #define VETHGUARD_SRC_CLI_POLICY_EXPLAIN_H
 
 #include "cli/policy/policy.h"
+#include "vethguard/policy/body.h"
 #include "vethguard/policy/explain.h"
 #include "vethguard/policy/method.h"
 #include "vethguard/policy/url.h"
@@ -27,7 +28,14 @@ struct explain {
 	enum policy_tls tls; /* of https */
 	char capitals[POLICY_METHOD_MAX + 1]; /* the method that would be allowed, or "" */
 	char path[POLICY_PATH_MAX];
+	struct policy_body body; /* of request.body */
+	struct buf body_bytes;
 };
+
+/* explain_body.c: reads the request's body from a file ("-": standard input); request.fields has
+ * its content type. Returns false after a message. */
+bool explain_read_body(struct explain *x, const char *file);
+void explain_free_body(struct explain *x);
 
 /* explain_accept.c: the first returns what is wrong with the question, or NULL; the second prints
  * the answer and returns the exit status. */

@@ -179,6 +179,8 @@ static void print_verdict(const struct explain *x)
 		printf("tls: %s\n", tls_words[x->tls]);
 	if (x->leads && !leads_astray(x))
 		printf("host: %s %s\n", x->leads->host, resolve_text(&x->hosts, x->leads, where));
+	if (x->body.fault)
+		printf("body: %s\n", x->body.fault);
 	if (x->relayed)
 		printf("relayed: only a tcp:// rule allows this place, so what is asked there is "
 		       "not read, and no rule about http or https, method or path counts\n");
@@ -232,6 +234,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 		resolve_json(&x->hosts, x->leads, j);
 		json_end_object(j);
 	}
+	if (x->body.fault)
+		json_literal(j, "body_fault", x->body.fault);
 	json_bool(j, "relayed", x->relayed);
 	if (x->capitals[0])
 		json_literal(j, "allowed_in_capitals", x->capitals);

@@ -29,6 +29,7 @@ static const struct option_spec resolving_specs[] = {
 static const struct option_spec asking_specs[] = {VAR,
         {"header", 'H', "FIELD",
                 "\"Name: value\" of the request, for rules with headers; repeatable"},
+        {"body", 0, "FILE", "the request's body, for rules with json or form; - is standard input"},
         RESOLVE, JSON, HELP, {NULL, 0, NULL, NULL}};
 
 static const struct option_spec *specs_of(const struct policy_usage *usage)
@@ -80,6 +81,8 @@ static bool take_option(const char *name, const char *value, struct policy_optio
 		return take_header(value, out);
 	if (strcmp(name, "json") == 0)
 		out->json = true;
+	else if (strcmp(name, "body") == 0)
+		out->body = value;
 	else if (strcmp(name, "resolve") == 0)
 		out->resolve = true;
 	else if (strcmp(name, "config") == 0)

@@ -51,6 +51,7 @@ struct policy_options {
 	struct policy_field headers[POLICY_HEADERS_MAX]; /* header fields of the request that
 	                                                    explain is asked about */
 	size_t header_count;
+	const char *body; /* a file with its body, or NULL */
 };
 
 /* Loads a policy. Notes (for example about an unused variable) go to stderr unless options says
@@ -66,8 +67,8 @@ struct policy_usage {
 	const char *words[POLICY_WORDS]; /* required words */
 	bool more;                       /* the last word may be repeated */
 	bool resolves;                   /* takes --resolve and --config */
-	bool asks;                       /* takes --header: the command is about one request */
-	const char *text, *examples;     /* for --help, whole lines */
+	bool asks; /* takes --header and --body: the command is about one request */
+	const char *text, *examples; /* for --help, whole lines */
 };
 
 /* Sorts argv, which begins with the command's name: options may stand anywhere; the words are moved

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "policy/compile/compile.h"
+#include "policy/json_path.h"
 #include "policy/decide/condition.h"
 #include "policy/pattern.h"
 
@@ -52,8 +53,36 @@ static bool is_literal(struct slice pattern)
 	return slice_find_byte(pattern, '*') < 0;
 }
 
-/* Returns false if no value can match a pattern of each. Two patterns with wildcards count as if
- * some value matched both. */
+/* Returns false if no text can match both patterns. Two patterns with wildcards count as if some
+ * text matched both. */
+static bool patterns_meet(struct slice x, struct slice y)
+{
+	if (!is_literal(x) && !is_literal(y))
+		return true;
+	return is_literal(y) ? condition_matches(x, y, false) : condition_matches(y, x, false);
+}
+
+/* The same for two values of JSON conditions, which begin with their types. */
+static bool json_values_meet(struct slice x, struct slice y)
+{
+	double low[2], high[2];
+
+	if (x.p[0] == JSON_VALUE_ANY || y.p[0] == JSON_VALUE_ANY)
+		return true;
+	if (x.p[0] != y.p[0])
+		return false;
+	if (x.p[0] == JSON_VALUE_WORD)
+		return slice_equals(x, y);
+	if (x.p[0] == JSON_VALUE_TEXT)
+		return patterns_meet(slice_of(x.p + 1, x.n - 1), slice_of(y.p + 1, y.n - 1));
+	for (int i = 0; i < 2; i++) {
+		memcpy(&low[i], (i ? y : x).p + 1, sizeof(low[i]));
+		memcpy(&high[i], (i ? y : x).p + 1 + sizeof(low[i]), sizeof(high[i]));
+	}
+	return low[0] <= high[1] && low[1] <= high[0];
+}
+
+/* Returns false if no value can match a pattern of each. */
 static bool values_meet(const struct model_condition *a, const struct model_condition *b)
 {
 	if (a->need != b->need)
@@ -64,10 +93,8 @@ static bool values_meet(const struct model_condition *a, const struct model_cond
 		for (size_t k = 0; k < b->value_count; k++) {
 			struct slice x = a->values[i], y = b->values[k];
 
-			if (!is_literal(x) && !is_literal(y))
-				return true;
-			if (is_literal(y) ? condition_matches(x, y, false)
-			                  : condition_matches(y, x, false))
+			if (condition_is_json(a->kind) ? json_values_meet(x, y)
+			                               : patterns_meet(x, y))
 				return true;
 		}
 	return false;
@@ -82,7 +109,7 @@ static bool conditions_meet(const struct model_rule *a, const struct model_rule 
 		for (size_t k = 0; k < b->condition_count; k++) {
 			const struct model_condition *x = &a->conditions[i], *y = &b->conditions[k];
 
-			if (x->kind == y->kind && x->kind != CONDITION_QUERY_ONLY &&
+			if (x->kind == y->kind && x->name.n &&
 			        slice_equals_ignoring_case(x->name, y->name) && !values_meet(x, y))
 				return false;
 		}

@@ -9,8 +9,14 @@
  *
  * Fields that a Connection field names count as absent, since they are not sent on. Names come from
  * the policy, everything else from the request.
+ *
+ * A condition on the body is open until somebody has read the body. A body that is not read as what
+ * the condition names (a form, a JSON text) meets no condition of an allow rule and every condition
+ * of a deny rule. A request without a body is one whose body has nothing in it.
  */
 #include "policy/decide/condition.h"
+#include "policy/decide/condition_body.h"
+#include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 
 static char lower(char c)
@@ -18,41 +24,13 @@ static char lower(char c)
 	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-static bool same(char a, char b, bool fold)
-{
-	return a == b || (fold && lower(a) == lower(b));
-}
-
-/* After a mismatch only the last '*' is extended: any byte that an earlier '*' can take, the last
- * one can take too. */
-bool condition_matches(struct slice pattern, struct slice text, bool fold)
-{
-	size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
-
-	while (t < text.n) {
-		if (p < pattern.n && pattern.p[p] == '*') {
-			star = p++;
-			from = t;
-		} else if (p < pattern.n && same(pattern.p[p], text.p[t], fold)) {
-			p++;
-			t++;
-		} else if (star != SIZE_MAX) {
-			p = star + 1;
-			t = ++from;
-		} else {
-			return false;
-		}
-	}
-	while (p < pattern.n && pattern.p[p] == '*')
-		p++;
-	return p == pattern.n;
-}
-
 struct judged {
 	const struct policy *policy;
 	const struct policy_request *request;
 	const struct image_rule *rule;
 	bool deny;
+	struct slice parameters;        /* the query, or a form */
+	enum image_condition_kind kind; /* of conditions on these: CONDITION_QUERY or _FORM */
 };
 
 static bool has_value(
@@ -67,7 +45,7 @@ static bool has_value(
 	return false;
 }
 
-/* --- the query --- */
+/* --- the query, and forms --- */
 
 /* Whether a parameter's value is one of the condition's. A deny rule also compares the value as
  * written and decoded twice, because a server behind a rewriting proxy may read it so. */
@@ -91,22 +69,21 @@ static bool is_named(const struct judged *j, struct slice pair)
 		const struct image_condition *c =
 		        image_condition_at(j->policy, j->rule->first_condition + i);
 
-		if (c->kind == CONDITION_QUERY &&
-		        url_parameter_is(pair, image_slice(j->policy, c->name)))
+		if (c->kind == j->kind && url_parameter_is(pair, image_slice(j->policy, c->name)))
 			return true;
 	}
 	return false;
 }
 
-static bool allows_query(const struct judged *j, const struct image_condition *c)
+static bool allows_parameter(const struct judged *j, const struct image_condition *c)
 {
-	struct slice rest = j->request->query, name = image_slice(j->policy, c->name), pair;
+	struct slice rest = j->parameters, name = image_slice(j->policy, c->name), pair;
 	unsigned alike = 0, right = 0;
 
-	if (rest.n > POLICY_QUERY_MAX || !url_escapes_are_sound(rest))
-		return false;
 	while (url_parameter_next(&rest, &pair)) {
-		if (c->kind == CONDITION_QUERY_ONLY) {
+		if (pair.n > POLICY_QUERY_MAX)
+			return false;
+		if (c->kind == CONDITION_QUERY_ONLY || c->kind == CONDITION_FORM_ONLY) {
 			alike += !is_named(j, pair);
 			continue;
 		}
@@ -119,13 +96,13 @@ static bool allows_query(const struct judged *j, const struct image_condition *c
 	return c->need == CONDITION_ABSENT ? alike == 0 : alike == 1 && right == 1;
 }
 
-static bool denies_query(const struct judged *j, const struct image_condition *c)
+static bool denies_parameter(const struct judged *j, const struct image_condition *c)
 {
-	struct slice rest = j->request->query, name = image_slice(j->policy, c->name), pair;
+	struct slice rest = j->parameters, name = image_slice(j->policy, c->name), pair;
 
-	if (rest.n > POLICY_QUERY_MAX)
-		return true;
 	while (url_parameter_next(&rest, &pair)) {
+		if (pair.n > POLICY_QUERY_MAX)
+			return true;
 		if (c->need == CONDITION_ABSENT && url_parameter_is(pair, name))
 			return false;
 		if (c->need == CONDITION_VALUE && url_parameter_resembles(pair, name) &&
@@ -209,22 +186,86 @@ static bool denies_field(const struct judged *j, const struct image_condition *c
 	return c->need == CONDITION_ABSENT;
 }
 
-bool condition_agrees(const struct policy *policy, const struct policy_request *request,
-        const struct image_rule *rule)
+/* A raw ';' separates parameters for some servers and is a part of a value for others. */
+static bool query_agrees(struct judged *j, const struct image_condition *c)
 {
-	const struct judged j = {policy, request, rule, (rule->flags & RULE_DENY) != 0};
+	j->parameters = j->request->query;
+	j->kind = CONDITION_QUERY;
+	if (j->deny)
+		return j->parameters.n > POLICY_QUERY_MAX || denies_parameter(j, c);
+	return j->parameters.n <= POLICY_QUERY_MAX && url_escapes_are_sound(j->parameters) &&
+	       slice_find_byte(j->parameters, ';') < 0 && allows_parameter(j, c);
+}
+
+/* --- bodies --- */
+
+static bool form_agrees(struct judged *j, const struct image_condition *c)
+{
+	const struct policy_body *body = j->request->body;
+
+	if (body && body->kind != POLICY_BODY_FORM)
+		return j->deny;
+	j->parameters = body ? body->text : SLICE("");
+	j->kind = CONDITION_FORM;
+	return j->deny ? denies_parameter(j, c) : allows_parameter(j, c);
+}
+
+static bool json_agrees(const struct judged *j, const struct image_condition *c)
+{
+	const struct policy_body *body = j->request->body;
+
+	if (!body)
+		return c->need == CONDITION_ABSENT;
+	if (body->kind != POLICY_BODY_JSON)
+		return j->deny;
+	return condition_json(j->policy, j->rule, c, body->json);
+}
+
+static enum condition_answer decide_one(struct judged *j, const struct image_condition *c)
+{
+	const struct policy_body *body = j->request->body;
+	bool agrees;
+
+	if (condition_reads_body(c->kind) && body && body->state == POLICY_BODY_UNREAD)
+		return CONDITION_OPEN;
+	switch (c->kind) {
+	case CONDITION_HEADER:
+		agrees = j->deny ? denies_field(j, c) : allows_field(j, c);
+		break;
+	case CONDITION_FORM:
+	case CONDITION_FORM_ONLY:
+		agrees = form_agrees(j, c);
+		break;
+	case CONDITION_JSON:
+	case CONDITION_JSON_ONLY:
+	case CONDITION_JSONRPC:
+		agrees = json_agrees(j, c);
+		break;
+	default:
+		agrees = query_agrees(j, c);
+	}
+	return agrees ? CONDITION_MET : CONDITION_UNMET;
+}
+
+enum condition_answer condition_decide(const struct policy *policy,
+        const struct policy_request *request, const struct image_rule *rule)
+{
+	struct judged j = {.policy = policy,
+	        .request = request,
+	        .rule = rule,
+	        .deny = (rule->flags & RULE_DENY) != 0};
+	enum condition_answer answer = CONDITION_MET;
 
 	for (uint32_t i = 0; i < rule->condition_count; i++) {
-		const struct image_condition *c =
-		        image_condition_at(policy, rule->first_condition + i);
-		bool agrees = c->kind == CONDITION_HEADER
-		                      ? (j.deny ? denies_field(&j, c) : allows_field(&j, c))
-		                      : (j.deny ? denies_query(&j, c) : allows_query(&j, c));
+		enum condition_answer one =
+		        decide_one(&j, image_condition_at(policy, rule->first_condition + i));
 
-		if (!agrees)
-			return false;
+		if (one == CONDITION_UNMET)
+			return CONDITION_UNMET;
+		if (one == CONDITION_OPEN)
+			answer = CONDITION_OPEN;
 	}
-	return true;
+	return answer;
 }
 
 bool policy_names_field(const struct policy *policy, struct slice name)

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* condition: the conditions of a rule on a request's query and header fields. */
+/* condition: the conditions of a rule on a request's query, header fields and body. */
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_CONDITION_H
 #define VETHGUARD_SRC_POLICY_DECIDE_CONDITION_H
 
 #include "policy/image.h"
 
-/* True if the request meets all conditions of the rule. A part that two servers could read
+enum condition_answer {
+	CONDITION_UNMET,
+	CONDITION_MET,
+	CONDITION_OPEN /* it depends on a body that was not read yet */
+};
+
+/* Says if the request meets all conditions of the rule. A part that two servers could read
  * differently meets no condition of an allow rule and every condition of a deny rule. */
-bool condition_agrees(const struct policy *policy, const struct policy_request *request,
-        const struct image_rule *rule);
+enum condition_answer condition_decide(const struct policy *policy,
+        const struct policy_request *request, const struct image_rule *rule);
 /* True if the pattern, in which '*' stands for any bytes, matches all of text. fold: letters match
  * without regard to case. */
 bool condition_matches(struct slice pattern, struct slice text, bool fold);

@@ -26,15 +26,19 @@ struct state {
 	uint32_t allow; /* rule of the best allow so far, or POLICY_NONE */
 	uint32_t allow_rank;
 	uint32_t allow_target;
+	/* The best allow whose conditions depend on a body that was not read yet. */
+	uint32_t open, open_rank, open_target;
+	bool deny_open;  /* a deny depends on it */
 	bool misread;    /* an allow did not match because of another reading of the path */
 	bool unmet;      /* an allow did not match because of its conditions */
 	bool any_method; /* judge as if every allow named the method */
 };
 
-#define STATE_START(policy_, question_, found_)                                        \
-	{                                                                              \
-		.policy = (policy_), .question = (question_), .found = (found_),       \
-		.deny = POLICY_NONE, .allow = POLICY_NONE, .allow_target = POLICY_NONE \
+#define STATE_START(policy_, question_, found_)                                         \
+	{                                                                               \
+		.policy = (policy_), .question = (question_), .found = (found_),        \
+		.deny = POLICY_NONE, .allow = POLICY_NONE, .allow_target = POLICY_NONE, \
+		.open = POLICY_NONE, .open_target = POLICY_NONE                         \
 	}
 
 static bool entry_agrees(
@@ -49,22 +53,44 @@ static bool entry_agrees(
 }
 
 /* Decides between two allows with the same rank on one target: one with conditions wins, then one
- * with a credential, then the one written first. */
-static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
+ * with a credential, then the one written first. best: POLICY_NONE if there is none yet. */
+static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_t rule,
+        uint32_t best_target, uint32_t best_rank, uint32_t best)
 {
-	const struct image_rule *mine, *best;
+	const struct image_rule *mine, *other;
 
-	if (s->allow == POLICY_NONE)
+	if (best == POLICY_NONE)
 		return true;
-	if (target != s->allow_target || rank != s->allow_rank)
-		return target == s->allow_target && rank > s->allow_rank;
+	if (target != best_target || rank != best_rank)
+		return target == best_target && rank > best_rank;
 	mine = image_rule_at(s->policy, rule);
-	best = image_rule_at(s->policy, s->allow);
-	if ((mine->condition_count == 0) != (best->condition_count == 0))
-		return best->condition_count == 0;
-	if ((mine->credential == POLICY_NONE) != (best->credential == POLICY_NONE))
-		return best->credential == POLICY_NONE;
-	return rule < s->allow;
+	other = image_rule_at(s->policy, best);
+	if ((mine->condition_count == 0) != (other->condition_count == 0))
+		return other->condition_count == 0;
+	if ((mine->credential == POLICY_NONE) != (other->credential == POLICY_NONE))
+		return other->credential == POLICY_NONE;
+	return rule < best;
+}
+
+/* True if the conditions of the rule are met; notes what keeps them from it. */
+static bool conditions_allow(struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
+{
+	const struct image_rule *r = image_rule_at(s->policy, rule);
+	enum condition_answer answer;
+
+	if ((r->flags & RULE_CONDITIONS) == 0)
+		return true;
+	answer = condition_decide(s->policy, s->question->request, r);
+	if (answer == CONDITION_MET)
+		return true;
+	s->unmet = true;
+	if (answer == CONDITION_OPEN &&
+	        beats(s, target, rank, rule, s->open_target, s->open_rank, s->open)) {
+		s->open = rule;
+		s->open_rank = rank;
+		s->open_target = target;
+	}
+	return false;
 }
 
 static void decide_allow(
@@ -85,13 +111,9 @@ static void decide_allow(
 			return;
 		rank = pattern->rank;
 	}
-	if (!beats(s, target, rank, e->rule))
+	if (!beats(s, target, rank, e->rule, s->allow_target, s->allow_rank, s->allow) ||
+	        !conditions_allow(s, target, rank, e->rule))
 		return;
-	if ((r->flags & RULE_CONDITIONS) != 0 &&
-	        !condition_agrees(s->policy, s->question->request, r)) {
-		s->unmet = true;
-		return;
-	}
 	s->allow = e->rule;
 	s->allow_rank = rank;
 	s->allow_target = target;
@@ -101,13 +123,17 @@ static void decide_deny(struct state *s, const struct image_candidate *c, struct
 {
 	const struct image_entry *e = image_entry_at(s->policy, c->entry);
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
+	enum condition_answer answer = CONDITION_MET;
 
-	if (entry_agrees(s, e, r) && method_agrees(s->question, r) &&
-	        (c->pattern == POLICY_NONE ||
-	                lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)) &&
-	        ((r->flags & RULE_CONDITIONS) == 0 ||
-	                condition_agrees(s->policy, s->question->request, r)))
+	if (!entry_agrees(s, e, r) || !method_agrees(s->question, r) ||
+	        (c->pattern != POLICY_NONE &&
+	                !lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)))
+		return;
+	if ((r->flags & RULE_CONDITIONS) != 0)
+		answer = condition_decide(s->policy, s->question->request, r);
+	if (answer == CONDITION_MET)
 		s->deny = e->rule;
+	s->deny_open |= answer == CONDITION_OPEN;
 }
 
 /* Judges the candidates filed under one literal start. */
@@ -245,7 +271,7 @@ static bool another_method_may(const struct state *s, const struct found *found)
 	path_view_init(&view, s->question->request->path);
 	for (uint32_t i = 0; i < found->count && other.allow == POLICY_NONE; i++)
 		decide_path(&other, found->targets[i], false, &view);
-	return other.allow != POLICY_NONE;
+	return other.allow != POLICY_NONE || other.open != POLICY_NONE;
 }
 
 /* What was missing: how far the best allow entry of the targets got. If one rule lacks the method
@@ -321,6 +347,19 @@ static void set_naming(const struct state *s, struct policy_decision *out)
 	out->names_address = naming == LOOKUP_BY_ADDRESS || naming == LOOKUP_BY_NETWORK;
 }
 
+/* True if the body could change the verdict: it could make another allow the most specific one, or
+ * meet a deny. */
+static bool body_decides(const struct state *s)
+{
+	if (s->open == POLICY_NONE)
+		return s->deny_open && s->allow != POLICY_NONE;
+	/* Of another target: an earlier one, which is more specific, since nothing of a later one
+	 * is looked at once an allow was found. */
+	return s->deny_open || s->open_target != s->allow_target ||
+	       beats(s, s->open_target, s->open_rank, s->open, s->allow_target, s->allow_rank,
+	               s->allow);
+}
+
 /* Judges, and fills all of *out except passthrough. */
 static void set_credential(struct policy_decision *out, const struct image_rule *rule)
 {
@@ -336,6 +375,9 @@ static void decide(struct state *s, const struct found *found, struct policy_dec
 		decide_request(s, found);
 	if (s->deny != POLICY_NONE) {
 		refuse(s, out, POLICY_REASON_RULE, s->deny);
+	} else if (body_decides(s)) {
+		deny(out, POLICY_REASON_CONDITION);
+		out->needs_body = true;
 	} else if (s->allow == POLICY_NONE) {
 		refuse(s, out, why_denied(s, found), POLICY_NONE);
 	} else {
@@ -383,54 +425,4 @@ void policy_decide(const struct policy *policy, const struct policy_request *req
 	decide(&s, &found, out);
 	if (out->verdict == POLICY_ALLOW && rule_passes_through(policy, out->rule))
 		out->passthrough = passes_through(policy, request, &found);
-}
-
-enum policy_tls policy_decide_tls(const struct policy *policy, const struct policy_request *request,
-        struct policy_decision *out)
-{
-	struct policy_request connection = *request;
-	struct policy_decision opaque;
-
-	connection.scheme = POLICY_HTTPS;
-	connection.method = connection.path = SLICE("");
-	policy_decide(policy, &connection, out);
-	if (out->verdict == POLICY_ALLOW && !out->observed)
-		return out->passthrough ? POLICY_TLS_PASSTHROUGH : POLICY_TLS_INTERCEPT;
-	if (out->verdict == POLICY_DENY && out->reason == POLICY_REASON_RULE)
-		return POLICY_TLS_REFUSE;
-	connection.scheme = POLICY_TCP;
-	policy_decide(policy, &connection, &opaque);
-	if (opaque.verdict == POLICY_ALLOW && !opaque.observed) {
-		*out = opaque;
-		return POLICY_TLS_OPAQUE;
-	}
-	return out->verdict == POLICY_ALLOW ? POLICY_TLS_INTERCEPT : POLICY_TLS_REFUSE;
-}
-
-/* TLS is not opened there. Of plain http not even the first bytes are looked at, unless the policy
- * has http rules for the destination (proxy/client/peek.c). */
-bool policy_relays_unread(const struct policy *policy, const struct policy_request *request,
-        struct policy_decision *out)
-{
-	struct policy_request connection = *request;
-	struct policy_decision http;
-
-	if (request->scheme != POLICY_HTTPS && request->scheme != POLICY_HTTP)
-		return false;
-	connection.method = connection.path = SLICE("");
-	if (policy_decide_tls(policy, &connection, out) != POLICY_TLS_OPAQUE)
-		return false;
-	if (request->scheme == POLICY_HTTPS)
-		return true;
-	policy_decide(policy, &connection, &http);
-	return http.verdict == POLICY_DENY && http.reason != POLICY_REASON_RULE;
-}
-
-bool policy_mentions_host(const struct policy *policy, struct slice host)
-{
-	struct policy_request request = {.host = host};
-	struct found found;
-
-	lookup_targets(policy, &request, &found);
-	return found.count > 0;
 }

@@ -77,7 +77,10 @@ static enum progress decide_entry(
 		return AT_METHOD;
 	if (!path_agrees(x, r))
 		return AT_PATH;
-	return condition_agrees(x->policy, request, r) ? AT_END : AT_CONDITION;
+	return (r->flags & RULE_CONDITIONS) == 0 ||
+	                       condition_decide(x->policy, request, r) == CONDITION_MET
+	               ? AT_END
+	               : AT_CONDITION;
 }
 
 static enum policy_match decide_rule(struct explanation *x, uint32_t rule)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "policy/diff/text.h"
+#include "vethguard/policy/body.h"
 
 struct diff_record {
 	struct diff_where where;
@@ -79,6 +80,27 @@ void diff_text_modes(struct diff_text *text, enum policy_mode from, enum policy_
 		diff_text_note(text, false, true,
 		        SLICE("- mode: enforce: what the policy refuses is refused (so far let "
 		              "through and logged)"));
+}
+
+static bool reads_bodies(const struct policy *policy)
+{
+	for (uint32_t i = 0; i < image_count(policy, SECTION_CONDITIONS); i++)
+		if (condition_reads_body(image_condition_at(policy, i)->kind))
+			return true;
+	return false;
+}
+
+void diff_text_inspect(struct diff_text *text, const struct policy *from, const struct policy *to)
+{
+	uint32_t before = policy_inspect(from), now = policy_inspect(to);
+	char line[128];
+
+	if (before == now || !reads_bodies(from) || !reads_bodies(to))
+		return;
+	snprintf(line, sizeof(line),
+	        "%s inspect: bodies of up to %u bytes pass where a rule reads them (so far %u)",
+	        now > before ? "+" : "-", now, before);
+	diff_text_note(text, now > before, now < before, slice_from_string(line));
 }
 
 static bool same_source(const struct policy_credential *a, const struct policy_credential *b)

@@ -11,6 +11,7 @@
 #include "policy/compile/compile.h"
 #include "policy/compile/unused.h"
 #include "policy/load/variables.h"
+#include "vethguard/policy/body.h"
 
 static void load_group(struct loader *l, struct tree *tree, const struct tree_item *item)
 {
@@ -83,6 +84,8 @@ static void load_main(
 	static const char *const modes[] = {"enforce", "observe", NULL};
 	const struct tree_node *name = tree_get(file->tree.root, "name");
 	const struct tree_node *mode = tree_get(file->tree.root, "mode");
+	const struct tree_node *inspect = tree_get(file->tree.root, "inspect");
+	uint64_t bytes;
 
 	if (name)
 		load_name(&file->tree, name, "name", &l->model.name);
@@ -90,6 +93,9 @@ static void load_main(
 		l->model.name = name_of_file(&l->arena, file->path);
 	if (mode && tree_word(&file->tree, mode, "mode", modes) == 1)
 		l->model.mode = POLICY_OBSERVE;
+	if (inspect && tree_bytes(&file->tree, inspect, "inspect", POLICY_INSPECT_MIN,
+	                       POLICY_INSPECT_MAX, &bytes))
+		l->model.inspect = (uint32_t)bytes;
 	if (options && options->observe)
 		l->model.mode = POLICY_OBSERVE;
 }
@@ -205,6 +211,7 @@ static void loader_init(
 	arena_init(&l->arena);
 	l->model.arena = &l->arena;
 	l->model.diags = diags;
+	l->model.inspect = POLICY_INSPECT_DEFAULT;
 	vec_init(&l->model.rules, sizeof(struct model_rule));
 	vec_init(&l->files, sizeof(struct load_file));
 	vec_init(&l->groups, sizeof(struct load_group));

@@ -73,6 +73,8 @@ struct slice load_absolute(struct arena *arena, const char *path);
 #define LOAD_DESTINATIONS_EACH 2
 size_t load_destination(struct loader *l, struct tree *tree, const struct tree_node *node,
         struct model_destination out[LOAD_DESTINATIONS_EACH]);
+/* A value in quotes, with its own doubled, so that different values never have the same words. */
+struct slice load_condition_quote(struct arena *arena, struct slice text);
 /* True if s is an RFC 9110 token. */
 bool load_is_token(struct slice s);
 /* False for fields that frame the message or control the connection: the proxy writes them anew. */

@@ -40,12 +40,13 @@ struct model_destinations {
 	size_t count;
 };
 
-/* A condition of a rule on the query or on a header field. */
+/* A condition of a rule on the query, on a header field or on the body. */
 struct model_condition {
 	struct slice name;
 	enum image_condition_kind kind;
 	enum image_condition_need need;
-	struct slice *values; /* patterns */
+	struct slice *values;  /* patterns; of condition_is_json() as policy/json_path.h says */
+	struct slice *written; /* of these: the same in words */
 	size_t value_count;
 };
 
@@ -102,6 +103,7 @@ struct model {
 	struct diag_list *diags;
 	struct slice name;
 	enum policy_mode mode;
+	uint32_t inspect; /* bytes */
 	size_t method_count;
 	struct slice methods[IMAGE_METHODS_MAX];
 	struct vec rules; /* struct model_rule */

@@ -19,9 +19,23 @@ void load_rule_except(struct rule_parse *p, struct tree_node *except);
 void load_rule_ports(struct rule_parse *p, struct tree_node *node);
 void load_rule_methods(struct rule_parse *p, struct tree_node *node);
 void load_rule_paths(struct rule_parse *p, struct tree_node *node);
-/* Reads the value of query (header false) or headers (header true). */
-void load_rule_conditions(struct rule_parse *p, const struct tree_node *node, bool header);
-/* Call this after both, and after to. */
+/* Reads the value of query, headers, form or json; kind: the kind of its conditions. */
+void load_rule_conditions(
+        struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
+/* rule_jsonrpc.c: reads the value of jsonrpc. */
+void load_rule_jsonrpc(struct rule_parse *p, const struct tree_node *node);
+/* Room for one more condition, or NULL after a report. The caller counts it. */
+struct model_condition *load_condition_room(struct rule_parse *p, const struct tree_node *node);
+/* rule_json.c: false, after a report, if the rule has a condition of that kind on a path that a
+ * reader could take for this one. */
+bool load_json_is_new(
+        struct rule_parse *p, const struct tree_node *key, const struct model_condition *c);
+/* rule_json.c: reads a value or a list of values of a JSON condition. False after a report. */
+bool load_json_values(struct rule_parse *p, struct tree_node *node, struct model_condition *out);
+/* rule_json.c: reads one condition of json. False after a report. */
+bool load_json_condition(
+        struct rule_parse *p, const struct tree_item *item, struct model_condition *out);
+/* Call this after all of them, and after to. */
 void load_rule_conditions_done(struct rule_parse *p);
 void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a rule's conditions: the keys query and headers. */
+/* Reads a rule's conditions: the keys query, headers, form and json. */
 #include <stdlib.h>
 
 #include "policy/load/rule.h"
@@ -79,10 +79,10 @@ static bool check_name(
 }
 
 /* "*": ~ says that there are no other parameters. */
-static bool take_others(struct rule_parse *p, const struct tree_item *item, bool header,
-        struct model_condition *out)
+static bool take_others(struct rule_parse *p, const struct tree_item *item,
+        enum image_condition_kind kind, struct model_condition *out)
 {
-	if (header)
+	if (kind == CONDITION_HEADER)
 		tree_error(p->tree, item->key,
 		        "\"*\" stands for all other parameters of a query; clients send header "
 		        "fields that no rule names, so name each");
@@ -94,24 +94,27 @@ static bool take_others(struct rule_parse *p, const struct tree_item *item, bool
 		tree_error(p->tree, item->value,
 		        "\"*\": write \"*\": ~ for \"no other parameters\", or leave it out");
 	else {
-		out->kind = CONDITION_QUERY_ONLY;
+		out->kind = kind == CONDITION_FORM ? CONDITION_FORM_ONLY : CONDITION_QUERY_ONLY;
 		out->need = CONDITION_ABSENT;
 		return true;
 	}
 	return false;
 }
 
-static bool take_condition(struct rule_parse *p, const struct tree_item *item, bool header,
-        struct model_condition *out)
+static bool take_condition(struct rule_parse *p, const struct tree_item *item,
+        enum image_condition_kind kind, struct model_condition *out)
 {
+	bool header = kind == CONDITION_HEADER;
 	struct slice name;
 
+	if (kind == CONDITION_JSON)
+		return load_json_condition(p, item, out);
 	if (!tree_text(p->tree, item->key, header ? "a field's name" : "a parameter's name",
 	            POLICY_VALUE_MAX, &name))
 		return false;
 	if (slice_equals(name, SLICE(OTHERS)))
-		return take_others(p, item, header, out);
-	out->kind = header ? CONDITION_HEADER : CONDITION_QUERY;
+		return take_others(p, item, kind, out);
+	out->kind = kind;
 	out->name = name;
 	if (!check_name(p, item->key, name, header) || !is_new(p, item->key, out))
 		return false;
@@ -122,30 +125,37 @@ static bool take_condition(struct rule_parse *p, const struct tree_item *item, b
 	return take_values(p, item->value, header ? "a field's value" : "a parameter's value", out);
 }
 
-void load_rule_conditions(struct rule_parse *p, const struct tree_node *node, bool header)
-{
-	const char *key = header ? "headers" : "query";
+static const struct {
+	const char *key, *any, *word, *only; /* words of messages and descriptions */
+} kinds[CONDITION_KIND_COUNT] = {
+        [CONDITION_QUERY] = {"query", "query", "query", NULL},
+        [CONDITION_QUERY_ONLY] = {NULL, NULL, NULL, "no other query"},
+        [CONDITION_HEADER] = {"headers", "header fields", "header", NULL},
+        [CONDITION_FORM] = {"form", "form", "form", NULL},
+        [CONDITION_FORM_ONLY] = {NULL, NULL, NULL, "no other form"},
+        [CONDITION_JSON] = {"json", "body", "json", NULL},
+        [CONDITION_JSON_ONLY] = {NULL, NULL, NULL, "no other json"},
+        [CONDITION_JSONRPC] = {NULL, NULL, "jsonrpc", NULL},
+};
 
-	if (!tree_is_map(p->tree, node, key))
+void load_rule_conditions(
+        struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind)
+{
+	if (!tree_is_map(p->tree, node, kinds[kind].key))
 		return;
 	if (!node->first)
-		tree_error(p->tree, node, "%s is empty; leave it out for any %s", key,
-		        header ? "header fields" : "query");
+		tree_error(p->tree, node, "%s is empty; leave it out for any %s", kinds[kind].key,
+		        kinds[kind].any);
 	for (const struct tree_item *item = node->first; item; item = item->next) {
-		struct model_condition condition = {.kind = CONDITION_QUERY};
+		struct model_condition condition = {.kind = kind};
+		struct model_condition *room = load_condition_room(p, item->key);
 
-		if (p->rule.condition_count == MODEL_CONDITIONS_MAX) {
-			tree_error(p->tree, item->key, "more than %d conditions in one rule",
-			        MODEL_CONDITIONS_MAX);
+		if (!room)
 			return;
+		if (take_condition(p, item, kind, &condition)) {
+			*room = condition;
+			p->rule.condition_count++;
 		}
-		if (!p->rule.conditions)
-			p->rule.conditions = arena_take(
-			        p->tree->arena, MODEL_CONDITIONS_MAX * sizeof(*p->rule.conditions));
-		if (!p->rule.conditions)
-			return;
-		if (take_condition(p, item, header, &condition))
-			p->rule.conditions[p->rule.condition_count++] = condition;
 	}
 }
 
@@ -160,24 +170,46 @@ static int compare_conditions(const void *a, const void *b)
 	return by_name ? by_name : x->name.n < y->name.n ? -1 : x->name.n > y->name.n;
 }
 
+/* A name as it is if it has nothing that the words around it have. */
+static struct slice show_name(struct arena *arena, struct slice name)
+{
+	for (size_t i = 0; i < name.n; i++)
+		if (slice_find_byte(SLICE(" \"=,"), name.p[i]) >= 0)
+			return load_condition_quote(arena, name);
+	return name;
+}
+
 /* "query page = "1*" or "2", no other query". Appends such words to text. */
 static struct slice describe(
         struct arena *arena, struct slice text, const struct model_condition *c)
 {
-	const char *kind = c->kind == CONDITION_HEADER ? "header" : "query";
+	const char *word = kinds[c->kind].word;
+	struct slice name = show_name(arena, c->name);
 
 	if (text.n)
 		text = arena_printf(arena, "%.*s, ", SLICE_ARG(text));
-	if (c->kind == CONDITION_QUERY_ONLY)
-		return arena_printf(arena, "%.*sno other query", SLICE_ARG(text));
+	if (kinds[c->kind].only)
+		return arena_printf(arena, "%.*s%s", SLICE_ARG(text), kinds[c->kind].only);
 	if (c->need == CONDITION_ABSENT)
 		return arena_printf(
-		        arena, "%.*sno %s %.*s", SLICE_ARG(text), kind, SLICE_ARG(c->name));
-	text = arena_printf(arena, "%.*s%s %.*s =", SLICE_ARG(text), kind, SLICE_ARG(c->name));
+		        arena, "%.*sno %s %.*s", SLICE_ARG(text), word, SLICE_ARG(name));
+	text = arena_printf(arena, "%.*s%s %.*s =", SLICE_ARG(text), word, SLICE_ARG(name));
 	for (size_t i = 0; i < c->value_count; i++)
-		text = arena_printf(arena, "%.*s%s \"%.*s\"", SLICE_ARG(text), i ? " or" : "",
-		        SLICE_ARG(c->values[i]));
+		text = c->written
+		               ? arena_printf(arena, "%.*s%s %.*s", SLICE_ARG(text), i ? " or" : "",
+		                         SLICE_ARG(c->written[i]))
+		               : arena_printf(arena, "%.*s%s %.*s", SLICE_ARG(text), i ? " or" : "",
+		                         SLICE_ARG(load_condition_quote(arena, c->values[i])));
 	return text;
+}
+
+static bool has_kind(
+        const struct model_rule *r, enum image_condition_kind a, enum image_condition_kind b)
+{
+	for (size_t i = 0; i < r->condition_count; i++)
+		if (r->conditions[i].kind == a || r->conditions[i].kind == b)
+			return true;
+	return false;
 }
 
 void load_rule_conditions_done(struct rule_parse *p)
@@ -186,6 +218,11 @@ void load_rule_conditions_done(struct rule_parse *p)
 
 	if (r->condition_count == 0)
 		return;
+	if (has_kind(r, CONDITION_FORM, CONDITION_FORM_ONLY) &&
+	        (has_kind(r, CONDITION_JSON, CONDITION_JSON_ONLY) ||
+	                has_kind(r, CONDITION_JSONRPC, CONDITION_JSONRPC)))
+		tree_error(p->tree, p->node,
+		        "a body is a form or a JSON text, never both; write two rules");
 	qsort(r->conditions, r->condition_count, sizeof(*r->conditions), compare_conditions);
 	for (size_t i = 0; i < r->condition_count; i++)
 		r->conditions_text =

@@ -10,9 +10,9 @@
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
-        "credential", "seal", "upgrade", "query", "headers", NULL};
-static const char *const deny_keys[] = {
-        "name", "to", "ports", "methods", "paths", "reason", "except", "query", "headers", NULL};
+        "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", NULL};
+static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
+        "except", "query", "headers", "form", "json", "jsonrpc", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
 #define NO_MERGE \
@@ -204,7 +204,7 @@ static void check_destination(struct rule_parse *p, const struct model_destinati
 		tree_error(p->tree, at,
 		        "destination %s: %s exist in https and http only, not in %s", quoted,
 		        r->has_methods || r->path_count ? "methods and paths"
-		                                        : "queries and header fields",
+		                                        : "queries, header fields and bodies",
 		        scheme);
 	if (!http && r->upgrades.n)
 		tree_error(p->tree, at,
@@ -275,7 +275,7 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
 		        "have %s or a credential",
-		        r->condition_count ? "query, headers" : "methods, paths");
+		        r->condition_count ? "conditions on requests" : "methods, paths");
 	if (r->passthrough && r->upgrades.n)
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
@@ -332,9 +332,15 @@ static void take_keys(struct rule_parse *p)
 	if ((value = tree_get(p->node, "paths")))
 		load_rule_paths(p, value);
 	if ((value = tree_get(p->node, "query")))
-		load_rule_conditions(p, value, false);
+		load_rule_conditions(p, value, CONDITION_QUERY);
 	if ((value = tree_get(p->node, "headers")))
-		load_rule_conditions(p, value, true);
+		load_rule_conditions(p, value, CONDITION_HEADER);
+	if ((value = tree_get(p->node, "form")))
+		load_rule_conditions(p, value, CONDITION_FORM);
+	if ((value = tree_get(p->node, "json")))
+		load_rule_conditions(p, value, CONDITION_JSON);
+	if ((value = tree_get(p->node, "jsonrpc")))
+		load_rule_jsonrpc(p, value);
 	if (p->rule.deny) {
 		if ((value = tree_get(p->node, "reason")))
 			take_reason(p, value);

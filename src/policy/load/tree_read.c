@@ -283,6 +283,33 @@ bool tree_duration(struct tree *tree, const struct tree_node *node, const char *
 	return false;
 }
 
+static bool parse_bytes(struct slice text, uint64_t *bytes)
+{
+	unsigned shift = slice_ends_with(text, SLICE("KiB"))   ? 10
+	                 : slice_ends_with(text, SLICE("MiB")) ? 20
+	                                                       : 0;
+
+	if (shift)
+		text.n -= 3;
+	if (!slice_to_u64(text, UINT32_MAX, bytes))
+		return false;
+	*bytes <<= shift;
+	return true;
+}
+
+bool tree_bytes(struct tree *tree, const struct tree_node *node, const char *what, uint64_t min,
+        uint64_t max, uint64_t *out)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	if (node->kind == TREE_SCALAR && parse_bytes(node->text, out) && *out >= min && *out <= max)
+		return true;
+	tree_error(tree, node, "%s must be a size from %lluKiB to %lluMiB, such as 256KiB, not %s",
+	        what, (unsigned long long)min >> 10, (unsigned long long)max >> 20,
+	        describe(tree, node, quoted));
+	return false;
+}
+
 int tree_word(struct tree *tree, const struct tree_node *node, const char *what,
         const char *const words[])
 {

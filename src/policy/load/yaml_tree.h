@@ -81,6 +81,9 @@ bool tree_uint(struct tree *tree, const struct tree_node *node, const char *what
 /* Converts "500ms", "10s", "5m", "1h" to milliseconds. */
 bool tree_duration(struct tree *tree, const struct tree_node *node, const char *what,
         uint64_t min_ms, uint64_t max_ms, uint64_t *out_ms);
+/* Converts "1024", "64KiB", "1MiB" to bytes. */
+bool tree_bytes(struct tree *tree, const struct tree_node *node, const char *what, uint64_t min,
+        uint64_t max, uint64_t *out);
 /* The index of the node's text in words (ends with NULL), or -1 after a report that lists them. */
 int tree_word(struct tree *tree, const struct tree_node *node, const char *what,
         const char *const words[]);

@@ -188,7 +188,10 @@ static void authorize_override(const struct policy *policy, const struct policy_
 		return;
 	}
 	policy_decide(policy, &other, &decision);
-	if (decision.verdict != POLICY_ALLOW) {
+	if (decision.needs_body) {
+		j->allowed = false;
+		j->needs_body = true;
+	} else if (decision.verdict != POLICY_ALLOW) {
 		j->decision = decision;
 		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_SMUGGLING,
 		        "a header field asks for another method or path, which the policy denies");
@@ -331,6 +334,11 @@ static bool next_field(const void *context, size_t *at, struct policy_field *out
 	return false;
 }
 
+struct policy_fields authorize_fields(const struct http_fields *fields)
+{
+	return (struct policy_fields){fields, next_field};
+}
+
 /* --- the whole request --- */
 
 /* Notes which credentials belong to the destination of a request that the policy denies, or in mode
@@ -346,11 +354,12 @@ static void note_own(
 }
 
 void authorize_request(const struct policy *policy, const struct client *c,
-        const struct http_request *r, struct destination *d, struct verdict *j)
+        const struct http_request *r, const struct policy_body *body, struct destination *d,
+        struct verdict *j)
 {
-	const struct policy_fields fields = {&r->fields, next_field};
+	const struct policy_fields fields = authorize_fields(&r->fields);
 	struct policy_request question = {
-	        .method = r->method, .query = r->query, .fields = &fields};
+	        .method = r->method, .query = r->query, .fields = &fields, .body = body};
 
 	memset(j, 0, sizeof(*j));
 	memset(d, 0, sizeof(*d));
@@ -372,6 +381,9 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	question.path = r->asterisk ? SLICE("/") : slice_of(r->path, r->path_n);
 	policy_decide(policy, &question, &j->decision);
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
+	j->needs_body = j->decision.needs_body;
+	if (!j->allowed && body && j->decision.reason == POLICY_REASON_CONDITION)
+		j->detail = body->fault;
 	authorize_overrides(policy, &question, &r->fields, j);
 	if (j->allowed && j->searched && !j->decision.observed)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,

@@ -4,7 +4,7 @@
 #define VETHGUARD_SRC_PROXY_EXCHANGE_AUTHORIZE_H
 
 #include "proxy/destination.h"
-#include "vethguard/policy/policy.h"
+#include "vethguard/policy/body.h"
 #include "vethguard/wire/event.h"
 
 struct client;
@@ -16,9 +16,10 @@ struct proxy;
 struct verdict {
 	struct policy_decision decision;
 	bool allowed;
-	bool is_signed; /* the request gets a signature (sigv4) */
-	bool fills;     /* the credential may be replaced in the request's body */
-	bool searched;  /* a search list has appended a domain to the name before it was dialed */
+	bool needs_body; /* not allowed yet: it depends on the body, which was not read */
+	bool is_signed;  /* the request gets a signature (sigv4) */
+	bool fills;      /* the credential may be replaced in the request's body */
+	bool searched;   /* a search list has appended a domain to the name before it was dialed */
 	enum event_cause cause; /* why not allowed, if the policy is not the reason */
 	enum event_finding finding;
 	const char *detail; /* one sentence, static, or NULL */
@@ -29,8 +30,12 @@ struct verdict {
 	/* The protocol that is upgraded to, or that was refused; points into the fields. */
 	struct slice upgrade;
 };
+/* body: NULL if the request has none. */
 void authorize_request(const struct policy *policy, const struct client *client,
-        const struct http_request *request, struct destination *destination, struct verdict *out);
+        const struct http_request *request, const struct policy_body *body,
+        struct destination *destination, struct verdict *out);
+/* The fields that are sent on, for a policy. */
+struct policy_fields authorize_fields(const struct http_fields *fields);
 /* True for a field by which a request can ask for another method or path. */
 bool authorize_is_override(struct slice name);
 /* The verdict on a connection whose content is not looked at (opaque TCP). */

@@ -82,9 +82,9 @@ static void put_advice(struct json *j, const struct exchange *ex)
 			        "key for one of these.");
 		else if (ex->verdict.decision.reason == POLICY_REASON_CONDITION)
 			json_literal(j, "advice",
-			        "The policy allows this place only with certain query parameters "
-			        "or "
-			        "header fields. If the task needs this request as it is, ask the "
+			        "The policy allows this place only with certain query parameters, "
+			        "header fields or bodies. If the task needs this request as it is, "
+			        "ask the "
 			        "operator, quoting method, URL and event.");
 		else if (ex->verdict.decision.rule != POLICY_NONE)
 			json_literal(j, "advice",

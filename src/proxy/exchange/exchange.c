@@ -5,6 +5,9 @@
  *
  *   NEW -> (HOLDING) -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
+ * A request whose verdict depends on its body is judged twice: by its head, and once the body is
+ * held.
+ *
  * From any state before a response it may also go to REFUSED, where it may wait
  * (exchange/deny_throttle.c), and then to DONE. It ends only in exchange_finish(), which gives the
  * upstream back and tells the client.
@@ -15,11 +18,11 @@
  */
 #include <inttypes.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/holding.h"
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
@@ -70,6 +73,7 @@ static void exchange_free(struct exchange *ex)
 	loop_task_cancel(proxy->config.loop, &ex->head_task);
 	signing_free(ex);
 	sealing_free(ex);
+	holding_free(ex);
 	free(ex->kept_detail);
 	if (ex->masking)
 		mask_stream_fini(&ex->mask);
@@ -282,50 +286,6 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 
 /* --- the beginning --- */
 
-static void note_findings(struct exchange *ex)
-{
-	if (ex->verdict.finding)
-		audit_finding(ex->proxy, ex->client, ex->verdict.finding, ex->id, SLICE(""),
-		        ex->verdict.detail);
-	exchange_check_placeholders(ex);
-}
-
-/* Notes what the event says about an upgrade, naming the protocol. */
-static void note_upgrade(struct exchange *ex)
-{
-	const struct verdict *j = &ex->verdict;
-	char shown[2 * POLICY_UPGRADE_MAX];
-
-	if (!ex->request.wants_upgrade)
-		return;
-	if (j->allowed && j->upgrade.n)
-		ex->request.upgrade = j->upgrade;
-	if (j->allowed)
-		ex->detail = j->detail;
-	if (j->allowed || j->detail || j->decision.reason != POLICY_REASON_UPGRADE)
-		return;
-	slice_escape(j->upgrade, shown, sizeof(shown));
-	if (asprintf(&ex->kept_detail,
-	            "the policy allows this request, but not its upgrade to \"%s\", which would be "
-	            "relayed unread",
-	            shown) < 0)
-		ex->kept_detail = NULL;
-}
-
-/* Logs the verdict at level debug. The log omits the path, which only the audit log has: a query
- * may hold anything. */
-static void trace_verdict(const struct exchange *ex)
-{
-	char method[64];
-
-	if (log_level() < LOG_LEVEL_DEBUG)
-		return;
-	slice_escape(ex->request.method, method, sizeof(method));
-	log_debug("event %016" PRIx64 ": client :%u: %s %.*s://%s:%u: %s", ex->id,
-	        ex->client->src_port, method, SLICE_ARG(ex->scheme), ex->destination.host,
-	        ex->destination.port, ex->verdict.allowed ? "allowed" : "denied");
-}
-
 void exchange_introduce(struct exchange *ex, uint8_t client_version)
 {
 	ex->client_version = client_version;
@@ -369,53 +329,14 @@ void exchange_prior_in_vain(struct exchange *ex)
 	ex->prior_in_vain = true;
 }
 
-void exchange_start(struct exchange *ex)
-{
-	struct proxy *proxy = ex->proxy;
-	struct http_request *r = &ex->request;
-	const struct http_field *te;
-
-	ex->client_version = r->version;
-	ex->head_request = slice_equals(r->method, SLICE("HEAD"));
-	ex->request_done = !exchange_has_body(ex);
-	te = http_find(&r->fields, HTTP_TE);
-	r->te_trailers = te && http_list_has(te->value, SLICE("trailers"));
-	authorize_request(proxy->config.policy, ex->client, r, &ex->destination, &ex->verdict);
-	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
-	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
-	/* The upstream is sent the destination that was authorized, not the one the client
-	 * wrote. */
-	r->authority.port = ex->destination.port;
-	r->authority.address = ex->destination.address;
-	r->authority.host_n = ex->destination.host_n;
-	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
-	trace_verdict(ex);
-	note_findings(ex);
-	note_upgrade(ex);
-	if (proxy->config.timeouts.request_ms)
-		loop_deadline_set(&proxy->waits[WAIT_REQUEST], &ex->whole);
-	if (!ex->verdict.allowed) {
-		enum event_cause cause = ex->verdict.cause;
-
-		exchange_refuse(
-		        ex, 0, cause, ex->kept_detail ? ex->kept_detail : ex->verdict.detail);
-	} else if (slice_equals_ignoring_case(r->method, SLICE("TRACE"))) {
-		/* Some servers treat "trace" as TRACE. The answer would be the request as the
-		 * upstream saw it, including the credential. */
-		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
-	} else if (!signing_is_wanted(ex) || !signing_begin(ex)) {
-		exchange_begin(ex);
-	}
-}
-
 /* --- the request's body --- */
 
 bool exchange_takes_body(const struct exchange *ex)
 {
+	if (ex->holding && ex->state != EXCHANGE_UPGRADED)
+		return holding_takes_body(ex);
 	if (ex->signing && !signing_takes_body(ex))
 		return false;
-	if (ex->state == EXCHANGE_HOLDING)
-		return true;
 	return (ex->state == EXCHANGE_ACTIVE || ex->state == EXCHANGE_UPGRADED) && ex->upstream &&
 	       !ex->upstream->ops->congested(ex->upstream);
 }
@@ -426,6 +347,10 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 
 	if (n == 0) /* a chunk of zero bytes would be the last chunk */
 		return;
+	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
+		holding_request_body(ex, p, n);
+		return;
+	}
 	if (ex->signing && ex->state != EXCHANGE_UPGRADED && signing_request_body(ex, p, n))
 		return;
 	u->ops->touch(u);
@@ -449,6 +374,10 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
 	struct upstream_stream *u = ex->upstream;
 
+	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
+		holding_request_end(ex);
+		return;
+	}
 	if (ex->signing && ex->state != EXCHANGE_UPGRADED && signing_request_end(ex))
 		return;
 	ex->request_done = true;
@@ -459,7 +388,9 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 
 void exchange_upstream_drained(struct exchange *ex)
 {
-	if (ex->signing)
+	if (ex->holding)
+		holding_pump(ex);
+	else if (ex->signing)
 		signing_pump(ex);
 	if (!ex->request_done)
 		ex->ops->request_resume(ex);

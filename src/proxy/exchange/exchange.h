@@ -17,6 +17,7 @@
 #include "vethguard/credential/decompress.h"
 #include "vethguard/policy/placeholder.h"
 
+struct holding;
 struct inspection;
 struct sealing;
 struct signing;
@@ -52,8 +53,7 @@ struct exchange_client {
 
 enum exchange_state {
 	EXCHANGE_NEW,
-	EXCHANGE_HOLDING,    /* waits for the whole body, which is needed to sign the request or to
-	                        replace placeholders in the body (signing.h) */
+	EXCHANGE_HOLDING,    /* waits for the whole body (holding.h) */
 	EXCHANGE_CREDENTIAL, /* waiting for the keeper */
 	EXCHANGE_DIAL,       /* waiting for an upstream connection */
 	EXCHANGE_ACTIVE,     /* the request is being sent or was sent */
@@ -76,8 +76,8 @@ struct exchange {
 	struct verdict verdict;
 	struct credential_wait waiting;
 	struct credential_value *credential;
-	struct signing
-	        *signing; /* of a request that is signed, or whose body is filled; else NULL */
+	struct holding *holding; /* of a request whose body was held; else NULL */
+	struct signing *signing; /* of a request that is signed (sigv4); else NULL */
 	struct sealing *sealing; /* of an answer whose tokens are sealed; else NULL */
 	struct mask_stream mask;
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
@@ -162,7 +162,11 @@ void exchange_note_reset(struct exchange *ex, bool http1_required, bool processe
 void exchange_request_is_whole(struct exchange *ex);
 /* Starts the exchange; ex->request holds the request's head. */
 void exchange_start(struct exchange *ex);
-/* Goes on with a request whose body was held. */
+/* Judges the request, with its body if that was held, and goes on with it. */
+void exchange_decide(struct exchange *ex);
+/* The body as far as it is known, for a policy; NULL: the request has none. */
+const struct policy_body *exchange_body(struct exchange *ex, const struct policy *policy);
+/* Goes on with a request that is allowed, and whose body is there if it has to be signed. */
 void exchange_begin(struct exchange *ex);
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_request_end(struct exchange *ex, struct slice trailers);

@@ -6,6 +6,7 @@
  */
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/holding.h"
 
 /* True if both indices name the same credential. */
 static bool same_credential(
@@ -30,7 +31,12 @@ static bool stays(struct exchange *ex, const struct policy *next)
 	struct destination d;
 	struct verdict j;
 
-	authorize_request(next, ex->client, &ex->request, &d, &j);
+	authorize_request(next, ex->client, &ex->request, exchange_body(ex, next), &d, &j);
+	if (ex->state == EXCHANGE_HOLDING && ex->holding->why == HOLDING_TO_DECIDE &&
+	        (j.allowed || j.needs_body)) {
+		ex->verdict.decision = j.decision; /* it is judged again when the body is whole */
+		return true;
+	}
 	if (!j.allowed || !exchange_decision_stands(ex->proxy->config.policy, &ex->verdict.decision,
 	                          next, &j.decision))
 		return false;

@@ -14,6 +14,7 @@
 #include "proxy/http/websocket.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/filling.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/substitute.h"
 
@@ -193,8 +194,8 @@ static int send_substituted(struct exchange *ex, const struct policy_credential 
 		rc = substitute_path(&s, &ex->request, head);
 	if (rc == 0)
 		rc = substitute_query(&s, head);
-	if (rc == 0 && ex->signing)
-		rc = signing_fill(ex, &s);
+	if (rc == 0 && filling_is_secret(ex))
+		rc = filling_fill(ex, &s);
 	if (rc == 0)
 		rc = send_head(ex, head);
 	substitute_restore(&saved);

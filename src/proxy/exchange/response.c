@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/holding.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/websocket_relay.h"
@@ -260,6 +261,12 @@ static struct slice response_trailers(struct exchange *ex, struct slice trailers
 	return exchange_filter_trailers(ex, trailers);
 }
 
+static bool request_is_sent(const struct exchange *ex)
+{
+	return ex->request_done && !(ex->signing && signing_is_sending(ex)) &&
+	       !(ex->holding && holding_is_sending(ex));
+}
+
 /* The trailers of a response that is sealed are not passed on. */
 static void end_sealed(struct exchange *ex)
 {
@@ -271,7 +278,7 @@ static void end_sealed(struct exchange *ex)
 	}
 	audit_exchange(ex);
 	ex->ops->response_end(ex, SLICE(""));
-	exchange_finish(ex, true, ex->request_done && !(ex->signing && signing_is_sending(ex)));
+	exchange_finish(ex, true, request_is_sent(ex));
 }
 
 static void end_response(struct exchange *ex, struct slice trailers)
@@ -290,7 +297,7 @@ static void end_response(struct exchange *ex, struct slice trailers)
 	trailers = response_trailers(ex, trailers);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, trailers);
-	exchange_finish(ex, true, ex->request_done && !(ex->signing && signing_is_sending(ex)));
+	exchange_finish(ex, true, request_is_sent(ex));
 }
 
 void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail)

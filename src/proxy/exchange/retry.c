@@ -21,6 +21,7 @@
  */
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/holding.h"
 #include "proxy/exchange/signing.h"
 
 bool exchange_has_body(const struct exchange *ex)
@@ -45,7 +46,7 @@ bool exchange_can_be_kept(const struct exchange *ex)
 {
 	const struct http_request *r = &ex->request;
 
-	return !exchange_has_body(ex) ||
+	return !exchange_has_body(ex) || ex->holding ||
 	       (r->body == HTTP_BODY_LENGTH && r->content_length <= EXCHANGE_KEPT_MAX);
 }
 
@@ -118,7 +119,7 @@ bool exchange_may_retry(const struct exchange *ex, enum event_cause cause)
 	        ex->retries == EXCHANGE_RETRIES_MAX)
 		return false;
 	if (ex->signing && signing_has_body(ex) ? !signing_can_repeat(ex)
-	                                        : ex->kept.len != ex->bytes_out)
+	                                        : !ex->holding && ex->kept.len != ex->bytes_out)
 		return false;
 	return u->untouched || (u->reused && !ex->retries && is_idempotent(ex));
 }
@@ -126,7 +127,7 @@ bool exchange_may_retry(const struct exchange *ex, enum event_cause cause)
 bool exchange_ends_with_head(const struct exchange *ex)
 {
 	return ex->request_done && !ex->kept.len && !ex->kept_trailers.len &&
-	       !(ex->signing && signing_has_body(ex));
+	       !(ex->signing && signing_has_body(ex)) && !(ex->holding && holding_bytes(ex).n > 0);
 }
 
 /* The kept body is at most EXCHANGE_KEPT_MAX bytes, which a socket or a stream takes at once. */
@@ -134,6 +135,10 @@ void exchange_send_kept(struct exchange *ex)
 {
 	struct upstream_stream *u = ex->upstream;
 
+	if (ex->holding) {
+		holding_send(ex);
+		return;
+	}
 	if (ex->signing && signing_has_body(ex)) {
 		signing_pump(ex);
 		return;

@@ -8,9 +8,6 @@
  *   nothing, to S3: UNSIGNED-PAYLOAD, which S3 permits over TLS.
  *   nothing, to another service: the body is held (state HOLDING) and hashed.
  *
- * A body in which placeholders are replaced is held as well. It is sent over HTTP/1, whose
- * connections keep what they send in locked memory.
- *
  * A fault in a body is reported in a task of its own, because it is found while the client's side
  * is handing over the body.
  */
@@ -20,14 +17,15 @@
 #include <stdlib.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/holding.h"
 #include "proxy/exchange/signature.h"
 
 static void count(struct signing *s, size_t bytes)
 {
 	struct proxy *proxy = s->exchange->proxy;
 
-	proxy->signing_held += bytes;
-	proxy->signing_held -= s->counted;
+	proxy->body_held += bytes;
+	proxy->body_held -= s->counted;
 	s->counted = bytes;
 }
 
@@ -38,16 +36,17 @@ static void fault(struct signing *s, uint16_t status, const char *why)
 	loop_task_queue(s->exchange->proxy->config.loop, &s->task);
 }
 
-/* The body is whole: the request is sent with its hash and length. */
-static void go_on(struct signing *s)
+static bool hash_held(struct exchange *ex)
 {
-	struct exchange *ex = s->exchange;
+	if (sigv4_payload_hex(&ex->proxy->hmac, holding_bytes(ex), ex->signing->hash) == 0)
+		return true;
+	exchange_fail(ex, EVENT_CAUSE_LIMIT, "the request's body could not be hashed");
+	return false;
+}
 
-	ex->request.body = HTTP_BODY_LENGTH;
-	ex->request.content_length = s->held.len;
-	if (!s->fills && sigv4_payload_hex(&ex->proxy->hmac, buf_slice(&s->held), s->hash) < 0)
-		exchange_fail(ex, EVENT_CAUSE_LIMIT, "the request's body could not be hashed");
-	else
+void signing_go_on(struct exchange *ex)
+{
+	if (hash_held(ex))
 		exchange_begin(ex);
 }
 
@@ -57,9 +56,7 @@ static void on_task(struct loop_task *task)
 	struct exchange *ex = s->exchange;
 	enum event_cause cause = s->status == 503 ? EVENT_CAUSE_LIMIT : EVENT_CAUSE_CLIENT;
 
-	if (!s->fault)
-		go_on(s);
-	else if (ex->head_sent)
+	if (ex->head_sent)
 		exchange_abort(ex, cause, s->fault);
 	else
 		exchange_refuse(ex, s->status, cause, s->fault);
@@ -67,38 +64,16 @@ static void on_task(struct loop_task *task)
 
 /* --- begin and end --- */
 
-static const char too_large[] =
-        "the request's body has more than 16 MiB, and has to be whole before it can be signed";
-
-static const char too_large_to_fill[] =
-        "the request's body has more than 1 MiB, and has to be whole before a placeholder can be "
-        "replaced in it";
-
 static const char no_last_chunk[] = "the request's body ends before its last chunk";
 
-static size_t held_max(const struct signing *s)
-{
-	return s->fills ? FILL_BODY_MAX : SIGNING_HELD_MAX;
-}
-
-static const char *too_large_for(const struct signing *s)
-{
-	return s->fills ? too_large_to_fill : too_large;
-}
-
+/* A body that a rule has asked for is there already. True: the exchange goes on later, or was
+ * refused. */
 static bool hold(struct exchange *ex)
 {
-	struct http_request *r = &ex->request;
-
-	if (r->body == HTTP_BODY_LENGTH && r->content_length > held_max(ex->signing)) {
-		exchange_refuse(ex, 413, EVENT_CAUSE_CLIENT, too_large_for(ex->signing));
-		return true;
-	}
-	exchange_enter(ex, EXCHANGE_HOLDING);
-	if (r->expects_continue)
-		exchange_continue(ex);
-	r->expects_continue = false;
-	ex->ops->request_resume(ex);
+	ex->signing->body = SIGNING_HOLDS;
+	if (ex->holding)
+		return !hash_held(ex);
+	holding_begin(ex, HOLDING_TO_SIGN);
 	return true;
 }
 
@@ -115,23 +90,6 @@ static bool signs_body(const struct policy_credential *spec)
 	return false;
 }
 
-bool signing_is_wanted(const struct exchange *ex)
-{
-	return ex->verdict.is_signed || (ex->verdict.fills && exchange_has_body(ex));
-}
-
-static bool begin_filling(struct exchange *ex)
-{
-	ex->signing->fills = true;
-	ex->signing->body = SIGNING_HOLDS;
-	ex->http1_required = true;
-	if (!fill_is_coded(&ex->request.fields))
-		return hold(ex);
-	exchange_refuse(ex, 415, EVENT_CAUSE_CLIENT,
-	        "the request's body is compressed, so no placeholder can be replaced in it");
-	return true;
-}
-
 bool signing_begin(struct exchange *ex)
 {
 	struct policy_credential spec;
@@ -144,30 +102,24 @@ bool signing_begin(struct exchange *ex)
 	}
 	s->exchange = ex;
 	s->task.run = on_task;
-	buf_init(&s->held, SIGNING_HELD_MAX);
 	ex->signing = s;
-	if (!ex->verdict.is_signed)
-		return begin_filling(ex);
 	policy_credential(ex->proxy->config.policy, ex->verdict.decision.credential, &spec);
-	if (spec.inject == POLICY_INJECT_HMAC) {
-		if (signs_body(&spec) && exchange_has_body(ex))
-			s->body = SIGNING_HOLDS;
-		return s->body == SIGNING_HOLDS && hold(ex);
-	}
+	if (spec.inject == POLICY_INJECT_HMAC)
+		return signs_body(&spec) && exchange_has_body(ex) && hold(ex);
 	signature_read(&ex->request, &claim);
 	if (signature_check(&claim, &spec)) /* the verdict has reported that already */
 		return false;
 	s->with_trailer = claim.body == SIGNATURE_BODY_CHUNKS_AND_TRAILER;
 	if (s->with_trailer || claim.body == SIGNATURE_BODY_CHUNKS)
 		s->body = SIGNING_CHUNKS;
-	else if (claim.body == SIGNATURE_BODY_OPEN && exchange_has_body(ex) &&
-	         !sigv4_is_s3(claim.service))
-		s->body = SIGNING_HOLDS;
-	if (s->body == SIGNING_CHUNKS && !exchange_has_body(ex)) {
-		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, no_last_chunk);
+	if (s->body == SIGNING_CHUNKS && (ex->holding || !exchange_has_body(ex))) {
+		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT,
+		        ex->holding ? "a body that rules read cannot be signed in chunks"
+		                    : no_last_chunk);
 		return true;
 	}
-	return s->body == SIGNING_HOLDS && hold(ex);
+	return s->body == SIGNING_PASSES && claim.body == SIGNATURE_BODY_OPEN &&
+	       exchange_has_body(ex) && !sigv4_is_s3(claim.service) && hold(ex);
 }
 
 static void free_chunks(struct signing *s)
@@ -188,10 +140,6 @@ void signing_free(struct exchange *ex)
 	count(s, 0);
 	loop_task_cancel(ex->proxy->config.loop, &s->task);
 	free_chunks(s);
-	buf_fini(&s->held);
-	if (s->fill)
-		fill_fini(s->fill);
-	free(s->fill);
 	free(s);
 	ex->signing = NULL;
 }
@@ -201,9 +149,6 @@ int signing_begin_body(struct exchange *ex, const uint8_t key[HMAC_BYTES],
 {
 	struct signing *s = ex->signing;
 
-	if (s->body == SIGNING_HOLDS)
-		ex->bytes_out = 0;
-	s->sent = 0;
 	s->end_sent = false;
 	if (s->body != SIGNING_CHUNKS)
 		return 0;
@@ -213,63 +158,6 @@ int signing_begin_body(struct exchange *ex, const uint8_t key[HMAC_BYTES],
 		return -ENOMEM;
 	return aws_chunked_init(
 	        s->chunks, &ex->proxy->hmac, key, scope, signature, s->with_trailer);
-}
-
-/* --- placeholders in the body --- */
-
-static struct fill_kind kind_of(const struct exchange *ex)
-{
-	struct policy_credential spec;
-
-	policy_credential(ex->proxy->config.policy, ex->verdict.decision.credential, &spec);
-	return fill_kind_of(&ex->request.fields, &spec, ex->verdict.decision.seals);
-}
-
-static const char *check_filling(const struct exchange *ex)
-{
-	struct fill_kind kind = kind_of(ex);
-
-	return fill_check(&kind, buf_slice(&ex->signing->held));
-}
-
-/* What was not replaced does not belong there. */
-static void scan_filled(struct exchange *ex)
-{
-	const struct signing *s = ex->signing;
-	struct slice body = buf_slice(&s->held);
-	size_t at = 0;
-
-	for (size_t i = 0; i < s->fill->count; i++) {
-		const struct fill_gap *gap = &s->fill->gaps[i];
-
-		exchange_scan_request(ex, (const uint8_t *)body.p + at, gap->at - at);
-		at = gap->at + gap->n;
-	}
-	exchange_scan_request(ex, (const uint8_t *)body.p + at, body.n - at);
-}
-
-int signing_fill(struct exchange *ex, const struct substitute *substitute)
-{
-	struct signing *s = ex->signing;
-	struct fill_kind kind;
-	int rc;
-
-	if (!s->fill)
-		s->fill = calloc(1, sizeof(*s->fill));
-	if (!s->fill)
-		return -ENOMEM;
-	kind = kind_of(ex);
-	rc = fill_make(s->fill, &kind, substitute, buf_slice(&s->held));
-	if (rc < 0)
-		return rc;
-	scan_filled(ex);
-	ex->request.content_length = s->fill->length;
-	return signing_begin_body(ex, NULL, NULL, NULL);
-}
-
-bool signing_is_secret(const struct exchange *ex)
-{
-	return ex->signing && ex->signing->fills;
 }
 
 /* --- the body --- */
@@ -283,28 +171,14 @@ bool signing_takes_body(const struct exchange *ex)
 	return s->body != SIGNING_CHUNKS || !s->chunks || !s->chunks->ready;
 }
 
-static void take_held(struct signing *s, const uint8_t *p, size_t n)
-{
-	struct proxy *proxy = s->exchange->proxy;
-
-	if (n > held_max(s) - s->held.len)
-		fault(s, 413, too_large_for(s));
-	else if (n > SIGNING_HELD_ALL_MAX - proxy->signing_held)
-		fault(s, 503, "too many bodies are being held to be signed");
-	else if (buf_append(&s->held, p, n) < 0)
-		fault(s, 503, "no memory for the request's body");
-	else
-		count(s, s->held.len);
-}
-
 static void take_chunks(struct signing *s, const uint8_t *p, size_t n)
 {
 	struct exchange *ex = s->exchange;
 	int rc;
 
 	s->chunks_taken = true;
-	if (n > SIGNING_HELD_ALL_MAX - ex->proxy->signing_held) {
-		fault(s, 503, "too many bodies are being held to be signed");
+	if (n > HOLDING_ALL_MAX - ex->proxy->body_held) {
+		fault(s, 503, "too many bodies are being held");
 		return;
 	}
 	rc = aws_chunked_take(s->chunks, p, n);
@@ -319,16 +193,11 @@ bool signing_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct signing *s = ex->signing;
 
-	if (s->body == SIGNING_PASSES)
+	if (s->body != SIGNING_CHUNKS)
 		return false;
 	if (s->fault)
 		return true;
-	if (!s->fills) /* else what is left is looked at once it is filled */
-		exchange_scan_request(ex, p, n);
-	if (s->body == SIGNING_HOLDS) {
-		take_held(s, p, n);
-		return true;
-	}
+	exchange_scan_request(ex, p, n);
 	ex->upstream->ops->touch(ex->upstream);
 	take_chunks(s, p, n);
 	return true;
@@ -338,19 +207,13 @@ bool signing_request_end(struct exchange *ex)
 {
 	struct signing *s = ex->signing;
 
-	if (s->body == SIGNING_PASSES)
+	if (s->body != SIGNING_CHUNKS)
 		return false;
 	ex->request_done = true;
 	if (s->fault)
 		return true;
 	s->ended = true;
-	if (s->fills)
-		s->fault = check_filling(ex);
-	if (s->fault)
-		fault(s, 400, s->fault);
-	else if (s->body == SIGNING_HOLDS)
-		loop_task_queue(ex->proxy->config.loop, &s->task);
-	else if (!aws_chunked_is_whole(s->chunks))
+	if (!aws_chunked_is_whole(s->chunks))
 		fault(s, 400, no_last_chunk);
 	else
 		signing_pump(ex);
@@ -359,10 +222,6 @@ bool signing_request_end(struct exchange *ex)
 
 static struct slice ready(const struct signing *s)
 {
-	if (s->fill)
-		return fill_from(s->fill, buf_slice(&s->held), s->sent);
-	if (s->body == SIGNING_HOLDS)
-		return slice_of(buf_bytes(&s->held) + s->sent, s->held.len - s->sent);
 	return s->chunks ? slice_of(buf_bytes(&s->chunks->out), s->chunks->ready) : SLICE("");
 }
 
@@ -372,17 +231,14 @@ void signing_pump(struct exchange *ex)
 	struct upstream_stream *u = ex->upstream;
 	struct slice next;
 
-	if (s->body == SIGNING_PASSES || s->fault || ex->state != EXCHANGE_ACTIVE || !u)
+	if (s->body != SIGNING_CHUNKS || s->fault || ex->state != EXCHANGE_ACTIVE || !u)
 		return;
 	while ((next = ready(s)).n && !u->ops->congested(u)) {
-		size_t n = next.n < SIGNING_PIECE ? next.n : SIGNING_PIECE;
+		size_t n = next.n < HOLDING_PIECE ? next.n : HOLDING_PIECE;
 
 		ex->bytes_out += n;
 		u->ops->send_body(u, (const uint8_t *)next.p, n);
-		if (s->body == SIGNING_HOLDS)
-			s->sent += n;
-		else
-			aws_chunked_sent(s->chunks, n);
+		aws_chunked_sent(s->chunks, n);
 	}
 	if (!s->ended || s->end_sent || ready(s).n)
 		return;
@@ -393,16 +249,12 @@ void signing_pump(struct exchange *ex)
 
 bool signing_has_body(const struct exchange *ex)
 {
-	const struct signing *s = ex->signing;
-
-	return s->body == SIGNING_CHUNKS || (s->body == SIGNING_HOLDS && s->held.len);
+	return ex->signing->body == SIGNING_CHUNKS;
 }
 
 bool signing_is_sending(const struct exchange *ex)
 {
-	const struct signing *s = ex->signing;
-
-	return s->body != SIGNING_PASSES && !s->end_sent;
+	return ex->signing->body == SIGNING_CHUNKS && !ex->signing->end_sent;
 }
 
 bool signing_can_repeat(const struct exchange *ex)

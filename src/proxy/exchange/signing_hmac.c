@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/holding.h"
 #include "proxy/exchange/signing.h"
 #include "vethguard/base/base64.h"
 #include "vethguard/base/clock.h"
@@ -89,7 +90,7 @@ static void set_request(struct parts *parts, const struct exchange *ex, struct s
 	parts->of[TARGET] = target;
 	parts->of[PATH] = slice_of(target.p, path_n);
 	parts->of[QUERY] = slice_of(target.p + query_at, target.n - query_at);
-	parts->of[BODY] = held ? buf_slice(&s->held) : SLICE("");
+	parts->of[BODY] = held ? holding_bytes(ex) : SLICE("");
 	parts->of[BODY_HASH] = held ? slice_of(s->hash, SIGV4_HEX) : SLICE(SIGV4_EMPTY);
 }
 

@@ -168,7 +168,8 @@ static void test_every_reason_that_a_rule_can_change(void **state)
 static void test_reasons_that_no_rule_changes(void **state)
 {
 	static const char *const codes[] = {"rule", "bad-request", "binding", "credential",
-	        "address", "limit", "policy-changed", "closing", "", "defaults", "upgrade"};
+	        "address", "limit", "policy-changed", "closing", "", "defaults", "upgrade",
+	        "condition"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
@@ -177,6 +178,15 @@ static void test_reasons_that_no_rule_changes(void **state)
 		assert_non_null(strstr(printed, "Not suggested"));
 		assert_non_null(strstr(printed, "GET https://a.example/"));
 	}
+}
+
+/* Without its conditions the rule would allow more than anybody meant. */
+static void test_conditions_are_not_taken_off(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	        suggest_of(http("POST", "https", "a.example", 443, "/", "condition"), NULL), 0);
+	assert_non_null(strstr(printed, "under conditions"));
 }
 
 static void test_hosts_that_are_never_suggested(void **state)
@@ -731,6 +741,7 @@ int main(void)
 	        cmocka_unit_test(test_just_what_was_denied),
 	        cmocka_unit_test(test_every_reason_that_a_rule_can_change),
 	        cmocka_unit_test(test_reasons_that_no_rule_changes),
+	        cmocka_unit_test(test_conditions_are_not_taken_off),
 	        cmocka_unit_test(test_hosts_that_are_never_suggested),
 	        cmocka_unit_test(test_paths_and_methods_that_are_never_suggested),
 	        cmocka_unit_test(test_a_placeholder_in_the_query),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "policy/decide/condition.h"
+#include "policy/load/model.h"
 #include "../policy_test.h"
 
 #define ALLOW(conditions) "vethguard: 1\nallow: [{to: a.example, " conditions "}]\n"
@@ -102,8 +103,7 @@ static void test_allowed_queries(void **state)
 	static const char policy[] = ALLOW("query: {page: [\"1\", \"2*\"], mode: a b, debug: ~}");
 	static const char *const good[] = {"page=1&mode=a+b", "mode=a%20b&page=2",
 	        "page=2000&mode=a+b", "page=%31&mode=a+b", "p%61ge=1&mode=a+b",
-	        "&&page=1&mode=a%20b&&", "page=1;mode=a+b", "other=1&page=1&mode=a+b",
-	        "page=1&mode=a+b&debugger=1"};
+	        "&&page=1&mode=a%20b&&", "other=1&page=1&mode=a+b", "page=1&mode=a+b&debugger=1"};
 	static const char *const bad[] = {"", "page=1", "mode=a+b", "page=3&mode=a+b",
 	        "page=&mode=a+b", "page&mode=a+b", "Page=1&mode=a+b", "page=1&page=1&mode=a+b",
 	        "page=1&page=3&mode=a+b", "page=1&PAGE=3&mode=a+b", "page=1&page[]=3&mode=a+b",
@@ -112,7 +112,8 @@ static void test_allowed_queries(void **state)
 	        "page=1&mode=a+b&debug=", "page=1&mode=a+b&debug", "page=1&mode=a+b&DEBUG[x]=1",
 	        "page=1&mode=a+b;debug=1", "page=1&mode=a+b&x=%", "page=1&mode=a+b&x=%zz",
 	        "page=1&mode=a+b&x=%00", "page=1%00&mode=a+b", "page=%2531&mode=a+b",
-	        "page=1&mode=a+b&+page=2", "?page=1&mode=a+b"};
+	        "page=1&mode=a+b&+page=2", "?page=1&mode=a+b", "page=1;mode=a+b",
+	        "page=1&mode=a+b&x=1;y"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -130,7 +131,8 @@ static void test_no_others(void **state)
 
 	(void)state;
 	check(policy, "page=1", NULL, true);
-	check(policy, "&page=;&", NULL, true);
+	check(policy, "&page=&", NULL, true);
+	check(policy, "&page=;&", NULL, false);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		check(policy, bad[i], NULL, false);
 	check(ALLOW("query: {\"*\": ~}"), "", NULL, true);
@@ -192,6 +194,63 @@ static void test_fields(void **state)
 	check(DENY("headers: {x-mode: ~}"), "", "x-mode: x\n", true);
 }
 
+/* A rule with so many conditions on a query or on fields, each with so many values: whether it
+ * loads, and then what it decides. */
+static bool loads(const char *key, size_t conditions, size_t values, struct test_policy *t)
+{
+	char *text = malloc(100000), *p = text;
+	struct policy_reader reader = {text, test_read, NULL};
+	bool good;
+
+	memset(t, 0, sizeof(*t));
+	p += sprintf(p, "vethguard: 1\nallow:\n  - to: a.example\n    %s:\n", key);
+	for (size_t i = 0; i < conditions; i++) {
+		p += sprintf(p, "      key%zu: [", i);
+		for (size_t k = 0; k < values; k++)
+			p += sprintf(p, "%sv%zu", k ? ", " : "", k);
+		p += sprintf(p, "]\n");
+	}
+	good = policy_load(&reader, "/test.yaml", NULL, &t->image, &t->size, &t->diags) == 0;
+	free(text);
+	return good;
+}
+
+static void test_bounds(void **state)
+{
+	static const char *const keys[] = {"query", "headers", "form"};
+	char query[512], *p = query;
+	struct test_policy t;
+
+	(void)state;
+	for (size_t i = 0; i < MODEL_CONDITIONS_MAX; i++)
+		p += sprintf(p, "%skey%zu=v%d", i ? "&" : "", i, MODEL_VALUES_MAX - 1);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		assert_false(loads(keys[i], MODEL_CONDITIONS_MAX + 1, 1, &t));
+		assert_non_null(strstr(t.diags.items[0].message, "more than 16 conditions"));
+		assert_false(loads(keys[i], 1, MODEL_VALUES_MAX + 1, &t));
+		assert_non_null(strstr(t.diags.items[0].message, "more than 64 values"));
+		assert_true(loads(keys[i], MODEL_CONDITIONS_MAX, MODEL_VALUES_MAX, &t));
+		assert_int_equal(policy_open(&t.policy, t.image, t.size), 0);
+		test_unload(&t);
+	}
+	for (int good = 1; good >= 0; good--) {
+		struct policy_request request = {.scheme = POLICY_HTTPS,
+		        .host = SLICE("a.example"),
+		        .port = 443,
+		        .method = SLICE("GET"),
+		        .path = SLICE("/"),
+		        .query = slice_from_string(query)};
+		struct policy_decision d;
+
+		assert_true(loads("query", MODEL_CONDITIONS_MAX, MODEL_VALUES_MAX, &t));
+		assert_int_equal(policy_open(&t.policy, t.image, t.size), 0);
+		policy_decide(&t.policy, &request, &d);
+		assert_int_equal(d.verdict, good ? POLICY_ALLOW : POLICY_DENY);
+		test_unload(&t);
+		p[-1] = 'x'; /* the last value of the last condition */
+	}
+}
+
 #define TWO                                                                                     \
 	"vethguard: 1\ncredentials:\n"                                                          \
 	"  one: {source: \"env:A\", inject: bearer}\n"                                          \
@@ -247,6 +306,7 @@ int main(void)
 	        cmocka_unit_test(test_fields),
 	        cmocka_unit_test(test_the_rule_with_conditions_decides),
 	        cmocka_unit_test(test_connections),
+	        cmocka_unit_test(test_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

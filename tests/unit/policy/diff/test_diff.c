@@ -12,6 +12,7 @@
 #include "policy/diff/cell.h"
 #include "policy/pattern.h"
 #include "../policy_test.h"
+#include "vethguard/policy/body.h"
 #include "vethguard/policy/diff.h"
 
 #define HEAD                                         \
@@ -316,7 +317,9 @@ static const char *const paths[] = {"/a", "/a/**", "/a/*", "/**", "/a/b", "/*/b"
 
 static const char *const conditions[] = {", query: {p: \"1\"}", ", query: {p: [\"1*\", x]}",
         ", query: {p: ~}", ", query: {q: \"*\", \"*\": ~}", ", headers: {x-a: one}",
-        ", headers: {x-a: two}", ", headers: {x-a: \"*o*\", x-b: ~}", ", query: {p: \"2\"}"};
+        ", headers: {x-a: two}", ", headers: {x-a: \"*o*\", x-b: ~}", ", query: {p: \"2\"}",
+        ", json: {p: one}", ", json: {p: [one, 1]}", ", json: {p: ~}", ", json: {p: {max: 5}}",
+        ", form: {p: \"1*\"}"};
 
 static size_t add_rule(char *out, bool deny)
 {
@@ -381,6 +384,14 @@ static void random_request(struct policy_request *r)
 	        {{{"x-a", 3}, {"One, two", 8}}},
 	        {{{"x-a", 3}, {"one", 3}}, {{"x-a", 3}, {"two", 3}}}};
 	static struct policy_fields fields = {NULL, next_field};
+	static const char *const forms[] = {"", "p=1", "p=12", "q=1", "p=%zz"};
+	static const char *const texts[] = {"{\"p\":\"one\"}", "{\"p\":1}", "{}", "{\"P\":\"ONE\"}",
+	        "{\"p\":7}", "[{\"p\":1}]", "{\"p\":\"two\",\"q\":1}", "x"};
+	static const struct policy_field form_type[2] = {
+	        {{"content-type", 12}, {"application/x-www-form-urlencoded", 33}}};
+	static const struct policy_field json_type[2] = {
+	        {{"content-type", 12}, {"application/json", 16}}};
+	static struct policy_body body;
 	static const char *const names[] = {"a.example", "b.example", "x.a.example", "c.example",
 	        "y.x.a.example", "other.test"};
 	static const char *const addresses[] = {
@@ -395,6 +406,17 @@ static void random_request(struct policy_request *r)
 	r->query = slice_from_string(PICK(queries));
 	fields.context = PICK(lists);
 	r->fields = roll(2) ? &fields : NULL;
+	policy_body_fini(&body);
+	if (roll(3) == 0) {
+		const struct policy_fields form = {form_type, next_field};
+		const struct policy_fields json = {json_type, next_field};
+
+		if (roll(4) == 0)
+			policy_body_read(&body, &form, slice_from_string(PICK(forms)));
+		else
+			policy_body_read(&body, &json, slice_from_string(PICK(texts)));
+		r->body = &body;
+	}
 	r->scheme = (enum policy_scheme)roll(3);
 	if (roll(2))
 		r->host = slice_from_string(PICK(names));

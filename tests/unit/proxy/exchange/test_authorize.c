@@ -293,7 +293,7 @@ static void authorize_case(
 	http1_init(&h, false, 0);
 	assert_int_equal(
 	        http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request), HTTP1_DONE);
-	authorize_request(proxy.config.policy, &c, &request, to, out);
+	authorize_request(proxy.config.policy, &c, &request, NULL, to, out);
 	http1_fini(&h);
 }
 

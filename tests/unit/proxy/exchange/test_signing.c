@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../fixture.h"
+#include "proxy/exchange/holding.h"
 #include "proxy/exchange/signing.h"
 
 #define KEYS "AKIDEXAMPLE:s3cr3t-TOKEN-value/0123456789"
@@ -51,7 +52,7 @@ static void leave(struct peer *c, struct peer *o)
 	if (o)
 		hang_up(o, false);
 	pump(&w, 5);
-	assert_int_equal(w.proxy->signing_held, 0);
+	assert_int_equal(w.proxy->body_held, 0);
 }
 
 static void test_head(void **state)
@@ -85,7 +86,7 @@ static void test_held_body(void **state)
 	ask(c, "POST /x", "c.test", "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n");
 	expect_head(c, "HTTP/1.1 100 ");
 	say(c, "3\r\nabc\r\n");
-	UNTIL(&w, w.proxy->signing_held == 3);
+	UNTIL(&w, w.proxy->body_held == 3);
 	assert_int_equal(w.proxy->upstream_count, 0);
 	assert_int_equal(w.asked, 0);
 	say(c, "2\r\nde\r\n0\r\nX-T: y\r\n\r\n");
@@ -140,7 +141,7 @@ static void test_large_held_body(void **state)
 	ask(c, "POST /x", "c.test", "Content-Length: 3145728\r\n");
 	for (size_t at = 0; at < n; at += 65536) {
 		say_n(c, body + at, 65536);
-		UNTIL(&w, w.proxy->signing_held == at + 65536);
+		UNTIL(&w, w.proxy->body_held == at + 65536);
 	}
 	o = origin(&w, true);
 	expect_head(o, "POST /x ");
@@ -159,10 +160,10 @@ static void test_client_leaves_while_held(void **state)
 	(void)state;
 	ask(c, "POST /x", "c.test", "Content-Length: 5\r\n");
 	say(c, "abc");
-	UNTIL(&w, w.proxy->signing_held == 3);
+	UNTIL(&w, w.proxy->body_held == 3);
 	hang_up(c, false);
 	UNTIL(&w, find_event(&w, EVENT_HTTP));
-	UNTIL(&w, w.proxy->signing_held == 0);
+	UNTIL(&w, w.proxy->body_held == 0);
 	assert_int_equal(w.proxy->upstream_count, 0);
 	assert_int_equal(w.asked, 0);
 }
@@ -178,10 +179,10 @@ static void test_too_much_is_held(void **state)
 	c = client(&w, NAME_C, "c.test");
 	ask(c, "POST /x", "c.test", "Content-Length: 5\r\n");
 	pump(&w, 5);
-	w.proxy->signing_held += SIGNING_HELD_ALL_MAX - 2;
+	w.proxy->body_held += HOLDING_ALL_MAX - 2;
 	say(c, "abc");
 	expect_head(c, "HTTP/1.1 503 ");
-	w.proxy->signing_held -= SIGNING_HELD_ALL_MAX - 2;
+	w.proxy->body_held -= HOLDING_ALL_MAX - 2;
 	assert_int_equal(w.asked, 0);
 	leave(c, NULL);
 }
@@ -196,7 +197,7 @@ static void test_chunks(void **state)
 	expect_head(o, "PUT /x ");
 	assert_true(head_has(o, "content-length: 175\r\n"));
 	say(c, "3;chunk-signature=" ZEROS "\r\nab");
-	UNTIL(&w, w.proxy->signing_held > 80);
+	UNTIL(&w, w.proxy->body_held > 80);
 	assert_int_equal(o->in.len, 0);
 	say(c, "c\r\n" LAST);
 	UNTIL(&w, o->in.len == 175);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * body: the body of a request as conditions of rules see it. Whoever asks reads the body first, because reading
+ * allocates and deciding does not.
+ */
+#ifndef VETHGUARD_POLICY_BODY_H
+#define VETHGUARD_POLICY_BODY_H
+
+#include "vethguard/policy/policy.h"
+
+#define POLICY_INSPECT_MIN 1024u /* bytes of a body, the key inspect */
+#define POLICY_INSPECT_DEFAULT (1u << 20)
+#define POLICY_INSPECT_MAX (16u << 20)
+
+enum policy_body_state {
+	POLICY_BODY_UNREAD, /* a body follows, and nobody has read it yet */
+	POLICY_BODY_READ
+};
+
+enum policy_body_kind {
+	POLICY_BODY_OTHER, /* neither of these, or nothing that all servers read alike */
+	POLICY_BODY_JSON,
+	POLICY_BODY_FORM /* application/x-www-form-urlencoded */
+};
+
+struct json_tree;
+
+struct policy_body {
+	enum policy_body_state state;
+	enum policy_body_kind kind;
+	const char *fault;      /* OTHER: why, one static sentence, or NULL: it has another content type */
+	struct slice text;      /* borrowed */
+	struct json_tree *json; /* JSON; owned */
+};
+
+/* Reads a body by what the request's fields say about it. text is borrowed as long as the body is used. A body that
+ * cannot be read, for want of memory too, is OTHER. */
+void policy_body_read(struct policy_body *body, const struct policy_fields *fields, struct slice text);
+void policy_body_fini(struct policy_body *body);
+
+/* How many bytes of a body rules may ask for (the key inspect). */
+uint32_t policy_inspect(const struct policy *policy);
+
+#endif
