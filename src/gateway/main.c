@@ -255,7 +255,7 @@ static void open_parts(struct gateway *g)
 	g->held = true; /* until it knows the sessions */
 	g->loop = loop_new();
 	g->cipher = malloc(GATEWAY_CHUNK);
-	g->plain = malloc(GATEWAY_CHUNK);
+	g->plain = malloc(GATEWAY_PLAIN_MAX);
 	buf_init(&g->tx, TX_MAX);
 	list_init(&g->unproved);
 	rate_init(&g->enters, GATEWAY_ENTERS_PER_S, ENTERS_BURST_S, now_ms);

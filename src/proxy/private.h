@@ -72,6 +72,7 @@ struct listener {
 	bool local;     /* a Unix socket, or a vsock */
 	uint32_t cid;   /* a vsock: the machine that may connect; else 0 */
 	bool rewritten; /* destinations were rewritten: client/original.c */
+	enum message_form form; /* of what the gateway has led here */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 16

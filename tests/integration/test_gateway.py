@@ -197,9 +197,9 @@ class Proofs(Gatewayed):
         self.assert_served()
 
     def test_the_worker_judges_again(self):
-        """What passes here may be refused there; the connection ends with each response."""
+        """What passes here may be refused there."""
         proof = f"Proxy-Authorization: Bearer {self.token}\r\n"
-        for head, code in (("GET http://plain.lab.test/x HTTP/1.1\r\nHost: evil.lab.test\r\n", 403),
+        for head, code in (("GET http://plain.lab.test/x HTTP/1.1\r\nHost: evil.lab.test\r\nConnection: close\r\n", 403),
                            ("GET http://plain.lab.test/x HTTP/1.1\r\nHost: plain.lab.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n", 400),
                            ("CONNECT nonsense HTTP/1.1\r\nHost: x\r\n", 400),
                            ("CONNECT evil.lab.test:443 HTTP/1.1\r\nHost: evil.lab.test:443\r\n", 403)):
@@ -370,7 +370,7 @@ class Life(Gatewayed):
     def test_known_at_once(self):
         """Whoever comes as soon as there is a token, or a gateway again, is known."""
         def ask(token):
-            return self.say(f"GET http://plain.lab.test/ HTTP/1.1\r\nHost: plain.lab.test\r\nProxy-Authorization: Bearer {token}\r\n\r\n".encode())[:13]
+            return self.ask(f"Bearer {token}", "http://plain.lab.test/")[:13]
 
         tokens = []
         for i in range(200):

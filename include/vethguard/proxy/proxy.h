@@ -62,9 +62,10 @@ int proxy_serve_unix(struct proxy *proxy, int fd);
  */
 int proxy_serve_vsock(struct proxy *proxy, int fd, uint32_t cid);
 /* Takes fd, a connection on which an explicit proxy is spoken, as over a Unix socket; somebody else has accepted it and
- * knows where it comes from. Returns 0; -EBUSY: the bound on connections, at a time or in a second, is reached, or
- * nothing is accepted any more; -errno. fd is closed on failure. */
-int proxy_enter(struct proxy *proxy, int fd, const struct ip *source, uint16_t source_port);
+ * knows where it comes from. form: on a connection of MESSAGE_FORM_BASE_* requests may also mean https:// URLs, whose
+ * responses are made to fit (client/base.c). Returns 0; -EBUSY: the bound on connections, at a time or in a second, is
+ * reached, or nothing is accepted any more; -errno. fd is closed on failure. */
+int proxy_enter(struct proxy *proxy, int fd, const struct ip *source, uint16_t source_port, enum message_form form);
 /* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
 /* Serves the host's listener for an exposed port of the sandbox. Takes fd. Returns 0 or -errno. */

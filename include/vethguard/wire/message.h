@@ -549,6 +549,18 @@ struct message_fetch_failed {
 #define MESSAGE_TOKEN_HASH_BYTES 32
 #define MESSAGE_FROM_MAX 16 /* networks that a session may come from */
 
+/* What the gateway leads to a worker: HTTP or SOCKS5 as to a proxy; requests by a base URL's path, or by its name. */
+enum message_form {
+	MESSAGE_FORM_PROXY = 0,
+	MESSAGE_FORM_BASE_PATH = 1,
+	MESSAGE_FORM_BASE_NAME = 2,
+	MESSAGE_FORM_COUNT
+};
+struct message_gateway_base {         /* a name of the gateway that stands for a host */
+	struct slice name, authority; /* canonical; authority: host, or host:port */
+	bool https;
+};
+
 struct message_gateway_start {
 	uint8_t log_level;
 	bool has_certificate;
@@ -556,6 +568,8 @@ struct message_gateway_start {
 	uint32_t handshake_ms; /* from a connection's first moment until it has proved its session */
 	size_t listener_count;
 	bool listener_tls[CONFIG_GATEWAY_LISTENERS_MAX];
+	size_t base_count;
+	struct message_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 };
 
 struct message_gateway_session {
@@ -573,6 +587,7 @@ struct message_gateway_enter {
 	uint64_t sandbox_id;
 	struct ip source; /* of the client */
 	uint16_t source_port;
+	enum message_form form;
 };
 
 struct message_gateway_entered {
@@ -587,6 +602,7 @@ struct message_gateway_guesses { /* an address has shown wrong proofs */
 struct message_worker_enter {
 	struct ip source;
 	uint16_t source_port;
+	enum message_form form;
 };
 
 struct message_recorder_start {
