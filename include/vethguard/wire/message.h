@@ -11,6 +11,7 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/event.h"
+#include "vethguard/wire/message_form.h"
 
 #define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
 #define MESSAGE_FDS_MAX 160      /* a worker with every UDP port a policy may name; Linux allows 253 */
@@ -549,13 +550,6 @@ struct message_fetch_failed {
 #define MESSAGE_TOKEN_HASH_BYTES 32
 #define MESSAGE_FROM_MAX 16 /* networks that a session may come from */
 
-/* What the gateway leads to a worker: HTTP or SOCKS5 as to a proxy; requests by a base URL's path, or by its name. */
-enum message_form {
-	MESSAGE_FORM_PROXY = 0,
-	MESSAGE_FORM_BASE_PATH = 1,
-	MESSAGE_FORM_BASE_NAME = 2,
-	MESSAGE_FORM_COUNT
-};
 struct message_gateway_base {         /* a name of the gateway that stands for a host */
 	struct slice name, authority; /* canonical; authority: host, or host:port */
 	bool https;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message_form: what a connection that the gateway leads to a worker carries. */
+#ifndef VETHGUARD_WIRE_MESSAGE_FORM_H
+#define VETHGUARD_WIRE_MESSAGE_FORM_H
+
+enum message_form {
+	MESSAGE_FORM_PROXY = 0,     /* what is said to an explicit proxy: HTTP or SOCKS5 */
+	MESSAGE_FORM_BASE_PATH = 1, /* requests in absolute-form, of clients that see the host in their URL's path */
+	MESSAGE_FORM_BASE_NAME = 2, /* the same, of clients that see another name in the host's place */
+	MESSAGE_FORM_COUNT
+};
+
+#endif
