@@ -22,6 +22,13 @@ bench:
 bench-run: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
 	python3 tests/bench/bench.py --extra $(BENCH_OPTIONS)
 
+.PHONY: profile
+## make profile SCENARIO=keepalive1  where the CPU time of one scenario of the benchmark goes: by process, library, function (root; perf)
+profile:
+	@mk/install-packages build
+	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
+	@tests/bench/profile '$(SCENARIO)'
+
 .PHONY: bench-attach
 ## make bench-attach    a thousand sandboxes on one daemon: latencies, memory, abuse (root; about six minutes)
 bench-attach:

@@ -3,9 +3,10 @@ ALL_ARCHIVES := $(call archives,$(MODULES))
 ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) $(LIBS_CURL)
 
 # What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one. They compare bytes with
-# text, which clang would warn of (cmocka 1.1.8 takes a const char *).
-TEST_CFLAGS = $(CFLAGS) -Og -g1 -Wno-pointer-sign
-TEST_LDFLAGS = $(LDFLAGS) $(TEST_LINKER)
+# text, which clang would warn of (cmocka 1.1.8 takes a const char *). Ubuntu's gcc has -Wformat on.
+TEST_CFLAGS = $(CFLAGS) -Og -g1 -Wformat -Wno-pointer-sign
+# A library that a test does not use may do things before main(): Ubuntu's libcurl brings libssh, which allocates by OpenSSL.
+TEST_LDFLAGS = $(LDFLAGS) $(TEST_LINKER) -Wl,--as-needed
 TEST_LINKER := $(shell $(CC) -fuse-ld=gold -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=gold)
 
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)

@@ -167,6 +167,7 @@ static void fill_tables(struct mask *mask)
 		pattern->block = mask_block(pattern->p + mask->window - 2);
 	}
 	mask_fill_follows(mask);
+	mask_fill_places(mask);
 	mask_fill_open(t);
 }
 

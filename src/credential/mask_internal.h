@@ -4,6 +4,7 @@
 #ifndef VETHGUARD_SRC_CREDENTIAL_MASK_INTERNAL_H
 #define VETHGUARD_SRC_CREDENTIAL_MASK_INTERNAL_H
 
+#include "credential/mask_vector.h"
 #include "vethguard/credential/mask.h"
 
 /* The two bytes that can begin an escape; each can stand for itself as well. */
@@ -34,6 +35,7 @@ struct mask_tables {
 	uint8_t open[256];   /* true if an end of text with it may be kept back */
 	/* True if this byte may follow a '%' or '\\' that is the first one in an occurrence. */
 	uint8_t follows[MASK_ESCAPE_COUNT][256];
+	struct mask_vector places; /* the ends of windows, and escapes (mask_nothing.c) */
 };
 
 struct mask {
@@ -43,6 +45,7 @@ struct mask {
 	size_t window;         /* bytes that the search looks at: the shortest pattern's */
 	size_t longest;        /* bytes of the longest pattern */
 	bool has_escapes;      /* a pattern itself has '%' or '\\' */
+	bool vectors;          /* the processor searches by tables->places */
 	struct secret *blocks; /* the memory of all of the above */
 	size_t block_count;
 	size_t block_used;    /* bytes used of the last block */
@@ -57,6 +60,12 @@ static inline unsigned mask_block(const uint8_t *p)
 static inline bool mask_is_escape(uint8_t c)
 {
 	return c == '%' || c == '\\';
+}
+
+/* By byte: true if it may follow the given escape byte. */
+static inline const uint8_t *mask_follows(const struct mask_tables *t, uint8_t escape)
+{
+	return t->follows[escape == '%' ? MASK_PERCENT : MASK_BACKSLASH];
 }
 
 /* True if c, plain or as the meaning of an escape, stands for a pattern's byte. A form writes SP as
@@ -84,8 +93,19 @@ unsigned mask_escape_stands_for(const uint8_t *text, size_t left, uint8_t out[2]
 /* Fills tables->follows from tables->member and the patterns. */
 void mask_fill_follows(struct mask *mask);
 
+/* Fills tables->places from the patterns and tables->follows. */
+void mask_fill_places(struct mask *mask);
+
 /* True if text has no occurrence. */
 bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
+/* The length of the longest pattern that is plain at text; 0: none. block: of the window's end. */
+size_t mask_scan_plain_here(
+        const struct mask *mask, const uint8_t *text, size_t left, unsigned block);
+/* True if text has an occurrence that is not plain. */
+bool mask_scan_escaped_anywhere(const struct mask *mask, const uint8_t *text, size_t n);
+/* True if text has an occurrence that begins at text[at], a '%' or '\\', or before it and without
+ * another escape up to there. */
+bool mask_scan_escaped_here(const struct mask *mask, const uint8_t *text, size_t n, size_t at);
 /* Where the longest end of text that is a true beginning of an occurrence starts; n if there is
  * none. */
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: two searches over the same text, each giving occurrences in order of their
- * starts, are merged.
+ * Theory of operation: where the occurrences are, for texts that have some (mask_nothing.c). Two
+ * searches over the same text, each giving occurrences in order of their starts, are merged.
  * - Plain: Wu and Manber's algorithm. A window as long as the shortest pattern moves by what its
  *   last two bytes allow; most bytes of an ordinary body are never looked at.
  * - With escapes: an occurrence that is not plain has a '%' or '\\'. These are rare, and memchr()
@@ -31,8 +31,8 @@ struct mask_scan {
 	size_t escape[MASK_ESCAPE_COUNT];    /* the next such byte of each kind, or n */
 };
 
-/* The length of the longest pattern at text[start]; 0: none. */
-static size_t plain_here(const struct mask *mask, const uint8_t *text, size_t left, unsigned block)
+size_t mask_scan_plain_here(
+        const struct mask *mask, const uint8_t *text, size_t left, unsigned block)
 {
 	size_t longest = 0;
 
@@ -64,7 +64,7 @@ static void plain_next(struct mask_scan *scan)
 			at += shift[block];
 			continue;
 		}
-		n = plain_here(mask, text + at - lead, scan->n - (at - lead), block);
+		n = mask_scan_plain_here(mask, text + at - lead, scan->n - (at - lead), block);
 		at++;
 		if (n == 0)
 			continue;
@@ -154,10 +154,7 @@ static size_t find_escape(struct mask_scan *scan, size_t at)
 	while (at < scan->n && (at = next_escape(scan, at)) < scan->n) {
 		/* Walk runs of such bytes here, without a call for each. */
 		for (; at < scan->n && mask_is_escape(text[at]); at++) {
-			const uint8_t *follows =
-			        t->follows[text[at] == '%' ? MASK_PERCENT : MASK_BACKSLASH];
-
-			if (scan->n - at == 1 || follows[text[at + 1]])
+			if (scan->n - at == 1 || mask_follows(t, text[at])[text[at + 1]])
 				return at;
 			scan->bare = at + 1;
 		}
@@ -165,26 +162,50 @@ static size_t find_escape(struct mask_scan *scan, size_t at)
 	return scan->n;
 }
 
-static void escaped_next(struct mask_scan *scan)
+/* Extends span by every occurrence whose first escape byte is text[at]. */
+static void widen_at(const struct mask_scan *scan, size_t at, struct mask_span *span)
 {
 	const struct mask *mask = scan->mask;
+	uint8_t c[2];
+	unsigned n = mask_escape_stands_for(scan->text + at, scan->n - at, c);
+
+	if (n > 0 && !mask->tables->member[c[n - 1]])
+		n--;
+	if (n > 0 && !mask->tables->member[c[0]])
+		c[0] = c[--n];
+	for (size_t k = 0; (n > 0 || mask->has_escapes) && k < mask->count; k++)
+		widen_at_escape(scan, at, c, n, &mask->patterns[k], span);
+}
+
+static void escaped_next(struct mask_scan *scan)
+{
 	struct mask_span span = {scan->n, 0};
 	size_t at = scan->at[ESCAPED];
 
 	while (span.end == 0 && (at = find_escape(scan, at)) < scan->n) {
-		uint8_t c[2];
-		unsigned n = mask_escape_stands_for(scan->text + at, scan->n - at, c);
-
-		if (n > 0 && !mask->tables->member[c[n - 1]])
-			n--;
-		if (n > 0 && !mask->tables->member[c[0]])
-			c[0] = c[--n];
-		for (size_t k = 0; (n > 0 || mask->has_escapes) && k < mask->count; k++)
-			widen_at_escape(scan, at, c, n, &mask->patterns[k], &span);
+		widen_at(scan, at, &span);
 		scan->bare = ++at;
 	}
 	scan->at[ESCAPED] = at;
 	scan->next[ESCAPED] = span;
+}
+
+bool mask_scan_escaped_anywhere(const struct mask *mask, const uint8_t *text, size_t n)
+{
+	struct mask_scan scan = {.mask = mask, .text = text, .n = n};
+
+	escaped_next(&scan);
+	return scan.next[ESCAPED].start < n;
+}
+
+bool mask_scan_escaped_here(const struct mask *mask, const uint8_t *text, size_t n, size_t at)
+{
+	const struct mask_scan scan = {.mask = mask, .text = text, .n = n};
+	struct mask_span span = {n, 0};
+
+	if (n - at == 1 || mask_follows(mask->tables, text[at])[text[at + 1]])
+		widen_at(&scan, at, &span);
+	return span.end > 0;
 }
 
 static void refill(struct mask_scan *scan, enum search search)
@@ -214,64 +235,6 @@ static bool scan_next(struct mask_scan *scan, struct mask_span *span)
 		return false;
 	refill(scan, first);
 	return true;
-}
-
-static bool stands_at(
-        const struct mask *mask, const uint8_t *text, size_t n, size_t at, unsigned block)
-{
-	size_t start = at - (mask->window - 2);
-
-	return plain_here(mask, text + start, n - start, block) > 0;
-}
-
-/* The plain search if only yes or no matters. Each step depends on the one before it (load a block,
- * load its shift, add), so four searches over four parts of the text run in turn and wait together.
- * A shift past the end of a part is harmless: the next part will find the same. */
-#define LANES 4
-
-static bool plain_anywhere(const struct mask *mask, const uint8_t *text, size_t n)
-{
-	const uint8_t *shift = mask->tables->shift;
-	size_t first = mask->window - 2, part, at[LANES], end[LANES];
-
-	if (n < mask->window)
-		return false;
-	part = (n - 1 - first) / LANES;
-	for (unsigned i = 0; i < LANES; i++) {
-		at[i] = first + i * part;
-		end[i] = i + 1 < LANES ? at[i] + part : n - 1;
-	}
-	while (at[0] < end[0] && at[1] < end[1] && at[2] < end[2] && at[3] < end[3]) {
-		unsigned block[LANES], d[LANES];
-
-		for (unsigned i = 0; i < LANES; i++)
-			d[i] = shift[block[i] = mask_block(text + at[i])];
-		for (unsigned i = 0; i < LANES; i++) {
-			if (d[i] == 0 && stands_at(mask, text, n, at[i], block[i]))
-				return true;
-			at[i] += d[i] ? d[i] : 1;
-		}
-	}
-	for (unsigned i = 0; i < LANES; i++) {
-		while (at[i] < end[i]) {
-			unsigned block = mask_block(text + at[i]), d = shift[block];
-
-			if (d == 0 && stands_at(mask, text, n, at[i], block))
-				return true;
-			at[i] += d ? d : 1;
-		}
-	}
-	return false;
-}
-
-bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n)
-{
-	struct mask_scan scan = {.mask = mask, .text = text, .n = n};
-
-	if (plain_anywhere(mask, text, n))
-		return false;
-	escaped_next(&scan);
-	return scan.next[ESCAPED].start == n;
 }
 
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n)

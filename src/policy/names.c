@@ -31,8 +31,8 @@ static const char *const reasons[] = {
                 "the policy allows the request with its own credential only, not with another",
         [POLICY_REASON_SIGNATURE] =
                 "the policy allows the request, but not the signature that it asks for",
-        [POLICY_REASON_CONDITION] = "the policy allows the destination, method and path, but not "
-                                    "this query or these header fields",
+        [POLICY_REASON_CONDITION] = ("the policy allows the destination, method and path, but not "
+                                     "this query or these header fields"),
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

@@ -16,12 +16,14 @@
  * sandbox's own goes on. Of all others not a byte is read.
  */
 #include <errno.h>
-#include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* After sys/socket.h, which older versions of it need and do not include. */
+#include <linux/vm_sockets.h>
 
 #include "proxy/client/client.h"
 #include "proxy/exchange/audit.h"

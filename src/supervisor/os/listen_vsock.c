@@ -7,11 +7,13 @@
 #include "supervisor/os/listen_vsock.h"
 
 #include <errno.h>
-#include <linux/vm_sockets.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* After sys/socket.h, which older versions of it need and do not include. */
+#include <linux/vm_sockets.h>
 
 #define BACKLOG 1024
 

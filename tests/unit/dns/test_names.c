@@ -211,7 +211,7 @@ static void small_pools(void **state)
 	names_free(names);
 	names = make("10.200.0.0/23", "fd00:1::/64", UINT32_MAX);
 	for (int i = 0; i < 255; i++) {
-		char host[16];
+		char host[24];
 
 		snprintf(host, sizeof(host), "h%d", i);
 		assert_int_equal(names_assign(names, slice_from_string(host), 1, &a, &b), 0);
@@ -374,7 +374,7 @@ static void garbage_is_dropped(void **state)
 	/* It does not use addresses up for ever. */
 	names_hold(names, &(struct ip){4, {10, 200, 1, 8}});
 	for (int i = 0; i < BAD; i++) {
-		char host[16];
+		char host[24];
 
 		snprintf(host, sizeof(host), "n%d.test", i);
 		assert_int_equal(
@@ -404,7 +404,7 @@ static void noise_does_no_harm(void **state)
 		assert_int_equal(names_share(names, dup(memory), 0, &dropped), 0);
 		for (int i = 0; i < 40; i++) {
 			struct slice found;
-			char host[16];
+			char host[24];
 
 			if (i % 8 == 7) /* while it works, too */
 				random_bytes(p, bytes);

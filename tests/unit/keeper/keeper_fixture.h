@@ -58,17 +58,24 @@ static inline void fixture_expect_end(int fd)
 	assert_int_equal(rc, -EPIPE);
 }
 
+/* The stderr of the next keeper alone; -1: this program's. */
+static int fixture_stderr = -1;
+
 static inline void fixture_spawn(struct fixture *f)
 {
 	static char environment[] = "VETHGUARD_TEST=environment-marker";
-	int pair[2];
+	int pair[2], its_stderr = fixture_stderr;
 
+	fixture_stderr = -1;
 	*f = (struct fixture){.last_id = 100};
 	assert_int_equal(ipc_pair(pair), 0);
 	f->pid = fork();
 	assert_true(f->pid >= 0);
-	if (f->pid == 0)
+	if (f->pid == 0) {
+		if (its_stderr >= 0)
+			dup2(its_stderr, STDERR_FILENO);
 		role_program_exec("vethguard-keeper", pair[1], environment);
+	}
 	close(pair[1]);
 	f->supervisor = pair[0];
 }

@@ -266,17 +266,15 @@ static void test_dies_with_its_supervisor_process(void **state)
 /* What a worker asks for while its sandbox ends is refused, and is no reason to alarm anybody. */
 static void test_the_end_of_a_sandbox_is_no_fault(void **state)
 {
-	int said[2], before = dup(STDERR_FILENO), worker;
+	int said[2], worker;
 	struct fixture f;
 	char text[256];
 	uint64_t id;
 
 	(void)state;
 	assert_int_equal(pipe2(said, O_CLOEXEC), 0);
-	dup2(said[1], STDERR_FILENO);
+	fixture_stderr = said[1];
 	fixture_start(&f);
-	dup2(before, STDERR_FILENO);
-	close(before);
 	close(said[1]);
 	worker = fixture_sandbox(&f, 1, 2, 0, 0);
 	id = fixture_ask(&f, worker, 0);

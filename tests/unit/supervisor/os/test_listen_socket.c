@@ -169,7 +169,7 @@ static void test_never_over_another_file(void **state)
 	(void)state;
 	for (int what = 0; what < 6; what++) {
 		const struct identity id = own();
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "o%d", what);
 		struct listen_socket s = at(name);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a byte shuffle is sixteen table lookups in one instruction. Two of them, by
+ * the low and the high half of each byte, tell which groups may have the byte; what three bytes in
+ * a row have in common stays. Each group is few byte strings, so nearly all places drop out. The
+ * method is Teddy's, by Geoffrey Langdale (Hyperscan).
+ */
+#include "credential/mask_vector.h"
+
+void mask_vector_add(struct mask_vector *v, unsigned group, unsigned depth, uint8_t byte)
+{
+	v->low[depth][byte & 15] |= (uint8_t)(1u << group);
+	v->high[depth][byte >> 4] |= (uint8_t)(1u << group);
+}
+
+void mask_vector_add_any(struct mask_vector *v, unsigned group, unsigned depth)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		v->low[depth][i] |= (uint8_t)(1u << group);
+		v->high[depth][i] |= (uint8_t)(1u << group);
+	}
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2")))
+#define STEP 32
+
+static AVX2 __m256i table(const uint8_t *p)
+{
+	return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+}
+
+static inline AVX2 __m256i groups(__m256i low, __m256i high, const uint8_t *text)
+{
+	const __m256i half = _mm256_set1_epi8(15);
+	__m256i bytes = _mm256_loadu_si256((const __m256i *)text);
+	__m256i upper = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), half);
+
+	return _mm256_and_si256(_mm256_shuffle_epi8(low, _mm256_and_si256(bytes, half)),
+	        _mm256_shuffle_epi8(high, upper));
+}
+
+AVX2 bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, size_t n, size_t *at)
+{
+	const __m256i low0 = table(v->low[0]), low1 = table(v->low[1]), low2 = table(v->low[2]);
+	const __m256i high0 = table(v->high[0]), high1 = table(v->high[1]),
+	              high2 = table(v->high[2]);
+	size_t i = *at;
+
+	for (; n >= STEP + 2 && i <= n - STEP - 2; i += STEP) {
+		__m256i both = _mm256_and_si256(
+		        groups(low0, high0, text + i), groups(low1, high1, text + i + 1));
+		__m256i all = _mm256_and_si256(both, groups(low2, high2, text + i + 2));
+		unsigned none = (unsigned)_mm256_movemask_epi8(
+		        _mm256_cmpeq_epi8(all, _mm256_setzero_si256()));
+
+		if (none != UINT32_MAX) {
+			*at = i + (unsigned)__builtin_ctz(~none);
+			return true;
+		}
+	}
+	*at = i;
+	return false;
+}
+
+bool mask_vector_works(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
+
+#define STEP 16
+
+static inline uint8x16_t groups(uint8x16_t low, uint8x16_t high, const uint8_t *text)
+{
+	uint8x16_t bytes = vld1q_u8(text);
+
+	return vandq_u8(vqtbl1q_u8(low, vandq_u8(bytes, vdupq_n_u8(15))),
+	        vqtbl1q_u8(high, vshrq_n_u8(bytes, 4)));
+}
+
+bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, size_t n, size_t *at)
+{
+	const uint8x16_t low0 = vld1q_u8(v->low[0]), high0 = vld1q_u8(v->high[0]);
+	const uint8x16_t low1 = vld1q_u8(v->low[1]), high1 = vld1q_u8(v->high[1]);
+	const uint8x16_t low2 = vld1q_u8(v->low[2]), high2 = vld1q_u8(v->high[2]);
+	size_t i = *at;
+
+	for (; n >= STEP + 2 && i <= n - STEP - 2; i += STEP) {
+		uint8x16_t both =
+		        vandq_u8(groups(low0, high0, text + i), groups(low1, high1, text + i + 1));
+		uint8x16_t all = vandq_u8(both, groups(low2, high2, text + i + 2));
+		/* Four bits for each byte that has a group. */
+		uint64_t some = vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(
+		                                      vreinterpretq_u16_u8(vtstq_u8(all, all)), 4)),
+		        0);
+
+		if (some) {
+			*at = i + (unsigned)__builtin_ctzll(some) / 4;
+			return true;
+		}
+	}
+	*at = i;
+	return false;
+}
+
+bool mask_vector_works(void)
+{
+	return true;
+}
+
+#else
+bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, size_t n, size_t *at)
+{
+	(void)v, (void)text, (void)n, (void)at;
+	return false;
+}
+
+bool mask_vector_works(void)
+{
+	return false;
+}
+#endif
