@@ -232,6 +232,7 @@ static void open_tls(struct gateway *g, const int *fds)
 	g->tls = tls_server_new(identity_for, g);
 	if (!g->tls)
 		die(EXIT_FAILED, "no memory");
+	tls_server_wipe_plaintext(g->tls); /* tokens */
 	take_certificate(g, fds);
 	close(fds[0]);
 	close(fds[1]);

@@ -29,13 +29,6 @@ bool visitor_take_in(struct visitor *c)
 	return false;
 }
 
-static void wipe(struct buf *b)
-{
-	if (b->mem)
-		secret_wipe(b->mem, b->cap);
-	buf_fini(b);
-}
-
 bool visitor_ask(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
@@ -77,7 +70,7 @@ void visitor_refuse(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
 
-	wipe(&c->in);
+	buf_fini(&c->in);
 	c->answer = ANSWER_PROVE;
 	visitor_enter(c, VISITOR_REFUSING);
 	loop_deadline_set(&g->waits[address_failed(g, c->address)], &c->deadline);
@@ -130,7 +123,7 @@ static void decide_login(struct visitor *c, const struct socks5_login *login)
 	if (!rc)
 		rc = buf_append(
 		        &c->back.unsent, buf_bytes(&c->in) + login->used, c->in.len - login->used);
-	wipe(&c->in);
+	buf_fini(&c->in);
 	c->back.swallow = 2; /* the worker's answer to the greeting */
 	if (rc)
 		visitor_close(c);

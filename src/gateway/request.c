@@ -144,7 +144,7 @@ static int write_onward(struct visitor *c, const struct request *r)
 	struct buf onward;
 	int rc;
 
-	buf_init(&onward, 2 * PROXY_HEAD_MAX);
+	buf_init_secret(&onward, 2 * PROXY_HEAD_MAX);
 	rc = r->form == MESSAGE_FORM_PROXY
 	             ? proxy_head_write(p, &r->head, &onward)
 	             : base_url_write(p, &r->head, &r->url, r->without, &onward);
@@ -152,8 +152,6 @@ static int write_onward(struct visitor *c, const struct request *r)
 		rc = -EBADMSG;
 	if (!rc)
 		rc = buf_append(&c->back.unsent, buf_bytes(&onward), onward.len);
-	if (onward.mem && rc)
-		secret_wipe(onward.mem, onward.cap);
 	buf_fini(&onward);
 	return rc;
 }

@@ -6,7 +6,6 @@
 
 #include "gateway/visitor.h"
 #include "vethguard/base/log.h"
-#include "vethguard/base/secret.h"
 
 #define STATE_TURNS 8
 /* A worker that is being replaced, or a daemon that hands over to another one, is waited for. */
@@ -83,8 +82,6 @@ void visitor_close(struct visitor *c)
 	loop_task_cancel(c->gateway->loop, &c->wake);
 	front_close(&c->front);
 	leave_worker(c);
-	if (c->in.mem)
-		secret_wipe(c->in.mem, c->in.cap);
 	buf_fini(&c->in);
 	loop_task_queue(c->gateway->loop, &c->deferred_free);
 }
@@ -246,7 +243,7 @@ void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool t
 	c->back.fd = -1;
 	c->wake.run = on_wake;
 	c->deferred_free.run = on_deferred_free;
-	buf_init(&c->in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
+	buf_init_secret(&c->in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
 	buf_init(&c->back.unsent, 2 * GATEWAY_CHUNK);
 	if (front_open(g, &c->front, fd, tls, on_front) != 0) {
 		c->front.fd = -1;

@@ -31,6 +31,24 @@ request.end();
 """ % TLS_PORT
 
 
+def places_of(pid, data):
+    """The mappings of a process that hold these bytes."""
+    found = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            span, access, _ = line.split(None, 2)
+            begin, end = (int(x, 16) for x in span.split("-"))
+            if "w" not in access or "[v" in line:
+                continue
+            try:
+                mem.seek(begin)
+                if data in mem.read(end - begin):
+                    found.append(line.strip())
+            except (OSError, OverflowError):
+                pass  # guard pages
+    return found
+
+
 class Ways(Gatewayed):
     def test_https_proxy(self):
         self.assert_served()
@@ -66,6 +84,22 @@ class Ways(Gatewayed):
                 self.assertNotIn(self.token.encode(), data, name)
         with open(self.daemon.audit) as f:
             self.assertNotIn(SECRET, f.read())
+
+    def test_memory(self):
+        """A token that was used is in the memory of no process of the daemon: not in that which answered with it, nor in that which
+        reads it, nor in the worker behind."""
+        for proxy in (None, f"socks5h://{GATEWAY4}:{PLAIN_PORT}", f"http://{GATEWAY4}:{PLAIN_PORT}"):
+            self.assert_served(proxy=proxy)
+        self.assertIn(b'"/x"', self.ask(f"Bearer {self.token}"))
+        self.assertTrue(self.say(f"GET /s/{self.token}/http/plain.lab.test/x HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n".encode(), tls=True)
+                        .startswith(b"HTTP/1.1 200"))
+        self.assertTrue(self.ask(f"Bearer {self.token}x").startswith(b"HTTP/1.1 407"))
+        secret = self.token[4:].encode()  # without the part that is the same in all
+        for pid, (name, *_) in {self.daemon.process.pid: ("vethguardd",), **support.descendants(self.daemon.process.pid)}.items():
+            self.assertEqual(places_of(pid, secret), [], name)
+        kept = self.tunnel()  # while it is used too
+        self.assertEqual(places_of(self.pid_of("vethguard-gateway"), secret), [])
+        kept.close()
 
     def test_there_is_no_other_way(self):
         for url in ("https://api.lab.test/", f"http://{EVIL4}/", f"http://{ORIGIN4}/"):
