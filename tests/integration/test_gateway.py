@@ -612,12 +612,16 @@ class Commands(Gatewayed):
         self.assertIn(f"https://session:{self.token}@{GATEWAY4}:{TLS_PORT}", script)
         self.assertIn("API_KEY=", script)
         for command in (f"curl -sS --proxy-cacert {certificate} -H \"Authorization: Bearer $API_KEY\" https://api.lab.test/whoami",
+                        f"curl -sS --cacert {certificate} $VETHGUARD_BASE_URL/https/api.lab.test/whoami",  # not through the proxy
                         f"{support.PYTHON} -c 'import requests; print(requests.get(\"https://api.lab.test/whoami\", timeout=20).text)'"):
             r = self.there("env", "-i", "PATH=" + os.environ["PATH"], "sh", "-c", script + "\n" + command)
             self.assertIn('"authenticated": true', r.stdout, (command, r))
         variables = json.loads(self.env("--token-file", "-", "--format", "json").stdout)
         self.assertEqual(variables["http_proxy"], f"https://session:{self.token}@gateway.lab.test:{TLS_PORT}")
+        self.assertEqual(variables["VETHGUARD_BASE_URL"], f"https://gateway.lab.test:{TLS_PORT}/s/{self.token}")
+        self.assertEqual(variables["NO_PROXY"], "localhost,127.0.0.1,::1,gateway.lab.test")
         self.assertNotIn("PROXY", self.env().stdout.upper())
+        self.assertNotIn("BASE_URL", self.env().stdout)
         gateway = {"tls": f"gateway.lab.test:{TLS_PORT}", "plain": f"gateway.lab.test:{PLAIN_PORT}"}
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one/env")[2]["gateway"], gateway)
         for provider in ("modal", "daytona", "deno", "runloop", "langsmith", "openai-agents"):

@@ -13,7 +13,8 @@
 /* Reads a token of a file, "-": of standard input, for the session of the daemon's answer. Returns
  * false after a message. */
 bool env_token_read(const char *path, const json_t *answer, char out[ENV_TOKEN_MAX + 1]);
-/* Sets the proxy variables, with the token, to the gateway of the daemon's answer. */
+/* Sets the proxy variables and VETHGUARD_BASE_URL, with the token, to the gateway of the daemon's
+ * answer. */
 void env_set_gateway(struct environment *env, const json_t *answer, const char *token);
 bool env_provider_is_known(const char *format);
 /* True if the provider itself leads the traffic to the gateway: nothing inside needs a proxy. */
