@@ -69,7 +69,7 @@ static int ask(int fd, const char *method, const char *path, const json_t *body)
 		rc = send_all(fd, buf_slice(&out));
 	buf_fini(&out);
 	free(text);
-	/* the daemon may have answered without reading everything, and said why */
+	/* the daemon may have answered, with the reason, without reading everything */
 	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ADD. As the first plugin: the daemon makes the link, in the namespace CNI_NETNS, which has no
- * other. Behind another plugin: the link is there, and the daemon guards its end on the host.
- * Before that, what the other plugin has said is compared with what the kernel says, and the
- * namespace may have no other way out.
+ * ADD. As the first plugin: the daemon makes the link, in the namespace CNI_NETNS, which may have
+ * no other link. Behind another plugin: the link exists, and the daemon guards its end on the host.
+ * Before that, the other plugin's result is compared with the kernel's view, and the namespace may
+ * have no other way out.
  *
  * The runtime starts no process before every plugin has answered, and calls DEL if one fails. So a
  * failure needs no tidying here, but a link made by the daemon is taken back at once.
@@ -19,7 +19,7 @@
 #include "cni/result.h"
 #include "cni/sandbox.h"
 
-#define LINK_NAME "eth0" /* of the links that the daemon makes */
+#define LINK_NAME "eth0" /* name of the links that the daemon makes */
 
 static bool no_memory(struct cni_fault *fault)
 {
@@ -27,7 +27,7 @@ static bool no_memory(struct cni_fault *fault)
 	return false;
 }
 
-/* What every request has. */
+/* Begins a request with the members that every request has. */
 static json_t *begin_body(const struct cni_request *request, const char *policy)
 {
 	char name[CNI_SANDBOX_NAME_MAX + 1];
@@ -143,7 +143,7 @@ static bool is_as_told(const struct cni_request *request, const struct cni_place
 	return true;
 }
 
-/* Finds the host's end, which nobody else may look at before the guard. */
+/* Finds the host's end, whose frames no other program may see before the guard. */
 static bool find_host_end(const struct cni_request *request, const struct cni_place *place,
         struct netlink_link *host_end, struct cni_fault *fault)
 {

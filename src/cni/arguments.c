@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CNI_ARGS. Kubernetes' runtimes name the pod in it, and ask with IgnoreUnknown=1 to overlook keys
- * that a plugin does not know. Without that an unknown key is a fault: somebody wants something
- * that would not happen.
+ * that a plugin does not know. Without that, an unknown key is an error, because its wish would not
+ * be fulfilled.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 struct argument {
 	const char *name;
-	char *out; /* NULL: nothing is made of it */
+	char *out; /* NULL: the value is ignored */
 	size_t max;
 };
 

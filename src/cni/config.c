@@ -198,7 +198,7 @@ static bool check_choices(const json_t *choices, struct cni_fault *fault)
 	return true;
 }
 
-/* The pod's own word, or NULL. False: it is no text. */
+/* Reads the pod's annotation, or NULL. Returns false if it is not a text. */
 static bool read_annotation(
         const struct cni_request *request, const char **out, struct cni_fault *fault)
 {
@@ -255,7 +255,8 @@ static bool is_attachment(const json_t *attachment)
 	       json_string_value(json_object_get(attachment, "ifname"));
 }
 
-/* Without the list nothing may be taken for superfluous. Early libcni used the second name alone.
+/* Reads the list of valid attachments. Without it, no sandbox may be removed. Early versions of
+ * libcni used only the second name.
  */
 static bool read_attachments(struct cni_request *request, struct cni_fault *fault)
 {

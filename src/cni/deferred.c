@@ -39,8 +39,8 @@ static int write_key(const char *path, const json_t *key)
 	return rc;
 }
 
-/* Writes it beside its place, under a name that cni_deferred_do() overlooks: a note that is read
- * while it is written would be taken for damaged. */
+/* Writes it beside its place, under a name that cni_deferred_do() skips, because a half-written
+ * note would be taken for a damaged one. */
 static int put_note(const struct cni_request *request, const char *name, const json_t *key)
 {
 	char folder[PATH_MAX], path[PATH_MAX], part[PATH_MAX], beside[CNI_SANDBOX_NAME_MAX + 16];
@@ -87,7 +87,7 @@ static json_t *read_key(const char *path)
 	return n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
 }
 
-/* True: it is done, or the file says nothing. */
+/* Returns true if the noted DEL is done, or the file has no usable note. */
 static bool do_one(const struct cni_request *request, const json_t *key)
 {
 	struct cni_request one = {.command = CNI_DEL,

@@ -18,7 +18,7 @@
 /* Notes the request's container. True also if there is no directory: then no daemon has run since
  * the machine started, and nothing is guarded. False: fault is as it was. */
 bool cni_deferred_note(const struct cni_request *request);
-/* Does what is noted, as far as it can be done. */
+/* Carries out the noted DELs that can be done now. */
 void cni_deferred_do(const struct cni_request *request);
 
 #endif

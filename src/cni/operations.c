@@ -44,8 +44,8 @@ static bool is_valid(const struct cni_request *request, const json_t *labels)
 	return false;
 }
 
-/* A list that would be too long has no labels: then they are asked for one by one. *out is the
- * caller's; NULL: it has gone meanwhile. */
+/* Gets the sandbox with its labels. If the list is too long, it has no labels, and they are asked
+ * for one by one. *out is owned by the caller; NULL: the sandbox has gone meanwhile. */
 static bool with_labels(
         const struct cni_request *request, json_t *listed, json_t **out, struct cni_fault *fault)
 {

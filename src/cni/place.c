@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's view; see cni/place.h. What other plugins have said is compared with it, and counts
- * for nothing else. */
+/* The kernel's view; see cni/place.h. The results of other plugins are only compared with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A strict reader with one cursor whose first fault sticks. Nesting is bounded by a counter, and
- * kinds of brackets are remembered in bits, so nothing here calls itself.
+ * A strict reader with one cursor whose first fault sticks. A counter bounds the nesting and a bit
+ * for each level remembers the kind of bracket, so no function here is recursive.
  */
 #include "credential/aws_json.h"
 #include "vethguard/credential/aws_keys.h"
@@ -33,7 +33,7 @@ static bool take(struct reader *r, char c)
 	return true;
 }
 
-/* A string, without its quotes and with its escapes. */
+/* Takes a string; the result has no quotes, but the escapes as written. */
 static struct slice take_string(struct reader *r)
 {
 	const char *from;
@@ -55,7 +55,7 @@ static struct slice take_string(struct reader *r)
 	return slice_of(from, (size_t)(r->p++ - from));
 }
 
-/* A number, true, false or null: what it is does not matter here. */
+/* Skips a number, true, false or null. */
 static void take_word(struct reader *r)
 {
 	const char *from = r->p;
@@ -84,7 +84,8 @@ static struct slice *find(struct aws_json *out, struct slice name)
 	return NULL;
 }
 
-/* A member's value that is no object and no list. Vault's engine gives null, AWS's "" for no token.
+/* Takes a member's value that is neither an object nor a list. Where there is no token, Vault's
+ * engine gives null and AWS gives "".
  */
 static void take_value(struct reader *r, struct slice *into)
 {
@@ -105,7 +106,8 @@ static void take_value(struct reader *r, struct slice *into)
 	*into = text;
 }
 
-/* Takes a member's name and colon. Returns where its value belongs, or NULL. */
+/* Takes a member's name and colon. Returns the slice that its value belongs in, or NULL if nobody
+ * wants the value. */
 static struct slice *take_name(struct reader *r, struct aws_json *out)
 {
 	struct slice name = take_string(r);
@@ -133,7 +135,7 @@ static bool close_brackets(struct reader *r, unsigned *depth, unsigned objects)
 const char *aws_json_read(struct slice text, struct aws_json *out)
 {
 	struct reader r = {text.p, text.p + text.n, NULL};
-	unsigned depth = 0, objects = 0; /* bit: that level is an object */
+	unsigned depth = 0, objects = 0; /* bit i: level i is an object */
 	bool more = true;
 
 	*out = (struct aws_json){0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A value is taken apart in place, checked as a whole, and then copied once, into locked memory of
- * its own.
+ * Splits a value in place, checks it as a whole, and then copies it once, into locked memory.
  */
 #include "vethguard/credential/aws_keys.h"
 
@@ -33,7 +32,7 @@ static bool is_visible(struct slice s)
 	return true;
 }
 
-/* ID:SECRET or ID:SECRET:TOKEN. */
+/* Splits ID:SECRET or ID:SECRET:TOKEN. */
 static void split(struct slice value, struct aws_json *out)
 {
 	ptrdiff_t colon = slice_find_byte(value, ':');
@@ -69,8 +68,8 @@ static const char *check(const struct aws_json *parts)
 	return NULL;
 }
 
-/* Copies s behind what memory holds, without the backslashes of "\/". Another escape stays, and is
- * no key. */
+/* Appends s to memory, without the backslashes of "\/". Any other escape stays as it is, and then
+ * the text is not a valid key. */
 static struct slice keep(struct secret *memory, struct slice s, bool json)
 {
 	uint8_t *at = memory->p + memory->n;

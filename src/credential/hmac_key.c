@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key of a credential that signs by hmac, from the text that a source gives. */
+/* Decodes the key of an hmac credential from the text that a source gives. */
 #include <errno.h>
 
 #include "credential/base64.h"
 #include "vethguard/credential/inject.h"
 #include "vethguard/credential/mask.h"
 
-/* The six bits of a character of either alphabet, or -1. */
+/* Returns the six bits of a character of either alphabet, or -1. */
 static int bits_of(char c)
 {
 	for (int i = 0; i < 64; i++)
@@ -15,7 +15,7 @@ static int bits_of(char c)
 	return -1;
 }
 
-/* RFC 4648 section 4 or 5, with padding or without. */
+/* Decodes base64 or base64url (RFC 4648 sections 4 and 5), with or without padding. */
 static bool decode_base64(struct slice text, struct secret *out)
 {
 	unsigned held = 0, bits = 0;

@@ -124,7 +124,7 @@ int inject_pair(struct slice username, struct slice value, struct secret *out)
 	return 0;
 }
 
-/* What a name in a template stands for. */
+/* Returns what a name in a template stands for. */
 static struct slice meaning(
         const struct policy_credential *credential, struct slice name, struct slice value)
 {
@@ -133,7 +133,7 @@ static struct slice meaning(
 	                                               : SLICE("");
 }
 
-/* Goes over all templates; adds up the bytes, and writes them if out has room. */
+/* Goes over all templates. Returns the sum of their bytes, and writes them if out has room. */
 static size_t walk_fields(
         const struct policy_credential *credential, struct slice value, struct secret *out)
 {
@@ -188,7 +188,7 @@ int inject_render(
 	case POLICY_INJECT_PLACEHOLDER:
 		return render_prefixed(SLICE(""), value, out);
 	case POLICY_INJECT_HMAC:
-	case POLICY_INJECT_SIGV4: /* each request has a value of its own */
+	case POLICY_INJECT_SIGV4: /* each request is signed separately */
 	case POLICY_INJECT_COUNT:
 		break;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: nearly all texts hold no value, and nearly all calls only ask whether that
- * is so. One vector search passes over the text and finds the places where three bytes could be the
- * end of a plain occurrence's window (its beginning, "ghp_", is what ordinary texts have too) or
- * another occurrence's first escape. Each place is then looked at exactly. A text with many places,
- * and a processor without the instructions, get the searches of mask_scan.c.
+ * is so. One vector search passes over the text and finds the places that three bytes make
+ * suspicious: they could be the end of a plain occurrence's window, or the first escape of another
+ * occurrence. (The window's beginning, such as "ghp_", is frequent in ordinary texts.) Each place
+ * is then examined exactly. If a text has many places, or the processor lacks the instructions, the
+ * searches of mask_scan.c are used instead.
  */
 #include "credential/mask_internal.h"
 
@@ -12,8 +13,7 @@
 #define PLACES_MIN 16    /* looked at in any text */
 #define BYTES_A_PLACE 64 /* a text with more places than this is searched another way */
 
-/* The group for one kind of escape: its first byte, what may follow, and the second digit of %XX.
- */
+/* Adds the group of one kind of escape: first byte, what may follow, second digit of %XX. */
 static void add_escape(struct mask *mask, enum mask_escape kind, uint8_t escape)
 {
 	struct mask_vector *v = &mask->tables->places;
@@ -56,8 +56,8 @@ static bool stands_at(
 	return mask_scan_plain_here(mask, text + start, n - start, block) > 0;
 }
 
-/* True if a plain occurrence has the last three bytes of its window at text[at], or another one its
- * first escape. */
+/* True if the last three bytes of a plain occurrence's window are at text[at], or the first escape
+ * of another occurrence. */
 static bool touches(const struct mask *mask, const uint8_t *text, size_t n, size_t at)
 {
 	unsigned block;

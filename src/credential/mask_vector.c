@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a byte shuffle is sixteen table lookups in one instruction. Two of them, by
- * the low and the high half of each byte, tell which groups may have the byte; what three bytes in
- * a row have in common stays. Each group is few byte strings, so nearly all places drop out. The
- * method is Teddy's, by Geoffrey Langdale (Hyperscan).
+ * the low and the high half of each byte, tell which groups may have the byte. A place counts if
+ * its three bytes have a group in common. A group has few byte strings, so nearly all places drop
+ * out. The method is Geoffrey Langdale's Teddy (Hyperscan).
  */
 #include "credential/mask_vector.h"
 

@@ -27,7 +27,7 @@
  * itself; a keeper that does not is stuck. */
 #define ANSWER_GRACE_MS 5000
 #define SOURCE_TIMEOUT_MS 10000 /* for a source without its own timeout */
-#define RENEW_RETRY_MS 5000     /* after the keeper was lost */
+#define RENEW_RETRY_MS 5000     /* pause before another try, after the keeper was lost */
 
 void credential_wait_cancel(struct credential_wait *wait)
 {

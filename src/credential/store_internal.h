@@ -12,17 +12,18 @@
 struct slot {
 	struct credential_value *value; /* the store's own reference, or NULL */
 	int64_t expires_ms;             /* clock_boot_ms(); 0: never */
-	int64_t renew_ms;               /* the next one is asked for from then on; 0: never */
+	int64_t renew_ms;               /* from then on the next value is asked for; 0: never */
 	uint64_t uses;                  /* how often a caller got a value */
 	int64_t last_used_ms;           /* loop_now_ms() */
 	bool asked;                     /* the keeper owes an answer */
-	bool renewing;                  /* ... with the next value; this one is used meanwhile */
-	int64_t answer_by_ms;           /* ... by this time */
-	bool passing;                   /* ... which is only for those who wait, and not kept */
-	unsigned stale;                 /* answers that it owes besides, from before a revocation */
-	bool due;                       /* waiting callers are told at the end of this turn */
-	int64_t retry_ms;               /* unavailable until then; error says why */
-	bool guessed;                   /* credential_store_waited(): final */
+	bool renewing;        /* the answer owed is the next value; this one is used meanwhile */
+	int64_t answer_by_ms; /* the answer is due by this time */
+	bool passing;   /* the answer owed is only for the callers that wait now, and is not kept */
+	unsigned stale; /* further answers that the keeper owes, to questions from before a
+	                   revocation */
+	bool due;       /* waiting callers are told at the end of this turn */
+	int64_t retry_ms; /* unavailable until then; error says why */
+	bool guessed;     /* see credential_store_waited(); stays set */
 	char error[STORE_ERROR_MAX];
 	struct list waiting; /* struct credential_wait */
 };
@@ -42,16 +43,16 @@ struct credential_store {
 
 /* store.c */
 struct slot *store_slots_new(uint32_t count);
-/* Drops its value, and everybody who waits, without a callback. */
+/* Drops the value and all waiting callers, without calling them back. */
 void store_drop_slot(struct slot *slot);
-/* Tells error to everybody who waits; a value that is being renewed stays. */
+/* Tells error to all waiting callers. A value that is being renewed stays. */
 void store_refuse(struct credential_store *store, struct slot *slot, const char *error);
-/* Asks the keeper, if it is not asked already. */
+/* Asks the keeper unless an answer is pending. */
 void store_ask(struct credential_store *store, uint32_t credential, bool renew);
-/* The value will be fetched anew: the present one, or one on its way, is only for callers that
- * waited for it. */
+/* Makes the next caller fetch a new value. The present value, or one on its way, is only for
+ * callers that already wait for it. */
 void store_forget(struct slot *slot);
-/* Sets the timer to the first value that expires, or stops it. */
+/* Sets the timer to the time at which the first value expires, or stops it. */
 void store_plan_expiry(struct credential_store *store);
 
 #endif

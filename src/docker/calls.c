@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of libnetwork's remote driver. Each may come twice, out of order, or for what is long
- * gone: what is there already is done, what is gone need not be removed. Only Join needs all of it,
- * and answers when the guard stands.
+ * The calls of libnetwork's remote driver. Each may come twice, out of order, or for something that
+ * is long gone. So creating what exists and removing what is gone succeed. Only Join needs
+ * everything, and is answered when the guard is in force.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -121,7 +121,8 @@ static bool load_network(struct call *call, struct docker_network *out)
 
 /* --- endpoints --- */
 
-/* Only where the request named no MAC: dockerd takes none but its own then. */
+/* Puts the MAC into the answer only if the request named none: otherwise dockerd accepts only its
+ * own. */
 static void put_mac(struct call *call, const uint8_t mac[6])
 {
 	char text[MAC_TEXT_MAX];
@@ -185,7 +186,7 @@ static bool create_endpoint(struct call *call)
 	return good;
 }
 
-/* Shuts the link before its guard goes: whoever is still in there meets nobody. */
+/* Shuts the link before its guard goes, so that processes that are still inside reach nobody. */
 static bool shut(struct call *call, const char *outer)
 {
 	int rc = netlink_link_down(call->docker->nl, outer);

@@ -22,7 +22,7 @@
 #define DOCKER_SOCKET_DEFAULT "/run/docker/plugins/vethguard.sock"
 #define DOCKER_STATE_DEFAULT "/var/lib/vethguard-docker"
 #define DOCKER_ID_MAX 64   /* hexadecimal digits of a network's or an endpoint's id */
-#define DOCKER_ID_MIN 12   /* as many as the name of an interface bears */
+#define DOCKER_ID_MIN 12   /* as many as fit into an interface's name */
 #define DOCKER_NAME_MAX 40 /* bytes of a sandbox's name; the alias of the link has to hold it */
 #define DOCKER_PREFIX_MAX (DOCKER_NAME_MAX - 1 - DOCKER_ID_MIN)
 #define DOCKER_CIDR_MAX (IP_TEXT_MAX + 4) /* "ADDRESS/BITS" */
@@ -33,17 +33,17 @@
 #define DOCKER_TTL_MAX_S 31622400u
 #define DOCKER_FAULT_MAX 2048
 #define DOCKER_UNJOINED_MAX \
-	16 /* endpoints that are counted at a time; others have their turn later */
+	16 /* bound on the endpoints that are counted at a time; others are counted later */
 
 /* Labels of its sandboxes. */
 #define DOCKER_LABEL_NETWORK "docker.network"
 #define DOCKER_LABEL_ENDPOINT "docker.endpoint"
 
-/* An endpoint whose container has not come. */
+/* An endpoint that no container has joined yet. */
 struct docker_unjoined {
 	char id[DOCKER_ID_MAX + 1]; /* "": none */
-	unsigned rounds;            /* for how many sweeps */
-	bool seen;                  /* in this sweep */
+	unsigned rounds;            /* how many sweeps have seen it */
+	bool seen;                  /* seen in this sweep */
 };
 
 struct docker {
@@ -51,12 +51,12 @@ struct docker {
 	struct http_server *server;
 	struct loop *loop;
 	struct netlink *nl;
-	int netns;                    /* the namespace that both ends of a pair begin in */
+	int netns;                    /* the namespace in which pairs are created */
 	const char *control;          /* the daemon's socket */
 	const char *policies, *state; /* directories */
 	struct loop_timer sweep;      /* sweep.c */
 	struct docker_unjoined unjoined[DOCKER_UNJOINED_MAX];
-	json_t *warned; /* by endpoint: other_ways.c has warned of it */
+	json_t *warned; /* by endpoint: those that other_ways.c has warned of */
 };
 
 /* An address with its network, as dockerd writes it. text "": none. */
@@ -83,7 +83,7 @@ struct docker_endpoint {
 	char outer[IFNAMSIZ], inner[IFNAMSIZ]; /* of its pair */
 };
 
-/* text.c. fault: a sentence for whoever sees dockerd's error. */
+/* text.c. fault: a sentence for the people who see dockerd's error. */
 bool docker_wrong(char fault[DOCKER_FAULT_MAX], const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 /* A member that has to be a string; "" if it is missing or null and optional. NULL: fault says
@@ -100,8 +100,8 @@ bool docker_name_is_plain(const char *name, size_t max);
 /* network.c */
 bool docker_network_read(const json_t *body, struct docker_network *out, char *fault);
 void docker_network_fini(struct docker_network *network);
-/* The file of a network. save replaces it; remove is no failure where there is none. Return 0 or
- * -errno; load: -ENOENT: there is none, -EBADMSG: it is damaged. */
+/* The file of a network. save replaces it; removing a file that does not exist is no failure.
+ * Return 0 or -errno; load: -ENOENT: there is none, -EBADMSG: it is damaged. */
 int docker_network_save(const char *state, const struct docker_network *network);
 int docker_network_load(const char *state, const char *id, struct docker_network *out);
 int docker_network_remove(const char *state, const char *id);
@@ -114,12 +114,13 @@ bool docker_endpoint_read(const json_t *body, const struct docker_network *netwo
 /* The MAC that the request asks for. False: none, or one that no interface can have (fault is not
  * ""). */
 bool docker_endpoint_mac(const json_t *body, uint8_t out[6], char *fault);
-/* Finds an endpoint by its link. Returns 0; -ENOENT: there is none; -EEXIST: the link is another
- * endpoint's; or another -errno. */
+/* Finds an endpoint by its link. Returns 0; -ENOENT: there is none; -EEXIST: the link belongs to
+ * another endpoint; or another -errno. */
 int docker_endpoint_find(struct docker *docker, const char *id, struct docker_endpoint *out);
 /* True for the name of an outer end. */
 bool docker_endpoint_is_outer(const char *interface);
-/* What the alias of the interface tells. False: it is no outer end of a pair of this driver. */
+/* Fills in what the alias of the interface says. Returns false if it is not an outer end of this
+ * driver's pairs. */
 bool docker_endpoint_at(struct docker *docker, const char *interface, struct docker_endpoint *out);
 void docker_endpoint_random_mac(uint8_t mac[6]);
 /* Makes the pair, whose outer end stays down. Returns 0 or -errno, and then nothing is left. */
@@ -147,7 +148,7 @@ unsigned docker_call(struct docker *docker, struct slice target, const json_t *b
 /* service.c */
 int docker_service_open(struct docker *docker, int fd);
 
-/* sweep.c: puts in order what a call could not, or nobody called for. */
+/* sweep.c: repairs what no call repairs. */
 int docker_sweep_open(struct docker *docker);
 
 /* other_ways.c: warns once of interfaces in an endpoint's container that are not the driver's.

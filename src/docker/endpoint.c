@@ -2,8 +2,8 @@
 /*
  * Endpoints. An endpoint is a veth pair in the host's namespace: "vgd" and twelve digits of its id
  * is the outer end, which stays; "vgc" and the same digits is the inner end, which dockerd moves
- * into the container. The alias of the outer end has the rest, so whoever is started anew knows
- * every endpoint from the kernel, and what is deleted is forgotten.
+ * into the container. The alias of the outer end has the rest, so a restarted driver knows every
+ * endpoint from the kernel, and a deleted endpoint leaves nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -259,8 +259,8 @@ static void set(const char *family, const char *interface, const char *name, con
 	close(fd);
 }
 
-/* A second wall, should somebody take the guard away while the container runs (sweep.c is the
- * third): the host's own stack forwards nothing of what comes in here. */
+/* A second protection, in case somebody removes the guard while the container runs (sweep.c is the
+ * third): the host's own stack does not forward packets that come in on this interface. */
 static void make_inert(const char *outer)
 {
 	set("ipv4", outer, "forwarding", "0");

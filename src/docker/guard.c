@@ -12,7 +12,7 @@
 #include "docker/docker.h"
 
 #define PATH_TEXT_MAX 128
-#define SANDBOX_NAME_MAX 64 /* the daemon's bound: whoever attached it may have named it */
+#define SANDBOX_NAME_MAX 64 /* the daemon's bound: a caller may have chosen the name */
 #define CONFLICT 409
 #define NOT_FOUND 404
 
@@ -131,7 +131,8 @@ static bool find(struct docker *docker, const char *outer, char name[SANDBOX_NAM
 	return all;
 }
 
-/* The daemon knows sandboxes by name, and what bears the name may be attached to something else. */
+/* The daemon finds sandboxes by name, and a sandbox with this name may be attached to something
+ * else. */
 bool docker_guard_detach(struct docker *docker, const char *outer)
 {
 	char name[SANDBOX_NAME_MAX + 1], path[PATH_TEXT_MAX];

@@ -158,7 +158,7 @@ static void give_up(void)
 	struct capabilities have;
 	int rc = capabilities_bound(CAPABILITIES_KEPT);
 
-	if (rc == -EPERM) /* whoever started it without CAP_SETPCAP has done so already */
+	if (rc == -EPERM) /* without CAP_SETPCAP the parent has reduced it already */
 		rc = 0;
 	if (!rc)
 		rc = capabilities_get(&have);

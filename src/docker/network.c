@@ -30,7 +30,8 @@ void docker_network_fini(struct docker_network *network)
 	network->labels = network->vars = NULL;
 }
 
-/* The guard answers as the first address of the pool: no interface of the host has to have it. */
+/* True for the first address of the pool, as which the guard answers. No interface of the host
+ * needs to have it. */
 static bool is_first(const struct docker_cidr *gateway)
 {
 	const unsigned size = gateway->ip.family == 6 ? 16 : 4;

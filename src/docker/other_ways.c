@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other ways out of a container. dockerd tells a driver nothing of the other networks that a
- * container is connected to. But the kernel lists the interfaces of the namespace in which an inner
- * end is to whoever may change it, by the number that the host's namespace has for it.
+ * Other ways out of a container. dockerd does not tell a driver about the other networks of a
+ * container. But the kernel lists the interfaces of an inner end's namespace, by the number that
+ * the host's namespace has for it, to a process that may change that namespace.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool is_guarded(const struct netlink_link *link, const struct netlink_lin
 	       if_indextoname(link->peer, name) && docker_endpoint_is_outer(name);
 }
 
-/* What leads nowhere but to a process of the container itself. */
+/* True for an interface that leads only to a process of the container itself. */
 static bool is_inside(const struct netlink_link *link)
 {
 	return link->loopback || strcmp(link->kind, "dummy") == 0 ||

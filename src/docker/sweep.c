@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at intervals for what no call of dockerd repairs, and repairs it:
+ * Looks at intervals for leftovers that no call of dockerd repairs, and repairs them:
  * - guards of interfaces that are gone: dockerd was killed with its container, or vethguardd did
- * not run when an endpoint was removed;
+ *   not run when an endpoint was removed;
  * - interfaces whose guard was taken away by hand;
- * - pairs of removed networks, and pairs that no container ever got. dockerd that was killed does
- * not remember an endpoint that it was about to make, and may have had it guarded already.
+ * - pairs of removed networks, and pairs that no container ever joined: a dockerd that was killed
+ *   forgets the endpoint that it was creating, although that endpoint may be guarded already.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static struct docker_unjoined *unjoined_of(struct docker *docker, const char *id
 	}
 	if (room)
 		snprintf(room->id, sizeof(room->id), "%s", id);
-	return room; /* NULL: it has its turn when others are gone */
+	return room; /* NULL: counted once there is room */
 }
 
 /* Counts the rounds in which an endpoint waits for its container. After UNJOINED_ROUNDS its pair is
@@ -88,7 +88,7 @@ static void count_unjoined(struct docker *docker, const struct docker_endpoint *
 	u->seen = false;
 }
 
-/* Forgets those that were not seen in this round. */
+/* Forgets the endpoints that were not seen in this round. */
 static void forget_joined(struct docker *docker)
 {
 	for (size_t i = 0; i < DOCKER_UNJOINED_MAX; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a new interface only adds to the tables: three chains, three rules, its name
- * in the sets. Nothing is deleted then, because the kernel frees what a transaction deletes after
- * an RCU grace period, and the next close of a netlink socket has to wait for that. For the same
- * reason the sockets stay open. Chains of other interfaces are not touched, so the thousandth
- * interface costs what the first does, apart from the kernel's search in the table.
+ * in the sets. Nothing is deleted then: the kernel frees deleted objects only after an RCU grace
+ * period, and the next close of a netlink socket waits for that. For the same reason the sockets
+ * stay open. Chains of other interfaces are not touched, so the thousandth interface costs what the
+ * first does, apart from the kernel's search in the table.
  *
- * A transaction that fails waits for such a period, too. So it is asked before whether there are
- * tables to add to: they are removed with the last interface.
+ * A transaction that fails waits for such a period, too. So this file first asks whether the tables
+ * exist; they are removed with the last interface.
  *
  * Existing chains with these names are deleted and made again within one transaction, so that no
  * frame finds one missing: the new hook is in place before the old one goes.
@@ -161,7 +161,7 @@ static int check_spec(const struct divert_spec *spec)
 	return strcmp(spec->interface, spec->link) == 0 ? -EINVAL : 0;
 }
 
-/* What the rules want that are not known to exist. */
+/* Returns the parts that the rules need and that are not known to exist. */
 static enum what missing(struct divert *d, bool interface)
 {
 	bool has;
@@ -188,8 +188,8 @@ int divert_set(struct divert *d, const struct divert_spec *spec)
 	 * now, are freed */
 	filters = divert_filters_set(d, spec);
 	rc = set_with(d, spec, missing(d, there == 0));
-	/* its chains exist already, or a part of the wall is missing: somebody changed something;
-	 * write everything anew */
+	/* The interface's chains exist already, or a part of the wall is missing: somebody has
+	 * changed the rules, so everything is written anew. */
 	if (rc == -EEXIST || rc == -ENOENT)
 		rc = set_with(d, spec, ANEW);
 	if (rc == 0)

@@ -38,7 +38,7 @@ static void batch_sets(struct nft_batch *b, const struct fence_spec *spec)
 	}
 }
 
-/* Everything except the hook, which needs the interface, and the rules of the first chains. */
+/* Adds everything except the hook, which needs the interface, and the rules of the first chains. */
 static void batch_from(struct nft_batch *b, const struct fence_spec *spec, size_t first)
 {
 	struct chain_plan chains[FENCE_CHAINS_MAX];
@@ -91,7 +91,7 @@ static void batch_on_bare(struct nft_batch *b, const struct fence_spec *spec)
 	batch_own(b, spec, false);
 }
 
-/* For other addresses than those that the interface's own chains were made with. */
+/* Adds the rules for addresses other than those that the interface's own chains were made with. */
 static void batch_on_other(struct nft_batch *b, const struct fence_spec *spec)
 {
 	batch_own(b, spec, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a packet belongs to who owns its socket. Three cases:
+ * Theory of operation: a packet belongs to the owner of its socket. Three cases:
  *
  * - The socket is the guard's (user id, and cgroup where known): it passes. A connection that the
  *   guard begins is marked in the kernel's connection table.
@@ -162,7 +162,8 @@ void shared_rewrite(struct rule_list *l, const struct fence_shared_spec *spec)
 	rule_redirect(l, spec->tcp_port);
 }
 
-/* Reports of multicast groups (MLD) are not among them: whoever joins a group chooses its address.
+/* Reports of multicast groups (MLD) are not among them: because the program that joins a group
+ * chooses its address.
  */
 static void accept_neighbors(struct rule_list *l, uint8_t first, uint8_t last)
 {
@@ -176,7 +177,7 @@ static void accept_neighbors(struct rule_list *l, uint8_t first, uint8_t last)
 	rule_verdict(l, NF_ACCEPT);
 }
 
-/* What the kernel sends by itself. */
+/* Accepts the packets that the kernel itself sends. */
 static void accept_kernels(struct rule_list *l)
 {
 	rule_begin(l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes what an answer holds. */
+/* Takes values out of an answer. */
 #include <stdio.h>
 #include <string.h>
 

@@ -8,9 +8,9 @@
 #include "vethguard/tls/jwt.h"
 
 #define ASSERTION_MAX 16384
-#define LIFE_S 3600 /* Google takes no longer */
+#define LIFE_S 3600 /* the longest life that Google accepts */
 
-/* The claims of the assertion, or NULL. */
+/* Returns the claims of the assertion, or NULL. */
 static char *make_claims(const struct fetch_request *request, const json_t *key)
 {
 	const struct slice scope = fetch_argument(request, "scope");

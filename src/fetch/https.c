@@ -20,7 +20,7 @@ struct https {
 	CURL *curl;
 	struct curl_slist *resolve;
 	struct curl_blob trusted;
-	struct slice hidden[2 * MESSAGE_FETCH_SECRETS_MAX]; /* what no fault shows */
+	struct slice hidden[2 * MESSAGE_FETCH_SECRETS_MAX]; /* never shown in an error message */
 	size_t hidden_count;
 	const struct https_call *call; /* under way */
 	struct buf answer;

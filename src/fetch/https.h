@@ -31,11 +31,11 @@ void https_trust(struct https *https, struct slice pem);
  * borrowed): no fault shows it. */
 void https_hide(struct https *https, struct slice secret, struct slice encoded);
 
-/* How long the service wants to be left alone, as its last answer says (429 or 503; Retry-After,
- * else HTTPS_RETRY_S); 0: it did not say so. */
+/* Returns for how many seconds the service wants no request, by its last answer (429 or 503;
+ * Retry-After, otherwise HTTPS_RETRY_S); 0: it did not say so. */
 #define HTTPS_RETRY_S 10
 uint32_t https_retry_s(const struct https *https);
-/* Status of the last answer; 0: there was none. */
+/* Returns the status of the last answer; 0: there was none. */
 long https_status(const struct https *https);
 
 struct https_call {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-fetch: asks one service for one credential, and ends. Whoever answers is a stranger,
- * and libcurl, OpenSSL and the JSON reader see that answer; so this happens in a process that holds
- * one secret, and neither the keeper nor the supervisor parses a byte of it.
+ * vethguard-fetch: asks one service for one credential, and ends. The service is not trusted, and
+ * libcurl, OpenSSL and the JSON reader parse its answer. So this happens in a process that holds
+ * one secret, and neither the keeper nor the supervisor parses a byte of the answer.
  *
  * main() shows the order of confinement. The supervisor's one message says what to fetch and brings
  * the descriptors: trusted CAs, the pipe for the value, the service's secret. Then the jail closes:
@@ -38,7 +38,7 @@ struct fetch {
 	uint64_t id; /* of the supervisor's message */
 	struct fetch_request request;
 	int trusted, pipe, store; /* store -1: none */
-	bool stored;              /* it has the next secret */
+	bool stored;              /* the store file has the next secret */
 	int secret_files[MESSAGE_FETCH_SECRETS_MAX];
 	struct slice trusted_pem; /* mapped */
 	struct secret secrets[MESSAGE_FETCH_SECRETS_MAX];
@@ -177,7 +177,8 @@ static void read_secrets(struct fetch *f)
 	f->request.secret = f->request.secrets[0];
 }
 
-/* The supervisor puts it on the disk and in its place before it passes the value on. */
+/* Writes the next secret. The supervisor makes it durable and puts it in its place before it passes
+ * the value on. */
 static void store(struct fetch *f, const struct fetched *value)
 {
 	const struct slice next = buf_slice(&value->next_secret);

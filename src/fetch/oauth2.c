@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OAuth 2.0: an access token for the client itself (RFC 6749 section 4.4), or for a refresh token
- * (section 6). The client says who it is by Basic authentication (section 2.3.1), in the body where
- * the server wants that, or by a token that its key signs (RFC 7523). Token exchange (RFC 8693) is
- * the same with another grant: the secret is the token to be exchanged, and the client may have no
- * secret.
+ * OAuth 2.0: gets an access token for the client itself (RFC 6749 section 4.4), or for a refresh
+ * token (section 6). The client authenticates by Basic (section 2.3.1), in the body if the server
+ * wants that, or with a token that its key signs (RFC 7523). Token exchange (RFC 8693) is the same
+ * with another grant: the secret is the token to be exchanged, and the client may have none of its
+ * own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int add_all(struct buf *form, const struct fetch_request *request, const 
 #define ASSERTION_MAX 16384
 #define JTI_BYTES 16
 
-/* The claims by which a client proves that it has its key (RFC 7523 section 3), or NULL. */
+/* Returns the claims by which a client proves that it has its key (RFC 7523 section 3), or NULL. */
 static char *make_claims(const struct fetch_request *request)
 {
 	const struct slice id = fetch_argument(request, "client_id");
@@ -68,7 +68,7 @@ static int add_assertion(const struct fetch_request *request, struct slice key, 
 	return rc;
 }
 
-/* What the token is asked by: the client itself, or a refresh token (RFC 6749 section 6). */
+/* Adds the grant: the client's own credentials, or a refresh token (RFC 6749 section 6). */
 static int add_grant(const struct fetch_request *request, struct buf *form)
 {
 	static const char *const of_client[] = {"scope", "audience", "resource", NULL};
@@ -81,8 +81,8 @@ static int add_grant(const struct fetch_request *request, struct buf *form)
 	return rc == 0 ? add_all(form, request, of_client) : rc;
 }
 
-/* How the client says who it is: by a key, by its secret in the body, or, being public, by its
- * name. Basic authentication is not in the body. */
+/* Adds the client's authentication: by a key, by its secret in the body, or, for a public client,
+ * its name alone. Basic authentication is a header field and not added here. */
 static int add_client(const struct fetch_request *request, bool in_body, struct buf *form)
 {
 	const struct slice key = fetch_secret(request, "private_key");
@@ -122,8 +122,9 @@ static void explain(int rc, char fault[HTTPS_TEXT_MAX])
 	                              : "what it is to be asked is too long");
 }
 
-/* A server that gives another refresh token takes the one before no more, or not for long (RFC 9700
- * section 4.14.2): the next one is stored before the access token is used. */
+/* Takes the tokens from the answer. A server that gives a new refresh token soon refuses the
+ * previous one (RFC 9700 section 4.14.2), so the new one is stored before the access token is used.
+ */
 static bool take_tokens(const json_t *answer, struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {
 	const json_t *next = json_object_get(answer, "refresh_token");
@@ -162,7 +163,7 @@ bool oauth2_fetch(const struct fetch_request *request, struct https *https, stru
 	if (answer)
 		taken = take_tokens(answer, out, fault);
 	if (!refreshes)
-		private_buf_fini(&out->next_secret); /* nobody has a place for it */
+		private_buf_fini(&out->next_secret); /* the supervisor has no file for it */
 	json_decref(answer);
 	private_buf_fini(&form);
 	private_buf_fini(&login);

@@ -63,7 +63,7 @@ struct slice fetch_argument(const struct fetch_request *request, const char *key
 	return SLICE("");
 }
 
-/* The supervisor has left the path away. */
+/* True for an argument that stands for a secret; the supervisor has left out its path. */
 static bool is_secret(struct slice argument)
 {
 	static const char *const names[] = {

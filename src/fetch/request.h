@@ -16,7 +16,8 @@ struct fetch_request {
 	struct message_fetch message; /* borrows the received bytes */
 	char host[FETCH_HOST_MAX + 1];
 	uint16_t port;
-	/* One line end at the end of each removed; secret is the first. Empty: none. */
+	/* secret is the first of secrets. One line end is removed from the end of each. Empty:
+	 * none. */
 	struct slice secret, secrets[MESSAGE_FETCH_SECRETS_MAX];
 };
 
@@ -24,7 +25,7 @@ struct fetch_request {
 bool fetch_request_read_url(struct fetch_request *request);
 /* The value of KEY in the arguments, or empty. */
 struct slice fetch_argument(const struct fetch_request *request, const char *key);
-/* The secret that KEY names a file of, or empty. */
+/* Returns the secret whose file the argument KEY names, or empty. */
 struct slice fetch_secret(const struct fetch_request *request, const char *key);
 /* The URL of the service followed by path, which begins with '/': "https://host:8200" and "/v1/x".
  * Returns false if it has no room. */

@@ -6,14 +6,14 @@
 #include "fetch/https.h"
 #include "fetch/private_buf.h"
 
-/* What a service tells beyond it counts as this. */
+/* A longer lifetime counts as this one. */
 #define FETCH_LIFETIME_MAX_S MESSAGE_FETCHED_TTL_MAX_S
 
 /* A fetched value. */
 struct fetched {
-	struct buf value;       /* a private buffer, the caller's */
+	struct buf value;       /* a private buffer, owned by the caller */
 	uint32_t ttl_s;         /* 0: the service tells no lifetime */
-	struct buf next_secret; /* private too: takes the place of the refresh token; empty: none */
+	struct buf next_secret; /* private too: replaces the refresh token; empty: none */
 	bool same;              /* the value of before lives on; value is empty */
 	bool renewable;         /* its lease can be renewed */
 	char lease[MESSAGE_LEASE_MAX + 1]; /* id of its lease, or empty */

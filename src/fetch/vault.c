@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HashiCorp Vault and OpenBao: reads one field of a secret (/v1/PATH), after a login by AppRole, or
- * by a signed token (JWT, which Kubernetes gives too), where the policy gives a role instead of a
- * token. The engine KV version 2 puts the fields one level deeper than all others.
+ * HashiCorp Vault and OpenBao: reads one field of a secret (/v1/PATH). If the policy gives a role
+ * instead of a token, a login comes first: by AppRole, or by a signed token (JWT, which Kubernetes
+ * gives too). The engine KV version 2 puts the fields one level deeper than all others.
  *
- * What an engine has made for this question has a lease. The supervisor keeps its id, and asks for
- * its renewal (argument ".renew") or its end (".revoke") by another process of this program. The
- * lease of a login ends with the token of that login, so it is not renewed: another secret is read.
+ * A secret that an engine makes on request has a lease. The supervisor keeps the lease's id, and
+ * starts this program again to renew the lease (argument ".renew") or to end it (".revoke"). A
+ * lease that was got with a login's token ends with that token, so it is not renewed: another
+ * secret is read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static json_t *call(const struct fetch_request *request, struct https *https, co
 	return answer;
 }
 
-/* What the login sends: AppRole's two ids, or a role and the signed token. */
+/* Makes the body of a login: AppRole's two ids, or a role and the signed token. */
 static json_t *login_body(const struct fetch_request *request)
 {
 	const struct slice role_id = fetch_argument(request, "role_id");
@@ -85,7 +86,7 @@ static json_t *log_in(
 	return answer;
 }
 
-/* A lease has an id, and ends with the token that it was given to at the latest. Without one (both
+/* A lease has an id, and ends at the latest with the token that it was given to. Without one (both
  * versions of KV) lease_duration is only how often one may look: the policy's ttl counts. */
 static void take_lease(struct fetched *out, const json_t *answer, const json_t *login)
 {
@@ -106,7 +107,7 @@ static void take_lease(struct fetched *out, const json_t *answer, const json_t *
 		out->ttl_s = lease_s;
 }
 
-/* login: the answer that the token is of, or NULL. */
+/* login: the login's answer that the token came from, or NULL. */
 static bool read_secret(const struct fetch_request *request, struct https *https,
         struct slice token, const json_t *login, struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {
@@ -131,7 +132,7 @@ static bool read_secret(const struct fetch_request *request, struct https *https
 	return taken;
 }
 
-/* POST /v1/sys/leases/VERB for the lease. */
+/* Sends POST /v1/sys/leases/VERB for the lease. */
 static json_t *call_lease(const struct fetch_request *request, struct https *https,
         const char *verb, struct slice token, struct slice lease, char fault[HTTPS_TEXT_MAX])
 {
@@ -147,9 +148,9 @@ static json_t *call_lease(const struct fetch_request *request, struct https *htt
 	return answer;
 }
 
-/* A lease near its last end gets less and less: what it has left is not worth a renewal if it is
- * less than half of what it had, and another secret is read. So it is after any refusal that is not
- * a wish to be left alone. */
+/* Renews the lease. Near its maximum a lease is extended by less and less. If the renewal gives
+ * less than half of the original time, another secret is read instead; so it is after any refusal,
+ * unless the service wants no requests for a while. */
 static bool renew(const struct fetch_request *request, struct https *https, struct slice token,
         struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {
@@ -172,7 +173,7 @@ static bool renew(const struct fetch_request *request, struct https *https, stru
 	return true;
 }
 
-/* What was asked of the token's service. */
+/* Does what was asked for, with the token. */
 static bool act(const struct fetch_request *request, struct https *https, struct slice token,
         const json_t *login, struct fetched *out, char fault[HTTPS_TEXT_MAX])
 {
@@ -185,7 +186,7 @@ static bool act(const struct fetch_request *request, struct https *https, struct
 		               : read_secret(request, https, token, login, out, fault);
 	answer = call_lease(request, https, "revoke", token, ends, fault);
 	json_decref(answer);
-	/* 400, 404: there is no such lease any more. */
+	/* 400 or 404 mean that the lease has ended. */
 	return answer || https_status(https) == 400 || https_status(https) == 404;
 }
 

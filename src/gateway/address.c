@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one address may do before it has proved anything: so many connections at a time, so many in
- * a second that come to nothing. Wrong proofs are counted; after some in a minute their answers
- * wait longer, and a finding tells of it. Right proofs from the same address wait for nothing: many
- * sandboxes may share it.
+ * Bounds what one address may do without a proof: connections at a time, and connections per second
+ * that end without one. Wrong proofs are counted: after FAILURES_MANY in a minute their answers
+ * wait longer, and a finding reports the address. Right proofs from the same address never wait,
+ * because many sandboxes may share it.
  *
- * An address is forgotten when there is no room for another one; those that hold a connection stay.
+ * When the table is full, the oldest address without a connection is forgotten.
  */
 #include <stdlib.h>
 
@@ -16,8 +16,8 @@
 #define FRUITLESS_PER_S 50
 #define FRUITLESS_BURST_S 4
 #define WINDOW_MS 60000
-#define FAILURES_MANY 10 /* in WINDOW_MS */
-#define NETWORK6_BYTES 8 /* whoever has one address of IPv6 has its /64 */
+#define FAILURES_MANY 10 /* wrong proofs in WINDOW_MS */
+#define NETWORK6_BYTES 8 /* a client with one IPv6 address has its whole /64 */
 
 static struct ip key_of(const struct ip *source)
 {
@@ -33,7 +33,7 @@ static void forget(struct gateway *g, struct address *a)
 	free(a);
 }
 
-/* The table is in the order in which addresses came first. */
+/* The table is in the order in which the addresses were first seen. */
 static void make_room(struct gateway *g)
 {
 	struct address *a, *next;

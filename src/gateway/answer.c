@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client is told before a worker answers it. A proof that is unknown, has expired, was
- * revoked, or comes from the wrong network gets one answer, byte by byte that of a missing one.
+ * Answers to clients that no worker gives. A proof that is unknown, expired, revoked or from the
+ * wrong network gets the same answer as a missing one, byte by byte.
  */
 #include <stdio.h>
 

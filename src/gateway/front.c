@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All bytes of one read are decrypted at once, and no encrypted byte has to be kept: plain bytes
- * are fewer than encrypted ones, and of reads before OpenSSL holds at most the beginning of one
- * record. TLS writes into a buffer that all connections share; it is empty again when a function
- * here returns.
+ * All bytes of one read are decrypted at once, and no encrypted byte has to be kept: the plain
+ * bytes are fewer than the encrypted ones, and OpenSSL holds at most the beginning of one record
+ * from the reads before. TLS writes into a buffer that all connections share; it is empty again
+ * when a function here returns.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -51,7 +51,7 @@ static bool fail(struct front *f)
 	return false;
 }
 
-/* Sends what it can of n bytes; *sent tells how many. */
+/* Sends as many of n bytes as the socket takes; *sent tells how many. */
 static bool send_some(struct front *f, const uint8_t *p, size_t n, size_t *sent)
 {
 	for (*sent = 0; *sent < n;) {
@@ -96,7 +96,7 @@ static bool put(struct front *f, const uint8_t *p, size_t n)
 	return sent == n || buf_append(&f->unsent, p + sent, n - sent) == 0 || fail(f);
 }
 
-/* Sends what TLS has written. */
+/* Sends the bytes that TLS has written. */
 static bool put_tls(struct front *f)
 {
 	struct buf *tx = &f->gateway->tx;
@@ -144,7 +144,7 @@ static enum front_status receive(struct front *f, uint8_t *p, size_t most, size_
 	return got ? FRONT_OK : FRONT_EOF;
 }
 
-/* Decrypts all of what was fed. */
+/* Decrypts everything that TLS was fed. */
 static enum front_status decrypt(struct front *f, struct slice *out)
 {
 	uint8_t *plain = f->gateway->plain;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* front: the client's side of a connection: TCP, with or without TLS. Reading gives plain bytes,
- * writing takes them. What the socket does not take waits in memory of the connection's own;
- * whoever writes looks at front_is_clear() first. */
+ * writing takes them. Bytes that the socket does not take wait in the connection's own memory, so a
+ * caller checks front_is_clear() before it writes. */
 #ifndef VETHGUARD_SRC_GATEWAY_FRONT_H
 #define VETHGUARD_SRC_GATEWAY_FRONT_H
 
@@ -15,25 +15,26 @@ struct front {
 	int fd;
 	struct tls *tls; /* NULL: plain */
 	struct buf unsent;
-	enum front_status over; /* what follows the bytes that were read last; FRONT_OK: more */
+	enum front_status over; /* the status after the bytes that were read last; FRONT_OK: more
+	                           may follow */
 	bool broken, ended;
 };
 
 /* Takes fd. on_ready as in loop_io_open(). Returns 0, or -errno with fd closed. */
 int front_open(struct gateway *g, struct front *f, int fd, bool tls,
         void (*on_ready)(struct loop_io *io, unsigned events));
-/* Gets the next plain bytes, of at most most bytes received; borrowed until the next call for any
- * connection. FRONT_AGAIN: nothing at the moment. */
+/* Gets the next plain bytes, from at most `most` received bytes. They are borrowed until the next
+ * call for any connection. FRONT_AGAIN: nothing at the moment. */
 enum front_status front_read(struct front *f, size_t most, struct slice *out);
 /* Sends n plain bytes. Returns false if the connection is broken. */
 bool front_write(struct front *f, const void *p, size_t n);
-/* Sends what waits. Returns false if the connection is broken. */
+/* Sends the bytes that wait. Returns false if the connection is broken. */
 bool front_flush(struct front *f);
 static inline bool front_is_clear(const struct front *f)
 {
 	return f->unsent.len == 0;
 }
-/* Says that nothing more follows. */
+/* Ends the sending direction. */
 void front_end(struct front *f);
 void front_close(struct front *f);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gateway: sandboxes on machines that are not ours come in here, over TCP, and prove which
- * session they are. It reads what anybody sends, before anything is known of the sender; so it
- * holds no secret but the operator's TLS key: of a session only the hash of its token, and no
- * policy, CA or credential.
+ * The gateway accepts TCP connections of sandboxes on other machines, each of which proves its
+ * session with a token. It parses bytes of unknown senders, so it holds no secret but the
+ * operator's TLS key: only the hash of each session's token, and no policy, CA or credential.
  *
- * A connection that has proved its session is led to that session's worker over a socket pair that
- * the supervisor makes, and relayed. main.c confines the program and hears the supervisor;
- * receiver.c accepts; address.c bounds what one address may do; visitor.c is one connection until
- * it is relayed; answer.c what it is told; sessions.c the sessions; front.c and relay.c move bytes.
+ * A connection that has proved its session is relayed to the session's worker, over a socket pair
+ * that the supervisor makes. main.c confines the program and takes the supervisor's messages;
+ * receiver.c accepts; address.c bounds what one address may do; visitor.c and proof.c hold a
+ * connection until it is relayed; answer.c writes answers to clients; sessions.c keeps the
+ * sessions; front.c and relay.c move bytes.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -23,23 +23,23 @@
 #include "vethguard/tls/tls.h"
 
 #define GATEWAY_CHUNK (64u << 10)  /* bytes per read of a relayed connection */
-#define GATEWAY_FIRST (16u << 10)  /* ... of one that has proved nothing */
+#define GATEWAY_FIRST (16u << 10)  /* bytes that a connection may send before its proof */
 #define GATEWAY_RECORD (16u << 10) /* bytes of a TLS record whose end comes with another read */
 #define GATEWAY_PLAIN_MAX (GATEWAY_CHUNK + GATEWAY_RECORD)
 #define GATEWAY_ADDRESSES_MAX 16384   /* addresses that are remembered */
 #define GATEWAY_SESSIONS_MAX 4096     /* more than there are sandboxes of a daemon */
-#define GATEWAY_ENTERS_PER_S 2000     /* connections led to workers, of all sessions */
+#define GATEWAY_ENTERS_PER_S 2000     /* bound on connections passed to workers, of all sessions */
 #define GATEWAY_FILE_MAX (256u << 10) /* bytes of a certificate's or key's file */
 
 struct visitor;
 struct gateway;
 
 enum gateway_wait {
-	WAIT_PROOF,  /* from the first moment until a session is proved */
+	WAIT_PROOF,  /* from the accept until a session is proved */
 	WAIT_REFUSE, /* before a wrong proof is answered */
 	WAIT_REFUSE_LONG,
-	WAIT_ENTER,  /* for the supervisor to lead it to its worker */
-	WAIT_RETRY,  /* before it is asked again */
+	WAIT_ENTER,  /* for the supervisor to connect it to its worker */
+	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
 	WAIT_COUNT
 };
@@ -48,7 +48,7 @@ enum gateway_wait {
 
 struct session {
 	UT_hash_handle by_hash, by_id;
-	uint64_t id; /* of its sandbox */
+	uint64_t id; /* id of its sandbox */
 	uint8_t token_hash[MESSAGE_TOKEN_HASH_BYTES];
 	size_t from_count;
 	struct ip_prefix from[MESSAGE_FROM_MAX];
@@ -56,9 +56,9 @@ struct session {
 	struct rate enters;
 };
 
-/* Takes over a session, or how it has changed. Returns 0, or -ENOMEM. */
+/* Adds a session, or updates one. Returns 0, or -ENOMEM. */
 int sessions_set(struct gateway *g, const struct message_gateway_session *m);
-/* Cuts its connections and forgets it. Nothing happens if there is none with this id. */
+/* Cuts the session's connections and forgets it. Does nothing if no session has this id. */
 void sessions_end(struct gateway *g, uint64_t id);
 void sessions_free(struct gateway *g);
 /* Returns the session whose token this is and which may come from this address, or NULL. */
@@ -66,22 +66,23 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
 
 /* --- address.c --- */
 
-/* What one address (of IPv6: its /64) has done. */
+/* The record of one address (of IPv6: of its /64). */
 struct address {
 	UT_hash_handle hh;
 	struct ip key;
-	uint32_t connections; /* that have proved nothing */
+	uint32_t connections; /* open connections that have proved nothing */
 	uint32_t failures;    /* wrong proofs since window_ms */
-	uint32_t untold;      /* of these, not in a finding yet */
+	uint32_t untold;      /* those of them that no finding has reported yet */
 	int64_t window_ms, told_ms;
 	struct rate fruitless; /* connections that ended without a proof */
 };
 
-/* Counts a new connection. Returns its address, or NULL if it may have no more at the moment. */
+/* Counts a new connection. Returns the record of its address, or NULL if the address may have no
+ * more connections at the moment. */
 struct address *address_begin(struct gateway *g, const struct ip *source);
-/* A connection has proved its session (proved), or has ended without. */
+/* Counts a connection that has proved its session (proved) or has ended without a proof. */
 void address_end(struct gateway *g, struct address *a, bool proved);
-/* Counts a wrong proof. Returns how long its answer waits. */
+/* Counts a wrong proof. Returns the wait before its answer. */
 enum gateway_wait address_failed(struct gateway *g, struct address *a);
 void addresses_free(struct gateway *g);
 
@@ -114,13 +115,13 @@ struct gateway {
 	struct loop_timer accept_again;
 	struct list unproved; /* visitors, the oldest first */
 	size_t unproved_count;
-	struct visitor *entering; /* by the id of the question */
+	struct visitor *entering; /* hash table by the id of the question to the supervisor */
 	uint64_t last_question;
 	struct rate enters, findings;
 	struct loop_deadlines waits[WAIT_COUNT];
-	uint8_t *cipher; /* GATEWAY_CHUNK bytes: what was read last */
+	uint8_t *cipher; /* GATEWAY_CHUNK bytes: the bytes read last */
 	uint8_t *plain;  /* GATEWAY_PLAIN_MAX bytes: the same, decrypted */
-	struct buf tx;   /* what TLS sends, until it is sent */
+	struct buf tx;   /* bytes that TLS has written, until they are sent */
 	bool held;
 	int status; /* exit status */
 };

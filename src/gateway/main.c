@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-gateway: where sessions come in. main() shows the order of confinement: the first
- * message of the supervisor brings every descriptor, then the jail closes: no file, no connection
- * to anywhere, no right. Only then is a connection accepted.
+ * vethguard-gateway: accepts the connections of sessions. main() shows the order of confinement:
+ * the supervisor's first message brings every descriptor, then the jail closes (no file, no
+ * outgoing connection, no privilege), and only then is a connection accepted.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -41,7 +41,7 @@ static void must(const char *what, int rc)
 
 /* --- the certificate --- */
 
-/* Reads a file of the operator's into memory that is wiped. */
+/* Reads an operator's file into memory that is wiped after use. */
 static int read_file(int fd, struct secret *out)
 {
 	uint8_t *p = malloc(GATEWAY_FILE_MAX);
@@ -65,7 +65,7 @@ static void wipe(struct secret *s)
 	*s = (struct secret){0};
 }
 
-/* What cannot be used changes nothing. */
+/* Takes a new certificate. One that cannot be used changes nothing. */
 static void take_certificate(struct gateway *g, const int fds[FDS_OF_CERTIFICATE])
 {
 	char why[TLS_IDENTITY_WHY_MAX] = "";
@@ -195,7 +195,7 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	}
 }
 
-/* The supervisor is gone: nobody could lead a connection anywhere. */
+/* The supervisor is gone, so no connection could reach a worker. */
 static void on_end(struct ipc_peer *peer, int error)
 {
 	struct gateway *g = container_of(peer, struct gateway, supervisor);
@@ -270,7 +270,7 @@ static void open_parts(struct gateway *g)
 		        loop_deadlines_open(g->loop, &g->waits[i], waits[i], visitor_on_deadline));
 }
 
-/* As many descriptors as it may have: two for each connection that is relayed. */
+/* Raises the limit on descriptors as far as allowed: a relayed connection needs two. */
 static void raise_limit(void)
 {
 	struct rlimit limit;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client says before it has proved its session. The first byte tells SOCKS5 (RFC 1928, 1929)
- * from a request (request.c).
+ * Parses what a client sends until it has proved its session. The first byte tells SOCKS5 (RFC
+ * 1928, 1929) from a request (request.c).
  *
- * The worker behind gets what a sandbox would say over a Unix socket: a greeting of SOCKS5 without
- * a login, whose answer the client does not see.
+ * The worker gets the same bytes as from a sandbox over a Unix socket: a SOCKS5 greeting without a
+ * login, whose answer the client does not see.
  */
 #include <errno.h>
 

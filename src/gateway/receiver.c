@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listening sockets. Connections are accepted up to the bound of those that have proved nothing;
- * others wait in the kernel's backlog until one of them ends, which is soon: each has a deadline.
- * One that its address may not have is closed at once.
+ * Listening sockets. Connections are accepted up to the bound on connections without a proof.
+ * Further ones wait in the kernel's backlog, not for long, because each connection has a deadline
+ * for its proof. A connection beyond the bound of its address is closed at once.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -10,8 +10,8 @@
 
 #include "gateway/visitor.h"
 
-#define BATCH 32     /* connections per turn */
-#define AGAIN_MS 200 /* after running out of descriptors or memory */
+#define BATCH 32     /* connections accepted per turn */
+#define AGAIN_MS 200 /* pause after descriptors or memory ran out */
 
 static bool may_accept(const struct gateway *g)
 {
@@ -24,7 +24,7 @@ static void pause_receiver(struct receiver *r)
 	loop_io_close(&r->io);
 }
 
-/* Returns false if there is none to accept at the moment. */
+/* Returns false if there is nothing to accept at the moment. */
 static bool accept_one(struct receiver *r)
 {
 	struct gateway *g = r->gateway;

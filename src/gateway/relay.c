@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Relaying. Each side is read only while the other has taken all that was read before: this is all
- * of the back-pressure. A side that ends its sending ends it on the other side too; when both have
- * ended, or the worker has, the connection is over.
+ * Relays a connection. A side is read only while the other side has taken everything read before:
+ * that is the whole back-pressure. When one side ends its sending, the other side is told so; when
+ * both have ended, or the worker has closed, the connection is over.
  *
  * Requests of a kept connection go through c->in, where each body is measured so that the next head
  * is found.
@@ -13,7 +13,7 @@
 #include "gateway/visitor.h"
 #include "vethguard/base/secret.h"
 
-#define TURN_CHUNKS 4 /* read of a side in one turn of the loop */
+#define TURN_CHUNKS 4 /* chunks read from one side in one turn of the loop */
 
 /* Returns false if the worker is gone. */
 static bool back_put(struct back *b, const void *p, size_t n)
@@ -113,7 +113,7 @@ static bool take(struct visitor *c, struct slice input)
 	return good;
 }
 
-/* The client to the worker. Returns false if the connection is over. */
+/* Moves bytes from the client to the worker. Returns false if the connection is over. */
 static bool pump_in(struct visitor *c, bool *more)
 {
 	struct back *b = &c->back;
@@ -146,8 +146,7 @@ static bool pump_in(struct visitor *c, bool *more)
 	return true;
 }
 
-/* What the worker has answered to a greeting that was not the client's own is not for the client.
- */
+/* Drops the worker's answer to the greeting that the gateway wrote itself. */
 static size_t swallow(struct back *b, size_t n)
 {
 	size_t take = b->swallow < n ? (size_t)b->swallow : n;
@@ -156,7 +155,7 @@ static size_t swallow(struct back *b, size_t n)
 	return take;
 }
 
-/* The worker to the client. */
+/* Moves bytes from the worker to the client. */
 static bool pump_out(struct visitor *c, bool *more)
 {
 	struct back *b = &c->back;

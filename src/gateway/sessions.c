@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sessions, found by the hash of the token. A session that has expired or was revoked is not in
- * the table, so it is as unknown as one that never was: the same steps, the same answer. Whoever
- * guesses chooses tokens, not hashes; the time of the lookup tells nothing of a token that exists.
+ * The sessions, found by the hash of the token. An expired or revoked session is not in the table,
+ * so its token takes the same steps and gets the same answer as one that never existed. An attacker
+ * chooses tokens and not hashes, so the time of a lookup reveals nothing about an existing token.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/secret.h"
 
-#define ENTERS_PER_S 500 /* of one session; the worker's own bound is the configuration's */
+#define ENTERS_PER_S 500 /* of one session; the worker has its own, configured bound */
 #define ENTERS_BURST_S 2
 
 static struct session *find(const struct gateway *g, uint64_t id)
@@ -97,7 +97,7 @@ static bool may_come_from(const struct session *s, const struct ip *source)
 	return may;
 }
 
-/* Takes the same time wherever they differ. */
+/* Takes the same time wherever the two differ. */
 static bool are_equal(const uint8_t *a, const uint8_t *b, size_t n)
 {
 	volatile uint8_t difference = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection's states, deadlines and end. */
+/* The states, deadlines and end of a connection. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,9 +8,10 @@
 #include "vethguard/base/log.h"
 
 #define STATE_TURNS 8
-/* A worker that is being replaced, or a daemon that hands over to another one, is waited for. */
+/* How often the supervisor is asked: a worker may be about to be replaced, or the daemon about to
+ * hand over. */
 #define ASKED_MAX 50
-#define LINGER_READS 8 /* in one turn of the loop */
+#define LINGER_READS 8 /* reads in one turn of the loop */
 
 static const char *const state_names[] = {
         [VISITOR_FIRST] = "FIRST",
@@ -91,7 +92,7 @@ void visitor_cut(struct visitor *c)
 	visitor_close(c);
 }
 
-/* The last bytes are on their way: reads on, so that no reset overtakes them. */
+/* Reads on while the last bytes are on their way, so that no reset overtakes them. */
 static bool linger(struct visitor *c)
 {
 	struct slice input;
@@ -106,7 +107,7 @@ static bool linger(struct visitor *c)
 	return false;
 }
 
-/* A client of a session that takes its last bytes slowly is waited for. */
+/* Waits longer for a client with a session that takes its last bytes slowly. */
 static void linger_timeout(struct visitor *c)
 {
 	const size_t unsent = c->front.unsent.len;
@@ -119,7 +120,7 @@ static void linger_timeout(struct visitor *c)
 	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
 }
 
-/* Nothing is read meanwhile: what comes waits in the kernel. */
+/* Nothing is read meanwhile: the client's bytes wait in the kernel. */
 static bool wait_on(struct visitor *c)
 {
 	(void)c;
@@ -250,11 +251,11 @@ void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool t
 		visitor_close(c);
 		return;
 	}
-	/* Its first bytes are read in the next turn: a session that was told of before the client
-	 * came is known by then. */
+	/* The first bytes are read in the next turn: by then the gateway knows every session that
+	 * was announced before the client connected. */
 }
 
-/* The client of SOCKS learns that its login was good only now, when it leads somewhere. */
+/* A SOCKS client learns only now, when there is a worker, that its login was good. */
 static int begin_relay(struct visitor *c, int fd)
 {
 	static const uint8_t good[] = {1, 0}; /* RFC 1929 section 2 */
@@ -274,7 +275,7 @@ void visitor_entered(struct gateway *g, uint64_t question, int fd)
 	struct visitor *c;
 
 	HASH_FIND(hh, g->entering, &question, sizeof(question), c);
-	if (!c) { /* it has ended meanwhile */
+	if (!c) { /* the connection has ended meanwhile */
 		if (fd >= 0)
 			close(fd);
 		return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection. Until it has proved its session it may hold GATEWAY_FIRST bytes and the time of
- * WAIT_PROOF; then it waits for a socket to its worker, and is relayed until either side ends.
+ * One connection. Until it has proved its session, it may use GATEWAY_FIRST bytes and the time of
+ * WAIT_PROOF. Then it waits for a socket to its worker, and is relayed until the connection is
+ * over.
  *
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
  *     \-> GREETING -> LOGIN -/  \-> REFUSING -> LINGER
@@ -21,8 +22,8 @@
 enum visitor_state {
 	VISITOR_FIRST,    /* waiting for the first byte, perhaps behind a TLS handshake */
 	VISITOR_HEAD,     /* the head of a request to an HTTP proxy */
-	VISITOR_GREETING, /* of SOCKS5 */
-	VISITOR_LOGIN,    /* ... user and password */
+	VISITOR_GREETING, /* SOCKS5: the greeting */
+	VISITOR_LOGIN,    /* SOCKS5: user and password */
 	VISITOR_REFUSING, /* a wrong proof, whose answer waits */
 	VISITOR_ENTERING, /* proved; waiting for its worker */
 	VISITOR_RELAY,
@@ -34,8 +35,8 @@ enum visitor_state {
 
 /* What a client is told. */
 enum answer {
-	ANSWER_PROVE,     /* 407, to a base URL 401: no proof, or none that counts */
-	ANSWER_MALFORMED, /* as head says */
+	ANSWER_PROVE,     /* 407, to a base URL 401: no proof, or one that is not valid */
+	ANSWER_MALFORMED, /* with the status and reason of the parsed head */
 	ANSWER_AWAY,      /* 503: no worker serves the session at the moment */
 	ANSWER_NO_METHOD, /* SOCKS5: the client offers no password */
 	ANSWER_KINDS
@@ -53,8 +54,8 @@ struct back {
 	struct loop_io io;
 	int fd; /* -1: none */
 	struct buf unsent;
-	uint64_t swallow; /* bytes of the worker's that the client is not to see */
-	bool ended, over; /* what is sent; what is read */
+	uint64_t swallow; /* bytes from the worker that the client must not see */
+	bool ended, over; /* sending has ended; reading has ended */
 };
 
 struct visitor {
@@ -64,58 +65,61 @@ struct visitor {
 	enum visitor_state state;
 	struct loop_deadline deadline;
 	struct loop_task wake, deferred_free;
-	struct list place; /* among those that have proved nothing */
+	struct list place; /* in gateway.unproved, until the proof */
 	struct list of_session;
 	struct address *address; /* until it has proved its session; NULL: it has */
 	struct session *session; /* from then on */
-	UT_hash_handle hh;       /* while ENTERING, by question */
+	UT_hash_handle hh;       /* in gateway.entering while ENTERING, by question */
 	uint64_t question;
-	unsigned asked; /* how often the supervisor had no worker for it */
+	unsigned asked; /* how often the supervisor answered that it had no worker */
 	struct ip source;
 	uint16_t source_port;
-	struct buf in; /* bytes that cannot be used yet */
+	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
 	enum message_form form; /* what the worker is told that it gets */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
-	enum answer answer;      /* REFUSING */
+	enum answer answer;      /* the answer that REFUSING delays */
 	bool front_over;         /* the client sends nothing more */
-	size_t unsent_seen;      /* LINGER: what was unsent at the last look */
+	size_t unsent_seen;      /* LINGER: bytes that were unsent at the last check */
 };
 
 /* Takes fd. */
 void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls);
-/* Its session is over: closes both sides at once. */
+/* Closes both sides at once, because the session is over. */
 void visitor_cut(struct visitor *c);
-/* The supervisor's answer to the question; takes fd, -1: no worker serves it. */
+/* Handles the supervisor's answer to the question. Takes fd; -1: no worker serves the session. */
 void visitor_entered(struct gateway *g, uint64_t question, int fd);
 void visitor_on_deadline(struct loop_deadline *deadline);
-/* proof.c. Asks the supervisor for its worker. Returns false if that cannot be asked. */
+/* proof.c. Asks the supervisor for the session's worker. Returns false if it cannot ask. */
 bool visitor_ask(struct visitor *c);
-/* All connections end. */
+/* Ends all connections. */
 void visitors_close(struct gateway *g);
 
 /* --- its parts --- */
 
-/* Changes the state; the deadline is the caller's. */
+/* Changes the state. The caller sets the deadline. */
 void visitor_enter(struct visitor *c, enum visitor_state state);
 void visitor_close(struct visitor *c);
-/* The supervisor's answer is not waited for any more. */
+/* Stops waiting for the supervisor's answer. */
 void visitor_leave_question(struct visitor *c);
-/* answer.c. Writes an answer and lets the connection end. status and why: ANSWER_MALFORMED. */
+/* answer.c. Writes an answer and lets the connection end. status and why are used for
+ * ANSWER_MALFORMED only. */
 void visitor_answer(struct visitor *c, enum answer answer, unsigned status, const char *why);
-/* proof.c: handlers; each returns whether another state may go on with what is there. */
+/* proof.c: handlers of states. Each returns true if the next state may go on with the bytes that
+ * are there. */
 bool visitor_first(struct visitor *c);
 bool visitor_greeting(struct visitor *c);
 bool visitor_login(struct visitor *c);
-/* Appends what has come to c->in. Returns false if nothing has, or the connection is closed. */
+/* Appends received bytes to c->in. Returns false if there are none, or the connection is closed. */
 bool visitor_take_in(struct visitor *c);
-/* The session is proved: what is in c->back.unsent goes to its worker. */
+/* The session is proved: asks for its worker, which will get the bytes in c->back.unsent. */
 void visitor_prove(struct visitor *c, struct session *s);
-/* A wrong proof: its answer waits, the same time whatever is wrong with it. */
+/* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */
 void visitor_refuse(struct visitor *c);
-/* Makes it one that has proved nothing. Returns false if its address may have no more of them. */
+/* Counts the connection among those that have proved nothing. Returns false if its address may have
+ * no more of them. */
 bool visitor_begin_anew(struct visitor *c);
 /* request.c: a handler, as above. */
 bool visitor_head(struct visitor *c);
@@ -128,10 +132,10 @@ enum next_request {
 enum next_request visitor_next_request(struct visitor *c);
 /* answer.c. Answers a question of a browser whether a page may send a request (CORS preflight). */
 void visitor_answer_preflight(struct visitor *c, struct slice method, struct slice fields);
-/* relay.c: what the worker still sends goes to the client. Returns false: the connection is broken.
+/* relay.c: moves the worker's last bytes to the client. Returns false if the connection is broken.
  */
 bool visitor_drain(struct visitor *c);
-/* relay.c: what is read of either side goes to the other. Returns false: over. */
+/* relay.c: moves bytes between the two sides. Returns false when the connection is over. */
 bool visitor_relay(struct visitor *c);
 
 #endif

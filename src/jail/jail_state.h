@@ -52,8 +52,9 @@ const char *jail_namespace_name(size_t i);
 
 /* drop.c: jail_drop() with supplementary groups. */
 int jail_drop_to(struct jail_ids ids, const gid_t *groups, size_t group_count);
-/* landlock.c: everything may be read and executed; only what is below these paths may be changed.
- * Of processes outside, as jail_landlock(). Returns 0, -EOPNOTSUPP or another -errno. */
+/* landlock.c: permits reading and executing everything, and changing only what is below these
+ * paths. Restricts access to other processes as jail_landlock() does. Returns 0, -EOPNOTSUPP or
+ * another -errno. */
 int landlock_read_only(const char *const *writable, size_t count);
 
 #endif

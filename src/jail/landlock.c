@@ -128,8 +128,8 @@ static int allow_path(int ruleset, const char *path, uint64_t access)
 	return rc;
 }
 
-/* Programs cannot be executed all the same: that is seccomp's. The right is needed to map a library
- * on kernels to come. */
+/* The right to execute is granted because later kernels may need it to map a library. Programs
+ * still cannot be executed: seccomp refuses that. */
 int landlock_read_only(const char *const *writable, size_t count)
 {
 	const int abi = landlock_abi();

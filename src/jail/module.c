@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three walls stand beside each other, so that none has to be perfect: all mounts are read-only but
- * for the writable folders, Landlock says the same again, and the user may open few of them anyhow.
- * The network namespace is new and has no link that is up: a socket of the internet family, which
- * the filter refuses, would lead nowhere.
+ * Three walls stand beside each other, so that none has to be perfect: all mounts are read-only
+ * except for the writable folders, Landlock enforces the same again, and the process runs as a user
+ * that may open few files anyhow. The network namespace is new and has no link that is up: a socket
+ * of the internet family, which the filter refuses, would lead nowhere.
  *
- * Rootless there is one id only. It is kept, as in other roles; the rest is the same.
+ * Without root there is only one id. The process keeps it, as other roles do; everything else is
+ * the same.
  */
 #include "vethguard/jail/module.h"
 

@@ -57,7 +57,7 @@ static const int keeper_calls[] = {CALL(getsockopt), CALL(fsync), LIST_END};
 static const int fetch_calls[] = {CALL(connect), CALL(getsockopt), CALL(getsockname),
         CALL(getpeername), CALL(shutdown), CALL(pipe2), CALL(eventfd2), LIST_END};
 
-/* It accepts, and never connects. */
+/* The gateway accepts connections and never connects. */
 static const int gateway_calls[] = {
         CALL(accept4), CALL(getsockopt), CALL(getsockname), CALL(shutdown), LIST_END};
 
@@ -66,8 +66,8 @@ static const int fetch_refused[] = {CALL(open), CALL(openat), CALL(access), CALL
         CALL(faccessat2), CALL(stat), CALL(readlink), CALL(readlinkat), CALL(socketpair),
         CALL(uname), CALL(sysinfo), CALL(prlimit64), LIST_END};
 
-/* What modules of tokens and their libraries do: files, threads, Unix sockets. A stranger's code
- * may try more and go on without: other calls fail (build()). */
+/* What modules of tokens and their libraries need: files, threads, Unix sockets. Such code may try
+ * other calls and cope with a failure, so those fail and do not kill (build()). */
 static const int token_calls[] = {CALL(open), CALL(openat), CALL(access), CALL(faccessat),
         CALL(faccessat2), CALL(stat), CALL(lstat), CALL(statx), CALL(statfs), CALL(fstatfs),
         CALL(readlink), CALL(readlinkat), CALL(getdents64), CALL(getcwd), CALL(pread64),
@@ -246,7 +246,7 @@ static int allow_bind(scmp_filter_ctx filter)
 	return rc;
 }
 
-/* A library is mapped for execution; threads are made; sockets are Unix sockets. */
+/* Permits to map a library for execution, to start threads, and to open Unix sockets. */
 static int allow_module(scmp_filter_ctx filter)
 {
 	const uint64_t thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
@@ -257,7 +257,8 @@ static int allow_module(scmp_filter_ctx filter)
 	if (rc == 0)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(clone), 1,
 		        SCMP_A0(SCMP_CMP_MASKED_EQ, thread, thread));
-	if (rc == 0) /* its flags lie behind a pointer: the C library takes clone instead */
+	if (rc == 0) /* clone3: a filter cannot see its flags behind the pointer; the C library
+	                falls back to clone */
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
 	if (rc == 0)
 		rc = seccomp_rule_add(

@@ -28,8 +28,8 @@ struct authority *authority_new(void);
 /* Makes an intermediate "vethguard intermediate CA RANDOM" for a worker. Returns NULL as above, or
  * if the CA's time is over. */
 struct ca *authority_intermediate(const struct authority *authority);
-/* The same where the CA's key is in a token (ca_key_is_elsewhere()): done comes later. NULL with
- * why: it does not. */
+/* The same for a CA whose key is in a token (ca_key_is_elsewhere()): done is called later. Returns
+ * NULL with why if it will not be called. */
 struct token_job;
 struct token;
 struct token_job *authority_intermediate_later(const struct authority *authority,

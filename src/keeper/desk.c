@@ -31,7 +31,7 @@ static int64_t retires_s(const struct question *q)
 	return q->now_s + q->ask.overlap_s;
 }
 
-/* The configuration names no key any more: what it covered leads again. */
+/* The configuration names no key any more: the CA behind the configured one leads again. */
 static void drop_configured(struct authorities *all)
 {
 	for (size_t i = all->count; i-- > 0;)
@@ -109,7 +109,7 @@ static void configure(
 		return;
 	}
 	if (ca_key_is_elsewhere(all->list[0]->ca))
-		return; /* nobody else can sign: new sandboxes are refused */
+		return; /* no other CA can sign, so new sandboxes are refused */
 	snprintf(all->note, sizeof(all->note),
 	        "The files of the CA cannot be used, and what was "
 	        "read before stays in force: %.380s",
@@ -275,7 +275,8 @@ static void forget_next(struct desk *desk)
 	desk->next_id = 0;
 }
 
-/* In force: workers whose CA is gone, or ends before the one they would get now, get another. */
+/* Puts the CAs in force: workers whose CA is gone, or ends earlier than the one they would get now,
+ * get another one. */
 static void put_in_force(struct desk *desk, struct authorities *next, bool every)
 {
 	authorities_fini(desk->now);
@@ -283,7 +284,7 @@ static void put_in_force(struct desk *desk, struct authorities *next, bool every
 	sandboxes_renew(desk->sandboxes, every);
 }
 
-/* Descriptors that come with a question. */
+/* Returns how many descriptors come with a question. */
 static size_t files_of(const struct message_keeper_ca_ask *ask)
 {
 	if (ask->what == MESSAGE_CA_CHECK && ask->problem.n == 0)
@@ -291,7 +292,7 @@ static size_t files_of(const struct message_keeper_ca_ask *ask)
 	return ask->what == MESSAGE_CA_LOOK ? 0 : 1;
 }
 
-/* What is not in the file takes effect at once. */
+/* Puts the change in force, at once if it does not concern the file. */
 static int settle(struct desk *desk, struct question *q, uint64_t id, int file, bool good)
 {
 	int rc = 0;

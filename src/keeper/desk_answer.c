@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the desk answers: the CAs, what sandboxes are to trust, and what people should know. */
+/* The desk's answers: the CAs, the roots that sandboxes are to trust, and notes for people. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -51,7 +51,8 @@ static bool read_papers(struct authorities *all, int fd, const char *what, struc
 	return rc == 0;
 }
 
-/* True if the current CA is this one, with its key in the same kind of place. */
+/* True if the current CA has this certificate, and its key is in the same kind of place (file or
+ * token). */
 static bool leads(const struct authorities *all, struct slice certificate, bool elsewhere)
 {
 	return all->count > 0 && all->list[0]->origin == MESSAGE_CA_CONFIGURED &&
@@ -59,8 +60,9 @@ static bool leads(const struct authorities *all, struct slice certificate, bool 
 	       slice_equals(ca_certificate_der(all->list[0]->ca), certificate);
 }
 
-/* The pair of files as a CA, checked. key: empty if it is in a token; then trial is an intermediate
- * that was signed there, which is taken. NULL: all->problem says why. */
+/* Makes a checked CA from the pair of files. key: empty if it is in a token; then trial is an
+ * intermediate that the token has signed, and is taken. Returns NULL with the reason in
+ * all->problem. */
 static struct authority *make(
         struct authorities *all, const struct ca_papers *papers, struct slice key, struct ca *trial)
 {
@@ -113,7 +115,8 @@ static bool lead_with_key(
 	return lead(all, made, retires_s);
 }
 
-/* The key is tried first, which takes a while: the supervisor asks again then. */
+/* Lets the CA lead once the token's key has been tried. A trial takes a while: the supervisor asks
+ * again after it. */
 static bool lead_with_token(
         struct question *q, const struct ca_papers *papers, struct token *token, int64_t retires_s)
 {

@@ -11,8 +11,8 @@ struct question {
 	int64_t now_s;
 	bool changes; /* what is in the file */
 	bool every;
-	bool trying; /* the token's key is being tried: what was in force stays until that is known
-	              */
+	bool trying; /* the token's key is being tried; until the result is known the earlier CAs
+	                stay in force */
 	char why[CA_WHY_MAX];
 };
 
@@ -20,9 +20,9 @@ struct question {
  * not fit into an answer. Returns 0 or -errno. */
 int desk_answer(struct desk *desk, struct question *q, uint64_t id, bool good);
 
-/* desk_files.c. Reads the configuration's files, as q->ask says, into q->next: its CA leads. fds:
- * in the order of the bits. Returns true if they could be used; otherwise q->next.problem says why
- * not.
+/* desk_files.c. Reads the configuration's files, as q->ask says, into q->next, where the configured
+ * CA leads. fds: in the order of the bits of q->ask. Returns true if they could be used; otherwise
+ * q->next.problem says why not.
  */
 bool desk_configure(struct question *q, struct token *token, const int *fds, int64_t retires_s);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* marker: marks of values, by which people see whether two values are the same. A mark is a MAC
- * (HMAC-SHA256, RFC 2104, cut) under a key that this keeper makes at its start and gives to nobody:
- * without it a mark helps nobody to guess a value. */
+/* marker: marks of values, by which people can tell whether two values are the same. A mark is a
+ * MAC (HMAC-SHA256, RFC 2104, cut) under a key that this keeper makes at its start and gives to
+ * nobody. Without the key a mark does not help to guess a value. */
 #ifndef VETHGUARD_SRC_KEEPER_MARKER_H
 #define VETHGUARD_SRC_KEEPER_MARKER_H
 
@@ -14,7 +14,7 @@ struct marker {
 	struct secret key;
 };
 
-/* Call it before the jail closes. Returns 0 or -errno. */
+/* Call this before the jail closes. Returns 0 or -errno. */
 int marker_init(struct marker *marker);
 void marker_fini(struct marker *marker);
 /* Writes zeros if OpenSSL fails. */

@@ -19,7 +19,7 @@ struct sandbox {
 	uint8_t root[CA_FINGERPRINT_BYTES]; /* the root that the sandbox knows, if known */
 	bool root_known;
 	struct token_job *job;       /* its next intermediate is being signed by a token */
-	struct authority *job_under; /* ... under this CA: a reference */
+	struct authority *job_under; /* the CA of that job: a reference */
 	uint64_t ca_question;        /* id of the worker's question for its CA; 0: not asked yet */
 	uint64_t request;            /* id of the message that described it */
 	bool told;                   /* the supervisor knows its root */
@@ -40,13 +40,13 @@ struct sandbox *sandboxes_find(const struct sandboxes *all, uint64_t id);
 
 enum sandbox_made {
 	SANDBOX_MADE,
-	SANDBOX_MADE_LATER, /* a token signs it: then worker and supervisor are told */
-	SANDBOX_NOT_MADE,   /* there is no CA for it, or it cannot sign */
+	SANDBOX_MADE_LATER, /* a token is signing it; worker and supervisor are told later */
+	SANDBOX_NOT_MADE,   /* there is no CA, or the CA cannot sign */
 };
-/* sandbox_ca.c. Makes an intermediate under the CA for this sandbox. Until then the earlier one
- * stays. why: of NOT_MADE, or "". */
+/* sandbox_ca.c. Makes an intermediate under the CA for this sandbox. The earlier one stays until
+ * the new one is there. why: the reason for NOT_MADE, otherwise "". */
 enum sandbox_made sandbox_make_intermediate(struct sandbox *sandbox, char why[CA_WHY_MAX]);
-/* Nobody waits for what a token signs for it any more. */
+/* Gives up the token's job for the sandbox: its result is not wanted any more. */
 void sandbox_forget_job(struct sandbox *sandbox);
 /* Handles MESSAGE_CA_GET. Returns 0 or -errno. */
 int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message);

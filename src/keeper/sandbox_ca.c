@@ -52,7 +52,7 @@ static int tell_root(const struct sandboxes *all, const struct authority *a, uin
 	return rc;
 }
 
-/* Sends worker and supervisor what they wait for, or have to know. */
+/* Sends the worker and the supervisor the CA data that they wait for or must know. */
 static void pass_on(struct sandbox *sandbox)
 {
 	int rc = 0;
@@ -68,7 +68,7 @@ static void pass_on(struct sandbox *sandbox)
 		log_warn("the %s gets no other CA: %s", sandbox->label, strerror(-rc));
 }
 
-/* Takes made; under: a reference of the caller's. */
+/* Gives the sandbox its new intermediate. Takes made; under is the caller's reference. */
 static void take(struct sandbox *sandbox, struct authority *under, struct ca *made)
 {
 	ca_free(sandbox->intermediate);
@@ -76,7 +76,7 @@ static void take(struct sandbox *sandbox, struct authority *under, struct ca *ma
 	authority_put(sandbox->authority);
 	sandbox->intermediate = made;
 	sandbox->authority = under;
-	if (sandbox->root_known) /* what is the oldest may change */
+	if (sandbox->root_known) /* the oldest root may change */
 		memcpy(sandbox->root, under->root_described.fingerprint, sizeof(sandbox->root));
 }
 
@@ -150,7 +150,7 @@ enum sandbox_made sandbox_make_intermediate(struct sandbox *sandbox, char why[CA
 	return SANDBOX_MADE;
 }
 
-/* A worker that no CA can sign for waits until one can. */
+/* A worker waits while no CA can sign for it. */
 int sandbox_on_ca_get(struct sandbox *sandbox, const struct ipc_message *message)
 {
 	if (!reader_done(&message->body) || message->head.id == 0)
@@ -168,8 +168,8 @@ static bool can_sign(const struct sandbox *sandbox)
 	       ca_expires_s(sandbox->intermediate) > clock_real_ms() / 1000;
 }
 
-/* While a token is away, a worker that follows another one (a reload) gets the intermediate of that
- * one: it is of the same sandbox, and a policy has to be replaceable at any time. */
+/* While a token is unavailable, a worker that replaces another one (a reload) gets that worker's
+ * intermediate: both belong to the same sandbox, and a policy must be replaceable at any time. */
 static bool share_intermediate(struct sandbox *sandbox)
 {
 	struct secret key = {0};
@@ -211,7 +211,7 @@ int sandboxes_send_root(
 		if (sandbox->told)
 			return tell_root(all, sandbox->authority, message->head.id);
 		if (made == SANDBOX_MADE_LATER || sandbox->root_known)
-			return 0; /* its worker may serve: told when a CA has signed */
+			return 0; /* the worker may serve; it is told once a CA has signed */
 		if (!why[0])
 			snprintf(why, CA_WHY_MAX, "%s",
 			        all->authorities->problem[0]
@@ -240,7 +240,7 @@ static bool is_due(const struct sandbox *sandbox, int64_t now_s)
 	return ends_s - now_s < RENEW_BEFORE_S && next && ca_expires_s(next->ca) > ends_s;
 }
 
-/* A worker in store loses what no CA stands behind: it would be a new sandbox's. */
+/* A worker in store loses an intermediate whose CA is gone, because a new sandbox would get it. */
 static void forget_intermediate(struct sandbox *sandbox)
 {
 	ca_free(sandbox->intermediate);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator asks about a worker's credentials, and what he changes. Values stay here: the
- * answer has times, counts, sentences and marks (keeper/marker.h).
+ * Answers an operator's questions about a worker's credentials, and makes the operator's changes.
+ * Values stay in this process: an answer has times, counts, sentences and marks (keeper/marker.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ int sandboxes_operate(struct sandboxes *all, struct ipc_message *message)
 	if (m.what != MESSAGE_CREDENTIAL_LOOK)
 		error = source_operate(&sandbox->sources[m.credential],
 		        (enum message_credential_what)m.what, message->head.id);
-	if (error) { /* without the rest: it is to be tried again */
+	if (error) { /* sent without the credentials, so that the operator tries again */
 		answer(all, NULL, message->head.id, error, SLICE(""), 0);
 		return 0;
 	}

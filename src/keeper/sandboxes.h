@@ -33,7 +33,7 @@ int sandboxes_send_root(
 /* sandbox_credentials.c. Handles MESSAGE_KEEPER_CREDENTIAL and answers it, at once or when the
  * source has answered. Returns 0 or -EBADMSG. */
 int sandboxes_operate(struct sandboxes *sandboxes, struct ipc_message *message);
-/* A function for struct sources: on_operated. */
+/* The on_operated function of struct sources. */
 void sandboxes_on_operated(
         struct source *source, uint64_t id, const char *error, struct slice mark, uint32_t ttl_s);
 /* The CAs have changed, or time has passed: workers whose CA is gone, or that would now get an

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of a source, the value that it holds, and the value's end. One whose service tells its
- * lifetime is given up a little before that, so that no request leaves with a value that ends on
- * its way; and some time before, the next one is fetched as soon as somebody wants it, while this
- * one is still used. That moment is not the same for all sandboxes, so that they do not ask a
- * service all at once.
+ * The state of a source, the value that it holds, and the value's end. If the service tells the
+ * value's lifetime, the value is dropped a little earlier, so that no request leaves with a value
+ * that expires on its way. Some time before that, the next value is fetched as soon as a worker
+ * wants it, while this one is still used. That moment differs between sandboxes, so that they do
+ * not all ask a service at once.
  *
  * The end is on CLOCK_BOOTTIME, as in the workers' stores (credential/store.c): the timer stands
  * still while the machine sleeps, so each question checks whether the value is over.
@@ -17,9 +17,9 @@
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 
-#define GUARD_PART 50 /* a fiftieth of the lifetime is not used, at most */
+#define GUARD_PART 50 /* the last fiftieth of the lifetime at most is not used */
 #define GUARD_MAX_MS 5000
-#define RENEW_PART 10 /* the next one is fetched in the last tenth, at most */
+#define RENEW_PART 10 /* the next value is fetched in the last tenth of the lifetime at most */
 #define RENEW_MAX_MS 60000
 
 static const char *const state_names[] = {
@@ -69,7 +69,7 @@ bool source_value_is_valid(const struct source *source)
 	       (source->expires_ms == 0 || clock_boot_ms() < source->expires_ms);
 }
 
-/* When the next one is wanted: in the first half of the last tenth. */
+/* Returns how long before the end the next value is wanted: in the first half of the last tenth. */
 static int64_t renew_before_ms(int64_t lives_ms)
 {
 	int64_t margin_ms = least(lives_ms / RENEW_PART, RENEW_MAX_MS);
@@ -113,7 +113,8 @@ int source_value_hold(struct source *source, struct slice value, bool told, int6
 	return 0;
 }
 
-/* Milliseconds the held value is still valid: 0 for ever, and never 0 for one that ends. */
+/* Returns for how many milliseconds the held value is still valid. 0: for ever; a value that ends
+ * never gives 0. */
 uint32_t source_value_ttl_ms(const struct source *source)
 {
 	int64_t left = source->expires_ms - clock_boot_ms();

@@ -10,8 +10,8 @@
  * A regular file cannot be watched for readiness, and a pipe usually has its bytes at once, so
  * reading is tried first, and the loop is used only on EAGAIN.
  *
- * An operator's CHECK or ROTATE (source_operate()) has a fetch of its own, begun after it was
- * asked for: what began before may bring what was there before.
+ * An operator's CHECK or ROTATE (source_operate()) has a fetch of its own, because a fetch that
+ * began earlier may bring the old value.
  */
 #include "keeper/sources.h"
 
@@ -86,7 +86,7 @@ static void answer_all(struct source *source)
 		        valid ? source_value_renew_ms(source) : 0, valid ? NULL : error);
 }
 
-/* Answers the operator whose fetch this was, or begins the fetch that an operator waits for. */
+/* Answers the operator whose fetch has ended, or begins the fetch that an operator waits for. */
 static void end_operation(
         struct source *source, const char *error, struct slice mark, uint32_t ttl_s)
 {
@@ -146,7 +146,8 @@ static void on_timeout(struct loop_timer *timer)
 	        source->state == SOURCE_ASKED ? "was not opened in time" : "does not end in time");
 }
 
-/* An operator's check leaves what is in use as it is. */
+/* True if the fetched value is to be held. It is not if it was fetched only for an operator's check
+ * beside a value in use, or if the credential is revoked and this is not a rotation. */
 static bool is_kept(const struct source *source)
 {
 	const struct source_operation *o = &source->operation;
@@ -156,7 +157,7 @@ static bool is_kept(const struct source *source)
 	return !source->revoked || (o->begun && o->what == MESSAGE_CREDENTIAL_ROTATE);
 }
 
-/* Tells the operator, if it was asked for by one, what was fetched. */
+/* Tells the operator what was fetched, if an operator asked for it. */
 static void tell_fetched(struct source *source, const uint8_t *mark, int64_t lives_ms)
 {
 	end_operation(source, NULL,
@@ -323,7 +324,7 @@ int source_get(struct source *source, uint64_t question, bool renew)
 	if (!valid && !is_fetching(source))
 		source_value_drop(source);
 	if (valid && !(renew && is_due(source) && !early)) {
-		/* Those that wait for the next one go on waiting. */
+		/* Questions that wait for the next value go on waiting. */
 		source->waiting_count--;
 		source->on_answer(source, question, secret_slice(&source->value),
 		        source_value_ttl_ms(source), source_value_renew_ms(source), NULL);
@@ -344,7 +345,8 @@ void source_end_operation(struct source *source, const char *why)
 		source->sources->on_operated(source, o.id, why, SLICE(""), 0);
 }
 
-/* Also what is being fetched for an operator: the last word counts. */
+/* Revokes the value, and also one that is being fetched for an operator: the operator's last word
+ * counts. */
 static void withdraw(struct source *source)
 {
 	source_value_drop(source);
@@ -373,7 +375,7 @@ const char *source_operate(struct source *source, enum message_credential_what w
 	return NULL;
 }
 
-/* Sandboxes that were refused together do not ask again together. */
+/* A random delay, so that sandboxes that were refused together do not ask again together. */
 static int64_t jitter_ms(void)
 {
 	uint16_t random;
@@ -382,8 +384,8 @@ static int64_t jitter_ms(void)
 	return random % RETRY_MS;
 }
 
-/* A renewal that came too late, or failed, is no answer to those who wait: they need another value.
- * True: it is asked for. */
+/* After a renewal that came too late or failed, the waiting questions need another value. Returns
+ * true if one is being asked for. */
 static bool ask_anew(struct source *source)
 {
 	if (!source->renewing || source_value_is_valid(source) || source->waiting_count == 0)
@@ -394,12 +396,12 @@ static bool ask_anew(struct source *source)
 	return true;
 }
 
-/* Its lease was renewed. */
+/* The lease of the held value was renewed. */
 static int live_on(struct source *source, uint32_t lives_s)
 {
 	if (!source->renewing || lives_s == 0)
 		return -EBADMSG;
-	if (!source->value.n) { /* it has ended, or was forgotten, in the meantime */
+	if (!source->value.n) { /* the value has ended, or was forgotten, in the meantime */
 		if (!ask_anew(source))
 			fail_silently(source, "its value has ended before it was renewed");
 		return 0;

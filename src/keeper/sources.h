@@ -20,8 +20,9 @@ struct sources {
 	uint64_t last_question;
 	struct source *asked;  /* sources that wait for a descriptor */
 	struct marker *marker; /* keeper/marker.h; NULL: values get no mark */
-	/* An operator's CHECK or ROTATE is done. error: one sentence, or NULL; else mark
-	 * (MESSAGE_CREDENTIAL_MARK_BYTES, or empty) and ttl_s are of what was fetched. */
+	/* Called when an operator's CHECK or ROTATE is done. error: one sentence, or NULL; without
+	 * an error, mark (MESSAGE_CREDENTIAL_MARK_BYTES, or empty) and ttl_s are those of the
+	 * fetched value. */
 	void (*on_operated)(struct source *source, uint64_t id, const char *error,
 	        struct slice mark, uint32_t ttl_s);
 };
@@ -34,9 +35,10 @@ enum source_state {
 	SOURCE_STATE_COUNT
 };
 
-/* An operator's request: it waits for a fetch that began before it, and then has one of its own. */
+/* An operator's request. It waits for a fetch that is under way, and then gets a fetch of its own.
+ */
 struct source_operation {
-	enum message_credential_what what; /* LOOK: there is none */
+	enum message_credential_what what; /* LOOK: no operation */
 	uint64_t id;
 	bool begun;
 };
@@ -63,26 +65,27 @@ struct source {
 	struct source *prev, *next; /* in sources->asked */
 	uint64_t question;          /* id of the question to the supervisor */
 	struct loop_io io;
-	struct loop_timer limit; /* ASKED, READING: of both */
-	struct loop_timer end;   /* of the held value */
+	struct loop_timer limit; /* ASKED, READING: limits both together */
+	struct loop_timer end;   /* end of the held value */
 	int fd;
-	struct secret value;    /* held; empty: none */
-	struct secret incoming; /* READING */
-	int64_t expires_ms;     /* clock_boot_ms(); 0: never */
-	int64_t renew_ms;       /* clock_boot_ms(): from then on the next one is fetched when it is
-	                           wanted; 0: never */
-	bool forgotten; /* ASKED, READING: the value is for those who wait, and is not held then */
-	bool revoked;   /* by an operator: no value is given */
-	bool discard;   /* ASKED, READING: for an operator's check, beside a value that is held */
-	bool renewing;  /* ASKED: a longer life of the held value will do */
-	int64_t alone_ms; /* loop_now_ms(): nobody asks the source until then, as it wants */
+	struct secret value;    /* the held value; empty: none */
+	struct secret incoming; /* READING: the bytes so far */
+	int64_t expires_ms;     /* end of the held value, clock_boot_ms(); 0: never */
+	int64_t renew_ms; /* clock_boot_ms(): from then on the next value is fetched as soon as a
+	                     worker wants it; 0: never */
+	bool forgotten;   /* ASKED, READING: the value is for waiting requests only, and not held */
+	bool revoked;     /* an operator has revoked it: no value is given out */
+	bool discard;  /* ASKED, READING: the value will be dropped: an operator checks the source
+	                  while another value is held */
+	bool renewing; /* ASKED: extending the held value's life would do */
+	int64_t alone_ms; /* loop_now_ms(): the service wants no request before then */
 	struct source_operation operation;
 	int64_t retry_ms;
 	char error[SOURCE_ERROR_MAX];
 	uint64_t waiting[SOURCE_WAITING_MAX];
 	size_t waiting_count;
 
-	/* For operators. */
+	/* Shown to operators. */
 	uint32_t fetches, failures, failures_in_row;
 	int64_t fetched_ms, failed_ms;               /* Unix time; 0: never */
 	uint8_t mark[MESSAGE_CREDENTIAL_MARK_BYTES]; /* of the held value */
@@ -92,8 +95,8 @@ struct source {
 void source_init(struct source *source);
 /* Wipes the value; pending questions are not answered, nor is an operation. */
 void source_fini(struct source *source);
-/* Asks for the value under the worker's question id. renew: it has one, and wants the next. Returns
- * 0, or -EBADMSG: more questions than an intact worker has. */
+/* Asks for the value under the worker's question id. renew: the worker has a value and wants the
+ * next one. Returns 0, or -EBADMSG if there are more questions than an intact worker asks. */
 int source_get(struct source *source, uint64_t question, bool renew);
 /* Wipes the held value; it is asked for again on demand. A value that is being read is given to the
  * pending questions and not held. */
@@ -101,26 +104,26 @@ void source_forget(struct source *source);
 /* Handles the supervisor's answer. Takes the descriptor if it is needed. Returns 0 or -EBADMSG. */
 int sources_on_message(struct sources *sources, struct ipc_message *message);
 
-/* An operator's wish. CHECK, ROTATE: on_operated follows, perhaps from within. Returns NULL, or why
- * it cannot be now. */
+/* Does what an operator asks for. After CHECK and ROTATE, on_operated is called, perhaps from
+ * within. Returns NULL, or why it cannot be done now. */
 const char *source_operate(struct source *source, enum message_credential_what what, uint64_t id);
-/* Answers the operator, if one waits. */
+/* Answers the waiting operator, if there is one. */
 void source_end_operation(struct source *source, const char *why);
 
 /* source_value.c: state and held value, for sources.c. Sets the state; nothing else does. */
 void source_enter(struct source *source, enum source_state state);
-/* Makes ready to hold a value. Returns 0 or -ENOMEM. */
+/* Prepares the source to hold a value. Returns 0 or -ENOMEM. */
 int source_value_open(struct source *source);
-/* Puts value, which was checked, in the place of the held one. lives_ms 0: for ever; told: by its
- * service. Returns 0, or -errno with the one before still held. */
+/* Replaces the held value with value, which was checked. lives_ms: its lifetime, 0 for ever; told:
+ * its service told the lifetime. Returns 0, or -errno with the previous value still held. */
 int source_value_hold(struct source *source, struct slice value, bool told, int64_t lives_ms);
-/* The held value lives so long from now on, as its service tells. */
+/* Sets the lifetime of the held value from now on, as its service told. */
 void source_value_extend(struct source *source, int64_t lives_ms);
-/* Wipes it. */
+/* Wipes the held value. */
 void source_value_drop(struct source *source);
-/* True if one is held and not over. */
+/* True if a value is held and has not ended. */
 bool source_value_is_valid(const struct source *source);
-/* As struct message_credential has them. */
+/* Return ttl_ms and renew_ms as struct message_credential has them. */
 uint32_t source_value_ttl_ms(const struct source *source);
 uint32_t source_value_renew_ms(const struct source *source);
 

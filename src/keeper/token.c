@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A token that does not answer in time is given up: everything that waits is told, the pair is
- * closed, and the supervisor ends that process, since a call of a module cannot be broken off
- * otherwise.
+ * A token that does not answer in time is given up: all waiting jobs fail, the pair is closed, and
+ * the supervisor ends the token process, because nothing else interrupts a module's call.
  */
 #include "keeper/token.h"
 
@@ -23,7 +22,7 @@ struct token_job {
 	struct token *token;
 	uint64_t id;
 	const struct ca *issuer;
-	struct ca_draft *draft; /* owned; NULL: nobody waits for it any more */
+	struct ca_draft *draft; /* owned; NULL: the job was canceled */
 	bool sent;
 	uint8_t digest[MESSAGE_DIGEST_BYTES];
 	token_done done;
@@ -72,7 +71,8 @@ static void tell(struct token *t, const char *text)
 		        NULL, 0);
 }
 
-/* All that waits is told; who is told may ask again, and is told at once that nothing is there. */
+/* Fails all waiting jobs. Their owners may ask again from within, and then learn at once that there
+ * is no token. */
 static void lose(struct token *t, const char *why)
 {
 	ipc_peer_close(&t->peer);
@@ -188,7 +188,7 @@ struct token_job *token_sign(struct token *t, const struct ca *issuer, struct sl
 	return job;
 }
 
-/* What is with the token comes back, and is thrown away. */
+/* The result of a canceled job is thrown away when the token answers. */
 static void ignore(void *context, struct ca *made, const char *why)
 {
 	(void)context, (void)why;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * token: signatures by a key in a PKCS #11 token, which another process has (src/token). Digests go
- * there one at a time; the others wait in a queue. What comes back is verified here.
+ * token: gets signatures from the process that has a PKCS #11 token's key (src/token). Digests go
+ * there one at a time; the others wait in a queue. The signatures are verified here.
  *
- * The key of a CA is tried once for each such process, before anything depends on it: the trial is
- * a signature of an intermediate that nobody gets.
+ * The key of a CA is tried once for each such process, before anything depends on it: the trial
+ * signs an intermediate that no sandbox gets.
  */
 #ifndef VETHGUARD_SRC_KEEPER_TOKEN_H
 #define VETHGUARD_SRC_KEEPER_TOKEN_H
 
 #include "keeper/authority.h"
 
-#define TOKEN_SIGN_MS                                                              \
-	5000 /* for one signature; a sandbox that starts waits ten seconds at most \
-	      */
+#define TOKEN_SIGN_MS \
+	5000 /* bound on one signature; a starting sandbox waits ten seconds at most \ */
 
 struct token_job;
-/* made: the caller's; NULL: why says what is wrong. The job is gone afterwards. */
+/* made: owned by the callee from now on; NULL: why says what is wrong. The job is freed afterwards.
+ */
 typedef void (*token_done)(void *context, struct ca *made, const char *why);
 
 enum token_trial { TOKEN_UNTRIED, TOKEN_TRYING, TOKEN_TRIED };
@@ -24,29 +24,30 @@ enum token_trial { TOKEN_UNTRIED, TOKEN_TRYING, TOKEN_TRIED };
 struct token {
 	struct loop *loop;
 	struct ipc_peer *supervisor;
-	struct ipc_peer peer; /* open: there is such a process */
+	struct ipc_peer peer; /* open while there is a token process */
 	struct loop_timer timer;
-	struct token_job *first; /* the first one is with the token */
+	struct token_job *first; /* queue; the token process has the first one */
 	uint64_t last_id;
-	/* About one certificate. */
+	/* The trial of one certificate's key. */
 	enum token_trial trial;
 	uint8_t tried[CA_FINGERPRINT_BYTES];
 	struct ca *trial_ca;  /* the CA, until the trial is over */
-	struct ca *below;     /* what was signed on trial, until it is taken */
+	struct ca *below;     /* the intermediate that was signed on trial, until it is taken */
 	char why[CA_WHY_MAX]; /* TRIED: why the key cannot be used; "" */
 };
 
 void token_init(struct token *token, struct loop *loop, struct ipc_peer *supervisor);
 /* Handles KEEPER_TOKEN. Returns 0 or -errno. */
 int token_connect(struct token *token, struct ipc_message *message);
-/* Makes an intermediate under a CA whose key is in the token. issuer is borrowed until done.
- * Returns NULL with why if there is no token, or no memory; done is not called then. */
+/* Makes an intermediate under a CA whose key is in the token. issuer is borrowed until done is
+ * called. Returns NULL with why if there is no token or no memory; then done is not called. */
 struct token_job *token_sign(struct token *token, const struct ca *issuer, struct slice name,
         unsigned days, token_done done, void *context, char why[CA_WHY_MAX]);
 void token_cancel(struct token_job *job); /* NULL is allowed */
-/* Tries the key of this certificate, unless that was done. True: tried; then token->why says how,
- * and *below is the intermediate on trial, the caller's. anew: another one is made if that was
- * taken before; else *below may be NULL. */
+/* Tries the key of this certificate, unless that was done before. Returns true once it was tried:
+ * then token->why has the result, and *below is the intermediate made on trial, owned by the
+ * caller. anew: makes another one if the first was taken before; without anew *below may be NULL.
+ */
 bool token_try(struct token *token, struct slice certificate, bool anew, struct ca **below);
 void token_fini(struct token *token);
 

@@ -7,7 +7,8 @@
 
 #include "vethguard/credential/mask.h"
 
-/* Programs write JSON over several lines. In JSON a line end can only be a blank. */
+/* Turns line ends into spaces: programs write JSON on several lines, and in JSON a line end is only
+ * a blank. */
 static void join_lines(struct slice *value)
 {
 	char *p = (char *)(uintptr_t)value->p;

@@ -9,8 +9,8 @@
 #define VALUE_MAX (SECRET_MAX - 1024)
 
 /* Removes one trailing line end (LF or CRLF) from value, and writes spaces over the line ends in a
- * JSON object; its bytes have to be writable. Returns NULL if it can be used; otherwise
- * why not, as the end of a sentence that begins with the source and shows no byte of the value. */
+ * JSON object; its bytes must be writable. Returns NULL if the value can be used; otherwise why
+ * not, as the end of a sentence that begins with the source and shows no byte of the value. */
 const char *value_check(struct slice *value);
 
 #endif

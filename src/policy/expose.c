@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a policy publishes few ports with few sources each, so they are searched one
- * after the other. What no source names may not connect. */
+/* Theory of operation: a policy publishes few ports with few sources each, so they are searched
+ * linearly. A peer that no source names may not connect. */
 #include <stdio.h>
 
 #include "policy/image.h"
@@ -62,7 +62,7 @@ uint32_t policy_expose_find(const struct policy *policy, uint16_t port)
 	return POLICY_NONE;
 }
 
-/* The text behind "sandbox:" or "label:". */
+/* Returns the text after "sandbox:" or "label:". */
 static struct slice behind(struct slice text, struct slice prefix)
 {
 	return slice_of(text.p + prefix.n, text.n - prefix.n);
@@ -125,7 +125,8 @@ static bool has_from(const struct policy *policy, uint32_t index, struct slice t
 	return false;
 }
 
-/* No source stands twice in a list, so as many equal ones make equal lists. */
+/* A list has no source twice, so two lists are equal if they are equally long and every source of
+ * one is in the other. */
 bool policy_expose_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j)
 {
 	struct policy_expose x, y;

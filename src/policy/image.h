@@ -93,7 +93,7 @@ struct image_rule {
 	uint32_t flags;
 	uint32_t credential; /* or POLICY_NONE */
 	uint32_t first_pattern, pattern_count;
-	struct image_text upgrades;   /* as policy_rule_upgrades() */
+	struct image_text upgrades;   /* see policy_rule_upgrades() */
 	struct image_text conditions; /* in words; equal for equal conditions */
 	uint32_t first_condition, condition_count;
 	uint32_t reserved;
@@ -101,7 +101,8 @@ struct image_rule {
 
 enum image_condition_kind {
 	CONDITION_QUERY,
-	CONDITION_QUERY_ONLY, /* no parameters but those that other conditions of the rule name */
+	CONDITION_QUERY_ONLY, /* no parameters except those that other conditions of the rule name
+	                       */
 	CONDITION_HEADER,
 	CONDITION_KIND_COUNT
 };
@@ -141,7 +142,7 @@ struct image_profile {
 	uint32_t first_ref,
 	        ref_count; /* in the order: denies of the connection, other denies, allows */
 	uint32_t deny_connection, deny; /* counts; deny_connection is a part of deny */
-	uint32_t except_count;          /* refs behind those: exceptions of denies */
+	uint32_t except_count;          /* further refs after those: exceptions of denies */
 	struct image_starts starts[2];  /* [0] of allows, [1] of denies */
 };
 

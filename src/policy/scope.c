@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a credential by sigv4 may sign for: its regions and services, each a text of sorted names
- * with a space between. */
+/* The regions and services that a sigv4 credential may sign for: each is a text of sorted names
+ * separated by spaces. */
 #include "vethguard/policy/policy.h"
 
 bool policy_is_scope_name(struct slice name, size_t max)

@@ -39,7 +39,7 @@ bool policy_template_next(struct slice *rest, struct slice *literal, struct slic
 	return true;
 }
 
-/* Takes a word off s, and the space behind it. */
+/* Takes a word and the space after it off s. */
 static struct slice take_word(struct slice *s)
 {
 	ptrdiff_t space = slice_find_byte(*s, ' ');

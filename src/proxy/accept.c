@@ -9,11 +9,12 @@
  * backlog. If the backlog is full, the kernel drops their first packets, at this sandbox's expense
  * only.
  *
- * No fence stands before a Unix socket or a vsock: how many connections it takes in a second is
- * counted here. Those beyond the bound wait in the kernel's backlog.
+ * No fence protects a Unix socket or a vsock port, so this file bounds their connections per
+ * second. Those beyond the bound wait in the kernel's backlog.
  *
- * Every machine of the host can connect to a vsock port. The kernel says which one has: only the
- * sandbox's own goes on. Of all others not a byte is read.
+ * Every virtual machine of the host can connect to a vsock port. The kernel tells which machine a
+ * connection comes from: only connections of the sandbox's own machine are served, and not a byte
+ * is read from others.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* After sys/socket.h, which older versions of it need and do not include. */
+/* Must follow sys/socket.h: older versions need it and do not include it. */
 #include <linux/vm_sockets.h>
 
 #include "proxy/client/client.h"
@@ -35,7 +36,7 @@
 #define ACCEPT_PACE_BATCH 4   /* connections per look */
 #define UNPRODUCTIVE_PER_S 50 /* connections for which nothing was let out; more is a flood */
 #define LOCAL_BURST_S 2       /* as on a link (fence/rules_inet.c) */
-#define STRANGERS_PER_S 1     /* findings; what comes between is counted in the next */
+#define STRANGERS_PER_S 1     /* findings; the next one counts those in between */
 #define STRANGERS_BURST_S 10
 
 static bool may_accept(const struct proxy *p)

@@ -51,7 +51,7 @@ enum proxy_wait {
 	/* struct flow */
 	WAIT_DATAGRAM, /* without traffic */
 	/* struct visit */
-	WAIT_VISIT, /* for a connection into the sandbox */
+	WAIT_VISIT, /* struct visit: for a connection into the sandbox */
 	WAIT_COUNT
 };
 #define SILENT_MS 1000
@@ -97,11 +97,11 @@ struct no_prior {
 	int64_t until_ms;
 };
 #define NO_PRIOR_KEPT 16
-/* Messages about calls of other sandboxes. */
+/* Bounds on messages about calls to other sandboxes. */
 #define DIAL_CALLS_PER_S 16
 #define DIAL_CALLS_BURST_S 8
 
-/* A part for each room, which its files change. */
+/* Each room has a part, which only its files change. */
 struct proxy {
 	struct proxy_config config;
 	struct socket_shared sockets;
@@ -112,7 +112,7 @@ struct proxy {
 	size_t client_peak;         /* the highest count since memory was given back */
 	uint8_t *plain;             /* SOCKET_CHUNK bytes: the plain bytes read last */
 	struct secret plain_memory; /* ... locked: an upstream may echo a credential */
-	struct buf text;            /* scratch: heads and frames on their way out */
+	struct buf text;            /* scratch: heads and frames to be sent */
 	/* Scratch: masked bodies. Not `text`, because a delayed head may be written before them. */
 	struct buf redacted;
 	struct buf target; /* target of the request that is being recorded */
@@ -131,11 +131,11 @@ struct proxy {
 	struct listener listeners[PROXY_LISTENERS_MAX];
 	size_t listener_count;
 	struct loop_timer accept_again, accept_paced;
-	/* Connections for which nothing was let out; empty during a flood of them. */
+	/* Rate of connections of which nothing was let out; exhausted during a flood of them. */
 	struct rate unproductive;
-	struct rate local_connections; /* over Unix sockets and vsock */
-	struct rate strangers;         /* findings about other machines */
-	uint64_t strangers_untold;     /* connections of theirs since the last finding */
+	struct rate local_connections; /* connections over Unix sockets and vsock */
+	struct rate strangers;         /* findings about connections of other machines */
+	uint64_t strangers_untold;     /* connections of other machines since the last finding */
 	uint64_t accepted;             /* connections since the proxy was made */
 
 	/* client/ */
@@ -152,9 +152,9 @@ struct proxy {
 	uint64_t next_event;
 	struct secret canonical; /* as secret_text, of a request that is signed; made for the
 	                            first one */
-	struct hmac hmac;        /* what signs */
+	struct hmac hmac;        /* computes signatures */
 	size_t signing_held;     /* bytes of bodies that are held to be signed */
-	size_t exchanges;        /* under way */
+	size_t exchanges;        /* exchanges under way */
 	size_t kept;             /* bytes of requests that are kept for a second try */
 	struct exchange *free_exchanges; /* kept for later requests, to save allocations */
 	size_t free_exchange_count;
@@ -165,7 +165,7 @@ struct proxy {
 	struct pool_entry *pool;                 /* hash table: upstream/pool.c */
 	struct no_prior no_prior[NO_PRIOR_KEPT]; /* upstream/prior_knowledge.c: a ring */
 	unsigned next_no_prior;
-	struct upstream_http2_stream *free_upstreams; /* as free_exchanges */
+	struct upstream_http2_stream *free_upstreams; /* kept for later streams, likewise */
 	size_t free_upstream_count;
 	uint32_t grown; /* bytes of HTTP/2 upstreams' windows beyond UPSTREAM_HTTP2_WIDE_WINDOW */
 

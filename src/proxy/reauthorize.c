@@ -21,7 +21,7 @@
 struct reauthorization {
 	struct proxy *proxy;
 	const struct policy *next;
-	uint32_t credential; /* only what has this one; POLICY_NONE: everything */
+	uint32_t credential; /* only exchanges with this credential; POLICY_NONE: everything */
 	enum event_cause cause;
 	const char *detail;
 	size_t ended;
@@ -36,7 +36,7 @@ static void look(struct reauthorization *r)
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
 		r->ended += client_reauthorize(container_of(l, struct client, list), r->next,
 		        r->credential, r->cause, r->detail);
-	if (r->credential != POLICY_NONE) /* nothing below has one */
+	if (r->credential != POLICY_NONE) /* UDP flows and visits have no credential */
 		return;
 	r->ended += udp_relay_reauthorize(r->proxy->datagrams, r->next, r->cause, r->detail);
 	if (r->proxy->inbound)

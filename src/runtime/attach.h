@@ -5,7 +5,7 @@
 
 #include "runtime/guard.h"
 
-/* What becomes of a container. */
+/* What happens to a container. */
 enum attach_choice { ATTACH_GUARD, ATTACH_LEAVE, ATTACH_NO };
 
 /* Whether the container is to be guarded, and by which policy: the request's, or the

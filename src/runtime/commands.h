@@ -10,7 +10,7 @@
  * real runtime make it. The guard ends with this process until the container's own process is
  * known. */
 int command_create(const struct settings *s, const struct line *line, struct fault *fault);
-/* start: only what the guard is there for gets its first instruction. */
+/* start: the container's first process runs its first instruction only if its guard is in order. */
 int command_start(const struct settings *s, const struct line *line, struct fault *fault);
 /* delete: the container, and then everything of its guard. */
 int command_delete(const struct settings *s, const struct line *line, struct fault *fault);

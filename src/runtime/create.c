@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * create, in this order: the request is read; the namespace is there and guarded; the configuration
- * is changed; the guard's link is put aside; the real runtime makes the container; the guard
- * follows its first process. Whatever fails, everything before it is taken back. If this process is
- * killed instead, the daemon ends the guard, and the next call takes the rest away.
+ * create, in this order: read the request; make or find the namespace and guard it; change the
+ * configuration; put the guard's link aside; let the real runtime make the container; let the guard
+ * follow the container's first process. If a step fails, all steps before it are undone. If this
+ * process is killed, the daemon ends the guard, and the next call removes the rest.
  *
  * A namespace that the configuration names and that is guarded already (a pod's second container,
  * --network container:NAME) is shared: this container has the first one's guard and policy.
@@ -176,8 +176,8 @@ static bool change_config(struct birth *b)
 	return good;
 }
 
-/* These engines have done with the namespace before they call the runtime, or never look at it.
- * Putting the link aside costs two grace periods of the kernel. */
+/* These engines are finished with the namespace before they call the runtime, or never look at it.
+ * So the link is not put aside, which would cost two grace periods of the kernel. */
 static bool engine_is_done(const struct birth *b)
 {
 	static const char *const engines[] = {"podman", "containerd", "cri-o"};

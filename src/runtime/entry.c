@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock covers the making of entries and the looking for dead ones, so that a directory without a
- * state is never somebody's who is about to write it. Whoever does not get the lock for tidying
- * leaves that to whoever has it.
+ * Entries are made, and dead ones are looked for, under one lock: otherwise a directory without a
+ * state could be one whose state is about to be written. A process that does not get the lock does
+ * not tidy up: the one that has the lock does it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -193,8 +193,7 @@ void entry_remove(struct entry *e)
 	entry_free(e);
 }
 
-/* A process that cannot be looked at is taken for alive; one that only waits for its parent is
- * over. */
+/* A process that cannot be examined counts as alive, a zombie as dead. */
 static bool is_over(const struct entry *e)
 {
 	pid_t pid = (pid_t)json_integer_value(json_object_get(e->state, ENTRY_PID));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * entry: what is kept of a guarded container from its create to its delete, in a directory of its
- * own: state.json and the files that are mounted into it. The process that the entry names (at
- * first the one that prepares the container, then the container's own) is that with which the guard
- * ends; when it is gone, the next call of any container takes away what is left.
+ * entry: what is kept of a guarded container from its create to its delete. It is a directory with
+ * state.json and the files that are mounted into the container. The entry names a process: at first
+ * the one that prepares the container, then the container's own. The guard ends with this process.
+ * When it is gone, the next call of any container removes what is left.
  */
 #ifndef VETHGUARD_SRC_RUNTIME_ENTRY_H
 #define VETHGUARD_SRC_RUNTIME_ENTRY_H

@@ -14,14 +14,13 @@
 
 #define CALL_PATH_MAX 128
 #define TRIES 250
-#define BETWEEN_MS 20 /* at most; the first pauses are 1, 2, 4, 8 and 16 ms */
+#define BETWEEN_MS 20 /* the longest pause; the first ones are 1, 2, 4, 8 and 16 ms */
 #define SHORT_PAUSES 5
 #define CONFLICT 409
 #define NOT_FOUND 404
 #define UNAVAILABLE 503
 
-/* tries: how often it was in vain. What it waits for takes the daemon some milliseconds as a rule.
- */
+/* tries: the number of attempts so far. The daemon usually needs a few milliseconds. */
 static void wait_a_little(unsigned tries)
 {
 	long ms = tries < SHORT_PAUSES ? 1L << tries : BETWEEN_MS;

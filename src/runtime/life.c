@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes after create. A container that has no entry here is none of ours: its calls go on
- * unchanged, except that one whose entry was lost is not started, since nothing is known any more
+ * What comes after create. A container without an entry here is not guarded, and its calls are
+ * passed on unchanged. If its entry was lost, it is not started, because nothing is known any more
  * of what is in its namespace.
  */
 #include <errno.h>
@@ -62,7 +62,7 @@ int command_start(const struct settings *s, const struct line *line, struct faul
 	return ready ? process_become(s, line, fault) : PROCESS_EXIT;
 }
 
-/* Its namespace has no process of the container any more, or nobody knows of such a container. */
+/* No process of the container is in its namespace any more, or the container is unknown. */
 static void forget(const struct settings *s, struct entry *e)
 {
 	struct fault ignored = {""};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three parsers read these words after us: urfave/cli (runc), argp (crun) and Go's flag (runsc).
- * What they agree on is read here: "-x" and "--x" are the same name, "--x=v" has its value in it,
- * "--x v" in the next word if x takes one, the last of two counts. Where they could differ (an
- * option that is not known here, so that the next word could be its value or the command), the line
- * is refused: what was not understood must not decide what is guarded.
+ * Three parsers read the same words after this one: urfave/cli (runc), argp (crun) and Go's flag
+ * (runsc). Only what they agree on is read here: "-x" and "--x" are the same name; the value is in
+ * the same word ("--x=v") or, if x takes one, in the next ("--x v"); of two values the last counts.
+ * A line that they could read differently is refused, because what was not understood must not
+ * decide what is guarded. An option that is not known here is such a case: the next word could be
+ * its value or the command.
  */
 #include <stdio.h>
 #include <string.h>

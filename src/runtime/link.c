@@ -196,14 +196,14 @@ static int refuse_socket(struct job *job, const char *kind)
 	return -EBUSY;
 }
 
-/* dockerd 28 announces a container's addresses from inside of its namespace for some seconds: by
- * ICMPv6, and by packet sockets of ARP or of no protocol. Such sockets hear nothing of what a
- * program inside might want to pass on. */
+/* dockerd 28 announces a container's addresses for some seconds, from inside the container's
+ * namespace: over ICMPv6, and over packet sockets for ARP or for no protocol. Such sockets do not
+ * receive anything that a program inside could pass on. */
 #define RAW6 "RAW6"
 #define ICMPV6_PORT ":003A" /* a raw socket's protocol, in the place of its port (proc_net(5)) */
 #define ARP 0x0806u
 
-/* True if all raw IPv6 sockets are ICMPv6's. */
+/* True if all raw IPv6 sockets are for ICMPv6. */
 static bool raw6_only_announce(void)
 {
 	FILE *file = fopen("/proc/thread-self/net/raw6", "re");

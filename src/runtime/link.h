@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link: the guard's link inside the container's network namespace, from create to start. Engines
- * put links, routes and listening sockets of their own into a namespace while the container is made
- * and has not started: dockerd its bridge's end as eth0 with a default route, other engines by
- * hooks. So the guard's link is put aside meanwhile: down, under another name, without routes, so
- * that nothing collides. At start everything that is not the guard's goes, the link is set up
- * again, and what is there is looked at once more. Only then does the container's first instruction
- * run.
+ * put links, routes and listening sockets of their own into a namespace before the container
+ * starts: dockerd puts an end of its bridge there as eth0 with a default route, other engines do
+ * such things by hooks. So the guard's link is put aside meanwhile (down, under another name,
+ * without routes), and nothing collides. At start everything that is not the guard's is removed,
+ * the link is set up again, and the namespace is examined once more. Only then does the container's
+ * first instruction run.
  */
 #ifndef VETHGUARD_SRC_RUNTIME_LINK_H
 #define VETHGUARD_SRC_RUNTIME_LINK_H

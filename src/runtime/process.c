@@ -54,8 +54,9 @@ static int wait_for(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* To whoever kills this process, it is the real runtime: one that went on would make a container
- * that the engine has given up, and keep the engine's pipes open. */
+/* Makes the real runtime die with this process. Somebody who kills this process means the runtime:
+ * one that lived on would make a container that the engine has given up, and keep the engine's
+ * pipes open. */
 static void die_with(pid_t parent)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);

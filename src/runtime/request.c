@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A name that is none of the known ones is refused and not skipped: with VETHGUARD_POLCY=strict the
- * container must not start under the policy of those that name none. Lengths and characters of
- * values are the daemon's to judge.
+ * An unknown name is refused and not skipped: with VETHGUARD_POLCY=strict the container must not
+ * start under the default policy. The daemon checks lengths and characters of values.
  */
 #include <stdio.h>
 #include <string.h>

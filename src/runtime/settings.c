@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file is flat YAML: a line "key: value" each, and comments. A value may be quoted. Whatever
- * else YAML could say has no meaning here and is refused, so that a line is never read as something
- * that it is not.
+ * The file is flat YAML: lines of the form "key: value", and comments. A value may be quoted. All
+ * other YAML is refused, so that no line is read as something that it is not.
  */
 #include <errno.h>
 #include <fcntl.h>

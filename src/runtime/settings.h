@@ -21,7 +21,7 @@ struct settings {
 	enum without_policy without_policy;
 	bool environment; /* variables VETHGUARD_... of a container are heard, not only annotations
 	                   */
-	char policy[POLICY_FILE_NAME_MAX + 1]; /* WITHOUT_NAME: the policy of whoever names none */
+	char policy[POLICY_FILE_NAME_MAX + 1]; /* WITHOUT_NAME: the policy if none is named */
 };
 
 /* Reads the file; path NULL: SETTINGS_PATH if it exists, else what is there without it. */

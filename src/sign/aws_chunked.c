@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A line is collected until it ends; data goes into the output at once, behind a signature that is
- * written once the data is whole. The trailer's lines end in LF or CRLF, and empty lines may stand
- * before and between them: clients differ, and AWS's own documentation does from its examples.
+ * written once the data is whole. The trailer's lines end in LF or CRLF, and empty lines may
+ * precede or separate them: clients differ, and AWS's documentation differs from its own examples.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static int put(struct aws_chunked *c, const void *p, size_t n)
 	return rc ? fail(c, rc, "there is no memory for a chunk of the body") : 0;
 }
 
-/* Everything in the output may be sent. */
+/* Releases everything in the output for sending. */
 static void release(struct aws_chunked *c)
 {
 	c->ready = c->out.len;
@@ -79,7 +79,7 @@ static int sign_chunk(struct aws_chunked *c)
 	return 0;
 }
 
-/* The first line of a chunk, without its line end. */
+/* Takes the first line of a chunk, without its line end. */
 static int take_size(struct aws_chunked *c, struct slice line)
 {
 	static const char malformed[] = "the body is not in signed chunks, as its request says";
@@ -107,7 +107,7 @@ static int take_size(struct aws_chunked *c, struct slice line)
 	c->left = size;
 	if (rc == 0 && size == 0) {
 		rc = sign_chunk(c);
-		if (c->with_trailer) /* else the last line waits for the body's end */
+		if (c->with_trailer) /* without a trailer, the last line waits for the body's end */
 			release(c);
 	}
 	c->expects = size              ? AWS_CHUNKED_DATA
@@ -131,7 +131,7 @@ static size_t take_data(struct aws_chunked *c, const uint8_t *p, size_t n, int *
 
 /* --- the trailer --- */
 
-/* Adds a line as it is signed: the name in small letters, no blanks around the value. */
+/* Adds a line as it is signed: the name in lower case, no blanks around the value. */
 static int add_trailer(struct aws_chunked *c, struct slice name, struct slice value)
 {
 	char small[AWS_CHUNK_LINE_MAX];
@@ -206,7 +206,7 @@ static int take_line(struct aws_chunked *c, struct slice line)
 	return rc;
 }
 
-/* Adds bytes to the line until it ends, and takes it then. */
+/* Adds bytes to the line, and takes the line when it ends. */
 static size_t collect(struct aws_chunked *c, const uint8_t *p, size_t n, int *rc)
 {
 	const uint8_t *lf = memchr(p, '\n', n);

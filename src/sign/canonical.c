@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The canonical request: what both sides of a signature have to write in the same bytes. Fields and
- * parameters are sorted as slices; nothing is copied before it is written to the caller's buffer.
+ * The canonical request: the text that both sides of a signature must write byte for byte. Fields
+ * and parameters are sorted as slices; nothing is copied before it is written to the caller's
+ * buffer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static bool is_escape(struct slice s, size_t at)
 
 /* --- the path --- */
 
-/* As it was sent; what is not an escape yet becomes one. */
+/* Writes the path as it was sent; bytes that need an escape and have none get one. */
 static int put_s3_path(struct buf *out, struct slice path)
 {
 	int rc = 0;
@@ -68,7 +69,8 @@ struct segments {
 	struct slice items[SIGV4_PARAMETERS_MAX];
 };
 
-/* Splits the path into segments, without those that are empty or dots. -E2BIG: too many. */
+/* Splits the path into segments, without empty and dot segments. Returns -E2BIG if there are too
+ * many. */
 static int split_path(struct segments *out, struct slice path)
 {
 	out->n = 0;
@@ -127,7 +129,7 @@ static int put_decoded(struct buf *out, struct slice part)
 	return rc;
 }
 
-/* Takes the next parameter off the query; empty ones count too. */
+/* Takes the next parameter off the query; empty ones included. */
 static struct slice next_parameter(struct slice *rest)
 {
 	ptrdiff_t end = slice_find_byte(*rest, '&');
@@ -172,7 +174,7 @@ static int compare(struct slice a, struct slice b)
 	return order ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-/* By name, then by value. */
+/* Compares by name, then by value. */
 static int compare_parameters(const void *a, const void *b)
 {
 	const struct sigv4_field *x = a, *y = b;
@@ -273,7 +275,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Without blanks at the ends; each run of blanks inside becomes one space. */
+/* Writes the value without blanks at the ends; each run of blanks inside becomes one space. */
 static int put_value(struct buf *out, struct slice value)
 {
 	struct slice s = slice_trim(value);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HMAC by two hashes, each of which begins with a padded key of exactly one block: OpenSSL hashes a
- * whole block from where it is, so no key is copied into memory that is not locked. OpenSSL's own
- * HMAC copies it.
+ * Computes HMAC as two hashes, each of which begins with the padded key, exactly one block. OpenSSL
+ * hashes a whole block where it lies, so the key is not copied into memory that is not locked;
+ * OpenSSL's own HMAC would copy it.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ void hmac_fini(struct hmac *hmac)
 	secret_free(&hmac->pads);
 }
 
-/* Writes the key, padded to a block, in both of its forms. */
+/* Writes the key, padded to a block, in both forms. */
 static int pad(struct hmac *hmac, struct slice key)
 {
 	uint8_t *inner = hmac->pads.p, *outer = inner + BLOCK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys and signatures. The chain of keys (day, region, service, request) never leaves the caller's
- * memory: each step writes over the one before.
+ * Keys and signatures. The chain of keys (day, region, service, request) stays in the caller's
+ * memory: each step overwrites the one before.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -128,7 +128,8 @@ int sigv4_write_authorization(struct buf *out, struct slice key_id, const struct
 
 /* --- bodies in chunks --- */
 
-/* What a chunk and the trailer have in common: kind, time, scope, the signature before, hashes. */
+/* Signs what a chunk and the trailer have in common: kind, time, scope, the previous signature,
+ * hashes. */
 static int sign_next(struct hmac *hmac, const uint8_t key[HMAC_BYTES],
         const struct sigv4_scope *scope, struct slice kind, struct slice empty, struct slice bytes,
         char signature[SIGV4_HEX + 1])

@@ -11,8 +11,8 @@ struct session {
 	struct supervisor *supervisor;
 	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
 	struct sandbox *sandbox;                /* NULL once it has ended */
-	uint64_t start_id;                      /* of SESSION_START; answers carry it */
-	uint64_t variables_id;                  /* of SESSION_ENV_GET; 0: none is pending */
+	uint64_t start_id;                      /* id of SESSION_START; answers carry it */
+	uint64_t variables_id;                  /* id of SESSION_ENV_GET; 0: none is pending */
 	bool started;
 };
 

@@ -84,7 +84,7 @@ void supervisor_roles_ready(struct supervisor *sv)
 /* Opens the programs of the roles now, so that roles started later are of the same version. */
 static int hold_programs(const struct supervisor *sv)
 {
-	/* The last ones only for the daemon. */
+	/* The last ones exist only in the daemon. */
 	const char *const names[] = {"vethguard-keeper", "vethguard-recorder", "vethguard-worker",
 	        "vethguard-fetch", sv->persistent ? "vethguard-token" : NULL, "vethguard-gateway",
 	        NULL};
@@ -173,8 +173,8 @@ void supervisor_finish(struct supervisor *sv, int status)
 	supervisor_stop_when_alone(sv);
 }
 
-/* What services have made for a session is given back before it ends; the daemon's next process
- * gives back what this one has noted. */
+/* Gives the leases of a session back before the program ends. A daemon leaves them to its
+ * successor, which gives back what this one has noted. */
 void supervisor_stop_when_alone(struct supervisor *sv)
 {
 	if (!sv->finishing || role_runs(&sv->keeper) || role_runs(&sv->recorder) ||

@@ -19,8 +19,8 @@
 /* Persistent: pause before a role that dies too often is started again. */
 #define ROLE_PAUSE_MS 5000
 
-/* Each room keeps what it knows in a struct of its own; what is left is everybody's to read, and
- * changed by supervisor.c, or set by main.c and daemon/ before the start. */
+/* Each room keeps its data in a struct of its own. All rooms may read the other fields;
+ * supervisor.c changes them, or main.c and daemon/ set them before the start. */
 struct supervisor {
 	struct loop *loop;
 	struct role keeper, recorder;
@@ -31,7 +31,7 @@ struct supervisor {
 	struct confinement *confinement;    /* process/confinement.h; NULL: no query is open */
 	struct credential_question *credential_questions; /* process/credentials.h */
 	struct source_leases leases;                      /* config/source_lease.h */
-	bool leases_over;        /* the session ends without waiting for them */
+	bool leases_over;        /* the program ends without waiting for them */
 	struct worker_pool pool; /* sandbox/worker_pool.h */
 	bool finishing;
 	struct sandbox *sandboxes; /* registry, by id */
@@ -40,15 +40,15 @@ struct supervisor {
 	struct instance *instances, *requests; /* by id; by the id of the request to the keeper */
 	uint64_t last_id;                      /* last id given to a sandbox or request */
 	int status;                            /* exit status */
-	bool persistent;                       /* this is the daemon: roles that die are replaced */
-	struct memory_trusted trusted;         /* CAs that upstreams are verified with */
+	bool persistent;               /* this is the daemon, which replaces roles that die */
+	struct memory_trusted trusted; /* CAs with which upstreams are verified */
 	/* Persistent: mount namespace of new workers (spawn_unpinned_mounts()); negative: the
 	 * supervisor's own. */
 	int mounts;
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */
 	int ca;
-	struct token_process token;  /* persistent */
+	struct token_process token;  /* persistent only */
 	struct gateway_life gateway; /* process/gateway.h; persistent */
 	int names;                   /* persistent: directory of the sandboxes' synthetic names */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intermediate under a CA whose key is elsewhere. What is to be signed is made and encoded here
- * (RFC 5280 section 4.1.2); the certificate is put together of it, the algorithm and the signature,
- * parsed, and verified: whoever signed, only the key of the issuer's certificate counts.
+ * An intermediate under a CA whose key is elsewhere. This file makes and encodes the part that is
+ * to be signed (RFC 5280 section 4.1.2). It assembles the certificate from that part, the algorithm
+ * and the signature, parses it, and verifies it with the key of the issuer's certificate.
  */
 #include "tls/ca_internal.h"
 
@@ -30,7 +30,7 @@ static bool is_rsa(const struct ca *issuer)
 	return EVP_PKEY_is_a(issuer->key, "RSA") == 1;
 }
 
-/* The algorithm belongs to what is signed, and only X509_sign() has a function that sets it. */
+/* Sets the algorithm, which belongs to the signed part. OpenSSL sets it only in X509_sign(). */
 static bool set_algorithm(X509 *certificate, const struct ca *issuer)
 {
 	X509_ALGOR *algorithm = (X509_ALGOR *)(uintptr_t)X509_get0_tbs_sigalg(certificate);
@@ -80,7 +80,7 @@ void ca_draft_free(struct ca_draft *draft)
 	free(draft);
 }
 
-/* ECDSA-Sig-Value of r and s. Returns its size, or 0. */
+/* Encodes r and s as ECDSA-Sig-Value. Returns its size, or 0. */
 static size_t encode_ecdsa(struct slice raw, uint8_t out[SIGNATURE_MAX])
 {
 	const int half = (int)(raw.n / 2);
@@ -115,7 +115,7 @@ static size_t put_length(uint8_t *out, size_t n)
 	return used;
 }
 
-/* SEQUENCE { what is signed, the algorithm, BIT STRING }. */
+/* Encodes SEQUENCE { signed part, algorithm, BIT STRING }. */
 static X509 *assemble(const struct ca_draft *draft, const uint8_t *signature, size_t n)
 {
 	static const size_t heads_max = 16;

@@ -14,7 +14,7 @@
 
 struct ca {
 	X509 *certificate;
-	EVP_PKEY *key; /* elsewhere: the public one */
+	EVP_PKEY *key; /* the public key if the private one is elsewhere */
 	bool elsewhere;
 	EVP_PKEY_CTX *signer; /* ready to sign a SHA-256 digest */
 	uint8_t *der;
@@ -29,11 +29,12 @@ struct ca {
 /* Takes certificate and key, also if it fails: a CA that signs. is_issuer: it makes leaves, so its
  * key is P-256 and its key id has 20 bytes. Returns NULL on failure. */
 struct ca *ca_adopt(X509 *certificate, EVP_PKEY *key, bool is_issuer);
-/* Makes a certificate without its signature, and its key (ca.c). False: *out needs ca_free(). */
+/* Makes a certificate without its signature, and its key (ca.c). After false, too, *out needs
+ * ca_free(). */
 bool ca_prepare(struct ca **out, const struct ca *issuer, struct slice name, unsigned days);
-/* What ca_new_intermediate() does after the signature. Returns false on failure. */
+/* Does the part of ca_new_intermediate() that follows the signature. Returns false on failure. */
 bool ca_complete(struct ca *ca);
-/* ca_request.c: whether the key is of a kind that clients know. */
+/* ca_request.c: true if the key is of a kind that clients know. */
 bool ca_is_good_kind(EVP_PKEY *key);
 /* The end of a certificate's validity in seconds since the epoch; 0: it cannot be read. */
 int64_t ca_time_s(const ASN1_TIME *time);

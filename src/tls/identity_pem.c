@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an identity of an operator's PEM files. OpenSSL reads them; whatever it does
- * not like is a sentence for the operator, and no byte of the key is in it. */
+/* Theory of operation: makes an identity from an operator's PEM files. OpenSSL parses them; every
+ * failure becomes a sentence for the operator, which has no byte of the key. */
 #include "tls/internal.h"
 
 #include <openssl/err.h>
@@ -51,7 +51,7 @@ static const char *read_chain(struct slice pem, struct parts *out)
 		X509_free(above);
 		why = "the certificate's file has too many certificates";
 	}
-	/* The end of the text is an error, too, of this one kind. */
+	/* OpenSSL reports the end of the text as an error too, with this reason. */
 	if (!why && ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
 		why = "a certificate above the first is damaged";
 	BIO_free(bio);

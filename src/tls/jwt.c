@@ -100,7 +100,7 @@ static int sign(EVP_PKEY *key, struct slice text, struct buf *out)
 	return rc;
 }
 
-/* A key id has no character that JSON would have to escape. */
+/* Appends the header. A key id has no character that JSON must escape. */
 static int append_head(struct slice key_id, struct buf *out)
 {
 	char head[512];

@@ -84,7 +84,7 @@ struct ck_attribute {
 };
 
 struct ck_initialize {
-	void *create, *destroy, *lock, *unlock; /* none: those of the system */
+	void *create, *destroy, *lock, *unlock; /* NULL: the system's mutexes are used */
 	ck_ulong flags;
 	void *reserved;
 };

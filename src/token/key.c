@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every answer of a module is a stranger's: counts and lengths are compared with what was asked
- * for, texts are escaped before they are shown. What it does with memory cannot be checked; that is
- * why it has a process of its own.
+ * No answer of a module is trusted: counts and lengths are compared with what was asked for, and
+ * texts are escaped before they are shown. What a module does with memory cannot be checked, so it
+ * has a process of its own.
  *
- * A wrong PIN that is tried a few times locks a token for good. So a token that says that it has
- * one attempt left is not logged in to.
+ * A few attempts with a wrong PIN lock a token for good. So there is no login to a token that
+ * reports that only one attempt is left.
  */
 #include "token/key.h"
 

@@ -16,16 +16,17 @@ struct key {
 	char token[100]; /* the token's label, for people */
 };
 
-/* Each returns false with why, a sentence that says what to do next. */
+/* On failure these functions return false with why, a sentence that says what to do next. */
 
-/* Loads the module and initializes it. From then on a stranger's code runs here. */
+/* Loads the module and initializes it. From then on foreign code runs in this process. */
 bool key_load_module(struct key *key, const char *path, char why[KEY_WHY_MAX]);
-/* Finds the one token that is meant, and looks whether a login can be tried at no risk. */
+/* Finds the one token that the URI names, and checks that a login can be tried without the risk of
+ * locking it. */
 bool key_find_token(
         struct key *key, const struct pkcs11_uri *uri, bool *needs_login, char why[KEY_WHY_MAX]);
-/* One attempt, never repeated here. */
+/* Logs in, with one attempt that is never repeated here. */
 bool key_log_in(struct key *key, struct slice pin, char why[KEY_WHY_MAX]);
-/* Finds the one key, and looks whether it can sign. */
+/* Finds the one key, and checks that it can sign. */
 bool key_find(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MAX]);
 /* Signs a SHA-256 digest. Returns the size of the signature, or 0 with why. */
 size_t key_sign(struct key *key, struct slice digest, uint8_t out[MESSAGE_SIGNATURE_MAX],

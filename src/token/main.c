@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-token: signs with a key that lies in a PKCS #11 token. The token's module is a
- * stranger's code, which opens files and sockets and starts threads. So it is loaded here and
- * nowhere else: in a process that holds the PIN and nothing else of anybody, as a user of its own.
+ * vethguard-token: signs with a key that lies in a PKCS #11 token. The token's module is foreign
+ * code, which opens files and sockets and starts threads. So it is loaded only here: in a process
+ * that runs as its own user and holds no secret but the PIN.
  *
- * main() shows the order. The supervisor's one message says which module, token and key; the PIN is
- * read from the descriptor beside it. Then the jail closes: no network at all, files read-only but
- * for the named folders, no other program. Only then the module is loaded. The keeper sends digests
- * of certificates over a pair of its own, one at a time, and checks each signature that it gets.
+ * main() shows the order. The supervisor's one message names module, token and key; the PIN is read
+ * from the descriptor that comes with it. Then the jail closes: no network at all, files read-only
+ * except in the named folders, no other program. Only then is the module loaded. The keeper sends
+ * digests of certificates over a pair of its own, one at a time, and checks each signature that it
+ * gets.
  *
- * Whatever fails is told to the supervisor and ends this process: a session that is broken is not
- * mended. The supervisor starts another one, but not where a PIN was refused.
+ * Any failure is reported to the supervisor and ends this process; a broken session is not
+ * repaired. The supervisor starts another process, except after a refused PIN.
  */
 #include <errno.h>
 #include <grp.h>
@@ -32,7 +33,7 @@
 #define PIN_MAX 256
 
 struct token {
-	uint64_t id; /* of the supervisor's message */
+	uint64_t id; /* id of the supervisor's message */
 	struct message_token_start start;
 	struct pkcs11_uri uri;
 	char module[MESSAGE_PATH_MAX + 1];
@@ -64,7 +65,7 @@ static _Noreturn void fail(const struct token *t, const char *sentence)
 	_exit(1);
 }
 
-/* Reads the PIN without the line's end. */
+/* Reads the PIN, without the line end. */
 static void read_pin(struct token *t, int fd)
 {
 	ssize_t n = 1;
@@ -166,7 +167,7 @@ static void open_key(struct token *t)
 	tell(t->id, MESSAGE_TOKEN_READY, text);
 }
 
-/* Another pair replaces the earlier one: its keeper is gone. */
+/* Takes the pair to a new keeper in place of the earlier one, whose keeper is gone. */
 static void take_keeper(struct token *t)
 {
 	struct ipc_message message;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of modules that people meet have words, the others their number. */
+/* Module results that people meet have words; the others are shown as numbers. */
 #include "token/result.h"
 
 #include <stddef.h>

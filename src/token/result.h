@@ -4,7 +4,7 @@
 
 #include "token/cryptoki.h"
 
-/* What a module's answer means, for people; borrowed until the next call. */
+/* Returns the meaning of a module's result, for people; borrowed until the next call. */
 const char *result_text(ck_rv rv);
 
 #endif

@@ -24,7 +24,7 @@ static void worker_credentials_fields(struct codec *c, struct message_worker_cre
 }
 CODEC_PAIR(worker_credentials)
 
-/* Whole, or none. */
+/* A mark has its full length or is empty. */
 static struct slice mark(struct codec *c, struct slice v)
 {
 	v = codec_bytes(c, v, 0, MESSAGE_CREDENTIAL_MARK_BYTES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of the gateway, and what follows from them for a worker. */
+/* The messages of the gateway, and the message to a worker that follows from them. */
 #include "wire/message_codec.h"
 
 static uint32_t above_zero(struct codec *c, uint32_t v)

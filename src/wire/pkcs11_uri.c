@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The path of a pkcs11: URI is a list of attributes, each at most once, separated by ';' (RFC 7512
- * section 2.3). What is not understood is refused: an attribute that is passed over would leave
- * more keys to choose from than the operator meant.
+ * section 2.3). An unknown attribute is refused: ignoring it could select more keys than the
+ * operator meant.
  */
 #include "vethguard/wire/pkcs11_uri.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head is searched for its end as it comes, and read when it is there. Lines end with CR LF
- * only; there is no folding. A value is visible ASCII, space, tab and bytes from 0x80 on (RFC 9110
- * section 5.5).
+ * The parser looks for the head's end as bytes arrive, and parses the head once it is complete.
+ * Lines end with CR LF only; there is no folding. A value is visible ASCII, space, tab and bytes
+ * from 0x80 on (RFC 9110 section 5.5).
  */
 #include <errno.h>
 
@@ -32,8 +32,8 @@ static bool is_token(char c)
 	return slice_token_length(slice_of(&c, 1)) == 1;
 }
 
-/* Looks for the end from *looked on. Returns the head's length, 0 if its end has not come, or
- * SIZE_MAX: a line ends wrongly. */
+/* Looks for the end from *looked on. Returns the head's length, 0 if the end has not come, or
+ * SIZE_MAX if a line ends wrongly. */
 static size_t find_end(const uint8_t *p, size_t n, size_t *looked)
 {
 	size_t i = *looked;
@@ -60,7 +60,7 @@ static struct slice take_line(struct slice *rest)
 	return line;
 }
 
-/* Takes what stands before the next space off *line. */
+/* Takes the text before the next space off *line. */
 static struct slice take_word(struct slice *line)
 {
 	ptrdiff_t space = slice_find_byte(*line, ' ');
@@ -119,7 +119,8 @@ static enum proxy_head_status read_request_line(struct slice line, struct proxy_
 	return PROXY_HEAD_DONE;
 }
 
-/* The name of a field, of which value becomes the rest; empty: it is malformed. */
+/* Returns the field's name, and its value in *value; an empty name means that the line is
+ * malformed. */
 static struct slice field_name(struct slice line, struct slice *value)
 {
 	size_t n = slice_token_length(line);

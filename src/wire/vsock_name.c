@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A name has one form only: it is compared as text in the state, the log and the API. */
+/* A name has only one form, because the state, the log and the API compare it as text. */
 #include "vethguard/wire/vsock_name.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ const char *vsock_name_objection(uint64_t cid, uint64_t port)
 	return NULL;
 }
 
-/* No leading zero, so that two names of one place are the same text. */
+/* Parses a number without leading zeros, so that two names of one place are the same text. */
 static bool number(struct slice text, uint64_t *out)
 {
 	return slice_to_u64(text, UINT64_MAX, out) && (text.n == 1 || text.p[0] != '0');

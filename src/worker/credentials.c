@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator wants to know of this worker's credentials, and what he changes. The keeper has
- * done it already, so whatever is asked there from now on gets what counts. */
+/* Answers an operator's questions about this worker's credentials, and applies the operator's
+ * changes. The keeper has done so before, so its answers from now on are the right ones. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's part in exposed ports: listeners of the host, which the supervisor has opened, and
- * connections into the sandbox, which the supervisor makes. */
+/* The worker's part in exposed ports: the supervisor opens the host's listeners and makes
+ * connections into the sandbox; this file passes them to the proxy. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -129,7 +129,7 @@ int keeper_replace(struct worker *w, int fd)
 	rc = keeper_open(w, fd);
 	if (rc == 0 && w->serving)
 		credential_store_ask_again(w->credentials);
-	/* Also while it serves: a keeper knows the end of what it gave itself only. */
+	/* Also while the worker serves: a keeper knows the end only of a CA that it made itself. */
 	if (rc == 0)
 		rc = ipc_send(&w->keeper, message, ca_question(message, sizeof(message)), NULL, 0);
 	return rc == -EPIPE ? 0 : rc; /* it is gone already: on_end() is told */

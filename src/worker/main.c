@@ -32,8 +32,8 @@ static void must(const char *what, int r)
 
 /* --- the supervisor --- */
 
-/* A connection that the gateway has authenticated. One that comes when nothing new is served any
- * more ends, and so does one beyond the bounds. */
+/* Takes a connection that the gateway has authenticated. It is closed if nothing new is served any
+ * more, or a bound is reached. */
 static int on_enter(struct worker *w, struct ipc_message *m)
 {
 	struct message_worker_enter enter;

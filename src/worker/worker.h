@@ -52,7 +52,7 @@ struct worker {
 	struct {
 		int fd;
 		uint16_t port;
-	} exposed[POLICY_EXPOSES_MAX]; /* listeners that came before it serves */
+	} exposed[POLICY_EXPOSES_MAX]; /* listeners that came before the worker serves */
 	size_t exposed_count;
 	struct message_worker_stats stats; /* running counts; other figures are set on request */
 	uint64_t start_id, stop_id;
@@ -113,15 +113,17 @@ void worker_apply_pauses(struct worker *w);
 /* Accepts no new connections from now on, and goes on under this policy. Takes image (a
  * descriptor). Returns 0, or -errno if the policy cannot be used. */
 int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image);
-/* inbound.c: a listener for an exposed port; sockets into the sandbox. Return 0 or -EBADMSG. */
+/* inbound.c: take a listener for an exposed port, and sockets into the sandbox. Return 0 or
+ * -EBADMSG. */
 int worker_listen(struct worker *w, struct ipc_message *m);
 int worker_reached(struct worker *w, struct ipc_message *m);
-/* The answer to a call of another sandbox; another sandbox that calls. Return 0 or -EBADMSG. */
+/* Take the answer to a call of another sandbox, and the call of another sandbox. Return 0 or
+ * -EBADMSG. */
 int worker_called(struct worker *w, struct ipc_message *m);
 int worker_visited(struct worker *w, struct ipc_message *m);
 /* Serves the listeners that came before. Returns 0 or -errno. */
 int worker_serve_exposed(struct worker *w);
-/* Asks for such sockets (a proxy_config.reach). */
+/* Asks for sockets into the sandbox (a proxy_config.reach). */
 int worker_reach(void *context, uint16_t port, uint32_t count);
 /* Calls another sandbox (a proxy_config.call). */
 int worker_call(void *context, uint64_t id, struct slice sandbox, uint16_t port);

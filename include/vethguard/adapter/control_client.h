@@ -2,7 +2,7 @@
 /*
  * control_client: one call of the daemon's control API per connection. The daemon's answers have a Content-Length and
  * are never chunked, so a socket and the head parser that daemon and client share (vethguard/wire/control_http.h) are
- * enough. Nothing here prints: each program words the answer for whoever called it.
+ * enough. Nothing here prints: each program words the answer for its own user.
  */
 #ifndef VETHGUARD_ADAPTER_CONTROL_CLIENT_H
 #define VETHGUARD_ADAPTER_CONTROL_CLIENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy_name: policies by name. Whoever may start a container names a policy and must not name any file of the host;
- * whoever administrates the host puts policies into one directory.
+ * policy_name: policies by name. A user who may start a container can name a policy, but must not name any file of the
+ * host. The host's administrator puts the policies into one directory.
  */
 #ifndef VETHGUARD_ADAPTER_POLICY_NAME_H
 #define VETHGUARD_ADAPTER_POLICY_NAME_H

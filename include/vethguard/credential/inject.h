@@ -14,8 +14,8 @@
  * value may not have (RFC 9110 section 5.5) or, for cookie, a byte that a cookie's value may not have (RFC 6265
  * section 4.1.1), is shorter than MASK_VALUE_MIN or, for basic without a username, has no ':'; or -errno. */
 int inject_render(const struct policy_credential *credential, struct slice value, struct secret *out);
-/* hmac: the key that a value is, decoded as the policy says, into secret memory. Returns 0; -EINVAL: the value is not
- * written in that way, or has fewer than MASK_VALUE_MIN bytes; or -errno. */
+/* For hmac: decodes the key from a value, as the policy says it is written, into secret memory. Returns 0; -EINVAL: the
+ * value is not written in that way, or the key has fewer than MASK_VALUE_MIN bytes; or -errno. */
 int inject_hmac_key(const struct policy_credential *credential, struct slice value, struct secret *out);
 /* Makes "username:value" as basic sends it, or the value alone without a username, in secret memory. Returns 0 or
  * -errno. */
@@ -23,8 +23,8 @@ int inject_pair(struct slice username, struct slice value, struct secret *out);
 /* The name of the field for the credential: "authorization", "cookie" or the credential's own; empty for query and for
  * fields. */
 struct slice inject_field(const struct policy_credential *credential);
-/* Takes the next field that the credential is sent in off rest, which begins zeroed: its name, and its part of what
- * was rendered, which begins in *rendered. Returns false at the end. */
+/* Takes the next field that the credential is sent in off rest (zeroed before the first call): *name is the field's
+ * name, *value its part of *rendered, which begins as what inject_render() made. Returns false at the end. */
 struct inject_rest {
 	bool begun;
 	struct slice fields;

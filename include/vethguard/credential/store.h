@@ -18,16 +18,16 @@ struct credential_store;
 struct credential_value {
 	uint32_t credential;    /* index in the policy */
 	struct secret rendered; /* what inject_render made; hmac: the key; sigv4: empty */
-	struct mask *mask;      /* NULL for sigv4 and hmac: what signs is never sent, so no response holds it */
-	struct aws_keys *aws;   /* sigv4: what signs */
+	struct mask *mask;      /* NULL for sigv4 and hmac: a signing key is never sent, so no response holds it */
+	struct aws_keys *aws;   /* sigv4: the keys */
 	unsigned references;
 };
 /* Adds a reference; drops one, and wipes and frees the value with the last. */
 void credential_value_retain(struct credential_value *v);
 void credential_value_release(struct credential_value *v);
 
-/* Asks the keeper for the credential; credential_store_answer() takes the answer. renew: a valid value is held, and
- * the next one is wanted. Returns 0 or -errno. */
+/* Asks the keeper for the credential; credential_store_answer() takes the answer. renew: the store holds a valid value
+ * and wants the next one. Returns 0 or -errno. */
 typedef int (*credential_ask)(void *context, uint32_t credential, bool renew);
 
 /* policy is borrowed; context is passed to ask. Returns NULL if there is no memory. */
@@ -56,12 +56,13 @@ struct credential_value *credential_store_held(const struct credential_store *st
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
 void credential_wait_cancel(struct credential_wait *wait); /* allowed when not waiting (zeroed) */
-/* Takes the keeper's answer; value is copied, and the caller wipes its own copy. error NULL: value is good. ttl_ms 0:
- * for ever. renew_ms: once it is used after that time, the next one is asked for, and this one is used meanwhile; 0:
- * never. An answer that was not asked for is ignored. Waiting callers are told at the end of the loop's turn. */
+/* Takes the keeper's answer. value is copied; the caller wipes its own copy. error NULL: value is good. ttl_ms: how
+ * long the value may be used; 0: for ever. renew_ms: if a caller uses the value after that time, the store asks for the
+ * next one and gives out this one meanwhile; 0: never. The store ignores an answer that it did not ask for. It calls
+ * back waiting callers at the end of the loop's turn. */
 void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_ms,
         uint32_t renew_ms, const char *error);
-/* The keeper is gone: tells error (copied) to everybody who waits. Values that are held stay valid for their ttl. */
+/* The keeper is gone: tells error (copied) to all waiting callers. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 
 /* Another keeper has taken over: asks it what is still open. Credentials that were not available may be asked for
@@ -73,14 +74,14 @@ void credential_store_ask_again(struct credential_store *store);
  * already. Returns 0, or -ENOMEM with nothing changed. */
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count);
 
-/* An operator has rotated the credential: the value held is not used for later callers, and the new one is asked for
- * at once. The keeper has it already. */
+/* An operator has rotated the credential: later callers do not get the held value, and the store asks for the new one
+ * at once. The keeper has rotated it before. */
 void credential_store_rotate(struct credential_store *store, uint32_t credential);
-/* An operator has revoked the credential: wipes the value, tells CREDENTIAL_REVOKED to everybody who waits, and
- * ignores the answers to questions from before. The keeper gives none any more. */
+/* An operator has revoked the credential: wipes the value, tells CREDENTIAL_REVOKED to all waiting callers, and ignores
+ * the answers to earlier questions. The keeper gives out no value any more. */
 #define CREDENTIAL_REVOKED "An operator has revoked this credential."
 void credential_store_revoke(struct credential_store *store, uint32_t credential);
-/* How often callers got the credential's value, and when last (Unix time; 0: never). */
+/* Fills in how often callers got the credential's value, and when last (Unix time; 0: never). */
 void credential_store_usage(
         const struct credential_store *store, uint32_t credential, uint64_t *uses, uint64_t *last_used_ms);
 

@@ -59,21 +59,21 @@ struct fence_spec {
 /* Sets the fence up, or replaces the one on the same interface, in one batch, in the caller's network namespace.
  * Returns 0 or -errno. */
 int fence_set(const struct fence_spec *spec);
-/* What was prepared, for a fence that is to be set. */
+/* How the prepared rules of a namespace fit a fence that is to be set there. */
 enum fence_prepared {
-	FENCE_OTHER, /* it has other addresses or bounds: the kernel deletes those rules, and makes the caller wait for
-	                it */
-	FENCE_BARE,  /* it has no rules with addresses and bounds */
-	FENCE_FITS   /* it has the same (fence_prepared_fits()) */
+	FENCE_OTHER, /* they have other addresses or bounds: the kernel deletes those, and makes the caller wait for it
+	              */
+	FENCE_BARE,  /* they lack everything with addresses and bounds */
+	FENCE_FITS   /* they have the same addresses and bounds (fence_prepared_fits()) */
 };
 
-/* The same in two steps, in a namespace without rules. fence_prepare() makes everything that needs no interface, and
- * nothing passes yet; bare: nor what needs addresses or bounds. fence_set_prepared() makes the rest, for the same
- * interface, ports and nflog_group; UDP ports are added. Both return 0 or -errno; -ENODEV: the interface does not
- * exist.
+/* Does the same as fence_set() in two steps, in a namespace without rules. fence_prepare() makes everything that needs
+ * no interface; nothing passes yet. With bare it also leaves out what needs addresses or bounds. fence_set_prepared()
+ * makes the rest, for the same interface, ports and nflog_group; UDP ports are added. Both return 0 or -errno; -ENODEV:
+ * the interface does not exist.
  *
- * *generation: the generation of the namespace's rules after the step (fence_generation()), or 0 if somebody else has
- * changed any rule since the step before. Pass the first step's value to the second step. */
+ * *generation: the generation of the namespace's rules after this step (fence_generation()), or 0 if somebody else has
+ * changed a rule since the previous step. Pass the first step's value to the second step. */
 int fence_prepare(const struct fence_spec *spec, bool bare, uint32_t *generation);
 int fence_set_prepared(const struct fence_spec *spec, enum fence_prepared prepared, uint32_t *generation);
 /* True if what was prepared for one spec has the addresses and bounds of the other. */

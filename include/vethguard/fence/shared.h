@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared: the fence of a network namespace in which the sandbox and its guard live together (pods, compose groups).
- * There is no link between the two, so the rules tell them apart by who owns a socket: the guard's user id, and its
+ * There is no link between the two, so the rules tell them apart by the owner of a socket: the guard's user id, and its
  * cgroup where that is known. One table, "inet vethguard-shared":
  *
  * - output, before addresses are rewritten: the guard's packets pass; DNS of any address is rewritten to the guard's

@@ -26,8 +26,8 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 int netlink_link_delete(struct netlink *nl, const char *name);
 int netlink_link_up(struct netlink *nl, const char *name);
 int netlink_link_down(struct netlink *nl, const char *name);
-/* A text that the kernel keeps with the link, for people and for whoever made the link (ip-link(8), alias). -EINVAL:
- * text is longer than NETLINK_ALIAS_MAX. "": there is none. */
+/* Set and get a text that the kernel keeps with the link, for people and for the link's maker (ip-link(8), alias).
+ * -EINVAL: text is longer than NETLINK_ALIAS_MAX. "": there is none. */
 #define NETLINK_ALIAS_MAX 255 /* bytes */
 int netlink_link_set_alias(struct netlink *nl, const char *name, const char *text);
 int netlink_link_alias(struct netlink *nl, const char *name, char out[NETLINK_ALIAS_MAX + 1]);
@@ -58,9 +58,9 @@ int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struc
 int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
         void *context);
 /* True for the links that the kernel itself makes in every namespace, and that cannot be removed: the loopback, and
- * tunnels without a far end. Looks at name and kind, because root inside may rename any link. */
+ * tunnels without a far end. Looks at the kind and not only at the name, because root inside may rename any link. */
 bool netlink_link_is_kernels(const struct netlink_link *link);
-/* True for links by which nothing can leave a namespace: the kernel's own, and dummies. */
+/* True for links through which nothing can leave a namespace: the kernel's own, and dummies. */
 bool netlink_link_leads_nowhere(const struct netlink_link *link);
 /* Calls each() for every link of the namespace that nl's namespace has this number for; for none if it has none. Needs
  * CAP_NET_ADMIN there, and not to enter it. */

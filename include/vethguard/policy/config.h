@@ -84,7 +84,7 @@ struct config_egress {
 #define CONFIG_TOKEN_BYTES 2048
 #define CONFIG_TOKEN_ARGV_MAX 16
 #define CONFIG_PIN_TIMEOUT_MS 10000
-/* Texts one behind the other, each with its NUL. */
+/* Texts in a row, each with its NUL. */
 struct config_texts {
 	size_t count, bytes;
 	char text[CONFIG_TOKEN_BYTES];
@@ -94,11 +94,11 @@ struct config_token {
 	char uri[1025];                  /* RFC 7512; empty: no token */
 	char module[PATH_MAX];           /* the shared object */
 	char user[33];                   /* empty: the default */
-	char pin_file[PATH_MAX];         /* where the PIN is; empty: pin_program */
-	struct config_texts pin_program; /* ... whose output it is, and its arguments */
+	char pin_file[PATH_MAX];         /* the file with the PIN; empty: pin_program gives it */
+	struct config_texts pin_program; /* the program that prints the PIN, and its arguments */
 	uint32_t pin_timeout_ms;
 	struct config_texts environment; /* "NAME=VALUE", for the module */
-	struct config_texts writable;    /* paths */
+	struct config_texts writable;    /* paths that the module may write to */
 };
 
 struct config_ca {
@@ -127,15 +127,15 @@ struct config_gateway_base {
 	char authority[CONFIG_GATEWAY_AUTHORITY_MAX + 1]; /* canonical host, and the port if it is not the scheme's */
 };
 
-/* Where sessions come in, for the daemon. */
+/* The gateway of the daemon, where the connections of sessions arrive. */
 struct config_gateway {
 	size_t listener_count; /* 0: there is no gateway */
 	struct config_gateway_listener listeners[CONFIG_GATEWAY_LISTENERS_MAX];
 	char certificate[PATH_MAX], key[PATH_MAX]; /* PEM; both are given if a listener speaks TLS */
-	char name[POLICY_HOST_MAX + 1];            /* canonical; what clients call it; empty: not given */
-	uint32_t unauthenticated;                  /* connections that have proved nothing yet, at a time */
+	char name[POLICY_HOST_MAX + 1]; /* the host name by which clients reach it, canonical; empty: not given */
+	uint32_t unauthenticated;       /* bound on simultaneous connections that have proved no session yet */
 	uint32_t unauthenticated_per_address;
-	uint32_t handshake_ms; /* for a connection to prove its session */
+	uint32_t handshake_ms; /* time that a connection has to prove its session */
 	size_t base_count;
 	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 };
@@ -171,8 +171,8 @@ struct config {
 	struct config_timeouts timeouts;
 };
 
-const char *config_token_text(const struct config_texts *texts, size_t i); /* the i-th, i < count */
-void config_init(struct config *config);                                   /* the defaults */
+const char *config_token_text(const struct config_texts *texts, size_t i); /* returns text i; i < count */
+void config_init(struct config *config);                                   /* sets the defaults */
 void config_fini(struct config *config);
 /* Reads the file at path over the values in *config. Returns 0, -EINVAL with diags, or -ENOMEM. */
 int config_load(const struct policy_reader *reader, const char *path, struct config *config, struct diag_list *diags);

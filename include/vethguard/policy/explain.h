@@ -15,7 +15,7 @@ enum policy_match {
 	POLICY_MISS_SCHEME,
 	POLICY_MISS_METHOD,
 	POLICY_MISS_PATH,
-	POLICY_MISS_CONDITION, /* another query or other header fields */
+	POLICY_MISS_CONDITION, /* the query or a header field does not meet the rule's conditions */
 	POLICY_MISS_EXCEPT     /* the deny rule has an exception for the destination */
 };
 

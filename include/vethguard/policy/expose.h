@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expose: the ports of a sandbox that a policy publishes, and from where each may be reached. Everything here reads
- * an opened image.
+ * expose: the ports of a sandbox that a policy publishes, and the sources that may reach each of them. All functions
+ * here read an opened image.
  */
 #ifndef VETHGUARD_POLICY_EXPOSE_H
 #define VETHGUARD_POLICY_EXPOSE_H
 
 #include "vethguard/policy/policy.h"
 
-#define POLICY_SANDBOX_SUFFIX ".sandbox.internal" /* of host names that are other sandboxes */
-#define POLICY_EXPOSES_MAX 16                     /* ports of one policy */
+#define POLICY_SANDBOX_SUFFIX ".sandbox.internal" /* host names with this suffix are other sandboxes */
+#define POLICY_EXPOSES_MAX 16                     /* published ports of one policy */
 #define POLICY_EXPOSE_FROM_MAX 64                 /* sources of one port */
 #define POLICY_EXPOSE_LABEL_MAX 320               /* bytes of "KEY=VALUE" */
 #define POLICY_EXPOSE_CONNECTIONS 128
@@ -17,11 +17,11 @@
 
 /* One port of the sandbox. */
 struct policy_expose {
-	struct slice name; /* as of a rule */
+	struct slice name; /* as a rule's name */
 	uint16_t port;     /* in the sandbox; unique in the policy */
 	struct ip at;      /* where the host listens; family 0: only other sandboxes reach the port */
 	uint16_t at_port;
-	uint32_t connections; /* at a time */
+	uint32_t connections; /* bound on simultaneous connections */
 	uint32_t from_count;
 };
 
@@ -57,14 +57,14 @@ void policy_expose_from(const struct policy *policy, uint32_t index, uint32_t i,
 uint32_t policy_expose_find(const struct policy *policy, uint16_t port);
 /* True if one of the port's sources is this peer. */
 bool policy_expose_admits(const struct policy *policy, uint32_t index, const struct policy_peer *peer);
-/* True if port i of a and port j of b are published in the same way. */
+/* True if policy a publishes its port i in the same way as policy b its port j. */
 bool policy_expose_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j);
 
 /* Writes "127.0.0.1:8080" or "[::1]:8080" to out. Returns out. */
 #define POLICY_ENDPOINT_MAX 64
 const char *policy_endpoint_text(const struct ip *address, uint16_t port, char out[POLICY_ENDPOINT_MAX]);
-/* Writes the port as the policy has it, on one line: "8080 at 127.0.0.1:8080 from host, sandbox:planner". Cuts it to
- * size. Returns out. */
+/* Writes the entry of the policy on one line: "8080 at 127.0.0.1:8080 from host, sandbox:planner". Cuts it to size.
+ * Returns out. */
 #define POLICY_EXPOSE_TEXT_MAX 512
 const char *policy_expose_text(const struct policy *policy, uint32_t index, char *out, size_t size);
 

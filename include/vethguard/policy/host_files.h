@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_files: what the host's own files say about names: which servers to ask, and which names are known. Parses text
- * into structs. */
+/* host_files: parses the host's own files about names: which servers to ask, and which names are known. */
 #ifndef VETHGUARD_POLICY_HOST_FILES_H
 #define VETHGUARD_POLICY_HOST_FILES_H
 

@@ -96,8 +96,8 @@ struct policy_load_options {
 	bool observe;                            /* mode observe, whatever the file says (--observe) */
 	const struct policy_variable *variables; /* borrowed; no two have the same name */
 	size_t variable_count;
-	struct diag_list *notes; /* what is no fault but probably not meant, for example a variable that is given
-	                            and not used; filled only if the load succeeds; NULL: no notes */
+	struct diag_list *notes; /* remarks on what is not an error but probably not meant, for example a variable that
+	                            is given and not used; filled only if the load succeeds; NULL: no notes */
 	bool thorough; /* notes also cover what may be intended, and rules that decide no request (which takes some
 	                  work in a large policy); for commands that review a policy */
 	/* Called for each credential of a policy that loaded, with the place of its source, so that the caller can

@@ -42,9 +42,9 @@ enum policy_reason {
 	POLICY_REASON_BAD_REQUEST = 6, /* the request cannot be judged (no host, path not canonical) */
 	POLICY_REASON_UPGRADE = 7,     /* the rule allows the request, but not the upgrade it asks for */
 	POLICY_REASON_FOREIGN = 8,     /* the rule allows the request, but not with a credential of its own */
-	POLICY_REASON_SIGNATURE = 9,   /* the rule allows the request, but it cannot be signed as it asks for */
-	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but ask for another query or other
-	                              header fields */
+	POLICY_REASON_SIGNATURE = 9,   /* the rule allows the request, but not the signature that it asks for */
+	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but the query or a header field does
+	                                  not meet their conditions */
 	POLICY_REASON_COUNT
 };
 
@@ -129,7 +129,7 @@ bool policy_mentions_host(const struct policy *policy, struct slice host);
  * i stands for credential i. 0 if the request cannot be judged. */
 uint64_t policy_credentials_at(const struct policy *policy, const struct policy_request *request);
 
-/* True if some rule has a condition on a header field of that name, or of one that a server may take for it. */
+/* True if some rule has a condition on a header field of that name, or of a name that a server may take for it. */
 bool policy_names_field(const struct policy *policy, struct slice name);
 
 struct slice policy_name(const struct policy *policy);
@@ -140,9 +140,9 @@ uint32_t policy_rule_count(const struct policy *policy);
 struct slice policy_rule_name(const struct policy *policy, uint32_t rule);
 /* The deny rule's reason text, or empty. */
 struct slice policy_rule_text(const struct policy *policy, uint32_t rule);
-/* The rule's destinations as written. */
+/* Returns the rule's destinations as written. */
 struct slice policy_rule_to(const struct policy *policy, uint32_t rule);
-/* The credential that the rule attaches, or POLICY_NONE. */
+/* Returns the credential that the rule attaches, or POLICY_NONE. */
 uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule);
 /* The protocols that a request which the rule allows may upgrade the connection to (the connection is then relayed
  * unread): in lower case, separated by ", "; or empty. */
@@ -206,7 +206,7 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 /* True if credential i of a and credential j of b are the same in every respect. */
 bool policy_credential_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j);
 
-/* sigv4: what a request may be signed for. */
+/* sigv4: the regions and services that a request may be signed for. */
 #define POLICY_SCOPE_NAMES_MAX 32 /* regions, or services, of one credential */
 #define POLICY_REGION_MAX 32      /* bytes */
 #define POLICY_SERVICE_MAX 64
@@ -214,10 +214,11 @@ bool policy_credential_equals(const struct policy *a, uint32_t i, const struct p
 bool policy_is_scope_name(struct slice name, size_t max);
 /* True if the credential names both the region and the service. */
 bool policy_signs_for(const struct policy_credential *credential, struct slice region, struct slice service);
-/* True if the credential names one region and one service only, for requests that name none themselves. */
+/* True if the credential names exactly one region and one service: a request that names none is signed for these. */
 bool policy_signs_for_one(const struct policy_credential *credential);
 
-/* fields: takes the next field off rest, which begins as the credential's prefix. Returns false at the end. */
+/* fields: takes the next field off rest; set rest to the credential's prefix before the first call. Returns false at
+ * the end. */
 #define POLICY_FIELDS_MAX 8
 #define POLICY_TEMPLATE_PIECES_MAX 32
 bool policy_field_next(struct slice *rest, struct slice *name, struct slice *template);
@@ -232,7 +233,8 @@ struct policy_hmac {
 };
 void policy_hmac(const struct policy_credential *credential, struct policy_hmac *out);
 /* Takes the next piece off a template: a literal text (name is empty), or the NAME of "${NAME}". A '$' without a brace
- * is an ordinary character. Returns false at the end, and for "${" without an end, which then stays in rest. */
+ * is an ordinary character. Returns false at the end, and at a "${" without its "}"; then rest begins with that "${".
+ */
 bool policy_template_next(struct slice *rest, struct slice *literal, struct slice *name);
 
 /* The i-th file that the credential's source reads, of at most POLICY_ARGV_MAX. Returns false beyond the last one. */
@@ -246,8 +248,7 @@ bool policy_argument_is_file(struct slice argument, struct slice *path);
 #define POLICY_SOURCE_TEXT_MAX 512
 const char *policy_source_text(const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX]);
 
-/* Writes how the value goes out: "Authorization: Bearer ***", "?key=***", ... into out, cut if too long. Returns out.
- */
+/* Writes how the value is sent: "Authorization: Bearer ***", "?key=***", ... into out, cut if too long. Returns out. */
 #define POLICY_INJECT_TEXT_MAX 512
 const char *policy_inject_text(const struct policy_credential *credential, char out[POLICY_INJECT_TEXT_MAX]);
 

@@ -40,16 +40,16 @@ bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n
 /* The parameters of a query (application/x-www-form-urlencoded). */
 /* Takes the next parameter ("name=value", never empty) off rest. Returns false at the end. */
 bool url_parameter_next(struct slice *rest, struct slice *pair);
-/* What follows the parameter's '=', as written. */
+/* Returns what follows the parameter's '=', as written. */
 struct slice url_parameter_value(struct slice pair);
-/* Decodes a name or value into out, which has text.n bytes: '+' is a space; an escape that is none stays. */
+/* Decodes a name or value into out, which has text.n bytes: '+' is a space; an invalid escape stays as it is. */
 struct slice url_parameter_decode(struct slice text, char *out);
-/* False if a '%' begins no escape, or the escape of a NUL. */
+/* Returns false if a '%' does not begin a valid escape, or begins the escape of a NUL. */
 bool url_escapes_are_sound(struct slice text);
-/* True if the parameter has that name, in whatever encoding: an upstream decodes before it compares. */
+/* True if the parameter has that name, however it is encoded: an upstream decodes a name before it compares it. */
 bool url_parameter_is(struct slice pair, struct slice name);
-/* The same for every name that some server takes for that one: in other letters, with '-', '.' or a space for '_', as
- * the first of several ("key[]"). */
+/* True if the parameter has that name or one that some server takes for it: in letters of another case, with '-', '.'
+ * or a space instead of '_', or as a list ("key[]"). */
 bool url_parameter_resembles(struct slice pair, struct slice name);
 
 /* Parses "scheme://authority/path?query" for `policy explain METHOD URL`. path and query borrow text. Returns false

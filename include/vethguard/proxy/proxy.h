@@ -61,21 +61,22 @@ int proxy_serve_unix(struct proxy *proxy, int fd);
 /* As proxy_serve_unix(), for a listening vsock: connections of another machine than cid are closed and are a finding.
  */
 int proxy_serve_vsock(struct proxy *proxy, int fd, uint32_t cid);
-/* Takes fd, a connection on which an explicit proxy is spoken, as over a Unix socket; somebody else has accepted it and
- * knows where it comes from. form: on a connection of MESSAGE_FORM_BASE_* requests may also mean https:// URLs, whose
- * responses are made to fit (client/base.c). Returns 0; -EBUSY: the bound on connections, at a time or in a second, is
- * reached, or nothing is accepted any more; -errno. fd is closed on failure. */
+/* Takes fd, an accepted connection whose client speaks to an explicit proxy, as over a Unix socket. The caller knows
+ * where the connection comes from. form: on a connection of MESSAGE_FORM_BASE_* a request may also name an https://
+ * URL, and responses are changed to fit (client/base.c). Returns 0; -EBUSY: the bound on connections (at a time, or per
+ * second) is reached, or the proxy accepts nothing new any more; or another -errno. fd is closed on failure. */
 int proxy_enter(struct proxy *proxy, int fd, const struct ip *source, uint16_t source_port, enum message_form form);
 /* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
 /* Serves the host's listener for an exposed port of the sandbox. Takes fd. Returns 0 or -errno. */
 int proxy_serve_exposed(struct proxy *proxy, int fd, uint16_t port);
-/* Takes sockets that are connecting to a port of the sandbox at its address, at most as many as were asked for; sets
- * those that it keeps to -1. why: a sentence (static or borrowed for the call) if there are fewer. Returns 0, or
- * -EBADMSG if nobody has asked. */
+/* Takes sockets that are connecting to a port of the sandbox at its address, at most as many as were asked for. Sets
+ * the descriptors that it keeps to -1. why: if there are fewer, a sentence (static, or borrowed for the call). Returns
+ * 0, or -EBADMSG if nobody asked for sockets. */
 int proxy_reached(
         struct proxy *proxy, uint16_t port, const struct ip *address, int *fds, size_t count, const char *why);
-/* Takes the answer to a call: a connected socket, or -1: it was refused. Returns 0, or -EBADMSG: nobody has called. */
+/* Takes the answer to a call: fd is a connected socket, or -1 if the call was refused. Returns 0, or -EBADMSG if no
+ * call has this id. */
 int proxy_called(struct proxy *proxy, uint64_t id, int fd);
 /* Another sandbox calls an exposed port: it is authorized and relayed like any other visit. labels: "KEY=VALUE" lines.
  * Takes fd, a connected socket. */
@@ -90,16 +91,16 @@ void proxy_pause(struct proxy *proxy, enum event_cause cause, const char *why);
 /* The kill switch: ends every exchange, tunnel and flow at once, and records each with this cause and text (borrowed
  * for the call). */
 void proxy_end_all(struct proxy *proxy, enum event_cause cause, const char *why);
-/* Ends every exchange that has got this credential or waits for it, and records each with why (static). Returns how
- * many. */
+/* Ends every exchange that has received this credential or waits for it, and records each with why (static). Returns
+ * how many it has ended. */
 size_t proxy_end_credential(struct proxy *proxy, uint32_t credential, const char *why);
 /* Replaces the policy: authorizes everything under way by next. What does not pass, or would get another credential,
  * is recorded and ended. Between looking and ending the proxy calls change(), after which config.policy must have the
  * content of next and the credential store must refer to it. Returns how many were ended. */
 size_t proxy_reauthorize(struct proxy *proxy, const struct policy *next, void (*change)(void *context), void *context);
-/* Accepts what waits at the listeners and closes them. What is under way goes on, including tunnels and flows; each
- * connection ends after what it is doing. on_idle is called once, when nothing is left. Call this at most once;
- * proxy_drain() may follow. */
+/* Accepts the connections that wait at the listeners and closes the listeners. Everything under way goes on, including
+ * tunnels and flows; each connection ends after its present exchange. on_idle is called once, when nothing is left.
+ * Call this at most once; proxy_drain() may follow. */
 void proxy_retire(struct proxy *proxy, void (*on_idle)(void *context), void *context);
 /* Returns the number of connections and flows. */
 size_t proxy_left(const struct proxy *proxy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aws_chunked: a body that is signed chunk by chunk (STREAMING-AWS4-HMAC-SHA256-PAYLOAD, also with a trailer), signed
- * anew on its way. A chunk's signature stands before its data and covers it, so one chunk at a time is kept. The
- * output is as long as the input: only the digits of signatures change.
+ * aws_chunked: signs anew a body that the client has signed chunk by chunk (STREAMING-AWS4-HMAC-SHA256-PAYLOAD, also
+ * with a trailer). A chunk's signature precedes its data and covers it, so one whole chunk is kept at a time. The
+ * output is as long as the input: only the digits of the signatures change.
  *
  *   SIZE;chunk-signature=HEX CRLF  DATA CRLF  ...  0;chunk-signature=HEX CRLF  [TRAILERS]  CRLF
  */
@@ -14,7 +14,7 @@
 #define AWS_CHUNK_MAX (1u << 20)         /* bytes of data in one chunk */
 #define AWS_CHUNK_LINE_MAX 1024u         /* bytes of a chunk's first line, and of a line of the trailer */
 #define AWS_CHUNK_TRAILER_MAX 4096u      /* bytes of the trailer */
-#define AWS_CHUNK_INPUT_MAX (256u << 10) /* bytes of one call */
+#define AWS_CHUNK_INPUT_MAX (256u << 10) /* bytes of input per call */
 
 enum aws_chunked_part {
 	AWS_CHUNKED_SIZE,
@@ -27,10 +27,10 @@ enum aws_chunked_part {
 
 struct aws_chunked {
 	struct hmac *hmac;
-	struct secret key; /* of the day */
+	struct secret key; /* the key of the day */
 	struct sigv4_scope scope;
-	char names[SIGV4_REGION_MAX + SIGV4_SERVICE_MAX]; /* scope points here */
-	char signature[SIGV4_HEX + 1];                    /* the last one made */
+	char names[SIGV4_REGION_MAX + SIGV4_SERVICE_MAX]; /* room for the names that scope points to */
+	char signature[SIGV4_HEX + 1];                    /* the last signature that was made */
 	bool with_trailer;
 	enum aws_chunked_part expects;
 	char line[AWS_CHUNK_LINE_MAX];
@@ -38,21 +38,21 @@ struct aws_chunked {
 	size_t left;         /* bytes of data still to come */
 	size_t signature_at; /* where the chunk's signature stands, counted from ready */
 	size_t data_at;      /* ... and its data */
-	struct buf trailer;  /* its lines as they are signed */
-	struct buf out;      /* what goes on; of it, the first `ready` bytes may be sent: aws_chunked_sent() */
+	struct buf trailer;  /* the trailer's lines as they are signed */
+	struct buf out;      /* the output; its first `ready` bytes may be sent: aws_chunked_sent() */
 	size_t ready;
 	const char *why; /* static: what is wrong */
 };
 
-/* Begins a body whose request has the signature `seed`. scope and key are copied. Returns 0 or -errno; after a failure
- * too, aws_chunked_fini() may be called. */
+/* Begins a body whose request has the signature `seed`. scope and key are copied. Returns 0 or -errno.
+ * aws_chunked_fini() may be called in both cases. */
 int aws_chunked_init(struct aws_chunked *c, struct hmac *hmac, const uint8_t key[HMAC_BYTES],
         const struct sigv4_scope *scope, const char seed[SIGV4_HEX + 1], bool with_trailer);
 void aws_chunked_fini(struct aws_chunked *c);
-/* Takes n <= AWS_CHUNK_INPUT_MAX bytes of the body. Returns 0; -EBADMSG: it is not such a body; -EFBIG: a chunk is
- * larger than AWS_CHUNK_MAX; or -errno. After a failure c->why says what is wrong, and c can only be freed. */
+/* Takes n <= AWS_CHUNK_INPUT_MAX bytes of the body. Returns 0; -EBADMSG: the body is not chunked in this way; -EFBIG: a
+ * chunk is larger than AWS_CHUNK_MAX; or -errno. After a failure c->why says what is wrong, and c can only be freed. */
 int aws_chunked_take(struct aws_chunked *c, const uint8_t *p, size_t n);
-/* The first n of the ready bytes were sent. */
+/* Tells that the first n of the ready bytes were sent. */
 void aws_chunked_sent(struct aws_chunked *c, size_t n);
 /* True if the body may end here. */
 bool aws_chunked_is_whole(const struct aws_chunked *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sigv4: AWS Signature Version 4, as pure computing: no descriptor, no clock.
+ * sigv4: AWS Signature Version 4, pure functions without descriptors or a clock.
  *
  * One signature takes four steps:
  *   1. sigv4_time() writes the time; sigv4_key() derives the day's key for a region and a service. The key can be
@@ -12,11 +12,11 @@
  *
  * A session token is a signed field (x-amz-security-token) or a parameter (X-Amz-Security-Token), so a canonical
  * request can hold a secret: the caller chooses the memory of `out`. In a presigned URL everything is a parameter, and
- * the signature is appended as X-Amz-Signature; then the signed fields have to be named before they are sorted here:
- * sigv4_names() does that.
+ * the signature is appended as X-Amz-Signature. One of its parameters lists the names of the signed fields before step
+ * 3 sorts them: sigv4_names() writes that list.
  *
- * Bodies that are signed chunk by chunk (STREAMING-AWS4-HMAC-SHA256-PAYLOAD) begin with the request's signature, and
- * each further signature signs the one before: sigv4_sign_chunk(), sigv4_sign_trailer().
+ * Bodies that are signed chunk by chunk (STREAMING-AWS4-HMAC-SHA256-PAYLOAD) start from the request's signature, and
+ * each further signature covers the one before it: sigv4_sign_chunk(), sigv4_sign_trailer().
  */
 #ifndef VETHGUARD_SIGN_SIGV4_H
 #define VETHGUARD_SIGN_SIGV4_H
@@ -27,7 +27,7 @@
 #define SIGV4_ALGORITHM "AWS4-HMAC-SHA256"
 #define SIGV4_UNSIGNED "UNSIGNED-PAYLOAD"
 #define SIGV4_TIME 16 /* "20130524T000000Z", without NUL */
-#define SIGV4_DAY 8   /* ... of it, the day */
+#define SIGV4_DAY 8   /* the first bytes of it, the day */
 #define SIGV4_HEX DIGEST_SHA256_HEX
 #define SIGV4_REGION_MAX 32  /* bytes of a region's name */
 #define SIGV4_SERVICE_MAX 64 /* bytes of a service's name */
@@ -37,7 +37,7 @@
 /* The hash of no bytes. */
 #define SIGV4_EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* When, where and for what a signature holds. */
+/* The time, region and service that a signature is valid for. */
 struct sigv4_scope {
 	char time[SIGV4_TIME + 1];
 	struct slice region, service;
@@ -49,13 +49,12 @@ struct sigv4_field {
 
 struct sigv4_request {
 	struct slice method;
-	struct slice path;  /* as it is sent */
-	struct slice query; /* as sigv4_write_query() wrote it, and as it is sent; without '?' */
-	const struct sigv4_field
-	        *fields; /* to sign, in any order and in any case of letters; two of one name are joined */
+	struct slice path;                /* as it is sent */
+	struct slice query;               /* as sigv4_write_query() wrote it, and as it is sent; without '?' */
+	const struct sigv4_field *fields; /* to sign, in any order and any case; fields of one name are joined */
 	size_t field_count;
-	struct slice payload; /* the hash of the body in hex, or a word of AWS */
-	bool s3; /* the path is signed as it is sent, as S3 wants it; otherwise without empty and dot segments, and
+	struct slice payload; /* the hash of the body in hex, or one of AWS's words for it */
+	bool s3; /* true: the path is signed as it is sent, as S3 wants it; false: without empty and dot segments, and
 	            escaped once more */
 };
 
@@ -69,11 +68,11 @@ bool sigv4_is_s3(struct slice service);
 /* Writes "20130524/us-east-1/s3/aws4_request", with a NUL; returns it. */
 struct slice sigv4_scope_text(const struct sigv4_scope *scope, char out[SIGV4_SCOPE_MAX]);
 
-/* Appends bytes so that only letters, digits and "-._~" stand as they are, and with slash '/' too. Returns 0 or
+/* Appends bytes percent-encoded: letters, digits and "-._~" stay as they are, and '/' too if slash is set. Returns 0 or
  * -errno of buf_append(). */
 int sigv4_escape(struct buf *out, struct slice bytes, bool slash);
 /* Appends a query as it is signed and sent: each name and each value decoded ('+' as a space) and escaped again, in the
- * same order; "name" stays without '='. Returns 0 or -errno. */
+ * same order; "name" gets no '='. Returns 0 or -errno. */
 int sigv4_write_query(struct buf *out, struct slice query);
 /* Appends the names of the fields as they are signed: lower case, sorted, each once, separated by ';'. Returns 0;
  * -E2BIG: more than SIGV4_FIELDS_MAX; or -errno. */
@@ -81,13 +80,13 @@ int sigv4_names(struct buf *out, const struct sigv4_field *fields, size_t count)
 /* Appends the canonical request. Returns 0; -E2BIG: more fields or parameters than the bounds; or -errno. */
 int sigv4_canonical(struct buf *out, const struct sigv4_request *request);
 
-/* The SHA-256 of a body, with a NUL. Returns 0 or -EIO. */
+/* Writes the SHA-256 of a body in hex, with a NUL. Returns 0 or -EIO. */
 int sigv4_payload_hex(struct hmac *hmac, struct slice body, char out[SIGV4_HEX + 1]);
-/* Derives the key of a secret access key (1 to 128 bytes) for the scope's day, region and service. out is the caller's
- * secret memory. Returns 0; -EINVAL: the secret's length; or -EIO. */
+/* Derives the signing key for the scope's day, region and service from a secret access key (1 to 128 bytes). out is
+ * secret memory of the caller. Returns 0; -EINVAL: the secret's length is out of bounds; or -EIO. */
 #define SIGV4_SECRET_MAX 128
 int sigv4_key(struct hmac *hmac, struct slice secret, const struct sigv4_scope *scope, uint8_t out[HMAC_BYTES]);
-/* Signs a canonical request; out has 64 hex digits and a NUL. Returns 0 or -EIO. */
+/* Signs a canonical request; out gets 64 hex digits and a NUL. Returns 0 or -EIO. */
 int sigv4_sign(struct hmac *hmac, const uint8_t key[HMAC_BYTES], const struct sigv4_scope *scope,
         struct slice canonical, char out[SIGV4_HEX + 1]);
 /* Appends the value of Authorization: algorithm, key id with the scope, names of the signed fields, signature. Returns
@@ -95,8 +94,9 @@ int sigv4_sign(struct hmac *hmac, const uint8_t key[HMAC_BYTES], const struct si
 int sigv4_write_authorization(struct buf *out, struct slice key_id, const struct sigv4_scope *scope, struct slice names,
         const char signature[SIGV4_HEX + 1]);
 
-/* Sign one chunk of a body, and the trailer lines ("name:value\n" each, in lower case) after the last, empty one.
- * signature holds the one before and is replaced by the new one. Returns 0 or -EIO. */
+/* Sign one chunk of a body, and the trailer lines ("name:value
+ * " each, in lower case) after the last, empty chunk. signature holds the previous signature and is replaced by the new
+ * one. Returns 0 or -EIO. */
 int sigv4_sign_chunk(struct hmac *hmac, const uint8_t key[HMAC_BYTES], const struct sigv4_scope *scope,
         struct slice data, char signature[SIGV4_HEX + 1]);
 int sigv4_sign_trailer(struct hmac *hmac, const uint8_t key[HMAC_BYTES], const struct sigv4_scope *scope,

@@ -30,7 +30,7 @@ void ca_free(struct ca *ca);
 /* The certificates (DER) that clients get after the issuer's own, the one above it first, without the root. Replaces
  * earlier ones. Returns 0; -EBADMSG: one of them does not decode; -EINVAL: more than CA_CHAIN_MAX; -ENOMEM. */
 int ca_set_chain(struct ca *ca, const struct slice *der, size_t count);
-/* True if the CA's key is elsewhere (ca_from_certificate()): it signs by drafts only. */
+/* True if the CA's key is elsewhere (ca_from_certificate()): then only a draft (ca_draft_new()) can be signed. */
 bool ca_key_is_elsewhere(const struct ca *ca);
 int64_t ca_expires_s(const struct ca *ca);            /* in seconds since the epoch */
 struct slice ca_certificate_der(const struct ca *ca); /* borrowed */

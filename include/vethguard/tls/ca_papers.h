@@ -56,18 +56,19 @@ struct ca *ca_request_accept(const struct ca_request *request, struct slice cert
  * of 2048 bits and more. Returns NULL with why. */
 struct ca *ca_from_pem(struct slice certificate, struct slice key, char why[CA_WHY_MAX]);
 
-/* Makes a CA of a certificate whose key is elsewhere, such as in a token: P-256, P-384 or RSA of 2048 bits and more.
+/* Makes a CA from a certificate whose key is elsewhere, such as in a token: P-256, P-384 or RSA of 2048 bits and more.
  * Returns NULL with why. */
 struct ca *ca_from_certificate(struct slice certificate, char why[CA_WHY_MAX]);
 
-/* An intermediate whose signature comes from elsewhere. */
+/* An intermediate that somebody else signs. */
 struct ca_draft;
-/* Makes it as ca_new_intermediate() does, and the SHA-256 that is to be signed. NULL: no memory, or issuer has ended.
+/* Makes an intermediate as ca_new_intermediate() does, but unsigned, and writes the SHA-256 that is to be signed.
+ * Returns NULL if there is no memory or the issuer has expired.
  */
 struct ca_draft *ca_draft_new(const struct ca *issuer, struct slice common_name, unsigned days, uint8_t digest[32]);
 enum ca_signature { CA_SIGNATURE_ECDSA, CA_SIGNATURE_RSA };
-/* Takes the draft. signature: r and s of equal length (ECDSA), or PKCS #1 1.5. It is verified: NULL with why if it is
- * not one of the issuer's key. */
+/* Takes the draft and its signature: r and s of equal length (ECDSA), or PKCS #1 1.5. Returns NULL with why if the
+ * issuer's key did not make the signature. */
 struct ca *ca_draft_finish(struct ca_draft *draft, const struct ca *issuer, enum ca_signature kind,
         struct slice signature, char why[CA_WHY_MAX]);
 void ca_draft_free(struct ca_draft *draft);
@@ -79,9 +80,10 @@ int ca_chain(struct slice certificate, const struct ca_papers *papers, const str
         struct ca_papers *chain, struct ca_papers *root, char why[CA_WHY_MAX]);
 #define CA_TRIAL_NAME "vethguard trial CA"
 #define CA_TRIAL_DAYS 3
-/* Checks a CA that is to sign sandboxes' intermediates, by its fields and by a leaf that it makes on trial: is a CA,
- * has room below, is in its time, and clients that know only root accept the leaf. note: what clients may stumble
- * over, or "". trial: an intermediate of ca, which is taken; NULL: one is made. Returns 0, or -EBADMSG with why. */
+/* Checks a CA that is to sign sandboxes' intermediates: it is a CA, its path length permits intermediates, it is valid
+ * now, and clients that know only root accept a leaf that is made on trial. note: what clients may stumble over, or "".
+ * trial: an intermediate of ca, which the function takes; NULL: the function makes one. Returns 0, or -EBADMSG with
+ * why. */
 int ca_check(const struct ca *ca, struct ca *trial, const struct ca_papers *chain, struct slice root,
         char why[CA_WHY_MAX], char note[CA_WHY_MAX]);
 

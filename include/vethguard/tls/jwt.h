@@ -9,9 +9,9 @@
 
 /* Makes OpenSSL wipe whatever it frees. Call it before anything else of OpenSSL. */
 void tls_library_wipes_memory(void);
-/* Appends the token of these claims (JSON), with key_id in its head unless that is empty, signed with RS256 (RFC 7518
- * section 3.3) by the RSA key, which is PEM without a passphrase. Returns 0; -EINVAL: the PEM holds no RSA key, or one
- * with a passphrase; -EKEYREJECTED: it has fewer than JWT_KEY_BITS_MIN bits; or -ENOMEM. */
+/* Appends a token with these claims (JSON), signed with RS256 (RFC 7518 section 3.3). key_id goes into its header
+ * unless it is empty. The RSA key is PEM without a passphrase. Returns 0; -EINVAL: the PEM holds no RSA key, or one
+ * with a passphrase; -EKEYREJECTED: the key has fewer than JWT_KEY_BITS_MIN bits; or -ENOMEM. */
 int jwt_sign_rs256_as(struct slice key_pem, struct slice key_id, struct slice claims, struct buf *out);
 static inline int jwt_sign_rs256(struct slice key_pem, struct slice claims, struct buf *out)
 {

@@ -96,8 +96,8 @@ const char *tls_error_text(const struct tls *tls);
 struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n);
 void tls_trust_free(struct tls_trust *trust);
 
-/* Makes an identity of an operator's files: chain has the leaf's certificate and then those above it, key the leaf's
- * private key, both PEM; a key with a passphrase is refused. Returns NULL with one sentence in why. */
+/* Makes an identity from an operator's PEM files: chain has the leaf's certificate and then those above it, key the
+ * leaf's private key. A key with a passphrase is refused. Returns NULL with one sentence in why. */
 #define TLS_IDENTITY_WHY_MAX 128
 #define TLS_IDENTITY_CHAIN_MAX 16 /* certificates */
 struct tls_identity *tls_identity_read(struct slice chain, struct slice key, char why[TLS_IDENTITY_WHY_MAX]);

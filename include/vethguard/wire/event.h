@@ -79,8 +79,8 @@ enum event_finding {
 	EVENT_FINDING_LOG_OUTAGE = 13,         /* the audit log could not be written for a while */
 	EVENT_FINDING_CUT_OFF = 14,            /* a restarted vethguardd could not take over a sandbox */
 	EVENT_FINDING_FOREIGN_CREDENTIAL = 15, /* the sandbox brought a credential that is none of the policy's */
-	EVENT_FINDING_FOREIGN_PEER = 16,       /* another machine than the sandbox connected to its vsock port */
-	EVENT_FINDING_GUESSED_TOKENS = 17,     /* wrong tokens were shown to the gateway */
+	EVENT_FINDING_FOREIGN_PEER = 16,       /* a machine other than the sandbox connected to its vsock port */
+	EVENT_FINDING_GUESSED_TOKENS = 17,     /* clients showed wrong tokens to the gateway */
 	EVENT_FINDING_COUNT
 };
 

@@ -163,10 +163,10 @@ enum message_type {
 	/* supervisor <-> worker, continued: ports that the policy exposes */
 	MESSAGE_WORKER_LISTEN = 63,  /* struct message_listen + fd: the host's listener for a port; after START */
 	MESSAGE_WORKER_REACH = 64,   /* worker -> supervisor: struct message_reach: connections into the sandbox */
-	MESSAGE_WORKER_REACHED = 65, /* the reply: struct message_reached + as many fds, connecting, at most */
+	MESSAGE_WORKER_REACHED = 65, /* the reply: struct message_reached + at most as many fds, connecting */
 	MESSAGE_WORKER_CALL = 66,   /* worker -> supervisor: struct message_call: a port that another sandbox exposes */
-	MESSAGE_WORKER_CALLED = 67, /* the reply, no body: + fd, one end of a connected pair; none: refused */
-	MESSAGE_WORKER_VISIT = 68,  /* struct message_visit + fd, the other end: another sandbox calls this one */
+	MESSAGE_WORKER_CALLED = 67, /* the reply, no body: + fd, one end of a connected pair, unless it is refused */
+	MESSAGE_WORKER_VISIT = 68, /* struct message_visit + fd, the pair's other end: another sandbox calls this one */
 	/* an operator's questions about credentials (vethguard credential) */
 	MESSAGE_WORKER_CREDENTIAL = 69,  /* supervisor -> worker: struct message_credential_ask */
 	MESSAGE_WORKER_CREDENTIALS = 70, /* the reply: struct message_worker_credentials */
@@ -177,30 +177,31 @@ enum message_type {
 	/* supervisor <-> fetch, continued */
 	MESSAGE_FETCH_FAILED = 73, /* fetch -> supervisor: instead of FETCHED: struct message_fetch_failed */
 	/* supervisor <-> token, and the keeper's pair to it */
-	MESSAGE_TOKEN_START = 74,       /* struct message_token_start + fd: the PIN is read from it */
-	MESSAGE_TOKEN_LOGIN = 75,       /* token -> supervisor, no body: the PIN is given to the token now: a token that
-	                                   has locked itself would be the price of trying it again and again */
-	MESSAGE_TOKEN_READY = 76,       /* token -> supervisor: struct message_text: what was found */
-	MESSAGE_TOKEN_KEEPER = 77,      /* no body + fd: the pair to the keeper, also when another keeper takes over */
-	MESSAGE_TOKEN_SIGN = 78,        /* keeper -> token: struct message_token_sign */
+	MESSAGE_TOKEN_START = 74,  /* struct message_token_start + fd: the PIN is read from it */
+	MESSAGE_TOKEN_LOGIN = 75,  /* token -> supervisor, no body: the token gets the PIN now. The supervisor does not
+	                              try a PIN again that was not accepted, because the token would lock itself */
+	MESSAGE_TOKEN_READY = 76,  /* token -> supervisor: struct message_text: the key that was found */
+	MESSAGE_TOKEN_KEEPER = 77, /* no body + fd: one end of a pair to the keeper; sent again for each new keeper */
+	MESSAGE_TOKEN_SIGN = 78,   /* keeper -> token: struct message_token_sign */
 	MESSAGE_TOKEN_SIGNATURE = 79,   /* token -> keeper, same id: struct message_token_signature */
-	MESSAGE_KEEPER_TOKEN = 80,      /* supervisor -> keeper, no body + fd: the pair to the token */
+	MESSAGE_KEEPER_TOKEN = 80,      /* supervisor -> keeper, no body + fd: the other end of that pair */
 	MESSAGE_KEEPER_TOKEN_SAYS = 81, /* keeper -> supervisor: struct message_text. Empty: the key was tried, ask
-	                                   again (CA_ASK); else the token is to be ended, for this reason */
+	                                   again (CA_ASK); otherwise why the token process has to end */
 
 	/* supervisor <-> gateway */
 	MESSAGE_GATEWAY_START = 82,       /* struct message_gateway_start + fds: certificate chain and key (PEM) if
 	                                     has_certificate, then one per listener */
-	MESSAGE_GATEWAY_READY = 83,       /* gateway -> supervisor: it accepts */
-	MESSAGE_GATEWAY_CERTIFICATE = 84, /* no body + fds: another certificate chain and key */
-	MESSAGE_GATEWAY_SESSION = 85,     /* struct message_gateway_session: a session, or how it has changed */
-	MESSAGE_GATEWAY_SESSION_END = 86, /* struct message_gateway_session_end: cut its connections, forget it */
-	MESSAGE_GATEWAY_ENTER = 87,       /* gateway -> supervisor: struct message_gateway_enter: a connection was
-	                                     authenticated: lead it to its session's worker */
-	MESSAGE_GATEWAY_ENTERED = 88,     /* the reply: struct message_gateway_entered + fd if entered */
-	MESSAGE_GATEWAY_GUESSES = 89,     /* gateway -> supervisor: struct message_gateway_guesses */
-	MESSAGE_GATEWAY_HOLD = 90,        /* no body: accept nothing until RESUME, as at the start; what waits, waits */
-	MESSAGE_GATEWAY_RESUME = 91,      /* no body */
+	MESSAGE_GATEWAY_READY = 83,       /* gateway -> supervisor: it is ready to accept */
+	MESSAGE_GATEWAY_CERTIFICATE = 84, /* no body + fds: the new certificate chain and key */
+	MESSAGE_GATEWAY_SESSION = 85,     /* struct message_gateway_session: a new session, or a changed one */
+	MESSAGE_GATEWAY_SESSION_END = 86, /* struct message_gateway_session_end: cut its connections and forget it */
+	MESSAGE_GATEWAY_ENTER = 87,   /* gateway -> supervisor: struct message_gateway_enter: lead this authenticated
+	                                 connection to its session's worker */
+	MESSAGE_GATEWAY_ENTERED = 88, /* the reply: struct message_gateway_entered + fd if entered */
+	MESSAGE_GATEWAY_GUESSES = 89, /* gateway -> supervisor: struct message_gateway_guesses */
+	MESSAGE_GATEWAY_HOLD = 90,    /* no body: accept nothing until RESUME; new connections wait in the backlog. The
+	                                 gateway starts in this state */
+	MESSAGE_GATEWAY_RESUME = 91,  /* no body */
 
 	/* supervisor -> worker, continued */
 	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
@@ -224,7 +225,7 @@ enum message_listener {
 	MESSAGE_LISTEN_UDP = 3,
 	MESSAGE_LISTEN_UNIX = 4,      /* port 0 */
 	MESSAGE_LISTEN_REWRITTEN = 5, /* TCP; the destination was rewritten (fence/shared.h) */
-	MESSAGE_LISTEN_VSOCK = 6,     /* port 0; cid: the only machine that may connect */
+	MESSAGE_LISTEN_VSOCK = 6,     /* port 0; cid: the only machine that may connect, by its vsock CID */
 	MESSAGE_LISTENER_KINDS
 };
 #define MESSAGE_SOCKET_PATH_MAX 107 /* unix(7): sun_path without its NUL */
@@ -270,7 +271,7 @@ struct message_reach {
 };
 struct message_reached {
 	uint16_t port;
-	struct ip address;  /* of the sandbox */
+	struct ip address;  /* the sandbox's address */
 	struct slice error; /* why there are fewer sockets; empty: there are all */
 };
 
@@ -352,14 +353,14 @@ struct message_ca {                /* DER; key is secret: the receiver wipes the
 struct message_credential_get {
 	uint32_t credential; /* index in the policy */
 	uint64_t generation; /* generation of that policy */
-	bool renew;          /* the worker has a value that is still valid, and wants the next one */
+	bool renew;          /* the worker has a valid value and wants the next one */
 };
 
 struct message_credential { /* the reply; value is secret: the receiver wipes the datagram */
 	uint32_t credential;
 	bool available;
 	uint32_t ttl_ms;    /* 0: does not expire */
-	uint32_t renew_ms;  /* after that time the worker asks for the next one and uses this one meanwhile; 0: never */
+	uint32_t renew_ms;  /* after that the worker asks for the next value, and uses this one meanwhile; 0: never */
 	struct slice value; /* if available */
 	struct slice error; /* if not available: one sentence without any byte of the value */
 };
@@ -373,21 +374,22 @@ struct message_keeper_sandbox {
 		struct slice name;
 		uint32_t ttl_s;
 		uint32_t timeout_ms;
-		bool revoked; /* by an operator */
+		bool revoked; /* an operator has revoked the credential */
 	} credentials[POLICY_CREDENTIALS_MAX];
 };
 
-/* What an operator wants. The keeper does it first: what it has answered before, a worker forgets after that. */
+/* What an operator wants. The keeper does it before the workers: a worker forgets a value only after the keeper has
+ * stopped giving it out. */
 enum message_credential_what {
-	MESSAGE_CREDENTIAL_LOOK = 0,   /* tells only */
+	MESSAGE_CREDENTIAL_LOOK = 0,   /* only tells what is known */
 	MESSAGE_CREDENTIAL_CHECK = 1,  /* keeper: fetches a value; it is kept only where none is held */
 	MESSAGE_CREDENTIAL_ROTATE = 2, /* keeper: fetches a value and holds it; worker: forgets the one before */
-	MESSAGE_CREDENTIAL_REVOKE = 3, /* keeper: wipes it and gives none; worker: also ends what goes on with it */
-	MESSAGE_CREDENTIAL_FORGET = 4, /* keeper: wipes it; it is fetched anew on demand */
+	MESSAGE_CREDENTIAL_REVOKE = 3, /* keeper: wipes the value and gives out none; worker: also ends what uses it */
+	MESSAGE_CREDENTIAL_FORGET = 4, /* keeper: wipes the value and fetches another one on demand */
 	MESSAGE_CREDENTIAL_WHATS
 };
 struct message_credential_ask {
-	uint64_t sandbox_id; /* keeper: of the worker's sandbox; worker: 0 */
+	uint64_t sandbox_id; /* to the keeper: the sandbox's id; to a worker: 0 */
 	uint64_t generation;
 	uint8_t what;
 	uint32_t credential; /* LOOK: 0 */
@@ -395,9 +397,9 @@ struct message_credential_ask {
 
 struct message_worker_credentials {
 	uint64_t ended; /* REVOKE: requests that were ended */
-	uint32_t count; /* 0: the worker is under another generation */
+	uint32_t count; /* 0: the worker has a policy of another generation */
 	struct {
-		uint64_t uses;         /* how often a request got it since the worker's start */
+		uint64_t uses;         /* how many requests got the value since the worker's start */
 		uint64_t last_used_ms; /* Unix time; 0: never */
 	} credentials[POLICY_CREDENTIALS_MAX];
 };
@@ -405,18 +407,17 @@ struct message_worker_credentials {
 #define MESSAGE_CREDENTIAL_MARK_BYTES 8
 #define MESSAGE_CREDENTIAL_ERROR_MAX 255
 struct message_keeper_credentials {
-	struct slice error; /* why CHECK or ROTATE failed: one sentence; empty: it did not */
-	struct slice mark;  /* CHECK, ROTATE: of the value that was fetched; empty: none was */
-	uint32_t ttl_s;     /* ... and how long it may be used; 0: no end */
+	struct slice error; /* why CHECK or ROTATE failed, one sentence; empty: it succeeded */
+	struct slice mark;  /* CHECK, ROTATE: of the value that was fetched; empty: nothing was fetched */
+	uint32_t ttl_s;     /* how long that value may be used; 0: for ever */
 	uint32_t count;
 	struct {
 		bool held, fetching, revoked;
 		uint32_t fetches, failures;
 		uint64_t fetched_ms, ends_ms, failed_ms; /* Unix time; 0: never */
-		struct slice error;                      /* of the last failure, or empty */
-		/* MAC of the value under a key that only this keeper has, of MESSAGE_CREDENTIAL_MARK_BYTES:
-		 * it tells whether two values are the same, and helps nobody to guess one. Empty: none is
-		 * held. */
+		struct slice error;                      /* why the last fetch failed, or empty */
+		/* MAC of the held value under a key that only this keeper has, of MESSAGE_CREDENTIAL_MARK_BYTES. Marks
+		 * tell whether two values are the same, and help nobody to guess one. Empty: no value is held. */
 		struct slice mark;
 	} credentials[POLICY_CREDENTIALS_MAX];
 };
@@ -444,7 +445,7 @@ enum message_ca_what {
 #define MESSAGE_CA_ROOT_FILE 1u             /* PEM: the roots that are trusted */
 #define MESSAGE_CA_CERTIFICATE_FILE 2u      /* PEM: the CA that signs, and what is above it; absent: the first root */
 #define MESSAGE_CA_KEY_FILE 4u              /* PEM: its key; absent: certificates are installed */
-#define MESSAGE_CA_TOKEN_KEY 8u             /* its key is in a token: no descriptor; not with KEY_FILE */
+#define MESSAGE_CA_TOKEN_KEY 8u             /* its key is in a token: no descriptor for it; excludes KEY_FILE */
 #define MESSAGE_CA_OVERLAP_MAX_S 315360000u /* ten years */
 struct message_keeper_ca_ask {
 	uint8_t what;
@@ -462,7 +463,7 @@ struct message_keeper_ca_ask {
 /* The process that speaks to the module of a PKCS #11 token (src/token). */
 struct message_token_start {
 	struct slice uri, module;
-	struct slice user;     /* whose rights it has; empty: _vethguard-token's */
+	struct slice user;     /* the user whose rights the process has; empty: _vethguard-token */
 	size_t variable_count; /* "NAME=VALUE" */
 	struct slice variables[MESSAGE_TOKEN_PAIRS_MAX];
 	size_t writable_count; /* paths below which the module may write */
@@ -474,7 +475,7 @@ struct message_token_sign {
 enum message_token_key { MESSAGE_TOKEN_EC = 1, MESSAGE_TOKEN_RSA = 2, MESSAGE_TOKEN_KEYS = 3 };
 struct message_token_signature {
 	uint8_t kind;           /* enum message_token_key */
-	struct slice signature; /* EC: r and s, of equal length; RSA: PKCS #1 1.5; empty: error */
+	struct slice signature; /* EC: r and s, of equal length; RSA: PKCS #1 1.5; empty: error says why */
 	struct slice error;
 };
 
@@ -487,7 +488,7 @@ struct message_keeper_ca {
 	struct slice trusted; /* PEM of all roots that sandboxes are to trust */
 	size_t count;         /* the first is the current one, unless unusable */
 	bool unusable;        /* no CA can sign for new sandboxes: notes say why */
-	bool trying;          /* CHECK: the token's key is being tried; KEEPER_TOKEN_SAYS follows */
+	bool trying; /* CHECK: reply to CHECK: the keeper is trying the token's key; KEEPER_TOKEN_SAYS follows */
 	struct {
 		uint8_t origin;
 		struct slice fingerprint, root; /* of the CA and of its root, which may be the same */
@@ -502,15 +503,16 @@ struct message_source_open {
 	uint64_t sandbox_id;
 	uint32_t credential;
 	uint64_t generation;
-	bool renew;   /* the keeper holds a valid value, and a longer life of it is as good as another value */
-	bool discard; /* what comes is not used: an operator's check beside a value that is */
+	bool renew;   /* the keeper holds a valid value; extending its life is as good as another value */
+	bool discard; /* the fetched value will not be used: an operator checks the source while another value is in use
+	               */
 };
 
 struct message_source {
 	bool opened;        /* true: one fd comes with it */
-	bool same;          /* if not opened: the value that the keeper holds may be used for ttl_s from now on */
+	bool same;          /* nothing was opened: the value that the keeper holds may be used for ttl_s from now on */
 	uint32_t ttl_s;     /* if opened: how long the value may be used; 0: as the policy says */
-	uint32_t retry_s;   /* else, of an error: for how long nobody is to ask again; 0: as usual */
+	uint32_t retry_s;   /* with an error: how long to wait before asking again; 0: as usual */
 	struct slice error; /* empty: the sandbox is ending, which is not a fault */
 };
 
@@ -519,8 +521,8 @@ struct message_source {
 #define MESSAGE_FETCH_ADDRESSES_MAX 8
 #define MESSAGE_FETCH_SECRETS_MAX 2
 struct message_fetch {
-	uint32_t secret_count;   /* one for each argument whose value is from a file, in their order */
-	bool stores;             /* an empty file comes too, for the secret that takes the place of "refresh_token" */
+	uint32_t secret_count; /* one for each argument whose value comes from a file, in the order of the arguments */
+	bool stores;           /* an empty file is sent too, for the secret that replaces "refresh_token" */
 	uint32_t argument_count; /* at least 1: as struct policy_credential has them, "file:" values without a path */
 	struct slice arguments[MESSAGE_FETCH_ARGUMENTS_MAX];
 	struct slice url;       /* of the service */
@@ -533,22 +535,22 @@ struct message_fetch {
 #define MESSAGE_FETCHED_TTL_MAX_S (30u * 24 * 3600)
 #define MESSAGE_LEASE_MAX 512
 struct message_fetched {
-	uint32_t ttl_s;     /* how long the value may be used, at most the bound above; 0: the service does not tell */
-	bool same;          /* nothing is in the pipe: the value of before may be used so long */
-	bool renewable;     /* its lease can be renewed */
-	bool stored;        /* the empty file has the next secret: it is to take its place before the
-	                       value is used */
-	struct slice lease; /* id of what the service counts the value by, which is no secret; empty: none */
+	uint32_t ttl_s; /* how long the value may be used, at most the bound above; 0: the service does not tell */
+	bool same;      /* the pipe is empty: the previous value may be used for ttl_s */
+	bool renewable; /* its lease can be renewed */
+	bool stored;    /* the file that was empty has the next secret; it must replace the old one before the value is
+	                   used */
+	struct slice lease; /* id of the value's lease at the service, which is no secret; empty: none */
 };
 #define MESSAGE_RETRY_MAX_S 3600u
 struct message_fetch_failed {
-	uint32_t retry_s; /* how long the service wants to be left alone, at most the bound above; 0: it does not say */
-	bool stored;      /* as in FETCHED: also where the rest of the answer is of no use */
+	uint32_t retry_s; /* how long the service wants no request, at most the bound above; 0: it does not say */
+	bool stored;      /* as in FETCHED; may be set although the rest of the answer was useless */
 	struct slice text;
 };
 
 #define MESSAGE_TOKEN_HASH_BYTES 32
-#define MESSAGE_FROM_MAX 16 /* networks that a session may come from */
+#define MESSAGE_FROM_MAX 16 /* networks that a session's connections may come from */
 
 struct message_gateway_base {         /* a name of the gateway that stands for a host */
 	struct slice name, authority; /* canonical; authority: host, or host:port */
@@ -579,7 +581,7 @@ struct message_gateway_session_end {
 
 struct message_gateway_enter {
 	uint64_t sandbox_id;
-	struct ip source; /* of the client */
+	struct ip source; /* the client's address */
 	uint16_t source_port;
 	enum message_form form;
 };
@@ -588,9 +590,9 @@ struct message_gateway_entered {
 	bool entered; /* false: no worker serves the session at the moment */
 };
 
-struct message_gateway_guesses { /* an address has shown wrong proofs */
+struct message_gateway_guesses { /* tells that an address has shown wrong proofs */
 	struct ip source;
-	uint64_t count; /* since it was told of last */
+	uint64_t count; /* since the last such message about this address */
 };
 
 struct message_worker_enter {
@@ -715,11 +717,11 @@ size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t 
 /* Steps of an upgrade. The two programs may be of different versions: steps keep their numbers, and an unknown step
  * ends the upgrade. old: the daemon that serves so far; new: the daemon that takes over. id: the message's id. */
 enum message_upgrade_step {
-	MESSAGE_UPGRADE_HELLO = 1,   /* new: its roles are ready; id: its set of recording files */
-	MESSAGE_UPGRADE_GIVE = 2,    /* old: everything has been paused; id: how many upgrades are draining already;
-	                            text: what service_describe() says. fds: lock of the state directory, control
-	                            socket, listening sockets of the gateway */
-	MESSAGE_UPGRADE_WANT = 3,    /* new: asks for the sandbox id */
+	MESSAGE_UPGRADE_HELLO = 1, /* new: its roles are ready; id: its set of recording files */
+	MESSAGE_UPGRADE_GIVE = 2,  /* old: everything is paused; id: how many upgrades are draining already; text: what
+	                              service_describe() says; fds: lock of the state directory, control socket, the
+	                              gateway's listening sockets */
+	MESSAGE_UPGRADE_WANT = 3,  /* new: asks for the sandbox id */
 	MESSAGE_UPGRADE_SANDBOX = 4, /* old, reply: fd: NFLOG socket, or the Unix socket that is its only way out;
 	                            no fd: there is none to give */
 	MESSAGE_UPGRADE_SERVES = 5,  /* new: its worker serves the sandbox id */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pkcs11_uri: which key of which token is meant (RFC 7512). Only what identifies a token and a private key is taken;
- * module and PIN are said elsewhere, so that a PIN is never a part of a text that is shown.
+ * pkcs11_uri: names a key and the token that holds it (RFC 7512). Only attributes that identify a token or a private
+ * key are accepted. Module and PIN are configured elsewhere, so that no text that is shown contains a PIN.
  */
 #ifndef VETHGUARD_WIRE_PKCS11_URI_H
 #define VETHGUARD_WIRE_PKCS11_URI_H
@@ -31,12 +31,12 @@ struct pkcs11_uri {
 	uint64_t slot; /* slot-id */
 };
 
-/* True if the text is meant as such a URI. */
+/* True if the text begins as such a URI does. */
 bool pkcs11_uri_is(struct slice text);
-/* Reads it. Returns NULL, or a sentence that says what is wrong. */
+/* Parses the text. Returns NULL, or a sentence that says what is wrong. */
 const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out);
-/* Whether a field of the token's information, which is padded with blanks to n bytes, is the one that is asked for. An
- * attribute that is not given matches everything. */
+/* True if a field of the token's information, which is padded with blanks to n bytes, has the value that the URI asks
+ * for. An attribute that the URI does not give matches everything. */
 bool pkcs11_uri_matches(
         const struct pkcs11_uri *uri, enum pkcs11_attribute attribute, const unsigned char *padded, size_t n);
 

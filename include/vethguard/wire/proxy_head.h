@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy_head: the head of a request to the gateway, as far as it matters before the client has proved who it is
- * (RFC 9112, RFC 9110 section 11.7): one request line and fields. Pure and strict: what another reader could understand
- * differently is refused. The head that goes on is the same without the proof.
+ * proxy_head: parses the head of a request to the gateway before the client has proved who it is (RFC 9112, RFC 9110
+ * section 11.7): one request line and fields. Pure and strict: a head that another parser could read differently is
+ * refused. The head that is passed on is the same without the proof.
  */
 #ifndef VETHGUARD_WIRE_PROXY_HEAD_H
 #define VETHGUARD_WIRE_PROXY_HEAD_H
@@ -48,7 +48,7 @@ struct proxy_head {
 	const char *why; /* static */
 };
 
-/* Parses the n bytes received so far. *looked: 0 at first; kept by the caller between calls for the same head, so
+/* Parses the n bytes received so far. *looked is 0 at first; the caller keeps it between calls for the same head, so
  * that no byte is searched twice. */
 enum proxy_head_status proxy_head_parse(const uint8_t *p, size_t n, size_t *looked, struct proxy_head *out);
 /* Appends the head at p, which was parsed, without Proxy-Authorization. If it is the connection's last, the head asks
@@ -69,7 +69,7 @@ struct proxy_proof {
 /* Reads the value of Proxy-Authorization: Bearer (RFC 6750 section 2.1), or Basic (RFC 7617), of which the password is
  * the token, or the user where the password is empty. Returns false if it is neither. */
 bool proxy_proof_read(struct slice authorization, struct proxy_proof *out);
-/* The same for a user and password that came by themselves. */
+/* The same for a user and password that are not encoded, as in SOCKS5. */
 bool proxy_proof_of_pair(struct slice user, struct slice password, struct proxy_proof *out);
 /* The same for a token that stands alone. */
 bool proxy_proof_take(struct slice token, struct proxy_proof *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * socks5: parses what a client of SOCKS version 5 sends (RFC 1928): the greeting with its methods,
- * a user with a password where that method was chosen (RFC 1929), then the request. Pure. The only command is CONNECT.
+ * socks5: parses what a client of SOCKS version 5 sends (RFC 1928): the greeting with its methods, a user and password
+ * if that method was chosen (RFC 1929), then the request. Pure. The only command is CONNECT.
  */
 #ifndef VETHGUARD_WIRE_SOCKS5_H
 #define VETHGUARD_WIRE_SOCKS5_H
@@ -39,7 +39,7 @@ enum socks5_status {
 
 struct socks5_greeting {
 	bool no_authentication; /* the client offers it */
-	bool password;          /* ... and this method */
+	bool password;          /* the client offers user and password (RFC 1929) */
 	size_t used;            /* bytes of the greeting */
 	const char *why;        /* static */
 };

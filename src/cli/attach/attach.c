@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard attach`: guards a sandbox that somebody else made. */
+/* `vethguard attach`: guards a sandbox that another program made. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>

@@ -53,8 +53,8 @@ bool control_line_read(struct control_line *line, const char *command,
  * name. */
 bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail);
 
-/* attach/show.c: calls, and prints the answer: as JSON if the line asks for it, else by print().
- * Returns the exit status. */
+/* attach/show.c: makes the call and prints the answer, as JSON if the line asks for it, otherwise
+ * with print(). Returns the exit status. */
 int control_call_and_print(const struct control_line *line, const char *method, const char *path,
         const json_t *body, void (*print)(const json_t *answer));
 

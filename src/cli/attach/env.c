@@ -20,7 +20,7 @@ struct env_options {
 	struct control_line line;
 	const char *format, *bundle, *ca, *token_file;
 	bool proxy;
-	char token[ENV_TOKEN_MAX + 1]; /* empty: none was given; wiped */
+	char token[ENV_TOKEN_MAX + 1]; /* empty: none was given; wiped at the end */
 };
 
 static const struct option_spec specs[] = {

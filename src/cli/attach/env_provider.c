@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `vethguard env --format PROVIDER`: the options with which a provider's SDK makes a sandbox whose
- * only way out is the gateway. Fields are those of the TypeScript SDKs that docs/gateway.md names;
- * what an SDK has no field for is not printed.
+ * only way out is the gateway. The field names are those of the TypeScript SDKs that
+ * docs/gateway.md names. An option that an SDK has no field for is not printed.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -32,10 +32,10 @@ struct place {
 	char host[PLACE_MAX]; /* a name, or an address without brackets */
 	uint64_t port;
 	struct ip address; /* family 0: a name */
-	const char *text;  /* as the daemon told it */
+	const char *text;  /* as the daemon's answer has it */
 };
 
-/* Returns false if the daemon tells none of this kind. */
+/* Returns false if the daemon's answer has no gateway of this kind. */
 static bool find(const json_t *answer, const char *kind, struct place *out)
 {
 	const char *text = control_text(json_object_get(answer, "gateway"), kind);
@@ -84,7 +84,7 @@ bool env_token_read(const char *path, const json_t *answer, char out[ENV_TOKEN_M
 	while (n && (out[n - 1] == '\n' || out[n - 1] == '\r'))
 		n--;
 	out[n] = 0;
-	/* It stands in URLs, lines and quotes as it is. */
+	/* The token is put into URLs, lines and quotes without escapes. */
 	if (!why && (n == 0 || strspn(out, TOKEN_BYTES) != n))
 		why = "it holds no token";
 	return !why || complain("token-file", path, why);
@@ -128,13 +128,13 @@ static json_t *object_of(const struct environment *env)
 	return object;
 }
 
-/* The network of this one address; NULL: the place is a name, or of IPv6. */
+/* Returns the network of this one address; NULL if the place is a name or an IPv6 address. */
 static json_t *network_of(const struct place *place)
 {
 	return place->address.family == 4 ? json_sprintf("%s/32", place->host) : NULL;
 }
 
-/* E2B leads TCP through a SOCKS5 proxy, without TLS. */
+/* E2B sends TCP through a SOCKS5 proxy, without TLS. */
 static json_t *e2b(const struct place *place, json_t *env, const char *name, const char *token)
 {
 	(void)name;
@@ -167,7 +167,7 @@ static json_t *deno(const struct place *place, json_t *env, const char *name, co
 	return json_pack("{s:[s], s:o}", "allowNet", place->text, "env", env);
 }
 
-/* Two calls: the policy's id goes into launch_parameters.network_policy_id of the second. */
+/* Two SDK calls: the policy's id goes into launch_parameters.network_policy_id of the second. */
 static json_t *runloop(const struct place *place, json_t *env, const char *name, const char *token)
 {
 	json_t *network = network_of(place), *policy;
@@ -190,7 +190,8 @@ static json_t *langsmith(
 	        place->host, "runConfig", "env_vars", env);
 }
 
-/* Its sandbox clients have no field for a filter: that is set where they make the sandbox. */
+/* OpenAI's sandbox clients have no field for an egress filter: the filter is set at the provider
+ * that makes the sandbox. */
 static json_t *openai_agents(
         const struct place *place, json_t *env, const char *name, const char *token)
 {
@@ -200,8 +201,8 @@ static json_t *openai_agents(
 
 static const struct provider {
 	const char *name;
-	bool leads;       /* the provider leads the traffic: nothing inside needs a proxy */
-	const char *kind; /* of the gateway's places */
+	bool leads;       /* the provider sends all traffic: programs inside need no proxy */
+	const char *kind; /* which of the gateway's places it uses */
 	/* Takes env. */
 	json_t *(*make)(
 	        const struct place *place, json_t *env, const char *name, const char *token);

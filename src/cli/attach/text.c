@@ -239,7 +239,7 @@ static void put_pairs(const char *key, const json_t *pairs)
 	}
 }
 
-/* Prints texts of a list, one on a line. */
+/* Prints the texts of a list, one per line. */
 static void put_list(const char *key, const json_t *list)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {

@@ -291,8 +291,8 @@ static int add(struct suggest *s, struct suggest_ask *ask, size_t *at)
 	return 0;
 }
 
-/* A name that a search list made out of an allowed name was never meant. What comes in is no wish
- * of the sandbox. */
+/* Leaves out names that a search list made out of an allowed name, because the sandbox did not mean
+ * them, and inbound connections, because the sandbox did not ask for them. */
 static bool is_denial(const json_t *event)
 {
 	int64_t class = audit_number(event, "class_uid"), action = audit_number(event, "action_id");

@@ -51,9 +51,9 @@ static void help(void)
 	      "input.\n"
 	      "Without FILE it is the log that the daemon writes just now, up to the line that the "
 	      "daemon\n"
-	      "wrote last: so lines that somebody has cut off at the end are missed. A file alone "
+	      "wrote last: so it notices if somebody has cut off lines at the end. A file alone "
 	      "cannot\n"
-	      "tell that.\n"
+	      "show that.\n"
 	      "Exit status: 0 whole, 1 broken, 2 not readable, 3 the daemon cannot be asked.\n\n",
 	        stdout);
 	options_print(specs, stdout);

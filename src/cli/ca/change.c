@@ -101,8 +101,8 @@ int ca_csr_command(int argc, char **argv)
 	        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 	static const struct ca_usage u = {"vethguard ca csr", "[OPTIONS]",
 	        "Makes a key for an intermediate of this node and prints a request (PKCS #10) for\n"
-	        "its certificate. The key stays in the keeper's file. A request before it is "
-	        "void.\n",
+	        "its certificate. The key stays in the keeper's file. An earlier request "
+	        "becomes void.\n",
 	        "  vethguard ca csr > node-7.csr\n", specs};
 	struct control_line line;
 	struct change c = {0};

@@ -5,7 +5,8 @@
 #include "cli/commands.h"
 #include "cli/credential/credential.h"
 
-/* Makes the call for the line's sandbox and credential. Returns the exit status. */
+/* Makes the call for the sandbox and the credential of the command line. Returns the exit status.
+ */
 static int change(const struct credential_usage *u, char **argv, const char *tail,
         void (*print)(const json_t *answer))
 {
@@ -117,7 +118,7 @@ int credential_revoke_command(int argc, char **argv)
 	        "ended, also those that stream, and requests that need it are refused, until\n"
 	        "'vethguard credential rotate' or 'vethguard reload SANDBOX'. The service itself "
 	        "is\n"
-	        "not told.\n",
+	        "told only if the value has a lease, which ends.\n",
 	        "  vethguard credential revoke agent-7 github\n"};
 
 	(void)argc;

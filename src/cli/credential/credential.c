@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the credential commands, and what they share. */
+/* The table of the credential commands, and functions that they share. */
 #include <stdio.h>
 
 #include "cli/command.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* credential: `vethguard credential ...`: what is known of sandboxes' credentials. */
+/* credential: `vethguard credential ...`: shows and changes the credentials of sandboxes. */
 #ifndef VETHGUARD_SRC_CLI_CREDENTIAL_CREDENTIAL_H
 #define VETHGUARD_SRC_CLI_CREDENTIAL_CREDENTIAL_H
 
@@ -13,17 +13,18 @@ int credential_check_command(int argc, char **argv);
 int credential_rotate_command(int argc, char **argv);
 int credential_revoke_command(int argc, char **argv);
 
-/* A command of `credential`: its texts. All take --socket, --json and --help. */
+/* The texts of a `credential` command. All take --socket, --json and --help. */
 struct credential_usage {
 	const char *command, *words, *text, *examples;
 };
-/* Reads the command line. Returns -1: go on; or the exit status. least, most: how many words it
- * takes. */
+/* Reads the command line. least, most: how many words the command takes. Returns -1 to go on, or
+ * the exit status. */
 int credential_line_read(const struct credential_usage *usage, char **argv, size_t least,
         size_t most, struct control_line *line);
 
-/* print.c: prints for people. A row of the table for each credential of each answer of the list;
- * all about one credential; a "key   text" line. */
+/* print.c: print for people. credential_print_list(): one table row for each credential of each
+ * answer in the list; credential_print(): everything about one credential; credential_put(): a "key
+ * text" line. */
 void credential_print_list(const json_t *answers);
 void credential_print(const char *sandbox, const json_t *credential);
 void credential_put(const char *key, const char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what the daemon tells of credentials. Names, sources and sentences are escaped. */
+/* Prints the daemon's answers about credentials. Names, sources and sentences are escaped. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -27,7 +27,8 @@ static void put_text(char *cell, const json_t *object, const char *member)
 	slice_escape(slice_from_string(control_text(object, member)), cell, CELL_MAX);
 }
 
-/* "2026-11-20T17:29:58.123Z" as its distance from now: "41s", "5m", "3h", "2d"; "-": none. */
+/* Writes a time such as "2026-11-20T17:29:58.123Z" as its distance from now: "41s", "5m", "3h",
+ * "2d"; "-" if there is none. */
 static void put_distance(char *cell, const json_t *object, const char *member)
 {
 	static const struct {
@@ -72,7 +73,7 @@ static void fill(struct row *row, const char *sandbox, const json_t *credential)
 		snprintf(row->cells[ERROR], CELL_MAX, "-");
 }
 
-/* Calls each for the head and for every credential. */
+/* Calls each for the table's head and for every credential. */
 static void for_each_row(const json_t *answers,
         void (*each)(struct table *table, const struct row *row), struct table *table)
 {
@@ -108,7 +109,8 @@ static void put_row(struct table *table, const struct row *row)
 	screen_row(stdout, cells, COLUMNS, 0);
 }
 
-/* Narrows the widest columns, whose texts continue in further lines. */
+/* Narrows the widest columns until the table fits the screen; their texts continue on further
+ * lines. */
 static void fit(int widths[COLUMNS], int screen)
 {
 	for (;;) {

@@ -15,7 +15,7 @@ static int get(const struct control_line *line, const char *name, struct control
 	return control_call(line->socket, "GET", path, NULL, answer);
 }
 
-/* Adds the answer about this sandbox. */
+/* Asks about this sandbox and adds the answer to the list. */
 static int add(const struct control_line *line, const char *name, json_t *answers)
 {
 	struct control_answer answer;

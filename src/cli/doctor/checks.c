@@ -143,7 +143,7 @@ static void check_programs(struct doctor_finding *f)
 			return;
 		}
 	}
-	doctor_tell(f, DOCTOR_OK, "all five are there");
+	doctor_tell(f, DOCTOR_OK, "all are there");
 }
 
 static void check_trust(struct doctor_finding *f)

@@ -32,7 +32,8 @@ typedef void (*doctor_check)(struct doctor_finding *finding);
 extern const doctor_check doctor_checks[];
 /* Checks the configuration at path, and the network's proxy that it names. */
 void doctor_egress(const char *path, struct doctor_finding *finding);
-/* Looks at the token that the configuration at path names for a CA's key; no text: it names none.
+/* Checks the token that the configuration at path names for a CA's key. The finding has no text if
+ * the configuration names none.
  */
 void doctor_token(const char *path, struct doctor_finding *finding);
 

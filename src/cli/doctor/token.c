@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor --config: what can be seen of the token that holds a CA's key without its PIN. Nothing is
- * loaded, and nobody logs in. A fault here keeps the daemon from new sandboxes, not `run`.
+ * doctor --config: what can be checked without the PIN of the token that holds a CA's key. No
+ * module is loaded and no login is tried. A fault here keeps the daemon, but not `run`, from
+ * starting sandboxes.
  */
 #include <pwd.h>
 #include <stdio.h>

@@ -29,8 +29,8 @@ struct explain {
 	char path[POLICY_PATH_MAX];
 };
 
-/* explain_accept.c: what is wrong with the question, or NULL; prints the answer and returns the
- * exit status. */
+/* explain_accept.c: the first returns what is wrong with the question, or NULL; the second prints
+ * the answer and returns the exit status. */
 const char *explain_accept_fault(const struct explain *x);
 int explain_accept(const struct explain *x, bool as_json);
 /* Both print the answer and return the exit status. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: ACCEPT tcp://SOURCE:PORT asks whether a connection from SOURCE would reach
- * the sandbox's PORT: by policy_expose_admits(), as the worker does. Labels cannot be asked about:
- * a source that is a sandbox has none here.
+ * the sandbox's PORT. policy_expose_admits() answers, as in the worker. Sources by label cannot be
+ * asked about, because a sandbox that is named here has no labels.
  */
 #include "cli/policy/explain.h"
 #include "vethguard/policy/expose.h"

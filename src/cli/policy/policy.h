@@ -36,7 +36,7 @@ struct policy_loaded {
 };
 
 /* The options of a command line. */
-#define POLICY_HEADERS_MAX 64 /* --header options of one command */
+#define POLICY_HEADERS_MAX 64 /* bound on the --header options of one command */
 
 struct policy_options {
 	bool json, help;
@@ -48,8 +48,8 @@ struct policy_options {
 	struct resolve *hosts;   /* gets the hosts that the policy names; NULL: not wanted */
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
-	struct policy_field
-	        headers[POLICY_HEADERS_MAX]; /* of the request that explain is asked about */
+	struct policy_field headers[POLICY_HEADERS_MAX]; /* header fields of the request that
+	                                                    explain is asked about */
 	size_t header_count;
 };
 

@@ -135,7 +135,7 @@ void resolve_add(void *context, const struct policy_host_place *place)
 	slice_escape_controls(slice_from_string(place->file), name->file, sizeof(name->file));
 	name->line = place->line;
 	name->column = place->column;
-	/* Another sandbox is never looked up. */
+	/* The name of another sandbox is never looked up. */
 	name->state = slice_ends_with(place->host, SLICE(POLICY_SANDBOX_SUFFIX))
 	                      ? RESOLVE_PASSES
 	                      : RESOLVE_NOT_ASKED;

@@ -21,14 +21,14 @@ static const struct option_spec specs[] = {
         {"like", 0, "NAME",
                 "what runs here is a clone of what ran in sandbox\n"
                 "NAME: keep its names' addresses and its placeholders"},
-        {"label", 'l', "KEY=VALUE", "for you to find it again; may be repeated"},
+        {"label", 'l', "KEY=VALUE", "a label, to find the sandbox by; may be repeated"},
         {"var", 0, "KEY=VALUE",
                 "a variable of the policy's hosts and paths; may\n"
                 "be repeated"},
         {"ttl", 0, "TIME", "end by itself after 90s, 30m, 2h, 7d; a number\nalone: seconds"},
         {"observe", 0, NULL,
-                "refuse nothing but the floor, log what would\n"
-                "have been refused"},
+                "refuse only what no policy can permit, and log\nwhat the policy would have "
+                "refused"},
         {"no-wait", 0, NULL,
                 "be done before its worker serves: clients inside\n"
                 "wait for it"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands about namespaces that are made ready. Exit status of each: as of those in
- * cli/attach/commands.h; 3 also: the caller may not make network namespaces. */
+/* The commands about prepared namespaces. Their exit status is that of the commands in
+ * cli/attach/commands.h; 3 also means that the caller may not make network namespaces. */
 #ifndef VETHGUARD_SRC_CLI_PREPARE_COMMANDS_H
 #define VETHGUARD_SRC_CLI_PREPARE_COMMANDS_H
 

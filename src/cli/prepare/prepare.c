@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard prepare`: makes network namespaces whose link and gate are there and refuse
+ * `vethguard prepare`: makes network namespaces, each with a link to a gate that refuses
  * everything, until as many are ready as were asked for. It may run again at any time, from a timer
- * for example: it makes what is missing, and takes away what nobody guards any more.
+ * for example: it makes the missing ones, and removes those that nobody guards any more.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "cli/prepare/tap.h"
 #include "vethguard/adapter/netns_file.h"
 
-#define COUNT_MAX 2000 /* sandboxes that a daemon has */
+#define COUNT_MAX 2000 /* as many sandboxes as a daemon has at most */
 
 struct prepare_options {
 	struct control_line line;
@@ -150,7 +150,7 @@ static int fill(const struct prepare_options *o, const json_t *prepared)
 
 	if (rc)
 		return rc;
-	/* A list that is too long for one answer comes without namespaces. */
+	/* If the list is too long for one answer, it comes without the namespaces. */
 	if (!json_is_true(json_object_get(sandboxes.json, "brief")))
 		ready_sweep(&o->pool, sandboxes.json, prepared);
 	control_answer_free(&sandboxes);
@@ -176,7 +176,7 @@ static int remove_all(const struct prepare_options *o, const json_t *prepared)
 			continue;
 		if (!control_path(path, control_text(one, "name"), ""))
 			return CONTROL_REFUSED;
-		/* 404: it is gone by itself. */
+		/* 404: the namespace has gone by itself. */
 		rc = control_call_or(o->pool.socket, "DELETE", path, NULL, 404, &answer);
 		if (rc == 0)
 			control_answer_free(&answer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of prepared namespaces, and what the daemon is told of them. */
+/* The files of prepared namespaces, and the calls to the daemon about them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "vethguard/adapter/netns_file.h"
 #include "vethguard/netlink/netns.h"
 
-#define INNER_LINK "eth0" /* of a namespace that some daemon has linked */
+#define INNER_LINK "eth0" /* name of the link inside a namespace that a daemon has linked */
 
 static void path_of(const struct ready *pool, const char *name, char out[PATH_MAX])
 {
@@ -90,7 +90,7 @@ static int tell_daemon(const struct ready *pool, const char *name, const char *p
 	return rc;
 }
 
-/* A namespace whose tap cannot be made is of no use: the daemon notices that it ends. */
+/* If the tap cannot be made, the namespace is removed, and the daemon notices that. */
 static int add_tap(const struct ready *pool, const char *path)
 {
 	const char *step;
@@ -120,7 +120,7 @@ int ready_make(const struct ready *pool, const char *name)
 	return rc;
 }
 
-/* What is left over. */
+/* Removing namespaces that are left over. */
 
 static bool is_among(const json_t *list, const char *path)
 {
@@ -144,7 +144,8 @@ static int look_for_link(void *context)
 	return 0;
 }
 
-/* Another daemon may have linked it. A file that holds no namespace has no link either. */
+/* True if a daemon, perhaps another one, has linked the namespace. A file that holds no namespace
+ * has no link either. */
 static bool is_linked(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -190,7 +191,7 @@ bool ready_next_name(const struct ready *pool, unsigned *number, char name[MESSA
 	return false;
 }
 
-/* Whose namespace it is. */
+/* Counting the processes in a namespace. */
 
 static bool is_in(const struct stat *netns, const char *pid)
 {

@@ -38,10 +38,10 @@ bool ready_owns_path(const struct ready *pool, const char *path, const char **na
  * is replaced: what is in it stays with the processes that run in it. Returns 0, or an exit status
  * after a message, and then there is none. */
 int ready_make(const struct ready *pool, const char *name);
-/* Takes the namespace's file away. */
+/* Removes the namespace's file. */
 int ready_remove(const struct ready *pool, const char *name);
-/* Takes away namespaces that nobody guards any more: of claims that have ended by themselves, and
- * of a command that was killed. sandboxes, prepared: the daemon's answers. */
+/* Removes namespaces that nobody guards any more: those of claims that have ended by themselves,
+ * and those that a killed command left. sandboxes, prepared: the daemon's answers. */
 void ready_sweep(const struct ready *pool, const json_t *sandboxes, const json_t *prepared);
 /* Writes the name with the lowest number above *number that has no file, and that number. Returns
  * false if there is none. */

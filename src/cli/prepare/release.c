@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `vethguard release`: ends claimed sandboxes. The daemon proves that nothing of them is left on
- * its side. What is inside the namespace (processes, sockets, routes, devices, rules) it cannot
- * vouch for, so the namespace is not used again: another one takes its name, and is prepared.
+ * `vethguard release`: ends claimed sandboxes. The daemon checks that nothing of them is left on
+ * its side. It cannot vouch for what is inside the namespace (processes, sockets, routes, devices,
+ * rules), so the namespace is not used again: another one is prepared under its name.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void help(void)
 	fputs("Usage: vethguard release NAME... [OPTIONS]\n\n"
 	      "Ends sandboxes that were claimed: link, rules, names, placeholders and the worker "
 	      "with\n"
-	      "its connections and CA are gone, which the daemon looks up before it says so. The\n"
+	      "its connections and CA are gone; the daemon checks this before it answers. The\n"
 	      "namespace is replaced by a new one, which is prepared: that needs root. Processes "
 	      "in\n"
 	      "the old one have no network any more; end them before.\n\nOptions:\n",

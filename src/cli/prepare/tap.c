@@ -3,7 +3,7 @@
  * The machine behind the tap takes the place of the namespace: it has the address and the MAC that
  * the gate knows. So the link's own end gives both up (the bridge would keep frames for its MAC),
  * and nothing in the namespace itself speaks any more: its interfaces have no address of either
- * family. Whoever opens the tap needs no right of this network: it belongs to nobody.
+ * family. The tap has no owner, so a process needs no rights over this network to open it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,8 @@ static int set_up(int inet, const char *name, bool up)
 	return rc ? rc : control(inet, SIOCSIFFLAGS, &request);
 }
 
-/* Also takes the addresses that it has. A kernel without IPv6 has nothing to switch off. */
+/* Switches IPv6 off, which also removes the interface's addresses. A kernel without IPv6 has
+ * nothing to switch off. */
 static int end_ipv6(const char *name)
 {
 	char path[64 + IFNAMSIZ];

@@ -6,10 +6,11 @@
 
 #include <stdbool.h>
 
-/* True for the name of an interface that is not one of those that are there. */
+/* True for a valid name of an interface that is not one of those that exist. */
 bool tap_name_is_valid(const char *name);
-/* In the namespace at path, which is prepared: makes the tap and a bridge between it and the link,
- * whose addresses are the machine's from then on. Returns 0, or -errno with the step that failed.
+/* In the prepared namespace at path, makes the tap and a bridge that joins the tap and the link.
+ * The link's addresses belong to the machine from then on. Returns 0, or -errno with the step that
+ * failed.
  */
 int tap_make(const char *path, const char *name, const char **step);
 

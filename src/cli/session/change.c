@@ -26,7 +26,7 @@ static bool take_ttl(void *context, const char *option, const char *value)
 	       option_wrong(option, value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
 }
 
-/* Returns -1: go on; or the exit status. */
+/* Reads the command line. Returns -1 to go on, or the exit status. */
 static int begin(
         const struct usage *u, char **argv, bool named, struct control_line *line, uint64_t *ttl_s)
 {
@@ -48,7 +48,7 @@ static int begin(
 	return CLI_USAGE;
 }
 
-/* Calls for each name; the worst exit status is the result. */
+/* Makes the call for each name. Returns the worst exit status. */
 static int each(const struct control_line *line, const char *method, const char *tail,
         const json_t *body, void (*print)(const json_t *answer))
 {
@@ -74,7 +74,7 @@ static int each(const struct control_line *line, const char *method, const char 
 }
 
 static const struct usage list_usage = {"vethguard session list", "[OPTIONS]",
-        "Shows the sessions.", "  vethguard session list\n", plain_specs};
+        "Shows the sessions.\n", "  vethguard session list\n", plain_specs};
 
 int session_list_command(int argc, char **argv)
 {
@@ -98,7 +98,7 @@ int session_list_command(int argc, char **argv)
 }
 
 static const struct usage show_usage = {"vethguard session show", "NAME... [OPTIONS]",
-        "Shows sessions in detail.", "  vethguard session show agent-7\n", plain_specs};
+        "Shows sessions in detail.\n", "  vethguard session show agent-7\n", plain_specs};
 
 int session_show_command(int argc, char **argv)
 {
@@ -116,7 +116,7 @@ static const struct option_spec extend_specs[] = {
 
 static const struct usage extend_usage = {"vethguard session extend",
         "NAME... --ttl TIME [OPTIONS]",
-        "Sets when sessions end: that time from now on, be it later or sooner than before.",
+        "Sets when sessions end: that time from now on, later or sooner than before.\n",
         "  vethguard session extend agent-7 --ttl 2h\n", extend_specs};
 
 static void print_extended(const json_t *answer)
@@ -148,7 +148,7 @@ int session_extend_command(int argc, char **argv)
 }
 
 static const struct usage revoke_usage = {"vethguard session revoke", "NAME... [OPTIONS]",
-        "Ends sessions: their tokens are unknown from now on, and their connections are cut.",
+        "Ends sessions: their tokens are unknown from now on, and their connections are cut.\n",
         "  vethguard session revoke agent-7\n", plain_specs};
 
 static void print_revoked(const json_t *answer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard session create`. The token goes to standard output, alone; what is said beside it to
+/* `vethguard session create`. Only the token goes to standard output; everything else goes to
  * standard error. */
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: `vethguard session ...`: sandboxes whose link is an authenticated connection. */
+/* session: `vethguard session ...`: sandboxes elsewhere that connect through the gateway with a
+ * token. */
 #ifndef VETHGUARD_SRC_CLI_SESSION_SESSION_H
 #define VETHGUARD_SRC_CLI_SESSION_SESSION_H
 
@@ -13,7 +14,7 @@ int session_show_command(int argc, char **argv);
 int session_extend_command(int argc, char **argv);
 int session_revoke_command(int argc, char **argv);
 
-/* Writes "/sessions/NAME" followed by tail. Returns false after a message if NAME cannot be a
+/* Writes "/sessions/NAME" followed by tail. Returns false after a message if NAME is not a valid
  * name. */
 bool session_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail);
 

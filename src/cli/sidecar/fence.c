@@ -87,7 +87,7 @@ static int verify(const struct fence_shared_spec *spec, bool is_check, struct fa
 	int rc = fence_shared_check(spec);
 
 	if (rc == -ESTALE && spec->device_count &&
-	        is_check) { /* set on a kernel without that hook */
+	        is_check) { /* the fence was set on a kernel without that hook */
 		struct fence_shared_spec less = *spec;
 
 		less.device_count = 0;
@@ -118,7 +118,8 @@ static int explain_set(int rc, struct failure *failure)
 	return failure_set(failure, rc, "the fence cannot be set");
 }
 
-/* All devices but lo. Leaves none if there are too many, or they are unknown. */
+/* Lists all devices except lo. Leaves the list empty if there are too many, or they cannot be read.
+ */
 static void find_devices(struct fence_shared_spec *spec)
 {
 	struct if_nameindex *all = if_nameindex();
@@ -156,15 +157,15 @@ static int set_fence(struct fence_shared_spec *spec, struct failure *failure)
 		else
 			spec->device_count = count;
 	}
-	if (rc && rc != -EPERM && spec->cgroup) { /* without nft_socket, or without cgroups there */
+	if (rc && rc != -EPERM && spec->cgroup) { /* no nft_socket, or no cgroups there */
 		spec->cgroup = spec->cgroup_level = 0;
 		rc = fence_shared_set(spec);
 	}
 	return rc ? explain_set(rc, failure) : 0;
 }
 
-/* With the cgroup, if the guard passes by it: older kernels count a cgroup's depth differently in a
- * cgroup namespace. */
+/* Sets the fence with the guard's cgroup, if the guard can then pass; older kernels count a
+ * cgroup's depth differently in a cgroup namespace. */
 static int set_and_try(struct fence_shared_spec *spec, struct failure *failure)
 {
 	int rc = set_fence(spec, failure), tried = rc ? 0 : try_as_guard(spec);

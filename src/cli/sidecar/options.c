@@ -58,8 +58,8 @@ static const struct option_spec run_specs[] = {
                 "append the audit log here; default: what the\n"
                 "configuration says, else no file"},
         {"observe", 0, NULL,
-                "refuse nothing but the floor, log what would\n"
-                "have been refused"},
+                "refuse only what no policy can permit, and log\nwhat the policy would have "
+                "refused"},
         {"share", 's', "DIR", "write CA, bundle and variables for the sandbox's\ncontainers here"},
         {"share-as", 0, "PATH", "where those containers have DIR; default: the same path"},
         {"proxy-env", 0, NULL, "let the variables name the guard as their proxy, too"},

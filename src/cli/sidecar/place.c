@@ -98,7 +98,7 @@ void sidecar_own_cgroup(struct fence_shared_spec *spec)
 	uint64_t id = own_path(path) ? id_of(path) : 0;
 
 	spec->cgroup = spec->cgroup_level = 0;
-	if (id == 0 || id == CGROUP_ROOT_ID) /* the root's is everybody's */
+	if (id == 0 || id == CGROUP_ROOT_ID) /* the root cgroup is shared by all processes */
 		return;
 	spec->cgroup = id;
 	spec->cgroup_level = depth(path);

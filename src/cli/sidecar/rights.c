@@ -31,7 +31,7 @@ struct right {
 	const char *name, *what;
 };
 
-/* What undoes a fence, or passes it. */
+/* Capabilities that can remove the fence, or pass it. */
 static const struct right undoing[] = {
         {CAP_NET_ADMIN, "CAP_NET_ADMIN", "change the rules"},
         {CAP_NET_RAW, "CAP_NET_RAW", "send past the rules and read the guard's packets"},
@@ -40,7 +40,7 @@ static const struct right undoing[] = {
         {CAP_SYS_MODULE, "CAP_SYS_MODULE", "load code into the kernel"},
         {CAP_BPF, "CAP_BPF", "load programs into the kernel"},
 };
-/* Only where the user id alone tells who the guard is. */
+/* Counts only if the fence knows the guard by its user id alone. */
 static const struct right becoming = {
         CAP_SETUID, "CAP_SETUID", "become the guard's user, whose packets pass"};
 

@@ -34,11 +34,11 @@ struct sidecar {
 	struct message_session_ready ready;
 	char name[MESSAGE_NAME_MAX + 1], audit_path[MESSAGE_PATH_MAX + 1];
 	int signals, netns;
-	bool stopped; /* by a signal: this is the good end */
+	bool stopped; /* ended by a signal, which is the regular end */
 	struct failure failure;
 };
 
-/* What needs rights; none is left afterwards. */
+/* Does the steps that need privileges; none is left afterwards. */
 static int prepare_with_rights(struct sidecar *s)
 {
 	struct sidecar_options *o = &s->options;
@@ -109,7 +109,7 @@ static int watch_signals(struct sidecar *s)
 	return s->signals < 0 ? failure_set(&s->failure, -errno, "cannot watch signals") : 0;
 }
 
-/* In a container this is process 1, to which others' orphans fall. */
+/* In a container this is process 1, which must reap orphans of other processes. */
 static void reap(const struct sidecar *s)
 {
 	siginfo_t info = {0};

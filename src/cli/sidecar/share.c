@@ -150,7 +150,7 @@ static int append_variable(struct buf *out, const char *variable, bool shell)
 	int rc = shell ? buf_append(out, "export ", 7) : 0;
 
 	if (strchr(variable, '\n'))
-		return -EINVAL; /* the plain form has no way to write it */
+		return -EINVAL; /* the plain form cannot express it */
 	if (rc == 0)
 		rc = buf_append(out, variable, n);
 	if (rc == 0 && shell)

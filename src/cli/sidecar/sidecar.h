@@ -46,7 +46,7 @@ int sidecar_witness(const struct fence_shared_spec *spec, struct failure *failur
 /* The part that may be repeated while the guard serves. */
 bool sidecar_witness_again(void);
 
-/* rights.c: refuses a guard with rights that it must not have, and others that could undo the
+/* rights.c: fails if the guard has rights that it must not have, or another process could undo the
  * fence. by_cgroup: the fence knows the guard by its cgroup, too. Returns 0, or -errno with a text.
  */
 int sidecar_check_rights(bool by_cgroup, struct failure *failure);

@@ -158,7 +158,7 @@ static uint32_t target_of(struct compiler *c, struct slice key)
 	return id;
 }
 
-/* want: the rule, and whether the destination is one of its exceptions. */
+/* want: has the rule, and tells whether the destination is one of its exceptions. */
 static void compile_destination(struct compiler *c, struct image_entry want,
         const struct model_destination *d, size_t first_entry, uint32_t first_range)
 {

@@ -50,7 +50,8 @@ static bool is_literal(struct slice pattern)
 	return slice_find_byte(pattern, '*') < 0;
 }
 
-/* False if no value matches a pattern of both. Two patterns with wildcards count as if one did. */
+/* Returns false if no value can match a pattern of each. Two patterns with wildcards count as if
+ * some value matched both. */
 static bool values_meet(const struct model_condition *a, const struct model_condition *b)
 {
 	if (a->need != b->need)
@@ -70,7 +71,7 @@ static bool values_meet(const struct model_condition *a, const struct model_cond
 	return false;
 }
 
-/* Of a rule with conditions and one without, the first one decides, so they do not meet. */
+/* A rule with conditions decides before one without, so such a pair does not conflict. */
 static bool conditions_meet(const struct model_rule *a, const struct model_rule *b)
 {
 	if ((a->condition_count == 0) != (b->condition_count == 0))

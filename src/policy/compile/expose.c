@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The published ports: few, so they have no index. */
+/* Compiles the published ports. They are few, so they have no index. */
 #include "policy/compile/compile.h"
 
-/* Family, bits and address, as the key of a target that is a network. */
+/* Writes family, bits and address, as in the key of a target that is a network. */
 static struct image_text compile_network(struct compiler *c, const struct ip_prefix *network)
 {
 	uint8_t key[IMAGE_PREFIX_KEY] = {network->base.family, network->bits};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the configuration is read through the same tree as policies. Numbers and
- * durations are rows of two tables (key, field, default, bounds). Every other key has a reader;
- * those of resolver:, ca:, gateway: and egress: are in files of their own. The file is read over
- * the defaults, so an empty mapping changes nothing.
+ * durations are rows of two tables (key, field, default, bounds). Every other key has a reader
+ * function; those of resolver:, ca:, gateway: and egress: are in files of their own. The values
+ * start as the defaults, so an empty mapping changes nothing.
  *
  *   resolver: {servers: [9.9.9.9, "[2620:fe::fe]:53"], hosts: {git.example: 192.0.2.7}}
  *   ca: {root: root.pem, key: "file:root.key"}

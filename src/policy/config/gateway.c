@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where sessions come in:
+ * The gateway, where the connections of sessions arrive:
  *
  *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
  *   gateway: {listen_plain: ["127.0.0.1:8080", "[::1]:8080"]}
  *
  *   gateway: {..., base_urls: {openai.gateway.example: "https://api.openai.com"}}
  *
- * Tokens on a network that others may read are a fault of the configuration: without TLS only
- * loopback addresses are taken, unless plain_anywhere says that it is meant.
+ * Without TLS only loopback addresses are accepted, because others on the network could read the
+ * tokens. plain_anywhere permits other addresses.
  */
 #include <stdio.h>
 #include <string.h>

@@ -16,12 +16,12 @@ int config_take_password(char *text, size_t n, struct secret *out);
 /* Decodes percent-encoding (RFC 3986 section 2.1) in place and zeroes the bytes left over. False:
  * malformed, or a control. */
 bool config_decode(char *p, size_t *n);
-/* token.c: ca.key as a pkcs11: URI, and ca.token. */
+/* token.c: reads ca.key as a pkcs11: URI, and ca.token. */
 void config_read_token_key(
         struct tree *tree, const struct tree_node *node, struct slice text, struct config *config);
 void config_read_token(struct tree *tree, const struct tree_node *map, struct config *config);
 void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config);
-void config_gateway_init(struct config_gateway *gateway); /* the defaults */
+void config_gateway_init(struct config_gateway *gateway); /* sets the defaults */
 void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
 void config_read_resolver(struct tree *tree, const struct tree_node *map, struct config *config);

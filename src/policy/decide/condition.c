@@ -2,8 +2,8 @@
 /*
  * Theory of operation: a condition names a parameter of the query or a header field, and the values
  * that it may have, or that it must be absent.
- * - For an allow rule it must be there once, under exactly that name, with one of the values;
- *   nothing beside it that a server could take for it.
+ * - For an allow rule it must be there once, under exactly that name, with one of the values, and
+ *   the request must have nothing else that a server could take for it.
  * - For a deny rule it is enough that something which a server could take for it has one of the
  *   values, in letters of any case.
  *
@@ -23,7 +23,8 @@ static bool same(char a, char b, bool fold)
 	return a == b || (fold && lower(a) == lower(b));
 }
 
-/* Goes back to the last '*' only: an earlier one can take no byte that this one cannot. */
+/* After a mismatch only the last '*' is extended: any byte that an earlier '*' can take, the last
+ * one can take too. */
 bool condition_matches(struct slice pattern, struct slice text, bool fold)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
@@ -68,8 +69,8 @@ static bool has_value(
 
 /* --- the query --- */
 
-/* Whether a parameter's value is one of the condition's. A deny also looks at the value as written
- * and decoded twice, as servers behind a rewriting proxy read it. */
+/* Whether a parameter's value is one of the condition's. A deny rule also compares the value as
+ * written and decoded twice, because a server behind a rewriting proxy may read it so. */
 static bool parameter_has_value(
         const struct judged *j, const struct image_condition *c, struct slice pair)
 {
@@ -83,7 +84,7 @@ static bool parameter_has_value(
 	       has_value(j, c, url_parameter_decode(decoded, twice), true);
 }
 
-/* True if some condition of the rule names the parameter. */
+/* True if a condition of the rule names the parameter. */
 static bool is_named(const struct judged *j, struct slice pair)
 {
 	for (uint32_t i = 0; i < j->rule->condition_count; i++) {

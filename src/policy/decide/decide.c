@@ -48,8 +48,8 @@ static bool entry_agrees(
 	               lookup_excepts(s->policy, s->found, request, e->rule));
 }
 
-/* Of two allows with the same rank on one target, one with conditions wins; then one with a
- * credential; then the one written first. */
+/* Decides between two allows with the same rank on one target: one with conditions wins, then one
+ * with a credential, then the one written first. */
 static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
 {
 	const struct image_rule *mine, *best;

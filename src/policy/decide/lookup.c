@@ -173,7 +173,7 @@ enum lookup_naming lookup_naming(
 	                                            : LOOKUP_BY_NETWORK;
 }
 
-/* An exception means what the same words would mean in `to`. */
+/* An exception matches the destinations that the same words would match in `to`. */
 static bool is_exception(const struct policy *policy, const struct policy_request *request,
         uint32_t rule, uint32_t entry)
 {

@@ -2,10 +2,10 @@
 /*
  * Theory of operation: paths are compared by their patterns. A pattern that a rule allows now was
  * allowed before if an old allow pattern contains it and every old deny pattern that meets it still
- * exists. Whatever cannot be shown to be so counts as new. The same with the sides swapped gives
- * what is no longer possible. A credential differs if two allow patterns meet that have different
- * credentials, and neither side has a claim of its own that takes their common paths from one of
- * them.
+ * exists. Anything for which this cannot be shown counts as new. The same comparison with the sides
+ * swapped gives what is no longer possible. A credential differs if two allow patterns meet that
+ * have different credentials, and neither side has a claim of its own that takes their common paths
+ * from one of them.
  *
  * Conditions on query and header fields are compared as words: a claim with conditions contains
  * only claims with the same ones.
@@ -281,8 +281,8 @@ static bool beats(const struct diff_claim *a, const struct diff_claim *b)
 	return a->rule < b->rule;
 }
 
-/* True if no request that mine takes can meet the conditions of c: a policy in which one could
- * would not say which credential to send, and is refused (compile/conflicts.c). */
+/* True if no request that matches mine can meet the conditions of c. The compiler refuses a policy
+ * in which one could, because it would not say which credential to send (compile/conflicts.c). */
 static bool excludes(const struct diff_claim *c, const struct diff_claim *mine)
 {
 	return c->conditions.n && mine->conditions.n && c->order == mine->order &&

@@ -39,10 +39,10 @@ enum diff_kind {
 
 struct diff_change {
 	enum diff_kind kind;
-	struct slice pattern;    /* the paths concerned; empty: any */
-	struct slice within;     /* only those paths of pattern that match this one as well; empty:
-	                            all */
-	struct slice conditions; /* those requests only that meet them; empty: all */
+	struct slice pattern; /* the paths concerned; empty: any */
+	struct slice within;  /* limits the paths of pattern to those that match this one as well;
+	                         empty: all */
+	struct slice conditions;      /* limits the requests to those that meet them; empty: all */
 	struct slice credential, was; /* names, or empty */
 	struct slice upgrades, upgrades_were;
 };

@@ -8,7 +8,8 @@
 
 #define LINE_MAX (2 * POLICY_EXPOSE_TEXT_MAX + 64)
 
-/* True if some source of port i of a is none of port j of b, which both are published. */
+/* True if port i of a admits more than port j of b: at another address or port of the host, more
+ * connections, or from a source that b does not name. */
 static bool has_more(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j)
 {
 	struct policy_expose x, y;

@@ -5,10 +5,11 @@
 
 #include "policy/load/model.h"
 
-/* The ports of a destination of a rule; *one is storage if there is only one. */
+/* Returns the ports of a rule's destination; *one is the storage if there is only one range. */
 const struct image_range *cover_ports(const struct model_rule *rule,
         const struct model_destination *d, struct image_range *one, size_t *n);
-/* True if one key of a target names everything that another names. "*.b" never names "b" itself. */
+/* True if the target key outer names everything that inner names. "*.b" does not name "b" itself.
+ */
 bool cover_target(struct slice outer, struct slice inner);
 /* True if a, a destination of x, and b, one of y, have a host and a port in common. Schemes are not
  * compared. */

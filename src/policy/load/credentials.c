@@ -2,7 +2,7 @@
 /*
  * Theory of operation: a credential says where its value comes from (source) and how it is put into
  * a request (inject.c). Only what this version supports is accepted. Sources and injections that a
- * later version may support get a refusal of their own, so that nobody suspects a spelling mistake.
+ * later version may support get their own error text, so that nobody looks for a spelling mistake.
  * No source is read here.
  */
 #include <stdio.h>

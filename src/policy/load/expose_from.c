@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a source is a word, an address, a network, a sandbox's name or a label. What
- * could never connect is a fault and not a silent rule: somebody meant it.
+ * Theory of operation: a source is a word, an address, a network, a sandbox's name or a label. A
+ * source that could never connect is an error, because its author meant it to.
  */
 #include "policy/load/expose.h"
 
 #define SOURCE_TEXT_MAX (POLICY_EXPOSE_LABEL_MAX + 8)
 
-/* Reports a network whose bits are set behind its length, or a length that is none. */
+/* Reports a network with bits set after its prefix length, or an invalid length. */
 static void refuse_network(
         struct expose_parse *p, const struct tree_node *node, const struct ip *ip)
 {
@@ -32,7 +32,8 @@ static void refuse_network(
 	        (unsigned)n, ip_format(&base, text), (unsigned)n);
 }
 
-/* True if the text is an address or a network, or was meant as one. */
+/* True if the text is an address, perhaps with a prefix length. An invalid length is reported, and
+ * *good is false. */
 static bool take_network(
         struct expose_parse *p, const struct tree_node *node, struct policy_from *out, bool *good)
 {
@@ -57,7 +58,7 @@ static bool take_network(
 	return true;
 }
 
-/* Behind "sandbox:" or "label:". */
+/* Returns a node with the text after "sandbox:" or "label:". */
 static struct tree_node behind(const struct tree_node *node, size_t n)
 {
 	struct tree_node rest = *node;
@@ -82,7 +83,7 @@ static bool take_label(
 	return false;
 }
 
-/* Reports a text that is no source. */
+/* Reports a text that is not a source. */
 static void refuse_source(struct expose_parse *p, const struct tree_node *node)
 {
 	static const char *const words[] = {"host", "sandbox", "label", NULL};
@@ -144,7 +145,7 @@ static bool is_loopback(const struct ip *ip)
 	return ip_classify(ip) == IP_LOOPBACK;
 }
 
-/* Checks that a source can come to where the host listens. */
+/* Checks that the source can reach the address where the host listens. */
 static bool check_source(
         struct expose_parse *p, const struct tree_node *node, const struct policy_from *from)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Credentials that are sent in several fields, by templates, and those that sign (hmac). A template
- * may name only what its place knows; what it names is noted, since a credential that no template
- * names would never be sent.
+ * may use only the names that are known in its place. The names that it uses are noted, because a
+ * credential that no template names would never be sent.
  */
 #include "policy/load/source.h"
 
@@ -117,7 +117,7 @@ static bool take_fields(struct tree *tree, const struct tree_node *node, const c
 	return true;
 }
 
-/* node: whom to blame for a template with ${username}. */
+/* node: the place that errors about a template with ${username} point to. */
 static void take_username(struct tree *tree, const struct tree_node *map,
         const struct tree_node *node, bool used, struct policy_credential *out)
 {
@@ -150,7 +150,7 @@ void load_headers(struct tree *tree, const struct tree_node *map, struct policy_
 
 /* --- hmac --- */
 
-/* The word of an optional key, or the first one. */
+/* Returns the word of an optional key, or the first allowed word. */
 static const char *take_word(
         struct tree *tree, const struct tree_node *map, const char *key, const char *const words[])
 {
@@ -160,7 +160,7 @@ static const char *take_word(
 	return words[word < 0 ? 0 : word];
 }
 
-/* The parameter's name, or empty. */
+/* Returns the parameter's name, or empty. */
 static struct slice take_query(struct tree *tree, const struct tree_node *map)
 {
 	const struct tree_node *node = tree_get(map, "query");

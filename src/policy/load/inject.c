@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a credential's value is put into a request: the key inject, and the keys that go with each
- * way. A key of another way is refused, so that nobody believes it has an effect.
+ * way. A key that belongs to another way is refused, so that nobody believes that it has an effect.
  */
 #include <stdio.h>
 
@@ -33,7 +33,8 @@ static void take_header(
 		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
 }
 
-/* key: "query" or "cookie", whose text is the name of what carries the credential. */
+/* key: "query" or "cookie", whose text is the name of the parameter or cookie that carries the
+ * credential. */
 static void take_named(struct tree *tree, const struct tree_node *map, const char *key,
         const char *what, const char *example, struct policy_credential *out)
 {
@@ -61,7 +62,7 @@ static void take_username(
 		        tree_quote_value(tree, out->username, quoted));
 }
 
-/* Adds a name to a sorted list, unless it is there. False: the list is full. */
+/* Adds a name to a sorted list, unless it is there already. Returns false if the list is full. */
 static bool add_name(struct slice *list, size_t *count, struct slice name)
 {
 	size_t at = 0;
@@ -171,7 +172,7 @@ static void check_belonging(
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(map, keys[i].key);
 
-		/* The username of a template; hmac has fields and a parameter too. */
+		/* A template may have a username; hmac has fields and a parameter too. */
 		if ((header && keys[i].inject == POLICY_INJECT_BASIC) ||
 		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))
 			continue;

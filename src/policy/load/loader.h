@@ -75,7 +75,7 @@ size_t load_destination(struct loader *l, struct tree *tree, const struct tree_n
         struct model_destination out[LOAD_DESTINATIONS_EACH]);
 /* True if s is an RFC 9110 token. */
 bool load_is_token(struct slice s);
-/* False for fields that frame the message or control the connection: they are written anew. */
+/* False for fields that frame the message or control the connection: the proxy writes them anew. */
 bool load_header_is_free(struct slice name);
 
 /* Reads the main file and everything it includes. Returns 0 or -ENOMEM; faults are reported. */

@@ -40,7 +40,7 @@ struct model_destinations {
 	size_t count;
 };
 
-/* What a rule asks of the query or of a header field. */
+/* A condition of a rule on the query or on a header field. */
 struct model_condition {
 	struct slice name;
 	enum image_condition_kind kind;
@@ -50,7 +50,7 @@ struct model_condition {
 };
 
 struct model_lists {
-	struct model_destinations *lists; /* those written in the rule; then one for each group */
+	struct model_destinations *lists; /* those written in the rule, then one for each group */
 	size_t count;
 };
 
@@ -62,7 +62,7 @@ struct model_rule {
 	bool reported; /* a conflict of this rule was reported */
 	uint64_t methods;
 	struct model_lists destinations;
-	struct model_lists except; /* of a deny: where it does not hold */
+	struct model_lists except; /* of a deny rule: the destinations that it does not hold for */
 	struct image_range ports[MODEL_PORTS_MAX];
 	size_t port_count;
 	struct slice *paths;
@@ -73,7 +73,7 @@ struct model_rule {
 	uint32_t credential;          /* or POLICY_NONE */
 };
 
-/* True for a rule that says more than which connections it is about. */
+/* True for a rule that limits requests and not only connections. */
 static inline bool model_is_about_requests(const struct model_rule *rule)
 {
 	return rule->has_methods || rule->path_count > 0 || rule->condition_count > 0;

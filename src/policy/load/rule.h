@@ -14,14 +14,14 @@ struct rule_parse {
 
 /* Each reads the value of one key and reports faults. */
 void load_rule_to(struct rule_parse *p, struct tree_node *to);
-/* Call after all else of the rule was read. */
+/* Call this after everything else in the rule was read. */
 void load_rule_except(struct rule_parse *p, struct tree_node *except);
 void load_rule_ports(struct rule_parse *p, struct tree_node *node);
 void load_rule_methods(struct rule_parse *p, struct tree_node *node);
 void load_rule_paths(struct rule_parse *p, struct tree_node *node);
-/* The value of query (header false) or headers (header true). */
+/* Reads the value of query (header false) or headers (header true). */
 void load_rule_conditions(struct rule_parse *p, const struct tree_node *node, bool header);
-/* Call after both, and after to. */
+/* Call this after both, and after to. */
 void load_rule_conditions_done(struct rule_parse *p);
 void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rule asks of the query and of the header fields: query and headers. */
+/* Reads a rule's conditions: the keys query and headers. */
 #include <stdlib.h>
 
 #include "policy/load/rule.h"
@@ -33,7 +33,8 @@ static bool take_values(
 	return out->values != NULL;
 }
 
-/* Two names that a server may take for each other would make every request ambiguous. */
+/* False, with a report, if a server may take the name for another one of the rule: then every
+ * request would be ambiguous. */
 static bool is_new(
         struct rule_parse *p, const struct tree_node *key, const struct model_condition *c)
 {
@@ -159,7 +160,7 @@ static int compare_conditions(const void *a, const void *b)
 	return by_name ? by_name : x->name.n < y->name.n ? -1 : x->name.n > y->name.n;
 }
 
-/* "query page = "1*" or "2", no other query". Appends to text. */
+/* "query page = "1*" or "2", no other query". Appends such words to text. */
 static struct slice describe(
         struct arena *arena, struct slice text, const struct model_condition *c)
 {

@@ -18,7 +18,7 @@ struct to_text {
 };
 
 #define GROUPS_LOOKED_AT 64
-#define EXCEPT_STEPS_MAX 20000000 /* comparisons of exceptions with destinations of one rule */
+#define EXCEPT_STEPS_MAX 20000000 /* comparisons of exceptions with destinations, per rule */
 
 /* Reports an unknown group. Names in the arena are NUL-terminated. */
 static void report_group(
@@ -134,7 +134,7 @@ void load_rule_to(struct rule_parse *p, struct tree_node *to)
 
 enum taken { TAKEN_NOTHING, TAKEN_PART, TAKEN_ALL };
 
-/* What an exception takes from one destination of its rule. */
+/* Returns how much an exception takes from one destination of its rule. */
 static enum taken taken_from(const struct model_rule *rule, const struct model_destination *to,
         const struct model_destination *d)
 {
@@ -149,7 +149,8 @@ static enum taken taken_from(const struct model_rule *rule, const struct model_d
 	               : TAKEN_PART;
 }
 
-/* The most that it takes from any of them. Without steps left it counts as a part. */
+/* Returns the most that the exception takes from any destination. When no steps are left the answer
+ * is: a part. */
 static enum taken taken_by(
         const struct model_rule *rule, const struct model_destination *d, uint32_t *left)
 {
@@ -169,7 +170,7 @@ static enum taken taken_by(
 	return most;
 }
 
-/* Most of these are slips. A deny whose exception is never met denies more than its author thinks.
+/* Most of these are slips: a deny whose exception never applies denies more than its author thinks.
  */
 static void report_exception(const struct rule_parse *p, const struct model_destination *d,
         const struct tree_node *at, enum taken taken)

@@ -155,8 +155,8 @@ static void note_destination(
 		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 
-/* Reports what the scheme and port of one destination make impossible. An exception may name one
- * port of the rule's. */
+/* Reports what the scheme and port of one destination make impossible. An exception may name one of
+ * the rule's ports. */
 static void check_destination(struct rule_parse *p, const struct model_destination *d,
         const struct tree_node *at, bool is_exception)
 {
@@ -315,8 +315,8 @@ static void take_keys(struct rule_parse *p)
 		take_credential(p, value);
 }
 
-/* An exception that cannot be read, or is none, would leave less denied than its author thinks, or
- * more. */
+/* Reads the exceptions. An invalid one is an error: ignoring it would deny more, or less, than its
+ * author thinks. */
 static void take_except(struct rule_parse *p)
 {
 	struct tree_node *except = p->rule.deny ? tree_get(p->node, "except") : NULL;

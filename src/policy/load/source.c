@@ -81,7 +81,7 @@ static void take_env(struct tree *tree, const struct tree_node *node, struct sli
 		out->location = name;
 }
 
-/* A name in the directory that systemd makes of LoadCredential= and the like. */
+/* Takes a file name in the directory that systemd fills from LoadCredential= and the like. */
 static void take_systemd(struct tree *tree, const struct tree_node *node, struct slice name,
         struct policy_credential *out)
 {

@@ -11,7 +11,7 @@
  * the text, which relative paths start from. */
 void load_source(struct tree *tree, const struct tree_item *item, struct slice policy,
         struct model_credential *out);
-/* Reads the value itself, where it is no credential's. */
+/* Reads the value itself, for a source that does not belong to a credential. */
 void load_source_value(struct tree *tree, const struct tree_node *node, struct slice policy,
         struct policy_credential *out);
 /* Reads ttl: and timeout:; call after load_source(). */

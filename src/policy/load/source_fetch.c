@@ -156,7 +156,7 @@ static bool take_value(struct tree *tree, struct tree_node *node, const struct f
 	}
 }
 
-/* Vault is logged into by one of three ways. */
+/* Checks that exactly one of the three ways to log in to Vault is given. */
 static void check_login(struct tree *tree, const struct tree_item *item)
 {
 	const struct tree_node *map = item->value;
@@ -171,7 +171,7 @@ static void check_login(struct tree *tree, const struct tree_item *item)
 		        "and jwt");
 }
 
-/* The client has a secret, or a key; or it is public and has a refresh token. */
+/* Checks that the client has a secret, or a key, or is public and has a refresh token. */
 static void check_client(struct tree *tree, const struct tree_item *item)
 {
 	const struct tree_node *map = item->value;

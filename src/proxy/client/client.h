@@ -114,12 +114,13 @@ extern const struct exchange_client client_http1;
 int client_base_response(
         struct buf *out, const struct exchange *ex, const struct http_response *response);
 
-/* reauthorize.c (proxy/reauthorize.c has the order): authorizes again what is under way, and marks
- * what does not pass, which is recorded with this cause. next NULL: nothing passes. credential:
- * only what has this one is looked at; POLICY_NONE: everything. Returns how many were marked. */
+/* reauthorize.c (proxy/reauthorize.c has the order): authorizes again what is under way under the
+ * policy next (NULL: allows nothing). Marks what is not allowed any more, and records it with this
+ * cause. credential: looks only at exchanges with this credential; POLICY_NONE: at everything.
+ * Returns how many were marked. */
 size_t client_reauthorize(struct client *client, const struct policy *next, uint32_t credential,
         enum event_cause cause, const char *detail);
-/* Ends what was marked. policy_is_new: as for exchange_take_step(). */
+/* Ends what was marked. policy_is_new: as in exchange_take_step(). */
 void client_end_marked(struct client *client, bool policy_is_new);
 /* Ends the connection if it is between requests. */
 void client_retire(struct client *client);

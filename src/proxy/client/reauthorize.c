@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a change of policy, the end of everything, or retiring does to one connection from the
- * sandbox. proxy/reauthorize.c has the order of all steps: first each connection is looked at; once
- * the policies have changed, what is marked ends.
+ * Applies a new policy, the end of the proxy, or retirement to one connection from the sandbox.
+ * proxy/reauthorize.c has the order of all steps: first each connection is looked at; once the
+ * policies have changed, what is marked ends.
  */
 #include "proxy/client/http2.h"
 #include "proxy/tunnel/tunnel.h"
@@ -58,7 +58,7 @@ size_t client_reauthorize(struct client *c, const struct policy *next, uint32_t 
 		return c->http2 ? look_at_streams(c->http2, next, credential, cause, detail) : 0;
 	case CLIENT_DIAL:
 		return credential == POLICY_NONE ? look_at_tunnel(c, next, cause, detail) : 0;
-	default: /* nothing was let out */
+	default: /* nothing of the exchange was sent yet */
 		return 0;
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's connection that becomes a tunnel. Bytes that the sandbox has sent already, and bytes
- * that wait for it (the answer to CONNECT), go first. */
+/* Turns a client's connection into a tunnel. Bytes that the sandbox has sent already, and bytes
+ * that wait to be sent to it (the answer to CONNECT), go first. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Destinations that are other sandboxes: NAME.sandbox.internal. Such a name is never looked up, and
- * such a connection never goes through a network. The supervisor finds the sandbox, and asks its
- * worker too; what comes back is one end of a pair of Unix sockets, whose other end that worker
- * has. Only a rule that allows the name lets a call out: mode observe does not.
+ * such a connection never goes through a network. The supervisor finds the called sandbox and sends
+ * its worker one end of a pair of Unix sockets; this worker gets the other end. Only a rule that
+ * allows the name permits a call: mode observe does not.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -30,8 +30,8 @@ static void fail(struct dial *d, const char *detail)
 	dial_finish(d);
 }
 
-/* Asks for all that wait, as many as may be asked now. The supervisor kills a worker that sends too
- * much (supervisor/process/role.h). */
+/* Asks for the waiting calls, as many as the rate permits now. The supervisor kills a worker that
+ * sends too much (supervisor/process/role.h). */
 static void send_calls(struct proxy *p)
 {
 	struct list *next;
@@ -91,7 +91,7 @@ static struct dial *find(struct proxy *p, uint64_t id)
 	return NULL;
 }
 
-/* Who asked may have given up. */
+/* The dial may have been given up meanwhile. */
 int proxy_called(struct proxy *p, uint64_t id, int fd)
 {
 	struct dial *d = find(p, id);

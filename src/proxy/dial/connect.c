@@ -123,7 +123,7 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 	if (rc < 0 && errno != EINPROGRESS)
 		dial_fail(d, EVENT_CAUSE_CONNECT, connect_error_text(d, errno));
 	else if (loop_io_open(d->proxy->config.loop, &a->io, a->fd, SOCKET_EVENTS, on_connect) == 0)
-		return true; /* one that is connected already is told so by the loop */
+		return true; /* an established connection is reported by the loop */
 	else
 		dial_fail(d, EVENT_CAUSE_LIMIT, "no memory for a connection");
 	dial_attempt_close(a);

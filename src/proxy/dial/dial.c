@@ -7,7 +7,7 @@
  * trust local callers. The kernel tells, and nothing is sent to ask it. That an address is not the
  * host's is believed for NOT_OWN_MS.
  *
- * A socket is registered with the loop once: whoever gets it gets the registration too.
+ * A socket is registered with the loop once: its next owner gets the registration too.
  */
 #include <errno.h>
 #include <netinet/in.h>

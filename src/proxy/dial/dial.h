@@ -34,9 +34,9 @@ typedef void (*dial_done)(void *context, const struct dial_result *result);
 struct dial *dial_start(struct proxy *proxy, const struct destination *destination,
         const struct policy_decision *decision, dial_done done, void *context);
 void dial_cancel(struct dial *dial); /* no callback follows */
-/* call.c: true for a destination that is another sandbox. */
+/* call.c: true if the destination is another sandbox. */
 bool dial_is_call(const struct destination *destination);
-/* What the proxy keeps for such dials. Returns 0 or -errno. */
+/* Sets up what the proxy needs for such dials. Returns 0 or -errno. */
 int dial_calls_open(struct proxy *proxy);
 void dial_calls_close(struct proxy *proxy);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proxy of the network's is asked for a tunnel and answers with a response head. The head is
- * looked at where it lies in the kernel's buffer and only taken off when it is whole: what follows
- * it is the destination's and goes to whoever gets the socket. The proxy is no friend: its answer
- * is bounded and read strictly, and no byte of it is shown to anybody.
+ * A proxy of the network is asked for a tunnel and answers with a response head. The head is read
+ * in the kernel's buffer (MSG_PEEK) and taken out only when it is complete: the bytes after it come
+ * from the destination and belong to the next user of the socket. The proxy is not trusted: its
+ * answer is bounded and read strictly, and no byte of it is shown to anybody.
  */
 #include <errno.h>
 #include <net/if.h>

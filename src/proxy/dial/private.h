@@ -16,7 +16,7 @@ struct attempt {
 };
 
 struct dial {
-	struct list call; /* in proxy.calls: waits for the supervisor's answer */
+	struct list call; /* in proxy.calls while it waits for the supervisor's answer */
 	uint64_t call_id; /* 0: not asked yet */
 	struct proxy *proxy;
 	struct destination destination;
@@ -54,7 +54,7 @@ void dial_proxy(struct dial *d);
 /* Asks the proxy, to which result.fd is connected, for a tunnel. */
 void dial_ask_proxy(struct dial *d);
 
-/* call.c: asks for another sandbox's port; the answer ends the dial. */
+/* call.c: asks for another sandbox's port. The answer completes the dial. */
 void dial_call(struct dial *d);
 
 #endif

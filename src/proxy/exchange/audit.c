@@ -100,7 +100,7 @@ static void put_finding(struct proxy *proxy, const struct client *c, enum event_
 	put(proxy, &e);
 }
 
-/* Of such a connection nothing is read: who it was is all that is known. */
+/* Nothing is read from such a connection, so the finding has only the machine that made it. */
 void audit_foreign_peer(struct proxy *proxy, const char *detail)
 {
 	const struct event e = {

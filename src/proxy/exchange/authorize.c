@@ -298,7 +298,7 @@ static void authorize_credential(const struct policy *policy, const struct clien
 
 /* --- conditions on header fields --- */
 
-/* As http_drop_hop_by_hop() will see it. */
+/* True if http_drop_hop_by_hop() will keep the field. */
 static bool is_sent_on(const struct http_fields *fields, const struct http_field *field)
 {
 	if (field->dropped)

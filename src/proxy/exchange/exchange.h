@@ -51,7 +51,8 @@ struct exchange_client {
 
 enum exchange_state {
 	EXCHANGE_NEW,
-	EXCHANGE_HOLDING,    /* the body has to be whole before it can be signed (signing.h) */
+	EXCHANGE_HOLDING,    /* waits for the whole body, which is needed to sign the request
+	                        (signing.h) */
 	EXCHANGE_CREDENTIAL, /* waiting for the keeper */
 	EXCHANGE_DIAL,       /* waiting for an upstream connection */
 	EXCHANGE_ACTIVE,     /* the request is being sent or was sent */
@@ -145,13 +146,14 @@ struct exchange *exchange_new(struct proxy *proxy, struct client *client,
 /* Fills in what an event and a denial need before the head was read: the client's version (as in
  * struct http_request), and the connection's destination and scheme. */
 void exchange_introduce(struct exchange *ex, uint8_t client_version);
-/* The same for a CONNECT request, whose head was read and has no body; the destination is what it
- * asks for. */
+/* The same for a CONNECT request whose head was read; it has no body, and its target is the
+ * destination. */
 void exchange_introduce_connect(struct exchange *ex, const struct destination *destination);
-/* Ends the exchange because the client broke the protocol; denied, if it has no verdict yet. */
+/* Ends the exchange because the client broke the protocol. The exchange is recorded as denied if it
+ * has no verdict yet. */
 void exchange_abort_malformed(struct exchange *ex, const char *detail);
-/* Notes that the upstream has reset the request's stream. http1_required: it wants HTTP/1.1;
- * processed: it may have processed the request. */
+/* Notes that the upstream has reset the request's stream. http1_required: the upstream wants
+ * HTTP/1.1; processed: the upstream may have processed the request. */
 void exchange_note_reset(struct exchange *ex, bool http1_required, bool processed);
 /* Notes that the client has sent the whole request, or that the rest of it does not count. */
 void exchange_request_is_whole(struct exchange *ex);

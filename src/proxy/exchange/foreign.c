@@ -151,7 +151,7 @@ static bool query_is_foreign(const struct http_request *r, const struct policy_c
 		if (injected.n && url_parameter_is(pair, injected))
 			continue; /* it is replaced */
 		if (spec->inject == POLICY_INJECT_SIGV4 && signature_is_parameter(pair))
-			continue; /* so is a signature */
+			continue; /* a signature is replaced, too */
 		if (!empty && is_key_parameter(pair, injected) && !is_own(store, pair, credential))
 			return true;
 	}

@@ -13,8 +13,8 @@
 /* True for a field in which programs send a key: Authorization and the fields of well-known
  * services. */
 bool foreign_is_key_field(struct slice name);
-/* True if the credential is sent in a field of that name, or one alike, in place of the request's
- * own. */
+/* True if the credential's field replaces the request's own field of that name, or of a similar
+ * name. */
 bool foreign_is_replaced(struct slice name, const struct policy_credential *spec);
 /* Returns NULL, or one sentence that says where the request brings a credential which is not spec,
  * whose number is credential: in a key field or a query parameter other than the injected one,

@@ -16,7 +16,7 @@
 #include "proxy/exchange/substitute.h"
 #include "proxy/http/cookie.h"
 
-/* own: the credential has fields of its own. */
+/* own: the credential is sent in fields of its own. */
 static bool carries_keys(const struct http_field *f, const struct policy_credential *spec, bool own)
 {
 	return foreign_is_key_field(f->name) || (own && foreign_is_replaced(f->name, spec));
@@ -48,8 +48,8 @@ static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credenti
 	return credential >= POLICY_CREDENTIALS_MAX || !(j->own >> credential & 1);
 }
 
-/* The placeholder belongs into the parameter of that name; empty: into any, "?": into none. In a
- * presigned URL that is the key's id. */
+/* The placeholder belongs into the parameter with that name; an empty name stands for any
+ * parameter, "?" for none. In a presigned URL it is the key's id. */
 static bool query_is_foreign(struct exchange *ex, struct slice parameter)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -108,7 +108,8 @@ static bool cookies_are_foreign(
 static const char field_text[] =
         "a credential's placeholder was sent where it does not belong: in a header field";
 
-/* Where its placeholder is replaced, it belongs; another one does not. */
+/* A placeholder of this credential is not foreign in the places where it is replaced. Any other
+ * placeholder is foreign. */
 static bool substituted_is_foreign(struct exchange *ex, const struct policy_credential *spec,
         const struct http_field *f, uint32_t credential)
 {

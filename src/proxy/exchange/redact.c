@@ -84,7 +84,7 @@ int exchange_begin_masking(
 
 	*cause = EVENT_CAUSE_LIMIT;
 	*why = "no memory to read the response";
-	if (!ex->credential->mask) /* nothing was sent that could sign or open anything */
+	if (!ex->credential->mask) /* the credential itself was never sent */
 		return 0;
 	if (mask_stream_init(&ex->mask, ex->credential->mask) < 0)
 		return -1;

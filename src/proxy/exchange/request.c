@@ -157,7 +157,7 @@ static int inject(struct outgoing *head, const struct http_request *r,
 	return rc;
 }
 
-/* Signs the request, which is sent as it came otherwise: what signs is not sent, so the response
+/* Signs the request and sends it otherwise unchanged. The signing key is not sent, so the response
  * need not be searched for it. */
 static int send_signed(struct exchange *ex, const struct policy_credential *spec, struct buf *text)
 {
@@ -175,7 +175,7 @@ static int send_signed(struct exchange *ex, const struct policy_credential *spec
 	return rc ? rc : send_head(ex, &head);
 }
 
-/* Sends the head with the value where its placeholder was. */
+/* Sends the head with the credential's value in place of its placeholder. */
 static int send_substituted(struct exchange *ex, const struct policy_credential *spec,
         struct outgoing *head, struct buf *text)
 {

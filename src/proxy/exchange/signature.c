@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox's own signature is never verified: its keys are worth nothing. What it names decides
- * what the real one will name, as far as the policy permits, so it is read strictly: a request with
- * two signatures, or with one that cannot be read, is refused.
+ * The sandbox's own signature is never verified, because its keys are worth nothing. But the real
+ * signature will name the same region, service and fields, as far as the policy permits. So the
+ * sandbox's signature is parsed strictly: a request with two signatures, or with one that cannot be
+ * parsed, is refused.
  */
 #include "proxy/exchange/signature.h"
 
@@ -18,7 +19,7 @@ static const char version_2[] =
 
 /* --- the credential and the names --- */
 
-/* Takes the last part behind a slash off s. False: there is no slash. */
+/* Takes the part after the last slash off s. Returns false if there is no slash. */
 static bool take_last(struct slice *s, struct slice *part)
 {
 	const char *slash = s->n ? memrchr(s->p, '/', s->n) : NULL;
@@ -30,7 +31,7 @@ static bool take_last(struct slice *s, struct slice *part)
 	return true;
 }
 
-/* KEY/DAY/REGION/SERVICE/aws4_request */
+/* Parses KEY/DAY/REGION/SERVICE/aws4_request. */
 static void read_credential(struct signature *out, struct slice text)
 {
 	struct slice end, day;
@@ -60,7 +61,7 @@ bool signature_covers(const struct signature *signature, struct slice name)
 
 /* --- the Authorization field --- */
 
-/* "Credential=..., SignedHeaders=..., Signature=..." in any order. */
+/* Parses "Credential=..., SignedHeaders=..., Signature=..." in any order. */
 static void read_parameters(struct signature *out, struct slice list)
 {
 	struct slice item, credential = SLICE(""), signature = SLICE("");
@@ -88,7 +89,7 @@ static void read_parameters(struct signature *out, struct slice list)
 		read_credential(out, credential);
 }
 
-/* Takes a scheme's name off the value of Authorization. */
+/* Takes the scheme's name off the value of Authorization. */
 static bool take_scheme(struct slice *value, struct slice scheme)
 {
 	if (value->n <= scheme.n ||
@@ -99,8 +100,8 @@ static bool take_scheme(struct slice *value, struct slice scheme)
 	return true;
 }
 
-/* A field of another scheme is no signature. It is not sent on, as nothing is that the credential
- * takes the place of. */
+/* An Authorization field of another scheme is not a signature. It is not sent on, because the
+ * credential replaces it. */
 static void read_authorization(struct signature *out, struct slice value)
 {
 	if (take_scheme(&value, SLICE("AWS4-ECDSA-P256-SHA256")))
@@ -131,7 +132,7 @@ bool signature_is_parameter(struct slice pair)
 	return false;
 }
 
-/* The value, decoded into out's own memory; empty if there is no room. */
+/* Returns the value, decoded into out's own memory; empty if there is no room. */
 static struct slice decode(struct signature *out, struct slice pair)
 {
 	ptrdiff_t equals = slice_find_byte(pair, '=');
@@ -155,7 +156,7 @@ static struct slice decode(struct signature *out, struct slice pair)
 	return slice_of(from, n);
 }
 
-/* All digits: how long the URL holds. AWS has a bound of its own on it. */
+/* True if all are digits, as in the URL's lifetime. AWS checks its bound itself. */
 static bool is_number(struct slice s)
 {
 	uint64_t seconds;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a body is signed follows from what the sandbox's own request says (signature.h):
+ * How a body is signed depends on the sandbox's own request (signature.h):
  *
  *   x-amz-content-sha256 has a hash, UNSIGNED-PAYLOAD or STREAMING-UNSIGNED-PAYLOAD-TRAILER:
  *       that word is signed, and the body passes. A service compares a hash with the body itself.
@@ -8,8 +8,8 @@
  *   nothing, to S3: UNSIGNED-PAYLOAD, which S3 permits over TLS.
  *   nothing, to another service: the body is held (state HOLDING) and hashed.
  *
- * Faults of a body are told in a task, because the client's side is in the middle of it when they
- * are found.
+ * A fault in a body is reported in a task of its own, because it is found while the client's side
+ * is handing over the body.
  */
 #include "proxy/exchange/signing.h"
 
@@ -85,7 +85,7 @@ static bool hold(struct exchange *ex)
 	return true;
 }
 
-/* True if what is signed by hmac has the body in it. */
+/* True if the hmac signature covers the body. */
 static bool signs_body(const struct policy_credential *spec)
 {
 	struct policy_hmac hmac;
@@ -119,7 +119,7 @@ bool signing_begin(struct exchange *ex)
 		return s->body == SIGNING_HOLDS && hold(ex);
 	}
 	signature_read(&ex->request, &claim);
-	if (signature_check(&claim, &spec)) /* the verdict has said so already */
+	if (signature_check(&claim, &spec)) /* the verdict has reported that already */
 		return false;
 	s->with_trailer = claim.body == SIGNATURE_BODY_CHUNKS_AND_TRAILER;
 	if (s->with_trailer || claim.body == SIGNATURE_BODY_CHUNKS)

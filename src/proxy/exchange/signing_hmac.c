@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signatures by HMAC-SHA-256 over what the policy's template says (inject: hmac). The parts of the
- * template are signed from where they are; nothing of the body is copied.
+ * Signatures by HMAC-SHA-256 over the text that the policy's template describes (inject: hmac). Its
+ * parts are hashed where they are in memory, so the body is not copied.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 _Static_assert(POLICY_TEMPLATE_PIECES_MAX <= HMAC_PARTS_MAX, "a template is signed at once");
 _Static_assert(POLICY_FIELDS_MAX <= OUTGOING_FIELDS_MAX, "all fields of a template are sent");
 
-/* What the names in a template stand for. */
+/* The names that a template may use. */
 enum part {
 	USERNAME,
 	METHOD,
@@ -59,11 +59,11 @@ static struct slice meaning(const struct parts *parts, struct slice literal, str
 	return literal;
 }
 
-/* Appends the target as it is sent, without the parameter that the signature goes into. */
+/* Appends the target as it is sent, without the parameter for the signature. */
 static int put_target(struct buf *text, const struct http_request *r, struct slice parameter)
 {
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
-	const char *follows = NULL; /* where the next one starts if its separator stays */
+	const char *follows = NULL; /* where the next parameter starts if its separator stays */
 	int rc = buf_append(text, r->path, r->path_n);
 
 	while (rc == 0 && url_parameter_next(&rest, &pair)) {

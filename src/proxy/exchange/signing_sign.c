@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signature of a request, made from what will be sent and in the form in which the sandbox
- * signed: a field, which is also for requests without a signature, or parameters of a presigned
- * URL. The canonical request holds a session token, so it is written into locked memory.
+ * Signs what will be sent, in the form in which the sandbox signed: a field (also for requests
+ * without a signature), or parameters of a presigned URL. The canonical request may hold a session
+ * token, so it is written into locked memory.
  */
 #include <errno.h>
 
@@ -35,7 +35,8 @@ static struct slice payload_word(const struct exchange *ex, const struct signatu
 	return SLICE(SIGV4_EMPTY);
 }
 
-/* What a client may have signed, but what is written anew on the way, or may be changed there. */
+/* True for a field that the client may have signed, but that the proxy or a hop behind it may
+ * change. */
 static bool changes_on_the_way(struct slice name)
 {
 	static const struct slice names[] = {{"content-length", 14}, {"user-agent", 10},
@@ -66,14 +67,14 @@ static int add(struct parts *parts, struct slice name, struct slice value)
 	return 0;
 }
 
-/* Adds an injected field, which is signed too. */
+/* Adds an injected field, and signs it too. */
 static int inject(struct parts *parts, struct outgoing *head, struct slice name, struct slice value)
 {
 	head->fields[head->field_count++] = (struct outgoing_field){name, value};
 	return add(parts, name, value);
 }
 
-/* Chooses the fields that are signed, and injects those that a signature by a field needs. */
+/* Chooses the fields to sign, and injects the ones that a signature in a field needs. */
 static int choose_fields(struct parts *parts, struct outgoing *head, const struct http_request *r)
 {
 	struct slice own = SLICE("x-amz-content-sha256");
@@ -156,7 +157,7 @@ static int put_presigned(struct buf *text, const struct parts *parts)
 	return rc;
 }
 
-/* Signs what the head will be. */
+/* Signs the head as it will be sent. */
 static int compute(struct exchange *ex, const struct parts *parts, struct slice query,
         const uint8_t *key, char out[SIGV4_HEX + 1])
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is put together lies in locked memory, one text behind the other. The fields of the request
- * point there only while the head is sent: when it is sent again, they hold the placeholder.
+ * The texts with the value are written into locked memory, one after the other. The request's
+ * fields point there only while the head is sent; afterwards they hold the placeholder again, for a
+ * second try.
  */
 #include "proxy/exchange/substitute.h"
 
 #include "proxy/http/basic.h"
 #include "vethguard/sign/sigv4.h"
 
-#define PAIR_MAX 1024 /* bytes of user and placeholder */
+#define PAIR_MAX 1024 /* bytes of the decoded "user:password" */
 
 static bool has_own(const struct credential_store *store, uint32_t credential, struct slice text)
 {
@@ -26,7 +27,7 @@ static bool has_own(const struct credential_store *store, uint32_t credential, s
 	return false;
 }
 
-/* True if the field's Basic credentials hold the placeholder. */
+/* True if the field's Basic credentials contain the placeholder. */
 static bool has_own_in_basic(
         const struct credential_store *store, uint32_t credential, struct slice value)
 {

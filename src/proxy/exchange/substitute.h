@@ -2,7 +2,7 @@
 /*
  * substitute: puts a credential's value in place of its placeholder (inject: placeholder), in the
  * places that the policy names: fields, Basic credentials, the query. Elsewhere a placeholder is
- * sent on as it is, and is a finding as ever.
+ * sent on unchanged and is a finding, as for other credentials.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SUBSTITUTE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_SUBSTITUTE_H
@@ -10,7 +10,8 @@
 #include "proxy/http/http.h"
 #include "vethguard/credential/store.h"
 
-/* True if the field has the placeholder of the credential with that number where it is replaced. */
+/* True if the field contains the placeholder of the credential with that number, in a place where
+ * it is replaced. */
 bool substitute_takes_field(const struct credential_store *store,
         const struct policy_credential *spec, uint32_t credential, const struct http_field *field);
 
@@ -19,10 +20,10 @@ struct substitute {
 	const struct policy_credential *spec;
 	uint32_t credential;
 	struct slice value; /* the credential's */
-	struct buf *text;   /* locked memory for what is put together */
+	struct buf *text;   /* locked memory for the texts with the value */
 };
 
-/* The values of fields, as they were before. */
+/* The original values of fields. */
 struct substitute_saved {
 	size_t count;
 	struct {
@@ -31,12 +32,12 @@ struct substitute_saved {
 	} items[HTTP_FIELDS_MAX];
 };
 
-/* Replaces in all fields that are sent, which point into s->text until substitute_restore().
- * Returns 0 or -errno; in any case substitute_restore() follows. */
+/* Replaces the placeholder in all fields that are sent. They point into s->text until
+ * substitute_restore(). Returns 0 or -errno; call substitute_restore() in both cases. */
 int substitute_fields(
         const struct substitute *s, struct http_fields *fields, struct substitute_saved *saved);
 void substitute_restore(struct substitute_saved *saved);
-/* Replaces in the query that is sent. Returns 0 or -errno. */
+/* Replaces the placeholder in the query that is sent. Returns 0 or -errno. */
 int substitute_query(const struct substitute *s, struct outgoing *head);
 
 #endif

@@ -100,15 +100,15 @@ struct http_request {
  * valid only during the call it is given to. */
 #define OUTGOING_FIELDS_MAX 8
 struct outgoing_field {
-	struct slice name, value; /* the name in small letters */
+	struct slice name, value; /* the name is in lower case */
 };
 
 struct outgoing {
 	const struct http_request *request;
 	bool has_query;
 	struct slice query; /* may hold the credential */
-	/* The injected fields, whose values hold the credential. Each stands for all fields of its
-	 * name: the request's own are not sent. */
+	/* The injected fields, whose values hold the credential. Each replaces all of the request's
+	 * own fields with its name. */
 	struct outgoing_field fields[OUTGOING_FIELDS_MAX];
 	size_t field_count;
 	bool secret; /* the head holds a credential: locked memory only */
@@ -187,7 +187,7 @@ bool http_names_alike(struct slice a, struct slice b);
 bool http_resembles_framing(const struct http_field *field);
 /* Drops every field with that name or a name alike. */
 void http_drop(struct http_fields *fields, struct slice name);
-/* True if an injected field stands for this one. */
+/* True if an injected field replaces this one. */
 bool http_is_replaced(const struct outgoing *head, const struct http_field *field);
 /* Appends a field. False: there are HTTP_FIELDS_MAX already. */
 bool http_add(struct http_fields *fields, struct slice name, struct slice value);

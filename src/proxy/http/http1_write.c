@@ -29,7 +29,8 @@ static int put(struct buf *out, const struct slice *parts, size_t count)
 	put((out), (const struct slice[]){__VA_ARGS__}, \
 	        sizeof((const struct slice[]){__VA_ARGS__}) / sizeof(struct slice))
 
-/* head: the request that they belong to, whose injected fields stand for some of them; or NULL. */
+/* head: the request that the fields belong to, whose injected fields replace some of them; or NULL.
+ */
 static int put_fields(
         struct buf *out, const struct http_fields *fields, const struct outgoing *head)
 {

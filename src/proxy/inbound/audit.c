@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever is refused may come again and again, and must not fill the log: of a second, the first
- * refused visits have an event each, and the others are counted in one. */
+/* A refused visitor may come again and again and must not fill the log. So the first refused visits
+ * of a second get an event each, and the others are counted in one event. */
 #include <stdio.h>
 
 #include "proxy/inbound/inbound.h"

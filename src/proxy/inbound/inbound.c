@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exposed ports. The worker accepts at the host's listener and authorizes the source. It has no way
- * into the sandbox: for each visit the supervisor makes a socket in the gate and connects it. One
- * message asks for all visits that wait at a port, so a busy port costs the supervisor few
- * messages, of which a worker may send only so many.
+ * Exposed ports. The worker accepts at the host's listener and authorizes the source. It cannot
+ * connect into the sandbox itself: for each visit the supervisor makes a socket in the gate and
+ * connects it. One message asks for all visits that wait at a port, so that a busy port needs few
+ * of the messages that a worker may send.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +37,8 @@ static bool may_accept(const struct inbound_port *port)
 	return !p->draining && !p->held && !inbound_is_full(port);
 }
 
-/* True: more may wait. Beyond a bound, visitors wait in the kernel's backlog. */
+/* Accepts visitors. Returns true if more may be waiting. Beyond a bound, visitors wait in the
+ * kernel's backlog. */
 static bool take(struct inbound_port *port)
 {
 	for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
@@ -131,7 +132,7 @@ static struct inbound_port *find(struct inbound *in, uint16_t number)
 	return NULL;
 }
 
-/* Some of those for whom the sockets are may have gone meanwhile. */
+/* Some of the visits that the sockets are for may have ended meanwhile. */
 int proxy_reached(struct proxy *p, uint16_t number, const struct ip *address, int *fds,
         size_t count, const char *why)
 {

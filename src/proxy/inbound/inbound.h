@@ -6,12 +6,13 @@
 #include "proxy/private.h"
 #include "vethguard/policy/expose.h"
 
-#define INBOUND_PORTS_MAX (2 * POLICY_EXPOSES_MAX) /* of this policy, and of those before */
-/* Messages to the supervisor, which kills a worker that sends more (supervisor/process/role.h). */
+#define INBOUND_PORTS_MAX (2 * POLICY_EXPOSES_MAX) /* ports of this policy and of earlier ones */
+/* Bounds on messages to the supervisor, which kills a worker that sends more than its own bound
+ * (supervisor/process/role.h). */
 #define INBOUND_ASKS_PER_S 200
 #define INBOUND_ASKS_BURST_S 4
 #define INBOUND_ASK_AGAIN_MS 10
-#define INBOUND_REFUSED_PER_S 20 /* refused visits that have an event each; more are counted */
+#define INBOUND_REFUSED_PER_S 20 /* refused visits with an event each; further ones are counted */
 
 struct inbound;
 struct tunnel;
@@ -23,29 +24,29 @@ struct inbound_port {
 	struct loop_task more;
 	int fd; /* the host's listener; -1: none */
 	uint16_t port;
-	struct ip address;    /* of the sandbox; family 0: not known yet */
-	bool paused;          /* accepts nothing: the bound is reached, or nothing new may begin */
-	size_t open;          /* visits */
-	size_t waiting;       /* of these: that wait for a socket into the sandbox */
+	struct ip address;    /* address of the sandbox; family 0: not known yet */
+	bool paused;          /* does not accept: a bound is reached, or nothing new may begin */
+	size_t open;          /* open visits */
+	size_t waiting;       /* those of them that wait for a socket into the sandbox */
 	uint32_t asked;       /* sockets that the supervisor was asked for and has not answered */
-	struct list visitors; /* those that wait, the oldest first */
+	struct list visitors; /* the waiting visits, the oldest first */
 };
 
 struct inbound {
 	struct proxy *proxy;
 	struct inbound_port ports[INBOUND_PORTS_MAX];
 	size_t port_count;
-	struct list visits; /* all of them */
+	struct list visits; /* all visits */
 	size_t count;
 	uint64_t came;
 	struct rate asks;
 	struct loop_timer ask_again, accept_again;
-	/* Refused visits of this second. */
+	/* Refused visits of the current second. */
 	struct loop_timer second;
 	bool counting;
 	unsigned told;
-	uint64_t more;          /* without an event */
-	struct event last_more; /* of the last of them */
+	uint64_t more;          /* refused visits without an event */
+	struct event last_more; /* the event of the last of them */
 	char last_user[MESSAGE_NAME_MAX];
 };
 
@@ -70,9 +71,10 @@ struct visit {
 	struct ip src, dst;
 	uint16_t src_port, dst_port;
 	bool own;     /* src is this machine's */
-	char *caller; /* owned: the sandbox that calls, then its labels as lines; NULL: none does */
+	char *caller; /* owned: the name of the calling sandbox, then its labels as lines; NULL: no
+	                 sandbox calls */
 	size_t caller_n, labels_n;
-	bool cut; /* reauthorize: to be ended */
+	bool cut; /* marked by reauthorization: will be ended */
 	struct tunnel *tunnel;
 	struct loop_deadline deadline;
 	struct loop_task deferred_free;
@@ -81,32 +83,32 @@ struct visit {
 /* Returns the inbound part of the proxy, made at the first call; NULL: no memory. */
 struct inbound *inbound_of(struct proxy *proxy);
 void inbound_free(struct inbound *in);
-/* True if no visit more may be open: of this port, or of the sandbox. */
+/* True if no further visit may be open, of this port or of the sandbox. */
 bool inbound_is_full(const struct inbound_port *port);
 /* Accepts again, if allowed: after a hold, or when a visit has ended. */
 void inbound_resume(struct inbound *in);
 /* Closes the listeners. */
 void inbound_retire(struct inbound *in);
-/* Ends all visits. */
+/* Ends all visits and records them with this cause. */
 void inbound_end(struct inbound *in, enum event_cause cause, const char *detail);
-/* Asks the supervisor for the sockets that are missing, if it may be asked now. */
+/* Asks the supervisor for the missing sockets, if the rate of messages permits it now. */
 void inbound_ask(struct inbound *in);
-/* Looks at all visits: those that next does not allow (NULL: all) are marked and recorded. Returns
- * how many. inbound_end_marked() ends them. */
+/* Marks and records all visits that the policy next does not allow (NULL: all visits). Returns how
+ * many. inbound_end_marked() ends them. */
 size_t inbound_reauthorize(
         struct inbound *in, const struct policy *next, enum event_cause cause, const char *detail);
 void inbound_end_marked(struct inbound *in);
 
-/* visit.c: begins with an accepted socket (taken), and authorizes it. */
+/* visit.c: begins a visit with an accepted socket (taken), and authorizes it. */
 void visit_open(struct inbound_port *port, int fd, const struct sockaddr *from);
 /* The same for another sandbox that calls. */
 void visit_call(struct inbound_port *port, int fd, struct slice sandbox, struct slice labels);
-/* Gets its socket into the sandbox (taken), which is connecting; negative: there is none, because
- * of why. */
+/* Gives the visit its socket into the sandbox (taken), which is connecting. inner negative: there
+ * is none; why has the reason. */
 void visit_connect(struct visit *v, int inner, const char *why);
 void visit_end(struct visit *v, enum event_cause cause, const char *detail);
 bool visit_passes(const struct visit *v, const struct policy *policy);
-/* Records the end of a visit that began. */
+/* Records the end of a visit that was admitted. */
 void visit_record(struct visit *v, enum event_decision decision, enum event_cause cause,
         const char *detail, uint64_t from_sandbox, uint64_t to_sandbox);
 void visit_on_deadline(struct loop_deadline *deadline);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One visit: accepted, authorized by its source, then it waits for a socket into the sandbox, which
- * the supervisor makes and connects, then both are a tunnel. No byte of the visitor is read before
- * the sandbox's program has taken the connection, and none is looked at later.
+ * One visit. It is accepted and authorized by its source; it waits for a socket into the sandbox,
+ * which the supervisor makes and connects; then both sockets become a tunnel. No byte of the
+ * visitor is read before the sandbox's program has accepted the connection, and none is interpreted
+ * later.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +17,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
-#define VISIT_LABELS_MAX 32 /* as of an attachment */
+#define VISIT_LABELS_MAX 32 /* as many as an attachment may have */
 
 static const char *const state_names[] = {
         [VISIT_WAITING] = "WAITING",
@@ -115,7 +116,8 @@ static void on_deferred_free(struct loop_task *task)
 
 /* --- the end --- */
 
-/* Closes what the tunnel has not taken. The visitor is reset: nothing was answered. */
+/* Closes the sockets that the tunnel has not taken. The visitor gets a reset, because nothing was
+ * answered. */
 static void close_sockets(struct visit *v)
 {
 	loop_io_close(&v->inner_io);
@@ -223,7 +225,7 @@ void visit_connect(struct visit *v, int inner, const char *why)
 
 /* --- the beginning --- */
 
-/* True if the policy's listener for the port is the one that the visitor came to. */
+/* True if the visitor came to the listener that the policy has for the port. */
 static bool is_place(const struct policy_expose *expose, const struct visit *v)
 {
 	return expose->at_port == v->dst_port &&
@@ -273,7 +275,8 @@ static void refuse(struct visit *v, enum event_cause cause, const char *detail)
 	free(v);
 }
 
-/* A connection of this machine to itself has the loopback's address, or the one that it went to. */
+/* A connection from this machine has a loopback address as its source, or the same address as its
+ * destination. */
 static void find_addresses(struct visit *v, const struct sockaddr *from)
 {
 	struct sockaddr_storage at;
@@ -303,7 +306,7 @@ static struct visit *visit_new(struct inbound_port *port, int fd)
 	return v;
 }
 
-/* Lets the visitor in, or refuses. */
+/* Admits or refuses the visitor. */
 static void authorize(struct visit *v)
 {
 	struct inbound_port *port = v->port;
@@ -361,7 +364,7 @@ void visit_call(struct inbound_port *port, int fd, struct slice sandbox, struct 
 		refuse(v, EVENT_CAUSE_LIMIT, "the audit log takes nothing at present");
 	else if (policy_expose_find(port->inbound->proxy->config.policy, port->port) !=
 	                 POLICY_NONE &&
-	         inbound_is_full(port)) /* it has no backlog to wait in */
+	         inbound_is_full(port)) /* a call has no backlog to wait in */
 		refuse(v, EVENT_CAUSE_LIMIT, "as many connections as the port may have are open");
 	else
 		authorize(v);

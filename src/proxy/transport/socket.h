@@ -77,17 +77,17 @@ struct socket {
 	struct buf out;       /* output the socket did not take */
 };
 
-/* No connection yet: closing does nothing. */
+/* Makes a socket without a connection; closing it does nothing. */
 static inline void socket_init(struct socket *socket)
 {
 	socket->fd = -1;
 }
-/* If sending fails, what had come is read first. */
+/* If sending fails, received bytes are still read. */
 static inline void socket_read_on(struct socket *socket)
 {
 	socket->reads_on = true;
 }
-/* The next read asks the kernel, whatever epoll reported last. */
+/* Makes the next read ask the kernel, whatever epoll reported last. */
 static inline void socket_ask_kernel(struct socket *socket)
 {
 	socket->readable = true;

@@ -45,7 +45,7 @@ struct tunnel {
 	const struct tunnel_owner *owner;
 	void *context;
 	struct proxy *proxy;
-	struct end ends[2];    /* sandbox, outside */
+	struct end ends[2];    /* 0: the sandbox's side, 1: the outside */
 	struct half halves[2]; /* from the sandbox, to the sandbox */
 	struct loop_deadline deadline, doubt;
 	struct loop_task go_on;

@@ -8,12 +8,13 @@
 
 struct tunnel;
 
-/* What a tunnel belongs to. */
+/* The owner of a tunnel. */
 struct tunnel_owner {
 	/* Records the connection; called once. */
 	void (*record)(void *context, enum event_cause cause, const char *detail,
 	        uint64_t from_sandbox, uint64_t to_sandbox);
-	/* Both sockets are closed. tunnel_free() follows, at the end of the turn or later. */
+	/* Called when both sockets are closed. The owner calls tunnel_free() at the end of the turn
+	 * or later. */
 	void (*closed)(void *context);
 };
 
@@ -22,14 +23,14 @@ struct tunnel_side {
 	int fd;
 	struct loop_io *io; /* its registration for SOCKET_EVENTS */
 	unsigned events;    /* what the loop has reported already */
-	bool doubtful;      /* as of struct socket */
-	struct buf first;   /* what was read of it already and goes to the other side first */
+	bool doubtful;      /* as in struct socket */
+	struct buf first; /* bytes already read from this side, which go to the other side first */
 };
 
 /* Returns NULL if there is no memory. */
 struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner, void *context);
-/* Takes both sides, the sandbox's first, with what they hold, and moves bytes between them. May end
- * the tunnel at once. */
+/* Takes both sides (the sandbox's is the first) with their bytes, and moves bytes between them. May
+ * end the tunnel at once. */
 void tunnel_run(struct tunnel *tunnel, struct tunnel_side sides[2]);
 /* Records the tunnel's event, once. */
 void tunnel_record(struct tunnel *tunnel, enum event_cause cause, const char *detail);

@@ -85,8 +85,8 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 /* --- idle and shared connections --- */
 
 /* True if the upstream has sent nothing since the last response. Such bytes would be taken for the
- * response to the next request. The loop may not know of them: no event comes for bytes that were
- * there when the last read of a response filled the buffer exactly. */
+ * response to the next request. The loop may not know of them: there is no event for bytes that
+ * were already there when the last read of a response exactly filled the buffer. */
 static bool is_quiet(struct upstream_conn *c)
 {
 	uint8_t stray[SOCKET_RECORD];

@@ -141,8 +141,8 @@ void upstream_conn_close(struct upstream_conn *c);
 /* The connection has failed for the exchange that it was made for or serves. */
 void upstream_conn_failed(struct upstream_conn *c, enum event_cause cause, const char *detail);
 void upstream_conn_wait(struct upstream_stream *u, int wait);
-/* Closes connections with no stream left, so that the part of their requests that the kernel still
- * holds does not leave. If other streams go on, what was written leaves with them. */
+/* Closes connections without streams, so that parts of their requests that the kernel still holds
+ * are not sent. On a connection with other streams, what was written is sent with them. */
 void upstream_conns_cut_orphaned(struct proxy *proxy);
 /* Handles a deadline: closes a connection that is idle or has no own exchange, otherwise fails its
  * exchange or waits on. */

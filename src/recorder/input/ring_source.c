@@ -146,7 +146,7 @@ void ring_source_close(struct ring_source *reader)
 		at = &(*at)->next;
 	*at = reader->next;
 	reader->stream->ring_source_count--;
-	checkpoint_change(&reader->stream->place); /* and the stream is awake, if it lives on */
+	checkpoint_change(&reader->stream->place); /* the stream is awake if it lives on */
 	loop_io_close(&reader->data);
 	ring_close(&reader->ring);
 	free(reader);

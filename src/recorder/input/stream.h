@@ -32,7 +32,7 @@ struct ring_source {
 	size_t before_own;   /* bytes of records older than the supervisor's events */
 };
 
-/* What is noted of a stream, apart from its rings and its counts (output/checkpoint.h). */
+/* The note of a stream, apart from its rings and its counts (output/checkpoint.h). */
 struct stream_noted {
 	uint64_t sequence, told, fence_base;
 	bool packets_lost;
@@ -84,15 +84,15 @@ struct stream {
 int stream_open(struct recorder *recorder, const struct message_recorder_sandbox *m, int packets);
 void stream_close(struct stream *stream);
 struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id);
-/* Goes on where the previous recorder was. */
+/* Continues where the previous recorder stopped. */
 void stream_resume(struct stream *stream, const struct stream_noted *noted);
 /* Keeps the noted position of a ring until the ring comes. */
 void stream_keep_ring(struct stream *stream, const struct ring_source_note *note);
-/* All that it has read is in the file: gives room in the rings back, and tells the supervisor which
- * of its events are recorded. */
+/* Call this when everything that the stream has read is in the file: frees room in the rings, and
+ * tells the supervisor which events are recorded. */
 void stream_acknowledge(struct stream *stream);
-/* The sandbox is over: the message id is answered with the summary when all is written. dropped: as
- * the fence has counted. */
+/* Ends the stream of a sandbox that is over. Message id is answered with the summary when
+ * everything is written. dropped: packets that the fence has counted. */
 void stream_end(struct stream *stream, uint64_t dropped, uint64_t id);
 /* Formats what has come, up to its share. Returns 1: there is more; 0; -ENOMEM: no room, nothing
  * was read; -EIO. */
@@ -138,7 +138,7 @@ void stream_fence_counted(struct stream *stream, uint64_t dropped);
 int ring_source_open(struct stream *stream, uint64_t id, const int fds[3]);
 void ring_source_close(struct ring_source *reader);
 struct ring_source *ring_source_find(struct stream *stream, uint64_t id);
-/* Its writer is gone: the message id is answered when it is drained. */
+/* Ends a ring whose writer is gone. Message id is answered when the ring is drained. */
 void ring_source_end(struct ring_source *reader, uint64_t id);
 /* Like stream_drain(), until the log's pending bytes reach limit. */
 int ring_source_drain(struct ring_source *reader, size_t limit);

@@ -3,14 +3,13 @@
  * The parts that lines of several classes share.
  *
  * Endpoints: src_endpoint is the sandbox's socket: address and port, or the path of the Unix socket
- * that its connections come over. dst_endpoint is the real destination: its name,
- * the address that vethguard dialed, the port. proxy_endpoint is what the sandbox's packets went to
- * and vethguard answered: the synthetic address of the name (or the gate's own, for an explicit
- * proxy). If a destination has no name, the address that the sandbox dialed is the destination
- * itself.
+ * that its connections come over. dst_endpoint is the real destination: its name, the address that
+ * vethguard dialed, the port. proxy_endpoint is what the sandbox's packets went to and vethguard
+ * answered: the synthetic address of the name (or the gate's own, for an explicit proxy). If a
+ * destination has no name, the address that the sandbox dialed is the destination itself.
  *
- * Of a connection to an exposed port (EVENT_INBOUND), src_endpoint is who connects, dst_endpoint
- * the sandbox and its port, and proxy_endpoint where the host listened.
+ * For a connection to an exposed port (EVENT_INBOUND), src_endpoint is the visitor, dst_endpoint
+ * the sandbox and its port, and proxy_endpoint the address where the host listened.
  */
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 struct recorder;
 struct stream;
 
-/* Where a stream's note was written last. */
+/* The place where a stream's note was written last. */
 struct checkpoint_noted {
 	struct stream *stream;
 	size_t at, bytes;
@@ -18,15 +18,16 @@ struct checkpoint_noted {
 
 /* The recorder's part. */
 struct checkpoint {
-	bool begun; /* the pending batch is in the journal and goes to the file as it is */
-	struct buf inherited; /* notes of the previous recorder */
-	/* notes holds only what noted lists; for awake streams those of the last batch, if there
-	 * was one. */
+	bool begun; /* the pending batch is in the journal and will be written to the file unchanged
+	             */
+	struct buf inherited; /* notes that the previous recorder left */
+	/* True if notes has exactly the notes that `noted` lists; those of awake streams are of the
+	 * last batch, if there was one. */
 	bool whole;
 	struct checkpoint_noted noted[MESSAGE_RECORDER_SANDBOXES_MAX];
 	size_t noted_count;
-	size_t bytes; /* of notes */
-	/* The notes of all as last written; of one. */
+	size_t bytes; /* bytes used in notes */
+	/* The notes of all streams as last written; room for one note. */
 	uint8_t notes[JOURNAL_NOTES_MAX], note[JOURNAL_NOTES_MAX];
 };
 
@@ -34,10 +35,10 @@ struct checkpoint {
 struct checkpoint_place {
 	bool is_noted;
 	size_t at;    /* index in noted, if is_noted */
-	bool changed; /* since its note, apart from what it has read */
+	bool changed; /* changed since its note, apart from what it has read */
 };
 
-/* The stream needs another note, although it may have read nothing. */
+/* Tells that the stream needs a new note, although it may have read nothing. */
 static inline void checkpoint_change(struct checkpoint_place *place)
 {
 	place->changed = true;

@@ -123,7 +123,7 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 		a->all->on_changed(a->all);
 }
 
-/* What has no process to follow ends with its namespace. */
+/* An attachment without a process to follow ends with its namespace. */
 static bool on_link_gone(struct sandbox_owner *owner)
 {
 	struct attachment *a = attachment_of(owner);

@@ -54,10 +54,10 @@ struct attach_pending {
 	void *context;
 };
 
-/* Its life is told by its sandbox's state. The booleans below are no states of it: left, slow,
- * reading, gone and told belong to a daemon that takes over, and are true of attachments in any
- * state; detaching and undone are the two steps of an end, which a timer, the process and a caller
- * may ask for in the middle of either; summed and shut say what the end is told with. */
+/* The state of an attachment is its sandbox's state. The booleans below are not states: left, slow,
+ * reading, gone and told are used by a daemon that takes over, and may be set in any state;
+ * detaching and undone are the two steps of an end, and a timer, the process or a caller may ask
+ * for the end in the middle of either; summed and shut say what the end is reported with. */
 struct attachment {
 	struct attachments *all;
 	struct sandbox_owner owner;
@@ -70,7 +70,7 @@ struct attachment {
 	struct loop_io process;
 	/* Owned: of a reload in progress that names a policy, else NULL. */
 	char *new_policy;
-	struct credential_operation *operations; /* attach/credentials.c */
+	struct credential_operation *operations; /* operations under way: attach/credentials.c */
 	struct attach_later *later;              /* a reload that waits for its files; NULL: none */
 	struct attach_reading *reading;          /* recovery: its policy is being read */
 	bool slow;                               /* recovery: a child has to read the policy */
@@ -85,7 +85,8 @@ struct attachment {
 	struct message_summary summary; /* if summed; without destinations */
 	bool ready;                     /* in all->prepared: it can be claimed */
 	struct attachment *prepared_prev, *prepared_next;
-	bool gone; /* recovery: there is neither a link nor what it was attached to */
+	bool gone; /* recovery: neither the link nor the process or namespace that it was attached
+	              to exists */
 	bool left; /* waits for its recovery turn (attach/recovery_queue.c) */
 	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
@@ -161,9 +162,9 @@ int attachment_settle_at(struct attachment *a, const struct attach_target *targe
 /* For a recovered attachment: finds and sets its target, so that nobody else attaches it. */
 void attachment_find_target(struct attachment *a);
 void attachment_leave_target(struct attachment *a);
-/* True if it was attached by the path of a namespace that leads to no namespace any more, or to
- * another than when the target was found. It says nothing about those that are inside all the same;
- * ask where the link is gone as well. */
+/* True if it was attached by the path of a namespace, and the path leads to no namespace any more,
+ * or to another one than when the target was found. Processes may still be inside the old one, so
+ * use this only if the link is gone too. */
 bool attachment_netns_is_gone(const struct attachment *a);
 /* Returns 0 or -errno. */
 int attachment_save(struct attachment *a);
@@ -172,7 +173,7 @@ void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE
 bool attachment_report(struct attachment *a);
 /* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
-/* True if the process that it was attached by has ended. */
+/* True if it was attached by a process and that process has ended. */
 bool attachment_process_is_gone(const struct attachment *a);
 /* Watches another process in io, beside the one so far. Returns 0 or -errno. No callback comes
  * before attachment_follow_watch() or loop_io_close(), if that is in the same turn of the loop. */
@@ -239,7 +240,7 @@ void attachment_forget_policy(struct attachment *a);
 bool attachment_is_over(const struct attachment *a);
 /* Returns true if it was not recovered or taken back yet: no operation is possible now. */
 bool attachment_is_left(const struct attachment *a);
-/* Returns the status of a failure, by whose fault it is. */
+/* Returns the status of a failure, depending on its kind. */
 enum attach_status attachment_fault_status(const struct sandbox *s);
 /* Returns the status that goes with its trouble: a conflict if it has expired, as was requested;
  * otherwise a failure. */
@@ -277,8 +278,8 @@ int attachment_adopt_socket(struct attachment *a, struct gate *shape);
  * Without a sandbox, the state that an earlier daemon has left says that it may be. */
 void attachment_remove_socket(const struct attachment *a);
 
-/* session.c. From now on the gateway knows it, unless its time is over; nothing happens for what is
- * no session. */
+/* session.c. Tells the gateway about the session, unless its time is over. Does nothing if the
+ * attachment is not a session. */
 void attachment_admit(struct attachment *a);
 
 /* hold.c: for a sandbox that is not served. If it is an interface of the host, its rules are still
@@ -288,12 +289,13 @@ void attachment_hold(struct attachment *a);
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
 
-/* credentials.c: a worker has done what was asked; the keeper has (m NULL: it is gone). */
+/* credentials.c: handle that a worker has done what was asked, and the keeper's answer (m NULL: the
+ * keeper is gone). */
 void attachment_credentials_operated(struct attachment *a, const struct instance *i, uint64_t id,
         const struct message_worker_credentials *m);
 void attachment_credentials_answered(
         struct attachment *a, uint64_t id, const struct message_keeper_credentials *m);
-/* Frees what is under way, when nobody waits for it any more. */
+/* Frees the operations under way; nobody waits for them any more. */
 void attachment_credentials_end(struct attachment *a);
 
 /* operations.c: returns the sandbox if it can be operated on; else answers why not, and returns

@@ -41,7 +41,7 @@ enum attach_kind {
 	ATTACH_NETNS,
 	ATTACH_PID,
 	ATTACH_LISTEN,
-	ATTACH_SESSION, /* its connections come in by the gateway */
+	ATTACH_SESSION, /* its connections come through the gateway */
 	ATTACH_KIND_COUNT
 };
 
@@ -129,9 +129,9 @@ struct attachment_view {
 	enum attach_kind kind;
 	/* As requested; empty if the kind has none. */
 	const char *interface, *netns, *listen;
-	const struct session_token *session; /* NULL: it is none */
+	const struct session_token *session; /* NULL: not a session */
 	pid_t pid;                           /* 0: none */
-	uint64_t pid_start_time;             /* of the process that was attached */
+	uint64_t pid_start_time;             /* start time of that process */
 	const struct attach_container *container;
 	struct ip gate4, gate6, sandbox4, sandbox6; /* family 0: none */
 	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses; 0: a Unix socket */
@@ -170,7 +170,7 @@ enum attach_status {
 	/* Another operation on it is in progress, or a limit is reached: 503, try again. */
 	ATTACH_BUSY,
 	ATTACH_FAILED, /* the daemon's own fault: 500 */
-	ATTACH_SOURCE, /* the source of a credential gives no value: 502 */
+	ATTACH_SOURCE, /* a credential's source gives no value: 502 */
 };
 
 struct attach_stats {
@@ -182,13 +182,13 @@ struct attach_stats {
 	const struct message_worker_stats *worker; /* NULL if none answered */
 };
 
-/* What is known of credentials. */
+/* What is known about a sandbox's credentials. */
 struct attach_credentials {
 	const struct policy *policy;
 	const struct message_keeper_credentials *keeper;
 	const struct message_worker_credentials
-	        *worker;     /* of the present one; NULL: none answered */
-	uint32_t credential; /* which was meant; POLICY_NONE: all */
+	        *worker;     /* answer of the present worker; NULL: no worker answered */
+	uint32_t credential; /* the credential that was asked about; POLICY_NONE: all */
 	uint64_t ended;      /* requests that a revocation has ended */
 };
 
@@ -201,7 +201,7 @@ struct attach_env {
 	const char *root_pem;   /* the CA that the sandbox is to trust */
 	struct ip gate4, gate6; /* name server and explicit proxy */
 	uint16_t proxy_port;
-	const struct config_gateway *gateway; /* of a session: where it comes in; else NULL */
+	const struct config_gateway *gateway; /* for a session: its gateway; otherwise NULL */
 };
 
 /* What is left of a sandbox that has ended: all false. */
@@ -266,20 +266,20 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
  * earlier one does. start_time: as in struct attach_request. If it fails, nothing changes. */
 void attachments_follow(struct attachments *all, const char *name, pid_t pid, uint64_t start_time,
         attach_done done, void *context);
-/* session.c. A session ends in ttl_s seconds from now on. ATTACH_NOT_FOUND: there is no session of
- * that name. */
+/* session.c. Makes a session end in ttl_s seconds from now. ATTACH_NOT_FOUND: there is no session
+ * with that name. */
 void attachments_extend(
         struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
-/* attachments_detach() for a session only. */
+/* As attachments_detach(), for sessions only. */
 void attachments_revoke(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 
 /* Looks at a sandbox's credentials, or checks, rotates or revokes the one with this name. LOOK:
- * name is NULL. ROTATE answers when every worker uses the new value or asks for it; REVOKE, when no
- * worker uses it and what went on with it has ended. A revocation outlives workers and the daemon;
- * ROTATE and a reload of this sandbox end it. ATTACH_SOURCE: text says why the source gave no
- * value. */
+ * name is NULL. ROTATE is answered when every worker uses the new value or will ask for it; REVOKE
+ * when no worker uses the value and every request with it has ended. A revocation outlives workers
+ * and the daemon; ROTATE and a reload of this sandbox end it. ATTACH_SOURCE: text says why the
+ * source gave no value. */
 void attachments_credentials(struct attachments *all, const char *name,
         enum message_credential_what what, const char *credential, attach_done done, void *context);
 

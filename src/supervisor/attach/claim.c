@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claiming a prepared namespace: the request is checked and its policy loaded as for any
- * attachment. Then the prepared one's gate, id and pin go over to the new attachment, which is
- * written first: should this process die between the two files, the next daemon finds both with one
- * id, and the claimed one counts (recover.c). Until then a refusal leaves the prepared one as it
- * is.
+ * attachment. Until then a refusal leaves the prepared one as it is. Then its gate, id and pin go
+ * over to the new attachment, whose file is written first. If this process dies between the two
+ * files, the next daemon finds both with one id, and the claimed one counts (recover.c).
  *
  * The answer comes when clients wait at the gate instead of being refused: the worker is about to
- * serve them. Who wants to know that it does, waits.
+ * serve them. A caller that has to know that it does asks to wait.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -187,7 +186,7 @@ void attachment_answer_claim(struct attachment *a, attach_done done, void *conte
 void attach_transaction_claim(struct attach_transaction *t, attach_done done, void *context)
 {
 	struct attachment *a = t->attachment;
-	/* The first sandbox of all makes the root CA known, which others are answered with. */
+	/* The first sandbox makes the root CA known; the answer contains it. */
 	const bool waits = t->request->wait || !a->sandbox->root_pem[0];
 
 	take_over(a, t->prepared);
@@ -196,7 +195,7 @@ void attach_transaction_claim(struct attach_transaction *t, attach_done done, vo
 		attachment_detach(a, false);
 		return;
 	}
-	sandbox_event(a->sandbox, SANDBOX_CLAIM); /* if it fails, who waits is answered */
+	sandbox_event(a->sandbox, SANDBOX_CLAIM); /* if it fails, the waiting caller is answered */
 	if (!waits)
 		attachment_answer_claim(a, done, context);
 	if (a->sandbox->state == SANDBOX_CLOSED) /* the recorder may not know it */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operators do with a sandbox's credentials. The keeper does it first, then the workers: a
- * worker forgets a value only when the keeper does not give it out any more. The answer follows
- * when the workers have done it, or after a time: one that is dead has nothing to forget.
+ * Operators' requests about a sandbox's credentials. The keeper acts first, then the workers: a
+ * worker forgets a value only after the keeper has stopped giving it out. The operator gets the
+ * answer when the workers are done, or after a time limit: a dead worker has nothing to forget.
  *
- * A retired worker finishes its connections with what it has; what it needs anew it asks for. So a
- * rotation makes the keeper fetch for the present worker only.
+ * A retired worker finishes its connections with the values that it has, and asks the keeper for
+ * further ones. So a rotation makes the keeper fetch for the present worker only.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
 
-#define GRACE_MS 4000 /* for keeper and supervisor beyond the source's own time */
+#define GRACE_MS 4000 /* time for keeper and supervisor, added to the source's own limit */
 
 struct credential_operation {
 	struct credential_operation *prev, *next;
@@ -25,12 +25,12 @@ struct credential_operation {
 	enum message_credential_what what;
 	uint32_t credential;
 	struct loop_timer patience;
-	unsigned workers; /* that have not answered */
+	unsigned workers; /* workers that have not answered */
 	uint64_t ended;
-	bool unsaved;  /* it is done, and the state file does not say so */
-	bool answered; /* by the keeper; what it told is in keeper */
+	bool unsaved;  /* the revocation is done, but could not be saved in the state file */
+	bool answered; /* the keeper has answered; the answer is in `keeper` */
 	struct message_keeper_credentials keeper;
-	bool told; /* by the present worker */
+	bool told; /* the present worker has answered */
 	struct message_worker_credentials worker;
 	char texts[POLICY_CREDENTIALS_MAX + 1][MESSAGE_CREDENTIAL_ERROR_MAX + 1];
 	uint8_t marks[POLICY_CREDENTIALS_MAX + 1][MESSAGE_CREDENTIAL_MARK_BYTES];
@@ -145,7 +145,7 @@ static struct slice keep_mark(uint8_t room[MESSAGE_CREDENTIAL_MARK_BYTES], struc
 	return slice_of(room, mark.n);
 }
 
-/* The message's texts are overwritten by the next one. */
+/* Copies the answer, because the next message overwrites the texts of this one. */
 static void keep(struct credential_operation *o, const struct message_keeper_credentials *m)
 {
 	o->keeper = *m;
@@ -160,7 +160,8 @@ static void keep(struct credential_operation *o, const struct message_keeper_cre
 	}
 }
 
-/* A revocation outlives the daemon. Returns 0 or -errno. */
+/* Saves a revocation, or its end, in the state file: a revocation outlives the daemon. Returns 0 or
+ * -errno. */
 static int set_revoked(struct attachment *a, uint32_t credential, bool revoked)
 {
 	struct generation *g = a->sandbox->generation;
@@ -195,8 +196,8 @@ void attachment_credentials_answered(
 	tell_workers(o);
 }
 
-/* Tells the keeper what retired workers may not get any more: before the question that is answered,
- * so that it is done by then. */
+/* Tells the keeper which credentials retired workers may not get any more. This is sent before the
+ * question, so the keeper has done it when it answers. */
 static void tell_for_retired(struct credential_operation *o, struct message_credential_ask ask)
 {
 	struct sandbox *s = o->attachment->sandbox;
@@ -216,7 +217,7 @@ static void tell_for_retired(struct credential_operation *o, struct message_cred
 
 /* --- the beginning --- */
 
-/* Index of the credential; POLICY_NONE with what there is in text. */
+/* Returns the index of the credential, or POLICY_NONE with the list of known names in text. */
 static uint32_t index_of(const struct policy *policy, const char *name, char *text, size_t size)
 {
 	const uint32_t count = policy_credential_count(policy);
@@ -236,8 +237,8 @@ static uint32_t index_of(const struct policy *policy, const char *name, char *te
 	return POLICY_NONE;
 }
 
-/* Asks the keeper. Without one nothing holds the value but workers, and the next one is told what
- * is revoked: so that can go on. */
+/* Asks the keeper. If none runs, a revocation can go on without it: only workers hold the value
+ * then, and the next keeper is told what is revoked. */
 static void begin(struct credential_operation *o)
 {
 	struct sandbox *s = o->attachment->sandbox;
@@ -271,7 +272,7 @@ static int64_t patience_ms(
 	return 2 * (int64_t)c.timeout_ms + GRACE_MS; /* one fetch may be under way already */
 }
 
-/* What a service has made for it goes too. */
+/* Also gives back the lease of a value that a service has made for the sandbox. */
 static void give_back(struct sandbox *s, uint32_t credential)
 {
 	struct instance *i;

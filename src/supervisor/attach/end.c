@@ -84,7 +84,7 @@ void attachment_undo(struct attachment *a)
 		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
 }
 
-/* Looks instead of remembering what was done. */
+/* Examines what is there instead of remembering what was done. */
 static struct attach_traces traces_of(const struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];

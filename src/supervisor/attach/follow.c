@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox that ends with a process: whoever prepares a namespace for an engine is that process at
- * first, and hands over to the container's own when the engine has made it. So the sandbox of a
- * container that never came to be ends too.
+ * A sandbox that ends with a process. At first this is the process that prepares the namespace for
+ * an engine, so the sandbox ends too if the container is never made. When the engine has made the
+ * container, the sandbox follows the container's own process.
  */
 #include <errno.h>
 #include <string.h>

@@ -51,7 +51,7 @@ struct policy_load_options attach_load_options(
 	        .observe = observe, .variables = room, .variable_count = vars->count};
 }
 
-/* What an operator has revoked before, by name. */
+/* Returns the credentials that an operator has revoked before, found by name. */
 static uint64_t revoked_in(const struct attach_record *r, const struct policy *policy)
 {
 	struct policy_credential c;

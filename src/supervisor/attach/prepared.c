@@ -2,7 +2,8 @@
 /*
  * Prepared namespaces: an attachment without a sandbox. Its gate is made, connected, pinned and
  * watched, and nobody listens, so the fence refuses everything. claim.c gives it to a sandbox. A
- * gate is given once: who is released gets none back, and the next one is prepared anew.
+ * gate is given away once: it does not come back when its sandbox ends, and another one is
+ * prepared.
  *
  * They wait in a list, the oldest first, because a claim is to find one without looking through all
  * attachments. A prepared namespace that is damaged beyond repair (its link is gone, for example)
@@ -84,9 +85,9 @@ int attachment_watch_prepared(struct attachment *a)
 	return gate_watch(&a->gate, a->all->supervisor->gates, on_change);
 }
 
-/* Nobody has it: one that cannot be claimed any more, because its namespace is gone for example, is
- * removed like one whose daemon died while it was made. But another daemon that may go on has it
- * still. */
+/* Another daemon that may go on still has it: then nothing is removed. Otherwise a prepared
+ * namespace that cannot be claimed any more (it is gone, for example) is removed like one whose
+ * daemon died while it was made. */
 static void give_up(struct attachment *a, int error)
 {
 	const char *why = a->gate.why[0] ? a->gate.why : strerror(-error);

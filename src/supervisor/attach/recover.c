@@ -46,8 +46,8 @@ static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_
 	return message_name_is_plain(slice_from_string(out));
 }
 
-/* Its process or its namespace has ended while no daemon ran. It is removed when all have had their
- * turn. */
+/* True if its process or namespace has ended while no daemon ran. It is removed after all
+ * attachments were looked at. */
 static bool has_ended(struct attachment *a)
 {
 	a->gone = a->record.pid ? attachment_process_is_gone(a) : attachment_netns_is_gone(a);

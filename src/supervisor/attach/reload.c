@@ -177,7 +177,8 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 		free(text);
 		return;
 	}
-	if (caller) /* it is about this sandbox, and not of all or by the watch */
+	if (caller) /* a reload of this sandbox alone, not of all and not by the watch of the files
+	             */
 		g->revoked = 0;
 	g->number = a->record.generation + 1;
 	g->difference = difference(&a->sandbox->generation->settings->policy, &g->settings->policy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions (attach_kind ATTACH_SESSION): when the gateway knows them, and for how long. */
+/* Sessions (attach_kind ATTACH_SESSION): tells the gateway when they begin and end. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ void attachment_admit(struct attachment *a)
 		gateway_admit(s->supervisor, s);
 }
 
-/* Answers that there is none, and returns NULL. */
+/* Returns the session with this name. If there is none, answers so and returns NULL. */
 static struct attachment *find(
         struct attachments *all, const char *name, attach_done done, void *context)
 {

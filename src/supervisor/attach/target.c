@@ -53,7 +53,7 @@ void attachment_leave_target(struct attachment *a)
 	a->at_target.tbl = NULL;
 }
 
-/* The namespace that the path leads to now. Returns 0 or -errno. */
+/* Finds the namespace that the path leads to now. Returns 0 or -errno. */
 static int look_at(const char *path, struct attach_target *target)
 {
 	const struct identity own = {.uid = geteuid(), .gid = getegid()};
@@ -90,7 +90,7 @@ bool attachment_netns_is_gone(const struct attachment *a)
 	if (a->record.kind != ATTACH_NETNS)
 		return false;
 	rc = look_at(a->record.netns, &target);
-	if (rc) /* others are faults of this moment */
+	if (rc) /* other errors are temporary */
 		return rc == -ENOENT || rc == -EINVAL;
 	return a->at_target.tbl && memcmp(&target, &a->target, sizeof(target)) != 0;
 }

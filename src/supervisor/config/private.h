@@ -56,8 +56,8 @@ int settings_files_get(const struct settings_files *files, const char *path, cha
 struct slice settings_host_file(const char *path, char **memory, struct fingerprint *fingerprint);
 /* Sets s->servers: the configuration's name servers, or else the host's. */
 void settings_find_servers(struct settings *s);
-/* What asking a service needs of the configuration: resolvers, hosts, trusted CAs; no policy.
- * Returns one reference, or NULL. config_path: NULL or empty: none. */
+/* Reads the part of the configuration that is needed to ask a service: resolvers, hosts, trusted
+ * CAs; no policy. Returns one reference, or NULL. config_path: NULL or empty: none. */
 struct settings *settings_of_services(const char *config_path);
 /* Sets s->hosts: the configuration's and the host's. Returns 0 or -ENOMEM. */
 int settings_find_hosts(struct settings *s);

@@ -81,7 +81,7 @@ struct settings {
 struct settings *settings_load(struct settings **registry, const struct identity *identity,
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
         const struct settings_files *files, char **error);
-/* Keeps sealed memory with the image (takes fd), for all who share the settings. */
+/* Keeps sealed memory with the image (takes fd) for all that share the settings. */
 void settings_keep_image(struct settings *settings, int fd);
 void settings_put(struct settings *settings); /* NULL is allowed */
 /* Returns true if both have the same egress settings: name servers, static hosts, permitted

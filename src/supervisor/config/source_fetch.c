@@ -36,7 +36,7 @@ struct source_fetch {
 	uint32_t timeout_ms;
 	int output;
 	bool discard, late;
-	bool answered; /* FETCHED: told is filled in; or FETCH_FAILED: why is */
+	bool answered; /* FETCHED came, and told is filled in; or FETCH_FAILED came, and why is */
 	struct message_fetched told;
 	char lease[MESSAGE_LEASE_MAX + 1];
 	struct source_store store;
@@ -50,8 +50,9 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 /* --- services that want to be left alone --- */
 
-/* Whoever asks such a service under the same user's policies waits too: of other users, others may
- * have sent what was too much. When there is no room the one that ends first is forgotten. */
+/* All sandboxes with policies of the same user wait for such a service. Those of other users do
+ * not, because they may not have caused the load. When the table is full, the entry that ends first
+ * is forgotten. */
 #define THROTTLED_MAX 64
 static struct throttled {
 	uint64_t hash;
@@ -72,7 +73,7 @@ static uint64_t hash_of(const struct source_fetch *fetch)
 	return hash_bytes(&key, text, strlen(text));
 }
 
-/* Seconds that it is still to be left alone, or 0. */
+/* Returns for how many more seconds the service wants no request, or 0. */
 static uint32_t left_alone_s(const struct source_fetch *fetch)
 {
 	const int64_t now_ms = clock_boot_ms();
@@ -152,7 +153,7 @@ static void explain(const struct source_fetch *fetch, const char *how, char out[
 		snprintf(out, SOURCE_ERROR_MAX, "%s: " PROGRAM " %.200s", fetch->service, how);
 }
 
-/* The next secret is in its place before the value is used. */
+/* Puts the next secret in its place before the value is used. */
 static void commit(struct source_fetch *fetch)
 {
 	int rc = source_store_commit(&fetch->store);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lease is in use, and then given back: vethguard-fetch is asked with the words of its credential
- * and ".revoke=ID". Each lease that is given back has a struct sources of its own, because that of
- * the sandbox is gone by then; resolvers and hosts are those of the configuration at that time.
+ * A lease is in use until it is given back: then vethguard-fetch is started with the arguments of
+ * its credential and ".revoke=ID". Each lease that is being given back has its own struct sources,
+ * because the sandbox's is gone by then; resolvers and hosts come from the configuration of that
+ * time.
  */
 #include "supervisor/config/source_lease.h"
 
@@ -26,19 +27,19 @@
 struct source_lease {
 	struct source_lease *prev, *next;
 	struct source_leases *book;
-	uint64_t number; /* of its file; 0: it has none */
+	uint64_t number; /* number of its file; 0: it has none */
 	struct lease_words words;
 	bool renewable, released;
 	uint32_t lasts_s;
 	int64_t retry_ms;
 	struct loop_timer timer;
-	/* While it is given back. */
+	/* Used while the lease is given back. */
 	struct sources *sources;
 	struct settings *settings;
 	struct memory_bundle *trusted;
 };
 
-struct lease_sources { /* finds the lease of an answer */
+struct lease_sources { /* finds the lease that an answer belongs to */
 	struct sources sources;
 	struct source_lease *lease;
 };
@@ -85,7 +86,7 @@ static void tell_idle(struct source_leases *book)
 	book->on_idle(book);
 }
 
-/* It is given back, or is over. */
+/* Frees a lease that was given back, or has ended. */
 static void end(struct source_lease *l)
 {
 	struct source_leases *book = l->book;
@@ -156,7 +157,7 @@ static void give_back(struct source_lease *l)
 	uint32_t retry_s = 0;
 	int rc;
 
-	put_services(l); /* of the last try */
+	put_services(l); /* those of the last try */
 	rc = make_services(l);
 	if (rc) {
 		again(l, strerror(-rc));

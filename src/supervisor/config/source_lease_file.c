@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One JSON file for each lease, "PID.START.NUMBER.json": of the process that uses its value. The
- * files are read strictly, and only if nobody else could have written them.
+ * One JSON file for each lease, "PID.START.NUMBER.json", with pid and start time of the process
+ * that uses its value. The files are read strictly, and only if nobody else could have written
+ * them.
  */
 #include "supervisor/config/source_lease_file.h"
 
@@ -194,7 +195,7 @@ static bool take_groups(const json_t *list, gid_t groups[IDENTITY_GROUPS_MAX], s
 	return true;
 }
 
-/* Points into root and groups. */
+/* The result points into root and groups. */
 static bool read_note(json_t *root, gid_t groups[IDENTITY_GROUPS_MAX], struct lease_words *out)
 {
 	json_int_t timeout_ms, ends_ms, uid, gid;
@@ -222,7 +223,7 @@ static bool read_note(json_t *root, gid_t groups[IDENTITY_GROUPS_MAX], struct le
 	return true;
 }
 
-/* True if the process that wrote the file is there. */
+/* True if the process that wrote the file still runs. */
 static bool is_in_use(const char *name)
 {
 	uint64_t start, now = 0;
@@ -254,7 +255,7 @@ static void take_file(int directory, const char *name, uint64_t *last_number,
 
 #define FILES_MAX 4096
 
-/* Names first: the directory changes meanwhile. */
+/* Collects the names first, because the directory changes meanwhile. */
 void lease_files_take(int directory, uint64_t *last_number,
         void (*each)(void *context, uint64_t number, struct lease_words *words), void *context)
 {

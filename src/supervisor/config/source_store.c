@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The place of a secret that changes; see supervisor/config/source_store.h. */
+/* Replaces a secret that changes; see supervisor/config/source_store.h. */
 #include "supervisor/config/source_store.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 
 #define FRESH_SUFFIX ".vethguard-next"
 
-/* One that a killed process has left is of nobody: the lock is ours. */
+/* Makes the file. One that a killed process has left may be removed, because this process has the
+ * lock. */
 static int make(void *context)
 {
 	struct source_store *store = context;

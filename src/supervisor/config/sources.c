@@ -227,8 +227,8 @@ static void open_file(struct sources *s, uint64_t id, uint32_t index, struct sli
 		refuse(s, id, index, error);
 }
 
-/* The directory is the daemon's; the file is opened with the rights of whoever named the policy, as
- * any other: systemd gives it to root alone. */
+/* Opens a file in the daemon's credentials directory, like any other file with the rights of the
+ * user who named the policy: systemd lets only root read it. */
 static void open_systemd(
         struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
 {
@@ -284,9 +284,10 @@ static void start_program(
 		refuse(s, id, index, error);
 }
 
-#define LINGER_MS 5000 /* for requests that have the value of before */
+#define LINGER_MS 5000 /* for requests that still use the previous value */
 
-/* What the service counts the new value by takes the place of what it counted the former by. */
+/* Replaces the lease of the previous value by that of the new value, and gives the previous one
+ * back a little later. */
 static void keep_lease(struct sources *s, uint32_t index, const struct source_fetched *f)
 {
 	struct source_lease *before = s->leases[index], *now = NULL;
@@ -356,7 +357,7 @@ bool source_secrets_open(const struct identity *identity, const struct policy_cr
 		if (out->fds[k] < 0)
 			break;
 		out->count = k + 1;
-		/* Of the words of a service, only this one ends with such a path. */
+		/* Of a service's arguments only this one ends with such a path. */
 		for (size_t i = 1; i < c->argc; i++)
 			if (slice_starts_with(c->argv[i], SLICE("refresh_token=file:")) &&
 			        slice_ends_with(c->argv[i], file))
@@ -367,7 +368,7 @@ bool source_secrets_open(const struct identity *identity, const struct policy_cr
 	return !error[0];
 }
 
-/* Adds what a renewal is asked by. */
+/* Adds the arguments that ask for a renewal. */
 static void ask_for_renewal(const struct source_lease *lease, struct policy_credential *c,
         char texts[2][MESSAGE_LEASE_MAX + 16])
 {

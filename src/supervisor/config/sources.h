@@ -14,22 +14,23 @@
 #define SOURCE_ERROR_MAX 512
 #define SOURCE_PATH_MAX 4096
 
-#define SOURCE_FILES_MAX 2 /* that one source reads */
+#define SOURCE_FILES_MAX 2 /* files that one source reads */
 
 struct memory_bundle;
 struct settings;
 struct source_run;   /* a running program */
 struct source_read;  /* a file that a child reads */
 struct source_fetch; /* a service that vethguard-fetch asks */
-struct source_lease; /* what a service counts a value by (source_lease.h) */
+struct source_lease; /* the lease of a value (source_lease.h) */
 struct source_leases;
 
-/* fd >= 0: the callee reads it to its end; else error is one sentence, or same is set. */
+/* fd >= 0: the callee reads the value from it, to its end. Otherwise error is one sentence, or same
+ * is set. */
 struct source_result {
 	int fd;
-	bool same;        /* the value of before may be used for ttl_s */
+	bool same;        /* the previous value may be used for ttl_s from now on */
 	uint32_t ttl_s;   /* how long the value may be used; 0: as the policy says */
-	uint32_t retry_s; /* of an error: how long nobody is to ask again; 0: as usual */
+	uint32_t retry_s; /* with an error: how long to wait before asking again; 0: as usual */
 	const char *error;
 };
 
@@ -43,8 +44,8 @@ struct sources {
 	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */
 	struct source_read *reads[POLICY_CREDENTIALS_MAX]; /* and at most one reader */
 	struct source_fetch *fetches[POLICY_CREDENTIALS_MAX];
-	unsigned fetch_count;       /* of them that run */
-	struct source_leases *book; /* borrowed: whose leases these are; NULL: nobody's */
+	unsigned fetch_count;       /* fetches that run */
+	struct source_leases *book; /* borrowed: the book of leases; NULL: none are kept */
 	struct source_lease *leases[POLICY_CREDENTIALS_MAX];
 	const struct settings *settings; /* borrowed: resolvers and known hosts; NULL: none */
 	/* Borrowed: the CAs that services are verified by (os/memfd.h), as soon as they are known.
@@ -65,13 +66,13 @@ void sources_init(struct sources *sources, struct loop *loop, const struct polic
                 struct sources *sources, uint64_t id, const struct source_result *result));
 /* Kills running programs and readers. No callback follows. */
 void sources_stop(struct sources *sources);
-/* The same, closes the pipes of variables, and gives the leases back. */
+/* Does the same, closes the pipes of variables, and gives the leases back. */
 void sources_fini(struct sources *sources);
 /* Answers through on_source, at once or when the program has ended. credential may be out of
  * range. renew, discard: as struct message_source_open has them. */
 void sources_open(
         struct sources *sources, uint64_t id, uint32_t credential, bool renew, bool discard);
-/* The value of the credential is used by nobody any more: gives its lease back. */
+/* Gives the lease of the credential's value back, because nobody uses the value any more. */
 void sources_give_back(struct sources *sources, uint32_t credential);
 /* Calls tell with one sentence for each file that cannot serve as a credential at this moment, for
  * the user who has just named the files. Reads no value, runs no program and does not wait: a file
@@ -110,23 +111,23 @@ void source_run_free(struct source_run *run);
 void sources_run_ended(
         struct sources *sources, uint32_t index, uint64_t id, int fd, const char *error);
 
-/* The files with what a service needs to know its asker. */
+/* The files with the secrets by which a service recognizes its client. */
 struct source_secrets {
 	size_t count;
 	int fds[SOURCE_FILES_MAX];
 	char paths[SOURCE_FILES_MAX][SOURCE_PATH_MAX];
-	size_t changes; /* index of the one that the service may replace (a refresh token); count:
-	                   none */
+	size_t changes; /* index of the secret that the service may replace (a refresh token); equal
+	                   to count: none */
 };
 /* Starts vethguard-fetch for a credential. secrets: copied. discard: see sources_open().
  * sources_fetch_ended() is called once. Returns NULL with the reason in error if it could not be
- * started; *retry_s: when it is worth another try, or 0.
+ * started; *retry_s: seconds until another try makes sense, or 0.
  */
 struct source_fetch *source_fetch_start(struct sources *sources,
         const struct policy_credential *credential, const struct source_secrets *secrets,
         uint64_t id, uint32_t index, bool discard, char error[SOURCE_ERROR_MAX], uint32_t *retry_s);
 void source_fetch_free(struct source_fetch *fetch);
-/* Called at its end. lease: what the service told, or empty. */
+/* Called at the end of a fetch. lease: the id that the service told, or empty. */
 struct source_fetched {
 	struct source_result result;
 	bool discard, renewable;

@@ -74,7 +74,7 @@ static const char *objection(const struct admission *a, const struct http_peer *
 	if (peer->pidfd != HTTP_PEER_ENDED &&
 	        attach_process_is_in_own_netns(peer->pid, peer->pidfd))
 		return NULL;
-	if (has_ended(peer)) /* an engine's adapter that was killed, most likely */
+	if (has_ended(peer)) /* most likely the adapter of an engine, which was killed */
 		return "the process has ended: nobody can tell any more whether it was in a "
 		       "sandbox";
 	return "only processes in the daemon's own network namespace may use the control socket: "

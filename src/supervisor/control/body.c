@@ -244,7 +244,7 @@ static bool read_mode(const struct member *member, mode_t *out, char *fault)
 	return true;
 }
 
-/* The name of the port is the socket's path from here on. */
+/* Reads a vsock port. From here on the port's name is used as the socket's path. */
 static bool read_vsock(struct member *members, size_t count, struct member *cid,
         struct member *port, struct listen_socket *out, char *fault)
 {
@@ -258,7 +258,7 @@ static bool read_vsock(struct member *members, size_t count, struct member *cid,
 			return wrong(fault,
 			        "listen.%s: cid and port go without it: a vsock is no file",
 			        members[i].name);
-	cid->name = "listen.cid"; /* as messages name them */
+	cid->name = "listen.cid"; /* names for error messages */
 	port->name = "listen.port";
 	if (!read_number(cid, 0, UINT32_MAX, &numbers[0], fault) ||
 	        !read_number(port, 0, UINT32_MAX, &numbers[1], fault))

@@ -23,7 +23,8 @@ bool control_body_attach(const struct json_t *body, struct control_attach *out, 
 /* To prepare a namespace; to claim one. */
 bool control_body_prepare(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_claim(const struct json_t *body, struct control_attach *out, char *fault);
-/* To make a session; without a time, it lasts CONTROL_SESSION_TTL_S. To let one last ttl_s. */
+/* Read the body that makes a session (without a time it lasts CONTROL_SESSION_TTL_S), and the body
+ * that lets one last ttl_s. */
 #define CONTROL_SESSION_TTL_S 86400
 bool control_body_session(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_extend(const struct json_t *body, uint32_t *ttl_s, char *fault);
@@ -32,7 +33,7 @@ bool control_body_reload(const struct json_t *body, const char **policy, char *f
 /* The process with which a sandbox is to end; *start_time 0: not compared. */
 bool control_body_follow(const struct json_t *body, pid_t *pid, uint64_t *start_time, char *fault);
 bool control_body_pause(const struct json_t *body, const char **reason, char *fault);
-/* The name of a credential. */
+/* Reads the name of a credential. */
 bool control_body_credential(const struct json_t *body, const char **credential, char *fault);
 /* Members of the calls on the CA. Strings borrow from body and are "" if missing. */
 struct control_ca {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls about the CAs of sandboxes. Who may attach sandboxes may look; only root may change what
- * all of them trust.
+ * Calls about the CAs of sandboxes. Anybody who may attach sandboxes may look; only root may change
+ * what all of them trust.
  */
 #include <errno.h>
 #include <stdio.h>

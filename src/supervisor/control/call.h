@@ -20,11 +20,11 @@ struct control_call {
 	struct http_peer peer;
 	/* From the path, or of the sandbox that was made; or empty. */
 	char name[MESSAGE_NAME_MAX + 1];
-	uint64_t id;                        /* of the sandbox, if known */
+	uint64_t id;                        /* id of the sandbox, if known */
 	json_t *body;                       /* owned: an object; NULL: none was sent */
 	struct control_attach attach;       /* borrows from body */
 	struct guest_files *files;          /* owned; NULL: nothing is written */
-	char token[SESSION_TOKEN_TEXT + 1]; /* of a session that is being made; wiped */
+	char token[SESSION_TOKEN_TEXT + 1]; /* of a session that is being made; wiped afterwards */
 };
 
 struct control_route {
@@ -118,7 +118,7 @@ void control_put_status(struct json *j, const struct attachments_status *status)
 /* fingerprint: of the log's last line, or NULL. */
 void control_put_audit(
         struct json *j, const struct attachments_status *status, const char *fingerprint);
-/* RFC 3339 in UTC with milliseconds; 0: null. */
+/* Writes a time as RFC 3339 in UTC with milliseconds; 0 as null. */
 void control_put_time(struct json *j, const char *key, int64_t ms);
 void control_put_lines(struct json *j, const char *key, const char *lines);
 void control_add_lines(struct json *j, const char *lines); /* to an open array */

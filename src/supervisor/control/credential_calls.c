@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls about a sandbox's credentials. No answer has a value: this process knows none. A
- * fingerprint is the keeper's mark of a value, which tells only whether two values are the same.
+ * Calls about a sandbox's credentials. No answer contains a value, because this process knows none.
+ * A fingerprint is the keeper's mark of a value; it tells only whether two values are the same.
  */
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static void put_mark(struct json *j, struct slice mark)
 		json_put_null(j, "fingerprint");
 }
 
-/* The destinations of the rules that attach it. */
+/* Writes the destinations of the rules that attach the credential. */
 static void put_destinations(struct json *j, const struct policy *policy, uint32_t credential)
 {
 	json_put_array(j, "to");
@@ -114,7 +114,7 @@ static void on_list(void *context, const struct attach_result *result)
 	control_answer(call, 200, &j, &out);
 }
 
-/* What CHECK or ROTATE has fetched, and whether it is the value in use. */
+/* Writes what CHECK or ROTATE has fetched, and whether it is the value in use. */
 static void put_fetched(struct json *j, const struct attach_credentials *c)
 {
 	const struct message_keeper_credentials *k = c->keeper;

@@ -104,7 +104,8 @@ static void put_released(struct json *j, struct control_call *call,
 	json_put_end_object(j);
 }
 
-/* The next identity must find nothing: what is left is a fault, whatever else went well. */
+/* The next sandbox with this namespace must find nothing of this one: anything left is a fault,
+ * even if the rest was successful. */
 static bool is_clean(struct control_call *call, const struct attach_traces *traces)
 {
 	char text[256];

@@ -253,7 +253,7 @@ void control_run_attach(struct control *control, struct control_call *call)
 
 struct listing {
 	struct json j;
-	bool sessions; /* these only */
+	bool sessions; /* list sessions only */
 	bool brief;
 };
 

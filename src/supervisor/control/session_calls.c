@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call that makes a session. The answer is the only place where its token ever stands: the
- * daemon keeps the hash. */
+/* The call that makes a session. Only this answer ever contains the session's token; the daemon
+ * keeps its hash. */
 #include <stdio.h>
 
 #include "vethguard/base/secret.h"

@@ -81,7 +81,8 @@ static void put_pairs(struct json *j, const char *key, const struct attach_pairs
 	json_put_end_object(j);
 }
 
-/* Where a session may come from; empty: from anywhere. null: it is no session. */
+/* Writes the networks that a session may connect from; empty: anywhere; null: it is not a session.
+ */
 static void put_from(struct json *j, const struct session_token *session)
 {
 	char text[IP_TEXT_MAX], network[IP_TEXT_MAX + 8];
@@ -244,8 +245,9 @@ static void put_proxy(struct json *j, const struct attach_env *env)
 	json_put_literal(j, "proxy", url);
 }
 
-/* The first place that is reachable from elsewhere, with TLS or without, else one of this host;
- * null: there is none, or it is every address and the configuration has no name for it. */
+/* Writes the first listener (with TLS, or without) that is reachable from other hosts, otherwise
+ * one on this host's loopback. null: there is none, or it listens at every address and the
+ * configuration gives no name for it. */
 static void put_place(
         struct json *j, const char *key, const struct config_gateway *gateway, bool tls)
 {

@@ -19,8 +19,8 @@ struct ca_files {
  * is open): one is missing, or others could read the key or replace a file. */
 int ca_files_open(
         const struct config_ca *config, struct ca_files *files, char why[CA_FILES_WHY_MAX]);
-/* Opens the file with a token's PIN by the same rules as a private key. Returns a descriptor or
- * -errno with why. */
+/* Opens the file with a token's PIN, under the same rules as for a private key. Returns a
+ * descriptor or -errno with why. */
 int ca_files_open_pin(const char *path, char why[CA_FILES_WHY_MAX]);
 void ca_files_close(struct ca_files *files);
 

@@ -204,7 +204,7 @@ static void start(struct daemon *d)
 	rc = supervisor_start(sv, d->loop, &step);
 	if (rc)
 		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-rc));
-	sv->leases.directory = d->leases; /* its own from now on */
+	sv->leases.directory = d->leases; /* the supervisor owns it from now on */
 	sv->leases.config_path = d->attachments.config_path;
 	daemon_open_log(d);
 	d->attachments.on_empty = on_empty;

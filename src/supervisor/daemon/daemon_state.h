@@ -22,7 +22,8 @@ struct daemon {
 	const struct daemon_options *options;
 	const char *state, *data;
 	int state_directory;
-	int leases;   /* directory of their files; the supervisor's once it has started */
+	int leases;   /* directory of the leases' files; owned by the supervisor once it has started
+	               */
 	uint64_t set; /* number of its recording set (events/generations.h) */
 	int lock;
 	struct unix_listener listener;

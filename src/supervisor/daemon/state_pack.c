@@ -88,7 +88,7 @@ static json_t *pack_listen(const struct listen_socket *s)
 	        json_u64(s->device), "inode", json_u64(s->inode), "born", json_u64(s->born_ns));
 }
 
-/* No secret: the token itself is nowhere. */
+/* Packs a session. The state has no secret: only the token's hash is kept. */
 static json_t *pack_session(const struct session_token *s)
 {
 	json_t *from = json_array();

@@ -12,7 +12,7 @@
 #include "supervisor/events/generations.h"
 
 #define ANSWER_MS 10000
-#define FDS_GIVEN 2 /* before the listeners of the gateway */
+#define FDS_GIVEN 2 /* descriptors that precede the gateway's listeners */
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 

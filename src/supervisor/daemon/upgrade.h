@@ -31,7 +31,7 @@ typedef void (*upgrade_done)(void *context, const char *error, pid_t pid);
 enum upgrade_state {
 	UPGRADE_NONE,
 	UPGRADE_STARTING, /* the new daemon was started; HELLO has not come */
-	UPGRADE_QUIETING, /* HELLO came; open operations end */
+	UPGRADE_QUIETING, /* HELLO came; open operations come to their end */
 	UPGRADE_HOLDING,  /* everything is held, and handed over */
 	UPGRADE_GIVEN,    /* YOURS was sent; what is under way is finished */
 	UPGRADE_STATE_COUNT
@@ -46,7 +46,7 @@ struct upgrade {
 	int pidfd;
 	pid_t pid;              /* the new daemon; 0: it has ended, or there is none */
 	int64_t quiet_until_ms; /* QUIETING */
-	uint64_t set;           /* number of its recording set */
+	uint64_t set;           /* number of the new daemon's set of recording files */
 	upgrade_done done;
 	void *context;
 	char why[UPGRADE_TEXT_MAX];
@@ -64,7 +64,7 @@ enum takeover_state {
 	TAKEOVER_STARTING,  /* keeper and recorder start */
 	TAKEOVER_ASKED,     /* HELLO was sent */
 	TAKEOVER_SERVING,   /* GIVE came; the sandboxes are taken over */
-	TAKEOVER_SERVED,    /* DONE was sent: the old daemon decides */
+	TAKEOVER_SERVED,    /* DONE was sent; the old daemon decides */
 	TAKEOVER_DRAINING,  /* YOURS came; the old daemon finishes its connections */
 	TAKEOVER_COMPLETED, /* the old daemon has ended */
 	TAKEOVER_STATE_COUNT

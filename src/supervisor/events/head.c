@@ -83,7 +83,7 @@ int head_answered(struct supervisor *sv, uint64_t id, struct slice text)
 	fingerprint[text.n] = '\0';
 	if (strspn(fingerprint, "0123456789abcdef") != text.n)
 		return -EBADMSG;
-	if (sv->recorder_life.head && sv->recorder_life.head->id == id) /* else it is too late */
+	if (sv->recorder_life.head && sv->recorder_life.head->id == id) /* else it comes too late */
 		tell(sv->recorder_life.head, text.n ? fingerprint : NULL);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Orphans: ended sandboxes for which the recorder has not confirmed yet that all is in the log;
- * their rings and events are kept under their ids until then. Also sandboxes of an earlier
- * supervisor that nobody knows any more (adopt.c).
+ * their rings and events are kept under their ids until then. Also sandboxes that only an earlier
+ * supervisor knew (adopt.c).
  */
 #include <stdlib.h>
 

@@ -63,7 +63,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	sv->recorder_life.ready = true;
 	sv->recording.unready_deaths = 0;
 	sv->recorder_life.stall.why[0] =
-	        0; /* the new recorder reports it again if it is still so */
+	        0; /* the new recorder reports it again if it still holds */
 	if (sv->recording.death_count || sv->persistent)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);

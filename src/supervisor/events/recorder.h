@@ -19,12 +19,12 @@ struct recorder_stall {
 	int64_t next_ms; /* earliest time of the next log line about it */
 };
 
-/* What the supervisor knows of its recorders, one after the other. */
+/* What the supervisor knows about its recorders, of which one runs at a time. */
 struct recorder_life {
 	bool log_given; /* recording_start() was called: there is a log */
-	bool ready;     /* one runs, and has said that it is ready */
+	bool ready;     /* a recorder runs and has said that it is ready */
 	struct recorder_stall stall;
-	struct loop_timer timer;    /* until the next one is started */
+	struct loop_timer timer;    /* until the next recorder is started */
 	struct head_question *head; /* events/head.h; NULL: no query is open */
 };
 

@@ -112,7 +112,7 @@ struct recording {
  * after RECORDING_ADOPT_MS another vethguardd, or a recorder it has left behind, still uses the
  * directory; -errno. */
 int recording_keep_at(struct supervisor *sv, int directory);
-/* The same, before: another daemon's ids up to this << 32 are in use. */
+/* Call this before recording_keep_at(): another daemon uses the ids up to after << 32. */
 void recording_begin_after(struct recording *r, uint32_t after);
 /* Sets the log (takes ownership), open for appending. path was opened with the rights of opener
  * (copied), or the supervisor's own if that is NULL. Returns 0 or -errno. */

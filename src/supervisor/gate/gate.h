@@ -4,17 +4,17 @@
  * holds the outer end of the sandbox's link, the fence on that link, and the sockets the worker
  * listens on.
  *
- * GATE_SHARED is none of this: guard and sandbox live in one namespace, whose fence stands already
- * (fence/shared.h) and which this process has no rights over. It holds sockets on the loopback
- * addresses, and there is nothing to set, watch or repair.
+ * GATE_SHARED is different: guard and sandbox share one namespace, whose fence was set before
+ * (fence/shared.h) and over which this process has no rights. The gate holds sockets on the
+ * loopback addresses; there is nothing to set, watch or repair.
  *
  * The other two kinds differ in the link only. GATE_VETH: a veth pair made here; its inner end is
  * the sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a
  * tap, a bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and
  * back, before a bridge, firewall or service of the host sees them (fence/divert.h).
  *
- * GATE_SOCKET has no link, no namespace and no fence: its only entrance is one socket that the
- * owner has made: Unix or vsock. Connections wait at that socket while no worker serves it.
+ * GATE_SOCKET has no link, no namespace and no fence: its only entrance is one Unix or vsock socket
+ * that the owner has made. Connections wait at that socket while no worker serves it.
  *
  * A gate without a pin lives as long as its descriptor. A pinned gate (gate_pin()) outlives the
  * supervisor: its rules stand, nothing listens, and everything is refused until gate_adopt().
@@ -71,10 +71,10 @@ struct gate {
 	int netns;                    /* keeps the namespace, and with it the fence, alive */
 	int sandbox_netns;            /* borrowed, from gate_open() until gate_connect() is done */
 	uint32_t mtu;                 /* GATE_DIVERT: the interface's MTU, for the same time */
-	enum fence_prepared prepared; /* of what is there of the fence before gate_connect() */
+	enum fence_prepared prepared; /* how much of the fence exists before gate_connect() */
 	int packets;                  /* NFLOG socket */
-	int entrance; /* GATE_SOCKET: the listening socket, open as long as the gate */
-	uint32_t cid; /* ... the machine that may connect, if it is a vsock; else 0 */
+	int entrance; /* GATE_SOCKET: the listening socket, open as long as the gate is */
+	uint32_t cid; /* GATE_SOCKET: the CID that may connect to a vsock socket; otherwise 0 */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
 	const char *step;       /* the current step, for the error text */
@@ -145,9 +145,10 @@ void gate_name_host_link(struct gate *gate);
  * own, an uplink of the host. A failed call leaves nothing behind.
  */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
-/* GATE_SOCKET. Takes entrance, a listening socket; -1: it has none, and others lead connections to
- * its worker. cid: 0, or of a vsock, who may connect. Neither gate_connect() nor a pin is needed.
- * Returns 0, or -errno with gate->step; then call gate_close(). */
+/* GATE_SOCKET. Takes entrance, a listening socket; -1: the gate has none, and the gateway passes
+ * connections to its worker. cid: for a vsock socket, the machine that may connect; otherwise 0.
+ * Neither gate_connect() nor a pin is needed. Returns 0, or -errno with gate->step; then call
+ * gate_close(). */
 int gate_open_socket(struct gate *gate, int entrance, uint32_t cid);
 /* GATE_SHARED; like gate_open(). tcp_port and dns_port are set before. Takes packets, an NFLOG
  * socket, or -1. Returns 0, or -errno with gate->step or gate->why. */
@@ -157,7 +158,7 @@ int gate_open_shared(struct gate *gate, int packets);
  * failure of GATE_DIVERT nothing is left on the host. */
 int gate_connect(struct gate *gate);
 
-/* Whose fault it is that gate_open(), gate_open_divert() or gate_connect() failed. */
+/* The kind of a failure of gate_open(), gate_open_divert() or gate_connect(). */
 enum gate_fault {
 	GATE_FAULT_OWN,   /* vethguard, or the system */
 	GATE_FAULT_ASKED, /* the caller's request: gate->why says what to do */
@@ -213,7 +214,7 @@ int gate_set_traffic(
 void gate_sleep(struct gate *gate);
 int gate_wake(struct gate *gate);
 
-/* Returns why nobody can connect to a port of its sandbox, or NULL. */
+/* Returns why no connection into this gate's sandbox is possible, or NULL. */
 const char *gate_cannot_reach(const struct gate *gate);
 /* Makes up to count sockets that are connecting from the gate to a port of the sandbox
  * (non-blocking). *made: how many; fewer if one fails. Returns 0, or -errno if none was made. */

@@ -3,9 +3,10 @@
  * The host's side of all gates: its namespace, the socket that changes its rules, and the gates in
  * store. A stored gate holds no link, so it fits any sandbox with the same port. If addresses and
  * bounds are equal too, as for all sandboxes with the same pools, its fence lacks only the hook. An
- * interface that exists has addresses of its own: its gate comes from a second store, and its fence
- * gets them when it is taken. Rules with other addresses would have to be deleted first, and the
- * close of the socket that has deleted them waits for an RCU grace period, 10 to 20 ms.
+ * interface that exists already has its own addresses. Its gate comes from a second store, and the
+ * fence gets the addresses when the gate is taken. Otherwise rules with other addresses would have
+ * to be deleted first, and closing the socket that has deleted them waits for an RCU grace period,
+ * 10 to 20 ms.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static void refill(struct gate_host *host, int64_t after_ms)
 	host->refilling = true;
 }
 
-/* Returns the store that lacks most, or NULL. */
+/* Returns the store that lacks the most gates, or NULL if none lacks any. */
 static struct gate_store *poorer(struct gate_host *host)
 {
 	size_t lacks = host->store.goal - host->store.stored,
@@ -166,7 +167,7 @@ static bool fits(const struct gate *stored, const struct gate *gate)
 	return fence_prepared_fits(&prepared, &wanted);
 }
 
-/* The store for such a gate. Without memory for a second one, the first has to do. */
+/* Returns the store for such a gate: the first one if there is no memory for a second. */
 static struct gate_store *store_for(struct gate_host *host, const struct gate *gate)
 {
 	if (gate->kind != GATE_DIVERT)

@@ -64,7 +64,7 @@ static int share_entrance(struct gate *gate)
 	int fd = gate->entrance < 0 ? -1 : fcntl(gate->entrance, F_DUPFD_CLOEXEC, 0);
 
 	gate->step = "sharing the socket";
-	if (gate->entrance < 0) /* others lead connections to the worker */
+	if (gate->entrance < 0) /* the gateway passes connections to the worker */
 		return 0;
 	if (fd < 0)
 		return -errno;
@@ -80,7 +80,7 @@ int gate_listen(struct gate *gate)
 	gate_close_handed_out(gate);
 	if (gate->kind == GATE_SOCKET)
 		return share_entrance(gate);
-	/* In force until in_gate_listen() sets its own. */
+	/* The step until in_gate_listen() sets its own. */
 	gate->step = "entering the gate's namespace";
 	int rc = gate->kind == GATE_SHARED ? gate_listen_shared(gate)
 	                                   : netns_run(gate->netns, in_gate_listen, gate);

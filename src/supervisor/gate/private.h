@@ -46,8 +46,8 @@ struct gate_host {
 
 	struct gate like; /* template of the gates in store */
 	struct gate_store store;
-	/* Whose fence is bare, for GATE_DIVERT: hardly two of these have the same addresses. Filled
-	 * once one was asked for. */
+	/* Gates whose fence is bare, for GATE_DIVERT, where hardly two gates have the same
+	 * addresses. Filled after the first one was asked for. */
 	struct gate_store bare;
 	struct loop_timer refill;
 	bool refilling; /* the timer is set */

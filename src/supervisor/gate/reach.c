@@ -2,8 +2,8 @@
 /*
  * Connections into a sandbox, for ports that its policy exposes. They come from the gate's own
  * address. The sockets are transparent, because the fence gives every packet of the sandbox to a
- * transparent socket: what the sandbox answers finds the connection that it belongs to before any
- * listener (kernel documentation, networking/tproxy). So the fence needs no rule for them.
+ * transparent socket. So an answer of the sandbox reaches its connection before any listener
+ * (kernel documentation, networking/tproxy), and the fence needs no rule for it.
  */
 #include <errno.h>
 #include <netinet/in.h>

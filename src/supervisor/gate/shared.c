@@ -25,8 +25,8 @@ static int bind_to(int fd, const struct ip *address, bool stream, uint16_t port)
 	/* The next set of listeners opens while a worker still has this one. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
 		return -errno;
-	/* So that connections of an earlier guard that the kernel still remembers are no hindrance;
-	 * for datagrams it would admit others beside this socket. */
+	/* Otherwise bind() would fail while the kernel remembers connections of an earlier guard.
+	 * Not for datagrams: it would let other programs bind beside this socket. */
 	if (stream && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
 		return -errno;
 	if (address->family == 6 &&

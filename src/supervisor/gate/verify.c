@@ -175,8 +175,8 @@ static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 	if (rc == -ESTALE) {
 		note(gate, "the host's rules");
 		rc = divert_set(divert, spec);
-		/* If only its own chains were missing, divert_set() has added them, and the wall
-		 * may still be wrong: check again. */
+		/* Check again: if only this interface's chains were missing, divert_set() has added
+		 * just them, and the wall may still be wrong. */
 		if ((rc == 0 || rc == -ENODEV) && divert_check(divert, spec) == -ESTALE)
 			rc = divert_set(divert, spec);
 	}

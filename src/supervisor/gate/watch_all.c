@@ -82,9 +82,9 @@ void gate_host_listen_end(struct gate_host *host)
 	gate_notifications_close(&host->all);
 }
 
-/* Most notifications during an attachment come from the daemon's own changes, and nobody needs
- * them. A routing change by somebody else in another gate in the same millisecond or two leads no
- * traffic anywhere, and is found by the next periodic look. */
+/* Most notifications during an attachment come from the daemon's own changes and are not needed. A
+ * routing change that somebody else makes in another gate within the same one or two milliseconds
+ * is missed; it leads no traffic anywhere, and the next periodic look finds it. */
 void gate_host_hear_routing(struct gate_host *host, bool wanted)
 {
 	int rc = host && host->all.open ? netlink_watch_routing(host->all.links.fd, wanted) : 0;

@@ -194,8 +194,9 @@ static int bind_here(void *context)
 	w->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (w->fd < 0 || fchmod(w->fd, w->s->mode) < 0)
 		return because(w, -errno, "%s: %s", w->s->path, strerror(errno));
-	/* Accepted sockets inherit it: nobody sends descriptors to the worker, for which closing
-	 * some takes long (SO_LINGER). An older kernel does not know it. */
+	/* Accepted sockets inherit it. So nobody can send descriptors to the worker, which would
+	 * have to close them, and that may take long (SO_LINGER). An older kernel does not know
+	 * this option. */
 	(void)setsockopt(w->fd, SOL_SOCKET, SO_PASSRIGHTS, &none, sizeof(none));
 	before = umask(0);
 	if (bind(w->fd, (const struct sockaddr *)&to, sizeof(to)) < 0)

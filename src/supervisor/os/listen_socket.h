@@ -3,9 +3,8 @@
  * listen_socket: the socket that is a sandbox's only way out: a file, or a vsock port
  * (listen_vsock.h), which has neither rights nor a name to remove.
  *
- * The file is made with the rights
- * of whoever asked for it, never over another file, and with its mode from the first moment on. Who
- * may connect to it is the sandbox.
+ * The file is made with the rights of the user who asked for it, never over another file, and has
+ * its mode from the first moment on. Every process that may connect to it belongs to the sandbox.
  *
  * The socket lives as long as its descriptor. A file whose socket is gone is stale: nobody can
  * listen on it again, and it is replaced by another file.
@@ -27,8 +26,8 @@
 #define LISTEN_MODE_MAX 0777
 
 struct listen_socket {
-	char path[LISTEN_PATH_MAX + 1]; /* absolute; empty: none; of a vsock: its name */
-	struct vsock_name vsock;        /* cid 0: a Unix socket; what follows is about the file */
+	char path[LISTEN_PATH_MAX + 1]; /* absolute; empty: none; for a vsock port: its name */
+	struct vsock_name vsock; /* cid 0: a Unix socket; the fields below are about its file */
 	mode_t mode;
 	uid_t uid; /* owner of the file */
 	gid_t gid;
@@ -52,7 +51,7 @@ int listen_socket_check(
 int listen_socket_open(
         struct listen_socket *s, const struct identity *id, bool again, char *why, size_t why_size);
 /* Removes the file if it is the one that was made. With inode 0: if it is a stale socket of its
- * owner or of who asked for it. Returns 0 (also if there is nothing to remove), or -errno. */
+ * owner or of the caller. Returns 0 (also if there is nothing to remove), or -errno. */
 int listen_socket_remove(const struct listen_socket *s, const struct identity *id);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only root attaches so. A Unix socket lies in a directory, whose rights say who may put one there;
- * a machine's number says nothing about whose machine it is, and another member of the group could
- * give a machine of somebody else a policy.
+ * Only root may attach a vsock port. For a Unix socket, the rights of its directory say who may
+ * make one there. A CID does not say whose machine it is, so another member of the group could give
+ * a policy to somebody else's machine.
  */
 #include "supervisor/os/listen_vsock.h"
 
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* After sys/socket.h, which older versions of it need and do not include. */
+/* Must follow sys/socket.h: older versions need it and do not include it. */
 #include <linux/vm_sockets.h>
 
 #define BACKLOG 1024

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listen_vsock: a listening socket that virtual machines of this host reach (vsock(7)). Nothing of
- * it lies in the file system, so there is nothing to remove. The kernel gives a port to one socket
- * only, whoever is to connect: who connects is checked with each connection (proxy/accept.c).
+ * listen_vsock: a listening socket that virtual machines of this host reach (vsock(7)). It has no
+ * file, so there is nothing to remove. The kernel gives a port to one socket only, for all
+ * machines; proxy/accept.c checks for each connection which machine it comes from.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_LISTEN_VSOCK_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_LISTEN_VSOCK_H

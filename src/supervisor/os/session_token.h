@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * session_token: the proof of a session: a random text that its client shows to the gateway. The
- * text is told once, to whoever made the session; only its hash is kept. 256 random bits need no
- * salt and no slow hash: nobody finds them by trying.
+ * text is told once, to the caller who made the session; only its hash is kept. 256 random bits
+ * need neither salt nor a slow hash, because nobody can guess them.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_SESSION_TOKEN_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_SESSION_TOKEN_H
 
 #include "vethguard/wire/message.h"
 
-#define SESSION_TOKEN_PREFIX "vgs_" /* so that scanners of code find one that leaked */
+#define SESSION_TOKEN_PREFIX "vgs_" /* so that scanners find a token that leaked into code */
 #define SESSION_TOKEN_TEXT (sizeof(SESSION_TOKEN_PREFIX) - 1 + 43) /* base64url of 32 bytes */
 
 struct session_token {
@@ -18,7 +18,8 @@ struct session_token {
 	struct ip_prefix from[MESSAGE_FROM_MAX];
 };
 
-/* Makes a text and its hash; from stays. Returns 0 or -errno. The caller wipes the text. */
+/* Makes a text and its hash; leaves token->from as it is. Returns 0 or -errno. The caller wipes the
+ * text. */
 int session_token_make(struct session_token *token, char text[SESSION_TOKEN_TEXT + 1]);
 
 #endif

@@ -52,7 +52,8 @@ static int open_file(const struct supervisor *sv, enum message_ca_what what)
 	return full < 0 ? fd : full;
 }
 
-/* Without the token nothing is read: no file alone makes a CA. */
+/* Opens the configured files. While the token is not ready, nothing is read, because the files
+ * alone do not make a CA. */
 static void open_configured(struct supervisor *sv, struct ca_files *files,
         struct message_keeper_ca_ask *ask, char why[CA_FILES_WHY_MAX])
 {
@@ -237,7 +238,7 @@ static void log_notes(struct supervisor *sv)
 	char notes[sizeof(life->notes)];
 
 	snprintf(notes, sizeof(notes), "%.*s", (int)life->view.notes.n, life->view.notes.p);
-	if (token_is_pending(sv)) /* known in a moment */
+	if (token_is_pending(sv)) /* the result is known in a moment */
 		return;
 	if (notes[0] && strcmp(notes, life->notes) != 0)
 		log_warn("certificates of sandboxes: %.*s", (int)strcspn(notes, "\n"), notes);
@@ -290,7 +291,7 @@ int ca_answered(struct supervisor *sv, struct ipc_message *message)
 		        strerror(-rc));
 	else if (m.error.n)
 		snprintf(error, sizeof(error), "%.*s", (int)m.error.n, m.error.p);
-	if (rc || (error[0] && life->what == MESSAGE_CA_CHECK)) /* nobody asked who would be told */
+	if (rc || (error[0] && life->what == MESSAGE_CA_CHECK)) /* there is no caller to tell */
 		log_error("certificates of sandboxes: %s", error);
 	if (!rc) {
 		keep_view(life, &body);

@@ -25,11 +25,11 @@ struct ca_life {
 	enum message_ca_what what;
 	ca_told told; /* may be NULL */
 	void *context;
-	bool check_due;                /* another check follows the question */
-	bool paused;                   /* another daemon may be the one that changes them */
-	bool known;                    /* the keeper has answered once */
-	bool ready;                    /* ... and knows of a token's key whether it can be used */
-	bool trying;                   /* ... it finds out */
+	bool check_due; /* another check follows the question */
+	bool paused;    /* another daemon may be the one that changes them */
+	bool known;     /* the keeper has answered once */
+	bool ready;     /* the keeper knows whether a token's key can be used */
+	bool trying;    /* the keeper is finding out whether a token's key can be used */
 	struct message_keeper_ca view; /* points into message */
 	uint8_t message[CA_ANSWER_MAX];
 	char notes[MESSAGE_WHAT_MAX + 1]; /* as last logged */
@@ -40,7 +40,7 @@ int ca_open(struct supervisor *sv);
 void ca_close(struct supervisor *sv);
 /* The configuration was read for a reload of all; a check follows if the keeper runs. */
 void ca_configure(struct supervisor *sv, const struct config_ca *config);
-/* Asks the keeper to look after its CAs, now or after the question that is under way. */
+/* Asks the keeper to check its CAs, now or after the question that is under way. */
 void ca_check_soon(struct supervisor *sv);
 /* Another daemon is about to take over, or has; false: this one goes on. */
 void ca_pause(struct supervisor *sv, bool paused);

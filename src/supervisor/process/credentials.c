@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper answers a question under its id, at once or when the source has answered. A question
- * is forgotten with its answer or with the keeper. The answer to one that nobody waits for (of
- * credential_tell()) is dropped.
+ * is forgotten when it is answered or the keeper ends. The answer to credential_tell(), which
+ * nobody waits for, is dropped.
  */
 #include "supervisor/process/credentials.h"
 

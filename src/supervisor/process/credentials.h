@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* credentials: what operators ask the keeper about credentials, until it has answered. */
+/* credentials: operators' questions to the keeper about credentials, until the keeper has answered.
+ */
 #ifndef VETHGUARD_SRC_SUPERVISOR_PROCESS_CREDENTIALS_H
 #define VETHGUARD_SRC_SUPERVISOR_PROCESS_CREDENTIALS_H
 
@@ -18,9 +19,9 @@ struct credential_question {
  * Returns 0, or -errno; -EPIPE, -EAGAIN: no keeper runs at the moment. */
 int credential_ask(struct supervisor *sv, const struct sandbox *s, uint64_t id,
         const struct message_credential_ask *ask);
-/* The same without an answer. */
+/* Does the same without an answer. */
 int credential_tell(struct supervisor *sv, uint64_t id, const struct message_credential_ask *ask);
-/* keeper.c calls these: it has answered; it is gone. */
+/* keeper.c calls these when the keeper has answered, and when it is gone. */
 int credential_answered(struct supervisor *sv, struct ipc_message *message);
 void credential_keeper_lost(struct supervisor *sv);
 void credential_fini(struct supervisor *sv);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gateway tells of a connection only the id of its session and where it comes from. Both ends
- * of a socket pair are made here: one goes to the session's worker, the other back. So no role
- * sends a descriptor, no byte of the connection passes through this process, and a gateway that
- * went wrong can reach the sessions it serves anyway, and nothing else.
+ * For each connection the gateway sends only the id of its session and its source address. This
+ * file makes a socket pair: one end goes to the session's worker, the other to the gateway. So no
+ * role sends a descriptor, no byte of the connection passes through this process, and a compromised
+ * gateway can reach only the sessions that it serves anyway.
  *
- * When the gateway dies, its connections end, and another one is started with the same listeners:
- * clients that come meanwhile wait in their backlog.
+ * When the gateway dies, its connections end, and another gateway is started with the same
+ * listeners: clients that connect meanwhile wait in the backlog.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static struct instance *server_of(struct supervisor *sv, uint64_t id)
 	return i && i->state == INSTANCE_SERVING && role_runs(&i->worker) ? i : NULL;
 }
 
-/* Gives the worker its end of a connection. Returns the other end, or -errno. */
+/* Gives the worker one end of a connection. Returns the other end, or -errno. */
 static int lead(struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m)
 {
 	const struct message_worker_enter enter = {m->source, m->source_port, m->form};
@@ -92,7 +92,8 @@ static int lead(struct supervisor *sv, struct instance *i, const struct message_
 		return -errno;
 	n = message_worker_enter_encode(
 	        buffer, sizeof(buffer), MESSAGE_WORKER_ENTER, supervisor_next_id(sv), &enter);
-	/* A worker that does not read gets no more, instead of being cut off for it. */
+	/* A worker that does not read its messages gets no more connections; it is not cut off for
+	 * that. */
 	rc = ipc_peer_has_room(&i->worker.peer, n, 1) ? role_send(&i->worker, buffer, n, pair, 1)
 	                                              : -EAGAIN;
 	close(pair[0]);
@@ -224,12 +225,13 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 	rc = send_start(sv, files, file_count);
 	if (!rc)
 		supervisor_for_each(sv, tell_if_admitted, NULL);
-	/* A session that it did not know yet would be refused for good. */
+	/* The gateway is told of all sessions before it accepts, because it refuses a session that
+	 * it does not know. */
 	if (!rc && !life->held)
 		gateway_hold(sv, false);
 	if (!rc)
 		return 0;
-	role_kill(&life->role, "it cannot be told what it needs"); /* another one follows */
+	role_kill(&life->role, "it cannot be told what it needs"); /* another one will be started */
 	return 0;
 }
 
@@ -278,8 +280,8 @@ static void on_again(struct loop_timer *timer)
 	start_or_wait(container_of(timer, struct supervisor, gateway.again));
 }
 
-/* Certificates are renewed by whoever the operator uses, usually as other files under the same
- * names. */
+/* Looks whether the certificate's files have changed: operators' tools usually renew them as other
+ * files with the same names. */
 static void on_look(struct loop_timer *timer)
 {
 	struct supervisor *sv = container_of(timer, struct supervisor, gateway.look);
@@ -292,7 +294,7 @@ static void on_look(struct loop_timer *timer)
 		return;
 	loop_timer_set(&life->look, GATEWAY_LOOK_MS);
 	if (gateway_files_open(&life->config, fds, &count, why, sizeof(why)) != 0 || !count)
-		return; /* in the middle of being renewed: the one before stays */
+		return; /* the files are being renewed right now: the earlier certificate stays */
 	if (gateway_files_changed(life, fds))
 		role_send(&life->role, buffer,
 		        message_empty(buffer, sizeof(buffer), MESSAGE_GATEWAY_CERTIFICATE, 0), fds,
@@ -316,7 +318,7 @@ void gateway_open(struct supervisor *sv)
 	rate_init(&life->findings, GATEWAY_FINDINGS_PER_S, GATEWAY_FINDINGS_BURST_S,
 	        loop_now_ms(sv->loop));
 	if (!life->config.listener_count)
-		gateway_unlisten(life); /* what was inherited */
+		gateway_unlisten(life); /* listeners that were inherited */
 	start_or_wait(sv);
 }
 
@@ -345,7 +347,7 @@ void gateway_configure(struct supervisor *sv, const struct config_gateway *confi
 
 	if (is_same(config, &life->config))
 		return;
-	/* Listeners that the next configuration has, too, stay open. */
+	/* Listeners that the next configuration also has stay open. */
 	memcpy(life->inherited, life->listeners, sizeof(life->inherited));
 	life->inherited_count = life->listener_count;
 	life->listener_count = 0;

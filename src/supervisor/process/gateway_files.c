@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the gateway gets: listening sockets, because it may bind nothing itself, and the operator's
- * certificate and key, which this process opens and does not read.
+ * Opens the gateway's descriptors: listening sockets, because the gateway may bind nothing itself,
+ * and the operator's certificate and key, which this process does not read.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -59,8 +59,8 @@ static bool is_at(int fd, const struct config_gateway_listener *l)
 	return port == l->port && ip_equals(&address, &l->address);
 }
 
-/* Takes the one that listens there out of what another daemon, or another configuration, left; or
- * opens it. */
+/* Takes the listener for that address from those that an earlier daemon or configuration left, or
+ * opens a new one. */
 static int take_listener(struct gateway_life *life, const struct config_gateway_listener *l)
 {
 	for (size_t i = 0; i < life->inherited_count; i++) {

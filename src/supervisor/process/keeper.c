@@ -100,7 +100,7 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 		return 0;
 	}
 	if (m.generation != i->credentials->number)
-		return 0; /* the keeper does not know yet that nothing waits for this */
+		return 0; /* nothing waits for this any more; the keeper does not know yet */
 	sources_open(&i->sources, message->head.id, m.credential, m.renew, m.discard);
 	return 0;
 }
@@ -166,7 +166,7 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
-	sv->keeper_life.health.missed = 0; /* it may be busy, but it does not hang */
+	sv->keeper_life.health.missed = 0; /* the keeper may be busy, but it does not hang */
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
 		return on_keeper_ready(sv, message);
@@ -237,8 +237,8 @@ static void tell_death(struct sandbox *s, const void *context)
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
 
-/* The next keeper numbers its questions from one again: what was being got for this one would
- * answer a question about another sandbox's credential. */
+/* The next keeper numbers its questions from one again, so a value that is being fetched for this
+ * keeper would answer a question about another sandbox's credential. */
 static void stop_sources(struct supervisor *sv)
 {
 	struct instance *i, *next;

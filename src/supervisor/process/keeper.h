@@ -25,14 +25,14 @@ struct keeper_health {
 	unsigned missed; /* unanswered checks in a row */
 };
 
-/* What the supervisor knows of its keepers, one after the other. */
+/* What the supervisor knows about its keepers, of which one runs at a time. */
 struct keeper_life {
-	bool ready; /* one was ready once: the root CA's file is valid */
+	bool ready; /* a keeper was ready once: the root CA's file is valid */
 	int64_t deaths_ms[KEEPER_RESTARTS_MAX];
 	size_t death_count;
-	struct loop_timer timer; /* until the next one is started */
+	struct loop_timer timer; /* until the next keeper is started */
 	struct keeper_health health;
-	/* Set by the daemon: the keeper died before one was ever ready. */
+	/* Set by the daemon; called if a keeper dies before any was ready. */
 	void (*on_lost)(struct supervisor *sv, const char *how);
 };
 

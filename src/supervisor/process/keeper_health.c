@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A keeper that dies is replaced at once. A keeper that hangs would go unnoticed while workers wait
- * for it in vain. So it is asked regularly, and one that does not answer KEEPER_HEALTH_MISSED_MAX
- * times, and sends nothing else either, is killed. The rest is as for any death.
+ * A keeper that dies is replaced at once. A keeper that hangs would not be noticed, and workers
+ * would wait for it in vain. So it is asked regularly. If it leaves KEEPER_HEALTH_MISSED_MAX
+ * questions unanswered and sends nothing else either, it is killed. The rest is as for any death.
  */
 #include <errno.h>
 

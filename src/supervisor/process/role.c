@@ -156,7 +156,7 @@ static void on_end(struct ipc_peer *peer, int error)
 {
 	struct role *role = container_of(peer, struct role, peer);
 
-	/* The real reason replaces what it said itself. */
+	/* The real reason replaces the role's own words. */
 	if (error == -EBADMSG || error == -EDQUOT)
 		role->last_words[0] = '\0';
 	if (error == -EBADMSG)

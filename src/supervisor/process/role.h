@@ -17,7 +17,8 @@
  * get their turn like every peer (ipc/peer.h). */
 #define ROLE_WORKER_BURST 256
 #define ROLE_WORKER_PER_S 32
-/* The same for a worker that serves exposed ports, and asks for connections into its sandbox. */
+/* The same bound for a worker that serves exposed ports and asks for connections into its sandbox.
+ */
 #define ROLE_WORKER_VISITS_BURST 1024
 #define ROLE_WORKER_VISITS_PER_S 256
 
@@ -82,17 +83,18 @@ void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, st
 void role_wait_for_room(struct role *role, int room_ms, int all_ms);
 /* Limits the role's messages from now on. */
 void role_bound(struct role *role, unsigned burst, unsigned per_s);
-/* expected: its end needs no explanation from now on, although nobody has asked for it. Otherwise
- * role_stop() asks it as ever. */
+/* expected: the role may end from now on without having been asked. Not expected: the role must not
+ * end before role_stop() asks it to. */
 void role_expect_end(struct role *role, bool expected);
 /* Asks the role to finish; it is killed after patience_ms. on_dead follows in either case. */
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms);
-/* Moves the text of its FAILED message to out, in on_failed(): it lives on. */
+/* Moves the text of the role's FAILED message to out. For on_failed(), after which the role lives
+ * on. */
 void role_take_last_words(struct role *role, char out[ROLE_HOW_MAX]);
 /* Kills the role; on_dead follows. */
 void role_kill(struct role *role, const char *why);
 /* Ends a role that could not be told something (-errno of role_send()). If it was ending by itself,
- * its own end is what on_dead is told, and not this. */
+ * on_dead is told of that end and not of this error. */
 void role_give_up(struct role *role, int error, const char *why);
 /* Kills and reaps it now; no callback follows. Allowed on a role that does not run. */
 void role_fini(struct role *role);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PIN never passes through here: the process reads it from a descriptor, which is the file, or
- * the pipe of a program that has ended well. Everything that the process says is a text for people.
+ * The PIN never passes through the supervisor: the token process reads it from a descriptor, which
+ * is the file, or the pipe of a program that has ended successfully. Everything that the token
+ * process tells is a text for people.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static void enter(struct token_process *t, enum token_state state)
 
 static void start(struct token_process *t);
 
-/* From PIN, STARTING or READY. */
+/* Handles a failure in PIN, STARTING or READY. */
 static void failed(struct token_process *t, const char *why)
 {
 	const bool again = !t->gave_pin;
@@ -72,7 +73,7 @@ static void on_dead(struct role *role, const char *how)
 	failed(t, why);
 }
 
-/* The keeper hears of the token before it is asked about the CA. */
+/* Tells the keeper about the token before it asks the keeper about the CA. */
 static int on_ready(struct token_process *t, struct ipc_message *message)
 {
 	struct message_text m;
@@ -256,7 +257,7 @@ void token_configure(struct supervisor *sv, const struct config_token *config)
 		start(t);
 }
 
-/* Another pair replaces the one to a keeper that has died. */
+/* A new pair replaces the one to a keeper that has died. */
 void token_meet_keeper(struct supervisor *sv)
 {
 	struct token_process *t = &sv->token;
@@ -281,7 +282,7 @@ void token_meet_keeper(struct supervisor *sv)
 		        &ends[1], 1);
 	close(ends[0]);
 	close(ends[1]);
-	if (rc && rc != -EPIPE) /* an end is handled where it is heard of */
+	if (rc && rc != -EPIPE) /* the end of the process is handled in its own callback */
 		role_kill(&t->role, "it cannot be told of the keeper");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a sandbox begins to serve: it waits for the values of env: sources, then for keeper, worker
- * and recorder to be ready, each time at most SANDBOX_START_MS.
+ * and recorder to be ready. Each of the two waits takes at most SANDBOX_START_MS.
  */
 #include <stdio.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sandbox calls a port that another one exposes. The caller's policy has allowed the name
- * (its worker says so); here the other one is found, and both its policy and the users decide; then
- * its worker authorizes and records the visit, and relays. The two workers get a pair of sockets.
+ * One sandbox calls a port that another one exposes. The caller's worker has checked that the
+ * caller's policy allows the name. This file finds the other sandbox, and checks that policy and
+ * users permit the call. Then the two workers get the ends of a socket pair, and the other
+ * sandbox's worker authorizes, records and relays the visit.
  *
- * A call does not tell whether a sandbox exists: every refusal is the same to the caller.
+ * Every refusal looks the same to the caller, so a call does not reveal whether a sandbox exists.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* The sandbox of that name, in any case of letters, as host names are. NULL: none, or several. */
+/* Returns the sandbox with that name, without regard to case, as for host names. NULL: there is
+ * none, or there are several. */
 static struct sandbox *find(const struct supervisor *sv, struct slice name)
 {
 	struct sandbox *found = NULL;
@@ -47,8 +49,8 @@ static size_t split(const char *lines, struct slice labels[LABELS_MAX])
 	return count;
 }
 
-/* Nobody gives a sandbox the name or the labels that another user's policy has in mind: both
- * policies are of one user, or the caller's is root's. */
+/* True if both policies belong to the same user, or the caller's to root. Otherwise a user could
+ * give a sandbox the name or the labels that another user's policy trusts. */
 static bool users_agree(const struct sandbox *caller, const struct sandbox *s)
 {
 	uid_t uid = caller->generation->identity.uid;
@@ -71,7 +73,7 @@ static bool admits(const struct sandbox *s, uint32_t index, const struct sandbox
 	return policy_expose_admits(&s->generation->settings->policy, index, &peer);
 }
 
-/* Tells the other one's worker, which records refused visits too. Takes fd. */
+/* Sends the visit to the other sandbox's worker, which also records refused visits. Takes fd. */
 static int tell(const struct sandbox *s, const struct sandbox *caller, uint16_t port, int fd)
 {
 	const struct message_visit m = {.port = port,
@@ -82,7 +84,7 @@ static int tell(const struct sandbox *s, const struct sandbox *caller, uint16_t 
 	        supervisor_next_id(s->supervisor), &m);
 	int rc = -EAGAIN;
 
-	/* A worker that reads nothing must not be cut off because others call it. */
+	/* A worker that reads nothing must not be cut off because other sandboxes call it. */
 	if (ipc_peer_has_room(&worker->peer, n, 1))
 		rc = role_send(worker, buffer, n, &fd, 1);
 	close(fd);

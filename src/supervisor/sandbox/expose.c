@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a listener is opened before the worker is started that shall serve it, so
- * that what cannot be opened refuses an attachment, a claim or a reload, and nothing has changed.
- * A sandbox that exists already is served without the listeners that cannot be opened: those who
- * take a port from a daemon that starts again must not cut its sandboxes off.
+ * Theory of operation: a listener is opened before its worker is started. So an attachment, a claim
+ * or a reload is refused, with nothing changed, if a listener cannot be opened. A sandbox that
+ * exists already is served without such a listener: a program that takes a port while the daemon
+ * restarts must not cut off its sandboxes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static bool is_at(const struct exposed *x, size_t i, const struct policy_expose 
 	return x->listeners[i].port == e->at_port && ip_equals(&x->listeners[i].at, &e->at);
 }
 
-/* The listener of an entry, or NULL. */
+/* Returns the listener of an entry, or NULL. */
 static int *find(struct exposed *x, const struct policy_expose *e)
 {
 	for (size_t i = 0; i < x->count; i++)
@@ -70,7 +70,8 @@ static int *find(struct exposed *x, const struct policy_expose *e)
 	return NULL;
 }
 
-/* True if one of the listeners is in the way. An address of zeros stands for all. */
+/* True if one of the listeners occupies the address and port. An address of zeros stands for all
+ * addresses. */
 static bool collides(const struct exposed *x, const struct policy_expose *e)
 {
 	for (size_t i = 0; i < x->count; i++) {
@@ -84,7 +85,7 @@ static bool collides(const struct exposed *x, const struct policy_expose *e)
 	return false;
 }
 
-/* The sandbox that listens there, or NULL. */
+/* Returns the sandbox that listens there, or NULL. */
 static const struct sandbox *taken_by(const struct sandbox *s, const struct policy_expose *e)
 {
 	if (collides(&s->exposed, e))
@@ -120,7 +121,7 @@ static const char *refusal(const struct sandbox *s, const struct policy_expose *
 	}
 }
 
-/* Fills in the failure and whose fault it is. Returns error. */
+/* Sets the failure and its kind. Returns error. */
 static int refuse(struct sandbox *s, const struct policy_expose *e, int error)
 {
 	char at[POLICY_ENDPOINT_MAX], why[MESSAGE_NAME_MAX + 64];
@@ -156,7 +157,8 @@ static int open_one(struct sandbox *s, const struct generation *g, const struct 
 	return 0;
 }
 
-/* A link of vethguard's own always has addresses; that of a claim is not the sandbox's yet. */
+/* A link that vethguard made always has addresses; the link of a claim does not belong to the
+ * sandbox yet. */
 static const char *cannot_expose(const struct sandbox *s)
 {
 	struct gate gate = s->gate;
@@ -240,7 +242,7 @@ static void on_again(struct loop_timer *timer)
 		log_sandbox(LOG_LEVEL_ERROR, s->name, "its worker cannot be told of its ports");
 }
 
-/* Its failure is another one's: that of a start. */
+/* Keeps s->failure, which is about the sandbox's start; a failure here is only logged. */
 void sandbox_expose_again(struct sandbox *s)
 {
 	struct exposed *x = &s->exposed;
@@ -299,7 +301,8 @@ int instance_tell_exposed(struct instance *i)
 	return rc;
 }
 
-/* A worker of an earlier policy gets nothing that the policy in force does not expose. */
+/* True if the worker may have connections to the port: its own policy exposes it and, if the worker
+ * is retired, the policy in force does too. */
 static bool may_reach(const struct instance *i, uint16_t port)
 {
 	const struct sandbox *s = i->sandbox;

@@ -28,7 +28,7 @@ struct generation {
 	struct identity identity;
 	struct memory_bundle *trusted; /* a reference: the CAs; NULL: not made yet */
 	char *difference;              /* owned: difference from the previous generation, or NULL */
-	uint64_t revoked;              /* bit i: credential i, by an operator */
+	uint64_t revoked;              /* bit i: an operator has revoked credential i */
 	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
 };
 
@@ -68,7 +68,7 @@ struct instance {
 	 * reload is answered only once the worker has confirmed or is gone. */
 	bool reauthorizing;
 	uint32_t exposed; /* bit I: it has the listener of port I of its policy */
-	bool quiesced;    /* ENDING because of a pause; only what is told of its end differs */
+	bool quiesced;    /* ENDING because of a pause; only the report of its end differs */
 	int64_t serving_since_ms;
 };
 
@@ -93,7 +93,8 @@ int instance_change_credentials(struct instance *i, struct generation *generatio
 int instance_start(struct instance *i, struct generation *generation);
 /* Sets the id of the current request to the keeper. Returns 0 or -ENOMEM. */
 int instance_asks_keeper(struct instance *i, uint64_t request);
-/* workers.c: the keeper has answered that request: the worker may start, as far as the keeper goes.
+/* workers.c: the keeper has answered that request, so the keeper does not hold up the worker's
+ * start any more.
  */
 void instance_keeper_answered(struct instance *i);
 /* Connects the worker to a new keeper, which is told what the previous one was told. Returns 0 or
@@ -108,8 +109,8 @@ void instance_close_egress(struct instance *i, const char *why);
 void instance_hold(struct instance *i);
 /* owner->stats is called with this id. Returns 0 or -errno. */
 int instance_ask_stats(struct instance *i, uint64_t id);
-/* The worker does what the operator wants; owner->operated is called with this id. Returns 0 or
- * -errno. */
+/* Makes the worker do what the operator wants. Then owner->operated is called with this id. Returns
+ * 0 or -errno. */
 int instance_operate(struct instance *i, uint64_t id, const struct message_credential_ask *ask);
 bool instance_is_ready(const struct instance *i);
 /* Call when the worker has become ready: it is SERVING. */

@@ -93,8 +93,8 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 	return sandbox_start_another(s);
 }
 
-/* Before the worker is ready, clients wait at the gate. The worker is started when whoever claims
- * has been answered, because it would take the answer's CPU; one that does not come to serve is
+/* Before the worker is ready, clients wait at the gate. The worker is started only after the caller
+ * was answered, because it would take the answer's CPU. A worker that does not become ready is
  * replaced like any other. */
 enum sandbox_state sandbox_claim(struct sandbox *s)
 {

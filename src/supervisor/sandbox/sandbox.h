@@ -85,15 +85,17 @@ struct sandbox_owner {
 	/* Persistent only: the state, the worker or the fence has changed in a way that people
 	 * see. */
 	void (*changed)(struct sandbox_owner *owner, struct sandbox *s);
-	/* Persistent only, may be NULL: the link to the gate is gone. True: the owner ends the
-	 * sandbox, which may be freed; else it stays cut off. */
+	/* Persistent only, may be NULL: called when the link to the gate is gone. Returns true if
+	 * the owner ends the sandbox, which may be freed then; otherwise the sandbox stays cut off.
+	 */
 	bool (*link_gone)(struct sandbox_owner *owner);
 	void (*stats)(
 	        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *stats);
-	/* A worker has done what instance_operate() asked for. */
+	/* Called when a worker has done what instance_operate() asked for. */
 	void (*operated)(struct sandbox_owner *owner, struct instance *i, uint64_t id,
 	        const struct message_worker_credentials *m);
-	/* The keeper's answer to credential_ask() with this id; m NULL: the keeper is gone. */
+	/* Called with the keeper's answer to credential_ask() with this id; m NULL: the keeper is
+	 * gone. */
 	void (*credentials)(struct sandbox_owner *owner, uint64_t id,
 	        const struct message_keeper_credentials *m);
 	/* The result of sandbox_replace(): error is NULL, or why the old generation stays. */
@@ -115,13 +117,14 @@ struct sandbox {
 	/* The owner fills in these fields before SANDBOX_START, SANDBOX_ADOPT or SANDBOX_CLAIM. */
 	char name[MESSAGE_NAME_MAX + 1];
 	char audit_path[MESSAGE_PATH_MAX + 1];
-	bool audit_own; /* audit_path is the configuration's, not the session's */
+	bool audit_own; /* audit_path comes from the configuration, not from the session */
 	/* Borrowed until SANDBOX_START is handled; NULL: netns is linked. */
 	const struct gate_divert *divert;
 	/* Borrowed for its life: its only way out; NULL: it has a link. */
 	struct listen_socket *listen;
-	/* Borrowed for its life: what proves a connection to it; NULL: it is no session. Such a
-	 * sandbox has neither link nor socket: the gateway leads connections to its worker. */
+	/* Borrowed for the sandbox's life: the token that proves a connection to it; NULL: not a
+	 * session. A session has neither link nor socket: the gateway passes connections to its
+	 * worker. */
 	const struct session_token *session;
 	struct gateway_session gateway; /* process/gateway.h */
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
@@ -134,14 +137,15 @@ struct sandbox {
 	int shared_packets; /* its NFLOG socket, until the gate has it; -1: none */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
-	/* SANDBOX_ADOPT and SANDBOX_CLAIM only: what it had before. gate: its shape, and what is
-	 * open of it; root: fingerprint of the root that it knows (zeros: the oldest). */
+	/* SANDBOX_ADOPT and SANDBOX_CLAIM only: the earlier state. gate: its shape and its open
+	 * descriptors; root: fingerprint of the root that the sandbox knows (zeros: the oldest
+	 * root). */
 	struct gate gate;
-	uint8_t seed[16];        /* of its placeholders */
+	uint8_t seed[16];        /* seed of its placeholders */
 	uint64_t dropped_before; /* see struct message_recorder_sandbox */
 	bool root_known;
 	uint8_t root[MESSAGE_FINGERPRINT_BYTES];
-	bool paused; /* by its owner: everything is refused */
+	bool paused; /* paused by its owner: everything is refused */
 	char pause_reason[SANDBOX_REASON_MAX + 1];
 
 	struct instance *instances; /* all that are not gone */
@@ -162,14 +166,14 @@ struct sandbox {
 	bool unsummed;             /* the recorder has not confirmed that all is in the log */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* what it is to trust */
 	bool ca_known;
-	uint8_t ca[MESSAGE_FINGERPRINT_BYTES]; /* that signed its worker's intermediate */
+	uint8_t ca[MESSAGE_FINGERPRINT_BYTES]; /* CA that signed its worker's intermediate */
 	/* HANDED_OFF for good: the other daemon keeps serving it, and it ends here with its last
 	 * worker. */
 	bool is_given;
-	bool promoted;  /* to another generation; owner->replaced was not called yet */
+	bool promoted;  /* moved to another generation; owner->replaced was not called yet */
 	bool quiescing; /* waiting for the workers from before the pause to exit */
 	char failure[SANDBOX_FAILURE_MAX];
-	enum gate_fault fault; /* whose fault it is that it cannot be started */
+	enum gate_fault fault; /* the kind of failure, if it cannot be started */
 	/* Borrowed: replaces failure with a longer text, during SANDBOX_FAIL only. */
 	const char *refusal;
 };
@@ -186,20 +190,22 @@ void sandbox_event(struct sandbox *s, enum sandbox_event event);
 /* SANDBOX_FAIL with the formatted text as failure. */
 void sandbox_fail(struct sandbox *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Says before SANDBOX_FAIL whose fault it is: who asked for something that cannot be. */
+/* Call this before SANDBOX_FAIL if the failure is the caller's fault, who asked for something
+ * impossible. */
 void sandbox_blame_asker(struct sandbox *s);
-/* HANDED_OFF for good: the other daemon keeps it. One that was not handed off ends. */
+/* Gives the sandbox away for good (HANDED_OFF): the other daemon keeps it. A sandbox that was not
+ * handed off ends. */
 void sandbox_give_away(struct sandbox *s);
 /* SANDBOX_FAIL with the caller's text, of any length (all diagnostics of a policy). */
 void sandbox_refuse(struct sandbox *s, const char *text);
 
-/* Sets what the sandbox is to trust: MESSAGE_PEM_MAX bytes at most. */
+/* Sets the certificate that the sandbox is to trust: MESSAGE_PEM_MAX bytes at most. */
 static inline void sandbox_trust(struct sandbox *s, struct slice pem)
 {
 	memcpy(s->root_pem, pem.p, pem.n);
 	s->root_pem[pem.n] = 0;
 }
-/* The keeper's answer: the root that the sandbox is to trust. */
+/* Takes the keeper's answer with the root that the sandbox is to trust. */
 void sandbox_take_root(struct sandbox *s, const struct message_keeper_root *m);
 /* The fingerprint of the root that it knows, or empty. */
 static inline struct slice sandbox_root(const struct sandbox *s)
