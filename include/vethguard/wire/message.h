@@ -552,11 +552,6 @@ struct message_fetch_failed {
 #define MESSAGE_TOKEN_HASH_BYTES 32
 #define MESSAGE_FROM_MAX 16 /* networks that a session's connections may come from */
 
-struct message_gateway_base {         /* a name of the gateway that stands for a host */
-	struct slice name, authority; /* canonical; authority: host, or host:port */
-	bool https;
-};
-
 struct message_gateway_start {
 	uint8_t log_level;
 	bool has_certificate;
