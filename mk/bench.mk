@@ -59,3 +59,14 @@ bench-long-ways:
 	@mk/install-packages build test
 	@$(MAKE) --no-print-directory -s all
 	python3 tests/bench/bench_long_ways.py $(BENCH_LONG_WAYS_OPTIONS)
+
+$(BUILD)/tests/bench/bench_control_http: tests/bench/bench_control_http.c $(call archives,wire base)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(WARNINGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(call archives,wire base) -lmicrohttpd
+
+.PHONY: bench-control-http
+## make bench-control-http  bad heads of HTTP/1 that the control API's reader and libmicrohttpd accept (half a minute)
+bench-control-http:
+	@mk/install-packages build bench-control-http
+	@$(MAKE) --no-print-directory -s $(BUILD)/tests/bench/bench_control_http
+	@$(BUILD)/tests/bench/bench_control_http

@@ -53,4 +53,4 @@ lint-install: $(PROGRAMS)
 	@tests/lint/install
 
 lint-tidy:
-	@LINT_CPPFLAGS='$(LINT_CPPFLAGS)' tests/lint/tidy
+	@LINT_CPPFLAGS='$(LINT_CPPFLAGS) $(filter -W%,$(WARNINGS)) $(WARNINGS_clang)' tests/lint/tidy

@@ -2,40 +2,17 @@
 /* Decodes the key of an hmac credential from the text that a source gives. */
 #include <errno.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/credential/inject.h"
 #include "vethguard/credential/mask.h"
-
-/* Returns the six bits of a character of either alphabet, or -1. */
-static int bits_of(char c)
-{
-	for (int i = 0; i < 64; i++)
-		if (c == base64_standard[i] || c == base64_url[i])
-			return i;
-	return -1;
-}
 
 /* Decodes base64 or base64url (RFC 4648 sections 4 and 5), with or without padding. */
 static bool decode_base64(struct slice text, struct secret *out)
 {
-	unsigned held = 0, bits = 0;
+	ssize_t n = base64_decode(text, BASE64_EITHER, out->p, text.n);
 
-	for (int i = 0; i < 2 && text.n && (text.n + (size_t)i) % 4 == 0; i++)
-		text.n -= text.p[text.n - 1] == '=';
-	for (size_t i = 0; i < text.n; i++) {
-		int six = bits_of(text.p[i]);
-
-		if (six < 0)
-			return false;
-		held = held << 6 | (unsigned)six;
-		bits += 6;
-		if (bits < 8)
-			continue;
-		bits -= 8;
-		out->p[out->n++] = (uint8_t)(held >> bits);
-		held &= (1u << bits) - 1;
-	}
-	return text.n % 4 != 1 && !held;
+	out->n = n > 0 ? (size_t)n : 0;
+	return n >= 0;
 }
 
 static bool decode_hex(struct slice text, struct secret *out)

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/credential/mask.h"
 
 /* True for a valid field value (RFC 9110 section 5.5): visible characters, obs-text, and between
@@ -104,7 +104,7 @@ static int render_basic(struct slice username, struct slice value, struct secret
 	rc = room(out, scheme.n + BASE64_SIZE(pair.n));
 	if (rc == 0) {
 		put(out, scheme.p, scheme.n);
-		out->n += base64_encode(pair.p, pair.n, out->p + out->n);
+		out->n += base64_encode(pair.p, pair.n, base64_standard, out->p + out->n);
 	}
 	secret_free(&pair);
 	return rc;

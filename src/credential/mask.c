@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 
 #define PIECE_OVERLAP 2
 #define PATTERNS_PER_PIECE 7

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/policy/placeholder.h"
 
 _Static_assert(POLICY_CREDENTIALS_MAX <= MASK_VALUES_MAX, "one mask for all");

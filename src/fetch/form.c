@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "fetch/form.h"
+#include "vethguard/base/base64.h"
 
 static bool is_plain(uint8_t c)
 {
@@ -36,26 +37,10 @@ int form_add(struct buf *form, const char *name, struct slice value)
 
 int form_basic(struct buf *out, struct slice login)
 {
-	static const char digits[] =
-	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	int rc = buf_append_slice(out, SLICE("Authorization: Basic "));
 
-	for (size_t i = 0; rc == 0 && i < login.n; i += 3) {
-		uint32_t bits = (uint32_t)(uint8_t)login.p[i] << 16;
-		char text[4] = {0, 0, '=', '='};
-
-		if (i + 1 < login.n)
-			bits |= (uint32_t)(uint8_t)login.p[i + 1] << 8;
-		if (i + 2 < login.n)
-			bits |= (uint8_t)login.p[i + 2];
-		text[0] = digits[bits >> 18];
-		text[1] = digits[bits >> 12 & 63];
-		if (i + 1 < login.n)
-			text[2] = digits[bits >> 6 & 63];
-		if (i + 2 < login.n)
-			text[3] = digits[bits & 63];
-		rc = buf_append(out, text, sizeof(text));
-	}
+	if (rc == 0)
+		rc = base64_append(out, login);
 	return rc == 0 ? buf_append(out, "", 1) : rc;
 }
 

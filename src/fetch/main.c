@@ -122,19 +122,15 @@ static void map_trusted(struct fetch *f)
 static void enter_jail(const struct fetch *f)
 {
 	const struct message_fetch *m = &f->request.message;
-	struct jail_ids ids = jail_role_ids(JAIL_FETCH, (uint32_t)getpid());
 	uint16_t ports[1 + CONFIG_SERVERS_MAX] = {f->request.port};
+	const char *step;
 	size_t count = 1;
 	int rc;
 
-	must("cannot get an empty root", jail_empty_root());
-	must("cannot drop privileges", jail_drop(ids));
 	for (size_t i = 0; i < m->server_count; i++)
 		ports[count++] = m->servers[i].port ? m->servers[i].port : CONFIG_SERVER_PORT;
-	rc = jail_landlock(ports, count, false);
-	if (rc != -EOPNOTSUPP)
-		must("cannot use Landlock", rc);
-	must("cannot filter system calls", jail_seccomp(JAIL_FETCH, false));
+	rc = jail_enter(JAIL_FETCH, ports, count, &step);
+	must(step, rc);
 }
 
 static bool is_line_end(char c)

@@ -283,15 +283,10 @@ static void raise_limit(void)
 
 static void enter_jail(void)
 {
-	struct jail_ids ids = jail_role_ids(JAIL_GATEWAY, (uint32_t)getpid());
-	int rc;
+	const char *step;
+	int rc = jail_enter(JAIL_GATEWAY, NULL, 0, &step);
 
-	must("cannot get an empty root", jail_empty_root());
-	must("cannot drop privileges", jail_drop(ids));
-	rc = jail_landlock(NULL, 0, false);
-	if (rc != -EOPNOTSUPP)
-		must("cannot use Landlock", rc);
-	must("cannot filter system calls", jail_seccomp(JAIL_GATEWAY, false));
+	must(step, rc);
 }
 
 static void serve(struct gateway *g, uint64_t start_id, const int *listeners)

@@ -38,8 +38,7 @@ enum answer {
 	ANSWER_PROVE,     /* 407, to a base URL 401: no proof, or one that is not valid */
 	ANSWER_MALFORMED, /* with the status and reason of the parsed head */
 	ANSWER_AWAY,      /* 503: no worker serves the session at the moment */
-	ANSWER_NO_METHOD, /* SOCKS5: the client offers no password */
-	ANSWER_KINDS
+	ANSWER_NO_METHOD  /* SOCKS5: the client offers no password */
 };
 
 /* What the client's bytes are, once it is relayed. */

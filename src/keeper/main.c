@@ -75,15 +75,10 @@ static void open_root(struct authorities *all, int fd)
 
 static void enter_jail(void)
 {
-	struct jail_ids ids = jail_role_ids(JAIL_KEEPER, (uint32_t)getpid());
-	int rc;
+	const char *step;
+	int rc = jail_enter(JAIL_KEEPER, NULL, 0, &step);
 
-	must("cannot get an empty root", jail_empty_root());
-	must("cannot drop privileges", jail_drop(ids));
-	rc = jail_landlock(NULL, 0, false);
-	if (rc != -EOPNOTSUPP)
-		must("cannot use Landlock", rc);
-	must("cannot filter system calls", jail_seccomp(JAIL_KEEPER, false));
+	must(step, rc);
 }
 
 static void send_text(struct keeper *keeper, enum message_type type, uint64_t id, const char *text)

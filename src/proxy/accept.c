@@ -41,7 +41,8 @@
 
 static bool may_accept(const struct proxy *p)
 {
-	return !p->draining && !p->held && p->client_count < p->config.limits.connections;
+	return p->state == PROXY_SERVING && !p->held &&
+	       p->client_count < p->config.limits.connections;
 }
 
 void accept_was_unproductive(struct proxy *p)

@@ -19,8 +19,6 @@
 
 struct client;
 struct exchange;
-struct http_fields;
-struct http_request;
 struct client_http2_stream;
 struct tunnel;
 
@@ -101,6 +99,13 @@ struct no_prior {
 #define DIAL_CALLS_PER_S 16
 #define DIAL_CALLS_BURST_S 8
 
+enum proxy_state {
+	PROXY_SERVING,
+	PROXY_RETIRING, /* another worker serves; what is under way may end by itself */
+	PROXY_DRAINING, /* tunnels, flows and idle connections are closed, requests end */
+	PROXY_STATE_COUNT
+};
+
 /* Each room has a part, which only its files change. */
 struct proxy {
 	struct proxy_config config;
@@ -118,10 +123,11 @@ struct proxy {
 	struct buf target; /* target of the request that is being recorded */
 	struct buf decompressed;
 	struct secret secret_text; /* a head with a credential in it; wiped after each use */
-	bool held, draining, giving_back;
-	bool retiring;        /* draining, while tunnels and flows may end by themselves */
+	enum proxy_state state;
+	/* No states of it: the recorder and the operator set them, whatever else happens. */
+	bool held, paused;
+	bool giving_back;     /* the timer is set */
 	uint32_t policy_turn; /* how often the policy was replaced */
-	bool paused;
 	enum event_cause pause_cause;
 	char pause_text[256];
 	void (*on_idle)(void *context);
@@ -198,6 +204,8 @@ struct tls_client *proxy_tls_client(struct proxy *proxy);
 void proxy_client_came(struct proxy *proxy);
 void proxy_client_gone(struct proxy *proxy);
 void proxy_maybe_idle(struct proxy *proxy);
+/* Sets the state; nothing else does. */
+void proxy_set_state(struct proxy *proxy, enum proxy_state state);
 
 /* --- accept.c (and proxy_serve_tcp()) --- */
 int accept_open(struct proxy *proxy);

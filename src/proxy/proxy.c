@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/linux.h"
+#include "vethguard/base/log.h"
 #include "proxy/dial/dial.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/inbound/inbound.h"
@@ -157,7 +158,7 @@ void proxy_free(struct proxy *p)
 {
 	if (!p)
 		return;
-	p->draining = true; /* nothing new begins while everything ends */
+	proxy_set_state(p, PROXY_DRAINING); /* nothing new begins while everything ends */
 	p->on_idle = NULL;
 	while (!list_is_empty(&p->clients)) {
 		struct client *c = container_of(p->clients.next, struct client, list);
@@ -215,6 +216,21 @@ int proxy_serve_udp(struct proxy *p, int fd, uint16_t port)
 }
 
 /* --- holding, pausing, draining --- */
+
+static const char *const state_names[] = {
+        [PROXY_SERVING] = "SERVING",
+        [PROXY_RETIRING] = "RETIRING",
+        [PROXY_DRAINING] = "DRAINING",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == PROXY_STATE_COUNT, "a name per state");
+
+void proxy_set_state(struct proxy *p, enum proxy_state state)
+{
+	if (p->state != state)
+		log_debug("proxy: %s -> %s", state_names[p->state], state_names[state]);
+	p->state = state;
+}
 
 /* Without this, malloc() would keep nearly all memory of some thousand ended connections, because
  * something younger usually lies above it. */
@@ -275,9 +291,10 @@ void proxy_maybe_idle(struct proxy *p)
 {
 	void (*on_idle)(void *context) = p->on_idle;
 
-	if (!p->draining || !on_idle || p->client_count)
+	if (p->state == PROXY_SERVING || !on_idle || p->client_count)
 		return;
-	if (p->retiring && (udp_relay_count(p->datagrams) || (p->inbound && p->inbound->count)))
+	if (p->state == PROXY_RETIRING &&
+	        (udp_relay_count(p->datagrams) || (p->inbound && p->inbound->count)))
 		return;
 	p->on_idle = NULL;
 	on_idle(p->on_idle_context);
@@ -287,10 +304,9 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 {
 	struct list *next;
 
-	p->draining = true;
+	proxy_set_state(p, PROXY_DRAINING);
 	p->on_idle = on_idle;
 	p->on_idle_context = context;
-	p->retiring = false;
 	deny_throttle_answer_all(p);
 	accept_stop(p, false);
 	if (p->inbound) {

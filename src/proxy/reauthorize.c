@@ -108,8 +108,7 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 	udp_relay_retire(p->datagrams);
 	if (p->inbound)
 		inbound_retire(p->inbound);
-	p->draining = true;
-	p->retiring = true;
+	proxy_set_state(p, PROXY_RETIRING);
 	deny_throttle_answer_all(p);
 	p->on_idle = on_idle;
 	p->on_idle_context = context;

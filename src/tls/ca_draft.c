@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "tls/ca_pem.h"
+#include "tls/der.h"
 #include "vethguard/base/clock.h"
 
 #define SIGNATURE_MAX 1024
@@ -101,52 +102,20 @@ static size_t encode_ecdsa(struct slice raw, uint8_t out[SIGNATURE_MAX])
 	return n > 0 ? (size_t)n : 0;
 }
 
-static size_t put_length(uint8_t *out, size_t n)
+/* The certificate: what is signed, the algorithm, the signature. */
+static X509 *assemble(const struct ca_draft *draft, struct slice signature)
 {
-	size_t used = 0;
-
-	if (n >= 0x100) {
-		out[used++] = 0x82;
-		out[used++] = (uint8_t)(n >> 8);
-	} else if (n >= 0x80) {
-		out[used++] = 0x81;
-	}
-	out[used++] = (uint8_t)n;
-	return used;
-}
-
-/* Encodes SEQUENCE { signed part, algorithm, BIT STRING }. */
-static X509 *assemble(const struct ca_draft *draft, const uint8_t *signature, size_t n)
-{
-	static const size_t heads_max = 16;
 	unsigned char *algorithm = NULL;
-	int algorithm_n = i2d_X509_ALGOR(X509_get0_tbs_sigalg(draft->ca->certificate), &algorithm);
-	size_t inner, at = 0;
-	uint8_t heads[2][16];
-	size_t outer_n, bits_n;
+	int n = i2d_X509_ALGOR(X509_get0_tbs_sigalg(draft->ca->certificate), &algorithm);
+	size_t cap = n > 0 ? DER_SIGNED_MORE + draft->signed_n + (size_t)n + signature.n : 0;
+	uint8_t *der = n > 0 ? malloc(cap) : NULL;
+	struct writer w = writer_over(der, cap);
 	X509 *made = NULL;
-	uint8_t *der;
 
-	if (algorithm_n <= 0)
-		return NULL;
-	heads[1][0] = 0x03; /* BIT STRING */
-	bits_n = 1 + put_length(heads[1] + 1, n + 1);
-	heads[1][bits_n++] = 0; /* no unused bits */
-	inner = draft->signed_n + (size_t)algorithm_n + bits_n + n;
-	heads[0][0] = 0x30; /* SEQUENCE */
-	outer_n = 1 + put_length(heads[0] + 1, inner);
-	der = inner > UINT16_MAX - heads_max ? NULL : malloc(outer_n + inner);
 	if (der) {
-		const struct slice parts[] = {slice_of(heads[0], outer_n),
-		        slice_of(draft->signed_part, draft->signed_n),
-		        slice_of(algorithm, (size_t)algorithm_n), slice_of(heads[1], bits_n),
-		        slice_of(signature, n)};
-
-		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-			memcpy(der + at, parts[i].p, parts[i].n);
-			at += parts[i].n;
-		}
-		made = tls_x509_parse(der, at);
+		der_write_signed(&w, slice_of(draft->signed_part, draft->signed_n),
+		        slice_of(algorithm, (size_t)n), signature);
+		made = w.failed ? NULL : tls_x509_parse(der, w.len);
 	}
 	free(der);
 	OPENSSL_free(algorithm);
@@ -166,7 +135,7 @@ static X509 *put_signature(const struct ca_draft *draft, const struct ca *issuer
 		n = encode_ecdsa(signature, encoded);
 	else
 		memcpy(encoded, signature.p, n);
-	made = n ? assemble(draft, encoded, n) : NULL;
+	made = n ? assemble(draft, slice_of(encoded, n)) : NULL;
 	if (made && X509_verify(made, issuer->key) != 1) {
 		X509_free(made);
 		made = NULL;

@@ -34,8 +34,6 @@ struct ca *ca_adopt(X509 *certificate, EVP_PKEY *key, bool is_issuer);
 bool ca_prepare(struct ca **out, const struct ca *issuer, struct slice name, unsigned days);
 /* Does the part of ca_new_intermediate() that follows the signature. Returns false on failure. */
 bool ca_complete(struct ca *ca);
-/* ca_request.c: true if the key is of a kind that clients know. */
-bool ca_is_good_kind(EVP_PKEY *key);
 /* The end of a certificate's validity in seconds since the epoch; 0: it cannot be read. */
 int64_t ca_time_s(const ASN1_TIME *time);
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "tls/ca_pem.h"
+#include "vethguard/base/base64.h"
 
 #define LABEL_MAX 32
 
@@ -23,45 +24,6 @@ void ca_refuse(char why[CA_WHY_MAX], const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(why, CA_WHY_MAX, format, arguments);
 	va_end(arguments);
-}
-
-static int digit_of(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* Returns the length, or 0: malformed, or longer than cap. */
-static size_t decode(struct slice text, uint8_t *out, size_t cap)
-{
-	size_t n = 0, digits = 0, padding = 0;
-	uint32_t bits = 0;
-
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		int digit = digit_of(c);
-
-		if (c == '\n' || c == '\r' || c == ' ' || c == '\t')
-			continue;
-		padding += c == '=';
-		if ((digit < 0 && c != '=') || (padding && c != '=') || padding > 2)
-			return 0;
-		bits = bits << 6 | (uint32_t)(digit < 0 ? 0 : digit);
-		if (++digits % 4)
-			continue;
-		for (size_t b = 0; b < 3 - padding; b++) {
-			if (n == cap)
-				return 0;
-			out[n++] = (uint8_t)(bits >> (16 - 8 * b));
-		}
-		bits = 0;
-	}
-	return digits % 4 ? 0 : n;
 }
 
 static const char *find(struct slice in, struct slice what)
@@ -75,6 +37,7 @@ int ca_pem_next(struct slice *pem, struct ca_pem_block *block, uint8_t *out, siz
 	const char *at = find(*pem, begin), *label_end, *end;
 	char last[LABEL_MAX + 16];
 	struct slice rest;
+	ssize_t n;
 
 	if (!at)
 		return -ENOENT;
@@ -88,7 +51,8 @@ int ca_pem_next(struct slice *pem, struct ca_pem_block *block, uint8_t *out, siz
 	end = find(rest, slice_from_string(last));
 	if (!end)
 		return -EBADMSG;
-	block->n = decode(slice_of(rest.p, (size_t)(end - rest.p)), out, cap);
+	n = base64_decode(slice_of(rest.p, (size_t)(end - rest.p)), BASE64_LINES, out, cap);
+	block->n = n > 0 ? (size_t)n : 0;
 	*pem = slice_of(end + strlen(last), rest.n - (size_t)(end + strlen(last) - rest.p));
 	return 0;
 }

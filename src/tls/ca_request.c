@@ -210,7 +210,7 @@ static EVP_PKEY *read_key(struct slice pem, char why[CA_WHY_MAX])
 	return key;
 }
 
-bool ca_is_good_kind(EVP_PKEY *key)
+static bool is_good_kind(EVP_PKEY *key)
 {
 	char curve[32];
 	size_t n = 0;
@@ -233,7 +233,7 @@ struct ca *ca_from_certificate(struct slice certificate, char why[CA_WHY_MAX])
 	key = x509 ? X509_get_pubkey(x509) : NULL;
 	if (!key) {
 		ca_refuse(why, "the certificate is damaged");
-	} else if (!ca_is_good_kind(key)) {
+	} else if (!is_good_kind(key)) {
 		ca_refuse(why,
 		        "the certificate's key is neither P-256, P-384 nor RSA of %d bits and "
 		        "more, "
@@ -266,7 +266,7 @@ struct ca *ca_from_pem(struct slice certificate, struct slice key, char why[CA_W
 	if (!x509 || !private_key) {
 		if (private_key)
 			ca_refuse(why, "the certificate is damaged");
-	} else if (!ca_is_good_kind(private_key)) {
+	} else if (!is_good_kind(private_key)) {
 		ca_refuse(why,
 		        "the key is neither P-256, P-384 nor RSA of %d bits and more, "
 		        "which are the kinds that clients know",

@@ -72,6 +72,22 @@ void der_write(struct writer *w, uint8_t tag, struct slice content)
 	writer_bytes(w, content.p, content.n);
 }
 
+void der_write_signed(
+        struct writer *w, struct slice part, struct slice algorithm, struct slice signature)
+{
+	uint8_t bytes[DER_SIGNED_MORE / 2];
+	struct writer bits = writer_over(bytes, sizeof(bytes));
+
+	der_write_header(&bits, DER_BIT_STRING, signature.n + 1);
+	writer_u8(&bits, 0); /* no unused bits */
+	w->failed |= bits.failed;
+	der_write_header(w, DER_SEQUENCE, part.n + algorithm.n + bits.len + signature.n);
+	writer_bytes(w, part.p, part.n);
+	writer_bytes(w, algorithm.p, algorithm.n);
+	writer_bytes(w, bytes, bits.len);
+	writer_bytes(w, signature.p, signature.n);
+}
+
 void der_write_time(struct writer *w, int64_t seconds)
 {
 	time_t t = (time_t)seconds;

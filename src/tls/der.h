@@ -29,6 +29,11 @@ uint8_t der_peek(const struct reader *r);
 void der_write(struct writer *w, uint8_t tag, struct slice content);
 /* Writes only the header; the caller writes the content next. */
 void der_write_header(struct writer *w, uint8_t tag, size_t content_len);
+/* Writes SEQUENCE { part, algorithm, BIT STRING of the signature }: a certificate, whose part that
+ * is signed and whose AlgorithmIdentifier are DER already (RFC 5280 section 4.1). */
+#define DER_SIGNED_MORE 16 /* bytes beside the three */
+void der_write_signed(
+        struct writer *w, struct slice part, struct slice algorithm, struct slice signature);
 /* Writes seconds since the epoch as UTCTime until 2049 and as GeneralizedTime from 2050 on (RFC
  * 5280 section 4.1.2.5). */
 void der_write_time(struct writer *w, int64_t seconds);

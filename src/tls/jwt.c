@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "vethguard/base/base64.h"
 #include "vethguard/tls/jwt.h"
 
 #ifndef __SANITIZE_ADDRESS__ /* it would not detect a use after such a free() */
@@ -56,16 +57,11 @@ void tls_library_wipes_memory(void)
 /* base64url without padding (RFC 7515 section 2). */
 static int append_base64url(struct slice bytes, struct buf *out)
 {
-	size_t n = (bytes.n + 2) / 3 * 4;
-	uint8_t *room = buf_reserve(out, n + 1);
+	uint8_t *room = buf_reserve(out, BASE64_SIZE(bytes.n));
 
 	if (!room)
 		return -ENOMEM;
-	EVP_EncodeBlock(room, (const unsigned char *)bytes.p, (int)bytes.n);
-	n -= (3 - bytes.n % 3) % 3;
-	for (size_t i = 0; i < n; i++)
-		room[i] = room[i] == '+' ? '-' : room[i] == '/' ? '_' : room[i];
-	buf_commit(out, n);
+	buf_commit(out, base64_encode(bytes.p, bytes.n, base64_url, room));
 	return 0;
 }
 

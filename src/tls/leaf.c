@@ -174,20 +174,16 @@ static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_l
 static size_t write_leaf(uint8_t *out, const struct ca *issuer, struct slice tbs)
 {
 	uint8_t digest[32];
-	uint8_t signature[1 + SIGNATURE_MAX] = {0}; /* no unused bits */
-	uint8_t bytes[CA_CERTIFICATE_MAX];
+	uint8_t signature[SIGNATURE_MAX];
 	size_t n = SIGNATURE_MAX;
-	struct writer body = writer_over(bytes, sizeof(bytes));
 	struct writer w = writer_over(out, CA_CERTIFICATE_MAX);
 
 	if (!ca_sha256(tbs.p, tbs.n, digest) ||
-	        EVP_PKEY_sign(issuer->signer, signature + 1, &n, digest, sizeof(digest)) != 1)
+	        EVP_PKEY_sign(issuer->signer, signature, &n, digest, sizeof(digest)) != 1)
 		return 0;
-	writer_bytes(&body, tbs.p, tbs.n);
-	PUT(&body, ecdsa_sha256);
-	der_write(&body, DER_BIT_STRING, slice_of(signature, n + 1));
-	der_write(&w, DER_SEQUENCE, slice_of(bytes, body.len));
-	return body.failed || w.failed ? 0 : w.len;
+	der_write_signed(
+	        &w, tbs, slice_of(ecdsa_sha256, sizeof(ecdsa_sha256)), slice_of(signature, n));
+	return w.failed ? 0 : w.len;
 }
 
 /* Makes the identity of a finished certificate; consumes leaf. */

@@ -4,6 +4,7 @@
  * in CR LF and contain printable ASCII, tabs and, in values, bytes from 0x80 on; anything else
  * makes the message malformed.
  */
+#include <ctype.h>
 #include <stdio.h>
 
 #include "vethguard/wire/control_http.h"
@@ -62,12 +63,11 @@ static bool next_word(struct slice *rest, struct slice *word)
 
 static int take_version(struct slice version, struct control_head *head)
 {
-	if (slice_equals(version, SLICE("HTTP/1.0")))
-		head->closes = true;
-	else if (!slice_equals(version, SLICE("HTTP/1.1")))
-		return slice_starts_with(version, SLICE("HTTP/")) ? VERSION_NOT_SUPPORTED
-		                                                  : BAD_REQUEST;
-	return CONTROL_HEAD_WHOLE;
+	head->closes = slice_equals(version, SLICE("HTTP/1.0"));
+	head->needs_host = slice_equals(version, SLICE("HTTP/1.1"));
+	if (head->closes || head->needs_host)
+		return CONTROL_HEAD_WHOLE;
+	return slice_starts_with(version, SLICE("HTTP/")) ? VERSION_NOT_SUPPORTED : BAD_REQUEST;
 }
 
 static int request_line(struct slice line, struct control_head *head)
@@ -103,6 +103,22 @@ static int take_length(struct slice value, struct control_head *head)
 	return CONTROL_HEAD_WHOLE;
 }
 
+/* Whatever host is named, the answer is the same; but a reader on the way may not think so, and two
+ * names, or something else than a name, would mislead it. */
+static int take_host(struct slice value, struct control_head *head)
+{
+	static const char others[] = "-._~!$&'()*+;=:[]%";
+
+	if (head->has_host)
+		return BAD_REQUEST;
+	for (size_t i = 0; i < value.n; i++)
+		if (!isalnum((unsigned char)value.p[i]) &&
+		        !memchr(others, value.p[i], sizeof(others) - 1))
+			return BAD_REQUEST;
+	head->has_host = true;
+	return CONTROL_HEAD_WHOLE;
+}
+
 static int field(struct slice line, struct control_head *head)
 {
 	ptrdiff_t colon = slice_find_byte(line, ':');
@@ -116,6 +132,8 @@ static int field(struct slice line, struct control_head *head)
 		return BAD_REQUEST;
 	if (slice_equals_ignoring_case(name, SLICE("content-length")))
 		return take_length(value, head);
+	if (slice_equals_ignoring_case(name, SLICE("host")))
+		return take_host(value, head);
 	if (slice_equals_ignoring_case(name, SLICE("transfer-encoding")))
 		return LENGTH_REQUIRED;
 	if (slice_equals_ignoring_case(name, SLICE("content-type")))
@@ -155,7 +173,9 @@ static int read_head(struct slice bytes, struct control_head *head,
 
 int control_head_request(struct slice bytes, struct control_head *head)
 {
-	return read_head(bytes, head, request_line);
+	int rc = read_head(bytes, head, request_line);
+
+	return rc == CONTROL_HEAD_WHOLE && head->needs_host && !head->has_host ? BAD_REQUEST : rc;
 }
 
 int control_head_response(struct slice bytes, struct control_head *head)

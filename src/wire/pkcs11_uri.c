@@ -19,11 +19,6 @@ static const char *const names[PKCS11_ATTRIBUTES] = {
         [PKCS11_ID] = "id",
 };
 
-bool pkcs11_uri_is(struct slice text)
-{
-	return slice_starts_with(text, SLICE(SCHEME));
-}
-
 static int hex(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -115,7 +110,7 @@ const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out)
 	ptrdiff_t at;
 
 	memset(out, 0, sizeof(*out));
-	if (!pkcs11_uri_is(text) || text.n > PKCS11_URI_MAX)
+	if (!slice_starts_with(text, SLICE(SCHEME)) || text.n > PKCS11_URI_MAX)
 		return "it has to begin with \"pkcs11:\" and to have at most 1024 bytes";
 	text = slice_of(text.p + scheme, text.n - scheme);
 	at = slice_find_byte(text, '?');

@@ -13,7 +13,7 @@ int worker_listen(struct worker *w, struct ipc_message *m)
 
 	if (message_listen_decode(&m->body, &listen) < 0 || m->fd_count != 1)
 		return -EBADMSG;
-	if (w->serving)
+	if (w->proxy)
 		return proxy_serve_exposed(w->proxy, worker_take_fd(m), listen.port);
 	if (w->exposed_count == POLICY_EXPOSES_MAX)
 		return -EBADMSG;

@@ -45,12 +45,12 @@ static int take_ca(struct worker *w, struct ipc_message *m)
 
 	if (rc < 0)
 		return rc;
-	if (w->serving) {
+	if (w->leaf_issuer) {
 		leaf_issuer_replace(w->leaf_issuer, w->issuer);
 		w->issuer = NULL;
 		return 0;
 	}
-	rc = worker_serve(w);
+	rc = w->state == WORKER_STARTING ? worker_serve(w) : 0;
 	if (rc < 0)
 		worker_fail(w, "cannot serve: %s", strerror(-rc));
 	return 0;
@@ -98,7 +98,7 @@ static void on_end(struct ipc_peer *peer, int error)
 	struct worker *w = container_of(peer, struct worker, keeper);
 
 	w->keeper_broke = error != 0;
-	if (error && !w->serving)
+	if (error && w->state == WORKER_STARTING)
 		worker_fail(w, "the keeper broke the protocol before it gave the sandbox's CA");
 	else if (error)
 		credential_store_fail_all(w->credentials, "the keeper is gone");
@@ -122,12 +122,13 @@ int keeper_replace(struct worker *w, int fd)
 	uint8_t message[64];
 	int rc;
 
-	if (!w->serving) /* like the first keeper: no question but the CA's matters yet */
+	if (w->state ==
+	        WORKER_STARTING) /* like the first keeper: no question but the CA's matters yet */
 		credential_store_fail_all(w->credentials, "the keeper is gone");
 	ipc_peer_close(&w->keeper);
 	w->keeper_broke = false;
 	rc = keeper_open(w, fd);
-	if (rc == 0 && w->serving)
+	if (rc == 0 && w->state != WORKER_STARTING)
 		credential_store_ask_again(w->credentials);
 	/* Also while the worker serves: a keeper knows the end only of a CA that it made itself. */
 	if (rc == 0)

@@ -141,14 +141,15 @@ int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image)
 		closed = proxy_reauthorize(w->proxy, &s.policy, change, &s);
 	else
 		change(&s);
-	if (w->proxy && !w->retiring) {
+	if (w->state == WORKER_SERVING) {
 		responder_finish(w->responder);
 		w->responder = NULL;
 		proxy_retire(w->proxy, worker_when_idle, w);
 	} else if (!w->proxy) {
 		worker_when_idle(w);
 	}
-	w->retiring = true;
+	if (w->state != WORKER_STOPPING)
+		worker_set_state(w, WORKER_RETIRING);
 	send_retired(w, id, closed);
 	return 0;
 }

@@ -289,6 +289,22 @@ static int listen_on(struct worker *w, size_t i)
 	return -EBADMSG;
 }
 
+static const char *const state_names[] = {
+        [WORKER_STARTING] = "STARTING",
+        [WORKER_SERVING] = "SERVING",
+        [WORKER_RETIRING] = "RETIRING",
+        [WORKER_STOPPING] = "STOPPING",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == WORKER_STATE_COUNT, "a name per state");
+
+void worker_set_state(struct worker *w, enum worker_state state)
+{
+	if (w->state != state)
+		log_debug("worker: %s -> %s", state_names[w->state], state_names[state]);
+	w->state = state;
+}
+
 int worker_serve(struct worker *w)
 {
 	uint8_t message[64];
@@ -300,7 +316,7 @@ int worker_serve(struct worker *w)
 		rc = worker_serve_exposed(w);
 	if (rc < 0)
 		return rc;
-	w->serving = true;
+	worker_set_state(w, WORKER_SERVING);
 	ipc_send(&w->supervisor, message,
 	        message_empty(message, sizeof(message), MESSAGE_WORKER_READY, w->start_id), NULL,
 	        0);
@@ -320,6 +336,7 @@ void worker_when_idle(void *context)
 
 void worker_stop(struct worker *w, uint64_t id)
 {
+	worker_set_state(w, WORKER_STOPPING);
 	w->stop_id = id;
 	if (w->proxy)
 		proxy_drain(w->proxy, worker_when_idle, w);

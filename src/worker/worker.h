@@ -27,7 +27,16 @@ struct events {
 	uint8_t record[EVENT_BYTES_MAX];
 };
 
+enum worker_state {
+	WORKER_STARTING, /* waits for its CA */
+	WORKER_SERVING,
+	WORKER_RETIRING, /* another worker serves; it finishes what it has */
+	WORKER_STOPPING, /* told to stop */
+	WORKER_STATE_COUNT
+};
+
 struct worker {
+	enum worker_state state;
 	struct loop *loop;
 	struct message_worker_start start; /* slices point into start_message */
 	uint8_t *start_message;
@@ -47,7 +56,7 @@ struct worker {
 	struct tls_trust *trust;
 	struct credential_store *credentials;
 	struct leaf_issuer *leaf_issuer;
-	struct proxy *proxy;
+	struct proxy *proxy; /* NULL: STARTING, or ended before it served */
 	struct secret egress_authorization;
 	struct {
 		int fd;
@@ -57,7 +66,6 @@ struct worker {
 	struct message_worker_stats stats; /* running counts; other figures are set on request */
 	uint64_t start_id, stop_id;
 	struct loop_task finish;
-	bool serving, retiring;
 	struct {
 		bool on;
 		char text[256];
@@ -105,6 +113,8 @@ int worker_open_policy(struct worker *w);
 int worker_prepare(struct worker *w);
 /* Once the CA has come: listens and reports READY. Returns 0 or -errno. */
 int worker_serve(struct worker *w);
+/* Sets the state; nothing else does. */
+void worker_set_state(struct worker *w, enum worker_state state);
 void worker_stop(struct worker *w, uint64_t id);
 /* Ends the refusal of everything for this reason. */
 void worker_resume(struct worker *w, enum message_pause why);

@@ -8,7 +8,12 @@
 #include <malloc.h>
 #include <time.h>
 
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
 #include "../unit/tls/pair.h"
+#include "tls/ca_internal.h"
+#include "vethguard/base/hash.h"
 #include "vethguard/issuer/leaf_issuer.h"
 
 #define ROUNDS 5
@@ -94,6 +99,102 @@ static void bench_handshakes(int version, bool resumed)
 	        best.server / COUNT, best.client / COUNT);
 }
 
+static bool add(X509 *leaf, int nid, void *value, bool is_critical)
+{
+	return X509_add1_ext_i2d(leaf, nid, value, is_critical, 0) == 1;
+}
+
+static bool add_extensions(
+        X509 *leaf, const struct ca *issuer, const struct ca_leaf_key *key, const char *host)
+{
+	BASIC_CONSTRAINTS *constraints = BASIC_CONSTRAINTS_new();
+	ASN1_BIT_STRING *usage = ASN1_BIT_STRING_new();
+	EXTENDED_KEY_USAGE *purposes = EXTENDED_KEY_USAGE_new();
+	ASN1_OCTET_STRING *id = ASN1_OCTET_STRING_new();
+	AUTHORITY_KEYID *above = AUTHORITY_KEYID_new();
+	GENERAL_NAMES *names = GENERAL_NAMES_new();
+	GENERAL_NAME *name = GENERAL_NAME_new();
+	ASN1_IA5STRING *text = ASN1_IA5STRING_new();
+	bool good;
+
+	ASN1_BIT_STRING_set_bit(usage, 0, 1);
+	sk_ASN1_OBJECT_push(purposes, OBJ_nid2obj(NID_server_auth));
+	ASN1_OCTET_STRING_set(id, key->id, CA_KEY_ID_BYTES);
+	above->keyid = ASN1_OCTET_STRING_new();
+	ASN1_OCTET_STRING_set(above->keyid, issuer->key_id, CA_KEY_ID_BYTES);
+	ASN1_STRING_set(text, host, -1);
+	GENERAL_NAME_set0_value(name, GEN_DNS, text);
+	sk_GENERAL_NAME_push(names, name);
+	good = add(leaf, NID_basic_constraints, constraints, true) &&
+	       add(leaf, NID_key_usage, usage, true) &&
+	       add(leaf, NID_ext_key_usage, purposes, false) &&
+	       add(leaf, NID_subject_key_identifier, id, false) &&
+	       add(leaf, NID_authority_key_identifier, above, false) &&
+	       add(leaf, NID_subject_alt_name, names, false);
+	BASIC_CONSTRAINTS_free(constraints);
+	ASN1_BIT_STRING_free(usage);
+	EXTENDED_KEY_USAGE_free(purposes);
+	ASN1_OCTET_STRING_free(id);
+	AUTHORITY_KEYID_free(above);
+	GENERAL_NAMES_free(names);
+	return good;
+}
+
+/* The certificate of ca_leaf_new() by OpenSSL's functions alone, for docs/decisions.md. */
+static X509 *leaf_by_openssl(
+        const struct ca *issuer, const struct ca_leaf_key *key, const char *host)
+{
+	uint8_t serial[16];
+	X509 *leaf = X509_new();
+	X509_NAME *subject = X509_NAME_new();
+	BIGNUM *number;
+
+	random_bytes(serial, sizeof(serial));
+	serial[0] = (serial[0] & 0x3f) | 0x40;
+	number = BN_bin2bn(serial, sizeof(serial), NULL);
+	if (X509_set_version(leaf, X509_VERSION_3) != 1 ||
+	        !BN_to_ASN1_INTEGER(number, X509_get_serialNumber(leaf)) ||
+	        X509_set_issuer_name(leaf, X509_get_subject_name(issuer->certificate)) != 1 ||
+	        !X509_gmtime_adj(X509_getm_notBefore(leaf), -48 * 3600) ||
+	        !X509_gmtime_adj(X509_getm_notAfter(leaf), 120 * 3600) ||
+	        X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8,
+	                (const unsigned char *)host, -1, -1, 0) != 1 ||
+	        X509_set_subject_name(leaf, subject) != 1 || X509_set_pubkey(leaf, key->key) != 1 ||
+	        !add_extensions(leaf, issuer, key, host) ||
+	        X509_sign(leaf, issuer->key, EVP_sha256()) <= 0)
+		abort();
+	X509_NAME_free(subject);
+	BN_free(number);
+	return leaf;
+}
+
+static void bench_leaf_by_openssl(const struct ca *issuer, const struct ca_leaf_key *key)
+{
+	enum { COUNT = 500 };
+	double leaf = 1e9, sign = 1e9;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		double t = cpu_us();
+		for (int i = 0; i < COUNT; i++)
+			X509_free(leaf_by_openssl(issuer, key, "api.example.com"));
+		t = cpu_us() - t;
+		leaf = t < leaf ? t : leaf;
+		t = cpu_us();
+		for (int i = 0; i < COUNT; i++) {
+			uint8_t digest[32] = {0}, signature[80];
+			size_t n = sizeof(signature);
+
+			if (EVP_PKEY_sign(issuer->signer, signature, &n, digest, sizeof(digest)) !=
+			        1)
+				abort();
+		}
+		t = cpu_us() - t;
+		sign = t < sign ? t : sign;
+	}
+	printf("leaf by OpenSSL's X509 functions %.1f us; of either, the signature %.1f us\n",
+	        leaf / COUNT, sign / COUNT);
+}
+
 static void bench_leaf(void)
 {
 	enum { COUNT = 500 };
@@ -123,6 +224,7 @@ static void bench_leaf(void)
 	}
 	printf("leaf minted %.1f us, found in the mint %.3f us\n", leaf / COUNT,
 	        found / COUNT / 100);
+	bench_leaf_by_openssl(issuer, key);
 	leaf_issuer_free(leaf_issuer);
 	ca_leaf_key_free(key);
 	ca_free(root);
@@ -226,6 +328,26 @@ static void bench_trust(void)
 	tls_trust_free(trust);
 }
 
+/* The same text, all certificates parsed at once into OpenSSL's store. */
+static void bench_trust_by_openssl(void)
+{
+	BIO *bio = BIO_new_file("/etc/ssl/certs/ca-certificates.crt", "r");
+	X509_STORE *store = X509_STORE_new();
+	size_t before = mallinfo2().uordblks, count = 0;
+	double t = cpu_us();
+	X509 *certificate;
+
+	while (bio && (certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
+		X509_STORE_add_cert(store, certificate);
+		X509_free(certificate);
+		count++;
+	}
+	printf("trust of %zu certificates in OpenSSL's store: %.0f us %zu bytes\n", count,
+	        cpu_us() - t, mallinfo2().uordblks - before);
+	X509_STORE_free(store);
+	BIO_free(bio);
+}
+
 int main(void)
 {
 	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
@@ -237,5 +359,6 @@ int main(void)
 	}
 	bench_leaf();
 	bench_trust();
+	bench_trust_by_openssl();
 	return 0;
 }

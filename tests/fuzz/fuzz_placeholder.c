@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "credential/base64.h"
+#include "vethguard/base/base64.h"
 #include "credential/store_placeholders.h"
 #include "vethguard/policy/policy.h"
 
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(placeholders_mentioned(&set, slice_of(text, size - 1 + put.n), 0));
 	require_escaped(data, size, at, put);
 	require(placeholders_find_encoded(
-	                &set, slice_of(encoded, base64_encode(text, size - 1 + put.n, encoded))) !=
-	        POLICY_NONE);
+	                &set, slice_of(encoded, base64_encode(text, size - 1 + put.n,
+	                                                base64_standard, encoded))) != POLICY_NONE);
 	return 0;
 }

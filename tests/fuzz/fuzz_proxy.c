@@ -89,9 +89,9 @@ static void on_event(void *context, const struct event *event)
 	require(n > 0 && event_decode(bytes, n, &decoded) == 0);
 }
 
-static int ask_nobody(void *context, uint32_t credential)
+static int ask_nobody(void *context, uint32_t credential, bool renew)
 {
-	(void)context, (void)credential;
+	(void)context, (void)credential, (void)renew;
 	abort();
 }
 

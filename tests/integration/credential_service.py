@@ -11,6 +11,26 @@ import threading
 import time
 import urllib.parse
 
+import lab
+import support
+
+PORT, HOST = 8447, "login.wild.lab.test"
+URL = f"https://{HOST}:{PORT}"
+
+
+class Served:
+    """Before a test case: its class has the service."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.service.close()
+        super().tearDownClass()
+
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -121,6 +121,17 @@ class Api(Control):
         self.assertEqual([s["name"] for s in self.call("GET", "/v1/sandboxes")[2]["sandboxes"]], ["taken"])
         self.assertEqual(self.call("GET", "/v1/sandboxes/taken")[2]["policy"]["generation"], 1)
 
+    def test_host(self):
+        """RFC 9112 section 3.2: a request has one Host, and who forgets it or names two is told."""
+        good = (b"Host: localhost", b"Host:", b"hOST: [::1]:80")
+        bad = (b"X: y", b"Host: a\r\nHost: a", b"Host:\r\nhost: b", b"Host: a, b", b"Host: a/b")
+        for fields, status in [(f, b"200 OK") for f in good] + [(f, b"400 Bad Request") for f in bad]:
+            with self.subTest(fields=fields), socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(20 * SLOW)
+                s.connect(self.daemon.socket)
+                s.sendall(b"GET /v1/status HTTP/1.1\r\nConnection: close\r\n" + fields + b"\r\n\r\n")
+                self.assertTrue(s.recv(4096).startswith(b"HTTP/1.1 " + status + b"\r\n"))
+
     def test_curl(self):
         """As the documentation says it is done."""
         netns = self.namespace()
@@ -147,7 +158,7 @@ class Api(Control):
             return s
 
         try:
-            for text in (b"", b"POST /v1/sandboxes HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", b"GET /v1/sta", b"\0\xff\r\n\r\n") * 15:
+            for text in (b"", b"POST /v1/sandboxes HTTP/1.1\r\nHost:\r\nContent-Length: 9\r\n\r\n{", b"GET /v1/sta", b"\0\xff\r\n\r\n") * 15:
                 come(text)
             self.assertEqual(self.call("GET", "/v1/status")[0], 200)
             for _ in range(20):

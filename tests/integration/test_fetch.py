@@ -10,29 +10,21 @@ import urllib.parse
 
 import lab
 import support
-from credential_service import Service
+from credential_service import HOST, PORT, URL, Served
 from support import policy
 
-PORT, HOST = 8447, "login.wild.lab.test"
-URL = f"https://{HOST}:{PORT}"
 CLIENT_SECRET, VAULT_TOKEN, SECRET_ID = "client:secret&0123456789", "vault-token-0123456789", "secret-id-0123456789"
 SUBJECT, CONNECT = "subject-token-0123456789", "connect-token-0123456789"
 RULE = "{to: 'https://api.lab.test', credential: api}"
 
 
-class Fetch(support.Case):
+class Fetch(Served, support.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
         for name, text in (("client", CLIENT_SECRET), ("vault", VAULT_TOKEN), ("secret-id", SECRET_ID), ("subject", SUBJECT), ("connect", CONNECT)):
             support.LAB.write(name + "-secret", text + "\n", 0o600)
         subprocess.run(["openssl", "genrsa", "-out", support.LAB.path("app.pem"), "2048"], check=True, capture_output=True)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.service.close()
-        super().tearDownClass()
 
     def setUp(self):
         super().setUp()

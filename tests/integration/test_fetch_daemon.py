@@ -9,21 +9,18 @@ import threading
 import time
 
 import control_case
-import lab
 import support
 from control_case import GROUP, NOBODY
-from credential_service import Service
+from credential_service import PORT, Served
 from support import policy, wait_until
 
-PORT = 8447
 RULE = "{to: 'https://api.lab.test', credential: api}"
 
 
-class Daemons(control_case.Control):
+class Daemons(Served, control_case.Control):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
         cls.secret = support.LAB.write("daemons-client-secret", "client:secret&0123456789\n", 0o600)
 
     successor = None  # the process that an upgrade made of the daemon
@@ -33,7 +30,6 @@ class Daemons(control_case.Control):
         if cls.successor:
             os.kill(cls.successor, signal.SIGTERM)
             wait_until(lambda: not os.path.exists(f"/proc/{cls.successor}"))
-        cls.service.close()
         super().tearDownClass()
 
     def setUp(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway: sessions by an HTTPS proxy and SOCKS5, what is refused before a session is proved, and what becomes of sessions."""
+import contextlib
 import json
 import os
 import signal
@@ -528,7 +529,8 @@ class Upgrade(Gatewayed):
         os.kill(self.daemon.process.pid, signal.SIGUSR2)
         new = wait_until(lambda: self.pid_of("vethguardd"), 10 * SLOW)
         support.KILLED.add(self.daemon.audit)
-        os.kill(new, 9)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(new, 9)
         self.assertTrue(wait_until(lambda: "this one goes on" in self.daemon.stderr() or "has taken over" in self.daemon.stderr(),
                                    20 * SLOW), self.daemon.stderr())
         if "has taken over" in self.daemon.stderr():  # it was quicker, or its child was found before it was one

@@ -7,28 +7,19 @@ import stat
 import subprocess
 
 import control_case
-import lab
 import support
 from control_case import GROUP, NOBODY
-from credential_service import Service
+from credential_service import URL, Served
 from support import policy, wait_until
 
-PORT = 8447
-URL = f"https://login.wild.lab.test:{PORT}"
 RULE = "{to: 'https://api.lab.test', credential: api}"
 
 
-class Refresh(control_case.Control):
+class Refresh(Served, control_case.Control):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.service = support.in_namespace("outside", lambda: Service(lab.ORIGIN4, PORT, support.LAB.dir))
         cls.secret = support.LAB.write("refresh-client-secret", "client:secret&0123456789\n", 0o600)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.service.close()
-        super().tearDownClass()
 
     def setUp(self):
         super().setUp()

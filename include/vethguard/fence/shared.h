@@ -58,7 +58,5 @@ struct fence_shared_spec {
 int fence_shared_set(const struct fence_shared_spec *spec);
 /* Reads the rules back and compares them. Returns 0; -ESTALE: changed or missing; or another -errno. */
 int fence_shared_check(const struct fence_shared_spec *spec);
-/* *packets: how many the fence has refused so far. Returns 0 or -errno. */
-int fence_shared_refused(uint64_t *packets);
 
 #endif

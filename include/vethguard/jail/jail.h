@@ -47,6 +47,10 @@ int jail_seccomp(enum jail_role role, bool binds);
  * same arguments. Returns 0, or -errno; then jail_seccomp() tries by itself. */
 int jail_seccomp_prepare(enum jail_role role, bool binds);
 
+/* All of these in their order, for a role that knows its ports when it starts and binds none: an empty root, ids,
+ * Landlock, seccomp. A kernel without Landlock is no failure. Returns 0, or -errno with *step. */
+int jail_enter(enum jail_role role, const uint16_t *ports, size_t count, const char **step);
+
 #define JAIL_TEXT_MAX 16384 /* enough for JAIL_PORTS_MAX ports */
 #define JAIL_PORTS_MAX 1032
 #define JAIL_NAMESPACES 6

@@ -31,6 +31,8 @@ struct control_head {
 	uint64_t length;       /* of the body; 0 if none is given */
 	bool closes;           /* no further message comes on this connection (RFC 9112 section 9.3) */
 	bool expects_continue; /* RFC 9110 section 10.1.1 */
+	bool has_host;         /* RFC 9112 section 3.2; it may be empty */
+	bool needs_host;       /* HTTP/1.1: a request without it is malformed */
 };
 
 /* Both return CONTROL_HEAD_WHOLE and fill *head, whose slices borrow from bytes; or CONTROL_HEAD_MORE; or the status

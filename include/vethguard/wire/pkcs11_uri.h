@@ -31,8 +31,6 @@ struct pkcs11_uri {
 	uint64_t slot; /* slot-id */
 };
 
-/* True if the text begins as such a URI does. */
-bool pkcs11_uri_is(struct slice text);
 /* Parses the text. Returns NULL, or a sentence that says what is wrong. */
 const char *pkcs11_uri_parse(struct slice text, struct pkcs11_uri *out);
 /* True if a field of the token's information, which is padded with blanks to n bytes, has the value that the URI asks

@@ -15,7 +15,6 @@
 #define SOCKS5_NO_METHOD 0xff
 #define SOCKS5_LOGIN_VERSION 1 /* RFC 1929 */
 #define SOCKS5_LOGIN_MAX (3 + 2 * 255)
-#define SOCKS5_LOGIN_GOOD 0
 #define SOCKS5_LOGIN_WRONG 1
 #define SOCKS5_GREETING_MAX 257 /* bytes: version, count, 255 methods */
 #define SOCKS5_NAME_MAX 255

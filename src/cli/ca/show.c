@@ -84,21 +84,10 @@ void ca_print(const json_t *answer)
 
 static int look(const struct ca_usage *u, char **argv, void (*print)(const json_t *answer))
 {
-	struct control_answer answer;
 	struct control_line line;
 	int rc = ca_line_read(u, argv, 0, &line, NULL, NULL);
 
-	if (rc >= 0)
-		return rc;
-	rc = control_call(line.socket, "GET", "/ca", NULL, &answer);
-	if (rc)
-		return rc;
-	if (line.json)
-		control_print_json(answer.json);
-	else
-		print(answer.json);
-	control_answer_free(&answer);
-	return 0;
+	return rc >= 0 ? rc : control_call_and_print(&line, "GET", "/ca", NULL, print);
 }
 
 static void print_trusted(const json_t *answer)

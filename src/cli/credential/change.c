@@ -11,7 +11,6 @@ static int change(const struct credential_usage *u, char **argv, const char *tai
         void (*print)(const json_t *answer))
 {
 	char path[CONTROL_PATH_MAX];
-	struct control_answer answer;
 	struct control_line line;
 	int rc = credential_line_read(u, argv, 2, 2, &line);
 	json_t *body;
@@ -25,16 +24,9 @@ static int change(const struct credential_usage *u, char **argv, const char *tai
 		fputs("vethguard: error: the credential's name is not UTF-8\n", stderr);
 		return CLI_USAGE;
 	}
-	rc = control_call(line.socket, "POST", path, body, &answer);
+	rc = control_call_and_print(&line, "POST", path, body, print);
 	json_decref(body);
-	if (rc)
-		return rc;
-	if (line.json)
-		control_print_json(answer.json);
-	else
-		print(answer.json);
-	control_answer_free(&answer);
-	return 0;
+	return rc;
 }
 
 static void print_checked(const json_t *answer)

@@ -55,20 +55,12 @@ static int each(const struct control_line *line, const char *method, const char 
 	int worst = 0;
 
 	for (size_t i = 0; i < line->name_count; i++) {
-		struct control_answer answer;
 		char path[CONTROL_PATH_MAX];
 		int rc = session_path(path, line->names[i], tail)
-		                 ? control_call(line->socket, method, path, body, &answer)
+		                 ? control_call_and_print(line, method, path, body, print)
 		                 : CLI_USAGE;
 
 		worst = rc > worst ? rc : worst;
-		if (rc)
-			continue;
-		if (line->json)
-			control_print_json(answer.json);
-		else
-			print(answer.json);
-		control_answer_free(&answer);
 	}
 	return worst;
 }

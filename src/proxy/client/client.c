@@ -100,9 +100,10 @@ static enum client_state linger_timeout(struct client *c)
 {
 	if (!socket_unsent(&c->socket))
 		return CLIENT_CLOSED;
-	if (client_takes_bytes(c) || (!c->slow && !c->proxy->draining)) {
+	if (client_takes_bytes(c) || (!c->slow && c->proxy->state == PROXY_SERVING)) {
 		c->slow = true;
-		loop_deadline_set(&c->proxy->waits[c->proxy->draining ? WAIT_LINGER : WAIT_IDLE],
+		loop_deadline_set(&c->proxy->waits[c->proxy->state == PROXY_SERVING ? WAIT_IDLE
+		                                                                    : WAIT_LINGER],
 		        &c->deadline);
 		return CLIENT_LINGER;
 	}

@@ -41,7 +41,7 @@ static enum client_state begin(struct client *c)
 	/* Check what has come of the body before anything leaves. */
 	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->input_buf), c->input_buf.len))
 		return bad_request(c);
-	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
+	c->keep_alive = ex->request.keep_alive && c->proxy->state == PROXY_SERVING;
 	c->exchange_end = CLIENT_EXCHANGE_OPEN;
 	if (c->form != MESSAGE_FORM_PROXY && ex->request.absolute)
 		c->tls = ex->request.scheme == POLICY_HTTPS;
@@ -264,7 +264,7 @@ enum client_state client_exchange_over(struct client *c)
 		return CLIENT_CLOSED;
 	}
 	if (c->keep_alive && end == CLIENT_EXCHANGE_COMPLETE && !c->half_closed &&
-	        !c->proxy->draining) {
+	        c->proxy->state == PROXY_SERVING) {
 		http1_reset(&c->http1);
 		return CLIENT_HTTP;
 	}

@@ -11,8 +11,9 @@ static void response_head(
 
 	/* A response before the end of the request ends the connection, whatever it says: it is
 	 * unknown whether the client still sends the rest of the body (RFC 9112 section 9.3). */
-	if (response->status >= 200 && (ex->client_body == HTTP_BODY_UNTIL_CLOSE ||
-	                                       !ex->request_done || ex->proxy->draining))
+	if (response->status >= 200 &&
+	        (ex->client_body == HTTP_BODY_UNTIL_CLOSE || !ex->request_done ||
+	                ex->proxy->state != PROXY_SERVING))
 		c->keep_alive = false;
 	buf_consume(text, text->len);
 	if (c->form != MESSAGE_FORM_PROXY && response->status >= 200) {

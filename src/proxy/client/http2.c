@@ -291,7 +291,7 @@ enum client_state client_http2_input(struct client *c)
 		if (status != SOCKET_OK)
 			return ended(c);
 		receive(h, input);
-		if (c->proxy->draining && client_http2_has_asked(c))
+		if (c->proxy->state != PROXY_SERVING && client_http2_has_asked(c))
 			client_http2_drain(c); /* it was opened while the worker retired */
 		any = true;
 		client_used(c, input, input.n);

@@ -10,7 +10,6 @@
 struct client;
 struct http_fields;
 struct http_request;
-struct http_response;
 struct proxy;
 
 /* A verdict on a request, and what the rest of the proxy has to know about it. */

@@ -68,7 +68,7 @@ void deny_throttle_answer_all(struct proxy *p)
 static bool may_wait(const struct exchange *ex)
 {
 	return !ex->request_sent && !ex->upstream && !ex->cut && !ex->delayed &&
-	       !ex->proxy->draining;
+	       ex->proxy->state == PROXY_SERVING;
 }
 
 /* Copies the text: the upstream connection whose failure it describes may be about to free it. */

@@ -9,7 +9,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/signing.h"
-#include "proxy/http/basic.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/base/clock.h"
 
 _Static_assert(POLICY_TEMPLATE_PIECES_MAX <= HMAC_PARTS_MAX, "a template is signed at once");
@@ -119,7 +119,7 @@ static int sign(struct exchange *ex, const struct policy_hmac *hmac, struct part
 		        .cap = sizeof(parts->signature),
 		        .max = sizeof(parts->signature)};
 
-		basic_encode(&out, slice_of(raw, sizeof(raw)));
+		base64_append(&out, slice_of(raw, sizeof(raw)));
 		parts->of[SIGNATURE] = buf_slice(&out);
 	}
 	return rc;

@@ -7,6 +7,7 @@
 #include "proxy/exchange/substitute.h"
 
 #include "proxy/http/basic.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/sign/sigv4.h"
 
 #define PAIR_MAX 1024 /* bytes of the decoded "user:password" */
@@ -31,11 +32,10 @@ static bool has_own(const struct credential_store *store, uint32_t credential, s
 static bool has_own_in_basic(
         const struct credential_store *store, uint32_t credential, struct slice value)
 {
-	char memory[PAIR_MAX];
-	struct buf pair = {.mem = (uint8_t *)memory, .cap = sizeof(memory), .max = sizeof(memory)};
+	char pair[PAIR_MAX];
+	ssize_t n = base64_decode(basic_credentials(value), BASE64_LENIENT, pair, sizeof(pair));
 
-	return basic_decode(&pair, basic_credentials(value)) == 0 && pair.len &&
-	       has_own(store, credential, buf_slice(&pair));
+	return n > 0 && has_own(store, credential, slice_of(pair, (size_t)n));
 }
 
 bool substitute_takes_field(const struct credential_store *store,
@@ -73,17 +73,15 @@ static int put_replaced(
 /* Appends the pair with the value in it, and then, from *at on, "Basic " and its base64. */
 static int put_basic(const struct substitute *s, struct buf *out, struct slice value, size_t *at)
 {
-	char memory[PAIR_MAX];
-	struct buf pair = {.mem = (uint8_t *)memory, .cap = sizeof(memory), .max = sizeof(memory)};
+	char pair[PAIR_MAX];
+	ssize_t n = base64_decode(basic_credentials(value), BASE64_LENIENT, pair, sizeof(pair));
 	size_t from = out->len;
-	int rc = basic_decode(&pair, basic_credentials(value));
+	int rc = n < 0 ? (int)n : put_replaced(s, out, slice_of(pair, (size_t)n), false);
 
-	if (rc == 0)
-		rc = put_replaced(s, out, buf_slice(&pair), false);
 	*at = out->len;
 	if (rc == 0)
 		rc = buf_append_slice(out, SLICE("Basic "));
-	return rc ? rc : basic_encode(out, slice_of(out->mem + from, *at - from));
+	return rc ? rc : base64_append(out, slice_of(out->mem + from, *at - from));
 }
 
 static int replace_field(const struct substitute *s, struct http_field *f)

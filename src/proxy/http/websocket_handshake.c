@@ -8,22 +8,20 @@
 #include <string.h>
 
 #include "proxy/http/websocket.h"
+#include "vethguard/base/base64.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/tls/digest.h"
 
-/* 16 random bytes in base64: 21 letters of six bits, one of two, and padding. */
+#define KEY_BYTES 16 /* RFC 6455 section 4.1 */
+
 void websocket_key(char out[WEBSOCKET_KEY_MAX + 1])
 {
-	static const char letters[] =
-	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint8_t random[22];
+	uint8_t random[KEY_BYTES];
 
 	random_bytes(random, sizeof(random));
-	for (size_t i = 0; i < 21; i++)
-		out[i] = letters[random[i] & 63];
-	out[21] = letters[random[21] & 48];
-	memcpy(out + 22, "==", 3);
+	out[base64_encode(random, sizeof(random), base64_standard, out)] = 0;
 }
+_Static_assert(WEBSOCKET_KEY_MAX == BASE64_SIZE(KEY_BYTES), "a key fits");
 
 int websocket_accept(struct slice key, char out[WEBSOCKET_ACCEPT_MAX + 1])
 {

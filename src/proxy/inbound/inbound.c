@@ -34,7 +34,7 @@ static bool may_accept(const struct inbound_port *port)
 {
 	const struct proxy *p = port->inbound->proxy;
 
-	return !p->draining && !p->held && !inbound_is_full(port);
+	return p->state == PROXY_SERVING && !p->held && !inbound_is_full(port);
 }
 
 /* Accepts visitors. Returns true if more may be waiting. Beyond a bound, visitors wait in the
@@ -65,13 +65,34 @@ static bool take(struct inbound_port *port)
 	return true;
 }
 
+/* Asks the supervisor for the sockets that are missing, if it may be asked now. */
+static void ask_for_sockets(struct inbound *in)
+{
+	const struct proxy_config *config = &in->proxy->config;
+
+	for (size_t i = 0; i < in->port_count; i++) {
+		struct inbound_port *port = &in->ports[i];
+		uint32_t count = port->waiting < MESSAGE_REACH_MAX ? (uint32_t)port->waiting
+		                                                   : MESSAGE_REACH_MAX;
+
+		if (count == 0 || port->asked)
+			continue;
+		if (!rate_take(&in->asks, clock_monotonic_ms())) {
+			loop_timer_set(&in->ask_again, INBOUND_ASK_AGAIN_MS);
+			return;
+		}
+		if (config->reach(config->context, port->port, count) == 0)
+			port->asked = count;
+	}
+}
+
 static void accept_some(struct inbound_port *port)
 {
 	if (port->fd < 0)
 		return;
 	if (take(port))
 		loop_task_queue(port->inbound->proxy->config.loop, &port->more);
-	inbound_ask(port->inbound);
+	ask_for_sockets(port->inbound);
 }
 
 static void on_accept(struct loop_io *io, unsigned events)
@@ -99,29 +120,9 @@ static void on_again(struct loop_timer *timer)
 
 /* --- sockets into the sandbox --- */
 
-void inbound_ask(struct inbound *in)
-{
-	const struct proxy_config *config = &in->proxy->config;
-
-	for (size_t i = 0; i < in->port_count; i++) {
-		struct inbound_port *port = &in->ports[i];
-		uint32_t count = port->waiting < MESSAGE_REACH_MAX ? (uint32_t)port->waiting
-		                                                   : MESSAGE_REACH_MAX;
-
-		if (count == 0 || port->asked)
-			continue;
-		if (!rate_take(&in->asks, clock_monotonic_ms())) {
-			loop_timer_set(&in->ask_again, INBOUND_ASK_AGAIN_MS);
-			return;
-		}
-		if (config->reach(config->context, port->port, count) == 0)
-			port->asked = count;
-	}
-}
-
 static void on_ask_again(struct loop_timer *timer)
 {
-	inbound_ask(container_of(timer, struct inbound, ask_again));
+	ask_for_sockets(container_of(timer, struct inbound, ask_again));
 }
 
 static struct inbound_port *find(struct inbound *in, uint16_t number)
@@ -152,13 +153,14 @@ int proxy_reached(struct proxy *p, uint16_t number, const struct ip *address, in
 	}
 	for (size_t i = 0; i < missing && !list_is_empty(&port->visitors); i++)
 		visit_connect(container_of(port->visitors.next, struct visit, waiting), -1, why);
-	inbound_ask(p->inbound);
+	ask_for_sockets(p->inbound);
 	return 0;
 }
 
 /* --- life --- */
 
-struct inbound *inbound_of(struct proxy *p)
+/* The inbound part of the proxy, made at the first call; NULL: no memory. */
+static struct inbound *inbound_of(struct proxy *p)
 {
 	struct inbound *in = p->inbound ? NULL : calloc(1, sizeof(*in));
 
@@ -198,12 +200,12 @@ void proxy_visited(
 	struct inbound *in = inbound_of(p);
 	struct inbound_port *port = in ? port_of(in, number) : NULL;
 
-	if (!port || p->draining) {
+	if (!port || p->state != PROXY_SERVING) {
 		close(fd);
 		return;
 	}
 	visit_call(port, fd, sandbox, labels);
-	inbound_ask(in);
+	ask_for_sockets(in);
 }
 
 int proxy_serve_exposed(struct proxy *p, int fd, uint16_t number)
@@ -212,9 +214,9 @@ int proxy_serve_exposed(struct proxy *p, int fd, uint16_t number)
 	struct inbound_port *port = in ? port_of(in, number) : NULL;
 	int rc = !port ? -ENOMEM : port->fd >= 0 ? -EEXIST : 0;
 
-	if (!rc && !p->draining)
+	if (!rc && p->state == PROXY_SERVING)
 		rc = loop_io_open(p->config.loop, &port->io, fd, LOOP_READ, on_accept);
-	if (rc || p->draining) {
+	if (rc || p->state != PROXY_SERVING) {
 		close(fd);
 		return rc;
 	}

@@ -80,8 +80,6 @@ struct visit {
 	struct loop_task deferred_free;
 };
 
-/* Returns the inbound part of the proxy, made at the first call; NULL: no memory. */
-struct inbound *inbound_of(struct proxy *proxy);
 void inbound_free(struct inbound *in);
 /* True if no further visit may be open, of this port or of the sandbox. */
 bool inbound_is_full(const struct inbound_port *port);
@@ -91,8 +89,6 @@ void inbound_resume(struct inbound *in);
 void inbound_retire(struct inbound *in);
 /* Ends all visits and records them with this cause. */
 void inbound_end(struct inbound *in, enum event_cause cause, const char *detail);
-/* Asks the supervisor for the missing sockets, if the rate of messages permits it now. */
-void inbound_ask(struct inbound *in);
 /* Marks and records all visits that the policy next does not allow (NULL: all visits). Returns how
  * many. inbound_end_marked() ends them. */
 size_t inbound_reauthorize(

@@ -238,7 +238,7 @@ static void flow_begin(struct udp_flow *f)
 		refuse(f, EVENT_CAUSE_POLICY, NULL);
 		return;
 	}
-	if (proxy->paused || proxy->draining) {
+	if (proxy->paused || proxy->state != PROXY_SERVING) {
 		refuse(f, proxy->paused ? proxy->pause_cause : EVENT_CAUSE_CLOSING,
 		        proxy->pause_text);
 		return;

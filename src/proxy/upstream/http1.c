@@ -287,7 +287,8 @@ static void put(struct upstream_stream *u, bool reusable)
 	u->exchange = NULL;
 	u->ready = false;
 	if (!reusable || c->state != UPSTREAM_CONN_BUSY || !u->response.keep_alive || u->upgraded ||
-	        c->socket.broken || c->socket.hung_up || c->proxy->draining || c->socket.out.len) {
+	        c->socket.broken || c->socket.hung_up || c->proxy->state != PROXY_SERVING ||
+	        c->socket.out.len) {
 		upstream_conn_close(c);
 		return;
 	}

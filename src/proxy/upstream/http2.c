@@ -214,7 +214,7 @@ static void look_after(struct upstream_conn *c)
 	if (!s->session ||
 	        (!nghttp2_session_want_read(s->session) && !nghttp2_session_want_write(s->session)))
 		lost(c, EVENT_CAUSE_UPSTREAM, "the upstream broke the HTTP/2 protocol");
-	else if (!s->open && (s->ending || c->proxy->draining))
+	else if (!s->open && (s->ending || c->proxy->state != PROXY_SERVING))
 		upstream_conn_close(c);
 	else if (!s->open && c->state == UPSTREAM_CONN_BUSY) {
 		upstream_conn_wait(&c->own, WAIT_POOLED);

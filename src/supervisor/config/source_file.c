@@ -102,3 +102,42 @@ int source_file_open(
 	close(fd);
 	return -1;
 }
+
+void source_secrets_close(struct source_secrets *secrets)
+{
+	for (size_t i = 0; i < secrets->count; i++)
+		close(secrets->fds[i]);
+	secrets->count = 0;
+}
+
+bool source_secrets_open(const struct identity *identity, const struct policy_credential *c,
+        struct source_secrets *out, char error[SOURCE_ERROR_MAX])
+{
+	struct slice file;
+
+	error[0] = '\0';
+	out->count = 0;
+	out->changes = SOURCE_FILES_MAX;
+	for (size_t k = 0; k < SOURCE_FILES_MAX && policy_credential_file(c, k, &file); k++) {
+		char *path = out->paths[k];
+
+		if (file.n >= SOURCE_PATH_MAX) {
+			snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
+			break;
+		}
+		memcpy(path, file.p, file.n);
+		path[file.n] = 0;
+		out->fds[k] = source_file_open(identity, path, false, error);
+		if (out->fds[k] < 0)
+			break;
+		out->count = k + 1;
+		/* Of a service's arguments only this one ends with such a path. */
+		for (size_t i = 1; i < c->argc; i++)
+			if (slice_starts_with(c->argv[i], SLICE("refresh_token=file:")) &&
+			        slice_ends_with(c->argv[i], file))
+				out->changes = k;
+	}
+	if (error[0])
+		source_secrets_close(out);
+	return !error[0];
+}

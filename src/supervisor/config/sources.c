@@ -4,10 +4,8 @@
  * answer. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "vethguard/base/log.h"
 #include "vethguard/wire/message.h"
 #include "supervisor/os/local_file.h"
 #include "supervisor/config/source_lease.h"
@@ -52,27 +50,13 @@ void sources_fini(struct sources *s)
 	s->covered = NULL;
 }
 
-#define SOURCE_FAULT_MAX (SOURCE_ERROR_MAX + POLICY_NAME_MAX + 32)
-
-/* The credential's name, for the places that show the sentence: a denial, the keeper's log. */
-static void name_fault(
-        const struct sources *s, uint32_t index, const char *error, char text[SOURCE_FAULT_MAX])
-{
-	struct policy_credential c;
-	char name[POLICY_NAME_MAX + 1];
-
-	policy_credential(s->policy, index, &c);
-	snprintf(text, SOURCE_FAULT_MAX, "credential \"%s\": %s",
-	        slice_escape(c.name, name, sizeof(name)), error);
-}
-
 static void refuse_for(
         struct sources *s, uint64_t id, uint32_t index, const char *error, uint32_t retry_s)
 {
 	char text[SOURCE_FAULT_MAX];
 
 	if (s->policy)
-		name_fault(s, index, error, text);
+		source_name_fault(s, index, error, text);
 	else
 		snprintf(text, sizeof(text), "%s", error);
 	s->on_source(s, id, &(struct source_result){.fd = -1, .retry_s = retry_s, .error = text});
@@ -108,112 +92,15 @@ void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, 
 		give(s, id, fd);
 }
 
-/* source_file_open() without waiting; fills in path. */
-static int open_local(const struct sources *s, struct slice name, char path[SOURCE_PATH_MAX],
-        char error[SOURCE_ERROR_MAX])
-{
-	if (name.n >= SOURCE_PATH_MAX) {
-		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
-		return -1;
-	}
-	memcpy(path, name.p, name.n);
-	path[name.n] = 0;
-	return source_file_open(&s->identity, path, false, error);
-}
-
-/* Closes fd. The value of such a file is not refused, unlike one that others can write. */
-static bool is_for_everybody(int fd, const char *path, char error[SOURCE_ERROR_MAX])
-{
-	char shown[256];
-	struct stat st;
-	bool is = fstat(fd, &st) == 0 && (st.st_mode & S_IROTH);
-
-	close(fd);
-	if (is)
-		snprintf(error, SOURCE_ERROR_MAX,
-		        "%s can be read by everybody: chmod o-r fixes that",
-		        slice_escape(slice_from_string(path), shown, sizeof(shown)));
-	return is;
-}
-
-void sources_examine(
-        const struct sources *s, void (*tell)(void *context, const char *fault), void *context)
-{
-	for (uint32_t i = 0; s->policy && i < policy_credential_count(s->policy); i++) {
-		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
-		struct policy_credential c;
-		struct slice file;
-		int fd;
-
-		policy_credential(s->policy, i, &c);
-		for (size_t k = 0; policy_credential_file(&c, k, &file); k++) {
-			fd = open_local(s, file, path, error);
-			if (fd == LOCAL_FILE_UNKNOWN ||
-			        (fd >= 0 && !is_for_everybody(fd, path, error)))
-				continue;
-			name_fault(s, i, error, text);
-			tell(context, text);
-		}
-	}
-}
-
-static void remember_covered(
-        struct sources *s, const struct policy_credential *c, uint32_t index, size_t k)
-{
-	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
-	struct slice file;
-	struct stat st;
-	int fd = policy_credential_file(c, k, &file) ? open_local(s, file, path, error) : -1;
-
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0)
-		s->covered[index][k] = (struct source_identity){st.st_dev, st.st_ino};
-	close(fd);
-}
-
-void sources_remember_covered(struct sources *s)
-{
-	free(s->covered);
-	s->covered = calloc(POLICY_CREDENTIALS_MAX, sizeof(*s->covered));
-	for (uint32_t i = 0; s->covered && s->policy && i < policy_credential_count(s->policy);
-	        i++) {
-		struct policy_credential c;
-
-		policy_credential(s->policy, i, &c);
-		for (size_t k = 0; k < SOURCE_FILES_MAX; k++)
-			remember_covered(s, &c, i, k);
-	}
-}
-
-static void look_whether_covered(
-        struct sources *s, uint32_t index, size_t k, int fd, const char *path)
-{
-	struct source_identity *covered = s->covered ? &s->covered[index][k] : NULL;
-	char shown[256], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
-	struct stat st;
-
-	if (!covered || fstat(fd, &st) < 0 ||
-	        (st.st_dev == covered->device && st.st_ino == covered->inode))
-		return;
-	snprintf(error, sizeof(error),
-	        "%s was replaced after the run started, so the sandbox can see the new file: write "
-	        "into the old file instead of replacing it",
-	        slice_escape(slice_from_string(path), shown, sizeof(shown)));
-	name_fault(s, index, error, text);
-	log_warn("%s", text);
-	*covered = (struct source_identity){st.st_dev, st.st_ino}; /* told once */
-}
-
 /* A local file is opened here, any other by a child: the keeper serves many sandboxes too, and must
  * not wait. */
 static void open_file(struct sources *s, uint64_t id, uint32_t index, struct slice name)
 {
 	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
-	int fd = open_local(s, name, path, error);
+	int fd = source_open_local(s, name, path, error);
 
 	if (fd >= 0) {
-		look_whether_covered(s, index, 0, fd, path);
+		source_look_whether_covered(s, index, 0, fd, path);
 		give(s, id, fd);
 		return;
 	}
@@ -329,45 +216,6 @@ void sources_fetch_ended(
 	s->on_source(s, id, &f->result);
 }
 
-void source_secrets_close(struct source_secrets *secrets)
-{
-	for (size_t i = 0; i < secrets->count; i++)
-		close(secrets->fds[i]);
-	secrets->count = 0;
-}
-
-bool source_secrets_open(const struct identity *identity, const struct policy_credential *c,
-        struct source_secrets *out, char error[SOURCE_ERROR_MAX])
-{
-	struct slice file;
-
-	error[0] = '\0';
-	out->count = 0;
-	out->changes = SOURCE_FILES_MAX;
-	for (size_t k = 0; k < SOURCE_FILES_MAX && policy_credential_file(c, k, &file); k++) {
-		char *path = out->paths[k];
-
-		if (file.n >= SOURCE_PATH_MAX) {
-			snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
-			break;
-		}
-		memcpy(path, file.p, file.n);
-		path[file.n] = 0;
-		out->fds[k] = source_file_open(identity, path, false, error);
-		if (out->fds[k] < 0)
-			break;
-		out->count = k + 1;
-		/* Of a service's arguments only this one ends with such a path. */
-		for (size_t i = 1; i < c->argc; i++)
-			if (slice_starts_with(c->argv[i], SLICE("refresh_token=file:")) &&
-			        slice_ends_with(c->argv[i], file))
-				out->changes = k;
-	}
-	if (error[0])
-		source_secrets_close(out);
-	return !error[0];
-}
-
 /* Adds the arguments that ask for a renewal. */
 static void ask_for_renewal(const struct source_lease *lease, struct policy_credential *c,
         char texts[2][MESSAGE_LEASE_MAX + 16])
@@ -394,7 +242,7 @@ static void start_fetch(
 		return;
 	}
 	for (size_t k = 0; k < secrets.count; k++)
-		look_whether_covered(s, index, k, secrets.fds[k], secrets.paths[k]);
+		source_look_whether_covered(s, index, k, secrets.fds[k], secrets.paths[k]);
 	if (s->covered && secrets.changes < secrets.count)
 		snprintf(error, sizeof(error),
 		        "a refresh token that changes cannot be kept from the command of "

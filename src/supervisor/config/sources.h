@@ -84,6 +84,18 @@ void sources_examine(const struct sources *sources, void (*tell)(void *context, 
  * `vethguard run` covers only the remembered files, and its command could read any other. */
 void sources_remember_covered(struct sources *sources);
 
+/* source_look.c: the credential's name before the sentence, for the places that show it: a denial,
+ * the keeper's log. */
+#define SOURCE_FAULT_MAX (SOURCE_ERROR_MAX + POLICY_NAME_MAX + 32)
+void source_name_fault(const struct sources *sources, uint32_t index, const char *error,
+        char text[SOURCE_FAULT_MAX]);
+/* source_file_open() without waiting; fills in path. */
+int source_open_local(const struct sources *sources, struct slice name, char path[SOURCE_PATH_MAX],
+        char error[SOURCE_ERROR_MAX]);
+/* Logs once that the file at this path is not the one that was remembered. */
+void source_look_whether_covered(
+        struct sources *sources, uint32_t index, size_t k, int fd, const char *path);
+
 /* Opens the file at path, if it may serve as a credential. wait: opens it however long that takes;
  * otherwise only if it is local (local_file.h). Returns the descriptor, -1, or LOCAL_FILE_UNKNOWN
  * (it cannot be known whether it is local); the last two with one sentence in error. */

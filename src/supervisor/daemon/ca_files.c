@@ -1,55 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A key that others can read is refused, and so is any of the files that others could replace: it
- * decides what all sandboxes trust. Symbolic links are followed, since orchestrators mount secrets
- * as such.
- */
 #include "supervisor/daemon/ca_files.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/wire/message.h"
-#include "supervisor/os/local_file.h"
-
-static const char *objection(int fd, bool secret)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return "cannot be examined";
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return "belongs to somebody else than root";
-	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return "can be written by others: 'chmod go-w' mends that, where nobody has";
-	if (secret && (st.st_mode & (S_IRGRP | S_IROTH)))
-		return "is secret, and others can read it: 'chmod 0600' mends that, where "
-		       "nobody has";
-	return NULL;
-}
+#include "supervisor/os/operator_file.h"
 
 static int open_one(struct ca_files *files, const char *key, const char *path, bool secret,
         char why[CA_FILES_WHY_MAX])
 {
-	int fd = local_file_open(path);
-	const char *wrong = fd < 0 ? NULL : objection(fd, secret);
+	int fd = operator_file_open(key, path, secret, why, CA_FILES_WHY_MAX);
 
-	if (fd >= 0 && !wrong) {
-		files->fds[files->count++] = fd;
-		return 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	snprintf(why, CA_FILES_WHY_MAX, "ca.%s: %s %s", key, path,
-	        wrong                      ? wrong
-	        : fd == LOCAL_FILE_UNKNOWN ? "is on a file system that may not answer"
-	        : fd == -EINVAL            ? "is no regular file"
-	                                   : strerror(-fd));
-	return fd < 0 ? fd : -EPERM;
+	if (fd < 0)
+		return fd;
+	files->fds[files->count++] = fd;
+	return 0;
 }
 
 int ca_files_open(
@@ -58,9 +23,9 @@ int ca_files_open(
 	const struct {
 		const char *key, *path;
 		uint8_t bit;
-	} all[CA_FILES_MAX] = {{"root", config->root, MESSAGE_CA_ROOT_FILE},
-	        {"certificate", config->certificate, MESSAGE_CA_CERTIFICATE_FILE},
-	        {"key", config->key, MESSAGE_CA_KEY_FILE}};
+	} all[CA_FILES_MAX] = {{"ca.root", config->root, MESSAGE_CA_ROOT_FILE},
+	        {"ca.certificate", config->certificate, MESSAGE_CA_CERTIFICATE_FILE},
+	        {"ca.key", config->key, MESSAGE_CA_KEY_FILE}};
 	int rc = 0;
 
 	*files = (struct ca_files){0};
@@ -80,10 +45,7 @@ int ca_files_open(
 
 int ca_files_open_pin(const char *path, char why[CA_FILES_WHY_MAX])
 {
-	struct ca_files one = {0};
-	int rc = open_one(&one, "token.pin", path, true, why);
-
-	return rc < 0 ? rc : one.fds[0];
+	return operator_file_open("ca.token.pin", path, true, why, CA_FILES_WHY_MAX);
 }
 
 void ca_files_close(struct ca_files *files)

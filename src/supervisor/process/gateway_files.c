@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "supervisor/os/local_file.h"
+#include "supervisor/os/operator_file.h"
 #include "supervisor/process/gateway.h"
 
 #define BACKLOG 1024
@@ -109,48 +109,17 @@ void gateway_unlisten(struct gateway_life *life)
 	forget_inherited(life);
 }
 
-static const char *objection(int fd, bool secret)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return "cannot be examined";
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return "belongs to somebody else than root";
-	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return "can be written by others";
-	if (secret && (st.st_mode & (S_IRGRP | S_IROTH)))
-		return "is a private key that others can read: 'chmod 0600' repairs that";
-	return NULL;
-}
-
-static int open_file(const char *key, const char *path, bool secret, char *why, size_t why_size)
-{
-	int fd = local_file_open(path);
-	const char *wrong = fd < 0 ? NULL : objection(fd, secret);
-
-	if (fd >= 0 && !wrong)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	snprintf(why, why_size, "gateway.%s: %s %s", key, path,
-	        wrong                      ? wrong
-	        : fd == LOCAL_FILE_UNKNOWN ? "is on a file system that may not answer"
-	        : fd == -EINVAL            ? "is no regular file"
-	                                   : strerror(-fd));
-	return fd < 0 ? fd : -EPERM;
-}
-
 int gateway_files_open(const struct config_gateway *config, int fds[GATEWAY_FILES], size_t *count,
         char *why, size_t why_size)
 {
 	*count = 0;
 	if (!config->certificate[0])
 		return 0;
-	fds[0] = open_file("certificate", config->certificate, false, why, why_size);
+	fds[0] = operator_file_open(
+	        "gateway.certificate", config->certificate, false, why, why_size);
 	if (fds[0] < 0)
 		return fds[0];
-	fds[1] = open_file("key", config->key, true, why, why_size);
+	fds[1] = operator_file_open("gateway.key", config->key, true, why, why_size);
 	if (fds[1] < 0) {
 		close(fds[0]);
 		return fds[1];

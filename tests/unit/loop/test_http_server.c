@@ -142,8 +142,9 @@ static void test_one_after_another(void **state)
 	int fd = client();
 
 	(void)state;
-	say(fd, "GET /first HTTP/1.1\r\n\r\nPOST /second HTTP/1.1\r\nContent-Length: "
-	        "3\r\n\r\nabcGET /third HTTP/1.1\r\nConnection: close\r\n\r\n");
+	say(fd, "GET /first HTTP/1.1\r\nHost:\r\n\r\nPOST /second "
+	        "HTTP/1.1\r\nHost:\r\nContent-Length: "
+	        "3\r\n\r\nabcGET /third HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n");
 	assert_non_null(strstr(wait_for(fd, NULL), "GET /first "));
 	assert_string_equal(f.seen, "GET /third ");
 	assert_int_equal(f.requests, 3);
@@ -152,7 +153,7 @@ static void test_one_after_another(void **state)
 
 static void test_byte_by_byte(void **state)
 {
-	static const char text[] = "POST /x HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody";
+	static const char text[] = "POST /x HTTP/1.1\r\nHost:\r\nContent-Length: 4\r\n\r\nbody";
 	int fd = client();
 
 	(void)state;
@@ -170,7 +171,7 @@ static void test_continue(void **state)
 	int fd = client();
 
 	(void)state;
-	say(fd, "POST /x HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+	say(fd, "POST /x HTTP/1.1\r\nHost:\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
 	wait_for(fd, "HTTP/1.1 100 Continue\r\n\r\n");
 	say(fd, "ok");
 	wait_for(fd, "POST /x ok");
@@ -198,8 +199,9 @@ static void test_refused(void **state)
 	refused("nonsense\r\n\r\n", "HTTP/1.1 400 ");
 	refused("\x16\x03\x01\x02\r\n\r\n", "HTTP/1.1 400 ");
 	refused("GET / HTTP/2.0\r\n\r\n", "HTTP/1.1 505 ");
-	refused("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 411 ");
-	snprintf(length, sizeof(length), "POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n",
+	refused("POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	        "HTTP/1.1 411 ");
+	snprintf(length, sizeof(length), "POST / HTTP/1.1\r\nHost:\r\nContent-Length: %d\r\n\r\n",
 	        CONTROL_BODY_MAX + 1);
 	refused(length, "HTTP/1.1 413 ");
 	assert_int_equal(f.requests, 0);
@@ -214,7 +216,7 @@ static void test_largest_body(void **state)
 
 	(void)state;
 	memset(body, 'b', sizeof(body));
-	snprintf(head, sizeof(head), "POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n",
+	snprintf(head, sizeof(head), "POST / HTTP/1.1\r\nHost:\r\nContent-Length: %d\r\n\r\n",
 	        CONTROL_BODY_MAX);
 	say(fd, head);
 	while (sent < CONTROL_BODY_MAX) {
@@ -242,7 +244,7 @@ static void test_head_has_no_body(void **state)
 	const char *got;
 
 	(void)state;
-	say(fd, "HEAD /x HTTP/1.1\r\nConnection: close\r\n\r\n");
+	say(fd, "HEAD /x HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n");
 	got = wait_for(fd, NULL);
 	assert_non_null(strstr(got, "Content-Length: 8"));
 	assert_string_equal(strstr(got, "\r\n\r\n"), "\r\n\r\n");
@@ -255,7 +257,7 @@ static void test_not_admitted(void **state)
 	f.refusal = "not you";
 	int fd = client();
 	assert_non_null(strstr(wait_for(fd, NULL), "HTTP/1.1 403 "));
-	say(fd, "GET / HTTP/1.1\r\n\r\n");
+	say(fd, "GET / HTTP/1.1\r\nHost:\r\n\r\n");
 	turn();
 	assert_int_equal(f.requests, 0);
 	close(fd);
@@ -267,7 +269,7 @@ static void test_gone_before_the_answer(void **state)
 
 	(void)state;
 	f.hold = true;
-	say(fd, "GET /slow HTTP/1.1\r\n\r\n");
+	say(fd, "GET /slow HTTP/1.1\r\nHost:\r\n\r\n");
 	while (!f.held)
 		turn();
 	close(fd);
@@ -283,7 +285,7 @@ static void test_gone_in_the_middle(void **state)
 	int fd = client();
 
 	(void)state;
-	say(fd, "POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nhalf");
+	say(fd, "POST / HTTP/1.1\r\nHost:\r\nContent-Length: 10\r\n\r\nhalf");
 	turn();
 	assert_int_equal(f.server->count, 1);
 	close(fd);
@@ -298,7 +300,7 @@ static void test_freed_with_one_waiting(void **state)
 
 	(void)state;
 	f.hold = true;
-	say(fd, "GET /slow HTTP/1.1\r\n\r\n");
+	say(fd, "GET /slow HTTP/1.1\r\nHost:\r\n\r\n");
 	while (!f.held)
 		turn();
 	http_server_free(f.server);
@@ -372,7 +374,7 @@ static void test_many(void **state)
 	while (f.server->count == most)
 		turn();
 	fds[0] = client();
-	say(fds[0], "GET /again HTTP/1.1\r\n\r\n");
+	say(fds[0], "GET /again HTTP/1.1\r\nHost:\r\n\r\n");
 	wait_for(fds[0], "GET /again");
 	for (size_t i = 0; i < most; i++)
 		close(fds[i]);
@@ -399,7 +401,7 @@ static void test_many_that_are_not_admitted(void **state)
 	assert_int_equal(f.server->count, 0);
 	f.refusal = NULL;
 	one = client();
-	say(one, "GET /admitted HTTP/1.1\r\n\r\n");
+	say(one, "GET /admitted HTTP/1.1\r\nHost:\r\n\r\n");
 	wait_for(one, "GET /admitted");
 	assert_int_equal(f.server->count, 1);
 	close(one);

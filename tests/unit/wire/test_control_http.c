@@ -47,12 +47,29 @@ static void test_connection(void **state)
 	(void)state;
 	assert_int_equal(request("GET / HTTP/1.0\r\n\r\n"), CONTROL_HEAD_WHOLE);
 	assert_true(head.closes);
-	assert_int_equal(
-	        request("GET / HTTP/1.1\r\nConnection: Close\r\n\r\n"), CONTROL_HEAD_WHOLE);
+	assert_int_equal(request("GET / HTTP/1.1\r\nHost:\r\nConnection: Close\r\n\r\n"),
+	        CONTROL_HEAD_WHOLE);
 	assert_true(head.closes);
-	assert_int_equal(
-	        request("GET / HTTP/1.1\r\nExpect: 100-Continue\r\n\r\n"), CONTROL_HEAD_WHOLE);
+	assert_int_equal(request("GET / HTTP/1.1\r\nHost:\r\nExpect: 100-Continue\r\n\r\n"),
+	        CONTROL_HEAD_WHOLE);
 	assert_true(head.expects_continue && !head.closes);
+}
+
+/* RFC 9112 section 3.2: HTTP/1.1 has one host, which may be empty; HTTP/1.0 need not have one. */
+static void test_host(void **state)
+{
+	static const char *const good[] = {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	        "GET / HTTP/1.1\r\nhost:\r\n\r\n", "GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: api.moby.localhost\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: %2Frun%2Fvethguard%2Fcontrol.sock\r\n\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(request(good[i]), CONTROL_HEAD_WHOLE);
+		assert_true(head.has_host);
+	}
+	assert_int_equal(request("GET / HTTP/1.0\r\n\r\n"), CONTROL_HEAD_WHOLE);
+	assert_false(head.has_host);
 }
 
 static void test_every_prefix_waits(void **state)
@@ -83,18 +100,28 @@ static void test_refused(void **state)
 	        {"GET / FTP/1.1\r\n\r\n", 400},
 	        {"GET / HTTP/1.1 \r\n\r\n", 505},
 	        {"GET / HTTP/2.0\r\n\r\n", 505},
-	        {"GET / HTTP/1.1\r\nNo colon\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\n: empty\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nName : x\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nA: x\r\n folded\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nA: x\ny: z\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nA: \x01\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
-	        {"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400},
-	        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411},
-	        {"POST / HTTP/1.1\r\nExpect: 200-ok\r\n\r\n", 417},
+	        {"GET / HTTP/1.1\r\nHost:\r\nNo colon\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\n: empty\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nName : x\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nA: x\r\n folded\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nA: x\ny: z\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nA: \x01\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nContent-Length: -1\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nContent-Length: 1, 1\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400},
+	        {"POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n", 411},
+	        {"POST / HTTP/1.1\r\nHost:\r\nExpect: 200-ok\r\n\r\n", 417},
+	        {"GET / HTTP/1.1\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHosts: a\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost:\r\nhost: a\r\n\r\n", 400},
+	        {"GET / HTTP/1.0\r\nHOST: a\r\nhOST: b\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: \xc3\xa4\r\n\r\n", 400},
 	};
 
 	(void)state;
@@ -108,7 +135,8 @@ static void test_tokens(void **state)
 {
 	static const char token[] = "!#$%&'*+-.^_`|~0123456789"
 	                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	char field[] = "GET / HTTP/1.1\r\nA?B: x\r\n\r\n", method[] = "G?T / HTTP/1.1\r\n\r\n";
+	char field[] = "GET / HTTP/1.1\r\nA?B: x\r\nHost:\r\n\r\n",
+	     method[] = "G?T / HTTP/1.1\r\nHost:\r\n\r\n";
 	size_t n = sizeof(field) - 1, m = sizeof(method) - 1;
 
 	(void)state;
@@ -136,13 +164,13 @@ static void test_bounds(void **state)
 	        CONTROL_HEAD_MORE);
 	assert_int_equal(control_head_request(slice_of(text, CONTROL_HEAD_MAX), &head), 431);
 	memcpy(text, "GET /", 5);
-	memcpy(text + 4 + CONTROL_TARGET_MAX, " HTTP/1.1\r\n\r\n", 13);
+	memcpy(text + 4 + CONTROL_TARGET_MAX, " HTTP/1.0\r\n\r\n", 13);
 	n = 4 + CONTROL_TARGET_MAX + 13;
 	assert_int_equal(control_head_request(slice_of(text, n), &head), CONTROL_HEAD_WHOLE);
 	memset(text + 4 + CONTROL_TARGET_MAX, 'a', 1);
 	memcpy(text + 5 + CONTROL_TARGET_MAX, " HTTP/1.1\r\n\r\n", 13);
 	assert_int_equal(control_head_request(slice_of(text, n + 1), &head), 414);
-	n = (size_t)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\n");
+	n = (size_t)snprintf(text, sizeof(text), "GET / HTTP/1.0\r\n");
 	for (int i = 0; i < CONTROL_FIELDS_MAX; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "a:\r\n");
 	memcpy(text + n, "\r\n", 2);
@@ -189,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_whole),
 	        cmocka_unit_test(test_connection),
+	        cmocka_unit_test(test_host),
 	        cmocka_unit_test(test_every_prefix_waits),
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_tokens),

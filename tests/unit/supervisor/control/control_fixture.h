@@ -335,7 +335,8 @@ static inline void say(
 {
 	char text[CONTROL_BODY_MAX + 1024];
 	int n = snprintf(text, sizeof(text),
-	        "%s %s HTTP/1.1\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: "
+	        "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: "
+	        "%s\r\nContent-Length: "
 	        "%zu\r\n\r\n%s",
 	        method, path, type, strlen(body), body);
 

@@ -6,36 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "supervisor/daemon/state_file.h"
-
-#define TEXT_MAX 8192
-
-static char folder[64];
-static int dir;
-
-static int make_folder(void **state)
-{
-	(void)state;
-	snprintf(folder, sizeof(folder), "/tmp/state-session-XXXXXX");
-	assert_non_null(mkdtemp(folder));
-	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir < 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	unlinkat(dir, "one.json", 0);
-	close(dir);
-	return rmdir(folder);
-}
+#include "state_fixture.h"
 
 static struct attach_record sample(void)
 {
@@ -51,13 +22,6 @@ static struct attach_record sample(void)
 	ip_prefix_parse(SLICE("203.0.113.0/24"), &record.session.from[0]);
 	ip_prefix_parse(SLICE("2001:db8::/32"), &record.session.from[1]);
 	return record;
-}
-
-static int load(struct attach_record *record, struct gate *gate, char error[STATE_ERROR_MAX])
-{
-	error[0] = 0;
-	gate_init(gate);
-	return state_load(dir, "one.json", record, gate, error);
 }
 
 static void save_sample(void)
@@ -90,35 +54,6 @@ static void what_is_written_is_read(void **state)
 	assert_int_equal(is.expires_ms, 99);
 	assert_int_equal(gate.kind, GATE_SOCKET);
 	attach_record_fini(&is);
-}
-
-/* With from as to it has to be refused, and say so. */
-static void refuses(const char *from, const char *to, const char *why)
-{
-	static char text[TEXT_MAX], changed[2 * TEXT_MAX];
-	char error[STATE_ERROR_MAX];
-	struct attach_record record;
-	struct gate gate;
-	const char *at;
-	ssize_t n;
-	int fd;
-
-	save_sample();
-	fd = openat(dir, "one.json", O_RDWR | O_CLOEXEC);
-	n = read(fd, text, TEXT_MAX - 1);
-	assert_true(n > 0);
-	text[n] = 0;
-	at = strstr(text, from);
-	if (!at)
-		fail_msg("the sample has no %s", from);
-	n = snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, to,
-	        at + strlen(from));
-	assert_int_equal(pwrite(fd, changed, (size_t)n, 0), n);
-	assert_int_equal(ftruncate(fd, n), 0);
-	close(fd);
-	if (load(&record, &gate, error) != -EINVAL || !strstr(error, why))
-		fail_msg("%s for %s: %s", to, from, error);
-	attach_record_fini(&record);
 }
 
 static void values_out_of_bounds_are_refused(void **state)
@@ -155,7 +90,6 @@ static void what_it_is_in_words(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
 	        TEST(values_out_of_bounds_are_refused), cmocka_unit_test(what_it_is_in_words)};
 

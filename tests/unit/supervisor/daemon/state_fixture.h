@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A directory with the state file of one sandbox, which a test damages. */
+#ifndef VETHGUARD_TESTS_UNIT_SUPERVISOR_DAEMON_STATE_FIXTURE_H
+#define VETHGUARD_TESTS_UNIT_SUPERVISOR_DAEMON_STATE_FIXTURE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supervisor/daemon/state_file.h"
+
+#define TEXT_MAX 8192
+
+static char folder[64];
+static int dir;
+
+static inline int make_folder(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/state-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0;
+}
+
+static inline int remove_folder(void **state)
+{
+	(void)state;
+	unlinkat(dir, "one.json", 0);
+	close(dir);
+	return rmdir(folder);
+}
+
+static inline int load(struct attach_record *record, struct gate *gate, char error[STATE_ERROR_MAX])
+{
+	error[0] = 0;
+	gate_init(gate);
+	return state_load(dir, "one.json", record, gate, error);
+}
+
+static void save_sample(void); /* each test's own */
+
+/* With from as to it has to be refused, and say so. */
+static inline void refuses(const char *from, const char *to, const char *why)
+{
+	static char text[TEXT_MAX], changed[2 * TEXT_MAX];
+	char error[STATE_ERROR_MAX];
+	struct attach_record record;
+	struct gate gate;
+	const char *at;
+	ssize_t n;
+	int fd;
+
+	save_sample();
+	fd = openat(dir, "one.json", O_RDWR | O_CLOEXEC);
+	n = read(fd, text, TEXT_MAX - 1);
+	assert_true(n > 0);
+	text[n] = 0;
+	at = strstr(text, from);
+	if (!at)
+		fail_msg("the sample has no %s", from);
+	n = snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, to,
+	        at + strlen(from));
+	assert_int_equal(pwrite(fd, changed, (size_t)n, 0), n);
+	assert_int_equal(ftruncate(fd, n), 0);
+	close(fd);
+	if (load(&record, &gate, error) != -EINVAL || !strstr(error, why))
+		fail_msg("%s for %s: %s", to, from, error);
+	attach_record_fini(&record);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+
+#endif
