@@ -8,7 +8,7 @@ LIBS_vethguard := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_
 MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy wire base
 LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 
-MODS_vethguard-keeper := keeper tls ipc loop jail wire base
+MODS_vethguard-keeper := keeper credential tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
 MODS_vethguard-worker := worker proxy dns issuer credential sign tls ipc loop jail policy wire base
@@ -30,6 +30,9 @@ MODS_vethguard-cni := cni adapter netlink wire base
 LIBS_vethguard-cni := $(LIBS_NFT) $(LIBS_JANSSON)
 MODS_vethguard-docker := docker adapter netlink jail ipc loop wire base
 LIBS_vethguard-docker := $(LIBS_NFT) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_JANSSON)
+
+# `vethguard probe` prints this script.
+$(OBJ)/cli/probe.o: contrib/probe/probe.sh
 
 MAIN_vethguard := cli
 MAIN_vethguardd := supervisor

@@ -106,6 +106,14 @@ check-agents:
 	@mk/install-agents
 	@tests/integration/run --agents $(if $(filter asan,$(VARIANT)),--asan) $(AGENTS)
 
+## sudo make check-providers  the SDKs of sandbox providers with the options of contrib/node, and their sandboxes played; the probe (installs them; minutes)
+.PHONY: check-providers
+check-providers:
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@mk/install-providers
+	@tests/integration/run --providers $(if $(filter asan,$(VARIANT)),--asan) $(PROVIDERS)
+
 ## sudo make check-attach  a real dockerd, Podman, Docker's bridges, CNI networks, containerd, a virtual machine, a namespace: each guarded (installs them; minutes)
 .PHONY: check-attach
 check-attach:

@@ -132,7 +132,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control session sidecar policy ca credential audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control session probe sidecar policy ca credential audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -150,7 +150,7 @@ _vethguard()
 	ca) words='show export csr install rotate' ;;
 	credential) words='list show check rotate revoke' ;;
 	session) words='create list show extend revoke' ;;
-	help) words="run $control session sidecar policy ca credential audit doctor version" ;;
+	help) words="run $control session probe sidecar policy ca credential audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -161,6 +161,7 @@ _vethguard()
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
 		'sidecar init') words='--uid --config --dns-port --loopback --inbound --check --verbose --help' ;;
 		'sidecar run') words='--policy --var --config --name --audit --observe --share --share-as --proxy-env --init --uid --dns-port --loopback --inbound --verbose --help' ;;
+		'probe '*) words='--tcp --name --udp --dns --icmp --metadata --api --gateway --without --tools --timeout --limit --json --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'ca show' | 'ca export') words='--socket --json --help' ;;
 		'ca csr') words='--name --socket --json --help' ;;
@@ -188,6 +189,10 @@ _vethguard()
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
+	elif [[ ${COMP_WORDS[1]} == probe && $3 == --without ]]; then
+		words='tcp tcp6 name udp udp6 dns dns6 icmp icmp6 metadata api proxy socket'
+	elif [[ ${COMP_WORDS[1]} == probe && $3 == --tools ]]; then
+		words='curl python3 node bash nc wget dig nslookup ping'
 	elif [[ ${COMP_WORDS[1]} == credential && $3 == --socket ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

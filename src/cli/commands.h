@@ -16,5 +16,6 @@
 int cli_run(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_sidecar(int argc, char **argv);
+int cli_probe(int argc, char **argv);
 
 #endif

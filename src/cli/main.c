@@ -35,6 +35,7 @@ static const struct command commands[] = {
         {"claim", cli_claim, "guard one of these under a policy"},
         {"release", cli_release, "end that, and make it ready for another"},
         {"session", cli_session, "sandboxes elsewhere, which come in by the gateway"},
+        {"probe", cli_probe, "a script that tries every way out of the sandbox it runs in"},
         {"sidecar", cli_sidecar, "guard a pod or group from inside of it"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"ca", cli_ca, "the CAs that sandboxes trust: show, export, replace them"},

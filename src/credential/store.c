@@ -378,6 +378,15 @@ struct credential_value *credential_store_held(
 	return credential < store->count ? store->slots[credential].value : NULL;
 }
 
+struct slice credential_store_placeholder(const struct credential_store *store, uint32_t credential)
+{
+	for (size_t i = 0; i < store->placeholders.count; i++)
+		if (store->placeholders.items[i].credential == credential)
+			return slice_of(
+			        store->placeholders.items[i].text, store->placeholders.items[i].n);
+	return SLICE("");
+}
+
 uint32_t credential_store_find_placeholder(
         const struct credential_store *store, struct slice p, size_t *at, size_t *n)
 {

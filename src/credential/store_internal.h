@@ -32,6 +32,7 @@ struct credential_store {
 	struct loop *loop;
 	const struct policy *policy;
 	credential_ask ask;
+	credential_seal seal;
 	void *context;
 	struct loop_task tell;
 	struct loop_timer expiry;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to the store from outside: another policy, and an operator who rotates or revokes a
- * credential. */
+/* What happens to the store from outside: another policy, an operator who rotates or revokes a
+ * credential, and a login that gives a token. */
 #include "credential/store_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "credential/value.h"
 #include "vethguard/base/clock.h"
 
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count)
@@ -75,4 +76,50 @@ void credential_store_usage(const struct credential_store *store, uint32_t crede
 	*uses = store->slots[credential].uses;
 	*last_used_ms = (uint64_t)(clock_real_ms() - loop_now_ms(store->loop) +
 	                           store->slots[credential].last_used_ms);
+}
+
+void credential_store_on_seal(struct credential_store *store, credential_seal seal)
+{
+	store->seal = seal;
+}
+
+/* Puts a value with one more token in the place of the present one. */
+static int seal_here(
+        struct credential_store *store, uint32_t credential, const struct jar_token *token)
+{
+	struct slot *slot = &store->slots[credential];
+	struct credential_value *made;
+	struct secret jar = {0};
+	const char *error;
+	int rc = 0;
+
+	if (slot->value->jar.n)
+		rc = secret_copy(&jar, slot->value->jar.p, slot->value->jar.n);
+	if (rc == 0)
+		rc = jar_add(&jar, token);
+	if (rc == 0) {
+		made = value_new(store->policy, credential, secret_slice(&jar), &error);
+		rc = made ? 0 : -ENOMEM;
+	}
+	if (rc == 0) {
+		credential_value_release(slot->value);
+		slot->value = made;
+	}
+	secret_free(&jar);
+	return rc;
+}
+
+int credential_store_seal(
+        struct credential_store *store, uint32_t credential, const struct jar_token *token)
+{
+	struct policy_credential spec;
+	int rc = 0;
+
+	if (credential >= store->count || !store->seal)
+		return -EINVAL;
+	policy_credential(store->policy, credential, &spec);
+	/* A value that was forgotten, because the policy changes, comes from the keeper. */
+	if (store->slots[credential].value)
+		rc = seal_here(store, credential, token);
+	return rc ? rc : store->seal(store->context, spec.name, token);
 }

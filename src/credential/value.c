@@ -16,6 +16,7 @@ void credential_value_release(struct credential_value *v)
 		return;
 	secret_free(&v->rendered);
 	aws_keys_free(v->aws);
+	secret_free(&v->jar);
 	mask_free(v->mask);
 	free(v);
 }
@@ -42,6 +43,22 @@ static struct mask *compile_mask(const struct policy_credential *credential, str
 	return mask;
 }
 
+/* What logins gave, which may be nothing. Returns NULL, or why it cannot be used. */
+static const char *take_jar(struct credential_value *value, struct slice bytes)
+{
+	struct slice secrets[JAR_TOKENS_MAX];
+	size_t n;
+
+	if (!jar_is_sound(bytes))
+		return "What logins have given is damaged.";
+	if (bytes.n && secret_copy(&value->jar, bytes.p, bytes.n) < 0)
+		return "There is no memory for the credential.";
+	n = jar_secrets(secret_slice(&value->jar), secrets);
+	if (n)
+		value->mask = mask_new(secrets, n);
+	return n && !value->mask ? "There is no memory for the credential." : NULL;
+}
+
 struct credential_value *value_new(
         const struct policy *policy, uint32_t index, struct slice bytes, const char **error)
 {
@@ -55,6 +72,13 @@ struct credential_value *value_new(
 	value->credential = index;
 	value->references = 1;
 	policy_credential(policy, index, &credential);
+	if (credential.source == POLICY_SOURCE_SEALED) {
+		*error = take_jar(value, bytes);
+		if (!*error)
+			return value;
+		credential_value_release(value);
+		return NULL;
+	}
 	if (credential.inject == POLICY_INJECT_SIGV4) {
 		value->aws = aws_keys_new(bytes, error);
 		if (!value->aws) {

@@ -20,25 +20,31 @@ static uint64_t ends_ms(const struct source *source)
 	return (uint64_t)(clock_real_ms() + source->expires_ms - clock_boot_ms());
 }
 
+/* Of what logins gave: when the last one did. */
+static uint64_t fetched_ms(const struct source *source)
+{
+	return (uint64_t)(source->jar ? source->jar->sealed_ms : source->fetched_ms);
+}
+
 static void describe(const struct sandbox *sandbox, struct message_keeper_credentials *m)
 {
 	m->count = sandbox->source_count;
 	for (uint32_t i = 0; i < m->count; i++) {
 		const struct source *s = &sandbox->sources[i];
-		const bool held = source_value_is_valid(s);
+		const bool held = s->jar ? s->jar->bytes.n > 0 : source_value_is_valid(s);
 
 		m->credentials[i].held = held;
 		m->credentials[i].fetching = s->state == SOURCE_ASKED || s->state == SOURCE_READING;
 		m->credentials[i].revoked = s->revoked;
 		m->credentials[i].fetches = s->fetches;
 		m->credentials[i].failures = s->failures;
-		m->credentials[i].fetched_ms = held ? (uint64_t)s->fetched_ms : 0;
+		m->credentials[i].fetched_ms = held ? fetched_ms(s) : 0;
 		m->credentials[i].ends_ms = held ? ends_ms(s) : 0;
 		m->credentials[i].failed_ms = (uint64_t)s->failed_ms;
 		m->credentials[i].error =
 		        slice_of(s->error, strnlen(s->error, MESSAGE_CREDENTIAL_ERROR_MAX));
-		m->credentials[i].mark =
-		        slice_of(s->mark, held && s->sources->marker ? sizeof(s->mark) : 0);
+		m->credentials[i].mark = slice_of(
+		        s->mark, held && s->sources->marker && !s->jar ? sizeof(s->mark) : 0);
 	}
 }
 

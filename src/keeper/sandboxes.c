@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker may send two messages, both checked completely: "give me my CA" and "give me my
- * credential number N". The socket pair of a message determines its sandbox, never its content. Any
- * other message closes that worker's pair and frees everything that was kept for it; the others do
- * not notice.
+ * A worker may send three messages, all checked completely: "give me my CA", "give me my
+ * credential number N" and "a login has given this token". The socket pair of a message determines
+ * its sandbox, never its content. Any other message closes that worker's pair and frees everything
+ * that was kept for it; the others do not notice.
  *
  * The supervisor tells the keeper a worker's sandbox before it tells the worker, but over another
  * pair: questions for credentials that arrive earlier are kept until then, one for each possible
@@ -29,16 +29,13 @@ _Static_assert(VALUE_MAX + MESSAGE_OVERHEAD <= SECRET_MAX,
 
 #define EARLY_MAX POLICY_CREDENTIALS_MAX /* questions before the sandbox is known */
 
-static void sources_free(struct sandbox *sandbox)
+static void sources_free(struct source *sources, uint32_t count)
 {
-	for (uint32_t i = 0; i < sandbox->source_count; i++)
-		source_end_operation(
-		        &sandbox->sources[i], "its policy has changed, or its worker is gone");
-	for (uint32_t i = 0; i < sandbox->source_count; i++)
-		source_fini(&sandbox->sources[i]);
-	free(sandbox->sources);
-	sandbox->sources = NULL;
-	sandbox->source_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		source_end_operation(&sources[i], "its policy has changed, or its worker is gone");
+	for (uint32_t i = 0; i < count; i++)
+		source_fini(&sources[i]);
+	free(sources);
 }
 
 static void sandbox_free(struct sandbox *sandbox)
@@ -47,7 +44,7 @@ static void sandbox_free(struct sandbox *sandbox)
 
 	sandbox_forget_job(sandbox);
 	ipc_peer_close(&sandbox->worker);
-	sources_free(sandbox);
+	sources_free(sandbox->sources, sandbox->source_count);
 	free(sandbox->early);
 	ca_free(sandbox->intermediate);
 	authority_put(sandbox->authority);
@@ -127,6 +124,23 @@ static int on_credential_get(struct sandbox *sandbox, struct ipc_message *messag
 	return ask(sandbox, message->head.id, get.credential, get.renew);
 }
 
+/* A name that is none of its credentials any more is ignored: the policy has just changed. */
+static int on_seal(struct sandbox *sandbox, struct ipc_message *message)
+{
+	struct message_credential_seal seal;
+	char name[MESSAGE_NAME_MAX + 1];
+
+	if (message_credential_seal_decode(&message->body, &seal) < 0 || !jar_can_hold(seal.value))
+		return -EBADMSG;
+	slice_escape(seal.name, name, sizeof(name));
+	for (uint32_t i = 0; i < sandbox->source_count; i++)
+		if (sandbox->sources[i].jar && strcmp(sandbox->sources[i].name, name) == 0)
+			source_seal(&sandbox->sources[i],
+			        &(struct jar_token){
+			                .value = seal.value, .jwt = seal.jwt, .end = seal.end});
+	return 0;
+}
+
 static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct sandbox *sandbox = container_of(peer, struct sandbox, worker);
@@ -138,6 +152,8 @@ static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
 		return sandbox_on_ca_get(sandbox, message);
 	case MESSAGE_CREDENTIAL_GET:
 		return on_credential_get(sandbox, message);
+	case MESSAGE_CREDENTIAL_SEAL:
+		return on_seal(sandbox, message);
 	default:
 		return -EBADMSG;
 	}
@@ -196,10 +212,16 @@ static int forget(struct sandbox *sandbox)
 
 static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox *m)
 {
-	sources_free(sandbox);
+	struct source *before = sandbox->sources;
+	uint32_t count = sandbox->source_count;
+	int rc = 0;
+
+	sandbox->source_count = 0;
 	sandbox->sources = calloc(m->credential_count, sizeof(sandbox->sources[0]));
-	if (!sandbox->sources && m->credential_count > 0)
+	if (!sandbox->sources && m->credential_count > 0) {
+		sources_free(before, count);
 		return -ENOMEM;
+	}
 	sandbox->generation = m->generation;
 	slice_escape(m->sandbox, sandbox->name, sizeof(sandbox->name));
 	snprintf(sandbox->label, sizeof(sandbox->label), "worker of sandbox %s", sandbox->name);
@@ -218,8 +240,16 @@ static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox
 		source->context = sandbox;
 		slice_escape(m->credentials[i].name, source->name, sizeof(source->name));
 		source_init(source);
+		sandbox->source_count = i + 1;
+		if (!m->credentials[i].sealed)
+			continue;
+		source->jar = jars_get(&sandbox->all->jars, m->owner, source->name);
+		if (!source->jar)
+			rc = -ENOMEM;
 	}
-	sandbox->source_count = m->credential_count;
+	sources_free(before, count); /* only now: jars that are kept stay */
+	if (rc < 0)
+		return rc;
 	sandbox->described = true;
 	hear_early(sandbox);
 	return 0;

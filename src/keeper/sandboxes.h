@@ -14,6 +14,7 @@ struct sandboxes {
 	const struct authorities *authorities;
 	struct token *token;
 	struct sources *sources;
+	struct jars jars;
 	struct sandbox *first;
 	size_t count;
 };

@@ -66,6 +66,7 @@ void source_fini(struct source *source)
 	leave_state(source);
 	source_value_drop(source);
 	loop_timer_close(&source->end);
+	keeper_jar_put(source->jar);
 }
 
 static void answer_all(struct source *source)
@@ -313,6 +314,27 @@ static bool is_due(const struct source *source)
 	return source->renew_ms > 0 && clock_boot_ms() >= source->renew_ms;
 }
 
+void source_seal(struct source *source, const struct jar_token *token)
+{
+	int rc = source->revoked ? 0 : keeper_jar_add(source->jar, token);
+
+	if (rc < 0)
+		log_warn("sandbox %s: what a login gave for credential \"%s\" cannot be kept: %s",
+		        source->sandbox, source->name, strerror(-rc));
+}
+
+/* What logins gave is all there is: nobody else is asked. */
+static void answer_from_jar(struct source *source, uint64_t question)
+{
+	source->waiting[source->waiting_count++] = question;
+	if (source->revoked) {
+		answer_all(source);
+		return;
+	}
+	source->waiting_count--;
+	source->on_answer(source, question, secret_slice(&source->jar->bytes), 0, 0, NULL);
+}
+
 int source_get(struct source *source, uint64_t question, bool renew)
 {
 	const bool early = loop_now_ms(source->sources->loop) < source->retry_ms;
@@ -320,6 +342,10 @@ int source_get(struct source *source, uint64_t question, bool renew)
 
 	if (source->waiting_count == SOURCE_WAITING_MAX)
 		return -EBADMSG;
+	if (source->jar) {
+		answer_from_jar(source, question);
+		return 0;
+	}
 	source->waiting[source->waiting_count++] = question;
 	if (!valid && !is_fetching(source))
 		source_value_drop(source);
@@ -350,6 +376,8 @@ void source_end_operation(struct source *source, const char *why)
 static void withdraw(struct source *source)
 {
 	source_value_drop(source);
+	if (source->jar)
+		keeper_jar_empty(source->jar);
 	source->revoked = true;
 	answer_all(source);
 	source_end_operation(source, "it was revoked meanwhile");
@@ -366,6 +394,14 @@ const char *source_operate(struct source *source, enum message_credential_what w
 		source_forget(source);
 		return NULL;
 	}
+	if (source->jar && what == MESSAGE_CREDENTIAL_ROTATE) {
+		keeper_jar_empty(source->jar);
+		source->revoked = false;
+		source->sources->on_operated(source, id, NULL, SLICE(""), 0);
+		return NULL;
+	}
+	if (source->jar)
+		return "its tokens come from logins inside the sandbox: nobody else can be asked";
 	if (loop_now_ms(source->sources->loop) < source->alone_ms)
 		return "its service has asked to be left alone: try again later";
 	if (source->operation.what)

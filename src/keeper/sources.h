@@ -6,6 +6,7 @@
 #ifndef VETHGUARD_SRC_KEEPER_SOURCES_H
 #define VETHGUARD_SRC_KEEPER_SOURCES_H
 
+#include "keeper/jars.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/ipc/peer.h"
 
@@ -53,6 +54,7 @@ struct source {
 	uint32_t credential;
 	void *context; /* for on_answer */
 	char name[MESSAGE_NAME_MAX + 1];
+	struct keeper_jar *jar; /* a reference: the source is what logins inside gave; else NULL */
 	uint32_t ttl_s;
 	uint32_t told_s; /* of the value that is read: its lifetime as its service tells; 0: ttl_s
 	                    counts */
@@ -95,6 +97,8 @@ struct source {
 void source_init(struct source *source);
 /* Wipes the value; pending questions are not answered, nor is an operation. */
 void source_fini(struct source *source);
+/* Takes what a login has given. */
+void source_seal(struct source *source, const struct jar_token *token);
 /* Asks for the value under the worker's question id. renew: the worker has a value and wants the
  * next one. Returns 0, or -EBADMSG if there are more questions than an intact worker asks. */
 int source_get(struct source *source, uint64_t question, bool renew);

@@ -80,6 +80,8 @@ static bool rules_are_sound(const struct policy *policy)
 		        !text_is_sound(policy, r->text, UINT32_MAX) ||
 		        !text_is_sound(policy, r->to, UINT32_MAX) ||
 		        !text_is_sound(policy, r->upgrades, UINT32_MAX) ||
+		        !text_is_sound(policy, r->seals, UINT32_MAX) ||
+		        (r->seals.n && r->credential == POLICY_NONE) ||
 		        !text_is_sound(policy, r->conditions, UINT32_MAX) ||
 		        !text_is_sound(policy, r->file, UINT32_MAX))
 			return false;
@@ -225,7 +227,7 @@ static bool credential_is_sound(const struct policy *policy, const struct image_
 		if (!text_is_sound(policy, texts[i], UINT32_MAX))
 			return false;
 	return c->inject < POLICY_INJECT_COUNT && c->require <= 1 &&
-	       c->source <= POLICY_SOURCE_SYSTEMD && c->arg_count <= POLICY_ARGV_MAX &&
+	       c->source < POLICY_SOURCE_COUNT && c->arg_count <= POLICY_ARGV_MAX &&
 	       range_is_inside(policy, SECTION_ARGS, c->first_arg, c->arg_count);
 }
 

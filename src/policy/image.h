@@ -19,7 +19,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 3u
+#define IMAGE_VERSION 4u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -97,6 +97,8 @@ struct image_rule {
 	struct image_text conditions; /* in words; equal for equal conditions */
 	uint32_t first_condition, condition_count;
 	uint32_t reserved;
+	struct image_text
+	        seals; /* in words, if answers are sealed into the credential; else empty */
 };
 
 enum image_condition_kind {

@@ -63,6 +63,8 @@ const char *policy_source_text(
 	else if (credential->source == POLICY_SOURCE_FETCH)
 		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%.*s:%s", SLICE_ARG(credential->argv[0]),
 		        slice_escape(credential->location, text, sizeof(text)));
+	else if (credential->source == POLICY_SOURCE_SEALED)
+		snprintf(out, POLICY_SOURCE_TEXT_MAX, "sealed");
 	else
 		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%s:%s",
 		        credential->source == POLICY_SOURCE_FILE      ? "file"

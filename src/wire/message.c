@@ -60,15 +60,14 @@ static void credential_get_fields(struct codec *c, struct message_credential_get
 CODEC_PAIR(credential_get)
 
 /* Has either a value (if available) or an error, never both: an error text beside a value could
- * leak bytes of the value. */
+ * leak bytes of the value. What logins gave may be nothing yet. */
 static void credential_fields(struct codec *c, struct message_credential *m)
 {
 	m->credential = credential_index(c, m->credential);
 	m->available = codec_bool(c, m->available);
 	m->ttl_ms = codec_u32(c, m->ttl_ms);
 	m->renew_ms = codec_u32(c, m->renew_ms);
-	m->value = codec_bytes(
-	        c, m->value, m->available ? 1 : 0, m->available ? MESSAGE_VALUE_MAX : 0);
+	m->value = codec_bytes(c, m->value, 0, m->available ? MESSAGE_VALUE_MAX : 0);
 	m->error =
 	        codec_bytes(c, m->error, m->available ? 0 : 1, m->available ? 0 : MESSAGE_TEXT_MAX);
 }
@@ -77,6 +76,7 @@ CODEC_PAIR(credential)
 static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->owner = codec_u64(c, m->owner);
 	m->generation = codec_u64(c, m->generation);
 	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
 	m->credential_count = codec_upto(c, m->credential_count, POLICY_CREDENTIALS_MAX);
@@ -86,6 +86,7 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 		m->credentials[i].ttl_s = codec_u32(c, m->credentials[i].ttl_s);
 		m->credentials[i].timeout_ms = codec_u32(c, m->credentials[i].timeout_ms);
 		m->credentials[i].revoked = codec_bool(c, m->credentials[i].revoked);
+		m->credentials[i].sealed = codec_bool(c, m->credentials[i].sealed);
 	}
 }
 CODEC_PAIR(keeper_sandbox)
@@ -325,6 +326,7 @@ static const char *const type_names[] = {
         [MESSAGE_GATEWAY_HOLD] = "GATEWAY_HOLD",
         [MESSAGE_GATEWAY_RESUME] = "GATEWAY_RESUME",
         [MESSAGE_WORKER_ENTER] = "WORKER_ENTER",
+        [MESSAGE_CREDENTIAL_SEAL] = "CREDENTIAL_SEAL",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

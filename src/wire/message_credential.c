@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages by which an operator looks at credentials and changes them. None holds a value. */
+/* The messages by which an operator looks at credentials and changes them, of which none holds a
+ * value; and the one that takes what a login gave to the keeper. */
 #include "wire/message_codec.h"
 
 static void credential_ask_fields(struct codec *c, struct message_credential_ask *m)
@@ -12,6 +13,15 @@ static void credential_ask_fields(struct codec *c, struct message_credential_ask
 	m->credential = codec_upto(c, m->credential, POLICY_CREDENTIALS_MAX - 1);
 }
 CODEC_PAIR(credential_ask)
+
+static void credential_seal_fields(struct codec *c, struct message_credential_seal *m)
+{
+	m->name = codec_string(c, m->name, 1, MESSAGE_NAME_MAX);
+	m->jwt = codec_bool(c, m->jwt);
+	m->end = codec_bytes(c, m->end, 1, MESSAGE_SEALED_END_MAX);
+	m->value = codec_bytes(c, m->value, 1, MESSAGE_SEALED_MAX);
+}
+CODEC_PAIR(credential_seal)
 
 static void worker_credentials_fields(struct codec *c, struct message_worker_credentials *m)
 {

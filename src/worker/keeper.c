@@ -7,6 +7,7 @@
 
 enum { QUESTION_CA = 1, QUESTION_CREDENTIAL };
 
+#define SEAL_OVERHEAD 128  /* head and lengths of MESSAGE_CREDENTIAL_SEAL */
 #define GENERATION_BITS 24 /* low bits of the generation that fit into a question's id */
 
 /* The id of a question for a credential holds the credential's index and the policy's generation,
@@ -139,6 +140,26 @@ int keeper_replace(struct worker *w, int fd)
 int keeper_open(struct worker *w, int fd)
 {
 	return ipc_peer_open(w->loop, &w->keeper, fd, "keeper", on_message, on_end);
+}
+
+int keeper_seal(void *context, struct slice name, const struct jar_token *token)
+{
+	struct worker *w = context;
+	const struct message_credential_seal seal = {
+	        .name = name, .jwt = token->jwt, .end = token->end, .value = token->value};
+	struct secret message;
+	int rc;
+
+	if (!w->keeper.open) /* this worker has it; another one will ask for a new login */
+		return 0;
+	rc = secret_alloc(&message, SEAL_OVERHEAD + name.n + token->end.n + token->value.n);
+	if (rc < 0)
+		return rc;
+	rc = ipc_send_secret(&w->keeper, message.p,
+	        message_credential_seal_encode(
+	                message.p, message.cap, MESSAGE_CREDENTIAL_SEAL, 0, &seal));
+	secret_free(&message);
+	return rc == -EPIPE ? 0 : rc;
 }
 
 int keeper_ask(void *context, uint32_t credential, bool renew)

@@ -101,6 +101,8 @@ int keeper_read_ca(struct worker *w, struct ipc_message *m);
 int keeper_open(struct worker *w, int fd);
 /* Asks for a credential's value (a credential_ask). */
 int keeper_ask(void *context, uint32_t credential, bool renew);
+/* credential_seal of the credential store. */
+int keeper_seal(void *context, struct slice name, const struct jar_token *token);
 /* Replaces a keeper that died. Takes fd. Returns 0 or -errno. */
 int keeper_replace(struct worker *w, int fd);
 

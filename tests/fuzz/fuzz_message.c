@@ -34,6 +34,7 @@ static void compare(const uint8_t *data, size_t size, size_t n)
 TRY(text)
 TRY(ca)
 TRY(credential_get)
+TRY(credential_seal)
 TRY(credential)
 TRY(keeper_sandbox)
 TRY(keeper_root)
@@ -104,6 +105,7 @@ static void (*const tries[])(
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,
         [MESSAGE_CREDENTIAL_GET] = try_credential_get,
+        [MESSAGE_CREDENTIAL_SEAL] = try_credential_seal,
         [MESSAGE_CREDENTIAL] = try_credential,
         [MESSAGE_KEEPER_SANDBOX] = try_keeper_sandbox,
         [MESSAGE_KEEPER_ROOT] = try_keeper_root,

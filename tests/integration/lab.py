@@ -92,7 +92,7 @@ class Lab:
         sh("ip", "-6", "route", "add", "default", "via", DNS6)
         self.make_certificates()
         self.spawn_outside([sys.executable, os.path.join(ROOT, self.origins), self.dir])
-        self.wait_for_file("origin.ready", 60)
+        self.wait_for_file("origin.ready", 300)  # an emulated machine takes long
         for address in (ORIGIN4, ORIGIN6, DNS6):  # neighbours are known before anything is timed
             try:
                 socket.create_connection((address, 80), timeout=5).close()

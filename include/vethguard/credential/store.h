@@ -9,6 +9,7 @@
 #include "vethguard/credential/inject.h"
 #include "vethguard/credential/mask.h"
 #include "vethguard/credential/aws_keys.h"
+#include "vethguard/credential/jar.h"
 #include "vethguard/loop/loop.h"
 
 struct credential_store;
@@ -18,8 +19,10 @@ struct credential_store;
 struct credential_value {
 	uint32_t credential;    /* index in the policy */
 	struct secret rendered; /* what inject_render made; hmac: the key; sigv4: empty */
-	struct mask *mask;      /* NULL for sigv4 and hmac: a signing key is never sent, so no response holds it */
+	struct mask *mask;      /* NULL for sigv4 and hmac: a signing key is never sent, so no response holds it; and
+	                           for an empty jar */
 	struct aws_keys *aws;   /* sigv4: the keys */
+	struct secret jar;      /* what logins gave (credential/jar.h); else empty */
 	unsigned references;
 };
 /* Adds a reference; drops one, and wipes and frees the value with the last. */
@@ -33,6 +36,9 @@ typedef int (*credential_ask)(void *context, uint32_t credential, bool renew);
 /* policy is borrowed; context is passed to ask. Returns NULL if there is no memory. */
 struct credential_store *credential_store_new(
         struct loop *loop, const struct policy *policy, credential_ask ask, void *context);
+/* Tells the keeper what a login has given for the credential. Returns 0 or -errno. */
+typedef int (*credential_seal)(void *context, struct slice name, const struct jar_token *token);
+void credential_store_on_seal(struct credential_store *store, credential_seal seal);
 /* Callers that still wait are dropped without a callback. Do not call this from within a callback of the store. */
 void credential_store_free(struct credential_store *store);
 
@@ -62,6 +68,8 @@ void credential_wait_cancel(struct credential_wait *wait); /* allowed when not w
  * back waiting callers at the end of the loop's turn. */
 void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_ms,
         uint32_t renew_ms, const char *error);
+/* Puts what a login has given into the credential's jar, here and at the keeper. Returns 0 or -errno. */
+int credential_store_seal(struct credential_store *store, uint32_t credential, const struct jar_token *token);
 /* The keeper is gone: tells error (copied) to all waiting callers. Values that are held stay valid for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 
@@ -90,6 +98,8 @@ void credential_store_usage(
  * placeholder of this sandbox (prefix "vethguard-" or the SDK forms) and returns the credential's index with *at and
  * *n set, or POLICY_NONE. A text without a placeholder costs one memmem(). */
 int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
+/* The credential's placeholder, or empty. */
+struct slice credential_store_placeholder(const struct credential_store *store, uint32_t credential);
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
 /* The same inside base64 (user and password, a token in a cookie). */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);

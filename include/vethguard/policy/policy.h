@@ -76,6 +76,7 @@ struct policy_decision {
 	enum policy_reason reason;
 	uint32_t rule;       /* index for policy_rule_*(), or POLICY_NONE */
 	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
+	bool seals;          /* tokens in the answer become placeholders, and go into that credential */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
 	bool observed;       /* mode observe turned a denial into this allow; reason and rule are the denial's */
 	bool names_address;  /* the allowing rule names the destination as an address or network and means it
@@ -172,8 +173,10 @@ enum policy_source {
 	POLICY_SOURCE_FILE,
 	POLICY_SOURCE_ENV,
 	POLICY_SOURCE_EXEC,
-	POLICY_SOURCE_FETCH,  /* a service that is asked over HTTPS */
-	POLICY_SOURCE_SYSTEMD /* a file of the daemon's credentials directory (systemd.exec(5)) */
+	POLICY_SOURCE_FETCH,   /* a service that is asked over HTTPS */
+	POLICY_SOURCE_SYSTEMD, /* a file of the daemon's credentials directory (systemd.exec(5)) */
+	POLICY_SOURCE_SEALED,  /* what answers to requests of the sandbox's own logins gave (rules with seal) */
+	POLICY_SOURCE_COUNT
 };
 
 #define POLICY_ARGV_MAX 32

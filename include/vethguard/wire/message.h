@@ -205,7 +205,8 @@ enum message_type {
 
 	/* supervisor -> worker, continued */
 	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
-
+	/* worker -> keeper: struct message_credential_seal: a login inside has got a token; no reply */
+	MESSAGE_CREDENTIAL_SEAL = 93,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -365,8 +366,15 @@ struct message_credential { /* the reply; value is secret: the receiver wipes th
 	struct slice error; /* if not available: one sentence without any byte of the value */
 };
 
+enum { MESSAGE_SEALED_MAX = 8192, MESSAGE_SEALED_END_MAX = 192 }; /* bytes, as JAR_TOKEN_MAX and JAR_END_MAX */
+struct message_credential_seal {       /* the value is secret; jwt, end: as in struct jar_token (credential/jar.h) */
+	struct slice name, end, value; /* name: of the credential, since numbers may just be changing */
+	bool jwt;
+};
+
 struct message_keeper_sandbox {
 	uint64_t sandbox_id;  /* the worker's sandbox */
+	uint64_t owner;       /* the sandbox, which may have several workers: they share what logins gave */
 	uint64_t generation;  /* of the policy with these credentials */
 	struct slice sandbox; /* name, for messages */
 	uint32_t credential_count;
@@ -375,6 +383,7 @@ struct message_keeper_sandbox {
 		uint32_t ttl_s;
 		uint32_t timeout_ms;
 		bool revoked; /* an operator has revoked the credential */
+		bool sealed;  /* its values come by CREDENTIAL_SEAL */
 	} credentials[POLICY_CREDENTIALS_MAX];
 };
 
@@ -752,6 +761,7 @@ MESSAGE_CODEC(worker_retired);
 MESSAGE_CODEC(worker_stats);
 MESSAGE_CODEC(ca);
 MESSAGE_CODEC(credential_get);
+MESSAGE_CODEC(credential_seal);
 MESSAGE_CODEC(credential);
 MESSAGE_CODEC(keeper_sandbox);
 MESSAGE_CODEC(keeper_root);
@@ -791,5 +801,4 @@ MESSAGE_CODEC(upgrade);
 #undef MESSAGE_CODEC
 /* Frees what the decoder allocated. A worker keeps the struct until it exits. */
 void message_worker_start_fini(struct message_worker_start *m);
-
 #endif

@@ -151,6 +151,8 @@ static void print_verdict(const struct explain *x)
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s, from %s\n", shown(credential.name, text),
 		        policy_source_text(&credential, source));
+		if (d->seals)
+			printf("sealed: tokens in the answer become placeholders\n");
 		if (credential.inject == POLICY_INJECT_PLACEHOLDER)
 			printf("replaced in: %s\n", shown(credential.field, text));
 		if (credential.inject == POLICY_INJECT_HMAC)
@@ -214,6 +216,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 		policy_credential(policy, d->credential, &credential);
 		json_string(j, "credential", credential.name, 0);
 		json_literal(j, "credential_source", policy_source_text(&credential, source));
+		if (d->seals)
+			json_bool(j, "seals", true);
 		if (credential.placeholder.n)
 			json_string(j, "placeholder", credential.placeholder, 0);
 	} else {

@@ -202,6 +202,13 @@ static void compile_rule_destinations(struct compiler *c, uint32_t index)
 	}
 }
 
+static struct slice seals_text(struct compiler *c, const struct model_rule *rule)
+{
+	return rule->seals ? arena_printf(c->model->arena, "%.*s (answers are sealed)",
+	                             SLICE_ARG(c->model->credentials[rule->credential].c.name))
+	                   : SLICE("");
+}
+
 static void compile_one_rule(struct compiler *c, uint32_t index)
 {
 	const struct model_rule *rule = compile_rule(c, index);
@@ -225,6 +232,7 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	        .conditions = compile_text(c, rule->conditions_text),
 	        .first_condition = (uint32_t)c->sections[SECTION_CONDITIONS].n,
 	        .condition_count = (uint32_t)rule->condition_count,
+	        .seals = compile_text(c, seals_text(c, rule)),
 	};
 
 	compile_push(c, SECTION_RULES, &out);

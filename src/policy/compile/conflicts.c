@@ -16,10 +16,12 @@
 #include "policy/decide/condition.h"
 #include "policy/pattern.h"
 
+#define SEALS (UINT32_C(1) << 31)
+
 /* One way in which an allow rule claims requests of a profile. */
 struct claim {
 	uint32_t rank;
-	uint32_t credential;
+	uint32_t credential; /* with SEALS, if the rule seals answers into it */
 	uint32_t entry;
 	struct slice pattern; /* empty: any path */
 };
@@ -111,10 +113,11 @@ static void report_credentials(struct compiler *c, const struct claim *a, const 
 	diag_add(c->model->diags, second->mark.file, second->mark.line, second->mark.column,
 	        "rule \"%.*s\" (credential \"%.*s\") and rule \"%.*s\" at %s:%u (credential "
 	        "\"%.*s\") are equally specific for the same requests; give one of them a longer "
-	        "path, or both the same credential",
+	        "path, or both %s",
 	        SLICE_ARG(second->name), SLICE_ARG(credentials[second->credential].c.name),
 	        SLICE_ARG(first->name), first->mark.file, first->mark.line,
-	        SLICE_ARG(credentials[first->credential].c.name));
+	        SLICE_ARG(credentials[first->credential].c.name),
+	        first->credential == second->credential ? "seal" : "the same credential");
 }
 
 static void report_tls(struct compiler *c, const struct image_entry *a, const struct image_entry *b)
@@ -151,7 +154,8 @@ static void collect_claims(
 	for (uint32_t i = p->deny; i < p->ref_count; i++) {
 		uint32_t entry = *(uint32_t *)vec_at(&c->sections[SECTION_REFS], p->first_ref + i);
 		const struct model_rule *rule = compile_rule(c, compile_entry(c, entry)->rule);
-		struct claim claim = {.credential = rule->credential, .entry = entry};
+		struct claim claim = {
+		        .credential = rule->credential | (rule->seals ? SEALS : 0), .entry = entry};
 
 		if (rule->credential == POLICY_NONE && !all)
 			continue;

@@ -322,6 +322,12 @@ static void set_naming(const struct state *s, struct policy_decision *out)
 }
 
 /* Judges, and fills all of *out except passthrough. */
+static void set_credential(struct policy_decision *out, const struct image_rule *rule)
+{
+	out->credential = rule->credential;
+	out->seals = rule->seals.n > 0;
+}
+
 static void decide(struct state *s, const struct found *found, struct policy_decision *out)
 {
 	if (s->question->connection)
@@ -337,7 +343,7 @@ static void decide(struct state *s, const struct found *found, struct policy_dec
 		out->verdict = POLICY_ALLOW;
 		out->rule = s->allow;
 		if (!s->question->connection)
-			out->credential = image_rule_at(s->policy, s->allow)->credential;
+			set_credential(out, image_rule_at(s->policy, s->allow));
 		set_naming(s, out);
 	}
 }

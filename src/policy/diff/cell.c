@@ -42,7 +42,9 @@ static bool add_claims(struct diff_side *side, const struct image_rule *r, uint3
 
 	claim.upgrades = image_slice(policy, r->upgrades);
 	claim.conditions = image_slice(policy, r->conditions);
-	if (r->credential != POLICY_NONE)
+	if (r->seals.n)
+		claim.credential = image_slice(policy, r->seals);
+	else if (r->credential != POLICY_NONE)
 		claim.credential =
 		        image_slice(policy, image_credential_at(policy, r->credential)->name);
 	if ((r->flags & RULE_PATHS) == 0)

@@ -81,6 +81,28 @@ static void take_require(
 		out->require = tree_word(tree, node, "require", words) == 1;
 }
 
+/* What a login gives has a placeholder of its own for each token, and no other. */
+static void check_sealed(
+        struct tree *tree, const struct tree_node *map, const struct policy_credential *credential)
+{
+	static const char *const keys[] = {"env", "placeholder", "placeholder-length"};
+	const struct tree_node *inject = tree_get(map, "inject");
+
+	if (credential->source != POLICY_SOURCE_SEALED)
+		return;
+	if (inject && credential->inject != POLICY_INJECT_PLACEHOLDER)
+		tree_error(tree, inject,
+		        "source: sealed goes with inject: placeholder: the program that has logged "
+		        "in puts the token where it belongs");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (tree_get(map, keys[i]))
+			tree_error(tree, tree_get(map, keys[i]),
+			        "%s does not go with source: sealed: there is nothing to show "
+			        "before "
+			        "a login",
+			        keys[i]);
+}
+
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
@@ -100,6 +122,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 	load_source(tree, item, file->path, &credential);
 	load_inject(tree, item->value, &credential.c);
 	take_require(tree, item->value, &credential.c);
+	check_sealed(tree, item->value, &credential.c);
 	load_source_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);
 	load_placeholder(tree, item->value, &credential.c);

@@ -212,20 +212,21 @@ void load_hmac(struct tree *tree, const struct tree_node *map, struct policy_cre
 
 void load_places(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
 {
-	static const char *const places[] = {"header", "basic", "query", NULL};
-	static const char *const later[] = {"path", "json", "form", "multipart", "websocket", NULL};
+	static const char *const places[] = {
+	        "header", "basic", "query", "path", "form", "json", "multipart", NULL};
+	static const char *const later[] = {"websocket", NULL};
 	struct tree_node *node = tree_get(map, "in");
 	struct tree_item single;
-	bool taken[3] = {false};
+	bool taken[sizeof(places) / sizeof(*places) - 1] = {false};
 
-	if (!tree_get(map, "env"))
+	if (!tree_get(map, "env") && out->source != POLICY_SOURCE_SEALED)
 		tree_error(tree, map,
 		        "inject: placeholder needs the variable that holds the placeholder: env: "
 		        "API_KEY");
 	if (!node) {
 		tree_error(tree, map,
 		        "inject: placeholder needs the places where it is replaced: in: [header, "
-		        "basic, query]");
+		        "basic, query, ...]");
 		return;
 	}
 	for (const struct tree_item *item = tree_items(tree, node, "in", &single); item;
@@ -234,8 +235,8 @@ void load_places(struct tree *tree, const struct tree_node *map, struct policy_c
 		int word;
 
 		if (value->kind == TREE_SCALAR && load_is_among(value->text, later)) {
-			tree_error(tree, value, "in \"%.*s\" %s; use header, basic or query",
-			        SLICE_ARG(value->text), load_later);
+			tree_error(
+			        tree, value, "in \"%.*s\" %s", SLICE_ARG(value->text), load_later);
 			return;
 		}
 		word = tree_word(tree, value, "in", places);

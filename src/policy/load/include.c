@@ -196,6 +196,11 @@ static void apply(struct loader *l, struct load_file *file, const struct load_ov
 	now.c.ttl_s = 0;
 	load_source(&file->tree, o->item, file->path, &now);
 	load_source_times(&file->tree, o->item->value, &now.c);
+	if ((now.c.source == POLICY_SOURCE_SEALED) != (c->c.source == POLICY_SOURCE_SEALED))
+		tree_error(&file->tree, o->item->key,
+		        "credential \"%.*s\" is either of a login inside (source: sealed) or has a "
+		        "value from outside: an include cannot change that",
+		        SLICE_ARG(c->c.name));
 	*c = now;
 }
 

@@ -59,6 +59,7 @@ struct model_rule {
 	struct slice upgrades; /* as policy_rule_upgrades() */
 	struct mark mark;
 	bool deny, passthrough, has_methods;
+	bool seals;    /* answers are sealed into the credential */
 	bool reported; /* a conflict of this rule was reported */
 	uint64_t methods;
 	struct model_lists destinations;

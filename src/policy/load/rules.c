@@ -10,7 +10,7 @@
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
-        "credential", "upgrade", "query", "headers", NULL};
+        "credential", "seal", "upgrade", "query", "headers", NULL};
 static const char *const deny_keys[] = {
         "name", "to", "ports", "methods", "paths", "reason", "except", "query", "headers", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
@@ -29,12 +29,15 @@ static const struct tree_refusal deny_refused[] = {
         {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
         {"credential", "belongs to allow rules: a denied request is never sent"},
+        {"seal", "belongs to allow rules: a denied request gets no answer"},
         {"tls", "belongs to allow rules: a denied connection is never relayed"},
         {"upgrade", "belongs to allow rules: a denied request is never sent"}, {"host", IS_TO},
         {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
         {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
 
-static void take_credential(struct rule_parse *p, const struct tree_node *node)
+/* Reads a credential's name. False: there is none of that name, which was reported. */
+static bool find_credential(
+        struct rule_parse *p, const struct tree_node *node, const char *key, uint32_t *out)
 {
 	const char *names[POLICY_CREDENTIALS_MAX + 1] = {NULL};
 	const struct diag_known known = {names, "the credentials are", NULL, NULL};
@@ -42,17 +45,43 @@ static void take_credential(struct rule_parse *p, const struct tree_node *node)
 	struct slice name;
 	uint32_t id;
 
-	if (!tree_text(p->tree, node, "credential", POLICY_NAME_MAX, &name))
-		return;
+	if (!tree_text(p->tree, node, key, POLICY_NAME_MAX, &name))
+		return false;
 	id = intern_find(&p->l->credential_names, name);
 	if (id != UINT32_MAX && id < p->l->model.credential_count) {
-		p->rule.credential = id;
-		return;
+		*out = id;
+		return true;
 	}
 	for (size_t i = 0; i < p->l->model.credential_count; i++)
 		names[i] = p->l->model.credentials[i].c.name.p;
 	tree_error(p->tree, node, "no credential %s under credentials:%s", tree_quote(name, quoted),
 	        names[0] ? diag_hint(name, &known, hint) : "; the policy has none");
+	return false;
+}
+
+/* The rule is for a place that gives out tokens: what it answers is sealed. */
+static void take_seal(struct rule_parse *p, const struct tree_node *node)
+{
+	uint32_t id;
+
+	if (tree_get(p->node, "credential")) {
+		tree_error(p->tree, node,
+		        "a rule has either seal or credential: with seal, requests get the sealed "
+		        "tokens too");
+		return;
+	}
+	if (!find_credential(p, node, "seal", &id))
+		return;
+	if (p->l->model.credentials[id].c.source != POLICY_SOURCE_SEALED) {
+		tree_error(p->tree, node,
+		        "seal needs a credential with source: sealed, and \"%.*s\" has a value "
+		        "from "
+		        "elsewhere",
+		        SLICE_ARG(p->l->model.credentials[id].c.name));
+		return;
+	}
+	p->rule.credential = id;
+	p->rule.seals = true;
 }
 
 /* Reads reason:. Folded and literal blocks end in a line break and may have more; the reason
@@ -251,6 +280,10 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
 		        "have an upgrade");
+	if (r->seals && r->upgrades.n)
+		tree_error(p->tree, p->node,
+		        "after an upgrade vethguard reads nothing, so a rule with seal cannot have "
+		        "one");
 	note_upgrade(p);
 	check_destinations(p, &r->destinations, to);
 }
@@ -312,7 +345,9 @@ static void take_keys(struct rule_parse *p)
 	if ((value = tree_get(p->node, "upgrade")))
 		load_rule_upgrade(p, value);
 	if ((value = tree_get(p->node, "credential")))
-		take_credential(p, value);
+		find_credential(p, value, "credential", &p->rule.credential);
+	if ((value = tree_get(p->node, "seal")))
+		take_seal(p, value);
 }
 
 /* Reads the exceptions. An invalid one is an error: ignoring it would deny more, or less, than its

@@ -19,11 +19,11 @@
 const char load_later[] = "is not supported by this version";
 
 static const char *const sources[] = {"file", "env", "exec", "systemd", "vault", "oauth2",
-        "token-exchange", "github-app", "gcp-service-account", "1password-connect", NULL};
+        "token-exchange", "github-app", "gcp-service-account", "1password-connect", "sealed", NULL};
 /* Words near these are slips. "value" is near "vault", and means that somebody wrote the value
  * itself. */
 static const char *const slips[] = {"file", "env", "exec", "systemd", "oauth2", "token-exchange",
-        "github-app", "gcp-service-account", "1password-connect", NULL};
+        "github-app", "gcp-service-account", "1password-connect", "sealed", NULL};
 
 bool load_is_among(struct slice word, const char *const words[])
 {
@@ -148,7 +148,11 @@ static void report_source(struct tree *tree, const struct tree_node *node, struc
 	const struct diag_known known = {sources, "known here", NULL, NULL};
 	char hint[DIAG_HINT_MAX];
 
-	if (diag_nearest(kind, slips))
+	if (slice_equals(kind, SLICE("sealed")))
+		tree_error(tree, node,
+		        "source: sealed stands alone: what logins inside the sandbox get is the "
+		        "value");
+	else if (diag_nearest(kind, slips))
 		tree_error(tree, node, "unknown source \"%.*s\"%s", SLICE_ARG(kind),
 		        diag_hint(kind, &known, hint));
 	else
@@ -173,7 +177,9 @@ static void take_source_text(struct tree *tree, const struct tree_node *node, st
 	rest = colon < 0 ? SLICE("") : slice_of(text.p + colon + 1, text.n - (size_t)colon - 1);
 	if (colon >= 0)
 		text.n = (size_t)colon;
-	if (load_is_fetched(text))
+	if (slice_equals(text, SLICE("sealed")) && colon < 0)
+		out->source = POLICY_SOURCE_SEALED;
+	else if (load_is_fetched(text))
 		tree_error(tree, node,
 		        "source %.*s needs a mapping: source: {%.*s: {...}}, with the keys of "
 		        "docs/credentials.md",
@@ -206,7 +212,8 @@ static void take_source(struct tree *tree, const struct tree_node *node, struct 
 		        "docs/credentials.md");
 		return;
 	}
-	if (!load_is_among(item->key->text, sources))
+	if (!load_is_among(item->key->text, sources) ||
+	        slice_equals(item->key->text, SLICE("sealed")))
 		report_source(tree, item->key, item->key->text);
 	else if (slice_equals(item->key->text, SLICE("exec")))
 		take_exec(tree, item->value, out);
@@ -248,7 +255,11 @@ void load_source_times(
 	const struct tree_node *ttl = tree_get(map, "ttl"), *timeout = tree_get(map, "timeout");
 	uint64_t ms;
 
-	if (ttl && tree_duration(tree, ttl, "ttl", 0, TTL_MAX_MS, &ms)) {
+	if (ttl && out->source == POLICY_SOURCE_SEALED)
+		tree_error(tree, ttl,
+		        "ttl does not go with source: sealed: tokens are kept until the sandbox "
+		        "ends");
+	else if (ttl && tree_duration(tree, ttl, "ttl", 0, TTL_MAX_MS, &ms)) {
 		if (ms % 1000 != 0)
 			tree_error(tree, ttl,
 			        "ttl counts whole seconds (0s: the value is kept for the whole "

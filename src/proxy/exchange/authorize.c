@@ -15,6 +15,7 @@
 
 #include "proxy/client/client.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/fill.h"
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/signature.h"
 
@@ -196,7 +197,8 @@ static void authorize_override(const struct policy *policy, const struct policy_
 		        "a header field asks for another method or path, which the policy denies");
 	} else if (decision.observed) {
 		j->decision = decision;
-	} else if (decision.credential != j->decision.credential) {
+	} else if (decision.credential != j->decision.credential ||
+	           decision.seals != j->decision.seals) {
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "a header field asks for another method or path, for which this credential "
 		        "is not meant");
@@ -275,6 +277,7 @@ static void authorize_credential(const struct policy *policy, const struct clien
 
 	policy_credential(policy, j->decision.credential, &spec);
 	j->is_signed = spec.inject == POLICY_INJECT_SIGV4 || spec.inject == POLICY_INJECT_HMAC;
+	j->fills = fill_kind_of(&r->fields, &spec, j->decision.seals).form != FILL_NONE;
 	if (spec.inject == POLICY_INJECT_SIGV4) {
 		struct signature claim;
 

@@ -17,6 +17,7 @@ struct verdict {
 	struct policy_decision decision;
 	bool allowed;
 	bool is_signed; /* the request gets a signature (sigv4) */
+	bool fills;     /* the credential may be replaced in the request's body */
 	bool searched;  /* a search list has appended a domain to the name before it was dialed */
 	enum event_cause cause; /* why not allowed, if the policy is not the reason */
 	enum event_finding finding;

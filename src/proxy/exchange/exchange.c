@@ -21,6 +21,7 @@
 #include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/inspect.h"
+#include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
@@ -68,6 +69,7 @@ static void exchange_free(struct exchange *ex)
 	list_remove(&ex->turn);
 	loop_task_cancel(proxy->config.loop, &ex->head_task);
 	signing_free(ex);
+	sealing_free(ex);
 	free(ex->kept_detail);
 	if (ex->masking)
 		mask_stream_fini(&ex->mask);
@@ -174,7 +176,7 @@ static void send_request(struct exchange *ex)
 		        : rc == -EIO   ? EVENT_CAUSE_UPSTREAM
 		                       : EVENT_CAUSE_LIMIT,
 		        rc == -EIO ? "the upstream ended the connection before this request"
-		                   : "the request head became too large");
+		                   : "the request became too large with the credential in it");
 		return;
 	}
 	ex->request_sent = true;
@@ -401,7 +403,7 @@ void exchange_start(struct exchange *ex)
 		/* Some servers treat "trace" as TRACE. The answer would be the request as the
 		 * upstream saw it, including the credential. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
-	} else if (!ex->verdict.is_signed || !signing_begin(ex)) {
+	} else if (!signing_is_wanted(ex) || !signing_begin(ex)) {
 		exchange_begin(ex);
 	}
 }

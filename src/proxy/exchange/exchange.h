@@ -18,6 +18,7 @@
 #include "vethguard/policy/placeholder.h"
 
 struct inspection;
+struct sealing;
 struct signing;
 struct websocket_relay;
 
@@ -51,8 +52,8 @@ struct exchange_client {
 
 enum exchange_state {
 	EXCHANGE_NEW,
-	EXCHANGE_HOLDING,    /* waits for the whole body, which is needed to sign the request
-	                        (signing.h) */
+	EXCHANGE_HOLDING,    /* waits for the whole body, which is needed to sign the request or to
+	                        replace placeholders in the body (signing.h) */
 	EXCHANGE_CREDENTIAL, /* waiting for the keeper */
 	EXCHANGE_DIAL,       /* waiting for an upstream connection */
 	EXCHANGE_ACTIVE,     /* the request is being sent or was sent */
@@ -75,7 +76,9 @@ struct exchange {
 	struct verdict verdict;
 	struct credential_wait waiting;
 	struct credential_value *credential;
-	struct signing *signing; /* of a request that is signed (sigv4); else NULL */
+	struct signing
+	        *signing; /* of a request that is signed, or whose body is filled; else NULL */
+	struct sealing *sealing; /* of an answer whose tokens are sealed; else NULL */
 	struct mask_stream mask;
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
 	unsigned waits_told;
@@ -272,6 +275,8 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 /* The same for a request's body. */
 void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
 
+/* Masks the credential in the response's head. */
+void exchange_mask_fields(struct exchange *ex, struct http_response *r);
 /* Masks the credential in the response's head and prepares masking its content. Returns 0, or -1
  * with *why and *cause set. */
 int exchange_begin_masking(

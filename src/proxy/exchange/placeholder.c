@@ -49,15 +49,16 @@ static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credenti
 }
 
 /* The placeholder belongs into the parameter with that name; an empty name stands for any
- * parameter, "?" for none. In a presigned URL it is the key's id. */
-static bool query_is_foreign(struct exchange *ex, struct slice parameter)
+ * parameter, "?" for none. In a presigned URL it is the key's id. in_path: bits of the credentials
+ * whose placeholders belong into the path as well. */
+static bool query_is_foreign(struct exchange *ex, struct slice parameter, uint64_t in_path)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
 	const struct http_request *r = &ex->request;
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 	struct slice path = slice_of(r->target.p, r->target.n - rest.n);
 
-	if (credential_store_mentions_placeholder(store, path, 0))
+	if (credential_store_mentions_placeholder(store, path, in_path))
 		return true;
 	while (url_parameter_next(&rest, &pair)) {
 		bool own = !parameter.n || url_parameter_is(pair, parameter);
@@ -72,18 +73,18 @@ static bool query_is_foreign(struct exchange *ex, struct slice parameter)
 static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_credential *spec)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
+	const uint64_t own = bound ? UINT64_C(1) << ex->verdict.decision.credential : 0;
 	struct slice target = ex->request.target;
 
 	if (bound && spec->inject == POLICY_INJECT_SIGV4)
-		return query_is_foreign(ex, SLICE("X-Amz-Credential"));
+		return query_is_foreign(ex, SLICE("X-Amz-Credential"), 0);
 	if (bound && spec->inject == POLICY_INJECT_PLACEHOLDER)
-		return query_is_foreign(
-		        ex, policy_replaces_in(spec, SLICE("query")) ? SLICE("") : SLICE("?"));
+		return query_is_foreign(ex,
+		        policy_replaces_in(spec, SLICE("query")) ? SLICE("") : SLICE("?"),
+		        policy_replaces_in(spec, SLICE("path")) ? own : 0);
 	if (bound) /* at most one credential goes into the query */
-		return credential_store_mentions_placeholder(store, target,
-		        spec->inject == POLICY_INJECT_QUERY
-		                ? UINT64_C(1) << ex->verdict.decision.credential
-		                : 0);
+		return credential_store_mentions_placeholder(
+		        store, target, spec->inject == POLICY_INJECT_QUERY ? own : 0);
 	return is_foreign(ex, target, ex->verdict.own ? foreign_whose(store, target) : POLICY_NONE);
 }
 

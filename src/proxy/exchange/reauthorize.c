@@ -20,7 +20,7 @@ bool exchange_decision_stands(const struct policy *policy, const struct policy_d
         const struct policy *next, const struct policy_decision *now)
 {
 	return now->names_address >= before->names_address &&
-	       now->names_exactly >= before->names_exactly &&
+	       now->names_exactly >= before->names_exactly && now->seals == before->seals &&
 	       same_credential(policy, before->credential, next, now->credential);
 }
 

@@ -26,7 +26,7 @@ const char exchange_guessed_text[] = "somebody may be guessing the credential";
 
 /* --- the response's head --- */
 
-static void mask_fields(struct exchange *ex, struct http_response *r)
+void exchange_mask_fields(struct exchange *ex, struct http_response *r)
 {
 	const struct mask *mask = ex->credential->mask;
 	uint64_t found = 0;
@@ -89,7 +89,7 @@ int exchange_begin_masking(
 	if (mask_stream_init(&ex->mask, ex->credential->mask) < 0)
 		return -1;
 	ex->masking = true;
-	mask_fields(ex, r);
+	exchange_mask_fields(ex, r);
 	if (exchange_has_no_content(ex, r))
 		return describe_without_content(ex, r, decompresses);
 	ex->start.kind = charset_start_kind(&r->fields);

@@ -61,7 +61,7 @@ static const struct slice shaping[] = {
 static void limit_response(struct exchange *ex)
 {
 	struct http_fields *fields = &ex->request.fields;
-	bool gzip = content_accepts_gzip(fields);
+	bool gzip = !ex->verdict.decision.seals && content_accepts_gzip(fields);
 
 	ex->may_decompress = gzip && !content_forbids_transform(fields);
 	for (size_t i = 0; i < sizeof(shaping) / sizeof(*shaping); i++)
@@ -175,7 +175,7 @@ static int send_signed(struct exchange *ex, const struct policy_credential *spec
 	return rc ? rc : send_head(ex, &head);
 }
 
-/* Sends the head with the credential's value in place of its placeholder. */
+/* Sends the head with the credential's value in place of its placeholder, and fills the body. */
 static int send_substituted(struct exchange *ex, const struct policy_credential *spec,
         struct outgoing *head, struct buf *text)
 {
@@ -183,12 +183,18 @@ static int send_substituted(struct exchange *ex, const struct policy_credential 
 	        .spec = spec,
 	        .credential = ex->verdict.decision.credential,
 	        .value = secret_slice(&ex->credential->rendered),
+	        .jar = secret_slice(&ex->credential->jar),
+	        .sealed = spec->source == POLICY_SOURCE_SEALED,
 	        .text = text};
 	struct substitute_saved saved;
 	int rc = substitute_fields(&s, &ex->request.fields, &saved);
 
 	if (rc == 0)
+		rc = substitute_path(&s, &ex->request, head);
+	if (rc == 0)
 		rc = substitute_query(&s, head);
+	if (rc == 0 && ex->signing)
+		rc = signing_fill(ex, &s);
 	if (rc == 0)
 		rc = send_head(ex, head);
 	substitute_restore(&saved);
@@ -206,7 +212,7 @@ int exchange_send_with_credential(struct exchange *ex)
 	int rc;
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
-	if (ex->signing) {
+	if (ex->verdict.is_signed) {
 		rc = send_signed(ex, &spec, &text);
 		secret_wipe(text.mem, text.len);
 		return rc;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
@@ -90,6 +91,8 @@ void exchange_continue(struct exchange *ex)
 static const char *check_switch(
         struct exchange *ex, const struct http_response *r, struct websocket_deflate *deflate)
 {
+	if (ex->verdict.decision.seals)
+		return "the upstream switched protocols where its response was to be sealed";
 	if (ex->request.wants_websocket)
 		return websocket_check_answer(&ex->request.fields, &r->fields, deflate);
 	if (!ex->request.upgrade.n)
@@ -144,6 +147,19 @@ static bool upgrade(struct exchange *ex, struct http_response *r)
 	return true;
 }
 
+/* Takes the final head of a response that is sealed. True: it goes on like any other. */
+static bool begin_sealing(struct exchange *ex, struct http_response *r, const char **why)
+{
+	if (!exchange_has_no_content(ex, r)) {
+		*why = sealing_begin(ex, r);
+		return false;
+	}
+	*why = sealing_check_empty(r);
+	if (!*why && ex->credential->mask)
+		exchange_mask_fields(ex, r);
+	return !*why;
+}
+
 bool exchange_response_head(struct exchange *ex, struct http_response *r)
 {
 	const char *why = NULL;
@@ -163,7 +179,13 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 			pass_interim(ex, r);
 		return true;
 	}
-	if (ex->credential && exchange_begin_masking(ex, r, &cause, &why) < 0) {
+	if (sealing_is_wanted(ex)) {
+		if (!begin_sealing(ex, r, &why)) {
+			if (why)
+				exchange_fail(ex, EVENT_CAUSE_UNREADABLE, why);
+			return !why;
+		}
+	} else if (ex->credential && exchange_begin_masking(ex, r, &cause, &why) < 0) {
 		exchange_fail(ex, cause, why);
 		return false;
 	}
@@ -219,6 +241,8 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	if (ex->state == EXCHANGE_UPGRADED)
 		from_upgraded(ex, p, n);
+	else if (ex->sealing)
+		sealing_take(ex, p, n);
 	else
 		exchange_redact_body(ex, p, n);
 }
@@ -236,8 +260,26 @@ static struct slice response_trailers(struct exchange *ex, struct slice trailers
 	return exchange_filter_trailers(ex, trailers);
 }
 
+/* The trailers of a response that is sealed are not passed on. */
+static void end_sealed(struct exchange *ex)
+{
+	const char *why = sealing_end(ex);
+
+	if (why) {
+		exchange_fail(ex, EVENT_CAUSE_UNREADABLE, why);
+		return;
+	}
+	audit_exchange(ex);
+	ex->ops->response_end(ex, SLICE(""));
+	exchange_finish(ex, true, ex->request_done && !(ex->signing && signing_is_sending(ex)));
+}
+
 static void end_response(struct exchange *ex, struct slice trailers)
 {
+	if (ex->sealing) {
+		end_sealed(ex);
+		return;
+	}
 	if (exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
 		        ex->undecodable_why ? ex->undecodable_why

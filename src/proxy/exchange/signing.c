@@ -8,6 +8,9 @@
  *   nothing, to S3: UNSIGNED-PAYLOAD, which S3 permits over TLS.
  *   nothing, to another service: the body is held (state HOLDING) and hashed.
  *
+ * A body in which placeholders are replaced is held as well. It is sent over HTTP/1, whose
+ * connections keep what they send in locked memory.
+ *
  * A fault in a body is reported in a task of its own, because it is found while the client's side
  * is handing over the body.
  */
@@ -42,7 +45,7 @@ static void go_on(struct signing *s)
 
 	ex->request.body = HTTP_BODY_LENGTH;
 	ex->request.content_length = s->held.len;
-	if (sigv4_payload_hex(&ex->proxy->hmac, buf_slice(&s->held), s->hash) < 0)
+	if (!s->fills && sigv4_payload_hex(&ex->proxy->hmac, buf_slice(&s->held), s->hash) < 0)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "the request's body could not be hashed");
 	else
 		exchange_begin(ex);
@@ -67,14 +70,28 @@ static void on_task(struct loop_task *task)
 static const char too_large[] =
         "the request's body has more than 16 MiB, and has to be whole before it can be signed";
 
+static const char too_large_to_fill[] =
+        "the request's body has more than 1 MiB, and has to be whole before a placeholder can be "
+        "replaced in it";
+
 static const char no_last_chunk[] = "the request's body ends before its last chunk";
+
+static size_t held_max(const struct signing *s)
+{
+	return s->fills ? FILL_BODY_MAX : SIGNING_HELD_MAX;
+}
+
+static const char *too_large_for(const struct signing *s)
+{
+	return s->fills ? too_large_to_fill : too_large;
+}
 
 static bool hold(struct exchange *ex)
 {
 	struct http_request *r = &ex->request;
 
-	if (r->body == HTTP_BODY_LENGTH && r->content_length > SIGNING_HELD_MAX) {
-		exchange_refuse(ex, 413, EVENT_CAUSE_CLIENT, too_large);
+	if (r->body == HTTP_BODY_LENGTH && r->content_length > held_max(ex->signing)) {
+		exchange_refuse(ex, 413, EVENT_CAUSE_CLIENT, too_large_for(ex->signing));
 		return true;
 	}
 	exchange_enter(ex, EXCHANGE_HOLDING);
@@ -98,6 +115,23 @@ static bool signs_body(const struct policy_credential *spec)
 	return false;
 }
 
+bool signing_is_wanted(const struct exchange *ex)
+{
+	return ex->verdict.is_signed || (ex->verdict.fills && exchange_has_body(ex));
+}
+
+static bool begin_filling(struct exchange *ex)
+{
+	ex->signing->fills = true;
+	ex->signing->body = SIGNING_HOLDS;
+	ex->http1_required = true;
+	if (!fill_is_coded(&ex->request.fields))
+		return hold(ex);
+	exchange_refuse(ex, 415, EVENT_CAUSE_CLIENT,
+	        "the request's body is compressed, so no placeholder can be replaced in it");
+	return true;
+}
+
 bool signing_begin(struct exchange *ex)
 {
 	struct policy_credential spec;
@@ -112,6 +146,8 @@ bool signing_begin(struct exchange *ex)
 	s->task.run = on_task;
 	buf_init(&s->held, SIGNING_HELD_MAX);
 	ex->signing = s;
+	if (!ex->verdict.is_signed)
+		return begin_filling(ex);
 	policy_credential(ex->proxy->config.policy, ex->verdict.decision.credential, &spec);
 	if (spec.inject == POLICY_INJECT_HMAC) {
 		if (signs_body(&spec) && exchange_has_body(ex))
@@ -153,6 +189,9 @@ void signing_free(struct exchange *ex)
 	loop_task_cancel(ex->proxy->config.loop, &s->task);
 	free_chunks(s);
 	buf_fini(&s->held);
+	if (s->fill)
+		fill_fini(s->fill);
+	free(s->fill);
 	free(s);
 	ex->signing = NULL;
 }
@@ -176,6 +215,63 @@ int signing_begin_body(struct exchange *ex, const uint8_t key[HMAC_BYTES],
 	        s->chunks, &ex->proxy->hmac, key, scope, signature, s->with_trailer);
 }
 
+/* --- placeholders in the body --- */
+
+static struct fill_kind kind_of(const struct exchange *ex)
+{
+	struct policy_credential spec;
+
+	policy_credential(ex->proxy->config.policy, ex->verdict.decision.credential, &spec);
+	return fill_kind_of(&ex->request.fields, &spec, ex->verdict.decision.seals);
+}
+
+static const char *check_filling(const struct exchange *ex)
+{
+	struct fill_kind kind = kind_of(ex);
+
+	return fill_check(&kind, buf_slice(&ex->signing->held));
+}
+
+/* What was not replaced does not belong there. */
+static void scan_filled(struct exchange *ex)
+{
+	const struct signing *s = ex->signing;
+	struct slice body = buf_slice(&s->held);
+	size_t at = 0;
+
+	for (size_t i = 0; i < s->fill->count; i++) {
+		const struct fill_gap *gap = &s->fill->gaps[i];
+
+		exchange_scan_request(ex, (const uint8_t *)body.p + at, gap->at - at);
+		at = gap->at + gap->n;
+	}
+	exchange_scan_request(ex, (const uint8_t *)body.p + at, body.n - at);
+}
+
+int signing_fill(struct exchange *ex, const struct substitute *substitute)
+{
+	struct signing *s = ex->signing;
+	struct fill_kind kind;
+	int rc;
+
+	if (!s->fill)
+		s->fill = calloc(1, sizeof(*s->fill));
+	if (!s->fill)
+		return -ENOMEM;
+	kind = kind_of(ex);
+	rc = fill_make(s->fill, &kind, substitute, buf_slice(&s->held));
+	if (rc < 0)
+		return rc;
+	scan_filled(ex);
+	ex->request.content_length = s->fill->length;
+	return signing_begin_body(ex, NULL, NULL, NULL);
+}
+
+bool signing_is_secret(const struct exchange *ex)
+{
+	return ex->signing && ex->signing->fills;
+}
+
 /* --- the body --- */
 
 bool signing_takes_body(const struct exchange *ex)
@@ -191,8 +287,8 @@ static void take_held(struct signing *s, const uint8_t *p, size_t n)
 {
 	struct proxy *proxy = s->exchange->proxy;
 
-	if (n > SIGNING_HELD_MAX - s->held.len)
-		fault(s, 413, too_large);
+	if (n > held_max(s) - s->held.len)
+		fault(s, 413, too_large_for(s));
 	else if (n > SIGNING_HELD_ALL_MAX - proxy->signing_held)
 		fault(s, 503, "too many bodies are being held to be signed");
 	else if (buf_append(&s->held, p, n) < 0)
@@ -227,7 +323,8 @@ bool signing_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 		return false;
 	if (s->fault)
 		return true;
-	exchange_scan_request(ex, p, n);
+	if (!s->fills) /* else what is left is looked at once it is filled */
+		exchange_scan_request(ex, p, n);
 	if (s->body == SIGNING_HOLDS) {
 		take_held(s, p, n);
 		return true;
@@ -247,7 +344,11 @@ bool signing_request_end(struct exchange *ex)
 	if (s->fault)
 		return true;
 	s->ended = true;
-	if (s->body == SIGNING_HOLDS)
+	if (s->fills)
+		s->fault = check_filling(ex);
+	if (s->fault)
+		fault(s, 400, s->fault);
+	else if (s->body == SIGNING_HOLDS)
 		loop_task_queue(ex->proxy->config.loop, &s->task);
 	else if (!aws_chunked_is_whole(s->chunks))
 		fault(s, 400, no_last_chunk);
@@ -258,6 +359,8 @@ bool signing_request_end(struct exchange *ex)
 
 static struct slice ready(const struct signing *s)
 {
+	if (s->fill)
+		return fill_from(s->fill, buf_slice(&s->held), s->sent);
 	if (s->body == SIGNING_HOLDS)
 		return slice_of(buf_bytes(&s->held) + s->sent, s->held.len - s->sent);
 	return s->chunks ? slice_of(buf_bytes(&s->chunks->out), s->chunks->ready) : SLICE("");

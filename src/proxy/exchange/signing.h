@@ -2,11 +2,13 @@
 /*
  * signing: signs requests whose credential is a signing key (sigv4, hmac), and handles their
  * bodies. Most bodies pass unchanged. A body that must be hashed before the head can be sent is
- * held, up to a bound; a body that is signed in chunks is signed anew chunk by chunk.
+ * held, up to a bound; a body that is signed in chunks is signed anew chunk by chunk. A body in
+ * which placeholders are replaced is held here too (fill.h).
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
 
+#include "proxy/exchange/fill.h"
 #include "proxy/http/http.h"
 #include "vethguard/loop/loop.h"
 #include "vethguard/policy/policy.h"
@@ -25,6 +27,7 @@ struct signing {
 	struct loop_task task;
 	enum signing_body body;
 	bool with_trailer;
+	bool fills;        /* HOLDS: placeholders in the body are replaced */
 	const char *fault; /* static: the task refuses the request */
 	uint16_t status;   /* with this status */
 	bool ended;        /* the client has sent the whole body */
@@ -34,13 +37,16 @@ struct signing {
 	struct buf held;
 	size_t sent;
 	char hash[SIGV4_HEX + 1];
+	struct fill *fill; /* made when the head is sent */
 	/* CHUNKS: made when the head is signed */
 	struct aws_chunked *chunks;
 	bool chunks_taken;
 };
 
-/* Begins with a request that was allowed and will be signed. Returns true if the exchange does not
- * go on now: it goes on once the whole body is held (exchange_begin()), or it was refused. */
+/* True for a request that is signed, or that has a body in which placeholders are replaced. */
+bool signing_is_wanted(const struct exchange *ex);
+/* Begins with such a request, which was allowed. Returns true if the exchange does not go on now:
+ * it goes on once the whole body is held (exchange_begin()), or it was refused. */
 bool signing_begin(struct exchange *ex);
 void signing_free(struct exchange *ex);
 /* Puts the signature into the head, as fields or as parameters of the query. text: locked memory
@@ -51,6 +57,11 @@ int signing_sign(struct exchange *ex, const struct policy_credential *spec, stru
 /* The same for an hmac credential. */
 int signing_hmac(struct exchange *ex, const struct policy_credential *spec, struct outgoing *head,
         struct buf *text);
+/* Replaces placeholders in the body that is held, and begins the body. Call it before the head is
+ * sent, which tells the length. Returns 0 or -errno. */
+int signing_fill(struct exchange *ex, const struct substitute *s);
+/* True if the body that is sent holds a credential. */
+bool signing_is_secret(const struct exchange *ex);
 /* Begins the body whose head has this signature, or begins it again. Returns 0 or -errno. */
 int signing_begin_body(struct exchange *ex, const uint8_t key[HMAC_BYTES],
         const struct sigv4_scope *scope, const char signature[SIGV4_HEX + 1]);

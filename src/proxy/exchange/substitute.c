@@ -12,39 +12,81 @@
 
 #define PAIR_MAX 1024 /* bytes of the decoded "user:password" */
 
-static bool has_own(const struct credential_store *store, uint32_t credential, struct slice text)
+/* Finds the credential's placeholder. */
+static bool find_own(const struct credential_store *store, uint32_t credential, struct slice text,
+        size_t *at, size_t *n)
 {
-	size_t at = 0, n = 0;
+	size_t before = 0;
 
 	while (text.n) {
-		uint32_t found = credential_store_find_placeholder(store, text, &at, &n);
+		uint32_t found = credential_store_find_placeholder(store, text, at, n);
 
-		if (found == credential)
-			return true;
 		if (found == POLICY_NONE)
 			return false;
-		text = slice_of(text.p + at + n, text.n - at - n);
+		if (found == credential) {
+			*at += before;
+			return true;
+		}
+		before += *at + *n;
+		text = slice_of(text.p + *at + *n, text.n - *at - *n);
 	}
 	return false;
 }
 
-/* True if the field's Basic credentials contain the placeholder. */
-static bool has_own_in_basic(
-        const struct credential_store *store, uint32_t credential, struct slice value)
+static bool has_own(const struct credential_store *store, uint32_t credential, struct slice text)
+{
+	size_t at, n;
+
+	return find_own(store, credential, text, &at, &n);
+}
+
+/* The same, also in base64: a sealed JWT has it in its signature. */
+static bool has_own_or_sealed(const struct credential_store *store,
+        const struct policy_credential *spec, uint32_t credential, struct slice text)
+{
+	return has_own(store, credential, text) ||
+	       (spec->source == POLICY_SOURCE_SEALED &&
+	               credential_store_find_encoded_placeholder(store, text) == credential);
+}
+
+bool substitute_find(
+        const struct substitute *s, struct slice text, size_t *at, size_t *n, struct slice *value)
+{
+	struct jar_token token;
+
+	if (!s->sealed) {
+		*value = s->value;
+		return find_own(s->store, s->credential, text, at, n);
+	}
+	if (!substitute_mentions(s, text) || !jar_find(s->jar, text, at, n, &token))
+		return false;
+	*value = token.value;
+	return true;
+}
+
+bool substitute_mentions(const struct substitute *s, struct slice text)
+{
+	return has_own_or_sealed(s->store, s->spec, s->credential, text);
+}
+
+/* True if the field's Basic credentials hold the placeholder. */
+static bool has_own_in_basic(const struct credential_store *store,
+        const struct policy_credential *spec, uint32_t credential, struct slice value)
 {
 	char pair[PAIR_MAX];
 	ssize_t n = base64_decode(basic_credentials(value), BASE64_LENIENT, pair, sizeof(pair));
 
-	return n > 0 && has_own(store, credential, slice_of(pair, (size_t)n));
+	return n > 0 && has_own_or_sealed(store, spec, credential, slice_of(pair, (size_t)n));
 }
 
 bool substitute_takes_field(const struct credential_store *store,
         const struct policy_credential *spec, uint32_t credential, const struct http_field *field)
 {
-	if (policy_replaces_in(spec, SLICE("header")) && has_own(store, credential, field->value))
+	if (policy_replaces_in(spec, SLICE("header")) &&
+	        has_own_or_sealed(store, spec, credential, field->value))
 		return true;
 	return policy_replaces_in(spec, SLICE("basic")) && field->known == HTTP_AUTHORIZATION &&
-	       has_own_in_basic(store, credential, field->value);
+	       has_own_in_basic(store, spec, credential, field->value);
 }
 
 /* Appends text with the value in place of each placeholder of the credential. */
@@ -52,22 +94,17 @@ static int put_replaced(
         const struct substitute *s, struct buf *out, struct slice text, bool escaped)
 {
 	size_t at = 0, n = 0;
+	struct slice value;
 	int rc = 0;
 
-	while (rc == 0 && text.n) {
-		uint32_t found = credential_store_find_placeholder(s->store, text, &at, &n);
-
-		if (found == POLICY_NONE)
-			return buf_append_slice(out, text);
+	while (rc == 0 && substitute_find(s, text, &at, &n, &value)) {
 		rc = buf_append(out, text.p, at);
-		if (rc == 0 && found != s->credential)
-			rc = buf_append(out, text.p + at, n);
-		else if (rc == 0)
-			rc = escaped ? sigv4_escape(out, s->value, false)
-			             : buf_append_slice(out, s->value);
+		if (rc == 0)
+			rc = escaped ? sigv4_escape(out, value, false)
+			             : buf_append_slice(out, value);
 		text = slice_of(text.p + at + n, text.n - at - n);
 	}
-	return rc;
+	return rc ? rc : buf_append_slice(out, text);
 }
 
 /* Appends the pair with the value in it, and then, from *at on, "Basic " and its base64. */
@@ -88,8 +125,9 @@ static int replace_field(const struct substitute *s, struct http_field *f)
 {
 	struct buf *text = s->text;
 	size_t at = text->len;
-	int rc = has_own(s->store, s->credential, f->value) ? put_replaced(s, text, f->value, false)
-	                                                    : put_basic(s, text, f->value, &at);
+	bool plain = f->known != HTTP_AUTHORIZATION || !basic_credentials(f->value).n ||
+	             has_own(s->store, s->credential, f->value);
+	int rc = plain ? put_replaced(s, text, f->value, false) : put_basic(s, text, f->value, &at);
 
 	if (rc < 0)
 		return rc;
@@ -124,13 +162,27 @@ void substitute_restore(struct substitute_saved *saved)
 	}
 }
 
+int substitute_path(
+        const struct substitute *s, const struct http_request *request, struct outgoing *head)
+{
+	struct slice path = slice_of(request->path, request->path_n);
+	size_t from = s->text->len;
+	int rc;
+
+	if (!policy_replaces_in(s->spec, SLICE("path")) || !substitute_mentions(s, path))
+		return 0;
+	rc = put_replaced(s, s->text, path, true);
+	head->path = slice_of(s->text->mem + from, s->text->len - from);
+	return rc;
+}
+
 int substitute_query(const struct substitute *s, struct outgoing *head)
 {
 	size_t from = s->text->len;
 	int rc;
 
 	if (!head->has_query || !policy_replaces_in(s->spec, SLICE("query")) ||
-	        !has_own(s->store, s->credential, head->query))
+	        !substitute_mentions(s, head->query))
 		return 0;
 	rc = put_replaced(s, s->text, head->query, true);
 	head->query = slice_of(s->text->mem + from, s->text->len - from);

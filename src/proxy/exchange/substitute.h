@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * substitute: puts a credential's value in place of its placeholder (inject: placeholder), in the
- * places that the policy names: fields, Basic credentials, the query. Elsewhere a placeholder is
- * sent on unchanged and is a finding, as for other credentials.
+ * places that the policy names: fields, Basic credentials, the path, the query; fill.h does the
+ * same in bodies. Elsewhere a placeholder is sent on unchanged and is a finding, as for other
+ * credentials.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SUBSTITUTE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_SUBSTITUTE_H
@@ -20,8 +21,16 @@ struct substitute {
 	const struct policy_credential *spec;
 	uint32_t credential;
 	struct slice value; /* the credential's */
+	struct slice jar;   /* ... or what logins gave, each with a placeholder of its own */
+	bool sealed;        /* the jar counts, not the value */
 	struct buf *text;   /* locked memory for the texts with the value */
 };
+
+/* Finds the first placeholder in text that is replaced: *at, *n, and the value for it. */
+bool substitute_find(
+        const struct substitute *s, struct slice text, size_t *at, size_t *n, struct slice *value);
+/* Returns false if there is none; this is fast. */
+bool substitute_mentions(const struct substitute *s, struct slice text);
 
 /* The original values of fields. */
 struct substitute_saved {
@@ -37,7 +46,9 @@ struct substitute_saved {
 int substitute_fields(
         const struct substitute *s, struct http_fields *fields, struct substitute_saved *saved);
 void substitute_restore(struct substitute_saved *saved);
-/* Replaces the placeholder in the query that is sent. Returns 0 or -errno. */
+/* Replace the placeholder in the path and in the query that are sent. Return 0 or -errno. */
+int substitute_path(
+        const struct substitute *s, const struct http_request *request, struct outgoing *head);
 int substitute_query(const struct substitute *s, struct outgoing *head);
 
 #endif

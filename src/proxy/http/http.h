@@ -105,6 +105,7 @@ struct outgoing_field {
 
 struct outgoing {
 	const struct http_request *request;
+	struct slice path; /* with the credential in it; empty: the request's own */
 	bool has_query;
 	struct slice query; /* may hold the credential */
 	/* The injected fields, whose values hold the credential. Each replaces all of the request's
@@ -114,6 +115,11 @@ struct outgoing {
 	bool secret; /* the head holds a credential: locked memory only */
 	bool ends;   /* no body follows */
 };
+
+static inline struct slice http_outgoing_path(const struct outgoing *head)
+{
+	return head->path.n ? head->path : slice_of(head->request->path, head->request->path_n);
+}
 
 struct http_response {
 	uint16_t status;

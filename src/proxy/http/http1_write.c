@@ -61,7 +61,7 @@ int http1_write_request(struct buf *out, const struct outgoing *head)
 {
 	const struct http_request *r = head->request;
 	char host[HTTP_AUTHORITY_MAX];
-	int rc = PUT(out, r->method, SLICE(" "), slice_of(r->path, r->path_n),
+	int rc = PUT(out, r->method, SLICE(" "), http_outgoing_path(head),
 	        head->has_query ? SLICE("?") : SLICE(""), head->has_query ? head->query : SLICE(""),
 	        SLICE(" HTTP/1.1\r\nHost: "), http_authority_text(r, host), SLICE("\r\n"));
 

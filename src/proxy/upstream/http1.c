@@ -6,6 +6,7 @@
  */
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/signing.h"
 
 static struct upstream_conn *upstream_conn_of(const struct upstream_stream *u)
 {
@@ -64,6 +65,10 @@ static void send_body(struct upstream_stream *u, const uint8_t *p, size_t n)
 	char head[20];
 	size_t head_n;
 
+	if (u->exchange && !u->upgraded && signing_is_secret(u->exchange)) {
+		socket_write_secret(socket, p, n);
+		return;
+	}
 	if (!is_chunked(u)) {
 		socket_write(socket, p, n);
 		return;

@@ -13,11 +13,10 @@ static nghttp2_session *session_of(const struct upstream_http2_stream *st)
 }
 
 /* Joins the path and the query, because nghttp2 needs ":path" as one run of bytes. out is locked
- * memory if the query holds the credential. */
+ * memory if they hold the credential. */
 static int write_path(struct buf *out, const struct outgoing *head)
 {
-	const struct http_request *r = head->request;
-	int rc = buf_append(out, r->path, r->path_n);
+	int rc = buf_append_slice(out, http_outgoing_path(head));
 
 	if (rc == 0 && head->has_query)
 		rc = buf_append(out, "?", 1);

@@ -93,50 +93,60 @@ static const struct identity *reader_of(
 }
 
 /* The directories above a file change independently of it. */
-static bool same_writers(const struct settings_input *input, int fd, const struct stat *st)
+static bool same_writers(const struct settings_input *input, int fd, bool is_real,
+        const struct stat *st, struct path_looks *looks)
 {
 	struct policy_writers now = {0};
 
 	policy_writers_add(&now, st, "", geteuid());
-	settings_add_path_writers(fd, input->path, &now);
+	settings_add_path_writers(fd, input->path, is_real, looks, &now);
 	return policy_writers_equal(&now, &input->facts.writers);
 }
+
+struct check {
+	const struct settings_input *input;
+	struct path_looks *looks;
+};
 
 /* With the rights in force: returns 0 if the file matches its fingerprint and is readable. */
 static int look(void *context)
 {
-	const struct settings_input *input = context;
-	int fd = local_file_find(input->path);
+	const struct check *check = context;
+	const struct settings_input *input = check->input;
+	bool is_real, same;
+	int fd = local_file_find_real(input->path, &is_real);
 	struct stat st;
-	bool same;
 
 	if (fd < 0)
 		return fd;
 	same = fstat(fd, &st) == 0 && fingerprint_holds(&input->fingerprint, &st) &&
 	       faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0 &&
-	       same_writers(input, fd, &st);
+	       same_writers(input, fd, is_real, &st, check->looks);
 	close(fd);
 	return same ? 0 : -ESTALE;
 }
 
-static bool is_untouched(struct settings_input *input, const struct identity *caller)
+static bool is_untouched(
+        struct settings_input *input, const struct identity *caller, struct path_looks *looks)
 {
+	struct check check = {input, looks};
 	struct stat st;
 
 	if (!input->fingerprint.counts)
 		return false;
 	if (input->whose == SETTINGS_HOSTS)
 		return stat(input->path, &st) == 0 && fingerprint_holds(&input->fingerprint, &st);
-	return identity_run(reader_of(input, caller), look, input) == 0;
+	return identity_run(reader_of(input, caller), look, &check) == 0;
 }
 
 static bool same_bytes(struct settings_input *input, const struct identity *caller,
-        const struct settings_files *files)
+        const struct settings_files *files, struct path_looks *looks)
 {
 	struct settings_opening opening = {.identity = reader_of(input, caller),
 	        .files = policy_reader_files(policy_default_preset_dir()),
 	        .whose = input->whose,
-	        .given = files};
+	        .given = files,
+	        .looks = looks};
 	struct settings_input now = {0};
 	char *text = NULL;
 	size_t n = 0;
@@ -161,16 +171,19 @@ struct settings *settings_cache_find(struct settings *registry, const struct ide
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
         const struct settings_files *files)
 {
+	struct path_looks looks;
 	struct settings *s;
 	struct buf key;
 
 	if (!make_key(&key, identity, policy_path, config_path, options))
 		return NULL;
+	looks.count = 0;
+	looks.uid = looks.gid = 0;
 	HASH_FIND(hh, registry, buf_bytes(&key), key.len, s);
 	buf_fini(&key);
 	for (size_t i = 0; s && i < s->input_count; i++)
-		if (!is_untouched(&s->inputs[i], identity) &&
-		        !same_bytes(&s->inputs[i], identity, files))
+		if (!is_untouched(&s->inputs[i], identity, &looks) &&
+		        !same_bytes(&s->inputs[i], identity, files, &looks))
 			return NULL;
 	if (s)
 		s->refs++;

@@ -5,6 +5,9 @@
  * usually that is all. Finding out whether another mount is local takes much longer, so it is done
  * once, for the directory that holds the file; from there the walk goes upward as far as the mount
  * reaches.
+ *
+ * The files of a policy are mostly in the same few directories. One load looks at each directory
+ * once; the next load looks again.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -16,11 +19,55 @@
 
 #define LEVELS_MAX 256 /* nested directories in a path of PATH_MAX */
 
-static int look(void *elsewhere, const char *path, struct stat *st)
-{
-	int rc = local_file_look(path, st);
+struct looking {
+	struct path_looks *looks; /* NULL: none are kept */
+	bool elsewhere;           /* some directory is on another mount */
+};
 
-	*(bool *)elsewhere |= rc == -EXDEV;
+/* What was seen with other rights says nothing: a directory may be closed to one of both users. */
+static void begin(struct path_looks *looks)
+{
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
+
+	if (looks->uid != uid || looks->gid != gid)
+		looks->count = 0;
+	looks->uid = uid;
+	looks->gid = gid;
+}
+
+static const struct path_look *seen(const struct path_looks *looks, const char *path)
+{
+	for (size_t i = 0; looks && i < looks->count; i++)
+		if (strcmp(looks->items[i].path, path) == 0)
+			return &looks->items[i];
+	return NULL;
+}
+
+static void keep(struct path_looks *looks, const char *path, const struct stat *st, int rc)
+{
+	const size_t n = strlen(path) + 1;
+
+	if (!looks || looks->count == PATH_LOOKS_MAX || n > sizeof(looks->items->path))
+		return;
+	struct path_look *one = &looks->items[looks->count++];
+	memcpy(one->path, path, n);
+	one->rc = rc;
+	if (!rc)
+		one->st = *st;
+}
+
+static int look(void *context, const char *path, struct stat *st)
+{
+	struct looking *looking = context;
+	const struct path_look *before = seen(looking->looks, path);
+	int rc = before ? before->rc : local_file_look(path, st);
+
+	if (!before)
+		keep(looking->looks, path, st, rc);
+	else if (!rc)
+		*st = before->st;
+	looking->elsewhere |= rc == -EXDEV;
 	return rc;
 }
 
@@ -62,15 +109,19 @@ static void climb(const char *path, struct policy_writers *writers)
 		close(fd);
 }
 
-void settings_add_path_writers(int fd, const char *path, struct policy_writers *writers)
+void settings_add_path_writers(int fd, const char *path, bool is_real, struct path_looks *looks,
+        struct policy_writers *writers)
 {
-	bool elsewhere = false; /* some directory is on another mount */
-	char real[PATH_MAX];
+	struct looking looking = {.looks = looks};
+	char real[PATH_MAX] = "";
 
-	policy_writers_add_above(writers, path, geteuid(), look, &elsewhere);
-	name_of(fd, real);
+	if (looks)
+		begin(looks);
+	policy_writers_add_above(writers, path, geteuid(), look, &looking);
+	if (!is_real)
+		name_of(fd, real);
 	if (real[0] == '/' && strcmp(real, path) != 0)
-		policy_writers_add_above(writers, real, geteuid(), look, &elsewhere);
-	if (elsewhere)
+		policy_writers_add_above(writers, real, geteuid(), look, &looking);
+	if (looking.elsewhere)
 		climb(real[0] == '/' ? real : path, writers);
 }

@@ -22,6 +22,25 @@ struct settings_input {
 	struct fingerprint fingerprint;
 };
 
+#define PATH_LOOKS_MAX 24
+#define PATH_LOOK_MAX \
+	96 /* bytes of a path, with its NUL: directories with longer paths are not kept */
+
+/* What a directory was like, or why it could not be looked at, with the rights of this moment. */
+struct path_look {
+	char path[PATH_LOOK_MAX];
+	struct stat st;
+	int rc;
+};
+
+/* The directories that one load has looked at. It lasts no longer than that load. */
+struct path_looks {
+	uid_t uid; /* the rights with which they were looked at */
+	gid_t gid;
+	size_t count;
+	struct path_look items[PATH_LOOKS_MAX];
+};
+
 /* The context of settings_read(): a file being read, and whether any file needed rights its user
  * does not have. */
 struct settings_opening {
@@ -36,6 +55,7 @@ struct settings_opening {
 	enum settings_whose whose;
 	struct settings *for_whom;          /* records what was read; NULL: nothing does */
 	const struct settings_files *given; /* see settings_load() */
+	struct path_looks *looks;           /* borrowed; NULL: none are kept */
 	bool remote;        /* one of the caller's files is neither local nor given */
 	bool config_remote; /* the configuration is not local */
 };
@@ -43,10 +63,13 @@ struct settings_opening {
 /* settings.c: the read function of a policy_reader; context is a settings_opening. */
 int settings_read(void *context, const char *path, char **text, size_t *n);
 /* path_writers.c: adds to *writers the users with rights in the directories above the open file,
- * along the path it was opened by and along its real path. The file is local (local_file.h), and
- * nothing else is waited for: if it is not on the root directory's file system, only the
- * directories on its own mount are certain to be examined. */
-void settings_add_path_writers(int fd, const char *path, struct policy_writers *writers);
+ * along the path it was opened by and along its real path; is_real: both are known to be the same
+ * (local_file_find_real()). The file is local (local_file.h), and nothing else is waited for: if it
+ * is not on the root directory's file system, only the directories on its own mount are certain to
+ * be examined. A directory that is in looks with the same rights is not looked at again; NULL: each
+ * is. */
+void settings_add_path_writers(int fd, const char *path, bool is_real, struct path_looks *looks,
+        struct policy_writers *writers);
 const struct identity *settings_config_identity(const struct identity *caller);
 /* files.c: gives what a child has read, as reading the file would. Returns 0 or -errno;
  * LOCAL_FILE_UNKNOWN: the child did not read it. */

@@ -44,7 +44,7 @@ static int read_local(struct settings_opening *o)
 		o->fingerprint = fingerprint_of(&st, time(NULL));
 	rc = policy_read_open_file(fd, o->text, o->n, &o->facts);
 	if (!rc)
-		settings_add_path_writers(fd, o->path, &o->facts.writers);
+		settings_add_path_writers(fd, o->path, false, o->looks, &o->facts.writers);
 	close(fd);
 	return rc;
 }

@@ -217,6 +217,29 @@ int local_file_find(const char *path)
 	return fd == -EXDEV ? walk_from_root(path) : fd == -ELOOP ? LOCAL_FILE_UNKNOWN : fd;
 }
 
+/* No component is empty, "." or "..". */
+static bool is_normal(const char *path)
+{
+	while (*path == '/') {
+		const size_t n = strcspn(++path, "/");
+
+		if (n == 0 || (n == 1 && path[0] == '.') || (n == 2 && !memcmp(path, "..", 2)))
+			return false;
+		path += n;
+	}
+	return *path == 0;
+}
+
+int local_file_find_real(const char *path, bool *real)
+{
+	int fd = path[0] == '/' && is_normal(path)
+	                 ? open_path(AT_FDCWD, path, 0, WITHIN | RESOLVE_NO_SYMLINKS)
+	                 : LOCAL_FILE_UNKNOWN;
+
+	*real = fd >= 0;
+	return fd >= 0 ? fd : local_file_find(path);
+}
+
 int local_file_open(const char *path)
 {
 	int fd = local_file_find(path), file;

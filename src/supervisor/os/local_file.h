@@ -12,6 +12,7 @@
 #define VETHGUARD_SRC_SUPERVISOR_OS_LOCAL_FILE_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 
 #define LOCAL_FILE_UNKNOWN (-EREMOTE)
@@ -20,6 +21,8 @@
  * descriptor (close-on-exec); -errno as open(2); LOCAL_FILE_UNKNOWN: the file, or some part of the
  * path, may be on a file system that does not answer. */
 int local_file_find(const char *path);
+/* The same. *real: the path holds no link, "." or "..", so it is the file's own. */
+int local_file_find_real(const char *path, bool *real);
 /* Opens the regular file at path for reading, without waiting for the holder of a lease. Returns
  * -EINVAL if it is not a regular file; otherwise as above. */
 int local_file_open(const char *path);

@@ -73,6 +73,7 @@ static int tell_keeper(struct instance *i)
 	struct supervisor *sv = i->supervisor;
 	const struct policy *policy = &i->credentials->settings->policy;
 	struct message_keeper_sandbox m = {.sandbox_id = i->id,
+	        .owner = i->sandbox->id,
 	        .generation = i->credentials->number,
 	        .sandbox = slice_from_string(i->sandbox->name)};
 	struct policy_credential c;
@@ -86,6 +87,7 @@ static int tell_keeper(struct instance *i)
 		/* The supervisor's own limit comes first: its error text says more. */
 		m.credentials[n].timeout_ms = c.timeout_ms + SOURCE_GRACE_MS;
 		m.credentials[n].revoked = i->credentials->revoked >> n & 1;
+		m.credentials[n].sealed = c.source == POLICY_SOURCE_SEALED;
 		/* The value of a variable can be read only once, so it does not expire. */
 		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}
@@ -106,7 +108,7 @@ void generation_make_placeholders(struct generation *g, const uint8_t seed[16])
 
 	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
 		policy_credential(&g->settings->policy, i, &c);
-		if (c.env.n)
+		if (c.env.n || c.source == POLICY_SOURCE_SEALED)
 			placeholder_make(&c, seed, g->placeholders[i]);
 	}
 }

@@ -94,7 +94,7 @@ class Way:
         return subprocess.Popen(argv, env=self.engine.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def there(self):
-        """Names of all containers of the engine."""
+        """Names of all containers of the engine; of pods see churn_cri.Way."""
         return sh(*self.command("ps", "-a", "--format", "{{.Names}}"), env=self.engine.env).split()
 
 
@@ -138,13 +138,13 @@ def podman_ways(config, strikes, daemon, policies):
 
 
 class Storm(threading.Thread):
-    """Kills the daemon, vethguard-docker and dockerd now and then, and starts them again after a while in which they are missed."""
+    """Kills the daemon, vethguard-docker, dockerd and the containerd of pods now and then, and starts them again after a while in which they are missed."""
 
-    def __init__(self, dice, daemon, driver, engine):
+    def __init__(self, dice, daemon, driver, engine, pods):
         super().__init__(daemon=True)
         self.dice, self.over, self.killed, self.failed = dice, threading.Event(), {}, None
         self.who = [("vethguardd", 4, daemon.kill, daemon.start), ("vethguard-docker", 3, driver.kill, driver.start),
-                    ("dockerd", 1, engine.kill_dockerd, engine.start_dockerd)]
+                    ("dockerd", 1, engine.kill_dockerd, engine.start_dockerd), ("containerd", 2, pods.kill, pods.start)]
 
     def run(self):
         try:
@@ -279,13 +279,13 @@ def traces(daemon, driver, directory):
 
 
 def leases():
-    """Ids of the containers that have an address of host-local's."""
+    """(network, id) of the containers that have an address of host-local's."""
     found = set()
     for folder, _, names in os.walk(support.LAB.path("ipam")):
         for name in names:
             if name[0].isdigit() or ":" in name:
                 with open(os.path.join(folder, name)) as f:
-                    found.add(f.readline().strip())
+                    found.add((os.path.basename(folder), f.readline().strip()))
     return found
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of Docker and Podman by every way of vethguard come and go at random, while adapters, engines' commands, the daemon,
-vethguard-docker and dockerd are killed at random moments. Nothing ever starts unguarded, and nothing is left. `make check-churn` is
+"""Containers of Docker and Podman and pods of containerd by every way of vethguard come and go at random, while adapters, engines'
+commands, the daemon, vethguard-docker, dockerd and containerd are killed at random moments. Nothing ever starts unguarded, and nothing is left. `make check-churn` is
 five minutes of it; CHURN_SEED repeats what the dice said."""
+import importlib.util
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ import unittest
 
 import attached
 import churn
+import churn_cri
 import cni_engines
 import guests
 import support
@@ -30,9 +32,11 @@ TRIES = ("/bin/sh", "-c", f"while :; do {guests.CURL} -s -m 1 http://{EVIL4}/chu
 class Churn(Case):
     def setUp(self):
         super().setUp()
-        for program in ("dockerd", "podman", "runc", cni_engines.PLUGINS + "/bridge"):
+        for program in ("dockerd", "podman", "runc", "containerd", "ctr", cni_engines.PLUGINS + "/bridge"):
             if not shutil.which(program):
                 raise unittest.SkipTest(program + " is not installed")
+        if not importlib.util.find_spec("grpc"):
+            raise unittest.SkipTest("python3-grpcio is not installed")
         for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):  # whatever is not guarded gets out
             with open("/proc/sys/net/" + name, "w") as f:
                 f.write("1")
@@ -49,7 +53,10 @@ class Churn(Case):
         self.addCleanup(self.docker.stop)
         self.podman, others, self.chains = churn.podman_ways(config, self.strikes, self.daemon, self.policies)
         self.addCleanup(self.podman.stop)
-        self.ways = ways + others
+        self.pods, of_pods, chains = churn_cri.ways(self.strikes, self.daemon, self.policies)
+        self.addCleanup(self.pods.stop)
+        self.chains += chains
+        self.ways = ways + others + of_pods
         self.driver = Driver(self.daemon, self.policies)
         self.addCleanup(self.driver.stop)
         self.docker("network", "create", "-d", "vethguard", "-o", "policy=agent", churn.NETWORK)
@@ -61,7 +68,7 @@ class Churn(Case):
         left = set(self.names())
         for way in self.ways:
             with self.subTest(when + ", " + way.name):
-                subprocess.run(way.remove("one"), env=way.engine.env, capture_output=True, check=False)
+                self.call(way, way.remove("one"))
                 p = way.popen(way.run("one", *TRIES))
                 said, _ = p.communicate(timeout=60 * SLOW)
                 self.assertEqual(p.returncode, 0, (said, self.daemon.stderr()[-2000:]))
@@ -69,8 +76,15 @@ class Churn(Case):
                 for kind, words in ((support.HTTP, {"http_request.url.hostname": EVIL4}), (support.DNS, {"query.hostname": "churned.evil.lab.test"})):
                     self.assertIsNotNone(self.daemon.event(kind, seconds=5, action_id=2, **{"device.name": name}, **words),
                                          (name, kind, self.daemon.stderr()[-2000:]))
-                sh(*way.remove("one"), env=way.engine.env)
+                self.assertEqual(self.call(way, way.remove("one"))[0], 0)
                 self.assertTrue(wait_until(lambda: name not in self.names(), 20 * SLOW), name)
+
+    @staticmethod
+    def call(way, argv):
+        """(status, what was said)."""
+        p = way.popen(argv)
+        said, _ = p.communicate(timeout=60 * SLOW)
+        return p.returncode, said
 
     def names(self):
         return [s["name"] for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]]
@@ -94,7 +108,7 @@ class Churn(Case):
             before = churn.settled(self.traces)
             self.strikes.share = SHARE
             lives = churn.Lives(self.ways, dice, COUNT, SECONDS, AT_ONCE, TRIES)
-            storm = churn.Storm(random.Random(self.seed + 2), self.daemon, self.driver, self.docker)
+            storm = churn.Storm(random.Random(self.seed + 2), self.daemon, self.driver, self.docker, self.pods)
             storm.start()
             lives.run()
             storm.stop()
@@ -118,17 +132,19 @@ class Churn(Case):
         """What a user does: removes all containers. And what an engine leaves for good, with a guard or without, if it, its runtime or its
         plugins are killed in the middle of their work, and none of its containers names any more: namespaces' files and addresses of
         Podman's, links of Docker's bridge, and processes that wait for their start."""
-        for way in (self.ways[0], self.ways[-1]):
+        for way in {way.engine: way for way in self.ways}.values():
             for name in way.there():
-                subprocess.run(way.remove(name), env=way.engine.env, capture_output=True, check=False)
+                self.call(way, way.remove(name))
             self.assertEqual(way.there(), [])
+        self.pods.collect(self.chains[-2:])
+        self.pods.end_forgotten()
         self.podman.end_keepers()  # of plain runc, whose first process waits for its start and holds a namespace
-        namespaces = [n for n in os.listdir("/run/netns") if n.startswith("netns-")]
+        namespaces = [n for n in os.listdir("/run/netns") if n.startswith(("netns-", "cni-"))]
         for name in namespaces:
             sh("ip", "netns", "del", name)
         leases = churn.leases()
-        for container in leases:
-            self.chains[-1].delete(container)
+        for network, container in leases:
+            next(chain for chain in self.chains if chain.name == network).delete(container)
         guests.say(f"left by engines: {len(namespaces)} namespaces, {len(leases)} addresses, {churn.remove_links()} links, "
                    f"{churn.end_waiting(self.directory)} processes")
 

@@ -617,6 +617,8 @@ class Resolver(Network):
 
 class Compose(Network):
     """contrib/docker/compose.yaml as it is."""
+    COMMAND = ("docker", "compose")
+    NAME = "^(agent-1|agents-[0-9a-f]{12})$"  # of the sandbox; Compose 2.26.1 does not pass on the option that names it
 
     @classmethod
     def setUpClass(cls):
@@ -640,27 +642,50 @@ class Compose(Network):
         if not os.path.exists(cls.engine.dir + "/cli-plugins/docker-compose"):
             os.symlink(cls.plugin(), cls.engine.dir + "/cli-plugins/docker-compose")
 
+    def file(self):
+        return os.path.join(lab.ROOT, "contrib/docker/compose.yaml")
+
     def compose(self, *argv):
-        file = os.path.join(lab.ROOT, "contrib/docker/compose.yaml")
         ca = support.LAB.path(f"{self.tag}-compose-ca.pem")
         if not os.path.exists(ca):
             with open(ca, "w") as f:
                 f.write(self.vethguard("env", "box", "--format", "pem"))
-        r = subprocess.run(["docker", "compose", "-p", "project", "-f", file, *argv], capture_output=True, text=True, timeout=120 * SLOW,
+        r = subprocess.run([*self.COMMAND, "-p", "project", "-f", self.file(), *argv], capture_output=True, text=True, timeout=120 * SLOW,
                            env={**self.engine.env, "AGENT_IMAGE": self.engine.IMAGE, "CA_FILE": ca})
         self.assertEqual(r.returncode, 0, r)
         return r.stdout
 
     def test_project(self):
         self.compose("up", "-d")
-        self.assertEqual(sorted(self.guarded()), ["agent-1", "agents-other", "box"])
-        self.assertEqual(self.guarded()["agent-1"]["labels"]["team"], "blue")
-        variables = support.LAB.write(f"{self.tag}-1.env", self.vethguard("env", "agent-1", "--format", "docker"))
-        r = self.engine.exec("project-agent-1", variables, guests.CURL, "-sS", "-m", "30", "--cacert", "/etc/ssl/certs/vethguard.pem",
-                             attached.WHOAMI)
+        name, = set(self.guarded()) - {"agents-other", "box"}
+        self.assertRegex(name, self.NAME)
+        self.assertEqual(self.guarded()[name]["labels"]["team"], "blue")
+        variables = support.LAB.write(f"{self.tag}-1.env", self.vethguard("env", name, "--format", "docker"))
+        container = self.engine("ps", "-q", "--filter", "label=com.docker.compose.service=agent")
+
+        def curl(*argv):
+            return self.engine.exec(container, variables, guests.CURL, "-sS", "-m", "30", "--cacert", "/etc/ssl/certs/vethguard.pem", *argv)
+        r = curl(attached.WHOAMI)
         self.assertIn('"authenticated": true', r.stdout, r)
+        self.assertEqual(curl("-o", "/dev/null", "-w", "%{http_code}", "https://evil.lab.test/").stdout, "403")
+        self.assertEqual(curl("-o", "/dev/null", "-w", "%{http_code}", f"http://{lab.EVIL4}/").stdout, "403")
         self.compose("down")
         self.assertEqual(sorted(self.guarded()), ["agents-other", "box"])
+
+
+class ComposeOne(Compose):
+    """docker-compose 1.29, which knows no options of a service's network."""
+    COMMAND = ("docker-compose",)
+    NAME = "^agents-[0-9a-f]{12}$"
+
+    @staticmethod
+    def plugin():
+        return shutil.which("docker-compose")
+
+    def file(self):
+        with open(super().file()) as f:
+            text = re.sub(r"(?m)^        driver_opts:\n.*\n", "        {}\n", f.read(), count=1)
+        return support.LAB.write(f"{self.tag}-compose.yaml", text)
 
 
 class Page(support.Case):

@@ -17,7 +17,7 @@ from lab import ROOT
 from support import SLOW, Case, sh, wait_until
 
 BASE = os.path.join(ROOT, "contrib/kubernetes/base")
-PROGRAMS = ("vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder", "vethguard-fetch", "vethguard-token", "vethguard-cni")
+PROGRAMS = sorted(n for n in os.listdir(lab.BIN) if n.startswith("vethguard") and n != "vethguard")  # of the package's folder
 APPLETS = ("cmp", "cp", "chmod", "mv", "rm", "sed", "grep", "printf", "test")
 POLICY = """vethguard: 1
 name: agent

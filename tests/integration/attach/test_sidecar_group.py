@@ -3,10 +3,12 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
 
+import attached
 import guests
 import lab
 import pages
@@ -150,6 +152,8 @@ class Docker(Group):
             for word in [w for w in line.split() if w.startswith("/") and not w.endswith(":")][:1]:
                 os.makedirs(root + os.path.dirname(word), exist_ok=True)
                 shutil.copy(word, root + word)
+        if not os.path.lexists(root + "/bin/test"):
+            os.symlink("busybox", root + "/bin/test")
         for folder in ("share", "log"):
             os.makedirs(f"{root}/{folder}")
             os.chown(f"{root}/{folder}", GUARD, GUARD)
@@ -157,9 +161,9 @@ class Docker(Group):
            env=self.engine.env)
         self.engine("tag", self.engine.IMAGE, "my-image")
 
-    def test_every_command_of_the_page(self):
-        self.make_guards_image()
-        folder = os.path.join(support.LAB.dir, "sidecar-page")
+    def make_folder(self, name):
+        """What a user has beside the page's commands or the compose file: policy, configuration, key."""
+        folder = os.path.join(support.LAB.dir, name)
         os.makedirs(folder)
         self.addCleanup(shutil.rmtree, folder)
         with open(PAGE, encoding="utf-8") as f, open(folder + "/agent.yaml", "w", encoding="utf-8") as out:
@@ -174,6 +178,58 @@ class Docker(Group):
             f.write(SECRET)
         os.chmod(folder + "/key", 0o400)
         os.chown(folder + "/key", GUARD, GUARD)
+        return folder
+
+    def make_agents_image(self):
+        """my-agent asks twice what it may and may not, and goes on."""
+        root = os.path.join(self.engine.dir, "agent-image")
+        shutil.copytree(guests.Image.get(), root, symlinks=True)
+        os.makedirs(root + "/usr/local/bin", exist_ok=True)
+        with open(os.open(root + "/usr/local/bin/my-agent", os.O_CREAT | os.O_WRONLY, 0o755), "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\ncurl -sS https://api.lab.test/whoami\ncurl -sS -o /dev/null -w '%{http_code}\n' https://evil.lab.test/\n"
+                    "exec sleep 100000\n")
+        sh("sh", "-c", f"tar -C {root} -c . | docker import --change 'ENV PATH=/usr/local/bin:/usr/bin:/bin' - my-image", env=self.engine.env)
+
+    def compose(self, folder, *argv):
+        r = subprocess.run(["docker-compose", "-p", "group", *argv], cwd=folder, env=self.engine.env, capture_output=True, text=True,
+                           timeout=120 * SLOW)
+        self.assertEqual(r.returncode, 0, r)
+        return r.stdout
+
+    def test_the_compose_file(self):
+        """contrib/sidecar/compose.yaml as it is: the fence, then the guard, then the agent."""
+        if not shutil.which("docker-compose"):
+            raise unittest.SkipTest("docker-compose is not installed")
+        e = self.engine
+        self.make_guards_image()
+        self.make_agents_image()
+        folder = self.make_folder("sidecar-compose")
+        shutil.copy(os.path.join(lab.ROOT, "contrib/sidecar/compose.yaml"), folder)
+        self.compose(folder, "up", "-d")
+
+        def container(service):
+            return e("ps", "-aq", "--filter", f"label=com.docker.compose.service={service}")
+        agent, guard = container("agent"), container("guard")
+        self.assertEqual(e.inspect(container("fence"), "{{.State.ExitCode}}"), "0")
+        said = lambda: e("logs", agent)  # noqa: E731
+        self.assertTrue(wait_until(lambda: "403" in said(), 30 * SLOW), said())
+        self.assertIn('"authenticated": true', said())
+        bridge = "br-" + e("network", "inspect", "-f", "{{.Id}}", "group_default")[:12]
+        self.assertEqual(self.leak(agent, Uplink(bridge, None)), [])
+        # Killed, and not by Docker: it starts again by itself, and until then nothing passes.
+        os.kill(int(e.inspect(guard, "{{.State.Pid}}")), signal.SIGKILL)
+        # The kernel resets what the guard had open.
+        self.assertEqual([f for f in self.leak(agent, Uplink(bridge, None)) if attached.says_something(f)], [])
+        self.assertTrue(wait_until(lambda: e.inspect(guard, "{{.RestartCount}} {{.State.Health.Status}}") == "1 healthy", 30 * SLOW),
+                        e("logs", guard))
+        self.assertIn('"authenticated": true', self.sh(agent, "curl -sS https://api.lab.test/whoami").stdout)
+        self.assertEqual(self.leak(agent, Uplink(bridge, None)), [])
+        self.compose(folder, "down", "--volumes")
+        self.assertEqual(e("ps", "-aq"), "")
+
+    def test_every_command_of_the_page(self):
+        self.make_guards_image()
+        folder = self.make_folder("sidecar-page")
         commands = [(c.rstrip("\n"), shown or []) for b in pages.blocks(PAGE) if b.runs("make check-attach") for c, shown in b.commands]
         self.assertGreater(len(commands), 6)
         script = "".join(f"echo; echo '== {i}'\n{command}\n" for i, (command, _) in enumerate(commands))

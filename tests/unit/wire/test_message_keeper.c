@@ -16,6 +16,8 @@ static void ca_and_credential(void **state)
 	struct message_credential good = {
 	        .credential = 3, .available = true, .ttl_ms = 60, .value = SLICE("v\0w")};
 	struct message_credential bad = {.credential = 3, .error = SLICE("no such file")};
+	struct message_credential nothing = {.credential = 3, .available = true};
+	struct message_credential_seal seal = {SLICE("login"), SLICE("end"), SLICE("v"), true};
 
 	(void)state;
 	ROUNDTRIP(ca, &ca, NOTHING);
@@ -35,6 +37,17 @@ static void ca_and_credential(void **state)
 	REFUSES_BYTE(credential, &good, HEAD_BYTES + 4, 2); /* neither true nor false */
 	REFUSES_BYTE(credential, &good, HEAD_BYTES + 4, 0); /* a value that is not available */
 	ROUNDTRIP(credential, &bad, NOTHING);
+	ROUNDTRIP(credential, &nothing, NOTHING);
+	ROUNDTRIP(credential_seal, &seal, NOTHING);
+	seal.value = longer(MESSAGE_SEALED_MAX + 1);
+	REFUSES_TO_ENCODE(credential_seal, &seal);
+	seal.value = SLICE("");
+	REFUSES_TO_ENCODE(credential_seal, &seal);
+	seal.value = SLICE("v");
+	seal.end = longer(MESSAGE_SEALED_END_MAX + 1);
+	REFUSES_TO_ENCODE(credential_seal, &seal);
+	seal.end = SLICE("");
+	REFUSES_TO_ENCODE(credential_seal, &seal);
 	REFUSES_BYTE(credential, &bad, HEAD_BYTES + 4, 1);
 	good.value = longer(MESSAGE_VALUE_MAX);
 	assert_true(message_credential_encode(again, sizeof(again), MESSAGE_STOP, ID, &good) >

@@ -99,6 +99,45 @@ static void what_is_local(void **state)
 	assert_text("absolute/file");
 }
 
+static bool is_own(const char *name)
+{
+	bool real = true;
+	int fd = local_file_find_real(name, &real);
+
+	if (fd >= 0)
+		close(fd);
+	else
+		assert_false(real);
+	return real;
+}
+
+/* A path with a link, a dot or two slashes is not the file's own. */
+static void whose_path_it_is(void **state)
+{
+	static const char *const others[] = {"folder//file", "folder/./file",
+	        "folder/../folder/file", "folder/file/", "folder/", "folder/.", "folder/..",
+	        "folder/link", "by/file", "none", "folder/none", "folder/file/none", NULL};
+
+	(void)state;
+	assert_int_equal(symlink("file", at(path, "folder/link")), 0);
+	assert_int_equal(symlink("folder", at(path, "by")), 0);
+	assert_int_equal(symlink("loop", at(path, "loop")), 0);
+	assert_true(is_own(at(path, "folder/file")));
+	assert_true(is_own(at(path, "folder")));
+	for (const char *const *o = others; *o; o++)
+		assert_false(is_own(at(path, *o)));
+	assert_false(is_own(at(path, "loop")));
+	assert_false(is_own("folder/file"));
+	assert_false(is_own(""));
+	assert_false(is_own("/"));
+	assert_false(is_own("//"));
+	assert_false(is_own("/proc/self/status"));
+	assert_int_equal(mkdir(at(path, "..a"), 0755), 0);
+	assert_int_equal(mkdir(at(path, ".b"), 0755), 0);
+	assert_true(is_own(at(path, "..a")));
+	assert_true(is_own(at(path, ".b")));
+}
+
 static void what_is_no_file(void **state)
 {
 	(void)state;
@@ -267,6 +306,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(what_is_local, setup, teardown),
+	        cmocka_unit_test_setup_teardown(whose_path_it_is, setup, teardown),
 	        cmocka_unit_test_setup_teardown(what_is_no_file, setup, teardown),
 	        cmocka_unit_test_setup_teardown(what_cannot_be_known, setup, teardown),
 	        cmocka_unit_test_setup_teardown(another_mount, setup, teardown),

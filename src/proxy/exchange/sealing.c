@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the content is JSON (RFC 6749 section 5.1), held in locked memory. Each
+ * member with the name of a token, at any depth, gets the text for it (credential/jar.h): a new one
+ * for a new token, the same for one that is known, since a refreshed login may repeat its refresh
+ * token. Then everything that the jar holds is masked in what is left, the head included: an answer
+ * may say a token twice, or echo the one that came with the request.
+ *
+ * Names are compared without regard to case, "_" and "-", because some services write accessToken.
+ */
+#include "proxy/exchange/sealing.h"
+
+#include <stdlib.h>
+
+#include "proxy/exchange/charset.h"
+#include "proxy/exchange/content.h"
+#include "proxy/exchange/exchange.h"
+#include "vethguard/credential/json_reader.h"
+
+struct sealing {
+	struct http_response head; /* its slices point into text */
+	struct buf text;
+	struct secret body, out; /* of SECRET_MAX bytes */
+	struct secret jar;       /* with the answer's own tokens */
+	size_t count;            /* tokens of the answer */
+	struct buf sent;         /* what was written into out */
+};
+
+static const char memory_text[] = "no memory to seal the tokens of the upstream's response";
+static const char large_text[] =
+        "the upstream's response has more than 48 KiB, so its tokens cannot be sealed";
+static const char type_text[] =
+        "the upstream's response is no JSON in UTF-8 without compression, so "
+        "its tokens cannot be sealed";
+static const char broken_text[] =
+        "the upstream's response is not the JSON that it promises, so its tokens cannot be sealed";
+static const char kind_text[] =
+        "a token of the upstream's response is no string of 6 to 8192 visible "
+        "characters, so it cannot be sealed";
+static const char redirect_text[] =
+        "the upstream's response is a redirect, in which tokens could not be sealed";
+
+bool sealing_is_wanted(const struct exchange *ex)
+{
+	return ex->verdict.decision.seals && ex->credential;
+}
+
+/* --- the head --- */
+
+static bool is_json(const struct http_fields *fields)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct http_field *f = &fields->items[i];
+		ptrdiff_t semicolon = slice_find_byte(f->value, ';');
+		struct slice type = slice_trim(
+		        slice_of(f->value.p, semicolon < 0 ? f->value.n : (size_t)semicolon));
+
+		if (!http_names_alike(f->name, SLICE("content-type")))
+			continue;
+		if (found || !(slice_equals_ignoring_case(type, SLICE("application/json")) ||
+		                     slice_equals_ignoring_case(
+		                             type, SLICE("application/x-amz-json-1.1"))))
+			return false;
+		found = true;
+	}
+	return found;
+}
+
+static bool copy(struct buf *text, struct slice *s)
+{
+	uint8_t *room = buf_reserve(text, s->n);
+
+	if (!room)
+		return false;
+	if (s->n)
+		memcpy(room, s->p, s->n);
+	buf_commit(text, s->n);
+	s->p = (const char *)room;
+	return true;
+}
+
+/* Copies the head, whose bytes will be gone. All of it was in a buffer of that size. */
+static bool keep_head(struct sealing *s, const struct http_response *r)
+{
+	bool kept;
+
+	s->head = *r;
+	buf_init(&s->text, 2 * HTTP_HEAD_MAX);
+	if (!buf_reserve(&s->text, 2 * HTTP_HEAD_MAX))
+		return false;
+	kept = copy(&s->text, &s->head.reason);
+	for (size_t i = 0; kept && i < s->head.fields.count; i++)
+		kept = copy(&s->text, &s->head.fields.items[i].name) &&
+		       copy(&s->text, &s->head.fields.items[i].value);
+	return kept;
+}
+
+const char *sealing_check_empty(const struct http_response *r)
+{
+	return r->status / 100 == 3 ? redirect_text : NULL;
+}
+
+const char *sealing_begin(struct exchange *ex, const struct http_response *r)
+{
+	struct sealing *s;
+
+	if (r->status / 100 == 3)
+		return redirect_text;
+	if (!is_json(&r->fields) || !charset_is_searchable(&r->fields) ||
+	        content_coding_of(&r->fields) != CONTENT_PLAIN ||
+	        content_has_coded_messages(&r->fields))
+		return type_text;
+	if (r->body == HTTP_BODY_LENGTH && r->content_length > SEALING_ANSWER_MAX)
+		return large_text;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return memory_text;
+	ex->sealing = s;
+	if (!keep_head(s, r) || secret_alloc(&s->body, SECRET_MAX) < 0 ||
+	        secret_alloc(&s->out, SECRET_MAX) < 0)
+		return memory_text;
+	return NULL;
+}
+
+void sealing_free(struct exchange *ex)
+{
+	struct sealing *s = ex->sealing;
+
+	if (!s)
+		return;
+	if (s->text.len)
+		secret_wipe(buf_bytes(&s->text), s->text.len);
+	buf_fini(&s->text);
+	secret_free(&s->body);
+	secret_free(&s->out);
+	secret_free(&s->jar);
+	free(s);
+	ex->sealing = NULL;
+}
+
+/* --- the content --- */
+
+void sealing_take(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct sealing *s = ex->sealing;
+
+	if (ex->undecodable) /* further pieces of the same read */
+		return;
+	if (n > SEALING_ANSWER_MAX - s->body.n) {
+		exchange_mark_undecodable(ex, large_text);
+		return;
+	}
+	memcpy(s->body.p + s->body.n, p, n);
+	s->body.n += n;
+}
+
+/* True if the name, with its escapes, is that of a token. */
+static bool is_token_name(struct slice raw)
+{
+	static const struct slice names[] = {
+	        {"accesstoken", 11}, {"refreshtoken", 12}, {"idtoken", 7}};
+	char memory[64], plain[64];
+	struct buf name = {.mem = (uint8_t *)memory, .cap = sizeof(memory), .max = sizeof(memory)};
+	size_t n = 0;
+
+	if (json_decode(&name, raw) < 0)
+		return false; /* longer than any of these names */
+	for (size_t i = 0; i < name.len; i++)
+		if (memory[i] != '_' && memory[i] != '-')
+			plain[n++] = memory[i];
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (slice_equals_ignoring_case(slice_of(plain, n), names[i]))
+			return true;
+	return false;
+}
+
+/* Puts a token into the jar, here and where the next request finds it, and its text into out. */
+static const char *seal_token(struct exchange *ex, struct slice value)
+{
+	struct credential_store *store = ex->proxy->config.credentials;
+	uint32_t credential = ex->verdict.decision.credential;
+	struct slice placeholder = credential_store_placeholder(store, credential);
+	struct sealing *s = ex->sealing;
+	struct jar_token token;
+	char end[JAR_END_MAX];
+
+	if (!jar_can_hold(value))
+		return kind_text;
+	if (!placeholder.n)
+		return memory_text;
+	if (!jar_has(secret_slice(&s->jar), value, &token)) {
+		jar_seal(&token, value, placeholder, end);
+	} else {
+		memcpy(end, token.end.p, token.end.n);
+		token.end.p = end; /* what the jar holds moves */
+		token.value = value;
+	}
+	if (jar_write_text(&s->sent, &token) < 0 || jar_add(&s->jar, &token) < 0 ||
+	        credential_store_seal(store, credential, &token) < 0)
+		return memory_text;
+	s->count++;
+	return NULL;
+}
+
+/* Writes the text for the string of a member with a token's name. */
+static const char *seal_member(struct exchange *ex, struct slice text)
+{
+	struct buf token;
+	struct secret plain;
+	const char *why = NULL;
+
+	if (secret_alloc(&plain, JAR_TOKEN_MAX) < 0)
+		return memory_text;
+	token = (struct buf){.mem = plain.p, .cap = JAR_TOKEN_MAX, .max = JAR_TOKEN_MAX};
+	if (json_decode(&token, text) < 0)
+		why = kind_text;
+	else if (token.len)
+		why = seal_token(ex, buf_slice(&token));
+	secret_free(&plain);
+	return why;
+}
+
+/* Writes the answer with texts in place of its tokens. */
+static const char *rewrite(struct exchange *ex)
+{
+	struct sealing *s = ex->sealing;
+	struct slice body = secret_slice(&s->body);
+	const char *done = body.p, *why = NULL;
+	struct json_reader r;
+	struct json_value v;
+
+	json_reader_init(&r, body);
+	while (!why && json_reader_next(&r, &v)) {
+		if (!v.named || v.kind == JSON_VALUE_NULL || !is_token_name(v.name))
+			continue;
+		if (v.kind != JSON_VALUE_STRING)
+			return kind_text;
+		if (buf_append(&s->sent, done, (size_t)(v.text.p - done)) < 0)
+			return large_text;
+		why = seal_member(ex, v.text);
+		done = v.text.p + v.text.n;
+	}
+	if (!why && r.fault)
+		why = broken_text;
+	if (!why && buf_append(&s->sent, done, (size_t)(body.p + body.n - done)) < 0)
+		why = large_text;
+	return why;
+}
+
+/* Masks what the jar holds in the rest of the answer. */
+static const char *mask_rest(struct sealing *s)
+{
+	struct slice secrets[JAR_TOKENS_MAX];
+	size_t n = jar_secrets(secret_slice(&s->jar), secrets);
+	struct mask *mask = n ? mask_new(secrets, n) : NULL;
+
+	if (!n)
+		return NULL;
+	if (!mask)
+		return memory_text;
+	mask_in_place(mask, s->out.p, s->sent.len);
+	mask_in_place(mask, buf_bytes(&s->text), s->text.len);
+	mask_free(mask);
+	return NULL;
+}
+
+static void send_sealed(struct exchange *ex)
+{
+	struct sealing *s = ex->sealing;
+	struct http_fields *fields = &s->head.fields;
+
+	http_drop_hop_by_hop(fields);
+	for (size_t i = 0; i < fields->count; i++)
+		if (content_is_digest(fields->items[i].name) ||
+		        http_names_alike(fields->items[i].name, SLICE("etag")))
+			fields->items[i].dropped = true;
+	s->head.body = HTTP_BODY_LENGTH;
+	s->head.content_length = s->sent.len;
+	ex->client_body = HTTP_BODY_LENGTH;
+	ex->status = s->head.status;
+	ex->counted = true;
+	ex->length = s->sent.len;
+	if (s->count)
+		ex->detail = "tokens in the response were replaced by placeholders";
+	ex->head_sent = true;
+	ex->ops->response_head(ex, &s->head, SLICE(""));
+	exchange_send_body(ex, s->out.p, s->sent.len);
+}
+
+const char *sealing_end(struct exchange *ex)
+{
+	struct sealing *s = ex->sealing;
+	const struct secret *held = &ex->credential->jar;
+	const char *why = NULL;
+
+	if (ex->undecodable)
+		return ex->undecodable_why;
+	s->sent = (struct buf){.mem = s->out.p, .cap = SECRET_MAX, .max = SECRET_MAX};
+	if (held->n && secret_copy(&s->jar, held->p, held->n) < 0)
+		return memory_text;
+	if (s->body.n)
+		why = rewrite(ex);
+	if (!why)
+		why = mask_rest(s);
+	if (!why)
+		send_sealed(ex);
+	return why;
+}
