@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "vethguard/base/buf.h"
+#include "vethguard/base/secret.h"
 
 #define BUF_FIRST_BYTES 256
 
@@ -19,10 +20,22 @@ void buf_init(struct buf *b, size_t max)
 	*b = (struct buf){.max = max};
 }
 
+void buf_init_secret(struct buf *b, size_t max)
+{
+	*b = (struct buf){.max = max, .secret = true};
+}
+
+static void give_back(struct buf *b)
+{
+	if (b->secret && b->mem)
+		secret_wipe(b->mem, b->cap);
+	free(b->mem);
+}
+
 void buf_fini(struct buf *b)
 {
-	free(b->mem);
-	buf_init(b, b->max);
+	give_back(b);
+	*b = (struct buf){.max = b->max, .secret = b->secret};
 }
 
 static int grow(struct buf *b, size_t need)
@@ -37,7 +50,7 @@ static int grow(struct buf *b, size_t need)
 		return -ENOMEM;
 	if (b->mem)
 		memcpy(mem, b->mem + b->start, b->len);
-	free(b->mem);
+	give_back(b);
 	b->mem = mem;
 	b->start = 0;
 	b->cap = cap;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers to clients. A proof that is unknown, expired, revoked or from the wrong network gets the
- * same answer as a missing one, byte by byte.
+ * Answers to clients that no worker gives. A proof that is unknown, expired, revoked or from the
+ * wrong network gets the same answer as a missing one, byte by byte.
  */
 #include <stdio.h>
 
@@ -9,20 +9,37 @@
 #include "vethguard/wire/socks5.h"
 
 #define ANSWER_MAX 1024
+#define METHOD_MAX 64
+#define PREFLIGHT_MAX 2048 /* bytes of the fields that a page may send */
 
 static const char prove[] =
         "This proxy takes the token of a session: as \"Proxy-Authorization: Bearer TOKEN\", or as "
         "the password of Basic. A token that has expired or was revoked is refused like an unknown "
         "one.\n";
+static const char prove_base[] =
+        "A base URL needs the token of a session: https://GATEWAY/s/TOKEN/https/HOST/..., or where "
+        "a "
+        "name of the gateway stands for a host, the token as \"Authorization: Bearer TOKEN\". A "
+        "token "
+        "that has expired or was revoked is refused like an unknown one.\n";
 static const char away[] = "The session exists, but nothing serves it at the moment. Try again.\n";
+
+/* Pages of a browser may read what they are told. */
+#define CROSS_ORIGIN                         \
+	"Access-Control-Allow-Origin: *\r\n" \
+	"Cross-Origin-Resource-Policy: cross-origin\r\n"
 
 static const char *phrase(unsigned status)
 {
 	switch (status) {
+	case 401:
+		return "Unauthorized";
 	case 407:
 		return "Proxy Authentication Required";
 	case 431:
 		return "Request Header Fields Too Large";
+	case 501:
+		return "Not Implemented";
 	case 503:
 		return "Service Unavailable";
 	case 505:
@@ -37,12 +54,18 @@ static void answer_http(struct visitor *c, unsigned status, const char *text)
 	static const char challenges[] =
 	        "Proxy-Authenticate: Basic realm=\"vethguard\", charset=\"UTF-8\"\r\n"
 	        "Proxy-Authenticate: Bearer realm=\"vethguard\"\r\n";
+	static const char base_challenge[] = "WWW-Authenticate: Bearer realm=\"vethguard\"\r\n";
+	const bool base = c->form != MESSAGE_FORM_PROXY;
 	char out[ANSWER_MAX];
 	int n = snprintf(out, sizeof(out),
 	        "HTTP/1.1 %u %s\r\n%s%sContent-Type: text/plain\r\nContent-Length: "
-	        "%zu\r\nConnection: close\r\nProxy-Connection: close\r\n\r\n%s",
-	        status, phrase(status), status == 407 ? challenges : "",
-	        status == 503 ? "Retry-After: 1\r\n" : "", strlen(text), text);
+	        "%zu\r\nConnection: close\r\n%s\r\n%s",
+	        status, phrase(status),
+	        status == 407   ? challenges
+	        : status == 401 ? base_challenge
+	                        : "",
+	        status == 503 ? "Retry-After: 1\r\n" : "", strlen(text),
+	        base ? CROSS_ORIGIN : "Proxy-Connection: close\r\n", text);
 
 	front_write(&c->front, out, (size_t)n);
 }
@@ -58,6 +81,13 @@ static void answer_socks(struct visitor *c, enum answer answer)
 		front_write(&c->front, refused, sizeof(refused));
 }
 
+static void end(struct visitor *c)
+{
+	front_end(&c->front);
+	visitor_enter(c, VISITOR_LINGER);
+	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
+}
+
 void visitor_answer(struct visitor *c, enum answer answer, unsigned status, const char *why)
 {
 	char text[ANSWER_MAX / 2];
@@ -66,14 +96,46 @@ void visitor_answer(struct visitor *c, enum answer answer, unsigned status, cons
 	if (c->socks) {
 		answer_socks(c, answer);
 	} else if (answer == ANSWER_PROVE) {
-		answer_http(c, 407, prove);
+		if (c->form == MESSAGE_FORM_PROXY)
+			answer_http(c, 407, prove);
+		else
+			answer_http(c, 401, prove_base);
 	} else if (answer == ANSWER_AWAY) {
 		answer_http(c, 503, away);
 	} else {
-		snprintf(text, sizeof(text), "This is no request that a proxy takes: %s.\n", why);
+		snprintf(text, sizeof(text), "This is no request that the gateway takes: %s.\n",
+		        why);
 		answer_http(c, status, text);
 	}
-	front_end(&c->front);
-	visitor_enter(c, VISITOR_LINGER);
-	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
+	end(c);
+}
+
+/* True if text may be echoed: names of fields with commas between. */
+static bool is_list(struct slice text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if (slice_token_length(slice_of(text.p + i, 1)) != 1 && text.p[i] != ',' &&
+		        text.p[i] != ' ')
+			return false;
+	return text.n <= PREFLIGHT_MAX;
+}
+
+void visitor_answer_preflight(struct visitor *c, struct slice method, struct slice fields)
+{
+	char out[ANSWER_MAX + PREFLIGHT_MAX];
+	int n;
+
+	if (method.n > METHOD_MAX || !is_list(fields)) {
+		visitor_answer(c, ANSWER_MALFORMED, 400, "what the page asks for is no list");
+		return;
+	}
+	n = snprintf(out, sizeof(out),
+	        "HTTP/1.1 204 No Content\r\n" CROSS_ORIGIN
+	        "Access-Control-Allow-Methods: %.*s\r\n%s%.*s%sAccess-Control-Max-Age: "
+	        "7200\r\nVary: Origin, Access-Control-Request-Method, "
+	        "Access-Control-Request-Headers\r\nConnection: close\r\n\r\n",
+	        SLICE_ARG(method), fields.n ? "Access-Control-Allow-Headers: " : "",
+	        SLICE_ARG(fields), fields.n ? "\r\n" : "");
+	front_write(&c->front, out, (size_t)n);
+	end(c);
 }

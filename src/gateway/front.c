@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All bytes of one read are decrypted at once. The plain bytes are fewer than the encrypted ones,
- * so they fit into the buffer, and no encrypted byte has to be kept. TLS writes into a buffer that
- * all connections share; it is empty again when a function here returns.
+ * All bytes of one read are decrypted at once, and no encrypted byte has to be kept: the plain
+ * bytes are fewer than the encrypted ones, and OpenSSL holds at most the beginning of one record
+ * from the reads before. TLS writes into a buffer that all connections share; it is empty again
+ * when a function here returns.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -150,8 +151,8 @@ static enum front_status decrypt(struct front *f, struct slice *out)
 	enum tls_status status = TLS_OK;
 	size_t n = 0, got;
 
-	while (status == TLS_OK && n < GATEWAY_CHUNK) {
-		status = tls_read(f->tls, plain + n, GATEWAY_CHUNK - n, &got);
+	while (status == TLS_OK && n < GATEWAY_PLAIN_MAX) {
+		status = tls_read(f->tls, plain + n, GATEWAY_PLAIN_MAX - n, &got);
 		n += got;
 	}
 	*out = slice_of(plain, n);

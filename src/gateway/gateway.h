@@ -22,8 +22,10 @@
 #include "vethguard/tls/digest.h"
 #include "vethguard/tls/tls.h"
 
-#define GATEWAY_CHUNK (64u << 10)     /* bytes per read of a relayed connection */
-#define GATEWAY_FIRST (16u << 10)     /* bytes that a connection may send before its proof */
+#define GATEWAY_CHUNK (64u << 10)  /* bytes per read of a relayed connection */
+#define GATEWAY_FIRST (16u << 10)  /* bytes that a connection may send before its proof */
+#define GATEWAY_RECORD (16u << 10) /* bytes of a TLS record whose end comes with another read */
+#define GATEWAY_PLAIN_MAX (GATEWAY_CHUNK + GATEWAY_RECORD)
 #define GATEWAY_ADDRESSES_MAX 16384   /* addresses that are remembered */
 #define GATEWAY_SESSIONS_MAX 4096     /* more than there are sandboxes of a daemon */
 #define GATEWAY_ENTERS_PER_S 2000     /* bound on connections passed to workers, of all sessions */
@@ -117,8 +119,9 @@ struct gateway {
 	uint64_t last_question;
 	struct rate enters, findings;
 	struct loop_deadlines waits[WAIT_COUNT];
-	uint8_t *cipher, *plain; /* GATEWAY_CHUNK bytes each: the bytes read last */
-	struct buf tx;           /* bytes that TLS has written, until they are sent */
+	uint8_t *cipher; /* GATEWAY_CHUNK bytes: the bytes read last */
+	uint8_t *plain;  /* GATEWAY_PLAIN_MAX bytes: the same, decrypted */
+	struct buf tx;   /* bytes that TLS has written, until they are sent */
 	bool held;
 	int status; /* exit status */
 };

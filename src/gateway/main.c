@@ -232,6 +232,7 @@ static void open_tls(struct gateway *g, const int *fds)
 	g->tls = tls_server_new(identity_for, g);
 	if (!g->tls)
 		die(EXIT_FAILED, "no memory");
+	tls_server_wipe_plaintext(g->tls); /* tokens */
 	take_certificate(g, fds);
 	close(fds[0]);
 	close(fds[1]);
@@ -255,7 +256,7 @@ static void open_parts(struct gateway *g)
 	g->held = true; /* until it knows the sessions */
 	g->loop = loop_new();
 	g->cipher = malloc(GATEWAY_CHUNK);
-	g->plain = malloc(GATEWAY_CHUNK);
+	g->plain = malloc(GATEWAY_PLAIN_MAX);
 	buf_init(&g->tx, TX_MAX);
 	list_init(&g->unproved);
 	rate_init(&g->enters, GATEWAY_ENTERS_PER_S, ENTERS_BURST_S, now_ms);

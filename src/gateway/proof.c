@@ -1,43 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses what a client sends until it has proved its session. The first byte tells SOCKS5 (RFC
- * 1928, 1929) from a request to an HTTP proxy.
+ * 1928, 1929) from a request (request.c).
  *
- * The worker gets the same bytes as from a sandbox over a Unix socket: the head without its proof,
- * or a SOCKS5 greeting without a login, whose answer the client does not see.
+ * The worker gets the same bytes as from a sandbox over a Unix socket: a SOCKS5 greeting without a
+ * login, whose answer the client does not see.
  */
 #include <errno.h>
 
 #include "gateway/visitor.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/secret.h"
-#include "vethguard/wire/proxy_head.h"
 #include "vethguard/wire/socks5.h"
 
-/* Appends received bytes to c->in. Returns false if there are none, or the connection is closed. */
-static bool take_in(struct visitor *c)
+bool visitor_take_in(struct visitor *c)
 {
 	struct slice more;
 	enum front_status status = front_read(&c->front, GATEWAY_FIRST, &more);
+	/* Room at once: what grows leaves copies behind. */
+	bool took = status == FRONT_OK && (c->in.mem || buf_reserve(&c->in, 2 * GATEWAY_FIRST)) &&
+	            buf_append_slice(&c->in, more) == 0;
 
-	if (status == FRONT_OK && buf_append_slice(&c->in, more) == 0)
+	secret_wipe(c->gateway->plain, more.n); /* where front_read() has put it */
+	if (took)
 		return true;
 	if (status != FRONT_AGAIN)
 		visitor_close(c);
 	return false;
 }
 
-static void wipe(struct buf *b)
-{
-	if (b->mem)
-		secret_wipe(b->mem, b->cap);
-	buf_fini(b);
-}
-
 bool visitor_ask(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
-	const struct message_gateway_enter m = {c->session->id, c->source, c->source_port};
+	const struct message_gateway_enter m = {c->session->id, c->source, c->source_port, c->form};
 	const int64_t now_ms = clock_monotonic_ms();
 	uint8_t message[128];
 
@@ -54,8 +49,7 @@ bool visitor_ask(struct visitor *c)
 	return true;
 }
 
-/* The session is proved: asks for its worker, which will get the bytes in c->in. */
-static void enter(struct visitor *c, struct session *s)
+void visitor_prove(struct visitor *c, struct session *s)
 {
 	struct gateway *g = c->gateway;
 
@@ -72,12 +66,11 @@ static void enter(struct visitor *c, struct session *s)
 		visitor_answer(c, ANSWER_AWAY, 0, "");
 }
 
-/* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */
-static void refuse(struct visitor *c)
+void visitor_refuse(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
 
-	wipe(&c->in);
+	buf_fini(&c->in);
 	c->answer = ANSWER_PROVE;
 	visitor_enter(c, VISITOR_REFUSING);
 	loop_deadline_set(&g->waits[address_failed(g, c->address)], &c->deadline);
@@ -85,66 +78,11 @@ static void refuse(struct visitor *c)
 
 bool visitor_first(struct visitor *c)
 {
-	if (!c->in.len && !take_in(c))
+	if (!c->in.len && !visitor_take_in(c))
 		return false;
 	c->socks = buf_bytes(&c->in)[0] == SOCKS5_VERSION;
 	visitor_enter(c, c->socks ? VISITOR_GREETING : VISITOR_HEAD);
 	return true;
-}
-
-/* Makes the worker's first bytes from the head and the bytes received after it. */
-static int go_onward(struct visitor *c, const struct proxy_head *head)
-{
-	const uint8_t *p = buf_bytes(&c->in);
-	struct buf onward;
-	int rc;
-
-	buf_init(&onward, c->in.max);
-	rc = proxy_head_write(p, head, &onward);
-	if (!rc)
-		rc = buf_append(&onward, p + head->used, c->in.len - head->used);
-	wipe(&c->in);
-	c->in = onward;
-	return rc;
-}
-
-static void decide_head(struct visitor *c, const struct proxy_head *head)
-{
-	struct session *s = NULL;
-	struct proxy_proof proof;
-
-	if (!proxy_proof_read(head->authorization, &proof)) {
-		visitor_answer(c, ANSWER_PROVE, 0, "");
-		return;
-	}
-	s = sessions_find(c->gateway, slice_of(proof.text, proof.n), &c->source);
-	secret_wipe(&proof, sizeof(proof));
-	if (!s)
-		refuse(c);
-	else if (go_onward(c, head) != 0)
-		visitor_close(c);
-	else
-		enter(c, s);
-}
-
-bool visitor_head(struct visitor *c)
-{
-	struct proxy_head head;
-
-	for (;;) {
-		switch (proxy_head_parse(buf_bytes(&c->in), c->in.len, &c->looked, &head)) {
-		case PROXY_HEAD_DONE:
-			decide_head(c, &head);
-			return c->state != VISITOR_CLOSED;
-		case PROXY_HEAD_BAD:
-			visitor_answer(c, ANSWER_MALFORMED, head.status, head.why);
-			return true;
-		default:
-			break;
-		}
-		if (!take_in(c))
-			return false;
-	}
 }
 
 bool visitor_greeting(struct visitor *c)
@@ -155,7 +93,7 @@ bool visitor_greeting(struct visitor *c)
 
 	while ((status = socks5_greeting_parse(buf_bytes(&c->in), c->in.len, &greeting)) ==
 	        SOCKS5_MORE)
-		if (!take_in(c))
+		if (!visitor_take_in(c))
 			return false;
 	if (status == SOCKS5_BAD || !greeting.password) {
 		visitor_answer(c, ANSWER_NO_METHOD, 0, "");
@@ -172,27 +110,25 @@ static void decide_login(struct visitor *c, const struct socks5_login *login)
 	static const uint8_t greeting[] = {SOCKS5_VERSION, 1, SOCKS5_NO_AUTHENTICATION};
 	struct session *s = NULL;
 	struct proxy_proof proof;
-	struct buf onward;
 	int rc;
 
 	if (proxy_proof_of_pair(login->user, login->password, &proof))
 		s = sessions_find(c->gateway, slice_of(proof.text, proof.n), &c->source);
 	secret_wipe(&proof, sizeof(proof));
 	if (!s) {
-		refuse(c);
+		visitor_refuse(c);
 		return;
 	}
-	buf_init(&onward, c->in.max);
-	rc = buf_append(&onward, greeting, sizeof(greeting));
+	rc = buf_append(&c->back.unsent, greeting, sizeof(greeting));
 	if (!rc)
-		rc = buf_append(&onward, buf_bytes(&c->in) + login->used, c->in.len - login->used);
-	wipe(&c->in);
-	c->in = onward;
+		rc = buf_append(
+		        &c->back.unsent, buf_bytes(&c->in) + login->used, c->in.len - login->used);
+	buf_fini(&c->in);
 	c->back.swallow = 2; /* the worker's answer to the greeting */
 	if (rc)
 		visitor_close(c);
 	else
-		enter(c, s);
+		visitor_prove(c, s);
 }
 
 bool visitor_login(struct visitor *c)
@@ -201,7 +137,7 @@ bool visitor_login(struct visitor *c)
 	enum socks5_status status;
 
 	while ((status = socks5_login_parse(buf_bytes(&c->in), c->in.len, &login)) == SOCKS5_MORE)
-		if (!take_in(c))
+		if (!visitor_take_in(c))
 			return false;
 	if (status == SOCKS5_BAD)
 		visitor_answer(c, ANSWER_MALFORMED, 0, login.why);

@@ -3,11 +3,15 @@
  * Relays a connection. A side is read only while the other side has taken everything read before:
  * that is the whole back-pressure. When one side ends its sending, the other side is told so; when
  * both have ended, or the worker has closed, the connection is over.
+ *
+ * Requests of a kept connection go through c->in, where each body is measured so that the next head
+ * is found.
  */
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "gateway/visitor.h"
+#include "vethguard/base/secret.h"
 
 #define TURN_CHUNKS 4 /* chunks read from one side in one turn of the loop */
 
@@ -46,6 +50,69 @@ static bool back_flush(struct back *b)
 	return true;
 }
 
+/* The worker answers what it has; the head in c->in begins anew after that. */
+static void begin_turning(struct visitor *c)
+{
+	c->back.ended = true;
+	shutdown(c->back.fd, SHUT_WR);
+	visitor_enter(c, VISITOR_TURNING);
+}
+
+/* Passes on what is in c->in, while the worker takes it. Returns false if the connection is over.
+ */
+static bool pass_requests(struct visitor *c)
+{
+	struct buf *in = &c->in;
+
+	while (in->len && !c->back.unsent.len && c->state == VISITOR_RELAY) {
+		const size_t n = body_meter_take(&c->meter, buf_bytes(in), in->len);
+
+		if (c->meter.state == BODY_METER_BAD || !back_put(&c->back, buf_bytes(in), n))
+			return false;
+		buf_consume(in, n);
+		if (!in->len || c->back.unsent.len || c->meter.state != BODY_METER_DONE)
+			continue;
+		if (c->carry == CARRY_LAST) {
+			buf_consume(in, in->len);
+			continue;
+		}
+		switch (visitor_next_request(c)) {
+		case NEXT_SENT:
+			if (!back_flush(&c->back))
+				return false;
+			/* An upgrade's bytes are anything. */
+			if (c->carry == CARRY_TUNNEL) {
+				const bool good = back_put(&c->back, buf_bytes(in), in->len);
+
+				buf_fini(in);
+				return good;
+			}
+			break;
+		case NEXT_MORE:
+			return true;
+		case NEXT_ANEW:
+			begin_turning(c);
+			break;
+		}
+	}
+	return true;
+}
+
+/* Takes what the client has sent. Returns false if the connection is over. */
+static bool take(struct visitor *c, struct slice input)
+{
+	bool good;
+
+	if (c->carry == CARRY_TUNNEL)
+		return back_put(&c->back, input.p, input.n);
+	good = buf_append_slice(&c->in, input) == 0;
+	secret_wipe(c->gateway->plain, input.n); /* it may hold a token */
+	good = good && pass_requests(c);
+	if (!c->in.len)
+		buf_fini(&c->in);
+	return good;
+}
+
 /* Moves bytes from the client to the worker. Returns false if the connection is over. */
 static bool pump_in(struct visitor *c, bool *more)
 {
@@ -53,14 +120,14 @@ static bool pump_in(struct visitor *c, bool *more)
 	struct slice input;
 
 	*more = false;
-	if (!back_flush(b))
+	if (!back_flush(b) || (c->carry != CARRY_TUNNEL && !pass_requests(c)))
 		return false;
-	for (unsigned i = 0; !b->unsent.len && !c->front_over; i++) {
+	for (unsigned i = 0; !b->unsent.len && !c->front_over && c->state == VISITOR_RELAY; i++) {
 		if (i == TURN_CHUNKS)
 			return *more = true;
 		switch (front_read(&c->front, GATEWAY_CHUNK, &input)) {
 		case FRONT_OK:
-			if (!back_put(b, input.p, input.n))
+			if (!take(c, input))
 				return false;
 			break;
 		case FRONT_AGAIN:
@@ -116,12 +183,25 @@ static bool pump_out(struct visitor *c, bool *more)
 	return true;
 }
 
+bool visitor_drain(struct visitor *c)
+{
+	bool more;
+
+	if (!back_flush(&c->back) || !pump_out(c, &more))
+		return false;
+	if (more)
+		loop_task_queue(c->gateway->loop, &c->wake);
+	return true;
+}
+
 bool visitor_relay(struct visitor *c)
 {
 	bool more_in, more_out;
 
 	if (!pump_out(c, &more_out) || !pump_in(c, &more_in))
 		return false;
+	if (c->state == VISITOR_TURNING)
+		return true;
 	if (c->back.over) {
 		front_end(&c->front);
 		return false;

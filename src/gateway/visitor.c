@@ -21,6 +21,7 @@ static const char *const state_names[] = {
         [VISITOR_REFUSING] = "REFUSING",
         [VISITOR_ENTERING] = "ENTERING",
         [VISITOR_RELAY] = "RELAY",
+        [VISITOR_TURNING] = "TURNING",
         [VISITOR_LINGER] = "LINGER",
         [VISITOR_CLOSED] = "CLOSED",
 };
@@ -59,6 +60,16 @@ static void leave_unproved(struct visitor *c)
 	receivers_resume(g);
 }
 
+/* Lets go of the worker. */
+static void leave_worker(struct visitor *c)
+{
+	loop_io_close(&c->back.io);
+	if (c->back.fd >= 0)
+		close(c->back.fd);
+	buf_fini(&c->back.unsent);
+	c->back = (struct back){.fd = -1, .unsent = c->back.unsent};
+}
+
 void visitor_close(struct visitor *c)
 {
 	if (c->state == VISITOR_CLOSED)
@@ -71,11 +82,7 @@ void visitor_close(struct visitor *c)
 	loop_deadline_clear(&c->deadline);
 	loop_task_cancel(c->gateway->loop, &c->wake);
 	front_close(&c->front);
-	loop_io_close(&c->back.io);
-	if (c->back.fd >= 0)
-		close(c->back.fd);
-	c->back.fd = -1;
-	buf_fini(&c->back.unsent);
+	leave_worker(c);
 	buf_fini(&c->in);
 	loop_task_queue(c->gateway->loop, &c->deferred_free);
 }
@@ -120,10 +127,33 @@ static bool wait_on(struct visitor *c)
 	return false;
 }
 
+/* The worker ends once it has answered; then the next head is one of a new connection. */
+static bool turn(struct visitor *c)
+{
+	if (!visitor_drain(c)) {
+		visitor_close(c);
+		return false;
+	}
+	if (!c->back.over)
+		return false;
+	leave_worker(c);
+	list_remove(&c->of_session);
+	c->of_session = (struct list){0};
+	c->session = NULL;
+	if (!visitor_begin_anew(c)) {
+		visitor_close(c);
+		return false;
+	}
+	c->looked = 0;
+	c->asked = 0;
+	visitor_enter(c, VISITOR_HEAD);
+	return true;
+}
+
 static bool relay(struct visitor *c)
 {
 	if (visitor_relay(c))
-		return false;
+		return c->state == VISITOR_TURNING;
 	if (!c->back.over || c->front.broken) {
 		visitor_close(c);
 		return false;
@@ -141,6 +171,7 @@ static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
         [VISITOR_REFUSING] = wait_on,
         [VISITOR_ENTERING] = wait_on,
         [VISITOR_RELAY] = relay,
+        [VISITOR_TURNING] = turn,
         [VISITOR_LINGER] = linger,
         [VISITOR_CLOSED] = wait_on,
 };
@@ -184,27 +215,37 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 		visitor_close(c);
 }
 
+bool visitor_begin_anew(struct visitor *c)
+{
+	struct gateway *g = c->gateway;
+
+	c->address = address_begin(g, &c->source);
+	if (!c->address)
+		return false;
+	list_append(&g->unproved, &c->place);
+	g->unproved_count++;
+	loop_deadline_set(&g->waits[WAIT_PROOF], &c->deadline);
+	return true;
+}
+
 void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls)
 {
 	struct visitor *c = calloc(1, sizeof(*c));
 
-	if (c)
+	if (c) {
+		c->gateway = g;
 		c->source = ip_from_sockaddr(from, &c->source_port);
-	if (c && c->source.family)
-		c->address = address_begin(g, &c->source);
-	if (!c || !c->address) {
+	}
+	if (!c || !c->source.family || !visitor_begin_anew(c)) {
 		free(c);
 		close(fd);
 		return;
 	}
-	c->gateway = g;
 	c->back.fd = -1;
 	c->wake.run = on_wake;
 	c->deferred_free.run = on_deferred_free;
-	buf_init(&c->in, 3 * GATEWAY_FIRST);
+	buf_init_secret(&c->in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
 	buf_init(&c->back.unsent, 2 * GATEWAY_CHUNK);
-	list_append(&g->unproved, &c->place);
-	g->unproved_count++;
 	if (front_open(g, &c->front, fd, tls, on_front) != 0) {
 		c->front.fd = -1;
 		visitor_close(c);
@@ -212,7 +253,6 @@ void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool t
 	}
 	/* The first bytes are read in the next turn: by then the gateway knows every session that
 	 * was announced before the client connected. */
-	loop_deadline_set(&g->waits[WAIT_PROOF], &c->deadline);
 }
 
 /* A SOCKS client learns only now, when there is a worker, that its login was good. */
@@ -225,11 +265,9 @@ static int begin_relay(struct visitor *c, int fd)
 	if (rc)
 		return rc;
 	c->back.fd = fd;
-	rc = buf_append(&c->back.unsent, buf_bytes(&c->in), c->in.len);
-	buf_fini(&c->in);
-	if (!rc && c->socks)
+	if (c->socks)
 		front_write(&c->front, good, sizeof(good));
-	return rc;
+	return 0;
 }
 
 void visitor_entered(struct gateway *g, uint64_t question, int fd)

@@ -6,11 +6,18 @@
  *
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
  *     \-> GREETING -> LOGIN -/  \-> REFUSING -> LINGER
+ *
+ * On a kept connection of requests each head proves itself (request.c). One that is not for the
+ * same session, or proves nothing, begins anew once the worker has answered those before it:
+ *
+ *   RELAY -> TURNING -> HEAD
  */
 #ifndef VETHGUARD_SRC_GATEWAY_VISITOR_H
 #define VETHGUARD_SRC_GATEWAY_VISITOR_H
 
 #include "gateway/front.h"
+#include "vethguard/wire/base_url.h"
+#include "vethguard/wire/body_meter.h"
 
 enum visitor_state {
 	VISITOR_FIRST,    /* waiting for the first byte, perhaps behind a TLS handshake */
@@ -20,17 +27,25 @@ enum visitor_state {
 	VISITOR_REFUSING, /* a wrong proof, whose answer waits */
 	VISITOR_ENTERING, /* proved; waiting for its worker */
 	VISITOR_RELAY,
-	VISITOR_LINGER, /* the last bytes are on their way to the client */
+	VISITOR_TURNING, /* the worker answers the requests before one that begins anew */
+	VISITOR_LINGER,  /* the last bytes are on their way to the client */
 	VISITOR_CLOSED,
 	VISITOR_STATE_COUNT
 };
 
 /* What a client is told. */
 enum answer {
-	ANSWER_PROVE,     /* 407: no proof, or one that is not valid */
+	ANSWER_PROVE,     /* 407, to a base URL 401: no proof, or one that is not valid */
 	ANSWER_MALFORMED, /* with the status and reason of the parsed head */
 	ANSWER_AWAY,      /* 503: no worker serves the session at the moment */
 	ANSWER_NO_METHOD  /* SOCKS5: the client offers no password */
+};
+
+/* What the client's bytes are, once it is relayed. */
+enum carry {
+	CARRY_TUNNEL,   /* anything */
+	CARRY_REQUESTS, /* requests, each with a head that proves itself */
+	CARRY_LAST      /* the body of one request; what follows is dropped */
 };
 
 /* The worker's side: a Unix socket. */
@@ -61,9 +76,12 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
-	enum answer answer; /* the answer that REFUSING delays */
-	bool front_over;    /* the client sends nothing more */
-	size_t unsent_seen; /* LINGER: bytes that were unsent at the last check */
+	enum message_form form; /* what the worker is told that it gets */
+	enum carry carry;
+	struct body_meter meter; /* the body of the last request that was passed on */
+	enum answer answer;      /* the answer that REFUSING delays */
+	bool front_over;         /* the client sends nothing more */
+	size_t unsent_seen;      /* LINGER: bytes that were unsent at the last check */
 };
 
 /* Takes fd. */
@@ -91,9 +109,31 @@ void visitor_answer(struct visitor *c, enum answer answer, unsigned status, cons
 /* proof.c: handlers of states. Each returns true if the next state may go on with the bytes that
  * are there. */
 bool visitor_first(struct visitor *c);
-bool visitor_head(struct visitor *c);
 bool visitor_greeting(struct visitor *c);
 bool visitor_login(struct visitor *c);
+/* Appends received bytes to c->in. Returns false if there are none, or the connection is closed. */
+bool visitor_take_in(struct visitor *c);
+/* The session is proved: asks for its worker, which will get the bytes in c->back.unsent. */
+void visitor_prove(struct visitor *c, struct session *s);
+/* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */
+void visitor_refuse(struct visitor *c);
+/* Counts the connection among those that have proved nothing. Returns false if its address may have
+ * no more of them. */
+bool visitor_begin_anew(struct visitor *c);
+/* request.c: a handler, as above. */
+bool visitor_head(struct visitor *c);
+/* What became of the next head on a kept connection. */
+enum next_request {
+	NEXT_SENT, /* it is in c->back.unsent */
+	NEXT_MORE, /* it is not whole */
+	NEXT_ANEW  /* it is not the same session's, or cannot be read */
+};
+enum next_request visitor_next_request(struct visitor *c);
+/* answer.c. Answers a question of a browser whether a page may send a request (CORS preflight). */
+void visitor_answer_preflight(struct visitor *c, struct slice method, struct slice fields);
+/* relay.c: moves the worker's last bytes to the client. Returns false if the connection is broken.
+ */
+bool visitor_drain(struct visitor *c);
 /* relay.c: moves bytes between the two sides. Returns false when the connection is over. */
 bool visitor_relay(struct visitor *c);
 

@@ -302,8 +302,8 @@ struct http_exchange *http_connection_new(
 	c->peer = *peer;
 	c->fd = fd;
 	c->task.run = on_task;
-	buf_init(&c->in, IN_MAX + READ_STEP);
-	buf_init(&c->out, OUT_MAX);
+	buf_init_secret(&c->in, IN_MAX + READ_STEP); /* variables and tokens may be secrets */
+	buf_init_secret(&c->out, OUT_MAX);
 	if (loop_timer_open(server->loop, &c->timer, on_time) != 0 ||
 	        loop_io_open(server->loop, &c->io, fd, LOOP_READ | LOOP_WRITE, on_ready) != 0) {
 		loop_timer_close(&c->timer);

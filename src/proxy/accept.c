@@ -262,9 +262,10 @@ int proxy_serve_vsock(struct proxy *p, int fd, uint32_t cid)
 	return rc;
 }
 
-int proxy_enter(struct proxy *p, int fd, const struct ip *source, uint16_t source_port)
+int proxy_enter(struct proxy *p, int fd, const struct ip *source, uint16_t source_port,
+        enum message_form form)
 {
-	struct listener entered = {.proxy = p, .fd = -1, .local = true};
+	struct listener entered = {.proxy = p, .fd = -1, .local = true, .form = form};
 	struct sockaddr_storage from;
 
 	if (!may_accept(p) || !rate_take(&p->local_connections, clock_monotonic_ms())) {

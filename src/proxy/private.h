@@ -69,7 +69,8 @@ struct listener {
 	bool paused;    /* the bound on connections is reached: accept again when one ends */
 	bool local;     /* a Unix socket, or a vsock */
 	uint32_t cid;   /* a vsock: the machine that may connect; else 0 */
-	bool rewritten; /* a vsock: CID of the machine that may connect; otherwise 0 */
+	bool rewritten; /* destinations were rewritten: client/original.c */
+	enum message_form form; /* of what the gateway has led here */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 16

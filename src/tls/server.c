@@ -182,6 +182,11 @@ struct tls_server *tls_server_new(tls_identity_for identity_for, void *context)
 	return server;
 }
 
+void tls_server_wipe_plaintext(struct tls_server *server)
+{
+	SSL_CTX_set_options(server->ctx, SSL_OP_CLEANSE_PLAINTEXT);
+}
+
 void tls_server_free(struct tls_server *server)
 {
 	if (!server)

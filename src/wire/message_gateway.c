@@ -23,6 +23,13 @@ static void gateway_start_fields(struct codec *c, struct message_gateway_start *
 		if (m->listener_tls[i] && !m->has_certificate)
 			codec_fail(c, -EBADMSG);
 	}
+	m->base_count = codec_upto(c, m->base_count, CONFIG_GATEWAY_BASES_MAX);
+	for (size_t i = 0; i < m->base_count; i++) {
+		m->bases[i].name = codec_string(c, m->bases[i].name, 1, POLICY_HOST_MAX);
+		m->bases[i].https = codec_bool(c, m->bases[i].https);
+		m->bases[i].authority =
+		        codec_string(c, m->bases[i].authority, 1, CONFIG_GATEWAY_AUTHORITY_MAX);
+	}
 }
 CODEC_PAIR(gateway_start)
 
@@ -52,11 +59,17 @@ static struct ip client_field(struct codec *c, struct ip v)
 	return v;
 }
 
+static enum message_form form_field(struct codec *c, enum message_form v)
+{
+	return (enum message_form)codec_upto(c, v, MESSAGE_FORM_COUNT - 1);
+}
+
 static void gateway_enter_fields(struct codec *c, struct message_gateway_enter *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
 	m->source = client_field(c, m->source);
 	m->source_port = codec_u16(c, m->source_port);
+	m->form = form_field(c, m->form);
 }
 CODEC_PAIR(gateway_enter)
 
@@ -77,5 +90,6 @@ static void worker_enter_fields(struct codec *c, struct message_worker_enter *m)
 {
 	m->source = client_field(c, m->source);
 	m->source_port = codec_u16(c, m->source_port);
+	m->form = form_field(c, m->form);
 }
 CODEC_PAIR(worker_enter)

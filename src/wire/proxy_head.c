@@ -6,15 +6,24 @@
  */
 #include <errno.h>
 
-#include "vethguard/base/base64.h"
 #include "vethguard/wire/proxy_head.h"
 
 #define AUTHORIZATION "proxy-authorization"
-#define CLOSE "Connection: close\r\n\r\n"
+
+static void clear(struct proxy_head *out)
+{
+	*out = (struct proxy_head){
+	        .method = SLICE(""), .target = SLICE(""), .authorization = SLICE(""), .why = ""};
+	out->host = out->origin = out->preflight_method = out->preflight_fields = SLICE("");
+	for (size_t i = 0; i < PROXY_KEY_FIELDS; i++)
+		out->keys[i] = SLICE("");
+}
 
 static enum proxy_head_status bad(struct proxy_head *out, unsigned status, const char *why)
 {
-	*out = (struct proxy_head){.status = status, .why = why};
+	clear(out);
+	out->status = status;
+	out->why = why;
 	return PROXY_HEAD_BAD;
 }
 
@@ -95,10 +104,18 @@ static enum proxy_head_status read_request_line(struct slice line, struct proxy_
 	        !is_visible(out->target))
 		return bad(out, 400, "the request line is malformed");
 	if (!slice_equals(line, SLICE("HTTP/1.1")) && !slice_equals(line, SLICE("HTTP/1.0")))
-		return bad(out, 505, "the proxy speaks HTTP/1.1");
-	if (!slice_equals(out->method, SLICE("CONNECT")) && !names_a_url(out->target))
+		return bad(out, 505, "the gateway speaks HTTP/1.1");
+	out->last = line.p[line.n - 1] == '0';
+	if (slice_equals(out->method, SLICE("CONNECT")))
+		out->form = PROXY_FORM_CONNECT;
+	else if (names_a_url(out->target))
+		out->form = PROXY_FORM_ABSOLUTE;
+	else if (out->target.p[0] == '/')
+		out->form = PROXY_FORM_ORIGIN;
+	else
 		return bad(out, 400,
-		        "this is a proxy: it takes CONNECT, and requests for a whole http:// URL");
+		        "the gateway takes CONNECT, requests for a whole http:// URL, and base "
+		        "URLs");
 	return PROXY_HEAD_DONE;
 }
 
@@ -114,26 +131,136 @@ static struct slice field_name(struct slice line, struct slice *value)
 	return is_value(*value) ? slice_of(line.p, n) : SLICE("");
 }
 
+/* Fields that may be there once, and those that are noted. */
+enum field {
+	FIELD_PROXY_AUTHORIZATION,
+	FIELD_HOST,
+	FIELD_CONTENT_LENGTH,
+	FIELD_TRANSFER_ENCODING,
+	FIELD_ONCE, /* those above */
+	FIELD_AUTHORIZATION = FIELD_ONCE,
+	FIELD_X_API_KEY,
+	FIELD_X_GOOG_API_KEY,
+	FIELD_ORIGIN,
+	FIELD_PREFLIGHT_METHOD,
+	FIELD_PREFLIGHT_FIELDS,
+	FIELD_CONNECTION,
+	FIELD_COUNT
+};
+
+struct fields {
+	struct slice values[FIELD_COUNT];
+	bool seen[FIELD_COUNT];
+	bool closes, upgrades, keys_twice;
+};
+
+static const struct {
+	struct slice name;
+	const char *twice;
+} known_fields[FIELD_COUNT] = {
+        [FIELD_PROXY_AUTHORIZATION] = {{AUTHORIZATION, sizeof(AUTHORIZATION) - 1},
+                "Proxy-Authorization is there twice"},
+        [FIELD_HOST] = {{"host", 4}, "Host is there twice"},
+        [FIELD_CONTENT_LENGTH] = {{"content-length", 14}, "Content-Length is there twice"},
+        [FIELD_TRANSFER_ENCODING] = {{"transfer-encoding", 17}, "Transfer-Encoding is there twice"},
+        [FIELD_AUTHORIZATION] = {{"authorization", 13}, NULL},
+        [FIELD_X_API_KEY] = {{"x-api-key", 9}, NULL},
+        [FIELD_X_GOOG_API_KEY] = {{"x-goog-api-key", 14}, NULL},
+        [FIELD_ORIGIN] = {{"origin", 6}, NULL},
+        [FIELD_PREFLIGHT_METHOD] = {{"access-control-request-method", 29}, NULL},
+        [FIELD_PREFLIGHT_FIELDS] = {{"access-control-request-headers", 30}, NULL},
+        [FIELD_CONNECTION] = {{"connection", 10}, NULL},
+};
+
+static void read_connection(struct slice list, struct fields *f)
+{
+	while (list.n) {
+		ptrdiff_t comma = slice_find_byte(list, ',');
+		size_t n = comma < 0 ? list.n : (size_t)comma;
+		struct slice option = slice_trim(slice_of(list.p, n));
+
+		f->closes |= slice_equals_ignoring_case(option, SLICE("close"));
+		f->upgrades |= slice_equals_ignoring_case(option, SLICE("upgrade"));
+		n += comma < 0 ? 0 : 1;
+		list = slice_of(list.p + n, list.n - n);
+	}
+}
+
+static const char *note(struct slice name, struct slice value, struct fields *f)
+{
+	for (size_t i = 0; i < FIELD_COUNT; i++) {
+		if (!slice_equals_ignoring_case(name, known_fields[i].name))
+			continue;
+		if (f->seen[i] && i < FIELD_ONCE)
+			return known_fields[i].twice;
+		f->keys_twice |= f->seen[i] && i <= FIELD_X_GOOG_API_KEY;
+		f->seen[i] = true;
+		f->values[i] = value;
+		if (i == FIELD_CONNECTION)
+			read_connection(value, f);
+		break;
+	}
+	return NULL;
+}
+
+#define LENGTH_MAX 999999999999999999u
+
+static enum proxy_head_status read_body(const struct fields *f, bool old, struct proxy_head *out)
+{
+	const bool counted = f->seen[FIELD_CONTENT_LENGTH];
+
+	if (f->seen[FIELD_TRANSFER_ENCODING]) {
+		if (counted || old)
+			return bad(out, 400, "Transfer-Encoding is not alone, or in HTTP/1.0");
+		if (!slice_equals_ignoring_case(
+		            f->values[FIELD_TRANSFER_ENCODING], SLICE("chunked")))
+			return bad(out, 501, "Transfer-Encoding is not chunked");
+		out->body = PROXY_BODY_CHUNKED;
+	} else if (counted) {
+		if (!slice_to_u64(f->values[FIELD_CONTENT_LENGTH], LENGTH_MAX, &out->length))
+			return bad(out, 400, "Content-Length is no number");
+		out->body = out->length ? PROXY_BODY_LENGTH : PROXY_BODY_NONE;
+	}
+	return PROXY_HEAD_DONE;
+}
+
+static enum proxy_head_status take_fields(const struct fields *f, struct proxy_head *out)
+{
+	const bool old = out->last;
+
+	out->authorization = f->values[FIELD_PROXY_AUTHORIZATION];
+	out->host = f->values[FIELD_HOST];
+	for (size_t i = 0; i < PROXY_KEY_FIELDS; i++)
+		out->keys[i] = f->values[FIELD_AUTHORIZATION + i];
+	out->keys_twice = f->keys_twice;
+	out->origin = f->values[FIELD_ORIGIN];
+	out->preflight_method = f->values[FIELD_PREFLIGHT_METHOD];
+	out->preflight_fields = f->values[FIELD_PREFLIGHT_FIELDS];
+	out->upgrade = out->form == PROXY_FORM_CONNECT || f->upgrades;
+	out->last = old || f->closes || out->upgrade;
+	return read_body(f, old, out);
+}
+
 static enum proxy_head_status read_fields(struct slice rest, struct proxy_head *out)
 {
-	bool seen = false;
+	struct fields f = {.closes = false};
 	size_t count = 0;
 
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		f.values[i] = SLICE("");
 	for (struct slice line = take_line(&rest); line.n; line = take_line(&rest)) {
 		struct slice value, name = field_name(line, &value);
+		const char *why;
 
 		if (!name.n)
 			return bad(out, 400, "a field of the head is malformed");
 		if (++count > PROXY_HEAD_FIELDS_MAX)
 			return bad(out, 431, "the head has too many fields");
-		if (!slice_equals_ignoring_case(name, SLICE(AUTHORIZATION)))
-			continue;
-		if (seen)
-			return bad(out, 400, "Proxy-Authorization is there twice");
-		seen = true;
-		out->authorization = value;
+		why = note(name, value, &f);
+		if (why)
+			return bad(out, 400, why);
 	}
-	return PROXY_HEAD_DONE;
+	return take_fields(&f, out);
 }
 
 enum proxy_head_status proxy_head_parse(
@@ -143,8 +270,7 @@ enum proxy_head_status proxy_head_parse(
 	struct slice rest;
 	size_t end;
 
-	*out = (struct proxy_head){
-	        .method = SLICE(""), .target = SLICE(""), .authorization = SLICE(""), .why = ""};
+	clear(out);
 	if (n && !is_token((char)p[0]))
 		return bad(out, 400, "this is no request");
 	end = find_end(p, n < PROXY_HEAD_MAX ? n : PROXY_HEAD_MAX, looked);
@@ -161,58 +287,35 @@ enum proxy_head_status proxy_head_parse(
 	return status;
 }
 
-int proxy_head_write(const uint8_t *p, const struct proxy_head *head, struct buf *out)
+bool proxy_head_next_field(const uint8_t *p, const struct proxy_head *head, size_t *at,
+        struct slice *line, struct slice *name)
 {
-	struct slice rest = slice_of(p, head->used), value;
-	int rc = 0;
+	struct slice rest = slice_of(p + *at, head->used - *at), value;
 
-	for (struct slice line = take_line(&rest); line.n && !rc; line = take_line(&rest)) {
-		if (slice_equals_ignoring_case(field_name(line, &value), SLICE(AUTHORIZATION)))
-			continue;
-		rc = buf_append_slice(out, slice_of(line.p, line.n + 2));
+	if (*at == 0) { /* the request line */
+		*at += take_line(&rest).n + 2;
 	}
-	return rc ? rc : buf_append_slice(out, SLICE(CLOSE));
-}
-
-/* Proofs. */
-
-static bool take_token(struct slice token, struct proxy_proof *out)
-{
-	if (token.n > sizeof(out->text) || !is_visible(token))
+	*line = take_line(&rest);
+	if (!line->n)
 		return false;
-	memcpy(out->text, token.p, token.n);
-	out->n = token.n;
+	*name = field_name(*line, &value);
+	line->n += 2;
+	*at += line->n;
 	return true;
 }
 
-bool proxy_proof_of_pair(struct slice user, struct slice password, struct proxy_proof *out)
+int proxy_head_write(const uint8_t *p, const struct proxy_head *head, struct buf *out)
 {
-	out->n = 0;
-	return take_token(password.n ? password : user, out);
-}
+	struct slice rest = slice_of(p, head->used), line, name;
+	size_t at = 0;
+	int rc;
 
-static bool read_basic(struct slice text, struct proxy_proof *out)
-{
-	char pair[PROXY_PROOF_MAX + 256];
-	ssize_t n = base64_decode(text, BASE64_STRICT, pair, sizeof(pair));
-	ptrdiff_t colon;
-	bool good;
-
-	colon = n > 0 ? slice_find_byte(slice_of(pair, (size_t)n), ':') : -1;
-	good = colon >= 0 && proxy_proof_of_pair(slice_of(pair, (size_t)colon),
-	                             slice_of(pair + colon + 1, (size_t)(n - colon - 1)), out);
-	explicit_bzero(pair, sizeof(pair));
-	return good;
-}
-
-bool proxy_proof_read(struct slice authorization, struct proxy_proof *out)
-{
-	struct slice scheme = take_word(&authorization);
-
-	out->n = 0;
-	authorization = slice_trim(authorization);
-	if (slice_equals_ignoring_case(scheme, SLICE("basic")))
-		return read_basic(authorization, out);
-	return slice_equals_ignoring_case(scheme, SLICE("bearer")) &&
-	       take_token(authorization, out);
+	line = take_line(&rest);
+	rc = buf_append_slice(out, slice_of(line.p, line.n + 2));
+	while (!rc && proxy_head_next_field(p, head, &at, &line, &name))
+		if (!slice_equals_ignoring_case(name, SLICE(AUTHORIZATION)))
+			rc = buf_append_slice(out, line);
+	if (!rc && head->last)
+		rc = buf_append_slice(out, SLICE("Connection: close\r\n"));
+	return rc ? rc : buf_append_slice(out, SLICE("\r\n"));
 }

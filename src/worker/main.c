@@ -41,7 +41,8 @@ static int on_enter(struct worker *w, struct ipc_message *m)
 	if (message_worker_enter_decode(&m->body, &enter) < 0 || m->fd_count != 1)
 		return -EBADMSG;
 	if (w->state == WORKER_SERVING)
-		(void)proxy_enter(w->proxy, worker_take_fd(m), &enter.source, enter.source_port);
+		(void)proxy_enter(
+		        w->proxy, worker_take_fd(m), &enter.source, enter.source_port, enter.form);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Any bytes as the head of a request to the gateway, and as a proof. Beyond memory safety: how the
  * bytes are cut does not matter; what is accepted lies within what came, and what goes on is a head
- * itself, without a proof, with one field more.
+ * itself, without a proof, with at most one field more.
  */
 #include <stdint.h>
 #include <stdlib.h>

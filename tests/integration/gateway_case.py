@@ -39,6 +39,7 @@ def basic(token, user="session"):
 class Gatewayed(unittest.TestCase):
     """A daemon with a gateway, one session, and a sandbox elsewhere."""
     options = ""
+    rules = RULES
 
     def setUp(self):
         self.elsewhere = support.netns(self, f"elsewhere{time.monotonic_ns()}")
@@ -47,7 +48,7 @@ class Gatewayed(unittest.TestCase):
         os.mkdir(self.dir, 0o755)
         self.certificate = os.path.join(self.dir, "gateway")
         make_certificate(self.certificate)
-        self.policy = support.LAB.write(f"gateway-{time.monotonic_ns()}.yaml", policy(*RULES, credentials=file_credential()))
+        self.policy = support.LAB.write(f"gateway-{time.monotonic_ns()}.yaml", policy(*self.rules, credentials=file_credential()))
         self.daemon = self.make_daemon()
         self.addCleanup(self.daemon.end)
         self.assertTrue(wait_until(self.listens, 10 * SLOW), self.daemon.stderr())
@@ -161,4 +162,4 @@ class Gatewayed(unittest.TestCase):
     def ask(self, proof, target="http://plain.lab.test/x", **kw):
         """The answer to one request in absolute form with this Proxy-Authorization (None: without)."""
         field = "" if proof is None else f"Proxy-Authorization: {proof}\r\n"
-        return self.say(f"GET {target} HTTP/1.1\r\nHost: plain.lab.test\r\n{field}\r\n".encode("latin-1"), **kw)
+        return self.say(f"GET {target} HTTP/1.1\r\nHost: plain.lab.test\r\nConnection: close\r\n{field}\r\n".encode("latin-1"), **kw)

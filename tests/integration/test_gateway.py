@@ -32,6 +32,24 @@ request.end();
 """ % TLS_PORT
 
 
+def places_of(pid, data):
+    """The mappings of a process that hold these bytes."""
+    found = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            span, access, _ = line.split(None, 2)
+            begin, end = (int(x, 16) for x in span.split("-"))
+            if "w" not in access or "[v" in line:
+                continue
+            try:
+                mem.seek(begin)
+                if data in mem.read(end - begin):
+                    found.append(line.strip())
+            except (OSError, OverflowError):
+                pass  # guard pages
+    return found
+
+
 class Ways(Gatewayed):
     def test_https_proxy(self):
         self.assert_served()
@@ -67,6 +85,22 @@ class Ways(Gatewayed):
                 self.assertNotIn(self.token.encode(), data, name)
         with open(self.daemon.audit) as f:
             self.assertNotIn(SECRET, f.read())
+
+    def test_memory(self):
+        """A token that was used is in the memory of no process of the daemon: not in that which answered with it, nor in that which
+        reads it, nor in the worker behind."""
+        for proxy in (None, f"socks5h://{GATEWAY4}:{PLAIN_PORT}", f"http://{GATEWAY4}:{PLAIN_PORT}"):
+            self.assert_served(proxy=proxy)
+        self.assertIn(b'"/x"', self.ask(f"Bearer {self.token}"))
+        self.assertTrue(self.say(f"GET /s/{self.token}/http/plain.lab.test/x HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n".encode(), tls=True)
+                        .startswith(b"HTTP/1.1 200"))
+        self.assertTrue(self.ask(f"Bearer {self.token}x").startswith(b"HTTP/1.1 407"))
+        secret = self.token[4:].encode()  # without the part that is the same in all
+        for pid, (name, *_) in {self.daemon.process.pid: ("vethguardd",), **support.descendants(self.daemon.process.pid)}.items():
+            self.assertEqual(places_of(pid, secret), [], name)
+        kept = self.tunnel()  # while it is used too
+        self.assertEqual(places_of(self.pid_of("vethguard-gateway"), secret), [])
+        kept.close()
 
     def test_there_is_no_other_way(self):
         for url in ("https://api.lab.test/", f"http://{EVIL4}/", f"http://{ORIGIN4}/"):
@@ -198,9 +232,9 @@ class Proofs(Gatewayed):
         self.assert_served()
 
     def test_the_worker_judges_again(self):
-        """What passes here may be refused there; the connection ends with each response."""
+        """What passes here may be refused there."""
         proof = f"Proxy-Authorization: Bearer {self.token}\r\n"
-        for head, code in (("GET http://plain.lab.test/x HTTP/1.1\r\nHost: evil.lab.test\r\n", 403),
+        for head, code in (("GET http://plain.lab.test/x HTTP/1.1\r\nHost: evil.lab.test\r\nConnection: close\r\n", 403),
                            ("GET http://plain.lab.test/x HTTP/1.1\r\nHost: plain.lab.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n", 400),
                            ("CONNECT nonsense HTTP/1.1\r\nHost: x\r\n", 400),
                            ("CONNECT evil.lab.test:443 HTTP/1.1\r\nHost: evil.lab.test:443\r\n", 403)):
@@ -371,7 +405,7 @@ class Life(Gatewayed):
     def test_known_at_once(self):
         """Whoever comes as soon as there is a token, or a gateway again, is known."""
         def ask(token):
-            return self.say(f"GET http://plain.lab.test/ HTTP/1.1\r\nHost: plain.lab.test\r\nProxy-Authorization: Bearer {token}\r\n\r\n".encode())[:13]
+            return self.ask(f"Bearer {token}", "http://plain.lab.test/")[:13]
 
         tokens = []
         for i in range(200):
@@ -580,12 +614,16 @@ class Commands(Gatewayed):
         self.assertIn(f"https://session:{self.token}@{GATEWAY4}:{TLS_PORT}", script)
         self.assertIn("API_KEY=", script)
         for command in (f"curl -sS --proxy-cacert {certificate} -H \"Authorization: Bearer $API_KEY\" https://api.lab.test/whoami",
+                        f"curl -sS --cacert {certificate} $VETHGUARD_BASE_URL/https/api.lab.test/whoami",  # not through the proxy
                         f"{support.PYTHON} -c 'import requests; print(requests.get(\"https://api.lab.test/whoami\", timeout=20).text)'"):
             r = self.there("env", "-i", "PATH=" + os.environ["PATH"], "sh", "-c", script + "\n" + command)
             self.assertIn('"authenticated": true', r.stdout, (command, r))
         variables = json.loads(self.env("--token-file", "-", "--format", "json").stdout)
         self.assertEqual(variables["http_proxy"], f"https://session:{self.token}@gateway.lab.test:{TLS_PORT}")
+        self.assertEqual(variables["VETHGUARD_BASE_URL"], f"https://gateway.lab.test:{TLS_PORT}/s/{self.token}")
+        self.assertEqual(variables["NO_PROXY"], "localhost,127.0.0.1,::1,gateway.lab.test")
         self.assertNotIn("PROXY", self.env().stdout.upper())
+        self.assertNotIn("BASE_URL", self.env().stdout)
         gateway = {"tls": f"gateway.lab.test:{TLS_PORT}", "plain": f"gateway.lab.test:{PLAIN_PORT}"}
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one/env")[2]["gateway"], gateway)
         for provider in ("modal", "daytona", "deno", "runloop", "langsmith", "openai-agents"):

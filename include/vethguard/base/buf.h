@@ -14,10 +14,13 @@ struct buf {
 	size_t len;   /* unread bytes */
 	size_t cap;   /* bytes of mem */
 	size_t max;   /* bound on len, in bytes */
+	bool secret;  /* memory is wiped before it is given back */
 };
 
 /* An empty buffer of at most max bytes; allocates nothing yet. */
 void buf_init(struct buf *b, size_t max);
+/* The same for what may hold a secret: memory that is outgrown or freed is wiped. */
+void buf_init_secret(struct buf *b, size_t max);
 /* Frees the memory; the buffer stays usable and empty. */
 void buf_fini(struct buf *b);
 /* Makes room for n more bytes at the end. Returns a pointer to the room, or NULL if the bound is reached or memory

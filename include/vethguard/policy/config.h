@@ -117,6 +117,16 @@ struct config_gateway_listener {
 	bool tls;
 };
 
+#define CONFIG_GATEWAY_BASES_MAX 16
+#define CONFIG_GATEWAY_AUTHORITY_MAX (POLICY_HOST_MAX + 6) /* host:port */
+
+/* A name of the gateway that stands for another host. */
+struct config_gateway_base {
+	char name[POLICY_HOST_MAX + 1]; /* canonical */
+	bool https;
+	char authority[CONFIG_GATEWAY_AUTHORITY_MAX + 1]; /* canonical host, and the port if it is not the scheme's */
+};
+
 /* The gateway of the daemon, where the connections of sessions arrive. */
 struct config_gateway {
 	size_t listener_count; /* 0: there is no gateway */
@@ -126,6 +136,8 @@ struct config_gateway {
 	uint32_t unauthenticated;       /* bound on simultaneous connections that have proved no session yet */
 	uint32_t unauthenticated_per_address;
 	uint32_t handshake_ms; /* time that a connection has to prove its session */
+	size_t base_count;
+	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 };
 
 /* A position in the configuration file, from 1. */

@@ -62,9 +62,10 @@ int proxy_serve_unix(struct proxy *proxy, int fd);
  */
 int proxy_serve_vsock(struct proxy *proxy, int fd, uint32_t cid);
 /* Takes fd, an accepted connection whose client speaks to an explicit proxy, as over a Unix socket. The caller knows
- * where the connection comes from. Returns 0; -EBUSY: the bound on connections (at a time, or per second) is reached,
- * or the proxy accepts nothing new any more; or another -errno. fd is closed on failure. */
-int proxy_enter(struct proxy *proxy, int fd, const struct ip *source, uint16_t source_port);
+ * where the connection comes from. form: on a connection of MESSAGE_FORM_BASE_* a request may also name an https://
+ * URL, and responses are changed to fit (client/base.c). Returns 0; -EBUSY: the bound on connections (at a time, or per
+ * second) is reached, or the proxy accepts nothing new any more; or another -errno. fd is closed on failure. */
+int proxy_enter(struct proxy *proxy, int fd, const struct ip *source, uint16_t source_port, enum message_form form);
 /* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
 /* Serves the host's listener for an exposed port of the sandbox. Takes fd. Returns 0 or -errno. */

@@ -51,6 +51,8 @@ typedef struct tls_identity *(*tls_identity_for)(void *context, struct slice sni
 /* TLS 1.2 and 1.3 as src/tls/profile.c defines them. Session tickets are protected by a key of this struct, which is
  * rotated hourly; sessions are bound to the name for which they were made. Returns NULL if there is no memory. */
 struct tls_server *tls_server_new(tls_identity_for identity_for, void *context);
+/* From now on, connections wipe what they have decrypted once it is read. */
+void tls_server_wipe_plaintext(struct tls_server *server);
 void tls_server_free(struct tls_server *server);
 /* alpn: protocols in order of preference in wire form (RFC 7301), borrowed for the connection's life. A client that
  * offers ALPN without any of them is refused with no_application_protocol. out: where ciphertext is appended,

@@ -11,6 +11,7 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/event.h"
+#include "vethguard/wire/message_gateway.h"
 
 #define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
 #define MESSAGE_FDS_MAX 160      /* a worker with every UDP port a policy may name; Linux allows 253 */
@@ -555,49 +556,6 @@ struct message_fetch_failed {
 	uint32_t retry_s; /* how long the service wants no request, at most the bound above; 0: it does not say */
 	bool stored;      /* as in FETCHED; may be set although the rest of the answer was useless */
 	struct slice text;
-};
-
-#define MESSAGE_TOKEN_HASH_BYTES 32
-#define MESSAGE_FROM_MAX 16 /* networks that a session's connections may come from */
-
-struct message_gateway_start {
-	uint8_t log_level;
-	bool has_certificate;
-	uint32_t unauthenticated, unauthenticated_per_address; /* connections at a time */
-	uint32_t handshake_ms; /* from a connection's first moment until it has proved its session */
-	size_t listener_count;
-	bool listener_tls[CONFIG_GATEWAY_LISTENERS_MAX];
-};
-
-struct message_gateway_session {
-	uint64_t sandbox_id;
-	struct slice token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES */
-	size_t from_count;       /* 0: from anywhere */
-	struct ip_prefix from[MESSAGE_FROM_MAX];
-};
-
-struct message_gateway_session_end {
-	uint64_t sandbox_id;
-};
-
-struct message_gateway_enter {
-	uint64_t sandbox_id;
-	struct ip source; /* the client's address */
-	uint16_t source_port;
-};
-
-struct message_gateway_entered {
-	bool entered; /* false: no worker serves the session at the moment */
-};
-
-struct message_gateway_guesses { /* tells that an address has shown wrong proofs */
-	struct ip source;
-	uint64_t count; /* since the last such message about this address */
-};
-
-struct message_worker_enter {
-	struct ip source;
-	uint16_t source_port;
 };
 
 struct message_recorder_start {

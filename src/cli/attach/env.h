@@ -13,7 +13,8 @@
 /* Reads a token from the file, or from standard input for "-", for the session that the daemon's
  * answer describes. Returns false after a message. */
 bool env_token_read(const char *path, const json_t *answer, char out[ENV_TOKEN_MAX + 1]);
-/* Sets the proxy variables to the gateway that the daemon's answer names, with the token. */
+/* Sets the proxy variables and VETHGUARD_BASE_URL to the gateway that the daemon's answer names,
+ * with the token. */
 void env_set_gateway(struct environment *env, const json_t *answer, const char *token);
 bool env_provider_is_known(const char *format);
 /* True if the provider itself sends all traffic to the gateway, so that programs inside need no

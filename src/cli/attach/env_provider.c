@@ -90,10 +90,15 @@ bool env_token_read(const char *path, const json_t *answer, char out[ENV_TOKEN_M
 	return !why || complain("token-file", path, why);
 }
 
+static void set(struct environment *env, const char *name, const char *value)
+{
+	environment_set(env, slice_from_string(name), slice_from_string(value));
+}
+
 void env_set_gateway(struct environment *env, const json_t *answer, const char *token)
 {
 	struct place place;
-	char url[URL_MAX];
+	char url[URL_MAX], direct[PLACE_MAX + 64];
 	bool tls = find(answer, "tls", &place);
 
 	if (!tls && !find(answer, "plain", &place))
@@ -101,6 +106,12 @@ void env_set_gateway(struct environment *env, const json_t *answer, const char *
 	snprintf(
 	        url, sizeof(url), "%s://" USER ":%s@%s", tls ? "https" : "http", token, place.text);
 	trust_env_set_proxy(env, url);
+	/* The gateway itself is not reached through the gateway. */
+	snprintf(direct, sizeof(direct), "localhost,127.0.0.1,::1,%s", place.host);
+	set(env, "NO_PROXY", direct);
+	set(env, "no_proxy", direct);
+	snprintf(url, sizeof(url), "%s://%s/s/%s", tls ? "https" : "http", place.text, token);
+	set(env, "VETHGUARD_BASE_URL", url);
 	secret_wipe(url, sizeof(url));
 }
 

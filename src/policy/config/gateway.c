@@ -5,12 +5,18 @@
  *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
  *   gateway: {listen_plain: ["127.0.0.1:8080", "[::1]:8080"]}
  *
+ *   gateway: {..., base_urls: {openai.gateway.example: "https://api.openai.com"}}
+ *
  * Without TLS only loopback addresses are accepted, because others on the network could read the
  * tokens. plain_anywhere permits other addresses.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "policy/config/read.h"
 #include "policy/load/loader.h"
 
+#define ORIGIN_TEXT_MAX (CONFIG_GATEWAY_AUTHORITY_MAX + 16)
 #define LISTENER_TEXT_MAX (IP_TEXT_MAX + 8)
 #define UNAUTHENTICATED_DEFAULT 1024
 #define UNAUTHENTICATED_MIN 16
@@ -97,6 +103,67 @@ static void read_name(
 		tree_error(tree, node, "name %s is not a host name", tree_quote(text, quoted));
 }
 
+/* Returns false after a report. */
+static bool read_origin(
+        struct tree *tree, const struct tree_node *node, struct config_gateway_base *b)
+{
+	char quoted[TREE_QUOTE_MAX], port[8] = "";
+	struct slice text;
+	struct url url;
+
+	if (!tree_text(tree, node, "base_urls", ORIGIN_TEXT_MAX, &text))
+		return false;
+	if (!url_parse(text, &url) || (url.scheme != POLICY_HTTP && url.scheme != POLICY_HTTPS) ||
+	        !url.authority.host_n || url.path.n != 1 || url.query.n ||
+	        slice_find_byte(text, '#') >= 0 || slice_find_byte(text, '?') >= 0) {
+		tree_error(tree, node,
+		        "%s must be a scheme, a host name and perhaps a port: "
+		        "https://api.example.com",
+		        tree_quote(text, quoted));
+		return false;
+	}
+	b->https = url.scheme == POLICY_HTTPS;
+	if (url.authority.port && url.authority.port != policy_scheme_default_port(url.scheme))
+		snprintf(port, sizeof(port), ":%u", url.authority.port);
+	snprintf(b->authority, sizeof(b->authority), "%s%s", url.authority.host, port);
+	return true;
+}
+
+static bool is_taken(const struct config_gateway *g, const char *name)
+{
+	for (size_t i = 0; i < g->base_count; i++)
+		if (strcmp(g->bases[i].name, name) == 0)
+			return true;
+	return strcmp(g->name, name) == 0;
+}
+
+static void read_bases(struct tree *tree, const struct tree_node *map, struct config_gateway *g)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!tree_is_map(tree, map, "base_urls"))
+		return;
+	for (const struct tree_item *item = map->first; item; item = item->next) {
+		struct config_gateway_base base = {.https = false};
+		const struct slice name = item->key->text;
+		size_t n;
+
+		if (!url_canonical_host(name, base.name, &n)) {
+			tree_error(
+			        tree, item->key, "%s is not a host name", tree_quote(name, quoted));
+		} else if (is_taken(g, base.name)) {
+			tree_error(
+			        tree, item->key, "%s is taken already", tree_quote(name, quoted));
+		} else if (g->base_count == CONFIG_GATEWAY_BASES_MAX) {
+			tree_error(tree, item->key, "more than %d names in base_urls",
+			        CONFIG_GATEWAY_BASES_MAX);
+			return;
+		} else if (read_origin(tree, item->value, &base)) {
+			g->bases[g->base_count++] = base;
+		}
+	}
+}
+
 static void read_numbers(struct tree *tree, const struct tree_node *map, struct config_gateway *g)
 {
 	const struct tree_node *node;
@@ -137,7 +204,7 @@ void config_read_gateway(
 {
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
 	        "certificate", "key", "name", "unauthenticated", "unauthenticated_per_address",
-	        "handshake", NULL};
+	        "handshake", "base_urls", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;
 	bool anywhere = false;
@@ -155,6 +222,8 @@ void config_read_gateway(
 		config_read_path(tree, node, "key", gateway->key);
 	if ((node = tree_get(map, "name")))
 		read_name(tree, node, gateway);
+	if ((node = tree_get(map, "base_urls")))
+		read_bases(tree, node, gateway);
 	read_numbers(tree, map, gateway);
 	if (!tree->wrong)
 		check_certificate(tree, map, gateway);

@@ -375,6 +375,7 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from)
 	proxy_client_came(proxy);
 	if (listener->local) {
 		c->explicit_proxy = true;
+		c->form = listener->form;
 		if (!c->src.family)
 			c->src_port = (uint16_t)proxy->accepted; /* for the trace */
 	} else {

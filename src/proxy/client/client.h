@@ -3,8 +3,8 @@
  * A client: one connection from the sandbox. First what other rooms use; then what its parts share:
  * client.c (the states), peek.c (what a connection is, TLS, CONNECT, tunnels), socks.c (SOCKS5),
  * http1.c (requests),
- * http1_response.c (their responses), http2.c (a connection of many streams), reauthorize.c
- * (another policy).
+ * http1_response.c (their responses), base.c (those to requests by a base URL), http2.c (a
+ * connection of many streams), reauthorize.c (another policy).
  */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
@@ -60,6 +60,7 @@ struct client {
 	bool holds_name;                /* the name of the synthetic address is held */
 	bool explicit_proxy;            /* it was made to the proxy port, or to a Unix socket */
 	bool connected;                 /* ... and CONNECT, or SOCKS5, was accepted */
+	enum message_form form;         /* a base URL's: tls is set by each request */
 	bool tls;                       /* TLS is terminated here */
 	char sni[POLICY_HOST_MAX + 1];
 	size_t sni_n;
@@ -108,6 +109,10 @@ void client_wake(struct client *client);
 void client_process_now(struct client *client);
 void client_on_deadline(struct client *client, enum proxy_wait wait);
 extern const struct exchange_client client_http1;
+/* base.c: appends the head of the final response to a request by a base URL. Returns 0 or -errno.
+ */
+int client_base_response(
+        struct buf *out, const struct exchange *ex, const struct http_response *response);
 
 /* reauthorize.c (proxy/reauthorize.c has the order): authorizes again what is under way under the
  * policy next (NULL: allows nothing). Marks what is not allowed any more, and records it with this

@@ -43,6 +43,8 @@ static enum client_state begin(struct client *c)
 		return bad_request(c);
 	c->keep_alive = ex->request.keep_alive && c->proxy->state == PROXY_SERVING;
 	c->exchange_end = CLIENT_EXCHANGE_OPEN;
+	if (c->form != MESSAGE_FORM_PROXY && ex->request.absolute)
+		c->tls = ex->request.scheme == POLICY_HTTPS;
 	if (!exchange_has_body(ex))
 		socket_mark_complete(&c->socket);
 	if (slice_equals(ex->request.method, SLICE("CONNECT")))

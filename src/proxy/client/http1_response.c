@@ -16,7 +16,13 @@ static void response_head(
 	                ex->proxy->state != PROXY_SERVING))
 		c->keep_alive = false;
 	buf_consume(text, text->len);
-	if (http1_write_response(text, response, ex->client_version, c->keep_alive, upgrade) < 0)
+	if (c->form != MESSAGE_FORM_PROXY && response->status >= 200) {
+		if (client_base_response(text, ex, response) < 0)
+			socket_close(&c->socket, true);
+		else
+			socket_write(&c->socket, buf_bytes(text), text->len);
+	} else if (http1_write_response(
+	                   text, response, ex->client_version, c->keep_alive, upgrade) < 0)
 		socket_close(&c->socket, true);
 	else
 		socket_write(&c->socket, buf_bytes(text), text->len);

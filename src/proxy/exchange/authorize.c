@@ -95,19 +95,22 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 }
 
 /* The destination of a request to the proxy port before any CONNECT. Only the request names it. */
-static bool from_absolute(const struct http_request *r, struct destination *d, struct verdict *j)
+static bool from_absolute(const struct client *c, const struct http_request *r,
+        struct destination *d, struct verdict *j)
 {
+	const bool base = c->form != MESSAGE_FORM_PROXY;
+
 	if (!r->absolute) {
 		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
 		        "this is a proxy: send an absolute http:// target or CONNECT");
 		return false;
 	}
-	if (r->scheme != POLICY_HTTP) {
+	if (r->scheme != POLICY_HTTP && !base) {
 		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
 		        "https through a proxy needs CONNECT");
 		return false;
 	}
-	d->port = r->authority.port ? r->authority.port : 80;
+	d->port = r->authority.port ? r->authority.port : policy_scheme_default_port(r->scheme);
 	if (r->authority.host_n)
 		return destination_set_host(d, slice_of(r->authority.host, r->authority.host_n));
 	d->address = r->authority.address;
@@ -367,7 +370,7 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	j->decision = (struct policy_decision){.rule = POLICY_NONE,
 	        .credential = POLICY_NONE,
 	        .reason = POLICY_REASON_BAD_REQUEST};
-	if (c->explicit_proxy && !c->connected ? !from_absolute(r, d, j) : !agree(c, r, d, j))
+	if (c->explicit_proxy && !c->connected ? !from_absolute(c, r, d, j) : !agree(c, r, d, j))
 		return;
 	if (r->absolute && r->scheme != (c->tls ? POLICY_HTTPS : POLICY_HTTP)) {
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,

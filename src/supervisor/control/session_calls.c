@@ -18,7 +18,7 @@ static void answer(struct control_call *call, struct attachment *a)
 	struct json j;
 
 	control_view_for(call, a, &view);
-	buf_init(&out, CONTROL_ANSWER_MAX);
+	buf_init_secret(&out, CONTROL_ANSWER_MAX);
 	json_begin(&j, &out);
 	control_open_sandbox(&j, NULL, &view);
 	json_put_literal(&j, "token", call->token);

@@ -84,7 +84,7 @@ static struct instance *server_of(struct supervisor *sv, uint64_t id)
 /* Gives the worker one end of a connection. Returns the other end, or -errno. */
 static int lead(struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m)
 {
-	const struct message_worker_enter enter = {m->source, m->source_port};
+	const struct message_worker_enter enter = {m->source, m->source_port, m->form};
 	int pair[2], rc = 0;
 	size_t n;
 
@@ -192,9 +192,15 @@ static int send_start(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 	        .unauthenticated = life->config.unauthenticated,
 	        .unauthenticated_per_address = life->config.unauthenticated_per_address,
 	        .handshake_ms = life->config.handshake_ms,
-	        .listener_count = life->listener_count};
+	        .listener_count = life->listener_count,
+	        .base_count = life->config.base_count};
 	int fds[GATEWAY_FILES + CONFIG_GATEWAY_LISTENERS_MAX];
 
+	for (size_t i = 0; i < m.base_count; i++)
+		m.bases[i] =
+		        (struct message_gateway_base){slice_from_string(life->config.bases[i].name),
+		                slice_from_string(life->config.bases[i].authority),
+		                life->config.bases[i].https};
 	memcpy(fds, files, file_count * sizeof(*fds));
 	for (size_t i = 0; i < life->listener_count; i++) {
 		m.listener_tls[i] = life->config.listeners[i].tls;
@@ -322,12 +328,16 @@ static bool is_same(const struct config_gateway *a, const struct config_gateway 
 	            strcmp(a->certificate, b->certificate) == 0 && strcmp(a->key, b->key) == 0 &&
 	            strcmp(a->name, b->name) == 0 && a->unauthenticated == b->unauthenticated &&
 	            a->unauthenticated_per_address == b->unauthenticated_per_address &&
-	            a->handshake_ms == b->handshake_ms;
+	            a->handshake_ms == b->handshake_ms && a->base_count == b->base_count;
 
 	for (size_t i = 0; same && i < a->listener_count; i++)
 		same = ip_equals(&a->listeners[i].address, &b->listeners[i].address) &&
 		       a->listeners[i].port == b->listeners[i].port &&
 		       a->listeners[i].tls == b->listeners[i].tls;
+	for (size_t i = 0; same && i < a->base_count; i++)
+		same = strcmp(a->bases[i].name, b->bases[i].name) == 0 &&
+		       strcmp(a->bases[i].authority, b->bases[i].authority) == 0 &&
+		       a->bases[i].https == b->bases[i].https;
 	return same;
 }
 

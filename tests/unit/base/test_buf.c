@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "vethguard/base/buf.h"
 
@@ -42,6 +43,44 @@ static void holds_its_bound(void **state)
 	assert_null(buf_reserve(&b, SIZE_MAX));
 	assert_int_equal(buf_append(&b, "x", SIZE_MAX), -ENOBUFS);
 	buf_fini(&b);
+}
+
+/* Looks through the heap. */
+static bool heap_holds(const char *text)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long begin, end;
+	char line[512];
+	bool found = false;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "[heap]") && sscanf(line, "%lx-%lx", &begin, &end) == 2)
+			found = memmem((const void *)begin, end - begin, text, strlen(text)) !=
+			        NULL;
+	fclose(maps);
+	return found;
+}
+
+/* What is outgrown, and what is freed. */
+static void wipes_secrets(void **state)
+{
+	char text[48];
+	struct buf b;
+
+	(void)state;
+	memset(text, '#', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	buf_init_secret(&b, 1 << 16);
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(buf_append(&b, text, sizeof(text) - 1), 0);
+	buf_consume(&b, 100 * sizeof(text));
+	buf_fini(&b);
+	assert_true(b.secret);
+	assert_false(heap_holds(text));
+	assert_int_equal(buf_append(&b, text, sizeof(text) - 1), 0);
+	buf_fini(&b);
+	assert_false(heap_holds(text));
 }
 
 /* AddressSanitizer, where it is on, is to fail a huge malloc as the C library does. */
@@ -141,6 +180,7 @@ int main(void)
 	        cmocka_unit_test(prints_exactly),
 	        cmocka_unit_test(reserves_and_commits),
 	        cmocka_unit_test(keeps_order),
+	        cmocka_unit_test(wipes_secrets),
 	};
 
 	return cmocka_run_group_tests_name("buf", tests, NULL, NULL);

@@ -436,21 +436,34 @@ static void gateway(void **state)
 	        .unauthenticated_per_address = 1,
 	        .handshake_ms = 100,
 	        .listener_count = CONFIG_GATEWAY_LISTENERS_MAX,
-	        .listener_tls = {true, false, true}};
+	        .listener_tls = {true, false, true},
+	        .base_count = 2,
+	        .bases = {{SLICE("a.test"), SLICE("b.test"), true},
+	                {SLICE("c.test"), SLICE("d.test:8080"), false}}};
 	struct message_gateway_session session = {.sandbox_id = 9,
 	        .token_hash = longer(MESSAGE_TOKEN_HASH_BYTES),
 	        .from_count = 2,
 	        .from = {{ip4(0), 24}, {ip6(0), 64}}};
 	struct message_gateway_session_end end = {UINT64_MAX};
-	struct message_gateway_enter enter = {3, ip4(9), 65535};
+	struct message_gateway_enter enter = {3, ip4(9), 65535, MESSAGE_FORM_BASE_PATH};
 	struct message_gateway_entered entered = {true};
 	struct message_gateway_guesses guesses = {ip6(7), 1u << 20};
-	struct message_worker_enter worker = {ip4(9), 1};
+	struct message_worker_enter worker = {ip4(9), 1, MESSAGE_FORM_BASE_NAME};
 
 	(void)state;
 	ROUNDTRIP(gateway_start, &start, NOTHING);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 0); /* TLS without a certificate */
+	start.bases[1].authority = longer(CONFIG_GATEWAY_AUTHORITY_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.bases[1].authority = SLICE("");
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.base_count = CONFIG_GATEWAY_BASES_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.base_count = 1;
+	start.bases[0].name = longer(POLICY_HOST_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.base_count = 0;
 	start.listener_count = CONFIG_GATEWAY_LISTENERS_MAX + 1;
 	REFUSES_TO_ENCODE(gateway_start, &start);
 	start.listener_count = 0;
@@ -470,6 +483,9 @@ static void gateway(void **state)
 	REFUSES_TO_ENCODE(gateway_session, &session);
 	ROUNDTRIP(gateway_session_end, &end, NOTHING);
 	ROUNDTRIP(gateway_enter, &enter, NOTHING);
+	enter.form = MESSAGE_FORM_COUNT;
+	REFUSES_TO_ENCODE(gateway_enter, &enter);
+	enter.form = MESSAGE_FORM_PROXY;
 	enter.source.family = 0;
 	REFUSES_TO_ENCODE(gateway_enter, &enter);
 	ROUNDTRIP(gateway_entered, &entered, NOTHING);
@@ -478,6 +494,9 @@ static void gateway(void **state)
 	guesses.source.family = 5;
 	REFUSES_TO_ENCODE(gateway_guesses, &guesses);
 	ROUNDTRIP(worker_enter, &worker, NOTHING);
+	worker.form = MESSAGE_FORM_COUNT;
+	REFUSES_TO_ENCODE(worker_enter, &worker);
+	worker.form = MESSAGE_FORM_PROXY;
 	worker.source = (struct ip){0};
 	REFUSES_TO_ENCODE(worker_enter, &worker);
 }

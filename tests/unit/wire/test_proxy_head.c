@@ -67,8 +67,9 @@ static void test_what_passes(void **state)
 	passes(MOST "Connection: upgrade\r\nUpgrade: websocket\r\nX: \xc3\xa9\r\n\r\n", "",
 	        MOST "Connection: upgrade\r\nUpgrade: websocket\r\nX: \xc3\xa9\r\nConnection: "
 	             "close\r\n\r\n");
-	passes("M-X!# HTTP://a/ HTTP/1.1\r\n\r\n", "",
-	        "M-X!# HTTP://a/ HTTP/1.1\r\nConnection: close\r\n\r\n");
+	passes("M-X!# HTTP://a/ HTTP/1.1\r\n\r\n", "", "M-X!# HTTP://a/ HTTP/1.1\r\n\r\n");
+	passes("GET /s/x HTTP/1.1\r\nConnection: a, CLOSE\r\n\r\n", "",
+	        "GET /s/x HTTP/1.1\r\nConnection: a, CLOSE\r\nConnection: close\r\n\r\n");
 }
 
 static void test_what_comes_behind(void **state)
@@ -81,6 +82,77 @@ static void test_what_comes_behind(void **state)
 	assert_int_equal(head.used, sizeof(LINE "\r\n") - 1);
 	assert_int_equal(head.method.n, 7);
 	assert_int_equal(head.target.n, sizeof("a.example:443") - 1);
+}
+
+#define POST "POST http://a/ HTTP/1.1\r\nHost: a\r\n"
+
+static void test_forms_and_bodies(void **state)
+{
+	static const struct {
+		const char *text;
+		enum proxy_form form;
+		enum proxy_body body;
+		uint64_t length;
+		bool last, upgrade;
+	} cases[] = {
+	        {LINE "\r\n", PROXY_FORM_CONNECT, PROXY_BODY_NONE, 0, true, true},
+	        {"GET / HTTP/1.1\r\n\r\n", PROXY_FORM_ORIGIN, PROXY_BODY_NONE, 0, false, false},
+	        {"GET / HTTP/1.0\r\n\r\n", PROXY_FORM_ORIGIN, PROXY_BODY_NONE, 0, true, false},
+	        {POST "\r\n", PROXY_FORM_ABSOLUTE, PROXY_BODY_NONE, 0, false, false},
+	        {POST "Content-Length: 0\r\n\r\n", PROXY_FORM_ABSOLUTE, PROXY_BODY_NONE, 0, false,
+	                false},
+	        {POST "content-LENGTH: 007\r\n\r\n", PROXY_FORM_ABSOLUTE, PROXY_BODY_LENGTH, 7,
+	                false, false},
+	        {POST "Content-Length: 999999999999999999\r\n\r\n", PROXY_FORM_ABSOLUTE,
+	                PROXY_BODY_LENGTH, 999999999999999999, false, false},
+	        {POST "Transfer-Encoding: Chunked\r\n\r\n", PROXY_FORM_ABSOLUTE, PROXY_BODY_CHUNKED,
+	                0, false, false},
+	        {POST "Connection: keep-alive\r\nConnection: x,close\r\n\r\n", PROXY_FORM_ABSOLUTE,
+	                PROXY_BODY_NONE, 0, true, false},
+	        {POST "Connection: , Upgrade ,\r\n\r\n", PROXY_FORM_ABSOLUTE, PROXY_BODY_NONE, 0,
+	                true, true},
+	        {POST "Connection: closed\r\n\r\n", PROXY_FORM_ABSOLUTE, PROXY_BODY_NONE, 0, false,
+	                false},
+	        {POST "Content-Length_: 1\r\n\r\n", PROXY_FORM_ABSOLUTE, PROXY_BODY_NONE, 0, false,
+	                false},
+	};
+	struct proxy_head head;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(
+		        parse(cases[i].text, strlen(cases[i].text), &head), PROXY_HEAD_DONE);
+		assert_int_equal(head.form, cases[i].form);
+		assert_int_equal(head.body, cases[i].body);
+		assert_int_equal(head.length, cases[i].length);
+		assert_int_equal(head.last, cases[i].last);
+		assert_int_equal(head.upgrade, cases[i].upgrade);
+	}
+}
+
+static void test_keys(void **state)
+{
+	static const char text[] = "OPTIONS /v1 HTTP/1.1\r\nhost: A:1\r\nX-Goog-Api-Key: g\r\n"
+	                           "x-api-key:\tx\r\nAuthorization: Bearer a\r\nOrigin: o\r\n"
+	                           "Access-Control-Request-Method: PUT\r\n"
+	                           "Access-Control-Request-Headers: a, b\r\n";
+	char twice[512];
+	struct proxy_head head;
+	int n = snprintf(twice, sizeof(twice), "%s\r\n", text);
+
+	(void)state;
+	assert_int_equal(parse(twice, (size_t)n, &head), PROXY_HEAD_DONE);
+	assert_true(slice_equals(head.host, SLICE("A:1")));
+	assert_true(slice_equals(head.keys[PROXY_KEY_AUTHORIZATION], SLICE("Bearer a")));
+	assert_true(slice_equals(head.keys[PROXY_KEY_X_API_KEY], SLICE("x")));
+	assert_true(slice_equals(head.keys[PROXY_KEY_X_GOOG_API_KEY], SLICE("g")));
+	assert_true(slice_equals(head.origin, SLICE("o")));
+	assert_true(slice_equals(head.preflight_method, SLICE("PUT")));
+	assert_true(slice_equals(head.preflight_fields, SLICE("a, b")));
+	assert_false(head.keys_twice);
+	n = snprintf(twice, sizeof(twice), "%sX-API-Key: y\r\n\r\n", text);
+	assert_int_equal(parse(twice, (size_t)n, &head), PROXY_HEAD_DONE);
+	assert_true(head.keys_twice);
 }
 
 static void refuses(const char *text, size_t n, unsigned status)
@@ -106,11 +178,10 @@ static void test_what_is_refused(void **state)
 	        {"GET http://a/ HTTP/1.1 \r\n\r\n", 505}, {"GET http://a/ HTTP/1.10\r\n\r\n", 505},
 	        {"GET http://a/ HTTP/0.9\r\n\r\n", 505}, {"GET http://a/ HTTP/2\r\n\r\n", 505},
 	        {"PRI * HTTP/2.0\r\n\r\n", 505}, {"GET http://a/ b HTTP/1.1\r\n\r\n", 505},
-	        {"GET  http://a/ HTTP/1.1\r\n\r\n", 400}, {"GET / HTTP/1.1\r\n\r\n", 400},
-	        {"GET * HTTP/1.1\r\n\r\n", 400}, {"GET a.example:80 HTTP/1.1\r\n\r\n", 400},
-	        {"GET http:// HTTP/1.1\r\n\r\n", 400}, {"GET https://a/ HTTP/1.1\r\n\r\n", 400},
-	        {"GET ws://a/ HTTP/1.1\r\n\r\n", 400}, {"connect a:1 HTTP/1.1\r\n\r\n", 400},
-	        {"G@T http://a/ HTTP/1.1\r\n\r\n", 400},
+	        {"GET  http://a/ HTTP/1.1\r\n\r\n", 400}, {"GET * HTTP/1.1\r\n\r\n", 400},
+	        {"GET a.example:80 HTTP/1.1\r\n\r\n", 400}, {"GET http:// HTTP/1.1\r\n\r\n", 400},
+	        {"GET https://a/ HTTP/1.1\r\n\r\n", 400}, {"GET ws://a/ HTTP/1.1\r\n\r\n", 400},
+	        {"connect a:1 HTTP/1.1\r\n\r\n", 400}, {"G@T http://a/ HTTP/1.1\r\n\r\n", 400},
 	        {"GET http://a/\x7f HTTP/1.1\r\n\r\n", 400},
 	        {"GET http://a/\xc3\xa9 HTTP/1.1\r\n\r\n", 400},
 	        {"GET http://a/\t HTTP/1.1\r\n\r\n", 400}, {LINE ": b\r\n\r\n", 400},
@@ -119,7 +190,20 @@ static void test_what_is_refused(void **state)
 	        {LINE "A: b\rc\r\n\r\n", 400}, {LINE "A: \x01\r\n\r\n", 400},
 	        {LINE "A: \x7f\r\n\r\n", 400}, {LINE "\xc3\xa9: b\r\n\r\n", 400},
 	        {LINE "Proxy-Authorization: a\r\nProxy-Authorization: a\r\n\r\n", 400},
-	        {LINE "Proxy-Authorization:\r\nproxy-authorization: a\r\n\r\n", 400}};
+	        {LINE "Proxy-Authorization:\r\nproxy-authorization: a\r\n\r\n", 400},
+	        {POST "Host: a\r\n\r\n", 400},
+	        {POST "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 400},
+	        {POST "Content-Length: 1, 1\r\n\r\n", 400},
+	        {POST "Content-Length: +1\r\n\r\n", 400}, {POST "Content-Length:\r\n\r\n", 400},
+	        {POST "Content-Length: 0x1\r\n\r\n", 400},
+	        {POST "Content-Length: 1000000000000000000\r\n\r\n", 400},
+	        {POST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+	        {POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+	        {POST "Transfer-Encoding: chunked, chunked\r\n\r\n", 501},
+	        {POST "Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
+	        {POST "Transfer-Encoding: identity\r\n\r\n", 501},
+	        {POST "Transfer-Encoding:\r\n\r\n", 501},
+	        {"POST http://a/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400}};
 	static const char nul[] = LINE "A: b\0c\r\n\r\n";
 
 	(void)state;
@@ -205,6 +289,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_what_passes),
 	        cmocka_unit_test(test_what_comes_behind),
+	        cmocka_unit_test(test_forms_and_bodies),
+	        cmocka_unit_test(test_keys),
 	        cmocka_unit_test(test_what_is_refused),
 	        cmocka_unit_test(test_bounds),
 	        cmocka_unit_test(test_proofs),

@@ -99,6 +99,57 @@ static void refuses(const char *gateway, const char *why)
 	config_fini(&config);
 }
 
+static void test_base_urls(void **state)
+{
+	struct config config;
+	const struct config_gateway *g = &config.gateway;
+
+	(void)state;
+	assert_int_equal(load("listen_plain: '127.0.0.1:1', base_urls: {One.Example.: "
+	                      "'https://API.example', two.example: 'http://b.example:80/', three: "
+	                      "'https://c.example:8443'}",
+	                         &config),
+	        0);
+	assert_int_equal(g->base_count, 3);
+	assert_string_equal(g->bases[0].name, "one.example");
+	assert_string_equal(g->bases[0].authority, "api.example");
+	assert_true(g->bases[0].https && !g->bases[1].https && g->bases[2].https);
+	assert_string_equal(g->bases[1].authority, "b.example");
+	assert_string_equal(g->bases[2].authority, "c.example:8443");
+	config_fini(&config);
+}
+
+#define BASES "listen_plain: '127.0.0.1:1', base_urls: "
+
+static void test_base_urls_that_are_refused(void **state)
+{
+	char many[2048] = BASES "{", one[64];
+
+	(void)state;
+	refuses(BASES "[a]", "base_urls");
+	refuses(BASES "{'a b': 'https://a.example'}", "is not a host name");
+	refuses(BASES "{10.0.0.1: 'https://a.example'}", "is not a host name");
+	refuses(BASES "{a.example: 'https://b.example', A.example: 'https://b.example'}",
+	        "is taken already");
+	refuses("name: a.example, " BASES "{a.example: 'https://b.example'}", "is taken already");
+	refuses(BASES "{a.example: ''}", "base_urls");
+	refuses(BASES "{a.example: b.example}", "must be a scheme");
+	refuses(BASES "{a.example: 'ftp://b.example'}", "must be a scheme");
+	refuses(BASES "{a.example: 'tcp://b.example:1'}", "must be a scheme");
+	refuses(BASES "{a.example: 'https://u@b.example'}", "must be a scheme");
+	refuses(BASES "{a.example: 'https://192.0.2.1'}", "must be a scheme");
+	refuses(BASES "{a.example: 'https://[::1]'}", "must be a scheme");
+	refuses(BASES "{a.example: 'https://b.example/v1'}", "must be a scheme");
+	refuses(BASES "{a.example: 'https://b.example?'}", "must be a scheme");
+	refuses(BASES "{a.example: 'https://b.example/#'}", "must be a scheme");
+	refuses(BASES "{a.example: 'https://b.example:0'}", "must be a scheme");
+	for (unsigned i = 0; i <= CONFIG_GATEWAY_BASES_MAX; i++) {
+		snprintf(one, sizeof(one), "n%u.example: 'https://b.example', ", i);
+		strcat(many, one);
+	}
+	refuses(strcat(many, "}"), "more than 16 names");
+}
+
 static void test_what_is_refused(void **state)
 {
 	(void)state;

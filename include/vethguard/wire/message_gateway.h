@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message_gateway: the fields of the messages between supervisor and gateway, and of what follows for a worker. */
+#ifndef VETHGUARD_WIRE_MESSAGE_GATEWAY_H
+#define VETHGUARD_WIRE_MESSAGE_GATEWAY_H
+
+#include "vethguard/policy/config.h"
+
+/* What a connection that the gateway leads to a worker carries. */
+enum message_form {
+	MESSAGE_FORM_PROXY = 0,     /* what is said to an explicit proxy: HTTP or SOCKS5 */
+	MESSAGE_FORM_BASE_PATH = 1, /* requests in absolute-form, of clients that see the host in their URL's path */
+	MESSAGE_FORM_BASE_NAME = 2, /* the same, of clients that see another name in the host's place */
+	MESSAGE_FORM_COUNT
+};
+
+struct message_gateway_base {         /* a name of the gateway that stands for a host */
+	struct slice name, authority; /* canonical; authority: host, or host:port */
+	bool https;
+};
+
+#define MESSAGE_TOKEN_HASH_BYTES 32
+#define MESSAGE_FROM_MAX 16 /* networks that a session's connections may come from */
+
+struct message_gateway_start {
+	uint8_t log_level;
+	bool has_certificate;
+	uint32_t unauthenticated, unauthenticated_per_address; /* connections at a time */
+	uint32_t handshake_ms; /* from a connection's first moment until it has proved its session */
+	size_t listener_count;
+	bool listener_tls[CONFIG_GATEWAY_LISTENERS_MAX];
+	size_t base_count;
+	struct message_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
+};
+
+struct message_gateway_session {
+	uint64_t sandbox_id;
+	struct slice token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES */
+	size_t from_count;       /* 0: from anywhere */
+	struct ip_prefix from[MESSAGE_FROM_MAX];
+};
+
+struct message_gateway_session_end {
+	uint64_t sandbox_id;
+};
+
+struct message_gateway_enter {
+	uint64_t sandbox_id;
+	struct ip source; /* the client's address */
+	uint16_t source_port;
+	enum message_form form;
+};
+
+struct message_gateway_entered {
+	bool entered; /* false: no worker serves the session at the moment */
+};
+
+struct message_gateway_guesses { /* tells that an address has shown wrong proofs */
+	struct ip source;
+	uint64_t count; /* since the last such message about this address */
+};
+
+struct message_worker_enter {
+	struct ip source;
+	uint16_t source_port;
+	enum message_form form;
+};
+
+#endif
