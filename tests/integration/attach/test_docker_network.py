@@ -250,12 +250,15 @@ class Battery(Network):
 
     def test_7_removed(self):
         """Without a trace."""
+        outer = [self.outer("agent"), self.outer("other")]
         self.engine("rm", "-f", "agent", "other")
         self.assertEqual(self.guarded(), {})
         self.assertEqual(links(), [])
         self.engine("network", "rm", "agents", "others")
         self.assertEqual(os.listdir(self.driver.state), [])
-        self.assertNotIn("vgd", sh("nft", "list", "ruleset"))
+        rules = sh("nft", "list", "ruleset")
+        for name in outer:
+            self.assertNotIn(name, rules)
         self.daemon.stop()
         r = subprocess.run([support.VETHGUARD, "audit", "verify", self.daemon.audit], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r)
