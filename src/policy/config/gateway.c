@@ -107,7 +107,7 @@ static void read_name(
 static bool read_origin(
         struct tree *tree, const struct tree_node *node, struct config_gateway_base *b)
 {
-	char quoted[TREE_QUOTE_MAX], port[8] = "";
+	char quoted[TREE_QUOTE_MAX], port[7] = "";
 	struct slice text;
 	struct url url;
 
