@@ -10,7 +10,7 @@
 #define STATE_TURNS 8
 /* How often the supervisor is asked: a worker may be about to be replaced, or the daemon about to
  * hand over. */
-#define ASKED_MAX 50
+#define ASKED_MAX 200
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
 static const char *const state_names[] = {
