@@ -191,9 +191,9 @@ static const char *note(struct slice name, struct slice value, struct fields *f)
 	for (size_t i = 0; i < FIELD_COUNT; i++) {
 		if (!slice_equals_ignoring_case(name, known_fields[i].name))
 			continue;
-		if (f->seen[i] && i < FIELD_ONCE)
+		if (i < FIELD_ONCE && f->seen[i])
 			return known_fields[i].twice;
-		f->keys_twice |= f->seen[i] && i <= FIELD_X_GOOG_API_KEY;
+		f->keys_twice |= i <= FIELD_X_GOOG_API_KEY && f->seen[i];
 		f->seen[i] = true;
 		f->values[i] = value;
 		if (i == FIELD_CONNECTION)

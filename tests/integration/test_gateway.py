@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import unittest
 
 import support
 from control_case import Described

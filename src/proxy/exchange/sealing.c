@@ -161,7 +161,7 @@ static bool is_token_name(struct slice raw)
 {
 	static const struct slice names[] = {
 	        {"accesstoken", 11}, {"refreshtoken", 12}, {"idtoken", 7}};
-	char memory[64], plain[64];
+	char memory[64] = "", plain[64];
 	struct buf name = {.mem = (uint8_t *)memory, .cap = sizeof(memory), .max = sizeof(memory)};
 	size_t n = 0;
 
