@@ -65,7 +65,7 @@ static void send_body(struct upstream_stream *u, const uint8_t *p, size_t n)
 	char head[20];
 	size_t head_n;
 
-	if (u->exchange && !u->upgraded && filling_is_secret(u->exchange)) {
+	if (!u->upgraded && filling_is_secret(u->exchange)) {
 		socket_write_secret(socket, p, n);
 		return;
 	}

@@ -295,5 +295,5 @@ int instance_new_keeper(struct instance *i)
 {
 	int rc = instance_meet_keeper(i, i->sandbox ? sandbox_root(i->sandbox) : slice_of("", 0));
 
-	return rc || !i->generation ? rc : tell_keeper(i);
+	return rc || !i->sandbox || !i->generation ? rc : tell_keeper(i);
 }
