@@ -7,7 +7,7 @@
  * pieces that overlap by two bytes, so that no base64 character at a cut is missed by both.
  * Everything derived from the value is in a few blocks of secret memory.
  */
-#include "credential/mask_internal.h"
+#include "credential/mask_private.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  * has other bytes too, all bytes except control characters are kept back; this reveals only that it
  * has such bytes.
  */
-#include "credential/mask_internal.h"
+#include "credential/mask_private.h"
 
 /* Besides letters and digits: the bytes of keys, base64, and escapes in URLs and JSON. Bytes that
  * end sentences, objects and elements are not included, so that these do not wait. */

@@ -15,7 +15,7 @@
  * text digit by digit, so that the same comparison finds that the text ends and everything has fit
  * so far.
  */
-#include "credential/mask_internal.h"
+#include "credential/mask_private.h"
 
 #define RING (MASK_ESCAPE_MAX + 1)
 #define STATE_WORDS (MASK_PATTERN_MAX / 64 + 1)

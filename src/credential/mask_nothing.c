@@ -7,7 +7,7 @@
  * is then examined exactly. If a text has many places, or the processor lacks the instructions, the
  * searches of mask_scan.c are used instead.
  */
-#include "credential/mask_internal.h"
+#include "credential/mask_private.h"
 
 #define PATTERN_GROUPS (MASK_VECTOR_GROUPS - MASK_ESCAPE_COUNT)
 #define PLACES_MIN 16    /* looked at in any text */

@@ -12,7 +12,7 @@
  * Every byte inside any occurrence is masked, including overlapping ones. Masking waits until no
  * later occurrence can begin inside the stretch, because the searches still need its bytes.
  */
-#include "credential/mask_internal.h"
+#include "credential/mask_private.h"
 
 struct mask_span {
 	size_t start, end;

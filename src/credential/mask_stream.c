@@ -17,7 +17,7 @@
  */
 #include <errno.h>
 
-#include "credential/mask_internal.h"
+#include "credential/mask_private.h"
 
 #define TAIL_FIRST_BYTES 512 /* enough for what ends of chunks usually hold back */
 

@@ -20,7 +20,7 @@
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
-#include "credential/store_internal.h"
+#include "credential/store_private.h"
 #include "credential/value.h"
 
 /* How much longer than the source's own timeout an answer may take. The keeper reports that timeout

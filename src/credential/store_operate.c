@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens to the store from outside: another policy, an operator who rotates or revokes a
  * credential, and a login that gives a token. */
-#include "credential/store_internal.h"
+#include "credential/store_private.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  * told that this one does not exist.
  */
 #include "vethguard/policy/policy.h"
-#include "dns/internal.h"
+#include "dns/private.h"
 
 #define HTTPS_PORT 443
 #define UNUSED_PORT 1 /* tcpmux: no rule names it */

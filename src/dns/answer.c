@@ -13,7 +13,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/policy/config.h"
 #include "vethguard/policy/url.h"
-#include "dns/internal.h"
+#include "dns/private.h"
 
 #define CLASS_IN 1
 #define RATE_WINDOW_MS 1000

@@ -3,7 +3,7 @@
  * and responder_tcp.c bring them. */
 #include <stdlib.h>
 
-#include "dns/internal.h"
+#include "dns/private.h"
 
 struct responder *responder_new(const struct responder_config *config)
 {

@@ -13,7 +13,7 @@
 #include <utlist.h>
 
 #include "vethguard/base/log.h"
-#include "dns/internal.h"
+#include "dns/private.h"
 
 #define LENGTH_BYTES 2
 #define IN_MAX (LENGTH_BYTES + DNS_TCP_MAX)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
-#include "dns/internal.h"
+#include "dns/private.h"
 
 #define CONTROL_BYTES 256
 

@@ -8,7 +8,7 @@
  * An empty input always means "try again": only the owner knows whether the peer's TCP stream has
  * ended, so OpenSSL never sees an end of file.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 
 #include <openssl/bio.h>
 #include <pthread.h>

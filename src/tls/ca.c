@@ -5,7 +5,7 @@
  * into a certificate, and found in one, as its point: OpenSSL's encoders and decoders, which do
  * this for any kind of key, take longer than everything else together.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 
 #include <errno.h>
 #include <openssl/core_names.h>

@@ -6,7 +6,7 @@
  * shorter path further above, an extended key usage, a foreign root of the same name) is found by
  * sandboxes first.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -4,7 +4,7 @@
  * to be signed (RFC 5280 section 4.1.2). It assembles the certificate from that part, the algorithm
  * and the signature, parses it, and verifies it with the key of the issuer's certificate.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 
 #include <errno.h>
 #include <openssl/ec.h>

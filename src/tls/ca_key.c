@@ -3,7 +3,7 @@
  * Private keys of CAs as bytes. They leave only as PKCS#8 in secret memory; OpenSSL wipes its own
  * copies when a key is freed.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 
 #include <errno.h>
 #include <openssl/core_names.h>

@@ -4,7 +4,7 @@
  * skipped, because a bundle that lacks a certificate would be noticed only by clients. The base64
  * is decoded here, since a key's text must not stay in buffers of OpenSSL.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -8,7 +8,7 @@
  * knows no decoders for private keys. The caller holds the key anyway, so copies that stay in its
  * memory tell nothing new.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 
 #include <errno.h>
 #include <openssl/err.h>

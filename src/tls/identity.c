@@ -4,7 +4,7 @@
  * key. Many connections and the issuer's table share one; it is freed with its last reference. One
  * thread owns all of them.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 
 #include <stdlib.h>
 

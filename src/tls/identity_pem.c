@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: makes an identity from an operator's PEM files. OpenSSL parses them; every
  * failure becomes a sentence for the operator, which has no byte of the key. */
-#include "tls/internal.h"
+#include "tls/private.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>

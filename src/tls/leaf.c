@@ -6,7 +6,7 @@
  * SubjectPublicKeyInfo, and then signed. Each constant below is DER, with a comment that says what
  * it is. The tests check the result with OpenSSL's strict verifier.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 #include "tls/der.h"
 
 #include <openssl/err.h>

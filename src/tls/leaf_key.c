@@ -9,7 +9,7 @@
  * of 682 bits and more are far too large to be found, and the key only guards the path from a
  * sandbox to its own worker. Clients see only the modulus and notice no difference.
  */
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>

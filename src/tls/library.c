@@ -11,7 +11,7 @@
  * shown for which TLS is configured here, and those that protect tickets and make random numbers.
  * If the context cannot be made, OpenSSL's default context serves as well.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 
 #include <openssl/core_dispatch.h>
 #include <openssl/crypto.h>

@@ -10,7 +10,7 @@
  * Only OpenSSL's memory comes through here. Such buffers are recognized by their size alone; all of
  * them have room for the largest, so any of them fits.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 
 #include <malloc.h>
 #include <openssl/crypto.h>

@@ -13,7 +13,7 @@
  * does not permit an ECDSA P-256 key in the handshake: a cipher list with only ECDHE-RSA (common in
  * scripts), TLS 1.2 with only the group P-384, or signature algorithms without P-256.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 
 #include "vethguard/base/cursor.h"
 

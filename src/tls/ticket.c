@@ -4,7 +4,7 @@
  * tickets. The first use after an hour rotates them; after two idle hours both are dropped, so that
  * a key never outlives the tickets' lifetime.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 #include "tls/ticket.h"
 
 #include <openssl/core_names.h>

@@ -6,7 +6,7 @@
  * emptied before each call that may look at it, and a failure is turned into one static text at
  * once: no error of one connection shows up in another.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 #include "tls/session.h"
 
 #include <errno.h>

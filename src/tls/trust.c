@@ -6,7 +6,7 @@
  * with the requested hash and gives them to OpenSSL's store, which keeps them. A subject that was
  * looked up before is found in that store and does not come here again.
  */
-#include "tls/internal.h"
+#include "tls/private.h"
 #include "tls/der.h"
 
 #include <openssl/err.h>

@@ -12,7 +12,7 @@
 #include <openssl/x509v3.h>
 
 #include "../unit/tls/pair.h"
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/issuer/leaf_issuer.h"
 

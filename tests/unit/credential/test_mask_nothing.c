@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "credential/mask_internal.h"
+#include "credential/mask_private.h"
 #include "naive_mask.h"
 
 #define TEXT_MOST 400

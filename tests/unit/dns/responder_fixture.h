@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "dns/internal.h"
+#include "dns/private.h"
 #include "vethguard/dns/responder.h"
 #include "vethguard/policy/load.h"
 

@@ -15,7 +15,7 @@
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 #include "vethguard/tls/ca_papers.h"
 
 static char why[CA_WHY_MAX];

@@ -14,7 +14,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include "tls/ca_internal.h"
+#include "tls/ca_private.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/tls/ca_papers.h"
 

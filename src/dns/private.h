@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the responder share. */
-#ifndef VETHGUARD_SRC_DNS_INTERNAL_H
-#define VETHGUARD_SRC_DNS_INTERNAL_H
+#ifndef VETHGUARD_SRC_DNS_PRIVATE_H
+#define VETHGUARD_SRC_DNS_PRIVATE_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_internal: what the files of the store share. */
-#ifndef VETHGUARD_SRC_CREDENTIAL_STORE_INTERNAL_H
-#define VETHGUARD_SRC_CREDENTIAL_STORE_INTERNAL_H
+/* store_private: what the files of the store share. */
+#ifndef VETHGUARD_SRC_CREDENTIAL_STORE_PRIVATE_H
+#define VETHGUARD_SRC_CREDENTIAL_STORE_PRIVATE_H
 
 #include "credential/store_placeholders.h"
 #include "vethguard/credential/store.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ca.c (authorities), leaf.c (leaves) and leaf_key.c (their keys) share. */
-#ifndef VETHGUARD_SRC_TLS_CA_INTERNAL_H
-#define VETHGUARD_SRC_TLS_CA_INTERNAL_H
+#ifndef VETHGUARD_SRC_TLS_CA_PRIVATE_H
+#define VETHGUARD_SRC_TLS_CA_PRIVATE_H
 
-#include "tls/internal.h"
+#include "tls/private.h"
 #include "vethguard/tls/ca.h"
 
 #define CA_NAME_MAX 64 /* bytes of a common name (RFC 5280 appendix A, ub-common-name) */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mask_internal: the compiled patterns, shared by mask.c (compiling), mask_match.c, mask_scan.c and
+/* mask_private: the compiled patterns, shared by mask.c (compiling), mask_match.c, mask_scan.c and
  * mask_stream.c. */
-#ifndef VETHGUARD_SRC_CREDENTIAL_MASK_INTERNAL_H
-#define VETHGUARD_SRC_CREDENTIAL_MASK_INTERNAL_H
+#ifndef VETHGUARD_SRC_CREDENTIAL_MASK_PRIVATE_H
+#define VETHGUARD_SRC_CREDENTIAL_MASK_PRIVATE_H
 
 #include "credential/mask_vector.h"
 #include "vethguard/credential/mask.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the tls module share. */
-#ifndef VETHGUARD_SRC_TLS_INTERNAL_H
-#define VETHGUARD_SRC_TLS_INTERNAL_H
+#ifndef VETHGUARD_SRC_TLS_PRIVATE_H
+#define VETHGUARD_SRC_TLS_PRIVATE_H
 
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
