@@ -102,8 +102,7 @@ static const struct option_spec specs[] = {
                 "default: what the configuration says, else\n" DAEMON_AUDIT},
         [OPTION_CHECK] = {"check-config", 0, NULL, "look at the configuration and end"},
         [OPTION_VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
-        [OPTION_RUN] = {"session", 0, NULL,
-                "serve one session on descriptor 3, for\n`vethguard run`"},
+        [OPTION_RUN] = {"run", 0, NULL, "serve one `vethguard run`, on descriptor 3"},
         [OPTION_TAKE_OVER] = {"take-over", 0, "ID",
                 "take over from the daemon on descriptor 3, which\nstarts it"},
         [OPTION_VERSION] = {"version", 0, NULL, "the version"},
@@ -114,7 +113,7 @@ static const struct option_spec specs[] = {
 static void help(void)
 {
 	fputs("Usage: vethguardd [OPTIONS]\n"
-	      "       vethguardd --session [-vv]\n\n"
+	      "       vethguardd --run [-vv]\n\n"
 	      "Guards sandboxes that others have made (`vethguard attach`), until SIGTERM. They\n"
 	      "stay closed while it does not run. SIGHUP reads configuration and policies again,\n"
 	      "SIGUSR2 hands everything over to the vethguardd that is installed now.\n\n",
@@ -153,7 +152,7 @@ static void take_option(int option, const char *value, struct daemon_options *o)
 		help();
 }
 
-/* Returns true for --session. */
+/* Returns true for --run. */
 static bool parse_options(int argc, char **argv, struct daemon_options *o)
 {
 	bool is_run = false;
@@ -173,7 +172,7 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 		        "it takes no arguments besides options. See 'vethguardd --help'.");
 	if (is_run && argc != 2 && !(argc == 3 && o->verbose > 1))
 		die(STATUS_FAILED,
-		        "--session goes with no other option but -vv. See 'vethguardd --help'.");
+		        "--run goes with no other option but -vv. See 'vethguardd --help'.");
 	return is_run;
 }
 
@@ -220,7 +219,7 @@ int main(int argc, char **argv)
 	if (options.verbose > 1) /* for the time before `vethguard run` sends its log level */
 		log_open("vethguardd", LOG_LEVEL_DEBUG);
 	if (fcntl(IPC_SUPERVISOR_FD, F_GETFD) < 0)
-		die(STATUS_FAILED, "no session on descriptor %d: only `vethguard run` starts one",
+		die(STATUS_FAILED, "descriptor %d is closed: only `vethguard run` starts this",
 		        IPC_SUPERVISOR_FD);
 	give_up(CAPABILITIES_KEPT);
 	struct loop *loop = loop_new();

@@ -23,7 +23,7 @@ static void say(struct run *run, size_t size)
 	int rc = ipc_send(&run->peer, buffer, size, NULL, 0);
 
 	if (rc && rc != -EPIPE)
-		log_error("the session could not be answered: %s", strerror(-rc));
+		log_error("`vethguard run` could not be answered: %s", strerror(-rc));
 }
 
 /* Callbacks as the owner of the sandbox. */
@@ -328,7 +328,7 @@ static void on_end(struct ipc_peer *peer, int error)
 	struct run *run = container_of(peer, struct run, peer);
 
 	if (error)
-		log_error("the session is cut off: %s", strerror(-error));
+		log_error("`vethguard run` is cut off: %s", strerror(-error));
 	run_end(run);
 }
 

@@ -31,7 +31,7 @@
 int run_supervisor_open(
         struct run_supervisor *s, const struct privilege *p, struct failure *failure)
 {
-	char name[] = "vethguardd", flag[] = "--session", debug[] = "-vv";
+	char name[] = "vethguardd", flag[] = "--run", debug[] = "-vv";
 	char *argv[] = {name, flag, log_level() >= LOG_LEVEL_DEBUG ? debug : NULL, NULL};
 	char why[FAILURE_TEXT_MAX];
 	int pair[2], rc;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervisor: what `vethguard run` says to its supervisor, and hears from it (vethguardd
- * --session). */
+/* supervisor: what `vethguard run` says to its supervisor (vethguardd --run), and hears from it. */
 #ifndef VETHGUARD_SRC_CLI_RUN_SUPERVISOR_H
 #define VETHGUARD_SRC_CLI_RUN_SUPERVISOR_H
 
