@@ -349,7 +349,7 @@ static void worker_orders(void **state)
 static void worker_reports(void **state)
 {
 	struct message_worker_retired retired = {1, 2, 3};
-	struct message_worker_stats stats, back;
+	struct message_worker_stats stats, decoded;
 	uint64_t figures[sizeof(stats) / sizeof(uint64_t)];
 	struct reader body;
 	size_t n;
@@ -362,8 +362,8 @@ static void worker_reports(void **state)
 	ROUNDTRIP(worker_stats, &stats, NOTHING);
 	n = message_worker_stats_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &stats);
 	open_body(n, &body);
-	assert_int_equal(message_worker_stats_decode(&body, &back), 0);
-	assert_memory_equal(&back, &stats, sizeof(stats));
+	assert_int_equal(message_worker_stats_decode(&body, &decoded), 0);
+	assert_memory_equal(&decoded, &stats, sizeof(stats));
 }
 
 static void exposed_ports(void **state)
