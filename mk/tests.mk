@@ -109,10 +109,10 @@ check-agents:
 	@mk/install-agents
 	@tests/integration/run --agents $(if $(filter asan,$(VARIANT)),--asan) $(AGENTS)
 
-## sudo make check-providers  the SDKs of sandbox providers with the options of contrib/node, and their sandboxes played; the probe (installs them; minutes)
+## sudo make check-providers  the SDKs of sandbox providers with the options of contrib/node, and their sandboxes played; hosts of WebAssembly, a browser; the probe (installs them; minutes)
 .PHONY: check-providers
 check-providers:
-	@mk/install-packages build test
+	@mk/install-packages build test providers
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@mk/install-providers
 	@tests/integration/run --providers $(if $(filter asan,$(VARIANT)),--asan) $(PROVIDERS)
