@@ -317,10 +317,11 @@ void control_free(struct control *control)
 		return;
 	while (!list_is_empty(&control->calls)) {
 		call = container_of(control->calls.next, struct control_call, open);
-		list_remove(&call->open);
 		call->control = NULL;
 		if (call->files)
 			call_free(call); /* no callback follows */
+		else
+			list_remove(&call->open);
 	}
 	http_server_free(control->server);
 	admission_close(&control->admission);
