@@ -2,7 +2,8 @@
 /*
  * The messages of a session, in order: START with the paths and the sandbox's namespace; ENV_GET
  * and ENV if the policy reads variables; READY; END (the end of the socket means the same);
- * SUMMARY. FAILED may replace any of them and carries the full text for people.
+ * SUMMARY. FAILED may replace any of them and carries the full text for people. Between READY and
+ * END a sidecar may send RELOAD (session_reload.c).
  *
  * `vethguard run` has the rights of the user it serves: its messages are checked like anybody's.
  */
@@ -18,12 +19,17 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-static void say(struct session *session, size_t size)
+void session_say(struct session *session, const uint8_t *message, size_t size)
 {
-	int rc = ipc_send(&session->peer, buffer, size, NULL, 0);
+	int rc = ipc_send(&session->peer, message, size, NULL, 0);
 
 	if (rc && rc != -EPIPE)
 		log_error("the session could not be answered: %s", strerror(-rc));
+}
+
+static void say(struct session *session, size_t size)
+{
+	session_say(session, buffer, size);
 }
 
 /* Callbacks as the owner of the sandbox. */
@@ -79,9 +85,8 @@ static void warn(void *context, const char *fault)
 	log_warn("%s", fault);
 }
 
-static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+void session_tell_ready(struct session *session, struct sandbox *s, uint64_t id)
 {
-	struct session *session = container_of(owner, struct session, owner);
 	static struct message_session_ready m;
 
 	m = (struct message_session_ready){.sandbox = slice_from_string(s->name),
@@ -101,7 +106,14 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	sources_examine(&s->current->sources, warn, NULL);
 	sources_remember_covered(&s->current->sources);
 	say(session, message_session_ready_encode(
-	                     buffer, sizeof(buffer), MESSAGE_SESSION_READY, session->start_id, &m));
+	                     buffer, sizeof(buffer), MESSAGE_SESSION_READY, id, &m));
+}
+
+static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct session *session = container_of(owner, struct session, owner);
+
+	session_tell_ready(session, s, session->start_id);
 }
 
 static void on_failed(struct sandbox_owner *owner, const char *text)
@@ -135,7 +147,7 @@ static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 
 /* Messages from `vethguard run`. */
 
-static bool copy_path(struct slice from, char *to, size_t size)
+bool session_copy_path(struct slice from, char *to, size_t size)
 {
 	if (from.n >= size || (from.n && from.p[0] != '/'))
 		return false;
@@ -180,10 +192,10 @@ static void begin(struct session *session, const struct message_session_start *m
 		sandbox_fail(s, "no policy was given");
 		return;
 	}
-	if (!copy_path(m->policy_path, policy_path, sizeof(policy_path)) ||
-	        !copy_path(m->config_path, config_path, sizeof(config_path)) ||
-	        !copy_path(m->audit_path, s->audit_path, sizeof(s->audit_path)) ||
-	        !copy_path(m->directory, s->directory, sizeof(s->directory))) {
+	if (!session_copy_path(m->policy_path, policy_path, sizeof(policy_path)) ||
+	        !session_copy_path(m->config_path, config_path, sizeof(config_path)) ||
+	        !session_copy_path(m->audit_path, s->audit_path, sizeof(s->audit_path)) ||
+	        !session_copy_path(m->directory, s->directory, sizeof(s->directory))) {
 		sandbox_fail(s, "the paths of policy, configuration, audit file and directory must "
 		                "be absolute");
 		return;
@@ -232,6 +244,8 @@ static int on_start(struct session *session, struct ipc_message *message)
 	session->sandbox->netns = message->fds[0];
 	message->fds[0] = -1;
 	session->sandbox->shared_dns_port = m.shared_dns_port;
+	session->sandbox->shared_udp_count = m.shared_udp_count;
+	memcpy(session->sandbox->shared_udp_ports, m.shared_udp_ports, sizeof(m.shared_udp_ports));
 	if (message->fd_count == 2) {
 		session->sandbox->shared_packets = message->fds[1];
 		message->fds[1] = -1;
@@ -315,6 +329,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 			return -EBADMSG;
 		session_end(session);
 		return 0;
+	case MESSAGE_SESSION_RELOAD:
+		return session_reload(session, message);
 	case MESSAGE_SESSION_ROLES:
 		return on_roles(session, message);
 	case MESSAGE_FAILED:
@@ -340,6 +356,7 @@ int session_open(struct session *session, struct supervisor *sv, int fd)
 	        .ready = on_ready,
 	        .failed = on_failed,
 	        .summary = on_summary,
+	        .replaced = session_replaced,
 	        .ended = on_ended};
 
 	memset(session, 0, sizeof(*session));

@@ -132,6 +132,8 @@ static void (*const tries[])(
         [MESSAGE_RECORDER_END] = try_sandbox,
         [MESSAGE_RECORDER_SUMMARY] = try_summary,
         [MESSAGE_SESSION_START] = try_session_start,
+        [MESSAGE_SESSION_RELOAD] = try_session_start,
+        [MESSAGE_SESSION_KEPT] = try_text,
         [MESSAGE_SESSION_ENV_GET] = try_names,
         [MESSAGE_SESSION_ENV] = try_names,
         [MESSAGE_DESCRIPTION] = try_text,

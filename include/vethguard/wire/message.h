@@ -207,6 +207,11 @@ enum message_type {
 	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
 	/* worker -> keeper: struct message_credential_seal: a login inside has got a token; no reply */
 	MESSAGE_CREDENTIAL_SEAL = 93,
+
+	/* vethguard sidecar run <-> its supervisor, continued */
+	MESSAGE_SESSION_RELOAD = 94, /* struct message_session_start, no fd: put this policy in force. The reply with
+	                                the same id: READY, with what holds now, or KEPT */
+	MESSAGE_SESSION_KEPT = 95,   /* struct message_text: why the policy before stays in force */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -620,6 +625,7 @@ struct message_summary {
 	} unusual[MESSAGE_UNUSUAL_MAX];
 };
 
+#define MESSAGE_SHARED_UDP_MAX 8 /* FENCE_SHARED_PORTS_MAX */
 struct message_session_start {
 	struct slice name;                                 /* of the sandbox; empty: the supervisor makes one up */
 	struct slice policy_path, config_path, audit_path; /* absolute; empty: none */
@@ -629,6 +635,9 @@ struct message_session_start {
 	bool rootless;
 	uint16_t shared_dns_port; /* port of the name service in a namespace that guard and sandbox share
 	                             (fence/shared.h); 0: the sandbox has a namespace of its own */
+	size_t shared_udp_count;
+	uint16_t
+	        shared_udp_ports[MESSAGE_SHARED_UDP_MAX]; /* ports at which that fence lets datagrams reach the guard */
 	uint8_t log_level;
 	size_t variable_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() checks them */

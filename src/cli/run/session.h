@@ -26,6 +26,12 @@ int run_session_open(struct run_session *s, const struct privilege *p, struct fa
 int run_session_start(struct run_session *s, const struct run_options *options,
         const struct privilege *privilege, int netns, struct message_session_ready *ready,
         struct failure *failure);
+/* A sidecar's guard: asks for the policy's file, as it is now, to be put in force. Returns 0 with
+ * ready as above; 1: the policy before stays in force, and run_session_print_refusal() says why, or
+ * else the text; or -errno with a text: the guard is gone. */
+int run_session_reload(struct run_session *s, const struct run_options *options,
+        const struct privilege *privilege, struct message_session_ready *ready,
+        struct failure *failure);
 /* Call this when a message comes while the command runs, which always means a failure. Sets the
  * text. */
 void run_session_broken(struct run_session *s, struct failure *failure);
