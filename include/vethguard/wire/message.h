@@ -377,11 +377,13 @@ struct message_credential_seal {       /* the value is secret; jwt, end: as in s
 	bool jwt;
 };
 
+#define MESSAGE_CA_NAMES_MAX 1200 /* CA_NAMES_MAX */
 struct message_keeper_sandbox {
 	uint64_t sandbox_id;  /* the worker's sandbox */
 	uint64_t owner;       /* the sandbox, which may have several workers: they share what logins gave */
 	uint64_t generation;  /* of the policy with these credentials */
 	struct slice sandbox; /* name, for messages */
+	struct slice names;   /* what its worker's CA may sign for (tls/ca_names.h); empty: anything */
 	uint32_t credential_count;
 	struct {
 		struct slice name;
@@ -445,6 +447,7 @@ struct message_keeper_root {
 struct message_keeper_worker {
 	struct slice root; /* fingerprint of the root that the sandbox knows; empty: the current one; zeros: the
 	                      oldest there is. One that is not kept any more counts as the current one */
+	bool waits;        /* it gets its CA only when its sandbox is told, which says what the CA may sign for */
 };
 
 enum message_ca_what {
