@@ -78,6 +78,7 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 	m->owner = codec_u64(c, m->owner);
 	m->generation = codec_u64(c, m->generation);
 	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->names = codec_string(c, m->names, 0, MESSAGE_CA_NAMES_MAX);
 	m->credential_count = codec_upto(c, m->credential_count, POLICY_CREDENTIALS_MAX);
 	for (uint32_t i = 0; i < m->credential_count; i++) {
 		m->credentials[i].name =
@@ -326,6 +327,8 @@ static const char *const type_names[] = {
         [MESSAGE_GATEWAY_RESUME] = "GATEWAY_RESUME",
         [MESSAGE_WORKER_ENTER] = "WORKER_ENTER",
         [MESSAGE_CREDENTIAL_SEAL] = "CREDENTIAL_SEAL",
+        [MESSAGE_RUN_RELOAD] = "RUN_RELOAD",
+        [MESSAGE_RUN_KEPT] = "RUN_KEPT",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");
