@@ -249,6 +249,8 @@ bool policy_credential_file(const struct policy_credential *credential, size_t i
 
 /* True for a service's argument "KEY=file:PATH" whose key names a file (token, key, ...); "scope=file:read" is none. */
 bool policy_argument_is_file(struct slice argument, struct slice *path);
+/* True for a service's argument "KEY_url=URL". */
+bool policy_argument_is_url(struct slice argument, struct slice *url);
 
 /* Writes "file:/path", "env:NAME", "systemd:NAME", "vault:https://host" or "exec:[program, ...]" (without the
  * arguments) into out, cut if too long. Returns out. */
