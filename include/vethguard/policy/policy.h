@@ -170,7 +170,8 @@ enum policy_inject {
 	POLICY_INJECT_SIGV4,
 	POLICY_INJECT_HMAC, /* policy_hmac() */
 	POLICY_INJECT_PLACEHOLDER,
-	POLICY_INJECT_FIELDS, /* header, with several fields and templates: policy_field_next() */
+	POLICY_INJECT_CLIENT_CERTIFICATE, /* the upstream's TLS handshake shows it; the value is PEM */
+	POLICY_INJECT_FIELDS,             /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
 enum policy_source {
