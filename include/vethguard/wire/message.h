@@ -537,14 +537,19 @@ struct message_source {
 #define MESSAGE_FETCH_ARGUMENT_MAX 8192
 #define MESSAGE_FETCH_ADDRESSES_MAX 8
 #define MESSAGE_FETCH_SECRETS_MAX 2
+#define MESSAGE_FETCH_SITES_MAX 3
+struct message_fetch_site {
+	struct slice url;
+	uint32_t address_count; /* of its host, from /etc/hosts or the configuration; 0: the resolvers are asked */
+	struct ip addresses[MESSAGE_FETCH_ADDRESSES_MAX];
+};
 struct message_fetch {
 	uint32_t secret_count; /* one for each argument whose value comes from a file, in the order of the arguments */
 	bool stores;           /* an empty file is sent too, for the secret that replaces "refresh_token" */
 	uint32_t argument_count; /* at least 1: as struct policy_credential has them, "file:" values without a path */
 	struct slice arguments[MESSAGE_FETCH_ARGUMENTS_MAX];
-	struct slice url;       /* of the service */
-	uint32_t address_count; /* of the service, from /etc/hosts or the configuration; 0: the resolvers are asked */
-	struct ip addresses[MESSAGE_FETCH_ADDRESSES_MAX];
+	uint32_t site_count; /* at least 1: the service, then those where the login to it is */
+	struct message_fetch_site sites[MESSAGE_FETCH_SITES_MAX];
 	uint32_t server_count; /* resolvers */
 	struct config_server servers[CONFIG_SERVERS_MAX];
 };
