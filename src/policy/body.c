@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "policy/image.h"
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 #include "vethguard/policy/url.h"
 
 /* Fields that say what a body is; some servers read "content_type" as well. */

@@ -6,7 +6,7 @@
  * text, which never gets longer than the first. When an object ends its keys are compared
  * (json_keys.c).
  */
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/load.h"
 

@@ -207,6 +207,10 @@ enum message_type {
 	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
 	/* worker -> keeper: struct message_credential_seal: a login inside has got a token; no reply */
 	MESSAGE_CREDENTIAL_SEAL = 93,
+	/* supervisor <-> gateway, continued */
+	MESSAGE_GATEWAY_SIGNER = 94,  /* struct message_gateway_signer */
+	MESSAGE_GATEWAY_TOKEN = 95,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
+	MESSAGE_GATEWAY_VERDICT = 96, /* the reply: struct message_gateway_verdict */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -738,6 +742,9 @@ MESSAGE_CODEC(gateway_session_end);
 MESSAGE_CODEC(gateway_enter);
 MESSAGE_CODEC(gateway_entered);
 MESSAGE_CODEC(gateway_guesses);
+MESSAGE_CODEC(gateway_signer);
+MESSAGE_CODEC(gateway_token);
+MESSAGE_CODEC(gateway_verdict);
 MESSAGE_CODEC(worker_enter);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);

@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 #include "policy/json_path.h"
 
 static int read_text(struct slice text, const char **fault)

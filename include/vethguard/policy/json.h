@@ -4,8 +4,8 @@
  * could take differently is refused: a key that an object has twice, invalid UTF-8, a byte order
  * mark, a lone surrogate, an escaped NUL, comments, anything behind the value.
  */
-#ifndef VETHGUARD_SRC_POLICY_JSON_H
-#define VETHGUARD_SRC_POLICY_JSON_H
+#ifndef VETHGUARD_POLICY_JSON_H
+#define VETHGUARD_POLICY_JSON_H
 
 #include "vethguard/base/slice.h"
 
