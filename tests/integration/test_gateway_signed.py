@@ -3,17 +3,15 @@
 the same tokens."""
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
-import unittest
 
 import support
 from daemon import Daemon
-from gateway_case import CLIENT4, GATEWAY4, HANDSHAKE_S, PLAIN_PORT, TLS_PORT, Gatewayed, make_certificate
+from gateway_case import GATEWAY4, TLS_PORT, Gatewayed
 from support import SLOW, policy, wait_until
-from token_signer import Key, b64, claims, write_set
+from token_signer import Key, b64, claims, openssl, write_set
 
 SIGNERS = """  signers:
     - name: control
@@ -41,9 +39,12 @@ class SignedCase(Gatewayed):
         self.set = os.path.join(self.keys, "set.json")
         self.key = Key(os.path.join(self.keys, "one"))
         write_set(self.set, self.key)
-        self.by_claims = support.LAB.write(f"signed-{time.monotonic_ns()}.yaml", policy(*VARIABLES))
+        self.by_claims = support.LAB.write(f"signed-{time.monotonic_ns()}.yaml", self.rules_by_claims())
         super().setUp()
         self.assert_served()
+
+    def rules_by_claims(self):
+        return policy(*VARIABLES)
 
     def signers(self):
         return SIGNERS.format(keys=self.set, policy=self.by_claims)
@@ -70,6 +71,88 @@ class SignedCase(Gatewayed):
 
     def assert_refused(self, token, why=""):
         self.assert_unknown(why, token=token)
+
+
+class Three(SignedCase):
+    """Three gateways on one machine, as on three, behind haproxy. They have the signers' keys and the operator's CA, and know nothing of
+    each other."""
+    BALANCED = 8500
+
+    def setUp(self):
+        self.operator = support.LAB.path(f"operator-{time.monotonic_ns()}")
+        for argv in (("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", self.operator + ".key"),
+                     ("req", "-x509", "-new", "-key", self.operator + ".key", "-subj", "/CN=Operator", "-days", "30", "-out", self.operator + ".pem",
+                      "-addext", "basicConstraints=critical,CA:TRUE,pathlen:2", "-addext", "keyUsage=critical,keyCertSign,cRLSign")):
+            openssl(*argv)
+        os.chmod(self.operator + ".key", 0o600)
+        super().setUp()
+        self.ca = self.operator + ".pem"
+        self.daemons = [self.daemon]
+        for i in (1, 2):
+            daemon = Daemon(config=self.config_at(TLS_PORT + 10 * i))
+            self.addCleanup(daemon.end)
+            self.daemons.append(daemon)
+        self.balance()
+
+    def config_at(self, port):
+        return (f"ca: {{root: {self.operator}.pem, key: 'file:{self.operator}.key'}}\ngateway:\n  listen: '{GATEWAY4}:{port}'\n"
+                f"  certificate: {self.certificate}.pem\n  key: {self.certificate}.key\n  name: gateway.lab.test\n{self.signers()}")
+
+    def gateway(self):
+        return super().gateway().replace("gateway:\n", f"ca: {{root: {self.operator}.pem, key: 'file:{self.operator}.key'}}\ngateway:\n", 1)
+
+    def rules_by_claims(self):
+        return policy("{to: 'https://${host}', methods: [GET], credential: api}", "http://plain.lab.test", credentials=support.file_credential())
+
+    def balance(self):
+        servers = "\n".join(f"  server g{i} {GATEWAY4}:{TLS_PORT + 10 * i} check inter 200ms fall 1 rise 1" for i in range(3))
+        path = support.LAB.write(f"haproxy-{time.monotonic_ns()}.cfg",
+                                 "defaults\n  mode tcp\n  timeout connect 1s\n  timeout client 60s\n  timeout server 60s\n  retries 3\n"
+                                 f"  option redispatch 1\nfrontend f\n  bind {GATEWAY4}:{self.BALANCED}\n  default_backend b\n"
+                                 f"backend b\n  balance roundrobin\n{servers}\n")
+        haproxy = subprocess.Popen(["haproxy", "-db", "-q", "-f", path], stdin=subprocess.DEVNULL)
+        self.addCleanup(haproxy.wait)
+        self.addCleanup(haproxy.kill)
+        self.assertTrue(wait_until(lambda: all(self.served_by(d) or self.asks(token=self.signed("warm"), proxy=self.proxy) for d in self.daemons)
+                                   and all(self.served_by(d) for d in self.daemons), 20 * SLOW), [d.stderr() for d in self.daemons])
+
+    @property
+    def proxy(self):
+        return f"https://{GATEWAY4}:{self.BALANCED}"
+
+    @staticmethod
+    def served_by(daemon):
+        return len([s for s in daemon.call("GET", "/v1/sessions")[2]["sessions"] if s["name"] == "control.warm"])
+
+    def whoami(self, token):
+        """Without a retry of its own."""
+        r = self.curl("https://api.lab.test/whoami", token=token, proxy=self.proxy)
+        return r.returncode == 0 and json.loads(r.stdout).get("authenticated") is True
+
+    def test_one_dies(self):
+        """Clients go on with the same token, the same CA inside, and the same placeholders."""
+        token = self.signed("trip")
+        for i in range(6):
+            self.assertTrue(self.whoami(token), (i, [d.stderr() for d in self.daemons]))
+        for d in self.daemons:
+            self.assertEqual(d.call("GET", "/v1/sessions/control.trip")[0], 200, "each has made its own")
+        variables = [d.call("GET", "/v1/sandboxes/control.trip/env")[2]["variables"] for d in self.daemons]
+        self.assertTrue(variables[0])
+        self.assertEqual(variables[0], variables[1])
+        self.assertEqual(variables[0], variables[2])
+        self.daemons[1].kill()
+        self.assertEqual([self.whoami(token) for _ in range(12)], [True] * 12)
+        self.assertEqual(self.daemons[0].call("GET", "/v1/sessions/control.trip")[0], 200)
+        fresh = self.signed("later")  # a session that is made now
+        self.assertEqual([self.whoami(fresh) for _ in range(4)], [True] * 4)
+        self.daemons[1].start()
+        self.assertTrue(wait_until(lambda: self.whoami(fresh) and self.daemons[1].call("GET", "/v1/sessions/control.later")[0] == 200, 20 * SLOW))
+        # A revocation counts where it is made.
+        for d in self.daemons:
+            self.assertEqual(d.cli("session", "revoke", "--signer", "control", "--id", "later").returncode, 0)
+        for _ in range(3):
+            self.assert_unknown(token=fresh, proxy=self.proxy)
+        self.assertTrue(self.whoami(token))
 
 
 class Signed(SignedCase):
