@@ -19,7 +19,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 4u
+#define IMAGE_VERSION 5u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -46,6 +46,7 @@ enum image_section_id {
 	SECTION_VALUES, /* struct image_text: patterns for values, of conditions */
 	SECTION_EXPOSES,
 	SECTION_FROMS,
+	SECTION_LIMITS,
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
 	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
@@ -210,6 +211,14 @@ struct image_from {
 	uint32_t kind;             /* enum policy_from_kind */
 };
 
+/* A limit (policy/limits.h). In the order of their rules, those of the policy first. */
+struct image_limit {
+	uint64_t amount;
+	uint32_t rule; /* or POLICY_NONE */
+	uint32_t kind, period_s, budget;
+	struct image_text shared;
+};
+
 struct image_slot {
 	uint32_t tag;   /* high half of the hash */
 	uint32_t index; /* of the target or node, or IMAGE_EMPTY */
@@ -255,6 +264,7 @@ IMAGE_GETTER(credential, SECTION_CREDENTIALS)
 IMAGE_GETTER(condition, SECTION_CONDITIONS)
 IMAGE_GETTER(expose, SECTION_EXPOSES)
 IMAGE_GETTER(from, SECTION_FROMS)
+IMAGE_GETTER(limit, SECTION_LIMITS)
 #undef IMAGE_GETTER
 
 static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)

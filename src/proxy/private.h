@@ -11,6 +11,7 @@
 #include "proxy/destination.h"
 #include "proxy/exchange/audit.h"
 #include "proxy/exchange/deny_throttle.h"
+#include "proxy/limit/limit.h"
 #include "proxy/transport/socket.h"
 #include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"
@@ -164,6 +165,9 @@ struct proxy {
 	size_t kept;             /* bytes of requests that are kept for a second try */
 	struct exchange *free_exchanges; /* kept for later requests, to save allocations */
 	size_t free_exchange_count;
+
+	/* limit/ */
+	struct limits limits;
 
 	/* upstream/ */
 	struct list upstreams; /* all of them; the idle ones are in order of age */

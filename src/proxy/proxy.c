@@ -142,6 +142,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 		goto fail;
 	p->plain = p->plain_memory.p;
 	p->datagrams = udp_relay_new(p);
+	limits_renew(p);
 	if (audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 || accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
@@ -190,6 +191,7 @@ void proxy_free(struct proxy *p)
 		free(ex);
 	}
 	client_http2_streams_forget(p);
+	limits_close(p);
 	for (size_t i = 0; i < p->pipe_count; i++) {
 		close(p->pipes[i][0]);
 		close(p->pipes[i][1]);

@@ -327,6 +327,7 @@ static const char *const type_names[] = {
         [MESSAGE_GATEWAY_RESUME] = "GATEWAY_RESUME",
         [MESSAGE_WORKER_ENTER] = "WORKER_ENTER",
         [MESSAGE_CREDENTIAL_SEAL] = "CREDENTIAL_SEAL",
+        [MESSAGE_WORKER_LIMITS] = "WORKER_LIMITS",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -203,6 +203,16 @@ static void worker_retired_fields(struct codec *c, struct message_worker_retired
 }
 CODEC_PAIR(worker_retired)
 
+static void worker_limits_fields(struct codec *c, struct message_worker_limits *m)
+{
+	m->count = codec_upto(c, m->count, MESSAGE_LIMITS_MAX);
+	for (size_t i = 0; i < m->count; i++)
+		m->shared[i] = codec_string(c, m->shared[i], 0, POLICY_NAME_MAX);
+	if (m->count == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(worker_limits)
+
 static void listen_fields(struct codec *c, struct message_listen *m)
 {
 	m->port = codec_u16(c, m->port);
@@ -273,9 +283,10 @@ static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
 	m->heap_bytes = codec_u64(c, m->heap_bytes);
 	m->queries_refused = codec_u64(c, m->queries_refused);
 	m->refusals_delayed = codec_u64(c, m->refusals_delayed);
+	m->limits_met = codec_u64(c, m->limits_met);
 }
 CODEC_PAIR(worker_stats)
-_Static_assert(sizeof(struct message_worker_stats) == 29 * 8, "a figure was added: encode it too");
+_Static_assert(sizeof(struct message_worker_stats) == 30 * 8, "a figure was added: encode it too");
 
 void message_worker_start_fini(struct message_worker_start *m)
 {

@@ -245,6 +245,7 @@ static int make_proxy(struct worker *w)
 	        .permit_count = s->permit_count,
 	        .egress = &s->egress,
 	        .egress_authorization = secret_slice(&w->egress_authorization),
+	        .counters = &w->counters,
 	        .limits = s->limits,
 	        .timeouts = s->timeouts,
 	        .record = record,

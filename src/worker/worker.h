@@ -56,6 +56,7 @@ struct worker {
 	struct tls_trust *trust;
 	struct credential_store *credentials;
 	struct leaf_issuer *leaf_issuer;
+	struct proxy_counters counters;
 	struct proxy *proxy; /* NULL: STARTING, or ended before it served */
 	struct secret egress_authorization;
 	struct {
@@ -89,6 +90,8 @@ void worker_await_start(struct worker *w);
 /* Handles PAUSE or HOLD, also before START: a worker that begins paused never serves before that.
  * Returns 0 or -EBADMSG. */
 int worker_be_quiet(struct worker *w, struct ipc_message *m);
+/* limits.c: takes the memories of LIMITS, also before START. Returns 0 or -EBADMSG. */
+int worker_take_limits(struct worker *w, struct ipc_message *m);
 /* Takes the message's first descriptor, which the caller then owns. */
 int worker_take_fd(struct ipc_message *m);
 

@@ -74,6 +74,7 @@ TRY(reach)
 TRY(reached)
 TRY(call)
 TRY(visit)
+TRY(worker_limits)
 
 static void try_worker_start(
         const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
@@ -101,6 +102,7 @@ static void (*const tries[])(
         [MESSAGE_WORKER_REACHED] = try_reached,
         [MESSAGE_WORKER_CALL] = try_call,
         [MESSAGE_WORKER_VISIT] = try_visit,
+        [MESSAGE_WORKER_LIMITS] = try_worker_limits,
         [MESSAGE_RECORDER_STALLED] = try_text,
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,

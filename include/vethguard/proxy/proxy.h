@@ -9,6 +9,7 @@
 
 #include "vethguard/credential/store.h"
 #include "vethguard/dns/responder.h"
+#include "vethguard/ipc/counters.h"
 #include "vethguard/loop/resolver.h"
 #include "vethguard/issuer/leaf_issuer.h"
 #include "vethguard/policy/config.h"
@@ -19,6 +20,16 @@ struct proxy;
 /* Takes an event for the audit log; the event's id comes from proxy_event_id(). Cannot fail: an event that cannot be
  * written at once is kept, and the callee calls proxy_hold() until it is written. */
 typedef void (*proxy_record)(void *context, const struct event *event);
+
+/* The memories in which limits of the policy are counted (policy/limits.h). */
+#define PROXY_COUNTERS_MAX MESSAGE_LIMITS_MAX
+struct proxy_counters {
+	size_t count;
+	struct {
+		struct counters memory;
+		char shared[POLICY_NAME_MAX + 1]; /* key of the label that shares it; empty: the sandbox's own */
+	} of[PROXY_COUNTERS_MAX];
+};
 
 /* All pointers are borrowed for the proxy's life. */
 struct proxy_config {
@@ -35,6 +46,8 @@ struct proxy_config {
 	size_t permit_count;
 	const struct config_egress *egress; /* NULL: dial directly */
 	struct slice egress_authorization;  /* value of Proxy-Authorization for egress's proxy, or empty */
+	const struct proxy_counters
+	        *counters; /* NULL: none; may change before proxy_reauthorize() changes the policy */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint32_t event_nonce; /* upper half of every event's id */

@@ -207,6 +207,9 @@ enum message_type {
 	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
 	/* worker -> keeper: struct message_credential_seal: a login inside has got a token; no reply */
 	MESSAGE_CREDENTIAL_SEAL = 93,
+	/* supervisor -> worker, before START or RETIRE with a policy that has limits: struct message_worker_limits +
+	 * one fd each: memory of counters */
+	MESSAGE_WORKER_LIMITS = 94,
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -260,6 +263,13 @@ struct message_worker_start {
 		uint16_t port;
 		uint32_t cid; /* VSOCK; others: 0 */
 	} listeners[MESSAGE_LISTENERS_MAX];
+};
+
+/* Memories of counters (ipc/counters.h): first the sandbox's own, then those that it shares with others. */
+#define MESSAGE_LIMITS_MAX 9
+struct message_worker_limits {
+	size_t count;
+	struct slice shared[MESSAGE_LIMITS_MAX]; /* key of the label; empty: the sandbox's own */
 };
 
 struct message_listen {
@@ -341,6 +351,7 @@ struct message_worker_stats {
 	uint64_t heap_bytes;       /* in use */
 	uint64_t queries_refused;  /* above the limit: answered REFUSED and not logged one by one */
 	uint64_t refusals_delayed; /* requests whose refusal had to wait its turn */
+	uint64_t limits_met;       /* how often a limit of the policy refused or ended something */
 };
 
 struct message_ca {                /* DER; key is secret: the receiver wipes the datagram */
@@ -707,6 +718,7 @@ MESSAGE_CODEC(reach);
 MESSAGE_CODEC(reached);
 MESSAGE_CODEC(call);
 MESSAGE_CODEC(visit);
+MESSAGE_CODEC(worker_limits);
 MESSAGE_CODEC(worker_pause);
 MESSAGE_CODEC(worker_resume);
 MESSAGE_CODEC(worker_retire);

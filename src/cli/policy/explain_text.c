@@ -177,6 +177,7 @@ static void print_verdict(const struct explain *x)
 		        shown(policy_rule_upgrades(policy, d->rule), text));
 	if (x->request.scheme == POLICY_HTTPS)
 		printf("tls: %s\n", tls_words[x->tls]);
+	explain_limits_text(x);
 	if (x->leads && !leads_astray(x))
 		printf("host: %s %s\n", x->leads->host, resolve_text(&x->hosts, x->leads, where));
 	if (x->body.fault)
@@ -229,6 +230,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 		json_string(j, "upgrade", policy_rule_upgrades(policy, d->rule), 0);
 	if (x->request.scheme == POLICY_HTTPS)
 		json_literal(j, "tls", tls_words[x->tls]);
+	explain_limits_json(x, j);
 	if (x->leads) {
 		json_object(j, "host");
 		resolve_json(&x->hosts, x->leads, j);

@@ -265,6 +265,7 @@ static int compile_all(struct compiler *c)
 			return refuse_size(c, "too many destinations in all rules together");
 	}
 	compile_exposes(c);
+	compile_limits(c);
 	compile_profiles(c);
 	for (uint32_t i = 0; i < c->sections[SECTION_PROFILES].n && !c->failed; i++) {
 		compile_profile_nodes(c, i);

@@ -10,6 +10,7 @@
 
 #include "policy/compile/compile.h"
 #include "policy/compile/unused.h"
+#include "policy/load/limits.h"
 #include "policy/load/variables.h"
 #include "vethguard/policy/body.h"
 
@@ -96,6 +97,7 @@ static void load_main(
 	if (inspect && tree_bytes(&file->tree, inspect, "inspect", POLICY_INSPECT_MIN,
 	                       POLICY_INSPECT_MAX, &bytes))
 		l->model.inspect = (uint32_t)bytes;
+	load_limits(&(struct limits_parse){l, &file->tree, POLICY_NONE, false}, file->tree.root);
 	if (options && options->observe)
 		l->model.mode = POLICY_OBSERVE;
 }

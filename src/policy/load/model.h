@@ -8,6 +8,7 @@
 
 #include "vethguard/base/diag.h"
 #include "vethguard/policy/expose.h"
+#include "vethguard/policy/limits.h"
 #include "policy/load/arena.h"
 #include "policy/image.h"
 #include "policy/compile/intern.h"
@@ -98,6 +99,15 @@ struct model_expose {
 	struct policy_from from[POLICY_EXPOSE_FROM_MAX];
 };
 
+struct model_limit {
+	uint32_t rule; /* POLICY_NONE: of the policy */
+	enum policy_limit_kind kind;
+	uint64_t amount;
+	uint32_t period_s;
+	bool budget;
+	struct slice shared; /* as struct policy_limit */
+};
+
 struct model {
 	struct arena *arena;
 	struct diag_list *diags;
@@ -111,6 +121,8 @@ struct model {
 	struct model_credential credentials[POLICY_CREDENTIALS_MAX];
 	size_t expose_count;
 	struct model_expose exposes[POLICY_EXPOSES_MAX];
+	size_t limit_count;
+	struct model_limit limits[POLICY_LIMITS_MAX]; /* of the rules: in their order */
 };
 
 #endif

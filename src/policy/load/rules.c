@@ -5,12 +5,14 @@
  * exclude: methods and paths need http, credentials need https, and tls: passthrough sees no
  * request.
  */
+#include "policy/load/limits.h"
 #include "policy/load/rule.h"
 
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
-        "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", NULL};
+        "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "limits",
+        "budget", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
         "except", "query", "headers", "form", "json", "jsonrpc", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
@@ -19,14 +21,14 @@ static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths
 	"does not exist: keys of another mapping are not merged into this one; write them out"
 
 static const struct tree_refusal allow_refused[] = {
-        {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
         {"reason", "belongs to deny rules: it is what a refused client is told"},
         {"except", "belongs to deny rules: an allow rule opens only what it names"},
         {"host", IS_TO}, {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO},
         {"destination", IS_TO}, {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
 static const struct tree_refusal deny_refused[] = {
-        {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
+        {"limits", "belongs to allow rules: a denied request is never sent"},
+        {"budget", "belongs to allow rules: a denied request is never sent"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
         {"credential", "belongs to allow rules: a denied request is never sent"},
         {"seal", "belongs to allow rules: a denied request gets no answer"},
@@ -386,6 +388,8 @@ static void load_rule(
         struct loader *l, struct load_file *file, struct tree_node *node, bool deny, size_t index)
 {
 	struct rule_parse p = {.l = l, .tree = &file->tree, .node = node};
+	struct limits_parse limits = {
+	        .l = l, .tree = &file->tree, .rule = (uint32_t)l->model.rules.n};
 	struct tree_node *to;
 
 	p.rule.deny = deny;
@@ -397,12 +401,15 @@ static void load_rule(
 	        p.tree, node, deny ? deny_keys : allow_keys, deny ? deny_refused : allow_refused);
 	take_rule_name(&p, file, index);
 	take_keys(&p);
+	if (!deny)
+		load_limits(&limits, node);
 	to = tree_get(node, "to");
 	if (!to) {
 		tree_error(p.tree, node, "the rule has no destination; add to: https://host");
 	} else {
 		load_rule_to(&p, to);
 		check_rule(&p, to);
+		load_limits_check(&limits, &p.rule, node);
 		take_except(&p);
 		load_rule_conditions_done(&p);
 	}

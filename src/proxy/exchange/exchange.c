@@ -71,6 +71,7 @@ static void exchange_free(struct exchange *ex)
 	loop_deadline_clear(&ex->held);
 	list_remove(&ex->turn);
 	loop_task_cancel(proxy->config.loop, &ex->head_task);
+	limiting_fini(ex);
 	signing_free(ex);
 	sealing_free(ex);
 	holding_free(ex);
@@ -347,6 +348,8 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 
 	if (n == 0) /* a chunk of zero bytes would be the last chunk */
 		return;
+	if (ex->limiting.on && !limiting_takes(ex, n))
+		return;
 	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
 		holding_request_body(ex, p, n);
 		return;
@@ -374,6 +377,10 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
 	struct upstream_stream *u = ex->upstream;
 
+	if (ex->limiting.met) { /* its content was not passed on whole */
+		ex->request_done = true;
+		return;
+	}
 	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
 		holding_request_end(ex);
 		return;

@@ -14,6 +14,7 @@
 #include "proxy/http/http.h"
 #include "proxy/upstream/upstream.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/limiting.h"
 #include "vethguard/credential/decompress.h"
 #include "vethguard/policy/placeholder.h"
 
@@ -120,6 +121,7 @@ struct exchange {
 	enum event_decision outcome;
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
+	struct limiting limiting;
 	struct loop_deadline whole;
 	struct loop_deadline held; /* bounds how long the mask keeps bytes back */
 	struct list turn;          /* exchange/deny_throttle.c: waits for its answer */

@@ -40,6 +40,7 @@ static bool stays(struct exchange *ex, const struct policy *next)
 	if (!j.allowed || !exchange_decision_stands(ex->proxy->config.policy, &ex->verdict.decision,
 	                          next, &j.decision))
 		return false;
+	limiting_goes_on(ex, next);
 	ex->verdict.decision = j.decision;
 	ex->verdict.own = j.own;
 	ex->verdict.shown = POLICY_NONE; /* an index of before */

@@ -78,6 +78,8 @@ static void follow_verdict(struct exchange *ex)
 		/* Some servers treat "trace" as TRACE. The answer would be the request as the
 		 * upstream saw it, including the credential. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
+	} else if (!limiting_begin(ex)) {
+		return;
 	} else if (filling_is_wanted(ex)) {
 		if (!filling_begin(ex))
 			exchange_begin(ex);

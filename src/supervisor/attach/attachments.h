@@ -15,6 +15,7 @@
 #include <net/if.h>
 
 #include "vethguard/fence/fence.h"
+#include "vethguard/policy/limits.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
 #include "supervisor/os/listen_socket.h"
@@ -173,7 +174,16 @@ enum attach_status {
 	ATTACH_SOURCE, /* a credential's source gives no value: 502 */
 };
 
+/* A limit over a period, of the policy in force, and what counts against it now. */
+struct attach_limit {
+	struct policy_limit limit;
+	struct slice rule; /* its name; empty: of the whole policy */
+	uint64_t used;
+};
+
 struct attach_stats {
+	size_t policy_limit_count;
+	const struct attach_limit *policy_limits;
 	struct fence_counters dropped; /* by the fence, since it was set */
 	struct config_limits limits;   /* in force */
 	int64_t serving_ms;            /* since the present worker took over; 0: none serves */

@@ -14,6 +14,7 @@
 #include "supervisor/os/local_file.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/os/priority.h"
+#include "supervisor/sandbox/limits.h"
 #include "supervisor/supervisor.h"
 
 #define SOURCE_GRACE_MS 2000
@@ -252,6 +253,9 @@ int instance_start(struct instance *i, struct generation *g)
 		rc = make_ring(i);
 	if (!rc) {
 		tell_quiet(i);
+		rc = limits_tell(i, g);
+	}
+	if (!rc) {
 		rc = tell_worker(i);
 	}
 	if (!rc && instance_tell_exposed(i) != 0)
