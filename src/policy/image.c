@@ -75,9 +75,23 @@ static bool text_is_sound(const struct policy *policy, struct image_text text, s
 	return text.n <= max && range_is_inside(policy, SECTION_STRINGS, text.at, text.n);
 }
 
+static bool asking_is_sound(const struct policy *policy, uint32_t rule)
+{
+	const struct image_rule *r = image_rule_at(policy, rule);
+	uint32_t count = image_header(policy)->rule_count;
+	bool shadow = (r->flags & RULE_ASK) != 0 && (r->flags & RULE_DENY) != 0;
+
+	if (((r->flags & RULE_ASK) != 0) != (r->wait_s != 0) || shadow != (rule >= count))
+		return false;
+	return shadow ? r->wait_s <= count : r->wait_s <= POLICY_ASK_WAIT_MAX_S;
+}
+
 static bool rules_are_sound(const struct policy *policy)
 {
 	uint32_t credentials = image_count(policy, SECTION_CREDENTIALS);
+
+	if (image_header(policy)->rule_count > image_count(policy, SECTION_RULES))
+		return false;
 
 	for (uint32_t i = 0; i < image_count(policy, SECTION_RULES); i++) {
 		const struct image_rule *r = image_rule_at(policy, i);
@@ -90,6 +104,8 @@ static bool rules_are_sound(const struct policy *policy)
 		        (r->seals.n && r->credential == POLICY_NONE) ||
 		        !text_is_sound(policy, r->conditions, UINT32_MAX) ||
 		        !text_is_sound(policy, r->file, UINT32_MAX))
+			return false;
+		if (!asking_is_sound(policy, i))
 			return false;
 		if (r->credential != POLICY_NONE && r->credential >= credentials)
 			return false;

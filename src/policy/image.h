@@ -71,6 +71,7 @@ struct image_header {
 	char fingerprint[IMAGE_FINGERPRINT];
 	struct image_text name;
 	uint32_t mode;
+	uint32_t rule_count;                       /* without shadows */
 	uint32_t inspect;                          /* bytes of a body that conditions may ask for */
 	uint32_t glob_labels_min, glob_labels_max; /* labels of the shortest and longest glob
 	                                              suffix; max 0: no globs */
@@ -85,7 +86,10 @@ enum image_rule_flag {
 	RULE_METHODS = 4,
 	RULE_PATHS = 8,
 	RULE_EXCEPT = 16, /* some entry of the rule is an exception */
-	RULE_CONDITIONS = 32
+	RULE_CONDITIONS = 32,
+	/* The rule stands under ask:. With RULE_DENY it is the shadow of one: a copy that finds, as
+	 * a deny, every spelling of what is asked about. Shadows come after all rules. */
+	RULE_ASK = 64
 };
 
 struct image_rule {
@@ -98,7 +102,8 @@ struct image_rule {
 	struct image_text upgrades;   /* see policy_rule_upgrades() */
 	struct image_text conditions; /* in words; equal for equal conditions */
 	uint32_t first_condition, condition_count;
-	uint32_t reserved;
+	uint32_t wait_s; /* RULE_ASK: how long a request is held; of a shadow: 1 + its rule; else 0
+	                  */
 	struct image_text
 	        seals; /* in words, if answers are sealed into the credential; else empty */
 };

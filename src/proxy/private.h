@@ -9,6 +9,7 @@
 #define VETHGUARD_SRC_PROXY_PRIVATE_H
 
 #include "proxy/destination.h"
+#include "proxy/exchange/asking.h"
 #include "proxy/exchange/audit.h"
 #include "proxy/exchange/deny_throttle.h"
 #include "proxy/limit/limit.h"
@@ -156,6 +157,7 @@ struct proxy {
 	/* exchange/ */
 	struct audit_silent silent;
 	struct deny_throttle deny_throttle;
+	struct asking_all asking;
 	uint64_t next_event;
 	struct secret canonical; /* as secret_text, of a request that is signed; made for the
 	                            first one */

@@ -328,6 +328,10 @@ static const char *const type_names[] = {
         [MESSAGE_WORKER_ENTER] = "WORKER_ENTER",
         [MESSAGE_CREDENTIAL_SEAL] = "CREDENTIAL_SEAL",
         [MESSAGE_WORKER_LIMITS] = "WORKER_LIMITS",
+        [MESSAGE_WORKER_ASK] = "WORKER_ASK",
+        [MESSAGE_WORKER_ASK_END] = "WORKER_ASK_END",
+        [MESSAGE_WORKER_ANSWER] = "WORKER_ANSWER",
+        [MESSAGE_WORKER_GRANT] = "WORKER_GRANT",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -251,6 +251,8 @@ static int make_proxy(struct worker *w)
 	        .record = record,
 	        .reach = worker_reach,
 	        .call = worker_call,
+	        .ask = worker_ask,
+	        .ask_end = worker_ask_end,
 	        .context = w,
 	};
 
@@ -262,6 +264,7 @@ static int make_proxy(struct worker *w)
 	if (w->proxy)
 		proxy_hold(w->proxy, w->events.held);
 	worker_apply_pauses(w);
+	worker_apply_grants(w);
 	w->responder = w->proxy ? responder_new(&responder) : NULL;
 	return w->responder ? 0 : -ENOMEM;
 }

@@ -117,10 +117,6 @@ class Refusals(Case):
             "vethguard: 1\nname: x\nallow:\n  - too: https://api.lab.test\n", "true", name="bad"))
         self.assertNotIn("guarded", r.stderr)
 
-    def test_ask_is_refused(self):
-        self.own("later.yaml:2:", "ask", "not supported",
-                 argv=command("vethguard: 1\nask:\n  - to: https://api.lab.test\n", "true", name="later"))
-
     def test_every_error_at_once(self):
         self.own("many.yaml:2:", "many.yaml:4:", argv=command(
             "vethguard: 1\nnamme: x\nallow:\n  - to: gopher://api.lab.test\n", "true", name="many"))

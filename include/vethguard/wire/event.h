@@ -60,6 +60,7 @@ enum event_cause {
 	                               list */
 	EVENT_CAUSE_PAUSED = 16,         /* the operator has paused the sandbox */
 	EVENT_CAUSE_POLICY_LIMIT = 17,   /* a limit or budget of the policy was met */
+	EVENT_CAUSE_ASK = 18,            /* a person had to approve it, and has refused, or not answered */
 	EVENT_CAUSE_COUNT
 };
 

@@ -12,6 +12,7 @@
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/event.h"
 #include "vethguard/wire/message_gateway.h"
+#include "vethguard/wire/message_rules.h"
 
 #define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
 #define MESSAGE_FDS_MAX 160      /* a worker with every UDP port a policy may name; Linux allows 253 */
@@ -210,6 +211,12 @@ enum message_type {
 	/* supervisor -> worker, before START or RETIRE with a policy that has limits: struct message_worker_limits +
 	 * one fd each: memory of counters */
 	MESSAGE_WORKER_LIMITS = 94,
+	/* supervisor <-> worker: what a person has to approve */
+	MESSAGE_WORKER_ASK = 95,     /* worker -> supervisor: struct message_worker_ask; the id is the event's */
+	MESSAGE_WORKER_ASK_END = 96, /* worker -> supervisor, no body: the request with this id waits no longer */
+	MESSAGE_WORKER_ANSWER = 97,  /* the reply to ASK, once a person has decided: struct message_worker_answer */
+	MESSAGE_WORKER_GRANT = 98,   /* supervisor -> worker, also before START: struct message_worker_grant; the id is
+	                                that of the request that was asked about */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -263,13 +270,6 @@ struct message_worker_start {
 		uint16_t port;
 		uint32_t cid; /* VSOCK; others: 0 */
 	} listeners[MESSAGE_LISTENERS_MAX];
-};
-
-/* Memories of counters (ipc/counters.h): first the sandbox's own, then those that it shares with others. */
-#define MESSAGE_LIMITS_MAX 9
-struct message_worker_limits {
-	size_t count;
-	struct slice shared[MESSAGE_LIMITS_MAX]; /* key of the label; empty: the sandbox's own */
 };
 
 struct message_listen {
@@ -719,6 +719,9 @@ MESSAGE_CODEC(reached);
 MESSAGE_CODEC(call);
 MESSAGE_CODEC(visit);
 MESSAGE_CODEC(worker_limits);
+MESSAGE_CODEC(worker_ask);
+MESSAGE_CODEC(worker_answer);
+MESSAGE_CODEC(worker_grant);
 MESSAGE_CODEC(worker_pause);
 MESSAGE_CODEC(worker_resume);
 MESSAGE_CODEC(worker_retire);

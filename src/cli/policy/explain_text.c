@@ -52,8 +52,12 @@ static void print_rule(void *context, const struct policy_rule_report *r)
 	char name[SHOWN_MAX], to[SHOWN_MAX], file[SHOWN_MAX];
 
 	(void)context;
-	printf("  %-5s %-28s %-15s %s  (%s:%u)\n", r->deny ? "deny" : "allow", shown(r->name, name),
-	        match_texts[r->match], shown(r->to, to), shown(r->file, file), r->line);
+	printf("  %-5s %-28s %-15s %s  (%s:%u)\n",
+	        r->deny   ? "deny"
+	        : r->asks ? "ask"
+	                  : "allow",
+	        shown(r->name, name), match_texts[r->match], shown(r->to, to), shown(r->file, file),
+	        r->line);
 	if (r->reading.n > 0)
 		printf("        because a server may read the path as \"%s\"\n",
 		        shown(r->reading, to));
@@ -65,7 +69,7 @@ static void write_rule(void *context, const struct policy_rule_report *r)
 
 	json_object(j, NULL);
 	json_string(j, "name", r->name, 0);
-	json_literal(j, "kind", r->deny ? "deny" : "allow");
+	json_literal(j, "kind", r->deny ? "deny" : r->asks ? "ask" : "allow");
 	json_bool(j, "matches", r->match == POLICY_MATCHES);
 	if (r->match != POLICY_MATCHES)
 		json_literal(j, "differs_in", match_words[r->match]);
@@ -128,7 +132,7 @@ static void print_verdict(const struct explain *x)
 	const struct policy_decision *d = &x->decision;
 	char text[SHOWN_MAX], where[RESOLVE_TEXT_MAX];
 
-	printf("verdict: %s", is_allowed(x) ? "allow" : "deny");
+	printf("verdict: %s", !is_allowed(x) ? "deny" : d->asks ? "ask" : "allow");
 	if (leads_astray(x))
 		printf(": the name %s", resolve_text(&x->hosts, x->leads, where));
 	else if (x->unmeant)
@@ -172,6 +176,9 @@ static void print_verdict(const struct explain *x)
 	} else if (!x->connection) {
 		printf("credential: none\n");
 	}
+	if (d->asks)
+		printf("asks: the request is held for up to %u s until a person approves it\n",
+		        policy_rule_wait_s(policy, d->rule));
 	if (allows_upgrade(x))
 		printf("upgrade: %s (relayed unread)\n",
 		        shown(policy_rule_upgrades(policy, d->rule), text));
@@ -200,7 +207,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 	struct policy_credential credential;
 	char source[POLICY_SOURCE_TEXT_MAX];
 
-	json_literal(j, "verdict", is_allowed(x) ? "allow" : "deny");
+	json_literal(j, "verdict", !is_allowed(x) ? "deny" : d->asks ? "ask" : "allow");
 	json_literal(j, "why",
 	        leads_astray(x) ? "the name leads to addresses that are refused"
 	        : x->unmeant    ? "only a network that is too wide to mean the address names it"

@@ -57,7 +57,7 @@ static inline uint32_t compile_order(const struct model_rule *rule)
 {
 	if (!rule->deny)
 		return 2;
-	return model_is_about_requests(rule) ? 1 : 0;
+	return model_is_about_requests(rule) || model_is_shadow(rule) ? 1 : 0;
 }
 
 static inline const struct image_entry *compile_entry(const struct compiler *c, uint32_t entry)

@@ -12,12 +12,10 @@
 #include "policy/load/loader.h"
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
-        "allow", "deny", "mode", "inspect", "variables", "expose", "limits", "budget", NULL};
+        "allow", "ask", "deny", "mode", "inspect", "variables", "expose", "limits", "budget", NULL};
 #define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {
-        {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
-                "or deny"},
         {"default", "does not exist: what no rule allows is refused, and that cannot be changed"},
         {"rules", "does not exist: write rules under allow: and deny:"},
         {"version", "does not exist: the version of the language is written \"vethguard: 1\""},

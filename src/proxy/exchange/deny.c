@@ -20,7 +20,7 @@ static const char *kind_of(enum event_cause cause)
 {
 	if (cause == EVENT_CAUSE_POLICY_LIMIT)
 		return "limited";
-	return cause == EVENT_CAUSE_POLICY ? "denied" : "failed";
+	return cause == EVENT_CAUSE_POLICY || cause == EVENT_CAUSE_ASK ? "denied" : "failed";
 }
 
 static const char *title_of(enum event_cause cause)
@@ -43,6 +43,8 @@ static const char *title_of(enum event_cause cause)
 		return "The destination could not be verified";
 	case EVENT_CAUSE_PAUSED:
 		return "The sandbox is paused";
+	case EVENT_CAUSE_ASK:
+		return "A person has to approve this request, and has not";
 	case EVENT_CAUSE_POLICY_LIMIT:
 		return "A limit of the sandbox's network policy is reached";
 	default:
@@ -136,6 +138,14 @@ static void put_advice(struct json *j, const struct exchange *ex)
 		break;
 	case EVENT_CAUSE_POLICY_LIMIT:
 		put_limit_advice(j, ex);
+		break;
+	case EVENT_CAUSE_ASK:
+		json_literal(j, "advice",
+		        "Do not retry unless you know that somebody approves now: tell the "
+		        "operator "
+		        "what this request is for, quoting rule and event, and that 'vethguard "
+		        "ask' "
+		        "shows it while it waits.");
 		break;
 	case EVENT_CAUSE_PAUSED:
 		json_literal(j, "advice",
@@ -286,6 +296,7 @@ static const char *grpc_status(enum event_cause cause)
 	case EVENT_CAUSE_POLICY_CHANGED:
 	case EVENT_CAUSE_BINDING:
 	case EVENT_CAUSE_ADDRESS:
+	case EVENT_CAUSE_ASK:
 		return "7";
 	case EVENT_CAUSE_POLICY_LIMIT:
 		return "8"; /* RESOURCE_EXHAUSTED */
@@ -342,7 +353,7 @@ static const struct {
         {EVENT_CAUSE_CONNECT, 502}, {EVENT_CAUSE_UPSTREAM_TLS, 502}, {EVENT_CAUSE_UPSTREAM, 502},
         {EVENT_CAUSE_UNREADABLE, 502}, {EVENT_CAUSE_TIMEOUT, 504}, {EVENT_CAUSE_LIMIT, 503},
         {EVENT_CAUSE_CLOSING, 503}, {EVENT_CAUSE_POLICY_CHANGED, 403}, {EVENT_CAUSE_PAUSED, 503},
-        {EVENT_CAUSE_POLICY_LIMIT, 429}, /* RFC 6585 section 4 */
+        {EVENT_CAUSE_ASK, 403}, {EVENT_CAUSE_POLICY_LIMIT, 429}, /* RFC 6585 section 4 */
 };
 
 static uint16_t status_for(enum event_cause cause)

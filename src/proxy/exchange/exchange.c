@@ -3,7 +3,7 @@
  * One request and its response. The exchange is independent of both sides' protocols: it talks to
  * the client through struct exchange_client and to the upstream through struct upstream_stream.
  *
- *   NEW -> (HOLDING) -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
+ *   NEW -> (HOLDING) -> (ASKING) -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
  * A request whose verdict depends on its body is judged twice: by its head, and once the body is
  * held.
@@ -72,6 +72,7 @@ static void exchange_free(struct exchange *ex)
 	list_remove(&ex->turn);
 	loop_task_cancel(proxy->config.loop, &ex->head_task);
 	limiting_fini(ex);
+	asking_fini(ex);
 	signing_free(ex);
 	sealing_free(ex);
 	holding_free(ex);
@@ -104,6 +105,7 @@ void exchange_drop(struct exchange *ex)
 static const char *const state_names[] = {
         [EXCHANGE_NEW] = "NEW",
         [EXCHANGE_HOLDING] = "HOLDING",
+        [EXCHANGE_ASKING] = "ASKING",
         [EXCHANGE_CREDENTIAL] = "CREDENTIAL",
         [EXCHANGE_DIAL] = "DIAL",
         [EXCHANGE_ACTIVE] = "ACTIVE",

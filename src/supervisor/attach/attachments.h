@@ -174,6 +174,30 @@ enum attach_status {
 	ATTACH_SOURCE, /* a credential's source gives no value: 502 */
 };
 
+/* A request that waits for a person, or what one has granted for a while. */
+struct attach_ask {
+	uint64_t id;
+	const char *sandbox;
+	bool granted, whole;
+	const char *by;
+	int64_t since_ms; /* the epoch */
+	bool ends;        /* in left_s seconds */
+	uint64_t left_s;
+	const struct message_worker_ask *ask;
+};
+
+/* A person's decision about it. */
+struct attach_decision {
+	uint64_t id;
+	bool approved;
+	bool lasts; /* for for_s seconds (0: without end), for what is like it, or (whole) for the
+	               rule */
+	bool whole;
+	uint32_t for_s;
+	const char *reason, *by;
+};
+#define ATTACH_GRANT_MAX_S (31 * 86400)
+
 /* A limit over a period, of the policy in force, and what counts against it now. */
 struct attach_limit {
 	struct policy_limit limit;
@@ -280,6 +304,12 @@ void attachments_follow(struct attachments *all, const char *name, pid_t pid, ui
  * with that name. */
 void attachments_extend(
         struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
+/* Calls each for what waits and what is granted, in all sandboxes. */
+void attachments_asks(struct attachments *all,
+        void (*each)(void *context, const struct attach_ask *ask), void *context);
+/* Decides about one of them. */
+void attachments_decide(struct attachments *all, const struct attach_decision *decision,
+        attach_done done, void *context);
 /* As attachments_detach(), for sessions only. */
 void attachments_revoke(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);

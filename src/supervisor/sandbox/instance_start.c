@@ -14,6 +14,7 @@
 #include "supervisor/os/local_file.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/os/priority.h"
+#include "supervisor/sandbox/asks.h"
 #include "supervisor/sandbox/limits.h"
 #include "supervisor/supervisor.h"
 
@@ -254,6 +255,7 @@ int instance_start(struct instance *i, struct generation *g)
 	if (!rc) {
 		tell_quiet(i);
 		rc = limits_tell(i, g);
+		asks_tell(i);
 	}
 	if (!rc) {
 		rc = tell_worker(i);

@@ -16,6 +16,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/base/hash.h"
 #include "supervisor/sandbox/states.h"
+#include "supervisor/sandbox/asks.h"
 #include "supervisor/supervisor.h"
 
 typedef enum sandbox_state (*handler)(struct sandbox *s);
@@ -252,6 +253,7 @@ void sandbox_free(struct sandbox *s)
 		close(s->netns);
 	if (s->names >= 0)
 		close(s->names);
+	asks_free(s);
 	if (s->counters >= 0)
 		close(s->counters);
 	if (s->shared_packets >= 0)
