@@ -84,7 +84,8 @@ enum image_rule_flag {
 	RULE_METHODS = 4,
 	RULE_PATHS = 8,
 	RULE_EXCEPT = 16, /* some entry of the rule is an exception */
-	RULE_CONDITIONS = 32
+	RULE_CONDITIONS = 32,
+	RULE_MCP = 64 /* it has a condition on MCP messages */
 };
 
 struct image_rule {
@@ -108,16 +109,23 @@ enum image_condition_kind {
 	                       */
 	CONDITION_HEADER,
 	CONDITION_FORM,
-	CONDITION_FORM_ONLY, /* as CONDITION_QUERY_ONLY, in a form */
-	CONDITION_JSON,      /* the name is a path: policy/json_path.h */
-	CONDITION_JSON_ONLY, /* no keys but the first ones of other conditions' paths */
-	CONDITION_JSONRPC,   /* as CONDITION_JSON, of each message of a JSON-RPC body */
+	CONDITION_FORM_ONLY,    /* as CONDITION_QUERY_ONLY, in a form */
+	CONDITION_JSON,         /* the name is a path: policy/json_path.h */
+	CONDITION_JSON_ONLY,    /* no keys but the first ones of other conditions' paths */
+	CONDITION_JSONRPC,      /* as CONDITION_JSON, of each message of a JSON-RPC body */
+	CONDITION_MCP,          /* values begin with enum image_mcp_value */
+	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, of the arguments of a call; a part of
+	                           the rule's CONDITION_MCP */
 	CONDITION_KIND_COUNT
 };
 
+/* The first byte of a value of CONDITION_MCP; the pattern of a name follows. */
+enum image_mcp_value { MCP_VALUE_TOOL = 't', MCP_VALUE_METHOD = 'm' };
+
 static inline bool condition_is_json(uint32_t kind)
 {
-	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC;
+	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC ||
+	       kind == CONDITION_MCP_ARGUMENT;
 }
 
 static inline bool condition_reads_body(uint32_t kind)

@@ -24,6 +24,8 @@ void load_rule_conditions(
         struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
 /* rule_jsonrpc.c: reads the value of jsonrpc. */
 void load_rule_jsonrpc(struct rule_parse *p, const struct tree_node *node);
+/* rule_mcp.c: reads the value of mcp. */
+void load_rule_mcp(struct rule_parse *p, const struct tree_node *node);
 /* Room for one more condition, or NULL after a report. The caller counts it. */
 struct model_condition *load_condition_room(struct rule_parse *p, const struct tree_node *node);
 /* rule_json.c: false, after a report, if the rule has a condition of that kind on a path that a
