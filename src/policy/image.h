@@ -85,7 +85,8 @@ enum image_rule_flag {
 	RULE_PATHS = 8,
 	RULE_EXCEPT = 16, /* some entry of the rule is an exception */
 	RULE_CONDITIONS = 32,
-	RULE_MCP = 64 /* it has a condition on MCP messages */
+	RULE_MCP = 64,     /* it has a condition on MCP messages */
+	RULE_GRAPHQL = 128 /* ... on GraphQL requests */
 };
 
 struct image_rule {
@@ -116,11 +117,19 @@ enum image_condition_kind {
 	CONDITION_MCP,          /* values begin with enum image_mcp_value */
 	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, of the arguments of a call; a part of
 	                           the rule's CONDITION_MCP */
+	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
 	CONDITION_KIND_COUNT
 };
 
 /* The first byte of a value of CONDITION_MCP; the pattern of a name follows. */
 enum image_mcp_value { MCP_VALUE_TOOL = 't', MCP_VALUE_METHOD = 'm' };
+
+/* The same of CONDITION_GRAPHQL: a word, the pattern of a name, the pattern of a hash or id. */
+enum image_graphql_value {
+	GRAPHQL_VALUE_OPERATION = 'o',
+	GRAPHQL_VALUE_FIELD = 'f',
+	GRAPHQL_VALUE_PERSISTED = 'p'
+};
 
 static inline bool condition_is_json(uint32_t kind)
 {

@@ -85,6 +85,8 @@ static const char rules[] =
         "  - {name: m, to: a.example, mcp: {tools: [\"a*\"], methods: [b], arguments: {p: "
         "[\"/a/**\", "
         "1], q: ~}}}\n"
+        "  - {name: g, to: a.example, graphql: {operations: [query], fields: [\"a*\"], persisted: "
+        "b}}\n"
         "  - {name: b, to: b.example}\n"
         "deny:\n"
         "  - {name: d, to: b.example, json: {a: [\"x*\", 1, false, {min: 5}], \"/b/*/c\": "

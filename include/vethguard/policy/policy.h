@@ -90,6 +90,8 @@ struct policy_decision {
 	                        host's own */
 	bool lists_tools;    /* a rule with mcp is there for this destination and path: lists of tools in the answer
 	                        lose those that may not be called */
+	bool needs_messages; /* a rule with mcp or graphql is there: nothing that is relayed unread may follow, as
+	                        messages of a WebSocket */
 };
 
 /* An opened image. Filled by policy_open(); borrows the bytes. */

@@ -138,6 +138,7 @@ static const struct {
         [CONDITION_JSONRPC] = {NULL, NULL, "jsonrpc", NULL},
         [CONDITION_MCP] = {NULL, NULL, "mcp", NULL},
         [CONDITION_MCP_ARGUMENT] = {NULL, NULL, "mcp argument", NULL},
+        [CONDITION_GRAPHQL] = {NULL, NULL, "graphql", NULL},
 };
 
 void load_rule_conditions(
@@ -216,6 +217,8 @@ static const char *body_of(enum image_condition_kind kind)
 	case CONDITION_MCP:
 	case CONDITION_MCP_ARGUMENT:
 		return "messages of MCP";
+	case CONDITION_GRAPHQL:
+		return "a GraphQL request";
 	case CONDITION_JSON:
 	case CONDITION_JSON_ONLY:
 	case CONDITION_JSONRPC:

@@ -7,68 +7,13 @@
 #include "policy/json_path.h"
 #include "policy/load/rule.h"
 
-static const char call[] = "tools/call";
-
-static size_t count_of(const struct tree_node *node)
+static bool check_method(struct rule_parse *p, const struct tree_node *node, struct slice name)
 {
-	return !node ? 0 : node->kind == TREE_LIST ? node->count : 1;
-}
-
-/* Reads names, with type before each, behind those that *out has. */
-static bool take_names(struct rule_parse *p, struct tree_node *node, const char *what,
-        enum image_mcp_value type, struct model_condition *out)
-{
-	struct arena *arena = p->tree->arena;
-	struct tree_item single;
-	const struct tree_item *item = tree_items(p->tree, node, what, &single);
-
-	for (; item; item = item->next) {
-		bool tool = type == MCP_VALUE_TOOL;
-		struct slice name;
-
-		if (!tree_text(p->tree, item->value, tool ? "a tool's name" : "a method's name",
-		            POLICY_VALUE_MAX, &name))
-			return false;
-		if (!tool && !p->rule.deny && slice_equals(name, SLICE("tools/call"))) {
-			tree_error(p->tree, item->value,
-			        "\"%s\" is allowed by tools: name the tools that may be called",
-			        call);
-			return false;
-		}
-		out->values[out->value_count] =
-		        arena_printf(arena, "%c%.*s", (char)type, SLICE_ARG(name));
-		out->written[out->value_count] = arena_printf(arena, "%s %.*s",
-		        tool ? "tool" : "method", SLICE_ARG(load_condition_quote(arena, name)));
-		out->value_count++;
-	}
-	return out->value_count > 0;
-}
-
-static bool take_all_names(struct rule_parse *p, struct tree_node *tools, struct tree_node *methods)
-{
-	struct tree_node *const lists[] = {tools, methods};
-	struct model_condition *room = load_condition_room(p, tools ? tools : methods);
-	size_t n = count_of(tools) + count_of(methods);
-
-	if (!room)
-		return false;
-	for (int i = 0; i < 2; i++)
-		if (count_of(lists[i]) > MODEL_VALUES_MAX) {
-			tree_error(p->tree, lists[i], "more than %d names in one list",
-			        MODEL_VALUES_MAX);
-			return false;
-		}
-	*room = (struct model_condition){.kind = CONDITION_MCP};
-	room->values = arena_take(p->tree->arena, n * sizeof(*room->values));
-	room->written = arena_take(p->tree->arena, n * sizeof(*room->written));
-	if (!room->values || !room->written)
-		return false;
-	if (tools && !take_names(p, tools, "tools", MCP_VALUE_TOOL, room))
-		return false;
-	if (methods && !take_names(p, methods, "methods", MCP_VALUE_METHOD, room))
-		return false;
-	p->rule.condition_count++;
-	return true;
+	if (p->rule.deny || !slice_equals(name, SLICE("tools/call")))
+		return true;
+	tree_error(p->tree, node,
+	        "\"tools/call\" is allowed by tools: name the tools that may be called");
+	return false;
 }
 
 /* False, with a report, for a pattern that no plain path matches. */
@@ -154,6 +99,9 @@ void load_rule_mcp(struct rule_parse *p, const struct tree_node *node)
 	static const char *const keys[] = {"tools", "arguments", "methods", NULL};
 	struct tree_node *tools = tree_get(node, "tools"), *methods = tree_get(node, "methods");
 	struct tree_node *arguments = tree_get(node, "arguments");
+	const struct rule_names lists[] = {
+	        {tools, "tools", "a tool's name", "tool", MCP_VALUE_TOOL, NULL},
+	        {methods, "methods", "a method's name", "method", MCP_VALUE_METHOD, check_method}};
 
 	if (!tree_is_map(p->tree, node, "mcp") || !tree_check_keys(p->tree, node, keys, NULL))
 		return;
@@ -168,6 +116,6 @@ void load_rule_mcp(struct rule_parse *p, const struct tree_node *node)
 		        p->tree, node, "mcp needs tools or methods: {tools: [search, \"fs_*\"]}");
 		return;
 	}
-	if (take_all_names(p, tools, methods) && arguments)
+	if (load_rule_names(p, CONDITION_MCP, lists, 2) && arguments)
 		take_arguments(p, arguments);
 }
