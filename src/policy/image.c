@@ -176,7 +176,8 @@ static bool conditions_are_sound(const struct policy *policy)
 			return false;
 		if ((c->kind == CONDITION_MCP && !values_begin_with(policy, c, SLICE("tm"))) ||
 		        (c->kind == CONDITION_GRAPHQL &&
-		                !values_begin_with(policy, c, SLICE("ofp"))))
+		                !values_begin_with(policy, c, SLICE("ofp"))) ||
+		        (c->kind == CONDITION_LLM && !values_begin_with(policy, c, SLICE("mn"))))
 			return false;
 	}
 	return true;

@@ -118,6 +118,7 @@ enum image_condition_kind {
 	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, of the arguments of a call; a part of
 	                           the rule's CONDITION_MCP */
 	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
+	CONDITION_LLM,          /* values begin with enum image_llm_value */
 	CONDITION_KIND_COUNT
 };
 
@@ -130,6 +131,9 @@ enum image_graphql_value {
 	GRAPHQL_VALUE_FIELD = 'f',
 	GRAPHQL_VALUE_PERSISTED = 'p'
 };
+
+/* The same of CONDITION_LLM: the pattern of a model's name, a number in digits. */
+enum image_llm_value { LLM_VALUE_MODEL = 'm', LLM_VALUE_TOKENS = 'n' };
 
 static inline bool condition_is_json(uint32_t kind)
 {

@@ -87,6 +87,7 @@ static const char rules[] =
         "1], q: ~}}}\n"
         "  - {name: g, to: a.example, graphql: {operations: [query], fields: [\"a*\"], persisted: "
         "b}}\n"
+        "  - {name: l, to: a.example, llm: {models: [\"a*\"], max_output_tokens: 5}}\n"
         "  - {name: b, to: b.example}\n"
         "deny:\n"
         "  - {name: d, to: b.example, json: {a: [\"x*\", 1, false, {min: 5}], \"/b/*/c\": "

@@ -238,6 +238,9 @@ static enum condition_answer decide_one(struct judged *j, const struct image_con
 	case CONDITION_GRAPHQL:
 		agrees = condition_graphql(j->policy, j->request, j->rule, c);
 		break;
+	case CONDITION_LLM:
+		agrees = condition_llm(j->policy, j->request, j->rule, c);
+		break;
 	case CONDITION_MCP_ARGUMENT: /* condition_mcp() has looked at it */
 		return CONDITION_MET;
 	default:

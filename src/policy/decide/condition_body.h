@@ -21,6 +21,9 @@ bool condition_mcp(const struct policy *policy, const struct policy_request *req
 /* condition_graphql.c: true if the request meets the rule's condition of kind GRAPHQL. */
 bool condition_graphql(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
+/* condition_llm.c: the same of the kind LLM. */
+bool condition_llm(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule, const struct image_condition *condition);
 /* condition_mcp(), for request->tool: true for an allow rule if some call of that tool may pass,
  * for a deny rule if none may. */
 bool condition_mcp_tool(const struct policy *policy, const struct policy_request *request,

@@ -145,34 +145,50 @@ static void look_at_extensions(
 		look_at_name(a, json_text(tree, hash));
 }
 
-static void look_at_object(
-        struct asked *a, const struct json_tree *tree, const struct json_value *object)
+/* A member that names a kept document. */
+static void look_at_kept(
+        struct asked *a, const struct json_tree *tree, const struct json_value *value)
+{
+	if (value->kind == JSON_IS_STRING)
+		look_at_name(a, json_text(tree, value));
+	else
+		doubt(a);
+}
+
+static void look_at_text(
+        struct asked *a, const struct json_tree *tree, const struct json_value *value)
+{
+	if (value->kind == JSON_IS_STRING)
+		look_at_document(a, json_text(tree, value));
+	else if (value->kind != JSON_IS_NULL)
+		doubt(a);
+}
+
+/* Looks at the member of that name, if there is one that all readers agree on. */
+static void look_at_member(struct asked *a, const struct json_tree *tree,
+        const struct json_value *object, struct slice name,
+        void (*look)(struct asked *, const struct json_tree *, const struct json_value *))
 {
 	const struct json_value *value;
 
+	if (!json_path_member(tree, object, name, &value))
+		doubt(a);
+	else if (value)
+		look(a, tree, value);
+}
+
+static void look_at_object(
+        struct asked *a, const struct json_tree *tree, const struct json_value *object)
+{
 	a->any = false;
 	if (object->kind != JSON_IS_OBJECT) {
 		doubt(a);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (!json_path_member(tree, object, names[i], &value))
-			doubt(a);
-		else if (value && value->kind == JSON_IS_STRING)
-			look_at_name(a, json_text(tree, value));
-		else if (value)
-			doubt(a);
-	}
-	if (!json_path_member(tree, object, SLICE("extensions"), &value))
-		doubt(a);
-	else if (value)
-		look_at_extensions(a, tree, value);
-	if (!json_path_member(tree, object, SLICE("query"), &value))
-		doubt(a);
-	else if (value && value->kind == JSON_IS_STRING)
-		look_at_document(a, json_text(tree, value));
-	else if (value && value->kind != JSON_IS_NULL)
-		doubt(a);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		look_at_member(a, tree, object, names[i], look_at_kept);
+	look_at_member(a, tree, object, SLICE("extensions"), look_at_extensions);
+	look_at_member(a, tree, object, SLICE("query"), look_at_text);
 	if (!a->any)
 		doubt(a);
 }

@@ -139,6 +139,7 @@ static const struct {
         [CONDITION_MCP] = {NULL, NULL, "mcp", NULL},
         [CONDITION_MCP_ARGUMENT] = {NULL, NULL, "mcp argument", NULL},
         [CONDITION_GRAPHQL] = {NULL, NULL, "graphql", NULL},
+        [CONDITION_LLM] = {NULL, NULL, "llm", NULL},
 };
 
 void load_rule_conditions(
@@ -198,12 +199,15 @@ static struct slice describe(
 		        arena, "%.*sno %s %.*s", SLICE_ARG(text), word, SLICE_ARG(name));
 	text = name.n ? arena_printf(arena, "%.*s%s %.*s =", SLICE_ARG(text), word, SLICE_ARG(name))
 	              : arena_printf(arena, "%.*s%s", SLICE_ARG(text), word);
-	for (size_t i = 0; i < c->value_count; i++)
-		text = c->written
-		               ? arena_printf(arena, "%.*s%s %.*s", SLICE_ARG(text), i ? " or" : "",
-		                         SLICE_ARG(c->written[i]))
-		               : arena_printf(arena, "%.*s%s %.*s", SLICE_ARG(text), i ? " or" : "",
-		                         SLICE_ARG(load_condition_quote(arena, c->values[i])));
+	for (size_t i = 0; i < c->value_count; i++) {
+		struct slice value =
+		        c->written ? c->written[i] : load_condition_quote(arena, c->values[i]);
+		/* "; " begins another list of the condition */
+		const char *between = slice_starts_with(value, SLICE("; ")) ? "" : i ? " or " : " ";
+
+		text = arena_printf(
+		        arena, "%.*s%s%.*s", SLICE_ARG(text), between, SLICE_ARG(value));
+	}
 	return text;
 }
 
@@ -222,6 +226,7 @@ static const char *body_of(enum image_condition_kind kind)
 	case CONDITION_JSON:
 	case CONDITION_JSON_ONLY:
 	case CONDITION_JSONRPC:
+	case CONDITION_LLM:
 		return "a JSON text";
 	default:
 		return NULL;

@@ -14,9 +14,10 @@ static bool take_list(
 	struct arena *arena = p->tree->arena;
 	struct tree_item single;
 	const struct tree_item *item = tree_items(p->tree, list->node, list->key, &single);
+	size_t first = out->value_count;
 
 	for (; item; item = item->next) {
-		struct slice name;
+		struct slice name, quoted;
 
 		if (!tree_text(p->tree, item->value, list->what, POLICY_VALUE_MAX, &name))
 			return false;
@@ -24,8 +25,12 @@ static bool take_list(
 			return false;
 		out->values[out->value_count] =
 		        arena_printf(arena, "%c%.*s", list->type, SLICE_ARG(name));
-		out->written[out->value_count] = arena_printf(
-		        arena, "%s %.*s", list->word, SLICE_ARG(load_condition_quote(arena, name)));
+		quoted = load_condition_quote(arena, name);
+		out->written[out->value_count] =
+		        out->value_count > first
+		                ? quoted
+		                : arena_printf(arena, "%s%s %.*s", first ? "; " : "", list->word,
+		                          SLICE_ARG(quoted));
 		out->value_count++;
 	}
 	return out->value_count > 0;

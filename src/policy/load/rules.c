@@ -11,9 +11,9 @@
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
         "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp",
-        "graphql", NULL};
+        "graphql", "llm", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
-        "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", NULL};
+        "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
 #define NO_MERGE \
@@ -355,6 +355,8 @@ static void take_keys(struct rule_parse *p)
 		load_rule_mcp(p, value);
 	if ((value = tree_get(p->node, "graphql")))
 		load_rule_graphql(p, value);
+	if ((value = tree_get(p->node, "llm")))
+		load_rule_llm(p, value);
 	if (p->rule.deny) {
 		if ((value = tree_get(p->node, "reason")))
 			take_reason(p, value);
