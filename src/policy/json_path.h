@@ -7,7 +7,7 @@
 #ifndef VETHGUARD_SRC_POLICY_JSON_PATH_H
 #define VETHGUARD_SRC_POLICY_JSON_PATH_H
 
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 
 #define JSON_PATH_KEYS_MAX 16 /* of one path */
 

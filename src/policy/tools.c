@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "policy/json.h"
 #include "policy/json_path.h"
+#include "vethguard/policy/json.h"
 
 struct filter {
 	const struct policy_tools *tools;

@@ -64,6 +64,7 @@ class Graphql(test_bodies.Box):
             self.assertEqual(self.box.sh(ask.format(place)).out, "403", place)
         self.assertIsNotNone(self.box.event(HTTP, status_code="upgrade"))
         self.assertNotEqual(self.box.sh(ask.format("www.lab.test/other")).out, "403")
+        self.assertEqual(self.box.sh(ask.format("www.lab.test/other").replace("-m 20", "-m 20 -H 'X-Original-URL: /graphql'")).out, "403")
         done = self.box.sh("curl -sS --http2 https://www.lab.test/graphql -o /dev/null -w '%{http_code}' -H 'Connection: Upgrade, HTTP2-Settings' -H 'Upgrade: h2c' "
                            "-H 'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA' --http1.1")
         self.assertNotEqual(done.out, "403")  # an upgrade that a client does without
