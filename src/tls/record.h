@@ -15,6 +15,7 @@
 #define RECORD_HEADER 5
 #define RECORD_TAG 16
 #define RECORD_IV 12
+#define RECORD_KEY_MAX 32
 #define RECORD_SECRET_MAX 48                           /* bytes of SHA-384 */
 #define RECORD_PLAIN_MAX 16384                         /* content of one record */
 #define RECORD_CIPHER_MAX (RECORD_PLAIN_MAX + 256)     /* its protected form */
@@ -36,11 +37,16 @@ struct record_suites {
 	unsigned open_count;
 };
 
+/* Parts of the keys of a direction that OpenSSL has told. */
+enum { RECORD_SECRET = 1, RECORD_KEY = 2, RECORD_NONCE = 4, RECORD_ALL = 7 };
+
 /* One direction. */
 struct record_keys {
 	EVP_CIPHER_CTX *cipher; /* NULL: made again when it is needed */
 	uint64_t sequence;      /* of the next record */
+	uint8_t parts;          /* takeover.c */
 	uint8_t iv[RECORD_IV];
+	uint8_t key[RECORD_KEY_MAX];
 	uint8_t secret[RECORD_SECRET_MAX]; /* the traffic secret */
 };
 
@@ -48,18 +54,18 @@ struct record_layer {
 	struct record_suites *suites;
 	struct list open; /* in suites->open */
 	struct record_keys reading, writing;
-	uint64_t key_life;    /* RECORD_KEY_LIFE; tests shorten it */
-	uint8_t suite;        /* of suites->ciphers */
-	uint8_t secrets;      /* takeover.c: which of the two secrets are there */
-	uint8_t secret_bytes; /* ... and how long they are */
-	bool ticketed;        /* ... a server's ticket has come */
-	bool unfit;           /* ... OpenSSL keeps this connection */
-	bool closed;          /* close_notify was sent */
-	uint8_t message_n;    /* bytes of a message that goes on in the next record */
-	uint8_t message[5];   /* ... a KeyUpdate, with its header */
-	uint32_t ticket_left; /* bytes of a server's ticket that are still to come */
-	uint8_t empty_count;  /* records without content, one after another */
-	uint8_t alert_count;  /* alerts that are ignored, likewise */
+	uint64_t key_life;               /* RECORD_KEY_LIFE; tests shorten it */
+	uint8_t suite;                   /* of suites->ciphers */
+	uint8_t secret_bytes, key_bytes; /* takeover.c */
+	struct record_keys *told;        /* ... the direction that OpenSSL tells of */
+	bool ticketed;                   /* ... a server's ticket has come */
+	bool unfit;                      /* ... OpenSSL keeps this connection */
+	bool closed;                     /* close_notify was sent */
+	uint8_t message_n;               /* bytes of a message that goes on in the next record */
+	uint8_t message[5];              /* ... a KeyUpdate, with its header */
+	uint32_t ticket_left;            /* bytes of a server's ticket that are still to come */
+	uint8_t empty_count;             /* records without content, one after another */
+	uint8_t alert_count;             /* alerts that are ignored, likewise */
 	/* A record that has not come whole, or whose content the owner has not taken whole. */
 	uint8_t *held; /* RECORD_MAX bytes; NULL: none */
 	size_t held_n;
@@ -72,10 +78,10 @@ struct record_layer {
  * over. */
 bool record_suites_init(struct record_suites *suites);
 void record_suites_fini(struct record_suites *suites);
-/* Bytes of the suite's secrets. */
+/* Bytes of the suite's secrets, and of its keys. */
 size_t record_secret_bytes(const struct record_layer *layer);
-/* Begins to use the traffic secret in keys->secret, from keys->sequence on. False: OpenSSL failed.
- */
+size_t record_key_bytes(const struct record_layer *layer);
+/* Derives key and IV from the traffic secret in keys->secret. False: OpenSSL failed. */
 bool record_keys_begin(struct record_layer *layer, struct record_keys *keys);
 /* Goes on with the next generation of the secret (section 7.2). */
 bool record_keys_update(struct record_layer *layer, struct record_keys *keys);
@@ -100,6 +106,9 @@ void record_close(struct tls *tls);
 
 /* --- takeover.c --- */
 
+/* To be called before and after each step of a handshake. */
+void takeover_watch(struct tls *tls);
+void takeover_unwatch(void);
 /* To be called for each message and record of OpenSSL's. */
 void takeover_on_message(struct tls *tls, int sent, int type, const uint8_t *p, size_t n);
 /* Takes the connection over, if it can be; otherwise OpenSSL keeps it. */

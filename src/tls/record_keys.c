@@ -16,7 +16,6 @@
 #include "vethguard/base/secret.h"
 
 #define BLOCK_MAX 128 /* bytes of a block of SHA-384 */
-#define KEY_MAX 32
 #define LABEL_MAX 24
 
 bool record_suites_init(struct record_suites *suites)
@@ -105,24 +104,24 @@ static bool expand(const struct record_layer *layer, const uint8_t *secret, cons
 	return good;
 }
 
+size_t record_key_bytes(const struct record_layer *layer)
+{
+	return (size_t)EVP_CIPHER_get_key_length(layer->suites->ciphers[layer->suite]);
+}
+
 bool record_keys_begin(struct record_layer *layer, struct record_keys *keys)
 {
-	return expand(layer, keys->secret, "tls13 iv", keys->iv, RECORD_IV);
+	return expand(layer, keys->secret, "tls13 iv", keys->iv, RECORD_IV) &&
+	       expand(layer, keys->secret, "tls13 key", keys->key, record_key_bytes(layer));
 }
 
 static bool key_into_cipher(const struct record_layer *layer, struct record_keys *keys)
 {
 	const EVP_CIPHER *cipher = layer->suites->ciphers[layer->suite];
 	bool same = EVP_CIPHER_CTX_get0_cipher(keys->cipher) == cipher;
-	uint8_t key[KEY_MAX];
-	bool good;
 
-	good = expand(layer, keys->secret, "tls13 key", key,
-	               (size_t)EVP_CIPHER_get_key_length(cipher)) &&
-	       EVP_CipherInit_ex2(keys->cipher, same ? NULL : cipher, key, NULL,
+	return EVP_CipherInit_ex2(keys->cipher, same ? NULL : cipher, keys->key, NULL,
 	               keys == &layer->writing, NULL) == 1;
-	OPENSSL_cleanse(key, sizeof(key));
-	return good;
 }
 
 bool record_keys_update(struct record_layer *layer, struct record_keys *keys)

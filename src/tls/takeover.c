@@ -4,11 +4,9 @@
  * it for the handshake. So after the handshake of a TLS 1.3 connection its record layer is taken
  * over (record.c) and OpenSSL's connection is freed.
  *
- * The traffic secrets come from OpenSSL's key log (SSL_CTX_set_keylog_callback(3)), here in memory
- * only. It writes a line for each of five secrets, which takes time, so it is switched on by the
- * message before each of the two that are needed, and off again when the secret is there. From then
- * on the records of that direction are counted, because the server's tickets, and the first data,
- * still go through OpenSSL.
+ * The traffic secrets, keys and IVs are told while OpenSSL derives them (secrets.h). It derives
+ * those of a direction when it begins to use them. From then on the records of that direction are
+ * counted, because the server's tickets, and the first data, still go through OpenSSL.
  *
  * A connection is left to OpenSSL if it speaks TLS 1.2, if anything is missing, or if OpenSSL holds
  * part of a record. A client's connection is taken over only after a ticket has come, because only
@@ -18,33 +16,10 @@
 #include <stdlib.h>
 
 #include "tls/record.h"
+#include "tls/secrets.h"
 
-#define SECRET_READING 1
-#define SECRET_WRITING 2
 #define FIRST_SUITE 0x1301
 #define SUITES 3
-
-static uint8_t from_hex(char c)
-{
-	return (uint8_t)(c >= '0' && c <= '9'   ? c - '0'
-	                 : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	                                        : 255);
-}
-
-/* Reads exactly n bytes in hex. */
-static bool hex_read(struct slice text, uint8_t *out, size_t n)
-{
-	if (text.n != 2 * n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		uint8_t high = from_hex(text.p[2 * i]), low = from_hex(text.p[2 * i + 1]);
-
-		if (high > 15 || low > 15)
-			return false;
-		out[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
-}
 
 static struct record_layer *layer_of(struct tls *tls)
 {
@@ -53,46 +28,65 @@ static struct record_layer *layer_of(struct tls *tls)
 	return tls->layer;
 }
 
-/* A line of the key log: a name, the ClientHello's random number, and the secret. */
-static void on_key(const SSL *ssl, const char *text)
+/* Takes a part of the keys of one direction. */
+static void take(struct record_layer *layer, struct record_keys *keys, uint8_t part, uint8_t *to,
+        size_t max, struct slice secret)
 {
-	struct tls *tls = tls_of_ssl(ssl);
-	struct slice line = slice_from_string(text);
-	bool of_server = slice_starts_with(line, SLICE("SERVER_TRAFFIC_SECRET_0 "));
-	struct record_layer *layer;
-	struct record_keys *keys;
-	const char *space = strrchr(text, ' ');
-	size_t n;
+	if (secret.n > max)
+		return;
+	memcpy(to, secret.p, secret.n);
+	keys->parts |= part;
+	if (part == RECORD_SECRET)
+		layer->secret_bytes = (uint8_t)secret.n;
+	if (part == RECORD_KEY)
+		layer->key_bytes = (uint8_t)secret.n;
+}
 
-	if (!of_server && !slice_starts_with(line, SLICE("CLIENT_TRAFFIC_SECRET_0 ")))
-		return;
-	SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl), NULL);
-	layer = layer_of(tls);
-	n = strlen(space + 1) / 2;
-	if (!layer || (n != 32 && n != RECORD_SECRET_MAX))
-		return;
-	keys = of_server == (tls->server != NULL) ? &layer->writing : &layer->reading;
-	if (!hex_read(slice_from_string(space + 1), keys->secret, n))
-		return;
-	keys->sequence = 0;
-	layer->secret_bytes = (uint8_t)n;
-	layer->secrets |= keys == &layer->writing ? SECRET_WRITING : SECRET_READING;
+/* Key and IV follow the secret that they are of; whatever else comes between belongs to others. */
+static void on_secret(void *context, struct slice label, struct slice secret)
+{
+	struct tls *tls = context;
+	bool of_server = slice_equals(label, SLICE("s ap traffic"));
+	struct record_layer *layer = tls->layer;
+
+	if (of_server || slice_equals(label, SLICE("c ap traffic"))) {
+		layer = layer_of(tls);
+		if (!layer)
+			return;
+		layer->told =
+		        of_server == (tls->server != NULL) ? &layer->writing : &layer->reading;
+		layer->told->sequence = 0;
+		take(layer, layer->told, RECORD_SECRET, layer->told->secret, RECORD_SECRET_MAX,
+		        secret);
+	} else if (layer && layer->told && slice_equals(label, SLICE("key"))) {
+		take(layer, layer->told, RECORD_KEY, layer->told->key, RECORD_KEY_MAX, secret);
+	} else if (layer && layer->told && slice_equals(label, SLICE("iv")) &&
+	           secret.n == RECORD_IV) {
+		take(layer, layer->told, RECORD_NONCE, layer->told->iv, RECORD_IV, secret);
+	} else if (layer) {
+		layer->told = NULL;
+	}
+}
+
+void takeover_watch(struct tls *tls)
+{
+	secrets_watch(on_secret, tls);
+}
+
+void takeover_unwatch(void)
+{
+	secrets_watch(NULL, NULL);
 }
 
 void takeover_on_message(struct tls *tls, int sent, int type, const uint8_t *p, size_t n)
 {
 	struct record_layer *layer = tls->layer;
 
-	if (type == SSL3_RT_HANDSHAKE && n > 0 && p[0] == SSL3_MT_FINISHED && !tls->established &&
-	        SSL_version(tls->ssl) == TLS1_3_VERSION) {
-		SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(tls->ssl), on_key);
-		return;
-	}
 	if (!layer)
 		return;
-	if (type == SSL3_RT_HEADER && sent && layer->secrets & SECRET_WRITING)
+	if (type == SSL3_RT_HEADER && sent && layer->writing.parts)
 		layer->writing.sequence++;
-	if (type == SSL3_RT_HEADER && !sent && layer->secrets & SECRET_READING)
+	if (type == SSL3_RT_HEADER && !sent && layer->reading.parts)
 		layer->reading.sequence++;
 	if (type == SSL3_RT_HANDSHAKE && n > 0 && p[0] == SSL3_MT_KEY_UPDATE)
 		layer->unfit = true;
@@ -110,9 +104,9 @@ static bool is_between_records(const SSL *ssl)
 /* True if all that is needed is there. */
 static bool is_ready(const struct tls *tls, const struct record_layer *layer)
 {
-	return layer->secrets == (SECRET_READING | SECRET_WRITING) && !layer->unfit &&
-	       (tls->server || layer->ticketed) && SSL_version(tls->ssl) == TLS1_3_VERSION &&
-	       is_between_records(tls->ssl);
+	return layer->reading.parts == RECORD_ALL && layer->writing.parts == RECORD_ALL &&
+	       !layer->unfit && (tls->server || layer->ticketed) &&
+	       SSL_version(tls->ssl) == TLS1_3_VERSION && is_between_records(tls->ssl);
 }
 
 void takeover(struct tls *tls)
@@ -128,8 +122,7 @@ void takeover(struct tls *tls)
 	layer->key_life = RECORD_KEY_LIFE;
 	if (suite >= SUITES || !layer->suites->digest ||
 	        record_secret_bytes(layer) != layer->secret_bytes ||
-	        !record_keys_begin(layer, &layer->reading) ||
-	        !record_keys_begin(layer, &layer->writing)) {
+	        record_key_bytes(layer) != layer->key_bytes) {
 		layer->unfit = true;
 		return;
 	}

@@ -202,7 +202,9 @@ enum tls_status tls_handshake(struct tls *tls)
 	if (tls->final != TLS_OK)
 		return tls->final;
 	errors_clear();
+	takeover_watch(tls);
 	int rc = SSL_do_handshake(tls->ssl);
+	takeover_unwatch();
 	if (rc != 1)
 		return take_status(tls, rc);
 	errors_clear();
