@@ -72,7 +72,8 @@ int netlink_address_first(struct netlink *nl, unsigned index, int family, struct
 int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out);
 /* Adds a route to a network that is reached without a gateway; replaces an existing one. */
 int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits);
-/* The same over lo, with a source address of lo: packets end there unless something rewrites them. */
+/* Makes all addresses of the network local ones of the namespace (table local, over lo): any socket of it that is bound
+ * to no address receives what is sent to them. IPv4: senders that chose no address have 127.0.0.1. */
 int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t bits);
 /* Restores the route to its network that the kernel makes with this address. Returns 0: it existed; 1: it was missing
  * and was made; or -errno. */

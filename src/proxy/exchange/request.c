@@ -211,6 +211,8 @@ int exchange_send_with_credential(struct exchange *ex)
 	struct buf text = proxy_secret_text(proxy, SECRET_TEXT);
 	struct slice value = secret_slice(&ex->credential->rendered);
 	struct outgoing head = {.has_query = r->has_query, .query = r->query, .secret = true};
+	/* The key of a certificate stays here, so no response can hold it. */
+	const bool is_sent = !ex->credential->identity;
 	int rc;
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
@@ -220,8 +222,9 @@ int exchange_send_with_credential(struct exchange *ex)
 		return rc;
 	}
 	http_drop_hop_by_hop(&r->fields);
-	limit_response(ex);
-	if (r->wants_websocket) /* deflated frames could not be searched */
+	if (is_sent)
+		limit_response(ex);
+	if (r->wants_websocket && is_sent) /* deflated frames could not be searched */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.require && spec.inject != POLICY_INJECT_COOKIE)
 		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */

@@ -136,9 +136,15 @@ class Guarded(Case):
             raise
 
     @classmethod
+    def leave(cls):
+        """Before the daemon stops: what is attached then stays guarded, with its links, as on a system."""
+        cls.daemon.cli("detach", "--all", "--yes")
+
+    @classmethod
     def tearDownClass(cls):
         try:
             if cls.daemon:
+                cls.leave()
                 assert cls.daemon.stop() == 0, cls.daemon.stderr()
         finally:
             cls.doClassCleanups()

@@ -134,6 +134,14 @@ class Network(attached.InEngine):
         cls.furnish()
 
     @classmethod
+    def leave(cls):
+        """Containers go while those run who take their links away."""
+        names = cls.engine.quietly("ps", "-aq").split()
+        if names:
+            cls.engine.quietly("rm", "-f", *names)
+        super().leave()
+
+    @classmethod
     def forget_driver(cls):
         driver, cls.driver = cls.driver, None
         assert driver.stop() == 0, driver.stderr()
