@@ -90,6 +90,7 @@ static void test_for_other_reasons(void **state)
 	ask(c, "GET /x", "c.test", "");
 	root = document(c, "HTTP/1.1 403 ");
 	assert_told(root, "failed", "binding", NULL);
+	assert_non_null(strstr(text(root, "advice"), "the same host"));
 	json_decref(root);
 	hang_up(c, false);
 	c = client(&w, NAME_C, "c.test");
@@ -98,6 +99,7 @@ static void test_for_other_reasons(void **state)
 	root = document(c, "HTTP/1.1 502 ");
 	assert_told(root, "failed", "credential", NULL);
 	assert_null(strstr(text(root, "message"), "no such file"));
+	assert_non_null(strstr(text(root, "advice"), "has repaired the credential"));
 	json_decref(root);
 	hang_up(c, false);
 }
