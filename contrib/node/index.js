@@ -22,7 +22,7 @@ export class VethguardError extends Error {
 // The seconds of 90, "90s", "30m", "2h" or "7d".
 export function seconds(time) {
   const match = /^([1-9][0-9]{0,8})([smhd]?)$/.exec(String(time));
-  if (!match) throw new VethguardError(`"${time}" is no time; write 90s, 30m, 2h or 7d`);
+  if (!match) throw new VethguardError(`"${time}" is not a duration; write 90s, 30m, 2h or 7d`);
   return Number(match[1]) * { "": 1, s: 1, m: 60, h: 3600, d: 86400 }[match[2]];
 }
 

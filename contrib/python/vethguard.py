@@ -42,7 +42,7 @@ def seconds(time):
     """Of 90, "90s", "30m", "2h" or "7d"."""
     match = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", str(time))
     if not match:
-        raise VethguardError(f'"{time}" is no time; write 90s, 30m, 2h or 7d')
+        raise VethguardError(f'"{time}" is not a duration; write 90s, 30m, 2h or 7d')
     return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 

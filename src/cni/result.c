@@ -41,7 +41,7 @@ static bool read_address(const json_t *item, struct ip *out, struct cni_fault *f
 	                out->family == 6 ? 128 : 32, &bits))
 		return true;
 	cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is invalid",
-	        "ips: \"%s\" is no address with its prefix",
+	        "ips: \"%s\" is not an address with its prefix",
 	        slice_escape(text, shown, sizeof(shown)));
 	return false;
 }

@@ -9,7 +9,7 @@
 
 _Static_assert(JSON_DEPTH_MAX <= 32, "a bit for each level");
 
-static const char broken[] = "it is no JSON (RFC 8259)";
+static const char broken[] = "it is not JSON (RFC 8259)";
 static const char deep[] = "it is JSON that is nested too deeply";
 
 void json_reader_init(struct json_reader *r, struct slice text)

@@ -92,8 +92,8 @@ struct credential_value *value_new(
 		if (rc == 0)
 			return value;
 		if (rc == -EINVAL)
-			*error = "The credential's value is no key for hmac: it is too short, or "
-			         "not written as secret-encoding says.";
+			*error = "The credential's value is not a key for hmac: it is too short, "
+			         "or not written as secret-encoding says.";
 		credential_value_release(value);
 		return NULL;
 	}

@@ -59,8 +59,8 @@ static bool read_pool(const json_t *pools, int family, struct docker_cidr *out, 
 	if (!text)
 		return false;
 	if (!docker_cidr_parse(text, out) || out->ip.family != family)
-		return docker_wrong(
-		        fault, "IPv%dData: its gateway is no address with a network", family);
+		return docker_wrong(fault,
+		        "IPv%dData: its gateway is not an address with a prefix length", family);
 	if (out->bits > (family == 4 ? BITS_MAX4 : BITS_MAX6) || out->bits == 0)
 		return docker_wrong(fault, "the subnet of %s is too small or too large", out->text);
 	if (!is_first(out))

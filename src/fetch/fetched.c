@@ -12,7 +12,7 @@ bool fetched_take(
 
 	slice_escape(slice_from_string(name), shown, sizeof(shown));
 	if (!json_is_string(string))
-		snprintf(fault, HTTPS_TEXT_MAX, "its answer has no text %s", shown);
+		snprintf(fault, HTTPS_TEXT_MAX, "its answer has no string %s", shown);
 	else if (buf_append(&out->value, json_string_value(string), json_string_length(string)) !=
 	         0)
 		snprintf(fault, HTTPS_TEXT_MAX,

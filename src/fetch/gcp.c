@@ -39,9 +39,8 @@ static bool make_assertion(const struct fetch_request *request, const json_t *ke
 	free(claims);
 	if (rc < 0)
 		snprintf(fault, HTTPS_TEXT_MAX,
-		        "the file is no key of a service account: JSON with client_email and an "
-		        "RSA "
-		        "private_key of 2048 bits or more");
+		        "the file is not the key of a service account: JSON with client_email and "
+		        "an RSA private_key of 2048 bits or more");
 	return rc == 0;
 }
 

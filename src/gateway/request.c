@@ -97,7 +97,7 @@ static enum decision decide_by_name(
 	if (is_preflight(&r->head)) /* browsers send no proof with it */
 		return DECIDED_PREFLIGHT;
 	if (r->head.keys_twice)
-		return malformed(r, "the field with the token is there twice");
+		return malformed(r, "the field with the token appears twice");
 	return read_key(r) ? look_up(c, r) : DECIDED_UNPROVED;
 }
 
@@ -169,7 +169,7 @@ static void consume_head(struct visitor *c, const struct request *r)
 
 static void go_on(struct visitor *c, const struct request *r)
 {
-	static const char second[] = "the token is in a second place";
+	static const char second[] = "the token appears in a second place";
 	int rc = write_onward(c, r);
 
 	if (rc == -EBADMSG) {

@@ -50,7 +50,7 @@ static uint64_t await_start(int *root)
 	static uint8_t buf[MESSAGE_BYTES_MAX];
 	struct ipc_message message;
 
-	must("no word from the supervisor",
+	must("no message from the supervisor",
 	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, buf, &message));
 	if (message.head.type != MESSAGE_KEEPER_START || !reader_done(&message.body) ||
 	        message.fd_count > 1)

@@ -152,7 +152,7 @@ static void check_form(struct policy_body *body)
 	if (sound)
 		return;
 	body->kind = POLICY_BODY_OTHER;
-	body->fault = "the request's body is no form that all servers read alike";
+	body->fault = "the request's body is not a form that all servers read alike";
 }
 
 void policy_body_read(

@@ -34,7 +34,7 @@ static bool refuse(struct reader *r, const char *fault)
 	return false;
 }
 
-static const char no_json[] = "the request's body is no JSON text";
+static const char no_json[] = "the request's body is not JSON";
 
 static void skip_space(struct reader *r)
 {

@@ -92,15 +92,15 @@ enum {
 };
 
 static const struct option_spec specs[] = {
-        [OPTION_CONFIG] = {"config", 0, "FILE", "default: " DAEMON_CONFIG ", where it is there"},
+        [OPTION_CONFIG] = {"config", 0, "FILE", "default: " DAEMON_CONFIG ", if it exists"},
         [OPTION_STATE] = {"state", 0, "DIR",
-                "what has to survive the daemon; default:\n" DAEMON_STATE},
+                "state that outlives the daemon; default:\n" DAEMON_STATE},
         [OPTION_DATA] = {"data", 0, "DIR", "the root CA; default: " DAEMON_DATA},
         [OPTION_SOCKET] = {"socket", 0, "PATH",
                 "of the control API; default: " DAEMON_SOCKET "\nin the state directory"},
         [OPTION_AUDIT] = {"audit", 0, "FILE",
                 "default: what the configuration says, else\n" DAEMON_AUDIT},
-        [OPTION_CHECK] = {"check-config", 0, NULL, "look at the configuration and end"},
+        [OPTION_CHECK] = {"check-config", 0, NULL, "check the configuration and exit"},
         [OPTION_VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
         [OPTION_SESSION] = {"session", 0, NULL,
                 "serve one session on descriptor 3, for\n`vethguard run`"},

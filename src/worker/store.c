@@ -77,7 +77,7 @@ static bool hear_supervisor(struct worker *w)
 	int rc = ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m);
 
 	if (rc < 0)
-		die(WORKER_EXIT_FAILED, "no word from the supervisor: %s", strerror(-rc));
+		die(WORKER_EXIT_FAILED, "no message from the supervisor: %s", strerror(-rc));
 	if (m.head.type == MESSAGE_WORKER_START) {
 		take_start(w, &m);
 		return true;

@@ -315,5 +315,5 @@ class Inside(Case):
     def test_an_audit_file_in_a_missing_directory_is_an_error(self):
         r = self.run_vethguard(policy(API), ["true"], options=["--audit", support.LAB.path("missing/x.jsonl")])
         self.assertEqual(r.status, 125)
-        self.assertIn(f"the directory {support.LAB.path('missing')} has to be there first", r.stderr)
+        self.assertIn(f"the directory {support.LAB.path('missing')} has to exist first", r.stderr)
         self.assertFalse(os.path.exists(support.LAB.path("missing")))

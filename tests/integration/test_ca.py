@@ -282,7 +282,7 @@ class Own(Life):
         pem = self.file("root.pem", self.run_ca("export").stdout)
         for argv, what in ((("csr", "--name", b"\xff"), "--name \\xff: it is not UTF-8"), (("csr", "--name", ""), "--name has 1 to 64 bytes"),
                            (("csr", "--name", "x" * 65), "--name has 1 to 64 bytes"), (("rotate", "--overlap", "367d"), "at most 366d"),
-                           (("install",), "which file?"), (("install", pem, pem), "too many words"),
+                           (("install",), "which file? Name the certificate's file (PEM)"), (("install", pem, pem), "too many arguments"),
                            (("install", self.file("none.pem", "")), "it is empty"), (("install", "/nowhere.pem"), "No such file"),
                            (("install", self.file("large.pem", "x" * 32769)), "too large for certificates"),
                            (("install", self.file("nul.pem", "x\0")), "it is not PEM"),

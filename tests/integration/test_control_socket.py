@@ -122,8 +122,8 @@ class Activated(Case):
         for text, how in (("more than one descriptor", self.passing(self.listener, other)),
                           ("another path", self.passing(other)),
                           ("no Unix stream socket", self.passing(self.listen(elsewhere + "d", kind=socket.SOCK_DGRAM))),
-                          ("no number", self.passing(self.listener, count="1x")),
-                          ("no number", self.passing(self.listener, pid="me"))):
+                          ("not a number", self.passing(self.listener, count="1x")),
+                          ("not a number", self.passing(self.listener, pid="me"))):
             with self.subTest(text):
                 self.refused(text, how)
         os.chmod(self.daemon.socket, 0o666)

@@ -288,7 +288,7 @@ class Refused(Attached):
         for text, status, told in (("ca_files: [nope.pem]", 125, "nope.pem: No such file or directory"),
                                    (f"ca_files: [{key}]", 0, f"warning: PATH: CA file {key} holds no certificate in PEM"),
                                    ("egress: {proxy: 'http://p:3128', user: u, password_file: nope}", 125, "egress.password_file: "),
-                                   ("audit_file: /nowhere/a.jsonl", 125, "audit_file /nowhere/a.jsonl: the directory /nowhere has to be there first"),
+                                   ("audit_file: /nowhere/a.jsonl", 125, "audit_file /nowhere/a.jsonl: the directory /nowhere has to exist first"),
                                    ("egress: {interface: none0}", 0, "warning: PATH: egress.interface none0 is not there now ('ip -br link'"),
                                    ("permit: [0.0.0.0/0, 'fd00::/8']", 0, "warning: PATH: permit 0.0.0.0/0 is wider than a private range"),
                                    (f"audit_file: {support.LAB.dir}/a.jsonl", 0, "")):

@@ -308,7 +308,7 @@ class Errors(Exposed):
                         words=f"port 8080 cannot be exposed at 127.0.0.1:{AT + 5}: another program uses that port")
         self.refuse(page(), netns=other, status=409, words=f"cannot be exposed at 127.0.0.1:{AT}: sandbox one listens there already")
         self.refuse(page(at=f"0.0.0.0:{AT}"), netns=other, status=409, words="sandbox one listens there already")
-        self.refuse(page(at=f"192.0.2.7:{AT}"), netns=other, status=422, words="that address is none of this machine's")
+        self.refuse(page(at=f"192.0.2.7:{AT}"), netns=other, status=422, words="this machine does not have that address")
         self.refuse(page(), page(port=1), netns=other, status=422, words="is taken by")
         self.assert_served()
         self.refuse(page(at=f"127.0.0.1:{AT + 1}"), status=422, listen={"path": support.LAB.path("exposed.sock")},
@@ -322,7 +322,7 @@ class Errors(Exposed):
             answer = self.reload(page(), page(port=9000, at=f"127.0.0.1:{AT + 5}"), status=409)
             self.assertIn("another program uses that port", json.dumps(answer))
             answer = self.reload(page(at=f"0.0.0.0:{AT}"), status=409)
-            self.assertIn("the policy before listens there in another way", json.dumps(answer))
+            self.assertIn("the earlier policy listens there in another way", json.dumps(answer))
             s.sendall(b"GET /x HTTP/1.0\r\n\r\n")
             answer = b""
             while GATE.encode() not in answer:  # its head and its body may come one after the other
@@ -337,7 +337,7 @@ class Errors(Exposed):
                              ("port: 1, from: host", "the host has to listen for it"), ("port: 0, from: host", "from 1 to 65535"),
                              (page(source="10.0.0.1/8", at="10.0.0.1:1"), "write 10.0.0.0/8"),
                              (page(source="10.0.0.0/8"), "only this machine connects to 127.0.0.1"),
-                             (page(source="any"), "no word means everybody"), (page(at="localhost:80"), "a host's name is no address"),
+                             (page(source="any"), "no word means everybody"), (page(at="localhost:80"), "a host's name is not an address"),
                              (page(source="'sandbox:a'"), "at: has no use"), (page(source="'label:a'"), "write label:KEY=VALUE"),
                              (page(more=", connections: 0"), "from 1 to 10000"), (page(more=", to: x"), "does not exist here")):
             self.refuse(entry, status=422, words=words)
@@ -677,7 +677,7 @@ class Run(unittest.TestCase):
         """Before the command is started, with the reason."""
         with socket.create_server(("127.0.0.1", AT)):
             for entry, user, words in ((page(), None, "another program uses that port"), (page(), 65534, "another program uses that port"),
-                                       (page(at="192.0.2.7:80"), None, "that address is none of this machine's"),
+                                       (page(at="192.0.2.7:80"), None, "this machine does not have that address"),
                                        (page(at="127.0.0.1:80"), 65534, "the user who named the policy may not use that port")):
                 process, work = self.start(policy(more=exposes(entry)), user, command="touch started")
                 self.assertEqual(process.wait(20 * SLOW), 125, entry)

@@ -279,7 +279,7 @@ class Hostile(HostileOrigin):
         self.refuse(1, how)
         (_, body, reset), = self.fetch(HOSTILE, ("GET", "/ok/push", b""))
         self.assertNotEqual((body, reset), ("fine", None))
-        self.assertEqual(self.box.events(HTTP)[-1]["status_detail"], "the upstream pushes")
+        self.assertEqual(self.box.events(HTTP)[-1]["status_detail"], "the upstream sent a PUSH_PROMISE")
 
     def test_settings_never_acknowledged(self):
         self.refuse(1, self.goaway)

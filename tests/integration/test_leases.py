@@ -119,7 +119,7 @@ class Renews(Services):
         self.service.throttled, self.service.retry_after = 1, 3
 
         def told():
-            return "The value before is still used" in self.daemon.stderr() or not self.assertEqual(self.asks("valid", netns), "200") and False
+            return "The earlier value is still used" in self.daemon.stderr() or not self.assertEqual(self.asks("valid", netns), "200") and False
         self.assertTrue(wait_until(told, 12), self.daemon.stderr())
         self.assertTrue(wait_until(lambda: self.asks("valid", netns) == "502", 3))
         self.assertTrue(wait_until(lambda: self.asks("valid", netns) == "200", 5 * support.SLOW))

@@ -225,7 +225,7 @@ class LongAnswers(support.Boxed):
 
     def test_no_answer_over_tcp_either(self):
         out = self.get("long-deaf.lab.test")
-        self.assertIn("could not be had over TCP", out)
+        self.assertIn("could not be fetched over TCP", out)
         self.assertIn("502", out)
         self.assertIn('"/long"', self.get("api.lab.test"))
 

@@ -377,7 +377,7 @@ class DetachFails(Case):
 
     def test_one_has_gone(self):
         r, _ = self.detach(self.DONE, (404, {"detail": "there is none"}), self.DONE)
-        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "a: detached\nb: it has ended by itself\nc: detached\n3 detached\n", ""), r)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "a: detached\nb: it had ended by itself already\nc: detached\n3 detached\n", ""), r)
 
     def test_the_daemon_goes(self):
         r, asked = self.detach(self.DONE, (0, None))

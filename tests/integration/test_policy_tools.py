@@ -315,7 +315,7 @@ class New(Case):
     def test_wrong_words(self):
         for args, says in ((("--agent", "antropic"), 'did you mean "anthropic"?'), (("--packages", "pipy"), 'did you mean "pypi"?'),
                            (("--mode", "observ"), 'did you mean "observe"?'), (("--hots", "x"), "did you mean --host?"),
-                           (("--host", "a.example", "agent.yaml"), "name the file with --output"), (("--output", ""), "is no file's name")):
+                           (("--host", "a.example", "agent.yaml"), "name the file with --output"), (("--output", ""), "is not a file's name")):
             r = self.new(*args)
             self.assertEqual((r.returncode, r.stdout), (2, ""), r)
             self.assertIn(says, r.stderr)

@@ -176,7 +176,7 @@ class Life(Ready):
         other = support.netns(self, self.prefix + "other")
         for more, expected, text in (
                 ({"netns": f"/run/netns/{other}"}, 422, "is not prepared"),
-                ({"netns": "/etc/passwd"}, 422, "is no network namespace"),
+                ({"netns": "/etc/passwd"}, 422, "is not a network namespace"),
                 ({"netns": "/run/netns/nowhere"}, 422, "No such file"),
                 ({"like": "nobody"}, 422, "there is no sandbox nobody"),
                 ({"policy": "/nowhere.yaml"}, 422, "cannot be used"),
@@ -629,7 +629,7 @@ class Taps(Ready):
     def test_what_cannot_be_a_tap(self):
         for name in ("", "eth0", "lo", "vgbr0", "a/b", "x" * 16, "a b", "..", "tap%d"):
             r = self.daemon.cli("prepare", "--count", "1", "--addresses", "same", "--tap", name, "--prefix", self.prefix)
-            self.assertEqual((r.returncode, "no name that such a device can have" in r.stderr), (2, True), r.stderr)
+            self.assertEqual((r.returncode, "not a name that a device can have" in r.stderr), (2, True), r.stderr)
         r = self.daemon.cli("prepare", "--count", "1", "--tap", "tap0", "--prefix", self.prefix)
         self.assertEqual((r.returncode, "goes with --addresses same" in r.stderr), (2, True), r.stderr)
         self.assertEqual(self.ready(), {})

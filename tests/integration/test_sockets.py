@@ -290,8 +290,8 @@ class File(Socketed):
 
     def test_bad_requests(self):
         for listen, words in (
-                ({}, ("listen.path",)), ({"path": ""}, ("absolute",)), ({"path": "out.sock"}, ("absolute",)), ({"path": "/"}, ("name of a file",)),
-                ({"path": self.dir + "/"}, ("name of a file",)), ({"path": self.dir + "/.."}, ("name of a file",)),
+                ({}, ("listen.path",)), ({"path": ""}, ("absolute",)), ({"path": "out.sock"}, ("absolute",)), ({"path": "/"}, ("end in a file's name",)),
+                ({"path": self.dir + "/"}, ("end in a file's name",)), ({"path": self.dir + "/.."}, ("end in a file's name",)),
                 ({"path": "/" + "d" * 30 + "/" + "x" * 77}, ("107",)), ({"path": "/" + "x" * 81}, ("80",)), ({"path": "/run/a\nb"}, ("control",)),
                 ({"path": self.dir + "/missing/x.sock"}, ("No such file",)), ({"path": self.policy + "/x.sock"}, ("irectory",)),
                 ({"path": "/proc/x.sock"}, ("local file system",)), ({"path": self.dir + "/x", "mode": "rw"}, ("listen.mode",)),

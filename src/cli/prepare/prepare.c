@@ -72,7 +72,7 @@ bool ready_option_take(struct ready *pool, const char *option, const char *value
 	if (strcmp(option, "tap") == 0) {
 		pool->tap = value;
 		return tap_name_is_valid(value) ||
-		       option_wrong(option, value, "no name that such a device can have");
+		       option_wrong(option, value, "not a name that a device can have");
 	}
 	pool->prefix = value;
 	return (strlen(value) <= READY_PREFIX_MAX &&

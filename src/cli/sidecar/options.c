@@ -87,10 +87,15 @@ static void help_init(void)
 
 static void help_run(void)
 {
-	fputs("Usage: vethguard sidecar run --policy FILE [OPTIONS]\n\n"
-	      "The guard of a pod or group whose fence 'vethguard sidecar init' has set. Runs as\n"
-	      "the user that was named there, without any capability, until SIGTERM. If it ends,\n"
-	      "everybody else is cut off.\n\nOptions:\n",
+	fputs("Usage: vethguard sidecar run --policy FILE [OPTIONS]\n"
+	      "\n"
+	      "Runs the guard of a pod or group whose fence 'vethguard sidecar init' has set: as "
+	      "the\n"
+	      "user that was named there, without any capability, until SIGTERM. When it ends, "
+	      "all\n"
+	      "other users are cut off.\n"
+	      "\n"
+	      "Options:\n",
 	        stdout);
 	options_print(run_specs, stdout);
 	fputs("\nExamples:\n"
@@ -150,7 +155,7 @@ static bool take_loopback(struct sidecar_options *o, const char *value)
 static bool take_inbound(struct sidecar_options *o, const char *value)
 {
 	if (o->fence.inbound_count == FENCE_SHARED_PORTS_MAX)
-		return option_wrong("inbound", value, "more than 8 of them");
+		return option_wrong("inbound", value, "more than 8 ports");
 	if (!take_port(slice_from_string(value), &o->fence.inbound_ports[o->fence.inbound_count]))
 		return option_wrong("inbound", value, "not a port");
 	o->fence.inbound_count++;
@@ -297,7 +302,7 @@ static int parse(char **argv, struct sidecar_options *out, int *status, bool run
 	if (option == OPTIONS_WRONG)
 		return -1;
 	if (*o.argv) {
-		say("no word is expected behind the options");
+		say("it takes options only");
 		return -1;
 	}
 	out->run.shared_dns_port = out->fence.dns_port;

@@ -60,7 +60,7 @@ static bool check_name(
 	char quoted[TREE_QUOTE_MAX];
 
 	if (header && !load_is_token(name))
-		tree_error(p->tree, key, "header %s is no field name", tree_quote(name, quoted));
+		tree_error(p->tree, key, "header %s is not a field name", tree_quote(name, quoted));
 	else if (header && !load_header_is_free(name))
 		tree_error(p->tree, key,
 		        "header \"%.*s\" steers the connection, and vethguard writes it anew; a "

@@ -214,8 +214,8 @@ bool load_json_condition(
 	out->name = path_of(p->tree->arena, name);
 	if (!json_path_is_sound(out->name)) {
 		tree_error(p->tree, item->key,
-		        "\"%.*s\" is no path: write a member's name, or \"/a/b\" with at most %d "
-		        "names, \"~1\" for a slash and \"~0\" for a tilde in a name",
+		        "\"%.*s\" is not a path: write a member's name, or \"/a/b\" with at most "
+		        "%d names, \"~1\" for a slash and \"~0\" for a tilde in a name",
 		        SLICE_ARG(name), JSON_PATH_KEYS_MAX);
 		return false;
 	}

@@ -52,8 +52,9 @@ bool load_check_variable(
 
 	if (name.n <= VARIABLE_MAX && is_variable(name))
 		return true;
-	tree_error(tree, node, "%s %s is no variable's name (letters, digits and '_', at most %d)",
-	        what, tree_quote_value(tree, name, quoted), VARIABLE_MAX);
+	tree_error(tree, node,
+	        "%s %s is not a variable's name (letters, digits and '_', at most %d)", what,
+	        tree_quote_value(tree, name, quoted), VARIABLE_MAX);
 	return false;
 }
 

@@ -81,8 +81,8 @@ static bool take_url(struct tree *tree, const struct tree_node *node, const char
 		out->location = *text;
 		return true;
 	}
-	tree_error(tree, node, "%s %s is no https:// URL (without user, query and fragment)", key,
-	        tree_quote_value(tree, *text, quoted));
+	tree_error(tree, node, "%s %s is not an https:// URL (without user, query and fragment)",
+	        key, tree_quote_value(tree, *text, quoted));
 	return false;
 }
 

@@ -30,13 +30,11 @@ static const char memory_text[] = "no memory to seal the tokens of the upstream'
 static const char large_text[] =
         "the upstream's response has more than 48 KiB, so its tokens cannot be sealed";
 static const char type_text[] =
-        "the upstream's response is no JSON in UTF-8 without compression, so "
-        "its tokens cannot be sealed";
+        "the upstream's response is not uncompressed JSON in UTF-8, so its tokens cannot be sealed";
 static const char broken_text[] =
         "the upstream's response is not the JSON that it promises, so its tokens cannot be sealed";
-static const char kind_text[] =
-        "a token of the upstream's response is no string of 6 to 8192 visible "
-        "characters, so it cannot be sealed";
+static const char kind_text[] = "a token of the upstream's response is not a string of 6 to 8192 "
+                                "visible characters, so it cannot be sealed";
 static const char redirect_text[] =
         "the upstream's response is a redirect, in which tokens could not be sealed";
 

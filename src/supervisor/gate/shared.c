@@ -63,7 +63,7 @@ static int listen_on(struct gate *gate, enum message_listener kind, bool stream,
 		if (fd == -EADDRINUSE)
 			snprintf(gate->why, sizeof(gate->why),
 			        "port %u of the loopback address is in use by another program of "
-			        "this pod or group: the guard has to be there first",
+			        "this pod or group: start the guard before it",
 			        (unsigned)port);
 		if (fd < 0)
 			return fd;

@@ -289,7 +289,7 @@ class Faults(Network):
 
     def test_1_refused(self):
         for words, options in (("there is no policy nowhere in", ["-o", "policy=nowhere"]),
-                               ("is no path", ["-o", "policy=../agent"]),
+                               ("is not a path", ["-o", "policy=../agent"]),
                                ("which policy?", []),
                                ('did you mean "policy"?', ["-o", "polcy=agent"]),
                                ("--internal does not go with vethguard", ["--internal", "-o", "policy=agent"]),
@@ -309,8 +309,8 @@ class Faults(Network):
     def test_1_no_calls(self):
         """What no dockerd sends, over the real socket; whoever is not root is not read at all."""
         deep = b"[" * 40000
-        for words, body in (("is no JSON", b"{"), ("is no JSON", b"\xff\xfe"), ("is no JSON", deep), ("has to be a JSON object", b"[]"),
-                            ("has no body", None), ("is no JSON", b'{"NetworkID":"a","NetworkID":"b"}'), ("NetworkID", b"{}")):
+        for words, body in (("is not JSON", b"{"), ("is not JSON", b"\xff\xfe"), ("is not JSON", deep), ("has to be a JSON object", b"[]"),
+                            ("has no body", None), ("is not JSON", b'{"NetworkID":"a","NetworkID":"b"}'), ("NetworkID", b"{}")):
             status, answer = self.driver.call("NetworkDriver.Join", body)
             self.assertGreaterEqual(status, 400)
             self.assertIn(words, answer["Err"])

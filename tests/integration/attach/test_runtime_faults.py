@@ -186,10 +186,10 @@ class Direct(Case):
         for bundle, words in (
                 (self.bundle(policy=None), "names no policy: set VETHGUARD_POLICY=NAME"),
                 (self.bundle(policy="none"), r"there is no policy none in .* \(there are: agent, narrow\)"),
-                (self.bundle(policy="../../etc/agent"), "is no name of a policy"),
-                (self.bundle(policy="/etc/passwd"), "is no name of a policy"),
+                (self.bundle(policy="../../etc/agent"), "is not a policy's name"),
+                (self.bundle(policy="/etc/passwd"), "is not a policy's name"),
                 (self.bundle(policy=None, env=["VETHGUARD_POLCY=agent"]), "VETHGUARD_POLCY is nothing"),
-                (self.bundle(env=["VETHGUARD_TTL=soon"]), "ttl is no time"),
+                (self.bundle(env=["VETHGUARD_TTL=soon"]), "ttl is not a duration"),
                 (self.bundle(env=["VETHGUARD_NAME=a b"]), "a sandbox name is"),
                 (self.bundle(linux={"namespaces": [{"type": "mount"}]}), "host's own network"),
                 (self.bundle(linux={"namespaces": [{"type": "network", "path": "/proc/self/ns/net"}]}), "host's own network"),
@@ -202,9 +202,9 @@ class Direct(Case):
     def test_damaged(self):
         bundle = self.bundle()
         text = json.dumps(bundle.config)
-        for damaged, words in (("", "is no JSON"), (text[:-1], "is no JSON"), ("[]", "no JSON object"), ("{}", "names no policy"),
+        for damaged, words in (("", "is not JSON"), (text[:-1], "is not JSON"), ("[]", "not a JSON object"), ("{}", "names no policy"),
                                (text[:-1] + ', "linux": {}}', "duplicate"), (text.replace('"linux"', '"Linux"'), "spelled"),
-                               (text.replace('"env": [', '"env": [7, '), "has to be a text"), (text + " " * (17 << 20), "at most"),
+                               (text.replace('"env": [', '"env": [7, '), "has to be a string"), (text + " " * (17 << 20), "at most"),
                                (text.replace('"mounts": [', '"mounts": 7, "x": ['), "have to be a list")):
             with self.subTest(words=words):
                 bundle.write(damaged)

@@ -281,8 +281,8 @@ static void test_failures_say_why(void **state)
 	        {"none.test", "the name has no address"},
 	        {"missing.test", "the name does not exist"},
 	        {"refused.test", "the resolver refused to answer"},
-	        {"cut.test", "the resolver's answer has no room in a datagram and could not be had "
-	                     "over TCP"},
+	        {"cut.test", "the resolver's answer does not fit into a datagram and could not be "
+	                     "fetched over TCP"},
 	        {"silent.test", "no resolver answered in time"},
 	};
 

@@ -25,7 +25,8 @@
 #define TIMEOUT_MS 60000 /* no test waits so long, and none fails where the machine is slow */
 #define SILENT_MS 1500   /* for those in which a try has to be over */
 #define PORT_TRIES 100
-#define TRUNCATED "the resolver's answer has no room in a datagram and could not be had over TCP"
+#define TRUNCATED \
+	"the resolver's answer does not fit into a datagram and could not be fetched over TCP"
 
 struct server;
 

@@ -226,12 +226,12 @@ static void test_no_numbers(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		fd = control_socket();
-		assert_int_equal(passed(NULL, counts[i], &fd, 1, f.path, "no number"), REFUSED);
+		assert_int_equal(passed(NULL, counts[i], &fd, 1, f.path, "not a number"), REFUSED);
 		unlink(f.path);
 	}
 	for (size_t i = 0; i < sizeof(pids) / sizeof(*pids); i++) {
 		fd = control_socket();
-		assert_int_equal(passed(pids[i], "1", &fd, 1, f.path, "no number"), REFUSED);
+		assert_int_equal(passed(pids[i], "1", &fd, 1, f.path, "not a number"), REFUSED);
 		unlink(f.path);
 	}
 }

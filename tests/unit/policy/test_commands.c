@@ -217,7 +217,7 @@ static void test_check_file_missing(void **state)
 	assert_int_equal(mkdir(secret_path, 0700), 0);
 	RUN(&r, "check", policy_path);
 	assert_int_equal(r.status, 0);
-	assert_non_null(strstr(r.err, "/secret\" is no regular file"));
+	assert_non_null(strstr(r.err, "/secret\" is not a regular file"));
 	forget();
 }
 
@@ -582,7 +582,7 @@ static void test_explain_hides_passwords(void **state)
 	        {"CONNECT", "tcp://me:hunter2@a.example:22", "tcp://...@a.example:22"},
 	        {"https://me:hunter2@a.example/", "https://b.example/", "not a method"},
 	        {"me:hunter2@a.example", "https://b.example/", "not a method"},
-	        {"https://me:hunter2@a.example/", "GET", "the method stands before the URL"},
+	        {"https://me:hunter2@a.example/", "GET", "this is not a URL"},
 	        {"https://me:hunter2@a.example/", "tcp://b.example:1", "not a method"},
 	};
 
@@ -691,7 +691,7 @@ static void test_usage(void **state)
 	        {{"explain", "policies/observe.yaml", "GET", "a.example"},
 	                "the scheme is missing (https://host/path), not a URL: \"a.example\""},
 	        {{"explain", "policies/observe.yaml", "https://a.example/", "GET"},
-	                "the method stands before the URL, and this is no URL: \"GET\""},
+	                "this is not a URL; METHOD stands before the URL: \"GET\""},
 	        {{"explain", "policies/observe.yaml", "GET", "https://u:p@a.example/"},
 	                "without a user"},
 	        {{"explain", "policies/observe.yaml", "GET", "wss://a.example/"},

@@ -181,7 +181,7 @@ static void noise_first_ends_it(void **state)
 {
 	(void)state;
 	assert_int_equal(send(f.supervisor, "nonsense", 8, 0), 8);
-	fixture_expect_exit(&f, 125, "no word from the supervisor");
+	fixture_expect_exit(&f, 125, "no message from the supervisor");
 }
 
 static void nobody_there_ends_it(void **state)

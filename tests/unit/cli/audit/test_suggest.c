@@ -429,11 +429,11 @@ static void test_a_name_alone_is_no_request(void **state)
 {
 	(void)state;
 	assert_int_equal(suggest_of(query("a.example"), NULL), 0);
-	assert_non_null(strstr(printed, "only its name was asked for"));
+	assert_non_null(strstr(printed, "only its name was resolved"));
 	assert_int_equal(suggest_of(query("a.example"),
 	                         http("GET", "https", "a.example", 443, "/", "default"), NULL),
 	        1);
-	assert_null(strstr(printed, "only its name was asked for"));
+	assert_null(strstr(printed, "only its name was resolved"));
 }
 
 static json_t *observed(json_t *event, bool failed)

@@ -93,8 +93,9 @@ static void one_that_says_nothing(void **state)
 	for (int unread = 0; unread < 2; unread++) {
 		supervisor_ends(unread, NULL);
 		assert_int_not_equal(start(), 0);
-		assert_string_equal(
-		        failure.text, "the supervisor vethguardd ended without saying why");
+		assert_string_equal(failure.text,
+		        "the supervisor vethguardd ended without saying why: run "
+		        "again with -vv to see what it did last");
 		assert_false(run_session_print_refusal(&session));
 		run_session_close(&session);
 	}

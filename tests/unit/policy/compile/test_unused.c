@@ -284,7 +284,8 @@ static void test_slips(void **state)
 	        {"[{to: a.example, paths: [/$k/x]}]\nvariables: {k: {default: v}}", "[]",
 	                "path \"/$k/x\": the variable is written ${k}; without braces"},
 	        {"[{to: a.example, paths: [/$/$a/x, /$batch]}]", "[]", NULL},
-	        {"[{to: a.example, paths: ['/a/$', '/v/.*']}]", "[]", "is no regular expression"},
+	        {"[{to: a.example, paths: ['/a/$', '/v/.*']}]", "[]",
+	                "is not a regular expression"},
 	        {"[{to: all}, {to: b.example}]\ngroups: {all: [c.example]}", "[]",
 	                "destination \"all\" is a host here; the group of that name is "
 	                "\"group:all\""},
@@ -434,7 +435,7 @@ static void test_regular_expressions(void **state)
 		load_rules_of(&notes, rule, "[]");
 		assert_int_equal(notes.count, 1);
 		assert_non_null(strstr(notes.items[0].message, told[i]));
-		assert_non_null(strstr(notes.items[0].message, "is no regular expression"));
+		assert_non_null(strstr(notes.items[0].message, "is not a regular expression"));
 		assert_int_equal(notes.items[0].column, 37);
 	}
 }

@@ -241,7 +241,7 @@ static void test_faults(void **state)
 	                1, 73, "source must say"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'env:PIN'}}\n",
-	                1, 73, "pin comes by file"},
+	                1, 73, "pin has to be file"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'file:/p', user: root}}\n",
 	                1, 90, "never runs as root"},
@@ -253,7 +253,7 @@ static void test_faults(void **state)
 	                1, 98, "of the loader"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'file:/p', environment: {a-b: c}}}\n",
-	                1, 98, "no variable's name"},
+	                1, 98, "not a variable's name"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'file:/p', timeout: 61s}}\n",
 	                1, 93, "timeout must be from"},

@@ -277,7 +277,7 @@ static void test_bad_declarations(void **state)
 	        "variable \"a\" has a value with more than letters, digits and "
 	        "-._~!&'()+,=:@/");
 	must_fail("vethguard: 1\nvariables: {a-b: {default: x}}\n", 2, 13,
-	        "\"a-b\" is no variable's name: a letter, then letters, digits and '_', at most "
+	        "\"a-b\" is not a variable's name: a letter, then letters, digits and '_', at most "
 	        "64");
 	must_fail("vethguard: 1\nvariables: {a: {defalt: x}}\n", 2, 17,
 	        "unknown key \"defalt\"; did you mean \"default\"?");

@@ -596,7 +596,7 @@ static void test_frames_that_end_a_connection(void **state)
 	frame_to_all(FRAME("\0\0\4\3\0\0\0\0\x09\0\0\0\1"), broke); /* ... of none */
 	frame_to_all(FRAME("\0\0\1\0\0\0\0\0\0x"), broke);          /* DATA on 0 */
 	frame_to_all(FRAME("\0\0\1\0\0\0\0\0\x09x"), NULL);         /* ... of none */
-	frame_to_all(FRAME("\0\0\5\5\4\0\0\0\1\0\0\0\2\x82"), "the upstream pushes");
+	frame_to_all(FRAME("\0\0\5\5\4\0\0\0\1\0\0\0\2\x82"), "the upstream sent a PUSH_PROMISE");
 	frame_to_all(FRAME("\0\0\1\1\4\0\0\0\2\x88"), broke);                 /* even stream */
 	frame_to_all(FRAME("\0\0\6\4\0\0\0\0\0\0\2\0\0\0\1"), broke);         /* may push */
 	frame_to_all(FRAME("\0\0\6\4\0\0\0\0\0\0\4\xff\xff\xff\xff"), broke); /* window */

@@ -268,8 +268,8 @@ static void test_strange_files(void **state)
 	assert_int_equal(symlink("loop", inside("/etc/ssl/certs/loop")), 0);
 	assert_int_equal(symlink("loop", inside("/etc/ssl/certs/ca-bundle.crt")), 0);
 	install();
-	reported("-" GUEST_RESOLV ": it is no regular file");
-	reported("-" GUEST_BUNDLE ": it is no regular file");
+	reported("-" GUEST_RESOLV ": it is not a regular file");
+	reported("-" GUEST_BUNDLE ": it is not a regular file");
 	reported("-/etc/ssl/certs/ca-bundle.crt: ");
 	reported("+" GUEST_CA "\n");
 }

@@ -330,8 +330,8 @@ static void what_is_no_sandbox_is_refused_with_a_reason(void **state)
 
 	(void)state;
 	refused("nothing7", -ENODEV, "no interface");
-	refused("", -EINVAL, "no name");
-	refused("a-name-too-long-for-one", -EINVAL, "no name");
+	refused("", -EINVAL, "not an interface's name");
+	refused("a-name-too-long-for-one", -EINVAL, "not an interface's name");
 	refused("lo", -EINVAL, "loopback");
 	assert_int_equal(divert(&gate, "p1"), 0);
 	refused("p1", -EEXIST, "already");

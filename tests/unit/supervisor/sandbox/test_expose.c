@@ -161,7 +161,7 @@ static void test_taken(void **state)
 	assert_int_equal(sandbox_expose(s, &x.generation), 0);
 	refused(other, &x, -EADDRINUSE, GATE_FAULT_TAKEN, "sandbox one listens there already");
 	refused(other, &all, -EADDRINUSE, GATE_FAULT_TAKEN, "sandbox one listens there already");
-	refused(s, &all, -EADDRINUSE, GATE_FAULT_TAKEN, "take that out with one reload");
+	refused(s, &all, -EADDRINUSE, GATE_FAULT_TAKEN, "remove that entry and reload");
 	sandbox_expose_close(s);
 	assert_int_equal(sandbox_expose(other, &all.generation), 0);
 	refused(s, &x, -EADDRINUSE, GATE_FAULT_TAKEN, "sandbox two listens there already");
@@ -187,7 +187,7 @@ static void test_refused(void **state)
 	exposing(&away, NOT_HERE);
 	exposing(&none, "");
 	s = one("one", &x);
-	refused(s, &away, -EADDRNOTAVAIL, GATE_FAULT_ASKED, "none of this machine's");
+	refused(s, &away, -EADDRNOTAVAIL, GATE_FAULT_ASKED, "does not have that address");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		s->gate.kind = kinds[i].kind;
 		refused(s, &x, -EOPNOTSUPP, GATE_FAULT_ASKED, kinds[i].words);
