@@ -2,7 +2,7 @@
 ALL_ARCHIVES := $(call archives,$(MODULES))
 ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) $(LIBS_CURL)
 
-# What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one. They compare bytes with
+# Test code is not optimized like the code it tests, and is linked by the quicker linker if there is one. Tests compare bytes with
 # text, which clang would warn of (cmocka 1.1.8 takes a const char *). Ubuntu's gcc has -Wformat on.
 TEST_CFLAGS = $(CFLAGS) -Og -g1 -Wformat -Wno-pointer-sign
 # A library that a test does not use may do things before main(): Ubuntu's libcurl brings libssh, which allocates by OpenSSL.
@@ -13,11 +13,11 @@ UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 
-# What includes tests/lib/no_memory.h says which allocation of the code under test fails.
+# A test that includes tests/lib/no_memory.h chooses which allocation of the code under test fails.
 NO_MEMORY := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-# What includes tests/lib/sleeping_host.h says when the machine sleeps, and for how long.
+# A test that includes tests/lib/sleeping_host.h chooses when the machine sleeps, and for how long.
 SLEEPING_HOST := -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_settime
-# What has a line "The linker wraps: NAME..." puts functions of its own in the place of those.
+# A test with a line "The linker wraps: NAME..." replaces those functions by its own.
 WRAPPED = $(addprefix -Wl$(comma)--wrap=,$(shell sed -n 's|^/\* The linker wraps: \(.*\) \*/$$|\1|p' $<))
 comma := ,
 

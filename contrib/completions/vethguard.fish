@@ -47,7 +47,7 @@ function __vethguard_presets
     vethguard policy new --help 2>/dev/null | string replace -rf '^(Agents and APIs|Packages): ' '' | string replace -ra ',| and ' ' ' | string split -n ' ' | string match -v none
 end
 
-# Whether so many words that are no options stand behind `vethguard policy explain`.
+# Whether this many words that are not options follow `vethguard policy explain`.
 function __vethguard_explains
     __vethguard_is policy explain; or return 1
     set -l words (commandline -opc)

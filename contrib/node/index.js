@@ -9,7 +9,7 @@ export { caFiles, daytona, deno, e2b, langsmith, modal, openaiAgents, runloop, v
 const SOCKET = "/run/vethguard/control.sock";
 const ANSWER_MAX = 8 * 1024 * 1024; // bytes: what the daemon itself keeps to
 
-// The daemon refused, or did what its API does not allow. status: 0 if there was no answer.
+// The daemon refused, or answered against its API. status: 0 if there was no answer.
 export class VethguardError extends Error {
   constructor(message, status = 0, problem = null) {
     super(message);

@@ -62,7 +62,7 @@ wrong() {
 	exit 2
 }
 
-# is_plain TEXT: only what names, addresses and lists of them have. Nothing else comes into commands or JSON.
+# is_plain TEXT: only characters of names, addresses and lists of them. Nothing else gets into commands or JSON.
 is_plain() {
 	case $1 in
 	-* | *' -'* | *[!][A-Za-z0-9._:\ -]*) return 1 ;;
@@ -195,7 +195,7 @@ in_time() {
 	return 1
 }
 
-# Interfaces other than the loopback. /proc may be hidden: then it is not known, which counts as there.
+# Interfaces other than the loopback. If /proc is hidden they are unknown, which counts as present.
 links=unknown links6=unknown
 if [ -r /proc/net/dev ]; then
 	links=

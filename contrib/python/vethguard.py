@@ -39,7 +39,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def seconds(time):
-    """Of 90, "90s", "30m", "2h" or "7d"."""
+    """The seconds of 90, "90s", "30m", "2h" or "7d"."""
     match = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", str(time))
     if not match:
         raise VethguardError(f'"{time}" is not a duration; write 90s, 30m, 2h or 7d')
@@ -92,7 +92,7 @@ class Vethguard:
         return Session(self, answer["name"], answer["token"])
 
     def session(self, name, token=None):
-        """One that somebody has made."""
+        """A session that somebody else has made."""
         return Session(self, name, token)
 
     def sessions(self):

@@ -126,7 +126,7 @@ def calls(daemon, count):
 
 
 def idle(daemon, seconds=5):
-    """What all of it takes when nobody asks for anything."""
+    """What the daemon's processes take when nobody asks for anything."""
     before = usage(daemon.pids())
     time.sleep(seconds)
     after = usage(daemon.pids())
@@ -172,7 +172,7 @@ ABUSES = [("a computing process", ["spin"]),
 
 
 def beside(daemon, crowd, neighbour, argv):
-    """[(share, requests/s alone, beside, latencies beside)], and what the abuser did. What the machine's owner takes of both CPUs
+    """[(share, requests/s alone, beside, latencies beside)], and what the abuser did. What the hypervisor takes of both CPUs
     changes from one second to the next, so each time is compared with the ones alone just before and after it."""
     shares, did = [], ""
     before, _ = neighbour.rate(ALONE_S)
@@ -193,7 +193,7 @@ def beside(daemon, crowd, neighbour, argv):
 
 
 def abuse(daemon, crowd):
-    """A neighbour's requests, one after another, beside each abuse. The neighbour keeps to one CPU, the abuser to the other; where
+    """A neighbor's requests, one after another, beside each abuse. The neighbor keeps to one CPU, the abuser to the other; where
     the abuser's worker and the recorder run is the scheduler's choice."""
     worker = daemon.call("GET", "/v1/sandboxes/s1")["worker"]["pid"]
     with Neighbour(crowd, 1, worker) as neighbour:

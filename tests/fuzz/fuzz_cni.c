@@ -2,7 +2,7 @@
 /*
  * What a container runtime hands to vethguard-cni, and what a plugin before it has answered. The
  * first line of the input is CNI_COMMAND, the second CNI_ARGS, the rest standard input. What is
- * accepted can be named, labelled and answered; what is refused has a reason without control
+ * accepted can be named, labeled and answered; what is refused has a reason without control
  * characters.
  */
 #include <stdio.h>

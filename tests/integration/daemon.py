@@ -115,7 +115,7 @@ class Daemon:
             return f.read()
 
     def stop(self):
-        """Orderly; the exit status."""
+        """Stops it in order. Returns the exit status."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

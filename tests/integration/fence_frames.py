@@ -49,7 +49,7 @@ def ip6(payload, destination=FAR6, source=SANDBOX6, **fields):
 
 
 def passing(port):
-    """TCP anywhere, DNS to anyone, the named UDP port, neighbour discovery."""
+    """TCP anywhere, DNS to anyone, the named UDP port, neighbor discovery."""
     cases = [Case(f"tcp syn to {a}", [ip4(TCP(sport=1024 + i, dport=80 + i, flags="S"), a)])
              for i, a in enumerate((FAR4, GATE4, "169.254.169.254", "10.1.2.3", UPLINK4, "192.0.2.2"))]
     cases += [Case(f"tcp syn to {a}", [ip6(TCP(sport=2024 + i, dport=80 + i, flags="S"), a)])
@@ -362,7 +362,7 @@ def at_the_bridge(neighbour_mac, neighbour4, neighbour6):
 
 
 def to_the_sandbox(neighbour_mac, neighbour4, neighbour6):
-    """(name, the socket's name, frame): what its neighbour and the outside could try."""
+    """(name, the socket's name, frame): what its neighbor and the outside could try."""
     mark, every = b"VGIN" * 8, "ff:ff:ff:ff:ff:ff"
     frames = []
     for to in (SANDBOX_MAC, every, "01:00:5e:00:00:01", "33:33:00:00:00:01", "01:80:c2:00:00:0e", GATE_MAC):

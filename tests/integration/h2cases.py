@@ -506,7 +506,7 @@ def visit(host, port, files):
 
 
 def visit1(host, port, files):
-    """The same over HTTP/1.1, a connection for each case and its neighbour."""
+    """The same over HTTP/1.1, a connection for each case and its neighbor."""
     import inside
     found = {}
     for case in (c for f in files for c in load(f)):

@@ -93,7 +93,7 @@ class Lab:
         self.make_certificates()
         self.spawn_outside([sys.executable, os.path.join(ROOT, self.origins), self.dir])
         self.wait_for_file("origin.ready", 300)  # an emulated machine takes long
-        for address in (ORIGIN4, ORIGIN6, DNS6):  # neighbours are known before anything is timed
+        for address in (ORIGIN4, ORIGIN6, DNS6):  # neighbors are known before anything is timed
             try:
                 socket.create_connection((address, 80), timeout=5).close()
             except ConnectionRefusedError:
@@ -241,7 +241,7 @@ class Capture(threading.Thread):
         self.socket.close()
 
     def sent(self):
-        """Outgoing frames other than ARP and neighbour discovery of the host itself."""
+        """Outgoing frames other than ARP and neighbor discovery of the host itself."""
         def is_nd(f):
             return f[12:14] == b"\x86\xdd" and f[20] == 58 and f[54] in (133, 135, 136)
         def is_mld(f):

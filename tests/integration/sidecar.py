@@ -144,7 +144,7 @@ class Uplink(lab.Capture):
             super().__init__(device)
 
     def sent(self):
-        """Without ARP and neighbour discovery; reports of multicast groups count, because their senders choose what is in them."""
+        """Without ARP and neighbor discovery; reports of multicast groups count, because their senders choose what is in them."""
         def is_nd(f):
             return f[12:14] == b"\x86\xdd" and f[20] == 58 and f[54] in (133, 135, 136)
         return [f for kind, f in self.frames if kind != 4 and (b"LEAK" in f or f[12:14] != b"\x08\x06" and not is_nd(f))]

@@ -88,7 +88,7 @@ class Status(Case):
 
 
 class Refusals(Case):
-    """Own failures: status 125 and a sentence that tells what to mend."""
+    """vethguard's own failures: status 125 and a sentence that says what to mend."""
 
     def own(self, *words, argv):
         r = subprocess.run(argv, capture_output=True, text=True, timeout=20 * SLOW, cwd=support.LAB.dir)
@@ -212,7 +212,7 @@ class Streams(Case):
         os.close(w)
         got = os.read(r, 100)
         os.close(r)
-        # Either is sound; what is not is a hang or a crash.
+        # Both outcomes are sound; a hang or a crash is not.
         self.assertIn((done.returncode, got), [(0, b"through\n"), (2, b""), (1, b"")], done)
 
     def test_working_directory(self):

@@ -261,7 +261,7 @@ class Own(Life):
         return self.operator.root, self.operator.key
 
     def test_a_file_that_cannot_be_replaced(self):
-        """What was to take its place holds a key, and does not stay."""
+        """The file that was to replace it holds a key, and must not stay."""
         os.rename(self.beside("root.key"), self.beside("aside"))
         os.mkdir(self.beside("root.key"))
         self.refused("cannot be replaced", "rotate")

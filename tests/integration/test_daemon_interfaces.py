@@ -75,7 +75,7 @@ class Numbered(Attached):
         self.assertEqual((self.known(), self.attack(self.name)[1]), ([1], 0))
 
     def test_the_host_would(self):
-        """The test above would see it: here the other end of the link is the host's, as that of an interface is."""
+        """Control for the test above: here the other end of the link is the host's, as that of an interface is."""
         other = support.netns(self, self.name + "h")
         support.sh("ip", "link", "add", "pt8", "type", "veth", "peer", "name", "eth0", "netns", other)
         self.assertGreater(self.attack(other)[1], 0)

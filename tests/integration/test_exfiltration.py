@@ -40,7 +40,7 @@ ENDING = "state fin-wait-1 state fin-wait-2 state last-ack state closing"
 
 
 class Watch(Capture):
-    """A capture that knows what may pass. Also what the host's own stack says (ARP, neighbour discovery) is looked at:
+    """A capture that knows what may pass. Also what the host's own stack says (ARP, neighbor discovery) is looked at:
     it has to speak for the host. What earlier tests began ends before it, repeated last segments too."""
 
     def __init__(self):

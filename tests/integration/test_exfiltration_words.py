@@ -208,7 +208,7 @@ print(json.dumps(r))""", timeout=120)
         self.check(watch)
 
     def test_addresses_of_names(self):
-        """Allowed by name, but the name leads to the host, a private network, the metadata service: nothing is dialled."""
+        """Allowed by name, but the name leads to the host, a private network, the metadata service: nothing is dialed."""
         with Watch() as watch:
             done = self.box.sh("for n in https://meta.lab.test http://meta.lab.test https://private.lab.test "
                                "https://loop.lab.test; do curl -ksS -m 8 -o /dev/null -w '%{http_code} ' $n/steal; done")

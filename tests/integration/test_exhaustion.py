@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon without something that it needs: descriptors, room for its state, a role that does not answer.
-What is concerned ends closed with a clear message, a neighbour is served, and it comes back by itself."""
+What depends on it ends closed with a clear message, a neighbor is served, and it comes back by itself."""
 import json
 import os
 import resource
@@ -56,7 +56,7 @@ class Hangs(Neighbours):
         os.kill(pid, signal.SIGCONT)
 
     def test_the_keeper(self):
-        """What it has given goes on; nothing new is begun without it, and whoever waits is told in bounded time."""
+        """What the keeper has given goes on; nothing new begins without it, and waiting callers get an answer in bounded time."""
         keeper = self.pid("keeper")
         self.stopped(keeper)
         self.assertTrue(self.asks())

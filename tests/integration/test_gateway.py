@@ -208,7 +208,7 @@ class Proofs(Gatewayed):
                 self.assert_unknown(networks, token=token)
 
     def test_heads(self):
-        """What is no request that a proxy takes, before its proof is looked at."""
+        """Requests that a proxy does not take, before their proof is looked at."""
         proof = f"Proxy-Authorization: Bearer {self.token}\r\n"
         for head, code in (
                 ("GET / HTTP/1.1\r\nHost: plain.lab.test\r\n", 400), ("GET /s/x HTTP/1.1\r\n", 400), ("OPTIONS * HTTP/1.1\r\n", 400),
@@ -234,7 +234,7 @@ class Proofs(Gatewayed):
         self.assert_served()
 
     def test_the_worker_judges_again(self):
-        """What passes here may be refused there."""
+        """A head that passes here may be refused by the worker."""
         proof = f"Proxy-Authorization: Bearer {self.token}\r\n"
         for head, code in (("GET http://plain.lab.test/x HTTP/1.1\r\nHost: evil.lab.test\r\nConnection: close\r\n", 403),
                            ("GET http://plain.lab.test/x HTTP/1.1\r\nHost: plain.lab.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n", 400),
@@ -249,7 +249,7 @@ class Proofs(Gatewayed):
         self.assertNotIn(b"second", answer)
 
     def test_slow(self):
-        """A connection that proves nothing has its time, and no more."""
+        """A connection that proves nothing is closed when its time is over."""
         for tls, data in ((False, b""), (False, b"CONN"), (False, b"\x05"), (False, b"\x05\x01\x02\x01"), (True, b""), (True, b"GET h")):
             s = self.connect(tls)
             at = time.monotonic()
@@ -405,7 +405,7 @@ class Life(Gatewayed):
         self.assertTrue(self.asks(), "the worker was killed: the connection waits for the next one")
 
     def test_known_at_once(self):
-        """Whoever comes as soon as there is a token, or a gateway again, is known."""
+        """A client that connects as soon as its token exists, or a gateway again, is known."""
         def ask(token):
             return self.ask(f"Bearer {token}", "http://plain.lab.test/")[:13]
 

@@ -286,19 +286,19 @@ class Gateway(Hostile):
     def test_words(self):
         for wrong, (stderr, _, findings) in self.each_of(WRONG + WRONG_OF_GATEWAY):
             with self.subTest(wrong=wrong):
-                # No room: for the answers, which it does not read.
+                # No room for the answers, which the role does not read.
                 self.assertRegex(stderr, r"The gateway was killed: (it broke the protocol|it said too much|No buffer space)")
                 self.assertLess(findings, 50)
 
     def test_what_harms_nobody(self):
-        """Refused, or dropped: it serves on."""
+        """Refused or dropped: the role goes on serving."""
         stderr, code, findings = self.of("enter nobody", "guess many")
         self.assertEqual(code, "200", stderr)
         self.assertNotIn("The gateway ", stderr)
         self.assertTrue(10 <= findings <= 50, findings)
 
     def test_deaf(self):
-        """Nobody comes in, and the daemon ends nevertheless."""
+        """No session gets in, and the daemon ends all the same."""
         stderr, code, _ = self.of("deaf")
         self.assertNotEqual(code, "200", stderr)
 
@@ -356,13 +356,13 @@ class Words(Hostile):
         self.assertLess(stderr.count("the audit log cannot be written"), 5)
 
     def test_a_deaf_worker(self):
-        """It does not keep the session: when its time is over it is killed (robustness.Frozen: the others)."""
+        """It does not hold up the session: it is killed when its time is over (robustness.Frozen has the others)."""
         status, stderr, audit = self.commit("worker", "deaf", command=("true",))
         self.assertEqual(status, 0, stderr)
         self.assert_recorded(audit)
 
     def test_ring(self):
-        """What the worker writes beside the truth ends its sandbox, not the recorder."""
+        """False records of the worker end its sandbox, not the recorder."""
         def check(_, status, stderr, audit):
             self.assertEqual(status, 125, stderr)
             self.assertNotIn("the recorder died", stderr)
@@ -491,7 +491,7 @@ class Told(Hostile):
 
 @unittest.skipIf(support.ASAN, "the sanitizers bring calls and libraries of their own, and the loader's protection is not theirs")
 class Binaries(unittest.TestCase):
-    """What a role does not link it cannot call, whatever else fails."""
+    """A role cannot call what it does not link, whatever else fails."""
     LIBRARIES = {
         "worker": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libz", "libc"},
         "keeper": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},

@@ -180,7 +180,7 @@ class GivesBack(Services):
         self.assert_given_back()
 
     def test_one_that_is_over(self):
-        """Nobody is asked for what has ended by itself."""
+        """A lease that has ended by itself is not given back."""
         self.service.expires_in = 2
         netns = self.box("over", self.vault())
         self.assertEqual(self.asks("over", netns), "200")
@@ -230,7 +230,7 @@ class Session(support.Case):
 
 class Throttled(Services):
     def test_it_is_left_alone(self):
-        """For as long as it wants, whoever asks: requests, operators, another sandbox of the same user."""
+        """The service is left alone for as long as it wants, whoever asks: requests, operators, another sandbox of the same user."""
         self.service.throttled, self.service.retry_after = 1, 4
         url = URL + "/oauth/token"
         one, two = self.box("one", self.oauth(url)), self.box("two", self.oauth(url))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode observe: what the policy would have refused is marked as that, whatever then became of it, and suggested."""
+"""Mode observe: what the policy would have refused is marked so, whatever became of it, and suggested."""
 import json
 import subprocess
 

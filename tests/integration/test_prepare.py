@@ -264,7 +264,7 @@ class Life(Ready):
         self.assert_served(f"{self.prefix}-2")
 
     def test_a_gate_that_cannot_listen(self):
-        """Somebody has taken its port: the claim fails, and nothing is left of it, whether it waits or not."""
+        """Another program has its port: the claim fails and leaves nothing, whether it waits or not."""
         self.prepare(3)
         self.claim("first", netns=f"/run/netns/{self.prefix}-3", wait=True)
         known = {self.daemon.call("GET", "/v1/sandboxes/first")[2]["id"]}
@@ -536,13 +536,13 @@ class Clones(Ready):
         self.daemon.start()
         self.assertTrue(wait_until(lambda: self.curl(f"{self.prefix}-2", *direct).returncode == 0, 5 * SLOW))
         self.assertEqual(self.resolve(f"{self.prefix}-2", "api.lab.test"), address)
-        # Without it the address means nothing, and nothing of one identity is the other's.
+        # Without --like the address means nothing, and the two sandboxes share nothing.
         self.claim("stranger", wait=True)
         self.assertNotEqual(self.env("stranger")["API_KEY"], placeholder)
         self.assertNotEqual(self.resolve(f"{self.prefix}-3", "api.lab.test"), address)
 
     def test_restored_before_it_is_claimed(self):
-        """Until then nothing answers but the fence; what the clone repeats after the claim is reset."""
+        """Until the claim only the fence answers; what the clone repeats after it is reset."""
         self.prepare(1, "--addresses", "same")
         with subprocess.Popen(["ip", "netns", "exec", f"{self.prefix}-1", "python3", "-c", RESTORED, "198.18.0.77"], stdout=subprocess.PIPE,
                               text=True) as restored:

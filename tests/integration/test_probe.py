@@ -129,7 +129,7 @@ class World(Probed):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.assertTrue(support.wait_until(lambda: os.path.exists(ready)))
-        for address in (WORLD4, WORLD6):  # neighbours are known before anything is tried
+        for address in (WORLD4, WORLD6):  # neighbors are known before anything is tried
             self.assertTrue(support.wait_until(lambda a=address: self.connects(a)), address)
 
     def connects(self, address):
@@ -137,7 +137,7 @@ class World(Probed):
                               stderr=subprocess.DEVNULL).returncode == 0
 
     def opens(self, *rules, drops=False):
-        """Neighbours find each other; of the rest only this gets in. What is refused is answered at once, what is dropped never."""
+        """Neighbors find each other; of the rest only this gets in. What is refused is answered at once, what is dropped never."""
         rules = (*rules, *([] if drops else ["reject"]))
         rules = "".join(f"add rule inet f in {rule}{'' if rule == 'reject' else ' accept'}\n" for rule in ("icmpv6 type { 133, 134, 135, 136 }", *rules))
         r = subprocess.run(["ip", "netns", "exec", self.world, "nft", "-f", "-"], text=True, capture_output=True,
@@ -208,7 +208,7 @@ class World(Probed):
                 self.assertEqual(status, 1 if opened else 3, (tools, answer))
 
     def test_sh_alone(self):
-        """With an interface and no program nothing is known, and that is said."""
+        """With an interface and no program, the probe knows nothing and says so."""
         self.opens()
         for shell in SHELLS.values():
             if shell[0] == "busybox":

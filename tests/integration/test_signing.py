@@ -119,7 +119,7 @@ class Field(Signing):
         self.assertNotIn("AKIDSANDBOX", json.dumps(r))
 
     def test_paths_and_queries(self):
-        """Whatever is sent is what is signed, in every way of writing it."""
+        """The signature covers what is sent, in every way of writing it."""
         box = self.box()
         targets = ("/bucket/a%20b", "/bucket/a+b=c,d;e:f@g&h!$'()*", "/bucket/%E2%82%AC", "/bucket/a%2Fb", "/bucket//a//b/", "/bucket/~a-b_c.d",
                    "/bucket/?acl", "/bucket/?b=2&a=1&a=0&A=3", "/bucket/?a=x+y&b=x%20y&c=%2B", "/bucket/?q=%41%7e&r=a;b&&s=", "/bucket/?x=a=b/c?d:e@f,g",
@@ -194,7 +194,7 @@ class Field(Signing):
 
 
 class Refused(Signing):
-    """What is not signed, and why."""
+    """Requests that are not signed, and why."""
 
     def test_scopes(self):
         box = self.box("inject: sigv4, region: [us-east-1, eu-west-1], service: [s3, sts]")

@@ -118,7 +118,7 @@ class Ways(Socketed):
         self.assertEqual([line.split()[1] for line in r.stdout.splitlines()], ["lo:"], r)
 
     def test_bridges(self):
-        """What programs have that know HTTP proxies only: a loopback port before the socket, as Anthropic's sandbox runtime has it."""
+        """For programs that know HTTP proxies only: a loopback port before the socket, as Anthropic's sandbox runtime has it."""
         r = self.bwrap("sh", "-c", f"""
             socat TCP-LISTEN:3128,bind=127.0.0.1,fork,reuseaddr UNIX-CONNECT:{self.path} & bridge=$!
             export HTTPS_PROXY=http://127.0.0.1:3128 http_proxy=http://127.0.0.1:3128
@@ -314,7 +314,7 @@ class File(Socketed):
         self.assertEqual(os.listdir(self.dir), ["out.sock"])
 
     def test_what_is_there_instead_stays(self):
-        """Somebody has put a file of theirs in its place: detaching leaves that alone."""
+        """Somebody has put another file in its place: detaching leaves that file alone."""
         os.unlink(self.path)
         with open(self.path, "w") as f:
             f.write("mine")
@@ -360,7 +360,7 @@ class File(Socketed):
 
 class Faults(Socketed):
     def test_a_worker_dies(self):
-        """The file stays the same one; who connects meanwhile waits."""
+        """The file stays the same; clients that connect meanwhile wait."""
         self.assert_served()
         before = self.inode()
         for _ in range(3):
@@ -369,7 +369,7 @@ class Faults(Socketed):
         self.assertEqual((self.inode(), self.show()["worker"]["restarts"]), (before, 3))
 
     def test_workers_die_too_often(self):
-        """Nobody serves it then, and nothing passes; who waits at the socket is served after a reload."""
+        """Then no worker serves it, and nothing passes; clients that wait at the socket are served after a reload."""
         before = self.inode()
 
         def failed():

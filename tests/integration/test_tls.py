@@ -158,7 +158,7 @@ class Clients(Box):
 
 
 class Addresses(support.Boxed):
-    """An address as server name is passed over (RFC 6066 section 3): the destination stays what was dialled."""
+    """An address as server name is passed over (RFC 6066 section 3): the destination stays what was dialed."""
     @classmethod
     def make_box(cls):
         return support.Sandbox(policy("https://api.lab.test", "{to: 'https://pass.lab.test', tls: passthrough}"))
@@ -183,7 +183,7 @@ class Addresses(support.Boxed):
         self.assertEqual(self.seen("http"), [])
 
     def test_not_through_a_passthrough(self):
-        """The server behind would be sent an address that nobody judged."""
+        """The server behind would get an address that nobody judged."""
         out = self.visit("pass.lab.test", "10.99.0.66", "/pass", "pass.lab.test")
         self.assertTrue(not out or out.split(" ")[1] in ("403", "421"), out)
         self.assertEqual(self.seen("http"), [])
@@ -344,7 +344,7 @@ class Leaves(Box):
 
 
 class Floods(Box):
-    """One connection that costs the worker more than its sender, who has made all of it before: nobody waits for it."""
+    """A connection that costs the worker more than its sender, who prepared all of it: nobody else waits for it."""
 
     def flood(self, kind, count):
         told = self.box.run(support.PYTHON, os.path.join(support.HERE, "tls_floods.py"), "api.lab.test", "443", kind, str(count),

@@ -99,7 +99,7 @@ class Upgraded(daemon_case.Attached):
         return process, trickle
 
     def assert_finished(self, process, trickle):
-        """Nobody has cut it off."""
+        """Nobody has cut the response off."""
         self.assertIsNone(process.poll())
         trickle.finish()
         self.assertEqual(process.wait(30 * SLOW), 0)

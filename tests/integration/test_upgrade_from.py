@@ -116,7 +116,7 @@ class From(Upgraded):
         self.assert_log()
 
     def test_an_upgrade_that_fails(self):
-        """This version finds a fault in a policy: the earlier one goes on with all of its sandboxes, as it was."""
+        """This version finds a fault in a policy: the earlier daemon keeps all of its sandboxes as they were."""
         pid, worker = self.daemon.process.pid, self.pid("worker")
         self.install()
         with open(self.policy) as f:

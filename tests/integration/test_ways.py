@@ -21,7 +21,7 @@ class Beside(_Hostile):
         self.assertIn("/after", box.sh("curl -sS https://api.lab.test/after").out)
 
     def test_what_tcp_carries_beside_its_stream(self):
-        """Urgent bytes, data in the first packet, subflows, options: judged is what is sent on."""
+        """Urgent bytes, data in the first packet, subflows, options: the proxy judges what it sends on."""
         box = self.sandbox(policy("{to: http://plain.lab.test, paths: [/ok/**]}"), user="root")
         test_exfiltration.battery(box)
         f = fence_frames

@@ -86,7 +86,7 @@ class Agent(support.Case):
     # --- what has to be true of every run ---
 
     def check(self, audit, updates=False):
-        """No alarm; refused was only what has a name; the key arrived, and no placeholder ever did."""
+        """No alarm; only what has a name was refused; the key arrived, and no placeholder ever did."""
         events = support.Events(audit).all()
         denied = {support.field(e, "query.hostname") or support.field(e, "http_request.url.hostname") for e in events
                   if support.field(e, "firewall_rule.name") in self.TELEMETRY}
@@ -106,7 +106,7 @@ class Agent(support.Case):
         self.assertEqual({r["host"] for r in rows if r.get("key")} - {host, *self.KEYED}, set(), "the key went nowhere else")
 
     def expected(self, event, denied, updates):
-        """Whether this refusal is one that the preset announces; denied: hosts of telemetry in this log."""
+        """Whether the preset announces this refusal; denied: hosts of telemetry in this log."""
         if support.field(event, "firewall_rule.name") in self.TELEMETRY:
             return True
         host = support.field(event, "http_request.url.hostname") or support.field(event, "query.hostname")

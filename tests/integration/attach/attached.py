@@ -27,7 +27,7 @@ allow:
 NARROW = "vethguard: 1\nname: narrow\nallow:\n  - {to: https://www.lab.test, methods: [GET]}\n"
 WHOAMI = "https://api.lab.test/whoami"
 SERVICE_TCP, SERVICE_UDP = 8099, 8098
-# What a kernel says to whoever has no way, or no right, to send such a packet at all.
+# The kernel's errors for a packet without a route, or without the right to send it.
 UNSENT = ("ENETUNREACH", "EADDRNOTAVAIL", "EPERM", "EACCES", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EINVAL")
 PACKETS = {"udp": {"connection_info.protocol_num": 17, "dst_endpoint.ip": ORIGIN4, "dst_endpoint.port": 1234},
            "quic": {"connection_info.protocol_num": 17, "dst_endpoint.ip": ORIGIN4, "dst_endpoint.port": 443},

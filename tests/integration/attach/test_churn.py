@@ -93,7 +93,7 @@ class Churn(Case):
         return churn.traces(self.daemon, self.driver, self.directory)
 
     def see_what_is_not_guarded(self):
-        """The test can tell: without a guard the same is on the uplink."""
+        """Control: without a guard the same traffic is on the uplink."""
         with test_exfiltration.Watch() as watch:
             self.docker("run", "-d", "--name", "open", self.docker.IMAGE, *TRIES)
             self.assertTrue(wait_until(watch.sent, 20 * SLOW))

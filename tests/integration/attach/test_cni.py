@@ -50,7 +50,7 @@ class Cni(attached.Guarded):
 
     @classmethod
     def end(cls, name):
-        """Removes it; one that is not there is none of its troubles."""
+        """Removes it; a missing one is no error."""
         raise NotImplementedError
 
     @classmethod

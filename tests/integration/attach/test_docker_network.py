@@ -209,7 +209,7 @@ class Battery(Network):
         self.assertEqual(self.came("other"), "ready\n", "the other container was reached")
 
     def test_2_dockers_resolver(self):
-        """It asks upstream out of the container's own namespace, so the guard answers."""
+        """Docker's resolver asks upstream from the container's own namespace, so the guard answers."""
         found = self.call("ask", server="127.0.0.11", name=f"embedded.{self.tag}.evil.lab.test")
         self.assertIn(found[0], (0, 2, 3, 5), found)
         self.told("the question", DNS, action_id=2, **{"query.hostname": f"embedded.{self.tag}.evil.lab.test"})
@@ -233,7 +233,7 @@ class Battery(Network):
         self.told("the resolver's question", DNS, action_id=2, **{"query.hostname": lambda v: v and f".docker0.{self.tag}f.evil" in v})
 
     def test_6_detached(self):
-        """Who detaches by hand cuts off: the interface is shut, not open. The container's next start is guarded again."""
+        """Detaching by hand cuts the container off: the interface is shut, not open. The container's next start is guarded again."""
         self.vethguard("detach", "box")
         outer = self.outer("agent")
         self.assertTrue(wait_until(lambda: "state DOWN" in sh("ip", "link", "show", outer), 30 * SLOW), self.driver.stderr())
@@ -307,7 +307,7 @@ class Faults(Network):
         self.assertEqual(len(os.listdir(self.driver.state)), 2)
 
     def test_1_no_calls(self):
-        """What no dockerd sends, over the real socket; whoever is not root is not read at all."""
+        """Calls that no dockerd sends, over the real socket; a caller that is not root is not read at all."""
         deep = b"[" * 40000
         for words, body in (("is not JSON", b"{"), ("is not JSON", b"\xff\xfe"), ("is not JSON", deep), ("has to be a JSON object", b"[]"),
                             ("has no body", None), ("is not JSON", b'{"NetworkID":"a","NetworkID":"b"}'), ("NetworkID", b"{}")):
@@ -327,7 +327,7 @@ class Faults(Network):
         self.assert_works()
 
     def test_2_vethguardd_away(self):
-        """Who is guarded stays so; nobody else starts; what is removed meanwhile is cleaned up later."""
+        """Guarded containers stay guarded; no other starts; what is removed meanwhile is cleaned up later."""
         self.daemon.kill()
         self.assert_refused("vethguardd does not run", "run", "--rm", "--network", "agents", self.engine.IMAGE, "/bin/true")
         with test_exfiltration.Watch() as watch:
@@ -421,8 +421,8 @@ class Faults(Network):
         self.assert_clean_but("box")
 
     def test_6_another_network(self):
-        """dockerd gives a container of such a network no other one, because of its routes. The other way round it does, and no driver
-        can refuse it: it is told."""
+        """dockerd gives a container of such a network no second network, because of its routes. The other way round it does, and no
+        driver can refuse that: the driver warns of it."""
         self.engine("network", "create", "open")
         self.container("alone", "alone")
         for network in ("open", "others"):
@@ -589,7 +589,7 @@ class Resolver(Network):
         return [a for a in self.ASKED if word.encode() in a]
 
     def test_it_leaks_elsewhere(self):
-        """The test can tell: on a network of Docker's own the question arrives at the host's resolver."""
+        """Control: on a network of Docker's own the question arrives at the host's resolver."""
         self.engine("network", "create", "plain")
         self.engine("run", "-d", "--name", "plain", "--network", "plain", self.engine.IMAGE, "/bin/sleep", "1000")
         self.engine.exec("plain", None, guests.PYTHON, "/inside_battery.py", "ask", json.dumps(

@@ -134,7 +134,7 @@ class Direct(Case):
         self.gone()
 
     def test_two_engines(self):
-        """The same id in two engines: two guards, two names."""
+        """The same id in two engines makes two guards with two names."""
         other = self.make_runtime(directory=self.runtime.directory)
         bundles = [self.bundle(), self.bundle()]
         threads = [threading.Thread(target=r.create, args=(b, "box")) for r, b in zip((self.runtime, other), bundles)]
@@ -212,7 +212,7 @@ class Direct(Case):
                 self.gone()
 
     def test_passed(self):
-        """What names no policy goes through untouched where the configuration says so; what names one in vain does not."""
+        """A container that names no policy passes untouched if the configuration says so; one that names a missing policy does not."""
         runtime = self.make_runtime(without_policy="pass")
         bundle = self.bundle("/bin/true", policy=None)
         before = bundle.read()
@@ -255,7 +255,7 @@ class Direct(Case):
         self.gone()
 
     def test_deleted_without_the_daemon(self):
-        """What can be taken away without it is; the daemon does the rest when it is back."""
+        """What can be removed without the daemon is removed; the daemon does the rest when it is back."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
         self.assertEqual(self.runtime("start", "box").returncode, 0)
         self.daemon.kill()

@@ -111,7 +111,7 @@ class Sdks(NodeClient):
         self.each(check)
 
     def test_a_key_of_ones_own(self):
-        """What the sandbox sends in the credential's field is replaced."""
+        """Whatever the sandbox sends in the credential's field is replaced."""
         def check(box, word):
             for base, how in ((CLAUDE, "key0"), (TOKEN, "key1")):
                 answer = self.node(box, "anthropic", base, how, env={"ANTHROPIC_API_KEY": "sk-ant-mine-0123456789"})

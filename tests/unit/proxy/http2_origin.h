@@ -108,7 +108,7 @@ static struct h2 *h2_origin(void)
 	return h2_origin_over(p, false);
 }
 
-/* No connection is dialled, whoever waits. */
+/* No connection is dialed, whoever waits. */
 MAY_BE_UNUSED static bool nobody_dials(void)
 {
 	run_for(20);

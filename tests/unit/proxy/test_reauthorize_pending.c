@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A policy that is narrowed while something is only half done: a body that has not come, a
- * connection that is being dialled, one that is kept for the next request, a WebSocket, a flow of
+ * connection that is being dialed, one that is kept for the next request, a WebSocket, a flow of
  * datagrams. Nothing of what the new one does not let pass reaches an upstream any more.
  */
 #include <stdarg.h>

@@ -472,7 +472,7 @@ static void write_pem(const char *path, X509 *certificate)
 	fclose(f);
 }
 
-/* The same judgement from the program that operators use. */
+/* The same judgment from the program that operators use. */
 static void test_openssl_verify(void **state)
 {
 	char dir[] = "/tmp/test_ca.XXXXXX", r[64], i[64], l[64], command[400];

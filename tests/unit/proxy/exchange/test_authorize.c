@@ -82,7 +82,7 @@ static const struct {
         {TLS, "a.b.wild.test", 443, "a.b.wild.test", "GET / HTTP/1.1\r\nHost: a.b.wild.test", ALLOW,
                 false, "a.b.wild.test"},
 
-        /* Dialled is what a search list has made of the name: its denial is explained, and where
+        /* Dialed is what a search list has made of the name: its denial is explained, and where
          * there would be none it is refused. */
         {TLS, "evil.test.corp.test", 443, "evil.test", "GET / HTTP/1.1\r\nHost: evil.test", DENY,
                 false, "evil.test"},
@@ -130,7 +130,7 @@ static const struct {
         {TLS, "192.0.2.7", 443, "", "GET / HTTP/1.1\r\nHost: 192.0.2.8", BIND, false, NULL},
         {TLS, "a.wild.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: b.wild.test", BIND, false,
                 NULL},
-        /* SNI against the name that was dialled or CONNECTed to. */
+        /* SNI against the name that was dialed or CONNECTed to. */
         {TLS, "a.wild.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false,
                 NULL},
         {TLS, "api.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: a.wild.test", BIND, false,

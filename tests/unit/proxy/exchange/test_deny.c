@@ -281,7 +281,7 @@ static void test_a_refused_address(void **state)
 	hang_up(t, false);
 }
 
-/* What was never dialled, for another reason, has no address. */
+/* What was never dialed, for another reason, has no address. */
 static void test_no_address_of_other_refusals(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test");

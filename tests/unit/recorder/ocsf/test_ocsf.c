@@ -272,7 +272,7 @@ static void test_explicit_proxy_port_is_not_the_destination(void **state)
 	json_decref(line);
 
 	e.upstream_port =
-	        8443; /* refused before anything was dialled, but it said where it wanted to go */
+	        8443; /* refused before anything was dialed, but it said where it wanted to go */
 	line = rendered(e);
 	assert_number(line, "dst_endpoint.port", 8443);
 	assert_number(line, "http_request.url.port", 8443);
