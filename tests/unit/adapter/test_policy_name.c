@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies by name: whoever names one cannot name any other file. */
+/* Policies by name: a name cannot lead to any other file. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

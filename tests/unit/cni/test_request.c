@@ -312,7 +312,7 @@ static void pods_choose(void **state)
 	assert_string_equal(request.policy, "agent");
 }
 
-/* Whatever has become of the configuration, the guard of a container that is gone has to go. */
+/* Whatever became of the configuration, the guard of a container that is gone has to end. */
 static void deleting_needs_little(void **state)
 {
 	(void)state;

@@ -155,7 +155,7 @@ static void what_it_is(void **unused)
 
 /* --- networks --- */
 
-/* A disk that is full, or a service that is killed while it writes, leaves nothing for good. */
+/* A full disk, or a service killed while it writes, leaves nothing behind for good. */
 static void no_room_for_a_network(void **unused)
 {
 	struct rlimit limit, none;

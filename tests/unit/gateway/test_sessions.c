@@ -98,7 +98,7 @@ static void one_that_ended_is_unknown(void **state)
 	assert_int_equal(finds("a3", "192.0.2.1"), 1);
 }
 
-/* Two tokens that hash alike do not exist; a supervisor that says so is not believed. */
+/* Two tokens with one hash do not exist; a supervisor that claims so is not believed. */
 static void a_token_is_of_one_session(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journald: what an entry looks like on the wire, and where a message goes that the journal does
- * not take. */
+/* journald: the form of an entry on the wire, and where a message goes that the journal does not
+ * take. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a value is inside the keeper, looked at from outside through /proc: only in locked pages
- * that no core dump takes, and nowhere once its time is over. Needs to read another process's
+ * Where a value is in the keeper's memory, examined from outside through /proc: only in locked
+ * pages that no core dump takes, and nowhere once its time is over. Needs to read another process's
  * memory: skipped without root.
  */
 #include <stdarg.h>

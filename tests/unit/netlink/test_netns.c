@@ -104,7 +104,7 @@ static int must_run(void *context)
 	return 0;
 }
 
-/* Whoever has not even the descriptor that leads back. */
+/* A caller without even the descriptor that leads back. */
 static void out_of_descriptors_it_goes_by_a_thread(void **state)
 {
 	struct rlimit before, none;

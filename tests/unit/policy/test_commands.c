@@ -156,7 +156,7 @@ static const char with_variable[] = "vethguard: 1\n"
                                     "  ran: {source: 'exec:[/no/such]', inject: bearer}\n"
                                     "allow: [{to: https://a.example, credential: key}]\n";
 
-/* A source that is there is not worth a word, and other commands look for none. */
+/* No note is made of a source that exists, and other commands do not look for sources. */
 static void test_check_sources_there(void **state)
 {
 	(void)state;
@@ -181,7 +181,7 @@ static void test_check_sources_there(void **state)
 	forget();
 }
 
-/* Who else may write a credential has it refused; who else may read it, a word. */
+/* A credential's file that others may write is refused; one that others may read gets a note. */
 static void test_check_file_rights(void **state)
 {
 	static const struct {
@@ -244,7 +244,7 @@ static void test_check_file_unreadable(void **state)
 	forget();
 }
 
-/* What no right would help is told without advice about rights. */
+/* A fault that no right would cure is reported without advice about rights. */
 static void test_check_file_below_file(void **state)
 {
 	(void)state;
@@ -438,8 +438,8 @@ static void test_explain_accept(void **state)
 	unlink(path);
 }
 
-/* What only tcp:// opens is relayed unread: the answer is what the proxy does, whatever a deny for
- * some requests says. One without methods and paths counts. */
+/* A place that only a tcp:// rule opens is relayed unread: the answer is what the proxy does,
+ * whatever a deny rule for some requests says. A deny rule without methods and paths counts. */
 static void test_explain_relayed(void **state)
 {
 	static const struct {
@@ -493,8 +493,8 @@ static void test_explain_relayed(void **state)
 	forget();
 }
 
-/* Who writes a method in small letters is told, where that is all that stands between it and a
- * rule. */
+/* A method in small letters gets a hint if only its case keeps a rule from
+ * matching. */
 static void test_explain_small_letters(void **state)
 {
 	static const char *const rows[][3] = {
@@ -568,7 +568,7 @@ static void test_explain_methods(void **state)
 	forget();
 }
 
-/* What may be a user and a password is not shown, wherever it stands. */
+/* Text that may be a user and a password is not shown, wherever it stands. */
 static void test_explain_hides_passwords(void **state)
 {
 	static const char *const rows[][3] = {
@@ -736,7 +736,7 @@ static void test_help(void **state)
 	}
 }
 
-/* What a terminal would obey is never printed as it is. */
+/* Bytes that a terminal would obey are never printed unchanged. */
 static void test_escapes(void **state)
 {
 	(void)state;

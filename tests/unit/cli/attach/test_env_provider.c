@@ -128,7 +128,7 @@ static void test_refused(void **state)
 				fail_msg("%s %s", formats[i], gateways[j]);
 		assert_true(env_provider_is_known(formats[i]));
 	}
-	/* A place of the one kind is none of the other. */
+	/* An address of one kind is not one of the other. */
 	assert_null(options("e2b", BY_ADDRESS6, TOKEN));
 	assert_null(options("deno", "{\"tls\":null,\"plain\":\"gw.test:1080\"}", TOKEN));
 	assert_false(env_provider_is_known("fly"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doctor's checks before machines that lack what they look for: what they say, and how grave it is.
+/* Doctor's checks on machines that lack what they look for: what they say, and how grave it is.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@
  *   refuse       MESSAGE_FAILED instead of READY
  *   many         the same, 32 long lines
  *   garbage      bytes that are no message
- *   leave        ends without a word
+ *   leave        ends without a message
  *   fail-later   READY, and MESSAGE_FAILED once the file "go" is there
  *   die-later    READY, and kills itself once the file "go" is there
  */

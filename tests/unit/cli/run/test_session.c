@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the supervisor said before it went, although nobody had asked it anything yet: on a busy
+ * What the supervisor said before it ended, although it had not been asked anything yet: on a busy
  * machine a part of it may have died, and the session with it, before START is sent.
  */
 #include <stdarg.h>
