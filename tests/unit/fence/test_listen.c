@@ -81,7 +81,7 @@ static int stranger(int type)
 	return fd;
 }
 
-/* Port of another program, that is: a worker's socket stands beside the former worker's. */
+/* A port of another program is refused; a worker's socket stands beside the former worker's. */
 static void a_port_in_use_is_refused(void **state)
 {
 	int tcp = stranger(SOCK_STREAM), udp = stranger(SOCK_DGRAM);

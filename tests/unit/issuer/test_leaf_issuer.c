@@ -114,7 +114,7 @@ static void test_kinds_are_apart(void **state)
 	assert_ptr_not_equal(ecdsa, rsa);
 	assert_ptr_equal(get("a", true, 0), ecdsa);
 	assert_ptr_equal(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, true, 0), rsa);
-	/* A bound holds for leaves of names that no rule mentions. */
+	/* Both kinds of keys share the bound on leaves of names that no rule mentions. */
 	assert_non_null(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, false, 0));
 	assert_non_null(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_ECDSA, false, 0));
 	assert_null(leaf_issuer_get(leaf_issuer, SLICE("b"), NULL, TLS_KEY_RSA, false, 0));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A new policy, the kill switch and retiring, met by everything that can be under way: what passes
- * goes on, what does not ends at once, and the log says why. And: whoever has a whole response has
- * left an event before.
+ * A new policy, the kill switch and retiring, while everything that can be under way is: what is
+ * still allowed goes on, the rest ends at once, and the log says why. And: the event of a response
+ * is recorded before the client has all of it.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static struct policy next;
 static uint8_t *next_image;
 static bool idle;
 
-/* What the worker does when the proxy has looked at everything. */
+/* What the worker does when the proxy has re-examined everything. */
 static void change(void *context)
 {
 	const uint32_t before[] = {POLICY_NONE, 1};

@@ -133,7 +133,7 @@ static void test_delete_and_exec(void **state)
 	assert_string_equal(t.line.id, "abc");
 }
 
-/* What was not understood must not decide what is guarded. */
+/* Words that are not understood must not decide what is guarded. */
 static void test_refused(void **state)
 {
 	static const struct {

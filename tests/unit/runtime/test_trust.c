@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is mounted into a container and what is written into its root: links that lead out, files
- * that are none. */
+/* Mounts into a container and writes into its root: links that lead out, and things that are not
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -104,7 +104,7 @@ static void test_ends_with_its_parent(void **state)
 	ca_free(short_root);
 }
 
-/* What is above the issuer goes to clients, the root does not. */
+/* Certificates above the issuer go to clients, the root does not. */
 static void test_chain_above(void **state)
 {
 	struct ca *top = ca_new_root(SLICE("top"), 90), *low;

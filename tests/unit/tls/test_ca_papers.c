@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operator's papers: PEM that is right and wrong, requests, chains, and what a CA is refused
- * for. */
+/* An operator's certificates: right and wrong PEM, requests, chains, and why a CA is
+ * refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static int drop_root(void **state)
 	return 0;
 }
 
-/* What an operator may sign. Times are in days from now. */
+/* Certificates that an operator may sign. Times are in days from now. */
 struct order {
 	const char *basic, *usage, *extended;
 	int from, until;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What TLS is spoken (profile.c): which clients of a sandbox are served and with which kind of key,
- * which upstreams are talked to, and what is told where neither has anything in common. */
+/* Which TLS is spoken (profile.c): which clients are served, with which kind of key, which
+ * upstreams are accepted, and the error if there is nothing in common. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -109,7 +109,7 @@ static void test_served_clients(void **state)
 
 		dial_anew(&pair);
 		apply(pair.c->ssl, &row->client);
-		/* What it verifies certificates with stays as wide as clients have it. */
+		/* Its signature algorithms for certificates stay as wide as clients'. */
 		if (!pair_shake(&pair) && strcmp(tls_error_text(pair.c), "wrong signature type"))
 			fail_msg("%s: %s, %s", row->client.what, tls_error_text(pair.s),
 			        tls_error_text(pair.c));

@@ -412,7 +412,7 @@ static void test_messages_without_content_are_few(void **state)
 	}
 }
 
-/* A byte now and then is no excuse. */
+/* A byte of data now and then does not lift the bound. */
 static void test_flood_of_key_updates_and_bytes(void **state)
 {
 	uint8_t got[64];

@@ -2,7 +2,7 @@
 /*
  * The real vethguard-worker of this build, with a test in the places of supervisor and keeper: what
  * it needs to begin, and that it ends, saying why, on everything else. A worker that obeyed a
- * message out of order could be made to serve without a CA or twice.
+ * message out of order could be made to serve without a CA, or twice.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,7 +133,7 @@ static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 	}
 }
 
-/* What signs is replaced when the keeper says so, in store and while it serves. */
+/* The worker's CA is replaced when the keeper says so, in store and while it serves. */
 static void a_ca_may_come_again(void **state)
 {
 	(void)state;
@@ -258,7 +258,7 @@ static void serve(void)
 	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
 }
 
-/* Nothing of this says that it serves, and nothing keeps it from serving. */
+/* None of this makes it report that it serves, and none keeps it from serving. */
 static void orders_before_the_ca_are_obeyed_in_order(void **state)
 {
 	uint8_t message[64];
@@ -359,7 +359,7 @@ static void a_text_that_lies_about_its_length_ends_it(void **state)
 	fixture_expect_exit(&f, 125, NULL);
 }
 
-/* Descriptors nobody asked for are closed, not kept: a thousand do not use up its table. */
+/* Unexpected descriptors are closed, not kept: a thousand do not use up its table. */
 static void unasked_descriptors_are_closed(void **state)
 {
 	const struct message_worker_resume resume = {MESSAGE_PAUSE_RECORDER};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads of the largest size over HTTP/2, a frame and many CONTINUATION frames each: to whoever
- * takes them, and to whoever takes nothing for a while. */
+/* Heads of the largest size over HTTP/2, a frame and many CONTINUATION frames each: to an
+ * upstream that reads them, and to one that reads nothing for a while. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -93,7 +93,7 @@ static void test_a_large_response(void **state)
 	leave(o, false);
 }
 
-/* --- to whoever takes nothing --- */
+/* --- to an upstream that reads nothing --- */
 
 /* How much the kernel takes. */
 static void kernel_takes(int fd, int option, int bytes)

@@ -247,7 +247,7 @@ static const struct {
                 "GET /open/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /open/b\r\n"
                 "X-Rewrite-URL: /open/c",
                 ALLOW, false, "two.test"},
-        /* What the policy does not say. */
+        /* Destinations that the policy does not mention. */
         {TLS, "api.test", 443, "api.test", "GET /v2/x HTTP/1.1\r\nHost: api.test", DENY, false,
                 NULL},
         {TLS, "api.test", 443, "api.test", "GET /v1/../v2/x HTTP/1.1\r\nHost: api.test", DENY,
@@ -327,7 +327,7 @@ static void test_every_disagreement(void **state)
 	test_unload(&t);
 }
 
-/* Whatever is only observed goes without a credential, and disagreement stays what it is. */
+/* A request that is only observed gets no credential, and disagreement is refused as ever. */
 static void test_observing_gives_no_credential(void **state)
 {
 	struct test_policy t;
@@ -392,7 +392,7 @@ static void test_addresses(void **state)
 	assert_false(authorize_address(&proxy, &plain, &ip));
 }
 
-/* A permit for a translator's prefix is none for the private networks behind it. */
+/* A permit for a translator's prefix does not permit the private networks behind it. */
 static void test_addresses_behind_a_translator(void **state)
 {
 	static const struct {

@@ -13,7 +13,7 @@
 
 #include "../http2_peer.h"
 
-/* The document that came in answer to the request that was said. */
+/* The problem document in answer to the request that was sent. */
 static json_t *document(struct peer *c, const char *status)
 {
 	json_t *root;
@@ -34,8 +34,8 @@ static const char *text(const json_t *root, const char *name)
 	return value;
 }
 
-/* It has these members, and error.message is message: the detail between who says it and where the
- * operator finds it. */
+/* It has these members, and error.message is message: the detail between the name vethguard and
+ * the event's id. */
 static void assert_told(const json_t *root, const char *kind, const char *code, const char *reason)
 {
 	const json_t *error = json_object_get(root, "error");
@@ -281,7 +281,7 @@ static void test_a_refused_address(void **state)
 	hang_up(t, false);
 }
 
-/* What was never dialed, for another reason, has no address. */
+/* A request that was never dialed, for another reason, has no address. */
 static void test_no_address_of_other_refusals(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test");

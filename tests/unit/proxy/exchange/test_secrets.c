@@ -205,7 +205,7 @@ static void test_damaged_gzip_is_cut(void **state)
 	}
 }
 
-/* No body, and yet a coding is named. */
+/* No body, and yet a content coding. */
 static void test_gzip_without_a_body(void **state)
 {
 	static const char *const heads[] = {

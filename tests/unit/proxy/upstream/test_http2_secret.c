@@ -199,7 +199,7 @@ static bool is_in_mapping(int memory, const struct needle *needle, size_t from, 
 		size_t want = to - at < sizeof(bytes) ? to - at : sizeof(bytes);
 		ssize_t n;
 
-		/* What was read before must not be taken for memory that holds it. */
+		/* Memory read before must not be taken for memory that holds the value. */
 		if (at <= (size_t)bytes && at + want > (size_t)bytes)
 			continue;
 		n = pread(memory, bytes, want, (off_t)at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What single members of an event's line say. test_ocsf_schema.c checks whole lines. */
+/* Single members of an event's line. test_ocsf_schema.c checks whole lines. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -173,7 +173,7 @@ static void test_failure_of_network_is_no_block(void **state)
 	json_decref(line);
 }
 
-/* What mode observe let pass has the policy's reason, also where it failed then. */
+/* A request that mode observe let pass has the policy's reason, also if it failed later. */
 static void test_what_is_observed_and_fails_is_observed(void **state)
 {
 	static const char both[] = "no rule of the policy names the destination; then it failed: ";
@@ -212,8 +212,8 @@ static void test_what_is_observed_and_fails_is_observed(void **state)
 	json_decref(line);
 }
 
-/* A refusal stays one, however it looks: an address of a refused class, a credential that cannot be
- * had (502, too), a client that was too slow or broke the protocol, the policy. */
+/* A refusal stays a refusal, however it looks: an address of a refused class, a credential that
+ * cannot be had (502, too), a client that was too slow or broke the protocol, the policy. */
 static void test_a_refusal_is_no_failure(void **state)
 {
 	static const struct {
@@ -389,7 +389,7 @@ static void test_call(void **state)
 	        "sandboxes.attach agent-7 by alice allowed");
 	assert_null(json_object_get(line, "status_detail"));
 	json_decref(line);
-	/* What was done is no error. */
+	/* A call that succeeded is not an error. */
 	call.detail = SLICE("netns /run/netns/agent, policy /etc/agent.yaml");
 	line = rendered(call);
 	assert_string_equal(json_string_value(json_object_get(line, "status_detail")),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_fixture: the control API over a real socket, above attachments that write down what they
- * are asked and answer what they are told to. What the real ones do is the integration tests'
- * subject. Included after cmocka.h, in one file of a program.
+ * control_fixture: the control API over a real socket, above attachments that record what they are
+ * asked and answer what they are told to. The integration tests have real
+ * ones. Included after cmocka.h, in one file of a program.
  */
 #ifndef VETHGUARD_TESTS_UNIT_SUPERVISOR_CONTROL_CONTROL_FIXTURE_H
 #define VETHGUARD_TESTS_UNIT_SUPERVISOR_CONTROL_CONTROL_FIXTURE_H

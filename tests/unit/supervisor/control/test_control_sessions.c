@@ -63,7 +63,7 @@ static void test_others(void **state)
 	list = json_answer();
 	assert_int_equal(json_array_size(json_object_get(list, "sessions")), 2);
 	json_decref(list);
-	/* What is no session is not shown as one. */
+	/* A sandbox that is not a session is not shown as one. */
 	all.asked[0] = 0;
 	all.is_session = false;
 	refused(404, "GET", "/v1/sessions/one", "", "there is no session one");

@@ -43,7 +43,7 @@ static inline int load(struct attach_record *record, struct gate *gate, char err
 
 static void save_sample(void); /* each test's own */
 
-/* With from as to it has to be refused, and say so. */
+/* With `from` replaced by `to` the file has to be refused, with a reason. */
 static inline void refuses(const char *from, const char *to, const char *why)
 {
 	static char text[TEXT_MAX], changed[2 * TEXT_MAX];

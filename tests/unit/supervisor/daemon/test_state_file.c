@@ -257,7 +257,7 @@ static void save_changed(const char *from, const char *to)
 	write_text("one.json", changed, (size_t)n);
 }
 
-/* With from as to it has to be refused, and say so. */
+/* With `from` replaced by `to` the file has to be refused, with a reason. */
 static void refuses(const char *from, const char *to, const char *why)
 {
 	char error[STATE_ERROR_MAX];

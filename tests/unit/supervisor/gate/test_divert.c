@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gate on an interface that was there before: whom it refuses, what it learns, whom nobody meets.
+/* A gate on an existing interface: what it refuses, what it learns, and who reaches nobody.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -454,7 +454,7 @@ static void a_bridge_gets_no_egress_later(void **state)
 	assert_int_equal(gate_repair(&gate), 0);
 	assert_false(meets(one, "172.30.0.77", NEVER_MS));
 	assert_true(meets(one, "172.30.0.3", WAIT_MS));
-	/* Who watches is told, and needs nobody to ask. */
+	/* The watcher is told without asking. */
 	assert_int_equal(gate_watch(&gate, host, on_change), 0);
 	run_loop(200);
 	told = 0;
@@ -534,7 +534,7 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 		assert_false(meets(one, "172.30.0.1", NEVER_MS));
 	}
-	/* A table of somebody else's is his affair. */
+	/* A table of another program is left alone. */
 	told = 0;
 	assert_int_equal(shell(-1, "nft add table inet somebody"), 0);
 	run_loop(300);

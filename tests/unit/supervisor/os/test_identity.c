@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another user's rights are lent for one call, with the groups of who asked, to one thread. */
+/* Another user's rights are lent to one thread for one call, with the caller's groups. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

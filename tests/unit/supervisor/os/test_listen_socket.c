@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen_socket: which paths, over which files not, with whose rights, and what is removed. */
+/* listen_socket: which paths it takes, which files it never replaces, with whose rights, and what
+ * is removed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every way in which a role may end, and that its end is told exactly once and truly. */
+/* Every way in which a role may end, and that its end is reported exactly once and truly. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "
 
 static void write_all(const char *text, size_t n)
 {
-	/* As a hostile one would: it makes its end blocking and never gives up. */
+	/* A hostile role: it makes its end blocking and never gives up. */
 	fcntl(STDERR_FILENO, F_SETFL, fcntl(STDERR_FILENO, F_GETFL) & ~O_NONBLOCK);
 	while (n > 0) {
 		ssize_t done = write(STDERR_FILENO, text, n);
@@ -435,8 +435,8 @@ static void a_long_line_becomes_several(void **state)
 	assert_string_equal(strchr(text, '\n'), "\nfake-long: AAAAA\n");
 }
 
-/* Many lines, and one that never ends. Whoever floods is kept waiting; what is shown is bounded,
- * also when its end comes. */
+/* Many lines, and one that never ends. A role that floods is kept waiting; what is shown is
+ * bounded, also when the role ends. */
 static void nobody_floods_a_terminal(void **state)
 {
 	static const char *const flooders[] = {"fake-flood", "fake-endless"};

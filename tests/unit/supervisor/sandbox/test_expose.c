@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's listeners for exposed ports: opened, kept, closed; and what refuses them. */
+/* The host's listeners for exposed ports: opened, kept, closed; and why they are refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -118,7 +118,8 @@ static void test_no_listener(void **state)
 	test_unload(&x.policy);
 }
 
-/* What the next policy does not have goes, but not before the next policy is in force. */
+/* A listener that the next policy does not have is closed, but not before that policy is in force.
+ */
 static void test_trimmed(void **state)
 {
 	struct exposing before, next;
@@ -201,7 +202,7 @@ static void test_refused(void **state)
 	test_unload(&none.policy);
 }
 
-/* The daemon lends nobody its right to the low ports. */
+/* The daemon lends no user its right to the low ports. */
 static void test_another_user(void **state)
 {
 	struct exposing x;

@@ -3,9 +3,9 @@
  * A sandbox's life where something fails: a worker that cannot be started, workers that die, a
  * recorder that is lost, answers that do not come. The table's real handlers, with a supervisor
  * that has no keeper, sandboxes without a gate, and an owner who counts. Workers and the recorder
- * are this program itself: each lives until it is asked to stop. None gets as far as to serve,
- * which is for whole sessions and daemons to show. (Links to such programs lie beside the test, so
- * there is one test of the kind in a folder.)
+ * are this program itself: each lives until it is asked to stop. None gets as far as serving,
+ * which the tests of whole sessions and daemons show. (Links to such programs lie beside the test,
+ * so there is one test of the kind in a folder.)
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -158,7 +158,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What such a role is: it hears everything, and ends when it is asked to. */
+/* Such a role reads everything, and ends when it is asked to. */
 static int live_until_stop(void)
 {
 	struct ipc_message m;
@@ -317,7 +317,7 @@ static void too_many_deaths_close_it(void **state)
 	sandbox_free(s);
 }
 
-/* As many as ever, if each is long after the one eight before. */
+/* Any number of deaths, if each is long after the eighth before it. */
 static void deaths_of_long_ago_do_not_count(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -334,7 +334,7 @@ static void deaths_of_long_ago_do_not_count(void **state)
 	sandbox_free(s);
 }
 
-/* A fence that nobody looks after is not served behind. */
+/* No worker serves behind a fence that nobody watches. */
 static void one_that_is_found_and_cannot_be_watched_is_closed(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_NEW, true);
@@ -384,8 +384,8 @@ static bool is_quiesced(void)
 	return quiesced > 0;
 }
 
-/* Whoever asked for the pause is answered when nobody works any more and no other worker can be
- * started, not before. */
+/* The caller that asked for the pause gets its answer when no worker runs any more and none can
+ * be started, not before. */
 static void a_pause_needs_no_other_worker(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -591,7 +591,7 @@ static void without_memory_it_does_not_wait(void **state)
 	assert_true(at_once > 0);
 }
 
-/* What nobody has waited for is said by name. */
+/* Whatever was not ready in time is named. */
 static void too_late(bool keeper, bool worker, bool recorder, const char *text)
 {
 	struct sandbox *s = one_in(SANDBOX_STARTING, true);
@@ -636,7 +636,7 @@ static bool is_over(void)
 	return ended > 0;
 }
 
-/* Those that serve and those that finish what they had, in no other order than they like. */
+/* Workers that serve and workers that finish, in any order. */
 static void all_workers_are_asked_to_stop(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -655,7 +655,7 @@ static void all_workers_are_asked_to_stop(void **state)
 	sandbox_free(s);
 }
 
-/* Of a session: cut off, and its owner hears why. One that lasts is closed, and stays. */
+/* A session is cut off, and its owner learns why. An attached sandbox is closed, and stays. */
 static void a_failure_while_it_serves(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
