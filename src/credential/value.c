@@ -43,7 +43,7 @@ static struct mask *compile_mask(const struct policy_credential *credential, str
 	return mask;
 }
 
-/* What logins gave, which may be nothing. Returns NULL, or why it cannot be used. */
+/* Takes what logins gave, which may be nothing. Returns NULL, or why it cannot be used. */
 static const char *take_jar(struct credential_value *value, struct slice bytes)
 {
 	struct slice secrets[JAR_TOKENS_MAX];

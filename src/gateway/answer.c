@@ -24,7 +24,7 @@ static const char prove_base[] =
         "that has expired or was revoked is refused like an unknown one.\n";
 static const char away[] = "The session exists, but nothing serves it at the moment. Try again.\n";
 
-/* Pages of a browser may read what they are told. */
+/* Pages in a browser may read the answer. */
 #define CROSS_ORIGIN                         \
 	"Access-Control-Allow-Origin: *\r\n" \
 	"Cross-Origin-Resource-Policy: cross-origin\r\n"

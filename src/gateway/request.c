@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: to the gateway as an HTTP proxy, or by a base URL, which means another host. Each head
- * proves its session. What goes on to the worker is the head without its proof; a base URL becomes
- * the URL that it means. A head that would go on with the token anywhere in it is refused.
+ * Requests: to the gateway as an HTTP proxy, or by a base URL, which stands for another host. Each
+ * head proves its session. The worker gets the head without its proof; a base URL becomes the URL
+ * that it stands for. A head that would go on with the token anywhere in it is refused.
  */
 #include <errno.h>
 
@@ -67,7 +67,7 @@ static const struct message_gateway_base *find_base(const struct gateway *g, str
 	return NULL;
 }
 
-/* The proof is where clients of an API put its key. */
+/* The proof is in the field in which clients send an API's key. */
 static bool read_key(struct request *r)
 {
 	const struct proxy_head *head = &r->head;

@@ -7,8 +7,9 @@
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
  *     \-> GREETING -> LOGIN -/  \-> REFUSING -> LINGER
  *
- * On a kept connection of requests each head proves itself (request.c). One that is not for the
- * same session, or proves nothing, begins anew once the worker has answered those before it:
+ * On a kept connection of requests each head proves itself (request.c). A head that is not for
+ * the same session, or proves nothing, begins a new connection once the worker has answered the
+ * earlier requests:
  *
  *   RELAY -> TURNING -> HEAD
  */
@@ -41,7 +42,7 @@ enum answer {
 	ANSWER_NO_METHOD  /* SOCKS5: the client offers no password */
 };
 
-/* What the client's bytes are, once it is relayed. */
+/* The protocol of the client's bytes, once it is relayed. */
 enum carry {
 	CARRY_TUNNEL,   /* anything */
 	CARRY_REQUESTS, /* requests, each with a head that proves itself */
@@ -76,7 +77,7 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
-	enum message_form form; /* what the worker is told that it gets */
+	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
 	enum answer answer;      /* the answer that REFUSING delays */
@@ -122,7 +123,7 @@ void visitor_refuse(struct visitor *c);
 bool visitor_begin_anew(struct visitor *c);
 /* request.c: a handler, as above. */
 bool visitor_head(struct visitor *c);
-/* What became of the next head on a kept connection. */
+/* The result for the next head on a kept connection. */
 enum next_request {
 	NEXT_SENT, /* it is in c->back.unsent */
 	NEXT_MORE, /* it is not whole */

@@ -323,7 +323,7 @@ void source_seal(struct source *source, const struct jar_token *token)
 		        source->sandbox, source->name, strerror(-rc));
 }
 
-/* What logins gave is all there is: nobody else is asked. */
+/* A sealed credential has only what logins gave: no source is asked. */
 static void answer_from_jar(struct source *source, uint64_t question)
 {
 	source->waiting[source->waiting_count++] = question;

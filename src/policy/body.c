@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the request's fields say what its body is. Only what they say without doubt
- * counts: one Content-Type, no charset but UTF-8, no content coding. A body of an allowed type that
- * does not hold what its type promises is OTHER, with the reason.
+ * Theory of operation: the request's fields say what its body is. Only unambiguous fields
+ * count: one Content-Type, no charset but UTF-8, no content coding. A body of an allowed type
+ * whose content is not of that type is OTHER, with the reason.
  */
 #include "vethguard/policy/body.h"
 
@@ -47,7 +47,7 @@ static unsigned find_field(
 	return count;
 }
 
-/* Takes what stands before the next ';' off rest. */
+/* Takes the text before the next ';' off rest. */
 static struct slice next_part(struct slice *rest)
 {
 	ptrdiff_t at = slice_find_byte(*rest, ';');

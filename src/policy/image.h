@@ -110,7 +110,7 @@ enum image_condition_kind {
 	CONDITION_FORM,
 	CONDITION_FORM_ONLY, /* as CONDITION_QUERY_ONLY, in a form */
 	CONDITION_JSON,      /* the name is a path: policy/json_path.h */
-	CONDITION_JSON_ONLY, /* no keys but the first ones of other conditions' paths */
+	CONDITION_JSON_ONLY, /* no keys but the first keys of other conditions' paths */
 	CONDITION_JSONRPC,   /* as CONDITION_JSON, of each message of a JSON-RPC body */
 	CONDITION_KIND_COUNT
 };

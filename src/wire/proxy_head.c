@@ -131,7 +131,7 @@ static struct slice field_name(struct slice line, struct slice *value)
 	return is_value(*value) ? slice_of(line.p, n) : SLICE("");
 }
 
-/* Fields that may be there once, and those that are noted. */
+/* Fields that may appear once, and fields whose values are noted. */
 enum field {
 	FIELD_PROXY_AUTHORIZATION,
 	FIELD_HOST,

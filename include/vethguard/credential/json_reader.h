@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_reader: walks through the values of a JSON text (RFC 8259), to replace strings in it. It reads strictly, and
- * copies nothing: what it does not understand, another reader might understand in its own way.
+ * copies nothing: another reader might understand what this one does not.
  */
 #ifndef VETHGUARD_CREDENTIAL_JSON_READER_H
 #define VETHGUARD_CREDENTIAL_JSON_READER_H
@@ -33,10 +33,10 @@ struct json_value {
 };
 
 void json_reader_init(struct json_reader *r, struct slice text);
-/* Takes the next value. Returns false at the end, with r->fault if the text is no JSON. */
+/* Takes the next value. Returns false at the end, with r->fault if the text is not JSON. */
 bool json_reader_next(struct json_reader *r, struct json_value *out);
-/* Appends what a string means. Returns 0; -EBADMSG: it has half of a surrogate pair, or no escape behind a
- * backslash; or -errno. */
+/* Appends a string with its escapes decoded. Returns 0; -EBADMSG: it has half of a surrogate pair, or an
+ * invalid escape; or -errno. */
 int json_decode(struct buf *out, struct slice text);
 /* Appends a string's text with escapes, without quotes. Returns 0 or -errno. */
 int json_encode(struct buf *out, struct slice text);

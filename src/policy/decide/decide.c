@@ -72,7 +72,7 @@ static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_
 	return rule < best;
 }
 
-/* True if the conditions of the rule are met; notes what keeps them from it. */
+/* True if the request meets the rule's conditions; otherwise notes why not. */
 static bool conditions_allow(struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
 {
 	const struct image_rule *r = image_rule_at(s->policy, rule);
@@ -353,8 +353,8 @@ static bool body_decides(const struct state *s)
 {
 	if (s->open == POLICY_NONE)
 		return s->deny_open && s->allow != POLICY_NONE;
-	/* Of another target: an earlier one, which is more specific, since nothing of a later one
-	 * is looked at once an allow was found. */
+	/* The other allow is of an earlier, more specific target, since later targets are not
+	 * examined once an allow was found. */
 	return s->deny_open || s->open_target != s->allow_target ||
 	       beats(s, s->open_target, s->open_rank, s->open, s->allow_target, s->allow_rank,
 	               s->allow);

@@ -81,7 +81,7 @@ static void take_require(
 		out->require = tree_word(tree, node, "require", words) == 1;
 }
 
-/* What a login gives has a placeholder of its own for each token, and no other. */
+/* Each token that a login gives has a placeholder of its own; the credential has no other. */
 static void check_sealed(
         struct tree *tree, const struct tree_node *map, const struct policy_credential *credential)
 {

@@ -170,7 +170,7 @@ static int compare_conditions(const void *a, const void *b)
 	return by_name ? by_name : x->name.n < y->name.n ? -1 : x->name.n > y->name.n;
 }
 
-/* A name as it is if it has nothing that the words around it have. */
+/* The name without quotes, if it has no character of the surrounding words' syntax. */
 static struct slice show_name(struct arena *arena, struct slice name)
 {
 	for (size_t i = 0; i < name.n; i++)

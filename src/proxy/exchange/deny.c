@@ -60,7 +60,7 @@ static struct slice reason_of(const struct exchange *ex, char text[REASON_MAX])
 	return n > 0 && n < REASON_MAX ? slice_of(text, (size_t)n) : standard;
 }
 
-/* What the agent does next, or asks the operator for, after a refusal by the policy. */
+/* What the agent should do next, or ask the operator for, after a refusal by the policy. */
 static const char *advice_for_denied(const struct policy_decision *d)
 {
 	switch (d->reason) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the content is JSON (RFC 6749 section 5.1), held in locked memory. Each
- * member with the name of a token, at any depth, gets the text for it (credential/jar.h): a new one
- * for a new token, the same for one that is known, since a refreshed login may repeat its refresh
- * token. Then everything that the jar holds is masked in what is left, the head included: an answer
- * may say a token twice, or echo the one that came with the request.
+ * Theory of operation: the content is JSON (RFC 6749 section 5.1), held in locked memory. The
+ * value of each member with the name of a token, at any depth, is replaced by the token's text
+ * (credential/jar.h): a new one for a new token, the same for one that is known, since a refreshed
+ * login may repeat its refresh token. Then all tokens of the jar are masked in the rest, the head
+ * included: an answer may repeat a token, or echo the one that came with the request.
  *
  * Names are compared without regard to case, "_" and "-", because some services write accessToken.
  */
@@ -23,7 +23,7 @@ struct sealing {
 	struct secret body, out; /* of SECRET_MAX bytes */
 	struct secret jar;       /* with the answer's own tokens */
 	size_t count;            /* tokens of the answer */
-	struct buf sent;         /* what was written into out */
+	struct buf sent;         /* bytes written into out */
 };
 
 static const char memory_text[] = "no memory to seal the tokens of the upstream's response";
@@ -79,7 +79,7 @@ static bool copy(struct buf *text, struct slice *s)
 	return true;
 }
 
-/* Copies the head, whose bytes will be gone. All of it was in a buffer of that size. */
+/* Copies the head, whose bytes will be gone. The whole head was in a buffer of that size. */
 static bool keep_head(struct sealing *s, const struct http_response *r)
 {
 	bool kept;
@@ -192,7 +192,7 @@ static const char *seal_token(struct exchange *ex, struct slice value)
 		jar_seal(&token, value, placeholder, end);
 	} else {
 		memcpy(end, token.end.p, token.end.n);
-		token.end.p = end; /* what the jar holds moves */
+		token.end.p = end; /* the jar's bytes move */
 		token.value = value;
 	}
 	if (jar_write_text(&s->sent, &token) < 0 || jar_add(&s->jar, &token) < 0 ||
@@ -247,7 +247,7 @@ static const char *rewrite(struct exchange *ex)
 	return why;
 }
 
-/* Masks what the jar holds in the rest of the answer. */
+/* Masks the jar's tokens in the rest of the answer. */
 static const char *mask_rest(struct sealing *s)
 {
 	struct slice secrets[JAR_TOKENS_MAX];
