@@ -42,7 +42,7 @@ static void skip_space(struct reader *r)
 		r->p++;
 }
 
-/* Adds a value, whose subtree ends right behind it for now. Returns NULL if it is refused. */
+/* Adds a value, whose subtree ends right behind it at first. Returns NULL if it is refused. */
 static struct json_value *add(struct reader *r, enum json_kind kind)
 {
 	struct json_tree *tree = r->tree;
