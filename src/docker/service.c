@@ -67,7 +67,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 
 	if (!slice_equals(request->method, SLICE("POST"))) {
 		http_respond(exchange, STATUS_METHOD, PLUGIN_JSON, "Allow: POST\r\n",
-		        SLICE("{\"Err\":\"calls are made by POST\"}"));
+		        SLICE("{\"Err\":\"only POST is allowed\"}"));
 		return;
 	}
 	body = read_body(request->body, fault);

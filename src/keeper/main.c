@@ -160,7 +160,7 @@ static void on_supervisor_end(struct ipc_peer *peer, int error)
 	struct keeper *keeper = container_of(peer, struct keeper, supervisor);
 
 	if (error) {
-		log_error("the supervisor cannot be understood: %s", strerror(-error));
+		log_error("a message of the supervisor cannot be decoded: %s", strerror(-error));
 		keeper->status = EXIT_FAILED;
 	}
 	loop_stop(keeper->loop);

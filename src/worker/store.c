@@ -56,7 +56,8 @@ static void hear_keeper(struct worker *w)
 		rc = m.fd_count || m.head.type != MESSAGE_CA ? -EBADMSG : keeper_read_ca(w, &m);
 	secret_wipe(w->start_message, CA_BYTES_MAX);
 	if (rc < 0)
-		die(WORKER_EXIT_FAILED, "the keeper cannot be understood: %s", strerror(-rc));
+		die(WORKER_EXIT_FAILED, "a message of the keeper cannot be decoded: %s",
+		        strerror(-rc));
 }
 
 static void take_start(struct worker *w, struct ipc_message *m)

@@ -204,7 +204,7 @@ class Fetch(Hostile):
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for wrong, stderr in zip(WRONG, pool.map(self.fetches, WRONG)):
                 with self.subTest(wrong=wrong):
-                    self.assertRegex(stderr, "vethguard-fetch was killed: it (broke the protocol|said too much)")
+                    self.assertRegex(stderr, "vethguard-fetch was killed: it (broke the protocol|sent too many messages)")
                     self.assertIn("status 502", stderr)
 
     def test_what_it_is(self):
@@ -287,7 +287,7 @@ class Gateway(Hostile):
         for wrong, (stderr, _, findings) in self.each_of(WRONG + WRONG_OF_GATEWAY):
             with self.subTest(wrong=wrong):
                 # No room for the answers, which the role does not read.
-                self.assertRegex(stderr, r"The gateway was killed: (it broke the protocol|it said too much|No buffer space)")
+                self.assertRegex(stderr, r"The gateway was killed: (it broke the protocol|it sent too many messages|No buffer space)")
                 self.assertLess(findings, 50)
 
     def test_what_harms_nobody(self):
@@ -315,7 +315,7 @@ class Words(Hostile):
         self.each(role, wrong, check)
 
     def test_worker(self):
-        self.all_cut_off("worker", WRONG + WRONG_OF["worker"], "it (broke the protocol|said too much)")
+        self.all_cut_off("worker", WRONG + WRONG_OF["worker"], "it (broke the protocol|sent too many messages)")
 
     def test_keeper(self):
         self.all_cut_off("keeper", WRONG + WRONG_OF["keeper"], "it broke the protocol")

@@ -127,7 +127,7 @@ static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 		default:
 			assert_int_equal(send(f.keeper, "nonsense", 8, 0), 8);
 		}
-		fixture_expect_exit(&f, 125, "the keeper cannot be understood");
+		fixture_expect_exit(&f, 125, "a message of the keeper cannot be decoded");
 		tear_down(state);
 		set_up(state);
 	}

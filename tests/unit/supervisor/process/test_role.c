@@ -247,7 +247,7 @@ static void saying_too_much_kills(void **state)
 	(void)state;
 	start("fake-chatty");
 	role_bound(&role, ROLE_WORKER_BURST, 0);
-	expect_end("was killed: it said too much");
+	expect_end("was killed: it sent too many messages");
 	assert_int_equal(messages, ROLE_WORKER_BURST);
 	start("fake-chatty");
 	while (messages < 2 * ROLE_WORKER_BURST)
