@@ -158,7 +158,7 @@ now() {
 	if have date; then date +%s; else echo 0; fi
 }
 
-# What a proxy is asked for goes through it; everything else has to be direct.
+# Tries of the proxy go through it; everything else has to be direct.
 by_proxy=${HTTPS_PROXY:-${https_proxy:-${ALL_PROXY:-${all_proxy:-}}}}
 unset HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy NO_PROXY no_proxy
 

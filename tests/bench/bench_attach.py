@@ -48,8 +48,8 @@ def ms(values):
 
 
 def others(echo, spin, count, bare, echoes, spins):
-    """What the machine takes just now for what has nothing to do with vethguard. The kernel takes the namespaces away behind their
-    processes' backs, and what is begun meanwhile waits for it."""
+    """What the machine takes at this moment for work that has nothing to do with vethguard. The kernel removes namespaces after
+    their processes have ended, and new work waits for it."""
     for _ in range(count):
         time.sleep(GAP_S / 4)
         bare.append(bare_namespace())

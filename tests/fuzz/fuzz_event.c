@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a worker in an attacker's hands may put into its ring. An event that decodes must encode to
- * the same bytes, and must become a line that is sealed and parses.
+ * Records that a worker in an attacker's hands may put into its ring. An event that decodes must
+ * encode to the same bytes, and must become a line that is sealed and parses.
  */
 #include <stdlib.h>
 

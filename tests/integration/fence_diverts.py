@@ -169,7 +169,7 @@ echo '{NAT}' | nft -f -
             pass  # a frame that the kernel does not take there
 
     def send_offloads(self):
-        """What a virtual machine can leave to the host's kernel."""
+        """Checksums and segments that a virtual machine can leave to the host's kernel."""
         for frame in offloads():
             try:
                 os.write(self.tap, frame)
@@ -177,7 +177,7 @@ echo '{NAT}' | nft -f -
                 pass  # as above
 
     def arrived(self):
-        """What came to the sandbox."""
+        """Frames that reached the sandbox."""
         if self.tap is None:
             return received(self.sandbox, 0.1)
         frames = []
@@ -189,7 +189,7 @@ echo '{NAT}' | nft -f -
                 return frames
 
     def host_state(self):
-        """What the host's stack took, and what its tables hold of others."""
+        """Packets that the host's stack took, and entries of its tables about others."""
         counters = dict(zip(*[line.split()[1:] for line in self.shell("grep ^Ip: /proc/net/snmp", "h").splitlines()]))
         counters |= dict(line.split() for line in self.shell("cat /proc/net/snmp6", "h").splitlines())
         self.snmp6, self.snmp6_before = {k: int(v) for k, v in counters.items() if "6" in k}, getattr(self, "snmp6", {})
@@ -225,7 +225,7 @@ echo '{NAT}' | nft -f -
 
 
 def is_host_chatter(frame):
-    """What the host's own kernel says unasked: neighbor discovery and listener reports of its own addresses, spanning tree."""
+    """Frames that the host's own kernel sends unasked: neighbor discovery and listener reports of its own addresses, spanning tree."""
     if is_gate_chatter(frame) or frame[:12] == fence_mac("01:80:c2:00:00:00") + fence_mac(PORT_MAC):
         return True
     if frame[12:14] == b"\x08\x06" and frame[22:28] == fence_mac(GATE_MAC):  # who asked for the sandbox before
@@ -287,7 +287,7 @@ def whole(kind, *options):
         world.start(*options)
         nobody_sees(world, label)
         check(f"{label}: the host's rules are as they were", world.tell("check") == 0)
-        # Of a whole bridge, the host's own br_netfilter drops broken headers before the interface has them.
+        # On a whole bridge, the host's own br_netfilter drops broken headers before the interface has them.
         bridge_filters = kind == "bridge" and "1" in world.shell("cat /proc/sys/net/bridge/bridge-nf-call-iptables || true", "h")
         check(f"{label}: they can be taken away", world.tell("remove") == 0)
         check(f"{label}: and leave nothing", "vethguard" not in world.shell("nft list ruleset", "h"))

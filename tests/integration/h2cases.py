@@ -287,7 +287,7 @@ class Run:
             self.peer.streams[stream].window += n
 
     def do_barrier(self):
-        """Everything before has been taken in."""
+        """The peer has processed everything sent before."""
         mark = struct.pack(">Q", time.monotonic_ns())
         self.peer.send(h2frames.ping(mark))
         if not self.peer.wait(lambda: mark in self.peer.pongs, PATIENCE):

@@ -14,7 +14,7 @@ from support import PYTHON, SLOW, VETHGUARD, sh, wait_until
 
 GUARD, AGENT = 1337, 2000
 POD4, ROUTER4, POD6, ROUTER6 = "10.98.0.2", "10.98.0.1", "fd98::2", "fd98::1"
-# What Docker gives a container, without what a sidecar's group must not have.
+# The capabilities that Docker gives a container, without those that a sidecar's group must not have.
 CONTAINER_CAPS = "chown,dac_override,fowner,fsetid,kill,setpcap,net_bind_service,sys_chroot,mknod,audit_write,setfcap"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an origin of the tests reads from a connection with, byte by byte under its own control."""
+"""The reader of the tests' origins, which control every byte that they read from a connection."""
 
 
 class SocketReader:
@@ -13,7 +13,7 @@ class SocketReader:
         self.data += piece
 
     def until(self, mark):
-        """What stands before the mark, which is taken too."""
+        """Returns the bytes before the mark, and consumes the mark too."""
         while mark not in self.data:
             self.more()
         head, _, self.data = self.data.partition(mark)

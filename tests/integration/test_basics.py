@@ -465,7 +465,7 @@ class Environment(Case):
             self.assertIn(name, env)
 
     def test_what_is_kept_stays_behind_the_policy(self):
-        """Neither a placeholder nor the variable of a source is undone by --keep-env."""
+        """--keep-env undoes neither a placeholder nor the removal of a source's variable."""
         text = policy("{to: 'https://api.lab.test', credential: api}", credentials="  api: {source: 'env:REAL_KEY', inject: bearer, env: NPM_TOKEN}\n")
         env = self.environment(text, options=["--clean-env", "--keep-env", "NPM_TOKEN", "--keep-env", "REAL_KEY"],
                                env={"NPM_TOKEN": "npm_0123456789", "REAL_KEY": support.SECRET})

@@ -106,7 +106,7 @@ class Roles(Case):
         self.assertEqual(descriptors(self.pids["supervisor"]).get("net"), 3)
 
     def test_the_log_is_open_for_append_and_apart_for_reading(self):
-        """What is open for both can be mapped, and old lines be changed."""
+        """A descriptor open for reading and writing could be mapped, and old lines be changed."""
         pid, modes = self.pids["recorder"], set()
         for fd in os.listdir(f"/proc/{pid}/fd"):
             if os.readlink(f"/proc/{pid}/fd/{fd}") == self.s.audit:

@@ -235,7 +235,7 @@ class Own(Life):
         return os.path.join(self.daemon.data, "ca", name)
 
     def test_no_file_can_be_made(self):
-        """As on a full disk: nothing changes, which is said, and another keeper serves all the same."""
+        """As on a full disk: nothing changes, the error says so, and another keeper serves all the same."""
         os.mkdir(self.beside("root.key.next"))
         trusted = self.ca_file()
         self.refused("a new file cannot be made", "rotate")
@@ -293,7 +293,7 @@ class Own(Life):
         self.assertIsNone(self.status()["request_pem"])
 
     def test_a_full_disk_is_no_request(self):
-        """Whoever has it signed must not have half of it."""
+        """The operator who has it signed must not get half of it."""
         with open("/dev/full", "w") as full:
             r = subprocess.run([support.VETHGUARD, "ca", "csr", "--socket", self.daemon.socket], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((r.returncode, "No space left" in r.stderr), (2, True), r)

@@ -521,7 +521,7 @@ class Broken(Tokens):
             self.mend()
 
     def test_signatures(self):
-        """Whoever waits is told; another process follows by itself, and what is made then is right."""
+        """Waiting callers get an error; another process follows by itself, and its signatures are right."""
         for mode, text in (("garbage", "is not that of the certificate"), ("short", "is not that of the certificate"), ("removed", "the token was removed"),
                            ("long", "its function failed"), ("crash-sign", "the token's process has ended"), ("hang-sign", "not signed within 5 seconds")):
             self.set_mode(mode)

@@ -293,7 +293,7 @@ class Commands(Control):
         self.assertTrue(wait_until(lambda: not self.call("GET", "/v1/sandboxes")[2]["sandboxes"], 10 * SLOW))
 
     def test_files_of_a_members_guest(self):
-        """What a member's process has for its root is the member's choice; only what the member may write is written."""
+        """A member chooses the root directory of its process; only files that the member may write are written."""
         busy = shutil.which("busybox") or "/bin/busybox"
         as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}"]
         for owner, written in ((0, False), (NOBODY, True)):

@@ -31,7 +31,7 @@ class Activated(Case):
         return listener
 
     def passing(self, *listeners, pid="$$", count=None):
-        """What starts the daemon with these sockets, as arguments of Popen."""
+        """The arguments of Popen that start the daemon with these sockets."""
         fds = [s.fileno() for s in listeners]
         # In two steps: where one is to be may be another one of them.
         moves = "".join(f" {20 + i}<&{fd}" for i, fd in enumerate(fds)) + "".join(f" {3 + i}<&{20 + i}" for i in range(len(fds)))
@@ -116,7 +116,7 @@ class Activated(Case):
         self.assertEqual(d.stop(), 0, d.stderr())
 
     def test_refused(self):
-        """Whatever is not the control socket, and alone: it does not start."""
+        """With anything but the control socket alone, the daemon does not start."""
         elsewhere = os.path.join(self.daemon.dir, "x.sock")
         other = self.listen(elsewhere)
         for text, how in (("more than one descriptor", self.passing(self.listener, other)),

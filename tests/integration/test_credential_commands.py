@@ -246,7 +246,7 @@ class Rotates(Credentials):
         self.assertIsNone(process.poll())
 
     def test_under_load(self):
-        """Of many requests none fails, and after the answer none has the former value."""
+        """None of many requests fails, and after the answer none has the former value."""
         netns = self.box("load")
         r = []
         thread = threading.Thread(target=lambda: r.append(self.inside("load", netns, "https://api.lab.test/load-[1-600]", "-w", "%{http_code}\n", "-o", "/dev/null")))

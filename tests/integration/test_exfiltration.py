@@ -166,7 +166,7 @@ class Frames(Hostile):
                 s.recv(100)
 
 
-# What root may do to its own network, in shell; each is followed by the whole battery.
+# Changes that root may make to its own network, in shell; each is followed by the whole battery.
 CHANGES = {
     "addresses": f"ip addr add {HOST4}/16 dev eth0; ip -6 addr add {HOST6}/64 dev eth0 nodad; ip addr add 8.8.8.8/32 dev eth0",
     "addresses replaced": "ip addr flush dev eth0; ip addr add 10.99.0.77/16 dev eth0; "

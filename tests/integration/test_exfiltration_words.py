@@ -13,7 +13,7 @@ class Dns(_Hostile):
         return {r["name"] for r in self.seen("dns")}
 
     def test_no_query_leaves(self):
-        """Whatever is asked, of whomever, however: nobody outside is ever asked."""
+        """No query reaches a server outside, whatever is asked, of whomever, however."""
         box = self.sandbox(NOTHING, user="root")
         names = ["api.lab.test", "evil.lab.test", "aGVsbG8." * 20 + "evil.lab.test", "x" * 63 + ".evil.lab.test",
                  ".".join(["y" * 60] * 4), "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.evil.lab.test", "_dns.resolver.arpa",

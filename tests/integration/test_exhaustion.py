@@ -71,7 +71,7 @@ class Hangs(Neighbours):
         self.assertTrue(wait_until(lambda: self.another(f"f{time.monotonic_ns() % 10000}")[0] == 201, 20 * SLOW))
 
     def test_the_recorder(self):
-        """Nothing of what it did not write is lost."""
+        """Events that it did not write are not lost."""
         pid = self.pid("recorder")
         self.stopped(pid)
         path = f"/frozen-{time.monotonic_ns()}"
@@ -94,7 +94,7 @@ class Scarce(Neighbours):
         return restore
 
     def kept(self):
-        """What there is of sandboxes; the events that tell of a call come and go."""
+        """The remains of sandboxes; events of calls do not count."""
         return {what: sorted(files) for what, files in self.state_files().items() if what != "told"}
 
     def descriptors(self):
@@ -207,7 +207,7 @@ class Full(Neighbours):
         return end
 
     def kill_until_without_a_ring(self):
-        """What a former worker's ring took may have become one in store."""
+        """A former worker's ring may have become one in store."""
         def is_without():
             return "no worker can be started" in self.daemon.stderr()
         for _ in range(RELOADS_MAX):

@@ -253,7 +253,7 @@ class Traffic(Exposed):
         self.assertLess(len(one_each), 400)
 
     def test_nothing_listens(self):
-        """Or on 127.0.0.1 alone, as most programs do at first; the log says what to do."""
+        """Or only on 127.0.0.1, as most programs do at first; the log says what to do."""
         self.attach(page(port=7000), page(port=7001, at=f"127.0.0.1:{AT + 1}"))
         for at, port in ((AT, 7000), (AT + 1, 7001)):
             self.assert_reset(at=at)
@@ -278,7 +278,7 @@ class Traffic(Exposed):
         third.close()
 
     def test_the_sandbox_has_no_way_more(self):
-        """What is exposed opens nothing outward: not the host's listener, not the gate."""
+        """An exposed port opens nothing outward: not the host's listener, not the gate."""
         self.attach(page(at=f"{HOST4}:{AT}", source="0.0.0.0/0"))
         for host, at in ((HOST4, AT), ("127.0.0.1", AT), (GATE, AT), (GATE, 8080)):
             r = self.curl(host=host, at=at, netns=self.netns)
@@ -397,7 +397,7 @@ class Life(Exposed):
             self.assertTrue(self.echoes(s))
 
     def test_worker_killed(self):
-        """Who comes meanwhile waits for the next worker."""
+        """Clients that connect meanwhile wait for the next worker."""
         self.attach(page(port=9000))
         s = connect()
         self.assertTrue(self.echoes(s))

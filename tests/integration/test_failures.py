@@ -52,7 +52,7 @@ class Failing(Neighbours):
         return next((p for p, row in descendants(self.daemon.process.pid).items() if row[0] == daemon_case.ROLES[role]), None)
 
     def code(self, path, *more, **kw):
-        """What the proxy answered to CONNECT, and what was answered then."""
+        """The proxy's answer to CONNECT, and the answer inside the tunnel."""
         return self.curl("-o", "/dev/null", "-w", "%{http_connect} %{http_code}", *more, "https://api.lab.test" + path, **kw).stdout
 
     def refuses(self, netns):
@@ -329,7 +329,7 @@ class AuditDisk(Failing):
             self.refuses(netns)
 
     def assert_once(self, served):
-        """What was served is in the log, and nothing is there twice."""
+        """Every served request is in the log, once."""
         paths = self.paths()
         self.assertEqual([p for p, n in paths.items() if n > 1 and p != "/whoami"], [])
         for name, count in served.items():
@@ -548,7 +548,7 @@ class TooOften(Failing):
 
 
 class Journal(unittest.TestCase):
-    """What keeps recorders from starting is named, once, with the command that mends it."""
+    """The log names what keeps recorders from starting, once, with the command that mends it."""
 
     def asserts_named(self, daemon):
         path = os.path.join(daemon.state, "journal")

@@ -130,7 +130,7 @@ class Works(Fetch):
         self.assertTrue(support.wait_until(lambda: path in self.paths()), self.paths())
 
     def test_no_sandbox_takes_all_the_room(self):
-        """Of twelve services that hang, eight are asked; the others are refused at once, with a word."""
+        """Of twelve services that hang, eight are asked; the others are refused at once, with a reason."""
         names = [f"c{i}" for i in range(12)]
         rules = [f"{{to: 'https://api.lab.test', paths: [/{n}], credential: {n}}}" for n in names]
         sources = "".join(f"  {n}: {{source: {json.dumps(self.oauth(URL + '/gate'))}, inject: bearer}}\n" for n in names)

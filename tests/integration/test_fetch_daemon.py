@@ -47,7 +47,7 @@ class Daemons(Served, control_case.Control):
         return [a["path"] for a in self.service.asked]
 
     def fetches(self):
-        """Of the daemon that serves now: an upgrade makes another process of it."""
+        """The pid of the daemon that serves now: an upgrade starts another process."""
         daemon = self.daemon.call("GET", "/v1/status")[2]["processes"]["supervisor"]
         return [p for p, row in support.descendants(daemon).items() if row[0] == "vethguard-fetch"]
 

@@ -128,7 +128,7 @@ class Links(Foreign):
     def test_the_gates_end_is_deleted(self):
         self.in_gate("ip", "link", "del", "vg0")
         self.assert_closed("link|fence|gate")
-        # Nor does a reload serve behind a fence that is not there.
+        # A reload does not serve without a fence either.
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")
         self.assertEqual(status, 500, answer)
         self.assertRegex(answer["detail"], "its (fence cannot be|link to the gate was taken away)")
@@ -374,7 +374,7 @@ class Files(Foreign):
             self.assert_served(folder, seconds=5 * SLOW)
 
     def test_the_folders_go_while_it_runs(self):
-        """Nothing new can be begun; what serves goes on."""
+        """Nothing new can begin; sandboxes that are served go on."""
         shutil.rmtree(self.path("rings"))
         shutil.rmtree(self.path("told"))
         self.assert_served()

@@ -168,7 +168,7 @@ print(c.getresponse().read().decode())
 
 class Proofs(Gatewayed):
     def test_one_answer(self):
-        """Whatever is wrong with a proof: the same bytes, and never sooner than the others."""
+        """Every wrong proof gets the same bytes, and never sooner than the others."""
         short = self.create("short", ttl_s=1)["token"]
         revoked = self.create("revoked")["token"]
         self.assertEqual(self.daemon.call("DELETE", "/v1/sessions/revoked")[0], 200)
@@ -426,7 +426,7 @@ class Life(Gatewayed):
             self.assertEqual(ask(token), b"HTTP/1.1 200 ")
 
     def test_confined(self):
-        """What the gateway says of its jail is what the kernel says; and it has no descriptor of a file."""
+        """The gateway describes its jail as the kernel does, and it has no descriptor of a file."""
         kept = self.tunnel()
         r = self.daemon.cli("doctor", "--roles", "--json")
         self.assertEqual(r.returncode, 0, r)

@@ -150,7 +150,7 @@ class Meaning(BaseCase):
             self.assertEqual(json.loads(answer.partition(b"\r\n\r\n")[2])["headers"]["Host"], "plain.lab.test")
 
     def test_one_answer(self):
-        """Whatever is wrong with a token: the same bytes, and never sooner than the others."""
+        """Every wrong token gets the same bytes, and never sooner than the others."""
         revoked = self.create("revoked")["token"]
         self.assertEqual(self.daemon.call("DELETE", "/v1/sessions/revoked")[0], 200)
         foreign = self.create("foreign", **{"from": ["192.0.2.0/24"]})["token"]

@@ -43,14 +43,14 @@ KILLS_FETCH = ["accept4", "splice", "setsockopt raw", "setsockopt linger", "mark
 REFUSED_FETCH = {"stat path": "ENOENT", "openat": "EACCES", "socketpair": "EACCES", "connect 8081": "EACCES", "connect 22": "EACCES",
                  "map for writing": "EPERM"}
 KILLS_GATEWAY = ["tcp", "udp", "connect", "splice", "setsockopt raw", "setsockopt linger", "fdatasync"]
-# What a sanitized check tries of all these: its list of calls is a little longer, the mechanism is the same.
+# The calls that a check under sanitizers tries: its list of permitted calls is a little longer, the mechanism is the same.
 A_FEW = {"execve", "netlink", "ptrace", "mmap exec", "tcp", "connect"}
 REFUSED = {
     "worker": {"stat path": "ENOENT", "connect 8081": "EACCES", "connect 22": "EACCES", "map for writing": "EPERM"},
     "keeper": {"stat path": "ENOENT", "map for writing": "EPERM"},
     "recorder": {"stat path": "ENOENT", "map for writing": "EPERM", "overwrite log": "EBADF"},
 }
-# What breaks the protocol, whoever says it.
+# Messages that break the protocol for every role.
 WRONG = ["cut head", "cut body", "unknown", "zero", "other way", "not asked", "of another", "trailing", "oversized", "one fd",
          "many fds"]
 WRONG_OF = {
@@ -308,7 +308,7 @@ class Words(Hostile):
         def check(_, status, stderr, audit):
             self.assertEqual(status, 125, stderr)
             self.assertRegex(stderr, f"the {role} was killed: {said}; the sandbox is cut off from every network")
-            # Of a recorder another one, as hostile, has to write the end; a keeper may die before the session names its log.
+            # If the recorder is hostile, its equally hostile successor has to write the end; a keeper may die before the session names its log.
             if role == "worker" or role == "keeper" and os.path.exists(audit):
                 self.assert_recorded(audit, "was killed")
 

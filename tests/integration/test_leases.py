@@ -107,7 +107,7 @@ class Renews(Services):
         self.replaced("refused", self.vault())
 
     def test_the_token_of_a_login(self):
-        """What was made under it ends with it."""
+        """Leases made under the token end with it."""
         self.replaced("login", self.vault(role_id="role-1", secret_id=f"file:{support.LAB.path('lease-secret-id')}"))
         self.assertNotIn("/v1/sys/leases/renew", self.paths())
 

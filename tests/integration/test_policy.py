@@ -51,7 +51,7 @@ class Rules(Box):
             self.denied(method, "/user", also=(400, 405, 501))
 
     def test_another_method_or_path_in_a_field(self):
-        """What servers may take from a field is judged too, over either version of HTTP."""
+        """Methods and paths that servers may take from a field are judged too, over either version of HTTP."""
         rows = [("/user", "X-HTTP-Method-Override: HEAD", True), ("/user", "x-http-method-override: delete", False),
                 ("/user", "X_HTTP_Method: PUT", False), ("/user", "X-Original-URL: /repos/acme/x", True),
                 ("/user", "X-Original-URL: /admin", False), ("/repos/acme/x", "X-Rewrite-URL: /repos/acme/secret/y", False)]
@@ -105,7 +105,7 @@ class Rules(Box):
         self.allowed("GET", "/anything", host="www.lab.test")
 
     def test_deny_holds_against_every_reading(self):
-        """Also over HTTP/2, and where another field names the path."""
+        """Also over HTTP/2, and if another field names the path."""
         self.denied("GET", "/repos/acme/secret;x%2Fy/z", "/repos/acme/secret%3Bx/z", "/repos/acme%2Fsecret/x", "/repos/acme/%2573ecret/x",
                     "/repos/acme%252Fsecret%252Fx", "/repos/acme/SECRET/x", "/repos/acme/secret./x", "/repos/acme/secret%C0%AFx",
                     "/repos/acme/%EF%BD%93ecret/x", "/repos/acme/;a/secret;b/x;c", "/repos/acme%255Csecret/x", "/repos/acme/secret")

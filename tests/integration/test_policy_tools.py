@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator does with a policy before it is used: where its names lead, and whether a sandbox agrees."""
+"""Checks that an operator makes before using a policy: where its names lead, and whether a sandbox agrees."""
 import json
 import os
 import pty

@@ -365,7 +365,7 @@ class Restarts(Ready):
             return json.load(f)["id"]
 
     def test_killed_at_any_moment(self):
-        """Of the daemon or the command: another prepare makes what is missing, and nothing else is left."""
+        """The daemon or the command dies: another prepare makes what is missing, and nothing else is left."""
         for delay in range(12):
             command = subprocess.Popen([support.VETHGUARD, "prepare", "--count", "6", "--prefix", self.prefix, "--socket", self.daemon.socket],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -18,7 +18,7 @@ INNER4, INNER6 = "198.51.100.2", "2001:db8::2"
 WORLD4, WORLD6, GATEWAY = "198.51.100.1", "2001:db8::1", "198.51.100.9"
 METADATA = "169.254.169.254:80 [fd00:ec2::254]:80"
 TCP = f"{WORLD4}:443 [{WORLD6}]:443"
-# What opens each way in the world's filter, and how the probe calls it.
+# For each way and target of the probe, the rule that opens it in the world's filter.
 OPENINGS = {
     ("tcp", f"{WORLD4}:443"): f"ip daddr {WORLD4} tcp dport 443",
     ("tcp6", f"[{WORLD6}]:443"): f"ip6 daddr {WORLD6} tcp dport 443",
@@ -96,7 +96,7 @@ class Script(Probed):
             self.assertIn("no option", r.stderr)
 
     def test_without_an_interface(self):
-        """Nothing but sh is needed to say that nothing leads out where there is no interface."""
+        """Without an interface, sh alone suffices to say that nothing leads out."""
         where = support.netns(self, f"alone{time.monotonic_ns()}")
         for shell in SHELLS.values():
             shell = [shutil.which(shell[0]), *shell[1:]]
@@ -182,7 +182,7 @@ class World(Probed):
             self.assertEqual((status, self.found(answer, "unclear")), (3, {("tcp", f"{WORLD4}:7")}), (tool, answer))
 
     def test_every_program(self):
-        """What each program alone can try, it finds open and closed."""
+        """With each program alone, the probe finds the ways that this program can try, open and closed."""
         can = {"curl": {"tcp", "tcp6", "metadata", "api"}, "node": {"tcp", "tcp6", "metadata", "api", "udp", "dns", "dns6"},
                "python3": {"tcp", "tcp6", "metadata", "api", "udp", "dns", "dns6", "icmp", "icmp6"},
                "bash": {"tcp", "tcp6", "metadata", "api", "udp"}, "nc": {"tcp", "tcp6", "metadata", "api", "udp"},

@@ -247,7 +247,7 @@ class Killed(Robust):
             self.assertEqual(box.events(LIFECYCLE)[-1]["activity_id"], 4)
 
     def loses_nothing(self, role):
-        """What was answered is in the log, even if this program dies in the very moment."""
+        """An answered request is in the log, even if this program dies at that moment."""
         for n in range(8):
             box = self.begin()
             answered = self.steady(box, f"last{n}")
@@ -432,7 +432,7 @@ class Frozen(Robust):
         box._end()
 
     def test_keeper(self):
-        """What it has given goes on; the end comes in bounded time."""
+        """What the keeper has given stays in use; the session ends in bounded time."""
         box, pid = self.frozen("keeper")
         began = time.monotonic()
         self.assertIn("/second", box.sh("curl -sS -m 20 https://api.lab.test/second").out)

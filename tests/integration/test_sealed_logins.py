@@ -185,7 +185,7 @@ class Works(Logins):
 
 
 class Stays(Logins):
-    """Where a token does not go."""
+    """Places where a token is not sent."""
 
     def test_other_places(self):
         box = self.box()

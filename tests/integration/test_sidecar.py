@@ -304,7 +304,7 @@ class Holds(Sidecar):
         self.assertGreater(killed, 0)
 
     def test_a_guard_that_is_killed(self):
-        """Whatever dies, the rules stay: nobody listens, nothing passes."""
+        """The rules outlive every process: nothing listens, nothing passes."""
         for which in ("vethguard", "vethguardd", "vethguard-worke", "vethguard-keepe", "vethguard-recor"):
             with self.subTest(which):
                 guard = self.guard()
@@ -337,7 +337,7 @@ class Holds(Sidecar):
         self.assertEqual(done.stdout, "200", done)
 
     def test_init_killed_at_any_moment(self):
-        """One transaction: there is all of the fence or none of it, and the next init sets it."""
+        """One transaction: the fence is there as a whole or not at all, and the next init sets it."""
         for delay in (0, 0.001, 0.003, 0.006, 0.01, 0.02):
             init = subprocess.Popen(["nsenter", "--net=/run/netns/pod", VETHGUARD, "sidecar", "init", "--uid", str(GUARD)])
             support.time.sleep(delay)

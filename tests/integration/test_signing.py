@@ -168,7 +168,7 @@ class Field(Signing):
         self.assertIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
 
     def test_response_is_as_it_came(self):
-        """Nothing was sent that could sign, so ranges and codings stay."""
+        """A signing key is never sent, so no response has to be searched for it: ranges and codings stay."""
         self.origin.objects["/bucket/k"] = bytes(range(256))
         box = self.box()
         done = box.sh(f"curl -sS -D /dev/stderr -H 'Range: bytes=2-5' -H 'Accept-Encoding: br' {URL}/bucket/k | od -An -tx1")

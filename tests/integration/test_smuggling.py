@@ -90,7 +90,7 @@ class Run:
         return "".join(sorted((c["data"] for c in self.connections), key=lambda d: d.startswith("GET /clean")))
 
     def problem(self):
-        """What is not as it should be, or None."""
+        """The first fault, or None."""
         broken = [c["error"] for c in self.connections if c["error"]]
         if broken:
             return f"the strict origin could not read it: {broken}"

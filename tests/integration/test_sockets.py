@@ -109,7 +109,7 @@ class Ways(Socketed):
             self.assertNotIn(SECRET, f.read())
 
     def test_there_is_no_other_way(self):
-        """Neither a route nor a name server; and the socket is the only one that the sandbox sees of vethguard's."""
+        """The sandbox has neither a route nor a name server, and sees no other socket of vethguard's."""
         for url in ("https://api.lab.test/", f"http://{EVIL4}/", f"http://[{ORIGIN6}]/"):
             r = self.bwrap("curl", "-sS", "-m", "3", url)
             self.assertNotEqual(r.returncode, 0, r)

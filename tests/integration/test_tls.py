@@ -109,7 +109,7 @@ class Table(Box):
 
 
 class Clients(Box):
-    """What is served is as wide as what a careful public server has (docs/architecture.md, "What TLS is spoken")."""
+    """The TLS served is as wide as that of a careful public server (docs/architecture.md, "What TLS is spoken")."""
 
     def openssl(self, *args):
         done = self.box.sh("echo | openssl s_client -verify_return_error -connect api.lab.test:443 -servername api.lab.test "
@@ -177,7 +177,7 @@ class Addresses(support.Boxed):
         self.assertEqual(len(self.seen("http", path="/lit")), 2)
 
     def test_leads_nowhere(self):
-        """Neither the address nor what is behind it is reached."""
+        """Neither the address nor a server behind it is reached."""
         self.assertIn(self.visit("api.lab.test", "10.99.0.66", "/no", "10.99.0.66").split(" ")[1], ("403", "421"))
         self.assertIn(self.visit("evil.lab.test", "10.99.0.66", "/no", "api.lab.test").split(" ")[1], ("403", "421"))
         self.assertEqual(self.seen("http"), [])
@@ -191,7 +191,7 @@ class Addresses(support.Boxed):
 
 
 class Upstreams(support.Boxed):
-    """What is spoken to servers, and what is told of those that have nothing of it."""
+    """The TLS spoken to servers, and the error for servers that have none of it."""
     SERVERS = {9451: (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA"], "200"),
                9452: (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES256-SHA384"], "200"),
                9453: (["-tls1_2", "-groups", "P-521"], "200"),

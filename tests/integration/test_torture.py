@@ -201,7 +201,7 @@ class Torture(Case):
         return any(role == "supervisor" for role, _ in victims)
 
     def restart(self):
-        """As systemd does; now and then the new one is killed too while it starts."""
+        """Restarts the daemon like systemd; now and then the new one is killed too while it starts."""
         self.daemon.process.wait()
         while self.rng.random() < 0.25:
             with open(self.daemon.stderr_path, "ab") as err:

@@ -45,7 +45,7 @@ class From(Upgraded):
         return self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]
 
     def install(self):
-        """As a package does: each program is put in the place of the former one."""
+        """Like a package: replaces each program by the new one."""
         for name in os.listdir(lab.BIN):
             path = os.path.join(self.bin, name)
             if os.path.isfile(os.path.join(lab.BIN, name)):

@@ -157,7 +157,7 @@ class Terminal:
         support.AUDITS.append(self.audit)
 
     def text(self):
-        """What was shown so far, as words: programs move the cursor where others write blanks."""
+        """The text shown so far, as words: some programs move the cursor where others write blanks."""
         return re.sub(rb"\s+", b" ", ESCAPES.sub(b" ", self.shown)).decode("utf-8", "replace")
 
     def read(self, seconds):
@@ -179,7 +179,7 @@ class Terminal:
         self.shown = b""
 
     def type(self, keys):
-        """As a person does: after what is shown has come to rest."""
+        """Like a person: after the screen has come to rest."""
         still = time.monotonic() + 1
         while time.monotonic() < still:
             before = len(self.shown)

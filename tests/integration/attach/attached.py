@@ -48,7 +48,7 @@ def says_something(frame):
 
 
 class Services(threading.Thread):
-    """What the host itself offers on all of its addresses: TCP and UDP. They note who came."""
+    """Servers of the host on all of its addresses, over TCP and UDP. They note their clients."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -84,7 +84,7 @@ class Guarded(Case):
 
     @classmethod
     def make(cls):
-        """Everything that is there before vethguard is asked."""
+        """Sets up everything that exists before vethguard is asked."""
         raise NotImplementedError
 
     @classmethod
@@ -121,7 +121,7 @@ class Guarded(Case):
         cls.key = support.LAB.write("attached-key", SECRET, 0o600)
         cls.policy = support.LAB.write("attached.yaml", POLICY % cls.key)
         cls.narrow = support.LAB.write("attached-narrow.yaml", NARROW)
-        # With these and without a guard, everything would leave: see Control in test_bridge.py.
+        # With these and without a guard, everything would leave the host: see Control in test_bridge.py.
         for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
             with open("/proc/sys/net/" + name, "w") as f:
                 f.write("1")
@@ -168,7 +168,7 @@ class Guarded(Case):
 
     @classmethod
     def call(cls, function, **members):
-        """One of inside_battery.py, with what `vethguard env` said in the environment."""
+        """Calls a function of inside_battery.py, with the output of `vethguard env` in the environment."""
         r = cls.inside(PYTHON, cls.program(), function, json.dumps(members), env_file=cls.env_file)
         assert r.returncode == 0, (r, cls.daemon.stderr()[-3000:])
         return json.loads(r.stdout)

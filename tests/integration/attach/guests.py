@@ -105,7 +105,7 @@ class Engine:
                 raise AssertionError("dockerd does not serve: " + f.read()[-3000:])
 
     def kill_dockerd(self):
-        """And its containerd, which the kernel kills with it: dockerd 20.10 would take the dying one for its own."""
+        """Kills dockerd and its containerd together: dockerd 20.10 would take the dying one for its own."""
         own = support.descendants(self.process.pid)
         self.process.kill()
         self.process.wait()
@@ -343,6 +343,6 @@ class Machine:
 
 
 def say(text):
-    """What the reader of the results should know about where they were seen."""
+    """Prints where the results were seen, for their reader."""
     sys.stdout.write(f"      {text}\n")
     sys.stdout.flush()

@@ -14,7 +14,7 @@ import test_exfiltration
 from lab import DNS4, EVIL4, ORIGIN4, ORIGIN6
 from support import DNS, HTTP, SLOW, sh, wait_until
 
-# What runs first in a container waits until somebody says that its guard is there.
+# A container's first program waits until the test says that its guard is there.
 GATED = ["/bin/sh", "-c", 'until [ -e /run/guarded ]; do sleep 0.2; done; exec "$@"', "sh", "/bin/sleep", "100000"]
 
 
@@ -136,7 +136,7 @@ for _name in [n for n in dir(attached.Guarded) if n.startswith("test_")] + ["tes
 
 
 class Port(Bridge):
-    """One port of a network of the user's own, where Docker's resolver at 127.0.0.11 answers; its neighbor has a guard of
+    """One port of a user-defined network, where Docker's resolver at 127.0.0.11 answers; its neighbor has a guard of
     its own with another policy, and a third container none."""
     NETWORK = "agents"
 

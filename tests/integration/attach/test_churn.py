@@ -129,7 +129,7 @@ class Churn(Case):
         self.finish()
 
     def clean(self):
-        """What a user does: removes all containers. And what an engine leaves for good, with a guard or without, if it, its runtime or its
+        """Removes all containers, like a user. Also removes what an engine leaves for good, with a guard or without, if it, its runtime or its
         plugins are killed in the middle of their work, and none of its containers names any more: namespaces' files and addresses of
         Podman's, links of Docker's bridge, and processes that wait for their start."""
         for way in {way.engine: way for way in self.ways}.values():

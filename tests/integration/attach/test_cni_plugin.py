@@ -42,7 +42,7 @@ class Commands(cni_case.Plugin):
         self.fails(6, "more than", ask, PLUGIN, environment("STATUS"), b" " * (10 << 20))
 
     def test_a_life(self):
-        """Of each version: the link with addresses, routes, name servers; and everything gone afterwards."""
+        """For each version: the link with addresses, routes, name servers; and nothing left afterwards."""
         for version in ("0.4.0", "1.0.0", "1.1.0"):
             with self.subTest(version=version):
                 netns, container = self.netns()
@@ -321,7 +321,7 @@ class Refused(cni_case.Plugin):
         self.assertEqual(self.curl(netns).stdout, "200")
 
     def test_router_without_address(self):
-        """As Calico makes links: the host's end has no address, and answers for 169.254.1.1."""
+        """Links as Calico makes them: the host's end has no address, and answers for 169.254.1.1."""
         netns, container = self.netns()
         self.veth(netns)
         sh("ip", "addr", "flush", "dev", "host0")

@@ -26,7 +26,7 @@ PROGRAM = os.path.join(lab.BIN, "vethguard-docker")
 PLUGINS = "/run/docker/plugins"
 # Any address: the guard answers for it.
 NAME_SERVER = "192.0.2.53"
-# What a container does first of all: it waits for nobody.
+# A container's first program, which waits for nobody.
 AT_ONCE = f"""
 import json, sys, time
 sys.path.insert(0, "/")
@@ -266,7 +266,7 @@ class Battery(Network):
 
 
 class Faults(Network):
-    """What is refused, and whatever is killed: nothing is open, and nothing is left."""
+    """Refused calls and killed programs: nothing is open, and nothing is left."""
 
     @classmethod
     def attach(cls, name="box"):
@@ -283,7 +283,7 @@ class Faults(Network):
         self.assertIn(words, r.stderr, r)
 
     def assert_clean_but(self, *names):
-        """Of the driver there is nothing but what belongs to these sandboxes."""
+        """The driver has nothing left but what belongs to these sandboxes."""
         wait_until(lambda: len(links()) == len(names) and sorted(self.guarded()) == sorted(names), 60 * SLOW, 0.5)
         self.assertEqual((sorted(self.guarded()), len(links())), (sorted(names), len(names)), (links(), self.driver.stderr()))
 
@@ -605,13 +605,13 @@ class Resolver(Network):
         self.assertIn("start the container with --dns", r.stderr)
 
     def test_with_a_server(self):
-        """Nothing gets to the host's resolver, whatever is asked, and the guard answers."""
+        """Nothing reaches the host's resolver, whatever is asked, and the guard answers."""
         for i, kind in enumerate((1, 28, 16, 33, 15, 65)):
             for tcp in (False, True):
                 name = f"inner{i}{int(tcp)}.{self.tag}.evil.lab.test"
                 self.call("ask", server="127.0.0.11", name=name, kind=kind, tcp=tcp)
                 self.told(f"the question {kind}", DNS, action_id=2, **{"query.hostname": name})
-        # Of a name that is no address dockerd 20.10 does not answer this question at all.
+        # dockerd 20.10 does not answer this question at all for a name that is not an address.
         self.inside(guests.PYTHON, "/inside_battery.py", "ask", json.dumps(
             {"server": "127.0.0.11", "name": f"inner-ptr.{self.tag}.evil.lab.test", "kind": 12}))
         self.assertEqual(self.asked("inner"), [])

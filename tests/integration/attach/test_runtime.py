@@ -180,7 +180,7 @@ class DockerNetworks(Runtime):
         self.assertEqual(self.traces_beside("agent"), [])
 
     def test_2_restarted(self):
-        """What Docker starts again is guarded again, under the same name."""
+        """A container that Docker restarts is guarded again, under the same name."""
         before = self.info()["id"]
         self.engine("restart", "-t", "0", "agent")
         self.assert_works()

@@ -111,7 +111,7 @@ class Direct(Case):
                 self.assertEqual(f.read(), before)
 
     def test_exec_shows_nobody_its_variables(self):
-        """What an engine gives to a process of exec (docker exec -e PASSWORD=...) is read by nobody else meanwhile."""
+        """Nobody else can read what an engine passes to a process of exec (docker exec -e PASSWORD=...)."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
         self.assertEqual(self.runtime("start", "box").returncode, 0)
         process = {"args": ["/bin/cat"], "cwd": "/", "env": ["PATH=/bin", "PASSWORD=x"], "user": {"uid": 0, "gid": 0}, "terminal": False}
@@ -270,7 +270,7 @@ class Direct(Case):
         self.refused(self.runtime("start", "box"), "there is no sandbox box")
 
     def test_entry_lost(self):
-        """Nothing is known of what is in its namespace any more."""
+        """The content of its namespace is not known any more."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
         shutil.rmtree(f"{self.runtime.directory}/{self.runtime.entries()[0]}")
         self.refused(self.runtime("start", "box"), "guard is gone")
@@ -299,7 +299,7 @@ exec runc "$@"
                     r = runtime.create(self.tries("out"), "box")
                     self.assertEqual(r.returncode, -signal.SIGKILL, r)
                     self.assertTrue(wait_until(lambda: self.guards() == [], 10 * SLOW), self.guards())
-                    # Whoever starts it all the same, past this program, starts it without a network.
+                    # A start past this program would start it without a network.
                     subprocess.run(["runc", "--root", runtime.root, "start", "box"], capture_output=True, check=False)
                     r = runtime("start", "box")
                     self.assertEqual(r.returncode, 1, r)

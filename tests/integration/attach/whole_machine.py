@@ -64,7 +64,7 @@ ACCELERATORS = {"KVM": ("kvm", "host"), "TCG": ("tcg", "max")}
 
 
 def run(script, seconds, folder=support.ROOT, options=()):
-    """What the script wrote in there, and its status. By KVM where a machine boots with it, by emulation elsewhere."""
+    """Returns what the script wrote in the machine, and its status. Uses KVM if a machine boots with it, else emulation."""
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
         with contextlib.suppress(NotBooted):
             return run_by("KVM", script, seconds, folder, options)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a runtime hands to the plugin: environment, CNI_ARGS and network configuration, whole,
+/* The plugin's input from a runtime: environment, CNI_ARGS and network configuration, whole,
  * damaged and hostile. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -482,7 +482,7 @@ static void test_placeholders(void **state)
 	        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-x")), -ENOSPC);
 }
 
-/* What is found in the base64 of a text, which may have other characters around it. */
+/* Placeholders found in the base64 of a text, which may have other characters around it. */
 static uint32_t found_encoded(struct world *w, const char *text)
 {
 	char encoded[BASE64_SIZE(200) + 16];

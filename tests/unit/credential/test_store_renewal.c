@@ -150,7 +150,7 @@ static void test_revoked(void **state)
 	assert_string_equal(d.error, "Revoked.");
 }
 
-/* What the keeper has answered before it heard of the revocation arrives after it. */
+/* An answer that the keeper sent before it heard of the revocation arrives after it. */
 static void test_revoked_while_asked(void **state)
 {
 	struct world *w = *state;

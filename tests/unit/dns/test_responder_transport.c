@@ -252,7 +252,7 @@ static void tcp_connections_are_bounded(void **state)
 	close(clients[0]);
 }
 
-/* Of many connections in a second the next ones are taken by the batch, and none is lost. */
+/* Beyond a number of connections in a second the others are taken in batches, and none is lost. */
 static void tcp_floods_are_taken_by_the_batch(void **state)
 {
 	struct sockaddr_in at;

@@ -249,7 +249,7 @@ static int teardown_silent(void **state)
 	return status || n != 0;
 }
 
-/* What is sent before the keeper goes on is handled in this order, if the first goes to the peer
+/* Messages sent before the keeper goes on are handled in this order, if the first goes to the peer
  * that the keeper has answered last: it may still be reading there. */
 static void stop(const struct fixture *f)
 {

@@ -278,8 +278,8 @@ static int settle(void *context)
 {
 	const bool *settled = context;
 
-	/* Who is left alone looks for duplicates for a quarter of an hour, however slow the machine
-	 * is. */
+	/* With this setting a kernel left alone looks for duplicates for a quarter of an hour,
+	 * however slow the machine is. */
 	assert_int_equal(write_sysctl("ipv6/conf/default/dad_transmits", "1000"), 0);
 	assert_int_equal(system("ip link add v0 type veth peer name v1"), 0);
 	assert_int_equal(system("ip link set v1 up"), 0);

@@ -330,7 +330,7 @@ static void test_check_notes_json(void **state)
 	forget();
 }
 
-/* What is said of a rule that allows an upgrade. */
+/* The explanation of a rule that allows an upgrade. */
 static void test_upgrade(void **state)
 {
 	static const char text[] =
@@ -531,7 +531,8 @@ static void test_explain_small_letters(void **state)
 	json_decref(root);
 }
 
-/* What the proxy refuses whatever the policy says, and what it leaves to the policy: any token. */
+/* Methods that the proxy refuses whatever the policy says; all other tokens are left to the policy.
+ */
 static void test_explain_methods(void **state)
 {
 	static const struct {

@@ -204,7 +204,7 @@ static void test_a_load_tells(void **state)
 	assert_int_equal(notes.count, 0);
 }
 
-/* Where the file really is counts as well as where its name is. */
+/* The file's real directory counts as well as that of its name. */
 static void test_a_link(void **state)
 {
 	struct diag_list notes;

@@ -125,7 +125,7 @@ static void test_a_response_under_way_is_cut(void **state)
 	hang_up(o, false);
 }
 
-/* Of an upload that the upstream takes slowly much lies in the kernel, here all of it: no more
+/* Much of an upload to a slow upstream lies in the kernel, here all of it: no more
  * leaves. */
 static void test_the_rest_of_an_upload_stays(void **state)
 {
@@ -172,7 +172,7 @@ static void test_what_passes_is_finished(void **state)
 	hang_up(c, false);
 	hang_up(o, false);
 	assert_false(idle);
-	/* What had waited at the listener is served, under the new policy. */
+	/* Connections that had waited at the listener are served, under the new policy. */
 	ask(fresh, "GET /gone", "a.test", "");
 	expect_head(fresh, "HTTP/1.1 403 ");
 	hang_up(fresh, false);

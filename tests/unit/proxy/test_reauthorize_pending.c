@@ -538,7 +538,7 @@ static void test_datagrams_end(void **state)
 	assert_int_equal(send(from, "2", 1, 0), 1);
 	pump(&w, 20);
 	assert_int_equal(recv(to, &byte, 1, 0), -1);
-	/* Nor does an answer come back. */
+	/* No answer comes back either. */
 	assert_int_equal(sendto(to, "3", 1, 0, (struct sockaddr *)&out, n), 1);
 	pump(&w, 20);
 	assert_int_equal(recv(from, &byte, 1, 0), -1);

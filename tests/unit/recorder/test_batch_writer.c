@@ -68,7 +68,7 @@ static void test_more_than_a_ring(void **state)
 	close_fixture(&f);
 }
 
-/* What a killed worker left in the ring, and the supervisor's last word behind it. */
+/* Events that a killed worker left in the ring, and the supervisor's last event behind them. */
 static void test_dead_writer_is_drained_in_order(void **state)
 {
 	struct fixture f;

@@ -145,7 +145,7 @@ static void test_no_files(void **state)
 	assert_null(environment_get(&env, "SSL_CERT_FILE"));
 }
 
-/* What the container's own mounts cover is left alone, except the engine's resolv.conf. */
+/* Paths that the container's own mounts cover are left alone, except the engine's resolv.conf. */
 static void test_covered(void **state)
 {
 	(void)state;

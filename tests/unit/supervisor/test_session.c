@@ -44,7 +44,7 @@ static void ask_source(uint64_t sandbox, uint32_t credential)
 	        NULL, 0);
 }
 
-/* As if the priority had been lent to it. What it answers is a failure that is nobody's, and then
+/* As if the priority had been lent to it. It reports a failure that belongs to nobody, and then
  * whether that took the priority back. */
 static void answer_lent(uint64_t id)
 {

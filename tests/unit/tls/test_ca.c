@@ -76,7 +76,7 @@ static void test_authorities(void **state)
 	assert_true(ca_certificate_der(issuer).n <= CA_CERTIFICATE_MAX);
 }
 
-/* Nothing outlives what signed it. */
+/* No certificate outlives its issuer. */
 static void test_ends_with_its_parent(void **state)
 {
 	struct ca *short_root = ca_new_root(SLICE("short"), 5); /* three days from now on */

@@ -125,7 +125,7 @@ static void test_served_clients(void **state)
 	pair_fini(&pair);
 }
 
-/* Of clients that have it the hybrid group is taken, without a further round trip. */
+/* If a client has the hybrid group it is used, without a further round trip. */
 static void test_usual_group(void **state)
 {
 	struct pair pair;
@@ -142,7 +142,7 @@ static void test_usual_group(void **state)
 	else
 		assert_int_equal(SSL_get_shared_group(pair.s->ssl, 0), NID_X25519);
 	pair_hang_up(&pair);
-	/* One that does not is served with a share that it sent. */
+	/* A client without it is served with a share that it sent. */
 	dial_anew(&pair);
 	SSL_set1_groups_list(pair.c->ssl, "X25519:P-256");
 	assert_true(pair_shake(&pair));

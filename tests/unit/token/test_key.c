@@ -13,7 +13,7 @@
 
 #define GOOD_FLAGS (CKF_TOKEN_INITIALIZED | CKF_LOGIN_REQUIRED | CKF_USER_PIN_INITIALIZED)
 
-/* What the module says. */
+/* The module's answers, set by the test. */
 static struct {
 	ck_ulong slots, flags, found, type, mechanism_flags, signature_n;
 	ck_rv list, session, login, sign, mechanism;

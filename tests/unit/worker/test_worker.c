@@ -468,7 +468,7 @@ static void retire_with(uint64_t id, uint64_t generation)
 	close(image);
 }
 
-/* With nothing under way it is done at once. */
+/* With nothing under way the worker does it at once. */
 static void it_retires(void **state)
 {
 	struct message_worker_retired m;

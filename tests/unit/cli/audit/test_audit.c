@@ -317,7 +317,7 @@ static void test_the_reason_is_there_at_any_width(void **state)
 	}
 }
 
-/* Where rows have the time of day alone, each day is told before its first row. */
+/* If rows have only the time of day, each day is printed before its first row. */
 static void test_days_are_told_once(void **state)
 {
 	struct audit_row row = {.time_ms = NOW, .decision = AUDIT_ALLOWED, .what = "x"};

@@ -113,7 +113,7 @@ static void load(const char *text, struct policy_loaded *loaded)
 	}
 }
 
-/* What the policy in printed decides. */
+/* The verdict of the policy in `printed`. */
 static bool allows(const char *method, const char *text)
 {
 	struct policy_request request = {0};
@@ -619,7 +619,7 @@ static void test_what_a_policy_does_not_allow_stays(void **state)
 	assert_int_equal(
 	        suggest_beside(get, http("GET", "https", "b.example", 443, "/x", "default")), 1);
 	assert_int_equal(suggest_beside(get, connection("tcp", "a.example", 22, 2)), 1);
-	/* What a rule for http names is read, also where one for tcp:// names it too. */
+	/* A destination of an http rule is read, also if a tcp:// rule names it too. */
 	assert_int_equal(
 	        suggest_beside(web_and_tcp, http("PUT", "http", "a.example", 80, "/x", "default")),
 	        1);

@@ -71,7 +71,7 @@ static void another_format_is_replaced_from_the_bundle(void **state)
 		buf_append_slice(&bundle, SLICE("# a comment\n"));
 		buf_append_slice(&bundle, buf_slice(&pem));
 	}
-	/* One block of these is no certificate and is passed over. */
+	/* One of these blocks is not a certificate and is skipped. */
 	buf_append_slice(
 	        &bundle, SLICE("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"));
 	assert_int_equal(

@@ -195,7 +195,7 @@ static void test_says(void **state)
 	        "- may no longer: any method https://a.example:80-84\n");
 }
 
-/* What a wide network does not mean is no part of it. */
+/* Addresses that a wide network does not mean are not part of it. */
 static void test_networks(void **state)
 {
 	(void)state;

@@ -365,8 +365,8 @@ static void test_a_tunnel_carries_whatever_it_is(void **state)
 	only(EVENT_CONNECTION);
 }
 
-/* Where a rule about http counts beside tcp://, any method is one: a server that takes "delete" for
- * DELETE gets neither unseen. */
+/* If an http rule counts beside a tcp:// rule, any token is a method: a server that takes "delete"
+ * for DELETE gets neither unread. */
 static void test_any_method_is_http(void **state)
 {
 	static const char *const requests[] = {"DELETE /x", "delete /x", "Delete /x", "delete *",

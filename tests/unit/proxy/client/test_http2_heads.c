@@ -112,7 +112,7 @@ static void hear_again(struct h2 *h)
 	peer_read(h->peer);
 }
 
-/* Those that wait are sent one behind the other when there is room again, and the connection
+/* Waiting heads are sent one behind the other when there is room again, and the connection
  * becomes full within one of them: all of it comes, and nothing else is lost. */
 static void test_requests_to_one_that_takes_nothing(void **state)
 {

@@ -263,7 +263,7 @@ static void test_before_a_byte_has_left_any_method_goes_again(void **state)
 	hang_up(o2, false);
 }
 
-/* What all requests together keep is bounded: the next one is sent once. */
+/* The bodies that all requests keep together are bounded: the next request is sent once. */
 static void test_memory_for_all_is_bounded(void **state)
 {
 	struct h2 *c = enliven(h2_client()), *o;

@@ -229,7 +229,7 @@ static void test_a_credential_that_is_guessed(void **state)
 	}
 }
 
-/* As `docker exec` does: what is to be done stands in the body. */
+/* Like `docker exec`: the body says what to do. */
 static void test_with_a_body(void **state)
 {
 	static const char *const fields[] = {

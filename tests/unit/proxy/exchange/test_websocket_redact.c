@@ -216,7 +216,7 @@ static void test_covered_across_frames_of_any_kind(void **state)
 
 			if (cut == 1 || closes)
 				switch_over(true, "", "");
-			/* What control frames hold is one text, whatever comes between. */
+			/* The contents of control frames are one text, whatever comes between. */
 			n = (size_t)snprintf((char *)bytes, sizeof(bytes), "%c%c%.*s", kinds[i][0],
 			        (char)cut, (int)cut, SECRET_VALUE);
 			if (control) {

@@ -328,7 +328,7 @@ static void test_field_limit(void **state)
 	http1_fini(&h);
 }
 
-/* What is refused is refused with the right status, in every segmentation. */
+/* Every refusal has the right status, in every segmentation. */
 static void test_statuses_of_refusals(void **state)
 {
 	static const struct {

@@ -109,7 +109,7 @@ static void test_never_in_the_compression_table(void **state)
 	never_in_the_table(NAME_Q, "q.test");
 }
 
-/* Nor what the sandbox itself calls a credential. */
+/* The same for a credential of the sandbox's own. */
 static void test_the_sandboxs_own(void **state)
 {
 	const nghttp2_nv more[] = {nv("authorization", "Basic Zm9vOmJhcg==")};
@@ -135,7 +135,7 @@ static void test_the_sandboxs_own(void **state)
 
 /* --- memory --- */
 
-/* What is looked for, each byte inverted, so that this is not found itself. */
+/* The value to find, each byte inverted, so that this copy is not found itself. */
 struct needle {
 	uint8_t inverted[64];
 	size_t n;

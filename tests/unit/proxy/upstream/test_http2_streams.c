@@ -569,7 +569,7 @@ static void test_trailers_against_the_rules(void **state)
 	}
 }
 
-/* As many as are possible arrive, each; with one more nothing does that looks whole. */
+/* The greatest number arrives, each of them; with one more nothing arrives that looks whole. */
 static void test_many_trailers(void **state)
 {
 	const nghttp2_nv fields[] = {nv(":status", "200")};

@@ -355,8 +355,8 @@ static void test_counts_beyond_long_are_saturated(void **state)
 	json_decref(line);
 }
 
-/* What a sandbox may put into a name: quotation marks, line ends, escape sequences, bytes that are
- * no UTF-8, and an attempt to end the string and forge the seal. */
+/* Bytes that a sandbox may put into a name: quotation marks, line ends, escape sequences, bytes
+ * that are no UTF-8, and an attempt to end the string and forge the seal. */
 static void test_hostile_texts_stay_inside_their_strings(void **state)
 {
 	static const char hostile[] =

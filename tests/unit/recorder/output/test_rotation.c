@@ -185,7 +185,7 @@ static void test_two_daemons_end_it_once(void **state)
 	assert_one_chain(r, 3, 2);
 }
 
-/* Nobody can open the next file for so long that everything is refused: nothing is lost. */
+/* The next file cannot be opened for so long that everything is refused: nothing is lost. */
 static void test_next_file_comes_late(void **state)
 {
 	struct rotation *r = *state;

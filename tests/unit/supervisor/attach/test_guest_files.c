@@ -317,7 +317,7 @@ static bool own_mounts(void)
 	return f.fd >= 0;
 }
 
-/* What engines do, also where the name is a link. */
+/* What engines do, also if the name is a link. */
 static void test_engines_own(void **state)
 {
 	char engines[128];
@@ -580,7 +580,8 @@ static void on_open(struct loop_io *io, unsigned events)
 	}
 }
 
-/* What hangs in the file system of a sandbox for good must not hold the daemon's lock and sockets.
+/* A child that hangs in a sandbox's file system for good must not hold the daemon's lock and
+ * sockets.
  */
 static void test_nothing_of_the_daemons(void **state)
 {

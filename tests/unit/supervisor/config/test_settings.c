@@ -445,7 +445,7 @@ static struct settings *load_as(const struct identity *who)
 	return s;
 }
 
-/* Nothing waits for the bytes of a file that is what it was; and whatever becomes of it is seen. */
+/* Nothing waits for the bytes of an unchanged file, and every change of it is noticed. */
 static void what_has_not_changed_is_not_read(void **state)
 {
 	struct settings *first, *second;

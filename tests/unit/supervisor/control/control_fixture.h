@@ -367,7 +367,7 @@ static inline unsigned call(const char *method, const char *path, const char *bo
 	return hear(fd);
 }
 
-/* Whatever is answered is JSON, and of the type that it says. */
+/* Every answer is JSON, of the type that its header names. */
 static inline json_t *json_answer(void)
 {
 	json_t *json = json_loads(strstr(answer, "\r\n\r\n") + 4, JSON_REJECT_DUPLICATES, NULL);

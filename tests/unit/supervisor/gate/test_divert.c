@@ -429,8 +429,8 @@ static int in_time(int netns, const char *address, uint16_t port)
 	return netns_run(netns, in_dial, &d);
 }
 
-/* What joins a guarded bridge later is met by who is on it without the gate: another container may
- * be, a way to a network may not. */
+/* A port that joins a guarded bridge later is reached by those on it without the gate: another
+ * container may be, a way to a network may not. */
 static void a_bridge_gets_no_egress_later(void **state)
 {
 	int outside = make_network();

@@ -241,7 +241,7 @@ static void a_pinned_gate_is_adopted(void **state)
 	assert_int_equal(gate_pin(&gate, pin), 0);
 	assert_int_equal(gate_pin(&gate, pin), -EEXIST);
 	gate_close(&gate);
-	/* Nobody is there: refused, not passed and not forgotten. */
+	/* No worker is there: refused, not passed and not forgotten. */
 	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
 
 	assert_int_equal(gate_adopt(&second, host, pin), 0);

@@ -16,7 +16,7 @@
 
 #include "../somebodys_files.h"
 
-/* What proc(5) shows to those only who may trace the process. */
+/* A file that proc(5) shows only to those who may trace the process. */
 static int look_into(void *link)
 {
 	int fd = open(link, O_RDONLY | O_CLOEXEC);

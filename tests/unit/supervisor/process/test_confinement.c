@@ -118,7 +118,7 @@ static void one_that_hangs_is_told_of_without(void **state)
 	assert_string_equal(texts[2], "");
 }
 
-/* What the asker keeps for the answer would be lost. */
+/* The memory that the caller keeps for the answer would be lost. */
 static void the_end_answers_a_question_under_way(void **state)
 {
 	(void)state;

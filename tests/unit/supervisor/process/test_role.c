@@ -241,7 +241,7 @@ static void descriptors_of_a_role_kill_it_and_are_closed(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
-/* What it may say is bounded by number and time; without a bound it may say any number. */
+/* The number of messages is bounded, in all and over time; without a bound any number may come. */
 static void saying_too_much_kills(void **state)
 {
 	(void)state;

@@ -504,7 +504,7 @@ static void the_summary_ends_it(void **state)
 	assert_int_equal(sv.recording.told_count, 0);
 }
 
-/* With the recorder lost, or too slow, what was told of it waits for the next one. */
+/* If the recorder is lost or too slow, events for it wait for the next one. */
 static void without_a_summary_it_ends_and_is_kept(enum sandbox_event event)
 {
 	struct sandbox *s = one_summing(true);
