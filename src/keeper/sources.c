@@ -403,7 +403,7 @@ const char *source_operate(struct source *source, enum message_credential_what w
 	if (source->jar)
 		return "its tokens come from logins inside the sandbox: nobody else can be asked";
 	if (loop_now_ms(source->sources->loop) < source->alone_ms)
-		return "its service has asked to be left alone: try again later";
+		return "its service has asked to wait: try again later";
 	if (source->operation.what)
 		return "it is being checked or rotated already: try again in a moment";
 	source->operation = (struct source_operation){what, id, false};

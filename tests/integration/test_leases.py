@@ -243,7 +243,7 @@ class Throttled(Services):
             self.assertIn("left alone", answer["detail"])
             time.sleep(0.5)
         self.assertEqual(self.paths(), ["/oauth/token"])
-        self.assertIn("has asked to be left alone", self.daemon.stderr())
+        self.assertIn("has asked to wait", self.daemon.stderr())
         self.assertTrue(wait_until(lambda: self.asks("one", one) == "200", 10 * support.SLOW))
         self.assertGreaterEqual(time.monotonic() - began, 4)
         self.assertTrue(wait_until(lambda: self.asks("two", two) == "200", 10 * support.SLOW))
