@@ -201,7 +201,7 @@ def abuse(daemon, crowd):
         for name, argv in ABUSES:
             shares, did = beside(daemon, crowd, neighbour, argv)
             share, alone, rate, latencies = shares[len(shares) // 2]
-            row(f"neighbour beside {name}, of its requests/s alone: median (least to most)",
+            row(f"neighbor beside {name}, of its requests/s alone: median (least to most)",
                 f"{share * 100:.0f} % ({shares[0][0] * 100:.0f} to {shares[-1][0] * 100:.0f}); {rate:.0f} of {alone:.0f}, "
                 f"{ms(latencies)} [{did}]", "> 90 %")
 
