@@ -6,7 +6,7 @@
 #include "credential/aws_json.h"
 #include "vethguard/credential/aws_keys.h"
 
-static const char broken[] = "The credential's value begins like JSON, but is none.";
+static const char broken[] = "The credential's value begins like JSON, but is not JSON.";
 
 struct reader {
 	const char *p, *end;

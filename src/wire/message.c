@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of every message, and the messages of keeper and recorder. Those of the worker and of a
- * session are in message_worker.c and message_session.c. message_codec.c writes and checks the
- * fields.
+ * run are in message_worker.c and message_run.c. message_codec.c writes and checks the fields.
  */
 #include "wire/message_codec.h"
 
@@ -271,16 +270,16 @@ static const char *const type_names[] = {
         [MESSAGE_RECORDER_FLOWING] = "RECORDER_FLOWING",
         [MESSAGE_RECORDER_END] = "RECORDER_END",
         [MESSAGE_RECORDER_SUMMARY] = "RECORDER_SUMMARY",
-        [MESSAGE_SESSION_START] = "SESSION_START",
-        [MESSAGE_SESSION_ENV_GET] = "SESSION_ENV_GET",
-        [MESSAGE_SESSION_ENV] = "SESSION_ENV",
-        [MESSAGE_SESSION_READY] = "SESSION_READY",
-        [MESSAGE_SESSION_END] = "SESSION_END",
-        [MESSAGE_SESSION_SUMMARY] = "SESSION_SUMMARY",
+        [MESSAGE_RUN_START] = "RUN_START",
+        [MESSAGE_RUN_ENV_GET] = "RUN_ENV_GET",
+        [MESSAGE_RUN_ENV] = "RUN_ENV",
+        [MESSAGE_RUN_READY] = "RUN_READY",
+        [MESSAGE_RUN_END] = "RUN_END",
+        [MESSAGE_RUN_SUMMARY] = "RUN_SUMMARY",
         [MESSAGE_DESCRIBE] = "DESCRIBE",
         [MESSAGE_DESCRIPTION] = "DESCRIPTION",
-        [MESSAGE_SESSION_ROLES] = "SESSION_ROLES",
-        [MESSAGE_SESSION_ROLE] = "SESSION_ROLE",
+        [MESSAGE_RUN_ROLES] = "RUN_ROLES",
+        [MESSAGE_RUN_ROLE] = "RUN_ROLE",
         [MESSAGE_UPGRADE] = "UPGRADE",
         [MESSAGE_RECORDER_COUNT_GET] = "RECORDER_COUNT_GET",
         [MESSAGE_RECORDER_COUNT] = "RECORDER_COUNT",

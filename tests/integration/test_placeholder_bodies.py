@@ -155,7 +155,8 @@ class Never(Bodies):
         box = self.box()
         for body, fields, status, words in (
                 (b'{"k": "KEY"', (JSON,), 400, "not the JSON"), (b"{'k': 'KEY'}", (JSON,), 400, "not the JSON"), (b'{"k": "KEY"} x', (JSON,), 400, "not the JSON"),
-                (b'["\\ud83dKEY\\x"]', (JSON,), 400, "not the JSON"), (self.multipart(b"KEY", end=b""), (PARTS + "xYz",), 400, "not the multipart"),
+                (b'["\\ud83dKEY\\x"]', (JSON,), 400, "not the JSON"), (b'{"k": "KEY", "k": "x"}', (JSON,), 400, "not the JSON"),
+                (b'["KEY", "\\udc00"]', (JSON,), 400, "not the JSON"), (b'\xef\xbb\xbf["KEY"]', (JSON,), 400, "not the JSON"), (self.multipart(b"KEY", end=b""), (PARTS + "xYz",), 400, "not the multipart"),
                 (self.multipart(b"KEY"), (PARTS + "other",), 400, "not the multipart"), (self.multipart(b"KEY"), (PARTS,), 400, "not the multipart"),
                 (b"KEY", (PARTS + "xYz",), 400, "not the multipart"), (b"--xYz\r\nKEY\r\n--xYz--", (PARTS + "xYz",), 400, "not the multipart"),
                 (b"junk\r\n" + self.multipart(b"KEY"), (PARTS + "xYz",), 400, "not the multipart"),

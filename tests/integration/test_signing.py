@@ -240,7 +240,7 @@ class Refused(Signing):
                 self.refused(box, self.ask(box, "GET", path, fields), 403, "signature", words)
 
     def test_values(self):
-        for name, words in (("aws-half", "has no access key id and secret"), ("aws-broken", "begins like JSON, but is none"),
+        for name, words in (("aws-half", "has no access key id and secret"), ("aws-broken", "begins like JSON, but is not JSON"),
                             ("aws-escape", "with an escape in it")):
             with self.subTest(name):
                 box = self.box(name=name)

@@ -105,22 +105,22 @@ enum message_type {
 	MESSAGE_RECORDER_SUMMARY = 37,  /* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
-	MESSAGE_SESSION_START = 38,   /* struct message_session_start + fds: network namespace of the
+	MESSAGE_RUN_START = 38,   /* struct message_run_start + fds: network namespace of the
 	                                 sandbox; shared: perhaps an NFLOG socket */
-	MESSAGE_SESSION_ENV_GET = 39, /* supervisor -> run: names of the variables that env: sources need: struct
+	MESSAGE_RUN_ENV_GET = 39, /* supervisor -> run: names of the variables that env: sources need: struct
 	                                 message_names */
-	MESSAGE_SESSION_ENV = 40,     /* run -> supervisor: struct message_names (those that are set) + one pipe
+	MESSAGE_RUN_ENV = 40,     /* run -> supervisor: struct message_names (those that are set) + one pipe
 	                                 each */
-	MESSAGE_SESSION_READY = 41,   /* struct message_session_ready */
-	MESSAGE_SESSION_END = 42,     /* the command has exited: struct message_status */
-	MESSAGE_SESSION_SUMMARY = 43, /* struct message_summary */
+	MESSAGE_RUN_READY = 41,   /* struct message_run_ready */
+	MESSAGE_RUN_END = 42,     /* the command has exited: struct message_status */
+	MESSAGE_RUN_SUMMARY = 43, /* struct message_summary */
 
 	/* how each role is confined (vethguard doctor --roles) */
-	MESSAGE_DESCRIBE = 44,      /* supervisor -> any role after its start: no body */
-	MESSAGE_DESCRIPTION = 45,   /* the reply: struct message_text with the text of jail_describe() */
-	MESSAGE_SESSION_ROLES = 46, /* run -> supervisor: no body */
-	MESSAGE_SESSION_ROLE = 47,  /* supervisor -> run: struct message_role, one per role, each with the
-	                               question's id */
+	MESSAGE_DESCRIBE = 44,    /* supervisor -> any role after its start: no body */
+	MESSAGE_DESCRIPTION = 45, /* the reply: struct message_text with the text of jail_describe() */
+	MESSAGE_RUN_ROLES = 46,   /* run -> supervisor: no body */
+	MESSAGE_RUN_ROLE = 47,    /* supervisor -> run: struct message_role, one per role, each with the
+	                                 question's id */
 
 	/* a daemon <-> the daemon of another version that takes over from it (supervisor/daemon/upgrade.h) */
 	MESSAGE_UPGRADE = 48, /* struct message_upgrade; descriptors as the step says */
@@ -620,7 +620,7 @@ struct message_summary {
 	} unusual[MESSAGE_UNUSUAL_MAX];
 };
 
-struct message_session_start {
+struct message_run_start {
 	struct slice name;                                 /* of the sandbox; empty: the supervisor makes one up */
 	struct slice policy_path, config_path, audit_path; /* absolute; empty: none */
 	struct slice directory;                            /* absolute working directory, for exec: sources */
@@ -647,7 +647,7 @@ struct message_names {
 	struct slice names[MESSAGE_ENV_MAX];
 };
 
-struct message_session_ready {
+struct message_run_ready {
 	struct slice sandbox; /* its name */
 	struct slice audit_path;
 	struct ip gate4, gate6;
@@ -746,10 +746,10 @@ MESSAGE_CODEC(recorder_event);
 MESSAGE_CODEC(sandbox);
 MESSAGE_CODEC(status);
 MESSAGE_CODEC(summary);
-MESSAGE_CODEC(session_start);
+MESSAGE_CODEC(run_start);
 MESSAGE_CODEC(names);
 MESSAGE_CODEC(role);
-MESSAGE_CODEC(session_ready);
+MESSAGE_CODEC(run_ready);
 MESSAGE_CODEC(upgrade);
 #undef MESSAGE_CODEC
 /* Frees what the decoder allocated. A worker keeps the struct until it exits. */

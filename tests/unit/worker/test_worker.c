@@ -312,7 +312,7 @@ static void it_may_be_told_to_pause_before_it_begins(void **state)
 static void a_message_that_is_not_for_it_ends_it(void **state)
 {
 	static const enum message_type types[] = {MESSAGE_WORKER_START, MESSAGE_WORKER_READY,
-	        MESSAGE_CA, MESSAGE_CREDENTIAL, MESSAGE_SESSION_START, MESSAGE_STOPPED};
+	        MESSAGE_CA, MESSAGE_CREDENTIAL, MESSAGE_RUN_START, MESSAGE_STOPPED};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		serve();

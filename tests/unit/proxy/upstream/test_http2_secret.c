@@ -177,7 +177,7 @@ static bool is_there(const struct needle *needle, const uint8_t *p, size_t n)
 
 		if (!at)
 			return false;
-		while (i < needle->n && at[i] == (uint8_t)~needle->inverted[i])
+		while (i < needle->n && (at[i] ^ needle->inverted[i]) == 0xff)
 			i++;
 		if (i == needle->n)
 			return true;

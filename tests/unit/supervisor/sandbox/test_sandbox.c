@@ -3,7 +3,7 @@
  * The sandbox's table of states: every event in every state. The handlers are the test's own (all
  * of states.h), so this tests which of them is called, that only the state one returns
  * becomes the next, and what the owner learns of that; further the registry, without memory
- * and without descriptors. What the handlers do is tried in test_life.c and by whole sessions and
+ * and without descriptors. What the handlers do is tried in test_life.c and by whole runs and
  * daemons.
  */
 #include <stdarg.h>

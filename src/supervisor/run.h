@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: the messages exchanged with one `vethguard run`, which owns one sandbox. */
-#ifndef VETHGUARD_SRC_SUPERVISOR_SESSION_H
-#define VETHGUARD_SRC_SUPERVISOR_SESSION_H
+/* run: the messages exchanged with one `vethguard run`, which owns one sandbox. */
+#ifndef VETHGUARD_SRC_SUPERVISOR_RUN_H
+#define VETHGUARD_SRC_SUPERVISOR_RUN_H
 
 #include "supervisor/supervisor.h"
 
-struct session {
+struct run {
 	struct ipc_peer peer;
 	struct sandbox_owner owner;
 	struct supervisor *supervisor;
@@ -18,9 +18,9 @@ struct session {
 
 /* Takes ownership of fd. Makes the sandbox at once, so that its worker starts while `run` still
  * sends START. Returns 0 or -errno. */
-int session_open(struct session *session, struct supervisor *supervisor, int fd);
+int run_open(struct run *run, struct supervisor *supervisor, int fd);
 /* Ends the sandbox as if the command had ended. */
-void session_end(struct session *session);
-void session_close(struct session *session);
+void run_end(struct run *run);
+void run_close(struct run *run);
 
 #endif
