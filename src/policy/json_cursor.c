@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A string without escapes stays where it is in the text. One with escapes is decoded into a second
- * text, at the same offset, so that both places are known; what is decoded is never longer.
+ * text, at the same offset, so that both places are known; decoded text is never longer.
  */
 #include "policy/json_cursor.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervisor: what `vethguard run` says to its supervisor (vethguardd --run), and hears from it. */
+/* supervisor: the messages between `vethguard run` and its supervisor (vethguardd --run). */
 #ifndef VETHGUARD_SRC_CLI_RUN_SUPERVISOR_H
 #define VETHGUARD_SRC_CLI_RUN_SUPERVISOR_H
 

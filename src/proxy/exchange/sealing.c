@@ -201,7 +201,7 @@ static const char *seal_token(struct exchange *ex, struct slice value)
 	return NULL;
 }
 
-/* Writes the answer, which is tree, with texts in place of its tokens. */
+/* Writes the answer, given as tree, with texts in place of its tokens. */
 static const char *rewrite(struct exchange *ex, const struct json_tree *tree)
 {
 	struct sealing *s = ex->sealing;
