@@ -308,7 +308,7 @@ class Words(Hostile):
         def check(_, status, stderr, audit):
             self.assertEqual(status, 125, stderr)
             self.assertRegex(stderr, f"the {role} was killed: {said}; the sandbox is cut off from every network")
-            # If the recorder is hostile, its equally hostile successor has to write the end; a keeper may die before the session names its log.
+            # If the recorder is hostile, its equally hostile successor has to write the end; a keeper may die before the run names its log.
             if role == "worker" or role == "keeper" and os.path.exists(audit):
                 self.assert_recorded(audit, "was killed")
 
@@ -356,7 +356,7 @@ class Words(Hostile):
         self.assertLess(stderr.count("the audit log cannot be written"), 5)
 
     def test_a_deaf_worker(self):
-        """It does not hold up the session: it is killed when its time is over (robustness.Frozen has the others)."""
+        """It does not hold up the run: it is killed when its time is over (robustness.Frozen has the others)."""
         status, stderr, audit = self.commit("worker", "deaf", command=("true",))
         self.assertEqual(status, 0, stderr)
         self.assert_recorded(audit)

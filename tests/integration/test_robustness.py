@@ -432,7 +432,7 @@ class Frozen(Robust):
         box._end()
 
     def test_keeper(self):
-        """What the keeper has given stays in use; the session ends in bounded time."""
+        """What the keeper has given stays in use; the run ends in bounded time."""
         box, pid = self.frozen("keeper")
         began = time.monotonic()
         self.assertIn("/second", box.sh("curl -sS -m 20 https://api.lab.test/second").out)
