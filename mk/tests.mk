@@ -128,7 +128,7 @@ check-attach:
 ## sudo make check-upgrade FROM=REV  a daemon of that version keeps its sandboxes when this one takes its place
 .PHONY: check-upgrade
 check-upgrade:
-	@[ -n "$(FROM)" ] || { echo "check-upgrade: say from which version: make check-upgrade FROM=REV" >&2; exit 2; }
+	@[ -n "$(FROM)" ] || { echo "check-upgrade: which version? Say so: make check-upgrade FROM=REV" >&2; exit 2; }
 	@mk/install-packages build test
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@from=build/from/$$(git rev-parse --verify "$(FROM)^{commit}") && mkdir -p "$$from" && \

@@ -122,7 +122,7 @@ export class Session {
   // What is needed inside: {tls, plain} places of the gateway, variables (placeholders), the CA's PEM.
   async inside() {
     const answer = await this.client.call("GET", `/v1/sandboxes/${encodeURIComponent(this.name)}/env`);
-    if (!answer.gateway) throw new VethguardError(`${this.name} is no session, or the configuration has no gateway`);
+    if (!answer.gateway) throw new VethguardError(`${this.name} is not a session, or the configuration has no gateway`);
     const variables = Object.fromEntries(answer.variables.map(({ name, value }) => [name, value]));
     return { tls: place(answer.gateway.tls), plain: place(answer.gateway.plain), variables, ca: answer.ca_pem };
   }

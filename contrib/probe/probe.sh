@@ -37,12 +37,12 @@ the proxy of the environment, sockets of container engines. Prints a line for ea
 Targets, several in one word with spaces between them; an empty word leaves the way out:
       --tcp HOST:PORT...       1.1.1.1:443 1.1.1.1:80 8.8.8.8:53 [2606:4700:4700::1111]:443
       --name NAME              ports 443 and 80 of it, and DNS queries for new names below it; example.com
-      --udp HOST:PORT...       what answers an NTP query; 162.159.200.123:123
+      --udp HOST:PORT...       servers that answer an NTP query; 162.159.200.123:123
       --dns ADDRESS...         resolvers besides those of /etc/resolv.conf; 1.1.1.1 8.8.8.8 2606:4700:4700::1111
       --icmp ADDRESS...        1.1.1.1 2606:4700:4700::1111
       --metadata HOST:PORT...  169.254.169.254:80 [fd00:ec2::254]:80 100.100.100.200:80 168.63.129.16:80
       --api HOST:PORT...       the provider's own API; none
-      --gateway HOST:PORT      what has to be reached; none
+      --gateway HOST:PORT      an address that has to be reached; none
 
 How:
       --without WAY...         leave out: tcp tcp6 name udp udp6 dns dns6 icmp icmp6 metadata api proxy socket
