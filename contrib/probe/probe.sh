@@ -84,7 +84,7 @@ while [ $# -gt 0 ]; do
 		;;
 	--tcp | --name | --udp | --dns | --icmp | --metadata | --api | --gateway | --without | --tools | --timeout | --limit)
 		[ $# -ge 2 ] || wrong "$1 needs a value"
-		is_plain "$2" || wrong "$1: \"$2\" is no target; see --help"
+		is_plain "$2" || wrong "$1: \"$2\" is not a target; see --help"
 		case $1 in
 		--tcp) tcp=$2 ;;
 		--name) name=$2 ;;

@@ -648,7 +648,7 @@ class Commands(Gatewayed):
                                 (("--token-file", "/none"), {}, "No such file"), (("--token-file", self.dir), {}, "directory"),
                                 (("--token-file", "-"), {"token": ""}, "no token"), (("--token-file", "-"), {"token": "a b"}, "no token"),
                                 (("--token-file", "-"), {"token": "$(id)"}, "no token"), (("--token-file", "-"), {"token": "a" * 5000}, "longer"),
-                                (("--token-file", "-"), {"name": "link"}, "no session"), (("--format", "deno"), {"name": "link"}, "no session")):
+                                (("--token-file", "-"), {"name": "link"}, "not a session"), (("--format", "deno"), {"name": "link"}, "not a session")):
             r = self.env(*argv, **kw)
             self.assertEqual((r.returncode, r.stdout), (2, ""), (argv, kw, r))
             self.assertIn(words, r.stderr)

@@ -72,12 +72,12 @@ class Script(Probed):
         return subprocess.run([os.path.join(lab.ROOT, "contrib/probe/probe.sh"), *options], capture_output=True, text=True, timeout=30 * SLOW)
 
     def test_usage(self):
-        for options, words in ((("--nonsense",), "no option"), (("--tcp",), "needs a value"), (("--tcp", "$(id)"), "no target"),
-                               (("--tcp", "1.1.1.1"), "no port"), (("--udp", "a:b"), "no port"), (("--tcp", "a:1;id"), "no target"),
-                               (("--name", "a'b"), "no target"), (("--name", "-rf"), "no target"), (("--dns", "1.1.1.1 -x"), "no target"),
+        for options, words in ((("--nonsense",), "no option"), (("--tcp",), "needs a value"), (("--tcp", "$(id)"), "not a target"),
+                               (("--tcp", "1.1.1.1"), "no port"), (("--udp", "a:b"), "no port"), (("--tcp", "a:1;id"), "not a target"),
+                               (("--name", "a'b"), "not a target"), (("--name", "-rf"), "not a target"), (("--dns", "1.1.1.1 -x"), "not a target"),
                                (("--timeout", "0"), "seconds"), (("--timeout", "2s"), "seconds"), (("--limit", "99999"), "seconds"),
-                               (("--limit", "-1"), "no target"), (("--without", "all"), "no way"), (("x",), "no option"),
-                               (("--api", "a:1\nb:2"), "no target")):
+                               (("--limit", "-1"), "not a target"), (("--without", "all"), "no way"), (("x",), "no option"),
+                               (("--api", "a:1\nb:2"), "not a target")):
             r = self.run_script(*options)
             self.assertEqual((r.returncode, r.stdout), (2, ""), (options, r))
             self.assertIn(words, r.stderr, options)
