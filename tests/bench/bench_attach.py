@@ -22,7 +22,7 @@ from bench_machine import Echo, Prompt, Spin, Warm, bare_namespace, percentile, 
 
 SAMPLES = 60  # calls behind each latency
 ATTACHMENTS = 200  # and attachments
-GAP_S = 0.16  # between two attachments that are no burst: the daemon fills its stores again meanwhile
+GAP_S = 0.16  # between two attachments outside a burst: the daemon fills its stores again meanwhile
 TURN = 25  # attachments, and then as many of what they are compared with
 ORDINARY = 4  # each so many-eth is asked for by a caller at ordinary priority
 SETTLE_S = 0.5  # between the two

@@ -173,7 +173,7 @@ def leaks(world, wait=0.3):
 
 
 def control():
-    """Without a fence the same frames do arrive: the capture is no blind witness."""
+    """Without a fence the same frames do arrive: so the capture would see a leak."""
     world = World(uplink=True, forwarding=True)
     try:
         seen = set()

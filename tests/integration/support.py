@@ -312,7 +312,7 @@ class Sandbox:
         full_env["PYTHONPATH"] = HERE
         full_env["PYTHONDONTWRITEBYTECODE"] = "1"
         self.stderr_file = open(self.stderr_path, "w")
-        # -S: what a distribution has its interpreter do at each start is none of the tests' subject. Its packages are (hpack).
+        # -S: the tests do not need what a distribution's interpreter does at each start. Its packages are (hpack).
         serve = f"import sys; sys.path.append('{PACKAGES}'); import inside; inside.serve()"
         self.process = subprocess.Popen(command + ["--", interpreter, "-S", "-c", serve],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr_file,

@@ -163,7 +163,7 @@ class Api(Control):
             self.assertEqual(self.call("GET", "/v1/status")[0], 200)
             for _ in range(20):
                 last = come()
-            # It is told before it has asked; who asks all the same may find the connection closed.
+            # The client is refused before it has sent a request; if it sends one all the same it may find the connection closed.
             self.assertTrue(last.recv(4096).startswith(b"HTTP/1.1 503 Service Unavailable\r\n"))
         finally:
             for s in crowd:

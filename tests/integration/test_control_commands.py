@@ -352,6 +352,6 @@ class Commands(Control):
         self.assertEqual(r.returncode, 0, r)
         self.assertRegex(r.stderr, r"(?m)^vethguard: warning: /etc/resolv\.conf: it is not a regular file$")
         self.assertFalse(os.path.exists(support.LAB.path("vethguard.pem")))
-        # The host's own processes are no guests.
+        # The host's own processes cannot be attached.
         r = self.daemon.cli("attach", "--pid", str(os.getpid()), "--files", "--policy", self.policy)
         self.assertEqual(r.returncode, 1, r)

@@ -45,7 +45,7 @@ class Numbered(Attached):
     RIGHTS = "-all,+net_admin,+net_raw"
 
     def attack(self, netns):
-        """Links on top of whatever can be reached by a number, which the kernel gives who asks what the links are; a frame out of each.
+        """Makes links on top of every link that can be named by a namespace's number, which the kernel tells a caller that lists links, and sends a frame out of each.
         (how many were made, how many frames left)"""
         inside = ["ip", "netns", "exec", netns]
         indexes = {socket.if_nametoindex("up0"), *range(1, 20)}

@@ -539,7 +539,7 @@ class Calls(Exposed):
         self.assertEqual(self.visits(), [])
 
     def test_another_users_sandbox(self):
-        """A name is no proof: whoever may attach could take it."""
+        """A name is not a proof: everybody who may attach could take it."""
         self.attach_both("sandbox:two")
         self.assertEqual(self.call().stdout, f"/x for {GATE}")
         record = os.path.join(self.daemon.state, "sandboxes", "two.json")

@@ -229,7 +229,7 @@ class Responses(BaseCase):
             s.sendall(b"\x81\x85\0\0\0\0hello")
             self.assertEqual(s.recv(7), b"\x81\x05hello")
             s.close()
-        s = self.connect(False)  # refused: the connection ends, and what follows is no request
+        s = self.connect(False)  # refused: the connection ends, and the following bytes are not a request
         ask = f"GET {self.base('https://evil.lab.test/ws')} HTTP/1.1\r\nHost: g\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" \
               "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
         s.sendall(ask.encode() + f"GET {self.base('http://plain.lab.test/behind')} HTTP/1.1\r\nHost: g\r\n\r\n".encode())

@@ -266,7 +266,7 @@ class Smuggling(Case):
                 findings[host[0]].append(e["finding_info"]["desc"])
             elif host and e["class_uid"] == HTTP:
                 events[host[0]].append(e)
-            elif e["class_uid"] == HTTP:  # the request named a host that is none of these
+            elif e["class_uid"] == HTTP:  # the request named another host
                 strays.append(e)
         for result in done.json():
             run = runs[result["host"]]

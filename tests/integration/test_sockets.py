@@ -247,7 +247,7 @@ for bytes in (b'\\5\\1\\2', b'\\5\\1\\0\\5\\2\\0\\1\\1\\2\\3\\4\\0\\x50', b'\\5\
 
 
 class File(Socketed):
-    """The socket's file: whose it is, and that it takes nobody's place."""
+    """The socket's file: its owner, and that it replaces no other file."""
 
     def test_mode_and_owner(self):
         st = os.lstat(self.path)

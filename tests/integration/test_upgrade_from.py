@@ -63,7 +63,7 @@ class From(Upgraded):
         now = {s["name"]: s for s in self.sandboxes()}
         self.assertEqual(set(now), set(self.before))
         for name, before in self.before.items():
-            for key in KEPT:  # a member that this version has added is none that was lost
+            for key in KEPT:  # a member that this version has added was not lost
                 at = now[name][key]
                 self.assertEqual({k: at.get(k) for k in before[key]} if isinstance(before[key], dict) else at, before[key], (name, key))
         self.assertEqual({s["name"]: s["state"] for s in self.sandboxes()}["paused"], "paused", self.sandboxes())

@@ -16,7 +16,7 @@ class Beside(_Hostile):
         frames = fence_frames.offloads((EVIL4, ORIGIN4, HOST4, fence_frames.GATE4), (ORIGIN6, fence_frames.GATE6))
         with Watch() as watch:
             sent = self.hostile(box, "offloads", "eth0", *map(str, DIVERT_MARKS), input=test_exfiltration.as_input(frames))
-        self.assertGreater(sent, len(frames) // 4)  # newer kernels do not take what is no checksum's place
+        self.assertGreater(sent, len(frames) // 4)  # newer kernels do not take an offset where no checksum can be
         self.assert_silent(watch)
         self.assertIn("/after", box.sh("curl -sS https://api.lab.test/after").out)
 

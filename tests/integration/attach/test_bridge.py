@@ -224,4 +224,4 @@ class Whole(Bridge):
         self.assertTrue(wait_until(lambda: "udp from" in self.came("second"), 10 * SLOW), self.came("second"))
         self.engine("rm", "-f", "second")
 
-del Bridge  # no test by itself
+del Bridge  # a base class, not a test

@@ -416,4 +416,4 @@ class Ctr(Cni):
                               capture_output=True, text=True, timeout=120 * SLOW)
 
 
-del Cni  # no test by itself
+del Cni  # a base class, not a test

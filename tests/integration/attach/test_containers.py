@@ -129,4 +129,4 @@ class Podman(Exposed):
     ENGINE = "podman"
 
 
-del Container, Exposed  # no tests by themselves
+del Container, Exposed  # base classes, not tests

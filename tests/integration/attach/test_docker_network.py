@@ -748,4 +748,4 @@ for _kind in (Faults, LiveRestore, Resolver, Compose):
         setattr(_kind, _name, None)  # Battery has them
 for _name in [n for n in dir(Faults) if n.startswith("test_") and n != "test_7_dockerd_killed"]:
     setattr(LiveRestore, _name, None)
-del Network  # no test by itself
+del Network  # a base class, not a test

@@ -201,4 +201,4 @@ class DockerNetworks(Runtime):
         self.assertEqual(self.traces_beside("agent"), [])
 
 
-del Runtime  # no test by itself
+del Runtime  # a base class, not a test

@@ -144,4 +144,4 @@ class Wget2(Client):
         self.assertEqual(self.seen("evil"), [])
 
 
-del Client  # it is no test by itself
+del Client  # a base class, not a test

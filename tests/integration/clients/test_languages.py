@@ -212,4 +212,4 @@ class Php(Language):
         self.refuses("/usr/bin/php", self.program)
 
 
-del Client, Language  # they are no tests by themselves
+del Client, Language  # base classes, not tests

@@ -616,7 +616,7 @@ static void test_values_that_are_all_escape_bytes(void **state)
 	}
 }
 
-/* '\\' and NUL is no escape, least of all of a byte that has no short one. */
+/* '\\' and NUL is not an escape, least of all of a byte that has no short one. */
 static void test_a_backslash_before_nul(void **state)
 {
 	struct mask *mask = mask_of("secret");

@@ -221,7 +221,7 @@ static void test_check_file_missing(void **state)
 	forget();
 }
 
-/* Root, who may read everything, looks as somebody else. */
+/* Root, who may read everything, checks as another user. */
 static void test_check_file_unreadable(void **state)
 {
 	bool root = geteuid() == 0;

@@ -413,7 +413,7 @@ static void test_der_round_trip(void **state)
 	secret_free(&secret);
 }
 
-/* Other keys, and a certificate that is no authority. */
+/* Other keys, and a certificate that is not a CA's. */
 static void test_unfit_authorities(void **state)
 {
 	(void)state;

@@ -234,7 +234,7 @@ static void test_ways_to_a_root(void **state)
 	assert_int_equal(
 	        ca_chain(ca_certificate_der(low), &papers, &roots, &chain, &found, why), -EBADMSG);
 	assert_non_null(strstr(why, "not the root given"));
-	/* a root that is none */
+	/* a certificate that is not a root */
 	assert_int_equal(
 	        ca_check(middle, NULL, &chain, ca_certificate_der(middle), why, note), -EBADMSG);
 	assert_non_null(strstr(why, "not signed by itself"));

@@ -113,7 +113,7 @@ static void test_refused(void **state)
 {
 	static const char *const formats[] = {
 	        "e2b", "modal", "daytona", "deno", "runloop", "langsmith", "openai-agents"};
-	/* No session; no place; places that nobody else can reach; what is no place. */
+	/* No session; no address; addresses that nobody else can reach; invalid addresses. */
 	static const char *const gateways[] = {"null", "7", "{}", "{\"tls\":null,\"plain\":null}",
 	        "{\"tls\":\"127.0.0.1:8443\",\"plain\":\"127.0.0.1:1080\"}",
 	        "{\"tls\":\"[::1]:8443\",\"plain\":\"[::1]:1080\"}",

@@ -194,7 +194,7 @@ static void test_paused(void **state)
 	root = document(c, "HTTP/1.1 403 ");
 	assert_told(root, "denied", "method", NULL);
 	json_decref(root);
-	/* a log that cannot be written is no pause */
+	/* a log that cannot be written is not a pause */
 	proxy_pause(w.proxy, EVENT_CAUSE_CLOSING, "the disk is full");
 	ask(c, "GET /x", "a.test", "");
 	root = document(c, "HTTP/1.1 503 ");

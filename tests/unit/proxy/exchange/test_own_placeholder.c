@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A placeholder at a place of its own credential, in a request that the policy denies: a refusal
- * and no finding, and the event says whose it is. Everywhere else, and of every other credential,
- * it stays a finding.
+ * A placeholder at a place of its own credential, in a request that the policy denies: a
+ * refusal, not a finding, and the event names the credential. Everywhere else, and of every other
+ * credential, it stays a finding.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -266,7 +266,8 @@ static void test_covered_in_three_kinds(void **state)
 		memset(bytes + a + 7, '*', n - a - 7);
 		expect_n(c, bytes, n);
 	}
-	/* An empty ping is no text, one that does not go on with it parts the wire's. */
+	/* An empty ping has no text; a ping that does not continue the value separates the texts
+	 * around it. */
 	SAY(o, "\x81\x04s3cr\x89\x00\x8a\x01x\x81\x02no\x89\x01n");
 	EXPECT(c, "\x81\x04s3cr\x89\x00\x8a\x01x\x81\x02no\x89\x01n");
 	leave();

@@ -244,7 +244,7 @@ static void test_a_flood_of_refused(void **state)
 	assert_int_equal(asks, 0);
 }
 
-/* Answers that nobody has asked for end the supervisor's pair: they are no answers. */
+/* Unexpected answers end the supervisor's pair of sockets. */
 static void test_wrong_answers(void **state)
 {
 	struct peer *v;

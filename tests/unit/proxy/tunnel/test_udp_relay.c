@@ -282,7 +282,7 @@ static void what_no_rule_names_is_recorded_once(void **state)
 		tell(c, NAME_C, "flood");
 	expect_silence(origin_udp);
 	assert_int_equal(expect_refused(EVENT_CAUSE_POLICY)->policy_reason, POLICY_REASON_DEFAULT);
-	idle_out(); /* its end is no second event */
+	idle_out(); /* its end is not a second event */
 	assert_int_equal(count_events(&w, EVENT_FLOW), 1);
 	close(c);
 }

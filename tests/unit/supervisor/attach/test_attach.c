@@ -130,8 +130,8 @@ static void prepared_ones_count_and_claims_do_not(void **state)
 	assert_null(attachments_find(&all, "claimer"));
 }
 
-/* A namespace that is prepared needs the addresses of the configuration. That is no reload: what
- * all sandboxes trust is not looked at for it, a hundred times in a row. */
+/* A namespace that is prepared needs the addresses of the configuration. That is not a reload:
+ * the files of trusted CAs are not examined for it, a hundred times in a row. */
 static void only_a_reload_looks_at_the_ca(void **state)
 {
 	const uint32_t before_s = 7;

@@ -118,7 +118,7 @@ static void a_changed_file_is_loaded_anew(void **state)
 	settings_put(first);
 	assert_int_equal(chmod(policy, 0600), 0);
 	first = load(&own, NULL, false);
-	assert_ptr_not_equal(first, third); /* who may read it is another */
+	assert_ptr_not_equal(first, third); /* another user may read it */
 	put(policy, "vethguard: 1\nname: [\n");
 	assert_null(load(&own, NULL, false)); /* with a fault: none, and not the one before */
 	assert_int_equal(unlink(part), 0);

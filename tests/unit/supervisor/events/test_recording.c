@@ -121,7 +121,7 @@ static void what_waits_is_bounded(void **state)
 	assert_null(sv.recording.daemon.told);
 }
 
-/* It says why it takes nothing: that is no reason to start another one, which can do no better. */
+/* The recorder says why it takes nothing: starting another one would not help. */
 static void one_that_cannot_write_is_left_alone(void **state)
 {
 	(void)state;

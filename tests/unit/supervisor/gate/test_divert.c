@@ -86,7 +86,7 @@ static void in_order(struct gate *gate)
 		fail_msg("%d: %s", result, gate->why);
 }
 
-/* Nothing listens there: who is met refuses, which is an answer. */
+/* Nothing listens there: whichever host is reached refuses, which is an answer. */
 static bool meets(int netns, const char *address, int wait_ms)
 {
 	struct dial d = {address, 9, wait_ms};
@@ -401,7 +401,7 @@ static bool divert_filters_are_missing(void)
 	return shell(-1, "tc qdisc show | grep -q clsact") != 0;
 }
 
-/* A network with one who is on it, and the way there as a port of the bridge. */
+/* A network with one host on it, and the way there as a port of the bridge. */
 static int make_network(void)
 {
 	int outside = netns_new();
@@ -559,7 +559,8 @@ static void a_flush_of_the_rules_opens_nothing(void **state)
 		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 		assert_int_equal(dial(one, "172.30.0.1", 80), 0);
 		assert_false(meets(one, "172.30.0.1", NEVER_MS));
-		/* The ports of a bridge are one sandbox; the neighbor of a port is none. */
+		/* The ports of a bridge are one sandbox; the neighbor of a port is not a part of
+		 * it. */
 		assert_int_equal(meets(one, "172.30.0.3", i ? WAIT_MS : NEVER_MS), i == 1);
 		assert_int_equal(meets(two, "172.30.0.1", i ? NEVER_MS : WAIT_MS), i == 0);
 		assert_int_equal(gate_repair(&gate), 1);

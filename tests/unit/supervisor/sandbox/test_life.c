@@ -247,7 +247,8 @@ static void one_that_cannot_be_started_is_tried_again(void **state)
 	sandbox_free(s);
 }
 
-/* Whichever allocation fails; with all of them its gate, which is none, has nowhere to listen. */
+/* Whichever allocation fails; with all of them its gate, which does not exist, has nowhere to
+ * listen. */
 static void without_memory_it_is_tried_again(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_RESTARTING, true);
@@ -725,7 +726,7 @@ static void end_worker(const struct instance *i)
 	assert_true(socket.revents & POLLHUP);
 }
 
-/* A worker that ends by itself just then was not killed, and is no finding. */
+/* A worker that ends by itself just then was not killed, and is not a finding. */
 static void a_worker_that_ends_when_it_is_to_pause(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
