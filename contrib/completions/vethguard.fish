@@ -125,7 +125,7 @@ complete -c vethguard -n $run -l keep-env -x -d 'Keep this variable too'
 complete -c vethguard -n $run -l no-env -d 'The older name of --clean-env'
 complete -c vethguard -n $run -l proxy-env -d 'Set the proxy variables'
 complete -c vethguard -n $run -l device -x -a '(__fish_complete_path /dev/)' -d 'Let the command use a device'
-complete -c vethguard -n $run -s v -l verbose -d 'Tell what is done'
+complete -c vethguard -n $run -s v -l verbose -d 'Log what is done'
 complete -c vethguard -n $run -s h -l help -d Help
 complete -c vethguard -n '__vethguard_is run' -a '(__vethguard_complete_guarded)'
 
@@ -220,7 +220,7 @@ complete -c vethguard -n $sidecar -s c -l config -r -F -d Settings
 complete -c vethguard -n $sidecar -l dns-port -x -d 'Of the name service'
 complete -c vethguard -n $sidecar -l loopback -x -a 'all none' -d 'Ports that members may use'
 complete -c vethguard -n $sidecar -l inbound -x -d 'Port that others may reach'
-complete -c vethguard -n $sidecar -s v -l verbose -d 'Tell what is done'
+complete -c vethguard -n $sidecar -s v -l verbose -d 'Log what is done'
 complete -c vethguard -n '__vethguard_is sidecar' -s h -l help -d Help
 complete -c vethguard -n '__vethguard_is sidecar init' -l check -d 'Only look whether it is in force'
 set -l guard '__vethguard_is sidecar run'

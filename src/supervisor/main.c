@@ -101,7 +101,7 @@ static const struct option_spec specs[] = {
         [OPTION_AUDIT] = {"audit", 0, "FILE",
                 "default: what the configuration says, else\n" DAEMON_AUDIT},
         [OPTION_CHECK] = {"check-config", 0, NULL, "check the configuration and exit"},
-        [OPTION_VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
+        [OPTION_VERBOSE] = {"verbose", 'v', NULL, "log what is done; twice: in detail"},
         [OPTION_RUN] = {"run", 0, NULL, "serve one `vethguard run`, on descriptor 3"},
         [OPTION_TAKE_OVER] = {"take-over", 0, "ID",
                 "take over from the daemon on descriptor 3, which\nstarts it"},

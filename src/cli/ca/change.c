@@ -24,11 +24,11 @@ struct change {
 	{                                                                                 \
 		"name", 'n', "NAME", "the request's common name; default: vethguard HOST" \
 	}
-#define SPEC_OVERLAP                                                           \
-	{                                                                      \
-		"overlap", 0, "TIME",                                          \
-		        "how long what is replaced stays trusted: 12h, 30d;\n" \
-		        "default: the configuration's ca: overlap, or 30d"     \
+#define SPEC_OVERLAP                                                          \
+	{                                                                     \
+		"overlap", 0, "TIME",                                         \
+		        "how long the replaced CA stays trusted: 12h, 30d;\n" \
+		        "default: the configuration's ca: overlap, or 30d"    \
 	}
 
 static bool take(void *context, const char *option, const char *value)

@@ -37,9 +37,9 @@
 		"inbound", 0, "PORT",                                                   \
 		        "let others reach this TCP port of the group; may be\nrepeated" \
 	}
-#define VERBOSE                                                             \
-	{                                                                   \
-		"verbose", 'v', NULL, "tell what is done; twice: in detail" \
+#define VERBOSE                                                            \
+	{                                                                  \
+		"verbose", 'v', NULL, "log what is done; twice: in detail" \
 	}
 #define HELP                                   \
 	{                                      \
