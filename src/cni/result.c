@@ -98,7 +98,7 @@ bool cni_result_addresses(
 	}
 	return out->four.family || out->six.family ||
 	       wrong(fault, "it gives no address to the container's interface: the plugin before "
-	                    "vethguard-cni has to");
+	                    "vethguard-cni has to give one");
 }
 
 bool cni_result_names_host_end(const struct cni_request *request, const char *name)

@@ -80,9 +80,9 @@ static bool read_request(const json_t *body, struct docker_network *out, char *f
 	if (options && !json_is_null(options) && !json_is_object(options))
 		return docker_wrong(fault, "Options: has to be an object");
 	if (json_is_true(json_object_get(options, INTERNAL_KEY)))
-		return docker_wrong(fault,
-		        "--internal does not go with vethguard: its networks have no way out but "
-		        "the guard in any case; create it without");
+		return docker_wrong(fault, "--internal cannot be used with vethguard: its networks "
+		                           "have no way out but "
+		                           "the guard in any case; create it without");
 	if (!docker_options_read(json_object_get(options, OPTIONS_KEY), out, fault) ||
 	        !read_pool(json_object_get(body, "IPv4Data"), 4, &out->gateway4, fault) ||
 	        !read_pool(json_object_get(body, "IPv6Data"), 6, &out->gateway6, fault))

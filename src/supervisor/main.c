@@ -172,7 +172,7 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 		        "it takes no arguments besides options. See 'vethguardd --help'.");
 	if (is_run && argc != 2 && !(argc == 3 && o->verbose > 1))
 		die(STATUS_FAILED,
-		        "--run goes with no other option but -vv. See 'vethguardd --help'.");
+		        "--run takes no other option than -vv. See 'vethguardd --help'.");
 	return is_run;
 }
 

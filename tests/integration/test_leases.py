@@ -240,7 +240,7 @@ class Throttled(Services):
             self.assertEqual(self.asks("two", two), "502")
             status, _, answer = self.call("POST", "/v1/sandboxes/one/credentials/check", {"credential": "api"})
             self.assertEqual(status, 503)
-            self.assertIn("left alone", answer["detail"])
+            self.assertIn("asked to wait", answer["detail"])
             time.sleep(0.5)
         self.assertEqual(self.paths(), ["/oauth/token"])
         self.assertIn("has asked to wait", self.daemon.stderr())

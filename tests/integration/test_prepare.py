@@ -631,7 +631,7 @@ class Taps(Ready):
             r = self.daemon.cli("prepare", "--count", "1", "--addresses", "same", "--tap", name, "--prefix", self.prefix)
             self.assertEqual((r.returncode, "not a name that a device can have" in r.stderr), (2, True), r.stderr)
         r = self.daemon.cli("prepare", "--count", "1", "--tap", "tap0", "--prefix", self.prefix)
-        self.assertEqual((r.returncode, "goes with --addresses same" in r.stderr), (2, True), r.stderr)
+        self.assertEqual((r.returncode, "needs --addresses same" in r.stderr), (2, True), r.stderr)
         self.assertEqual(self.ready(), {})
 
 

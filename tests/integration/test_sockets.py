@@ -351,8 +351,8 @@ class File(Socketed):
                                     (("--listen", "/run/x", "--listen-owner", "nobody-such"), 2, "no such user"),
                                     (("--listen", "/run/x", "--listen-owner", "root:nobody-such"), 2, "no such group"),
                                     (("--listen", "/run/x", "--listen-mode", "999"), 1, "octal"),
-                                    (("--listen", "/run/x", "--pid", "1"), 2, "give only one"), (("--listen-mode", "600", "--pid", "1"), 2, "go with --listen"),
-                                    (("--listen", ""), 2, "No such file"), (("--listen", "/run/x", "--files"), 2, "--files goes with")):
+                                    (("--listen", "/run/x", "--pid", "1"), 2, "give only one"), (("--listen-mode", "600", "--pid", "1"), 2, "need --listen"),
+                                    (("--listen", ""), 2, "No such file"), (("--listen", "/run/x", "--files"), 2, "--files needs")):
             r = self.daemon.cli("attach", *words, "--policy", self.policy, "--name", "three")
             self.assertEqual(r.returncode, status, (words, r))
             self.assertIn(text, r.stderr)

@@ -238,14 +238,14 @@ int attach_options_read(char **argv, struct attach_options *o)
 	if (o->name && !*o->name)
 		return complain("--name is empty; without it, a name is made up");
 	if (o->engine && !o->container)
-		return complain("--engine goes with --container");
+		return complain("--engine needs --container");
 	if (o->addresses.count && !o->interface)
-		return complain("--address goes with --interface; other sandboxes get theirs from "
-		                "the pools of the configuration");
+		return complain("--address needs --interface; other sandboxes get theirs from the "
+		                "pools of the configuration");
 	if ((o->listen_mode || o->listen_owner) && !o->listen)
-		return complain("--listen-mode and --listen-owner go with --listen");
+		return complain("--listen-mode and --listen-owner need --listen");
 	if (o->files && !o->pid)
-		return complain("--files goes with --pid; --container always does so");
+		return complain("--files needs --pid; --container always writes them");
 	o->files = o->files || o->container;
 	return -1;
 }

@@ -53,6 +53,6 @@ int ca_line_read(const struct ca_usage *u, char **argv, size_t words, struct con
 		return 0;
 	}
 	if (line->name_count < words)
-		return wrong(u, "which file?");
+		return wrong(u, "which file? Name the certificate's file (PEM)");
 	return line->name_count > words ? wrong(u, "too many arguments") : -1;
 }

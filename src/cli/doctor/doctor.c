@@ -179,10 +179,10 @@ int cli_doctor(int argc, char **argv)
 	if (*o.argv)
 		return refuse("doctor takes options only");
 	if (policy && !roles)
-		return refuse("--policy goes with --roles");
+		return refuse("--policy needs --roles");
 	if (daemon && (!roles || policy))
-		return refuse("--socket goes with --roles, and not with --policy");
+		return refuse("--socket needs --roles, and cannot be used with --policy");
 	if (config && roles)
-		return refuse("--config does not go with --roles");
+		return refuse("--config cannot be used with --roles");
 	return roles ? doctor_roles(policy, daemon, json) : diagnose(config, json);
 }

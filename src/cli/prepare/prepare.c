@@ -210,7 +210,7 @@ static const char *objection(const struct prepare_options *o)
 	if (o->counted == o->remove)
 		return "say --count N, or --remove";
 	if (o->pool.tap && !o->pool.same)
-		return "--tap goes with --addresses same: the machine has to know its MAC";
+		return "--tap needs --addresses same: the machine has to know its MAC";
 	return NULL;
 }
 

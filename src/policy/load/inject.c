@@ -177,8 +177,8 @@ static void check_belonging(
 		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))
 			continue;
 		if (node && keys[i].inject != inject)
-			tree_error(tree, node, "%s goes with inject: %s, but inject is %s",
-			        keys[i].key, injects[keys[i].inject], injects[inject]);
+			tree_error(tree, node, "%s needs inject: %s, but inject is %s", keys[i].key,
+			        injects[keys[i].inject], injects[inject]);
 	}
 }
 

@@ -258,7 +258,7 @@ void load_source_times(
 
 	if (ttl && out->source == POLICY_SOURCE_SEALED)
 		tree_error(tree, ttl,
-		        "ttl does not go with source: sealed: tokens are kept until the sandbox "
+		        "ttl cannot be used with source: sealed: tokens are kept until the sandbox "
 		        "ends");
 	else if (ttl && tree_duration(tree, ttl, "ttl", 0, TTL_MAX_MS, &ms)) {
 		if (ms % 1000 != 0)
@@ -272,7 +272,7 @@ void load_source_times(
 		return;
 	if (out->source != POLICY_SOURCE_EXEC && out->source != POLICY_SOURCE_FETCH)
 		tree_error(tree, timeout,
-		        "timeout goes with exec and with services (vault, oauth2, ...) only");
+		        "timeout is for exec and services (vault, oauth2, ...) only");
 	else if (tree_duration(tree, timeout, "timeout", TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, &ms))
 		out->timeout_ms = (uint32_t)ms;
 }

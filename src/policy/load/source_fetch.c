@@ -183,9 +183,9 @@ static void check_client(struct tree *tree, const struct tree_item *item)
 		tree_error(tree, item->key,
 		        "oauth2 needs the key client_secret, private_key or refresh_token");
 	if (tree_get(map, "auth") && !secret)
-		tree_error(tree, tree_get(map, "auth"), "auth goes with client_secret");
+		tree_error(tree, tree_get(map, "auth"), "auth needs client_secret");
 	if (tree_get(map, "key_id") && !key)
-		tree_error(tree, tree_get(map, "key_id"), "key_id goes with private_key");
+		tree_error(tree, tree_get(map, "key_id"), "key_id needs private_key");
 }
 
 void load_fetch(struct tree *tree, const struct tree_item *item, struct slice policy,

@@ -329,7 +329,7 @@ static bool read_kind(const struct member *m, struct attach_request *request, ch
 	request->interface = text_of(&m[INTERFACE]);
 	request->netns = text_of(&m[NETNS]);
 	if (!m[PID].value && (m[START_TIME].value || m[CONTAINER].value))
-		return wrong(fault, "start_time and container go with a pid");
+		return wrong(fault, "start_time and container need a pid");
 	if (!read_number(&m[PID], 1, INT32_MAX, &pid, fault))
 		return false;
 	request->pid = (pid_t)pid;

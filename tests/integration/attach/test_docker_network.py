@@ -292,7 +292,7 @@ class Faults(Network):
                                ("is not a path", ["-o", "policy=../agent"]),
                                ("which policy?", []),
                                ('did you mean "policy"?', ["-o", "polcy=agent"]),
-                               ("--internal does not go with vethguard", ["--internal", "-o", "policy=agent"]),
+                               ("--internal cannot be used with vethguard", ["--internal", "-o", "policy=agent"]),
                                ("has to be the first address", ["--subnet", "10.9.0.0/24", "--gateway", "10.9.0.254", "-o", "policy=agent"]),
                                ("-o ttl=soon", ["-o", "policy=agent", "-o", "ttl=soon"])):
             with self.subTest(words):

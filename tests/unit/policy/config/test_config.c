@@ -230,7 +230,7 @@ static void test_faults(void **state)
 	                "does not belong into the URI"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y'}\n", 1, 21, "token is missing"},
 	        {"ca: {root: /r, key: 'file:/k', token: {module: /m.so, pin: 'file:/p'}}\n", 1, 39,
-	                "goes with a key that is a pkcs11"},
+	                "needs a key that is a pkcs11"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: a}\n", 1, 55, "mapping"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {pin: 'file:/p'}}\n", 1, 55,
 	                "module is missing"},

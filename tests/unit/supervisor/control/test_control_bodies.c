@@ -92,7 +92,7 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sandboxes",
 	        "{\"policy\":\"/p\",\"interface\":\"e\",\"files\":true}", "files: ");
 	refused(422, "POST", "/v1/sandboxes",
-	        "{\"policy\":\"/p\",\"interface\":\"e\",\"start_time\":1}", "go with a pid");
+	        "{\"policy\":\"/p\",\"interface\":\"e\",\"start_time\":1}", "need a pid");
 	refused(422, "POST", "/v1/sandboxes/one/reload", "{\"policy\":\"p\"}", "absolute");
 	refused(422, "POST", "/v1/sandboxes/one/pause", "{\"resaon\":\"x\"}", "did you mean");
 	refused(422, "POST", "/v1/sandboxes/one/follow", "{}", "is to end is needed");
