@@ -109,7 +109,7 @@ static bool take_value(const struct fetch_request *request, const json_t *answer
 	if (json_is_string(value))
 		return fetched_take_secret(request,
 		        slice_of(json_string_value(value), json_string_length(value)), out, fault);
-	snprintf(fault, HTTPS_TEXT_MAX, "its answer has no text value");
+	snprintf(fault, HTTPS_TEXT_MAX, "its answer has no string value");
 	return false;
 }
 
@@ -124,7 +124,7 @@ bool azure_fetch(const struct fetch_request *request, struct https *https, struc
 	bool taken = answer && take_value(request, answer, out, fault);
 
 	if (login && !token)
-		snprintf(fault, HTTPS_TEXT_MAX, "the login: its answer has no text access_token");
+		snprintf(fault, HTTPS_TEXT_MAX, "the login: its answer has no string access_token");
 	json_decref(answer);
 	json_decref(login);
 	return taken;

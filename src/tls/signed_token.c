@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verifies a token in this order: its form, its header, its signature by a key that the header
- * names, and only then its claims. A wrong text costs at most one signature for each signer whose
- * key has the header's id.
+ * names, and only then its claims. An invalid token costs at most one signature for each signer
+ * whose key has the header's id.
  */
 #include <errno.h>
 #include <openssl/ecdsa.h>
@@ -47,8 +47,8 @@ bool signed_token_is_like(struct slice text)
 
 /* --- the header --- */
 
-/* Members that a header may have. What else could say how the token is to be read, or where a key
- * is (crit, jku, jwk, x5u, x5c), refuses it. */
+/* The members that a header may have. Any other could say how to read the token, or where a key
+ * is (crit, jku, jwk, x5u, x5c), and makes it invalid. */
 static bool members_are_known(const struct json_tree *tree)
 {
 	static const char *const known[] = {"alg", "typ", "kid", "x5t", "x5t#S256", NULL};

@@ -191,7 +191,7 @@ class Fails(Cloud):
         aws, gcp, azure = (lambda n: self.sm({"url": url("secretsmanager", n)}, version_stage="x"), lambda n: self.gcp({"url": url("secretmanager", n)}, version="1"),
                            lambda n: self.azure({"url": url("keyvault", n)}, version="v7"))
         ways = {"error": "no such", "redirect": "a redirect, and none", "huge": "longer than", "cut": "it cannot be asked"}
-        for step, own in (("imds-token", {}), ("imds-role", {"path": "is no role's name", "html": "is no role's name"}),
+        for step, own in (("imds-token", {}), ("imds-role", {"path": "is not a role's name", "html": "is not a role's name"}),
                           ("imds-keys", {"html": "is not JSON", "wrongtype": "no access key id"})):
             for fault, words in {**ways, **own}.items():
                 self.service.faults = {step: fault, "gcp-metadata": fault, "azure-metadata": fault}

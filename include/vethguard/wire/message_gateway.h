@@ -71,7 +71,7 @@ struct message_public_key { /* as struct public_key (tls/signed_token.h) */
 	uint32_t exponent;
 };
 
-/* One who may sign tokens. All signers come in the order of index, whenever one of them changes. */
+/* A signer of tokens. All signers come in the order of index, whenever one of them changes. */
 struct message_gateway_signer {
 	uint32_t index, count; /* count: how many there are; 0: none, and nothing follows */
 	struct slice issuer;

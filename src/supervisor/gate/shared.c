@@ -97,7 +97,7 @@ static void explain_udp(struct gate *gate, int rc, uint16_t port)
 	if (rc == -EADDRINUSE)
 		snprintf(gate->why, sizeof(gate->why),
 		        "UDP port %u is in use by another program of this pod or group: the guard "
-		        "needs it for the policy's udp:// rules, and has to be there first",
+		        "needs it for the policy's udp:// rules: start the guard before it",
 		        (unsigned)port);
 	if (rc == -EACCES)
 		snprintf(gate->why, sizeof(gate->why),
