@@ -59,7 +59,7 @@ static void credential_get_fields(struct codec *c, struct message_credential_get
 CODEC_PAIR(credential_get)
 
 /* Has either a value (if available) or an error, never both: an error text beside a value could
- * leak bytes of the value. What logins gave may be nothing yet. */
+ * leak bytes of the value. The value of a sealed credential may be empty. */
 static void credential_fields(struct codec *c, struct message_credential *m)
 {
 	m->credential = credential_index(c, m->credential);

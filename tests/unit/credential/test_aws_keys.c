@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of AWS as sources give them, and values that are none. */
+/* Keys of AWS as sources give them, and invalid values. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -314,9 +314,9 @@ static inline void get_ca(struct fixture *f, int worker, struct message_ca *ca)
 	assert_int_equal(message_ca_decode(&message.body, ca), 0);
 }
 
-/* --- before it is known whose a worker is --- */
+/* --- before the keeper knows a worker's sandbox --- */
 
-/* What a worker has sent comes over another pair than what its supervisor sends next. */
+/* The worker's messages come over another pair of sockets than the supervisor's next one. */
 static inline void is_heard(struct fixture *f, int worker)
 {
 	struct message_ca ca;

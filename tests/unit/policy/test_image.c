@@ -92,7 +92,7 @@ static size_t use_exposes(const struct policy *policy)
 	return sum;
 }
 
-/* Every public call, reading every byte that it gives. */
+/* Calls every public function and reads every byte that it returns. */
 static void use(const struct policy *policy)
 {
 	struct policy_credential c;
