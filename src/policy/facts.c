@@ -220,7 +220,8 @@ bool policy_argument_is_file(struct slice argument, struct slice *path)
 {
 	static const char *const starts[] = {
 	        "token=file:", "secret_id=file:", "client_secret=file:", "subject_token=file:",
-	        "key=file:", "jwt=file:", "private_key=file:", "refresh_token=file:"};
+	        "key=file:", "jwt=file:", "private_key=file:", "refresh_token=file:", "keys=file:",
+	        "web_identity_token=file:", "federated_token=file:"};
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct slice start = slice_from_string(starts[i]);
@@ -231,6 +232,16 @@ bool policy_argument_is_file(struct slice argument, struct slice *path)
 		return true;
 	}
 	return false;
+}
+
+bool policy_argument_is_url(struct slice argument, struct slice *url)
+{
+	const ptrdiff_t end = slice_find_byte(argument, '=');
+
+	if (end < 0 || !slice_ends_with(slice_of(argument.p, (size_t)end), SLICE("_url")))
+		return false;
+	*url = slice_of(argument.p + end + 1, argument.n - (size_t)end - 1);
+	return true;
 }
 
 bool policy_credential_file(

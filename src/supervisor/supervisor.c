@@ -175,7 +175,7 @@ void supervisor_finish(struct supervisor *sv, int status)
 	supervisor_stop_when_alone(sv);
 }
 
-/* Gives the leases of a session back before the program ends. A daemon leaves them to its
+/* Gives the leases of a run back before the program ends. A daemon leaves them to its
  * successor, which gives back what this one has noted. */
 void supervisor_stop_when_alone(struct supervisor *sv)
 {

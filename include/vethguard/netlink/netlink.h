@@ -97,6 +97,9 @@ struct netlink_watcher {
 /* Reads all pending notifications. Returns 0; 1: something of NETLINK_WATCH_ROUTING changed; -ENOBUFS: some were
  * lost; or another -errno. */
 int netlink_watch_read(int fd, const struct netlink_watcher *watcher);
+/* Receives what a socket of events has next. Returns its bytes; 0: nothing more is there; or -errno. Sets *lost if the
+ * kernel had no room for some. */
+ssize_t netlink_receive_events(int fd, void *out, size_t size, bool *lost);
 /* The number by which nl's namespace knows another one (network_namespaces(7), RTM_NEWNSID); assigns one if there is
  * none yet. Returns 0 or -errno. */
 int netlink_nsid(struct netlink *nl, int netns_fd, int *out);

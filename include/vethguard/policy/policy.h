@@ -179,7 +179,8 @@ enum policy_inject {
 	POLICY_INJECT_SIGV4,
 	POLICY_INJECT_HMAC, /* policy_hmac() */
 	POLICY_INJECT_PLACEHOLDER,
-	POLICY_INJECT_FIELDS, /* header, with several fields and templates: policy_field_next() */
+	POLICY_INJECT_CLIENT_CERTIFICATE, /* the upstream's TLS handshake shows it; the value is PEM */
+	POLICY_INJECT_FIELDS,             /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
 enum policy_source {
@@ -258,6 +259,8 @@ bool policy_credential_file(const struct policy_credential *credential, size_t i
 
 /* True for a service's argument "KEY=file:PATH" whose key names a file (token, key, ...); "scope=file:read" is none. */
 bool policy_argument_is_file(struct slice argument, struct slice *path);
+/* True for a service's argument "KEY_url=URL". */
+bool policy_argument_is_url(struct slice argument, struct slice *url);
 
 /* Writes "file:/path", "env:NAME", "systemd:NAME", "vault:https://host" or "exec:[program, ...]" (without the
  * arguments) into out, cut if too long. Returns out. */

@@ -25,7 +25,7 @@ struct run_options {
 	size_t device_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
-	/* `sidecar run` only: see struct message_session_start. */
+	/* `sidecar run` only: see struct message_run_start. */
 	uint16_t shared_dns_port; /* 0: none of it */
 	int shared_packets;       /* NFLOG socket; -1: none */
 	uint16_t shared_udp_ports[MESSAGE_SHARED_UDP_MAX];

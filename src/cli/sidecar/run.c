@@ -31,8 +31,8 @@
 struct sidecar {
 	struct sidecar_options options;
 	struct privilege privilege;
-	struct run_session session;
-	struct message_session_ready ready;
+	struct run_supervisor supervisor;
+	struct message_run_ready ready;
 	char name[MESSAGE_NAME_MAX + 1], audit_path[MESSAGE_PATH_MAX + 1];
 	int signals, netns;
 	bool stopped;       /* ended by a signal, which is the regular end */
@@ -81,15 +81,15 @@ static int start_guard(struct sidecar *s)
 	int rc = privilege_enter(&s->privilege, &s->failure);
 
 	if (rc == 0)
-		rc = run_session_open(&s->session, &s->privilege, &s->failure);
+		rc = run_supervisor_open(&s->supervisor, &s->privilege, &s->failure);
 	if (rc != 0)
 		return rc;
 	stat(s->options.run.policy, &s->policy);
 	s->netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (s->netns < 0)
 		return failure_set(&s->failure, -errno, "the network namespace");
-	rc = run_session_start(
-	        &s->session, &s->options.run, &s->privilege, s->netns, &s->ready, &s->failure);
+	rc = run_supervisor_start(
+	        &s->supervisor, &s->options.run, &s->privilege, s->netns, &s->ready, &s->failure);
 	if (rc != 0)
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%.*s", SLICE_ARG(s->ready.sandbox));
@@ -118,7 +118,7 @@ static void reap(const struct sidecar *s)
 	siginfo_t info = {0};
 
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0 &&
-	        info.si_pid != s->session.pid) {
+	        info.si_pid != s->supervisor.pid) {
 		waitpid(info.si_pid, NULL, WNOHANG);
 		info.si_pid = 0;
 	}
@@ -142,8 +142,8 @@ static bool reload(struct sidecar *s)
 	int rc;
 
 	stat(s->options.run.policy, &s->policy); /* before it is read: a later change is seen */
-	rc = run_session_reload(
-	        &s->session, &s->options.run, &s->privilege, &s->ready, &s->failure);
+	rc = run_supervisor_reload(
+	        &s->supervisor, &s->options.run, &s->privilege, &s->ready, &s->failure);
 	if (rc == 0 && sidecar_share(&s->options, &s->ready, &s->failure) != 0) {
 		log_error("the policy is in force, but not its variables: %s", s->failure.text);
 		return true;
@@ -153,7 +153,7 @@ static bool reload(struct sidecar *s)
 	if (rc <= 0)
 		return rc == 0;
 	log_error("the policy cannot be reloaded; the one before stays in force");
-	if (!run_session_print_refusal(&s->session))
+	if (!run_supervisor_print_refusal(&s->supervisor))
 		log_error("%s", s->failure.text);
 	return true;
 }
@@ -186,8 +186,8 @@ static bool look_again(struct sidecar *s)
 
 static void serve(struct sidecar *s)
 {
-	struct pollfd fds[] = {
-	        {.fd = s->session.control, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = s->supervisor.control, .events = POLLIN},
+	        {.fd = s->signals, .events = POLLIN}};
 
 	for (;;) {
 		int n = poll(fds, 2, WITNESS_AGAIN_MS);
@@ -197,7 +197,7 @@ static void serve(struct sidecar *s)
 			return;
 		}
 		if (n > 0 && fds[0].revents != 0) {
-			run_session_broken(&s->session, &s->failure);
+			run_supervisor_broken(&s->supervisor, &s->failure);
 			return;
 		}
 		if (n > 0 && fds[1].revents != 0 && !take_signal(s))
@@ -207,12 +207,12 @@ static void serve(struct sidecar *s)
 	}
 }
 
-static int end_session(struct sidecar *s)
+static int end_run(struct sidecar *s)
 {
 	struct message_summary summary;
 	struct failure failure = {""};
 
-	if (run_session_end(&s->session, 0, &summary, &failure) != 0) {
+	if (run_supervisor_end(&s->supervisor, 0, &summary, &failure) != 0) {
 		log_error("%s; the audit log may lack its end", failure.text);
 		return CLI_FAILED;
 	}
@@ -235,10 +235,10 @@ static int run(struct sidecar *s)
 	}
 	sidecar_share_end(&s->options);
 	if (s->stopped)
-		status = end_session(s);
-	else if (!run_session_print_refusal(&s->session))
+		status = end_run(s);
+	else if (!run_supervisor_print_refusal(&s->supervisor))
 		log_error("%s", s->failure.text);
-	run_session_close(&s->session);
+	run_supervisor_close(&s->supervisor);
 	return status;
 }
 
@@ -250,7 +250,7 @@ int sidecar_run(int argc, char **argv)
 	(void)argc;
 	if (!s)
 		die(CLI_FAILED, "out of memory");
-	s->session = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
+	s->supervisor = (struct run_supervisor){.pid = -1, .pidfd = -1, .control = -1};
 	s->signals = s->netns = -1;
 	if (sidecar_run_options(argv + 1, &s->options, &status) == 0) {
 		log_open("vethguard", s->options.run.verbose > 1    ? LOG_LEVEL_DEBUG

@@ -74,7 +74,7 @@ enum sandbox_event {
 
 struct sandbox;
 
-/* The session or attachment that asked for the sandbox. ended is called once, as the last callback,
+/* The run or attachment that asked for the sandbox. ended is called once, as the last callback,
  * and frees the sandbox. */
 struct sandbox_owner {
 	void (*variables_needed)(struct sandbox_owner *owner, const struct message_names *names);
@@ -117,7 +117,7 @@ struct sandbox {
 	/* The owner fills in these fields before SANDBOX_START, SANDBOX_ADOPT or SANDBOX_CLAIM. */
 	char name[MESSAGE_NAME_MAX + 1];
 	char audit_path[MESSAGE_PATH_MAX + 1];
-	bool audit_own; /* audit_path comes from the configuration, not from the session */
+	bool audit_own; /* audit_path comes from the configuration, not from the run */
 	/* Borrowed until SANDBOX_START is handled; NULL: netns is linked. */
 	const struct gate_divert *divert;
 	/* Borrowed for its life: its only way out; NULL: it has a link. */

@@ -67,7 +67,7 @@ static int attempt_now(const struct attempt *a)
 static int attempt_in(void *context)
 {
 	pid_t pid = fork();
-	int status;
+	int status = 0;
 
 	if (pid == 0)
 		_exit(attempt_now(context));

@@ -191,7 +191,7 @@ static void test_without_a_token(void **state)
 
 static void test_one_at_a_time(void **state)
 {
-	uint64_t first, second;
+	uint64_t first, second = 0;
 
 	(void)state;
 	connect_token();

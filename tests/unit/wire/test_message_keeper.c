@@ -211,14 +211,15 @@ static void fetch(void **state)
 	        .stores = true,
 	        .argument_count = 2,
 	        .arguments = {SLICE("vault"), SLICE("path=secret/data/x")},
-	        .url = SLICE("https://vault.test:8200"),
-	        .address_count = 1,
+	        .site_count = 2,
+	        .sites = {{.url = SLICE("https://vault.test:8200"), .address_count = 1},
+	                {.url = SLICE("https://login.test")}},
 	        .server_count = 1};
 	struct message_fetched fetched = {3600};
 	struct message_fetch_failed failed = {30, true, SLICE("it answered 429")};
 
 	(void)state;
-	m.addresses[0] = ip6(1);
+	m.sites[0].addresses[0] = ip6(1);
 	m.servers[0] = (struct config_server){ip4(53), 5353};
 	ROUNDTRIP(fetch, &m, NOTHING);
 	ROUNDTRIP(fetched, &fetched, NOTHING);
@@ -248,13 +249,18 @@ static void fetch(void **state)
 	m.argument_count = MESSAGE_FETCH_ARGUMENTS_MAX + 1;
 	REFUSES_TO_ENCODE(fetch, &m);
 	m.argument_count = 1;
-	m.address_count = MESSAGE_FETCH_ADDRESSES_MAX + 1;
+	m.sites[1].address_count = MESSAGE_FETCH_ADDRESSES_MAX + 1;
 	REFUSES_TO_ENCODE(fetch, &m);
-	m.address_count = 0;
+	m.sites[1].address_count = 0;
+	m.site_count = MESSAGE_FETCH_SITES_MAX + 1;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.site_count = 0;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.site_count = 2;
 	m.server_count = CONFIG_SERVERS_MAX + 1;
 	REFUSES_TO_ENCODE(fetch, &m);
 	m.server_count = 0;
-	m.url = SLICE("");
+	m.sites[1].url = SLICE("");
 	REFUSES_TO_ENCODE(fetch, &m);
 }
 

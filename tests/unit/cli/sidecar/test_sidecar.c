@@ -172,7 +172,7 @@ static void the_share_has_placeholders_quoted_and_follows_no_link(void **state)
 	char directory[] = "/tmp/vethguard-share-XXXXXX", path[512], command[600];
 	struct sidecar_options o = {.run = {.proxy_env = true}, .share_as = "/guard"};
 	struct failure failure = {""};
-	struct message_session_ready ready = {.sandbox = SLICE("box"),
+	struct message_run_ready ready = {.sandbox = SLICE("box"),
 	        .gate4 = {.family = 4, .bytes = {127, 0, 0, 1}},
 	        .proxy_port = 3128,
 	        .root_pem = SLICE("-----BEGIN CERTIFICATE-----\n"),

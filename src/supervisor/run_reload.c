@@ -9,19 +9,18 @@
 #include <string.h>
 
 #include "vethguard/base/log.h"
-#include "supervisor/session.h"
+#include "supervisor/run.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-static void keep(struct session *session, uint64_t id, const char *why)
+static void keep(struct run *run, uint64_t id, const char *why)
 {
 	struct message_text m = {slice_from_string(why)};
 
 	if (m.text.n > MESSAGE_TEXT_MAX)
 		m.text.n = MESSAGE_TEXT_MAX;
-	session->reload_id = 0;
-	session_say(session, buffer,
-	        message_text_encode(buffer, sizeof(buffer), MESSAGE_SESSION_KEPT, id, &m));
+	run->reload_id = 0;
+	run_say(run, buffer, message_text_encode(buffer, sizeof(buffer), MESSAGE_RUN_KEPT, id, &m));
 }
 
 static bool reads_variables(const struct policy *policy)
@@ -57,10 +56,10 @@ static const char *objection(
 	return sandbox_cannot_share(s, next, why) ? why : NULL;
 }
 
-static struct generation *load(const struct session *session, const struct message_session_start *m,
+static struct generation *load(const struct run *run, const struct message_run_start *m,
         const char *policy_path, const char *config_path, char **text)
 {
-	const struct generation *before = session->sandbox->generation;
+	const struct generation *before = run->sandbox->generation;
 	struct generation *g = generation_new(before->number + 1);
 
 	*text = NULL;
@@ -78,63 +77,63 @@ static struct generation *load(const struct session *session, const struct messa
 	return NULL;
 }
 
-static void replace(struct session *session, struct generation *g, uint64_t id)
+static void replace(struct run *run, struct generation *g, uint64_t id)
 {
-	struct sandbox *s = session->sandbox;
+	struct sandbox *s = run->sandbox;
 	char why[GATE_WHY_MAX];
 	const char *no = objection(s, g->settings, why);
 
 	if (no) {
-		keep(session, id, no);
+		keep(run, id, no);
 		return;
 	}
 	generation_compare(g, s->generation);
-	session->reload_id = id;
+	run->reload_id = id;
 	if (sandbox_replace(s, g) != 0)
-		keep(session, id, s->failure);
+		keep(run, id, s->failure);
 }
 
-int session_reload(struct session *session, struct ipc_message *message)
+int run_reload(struct run *run, struct ipc_message *message)
 {
 	char policy[MESSAGE_PATH_MAX + 1], config[MESSAGE_PATH_MAX + 1], *text;
-	struct sandbox *s = session->sandbox;
-	struct message_session_start m;
+	struct sandbox *s = run->sandbox;
+	struct message_run_start m;
 	struct generation *g;
 
-	if (message_session_start_decode(&message->body, &m) != 0 || message->fd_count > 0 ||
-	        session->reload_id || (s && !s->shared_dns_port))
+	if (message_run_start_decode(&message->body, &m) != 0 || message->fd_count > 0 ||
+	        run->reload_id || (s && !s->shared_dns_port))
 		return -EBADMSG;
 	if (!s) /* it ends */
 		return 0;
 	if (s->state != SANDBOX_SERVING || m.policy_path.n == 0 ||
-	        !session_copy_path(m.policy_path, policy, sizeof(policy)) ||
-	        !session_copy_path(m.config_path, config, sizeof(config))) {
-		keep(session, message->head.id,
+	        !run_copy_path(m.policy_path, policy, sizeof(policy)) ||
+	        !run_copy_path(m.config_path, config, sizeof(config))) {
+		keep(run, message->head.id,
 		        s->state == SANDBOX_SERVING
 		                ? "the paths of policy and configuration must be absolute"
 		                : "the guard does not serve");
 		return 0;
 	}
-	g = load(session, &m, policy, config, &text);
+	g = load(run, &m, policy, config, &text);
 	if (g)
-		replace(session, g, message->head.id);
+		replace(run, g, message->head.id);
 	else
-		keep(session, message->head.id, text ? text : "no memory");
+		keep(run, message->head.id, text ? text : "no memory");
 	generation_put(g);
 	free(text);
 	return 0;
 }
 
-void session_replaced(struct sandbox_owner *owner, struct sandbox *s, const char *error)
+void run_replaced(struct sandbox_owner *owner, struct sandbox *s, const char *error)
 {
-	struct session *session = container_of(owner, struct session, owner);
-	const uint64_t id = session->reload_id;
+	struct run *run = container_of(owner, struct run, owner);
+	const uint64_t id = run->reload_id;
 
-	session->reload_id = 0;
+	run->reload_id = 0;
 	if (!id)
 		return;
 	if (error)
-		keep(session, id, error);
+		keep(run, id, error);
 	else
-		session_tell_ready(session, s, id);
+		run_tell_ready(run, s, id);
 }
