@@ -338,6 +338,9 @@ static const char *const type_names[] = {
         [MESSAGE_CREDENTIAL_SEAL] = "CREDENTIAL_SEAL",
         [MESSAGE_RUN_RELOAD] = "RUN_RELOAD",
         [MESSAGE_RUN_KEPT] = "RUN_KEPT",
+        [MESSAGE_GATEWAY_SIGNER] = "GATEWAY_SIGNER",
+        [MESSAGE_GATEWAY_TOKEN] = "GATEWAY_TOKEN",
+        [MESSAGE_GATEWAY_VERDICT] = "GATEWAY_VERDICT",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -212,6 +212,10 @@ enum message_type {
 	MESSAGE_RUN_RELOAD = 94, /* struct message_run_start, no fd: put this policy in force. The reply with
 	                                the same id: READY, with what holds now, or KEPT */
 	MESSAGE_RUN_KEPT = 95,   /* struct message_text: why the policy before stays in force */
+	/* supervisor <-> gateway, continued */
+	MESSAGE_GATEWAY_SIGNER = 96,  /* struct message_gateway_signer */
+	MESSAGE_GATEWAY_TOKEN = 97,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
+	MESSAGE_GATEWAY_VERDICT = 98, /* the reply: struct message_gateway_verdict */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -755,6 +759,9 @@ MESSAGE_CODEC(gateway_session_end);
 MESSAGE_CODEC(gateway_enter);
 MESSAGE_CODEC(gateway_entered);
 MESSAGE_CODEC(gateway_guesses);
+MESSAGE_CODEC(gateway_signer);
+MESSAGE_CODEC(gateway_token);
+MESSAGE_CODEC(gateway_verdict);
 MESSAGE_CODEC(worker_enter);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
