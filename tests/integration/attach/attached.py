@@ -323,6 +323,7 @@ class Guarded(Case):
         self.assert_works()
         self.vethguard("detach", self.BOX)
         self.after_detach()
+        self.leave()
         self.daemon.stop()
         r = subprocess.run([support.VETHGUARD, "audit", "verify", self.daemon.audit], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r)
