@@ -107,7 +107,7 @@ static unsigned right_type(void)
 	}                                                                       \
 	static long prefix##_of_another(void)                                   \
 	{                                                                       \
-		return say_type(whom(), MESSAGE_SESSION_START, 1, 0, 1);        \
+		return say_type(whom(), MESSAGE_RUN_START, 1, 0, 1);            \
 	}                                                                       \
 	static long prefix##_trailing(void)                                     \
 	{                                                                       \

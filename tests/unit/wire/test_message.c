@@ -107,19 +107,21 @@ static void recorder_event(void **state)
 
 static void session(void **state)
 {
-	struct message_session_start start = {.name = SLICE("n"),
+	struct message_run_start start = {.name = SLICE("n"),
 	        .policy_path = SLICE("/p"),
 	        .directory = SLICE("/"),
 	        .user_id = 1000,
 	        .group_id = 1000,
 	        .observe = true,
 	        .shared_dns_port = 7653,
+	        .shared_udp_count = 2,
+	        .shared_udp_ports = {123, 65535},
 	        .log_level = 1,
 	        .variable_count = 2,
 	        .variables = {{SLICE("repo"), SLICE("acme/site")}, {SLICE("b"), SLICE("c")}}};
 	struct message_names names = {2, {SLICE("GITHUB_TOKEN"), SLICE("B")}};
 	struct message_role role = {2, 77, SLICE("the keeper"), SLICE("uid: 61184\n")};
-	struct message_session_ready ready = {.sandbox = SLICE("n"),
+	struct message_run_ready ready = {.sandbox = SLICE("n"),
 	        .gate4 = ip4(1),
 	        .gate6 = ip6(1),
 	        .proxy_port = 3128,
@@ -129,19 +131,22 @@ static void session(void **state)
 	struct reader body;
 
 	(void)state;
-	ROUNDTRIP(session_start, &start, NOTHING);
+	ROUNDTRIP(run_start, &start, NOTHING);
 	start.policy_path = SLICE("/p\0/etc/shadow");
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.policy_path = longer(MESSAGE_PATH_MAX + 1);
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.policy_path = SLICE("/p");
 	start.variables[1].value = SLICE("");
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.variables[1].value = longer(POLICY_VARIABLE_VALUE_MAX + 1);
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.variables[1].value = SLICE("c");
 	start.variable_count = POLICY_VARIABLES_MAX + 1;
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
+	start.variable_count = 0;
+	start.shared_udp_count = MESSAGE_SHARED_UDP_MAX + 1;
+	REFUSES_TO_ENCODE(run_start, &start);
 	ROUNDTRIP(names, &names, NOTHING);
 	names.names[1] = SLICE("A=B");
 	REFUSES_TO_ENCODE(names, &names);
@@ -161,22 +166,22 @@ static void session(void **state)
 	REFUSES_TO_ENCODE(role, &role);
 	ready.env[0].name = SLICE("GITHUB_TOKEN");
 	ready.env[0].value = SLICE("ghp_vethguard");
-	ROUNDTRIP(session_ready, &ready, NOTHING);
+	ROUNDTRIP(run_ready, &ready, NOTHING);
 	ready.file_count = 2;
 	ready.files[0] = SLICE("/etc/vethguard/secrets/key");
 	ready.files[1] = longer(MESSAGE_PATH_MAX);
-	ROUNDTRIP(session_ready, &ready, NOTHING);
+	ROUNDTRIP(run_ready, &ready, NOTHING);
 	ready.files[1] = longer(MESSAGE_PATH_MAX + 1);
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.files[1] = SLICE("");
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.files[1] = SLICE("/a\0b");
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.file_count = MESSAGE_ENV_MAX + 1;
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.file_count = 0;
 	ready.sandbox = SLICE("");
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ROUNDTRIP(status, &status, NOTHING);
 	open_body(message_status_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &status),
 	        &body);
@@ -349,7 +354,7 @@ static void worker_orders(void **state)
 static void worker_reports(void **state)
 {
 	struct message_worker_retired retired = {1, 2, 3};
-	struct message_worker_stats stats, back;
+	struct message_worker_stats stats, decoded;
 	uint64_t figures[sizeof(stats) / sizeof(uint64_t)];
 	struct reader body;
 	size_t n;
@@ -362,8 +367,8 @@ static void worker_reports(void **state)
 	ROUNDTRIP(worker_stats, &stats, NOTHING);
 	n = message_worker_stats_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &stats);
 	open_body(n, &body);
-	assert_int_equal(message_worker_stats_decode(&body, &back), 0);
-	assert_memory_equal(&back, &stats, sizeof(stats));
+	assert_int_equal(message_worker_stats_decode(&body, &decoded), 0);
+	assert_memory_equal(&decoded, &stats, sizeof(stats));
 }
 
 static void exposed_ports(void **state)

@@ -46,7 +46,8 @@ struct attachments {
 static struct attachments all;
 static struct attachment one;
 
-static inline void ask(attach_done done, void *context, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline void ask(
+        attach_done done, void *context, const char *format, ...)
 {
 	va_list arguments;
 
