@@ -126,6 +126,13 @@ static void print_hmac(const struct policy_credential *credential)
 		printf("sent in: parameter %s\n", shown(hmac.query, text));
 }
 
+static void print_asks(const struct explain *x)
+{
+	if (x->decision.asks)
+		printf("asks: the request is held for up to %u s until a person approves it\n",
+		        policy_rule_wait_s(&x->loaded.policy, x->decision.rule));
+}
+
 static void print_verdict(const struct explain *x)
 {
 	const struct policy *policy = &x->loaded.policy;
@@ -178,9 +185,7 @@ static void print_verdict(const struct explain *x)
 	} else if (!x->connection) {
 		printf("credential: none\n");
 	}
-	if (d->asks)
-		printf("asks: the request is held for up to %u s until a person approves it\n",
-		        policy_rule_wait_s(policy, d->rule));
+	print_asks(x);
 	if (allows_upgrade(x))
 		printf("upgrade: %s (relayed unread)\n",
 		        shown(policy_rule_upgrades(policy, d->rule), text));
