@@ -174,7 +174,8 @@ _vethguard()
 		'credential list' | 'credential show' | 'credential check' | 'credential rotate' | 'credential revoke') words='--socket --json --help' ;;
 		'session create') words='--policy --name --ttl --from --var --label --observe --socket --json --help' ;;
 		'session extend') words='--ttl --socket --json --help' ;;
-		'session list' | 'session show' | 'session revoke') words='--socket --json --help' ;;
+		'session list' | 'session show') words='--socket --json --help' ;;
+		'session revoke') words='--signer --id --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event --socket' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var --socket' ;;
 		'audit verify') words='--anchor --socket --help' ;;

@@ -269,6 +269,8 @@ complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __v
 complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume ask approve refuse stats prepare claim release session probe sidecar policy ca credential audit doctor version'
 complete -c vethguard -n "__vethguard_is session; and $two" -a 'create list show extend revoke'
 complete -c vethguard -n '__vethguard_is session show; or __vethguard_is session extend; or __vethguard_is session revoke' -a '(__vethguard_names)'
+complete -c vethguard -n '__vethguard_is session revoke' -l signer -x -d 'Whose signed tokens'
+complete -c vethguard -n '__vethguard_is session revoke' -l id -x -d 'Their jti, or session claim'
 set -l create '__vethguard_is session create'
 complete -c vethguard -n $create -s p -l policy -r -F -d 'The policy to enforce'
 complete -c vethguard -n $create -s n -l name -x -d 'Name of the session'

@@ -74,6 +74,9 @@ TRY(reach)
 TRY(reached)
 TRY(call)
 TRY(visit)
+TRY(gateway_signer)
+TRY(gateway_token)
+TRY(gateway_verdict)
 TRY(worker_limits)
 TRY(worker_ask)
 TRY(worker_answer)
@@ -150,6 +153,9 @@ static void (*const tries[])(
         [MESSAGE_RUN_READY] = try_run_ready,
         [MESSAGE_RUN_END] = try_status,
         [MESSAGE_RUN_SUMMARY] = try_summary,
+        [MESSAGE_GATEWAY_SIGNER] = try_gateway_signer,
+        [MESSAGE_GATEWAY_TOKEN] = try_gateway_token,
+        [MESSAGE_GATEWAY_VERDICT] = try_gateway_verdict,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -213,16 +213,20 @@ enum message_type {
 	MESSAGE_RUN_RELOAD = 94, /* struct message_run_start, no fd: put this policy in force. The reply with
 	                                the same id: READY, with what holds now, or KEPT */
 	MESSAGE_RUN_KEPT = 95,   /* struct message_text: why the policy before stays in force */
+	/* supervisor <-> gateway, continued */
+	MESSAGE_GATEWAY_SIGNER = 96,  /* struct message_gateway_signer */
+	MESSAGE_GATEWAY_TOKEN = 97,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
+	MESSAGE_GATEWAY_VERDICT = 98, /* the reply: struct message_gateway_verdict */
 
 	/* supervisor -> worker, before START or RETIRE with a policy that has limits: struct message_worker_limits +
 	 * one fd each: memory of counters */
-	MESSAGE_WORKER_LIMITS = 96,
+	MESSAGE_WORKER_LIMITS = 99,
 	/* supervisor <-> worker: what a person has to approve */
-	MESSAGE_WORKER_ASK = 97,     /* worker -> supervisor: struct message_worker_ask; the id is the event's */
-	MESSAGE_WORKER_ASK_END = 98, /* worker -> supervisor, no body: the request with this id waits no longer */
-	MESSAGE_WORKER_ANSWER = 99,  /* the reply to ASK, once a person has decided: struct message_worker_answer */
-	MESSAGE_WORKER_GRANT = 100,  /* supervisor -> worker, also before START: struct message_worker_grant; the id is
-	                               that of the request that was asked about */
+	MESSAGE_WORKER_ASK = 100,     /* worker -> supervisor: struct message_worker_ask; the id is the event's */
+	MESSAGE_WORKER_ASK_END = 101, /* worker -> supervisor, no body: the request with this id waits no longer */
+	MESSAGE_WORKER_ANSWER = 102,  /* the reply to ASK, once a person has decided: struct message_worker_answer */
+	MESSAGE_WORKER_GRANT = 103,   /* supervisor -> worker, also before START: struct message_worker_grant; the id is
+	                                that of the request that was asked about */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -771,6 +775,9 @@ MESSAGE_CODEC(gateway_session_end);
 MESSAGE_CODEC(gateway_enter);
 MESSAGE_CODEC(gateway_entered);
 MESSAGE_CODEC(gateway_guesses);
+MESSAGE_CODEC(gateway_signer);
+MESSAGE_CODEC(gateway_token);
+MESSAGE_CODEC(gateway_verdict);
 MESSAGE_CODEC(worker_enter);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);

@@ -76,6 +76,7 @@ void control_put_summary(struct json *j, const struct message_summary *summary);
 void control_run_attach(struct control *control, struct control_call *call);
 void control_run_prepare(struct control *control, struct control_call *call);
 void control_run_prepared(struct control *control, struct control_call *call);
+void control_run_revoke_token(struct control *control, struct control_call *call);
 void control_run_claim(struct control *control, struct control_call *call);
 void control_run_release(struct control *control, struct control_call *call);
 void control_run_list(struct control *control, struct control_call *call);

@@ -266,15 +266,31 @@ static bool listen_of(json_t *object, struct listen_socket *s)
 	return !listen_socket_name(s, path);
 }
 
+static bool signed_of(json_t *object, struct session_token *s)
+{
+	json_int_t lifetime;
+	const char *id;
+
+	s->is_signed = object;
+	if (!object)
+		return true;
+	if (json_unpack(object, "{s:s, s:I !}", "id", &id, "lifetime", &lifetime) != 0 ||
+	        lifetime < 0 || lifetime > ATTACH_TTL_MAX_S)
+		return false;
+	s->lifetime_s = (uint32_t)lifetime;
+	return unhex(id, s->id, sizeof(s->id));
+}
+
 static bool session_of(json_t *object, struct session_token *s)
 {
 	const char *token;
-	json_t *from, *network;
+	json_t *from, *network, *by_signed = NULL;
 	size_t i;
 
-	if (json_unpack(object, "{s:s, s:o !}", "token", &token, "from", &from) != 0 ||
-	        !unhex(token, s->hash, sizeof(s->hash)) || !json_is_array(from) ||
-	        json_array_size(from) > MESSAGE_FROM_MAX)
+	if (json_unpack(object, "{s:s, s:o, s?o !}", "token", &token, "from", &from, "signed",
+	            &by_signed) != 0 ||
+	        !signed_of(by_signed, s) || !unhex(token, s->hash, sizeof(s->hash)) ||
+	        !json_is_array(from) || json_array_size(from) > MESSAGE_FROM_MAX)
 		return false;
 	json_array_foreach(from, i, network)
 	{

@@ -433,6 +433,67 @@ static void calls(void **state)
 	REFUSES_TO_ENCODE(visit, &visit);
 }
 
+static void gateway_signed(void **state)
+{
+	static struct message_gateway_signer signer = {.index = 1,
+	        .count = 2,
+	        .issuer = {"https://a", 9},
+	        .audience_count = 1,
+	        .audiences = {{"b", 1}},
+	        .algorithms = 7,
+	        .lifetime_s = 60,
+	        .key_count = 2,
+	        .keys = {{CONFIG_ES256, {"one", 3}, {"bytes", 5}, 0},
+	                {CONFIG_RS256, {"", 0}, {"n", 1}, 65537}}};
+	struct message_gateway_token token = {ip6(1), SLICE("a.b.c")};
+	struct message_gateway_verdict verdict = {MESSAGE_TOKEN_ACCEPTED, 7, 1790000000};
+
+	(void)state;
+	ROUNDTRIP(gateway_signer, &signer, NOTHING);
+	signer.keys[1].bytes = longer(MESSAGE_PUBLIC_KEY_MAX);
+	signer.keys[1].id = longer(MESSAGE_KEY_ID_MAX);
+	ROUNDTRIP(gateway_signer, &signer, NOTHING);
+	signer.keys[1].bytes = longer(MESSAGE_PUBLIC_KEY_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.keys[1].bytes = SLICE("");
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.key_count = 1;
+	signer.keys[0].id = longer(MESSAGE_KEY_ID_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.keys[0].id = SLICE("");
+	signer.keys[0].algorithm = CONFIG_ALGORITHM_COUNT;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.key_count = MESSAGE_KEY_SET_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.key_count = 0;
+	signer.index = 2;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.index = 0;
+	signer.audience_count = CONFIG_AUDIENCES_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.audience_count = 0;
+	signer.lifetime_s = 0;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.lifetime_s = 1;
+	signer.issuer = longer(CONFIG_CLAIM_VALUE_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.count = CONFIG_SIGNERS_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer = (struct message_gateway_signer){.count = 0};
+	ROUNDTRIP(gateway_signer, &signer, NOTHING);
+	ROUNDTRIP(gateway_token, &token, NOTHING);
+	token.text = longer(MESSAGE_SIGNED_TOKEN_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_token, &token);
+	token.text = SLICE("");
+	REFUSES_TO_ENCODE(gateway_token, &token);
+	token = (struct message_gateway_token){(struct ip){0}, SLICE("a")};
+	REFUSES_TO_ENCODE(gateway_token, &token);
+	ROUNDTRIP(gateway_verdict, &verdict, NOTHING);
+	REFUSES_BYTE(gateway_verdict, &verdict, HEAD_BYTES, MESSAGE_VERDICTS);
+	verdict = (struct message_gateway_verdict){MESSAGE_TOKEN_LATER, 0, 0};
+	ROUNDTRIP(gateway_verdict, &verdict, NOTHING);
+}
+
 static void gateway(void **state)
 {
 	struct message_gateway_start start = {.log_level = 2,
@@ -456,6 +517,9 @@ static void gateway(void **state)
 	struct message_worker_enter worker = {ip4(9), 1, MESSAGE_FORM_BASE_NAME};
 
 	(void)state;
+	session.token_hash = SLICE("");
+	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES);
 	ROUNDTRIP(gateway_start, &start, NOTHING);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 0); /* TLS without a certificate */
@@ -523,6 +587,7 @@ int main(void)
 	        cmocka_unit_test(worker_orders),
 	        cmocka_unit_test(worker_reports),
 	        cmocka_unit_test(gateway),
+	        cmocka_unit_test(gateway_signed),
 	};
 
 	memset(long_text, 'x', sizeof(long_text));

@@ -152,6 +152,13 @@ void attachments_revoke(struct attachments *a, const char *name, attach_done don
 	ask(done, context, "revoke %s", name);
 }
 
+void attachments_revoke_token(struct attachments *a, const char *signer, const char *value,
+        attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "revoke token %s %s", signer, value);
+}
+
 void attachments_env(struct attachments *a, const char *name, attach_done done, void *context)
 {
 	static const struct attach_result busy = {.status = ATTACH_BUSY, .text = "not just now"};
