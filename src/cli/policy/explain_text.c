@@ -126,11 +126,32 @@ static void print_hmac(const struct policy_credential *credential)
 		printf("sent in: parameter %s\n", shown(hmac.query, text));
 }
 
-static void print_asks(const struct explain *x)
+static void print_credential(const struct policy *policy, const struct policy_decision *d)
 {
-	if (x->decision.asks)
-		printf("asks: the request is held for up to %u s until a person approves it\n",
-		        policy_rule_wait_s(&x->loaded.policy, x->decision.rule));
+	struct policy_credential credential;
+	char source[POLICY_SOURCE_TEXT_MAX], text[SHOWN_MAX];
+	policy_credential(policy, d->credential, &credential);
+	printf("credential: %s, from %s\n", shown(credential.name, text),
+	        policy_source_text(&credential, source));
+	if (d->seals)
+		printf("sealed: tokens in the answer become placeholders\n");
+	if (credential.inject == POLICY_INJECT_PLACEHOLDER)
+		printf("replaced in: %s\n", shown(credential.field, text));
+	if (credential.inject == POLICY_INJECT_CLIENT_CERTIFICATE)
+		printf("shown as: the client's certificate\n");
+	if (credential.inject == POLICY_INJECT_HMAC)
+		print_hmac(&credential);
+	if (credential.inject == POLICY_INJECT_FIELDS || credential.inject == POLICY_INJECT_HMAC)
+		print_fields(&credential);
+	if (credential.inject == POLICY_INJECT_SIGV4) {
+		printf("signed for: region %s", shown(credential.field, text));
+		printf(", service %s\n", shown(credential.prefix, text));
+	}
+	if (credential.require)
+		printf("no other credential: a request that brings one is refused\n");
+	if (credential.placeholder.n)
+		printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
+		        credential.placeholder_n);
 }
 
 static void print_verdict(const struct explain *x)
@@ -155,37 +176,13 @@ static void print_verdict(const struct explain *x)
 	printf("\n");
 	if (d->rule != POLICY_NONE && policy_rule_text(policy, d->rule).n > 0)
 		printf("reason: %s\n", shown(policy_rule_text(policy, d->rule), text));
-	if (d->credential != POLICY_NONE) {
-		struct policy_credential credential;
-		char source[POLICY_SOURCE_TEXT_MAX];
-
-		policy_credential(policy, d->credential, &credential);
-		printf("credential: %s, from %s\n", shown(credential.name, text),
-		        policy_source_text(&credential, source));
-		if (d->seals)
-			printf("sealed: tokens in the answer become placeholders\n");
-		if (credential.inject == POLICY_INJECT_PLACEHOLDER)
-			printf("replaced in: %s\n", shown(credential.field, text));
-		if (credential.inject == POLICY_INJECT_CLIENT_CERTIFICATE)
-			printf("shown as: the client's certificate\n");
-		if (credential.inject == POLICY_INJECT_HMAC)
-			print_hmac(&credential);
-		if (credential.inject == POLICY_INJECT_FIELDS ||
-		        credential.inject == POLICY_INJECT_HMAC)
-			print_fields(&credential);
-		if (credential.inject == POLICY_INJECT_SIGV4) {
-			printf("signed for: region %s", shown(credential.field, text));
-			printf(", service %s\n", shown(credential.prefix, text));
-		}
-		if (credential.require)
-			printf("no other credential: a request that brings one is refused\n");
-		if (credential.placeholder.n)
-			printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
-			        credential.placeholder_n);
-	} else if (!x->connection) {
+	if (d->credential != POLICY_NONE)
+		print_credential(policy, d);
+	else if (!x->connection)
 		printf("credential: none\n");
-	}
-	print_asks(x);
+	if (d->asks)
+		printf("asks: the request is held for up to %u s until a person approves it\n",
+		        policy_rule_wait_s(policy, d->rule));
 	if (allows_upgrade(x))
 		printf("upgrade: %s (relayed unread)\n",
 		        shown(policy_rule_upgrades(policy, d->rule), text));
