@@ -12,7 +12,7 @@
 #include "policy/load/loader.h"
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
-        "allow", "deny", "mode", "inspect", "variables", "expose", NULL};
+        "allow", "deny", "mode", "inspect", "on_leak", "variables", "expose", NULL};
 #define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {
@@ -148,7 +148,7 @@ static int read_top(struct loader *l, size_t index, const struct include *chain)
 {
 	struct load_file *file = vec_at(&l->files, index);
 	struct tree tree = file->tree;
-	const struct tree_node *mode, *inspect;
+	const struct tree_node *mode, *inspect, *on_leak;
 	struct tree_node *include;
 	struct tree_item single;
 	int rc = 0;
@@ -162,6 +162,10 @@ static int read_top(struct loader *l, size_t index, const struct include *chain)
 	if (inspect && chain->parent)
 		tree_error(&tree, inspect,
 		        "inspect belongs in the main file, not into one that is included");
+	on_leak = tree_get(tree.root, "on_leak");
+	if (on_leak && chain->parent)
+		tree_error(&tree, on_leak,
+		        "on_leak belongs in the main file, not into one that is included");
 	if (mode && chain->parent)
 		tree_error(&tree, mode,
 		        "mode belongs in the main file, not into one that is included");

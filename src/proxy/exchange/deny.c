@@ -75,6 +75,11 @@ static void put_advice(struct json *j, const struct exchange *ex)
 			json_literal(j, "advice",
 			        "The right credential is attached outside of the sandbox. Send the "
 			        "request again without a key or token of your own.");
+		else if (ex->verdict.decision.reason == POLICY_REASON_LEAK)
+			json_literal(j, "advice",
+			        "Do not retry as it is. Leave the value of the key's variable out "
+			        "of what is sent; the key itself is attached outside of the "
+			        "sandbox where it belongs.");
 		else if (ex->verdict.decision.reason == POLICY_REASON_SIGNATURE)
 			json_literal(j, "advice",
 			        "The right signature is made outside of the sandbox, for the "

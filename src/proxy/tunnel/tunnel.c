@@ -51,6 +51,8 @@ struct tunnel {
 	struct loop_task go_on;
 	bool doubtful; /* a short read was taken for the end of what is there */
 	bool recorded, closed;
+	bool inspects;       /* the owner looks at what the sandbox sends */
+	const char *refused; /* why it ends before bytes that the owner has looked at */
 };
 
 static bool borrow_pipe(struct tunnel *t, struct half *h)
@@ -136,6 +138,18 @@ static bool push(struct half *h)
 	return !h->pending.len && !h->piped;
 }
 
+/* True if the owner ends the tunnel before these bytes. */
+static bool is_refused(struct tunnel *t, const struct half *h, const uint8_t *p, size_t n)
+{
+	if (t->inspects && h == &t->halves[0] && !t->refused)
+		t->refused = t->owner->inspect(t->context, p, n);
+	if (t->refused) {
+		kill_end(&t->ends[0]);
+		kill_end(&t->ends[1]);
+	}
+	return t->refused != NULL;
+}
+
 /* Sends input at once and keeps only what the socket does not take. A short read means "nothing
  * left", with the exceptions that socket.c describes: after a FIN reading goes on, and a reset
  * right after the bytes is looked for when DOUBT_MS have passed in silence. */
@@ -145,6 +159,8 @@ static ssize_t copy(struct tunnel *t, struct half *h)
 	ssize_t r = recv(h->from->fd, plain, SOCKET_CHUNK, MSG_DONTWAIT), sent = 0;
 
 	if (r <= 0)
+		return r;
+	if (is_refused(t, h, plain, (size_t)r))
 		return r;
 	if (r < (ssize_t)SOCKET_CHUNK && !h->from->hung_up) {
 		h->from->readable = false;
@@ -171,7 +187,7 @@ static ssize_t pull(struct tunnel *t, struct half *h)
 {
 	ssize_t r;
 
-	if (h->bytes < COPY_BYTES || !borrow_pipe(t, h))
+	if ((t->inspects && h == &t->halves[0]) || h->bytes < COPY_BYTES || !borrow_pipe(t, h))
 		return copy(t, h);
 	r = splice(h->from->fd, NULL, h->pipe[1], NULL, SPLICE_BYTES,
 	        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
@@ -237,8 +253,12 @@ static void run(struct tunnel *t)
 	bool again = false, was_dead = any_dead(t);
 	uint64_t before = t->halves[0].bytes + t->halves[1].bytes;
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2 && !t->refused; i++)
 		again |= relay(t, &t->halves[i]);
+	if (t->refused) {
+		tunnel_close(t, EVENT_CAUSE_POLICY, t->refused);
+		return;
+	}
 	/* Relays what an end that has just died had sent; its other direction is over. */
 	for (int i = 0; i < 2 && any_dead(t) && !was_dead; i++)
 		again |= relay(t, &t->halves[i]);
@@ -362,6 +382,11 @@ struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner,
 	return t;
 }
 
+void tunnel_inspect(struct tunnel *t)
+{
+	t->inspects = true;
+}
+
 void tunnel_run(struct tunnel *t, struct tunnel_side sides[2])
 {
 	for (int i = 0; i < 2; i++) {
@@ -375,5 +400,7 @@ void tunnel_run(struct tunnel *t, struct tunnel_side sides[2])
 		take_note(e, sides[i].events);
 	}
 	loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
+	if (sides[0].first.len)
+		is_refused(t, &t->halves[0], buf_bytes(&sides[0].first), sides[0].first.len);
 	run(t);
 }
