@@ -10,7 +10,7 @@ $(BENCH_PROGRAMS): $(BUILD)/tests/bench/%: tests/bench/%.c tests/bench/net.h $(B
 $(BUILD)/tests/bench/load: tests/bench/load_http2.c tests/bench/load.h
 $(BUILD)/tests/bench/bench_%: tests/bench/bench_%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+	$(CC) $(CPPFLAGS) $(TEST_WARNINGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
 
 .PHONY: bench
 ## make bench           CPU per request, connection and GB beside other proxies (root; about ten minutes)

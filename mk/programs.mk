@@ -21,7 +21,7 @@ MODS_vethguard-fetch := fetch credential sign tls ipc loop jail wire base
 LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 MODS_vethguard-token := token jail ipc loop wire base
 LIBS_vethguard-token := $(LIBS_SECCOMP) $(LIBS_EVENT) -ldl
-MODS_vethguard-gateway := gateway tls ipc loop jail wire base
+MODS_vethguard-gateway := gateway tls ipc loop jail policy wire base
 LIBS_vethguard-gateway := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
 # An engine calls it three times for each container: it loads no library that it does not use.

@@ -2,9 +2,12 @@
 ALL_ARCHIVES := $(call archives,$(MODULES))
 ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) $(LIBS_CURL)
 
-# What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one. They compare bytes with
-# text, which clang would warn of (cmocka 1.1.8 takes a const char *). Ubuntu's gcc has -Wformat on.
-TEST_CFLAGS = $(CFLAGS) -Og -g1 -Wformat -Wno-pointer-sign
+# What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one. The warnings
+# are those of src/, but for what tests do on purpose: constants made by SLICE() and formats with numbers (GNU), structs of which only
+# the first fields matter, bytes beside text (cmocka 1.1.8 takes a const char *), and lists of long strings in pieces.
+TEST_WARNINGS = $(filter-out -Wpedantic,$(WARNINGS)) -Wno-missing-field-initializers -Wno-pointer-sign \
+	$(if $(filter clang,$(COMPILER)),-Wno-string-concatenation)
+TEST_CFLAGS = $(CFLAGS) -Og -g1 $(TEST_WARNINGS)
 # A library that a test does not use may do things before main(): Ubuntu's libcurl brings libssh, which allocates by OpenSSL.
 TEST_LDFLAGS = $(LDFLAGS) $(TEST_LINKER) -Wl,--as-needed
 TEST_LINKER := $(shell $(CC) -fuse-ld=gold -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=gold)
@@ -23,13 +26,13 @@ comma := ,
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(WERROR) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) $(WRAPPED) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
+	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) $(WRAPPED) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
 -include $(shell find $(BUILD)/tests -name '*.d' 2>/dev/null)
 
 # fence_tool sets a fence up for tests in other languages (tests/integration/fence_leaks.py); fence_cost measures one.
 $(BUILD)/tests/lib/fence_%: tests/lib/fence_%.c $(call archives,fence netlink wire base)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(call archives,fence netlink wire base) $(LIBS_NFT)
+	$(CC) $(CPPFLAGS) $(WARNINGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(call archives,fence netlink wire base) $(LIBS_NFT)
 
 # Some units talk to the real programs.
 .PHONY: unit unit-build
@@ -68,7 +71,7 @@ $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(ALL_ARCH
 	$(CC) $(CPPFLAGS) $(TEST_CFLAGS) $(TEST_LDFLAGS) -o $@ $< tests/fuzz/replay.c -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
 $(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+	$(CC) $(CPPFLAGS) $(TEST_WARNINGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
 fuzz-replay-build: $(REPLAY_BIN)
 fuzz-replay: $(REPLAY_BIN)
 	@n=0; for t in $(FUZZ_NAMES); do $(BUILD)/tests/fuzz/replay_$$t tests/corpus/$$t/* || exit 1; n=$$((n + 1)); done; \
@@ -106,10 +109,10 @@ check-agents:
 	@mk/install-agents
 	@tests/integration/run --agents $(if $(filter asan,$(VARIANT)),--asan) $(AGENTS)
 
-## sudo make check-providers  the SDKs of sandbox providers with the options of contrib/node, and their sandboxes played; the probe (installs them; minutes)
+## sudo make check-providers  the SDKs of sandbox providers with the options of contrib/node, and their sandboxes played; hosts of WebAssembly, a browser; the probe (installs them; minutes)
 .PHONY: check-providers
 check-providers:
-	@mk/install-packages build test
+	@mk/install-packages build test providers
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@mk/install-providers
 	@tests/integration/run --providers $(if $(filter asan,$(VARIANT)),--asan) $(PROVIDERS)

@@ -15,6 +15,8 @@
 
 #define FRUITLESS_PER_S 50
 #define FRUITLESS_BURST_S 4
+#define WRONG_SIGNATURES_PER_S 20
+#define WRONG_SIGNATURES_BURST_S 5
 #define WINDOW_MS 60000
 #define FAILURES_MANY 10 /* wrong proofs in WINDOW_MS */
 #define NETWORK6_BYTES 8 /* a client with one IPv6 address has its whole /64 */
@@ -57,6 +59,8 @@ static struct address *add(struct gateway *g, const struct ip *key)
 		return NULL;
 	a->key = *key;
 	rate_init(&a->fruitless, FRUITLESS_PER_S, FRUITLESS_BURST_S, clock_monotonic_ms());
+	rate_init(
+	        &a->checks, WRONG_SIGNATURES_PER_S, WRONG_SIGNATURES_BURST_S, clock_monotonic_ms());
 	HASH_ADD(hh, g->addresses, key, sizeof(a->key), a);
 	if (a->hh.tbl)
 		return a;
@@ -116,6 +120,16 @@ enum gateway_wait address_failed(struct gateway *g, struct address *a)
 		return WAIT_REFUSE;
 	tell(g, a, now_ms);
 	return WAIT_REFUSE_LONG;
+}
+
+bool address_may_check(struct address *a)
+{
+	return rate_has(&a->checks, clock_monotonic_ms());
+}
+
+void address_check_failed(struct address *a)
+{
+	rate_take(&a->checks, clock_monotonic_ms());
 }
 
 void addresses_free(struct gateway *g)

@@ -2,13 +2,15 @@
 /*
  * The gateway accepts TCP connections of sandboxes on other machines, each of which proves its
  * session with a token. It parses bytes of unknown senders, so it holds no secret but the
- * operator's TLS key: only the hash of each session's token, and no policy, CA or credential.
+ * operator's TLS key: only the hash of each session's token, public keys of those who may sign
+ * tokens, and no policy, CA or credential.
  *
  * A connection that has proved its session is relayed to the session's worker, over a socket pair
  * that the supervisor makes. main.c confines the program and takes the supervisor's messages;
  * receiver.c accepts; address.c bounds what one address may do; visitor.c and proof.c hold a
- * connection until it is relayed; answer.c writes answers to clients; sessions.c keeps the
- * sessions; front.c and relay.c move bytes.
+ * connection until it is relayed; signed.c, signers.c and tokens.c are about tokens that others
+ * sign; answer.c writes answers to clients; sessions.c keeps the sessions; front.c and relay.c move
+ * bytes.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -20,6 +22,7 @@
 #include "vethguard/base/table.h"
 #include "vethguard/ipc/peer.h"
 #include "vethguard/tls/digest.h"
+#include "vethguard/tls/signed_token.h"
 #include "vethguard/tls/tls.h"
 
 #define GATEWAY_CHUNK (64u << 10)  /* bytes per read of a relayed connection */
@@ -29,6 +32,7 @@
 #define GATEWAY_ADDRESSES_MAX 16384   /* addresses that are remembered */
 #define GATEWAY_SESSIONS_MAX 4096     /* more than there are sandboxes of a daemon */
 #define GATEWAY_ENTERS_PER_S 2000     /* bound on connections passed to workers, of all sessions */
+#define GATEWAY_ASKS_PER_S 500        /* bound on questions about signed tokens */
 #define GATEWAY_FILE_MAX (256u << 10) /* bytes of a certificate's or key's file */
 
 struct visitor;
@@ -53,7 +57,10 @@ struct session {
 	size_t from_count;
 	struct ip_prefix from[MESSAGE_FROM_MAX];
 	struct list visitors;
+	struct list tokens; /* signed ones, the oldest first */
+	size_t token_count;
 	struct rate enters;
+	bool by_signed; /* its clients show signed tokens: it has no hash */
 };
 
 /* Adds a session, or updates one. Returns 0, or -ENOMEM. */
@@ -63,6 +70,39 @@ void sessions_end(struct gateway *g, uint64_t id);
 void sessions_free(struct gateway *g);
 /* Returns the session whose token this is and which may come from this address, or NULL. */
 struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source);
+/* The session with this id, or NULL. */
+struct session *sessions_get(const struct gateway *g, uint64_t id);
+
+/* --- signers.c --- */
+
+struct signers {
+	size_t count;
+	struct token_signer *items[CONFIG_SIGNERS_MAX]; /* owned */
+};
+
+/* Takes one of the signers. Returns 0; -EBADMSG: it is not the next one; or -ENOMEM. */
+int signers_take(struct gateway *g, const struct message_gateway_signer *m);
+/* True if a signer has signed this token, and it is valid. */
+bool signers_know(const struct gateway *g, struct slice text);
+void signers_free(struct gateway *g);
+
+/* --- tokens.c --- */
+
+struct token {
+	UT_hash_handle hh;
+	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES];
+	struct session *session;
+	struct list of_session;
+	int64_t expires_ms; /* clock_real_ms() */
+};
+
+/* Notes an accepted token. Returns 0 or -ENOMEM. */
+int tokens_add(struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], struct session *s,
+        int64_t expires_ms);
+/* Returns the session of the token with this hash, or NULL: it is not known, or has expired. */
+struct session *tokens_find(struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES]);
+void tokens_forget(struct gateway *g, struct session *s);
+void tokens_forget_all(struct gateway *g);
 
 /* --- address.c --- */
 
@@ -75,6 +115,7 @@ struct address {
 	uint32_t untold;      /* those of them that no finding has reported yet */
 	int64_t window_ms, told_ms;
 	struct rate fruitless; /* connections that ended without a proof */
+	struct rate checks;    /* signatures that were wrong */
 };
 
 /* Counts a new connection. Returns the record of its address, or NULL if the address may have no
@@ -84,6 +125,9 @@ struct address *address_begin(struct gateway *g, const struct ip *source);
 void address_end(struct gateway *g, struct address *a, bool proved);
 /* Counts a wrong proof. Returns the wait before its answer. */
 enum gateway_wait address_failed(struct gateway *g, struct address *a);
+/* False if the address has shown too many wrong signatures: no other one is checked for it now. */
+bool address_may_check(struct address *a);
+void address_check_failed(struct address *a);
 void addresses_free(struct gateway *g);
 
 /* --- receiver.c --- */
@@ -109,6 +153,8 @@ struct gateway {
 	struct tls_identity *identity; /* NULL: there is none that can be used */
 	struct digest digest;
 	struct session *by_hash, *by_id;
+	struct signers signers, coming; /* coming: until all are there */
+	struct token *tokens;           /* hash table */
 	struct address *addresses;
 	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t receiver_count;
@@ -117,7 +163,7 @@ struct gateway {
 	size_t unproved_count;
 	struct visitor *entering; /* hash table by the id of the question to the supervisor */
 	uint64_t last_question;
-	struct rate enters, findings;
+	struct rate enters, findings, asks;
 	struct loop_deadlines waits[WAIT_COUNT];
 	uint8_t *cipher; /* GATEWAY_CHUNK bytes: the bytes read last */
 	uint8_t *plain;  /* GATEWAY_PLAIN_MAX bytes: the same, decrypted */

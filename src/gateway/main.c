@@ -138,6 +138,24 @@ static int on_entered(struct gateway *g, struct ipc_message *m)
 	return 0;
 }
 
+static int on_signer(struct gateway *g, struct ipc_message *m)
+{
+	static struct message_gateway_signer signer;
+
+	if (message_gateway_signer_decode(&m->body, &signer) != 0 || m->fd_count)
+		return -EBADMSG;
+	return signers_take(g, &signer);
+}
+
+static int on_verdict(struct gateway *g, struct ipc_message *m)
+{
+	struct message_gateway_verdict verdict;
+
+	if (message_gateway_verdict_decode(&m->body, &verdict) != 0 || m->fd_count)
+		return -EBADMSG;
+	return visitor_decided(g, m->head.id, &verdict) ? 0 : -EBADMSG;
+}
+
 static int on_certificate(struct gateway *g, struct ipc_message *m)
 {
 	if (!reader_done(&m->body) || m->fd_count != FDS_OF_CERTIFICATE || !g->tls)
@@ -180,6 +198,10 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return on_session_end(g, m);
 	case MESSAGE_GATEWAY_ENTERED:
 		return on_entered(g, m);
+	case MESSAGE_GATEWAY_SIGNER:
+		return on_signer(g, m);
+	case MESSAGE_GATEWAY_VERDICT:
+		return on_verdict(g, m);
 	case MESSAGE_GATEWAY_CERTIFICATE:
 		return on_certificate(g, m);
 	case MESSAGE_GATEWAY_HOLD:
@@ -260,6 +282,7 @@ static void open_parts(struct gateway *g)
 	buf_init(&g->tx, TX_MAX);
 	list_init(&g->unproved);
 	rate_init(&g->enters, GATEWAY_ENTERS_PER_S, ENTERS_BURST_S, now_ms);
+	rate_init(&g->asks, GATEWAY_ASKS_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->findings, FINDINGS_PER_S, FINDINGS_BURST_S, now_ms);
 	if (!g->loop || !g->cipher || !g->plain)
 		die(EXIT_FAILED, "no memory");
@@ -309,6 +332,7 @@ static void clean_up(struct gateway *g)
 	receivers_close(g);
 	visitors_close(g);
 	addresses_free(g);
+	signers_free(g);
 	for (size_t i = 0; i < WAIT_COUNT; i++)
 		loop_deadlines_close(&g->waits[i]);
 	loop_timer_close(&g->accept_again);

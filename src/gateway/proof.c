@@ -61,6 +61,7 @@ void visitor_prove(struct visitor *c, struct session *s)
 	receivers_resume(g);
 	c->session = s;
 	list_append(&s->visitors, &c->of_session);
+	c->asked = 0;
 	visitor_enter(c, VISITOR_ENTERING);
 	if (!visitor_ask(c))
 		visitor_answer(c, ANSWER_AWAY, 0, "");
@@ -105,18 +106,36 @@ bool visitor_greeting(struct visitor *c)
 	return true;
 }
 
+/* A signed token is longer than a password can be: then the user is its first part. */
+static bool read_login(const struct socks5_login *login, struct proxy_proof *out)
+{
+	char text[SOCKS5_LOGIN_MAX];
+	bool good;
+
+	if (!login->password.n || !slice_starts_with(login->user, SLICE("eyJ")))
+		return proxy_proof_of_pair(login->user, login->password, out);
+	memcpy(text, login->user.p, login->user.n);
+	memcpy(text + login->user.n, login->password.p, login->password.n);
+	good = proxy_proof_take(slice_of(text, login->user.n + login->password.n), out);
+	secret_wipe(text, sizeof(text));
+	return good;
+}
+
 static void decide_login(struct visitor *c, const struct socks5_login *login)
 {
 	static const uint8_t greeting[] = {SOCKS5_VERSION, 1, SOCKS5_NO_AUTHENTICATION};
 	struct session *s = NULL;
 	struct proxy_proof proof;
+	bool shown;
 	int rc;
 
-	if (proxy_proof_of_pair(login->user, login->password, &proof))
+	if (read_login(login, &proof))
 		s = sessions_find(c->gateway, slice_of(proof.text, proof.n), &c->source);
+	shown = !s && proof.n && visitor_show(c, slice_of(proof.text, proof.n));
 	secret_wipe(&proof, sizeof(proof));
 	if (!s) {
-		visitor_refuse(c);
+		if (!shown)
+			visitor_refuse(c);
 		return;
 	}
 	rc = buf_append(&c->back.unsent, greeting, sizeof(greeting));

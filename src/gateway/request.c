@@ -200,7 +200,8 @@ static void carry_out(struct visitor *c, struct request *r)
 		visitor_answer(c, ANSWER_PROVE, 0, "");
 		break;
 	case DECIDED_WRONG:
-		visitor_refuse(c);
+		if (!visitor_show(c, slice_of(r->proof.text, r->proof.n)))
+			visitor_refuse(c);
 		break;
 	case DECIDED_PREFLIGHT:
 		visitor_answer_preflight(c, r->head.preflight_method, r->head.preflight_fields);

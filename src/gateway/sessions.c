@@ -14,7 +14,7 @@
 #define ENTERS_PER_S 500 /* of one session; the worker has its own, configured bound */
 #define ENTERS_BURST_S 2
 
-static struct session *find(const struct gateway *g, uint64_t id)
+struct session *sessions_get(const struct gateway *g, uint64_t id)
 {
 	struct session *s;
 
@@ -38,6 +38,7 @@ static struct session *add(struct gateway *g, uint64_t id)
 		return NULL;
 	s->id = id;
 	list_init(&s->visitors);
+	list_init(&s->tokens);
 	rate_init(&s->enters, ENTERS_PER_S, ENTERS_BURST_S, clock_monotonic_ms());
 	HASH_ADD(by_id, g->by_id, id, sizeof(s->id), s);
 	if (s->by_id.tbl)
@@ -48,16 +49,19 @@ static struct session *add(struct gateway *g, uint64_t id)
 
 int sessions_set(struct gateway *g, const struct message_gateway_session *m)
 {
-	struct session *s = find(g, m->sandbox_id), *other;
+	struct session *s = sessions_get(g, m->sandbox_id), *other;
 
 	if (!s)
 		s = add(g, m->sandbox_id);
 	if (!s)
 		return -ENOMEM;
 	leave(g, s);
-	memcpy(s->token_hash, m->token_hash.p, sizeof(s->token_hash));
 	s->from_count = m->from_count;
 	memcpy(s->from, m->from, sizeof(s->from));
+	s->by_signed = m->token_hash.n == 0;
+	if (s->by_signed)
+		return 0;
+	memcpy(s->token_hash, m->token_hash.p, sizeof(s->token_hash));
 	HASH_FIND(by_hash, g->by_hash, s->token_hash, sizeof(s->token_hash), other);
 	if (!other)
 		HASH_ADD(by_hash, g->by_hash, token_hash, sizeof(s->token_hash), s);
@@ -69,12 +73,13 @@ int sessions_set(struct gateway *g, const struct message_gateway_session *m)
 
 void sessions_end(struct gateway *g, uint64_t id)
 {
-	struct session *s = find(g, id);
+	struct session *s = sessions_get(g, id);
 
 	if (!s)
 		return;
 	leave(g, s);
 	HASH_DELETE(by_id, g->by_id, s);
+	tokens_forget(g, s);
 	while (!list_is_empty(&s->visitors))
 		visitor_cut(container_of(s->visitors.next, struct visitor, of_session));
 	free(s);
@@ -115,7 +120,11 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
 	if (digest_sha256(&g->digest, &token, 1, hash) != 0)
 		return NULL;
 	HASH_FIND(by_hash, g->by_hash, hash, sizeof(hash), s);
-	if (s && (!are_equal(hash, s->token_hash, sizeof(hash)) || !may_come_from(s, source)))
+	if (s && !are_equal(hash, s->token_hash, sizeof(hash)))
+		s = NULL;
+	if (!s)
+		s = tokens_find(g, hash);
+	if (s && !may_come_from(s, source))
 		s = NULL;
 	secret_wipe(hash, sizeof(hash));
 	return s;

@@ -8,9 +8,6 @@
 #include "vethguard/base/log.h"
 
 #define STATE_TURNS 8
-/* How often the supervisor is asked: a worker may be about to be replaced, or the daemon about to
- * hand over. */
-#define ASKED_MAX 200
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
 static const char *const state_names[] = {
@@ -18,6 +15,7 @@ static const char *const state_names[] = {
         [VISITOR_HEAD] = "HEAD",
         [VISITOR_GREETING] = "GREETING",
         [VISITOR_LOGIN] = "LOGIN",
+        [VISITOR_ASKING] = "ASKING",
         [VISITOR_REFUSING] = "REFUSING",
         [VISITOR_ENTERING] = "ENTERING",
         [VISITOR_RELAY] = "RELAY",
@@ -146,6 +144,7 @@ static bool turn(struct visitor *c)
 	}
 	c->looked = 0;
 	c->asked = 0;
+	c->decided = false;
 	visitor_enter(c, VISITOR_HEAD);
 	return true;
 }
@@ -168,6 +167,7 @@ static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
         [VISITOR_HEAD] = visitor_head,
         [VISITOR_GREETING] = visitor_greeting,
         [VISITOR_LOGIN] = visitor_login,
+        [VISITOR_ASKING] = wait_on,
         [VISITOR_REFUSING] = wait_on,
         [VISITOR_ENTERING] = wait_on,
         [VISITOR_RELAY] = relay,
@@ -203,8 +203,13 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 {
 	struct visitor *c = container_of(deadline, struct visitor, deadline);
 
-	if (c->state == VISITOR_REFUSING)
+	if (c->state == VISITOR_REFUSING) {
 		visitor_answer(c, c->answer, 0, "");
+	} else if (c->state == VISITOR_ASKING && !c->hh.tbl) {
+		visitor_show_again(c);
+		go_on(c);
+	} else if (c->state == VISITOR_ASKING)
+		visitor_answer(c, ANSWER_AWAY, 0, "");
 	else if (c->state == VISITOR_ENTERING && (c->hh.tbl || !visitor_ask(c)))
 		visitor_answer(c, ANSWER_AWAY, 0, "");
 	else if (c->state == VISITOR_ENTERING)
@@ -275,14 +280,14 @@ void visitor_entered(struct gateway *g, uint64_t question, int fd)
 	struct visitor *c;
 
 	HASH_FIND(hh, g->entering, &question, sizeof(question), c);
-	if (!c) { /* the connection has ended meanwhile */
+	if (!c || c->state != VISITOR_ENTERING) { /* the connection has ended meanwhile */
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
 	visitor_leave_question(c);
 	loop_deadline_clear(&c->deadline);
-	if (fd < 0 && ++c->asked < ASKED_MAX) {
+	if (fd < 0 && ++c->asked < VISITOR_ASKED_MAX) {
 		loop_deadline_set(&g->waits[WAIT_RETRY], &c->deadline);
 	} else if (fd < 0) {
 		visitor_answer(c, ANSWER_AWAY, 0, "");

@@ -7,6 +7,8 @@
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
  *     \-> GREETING -> LOGIN -/  \-> REFUSING -> LINGER
  *
+ * A signed token that is not known is asked about (signed.c): HEAD or LOGIN -> ASKING, and back.
+ *
  * On a kept connection of requests each head proves itself (request.c). One that is not for the
  * same session, or proves nothing, begins anew once the worker has answered those before it:
  *
@@ -24,6 +26,7 @@ enum visitor_state {
 	VISITOR_HEAD,     /* the head of a request to an HTTP proxy */
 	VISITOR_GREETING, /* SOCKS5: the greeting */
 	VISITOR_LOGIN,    /* SOCKS5: user and password */
+	VISITOR_ASKING,   /* a signed token: waiting for what the supervisor says about it */
 	VISITOR_REFUSING, /* a wrong proof, whose answer waits */
 	VISITOR_ENTERING, /* proved; waiting for its worker */
 	VISITOR_RELAY,
@@ -32,6 +35,10 @@ enum visitor_state {
 	VISITOR_CLOSED,
 	VISITOR_STATE_COUNT
 };
+
+/* How often the supervisor is asked: a worker may be about to be replaced, or the daemon about to
+ * hand over. */
+#define VISITOR_ASKED_MAX 200
 
 /* What a client is told. */
 enum answer {
@@ -68,9 +75,11 @@ struct visitor {
 	struct list of_session;
 	struct address *address; /* until it has proved its session; NULL: it has */
 	struct session *session; /* from then on */
-	UT_hash_handle hh;       /* in gateway.entering while ENTERING, by question */
+	UT_hash_handle hh;       /* in gateway.entering while ENTERING or ASKING, by question */
 	uint64_t question;
 	unsigned asked; /* how often the supervisor answered that it had no worker */
+	uint8_t shown[MESSAGE_TOKEN_HASH_BYTES]; /* ASKING: of the token */
+	bool decided; /* the supervisor has said what the token is worth */
 	struct ip source;
 	uint16_t source_port;
 	struct buf in; /* received bytes that cannot be used yet */
@@ -117,6 +126,13 @@ bool visitor_take_in(struct visitor *c);
 void visitor_prove(struct visitor *c, struct session *s);
 /* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */
 void visitor_refuse(struct visitor *c);
+/* signed.c. Asks about a token that no session has. Returns false if it is none that a signer has
+ * signed: nothing has happened. */
+bool visitor_show(struct visitor *c, struct slice token);
+/* Reads the proof again. */
+void visitor_show_again(struct visitor *c);
+/* Handles the supervisor's verdict. Returns false if nobody has asked for one. */
+bool visitor_decided(struct gateway *g, uint64_t question, const struct message_gateway_verdict *m);
 /* Counts the connection among those that have proved nothing. Returns false if its address may have
  * no more of them. */
 bool visitor_begin_anew(struct visitor *c);

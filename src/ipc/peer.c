@@ -111,7 +111,7 @@ static void fail_later(struct ipc_peer *peer, int error)
 
 static bool carries_secret(enum message_type type)
 {
-	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL;
+	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL || type == MESSAGE_GATEWAY_TOKEN;
 }
 
 /* Logs messages at level debug, never their content. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "policy/image.h"
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 #include "vethguard/policy/url.h"
 
 /* Fields that say what a body is; some servers read "content_type" as well. */
@@ -133,10 +133,12 @@ static void read_json(struct policy_body *body)
 	body->json = calloc(1, sizeof(*body->json));
 	if (body->json)
 		rc = json_read(body->json, body->text);
-	if (rc == 0)
+	if (rc == 0 && json_at(body->json, 0)->kind <= JSON_IS_ARRAY)
 		return;
 	body->kind = POLICY_BODY_OTHER;
-	body->fault = rc == -EBADMSG ? body->json->fault : "no memory to read the request's body";
+	body->fault = rc == 0          ? "the request's body is neither an object nor an array"
+	              : rc == -EBADMSG ? body->json->fault
+	                               : "no memory to read the request's body";
 }
 
 /* Some servers separate parameters by ';', others take it as a part of a value. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: plain reads of an opened image: names, ports, credentials. Nothing is
  * decided here. */
+#include <string.h>
+
 #include "policy/image.h"
 #include "vethguard/policy/placeholder.h"
 
@@ -112,6 +114,35 @@ static size_t list_ports(const uint64_t ports[PORT_WORDS], uint16_t *out, size_t
 			count++;
 		}
 	return count;
+}
+
+/* Refs of denies stand before those of allows. */
+static bool is_allowed(const struct policy *policy, const struct image_target *target)
+{
+	const struct image_profile *p = image_profile_at(policy, target->profile);
+
+	return p->ref_count > p->deny;
+}
+
+bool policy_named_next(const struct policy *policy, uint32_t *index, struct policy_named *out)
+{
+	while (*index < image_count(policy, SECTION_TARGETS)) {
+		const struct image_target *t = image_target_at(policy, (*index)++);
+		struct slice key = image_slice(policy, t->key);
+
+		if (!is_allowed(policy, t))
+			continue;
+		*out = (struct policy_named){.host = SLICE(""), .below = t->kind == TARGET_GLOB};
+		if (t->kind != TARGET_PREFIX) {
+			out->host = key;
+			return true;
+		}
+		out->network.base.family = key.p[0];
+		out->network.bits = (uint8_t)key.p[1];
+		memcpy(out->network.base.bytes, key.p + 2, sizeof(out->network.base.bytes));
+		return true;
+	}
+	return false;
 }
 
 size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max)

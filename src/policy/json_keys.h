@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_POLICY_JSON_KEYS_H
 #define VETHGUARD_SRC_POLICY_JSON_KEYS_H
 
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 
 /* Returns 0 if all keys of the object at index differ; -EEXIST; or -ENOMEM. */
 int json_keys_differ(const struct json_tree *tree, uint32_t index);

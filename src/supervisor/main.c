@@ -5,7 +5,7 @@
  * what it needs, and handles their deaths. It reads no packet, no credential value and no audit
  * line.
  *
- * Order: options; dropping capabilities; loop and signals; keeper and recorder; the session with
+ * Order: options; dropping capabilities; loop and signals; keeper and recorder; the messages with
  * its worker; running the loop.
  */
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "vethguard/ipc/journald.h"
 #include "vethguard/jail/capabilities.h"
 #include "supervisor/daemon/daemon.h"
-#include "supervisor/session.h"
+#include "supervisor/run.h"
 
 #define STATUS_FAILED 125
 #define CAPABILITY(name) (1ull << (name))
@@ -44,12 +44,12 @@
 	        CAPABILITY(CAP_SYS_NICE))
 
 static struct supervisor supervisor;
-static struct session session;
+static struct run run;
 
 static void on_terminate(struct loop_signal *s)
 {
 	(void)s;
-	session_end(&session);
+	run_end(&run);
 }
 
 /* Drops all other capabilities. The process is also not dumpable: pipes with values of env: sources
@@ -85,7 +85,7 @@ enum {
 	OPTION_AUDIT,
 	OPTION_CHECK,
 	OPTION_VERBOSE,
-	OPTION_SESSION,
+	OPTION_RUN,
 	OPTION_TAKE_OVER,
 	OPTION_VERSION,
 	OPTION_HELP
@@ -102,8 +102,7 @@ static const struct option_spec specs[] = {
                 "default: what the configuration says, else\n" DAEMON_AUDIT},
         [OPTION_CHECK] = {"check-config", 0, NULL, "look at the configuration and end"},
         [OPTION_VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
-        [OPTION_SESSION] = {"session", 0, NULL,
-                "serve one session on descriptor 3, for\n`vethguard run`"},
+        [OPTION_RUN] = {"run", 0, NULL, "serve one `vethguard run`, on descriptor 3"},
         [OPTION_TAKE_OVER] = {"take-over", 0, "ID",
                 "take over from the daemon on descriptor 3, which\nstarts it"},
         [OPTION_VERSION] = {"version", 0, NULL, "the version"},
@@ -114,7 +113,7 @@ static const struct option_spec specs[] = {
 static void help(void)
 {
 	fputs("Usage: vethguardd [OPTIONS]\n"
-	      "       vethguardd --session [-vv]\n\n"
+	      "       vethguardd --run [-vv]\n\n"
 	      "Guards sandboxes that others have made (`vethguard attach`), until SIGTERM. They\n"
 	      "stay closed while it does not run. SIGHUP reads configuration and policies again,\n"
 	      "SIGUSR2 hands everything over to the vethguardd that is installed now.\n\n",
@@ -153,17 +152,17 @@ static void take_option(int option, const char *value, struct daemon_options *o)
 		help();
 }
 
-/* Returns true for --session. */
+/* Returns true for --run. */
 static bool parse_options(int argc, char **argv, struct daemon_options *o)
 {
-	bool is_session = false;
+	bool is_run = false;
 	struct options options;
 	int option;
 
 	options_init(&options, "vethguardd", specs, argv + 1);
 	while ((option = options_next(&options)) >= 0) {
-		is_session |= option == OPTION_SESSION;
-		if (option != OPTION_SESSION)
+		is_run |= option == OPTION_RUN;
+		if (option != OPTION_RUN)
 			take_option(option, options.value, o);
 	}
 	if (option == OPTIONS_WRONG)
@@ -171,10 +170,10 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 	if (*options.argv)
 		die(STATUS_FAILED,
 		        "it takes no arguments besides options. See 'vethguardd --help'.");
-	if (is_session && argc != 2 && !(argc == 3 && o->verbose > 1))
+	if (is_run && argc != 2 && !(argc == 3 && o->verbose > 1))
 		die(STATUS_FAILED,
-		        "--session goes with no other option but -vv. See 'vethguardd --help'.");
-	return is_session;
+		        "--run goes with no other option but -vv. See 'vethguardd --help'.");
+	return is_run;
 }
 
 static void check_path(const char *name, const char *path)
@@ -203,7 +202,7 @@ static void open_signals(struct loop *loop, struct loop_signal signals[1])
 {
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN); /* Ctrl-C is meant for the command */
-	signal(SIGHUP, SIG_IGN); /* the session's socket tells of its end */
+	signal(SIGHUP, SIG_IGN); /* the run's socket tells of its end */
 	if (loop_signal_open(loop, &signals[0], SIGTERM, on_terminate) != 0)
 		die(STATUS_FAILED, "no memory");
 }
@@ -220,7 +219,7 @@ int main(int argc, char **argv)
 	if (options.verbose > 1) /* for the time before `vethguard run` sends its log level */
 		log_open("vethguardd", LOG_LEVEL_DEBUG);
 	if (fcntl(IPC_SUPERVISOR_FD, F_GETFD) < 0)
-		die(STATUS_FAILED, "no session on descriptor %d: only `vethguard run` starts one",
+		die(STATUS_FAILED, "descriptor %d is closed: only `vethguard run` starts this",
 		        IPC_SUPERVISOR_FD);
 	give_up(CAPABILITIES_KEPT);
 	struct loop *loop = loop_new();
@@ -230,11 +229,11 @@ int main(int argc, char **argv)
 	int rc = supervisor_start(&supervisor, loop, &step);
 	if (rc)
 		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-rc));
-	rc = session_open(&session, &supervisor, IPC_SUPERVISOR_FD);
+	rc = run_open(&run, &supervisor, IPC_SUPERVISOR_FD);
 	if (rc)
 		die(STATUS_FAILED, "cannot start the worker: %s", strerror(-rc));
 	rc = loop_run(loop);
-	session_close(&session);
+	run_close(&run);
 	supervisor_fini(&supervisor);
 	loop_signal_close(&signals[0]);
 	loop_free(loop);

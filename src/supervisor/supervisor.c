@@ -133,8 +133,10 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	rc = gate_host_open(&sv->gates, loop);
 	if (rc)
 		return rc;
-	if (sv->persistent)
+	if (sv->persistent) {
+		gate_host_keep_home(sv->gates);
 		rc = gate_host_listen_for_all(sv->gates);
+	}
 	if (rc)
 		log_info("each gate is watched by sockets of its own: %s", strerror(-rc));
 	if (sv->persistent)
@@ -173,7 +175,7 @@ void supervisor_finish(struct supervisor *sv, int status)
 	supervisor_stop_when_alone(sv);
 }
 
-/* Gives the leases of a session back before the program ends. A daemon leaves them to its
+/* Gives the leases of a run back before the program ends. A daemon leaves them to its
  * successor, which gives back what this one has noted. */
 void supervisor_stop_when_alone(struct supervisor *sv)
 {

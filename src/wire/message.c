@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of every message, and the messages of keeper and recorder. Those of the worker and of a
- * session are in message_worker.c and message_session.c. message_codec.c writes and checks the
- * fields.
+ * run are in message_worker.c and message_run.c. message_codec.c writes and checks the fields.
  */
 #include "wire/message_codec.h"
 
@@ -79,6 +78,7 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 	m->owner = codec_u64(c, m->owner);
 	m->generation = codec_u64(c, m->generation);
 	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->names = codec_string(c, m->names, 0, MESSAGE_CA_NAMES_MAX);
 	m->credential_count = codec_upto(c, m->credential_count, POLICY_CREDENTIALS_MAX);
 	for (uint32_t i = 0; i < m->credential_count; i++) {
 		m->credentials[i].name =
@@ -280,16 +280,16 @@ static const char *const type_names[] = {
         [MESSAGE_RECORDER_FLOWING] = "RECORDER_FLOWING",
         [MESSAGE_RECORDER_END] = "RECORDER_END",
         [MESSAGE_RECORDER_SUMMARY] = "RECORDER_SUMMARY",
-        [MESSAGE_SESSION_START] = "SESSION_START",
-        [MESSAGE_SESSION_ENV_GET] = "SESSION_ENV_GET",
-        [MESSAGE_SESSION_ENV] = "SESSION_ENV",
-        [MESSAGE_SESSION_READY] = "SESSION_READY",
-        [MESSAGE_SESSION_END] = "SESSION_END",
-        [MESSAGE_SESSION_SUMMARY] = "SESSION_SUMMARY",
+        [MESSAGE_RUN_START] = "RUN_START",
+        [MESSAGE_RUN_ENV_GET] = "RUN_ENV_GET",
+        [MESSAGE_RUN_ENV] = "RUN_ENV",
+        [MESSAGE_RUN_READY] = "RUN_READY",
+        [MESSAGE_RUN_END] = "RUN_END",
+        [MESSAGE_RUN_SUMMARY] = "RUN_SUMMARY",
         [MESSAGE_DESCRIBE] = "DESCRIBE",
         [MESSAGE_DESCRIPTION] = "DESCRIPTION",
-        [MESSAGE_SESSION_ROLES] = "SESSION_ROLES",
-        [MESSAGE_SESSION_ROLE] = "SESSION_ROLE",
+        [MESSAGE_RUN_ROLES] = "RUN_ROLES",
+        [MESSAGE_RUN_ROLE] = "RUN_ROLE",
         [MESSAGE_UPGRADE] = "UPGRADE",
         [MESSAGE_RECORDER_COUNT_GET] = "RECORDER_COUNT_GET",
         [MESSAGE_RECORDER_COUNT] = "RECORDER_COUNT",
@@ -336,6 +336,11 @@ static const char *const type_names[] = {
         [MESSAGE_GATEWAY_RESUME] = "GATEWAY_RESUME",
         [MESSAGE_WORKER_ENTER] = "WORKER_ENTER",
         [MESSAGE_CREDENTIAL_SEAL] = "CREDENTIAL_SEAL",
+        [MESSAGE_RUN_RELOAD] = "RUN_RELOAD",
+        [MESSAGE_RUN_KEPT] = "RUN_KEPT",
+        [MESSAGE_GATEWAY_SIGNER] = "GATEWAY_SIGNER",
+        [MESSAGE_GATEWAY_TOKEN] = "GATEWAY_TOKEN",
+        [MESSAGE_GATEWAY_VERDICT] = "GATEWAY_VERDICT",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

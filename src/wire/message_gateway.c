@@ -36,8 +36,9 @@ CODEC_PAIR(gateway_start)
 static void gateway_session_fields(struct codec *c, struct message_gateway_session *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
-	m->token_hash =
-	        codec_bytes(c, m->token_hash, MESSAGE_TOKEN_HASH_BYTES, MESSAGE_TOKEN_HASH_BYTES);
+	m->token_hash = codec_bytes(c, m->token_hash, 0, MESSAGE_TOKEN_HASH_BYTES);
+	if (m->token_hash.n && m->token_hash.n != MESSAGE_TOKEN_HASH_BYTES)
+		codec_fail(c, -EBADMSG);
 	m->from_count = codec_upto(c, m->from_count, MESSAGE_FROM_MAX);
 	for (size_t i = 0; i < m->from_count; i++)
 		m->from[i] = codec_prefix(c, m->from[i]);
@@ -85,6 +86,50 @@ static void gateway_guesses_fields(struct codec *c, struct message_gateway_guess
 	m->count = codec_u64(c, m->count);
 }
 CODEC_PAIR(gateway_guesses)
+
+static struct message_public_key public_key_field(struct codec *c, struct message_public_key k)
+{
+	k.algorithm = (enum config_algorithm)codec_upto(c, k.algorithm, CONFIG_ALGORITHM_COUNT - 1);
+	k.id = codec_bytes(c, k.id, 0, MESSAGE_KEY_ID_MAX);
+	k.bytes = codec_bytes(c, k.bytes, 1, MESSAGE_PUBLIC_KEY_MAX);
+	k.exponent = codec_u32(c, k.exponent);
+	return k;
+}
+
+static void gateway_signer_fields(struct codec *c, struct message_gateway_signer *m)
+{
+	m->count = codec_upto(c, m->count, CONFIG_SIGNERS_MAX);
+	if (!m->count)
+		return;
+	m->index = codec_upto(c, m->index, m->count - 1);
+	m->issuer = codec_string(c, m->issuer, 1, CONFIG_CLAIM_VALUE_MAX);
+	m->audience_count = codec_upto(c, m->audience_count, CONFIG_AUDIENCES_MAX);
+	for (size_t i = 0; i < m->audience_count; i++)
+		m->audiences[i] = codec_string(c, m->audiences[i], 1, CONFIG_CLAIM_VALUE_MAX);
+	m->algorithms = codec_u8(c, m->algorithms);
+	m->lifetime_s = above_zero(c, m->lifetime_s);
+	m->key_count = codec_upto(c, m->key_count, MESSAGE_KEY_SET_MAX);
+	for (size_t i = 0; i < m->key_count; i++)
+		m->keys[i] = public_key_field(c, m->keys[i]);
+}
+CODEC_PAIR(gateway_signer)
+
+static void gateway_token_fields(struct codec *c, struct message_gateway_token *m)
+{
+	m->source = client_field(c, m->source);
+	m->text = codec_bytes(c, m->text, 1, MESSAGE_SIGNED_TOKEN_MAX);
+}
+CODEC_PAIR(gateway_token)
+
+static void gateway_verdict_fields(struct codec *c, struct message_gateway_verdict *m)
+{
+	m->verdict = (enum message_verdict)codec_upto(c, m->verdict, MESSAGE_VERDICTS - 1);
+	if (m->verdict != MESSAGE_TOKEN_ACCEPTED)
+		return;
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->expires_s = codec_u64(c, m->expires_s);
+}
+CODEC_PAIR(gateway_verdict)
 
 static void worker_enter_fields(struct codec *c, struct message_worker_enter *m)
 {

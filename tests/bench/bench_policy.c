@@ -62,6 +62,8 @@ static char *write_policy(unsigned hosts, unsigned rules)
 	return text;
 }
 
+/* The formats are those of main(). */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static void measure(const struct policy *policy, const char *what, const char *host_format,
         const char *path_format, unsigned spread, enum policy_verdict expected)
 {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/load.h"
 
@@ -141,8 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	json_error_t error;
 
 	if (json_read(&tree, text) == 0) {
-		json_t *other =
-		        json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &error);
+		json_t *other = json_loadb(
+		        (const char *)data, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 
 		must(other || json_error_code(&error) == json_error_numeric_overflow);
 		if (other)

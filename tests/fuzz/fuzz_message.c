@@ -59,10 +59,10 @@ TRY(recorder_event)
 TRY(sandbox)
 TRY(status)
 TRY(summary)
-TRY(session_start)
+TRY(run_start)
 TRY(names)
 TRY(role)
-TRY(session_ready)
+TRY(run_ready)
 TRY(upgrade)
 TRY(worker_pause)
 TRY(worker_resume)
@@ -74,6 +74,9 @@ TRY(reach)
 TRY(reached)
 TRY(call)
 TRY(visit)
+TRY(gateway_signer)
+TRY(gateway_token)
+TRY(gateway_verdict)
 
 static void try_worker_start(
         const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
@@ -131,15 +134,20 @@ static void (*const tries[])(
         [MESSAGE_RECORDER_EVENT] = try_recorder_event,
         [MESSAGE_RECORDER_END] = try_sandbox,
         [MESSAGE_RECORDER_SUMMARY] = try_summary,
-        [MESSAGE_SESSION_START] = try_session_start,
-        [MESSAGE_SESSION_ENV_GET] = try_names,
-        [MESSAGE_SESSION_ENV] = try_names,
+        [MESSAGE_RUN_START] = try_run_start,
+        [MESSAGE_RUN_RELOAD] = try_run_start,
+        [MESSAGE_RUN_KEPT] = try_text,
+        [MESSAGE_RUN_ENV_GET] = try_names,
+        [MESSAGE_RUN_ENV] = try_names,
         [MESSAGE_DESCRIPTION] = try_text,
-        [MESSAGE_SESSION_ROLE] = try_role,
+        [MESSAGE_RUN_ROLE] = try_role,
         [MESSAGE_UPGRADE] = try_upgrade,
-        [MESSAGE_SESSION_READY] = try_session_ready,
-        [MESSAGE_SESSION_END] = try_status,
-        [MESSAGE_SESSION_SUMMARY] = try_summary,
+        [MESSAGE_RUN_READY] = try_run_ready,
+        [MESSAGE_RUN_END] = try_status,
+        [MESSAGE_RUN_SUMMARY] = try_summary,
+        [MESSAGE_GATEWAY_SIGNER] = try_gateway_signer,
+        [MESSAGE_GATEWAY_TOKEN] = try_gateway_token,
+        [MESSAGE_GATEWAY_VERDICT] = try_gateway_verdict,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -43,13 +43,19 @@ static uint32_t find(struct slice text)
 static void require_escaped(const uint8_t *data, size_t size, size_t at, struct slice put)
 {
 	static char text[TEXT_MAX + 6 * 64];
-	static const char *const ways[] = {"%c", "%%%02x", "\\u%04X", "%c"};
 	size_t n = at, half;
 
 	memcpy(text, data + 1, at);
-	for (size_t i = 0; i < put.n; i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, ways[data[i % size] / 5 % 4],
-		        (unsigned char)put.p[i]);
+	for (size_t i = 0; i < put.n; i++) {
+		unsigned way = data[i % size] / 5 % 4, c = (unsigned char)put.p[i];
+
+		if (way == 1)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%%%02x", c);
+		else if (way == 2)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "\\u%04X", c);
+		else
+			text[n++] = (char)c;
+	}
 	require(placeholders_mentioned(&set, slice_of(text, n), 0));
 	half = at + (n - at) / 2;
 	require(placeholders_begin(&set, slice_of(text, half)) <= at);

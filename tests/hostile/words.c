@@ -107,7 +107,7 @@ static unsigned right_type(void)
 	}                                                                       \
 	static long prefix##_of_another(void)                                   \
 	{                                                                       \
-		return say_type(whom(), MESSAGE_SESSION_START, 1, 0, 1);        \
+		return say_type(whom(), MESSAGE_RUN_START, 1, 0, 1);            \
 	}                                                                       \
 	static long prefix##_trailing(void)                                     \
 	{                                                                       \
@@ -260,6 +260,33 @@ static long enter_flood(void)
 	return 0;
 }
 
+/* A token that nobody has signed, and one of a form that no token has: the supervisor verifies them
+ * itself. */
+static long tokens(unsigned count)
+{
+	static const char *const texts[] = {
+	        "eyJhbGciOiJub25lIn0.eyJpc3MiOiJhIn0.AAAA", "not a token", "..", "e30.e30.e30"};
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct message_gateway_token m = {
+		        {.family = 4}, slice_from_string(texts[i % 4])};
+		size_t n = message_gateway_token_encode(
+		        message, sizeof(message), MESSAGE_GATEWAY_TOKEN, i, &m);
+
+		if (say(HOSTILE_SUPERVISOR_FD, n, 0) < 0)
+			return -1;
+	}
+	return 0;
+}
+static long tokens_invented(void)
+{
+	return tokens(100);
+}
+static long token_flood(void)
+{
+	return tokens(FLOOD);
+}
+
 static long guesses(unsigned count)
 {
 	const struct message_gateway_guesses m = {.source = {.family = 4}, .count = UINT64_MAX};
@@ -381,5 +408,6 @@ const struct misdeed misdeed_words[] = {BOTH("nothing", nothing), BOTH("cut head
         {"deaf", deaf}, {"self willed", self_willed}, {"ring garbage", ring_garbage},
         {"ring zeroes", ring_zeroes}, {"ring ahead", ring_ahead}, {"ring back", ring_back},
         {"gateway ready", gateway_ready}, {"enter nobody", enter_nobody}, {"cut enter", enter_cut},
-        {"enter flood", enter_flood}, {"guess many", guess_many}, {"guess flood", guess_flood},
+        {"enter flood", enter_flood}, {"tokens invented", tokens_invented},
+        {"token flood", token_flood}, {"guess many", guess_many}, {"guess flood", guess_flood},
         {NULL, NULL}};

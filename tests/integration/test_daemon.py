@@ -306,7 +306,7 @@ class Refused(Attached):
     def test_wrong_usage(self):
         for words, says in ((["--stat", "/x"], "unknown option --stat; did you mean --state?"), (["--state"], "--state needs a value: --state DIR"),
                             (["--state", "x"], "--state: the path has to be absolute"), (["start"], "it takes no arguments besides options"),
-                            (["--session", "--verbose"], "--session goes with no other option but -vv")):
+                            (["--run", "--verbose"], "--run goes with no other option but -vv")):
             r = subprocess.run([VETHGUARDD, *words], capture_output=True, text=True, timeout=20 * SLOW)
             self.assertEqual((r.returncode, r.stdout), (125, ""), words)
             self.assertIn(says, r.stderr)

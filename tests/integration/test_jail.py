@@ -58,7 +58,7 @@ WRONG_OF = {
     "keeper": ["root of nobody"],
     "recorder": ["recorder ready", "taken ahead", "summary ahead"],
 }
-WRONG_OF_GATEWAY = ["gateway ready", "cut enter", "enter flood", "guess flood"]
+WRONG_OF_GATEWAY = ["gateway ready", "cut enter", "enter flood", "guess flood", "token flood"]
 
 
 class Hostile(Case):
@@ -292,7 +292,7 @@ class Gateway(Hostile):
 
     def test_what_harms_nobody(self):
         """Refused, or dropped: it serves on."""
-        stderr, code, findings = self.of("enter nobody", "guess many")
+        stderr, code, findings = self.of("enter nobody", "guess many", "tokens invented")
         self.assertEqual(code, "200", stderr)
         self.assertNotIn("The gateway ", stderr)
         self.assertTrue(10 <= findings <= 50, findings)

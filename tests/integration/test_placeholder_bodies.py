@@ -19,21 +19,18 @@ JSON = "Content-Type: application/json"
 PARTS = "Content-Type: multipart/form-data; boundary="
 
 
-class Bodies(support.Case):
+class Bodies(support.WithOrigin, support.Case):
+    @classmethod
+    def make_origin(cls):
+        return Origin(lab.ORIGIN4, PORT, support.LAB.dir)
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.origin = support.in_namespace("outside", lambda: Origin(lab.ORIGIN4, PORT, support.LAB.dir))
         cls.path = support.LAB.write("bodies-value", VALUE + "\n", 0o600)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.origin.close()
-        super().tearDownClass()
 
     def setUp(self):
         super().setUp()
-        self.origin.asked.clear()
         self.origin.shapes.clear()
 
     def box(self, places=PLACES, more=""):
@@ -155,7 +152,8 @@ class Never(Bodies):
         box = self.box()
         for body, fields, status, words in (
                 (b'{"k": "KEY"', (JSON,), 400, "not the JSON"), (b"{'k': 'KEY'}", (JSON,), 400, "not the JSON"), (b'{"k": "KEY"} x', (JSON,), 400, "not the JSON"),
-                (b'["\\ud83dKEY\\x"]', (JSON,), 400, "not the JSON"), (self.multipart(b"KEY", end=b""), (PARTS + "xYz",), 400, "not the multipart"),
+                (b'["\\ud83dKEY\\x"]', (JSON,), 400, "not the JSON"), (b'{"k": "KEY", "k": "x"}', (JSON,), 400, "not the JSON"),
+                (b'["KEY", "\\udc00"]', (JSON,), 400, "not the JSON"), (b'\xef\xbb\xbf["KEY"]', (JSON,), 400, "not the JSON"), (self.multipart(b"KEY", end=b""), (PARTS + "xYz",), 400, "not the multipart"),
                 (self.multipart(b"KEY"), (PARTS + "other",), 400, "not the multipart"), (self.multipart(b"KEY"), (PARTS,), 400, "not the multipart"),
                 (b"KEY", (PARTS + "xYz",), 400, "not the multipart"), (b"--xYz\r\nKEY\r\n--xYz--", (PARTS + "xYz",), 400, "not the multipart"),
                 (b"junk\r\n" + self.multipart(b"KEY"), (PARTS + "xYz",), 400, "not the multipart"),

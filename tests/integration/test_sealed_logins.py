@@ -27,21 +27,14 @@ JSON = "Content-Type: application/json"
 CODE = "grant_type=authorization_code&code=x"
 
 
-class Logins(support.Case):
+class Logins(support.WithOrigin, support.Case):
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.origin = support.in_namespace("outside", lambda: Origin(lab.ORIGIN4, PORT, support.LAB.dir))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.origin.close()
-        super().tearDownClass()
+    def make_origin(cls):
+        return Origin(lab.ORIGIN4, PORT, support.LAB.dir)
 
     def setUp(self):
         super().setUp()
         o = self.origin
-        o.asked.clear()
         o.shapes.clear()
         o.pending, o.rotates, o.jwt = 0, True, False
 
@@ -290,7 +283,9 @@ class Refused(Logins):
                      b'{"access_token"\x00: "%s"}' % secret, b'[{"access_token": "%s"}' % secret, b'{"a": 01, "access_token": "%s"}' % secret,
                      b'{"a": NaN, "access_token": "%s"}' % secret, b'// c\n{"access_token": "%s"}' % secret, b'{"a": "\n", "access_token": "%s"}' % secret,
                      b'{"a": "\\x41", "access_token": "%s"}' % secret, b"access_token=%s" % secret, b'{"access_token": "%s"} {}' % secret,
-                     ("{" + '"a": [' * 40 + "]" * 40 + "}").encode()):
+                     b'{"access_token": "%s", "access\\u005ftoken": "x"}' % secret, b'{"a": "\\ud83d", "access_token": "%s"}' % secret,
+                     b'{"a": "\xff", "access_token": "%s"}' % secret, b'{"a": "\\u0000", "access_token": "%s"}' % secret,
+                     b"[" * 65 + b"]" * 65):
             self.refused(self.shared, self.shape(body), "is not the JSON that it promises")
 
     def test_tokens_that_are_none(self):
@@ -325,6 +320,7 @@ class Refused(Logins):
 
     def test_errors_pass_the_same_way(self):
         self.assertEqual(self.shape(b'{"error": "slow_down"}', status=400)[:2], (400, '{"error": "slow_down"}'))
+        self.assertEqual(self.shape(b'"no access"', status=401)[:2], (401, '"no access"'))
         self.refused(self.shared, self.shape(b"<html>" + self.TOKEN, status=500, kind="text/html"), "no JSON in UTF-8")
         self.assertEqual(self.shape(b"", status=200)[:2], (200, ""))
 

@@ -107,6 +107,7 @@ struct config_ca {
 	char certificate[PATH_MAX]; /* PEM: what signs, and what is above it; empty: the first certificate of root */
 	char key[PATH_MAX];         /* PEM: its key; empty: `vethguard ca install` gives certificates */
 	uint32_t overlap_s;         /* how long a CA that was replaced stays trusted */
+	bool constrain_names;       /* workers' intermediates may sign for what their policy names, and nothing else */
 };
 
 #define CONFIG_GATEWAY_LISTENERS_MAX 8
@@ -127,6 +128,52 @@ struct config_gateway_base {
 	char authority[CONFIG_GATEWAY_AUTHORITY_MAX + 1]; /* canonical host, and the port if it is not the scheme's */
 };
 
+#define CONFIG_SIGNERS_MAX 8
+#define CONFIG_SIGNER_NAME_MAX 24
+#define CONFIG_AUDIENCES_MAX 4
+#define CONFIG_CLAIM_MAX 127       /* bytes of a claim's name or path */
+#define CONFIG_CLAIM_VALUE_MAX 255 /* bytes of a value that a rule compares, of issuer and audience */
+#define CONFIG_SIGNER_RULES_MAX 16
+#define CONFIG_SIGNER_CLAIMS_MAX 16 /* of one rule: conditions, variables, labels; each */
+#define CONFIG_SIGNER_FROM_MAX 16   /* networks of one rule */
+
+/* Signatures of tokens (RFC 7518 section 3.1, RFC 8037). */
+enum config_algorithm { CONFIG_EDDSA = 0, CONFIG_ES256 = 1, CONFIG_RS256 = 2, CONFIG_ALGORITHM_COUNT };
+
+/* What each token of a signer has to have. */
+struct config_terms {
+	char issuer[CONFIG_CLAIM_VALUE_MAX + 1]; /* claim iss */
+	size_t audience_count;
+	char audiences[CONFIG_AUDIENCES_MAX][CONFIG_CLAIM_VALUE_MAX + 1]; /* claim aud names one of them */
+	uint8_t algorithms;                                               /* bit 1 << enum config_algorithm */
+	uint32_t lifetime_s;                                              /* from now until exp, at most */
+};
+
+/* A claim and what goes with it: the value that it has to have, or the variable or label that it becomes. */
+struct config_claim {
+	char claim[CONFIG_CLAIM_MAX + 1]; /* a name, or a JSON pointer (RFC 6901) */
+	char text[CONFIG_CLAIM_VALUE_MAX + 1];
+};
+
+struct config_signer_rule {
+	size_t when_count, var_count, label_count, from_count;
+	struct config_claim when[CONFIG_SIGNER_CLAIMS_MAX]; /* a '*' at the end stands for anything */
+	struct config_claim vars[CONFIG_SIGNER_CLAIMS_MAX], labels[CONFIG_SIGNER_CLAIMS_MAX];
+	struct ip_prefix from[CONFIG_SIGNER_FROM_MAX]; /* none: from anywhere */
+	char policy[PATH_MAX];
+};
+
+/* Who signs tokens of sessions, and what the claims of such a token mean. Zeroed before it is filled in, so that two
+ * of them can be compared as memory. */
+struct config_signer {
+	char name[CONFIG_SIGNER_NAME_MAX + 1];
+	struct config_terms terms;
+	char keys[PATH_MAX];                /* a JSON Web Key Set (RFC 7517) */
+	char session[CONFIG_CLAIM_MAX + 1]; /* the claim that tells sessions apart */
+	size_t rule_count;
+	struct config_signer_rule rules[CONFIG_SIGNER_RULES_MAX]; /* the first that matches counts */
+};
+
 /* The gateway of the daemon, where the connections of sessions arrive. */
 struct config_gateway {
 	size_t listener_count; /* 0: there is no gateway */
@@ -138,7 +185,16 @@ struct config_gateway {
 	uint32_t handshake_ms; /* time that a connection has to prove its session */
 	size_t base_count;
 	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
+	size_t signer_count;
+	struct config_signer *signers; /* owned */
 };
+
+/* Copies it. Returns 0 or -ENOMEM. */
+int config_gateway_copy(struct config_gateway *out, const struct config_gateway *gateway);
+void config_gateway_fini(struct config_gateway *gateway);
+bool config_signers_equal(const struct config_gateway *a, const struct config_gateway *b);
+/* "EdDSA", "ES256", "RS256". */
+const char *config_algorithm_name(enum config_algorithm algorithm);
 
 /* A position in the configuration file, from 1. */
 struct config_place {

@@ -158,6 +158,15 @@ uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule);
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule);
 /* True if the protocol ("name" or "name/version", in any letter case) is one of these. */
 bool policy_rule_allows_upgrade(const struct policy *policy, uint32_t rule, struct slice protocol);
+/* One destination of allow rules, of any scheme. */
+struct policy_named {
+	struct slice host;        /* a name; empty: the network */
+	bool below;               /* the names below host, not host itself */
+	struct ip_prefix network; /* of one address, or of many */
+};
+/* Writes the destination with this index and returns true; false: there is none with it or a greater index. *index is
+ * set to the next one. */
+bool policy_named_next(const struct policy *policy, uint32_t *index, struct policy_named *out);
 /* The ports that udp:// allow rules name, for the fence and the listeners. Writes at most max; returns the count. */
 size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max);
 #define POLICY_UDP_PORTS_MAX 64 /* the loader refuses more */

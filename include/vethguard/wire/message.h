@@ -105,22 +105,22 @@ enum message_type {
 	MESSAGE_RECORDER_SUMMARY = 37,  /* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
-	MESSAGE_SESSION_START = 38,   /* struct message_session_start + fds: network namespace of the
+	MESSAGE_RUN_START = 38,   /* struct message_run_start + fds: network namespace of the
 	                                 sandbox; shared: perhaps an NFLOG socket */
-	MESSAGE_SESSION_ENV_GET = 39, /* supervisor -> run: names of the variables that env: sources need: struct
+	MESSAGE_RUN_ENV_GET = 39, /* supervisor -> run: names of the variables that env: sources need: struct
 	                                 message_names */
-	MESSAGE_SESSION_ENV = 40,     /* run -> supervisor: struct message_names (those that are set) + one pipe
+	MESSAGE_RUN_ENV = 40,     /* run -> supervisor: struct message_names (those that are set) + one pipe
 	                                 each */
-	MESSAGE_SESSION_READY = 41,   /* struct message_session_ready */
-	MESSAGE_SESSION_END = 42,     /* the command has exited: struct message_status */
-	MESSAGE_SESSION_SUMMARY = 43, /* struct message_summary */
+	MESSAGE_RUN_READY = 41,   /* struct message_run_ready */
+	MESSAGE_RUN_END = 42,     /* the command has exited: struct message_status */
+	MESSAGE_RUN_SUMMARY = 43, /* struct message_summary */
 
 	/* how each role is confined (vethguard doctor --roles) */
-	MESSAGE_DESCRIBE = 44,      /* supervisor -> any role after its start: no body */
-	MESSAGE_DESCRIPTION = 45,   /* the reply: struct message_text with the text of jail_describe() */
-	MESSAGE_SESSION_ROLES = 46, /* run -> supervisor: no body */
-	MESSAGE_SESSION_ROLE = 47,  /* supervisor -> run: struct message_role, one per role, each with the
-	                               question's id */
+	MESSAGE_DESCRIBE = 44,    /* supervisor -> any role after its start: no body */
+	MESSAGE_DESCRIPTION = 45, /* the reply: struct message_text with the text of jail_describe() */
+	MESSAGE_RUN_ROLES = 46,   /* run -> supervisor: no body */
+	MESSAGE_RUN_ROLE = 47,    /* supervisor -> run: struct message_role, one per role, each with the
+	                                 question's id */
 
 	/* a daemon <-> the daemon of another version that takes over from it (supervisor/daemon/upgrade.h) */
 	MESSAGE_UPGRADE = 48, /* struct message_upgrade; descriptors as the step says */
@@ -207,6 +207,15 @@ enum message_type {
 	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
 	/* worker -> keeper: struct message_credential_seal: a login inside has got a token; no reply */
 	MESSAGE_CREDENTIAL_SEAL = 93,
+
+	/* vethguard sidecar run <-> its supervisor, continued */
+	MESSAGE_RUN_RELOAD = 94, /* struct message_run_start, no fd: put this policy in force. The reply with
+	                                the same id: READY, with what holds now, or KEPT */
+	MESSAGE_RUN_KEPT = 95,   /* struct message_text: why the policy before stays in force */
+	/* supervisor <-> gateway, continued */
+	MESSAGE_GATEWAY_SIGNER = 96,  /* struct message_gateway_signer */
+	MESSAGE_GATEWAY_TOKEN = 97,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
+	MESSAGE_GATEWAY_VERDICT = 98, /* the reply: struct message_gateway_verdict */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -372,11 +381,13 @@ struct message_credential_seal {       /* the value is secret; jwt, end: as in s
 	bool jwt;
 };
 
+#define MESSAGE_CA_NAMES_MAX 1200 /* CA_NAMES_MAX */
 struct message_keeper_sandbox {
 	uint64_t sandbox_id;  /* the worker's sandbox */
 	uint64_t owner;       /* the sandbox, which may have several workers: they share what logins gave */
 	uint64_t generation;  /* of the policy with these credentials */
 	struct slice sandbox; /* name, for messages */
+	struct slice names;   /* what its worker's CA may sign for (tls/ca_names.h); empty: anything */
 	uint32_t credential_count;
 	struct {
 		struct slice name;
@@ -440,6 +451,7 @@ struct message_keeper_root {
 struct message_keeper_worker {
 	struct slice root; /* fingerprint of the root that the sandbox knows; empty: the current one; zeros: the
 	                      oldest there is. One that is not kept any more counts as the current one */
+	bool waits;        /* it gets its CA only when its sandbox is told, which says what the CA may sign for */
 };
 
 enum message_ca_what {
@@ -625,7 +637,8 @@ struct message_summary {
 	} unusual[MESSAGE_UNUSUAL_MAX];
 };
 
-struct message_session_start {
+#define MESSAGE_SHARED_UDP_MAX 8 /* FENCE_SHARED_PORTS_MAX */
+struct message_run_start {
 	struct slice name;                                 /* of the sandbox; empty: the supervisor makes one up */
 	struct slice policy_path, config_path, audit_path; /* absolute; empty: none */
 	struct slice directory;                            /* absolute working directory, for exec: sources */
@@ -634,6 +647,9 @@ struct message_session_start {
 	bool rootless;
 	uint16_t shared_dns_port; /* port of the name service in a namespace that guard and sandbox share
 	                             (fence/shared.h); 0: the sandbox has a namespace of its own */
+	size_t shared_udp_count;
+	uint16_t
+	        shared_udp_ports[MESSAGE_SHARED_UDP_MAX]; /* ports at which that fence lets datagrams reach the guard */
 	uint8_t log_level;
 	size_t variable_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() checks them */
@@ -652,7 +668,7 @@ struct message_names {
 	struct slice names[MESSAGE_ENV_MAX];
 };
 
-struct message_session_ready {
+struct message_run_ready {
 	struct slice sandbox; /* its name */
 	struct slice audit_path;
 	struct ip gate4, gate6;
@@ -743,6 +759,9 @@ MESSAGE_CODEC(gateway_session_end);
 MESSAGE_CODEC(gateway_enter);
 MESSAGE_CODEC(gateway_entered);
 MESSAGE_CODEC(gateway_guesses);
+MESSAGE_CODEC(gateway_signer);
+MESSAGE_CODEC(gateway_token);
+MESSAGE_CODEC(gateway_verdict);
 MESSAGE_CODEC(worker_enter);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
@@ -751,10 +770,10 @@ MESSAGE_CODEC(recorder_event);
 MESSAGE_CODEC(sandbox);
 MESSAGE_CODEC(status);
 MESSAGE_CODEC(summary);
-MESSAGE_CODEC(session_start);
+MESSAGE_CODEC(run_start);
 MESSAGE_CODEC(names);
 MESSAGE_CODEC(role);
-MESSAGE_CODEC(session_ready);
+MESSAGE_CODEC(run_ready);
 MESSAGE_CODEC(upgrade);
 #undef MESSAGE_CODEC
 /* Frees what the decoder allocated. A worker keeps the struct until it exits. */

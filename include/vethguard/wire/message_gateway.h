@@ -34,7 +34,7 @@ struct message_gateway_start {
 
 struct message_gateway_session {
 	uint64_t sandbox_id;
-	struct slice token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES */
+	struct slice token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES; empty: its clients show signed tokens */
 	size_t from_count;       /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
 };
@@ -57,6 +57,46 @@ struct message_gateway_entered {
 struct message_gateway_guesses { /* tells that an address has shown wrong proofs */
 	struct ip source;
 	uint64_t count; /* since the last such message about this address */
+};
+
+#define MESSAGE_SIGNED_TOKEN_MAX 4096
+#define MESSAGE_KEY_SET_MAX 16
+#define MESSAGE_KEY_ID_MAX 255
+#define MESSAGE_PUBLIC_KEY_MAX 512
+
+struct message_public_key { /* as struct public_key (tls/signed_token.h) */
+	enum config_algorithm algorithm;
+	struct slice id, bytes;
+	uint32_t exponent;
+};
+
+/* One who may sign tokens. All signers come in the order of index, whenever one of them changes. */
+struct message_gateway_signer {
+	uint32_t index, count; /* count: how many there are; 0: none, and nothing follows */
+	struct slice issuer;
+	size_t audience_count;
+	struct slice audiences[CONFIG_AUDIENCES_MAX];
+	uint8_t algorithms;
+	uint32_t lifetime_s;
+	size_t key_count;
+	struct message_public_key keys[MESSAGE_KEY_SET_MAX];
+};
+
+struct message_gateway_token { /* a token that the gateway has verified; secret: the receiver wipes the datagram */
+	struct ip source;
+	struct slice text;
+};
+
+enum message_verdict {
+	MESSAGE_TOKEN_REFUSED = 0,
+	MESSAGE_TOKEN_ACCEPTED = 1,
+	MESSAGE_TOKEN_LATER = 2, /* its session is being made: ask again */
+	MESSAGE_VERDICTS
+};
+struct message_gateway_verdict {
+	enum message_verdict verdict;
+	uint64_t sandbox_id; /* ACCEPTED: its session */
+	uint64_t expires_s;  /* ACCEPTED: Unix time */
 };
 
 struct message_worker_enter {

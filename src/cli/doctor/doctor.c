@@ -22,8 +22,8 @@ enum { CONFIG, ROLES, POLICY, SOCKET, JSON, HELP };
 static const struct option_spec specs[] = {
         [CONFIG] = {"config", 'c', "FILE", "tries the egress proxy of this configuration too"},
         [ROLES] = {"roles", 0, NULL,
-                "how each program of the daemon, or of a session, is confined, proven"},
-        [POLICY] = {"policy", 'p', "FILE", "with --roles: a session of its own under this policy"},
+                "how each program of the daemon, or of a run, is confined, proven"},
+        [POLICY] = {"policy", 'p', "FILE", "with --roles: a run of its own under this policy"},
         [SOCKET] = {"socket", 's', "PATH", "with --roles: the daemon's control socket"},
         [JSON] = {"json", 'j', NULL, "findings as one JSON object"},
         [HELP] = {"help", 'h', NULL, "this text"},

@@ -39,7 +39,7 @@ void doctor_token(const char *path, struct doctor_finding *finding);
 
 /* doctor --roles: asks each role how it is confined, and compares its answer with what the kernel
  * says about it and with what it should be. Asks the daemon on socket (NULL: on the default one, if
- * it exists and no policy is given); else starts a session of its own under this policy (NULL: one
+ * it exists and no policy is given); else starts a run of its own under this policy (NULL: one
  * that allows only one host). json: prints one JSON object. Returns the exit status: 0 all are
  * confined as they should be, 1 one is not or it cannot be found out. */
 int doctor_roles(const char *policy, const char *socket, bool json);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor --roles. It makes a session as `vethguard run` does, with a sandbox that nobody ever
- * enters. The session's supervisor asks each role; each answer is compared with /proc
+ * doctor --roles. It starts a supervisor as `vethguard run` does, with a sandbox that nobody
+ * ever enters. The supervisor asks each role; each answer is compared with /proc
  * (doctor/attributes.c) and with the supervisor's own namespaces.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "cli/attach/control_client.h"
 #include "cli/doctor/doctor.h"
 #include "cli/guest/mounts.h"
-#include "cli/run/session.h"
+#include "cli/run/supervisor.h"
 #include "cli/run/namespaces.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
@@ -161,7 +161,7 @@ static void tell_role(void *context, const struct message_role *role)
 	tell_unsaid(r, role);
 }
 
-/* Writes the policy of a session without a command. Its one port lets Landlock show that it
+/* Writes the policy of a run without a command. Its one port lets Landlock show that it
  * works. */
 static int write_policy(char *path, struct failure *failure)
 {
@@ -181,9 +181,9 @@ static int write_policy(char *path, struct failure *failure)
 static int ask(const char *policy, struct report *r, struct failure *failure)
 {
 	struct run_options options = {.policy = policy, .name = "doctor"};
-	struct run_session session = {.pid = -1, .pidfd = -1, .control = -1};
+	struct run_supervisor supervisor = {.pid = -1, .pidfd = -1, .control = -1};
 	struct namespaces ns = {-1, -1, -1};
-	struct message_session_ready ready;
+	struct message_run_ready ready;
 	struct message_summary summary;
 	struct privilege privilege;
 	struct run_user user;
@@ -194,16 +194,17 @@ static int ask(const char *policy, struct report *r, struct failure *failure)
 	if (rc == 0)
 		rc = namespaces_make(&privilege, &user, &ns, failure);
 	if (rc == 0)
-		rc = run_session_open(&session, &privilege, failure);
+		rc = run_supervisor_open(&supervisor, &privilege, failure);
 	if (rc == 0)
-		rc = run_session_start(&session, &options, &privilege, ns.net, &ready, failure);
+		rc = run_supervisor_start(
+		        &supervisor, &options, &privilege, ns.net, &ready, failure);
 	if (rc == 0)
-		rc = run_session_roles(&session, tell_role, r, failure);
+		rc = run_supervisor_roles(&supervisor, tell_role, r, failure);
 	if (rc == 0)
-		run_session_end(&session, 0, &summary, failure);
-	if (rc != 0 && run_session_print_refusal(&session))
+		run_supervisor_end(&supervisor, 0, &summary, failure);
+	if (rc != 0 && run_supervisor_print_refusal(&supervisor))
 		failure->text[0] = '\0';
-	run_session_close(&session);
+	run_supervisor_close(&supervisor);
 	namespaces_close(&ns);
 	return rc;
 }

@@ -21,8 +21,7 @@ static void set(struct environment *env, const char *name, const char *value)
 	environment_set(env, slice_from_string(name), slice_from_string(value));
 }
 
-static void add_proxy(
-        struct environment *env, bool wanted, const struct message_session_ready *ready)
+static void add_proxy(struct environment *env, bool wanted, const struct message_run_ready *ready)
 {
 	char url[64], address[IP_TEXT_MAX];
 
@@ -58,17 +57,17 @@ static void add_trust(struct environment *env)
 	trust_env_set(env, &places);
 }
 
-static bool is_wiped(const struct run_session *session, struct slice name)
+static bool is_wiped(const struct run_supervisor *supervisor, struct slice name)
 {
-	for (size_t i = 0; i < session->wiped.count; i++)
-		if (slice_equals(session->wiped.names[i], name))
+	for (size_t i = 0; i < supervisor->wiped.count; i++)
+		if (slice_equals(supervisor->wiped.names[i], name))
 			return true;
 	return false;
 }
 
 /* A user who passes a key by hand has missed that the policy provides it. */
 static void warn_of_placeholder(
-        struct slice name, const char *value, const struct message_session_ready *ready)
+        struct slice name, const char *value, const struct message_run_ready *ready)
 {
 	for (size_t i = 0; i < ready->env_count; i++)
 		if (slice_equals(ready->env[i].name, name) &&
@@ -81,8 +80,8 @@ static void warn_of_placeholder(
 
 /* NAME=VALUE sets a variable; NAME passes on vethguard's own, unless it holds a credential, which
  * vethguard may not pass on. */
-static void add_option(struct environment *env, const char *text, const struct run_session *session,
-        const struct message_session_ready *ready)
+static void add_option(struct environment *env, const char *text,
+        const struct run_supervisor *supervisor, const struct message_run_ready *ready)
 {
 	const char *equals = strchr(text, '=');
 	struct slice name = slice_of(text, equals ? (size_t)(equals - text) : strlen(text));
@@ -94,7 +93,7 @@ static void add_option(struct environment *env, const char *text, const struct r
 		return;
 	}
 	own = environment_own(name);
-	if (is_wiped(session, name))
+	if (is_wiped(supervisor, name))
 		log_warn("--env %s: the policy reads a credential from this variable; the sandbox "
 		         "does not get it",
 		        text);
@@ -121,15 +120,15 @@ static void copy_clean(struct environment *env, const struct run_options *option
 
 int run_env_build(struct environment *env, const struct run_options *options,
         const struct privilege *privilege, const struct run_user *user,
-        const struct run_session *session, const struct message_session_ready *ready)
+        const struct run_supervisor *supervisor, const struct message_run_ready *ready)
 {
 	environment_init(env);
 	if (options->clean_env)
 		copy_clean(env, options);
 	else
 		environment_copy(env, environ);
-	for (size_t i = 0; i < session->wiped.count; i++)
-		environment_unset(env, session->wiped.names[i]);
+	for (size_t i = 0; i < supervisor->wiped.count; i++)
+		environment_unset(env, supervisor->wiped.names[i]);
 	/* The invoking user keeps its own settings; another user does not inherit them. */
 	if (options->user || (!privilege->rootless && getuid() != user->uid) ||
 	        !environment_get(env, "HOME"))
@@ -139,7 +138,7 @@ int run_env_build(struct environment *env, const struct run_options *options,
 	for (size_t i = 0; i < ready->env_count; i++)
 		environment_set(env, ready->env[i].name, ready->env[i].value);
 	for (size_t i = 0; i < options->env_count; i++)
-		add_option(env, options->env[i], session, ready);
+		add_option(env, options->env[i], supervisor, ready);
 	if (env->failed)
 		return -ENOMEM;
 	run_secrets_tell(env, options, ready);

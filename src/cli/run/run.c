@@ -27,7 +27,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/run/env.h"
 #include "cli/guest/guest.h"
-#include "cli/run/session.h"
+#include "cli/run/supervisor.h"
 #include "cli/run/summary.h"
 #include "cli/run/terminal.h"
 #include "vethguard/base/log.h"
@@ -37,10 +37,10 @@ struct run {
 	struct privilege privilege;
 	struct run_user user;
 	struct guest_plan plan;
-	struct run_session session;
+	struct run_supervisor supervisor;
 	struct guest guest;
 	struct terminal terminal;
-	struct message_session_ready ready;
+	struct message_run_ready ready;
 	char sandbox_name[POLICY_NAME_MAX + 1];
 	char audit_path[PATH_MAX];
 	int signals; /* signalfd */
@@ -61,10 +61,10 @@ static int prepare(struct run *r)
 	if (rc == 0)
 		rc = namespaces_make(&r->privilege, &r->user, &r->plan.ns, &r->failure);
 	if (rc == 0)
-		rc = run_session_open(&r->session, &r->privilege, &r->failure);
+		rc = run_supervisor_open(&r->supervisor, &r->privilege, &r->failure);
 	if (rc == 0)
-		rc = run_session_start(&r->session, &r->options, &r->privilege, r->plan.ns.net,
-		        &r->ready, &r->failure);
+		rc = run_supervisor_start(&r->supervisor, &r->options, &r->privilege,
+		        r->plan.ns.net, &r->ready, &r->failure);
 	return rc;
 }
 
@@ -87,7 +87,7 @@ static int start_command(struct run *r)
 	int rc;
 
 	rc = run_env_build(
-	        &plan->env, &r->options, &r->privilege, &r->user, &r->session, &r->ready);
+	        &plan->env, &r->options, &r->privilege, &r->user, &r->supervisor, &r->ready);
 	if (rc != 0)
 		return failure_set(&r->failure, rc, "the command's environment");
 	plan->command = r->options.command;
@@ -190,7 +190,8 @@ static void hear_signal(struct run *r)
 static void wait_for_end(struct run *r)
 {
 	struct pollfd fds[3] = {{.fd = r->guest.socket, .events = POLLIN},
-	        {.fd = r->signals, .events = POLLIN}, {.fd = r->session.control, .events = POLLIN}};
+	        {.fd = r->signals, .events = POLLIN},
+	        {.fd = r->supervisor.control, .events = POLLIN}};
 
 	for (;;) {
 		if (poll(fds, 3, -1) < 0 && errno != EINTR) {
@@ -199,7 +200,7 @@ static void wait_for_end(struct run *r)
 		}
 		if (fds[2].revents != 0) {
 			guest_kill(&r->guest);
-			run_session_broken(&r->session, &r->failure);
+			run_supervisor_broken(&r->supervisor, &r->failure);
 			return;
 		}
 		if (fds[1].revents != 0)
@@ -209,12 +210,12 @@ static void wait_for_end(struct run *r)
 	}
 }
 
-static void end_session(struct run *r)
+static void end_run(struct run *r)
 {
 	struct message_summary summary;
 	struct failure failure = {""};
 
-	if (run_session_end(&r->session, r->status, &summary, &failure) != 0) {
+	if (run_supervisor_end(&r->supervisor, r->status, &summary, &failure) != 0) {
 		log_error("%s; the audit log may lack its end", failure.text);
 		r->status = CLI_FAILED;
 		return;
@@ -228,7 +229,7 @@ static void tell_failure(struct run *r)
 {
 	struct rlimit memory;
 
-	if (!run_session_print_refusal(&r->session))
+	if (!run_supervisor_print_refusal(&r->supervisor))
 		log_error("%s", r->failure.text);
 	if (getrlimit(RLIMIT_MEMLOCK, &memory) == 0 && memory.rlim_cur < DOCTOR_MEMLOCK_LEAST)
 		log_error("only %llu KiB of memory may be locked: " DOCTOR_MEMLOCK_REMEDY,
@@ -243,7 +244,7 @@ int cli_run(int argc, char **argv)
 	(void)argc;
 	if (!r)
 		die(CLI_FAILED, "out of memory");
-	r->session = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
+	r->supervisor = (struct run_supervisor){.pid = -1, .pidfd = -1, .control = -1};
 	r->plan.ns = (struct namespaces){-1, -1, -1};
 	r->guest = (struct guest){-1, -1, -1};
 	r->terminal.fd = r->signals = -1;
@@ -263,10 +264,10 @@ int cli_run(int argc, char **argv)
 	guest_kill(&r->guest);
 	terminal_take(&r->terminal);
 	if (r->ended)
-		end_session(r);
+		end_run(r);
 	else
 		tell_failure(r);
-	run_session_close(&r->session);
+	run_supervisor_close(&r->supervisor);
 	namespaces_close(&r->plan.ns);
 	environment_fini(&r->plan.env);
 	terminal_close(&r->terminal);

@@ -74,8 +74,8 @@ static bool is_of_option(const char *option, struct slice name)
 }
 
 /* True if the variable is meant to go in or is a placeholder. */
-static bool is_meant(const struct run_options *options, const struct message_session_ready *ready,
-        struct slice name)
+static bool is_meant(
+        const struct run_options *options, const struct message_run_ready *ready, struct slice name)
 {
 	for (size_t i = 0; i < options->env_count; i++)
 		if (is_of_option(options->env[i], name))
@@ -90,7 +90,7 @@ static bool is_meant(const struct run_options *options, const struct message_ses
 }
 
 void run_secrets_tell(const struct environment *env, const struct run_options *options,
-        const struct message_session_ready *ready)
+        const struct message_run_ready *ready)
 {
 	char line[LINE_MAX_BYTES], shown[RUN_SECRETS_NAME_SHOWN], more[32] = "";
 	size_t n = 0, told = 0, count = 0;

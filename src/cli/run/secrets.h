@@ -18,6 +18,6 @@ bool run_secrets_is_one(struct slice name, struct slice value);
  * asked for them with --env or --keep-env and the policy has not replaced them by placeholders.
  * Prints nothing if there are none. */
 void run_secrets_tell(const struct environment *env, const struct run_options *options,
-        const struct message_session_ready *ready);
+        const struct message_run_ready *ready);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard session list`, `show`, `extend` and `revoke`. */
+/* `vethguard session list`, `show` and `extend`. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,23 +137,4 @@ int session_extend_command(int argc, char **argv)
 	rc = each(&line, "POST", "/extend", body, print_extended);
 	json_decref(body);
 	return rc;
-}
-
-static const struct usage revoke_usage = {"vethguard session revoke", "NAME... [OPTIONS]",
-        "Ends sessions: their tokens are unknown from now on, and their connections are cut.\n",
-        "  vethguard session revoke agent-7\n", plain_specs};
-
-static void print_revoked(const json_t *answer)
-{
-	printf("%s: revoked\n", control_text(answer, "name"));
-}
-
-int session_revoke_command(int argc, char **argv)
-{
-	struct control_line line;
-	uint64_t unused;
-	int rc = begin(&revoke_usage, argv + 1, true, &line, &unused);
-
-	(void)argc;
-	return rc >= 0 ? rc : each(&line, "DELETE", "", NULL, print_revoked);
 }

@@ -21,7 +21,8 @@ static void usage(FILE *out)
 	      "       vethguard session list [OPTIONS]\n"
 	      "       vethguard session show NAME... [OPTIONS]\n"
 	      "       vethguard session extend NAME... --ttl TIME [OPTIONS]\n"
-	      "       vethguard session revoke NAME... [OPTIONS]\n\n"
+	      "       vethguard session revoke NAME... [OPTIONS]\n"
+	      "       vethguard session revoke --signer NAME --id VALUE [OPTIONS]\n\n"
 	      "A session is a sandbox on a machine that is not ours: it comes in by the gateway,\n"
 	      "with a token, and has a policy, credentials and a CA of its own.\n\n",
 	        out);

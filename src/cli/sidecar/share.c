@@ -115,7 +115,7 @@ static int put_bundle(int directory, struct slice root)
 
 /* As containers see them. Returns false if a path is too long. */
 static bool fill_env(struct environment *env, const struct sidecar_options *o,
-        const struct message_session_ready *ready)
+        const struct message_run_ready *ready)
 {
 	const char *at = o->share_as ? o->share_as : o->share;
 	char ca[PATH_MAX], bundle[PATH_MAX], url[64], address[IP_TEXT_MAX];
@@ -175,7 +175,7 @@ static int put_env(int directory, const struct environment *env, bool shell)
 }
 
 static int put_all(
-        int directory, const struct sidecar_options *o, const struct message_session_ready *ready)
+        int directory, const struct sidecar_options *o, const struct message_run_ready *ready)
 {
 	struct environment env;
 	int rc;
@@ -196,7 +196,7 @@ static int put_all(
 	return rc;
 }
 
-int sidecar_share(const struct sidecar_options *o, const struct message_session_ready *ready,
+int sidecar_share(const struct sidecar_options *o, const struct message_run_ready *ready,
         struct failure *failure)
 {
 	int fd = o->share ? open_directory(o, failure) : -1, rc;

@@ -8,7 +8,7 @@
 
 #include "cli/failure.h"
 #include "cli/run/options.h"
-#include "cli/run/session.h"
+#include "cli/run/supervisor.h"
 #include "vethguard/fence/shared.h"
 
 #define SIDECAR_DNS_PORT_DEFAULT 7653
@@ -18,10 +18,10 @@
 struct sidecar_options {
 	struct run_options run; /* policy, variables, config, name, audit, observe, verbose */
 	struct fence_shared_spec fence;
-	struct ip_prefix pool4, pool6; /* of synthetic addresses */
-	const char *share, *share_as;  /* directory, and its path in the sandbox's containers */
-	bool init;                     /* run: set the fence first, then give up the rights */
-	bool check;                    /* init: change nothing */
+	const char *share, *share_as; /* directory, and its path in the sandbox's containers */
+	bool init;                    /* run: set the fence first, then give up the rights */
+	bool check;                   /* init: change nothing */
+	bool watch;                   /* run: reload when the policy's file changes */
 	bool has_uid, has_loopback;
 };
 
@@ -55,7 +55,7 @@ int sidecar_become(uid_t uid, struct failure *failure);
 
 /* share.c: the files for the sandbox's containers. Returns 0, or -errno with a text. */
 int sidecar_share_begin(const struct sidecar_options *o, struct failure *failure);
-int sidecar_share(const struct sidecar_options *o, const struct message_session_ready *ready,
+int sidecar_share(const struct sidecar_options *o, const struct message_run_ready *ready,
         struct failure *failure);
 /* Removes what says that the guard is ready. */
 void sidecar_share_end(const struct sidecar_options *o);

@@ -97,6 +97,7 @@ void config_init(struct config *config)
 void config_fini(struct config *config)
 {
 	free(config->hosts);
+	config_gateway_fini(&config->gateway);
 	secret_free(&config->egress_password);
 	config_init(config);
 }

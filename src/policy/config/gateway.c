@@ -6,6 +6,7 @@
  *   gateway: {listen_plain: ["127.0.0.1:8080", "[::1]:8080"]}
  *
  *   gateway: {..., base_urls: {openai.gateway.example: "https://api.openai.com"}}
+ *   gateway: {..., signers: [...]}  (signer.c)
  *
  * Without TLS only loopback addresses are accepted, because others on the network could read the
  * tokens. plain_anywhere permits other addresses.
@@ -204,7 +205,7 @@ void config_read_gateway(
 {
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
 	        "certificate", "key", "name", "unauthenticated", "unauthenticated_per_address",
-	        "handshake", "base_urls", NULL};
+	        "handshake", "base_urls", "signers", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;
 	bool anywhere = false;
@@ -224,6 +225,8 @@ void config_read_gateway(
 		read_name(tree, node, gateway);
 	if ((node = tree_get(map, "base_urls")))
 		read_bases(tree, node, gateway);
+	if ((node = tree_get(map, "signers")))
+		config_read_signers(tree, node, gateway);
 	read_numbers(tree, map, gateway);
 	if (!tree->wrong)
 		check_certificate(tree, map, gateway);

@@ -24,6 +24,9 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 void config_gateway_init(struct config_gateway *gateway); /* sets the defaults */
 void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
+/* signer.c */
+void config_read_signers(
+        struct tree *tree, const struct tree_node *list, struct config_gateway *gateway);
 void config_read_resolver(struct tree *tree, const struct tree_node *map, struct config *config);
 /* is_private: the file may hold a password. */
 void config_read_egress(

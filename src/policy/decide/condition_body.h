@@ -4,7 +4,7 @@
 #define VETHGUARD_SRC_POLICY_DECIDE_CONDITION_BODY_H
 
 #include "policy/decide/condition.h"
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 
 /* True if the JSON text meets the condition, which is of the kind JSON, JSON_ONLY or
  * JSONRPC. */

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "policy/json.h"
+#include "vethguard/policy/json.h"
 #include "policy/json_path.h"
 #include "policy/load/rule.h"
 #include "policy/load/variables.h"

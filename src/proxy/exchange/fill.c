@@ -8,8 +8,10 @@
 
 #include <errno.h>
 
-#include "vethguard/credential/json_reader.h"
+#include "vethguard/policy/json.h"
 #include "vethguard/sign/sigv4.h"
+
+const char fill_no_memory[] = "no memory to fill the request's body";
 
 #define BOUNDARY_MAX 70 /* RFC 2046 section 5.1.1 */
 
@@ -179,8 +181,8 @@ static bool is_multipart(struct slice body, struct slice boundary)
 
 const char *fill_check(const struct fill_kind *kind, struct slice body)
 {
-	struct json_reader r;
-	struct json_value v;
+	struct json_tree tree;
+	int rc;
 
 	if (kind->form == FILL_MULTIPART)
 		return is_multipart(body, kind->boundary)
@@ -189,12 +191,13 @@ const char *fill_check(const struct fill_kind *kind, struct slice body)
 		                 "promises, so no placeholder can be replaced in it";
 	if (kind->form != FILL_JSON)
 		return NULL;
-	json_reader_init(&r, body);
-	while (json_reader_next(&r, &v))
-		;
-	return r.fault ? "the request's body is not the JSON that its Content-Type promises, so no "
-	                 "placeholder can be replaced in it"
-	               : NULL;
+	rc = json_read(&tree, body);
+	json_fini(&tree);
+	if (rc == -ENOMEM)
+		return fill_no_memory;
+	return rc < 0 ? "the request's body is not the JSON that its Content-Type promises, so no "
+	                "placeholder can be replaced in it"
+	              : NULL;
 }
 
 /* --- replacing --- */
@@ -202,7 +205,7 @@ const char *fill_check(const struct fill_kind *kind, struct slice body)
 static int escape(struct buf *out, const struct fill_kind *kind, struct slice value)
 {
 	if (kind->form == FILL_JSON)
-		return json_encode(out, value);
+		return json_escape(out, value);
 	if (kind->form == FILL_FORM)
 		return sigv4_escape(out, value, false);
 	/* A part has no escapes; the value must not end it. */
@@ -243,14 +246,13 @@ static int search(struct fill *fill, const struct fill_kind *kind, const struct 
 static int search_json(struct fill *fill, const struct fill_kind *kind, const struct substitute *s,
         struct slice body)
 {
-	struct json_reader r;
-	struct json_value v;
-	int rc = 0;
+	struct json_tree tree;
+	int rc = json_read(&tree, body);
 
-	json_reader_init(&r, body);
-	while (rc == 0 && json_reader_next(&r, &v))
-		if (v.kind == JSON_VALUE_STRING)
-			rc = search(fill, kind, s, body, v.text);
+	for (uint32_t i = 0; rc == 0 && i < tree.count; i++)
+		if (json_at(&tree, i)->kind == JSON_IS_STRING)
+			rc = search(fill, kind, s, body, json_written(&tree, json_at(&tree, i)));
+	json_fini(&tree);
 	return rc;
 }
 

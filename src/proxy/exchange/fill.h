@@ -43,7 +43,8 @@ struct fill_kind fill_kind_of(
         const struct http_fields *fields, const struct policy_credential *spec, bool sealed);
 /* True if the body is compressed, so that nothing can be found in it. */
 bool fill_is_coded(const struct http_fields *fields);
-/* NULL, or why nothing can be replaced in this body. */
+extern const char fill_no_memory[];
+/* NULL, or why nothing can be replaced in this body: fill_no_memory, or a fault of the body. */
 const char *fill_check(const struct fill_kind *kind, struct slice body);
 /* Finds the placeholders in a body that fill_check() has passed. Returns 0; -E2BIG: more than
  * FILL_GAPS_MAX; -EBADMSG: the value cannot stand there; or -errno. */

@@ -25,22 +25,22 @@ static bool prepare(struct exchange *ex)
 {
 	struct slice body = holding_bytes(ex);
 	struct fill_kind kind = kind_of(ex);
-	const char *why = fill_check(&kind, body);
+	const char *why;
 
 	if (body.n > FILL_BODY_MAX) {
 		exchange_refuse(ex, 413, EVENT_CAUSE_CLIENT, holding_too_large_to_fill);
 		return false;
 	}
-	if (why) {
-		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, why);
-		return false;
-	}
-	if (!ex->holding->fill)
+	why = fill_check(&kind, body);
+	if (!why && !ex->holding->fill) {
 		ex->holding->fill = calloc(1, sizeof(*ex->holding->fill));
-	if (ex->holding->fill)
-		return true;
-	exchange_refuse(ex, 0, EVENT_CAUSE_LIMIT, "no memory to fill the request's body");
-	return false;
+		why = ex->holding->fill ? NULL : fill_no_memory;
+	}
+	if (why == fill_no_memory)
+		exchange_refuse(ex, 0, EVENT_CAUSE_LIMIT, why);
+	else if (why)
+		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, why);
+	return !why;
 }
 
 bool filling_begin(struct exchange *ex)

@@ -15,6 +15,7 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/filling.h"
+#include "proxy/exchange/override.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/substitute.h"
 
@@ -255,7 +256,7 @@ static bool may_trail(
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if (foreign_is_replaced(name, spec) || authorize_is_override(name) ||
+	if (foreign_is_replaced(name, spec) || override_is_named(name) ||
 	        foreign_is_key_field(name) || policy_names_field(policy, name))
 		return false;
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)

@@ -10,12 +10,13 @@
  */
 #include "proxy/exchange/sealing.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "proxy/exchange/charset.h"
 #include "proxy/exchange/content.h"
 #include "proxy/exchange/exchange.h"
-#include "vethguard/credential/json_reader.h"
+#include "vethguard/policy/json.h"
 
 struct sealing {
 	struct http_response head; /* its slices point into text */
@@ -156,20 +157,18 @@ void sealing_take(struct exchange *ex, const uint8_t *p, size_t n)
 	s->body.n += n;
 }
 
-/* True if the name, with its escapes, is that of a token. */
-static bool is_token_name(struct slice raw)
+static bool is_token_name(struct slice name)
 {
 	static const struct slice names[] = {
 	        {"accesstoken", 11}, {"refreshtoken", 12}, {"idtoken", 7}};
-	char memory[64] = "", plain[64];
-	struct buf name = {.mem = (uint8_t *)memory, .cap = sizeof(memory), .max = sizeof(memory)};
+	char plain[64];
 	size_t n = 0;
 
-	if (json_decode(&name, raw) < 0)
+	if (name.n > sizeof(plain))
 		return false; /* longer than any of these names */
-	for (size_t i = 0; i < name.len; i++)
-		if (memory[i] != '_' && memory[i] != '-')
-			plain[n++] = memory[i];
+	for (size_t i = 0; i < name.n; i++)
+		if (name.p[i] != '_' && name.p[i] != '-')
+			plain[n++] = name.p[i];
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (slice_equals_ignoring_case(slice_of(plain, n), names[i]))
 			return true;
@@ -204,48 +203,52 @@ static const char *seal_token(struct exchange *ex, struct slice value)
 	return NULL;
 }
 
-/* Writes the text for the string of a member with a token's name. */
-static const char *seal_member(struct exchange *ex, struct slice text)
+/* Writes the answer, which is tree, with texts in place of its tokens. */
+static const char *rewrite(struct exchange *ex, const struct json_tree *tree)
 {
-	struct buf token;
-	struct secret plain;
-	const char *why = NULL;
+	struct sealing *s = ex->sealing;
+	const char *done = tree->text.p, *end = done + tree->text.n, *why = NULL;
 
-	if (secret_alloc(&plain, JAR_TOKEN_MAX) < 0)
-		return memory_text;
-	token = (struct buf){.mem = plain.p, .cap = JAR_TOKEN_MAX, .max = JAR_TOKEN_MAX};
-	if (json_decode(&token, text) < 0)
-		why = kind_text;
-	else if (token.len)
-		why = seal_token(ex, buf_slice(&token));
-	secret_free(&plain);
+	for (uint32_t i = 0; !why && i < tree->count; i++) {
+		const struct json_value *key = json_at(tree, i), *v = key + 1;
+		struct slice written, token;
+
+		if (key->kind != JSON_IS_KEY || v->kind == JSON_IS_NULL ||
+		        !is_token_name(json_text(tree, key)))
+			continue;
+		if (v->kind != JSON_IS_STRING)
+			return kind_text;
+		written = json_written(tree, v);
+		token = json_text(tree, v);
+		if (buf_append(&s->sent, done, (size_t)(written.p - done)) < 0)
+			return large_text;
+		if (token.n)
+			why = seal_token(ex, token);
+		done = written.p + written.n;
+	}
+	if (!why && buf_append(&s->sent, done, (size_t)(end - done)) < 0)
+		why = large_text;
 	return why;
 }
 
-/* Writes the answer with texts in place of its tokens. */
-static const char *rewrite(struct exchange *ex)
+/* Reads the answer, in locked memory like its bytes, and writes it anew. */
+static const char *read_answer(struct exchange *ex)
 {
-	struct sealing *s = ex->sealing;
-	struct slice body = secret_slice(&s->body);
-	const char *done = body.p, *why = NULL;
-	struct json_reader r;
-	struct json_value v;
+	struct slice body = secret_slice(&ex->sealing->body);
+	const char *why = memory_text;
+	struct secret decoded;
+	struct json_tree tree;
+	int rc;
 
-	json_reader_init(&r, body);
-	while (!why && json_reader_next(&r, &v)) {
-		if (!v.named || v.kind == JSON_VALUE_NULL || !is_token_name(v.name))
-			continue;
-		if (v.kind != JSON_VALUE_STRING)
-			return kind_text;
-		if (buf_append(&s->sent, done, (size_t)(v.text.p - done)) < 0)
-			return large_text;
-		why = seal_member(ex, v.text);
-		done = v.text.p + v.text.n;
-	}
-	if (!why && r.fault)
+	if (secret_alloc(&decoded, body.n) < 0)
+		return memory_text;
+	rc = json_read_into(&tree, body, (char *)decoded.p);
+	if (rc == 0)
+		why = rewrite(ex, &tree);
+	else if (rc == -EBADMSG)
 		why = broken_text;
-	if (!why && buf_append(&s->sent, done, (size_t)(body.p + body.n - done)) < 0)
-		why = large_text;
+	json_fini(&tree);
+	secret_free(&decoded);
 	return why;
 }
 
@@ -301,7 +304,7 @@ const char *sealing_end(struct exchange *ex)
 	if (held->n && secret_copy(&s->jar, held->p, held->n) < 0)
 		return memory_text;
 	if (s->body.n)
-		why = rewrite(ex);
+		why = read_answer(ex);
 	if (!why)
 		why = mask_rest(s);
 	if (!why)

@@ -8,6 +8,7 @@
 
 #include "supervisor/gate/unlink.h"
 #include "supervisor/config/policy_watch.h"
+#include "supervisor/attach/revocations.h"
 #include "supervisor/daemon/state_file.h"
 #include "supervisor/supervisor.h"
 
@@ -126,6 +127,8 @@ struct attachments {
 	bool stopping;
 	bool held;    /* an upgrade is in progress: nothing changes by itself */
 	bool damaged; /* a state file could not be read */
+	struct revocations revocations;
+	bool revocations_damaged;
 	struct policy_watch *policy_watch; /* owned; NULL: policies are not watched */
 	struct reload_all *reload_all;     /* in progress, or NULL */
 	struct attach_deferred *deferred;  /* list of requests waiting for their policy's files */
@@ -281,6 +284,21 @@ void attachment_remove_socket(const struct attachment *a);
 /* session.c. Tells the gateway about the session, unless its time is over. Does nothing if the
  * attachment is not a session. */
 void attachment_admit(struct attachment *a);
+
+/* Returns the session with this name. If there is none, answers so and returns NULL. */
+struct attachment *attachments_find_session(
+        struct attachments *all, const char *name, attach_done done, void *context);
+/* Makes a session last until that Unix time at least, also for the next daemon. Returns false if it
+ * cannot. */
+bool attachment_lasts_until(struct attachment *a, int64_t until_ms);
+
+/* signed.c. Says whose session a token is that the gateway has verified. */
+void attachments_show_token(struct attachments *all, const struct gateway_question *q,
+        struct slice text, const struct ip *source);
+/* Hashes what names a session: the signer, and the claim's value. Returns 0 or -errno. */
+int attach_signed_id(const char *signer, struct slice value, uint8_t out[MESSAGE_TOKEN_HASH_BYTES]);
+/* revoke.c. Reads what was revoked, and answers the gateway's questions from now on. */
+void attachments_open_tokens(struct attachments *all);
 
 /* hold.c: for a sandbox that is not served. If it is an interface of the host, its rules are still
  * repaired and watched until its gate is closed. */

@@ -270,8 +270,13 @@ void attachments_follow(struct attachments *all, const char *name, pid_t pid, ui
  * with that name. */
 void attachments_extend(
         struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
-/* As attachments_detach(), for sessions only. */
+/* revoke.c. As attachments_detach(), for sessions only; signed tokens of the session are refused
+ * from now on. */
 void attachments_revoke(struct attachments *all, const char *name, attach_done done, void *context);
+/* Refuses signed tokens of this signer whose jti, or the claim that names their session, has this
+ * value, and ends the session that it names. ATTACH_NOT_FOUND: there is no such signer. */
+void attachments_revoke_token(struct attachments *all, const char *signer, const char *value,
+        attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 

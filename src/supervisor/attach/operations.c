@@ -418,5 +418,6 @@ void attachments_close(struct attachments *all)
 	HASH_ITER(hh, all->by_name, a, next)
 	attachment_free(a);
 	policy_watch_free(all->policy_watch);
+	revocations_free(&all->revocations);
 	close(all->state);
 }

@@ -460,5 +460,6 @@ int attachments_recover(struct attachments *all)
 	if (dir)
 		closedir(dir);
 	attachments_drop_claimed(all);
+	attachments_open_tokens(all);
 	return recovery_queue_run(all, &turns);
 }

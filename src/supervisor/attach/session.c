@@ -15,8 +15,7 @@ void attachment_admit(struct attachment *a)
 		gateway_admit(s->supervisor, s);
 }
 
-/* Returns the session with this name. If there is none, answers so and returns NULL. */
-static struct attachment *find(
+struct attachment *attachments_find_session(
         struct attachments *all, const char *name, attach_done done, void *context)
 {
 	struct attachment *a = attachments_find(all, name);
@@ -27,10 +26,25 @@ static struct attachment *find(
 	return NULL;
 }
 
+bool attachment_lasts_until(struct attachment *a, int64_t until_ms)
+{
+	const int64_t before_ms = a->record.expires_ms, now_ms = clock_real_ms();
+
+	if (before_ms >= until_ms)
+		return true;
+	a->record.expires_ms = until_ms;
+	if (until_ms <= now_ms || attachment_save(a) != 0) {
+		a->record.expires_ms = before_ms;
+		return false;
+	}
+	loop_alarm_set(&a->expiry, until_ms - now_ms);
+	return true;
+}
+
 void attachments_extend(
         struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context)
 {
-	struct attachment *a = find(all, name, done, context);
+	struct attachment *a = attachments_find_session(all, name, done, context);
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 	int64_t before;
 	int rc;
@@ -53,10 +67,4 @@ void attachments_extend(
 	}
 	loop_alarm_set(&a->expiry, (int64_t)ttl_s * 1000);
 	done(context, &result);
-}
-
-void attachments_revoke(struct attachments *all, const char *name, attach_done done, void *context)
-{
-	if (find(all, name, done, context))
-		attachments_detach(all, name, done, context);
 }

@@ -2,7 +2,7 @@
 /*
  * Loading settings. All errors of one file are gathered into one text, so that the operator can fix
  * them in one go. The configuration is read before the policy, and both are read completely before
- * anything is started: a session that cannot be set up leaves nothing to undo.
+ * anything is started: a run that cannot be set up leaves nothing to undo.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -155,7 +155,7 @@ static void remember_env_source(void *context, const struct policy_credential *c
 		s->env_source = NULL;
 }
 
-/* In a session the configuration is the invoking user's, otherwise the daemon's own. */
+/* In a run the configuration is the invoking user's, otherwise the daemon's own. */
 const struct identity *settings_config_identity(const struct identity *caller)
 {
 	static struct identity own;

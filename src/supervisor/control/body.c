@@ -549,6 +549,22 @@ bool control_body_extend(const json_t *body, uint32_t *ttl_s, char *fault)
 	return true;
 }
 
+bool control_body_revoke_token(
+        const json_t *body, const char **signer, const char **id, char *fault)
+{
+	enum { SIGNER, ID, COUNT };
+	struct member m[COUNT] = {[SIGNER] = {.name = "signer"}, [ID] = {.name = "id"}};
+
+	if (body && !read_members(body, m, COUNT, "", fault))
+		return false;
+	*signer = text_of(&m[SIGNER]);
+	*id = text_of(&m[ID]);
+	if (!*signer || !(*signer)[0])
+		return wrong(fault, "signer: the name of a signer of the configuration is needed");
+	return (*id && (*id)[0]) ||
+	       wrong(fault, "id: the token's jti is needed, or the claim that names its session");
+}
+
 bool control_body_follow(const json_t *body, pid_t *pid, uint64_t *start_time, char *fault)
 {
 	enum { PROCESS, STARTED, COUNT };

@@ -28,6 +28,9 @@ bool control_body_claim(const struct json_t *body, struct control_attach *out, c
 #define CONTROL_SESSION_TTL_S 86400
 bool control_body_session(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_extend(const struct json_t *body, uint32_t *ttl_s, char *fault);
+/* The signed tokens that are to be refused. */
+bool control_body_revoke_token(
+        const struct json_t *body, const char **signer, const char **id, char *fault);
 /* *policy or *reason is NULL if the member is missing. */
 bool control_body_reload(const struct json_t *body, const char **policy, char *fault);
 /* The process with which a sandbox is to end; *start_time 0: not compared. */

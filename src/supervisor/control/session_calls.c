@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call that makes a session. Only this answer ever contains the session's token; the daemon
- * keeps its hash. */
+/* The calls that make a session and revoke tokens of others. Only this answer ever contains the
+ * session's token; the daemon keeps its hash. */
 #include <stdio.h>
 
 #include "vethguard/base/secret.h"
@@ -57,4 +57,38 @@ void control_run_create(struct control *control, struct control_call *call)
 	if (request->name)
 		snprintf(call->name, sizeof(call->name), "%s", request->name);
 	attachments_attach(control_attachments(control), request, on_created, call);
+}
+
+static void on_token_revoked(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+	struct attachment_view view;
+	struct buf out;
+	struct json j;
+
+	if (!control_succeeded(call, result, true))
+		return;
+	if (result->attachment)
+		attachment_view(result->attachment, &view);
+	buf_init(&out, CONTROL_ANSWER_MAX);
+	json_begin(&j, &out);
+	json_put_object(&j, NULL);
+	if (result->attachment)
+		json_put_literal(&j, "session", view.name);
+	else
+		json_put_null(&j, "session");
+	json_put_end_object(&j);
+	control_answer(call, 200, &j, &out);
+}
+
+void control_run_revoke_token(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+	const char *signer, *id;
+
+	if (!control_body_revoke_token(call->body, &signer, &id, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_revoke_token(
+		        control_attachments(control), signer, id, on_token_revoked, call);
 }

@@ -91,14 +91,22 @@ static json_t *pack_listen(const struct listen_socket *s)
 /* Packs a session. The state has no secret: only the token's hash is kept. */
 static json_t *pack_session(const struct session_token *s)
 {
-	json_t *from = json_array();
+	json_t *from = json_array(), *object;
 
 	for (size_t i = 0; from && i < s->from_count; i++)
 		if (json_array_append_new(from, json_prefix(&s->from[i])) != 0) {
 			json_decref(from);
 			return NULL;
 		}
-	return json_pack("{s:o, s:o}", "token", json_hex(s->hash, sizeof(s->hash)), "from", from);
+	object = json_pack("{s:o, s:o}", "token", json_hex(s->hash, sizeof(s->hash)), "from", from);
+	if (object && s->is_signed &&
+	        json_object_set_new(object, "signed",
+	                json_pack("{s:o, s:I}", "id", json_hex(s->id, sizeof(s->id)), "lifetime",
+	                        (json_int_t)s->lifetime_s)) != 0) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
 }
 
 /* The whole. */

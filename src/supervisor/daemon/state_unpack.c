@@ -266,15 +266,31 @@ static bool listen_of(json_t *object, struct listen_socket *s)
 	return !listen_socket_name(s, path);
 }
 
+static bool signed_of(json_t *object, struct session_token *s)
+{
+	json_int_t lifetime;
+	const char *id;
+
+	s->is_signed = object;
+	if (!object)
+		return true;
+	if (json_unpack(object, "{s:s, s:I !}", "id", &id, "lifetime", &lifetime) != 0 ||
+	        lifetime < 0 || lifetime > ATTACH_TTL_MAX_S)
+		return false;
+	s->lifetime_s = (uint32_t)lifetime;
+	return unhex(id, s->id, sizeof(s->id));
+}
+
 static bool session_of(json_t *object, struct session_token *s)
 {
 	const char *token;
-	json_t *from, *network;
+	json_t *from, *network, *by_signed = NULL;
 	size_t i;
 
-	if (json_unpack(object, "{s:s, s:o !}", "token", &token, "from", &from) != 0 ||
-	        !unhex(token, s->hash, sizeof(s->hash)) || !json_is_array(from) ||
-	        json_array_size(from) > MESSAGE_FROM_MAX)
+	if (json_unpack(object, "{s:s, s:o, s?o !}", "token", &token, "from", &from, "signed",
+	            &by_signed) != 0 ||
+	        !signed_of(by_signed, s) || !unhex(token, s->hash, sizeof(s->hash)) ||
+	        !json_is_array(from) || json_array_size(from) > MESSAGE_FROM_MAX)
 		return false;
 	json_array_foreach(from, i, network)
 	{
@@ -296,8 +312,8 @@ static bool take_pairs(const struct fields *f, struct attach_record *r)
 	       !attach_vars_objection(&r->vars, &culprit);
 }
 
-/* Returns NULL, or which value is invalid. */
-static const char *take(const struct fields *f, struct attach_record *r)
+/* Which sandbox it is, and to what it is attached. Returns NULL, or which value is invalid. */
+static const char *take_target(const struct fields *f, struct attach_record *r)
 {
 	struct slice name = slice_from_string(f->name);
 
@@ -321,6 +337,16 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "pid";
 	if (!container_of_json(f->container, &r->container))
 		return "container";
+	return NULL;
+}
+
+/* Returns NULL, or which value is invalid. */
+static const char *take(const struct fields *f, struct attach_record *r)
+{
+	const char *wrong = take_target(f, r);
+
+	if (wrong)
+		return wrong;
 	if (f->policy[0] != (f->prepared ? '\0' : '/') || strlen(f->policy) > MESSAGE_PATH_MAX)
 		return "policy";
 	if (strlen(f->netns) > MESSAGE_PATH_MAX || (f->netns[0] && f->netns[0] != '/'))

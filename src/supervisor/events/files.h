@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recording_files: what a daemon keeps for its successor, in the directory of recording_keep_at():
- * rings/SANDBOX.RING and told/SANDBOX.EVENT, with ids of 16 hex digits. In a session, rings are
+ * rings/SANDBOX.RING and told/SANDBOX.EVENT, with ids of 16 hex digits. In a run, rings are
  * anonymous memory and events are kept in memory only.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_EVENTS_FILES_H

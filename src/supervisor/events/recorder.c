@@ -4,7 +4,7 @@
  *
  * What it had not written is not lost: events wait in the rings, which the supervisor holds too,
  * and in the supervisor's own list (outbox.c). So another recorder is started and told everything
- * again; the workers hold their traffic until it is ready. In a session, after repeated deaths or a
+ * again; the workers hold their traffic until it is ready. In a run, after repeated deaths or a
  * broken protocol the sandboxes are cut off, and a last recorder only writes the rest.
  */
 #include <errno.h>

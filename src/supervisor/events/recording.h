@@ -3,7 +3,7 @@
  * recording: what the recorder is told, and what is kept to tell a next recorder. The death of a
  * recorder is no failure here: the next one is told.
  *
- * A session keeps everything in memory. The daemon keeps it in a directory that outlives all
+ * A run keeps everything in memory. The daemon keeps it in a directory that outlives all
  * processes (recording_keep_at()): rings and journal as files, the supervisor's own events until
  * they are in the log. If the daemon is killed with all its roles, the next daemon takes the ids of
  * its sandboxes from its state, opens them (recording_open()) and calls recording_adopt(): what the
@@ -200,7 +200,7 @@ void outbox_observed(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
 
 /* outage.c: when an outage is over it is recorded as a finding, of the daemon or of each sandbox of
- * a session: its time, its reason, and which of the supervisor's own events were lost. Several
+ * a run: its time, its reason, and which of the supervisor's own events were lost. Several
  * within RECORDER_STALL_SHOWN_MS become one finding: a compromised recorder may report outages
  * without end. */
 void outage_begins(struct supervisor *sv, const char *why); /* may be called repeatedly */

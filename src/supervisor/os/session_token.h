@@ -13,9 +13,14 @@
 #define SESSION_TOKEN_TEXT (sizeof(SESSION_TOKEN_PREFIX) - 1 + 43) /* base64url of 32 bytes */
 
 struct session_token {
-	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES]; /* SHA-256 of the text */
+	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES]; /* SHA-256 of the text, unless is_signed */
 	size_t from_count;                      /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
+	/* Its clients show signed tokens. hash: of the policy, variables, labels and networks that
+	 * the first of them stood for; the others have to stand for the same. */
+	bool is_signed;
+	uint8_t id[MESSAGE_TOKEN_HASH_BYTES]; /* of who signed it, and the claim that names it */
+	uint32_t lifetime_s;                  /* no token is valid for longer */
 };
 
 /* Makes a text and its hash; leaves token->from as it is. Returns 0 or -errno. The caller wipes the

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each connection the gateway sends only the id of its session and its source address. This
- * file makes a socket pair: one end goes to the session's worker, the other to the gateway. So no
- * role sends a descriptor, no byte of the connection passes through this process, and a compromised
- * gateway can reach only the sessions that it serves anyway.
- *
- * When the gateway dies, its connections end, and another gateway is started with the same
- * listeners: clients that connect meanwhile wait in the backlog.
+ * The life of the gateway. When it dies, its connections end, and another one is started with the
+ * same listeners: clients that connect meanwhile wait in the backlog.
  */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
@@ -26,123 +20,11 @@ static struct supervisor *supervisor_of(struct role *role)
 	return container_of(role, struct supervisor, gateway.role);
 }
 
-/* Sessions. */
-
-static void tell_session(struct supervisor *sv, const struct sandbox *s)
-{
-	const struct session_token *token = s->session;
-	struct message_gateway_session m = {.sandbox_id = s->id,
-	        .token_hash = slice_of(token->hash, sizeof(token->hash)),
-	        .from_count = token->from_count};
-
-	memcpy(m.from, token->from, sizeof(m.from));
-	role_send(&sv->gateway.role, buffer,
-	        message_gateway_session_encode(
-	                buffer, sizeof(buffer), MESSAGE_GATEWAY_SESSION, 0, &m),
-	        NULL, 0);
-}
-
 static void tell_if_admitted(struct sandbox *s, const void *context)
 {
 	(void)context;
 	if (s->gateway.admitted)
-		tell_session(s->supervisor, s);
-}
-
-void gateway_admit(struct supervisor *sv, struct sandbox *s)
-{
-	s->gateway.admitted = true;
-	if (role_runs(&sv->gateway.role))
-		tell_session(sv, s);
-}
-
-void gateway_cut(struct supervisor *sv, struct sandbox *s)
-{
-	const struct message_gateway_session_end m = {s->id};
-
-	if (!s->gateway.admitted)
-		return;
-	s->gateway.admitted = false;
-	if (role_runs(&sv->gateway.role))
-		role_send(&sv->gateway.role, buffer,
-		        message_gateway_session_end_encode(
-		                buffer, sizeof(buffer), MESSAGE_GATEWAY_SESSION_END, 0, &m),
-		        NULL, 0);
-}
-
-/* Connections. */
-
-static struct instance *server_of(struct supervisor *sv, uint64_t id)
-{
-	struct sandbox *s = supervisor_find(sv, id);
-	struct instance *i =
-	        s && s->gateway.admitted && s->state == SANDBOX_SERVING ? s->current : NULL;
-
-	return i && i->state == INSTANCE_SERVING && role_runs(&i->worker) ? i : NULL;
-}
-
-/* Gives the worker one end of a connection. Returns the other end, or -errno. */
-static int lead(struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m)
-{
-	const struct message_worker_enter enter = {m->source, m->source_port, m->form};
-	int pair[2], rc = 0;
-	size_t n;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return -errno;
-	n = message_worker_enter_encode(
-	        buffer, sizeof(buffer), MESSAGE_WORKER_ENTER, supervisor_next_id(sv), &enter);
-	/* A worker that does not read its messages gets no more connections; it is not cut off for
-	 * that. */
-	rc = ipc_peer_has_room(&i->worker.peer, n, 1) ? role_send(&i->worker, buffer, n, pair, 1)
-	                                              : -EAGAIN;
-	close(pair[0]);
-	if (!rc)
-		return pair[1];
-	close(pair[1]);
-	return rc;
-}
-
-static int on_enter(struct supervisor *sv, struct ipc_message *message)
-{
-	struct message_gateway_entered answer = {0};
-	struct message_gateway_enter m;
-	struct instance *i;
-	int fd = -1;
-	size_t n;
-
-	if (message_gateway_enter_decode(&message->body, &m) != 0)
-		return -EBADMSG;
-	i = server_of(sv, m.sandbox_id);
-	if (i && ipc_peer_has_room(&sv->gateway.role.peer, sizeof(buffer), 1))
-		fd = lead(sv, i, &m);
-	answer.entered = fd >= 0;
-	n = message_gateway_entered_encode(
-	        buffer, sizeof(buffer), MESSAGE_GATEWAY_ENTERED, message->head.id, &answer);
-	role_send(&sv->gateway.role, buffer, n, &fd, fd >= 0);
-	if (fd >= 0)
-		close(fd);
-	return 0;
-}
-
-static int on_guesses(struct supervisor *sv, struct ipc_message *message)
-{
-	struct message_gateway_guesses m;
-	char text[IP_TEXT_MAX + 256], from[IP_TEXT_MAX];
-
-	if (message_gateway_guesses_decode(&message->body, &m) != 0)
-		return -EBADMSG;
-	if (!rate_take(&sv->gateway.findings, loop_now_ms(sv->loop)))
-		return 0;
-	snprintf(text, sizeof(text),
-	        "%llu wrong tokens were shown to the gateway from %s%s. Its answers to that "
-	        "address "
-	        "are slowed.",
-	        (unsigned long long)m.count, ip_format(&m.source, from),
-	        m.source.family == 6 ? "/64" : "");
-	log_warn("%s", text);
-	outbox_finding(sv, NULL, EVENT_FINDING_GUESSED_TOKENS, text);
-	return 0;
+		gateway_tell_session(s->supervisor, s);
 }
 
 static int on_message(struct role *role, struct ipc_message *message)
@@ -157,9 +39,11 @@ static int on_message(struct role *role, struct ipc_message *message)
 		log_info("the gateway accepts sessions");
 		return 0;
 	case MESSAGE_GATEWAY_ENTER:
-		return on_enter(sv, message);
+		return gateway_on_enter(sv, message);
+	case MESSAGE_GATEWAY_TOKEN:
+		return gateway_on_token(sv, message);
 	case MESSAGE_GATEWAY_GUESSES:
-		return on_guesses(sv, message);
+		return gateway_on_guesses(sv, message);
 	default:
 		return -EBADMSG;
 	}
@@ -222,7 +106,10 @@ static int start_role(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 		return rc;
 	role_wait_for_room(&life->role, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
 	role_bound(&life->role, GATEWAY_BURST, GATEWAY_PER_S);
+	life->starts++;
 	rc = send_start(sv, files, file_count);
+	if (!rc)
+		gateway_signers_send(sv);
 	if (!rc)
 		supervisor_for_each(sv, tell_if_admitted, NULL);
 	/* The gateway is told of all sessions before it accepts, because it refuses a session that
@@ -293,6 +180,8 @@ static void on_look(struct loop_timer *timer)
 	if (!role_runs(&life->role))
 		return;
 	loop_timer_set(&life->look, GATEWAY_LOOK_MS);
+	if (gateway_signers_look(sv))
+		gateway_signers_send(sv);
 	if (gateway_files_open(&life->config, fds, &count, why, sizeof(why)) != 0 || !count)
 		return; /* the files are being renewed right now: the earlier certificate stays */
 	if (gateway_files_changed(life, fds))
@@ -317,6 +206,8 @@ void gateway_open(struct supervisor *sv)
 	life->open = true;
 	rate_init(&life->findings, GATEWAY_FINDINGS_PER_S, GATEWAY_FINDINGS_BURST_S,
 	        loop_now_ms(sv->loop));
+	if (gateway_signers_configure(sv) != 0)
+		log_error("the gateway: no memory for its signers");
 	if (!life->config.listener_count)
 		gateway_unlisten(life); /* listeners that were inherited */
 	start_or_wait(sv);
@@ -341,17 +232,44 @@ static bool is_same(const struct config_gateway *a, const struct config_gateway 
 	return same;
 }
 
+/* Takes the signers of the configuration. The gateway goes on. */
+static void change_signers(struct supervisor *sv, const struct config_gateway *config)
+{
+	struct gateway_life *life = &sv->gateway;
+	struct config_gateway copy;
+
+	if (config_signers_equal(config, &life->config))
+		return;
+	if (config_gateway_copy(&copy, config) != 0) {
+		log_error("the gateway: no memory for its signers");
+		return;
+	}
+	config_gateway_fini(&life->config);
+	life->config.signers = copy.signers;
+	life->config.signer_count = copy.signer_count;
+	if (!life->open)
+		return; /* gateway_open() reads the keys */
+	gateway_signers_configure(sv);
+	gateway_signers_send(sv);
+}
+
 void gateway_configure(struct supervisor *sv, const struct config_gateway *config)
 {
 	struct gateway_life *life = &sv->gateway;
+	struct config_gateway own = *config;
 
+	change_signers(sv, config);
+	if (life->open && gateway_signers_look(sv))
+		gateway_signers_send(sv);
 	if (is_same(config, &life->config))
 		return;
 	/* Listeners that the next configuration also has stay open. */
 	memcpy(life->inherited, life->listeners, sizeof(life->inherited));
 	life->inherited_count = life->listener_count;
 	life->listener_count = 0;
-	life->config = *config;
+	own.signers = life->config.signers;
+	own.signer_count = life->config.signer_count;
+	life->config = own;
 	life->quiet = false;
 	if (!config->listener_count)
 		gateway_unlisten(life);
@@ -404,5 +322,7 @@ void gateway_close(struct supervisor *sv)
 	loop_timer_close(&sv->gateway.again);
 	loop_timer_close(&sv->gateway.look);
 	gateway_unlisten(&sv->gateway);
+	gateway_signers_free(sv);
+	config_gateway_fini(&sv->gateway.config);
 	role_fini(&sv->gateway.role);
 }

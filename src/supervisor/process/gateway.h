@@ -11,6 +11,7 @@
 
 #include "vethguard/base/rate.h"
 #include "vethguard/policy/config.h"
+#include "vethguard/tls/signed_token.h"
 #include "supervisor/process/role.h"
 
 struct sandbox;
@@ -26,6 +27,20 @@ struct supervisor;
 #define GATEWAY_FINDINGS_PER_S 1
 #define GATEWAY_FINDINGS_BURST_S 40
 
+/* The signers of the configuration, in its order. */
+struct gateway_signers {
+	size_t count;
+	struct token_signer *items[CONFIG_SIGNERS_MAX]; /* owned */
+	struct stat files[CONFIG_SIGNERS_MAX];          /* as they were when they were read */
+	bool quiet[CONFIG_SIGNERS_MAX];                 /* that it cannot be read was logged */
+};
+
+/* A question of the gateway about a token. */
+struct gateway_question {
+	uint64_t starts; /* which gateway has asked */
+	uint64_t id;
+};
+
 struct gateway_life {
 	struct role role;
 	struct config_gateway config; /* no listeners: there is no gateway */
@@ -40,6 +55,13 @@ struct gateway_life {
 	struct stat files[GATEWAY_FILES]; /* the files as they were when the gateway got them */
 	struct loop_timer again, look;
 	struct rate findings;
+	struct gateway_signers signers;
+	uint64_t starts; /* how many gateways there have been */
+	/* Says by gateway_decide(), at once or later, whose session the token is, which the gateway
+	 * has verified. text is wiped after the call. NULL: no sessions can be made yet. */
+	void (*on_token)(void *owner, const struct gateway_question *q, struct slice text,
+	        const struct ip *source);
+	void *token_owner;
 };
 
 /* What this file keeps about a session, in its struct sandbox. */
@@ -68,6 +90,25 @@ void gateway_give_up(struct supervisor *sv);
 void gateway_stop(struct supervisor *sv);
 void gateway_close(struct supervisor *sv);
 
+/* gateway_sessions.c */
+void gateway_tell_session(struct supervisor *sv, const struct sandbox *s);
+/* Messages of the gateway. Return 0, or -EBADMSG. */
+int gateway_on_enter(struct supervisor *sv, struct ipc_message *message);
+int gateway_on_guesses(struct supervisor *sv, struct ipc_message *message);
+
+/* gateway_signers.c */
+/* Makes the signers of the configuration, and reads their keys. Returns 0 or -ENOMEM. */
+int gateway_signers_configure(struct supervisor *sv);
+/* Looks at the files. Returns true if keys have changed. */
+bool gateway_signers_look(struct supervisor *sv);
+/* Gives all signers to the gateway, which then asks again about every token. */
+void gateway_signers_send(struct supervisor *sv);
+void gateway_signers_free(struct supervisor *sv);
+/* Passes a question of the gateway on. Returns 0, or -EBADMSG. */
+int gateway_on_token(struct supervisor *sv, struct ipc_message *message);
+void gateway_decide(struct supervisor *sv, const struct gateway_question *q,
+        const struct message_gateway_verdict *verdict);
+
 /* gateway_files.c */
 /* Opens the configuration's listeners; keeps those that are open already. Returns 0, or -errno with
  * why. */
@@ -78,6 +119,7 @@ void gateway_unlisten(struct gateway_life *life);
 int gateway_files_open(const struct config_gateway *config, int fds[GATEWAY_FILES], size_t *count,
         char *why, size_t why_size);
 /* True if these files differ from those that the gateway has. Notes the new ones. */
+bool gateway_file_is_same(const struct stat *a, const struct stat *b);
 bool gateway_files_changed(struct gateway_life *life, const int fds[GATEWAY_FILES]);
 
 #endif

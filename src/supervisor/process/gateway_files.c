@@ -128,7 +128,7 @@ int gateway_files_open(const struct config_gateway *config, int fds[GATEWAY_FILE
 	return 0;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+bool gateway_file_is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
@@ -142,7 +142,7 @@ bool gateway_files_changed(struct gateway_life *life, const int fds[GATEWAY_FILE
 	for (size_t i = 0; i < GATEWAY_FILES; i++) {
 		struct stat st;
 
-		if (fstat(fds[i], &st) < 0 || is_same(&st, &life->files[i]))
+		if (fstat(fds[i], &st) < 0 || gateway_file_is_same(&st, &life->files[i]))
 			continue;
 		life->files[i] = st;
 		changed = true;

@@ -3,7 +3,7 @@
  * The supervisor's side of the keeper: its messages, and what follows when it dies.
  *
  * The keeper serves all workers: each message is about one of them, found by the id of the request
- * or of the instance. When the keeper dies, a session's sandbox is cut off: nothing can be signed
+ * or of the instance. When the keeper dies, a run's sandbox is cut off: nothing can be signed
  * without the keeper, and its root CA is lost. The daemon's root CA is a file, so another keeper is
  * started, and every worker gets a socket pair to it. keeper_health.c checks that the keeper still
  * answers; ca.c sees to its CAs.

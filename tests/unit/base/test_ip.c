@@ -398,7 +398,7 @@ static void classes_of_networks(void **state)
 	        {"64:ff9b::/96", IP_NAT64, false},
 	};
 	struct ip_prefix network;
-	size_t ranges = 0;
+	size_t count = 0;
 	bool mixed;
 
 	(void)state;
@@ -407,9 +407,9 @@ static void classes_of_networks(void **state)
 		if (ip_network_class(&network, &mixed) != cases[i].class || mixed != cases[i].mixed)
 			fail_msg("%s", cases[i].network);
 	}
-	while (ip_class_range(ranges, &network))
-		ranges++;
-	assert_true(ranges > 30 && ranges < 100);
+	while (ip_class_range(count, &network))
+		count++;
+	assert_true(count > 30 && count < 100);
 }
 
 /* What a configuration permits: as a rule's network, but for what a translator's prefix carries. */

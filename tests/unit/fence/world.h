@@ -113,7 +113,7 @@ static int world_fence_set(void *context)
 	return fence_set(&((struct world *)context)->spec);
 }
 
-static int world_setup(void **state)
+static inline int world_setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
@@ -141,7 +141,7 @@ static int world_setup(void **state)
 	return 0;
 }
 
-static int world_teardown(void **state)
+static inline int world_teardown(void **state)
 {
 	struct world *w = *state;
 	const int fds[] = {w->tcp4, w->tcp6, w->dns4, w->dns6, w->dns_tcp4, w->udp4, w->udp6,
@@ -164,7 +164,7 @@ static int world_run_command(void *context)
 }
 
 /* A command line in the gate; its exit status. */
-static int world_shell(struct world *w, const char *line)
+static inline int world_shell(struct world *w, const char *line)
 {
 	struct world_command c = {line};
 

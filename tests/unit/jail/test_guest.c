@@ -198,7 +198,7 @@ struct asked {
 
 static void ask_child(struct asked *shared)
 {
-	struct iovec piece = {"x", 1};
+	struct iovec piece = {(void *)"x", 1};
 	struct msghdr m = {.msg_iov = &piece, .msg_iovlen = 1};
 	struct mmsghdr many = {.msg_hdr = m};
 	struct sockaddr_un to = {AF_UNIX, "/nonexistent"};

@@ -336,7 +336,7 @@ static int barred_main(void)
 
 static void start_barred(const char *program, const char *folder, int out)
 {
-	char *argv[] = {(char *)program, "barred", NULL};
+	char barred[] = "barred", *argv[] = {(char *)program, barred, NULL};
 	int fd = open(program, O_PATH | O_CLOEXEC);
 
 	dup2(out, STDOUT_FILENO);

@@ -10,8 +10,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "policy/json.h"
 #include "policy/json_path.h"
+#include "vethguard/base/buf.h"
+#include "vethguard/policy/json.h"
 
 static int read_text(struct slice text, const char **fault)
 {
@@ -29,12 +30,13 @@ static void test_good(void **state)
 	        "[0,-0,1,-1,1.5,1e2,1E+2,1.0e-2,123456789012345678901234567890]",
 	        "[true,false,null]", "[\"\",\"a\",\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"]",
 	        "[\"\\u00e9\\u20ac\\ud83d\\ude00\"]", "[\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"]",
-	        "{\"a\":{\"a\":{\"a\":[]}},\"b\":{}}", "[[[[[[]]]]],[],{}]", "[\"\x7f\"]"};
+	        "{\"a\":{\"a\":{\"a\":[]}},\"b\":{}}", "[[[[[[]]]]],[],{}]", "[\"\x7f\"]", "\"a\"",
+	        " null ", "true", "-0", "\"\\u00e9\""};
 	const char *fault;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		json_t *other = json_loads(good[i], JSON_REJECT_DUPLICATES, NULL);
+		json_t *other = json_loads(good[i], JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
 
 		if (read_text(slice_from_string(good[i]), &fault) != 0)
 			fail_msg("%s: %s", good[i], fault);
@@ -46,16 +48,16 @@ static void test_good(void **state)
 
 static void test_bad(void **state)
 {
-	static const char *const bad[] = {"", " ", "1", "\"a\"", "true", "null", "{", "[", "}", "]",
-	        "{}}", "[]]", "{}{}", "[],", "[1,]", "[,1]", "[1 2]", "{,}", "{\"a\"}", "{\"a\":}",
-	        "{\"a\":1,}", "{a:1}", "{'a':1}", "{\"a\":1 \"b\":2}", "{1:1}", "{\"a\"::1}", "[1}",
-	        "{\"a\":1]", "[01]", "[-]", "[+1]", "[.5]", "[1.]", "[1e]", "[1e+]", "[0x1]",
-	        "[1_0]", "[NaN]", "[Infinity]", "[-Infinity]", "[tru]", "[True]", "[nul]",
-	        "[truefalse]", "[true1]", "[undefined]", "[\"]", "[\"a]", "[\"\\\"]", "[\"\\x41\"]",
-	        "[\"\\u12\"]", "[\"\\u12g4\"]", "[\"\\a\"]", "[\"a\nb\"]", "[\"a\tb\"]",
-	        "[\"\x1f\"]", "//c\n[]", "[]//c", "[/**/]", "#\n[]", "\xef\xbb\xbf[]", "\f[]",
-	        "\xc2\xa0[]", "[]\x0b", "[\"\\u0000\"]", "[\"\\ud800\"]", "[\"\\udc00\"]",
-	        "[\"\\ud800\\ud800\"]", "[\"\\ud800x\"]", "[\"\\udc00\\ud800\"]",
+	static const char *const bad[] = {"", " ", "{", "[", "01", "-", "1 2", "\"a", "'a'", "nulL",
+	        "\"\\\"", "x", "}", "]", "{}}", "[]]", "{}{}", "[],", "[1,]", "[,1]", "[1 2]",
+	        "{,}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{'a':1}", "{\"a\":1 \"b\":2}",
+	        "{1:1}", "{\"a\"::1}", "[1}", "{\"a\":1]", "[01]", "[-]", "[+1]", "[.5]", "[1.]",
+	        "[1e]", "[1e+]", "[0x1]", "[1_0]", "[NaN]", "[Infinity]", "[-Infinity]", "[tru]",
+	        "[True]", "[nul]", "[truefalse]", "[true1]", "[undefined]", "[\"]", "[\"a]",
+	        "[\"\\\"]", "[\"\\x41\"]", "[\"\\u12\"]", "[\"\\u12g4\"]", "[\"\\a\"]",
+	        "[\"a\nb\"]", "[\"a\tb\"]", "[\"\x1f\"]", "//c\n[]", "[]//c", "[/**/]", "#\n[]",
+	        "\xef\xbb\xbf[]", "\f[]", "\xc2\xa0[]", "[]\x0b", "[\"\\u0000\"]", "[\"\\ud800\"]",
+	        "[\"\\udc00\"]", "[\"\\ud800\\ud800\"]", "[\"\\ud800x\"]", "[\"\\udc00\\ud800\"]",
 	        "[\"\\ud83d\\u0041\"]", "[\"\xff\"]", "[\"\xc3\"]", "[\"\xc0\x80\"]",
 	        "[\"\xed\xa0\x80\"]", "[\"\xf4\x90\x80\x80\"]", "[\"\xe2\x82\"]",
 	        "[\"\xc3\\u00e9\xa9\"]", "{\"a\":1,\"a\":1}", "{\"a\":1,\"\\u0061\":2}",
@@ -112,6 +114,57 @@ static void test_tree(void **state)
 	assert_true(slice_equals(json_text(&tree, json_at(&tree, 7)), SLICE("z")));
 	assert_true(slice_equals(json_text(&tree, json_at(&tree, 9)), SLICE("-2.5")));
 	json_fini(&tree);
+}
+
+/* What is written is a part of the text; what it means stands beside it, where the caller says. */
+static void test_written(void **state)
+{
+	static const struct {
+		const char *text, *written, *meant;
+	} rows[] = {
+	        {"\"\"", "", ""},
+	        {" \"plain\" ", "plain", "plain"},
+	        {"\"\\\"\"", "\\\"", "\""},
+	        {"\"a\\\\\"", "a\\\\", "a\\"},
+	        {"\"\\ud83d\\ude00!\"", "\\ud83d\\ude00!", "\xf0\x9f\x98\x80!"},
+	        {"\"\\u0041\\u00e9\\u20ac\"", "\\u0041\\u00e9\\u20ac", "A\xc3\xa9\xe2\x82\xac"},
+	        {"-2.5e+3", "-2.5e+3", "-2.5e+3"},
+	};
+	char decoded[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct slice text = slice_from_string(rows[i].text), meant;
+		struct json_tree tree;
+
+		assert_int_equal(json_read_into(&tree, text, decoded), 0);
+		assert_true(slice_equals(json_written(&tree, json_at(&tree, 0)),
+		        slice_from_string(rows[i].written)));
+		meant = json_text(&tree, json_at(&tree, 0));
+		assert_true(slice_equals(meant, slice_from_string(rows[i].meant)));
+		assert_int_equal(meant.p >= decoded && meant.p < decoded + sizeof(decoded),
+		        strchr(rows[i].text, '\\') != NULL);
+		json_fini(&tree);
+	}
+}
+
+static void test_escape(void **state)
+{
+	char memory[64] = "\"", decoded[64];
+	struct buf out = {
+	        .mem = (uint8_t *)memory, .len = 1, .cap = sizeof(memory), .max = sizeof(memory)};
+	struct slice text = SLICE("a\"b\\c\n\x01/\xc3\xa9");
+	struct json_tree tree;
+
+	(void)state;
+	assert_int_equal(json_escape(&out, text), 0);
+	assert_true(slice_equals(buf_slice(&out), SLICE("\"a\\\"b\\\\c\\u000a\\u0001/\xc3\xa9")));
+	assert_int_equal(buf_append(&out, "\"", 1), 0);
+	assert_int_equal(json_read_into(&tree, buf_slice(&out), decoded), 0);
+	assert_true(slice_equals(json_text(&tree, json_at(&tree, 0)), text));
+	json_fini(&tree);
+	out.max = out.cap = out.len + 1;
+	assert_int_equal(json_escape(&out, SLICE("\"")), -ENOBUFS);
 }
 
 static int read_repeated(const char *before, const char *each, size_t count, const char *after)
@@ -239,6 +292,8 @@ int main(void)
 	        cmocka_unit_test(test_bad),
 	        cmocka_unit_test(test_cut),
 	        cmocka_unit_test(test_tree),
+	        cmocka_unit_test(test_written),
+	        cmocka_unit_test(test_escape),
 	        cmocka_unit_test(test_bounds),
 	        cmocka_unit_test(test_numbers),
 	        cmocka_unit_test(test_paths),

@@ -33,7 +33,7 @@ MAY_BE_UNUSED static int set_up_hasty(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static inline int tear_down(void **state)
 {
 	(void)state;
 	world_close(&w);

@@ -100,7 +100,7 @@ static struct h2 *h2_origin_over(struct peer *peer, bool slow)
 	return enliven(h);
 }
 
-static struct h2 *h2_origin(void)
+static inline struct h2 *h2_origin(void)
 {
 	struct peer *p = accept_tls("\x02h2\x08http/1.1");
 
@@ -116,7 +116,7 @@ MAY_BE_UNUSED static bool nobody_dials(void)
 }
 
 /* The n-th request whose head has come (from 0), once it is there. */
-static struct answer *request_of(struct h2 *o, size_t n)
+static inline struct answer *request_of(struct h2 *o, size_t n)
 {
 	ALL_UNTIL(o->count > n && strstr(o->answers[n]->fields, ":path: "));
 	return o->answers[n];

@@ -177,7 +177,7 @@ static struct h2 *h2_client_of(unsigned name, const char *sni)
 	return h2_over(p, true);
 }
 
-static struct h2 *h2_client(void)
+static inline struct h2 *h2_client(void)
 {
 	return h2_client_of(NAME_A, "a.test");
 }

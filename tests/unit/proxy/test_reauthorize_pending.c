@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "http2_origin.h"
 #include "proxy/http/websocket.h"
+#include "http2_origin.h"
 
 static const char wide[] = "vethguard: 1\n"
                            "name: test\n"
@@ -281,7 +281,7 @@ static void test_one_that_dials_gets_the_value_of_now(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct peer *c, *o, *o2;
+		struct peer *c = NULL, *o, *o2;
 		struct h2 *h = NULL;
 
 		again(begun);

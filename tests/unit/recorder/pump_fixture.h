@@ -296,7 +296,7 @@ static unsigned verify(const char *path)
 	return verify_after(path, &last);
 }
 
-static bool file_has(const char *path, const char *needle)
+static inline bool file_has(const char *path, const char *needle)
 {
 	size_t n;
 	char *text = read_file(path, &n);

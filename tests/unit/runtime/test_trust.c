@@ -25,7 +25,7 @@ static struct environment env;
 static struct fault fault;
 static json_t *answer;
 
-static void shell(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void shell(const char *format, ...)
 {
 	char command[1024];
 	va_list arguments;

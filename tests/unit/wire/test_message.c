@@ -107,19 +107,21 @@ static void recorder_event(void **state)
 
 static void session(void **state)
 {
-	struct message_session_start start = {.name = SLICE("n"),
+	struct message_run_start start = {.name = SLICE("n"),
 	        .policy_path = SLICE("/p"),
 	        .directory = SLICE("/"),
 	        .user_id = 1000,
 	        .group_id = 1000,
 	        .observe = true,
 	        .shared_dns_port = 7653,
+	        .shared_udp_count = 2,
+	        .shared_udp_ports = {123, 65535},
 	        .log_level = 1,
 	        .variable_count = 2,
 	        .variables = {{SLICE("repo"), SLICE("acme/site")}, {SLICE("b"), SLICE("c")}}};
 	struct message_names names = {2, {SLICE("GITHUB_TOKEN"), SLICE("B")}};
 	struct message_role role = {2, 77, SLICE("the keeper"), SLICE("uid: 61184\n")};
-	struct message_session_ready ready = {.sandbox = SLICE("n"),
+	struct message_run_ready ready = {.sandbox = SLICE("n"),
 	        .gate4 = ip4(1),
 	        .gate6 = ip6(1),
 	        .proxy_port = 3128,
@@ -129,19 +131,22 @@ static void session(void **state)
 	struct reader body;
 
 	(void)state;
-	ROUNDTRIP(session_start, &start, NOTHING);
+	ROUNDTRIP(run_start, &start, NOTHING);
 	start.policy_path = SLICE("/p\0/etc/shadow");
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.policy_path = longer(MESSAGE_PATH_MAX + 1);
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.policy_path = SLICE("/p");
 	start.variables[1].value = SLICE("");
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.variables[1].value = longer(POLICY_VARIABLE_VALUE_MAX + 1);
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
 	start.variables[1].value = SLICE("c");
 	start.variable_count = POLICY_VARIABLES_MAX + 1;
-	REFUSES_TO_ENCODE(session_start, &start);
+	REFUSES_TO_ENCODE(run_start, &start);
+	start.variable_count = 0;
+	start.shared_udp_count = MESSAGE_SHARED_UDP_MAX + 1;
+	REFUSES_TO_ENCODE(run_start, &start);
 	ROUNDTRIP(names, &names, NOTHING);
 	names.names[1] = SLICE("A=B");
 	REFUSES_TO_ENCODE(names, &names);
@@ -161,22 +166,22 @@ static void session(void **state)
 	REFUSES_TO_ENCODE(role, &role);
 	ready.env[0].name = SLICE("GITHUB_TOKEN");
 	ready.env[0].value = SLICE("ghp_vethguard");
-	ROUNDTRIP(session_ready, &ready, NOTHING);
+	ROUNDTRIP(run_ready, &ready, NOTHING);
 	ready.file_count = 2;
 	ready.files[0] = SLICE("/etc/vethguard/secrets/key");
 	ready.files[1] = longer(MESSAGE_PATH_MAX);
-	ROUNDTRIP(session_ready, &ready, NOTHING);
+	ROUNDTRIP(run_ready, &ready, NOTHING);
 	ready.files[1] = longer(MESSAGE_PATH_MAX + 1);
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.files[1] = SLICE("");
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.files[1] = SLICE("/a\0b");
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.file_count = MESSAGE_ENV_MAX + 1;
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.file_count = 0;
 	ready.sandbox = SLICE("");
-	REFUSES_TO_ENCODE(session_ready, &ready);
+	REFUSES_TO_ENCODE(run_ready, &ready);
 	ROUNDTRIP(status, &status, NOTHING);
 	open_body(message_status_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &status),
 	        &body);
@@ -349,7 +354,7 @@ static void worker_orders(void **state)
 static void worker_reports(void **state)
 {
 	struct message_worker_retired retired = {1, 2, 3};
-	struct message_worker_stats stats, back;
+	struct message_worker_stats stats, decoded;
 	uint64_t figures[sizeof(stats) / sizeof(uint64_t)];
 	struct reader body;
 	size_t n;
@@ -362,8 +367,8 @@ static void worker_reports(void **state)
 	ROUNDTRIP(worker_stats, &stats, NOTHING);
 	n = message_worker_stats_encode(wire_bytes, sizeof(wire_bytes), MESSAGE_STOP, ID, &stats);
 	open_body(n, &body);
-	assert_int_equal(message_worker_stats_decode(&body, &back), 0);
-	assert_memory_equal(&back, &stats, sizeof(stats));
+	assert_int_equal(message_worker_stats_decode(&body, &decoded), 0);
+	assert_memory_equal(&decoded, &stats, sizeof(stats));
 }
 
 static void exposed_ports(void **state)
@@ -428,6 +433,67 @@ static void calls(void **state)
 	REFUSES_TO_ENCODE(visit, &visit);
 }
 
+static void gateway_signed(void **state)
+{
+	static struct message_gateway_signer signer = {.index = 1,
+	        .count = 2,
+	        .issuer = {"https://a", 9},
+	        .audience_count = 1,
+	        .audiences = {{"b", 1}},
+	        .algorithms = 7,
+	        .lifetime_s = 60,
+	        .key_count = 2,
+	        .keys = {{CONFIG_ES256, {"one", 3}, {"bytes", 5}, 0},
+	                {CONFIG_RS256, {"", 0}, {"n", 1}, 65537}}};
+	struct message_gateway_token token = {ip6(1), SLICE("a.b.c")};
+	struct message_gateway_verdict verdict = {MESSAGE_TOKEN_ACCEPTED, 7, 1790000000};
+
+	(void)state;
+	ROUNDTRIP(gateway_signer, &signer, NOTHING);
+	signer.keys[1].bytes = longer(MESSAGE_PUBLIC_KEY_MAX);
+	signer.keys[1].id = longer(MESSAGE_KEY_ID_MAX);
+	ROUNDTRIP(gateway_signer, &signer, NOTHING);
+	signer.keys[1].bytes = longer(MESSAGE_PUBLIC_KEY_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.keys[1].bytes = SLICE("");
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.key_count = 1;
+	signer.keys[0].id = longer(MESSAGE_KEY_ID_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.keys[0].id = SLICE("");
+	signer.keys[0].algorithm = CONFIG_ALGORITHM_COUNT;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.key_count = MESSAGE_KEY_SET_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.key_count = 0;
+	signer.index = 2;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.index = 0;
+	signer.audience_count = CONFIG_AUDIENCES_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.audience_count = 0;
+	signer.lifetime_s = 0;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.lifetime_s = 1;
+	signer.issuer = longer(CONFIG_CLAIM_VALUE_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer.count = CONFIG_SIGNERS_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_signer, &signer);
+	signer = (struct message_gateway_signer){.count = 0};
+	ROUNDTRIP(gateway_signer, &signer, NOTHING);
+	ROUNDTRIP(gateway_token, &token, NOTHING);
+	token.text = longer(MESSAGE_SIGNED_TOKEN_MAX + 1);
+	REFUSES_TO_ENCODE(gateway_token, &token);
+	token.text = SLICE("");
+	REFUSES_TO_ENCODE(gateway_token, &token);
+	token = (struct message_gateway_token){(struct ip){0}, SLICE("a")};
+	REFUSES_TO_ENCODE(gateway_token, &token);
+	ROUNDTRIP(gateway_verdict, &verdict, NOTHING);
+	REFUSES_BYTE(gateway_verdict, &verdict, HEAD_BYTES, MESSAGE_VERDICTS);
+	verdict = (struct message_gateway_verdict){MESSAGE_TOKEN_LATER, 0, 0};
+	ROUNDTRIP(gateway_verdict, &verdict, NOTHING);
+}
+
 static void gateway(void **state)
 {
 	struct message_gateway_start start = {.log_level = 2,
@@ -451,6 +517,9 @@ static void gateway(void **state)
 	struct message_worker_enter worker = {ip4(9), 1, MESSAGE_FORM_BASE_NAME};
 
 	(void)state;
+	session.token_hash = SLICE("");
+	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES);
 	ROUNDTRIP(gateway_start, &start, NOTHING);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 0); /* TLS without a certificate */
@@ -518,6 +587,7 @@ int main(void)
 	        cmocka_unit_test(worker_orders),
 	        cmocka_unit_test(worker_reports),
 	        cmocka_unit_test(gateway),
+	        cmocka_unit_test(gateway_signed),
 	};
 
 	memset(long_text, 'x', sizeof(long_text));

@@ -63,7 +63,7 @@ static void ca_and_credential(void **state)
 
 static void keeper_cas(void **state)
 {
-	struct message_keeper_worker worker = {SLICE("")};
+	struct message_keeper_worker worker = {SLICE(""), false};
 	struct message_keeper_ca_ask ask = {.what = MESSAGE_CA_INSTALL,
 	        .configured = MESSAGE_CA_ROOT_FILE | MESSAGE_CA_KEY_FILE,
 	        .problem = SLICE("no file"),
@@ -82,6 +82,8 @@ static void keeper_cas(void **state)
 	(void)state;
 	ROUNDTRIP(keeper_worker, &worker, NOTHING);
 	worker.root = SLICE(FINGERPRINT);
+	ROUNDTRIP(keeper_worker, &worker, NOTHING);
+	worker.waits = true;
 	ROUNDTRIP(keeper_worker, &worker, NOTHING);
 	worker.root = longer(MESSAGE_FINGERPRINT_BYTES - 1);
 	REFUSES_TO_ENCODE(keeper_worker, &worker);
@@ -131,6 +133,11 @@ static void keeper(void **state)
 	m.credentials[1].name = SLICE("npm");
 	m.credentials[1].timeout_ms = 5000;
 	ROUNDTRIP(keeper_sandbox, &m, NOTHING);
+	m.names = longer(MESSAGE_CA_NAMES_MAX);
+	ROUNDTRIP(keeper_sandbox, &m, NOTHING);
+	m.names = longer(MESSAGE_CA_NAMES_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_sandbox, &m);
+	m.names = SLICE("");
 	m.credentials[1].name = SLICE("a\0b");
 	REFUSES_TO_ENCODE(keeper_sandbox, &m);
 	m.credentials[1].name = longer(MESSAGE_NAME_MAX + 1);

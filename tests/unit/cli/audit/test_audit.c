@@ -391,10 +391,13 @@ static char *make_log(unsigned n, size_t *size)
 	return text;
 }
 
+/* A command line, which getopt_long() reorders. */
+#define ARGV(...) ((char **)(const char *[]){__VA_ARGS__, NULL})
+
 static int run_on(int (*command)(int argc, char **argv), const char *text, size_t n, const char *a,
         const char *b)
 {
-	char *argv[] = {"command", path, (char *)(uintptr_t)a, (char *)(uintptr_t)b, NULL};
+	char **argv = ARGV("command", path, a, b);
 	FILE *f = fopen(path, "w");
 	int saved = dup(STDOUT_FILENO), errors = dup(STDERR_FILENO), status;
 
@@ -542,7 +545,7 @@ static bool pick_of(struct audit_pick *pick, char **argv)
 static void test_a_file_or_a_daemon(void **state)
 {
 	static const struct {
-		char *words[4];
+		const char *words[4];
 		int status;
 	} cases[] = {
 	        {{NO_DAEMON}, 3},
@@ -558,7 +561,7 @@ static void test_a_file_or_a_daemon(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *argv[5] = {cases[i].words[0], cases[i].words[1], cases[i].words[2], NULL};
+		char **argv = ARGV(cases[i].words[0], cases[i].words[1], cases[i].words[2]);
 
 		assert_int_equal(audit_pick_parse(&pick, "vethguard audit test", pick_specs, argv),
 		        cases[i].status);
@@ -571,17 +574,17 @@ static void test_options_stand_before_and_behind_the_file(void **state)
 	struct audit_pick pick;
 
 	(void)state;
-	assert_true(pick_of(&pick, (char *[]){"-s", "box", "log", "--event=0ef2", "--since",
-	                                   "2024-11-20T16:26:40Z", "-j", NULL}));
+	assert_true(pick_of(&pick,
+	        ARGV("-s", "box", "log", "--event=0ef2", "--since", "2024-11-20T16:26:40Z", "-j")));
 	assert_string_equal(pick.path, "log");
 	assert_string_equal(pick.sandbox, "box");
 	assert_string_equal(pick.event, "0ef2");
 	assert_int_equal(pick.since_ms, NOW);
 	assert_true(pick.json);
 	assert_false(pick.help || pick.denied);
-	assert_true(pick_of(&pick, (char *[]){"--help", NULL}));
+	assert_true(pick_of(&pick, ARGV("--help")));
 	assert_true(pick.help);
-	assert_true(pick_of(&pick, (char *[]){"--", "--help", NULL}));
+	assert_true(pick_of(&pick, ARGV("--", "--help")));
 	assert_string_equal(pick.path, "--help");
 }
 
@@ -590,10 +593,10 @@ static void test_wrong_options(void **state)
 	struct audit_pick pick;
 
 	(void)state;
-	assert_false(pick_of(&pick, (char *[]){"a", "b", NULL}));
-	assert_false(pick_of(&pick, (char *[]){"a", "--denied", NULL})); /* not in this table */
-	assert_false(pick_of(&pick, (char *[]){"a", "--sandbox", NULL}));
-	assert_false(pick_of(&pick, (char *[]){"a", "--since", "\033[2J", NULL}));
+	assert_false(pick_of(&pick, ARGV("a", "b")));
+	assert_false(pick_of(&pick, ARGV("a", "--denied"))); /* not in this table */
+	assert_false(pick_of(&pick, ARGV("a", "--sandbox")));
+	assert_false(pick_of(&pick, ARGV("a", "--since", "\033[2J")));
 }
 
 static void test_what_is_picked(void **state)

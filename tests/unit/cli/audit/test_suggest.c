@@ -687,12 +687,12 @@ static void test_a_finding_counts_whatever_a_policy_allows(void **state)
 	assert_null(strstr(printed, "Left out"));
 }
 
-static int suggest(char *a, char *b, char *c)
+static int suggest(const char *a, const char *b, const char *c)
 {
-	return audit_suggest(2, (char *[]){"suggest", a, b, c, NULL});
+	return audit_suggest(2, (char **)(const char *[]){"suggest", a, b, c, NULL});
 }
 
-static int run_on(const char *text, char *option, char *value)
+static int run_on(const char *text, const char *option, const char *value)
 {
 	FILE *file = fopen(path, "w");
 

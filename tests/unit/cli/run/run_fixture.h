@@ -5,7 +5,7 @@
  * two names in a directory of its own: as "vethguard" it is the command, as "vethguardd" the
  * supervisor, which does what the first word of the policy file says:
  *
- *   ready        guards nothing, answers READY, ends with the session
+ *   ready        guards nothing, answers READY, ends with the run
  *   env NAME...  asks for these variables first and writes what it got to the file "values" beside
  *                the policy
  *   refuse       MESSAGE_FAILED instead of READY
@@ -56,9 +56,9 @@ static uint8_t fixture_buffer[MESSAGE_BYTES_MAX];
 
 /* --- the supervisor's part --- */
 
-static inline void play_ready(const struct message_session_start *start)
+static inline void play_ready(const struct message_run_start *start)
 {
-	struct message_session_ready ready = {
+	struct message_run_ready ready = {
 	        .sandbox = SLICE("test"), .proxy_port = 3128, .env_count = 1};
 	struct ca *ca = ca_new_root(SLICE("vethguard test root"), 30);
 	struct buf pem;
@@ -73,8 +73,8 @@ static inline void play_ready(const struct message_session_start *start)
 	ready.root_pem = buf_slice(&pem);
 	ready.env[0].name = SLICE("TEST_TOKEN");
 	ready.env[0].value = SLICE("vethguard-test-0123");
-	n = message_session_ready_encode(
-	        fixture_buffer, sizeof(fixture_buffer), MESSAGE_SESSION_READY, 1, &ready);
+	n = message_run_ready_encode(
+	        fixture_buffer, sizeof(fixture_buffer), MESSAGE_RUN_READY, 1, &ready);
 	if (n == 0 || ipc_send_blocking(3, fixture_buffer, n, NULL, 0) != 0)
 		_exit(9);
 	ca_free(ca);
@@ -92,10 +92,10 @@ static inline void play_ask(char *names, const char *directory)
 	for (char *word = strtok(names, " \n"); word != NULL; word = strtok(NULL, " \n"))
 		asked.names[asked.count++] = slice_from_string(word);
 	n = message_names_encode(
-	        fixture_buffer, sizeof(fixture_buffer), MESSAGE_SESSION_ENV_GET, 77, &asked);
+	        fixture_buffer, sizeof(fixture_buffer), MESSAGE_RUN_ENV_GET, 77, &asked);
 	if (n == 0 || ipc_send_blocking(3, fixture_buffer, n, NULL, 0) != 0 ||
 	        ipc_receive_blocking(3, 5000, fixture_buffer, &m) != 0 || m.head.id != 77 ||
-	        m.head.type != MESSAGE_SESSION_ENV || message_names_decode(&m.body, &got) != 0 ||
+	        m.head.type != MESSAGE_RUN_ENV || message_names_decode(&m.body, &got) != 0 ||
 	        got.count != m.fd_count)
 		_exit(9);
 	snprintf(path, sizeof(path), "%s/values", directory);
@@ -156,12 +156,12 @@ static inline void play_end(void)
 
 	if (ipc_receive_blocking(3, -1, fixture_buffer, &m) != 0)
 		_exit(0);
-	if (m.head.type != MESSAGE_SESSION_END || message_status_decode(&m.body, &status) != 0)
+	if (m.head.type != MESSAGE_RUN_END || message_status_decode(&m.body, &status) != 0)
 		_exit(9);
 	summary.unusual[0].what = SLICE("POST https://paste.example/");
 	summary.unusual[0].count = 2;
-	n = message_summary_encode(fixture_buffer, sizeof(fixture_buffer), MESSAGE_SESSION_SUMMARY,
-	        m.head.id, &summary);
+	n = message_summary_encode(
+	        fixture_buffer, sizeof(fixture_buffer), MESSAGE_RUN_SUMMARY, m.head.id, &summary);
 	ipc_send_blocking(3, fixture_buffer, n, NULL, 0);
 	_exit(0);
 }
@@ -169,13 +169,13 @@ static inline void play_end(void)
 static inline int play_supervisor(void)
 {
 	char policy[PATH_MAX], directory[PATH_MAX], script[1024] = "";
-	struct message_session_start start;
+	struct message_run_start start;
 	struct ipc_message m;
 	FILE *file;
 
 	if (ipc_receive_blocking(3, 5000, fixture_buffer, &m) != 0 ||
-	        m.head.type != MESSAGE_SESSION_START ||
-	        message_session_start_decode(&m.body, &start) != 0 || m.fd_count != 1)
+	        m.head.type != MESSAGE_RUN_START ||
+	        message_run_start_decode(&m.body, &start) != 0 || m.fd_count != 1)
 		return 9;
 	snprintf(policy, sizeof(policy), "%.*s", SLICE_ARG(start.policy_path));
 	snprintf(

@@ -190,7 +190,9 @@ static void test_what_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
-	        cmocka_unit_test(test_every_key), cmocka_unit_test(test_what_is_refused)};
+	        cmocka_unit_test(test_every_key), cmocka_unit_test(test_what_is_refused),
+	        cmocka_unit_test(test_base_urls),
+	        cmocka_unit_test(test_base_urls_that_are_refused)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void test_allowed_json(void **state)
 	        "{\"m\\u006fdel\":\"\\u006f3\",\"max_tokens\":1.0,\"stream\":false}",
 	        "{\"model\":\"o3\",\"max_tokens\":4e3,\"stream\":false,\"x\":[{\"model\":\"y\"}]}",
 	        NULL};
-	static const char *const bad[] = {"{}", "[]",
+	static const char *const bad[] = {"{}", "[]", "\"o3\"", "null", "1",
 	        "{\"model\":\"o4\",\"max_tokens\":1,\"stream\":false}",
 	        "{\"model\":\"O3\",\"max_tokens\":1,\"stream\":false}",
 	        "{\"model\":[\"o3\"],\"max_tokens\":1,\"stream\":false}",
@@ -222,6 +222,7 @@ static void test_denied_json(void **state)
 	check(DENY("json: {token: ~}"), JSON_TYPE, "{}", false);
 	check(DENY("json: {token: ~}"), JSON_TYPE, "{\"Token\":1}", false);
 	check(DENY("json: {token: ~}"), JSON_TYPE, "{\"token\":1}", true);
+	check(DENY("json: {token: ~}"), JSON_TYPE, "\"token\"", false);
 	check(DENY("json: {token: ~}"), "", NULL, false);
 	check(DENY("json: {x: \"*\"}"), JSON_TYPE, "{\"x\":{}}", false);
 	check(DENY("json: {flag: false}"), JSON_TYPE, "{\"flag\":\"\"}", false);

@@ -398,7 +398,7 @@ static void test_addresses_behind_a_translator(void **state)
 	static const struct {
 		const char *address;
 		bool passes;
-	} cases[] = {
+	} addresses[] = {
 	        {"64:ff9b::8.8.8.8", true},
 	        {"64:ff9b::10.1.2.3", true}, /* permitted itself */
 	        {"64:ff9b::10.2.2.3", false},
@@ -429,11 +429,11 @@ static void test_addresses_behind_a_translator(void **state)
 	(void)state;
 	proxy.config.permit = permit;
 	proxy.config.permit_count = sizeof(permit) / sizeof(*permit);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct ip ip = address(cases[i].address);
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
+		struct ip ip = address(addresses[i].address);
 
-		if (authorize_address(&proxy, &plain, &ip) != cases[i].passes)
-			fail_msg("%s", cases[i].address);
+		if (authorize_address(&proxy, &plain, &ip) != addresses[i].passes)
+			fail_msg("%s", addresses[i].address);
 	}
 }
 

@@ -4,8 +4,8 @@
 #ifndef VETHGUARD_TESTS_UNIT_PROXY_EXCHANGE_WEBSOCKET_FIXTURE_H
 #define VETHGUARD_TESTS_UNIT_PROXY_EXCHANGE_WEBSOCKET_FIXTURE_H
 
-#include "../fixture.h"
 #include "proxy/http/websocket.h"
+#include "../fixture.h"
 
 #define SECRET_BYTES (sizeof(SECRET_VALUE) - 1)
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../http2_origin.h"
 #include "proxy/upstream/http2.h"
+#include "../http2_origin.h"
 
 #define TOTAL (8u << 20)
 /* What may be kept of a response that nobody takes, whatever is sent. */

@@ -46,7 +46,8 @@ struct attachments {
 static struct attachments all;
 static struct attachment one;
 
-static inline void ask(attach_done done, void *context, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline void ask(
+        attach_done done, void *context, const char *format, ...)
 {
 	va_list arguments;
 
@@ -149,6 +150,13 @@ void attachments_revoke(struct attachments *a, const char *name, attach_done don
 {
 	(void)a;
 	ask(done, context, "revoke %s", name);
+}
+
+void attachments_revoke_token(struct attachments *a, const char *signer, const char *value,
+        attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "revoke token %s %s", signer, value);
 }
 
 void attachments_env(struct attachments *a, const char *name, attach_done done, void *context)

@@ -56,6 +56,9 @@ static void test_others(void **state)
 	assert_null(strstr(answer, "token"));
 	asks("POST", "/v1/sessions/one/extend", "{\"ttl_s\":7200}", "extend one 7200");
 	assert_string_equal(f.operation, "sessions.extend");
+	asks("POST", "/v1/tokens/revoke", "{\"signer\":\"a\",\"id\":\"b c\"}",
+	        "revoke token a b c");
+	assert_string_equal(f.operation, "tokens.revoke");
 	assert_int_equal(call("DELETE", "/v1/sessions/one", ""), 200);
 	assert_string_equal(all.asked, "revoke one");
 	assert_string_equal(f.operation, "sessions.revoke");
@@ -93,6 +96,12 @@ static void test_wrong_members(void **state)
 	        "no network");
 	refused(422, "POST", "/v1/sessions/one/extend", "", "ttl_s: ");
 	refused(422, "POST", "/v1/sessions/one/extend", "{}", "ttl_s: ");
+	refused(422, "POST", "/v1/tokens/revoke", "", "signer: ");
+	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"a\"}", "id: ");
+	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"\",\"id\":\"b\"}", "signer: ");
+	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"a\",\"id\":7}", "a string");
+	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"a\",\"id\":\"b\",\"x\":1}",
+	        "no such");
 	refused(422, "POST", "/v1/sessions/one/extend", "{\"ttl_s\":\"2h\"}", "whole number");
 	refused(422, "POST", "/v1/sessions/one/extend", "{\"ttl_s\":0}", "out of range");
 	refused(422, "POST", "/v1/sessions/one/extend", "{\"ttl\":5}", "no such member");

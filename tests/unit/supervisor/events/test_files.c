@@ -83,7 +83,7 @@ static void rings_in_store(void **state)
 
 	(void)state;
 	recording_prepare_ring(&sv.recording);
-	assert_int_equal(sv.recording.ready_count, 0); /* a session's are memory */
+	assert_int_equal(sv.recording.ready_count, 0); /* a run's are memory */
 	assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
 	recording_prepare_ring(&sv.recording);
 	for (size_t i = 0; i < 3; i++) {

@@ -85,6 +85,7 @@ static int hang(void *context, int report, int output)
 	(void)!write(report, "begun", 5);
 	for (;;)
 		pause();
+	return 0;
 }
 
 static int give_seven(void *context, int report, int output)
@@ -117,7 +118,7 @@ static struct helper_child *start_for(
         uid_t uid, int (*run)(void *context, int report, int output), int output, int64_t ms)
 {
 	const struct helper_child_plan plan = {
-	        .run = run, .context = "hello", .output = output, .uid = uid, .ms = ms};
+	        .run = run, .context = (void *)"hello", .output = output, .uid = uid, .ms = ms};
 	struct helper_child *e = NULL;
 	int error = helper_child_start(loop, &plan, on_done, &told, &e);
 

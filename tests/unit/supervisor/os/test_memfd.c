@@ -117,22 +117,22 @@ static void bundles_are_equal_by_their_bytes(void **state)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		const size_t n = sizes[i];
 		struct memory_bundle *a = bundle_of(bytes, n), *same = bundle_of(bytes, n),
-		                     *longer = bundle_of(bytes, n + 1), *other;
+		                     *longer = bundle_of(bytes, n + 1), *changed;
 
 		bytes[n] = 'x';
-		other = bundle_of(bytes, n + 1); /* its last byte is another */
+		changed = bundle_of(bytes, n + 1); /* its last byte is another */
 		bytes[n] = 0;
 		assert_true(memory_bundle_equal(a, a));
 		assert_true(memory_bundle_equal(a, same));
 		assert_false(memory_bundle_equal(a, longer));
 		assert_false(memory_bundle_equal(longer, a));
-		assert_false(memory_bundle_equal(longer, other));
+		assert_false(memory_bundle_equal(longer, changed));
 		assert_false(memory_bundle_equal(a, NULL));
 		assert_false(memory_bundle_equal(NULL, a));
 		memory_bundle_put(a);
 		memory_bundle_put(same);
 		memory_bundle_put(longer);
-		memory_bundle_put(other);
+		memory_bundle_put(changed);
 	}
 	assert_true(memory_bundle_equal(NULL, NULL));
 }

@@ -35,13 +35,13 @@ static int teardown(void **state)
 static void a_worker_that_cannot_be_started_is_nowhere(void **state)
 {
 	struct rlimit before, few;
-	bool met;
+	bool met = true;
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){3, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	for (unsigned nth = 1; nth == 1 || met; nth++) {
+	for (unsigned nth = 1; met; nth++) {
 		no_memory_at(nth);
 		assert_null(instance_new(&sv, slice_of("", 0)));
 		met = no_memory_met();

@@ -4,7 +4,7 @@
  * recorder that is lost, answers that do not come. The table's real handlers, with a supervisor
  * that has no keeper, sandboxes without a gate, and an owner who counts. Workers and the recorder
  * are this program itself: each lives until it is asked to stop. None gets as far as to serve,
- * which is for whole sessions and daemons to show. (Links to such programs lie beside the test, so
+ * which is for whole runs and daemons to show. (Links to such programs lie beside the test, so
  * there is one test of the kind in a folder.)
  */
 #include <stdarg.h>
@@ -535,8 +535,8 @@ static void the_recorder_is_late(void **state)
 	without_a_summary_it_ends_and_is_kept(SANDBOX_TIMEOUT);
 }
 
-/* A session has nobody who would tell it to another recorder. */
-static void of_a_session_nothing_is_kept(void **state)
+/* A run has nobody who would tell it to another recorder. */
+static void of_a_run_nothing_is_kept(void **state)
 {
 	struct sandbox *s = one_summing(false);
 
@@ -655,7 +655,7 @@ static void all_workers_are_asked_to_stop(void **state)
 	sandbox_free(s);
 }
 
-/* Of a session: cut off, and its owner hears why. One that lasts is closed, and stays. */
+/* Of a run: cut off, and its owner hears why. One that lasts is closed, and stays. */
 static void a_failure_while_it_serves(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -757,7 +757,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(the_summary_ends_it),
 	        cmocka_unit_test(the_recorder_is_lost),
 	        cmocka_unit_test(the_recorder_is_late),
-	        cmocka_unit_test(of_a_session_nothing_is_kept),
+	        cmocka_unit_test(of_a_run_nothing_is_kept),
 	        cmocka_unit_test(without_a_recorder_it_does_not_wait),
 	        cmocka_unit_test(without_memory_it_does_not_wait),
 	        cmocka_unit_test(what_did_not_become_ready_is_named),

@@ -3,7 +3,7 @@
  * The sandbox's table of states: every event in every state. The handlers are the test's own (all
  * of states.h), so what is tried here is which of them is called, that only what one returns
  * becomes the next state, and what the owner hears of that; further the registry, without memory
- * and without descriptors. What the handlers do is tried in test_life.c and by whole sessions and
+ * and without descriptors. What the handlers do is tried in test_life.c and by whole runs and
  * daemons.
  */
 #include <stdarg.h>

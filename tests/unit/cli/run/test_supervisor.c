@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the supervisor said before it went, although nobody had asked it anything yet: on a busy
- * machine a part of it may have died, and the session with it, before START is sent.
+ * machine a part of it may have died, and the run with it, before START is sent.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "cli/failure.h"
-#include "cli/run/session.h"
+#include "cli/run/supervisor.h"
 #include "vethguard/wire/message.h"
 
 #define WHY "the keeper died (signal 31)"
 
-static struct run_session session;
+static struct run_supervisor supervisor;
 static struct failure failure;
 
 /* unread: it has not taken all of what it was sent. says: the reason, or NULL. */
@@ -30,11 +30,11 @@ static void supervisor_ends(bool unread, const char *says)
 	size_t n;
 
 	assert_int_equal(ipc_pair(pair), 0);
-	session = (struct run_session){.pid = -1, .pidfd = -1, .control = pair[0]};
-	session.buffer = malloc(MESSAGE_BYTES_MAX);
-	assert_non_null(session.buffer);
+	supervisor = (struct run_supervisor){.pid = -1, .pidfd = -1, .control = pair[0]};
+	supervisor.buffer = malloc(MESSAGE_BYTES_MAX);
+	assert_non_null(supervisor.buffer);
 	failure = (struct failure){0};
-	n = message_empty(message, sizeof(message), MESSAGE_SESSION_ROLES, 9);
+	n = message_empty(message, sizeof(message), MESSAGE_RUN_ROLES, 9);
 	if (unread)
 		assert_int_equal(ipc_send_blocking(pair[0], message, n, NULL, 0), 0);
 	if (says) {
@@ -50,9 +50,9 @@ static int start(void)
 {
 	static const struct run_options options;
 	static const struct privilege privilege;
-	struct message_session_ready ready;
+	struct message_run_ready ready;
 	int netns = dup(STDERR_FILENO);
-	int rc = run_session_start(&session, &options, &privilege, netns, &ready, &failure);
+	int rc = run_supervisor_start(&supervisor, &options, &privilege, netns, &ready, &failure);
 
 	close(netns);
 	return rc;
@@ -65,8 +65,8 @@ static void its_reason_is_shown(void **state)
 		supervisor_ends(unread, WHY);
 		assert_int_equal(start(), -ECANCELED);
 		assert_string_equal(failure.text, WHY);
-		assert_true(run_session_print_refusal(&session));
-		run_session_close(&session);
+		assert_true(run_supervisor_print_refusal(&supervisor));
+		run_supervisor_close(&supervisor);
 	}
 }
 
@@ -77,13 +77,14 @@ static void also_while_the_command_runs_and_at_its_end(void **state)
 	(void)state;
 	for (int unread = 0; unread < 2; unread++) {
 		supervisor_ends(unread, WHY);
-		run_session_broken(&session, &failure);
+		run_supervisor_broken(&supervisor, &failure);
 		assert_string_equal(failure.text, WHY);
-		run_session_close(&session);
+		run_supervisor_close(&supervisor);
 		supervisor_ends(unread, WHY);
-		assert_int_equal(run_session_end(&session, 0, &summary, &failure), -ECANCELED);
+		assert_int_equal(
+		        run_supervisor_end(&supervisor, 0, &summary, &failure), -ECANCELED);
 		assert_string_equal(failure.text, WHY);
-		run_session_close(&session);
+		run_supervisor_close(&supervisor);
 	}
 }
 
@@ -95,8 +96,8 @@ static void one_that_says_nothing(void **state)
 		assert_int_not_equal(start(), 0);
 		assert_string_equal(
 		        failure.text, "the supervisor vethguardd ended without saying why");
-		assert_false(run_session_print_refusal(&session));
-		run_session_close(&session);
+		assert_false(run_supervisor_print_refusal(&supervisor));
+		run_supervisor_close(&supervisor);
 	}
 }
 

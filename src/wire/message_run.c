@@ -17,7 +17,7 @@ bool message_name_is_plain(struct slice name)
 	       !slice_equals(name, SLICE(MESSAGE_NAME_LEFT));
 }
 
-static void session_start_fields(struct codec *c, struct message_session_start *m)
+static void run_start_fields(struct codec *c, struct message_run_start *m)
 {
 	m->name = codec_string(c, m->name, 0, MESSAGE_NAME_MAX);
 	m->policy_path = codec_string(c, m->policy_path, 0, MESSAGE_PATH_MAX);
@@ -29,6 +29,9 @@ static void session_start_fields(struct codec *c, struct message_session_start *
 	m->observe = codec_bool(c, m->observe);
 	m->rootless = codec_bool(c, m->rootless);
 	m->shared_dns_port = codec_u16(c, m->shared_dns_port);
+	m->shared_udp_count = codec_upto(c, m->shared_udp_count, MESSAGE_SHARED_UDP_MAX);
+	for (size_t i = 0; i < m->shared_udp_count; i++)
+		m->shared_udp_ports[i] = codec_u16(c, m->shared_udp_ports[i]);
 	m->log_level = codec_u8(c, m->log_level);
 	m->variable_count = codec_upto(c, m->variable_count, POLICY_VARIABLES_MAX);
 	for (size_t i = 0; i < m->variable_count; i++) {
@@ -38,7 +41,7 @@ static void session_start_fields(struct codec *c, struct message_session_start *
 		v->value = codec_string(c, v->value, 1, POLICY_VARIABLE_VALUE_MAX);
 	}
 }
-CODEC_PAIR(session_start)
+CODEC_PAIR(run_start)
 
 static void names_fields(struct codec *c, struct message_names *m)
 {
@@ -54,7 +57,7 @@ static void status_fields(struct codec *c, struct message_status *m)
 }
 CODEC_PAIR(status)
 
-static void session_ready_fields(struct codec *c, struct message_session_ready *m)
+static void run_ready_fields(struct codec *c, struct message_run_ready *m)
 {
 	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
 	m->audit_path = codec_string(c, m->audit_path, 0, MESSAGE_PATH_MAX);
@@ -71,7 +74,7 @@ static void session_ready_fields(struct codec *c, struct message_session_ready *
 	for (size_t i = 0; i < m->file_count; i++)
 		m->files[i] = codec_string(c, m->files[i], 1, MESSAGE_PATH_MAX);
 }
-CODEC_PAIR(session_ready)
+CODEC_PAIR(run_ready)
 
 static void role_fields(struct codec *c, struct message_role *m)
 {

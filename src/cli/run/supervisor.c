@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/session.h"
+#include "cli/run/supervisor.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/jail/spawn.h"
@@ -28,14 +28,15 @@
 #define SESSION_LEAVE_TIMEOUT_MS 5000
 #define SESSION_DEATH_TIMEOUT_MS 200
 
-int run_session_open(struct run_session *s, const struct privilege *p, struct failure *failure)
+int run_supervisor_open(
+        struct run_supervisor *s, const struct privilege *p, struct failure *failure)
 {
-	char name[] = "vethguardd", flag[] = "--session", debug[] = "-vv";
+	char name[] = "vethguardd", flag[] = "--run", debug[] = "-vv";
 	char *argv[] = {name, flag, log_level() >= LOG_LEVEL_DEBUG ? debug : NULL, NULL};
 	char why[FAILURE_TEXT_MAX];
 	int pair[2], rc;
 
-	*s = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
+	*s = (struct run_supervisor){.pid = -1, .pidfd = -1, .control = -1};
 	s->buffer = malloc(MESSAGE_BYTES_MAX);
 	if (!s->buffer)
 		return failure_set(failure, -ENOMEM, "cannot start the supervisor");
@@ -77,28 +78,30 @@ static int absolute_new(
 }
 
 /* A supervisor that is gone is not an error here: its last message is received next. */
-static int send_to(
-        const struct run_session *s, const uint8_t *message, size_t n, const int *fds, size_t count)
+static int send_to(const struct run_supervisor *s, const uint8_t *message, size_t n, const int *fds,
+        size_t count)
 {
 	int rc = ipc_send_blocking(s->control, message, n, fds, count);
 
 	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 
-static int send_start(struct run_session *s, const struct run_options *o, const struct privilege *p,
-        int netns, struct failure *failure)
+/* type: RUN_START with the sandbox's namespace, or RUN_RELOAD without any descriptor. */
+static int send_start(struct run_supervisor *s, const struct run_options *o,
+        const struct privilege *p, enum message_type type, int netns, struct failure *failure)
 {
 	char policy[PATH_MAX], config[PATH_MAX], audit[PATH_MAX], directory[PATH_MAX];
-	struct message_session_start m = {.user_id = p->rootless ? 0 : p->uid,
+	struct message_run_start m = {.user_id = p->rootless ? 0 : p->uid,
 	        .group_id = p->rootless ? 0 : p->gid,
 	        .observe = o->observe,
 	        .rootless = p->rootless,
 	        .shared_dns_port = o->shared_dns_port,
+	        .shared_udp_count = o->shared_udp_count,
 	        .log_level = (uint8_t)log_level(),
 	        .name = slice_from_string(o->name),
 	        .variable_count = o->variable_count};
 	const int fds[] = {netns, o->shared_packets};
-	size_t n;
+	size_t n, count = o->shared_dns_port && o->shared_packets >= 0 ? 2 : 1;
 	int rc;
 
 	if (!getcwd(directory, sizeof(directory)))
@@ -110,16 +113,16 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 		rc = absolute_new(o->audit, directory, audit, failure);
 	if (rc != 0)
 		return rc;
+	memcpy(m.shared_udp_ports, o->shared_udp_ports, sizeof(m.shared_udp_ports));
 	memcpy(m.variables, o->variables, o->variable_count * sizeof(m.variables[0]));
 	m.policy_path = slice_from_string(policy);
 	m.config_path = slice_from_string(config);
 	m.audit_path = slice_from_string(audit);
 	m.directory = slice_from_string(directory);
-	n = message_session_start_encode(
-	        s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_START, 1, &m);
+	n = message_run_start_encode(s->buffer, MESSAGE_BYTES_MAX, type, 1, &m);
 	if (n == 0)
 		return failure_set(failure, -EMSGSIZE, "paths are too long for the supervisor");
-	rc = send_to(s, s->buffer, n, fds, o->shared_dns_port && o->shared_packets >= 0 ? 2 : 1);
+	rc = send_to(s, s->buffer, n, fds, type == MESSAGE_RUN_START ? count : 0);
 	return rc == 0 ? 0 : failure_set(failure, rc, "the supervisor does not listen");
 }
 
@@ -164,7 +167,7 @@ static int collect_values(const struct message_names *asked, struct message_name
 }
 
 /* Keeps the names beyond the message: the command must not get these variables either. */
-static int remember_wiped(struct run_session *s, const struct message_names *asked)
+static int remember_wiped(struct run_supervisor *s, const struct message_names *asked)
 {
 	for (size_t i = 0; i < asked->count && s->wiped.count < MESSAGE_ENV_MAX; i++) {
 		char *copy = strndup(asked->names[i].p, asked->names[i].n);
@@ -178,7 +181,7 @@ static int remember_wiped(struct run_session *s, const struct message_names *ask
 }
 
 static int answer_variables(
-        struct run_session *s, struct ipc_message *question, struct failure *failure)
+        struct run_supervisor *s, struct ipc_message *question, struct failure *failure)
 {
 	struct message_names asked, answer = {0};
 	uint8_t *reply = malloc(MESSAGE_BYTES_MAX);
@@ -192,7 +195,7 @@ static int answer_variables(
 		failure_set(failure, rc, "a variable that a credential is read from is too long");
 	if (rc >= 0) {
 		n = message_names_encode(
-		        reply, MESSAGE_BYTES_MAX, MESSAGE_SESSION_ENV, question->head.id, &answer);
+		        reply, MESSAGE_BYTES_MAX, MESSAGE_RUN_ENV, question->head.id, &answer);
 		rc = n == 0 ? -EMSGSIZE : send_to(s, reply, n, fds, answer.count);
 		if (rc == 0)
 			rc = remember_wiped(s, &asked);
@@ -206,7 +209,7 @@ static int answer_variables(
 }
 
 /* Says for people how the supervisor ended. */
-static void supervisor_gone(struct run_session *s, struct failure *failure)
+static void supervisor_gone(struct run_supervisor *s, struct failure *failure)
 {
 	struct pollfd end = {.fd = s->pidfd, .events = POLLIN};
 	int status = 0;
@@ -223,7 +226,7 @@ static void supervisor_gone(struct run_session *s, struct failure *failure)
 
 /* Takes the text of MESSAGE_FAILED. A policy's diagnostics have many lines: they are kept whole,
  * and the failure gets what fits. */
-static void take_refusal(struct run_session *s, struct ipc_message *m, struct failure *failure)
+static void take_refusal(struct run_supervisor *s, struct ipc_message *m, struct failure *failure)
 {
 	struct message_text text;
 
@@ -234,7 +237,7 @@ static void take_refusal(struct run_session *s, struct ipc_message *m, struct fa
 	s->refusal = strndup(text.text.p, text.text.n);
 }
 
-bool run_session_print_refusal(const struct run_session *s)
+bool run_supervisor_print_refusal(const struct run_supervisor *s)
 {
 	const char *line = s->refusal;
 
@@ -249,7 +252,7 @@ bool run_session_print_refusal(const struct run_session *s)
 }
 
 static int receive(
-        struct run_session *s, int timeout_ms, struct ipc_message *m, struct failure *failure)
+        struct run_supervisor *s, int timeout_ms, struct ipc_message *m, struct failure *failure)
 {
 	int rc = ipc_receive_blocking(s->control, timeout_ms, s->buffer, m);
 
@@ -268,12 +271,12 @@ static int receive(
 	return 0;
 }
 
-int run_session_start(struct run_session *s, const struct run_options *options,
-        const struct privilege *privilege, int netns, struct message_session_ready *ready,
+int run_supervisor_start(struct run_supervisor *s, const struct run_options *options,
+        const struct privilege *privilege, int netns, struct message_run_ready *ready,
         struct failure *failure)
 {
 	struct ipc_message m;
-	int rc = send_start(s, options, privilege, netns, failure);
+	int rc = send_start(s, options, privilege, MESSAGE_RUN_START, netns, failure);
 
 	/* From the next message on this process handles secrets. */
 	prctl(PR_SET_DUMPABLE, 0);
@@ -283,26 +286,48 @@ int run_session_start(struct run_session *s, const struct run_options *options,
 			break;
 		for (size_t i = 0; i < m.fd_count; i++)
 			close(m.fds[i]);
-		if (m.head.type == MESSAGE_SESSION_ENV_GET) {
+		if (m.head.type == MESSAGE_RUN_ENV_GET) {
 			rc = answer_variables(s, &m, failure);
 			continue;
 		}
-		if (m.head.type == MESSAGE_SESSION_READY &&
-		        message_session_ready_decode(&m.body, ready) == 0)
+		if (m.head.type == MESSAGE_RUN_READY &&
+		        message_run_ready_decode(&m.body, ready) == 0)
 			return 0;
 		rc = failure_set(failure, -EBADMSG, "the supervisor sent an unexpected message");
 	}
 	return rc;
 }
 
-int run_session_roles(struct run_session *s,
+int run_supervisor_reload(struct run_supervisor *s, const struct run_options *options,
+        const struct privilege *privilege, struct message_run_ready *ready, struct failure *failure)
+{
+	struct ipc_message m;
+	int rc;
+
+	free(s->refusal);
+	s->refusal = NULL;
+	if (send_start(s, options, privilege, MESSAGE_RUN_RELOAD, -1, failure) != 0)
+		return 1; /* a file is missing: nothing was sent */
+	rc = receive(s, SESSION_READY_TIMEOUT_MS, &m, failure);
+	if (rc != 0)
+		return rc;
+	if (m.head.type == MESSAGE_RUN_KEPT) {
+		take_refusal(s, &m, failure);
+		return 1;
+	}
+	if (m.head.type == MESSAGE_RUN_READY && message_run_ready_decode(&m.body, ready) == 0)
+		return 0;
+	return failure_set(failure, -EBADMSG, "the supervisor sent an unexpected message");
+}
+
+int run_supervisor_roles(struct run_supervisor *s,
         void (*tell)(void *context, const struct message_role *role), void *context,
         struct failure *failure)
 {
 	struct message_role role = {.left = 1};
 	struct ipc_message m;
 	int rc = send_to(s, s->buffer,
-	        message_empty(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_ROLES, 3), NULL, 0);
+	        message_empty(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_RUN_ROLES, 3), NULL, 0);
 
 	if (rc != 0) {
 		supervisor_gone(s, failure);
@@ -312,7 +337,7 @@ int run_session_roles(struct run_session *s,
 		rc = receive(s, SESSION_READY_TIMEOUT_MS, &m, failure);
 		if (rc != 0)
 			return rc;
-		if (m.head.type != MESSAGE_SESSION_ROLE || message_role_decode(&m.body, &role) != 0)
+		if (m.head.type != MESSAGE_RUN_ROLE || message_role_decode(&m.body, &role) != 0)
 			return failure_set(
 			        failure, -EBADMSG, "the supervisor's report cannot be read");
 		tell(context, &role);
@@ -320,7 +345,7 @@ int run_session_roles(struct run_session *s,
 	return 0;
 }
 
-void run_session_broken(struct run_session *s, struct failure *failure)
+void run_supervisor_broken(struct run_supervisor *s, struct failure *failure)
 {
 	struct ipc_message m;
 
@@ -328,13 +353,12 @@ void run_session_broken(struct run_session *s, struct failure *failure)
 		failure_set(failure, -EBADMSG, "the supervisor sent an unexpected message");
 }
 
-int run_session_end(
-        struct run_session *s, int status, struct message_summary *summary, struct failure *failure)
+int run_supervisor_end(struct run_supervisor *s, int status, struct message_summary *summary,
+        struct failure *failure)
 {
 	struct message_status end = {.status = status};
 	struct ipc_message m;
-	size_t n =
-	        message_status_encode(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_END, 2, &end);
+	size_t n = message_status_encode(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_RUN_END, 2, &end);
 	int rc = n == 0 ? -EMSGSIZE : send_to(s, s->buffer, n, NULL, 0);
 
 	if (rc != 0) {
@@ -344,12 +368,12 @@ int run_session_end(
 	rc = receive(s, SESSION_SUMMARY_TIMEOUT_MS, &m, failure);
 	if (rc != 0)
 		return rc;
-	if (m.head.type != MESSAGE_SESSION_SUMMARY || message_summary_decode(&m.body, summary) != 0)
+	if (m.head.type != MESSAGE_RUN_SUMMARY || message_summary_decode(&m.body, summary) != 0)
 		return failure_set(failure, -EBADMSG, "the supervisor's summary cannot be read");
 	return 0;
 }
 
-void run_session_close(struct run_session *s)
+void run_supervisor_close(struct run_supervisor *s)
 {
 	struct pollfd end = {.fd = s->pidfd, .events = POLLIN};
 
@@ -366,5 +390,5 @@ void run_session_close(struct run_session *s)
 		free((char *)(uintptr_t)s->wiped.names[i].p);
 	free(s->refusal);
 	free(s->buffer);
-	*s = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
+	*s = (struct run_supervisor){.pid = -1, .pidfd = -1, .control = -1};
 }

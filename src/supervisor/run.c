@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a session, in order: START with the paths and the sandbox's namespace; ENV_GET
+ * The messages of a run, in order: START with the paths and the sandbox's namespace; ENV_GET
  * and ENV if the policy reads variables; READY; END (the end of the socket means the same);
- * SUMMARY. FAILED may replace any of them and carries the full text for people.
+ * SUMMARY. FAILED may replace any of them and carries the full text for people. Between READY and
+ * END a sidecar may send RELOAD (run_reload.c).
  *
  * `vethguard run` has the rights of the user it serves: its messages are checked like anybody's.
  */
@@ -14,30 +15,35 @@
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "supervisor/process/confinement.h"
-#include "supervisor/session.h"
+#include "supervisor/run.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-static void say(struct session *session, size_t size)
+void run_say(struct run *run, const uint8_t *message, size_t size)
 {
-	int rc = ipc_send(&session->peer, buffer, size, NULL, 0);
+	int rc = ipc_send(&run->peer, message, size, NULL, 0);
 
 	if (rc && rc != -EPIPE)
-		log_error("the session could not be answered: %s", strerror(-rc));
+		log_error("`vethguard run` could not be answered: %s", strerror(-rc));
+}
+
+static void say(struct run *run, size_t size)
+{
+	run_say(run, buffer, size);
 }
 
 /* Callbacks as the owner of the sandbox. */
 
 static void on_variables_needed(struct sandbox_owner *owner, const struct message_names *names)
 {
-	struct session *session = container_of(owner, struct session, owner);
+	struct run *run = container_of(owner, struct run, owner);
 
-	session->variables_id = supervisor_next_id(session->supervisor);
-	say(session, message_names_encode(buffer, sizeof(buffer), MESSAGE_SESSION_ENV_GET,
-	                     session->variables_id, names));
+	run->variables_id = supervisor_next_id(run->supervisor);
+	say(run, message_names_encode(
+	                 buffer, sizeof(buffer), MESSAGE_RUN_ENV_GET, run->variables_id, names));
 }
 
-static void fill_environment(const struct sandbox *s, struct message_session_ready *m)
+static void fill_environment(const struct sandbox *s, struct message_run_ready *m)
 {
 	struct policy_credential c;
 
@@ -54,7 +60,7 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 #define FILES_BYTES_MAX (MESSAGE_BYTES_MAX / 2)
 
 /* Returns false if the paths are too long for one message. */
-static bool fill_files(const struct sandbox *s, struct message_session_ready *m)
+static bool fill_files(const struct sandbox *s, struct message_run_ready *m)
 {
 	struct policy_credential c;
 	struct slice path;
@@ -79,12 +85,11 @@ static void warn(void *context, const char *fault)
 	log_warn("%s", fault);
 }
 
-static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+void run_tell_ready(struct run *run, struct sandbox *s, uint64_t id)
 {
-	struct session *session = container_of(owner, struct session, owner);
-	static struct message_session_ready m;
+	static struct message_run_ready m;
 
-	m = (struct message_session_ready){.sandbox = slice_from_string(s->name),
+	m = (struct message_run_ready){.sandbox = slice_from_string(s->name),
 	        .audit_path = slice_from_string(s->audit_path),
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
@@ -100,42 +105,47 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	}
 	sources_examine(&s->current->sources, warn, NULL);
 	sources_remember_covered(&s->current->sources);
-	say(session, message_session_ready_encode(
-	                     buffer, sizeof(buffer), MESSAGE_SESSION_READY, session->start_id, &m));
+	say(run, message_run_ready_encode(buffer, sizeof(buffer), MESSAGE_RUN_READY, id, &m));
+}
+
+static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct run *run = container_of(owner, struct run, owner);
+
+	run_tell_ready(run, s, run->start_id);
 }
 
 static void on_failed(struct sandbox_owner *owner, const char *text)
 {
-	struct session *session = container_of(owner, struct session, owner);
+	struct run *run = container_of(owner, struct run, owner);
 	struct message_text m = {slice_from_string(text)};
 
 	if (m.text.n > MESSAGE_TEXT_MAX)
 		m.text.n = MESSAGE_TEXT_MAX;
-	session->supervisor->status = 125;
-	say(session,
-	        message_text_encode(buffer, sizeof(buffer), MESSAGE_FAILED, session->start_id, &m));
+	run->supervisor->status = 125;
+	say(run, message_text_encode(buffer, sizeof(buffer), MESSAGE_FAILED, run->start_id, &m));
 }
 
 static void on_summary(struct sandbox_owner *owner, const struct message_summary *summary)
 {
-	struct session *session = container_of(owner, struct session, owner);
+	struct run *run = container_of(owner, struct run, owner);
 
-	say(session, message_summary_encode(buffer, sizeof(buffer), MESSAGE_SESSION_SUMMARY,
-	                     session->start_id, summary));
+	say(run, message_summary_encode(
+	                 buffer, sizeof(buffer), MESSAGE_RUN_SUMMARY, run->start_id, summary));
 }
 
 static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 {
-	struct session *session = container_of(owner, struct session, owner);
+	struct run *run = container_of(owner, struct run, owner);
 
-	session->sandbox = NULL;
+	run->sandbox = NULL;
 	sandbox_free(s);
-	supervisor_finish(session->supervisor, 0);
+	supervisor_finish(run->supervisor, 0);
 }
 
 /* Messages from `vethguard run`. */
 
-static bool copy_path(struct slice from, char *to, size_t size)
+bool run_copy_path(struct slice from, char *to, size_t size)
 {
 	if (from.n >= size || (from.n && from.p[0] != '/'))
 		return false;
@@ -160,16 +170,16 @@ static bool set_name(struct sandbox *s, struct slice name)
 	return true;
 }
 
-static void set_identity(struct sandbox *s, const struct message_session_start *m)
+static void set_identity(struct sandbox *s, const struct message_run_start *m)
 {
-	/* A user namespace of a rootless run has only one id, whatever the session says. */
+	/* A user namespace of a rootless run has only one id, whatever START says. */
 	s->generation->identity = (struct identity){
 	        .uid = m->user_id, .gid = m->group_id, .fixed = m->rootless, .lends = !m->rootless};
 }
 
-static void begin(struct session *session, const struct message_session_start *m)
+static void begin(struct run *run, const struct message_run_start *m)
 {
-	struct sandbox *s = session->sandbox;
+	struct sandbox *s = run->sandbox;
 	char policy_path[MESSAGE_PATH_MAX + 1], config_path[MESSAGE_PATH_MAX + 1], *text;
 
 	if (!set_name(s, m->name)) {
@@ -180,10 +190,10 @@ static void begin(struct session *session, const struct message_session_start *m
 		sandbox_fail(s, "no policy was given");
 		return;
 	}
-	if (!copy_path(m->policy_path, policy_path, sizeof(policy_path)) ||
-	        !copy_path(m->config_path, config_path, sizeof(config_path)) ||
-	        !copy_path(m->audit_path, s->audit_path, sizeof(s->audit_path)) ||
-	        !copy_path(m->directory, s->directory, sizeof(s->directory))) {
+	if (!run_copy_path(m->policy_path, policy_path, sizeof(policy_path)) ||
+	        !run_copy_path(m->config_path, config_path, sizeof(config_path)) ||
+	        !run_copy_path(m->audit_path, s->audit_path, sizeof(s->audit_path)) ||
+	        !run_copy_path(m->directory, s->directory, sizeof(s->directory))) {
 		sandbox_fail(s, "the paths of policy, configuration, audit file and directory must "
 		                "be absolute");
 		return;
@@ -194,8 +204,8 @@ static void begin(struct session *session, const struct message_session_start *m
 		return;
 	}
 	set_identity(s, m);
-	snprintf(session->config_path, sizeof(session->config_path), "%s", config_path);
-	session->supervisor->leases.config_path = session->config_path;
+	snprintf(run->config_path, sizeof(run->config_path), "%s", config_path);
+	run->supervisor->leases.config_path = run->config_path;
 	s->generation->settings =
 	        settings_load(NULL, &s->generation->identity, policy_path, config_path,
 	                &(struct policy_load_options){.observe = m->observe,
@@ -215,28 +225,30 @@ static void begin(struct session *session, const struct message_session_start *m
 	free(text);
 }
 
-static int on_start(struct session *session, struct ipc_message *message)
+static int on_start(struct run *run, struct ipc_message *message)
 {
-	struct message_session_start m;
+	struct message_run_start m;
 
-	if (session->started || message_session_start_decode(&message->body, &m) != 0)
+	if (run->started || message_run_start_decode(&message->body, &m) != 0)
 		return -EBADMSG;
 	if (message->fd_count != 1 && (message->fd_count != 2 || !m.shared_dns_port))
 		return -EBADMSG;
-	session->started = true;
-	session->start_id = message->head.id;
-	if (!session->sandbox) /* its worker has died before */
+	run->started = true;
+	run->start_id = message->head.id;
+	if (!run->sandbox) /* its worker has died before */
 		return 0;
 	log_open("vethguardd",
 	        m.log_level > LOG_LEVEL_DEBUG ? LOG_LEVEL_DEBUG : (enum log_level)m.log_level);
-	session->sandbox->netns = message->fds[0];
+	run->sandbox->netns = message->fds[0];
 	message->fds[0] = -1;
-	session->sandbox->shared_dns_port = m.shared_dns_port;
+	run->sandbox->shared_dns_port = m.shared_dns_port;
+	run->sandbox->shared_udp_count = m.shared_udp_count;
+	memcpy(run->sandbox->shared_udp_ports, m.shared_udp_ports, sizeof(m.shared_udp_ports));
 	if (message->fd_count == 2) {
-		session->sandbox->shared_packets = message->fds[1];
+		run->sandbox->shared_packets = message->fds[1];
 		message->fds[1] = -1;
 	}
-	begin(session, &m);
+	begin(run, &m);
 	return 0;
 }
 
@@ -257,17 +269,17 @@ static bool give_variable(struct sandbox *s, struct slice name, int fd)
 	return false;
 }
 
-static int on_variables(struct session *session, struct ipc_message *message)
+static int on_variables(struct run *run, struct ipc_message *message)
 {
-	struct sandbox *s = session->sandbox;
+	struct sandbox *s = run->sandbox;
 	struct message_names m;
 
 	if (!s)
 		return 0;
-	if (session->variables_id == 0 || message->head.id != session->variables_id ||
+	if (run->variables_id == 0 || message->head.id != run->variables_id ||
 	        message_names_decode(&message->body, &m) != 0 || m.count != message->fd_count)
 		return -EBADMSG;
-	session->variables_id = 0;
+	run->variables_id = 0;
 	for (size_t i = 0; i < m.count; i++) {
 		if (!give_variable(s, m.names[i], message->fds[i]))
 			return -EBADMSG;
@@ -280,7 +292,7 @@ static int on_variables(struct session *session, struct ipc_message *message)
 static void tell_roles(
         void *context, uint64_t id, const struct confinement_report *reports, size_t count)
 {
-	struct session *session = context;
+	struct run *run = context;
 
 	for (size_t i = 0; i < count; i++) {
 		struct message_role m = {.left = (uint32_t)(count - 1 - i),
@@ -288,37 +300,38 @@ static void tell_roles(
 		        .name = slice_from_string(reports[i].label),
 		        .text = slice_from_string(reports[i].text ? reports[i].text : "")};
 
-		say(session,
-		        message_role_encode(buffer, sizeof(buffer), MESSAGE_SESSION_ROLE, id, &m));
+		say(run, message_role_encode(buffer, sizeof(buffer), MESSAGE_RUN_ROLE, id, &m));
 	}
 }
 
-static int on_roles(struct session *session, struct ipc_message *message)
+static int on_roles(struct run *run, struct ipc_message *message)
 {
 	if (!reader_done(&message->body) || message->fd_count > 0)
 		return -EBADMSG;
-	return confinement_ask(session->supervisor, message->head.id, tell_roles, session);
+	return confinement_ask(run->supervisor, message->head.id, tell_roles, run);
 }
 
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
-	struct session *session = container_of(peer, struct session, peer);
+	struct run *run = container_of(peer, struct run, peer);
 	struct message_status status;
 
 	switch (message->head.type) {
-	case MESSAGE_SESSION_START:
-		return on_start(session, message);
-	case MESSAGE_SESSION_ENV:
-		return on_variables(session, message);
-	case MESSAGE_SESSION_END:
+	case MESSAGE_RUN_START:
+		return on_start(run, message);
+	case MESSAGE_RUN_ENV:
+		return on_variables(run, message);
+	case MESSAGE_RUN_END:
 		if (message_status_decode(&message->body, &status) != 0)
 			return -EBADMSG;
-		session_end(session);
+		run_end(run);
 		return 0;
-	case MESSAGE_SESSION_ROLES:
-		return on_roles(session, message);
+	case MESSAGE_RUN_RELOAD:
+		return run_reload(run, message);
+	case MESSAGE_RUN_ROLES:
+		return on_roles(run, message);
 	case MESSAGE_FAILED:
-		session_end(session);
+		run_end(run);
 		return 0;
 	default:
 		return -EBADMSG;
@@ -327,40 +340,41 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 
 static void on_end(struct ipc_peer *peer, int error)
 {
-	struct session *session = container_of(peer, struct session, peer);
+	struct run *run = container_of(peer, struct run, peer);
 
 	if (error)
-		log_error("the session is cut off: %s", strerror(-error));
-	session_end(session);
+		log_error("`vethguard run` is cut off: %s", strerror(-error));
+	run_end(run);
 }
 
-int session_open(struct session *session, struct supervisor *sv, int fd)
+int run_open(struct run *run, struct supervisor *sv, int fd)
 {
 	static const struct sandbox_owner owner = {.variables_needed = on_variables_needed,
 	        .ready = on_ready,
 	        .failed = on_failed,
 	        .summary = on_summary,
+	        .replaced = run_replaced,
 	        .ended = on_ended};
 
-	memset(session, 0, sizeof(*session));
-	session->supervisor = sv;
-	session->owner = owner;
-	int rc = ipc_peer_open(sv->loop, &session->peer, fd, "vethguard run", on_message, on_end);
+	memset(run, 0, sizeof(*run));
+	run->supervisor = sv;
+	run->owner = owner;
+	int rc = ipc_peer_open(sv->loop, &run->peer, fd, "vethguard run", on_message, on_end);
 	if (rc)
 		return rc;
-	session->sandbox = sandbox_new(sv, &session->owner, false);
-	return session->sandbox ? 0 : -errno;
+	run->sandbox = sandbox_new(sv, &run->owner, false);
+	return run->sandbox ? 0 : -errno;
 }
 
-void session_end(struct session *session)
+void run_end(struct run *run)
 {
-	if (session->sandbox)
-		sandbox_event(session->sandbox, SANDBOX_END);
+	if (run->sandbox)
+		sandbox_event(run->sandbox, SANDBOX_END);
 	else
-		supervisor_finish(session->supervisor, 0);
+		supervisor_finish(run->supervisor, 0);
 }
 
-void session_close(struct session *session)
+void run_close(struct run *run)
 {
-	ipc_peer_close(&session->peer);
+	ipc_peer_close(&run->peer);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole sessions: this program is the supervisor and, through links to itself, keeper, recorder and
- * worker, each of which can be told to misbehave. The other end of the session is a child with a
+ * Whole runs: this program is the supervisor and, through links to itself, keeper, recorder and
+ * worker, each of which can be told to misbehave. The other end of the socket is a child with a
  * network namespace to guard. What is expected of every one of them: the right last message, the
  * right exit status, and nothing left running.
  */
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 #include "fake_role.h"
-#include "supervisor/session.h"
+#include "supervisor/run.h"
 #include "vethguard/jail/capabilities.h"
 #include "vethguard/netlink/netns.h"
 
@@ -217,7 +217,7 @@ static int play_worker(void)
 static int play_supervisor(int socket)
 {
 	static struct supervisor supervisor;
-	static struct session session;
+	static struct run run;
 	struct loop *loop = loop_new();
 	const char *step;
 
@@ -225,30 +225,30 @@ static int play_supervisor(int socket)
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (supervisor_start(&supervisor, loop, &step) != 0 ||
-	        session_open(&session, &supervisor, socket) != 0)
+	        run_open(&run, &supervisor, socket) != 0)
 		return 99;
 	loop_run(loop);
-	session_close(&session);
+	run_close(&run);
 	supervisor_fini(&supervisor);
 	loop_free(loop);
 	return supervisor.status;
 }
 
-/* The other end of the session: `vethguard run`. */
+/* The other end of the socket: `vethguard run`. */
 
 static char directory[64], policy_path[128];
 static pid_t supervisor_pid;
-static int session_fd;
+static int run_fd;
 static struct ipc_message heard;
 static char failed[MESSAGE_TEXT_MAX];
 
 static void say(const void *unused, size_t n, const int *fds, size_t fd_count)
 {
 	(void)unused;
-	assert_int_equal(ipc_send_blocking(session_fd, fake_out, n, fds, fd_count), 0);
+	assert_int_equal(ipc_send_blocking(run_fd, fake_out, n, fds, fd_count), 0);
 }
 
-static void open_session(const char *modes)
+static void open_run(const char *modes)
 {
 	int ends[2];
 
@@ -260,12 +260,12 @@ static void open_session(const char *modes)
 		_exit(play_supervisor(ends[1]));
 	}
 	close(ends[1]);
-	session_fd = ends[0];
+	run_fd = ends[0];
 }
 
 static void say_start(const char *policy, const char *name)
 {
-	struct message_session_start m = {.name = slice_from_string(name),
+	struct message_run_start m = {.name = slice_from_string(name),
 	        .policy_path = slice_from_string(policy),
 	        .directory = SLICE("/"),
 	        .user_id = getuid(),
@@ -273,9 +273,7 @@ static void say_start(const char *policy, const char *name)
 	int netns = netns_new();
 
 	assert_true(netns >= 0);
-	say(NULL,
-	        message_session_start_encode(
-	                fake_out, sizeof(fake_out), MESSAGE_SESSION_START, 1, &m),
+	say(NULL, message_run_start_encode(fake_out, sizeof(fake_out), MESSAGE_RUN_START, 1, &m),
 	        &netns, 1);
 	close(netns);
 }
@@ -284,8 +282,8 @@ static void say_end(void)
 {
 	struct message_status m = {0};
 
-	say(NULL, message_status_encode(fake_out, sizeof(fake_out), MESSAGE_SESSION_END, 2, &m),
-	        NULL, 0);
+	say(NULL, message_status_encode(fake_out, sizeof(fake_out), MESSAGE_RUN_END, 2, &m), NULL,
+	        0);
 }
 
 static void take_failure(void)
@@ -300,7 +298,7 @@ static void take_failure(void)
 
 static void hear(enum message_type type)
 {
-	assert_int_equal(ipc_receive_blocking(session_fd, 15000, fake_in, &heard), 0);
+	assert_int_equal(ipc_receive_blocking(run_fd, 15000, fake_in, &heard), 0);
 	take_failure();
 	if (heard.head.type == MESSAGE_FAILED)
 		print_error("%s\n", failed);
@@ -311,20 +309,20 @@ static void expect_end(int status)
 {
 	int got;
 
-	while (ipc_receive_blocking(session_fd, 15000, fake_in, &heard) == 0)
-		assert_true(heard.head.type == MESSAGE_SESSION_SUMMARY);
+	while (ipc_receive_blocking(run_fd, 15000, fake_in, &heard) == 0)
+		assert_true(heard.head.type == MESSAGE_RUN_SUMMARY);
 	assert_int_equal(waitpid(supervisor_pid, &got, 0), supervisor_pid);
 	assert_true(WIFEXITED(got));
 	assert_int_equal(WEXITSTATUS(got), status);
-	close(session_fd);
+	close(run_fd);
 }
 
 static void expect_failure(const char *text)
 {
 	/* One that says it is ready and dies at once may have been believed. */
 	do
-		assert_int_equal(ipc_receive_blocking(session_fd, 15000, fake_in, &heard), 0);
-	while (heard.head.type == MESSAGE_SESSION_READY);
+		assert_int_equal(ipc_receive_blocking(run_fd, 15000, fake_in, &heard), 0);
+	while (heard.head.type == MESSAGE_RUN_READY);
 	take_failure();
 	assert_int_equal(heard.head.type, MESSAGE_FAILED);
 	if (!strstr(failed, text))
@@ -338,7 +336,7 @@ static void answer_variables(size_t count)
 	struct message_names asked, answer = {0};
 	int fds[MESSAGE_ENV_MAX];
 
-	hear(MESSAGE_SESSION_ENV_GET);
+	hear(MESSAGE_RUN_ENV_GET);
 	assert_int_equal(message_names_decode(&heard.body, &asked), 0);
 	assert_int_equal(asked.count, 1);
 	for (size_t i = 0; i < count; i++) {
@@ -351,7 +349,7 @@ static void answer_variables(size_t count)
 	}
 	say(NULL,
 	        message_names_encode(
-	                fake_out, sizeof(fake_out), MESSAGE_SESSION_ENV, heard.head.id, &answer),
+	                fake_out, sizeof(fake_out), MESSAGE_RUN_ENV, heard.head.id, &answer),
 	        fds, count);
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
@@ -359,26 +357,26 @@ static void answer_variables(size_t count)
 
 static void begin(const char *modes)
 {
-	open_session(modes);
+	open_run(modes);
 	say_start(policy_path, "box");
 	answer_variables(1);
 }
 
-static void a_session(void **state)
+static void a_run(void **state)
 {
-	struct message_session_ready ready;
+	struct message_run_ready ready;
 	struct message_summary summary;
 
 	(void)state;
 	begin("");
-	hear(MESSAGE_SESSION_READY);
-	assert_int_equal(message_session_ready_decode(&heard.body, &ready), 0);
+	hear(MESSAGE_RUN_READY);
+	assert_int_equal(message_run_ready_decode(&heard.body, &ready), 0);
 	assert_true(slice_equals(ready.sandbox, SLICE("box")));
 	assert_true(slice_equals(ready.root_pem, SLICE(PEM)));
 	assert_int_equal(ready.env_count, 1);
 	assert_true(slice_equals(ready.env[0].name, SLICE("SHOWN")));
 	say_end();
-	hear(MESSAGE_SESSION_SUMMARY);
+	hear(MESSAGE_RUN_SUMMARY);
 	assert_int_equal(message_summary_decode(&heard.body, &summary), 0);
 	assert_int_equal(summary.allowed, 5);
 	expect_end(0);
@@ -390,8 +388,8 @@ static void run_is_killed(void **state)
 
 	(void)state;
 	begin("");
-	hear(MESSAGE_SESSION_READY);
-	close(session_fd);
+	hear(MESSAGE_RUN_READY);
+	close(run_fd);
 	assert_int_equal(waitpid(supervisor_pid, &got, 0), supervisor_pid);
 	assert_int_equal(got, 0);
 }
@@ -401,9 +399,9 @@ static void run_is_killed_while_starting(void **state)
 	int got;
 
 	(void)state;
-	open_session("");
+	open_run("");
 	say_start(policy_path, "");
-	close(session_fd);
+	close(run_fd);
 	assert_int_equal(waitpid(supervisor_pid, &got, 0), supervisor_pid);
 	assert_int_equal(got, 0);
 }
@@ -411,7 +409,7 @@ static void run_is_killed_while_starting(void **state)
 static void workers_that_misbehave(void **state)
 {
 	(void)state;
-	open_session("worker=stillborn");
+	open_run("worker=stillborn");
 	expect_failure("the worker exited (status 9)");
 	begin("worker=crash");
 	expect_failure("the worker died (signal 11); the sandbox is cut off");
@@ -425,9 +423,9 @@ static void a_deaf_worker_is_killed_at_the_end(void **state)
 {
 	(void)state;
 	begin("worker=deaf");
-	hear(MESSAGE_SESSION_READY);
+	hear(MESSAGE_RUN_READY);
 	say_end();
-	hear(MESSAGE_SESSION_SUMMARY);
+	hear(MESSAGE_RUN_SUMMARY);
 	expect_end(0);
 }
 
@@ -464,7 +462,7 @@ static void sources_for_the_keeper(void **state)
 	expect_failure("the keeper exited (status 40)");
 	begin("keeper=mute keeper=variable");
 	expect_failure("the keeper exited (status 41)");
-	open_session("keeper=mute keeper=variable");
+	open_run("keeper=mute keeper=variable");
 	say_start(policy_path, "box");
 	answer_variables(0);
 	expect_failure("the keeper exited (status 40)");
@@ -478,69 +476,69 @@ static void recorders_that_misbehave(void **state)
 	begin("recorder=crash");
 	expect_failure("the recorder died (signal 7)");
 	begin("recorder=forge");
-	hear(MESSAGE_SESSION_READY);
+	hear(MESSAGE_RUN_READY);
 	say_end();
 	expect_end(0); /* without a summary, but in order */
 }
 
-static void sessions_that_cannot_start(void **state)
+static void runs_that_cannot_start(void **state)
 {
 	char bad[128];
 
 	(void)state;
-	open_session("");
+	open_run("");
 	say_start("/nowhere/vethguard-policy.yaml", "box");
 	expect_failure("/nowhere/vethguard-policy.yaml");
-	open_session("");
+	open_run("");
 	say_start("relative.yaml", "box");
 	expect_failure("must be absolute");
-	open_session("");
+	open_run("");
 	say_start("", "box");
 	expect_failure("no policy");
-	open_session("");
+	open_run("");
 	say_start(policy_path, "-box");
 	expect_failure("a sandbox name is up to");
-	open_session("");
+	open_run("");
 	say_start(policy_path, "bo\nx");
 	expect_failure("a sandbox name is up to");
 	snprintf(bad, sizeof(bad), "%s/bad.yaml", directory);
 	FILE *out = fopen(bad, "w");
 	fputs("vethguard: 1\nname: x\nalow: []\nalllow: []\n", out);
 	fclose(out);
-	open_session("");
+	open_run("");
 	say_start(bad, "box");
 	expect_failure("bad.yaml:3:1: error: ");
 	assert_non_null(strstr(failed, "bad.yaml:4:1: error: ")); /* all of them */
 	unlink(bad);
 }
 
-static void sessions_that_break_the_protocol(void **state)
+static void runs_that_break_the_protocol(void **state)
 {
 	struct message_names names = {1, {SLICE("UNASKED")}};
 	int fd = 0;
 
 	(void)state;
-	open_session("");
+	open_run("");
 	say(NULL, message_empty(fake_out, sizeof(fake_out), MESSAGE_WORKER_READY, 1), NULL, 0);
 	expect_end(0);
-	open_session("");
+	open_run("");
 	say_start(policy_path, "box");
 	say_start(policy_path, "box");
-	hear(MESSAGE_SESSION_ENV_GET);
+	hear(MESSAGE_RUN_ENV_GET);
 	expect_end(0);
-	open_session("");
-	say(NULL, message_names_encode(fake_out, sizeof(fake_out), MESSAGE_SESSION_ENV, 1, &names),
-	        &fd, 1);
+	open_run("");
+	say(NULL, message_names_encode(fake_out, sizeof(fake_out), MESSAGE_RUN_ENV, 1, &names), &fd,
+	        1);
 	expect_end(0);
-	open_session("");
+	open_run("");
 	say_start(policy_path, "box");
-	hear(MESSAGE_SESSION_ENV_GET);
+	hear(MESSAGE_RUN_ENV_GET);
 	say(NULL,
 	        message_names_encode(
-	                fake_out, sizeof(fake_out), MESSAGE_SESSION_ENV, heard.head.id, &names),
+	                fake_out, sizeof(fake_out), MESSAGE_RUN_ENV, heard.head.id, &names),
 	        &fd, 1);
 	expect_end(0);
-	open_session("");
+	open_run("");
 	say_start(policy_path, "box");
 	answer_variables(2); /* one more than was asked for */
 	expect_end(0);
@@ -582,7 +580,7 @@ static int teardown(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_session),
+	        cmocka_unit_test(a_run),
 	        cmocka_unit_test(run_is_killed),
 	        cmocka_unit_test(run_is_killed_while_starting),
 	        cmocka_unit_test(workers_that_misbehave),
@@ -591,8 +589,8 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(a_failure_of_the_keeper_gives_the_priority_back),
 	        cmocka_unit_test(sources_for_the_keeper),
 	        cmocka_unit_test(recorders_that_misbehave),
-	        cmocka_unit_test(sessions_that_cannot_start),
-	        cmocka_unit_test(sessions_that_break_the_protocol),
+	        cmocka_unit_test(runs_that_cannot_start),
+	        cmocka_unit_test(runs_that_break_the_protocol),
 	};
 
 	if (argc > 0 && strcmp(argv[0], "vethguard-keeper") == 0)

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public keys of those who may sign tokens of sessions: read from the files that the
+ * configuration names, looked at every GATEWAY_LOOK_MS, and given to the gateway, which verifies. A
+ * file that cannot be used changes nothing: the keys before it stay.
+ *
+ * The gateway asks about tokens that it has verified. Its question is passed to the owner of the
+ * sessions, and the answer is dropped if it belongs to an earlier gateway.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/os/operator_file.h"
+#include "supervisor/process/gateway.h"
+#include "supervisor/supervisor.h"
+
+#define WHY_MAX (PATH_MAX + 256)
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+/* --- the files --- */
+
+/* Reads a file of at most KEY_SET_BYTES_MAX. Returns its length, KEY_SET_BYTES_MAX + 1 for a longer
+ * one, or -errno. */
+static ssize_t read_file(int fd, char *out)
+{
+	size_t got = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && got <= KEY_SET_BYTES_MAX) {
+		n = read(fd, out + got, KEY_SET_BYTES_MAX + 1 - got);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		got += n > 0 ? (size_t)n : 0;
+		n = n < 0 ? 1 : n;
+	}
+	return (ssize_t)got;
+}
+
+/* Takes the keys of an open file. Returns true if they are others than before. */
+static bool take_keys(
+        struct token_signer *s, const struct config_signer *config, int fd, const char *when)
+{
+	char why[KEY_SET_WHY_MAX] = "no memory";
+	struct key_set *fresh = calloc(1, sizeof(*fresh));
+	char *text = malloc(KEY_SET_BYTES_MAX + 1);
+	ssize_t n = fresh && text ? read_file(fd, text) : -ENOMEM;
+	bool changed = false;
+
+	if (n >= 0 && key_set_read(fresh, slice_of(text, (size_t)n), why) == 0) {
+		changed = !key_set_equals(fresh, &s->keys);
+		if (changed) {
+			key_set_fini(&s->keys);
+			s->keys = *fresh;
+			log_info("signer %s has %zu keys", config->name, s->keys.count);
+		} else {
+			key_set_fini(fresh);
+		}
+	} else {
+		log_error("gateway.signers: the keys of %s, %s, cannot be used: %s; %s",
+		        config->name, config->keys, n < 0 ? strerror((int)-n) : why, when);
+	}
+	free(fresh);
+	free(text);
+	return changed;
+}
+
+static bool look_at(struct gateway_signers *all, const struct config_signer *config, size_t i)
+{
+	struct token_signer *s = all->items[i];
+	const char *when = s->keys.count ? "the ones before stay" : "its tokens are refused";
+	char why[WHY_MAX];
+	struct stat st;
+	bool changed = false;
+	int fd = operator_file_open("gateway.signers.keys", config->keys, false, why, sizeof(why));
+
+	if (fd < 0) {
+		if (!all->quiet[i])
+			log_error("%s; %s", why, when);
+		all->quiet[i] = true;
+		return false;
+	}
+	all->quiet[i] = false;
+	if (fstat(fd, &st) == 0 && !gateway_file_is_same(&st, &all->files[i])) {
+		all->files[i] = st;
+		changed = take_keys(s, config, fd, when);
+	}
+	close(fd);
+	return changed;
+}
+
+bool gateway_signers_look(struct supervisor *sv)
+{
+	struct gateway_life *life = &sv->gateway;
+	bool changed = false;
+
+	for (size_t i = 0; i < life->signers.count; i++)
+		changed |= look_at(&life->signers, &life->config.signers[i], i);
+	return changed;
+}
+
+void gateway_signers_free(struct supervisor *sv)
+{
+	struct gateway_signers *all = &sv->gateway.signers;
+
+	while (all->count) {
+		struct token_signer *s = all->items[--all->count];
+
+		key_set_fini(&s->keys);
+		free(s);
+	}
+	memset(all->files, 0, sizeof(all->files));
+}
+
+int gateway_signers_configure(struct supervisor *sv)
+{
+	struct gateway_life *life = &sv->gateway;
+
+	gateway_signers_free(sv);
+	for (size_t i = 0; i < life->config.signer_count; i++) {
+		struct token_signer *s = calloc(1, sizeof(*s));
+
+		if (!s)
+			return -ENOMEM;
+		s->terms = life->config.signers[i].terms;
+		life->signers.quiet[i] = false;
+		life->signers.items[life->signers.count++] = s;
+	}
+	gateway_signers_look(sv);
+	return 0;
+}
+
+/* --- the gateway --- */
+
+static void fill(struct message_gateway_signer *m, const struct token_signer *s)
+{
+	m->issuer = slice_from_string(s->terms.issuer);
+	m->audience_count = s->terms.audience_count;
+	for (size_t i = 0; i < m->audience_count; i++)
+		m->audiences[i] = slice_from_string(s->terms.audiences[i]);
+	m->algorithms = s->terms.algorithms;
+	m->lifetime_s = s->terms.lifetime_s;
+	m->key_count = s->keys.count;
+	for (size_t i = 0; i < m->key_count; i++) {
+		const struct public_key *k = &s->keys.keys[i];
+
+		m->keys[i] = (struct message_public_key){k->algorithm, slice_of(k->id, k->id_n),
+		        slice_of(k->bytes, k->n), k->exponent};
+	}
+}
+
+void gateway_signers_send(struct supervisor *sv)
+{
+	const struct gateway_signers *all = &sv->gateway.signers;
+	static struct message_gateway_signer m;
+	uint32_t i = 0;
+
+	if (!role_runs(&sv->gateway.role))
+		return;
+	do {
+		m = (struct message_gateway_signer){.index = i, .count = (uint32_t)all->count};
+		if (all->count)
+			fill(&m, all->items[i]);
+		role_send(&sv->gateway.role, buffer,
+		        message_gateway_signer_encode(
+		                buffer, sizeof(buffer), MESSAGE_GATEWAY_SIGNER, 0, &m),
+		        NULL, 0);
+	} while (++i < all->count);
+}
+
+int gateway_on_token(struct supervisor *sv, struct ipc_message *message)
+{
+	struct gateway_life *life = &sv->gateway;
+	const struct gateway_question q = {life->starts, message->head.id};
+	struct message_gateway_token m;
+
+	if (message_gateway_token_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	if (life->on_token)
+		life->on_token(life->token_owner, &q, m.text, &m.source);
+	else
+		gateway_decide(
+		        sv, &q, &(struct message_gateway_verdict){MESSAGE_TOKEN_LATER, 0, 0});
+	return 0;
+}
+
+void gateway_decide(struct supervisor *sv, const struct gateway_question *q,
+        const struct message_gateway_verdict *verdict)
+{
+	struct gateway_life *life = &sv->gateway;
+
+	if (q->starts != life->starts || !role_runs(&life->role))
+		return;
+	role_send(&life->role, buffer,
+	        message_gateway_verdict_encode(
+	                buffer, sizeof(buffer), MESSAGE_GATEWAY_VERDICT, q->id, verdict),
+	        NULL, 0);
+}
