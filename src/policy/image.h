@@ -46,6 +46,7 @@ enum image_section_id {
 	SECTION_VALUES, /* struct image_text: patterns for values, of conditions */
 	SECTION_EXPOSES,
 	SECTION_FROMS,
+	SECTION_LIMITS,
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
 	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
@@ -70,6 +71,7 @@ struct image_header {
 	char fingerprint[IMAGE_FINGERPRINT];
 	struct image_text name;
 	uint32_t mode;
+	uint32_t rule_count;                       /* without shadows */
 	uint32_t inspect;                          /* bytes of a body that conditions may ask for */
 	uint32_t leaks_pass;                       /* 1: on_leak is alert */
 	uint32_t glob_labels_min, glob_labels_max; /* labels of the shortest and longest glob
@@ -85,7 +87,12 @@ enum image_rule_flag {
 	RULE_METHODS = 4,
 	RULE_PATHS = 8,
 	RULE_EXCEPT = 16, /* some entry of the rule is an exception */
-	RULE_CONDITIONS = 32
+	RULE_CONDITIONS = 32,
+	/* The rule stands under ask:. With RULE_DENY it is the shadow of one: a copy that finds, as
+	 * a deny, every spelling of what is asked about. Shadows come after all rules. */
+	RULE_ASK = 64,
+	RULE_MCP = 128,     /* it has a condition on MCP messages */
+	RULE_GRAPHQL = 256, /* ... on GraphQL requests */
 };
 
 struct image_rule {
@@ -98,7 +105,8 @@ struct image_rule {
 	struct image_text upgrades;   /* see policy_rule_upgrades() */
 	struct image_text conditions; /* in words; equal for equal conditions */
 	uint32_t first_condition, condition_count;
-	uint32_t reserved;
+	uint32_t wait_s; /* RULE_ASK: how long a request is held; of a shadow: 1 + its rule; else 0
+	                  */
 	struct image_text
 	        seals; /* in words, if answers are sealed into the credential; else empty */
 };
@@ -109,16 +117,35 @@ enum image_condition_kind {
 	                       */
 	CONDITION_HEADER,
 	CONDITION_FORM,
-	CONDITION_FORM_ONLY, /* as CONDITION_QUERY_ONLY, in a form */
-	CONDITION_JSON,      /* the name is a path: policy/json_path.h */
-	CONDITION_JSON_ONLY, /* no keys but the first ones of other conditions' paths */
-	CONDITION_JSONRPC,   /* as CONDITION_JSON, of each message of a JSON-RPC body */
+	CONDITION_FORM_ONLY,    /* as CONDITION_QUERY_ONLY, in a form */
+	CONDITION_JSON,         /* the name is a path: policy/json_path.h */
+	CONDITION_JSON_ONLY,    /* no keys but the first ones of other conditions' paths */
+	CONDITION_JSONRPC,      /* as CONDITION_JSON, of each message of a JSON-RPC body */
+	CONDITION_MCP,          /* values begin with enum image_mcp_value */
+	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, of the arguments of a call; a part of
+	                           the rule's CONDITION_MCP */
+	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
+	CONDITION_LLM,          /* values begin with enum image_llm_value */
 	CONDITION_KIND_COUNT
 };
 
+/* The first byte of a value of CONDITION_MCP; the pattern of a name follows. */
+enum image_mcp_value { MCP_VALUE_TOOL = 't', MCP_VALUE_METHOD = 'm' };
+
+/* The same of CONDITION_GRAPHQL: a word, the pattern of a name, the pattern of a hash or id. */
+enum image_graphql_value {
+	GRAPHQL_VALUE_OPERATION = 'o',
+	GRAPHQL_VALUE_FIELD = 'f',
+	GRAPHQL_VALUE_PERSISTED = 'p'
+};
+
+/* The same of CONDITION_LLM: the pattern of a model's name, a number in digits. */
+enum image_llm_value { LLM_VALUE_MODEL = 'm', LLM_VALUE_TOKENS = 'n' };
+
 static inline bool condition_is_json(uint32_t kind)
 {
-	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC;
+	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC ||
+	       kind == CONDITION_MCP_ARGUMENT;
 }
 
 static inline bool condition_reads_body(uint32_t kind)
@@ -211,6 +238,14 @@ struct image_from {
 	uint32_t kind;             /* enum policy_from_kind */
 };
 
+/* A limit (policy/limits.h). In the order of their rules, those of the policy first. */
+struct image_limit {
+	uint64_t amount;
+	uint32_t rule; /* or POLICY_NONE */
+	uint32_t kind, period_s, budget;
+	struct image_text shared;
+};
+
 struct image_slot {
 	uint32_t tag;   /* high half of the hash */
 	uint32_t index; /* of the target or node, or IMAGE_EMPTY */
@@ -256,6 +291,7 @@ IMAGE_GETTER(credential, SECTION_CREDENTIALS)
 IMAGE_GETTER(condition, SECTION_CONDITIONS)
 IMAGE_GETTER(expose, SECTION_EXPOSES)
 IMAGE_GETTER(from, SECTION_FROMS)
+IMAGE_GETTER(limit, SECTION_LIMITS)
 #undef IMAGE_GETTER
 
 static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)

@@ -114,6 +114,7 @@ int compile_write(struct compiler *c, uint8_t **image, size_t *size)
 	h->mode = c->model->mode;
 	h->inspect = c->model->inspect;
 	h->leaks_pass = c->model->leaks_pass;
+	h->rule_count = c->model->rule_count;
 	h->name = compile_text(c, c->model->name);
 	if (c->failed || !build_tables(c))
 		return -ENOMEM;

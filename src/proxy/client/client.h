@@ -87,7 +87,8 @@ struct client {
 	struct credential_scan *scan; /* of what the sandbox sends over a tunnel; NULL: none */
 	bool leak_told;               /* a placeholder in it was recorded */
 	bool passthrough;
-	bool cut; /* reauthorize.c: the tunnel is to end */
+	struct limit_held held; /* by the tunnel */
+	bool cut;               /* reauthorize.c: the tunnel is to end */
 	uint16_t tls_version;
 	int64_t start_ms;
 };

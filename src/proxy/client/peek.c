@@ -113,12 +113,17 @@ static enum client_state dial_tunnel(struct client *c, const struct destination 
 {
 	struct policy_decision made = *allowed, *decision = &made;
 	const char *where = find_leak(c, d, content);
+	struct limit_hit hit;
+	char text[LIMIT_TEXT_MAX];
 
 	if (is_leak(c, where, &made))
 		return refuse_connection(c, &made, EVENT_CAUSE_POLICY, where, NULL);
 	if (c->proxy->paused)
 		return refuse_connection(
 		        c, decision, c->proxy->pause_cause, c->proxy->pause_text, NULL);
+	if (!limit_begin_relay(c->proxy, decision->rule, &c->held, &hit))
+		return refuse_connection(c, decision, EVENT_CAUSE_POLICY_LIMIT,
+		        limit_text(c->proxy, &hit, text), NULL);
 	c->let_out = true;
 	c->decision = *decision;
 	c->tunnelled = *d;

@@ -22,6 +22,8 @@ bool exchange_decision_stands(const struct policy *policy, const struct policy_d
 {
 	return now->names_address >= before->names_address &&
 	       now->names_exactly >= before->names_exactly && now->seals == before->seals &&
+	       before->lists_tools >= now->lists_tools &&
+	       before->needs_messages >= now->needs_messages &&
 	       same_credential(policy, before->credential, next, now->credential);
 }
 
@@ -40,6 +42,9 @@ static bool stays(struct exchange *ex, const struct policy *next)
 	if (!j.allowed || !exchange_decision_stands(ex->proxy->config.policy, &ex->verdict.decision,
 	                          next, &j.decision))
 		return false;
+	if (j.decision.asks && !ex->asking.approved && ex->state != EXCHANGE_ASKING)
+		return false; /* it has begun without asking */
+	limiting_goes_on(ex, next);
 	ex->verdict.decision = j.decision;
 	ex->verdict.own = j.own;
 	ex->verdict.shown = POLICY_NONE; /* an index of before */

@@ -142,7 +142,7 @@ static bool is_content(const struct websocket *w, enum websocket_step step)
 static struct ending unreadable(const struct exchange *ex, int rc)
 {
 	if (ex->leak)
-		return (struct ending){WEBSOCKET_AGAINST_POLICY, EVENT_CAUSE_POLICY, ex->leak};
+		return (struct ending){WEBSOCKET_POLICY, EVENT_CAUSE_POLICY, ex->leak};
 	if (rc == -EILSEQ)
 		return (struct ending){WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT, websocket_no_text};
 	if (rc == -EBADMSG)
@@ -279,6 +279,15 @@ void websocket_from_upstream(struct exchange *ex, const uint8_t *p, size_t n)
 			websocket_passage_accept(ex, &passage);
 	}
 	websocket_passage_end(ex, &passage);
+}
+
+/* Each side is told if it is between frames. */
+void websocket_end_limited(struct exchange *ex, const char *detail)
+{
+	const struct ending why = {WEBSOCKET_POLICY, EVENT_CAUSE_POLICY_LIMIT, detail};
+
+	end_with(ex, why, !ex->relay->in.closed && sandbox_is_between_frames(ex),
+	        !ex->relay->out.closed && upstream_is_between_frames(ex));
 }
 
 void websocket_upstream_ended(struct exchange *ex)

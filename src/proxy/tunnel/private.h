@@ -50,6 +50,7 @@ struct udp_flow {
 	bool refused; /* kept until idle: a flood is authorized and recorded once */
 	bool holds_name;
 	bool leak_told; /* a placeholder in it was recorded */
+	struct limit_held held;
 	struct loop_deadline deadline;
 	enum event_cause cause;
 	const char *detail;
