@@ -101,6 +101,13 @@ check-honest:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@tests/integration/honest --runs=$(RUNS) $(if $(filter asan,$(VARIANT)),--asan)
 
+## sudo make check-reflections  ninety-six ways in which a credential could come back, each cut at every byte
+.PHONY: check-reflections
+check-reflections:
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_reflections
+
 ## sudo make check-agents  every agent program of docs/agents.md, unchanged, behind a policy of one line (installs them; minutes)
 .PHONY: check-agents
 check-agents:

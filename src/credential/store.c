@@ -393,6 +393,16 @@ uint32_t credential_store_find_placeholder(
 	return placeholders_find(&store->placeholders, p, at, n);
 }
 
+bool credential_store_has_placeholders(const struct credential_store *store)
+{
+	return store->placeholders.count > 0;
+}
+
+bool credential_store_name_mentions(const struct credential_store *store, struct slice name)
+{
+	return placeholders_in_name(&store->placeholders, name);
+}
+
 uint32_t credential_store_find_encoded_placeholder(
         const struct credential_store *store, struct slice p)
 {
@@ -403,6 +413,12 @@ bool credential_store_mentions_placeholder(
         const struct credential_store *store, struct slice p, uint64_t except)
 {
 	return placeholders_mentioned(&store->placeholders, p, except);
+}
+
+bool credential_store_scan(const struct credential_store *store, struct credential_scan *scan,
+        const uint8_t *p, size_t n, uint64_t except)
+{
+	return placeholders_scan(&store->placeholders, scan, p, n, except);
 }
 
 size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p)

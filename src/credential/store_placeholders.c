@@ -188,10 +188,17 @@ bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint
 	for (size_t i = 0; except && i < set->count; i++)
 		if (set->items[i].credential < POLICY_CREDENTIALS_MAX)
 			skip |= (except >> set->items[i].credential & 1) << i;
-	return set->mask && mask_finds(set->mask, (const uint8_t *)p.p, p.n, skip);
+	return set->mask && (mask_finds(set->mask, (const uint8_t *)p.p, p.n, skip) ||
+	                            placeholders_in_hex(set, p, skip));
 }
 
 size_t placeholders_begin(const struct placeholders *set, struct slice p)
 {
-	return set->mask ? mask_end_begins(set->mask, (const uint8_t *)p.p, p.n) : p.n;
+	size_t of_mask, of_hex;
+
+	if (!set->mask)
+		return p.n;
+	of_mask = mask_end_begins(set->mask, (const uint8_t *)p.p, p.n);
+	of_hex = placeholders_hex_begins(p);
+	return of_mask < of_hex ? of_mask : of_hex;
 }

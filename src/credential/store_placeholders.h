@@ -39,4 +39,17 @@ bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint
  * p.n if there is none. */
 size_t placeholders_begin(const struct placeholders *set, struct slice p);
 
+struct credential_scan;
+/* store_scan.c: see credential_store_scan(). */
+bool placeholders_scan(const struct placeholders *set, struct credential_scan *scan,
+        const uint8_t *p, size_t n, uint64_t except);
+/* store_hex.c: true if p has the hex digits of a placeholder, except those in skip (bit i: item i).
+ */
+bool placeholders_in_hex(const struct placeholders *set, struct slice p, uint64_t skip);
+/* Where the hex digits at the end of p begin; they are not more than one placeholder has. */
+size_t placeholders_hex_begins(struct slice p);
+/* True if the name of a host has one, plain or in hex digits, in any letter case and across labels.
+ */
+bool placeholders_in_name(const struct placeholders *set, struct slice name);
+
 #endif

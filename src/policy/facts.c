@@ -13,6 +13,11 @@ struct slice policy_name(const struct policy *policy)
 	return image_slice(policy, image_header(policy)->name);
 }
 
+bool policy_refuses_leaks(const struct policy *policy)
+{
+	return policy_mode(policy) != POLICY_OBSERVE && !image_header(policy)->leaks_pass;
+}
+
 enum policy_mode policy_mode(const struct policy *policy)
 {
 	return (enum policy_mode)image_header(policy)->mode;

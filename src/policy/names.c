@@ -33,6 +33,8 @@ static const char *const reasons[] = {
                 "the policy allows the request, but not the signature that it asks for",
         [POLICY_REASON_CONDITION] = ("the policy allows the destination, method and path, but not "
                                      "this query, these header fields or this body"),
+        [POLICY_REASON_LEAK] = "the request carries a credential's placeholder to where it does "
+                               "not belong",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

@@ -71,6 +71,33 @@ static void look_for_tunnel(struct worker *w, const struct event *query, struct 
 	}
 }
 
+/* Records a finding if a queried name holds a placeholder. The query is not forwarded in any case.
+ */
+static void look_for_placeholder(struct worker *w, const struct event *query)
+{
+	const struct event finding = {
+	        .kind = EVENT_FINDING,
+	        .time_ms = clock_real_ms(),
+	        .decision = EVENT_DENIED,
+	        .finding = EVENT_FINDING_PLACEHOLDER_LEAK,
+	        .about = query->id,
+	        .src = query->src,
+	        .src_port = query->src_port,
+	        .dst = query->dst,
+	        .dst_port = query->dst_port,
+	        .protocol = query->protocol,
+	        .host = query->host,
+	        .detail = SLICE("a credential's placeholder was sent where it does not belong: in "
+	                        "the name of a DNS query"),
+	};
+	struct event numbered = finding;
+
+	if (!credential_store_name_mentions(w->credentials, query->host))
+		return;
+	numbered.id = proxy_event_id(w->proxy);
+	record(w, &numbered);
+}
+
 /* Records a DNS query and looks at its name. A name made by a search list is looked at in its two
  * parts: an agent that asks for many allowed names asks for as many below each domain of its list,
  * and that is not data. Names that carry data vary in one of the parts. */
@@ -81,6 +108,7 @@ static void on_query(void *context, struct event *event, struct slice search_dom
 
 	event->id = proxy_event_id(w->proxy);
 	record(w, event);
+	look_for_placeholder(w, event);
 	if (search_domain.n) {
 		look_for_tunnel(w, event, search_domain);
 		name.n -= search_domain.n + 1;

@@ -956,7 +956,7 @@ class Substituted(Box):
 
     def test_another_placeholder(self):
         other = support.file_credential("other", "inject: bearer, env: OTHER_KEY", support.LAB.write("other-secret", "other-secret-0123456789\n", 0o600))
-        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.REST) + other))
+        box = self.sandbox(policy(RULES[0], credentials=file_credential(rest=self.REST) + other, more="on_leak: alert\n"))
         box.sh("curl -sS -o /dev/null -H \"X-Key: $API_KEY $OTHER_KEY\" https://api.lab.test/sub9")
         sent = dict(self.sent("/sub9")[1])["x-key"]
         self.assertTrue(sent.startswith(SECRET + " ") and "vethguard" in sent and "other-secret" not in sent, sent)

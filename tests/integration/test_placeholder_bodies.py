@@ -33,9 +33,9 @@ class Bodies(support.WithOrigin, support.Case):
         super().setUp()
         self.origin.shapes.clear()
 
-    def box(self, places=PLACES):
+    def box(self, places=PLACES, more=""):
         return self.sandbox(policy(f"{{to: 'https://{HOST}', paths: [/in/**], credential: key}}", f"{{to: 'https://{HOST}', paths: [/out/**]}}",
-                                   credentials=f"  key: {{source: 'file:{self.path}', inject: placeholder, in: [{places}], env: KEY}}\n"))
+                                   credentials=f"  key: {{source: 'file:{self.path}', inject: placeholder, in: [{places}], env: KEY}}\n", more=more))
 
     def send(self, box, body, *fields, path="/in/x", length=True, chunks=None):
         """The status, of a body in which KEY stands for the placeholder; and what arrived, if anything did."""
@@ -139,7 +139,7 @@ class Never(Bodies):
             box.close()
 
     def test_other_kinds_and_places(self):
-        box = self.box()
+        box = self.box(more="on_leak: alert\n")
         for n, (body, field, path) in enumerate((
                 (b"KEY", "Content-Type: text/plain", "/in/x"), (b"KEY", "X-A: b", "/in/x"), (b'{"k": "KEY"}', "Content-Type: text/json", "/in/x"),
                 (b'{"KEY": 1}', JSON, "/in/x"), (b'{"k": "KEY"}', JSON, "/out/x"), (b"k=KEY", FORM, "/out/x"), (b"", FORM, "/out/KEY"),

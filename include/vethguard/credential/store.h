@@ -11,6 +11,7 @@
 #include "vethguard/credential/aws_keys.h"
 #include "vethguard/credential/jar.h"
 #include "vethguard/loop/loop.h"
+#include "vethguard/policy/placeholder.h"
 #include "vethguard/tls/tls.h"
 
 struct credential_store;
@@ -106,11 +107,22 @@ struct slice credential_store_placeholder(const struct credential_store *store, 
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
 /* The same inside base64 (user and password, a token in a cookie). */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
-/* True if p mentions a placeholder in any way (plain, in base64, with any bytes escaped), except those of the
- * credentials in except (bit i: credential i). */
+bool credential_store_has_placeholders(const struct credential_store *store);
+/* True if the name of a host mentions a placeholder, plain or in hex digits, in any letter case, also across labels. */
+bool credential_store_name_mentions(const struct credential_store *store, struct slice name);
+/* True if p mentions a placeholder in any way (plain, in base64, in hex digits, with any bytes escaped), except those
+ * of the credentials in except (bit i: credential i). */
 bool credential_store_mentions_placeholder(const struct credential_store *store, struct slice p, uint64_t except);
 /* Where the end of p that may be the beginning of such a mention starts; p.n if there is none. That end has at most
  * MASK_BEGINNING_MAX(PLACEHOLDER_MAX) bytes. */
 size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p);
+/* The same for a text that comes in pieces (zeroed before the first): what may be the beginning of a mention is kept
+ * and looked at together with the next piece. */
+struct credential_scan {
+	size_t n;
+	uint8_t end[MASK_BEGINNING_MAX(PLACEHOLDER_MAX)];
+};
+bool credential_store_scan(const struct credential_store *store, struct credential_scan *scan, const uint8_t *p,
+        size_t n, uint64_t except);
 
 #endif

@@ -45,6 +45,7 @@ enum policy_reason {
 	POLICY_REASON_SIGNATURE = 9,   /* the rule allows the request, but not the signature that it asks for */
 	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but the query, a header field or the
 	                                  body does not meet their conditions */
+	POLICY_REASON_LEAK = 11,       /* the request carries a placeholder to where it does not belong */
 	POLICY_REASON_COUNT
 };
 
@@ -148,6 +149,9 @@ bool policy_names_field(const struct policy *policy, struct slice name);
 
 struct slice policy_name(const struct policy *policy);
 enum policy_mode policy_mode(const struct policy *policy);
+/* True if a request that carries a placeholder to where it does not belong is refused: not in mode observe, and not
+ * with on_leak: alert. */
+bool policy_refuses_leaks(const struct policy *policy);
 /* Hex digest of the image, 16 digits: tells in the audit log which policy was in force. */
 struct slice policy_fingerprint(const struct policy *policy);
 uint32_t policy_rule_count(const struct policy *policy);

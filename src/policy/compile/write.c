@@ -96,8 +96,8 @@ static void set_fingerprint(struct image_header *h, const uint8_t *image)
 	char digits[IMAGE_FINGERPRINT + 1];
 	size_t start = h->sections[0].at, end = h->sections[SECTION_TARGET_SLOTS].at;
 	uint64_t inspect = h->inspect == POLICY_INSPECT_DEFAULT ? 0 : h->inspect;
-	uint64_t hash[2] = {
-	        hash_bytes(&fingerprint_key, image + start, end - start), h->mode | inspect << 32};
+	uint64_t hash[2] = {hash_bytes(&fingerprint_key, image + start, end - start),
+	        h->mode | (uint64_t)h->leaks_pass << 8 | inspect << 32};
 
 	hash[0] = hash_bytes(&fingerprint_key, hash, sizeof(hash));
 	snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)hash[0]);
@@ -113,6 +113,7 @@ int compile_write(struct compiler *c, uint8_t **image, size_t *size)
 	h->version = IMAGE_VERSION;
 	h->mode = c->model->mode;
 	h->inspect = c->model->inspect;
+	h->leaks_pass = c->model->leaks_pass;
 	h->rule_count = c->model->rule_count;
 	h->name = compile_text(c, c->model->name);
 	if (c->failed || !build_tables(c))

@@ -83,9 +83,11 @@ static void load_main(
         struct loader *l, struct load_file *file, const struct policy_load_options *options)
 {
 	static const char *const modes[] = {"enforce", "observe", NULL};
+	static const char *const leaks[] = {"block", "alert", NULL};
 	const struct tree_node *name = tree_get(file->tree.root, "name");
 	const struct tree_node *mode = tree_get(file->tree.root, "mode");
 	const struct tree_node *inspect = tree_get(file->tree.root, "inspect");
+	const struct tree_node *on_leak = tree_get(file->tree.root, "on_leak");
 	uint64_t bytes;
 
 	if (name)
@@ -97,6 +99,8 @@ static void load_main(
 	if (inspect && tree_bytes(&file->tree, inspect, "inspect", POLICY_INSPECT_MIN,
 	                       POLICY_INSPECT_MAX, &bytes))
 		l->model.inspect = (uint32_t)bytes;
+	if (on_leak)
+		l->model.leaks_pass = tree_word(&file->tree, on_leak, "on_leak", leaks) == 1;
 	load_limits(&(struct limits_parse){l, &file->tree, POLICY_NONE, false}, file->tree.root);
 	if (options && options->observe)
 		l->model.mode = POLICY_OBSERVE;

@@ -130,6 +130,7 @@ struct model {
 	struct slice name;
 	enum policy_mode mode;
 	uint32_t inspect; /* bytes */
+	bool leaks_pass;  /* on_leak: alert */
 	size_t method_count;
 	struct slice methods[IMAGE_METHODS_MAX];
 	struct vec rules;    /* struct model_rule; the shadows of rules that ask come last */

@@ -84,6 +84,8 @@ struct client {
 	struct policy_decision decision; /* of a tunnel */
 	struct destination tunnelled;    /* the tunnel's destination */
 	enum tunnel_content content;
+	struct credential_scan *scan; /* of what the sandbox sends over a tunnel; NULL: none */
+	bool leak_told;               /* a placeholder in it was recorded */
 	bool passthrough;
 	struct limit_held held; /* by the tunnel */
 	bool cut;               /* reauthorize.c: the tunnel is to end */

@@ -77,12 +77,47 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 		                       "no memory for a tunnel", NULL));
 }
 
-static enum client_state dial_tunnel(struct client *c, const struct destination *d,
-        const struct policy_decision *decision, enum tunnel_content content)
+/* Looks for a placeholder in what is known of a tunnel before it is dialed: the host's name and the
+ * ClientHello. Returns NULL, or where one is. */
+static const char *find_leak(
+        struct client *c, const struct destination *d, enum tunnel_content content)
 {
+	const struct credential_store *store = c->proxy->config.credentials;
+
+	if (credential_store_name_mentions(store, destination_host(d)) ||
+	        credential_store_name_mentions(store, slice_of(c->sni, c->sni_n)))
+		return "a credential's placeholder was sent where it does not belong: in the "
+		       "host's name";
+	if (content == TUNNEL_TLS &&
+	        credential_store_mentions_placeholder(store, buf_slice(&c->input_buf), 0))
+		return "a credential's placeholder was sent where it does not belong: in the "
+		       "ClientHello of a connection that is relayed unread";
+	return NULL;
+}
+
+/* Records what find_leak() has found. Returns true if the policy refuses the connection for it. */
+static bool is_leak(struct client *c, const char *where, struct policy_decision *decision)
+{
+	const bool refused = where && policy_refuses_leaks(c->proxy->config.policy);
+
+	if (!where)
+		return false;
+	if (refused)
+		decision->reason = POLICY_REASON_LEAK;
+	audit_finding(c->proxy, c, EVENT_FINDING_PLACEHOLDER_LEAK, 0, SLICE(""), where);
+	return refused;
+}
+
+static enum client_state dial_tunnel(struct client *c, const struct destination *d,
+        const struct policy_decision *allowed, enum tunnel_content content)
+{
+	struct policy_decision made = *allowed, *decision = &made;
+	const char *where = find_leak(c, d, content);
 	struct limit_hit hit;
 	char text[LIMIT_TEXT_MAX];
 
+	if (is_leak(c, where, &made))
+		return refuse_connection(c, &made, EVENT_CAUSE_POLICY, where, NULL);
 	if (c->proxy->paused)
 		return refuse_connection(
 		        c, decision, c->proxy->pause_cause, c->proxy->pause_text, NULL);

@@ -2,6 +2,7 @@
 /* Turns a client's connection into a tunnel. Bytes that the sandbox has sent already, and bytes
  * that wait to be sent to it (the answer to CONNECT), go first. */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "proxy/client/client.h"
@@ -22,6 +23,20 @@ static void closed(void *context)
 
 	if (c->state != CLIENT_CLOSED)
 		client_close(c);
+}
+
+/* Looks for a placeholder in what the sandbox sends. */
+static const char *inspect(void *context, const uint8_t *p, size_t n)
+{
+	static const char where[] = "a credential's placeholder was sent where it does not belong: "
+	                            "over a connection that is relayed";
+	struct client *c = context;
+
+	if (c->leak_told || !credential_store_scan(c->proxy->config.credentials, c->scan, p, n, 0))
+		return NULL;
+	c->leak_told = true;
+	audit_finding(c->proxy, c, EVENT_FINDING_PLACEHOLDER_LEAK, 0, SLICE(""), where);
+	return policy_refuses_leaks(c->proxy->config.policy) ? where : NULL;
 }
 
 /* The text is borrowed until the next call: the tunnel records it at once. */
@@ -46,8 +61,11 @@ static void take_back(void *context, bool from_sandbox, size_t n)
 	        from_sandbox ? POLICY_LIMIT_UPLOAD : POLICY_LIMIT_DOWNLOAD, n);
 }
 
-static const struct tunnel_owner owner = {
-        .record = record, .closed = closed, .grant = grant, .take_back = take_back};
+static const struct tunnel_owner owner = {.record = record,
+        .closed = closed,
+        .grant = grant,
+        .take_back = take_back,
+        .inspect = inspect};
 
 static void take_client(struct client *c, struct tunnel_side sides[2])
 {
@@ -63,8 +81,14 @@ int client_tunnel(struct client *c, const struct dial_result *upstream)
 {
 	struct loop_io io = {0};
 	struct tunnel_side sides[2] = {{.io = &io}, {.io = upstream->io}};
-	struct tunnel *t = tunnel_new(c->proxy, &owner, c);
+	/* Bytes of TLS are encrypted. */
+	const bool inspects = c->content != TUNNEL_TLS &&
+	                      credential_store_has_placeholders(c->proxy->config.credentials);
+	struct tunnel *t;
 
+	if (inspects)
+		c->scan = calloc(1, sizeof(*c->scan));
+	t = inspects && !c->scan ? NULL : tunnel_new(c->proxy, &owner, c);
 	if (!t) {
 		loop_io_close(upstream->io);
 		close(upstream->fd);
@@ -75,6 +99,8 @@ int client_tunnel(struct client *c, const struct dial_result *upstream)
 	sides[1].fd = upstream->fd;
 	sides[1].events = upstream->events;
 	c->tunnel = t;
+	if (inspects)
+		tunnel_inspect(t);
 	loop_deadline_clear(&c->deadline);
 	tunnel_run(t, sides);
 	return 0;

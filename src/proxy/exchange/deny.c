@@ -103,6 +103,10 @@ static const char *advice_for_denied(const struct policy_decision *d)
 	case POLICY_REASON_FOREIGN:
 		return "The right credential is attached outside of the sandbox. Send the request "
 		       "again without a key or token of your own.";
+	case POLICY_REASON_LEAK:
+		return "Do not retry as it is. Leave the value of the key's variable out of what "
+		       "is sent; the key itself is attached outside of the sandbox where it "
+		       "belongs.";
 	case POLICY_REASON_SIGNATURE:
 		return "The right signature is made outside of the sandbox, for the regions and "
 		       "services that the operator has named. Sign with any key for one of these.";
@@ -152,10 +156,8 @@ static const char *advice_for_failed(enum event_cause cause)
 	                "Do not retry. If the task needs this, ask the operator to allow it in the "
 	                "policy, quoting method, URL and event.",
 	        [EVENT_CAUSE_ASK] = "Do not retry unless you know that somebody approves now. Tell "
-	                            "the operator "
-	                            "what this request is for, quoting rule and event; 'vethguard "
-	                            "ask' shows it "
-	                            "while it waits.",
+	                            "the operator what this request is for, quoting rule and "
+	                            "event; 'vethguard ask' shows it while it waits.",
 	        [EVENT_CAUSE_PAUSED] = "The operator has stopped all traffic of this sandbox. Do "
 	                               "not retry until it is resumed.",
 	};

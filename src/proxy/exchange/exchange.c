@@ -83,6 +83,8 @@ static void exchange_free(struct exchange *ex)
 		mask_stream_fini(&ex->mask);
 	if (ex->credential)
 		credential_value_release(ex->credential);
+	loop_task_cancel(ex->proxy->config.loop, &ex->leak_end);
+	decompress_free(ex->scanned_gzip);
 	inspection_free(ex->inspection);
 	decompress_free(ex->decompress);
 	free(ex->etag);
@@ -179,6 +181,8 @@ static void send_request(struct exchange *ex)
 {
 	int rc = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
 
+	if (rc < 0 && exchange_ends_leak(ex))
+		return;
 	if (rc < 0) {
 		exchange_fail(ex,
 		        rc == -EBADMSG ? EVENT_CAUSE_CREDENTIAL
@@ -350,7 +354,7 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct upstream_stream *u = ex->upstream;
 
-	if (n == 0) /* a chunk of zero bytes would be the last chunk */
+	if (n == 0 || ex->leak_end.run) /* a chunk of zero bytes would be the last chunk */
 		return;
 	if (ex->limiting.on && !limiting_takes(ex, n))
 		return;
@@ -374,6 +378,8 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 	exchange_keep_body(ex, p, n);
 	ex->bytes_out += n;
 	exchange_scan_request(ex, p, n);
+	if (exchange_ends_leak(ex))
+		return;
 	u->ops->send_body(u, p, n);
 }
 
@@ -381,7 +387,7 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
 	struct upstream_stream *u = ex->upstream;
 
-	if (ex->limiting.met) { /* its content was not passed on whole */
+	if (ex->leak_end.run || ex->limiting.met) { /* its content was not passed on whole */
 		ex->request_done = true;
 		return;
 	}
@@ -393,6 +399,8 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 		return;
 	ex->request_done = true;
 	trailers = exchange_request_trailers(ex, trailers);
+	if (exchange_ends_leak(ex))
+		return;
 	exchange_keep_trailers(ex, trailers);
 	u->ops->send_end(u, trailers);
 }

@@ -133,15 +133,18 @@ struct exchange {
 	bool delayed;
 	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
-	bool recorded; /* the event was put; an echo found later gets its own record */
+	const char *leak; /* why the request is refused for a placeholder; NULL: it is not */
+	bool recorded;    /* the event was put; an echo found later gets its own record */
 	bool echo_told;
-	bool cut;          /* reauthorize.c: to be ended */
-	bool counted;      /* the client knows the response's length */
-	uint64_t length;   /* ... in bytes */
-	unsigned interims; /* interim responses so far */
-	size_t scanned_n;
-	/* The end of the request's body if it may be the beginning of a placeholder. */
-	uint8_t scanned[MASK_BEGINNING_MAX(PLACEHOLDER_MAX)];
+	bool cut;                        /* reauthorize.c: to be ended */
+	bool counted;                    /* the client knows the response's length */
+	uint64_t length;                 /* ... in bytes */
+	unsigned interims;               /* interim responses so far */
+	struct loop_task leak_end;       /* exchange_ends_leak() */
+	struct decompress *scanned_gzip; /* of a request's body; NULL: it is read as it is */
+	uint64_t scanned_bytes, scanned_inflated;
+	bool scanned_coding;         /* scanned_gzip was made if the body needs it */
+	struct credential_scan scan; /* of the request's body */
 	struct slice scheme;
 	enum http_body client_body; /* framing towards the client */
 	bool head_request;
@@ -280,8 +283,15 @@ void exchange_fail(struct exchange *ex, enum event_cause cause, const char *deta
 /* Looks for placeholders where they do not belong, and drops the fields whose placeholder the
  * credential replaces. */
 void exchange_check_placeholders(struct exchange *ex);
-/* Records that a placeholder was found; where is the finding's text. */
-void exchange_found_placeholder(struct exchange *ex, const char *where);
+/* Records that a placeholder was found; where is the finding's text. foreign: it is of another
+ * credential than the request gets. */
+void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign);
+/* If a placeholder was found and the policy refuses such a request, makes the verdict say so.
+ * Returns true if it did. */
+bool exchange_refuses_leak(struct exchange *ex);
+/* The same for a request that has begun to leave: the exchange ends in a later turn, since its body
+ * is being read. Returns true from then on: nothing more of the request may be passed on. */
+bool exchange_ends_leak(struct exchange *ex);
 /* Looks for a placeholder in a text that comes in pieces; where is the finding's text. */
 void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where);
 /* The same for a request's body. */

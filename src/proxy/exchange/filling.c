@@ -88,6 +88,8 @@ int filling_fill(struct exchange *ex, const struct substitute *s)
 	if (rc < 0)
 		return rc;
 	scan_filled(ex, fill);
+	if (ex->leak)
+		return -EACCES;
 	ex->request.content_length = fill->length;
 	return 0;
 }

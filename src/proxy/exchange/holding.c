@@ -180,6 +180,8 @@ void holding_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 		return;
 	if (h->why == HOLDING_TO_SIGN)
 		exchange_scan_request(ex, p, n);
+	if (exchange_ends_leak(ex))
+		return;
 	if (n > limit(h) || h->bytes.len > limit(h) - n)
 		fault(h, 413, too_large(h));
 	else if (n > HOLDING_ALL_MAX - ex->proxy->body_held)

@@ -2,9 +2,10 @@
 /*
  * Placeholders: what the sandbox holds in place of a credential. A placeholder may be where its
  * credential goes, and is replaced there. Anywhere else (another field, another host, the URL, a
- * body), also with some of its bytes escaped, it shows that something tries to carry a key away. A
- * placeholder is worthless outside, so the request goes on; the finding is recorded once per
- * exchange.
+ * body), also with some of its bytes escaped, it shows that something tries to carry a key away,
+ * and perhaps other things with it. The finding is recorded once per exchange, and the request is
+ * refused, or ended where its body has begun to leave, unless the policy says on_leak: alert, or
+ * the placeholder is that of the credential that the request gets.
  *
  * A request that the policy denies (in mode observe: would deny) may carry the placeholders of the
  * credentials that belong to its destination: the client does what it always does, at a path that
@@ -14,7 +15,11 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/substitute.h"
+#include "proxy/exchange/content.h"
 #include "proxy/http/cookie.h"
+#include "vethguard/credential/inflate.h"
+
+#define SCAN_CHUNK 16384
 
 /* own: the credential is sent in fields of its own. */
 static bool carries_keys(const struct http_field *f, const struct policy_credential *spec, bool own)
@@ -27,9 +32,21 @@ static bool is_cookie(const struct http_field *f)
 	return slice_equals_ignoring_case(f->name, SLICE("cookie"));
 }
 
-void exchange_found_placeholder(struct exchange *ex, const char *where)
+/* The bit of the credential that the request gets, or 0. */
+static uint64_t bound(const struct exchange *ex)
+{
+	const uint32_t credential = ex->verdict.decision.credential;
+
+	return ex->verdict.allowed && credential < POLICY_CREDENTIALS_MAX
+	               ? UINT64_C(1) << credential
+	               : 0;
+}
+
+void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign)
 {
 	ex->placeholder_seen = true;
+	if (foreign && policy_refuses_leaks(ex->proxy->config.policy))
+		ex->leak = where;
 	audit_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
 }
 
@@ -124,6 +141,21 @@ static bool substituted_is_foreign(struct exchange *ex, const struct policy_cred
 	return is_foreign(ex, f->value, credential);
 }
 
+/* True if the head mentions a placeholder of another credential than the request gets. */
+static bool head_is_of_others(const struct exchange *ex)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	const struct http_request *r = &ex->request;
+	const uint64_t own = ex->verdict.own | bound(ex);
+
+	for (size_t i = 0; i < r->fields.count; i++)
+		if (credential_store_mentions_placeholder(store, r->fields.items[i].name, own) ||
+		        credential_store_mentions_placeholder(store, r->fields.items[i].value, own))
+			return true;
+	return credential_store_mentions_placeholder(store, r->target, own) ||
+	       credential_store_name_mentions(store, destination_host(&ex->destination));
+}
+
 void exchange_check_placeholders(struct exchange *ex)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -157,50 +189,112 @@ void exchange_check_placeholders(struct exchange *ex)
 		         is_foreign(ex, f->name, POLICY_NONE))
 			where = field_text;
 	}
+	if (credential_store_name_mentions(store, destination_host(&ex->destination)))
+		where = "a credential's placeholder was sent where it does not belong: in the "
+		        "host's name";
 	if (url_is_foreign(ex, bound, &spec))
 		where = "a credential's placeholder was sent where it does not belong: in the URL";
 	if (where)
-		exchange_found_placeholder(ex, where);
+		exchange_found_placeholder(ex, where, head_is_of_others(ex));
+}
+
+bool exchange_refuses_leak(struct exchange *ex)
+{
+	if (!ex->leak || !ex->verdict.allowed)
+		return false;
+	ex->verdict.allowed = false;
+	ex->verdict.decision.reason = POLICY_REASON_LEAK;
+	ex->verdict.cause = EVENT_CAUSE_POLICY;
+	ex->verdict.detail = ex->leak;
+	return true;
+}
+
+static void on_leak_end(struct loop_task *task)
+{
+	struct exchange *ex = container_of(task, struct exchange, leak_end);
+
+	exchange_fail(ex, EVENT_CAUSE_POLICY, ex->leak);
+}
+
+bool exchange_ends_leak(struct exchange *ex)
+{
+	if (exchange_refuses_leak(ex)) {
+		ex->leak_end.run = on_leak_end;
+		loop_task_queue(ex->proxy->config.loop, &ex->leak_end);
+	}
+	return ex->leak_end.run != NULL;
 }
 
 /* --- bodies --- */
 
-/* True if a placeholder lies across the border between what came before and p. first: how many
- * bytes of p could belong to it. */
-static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t first, uint8_t *border)
-{
-	memcpy(border, ex->scanned, ex->scanned_n);
-	memcpy(border + ex->scanned_n, p, first);
-	return credential_store_mentions_placeholder(ex->proxy->config.credentials,
-	        slice_of(border, ex->scanned_n + first), ex->verdict.own);
-}
-
-/* What may be the beginning of a placeholder is kept and looked at together with the next piece. */
 void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
-	uint8_t border[2 * sizeof(ex->scanned)];
-	size_t first = n < sizeof(ex->scanned) ? n : sizeof(ex->scanned), from;
-	struct slice text = slice_of(p, n);
+	struct credential_scan before = ex->scan;
 
-	if (ex->placeholder_seen || n == 0)
+	if (ex->placeholder_seen || n == 0 ||
+	        !credential_store_scan(store, &ex->scan, p, n, ex->verdict.own))
 		return;
-	if ((ex->scanned_n && lies_across(ex, p, first, border)) ||
-	        credential_store_mentions_placeholder(store, text, ex->verdict.own)) {
-		exchange_found_placeholder(ex, where);
-		return;
+	/* The credential's own placeholder tells this destination nothing. */
+	exchange_found_placeholder(ex, where,
+	        credential_store_scan(store, &before, p, n, ex->verdict.own | bound(ex)));
+}
+
+static const char body_text[] =
+        "a credential's placeholder was sent where it does not belong: in the request's body";
+
+/* Such a body could hide whatever comes behind the bound. */
+static void inflates_too_far(struct exchange *ex)
+{
+	ex->placeholder_seen = true;
+	if (policy_refuses_leaks(ex->proxy->config.policy))
+		ex->leak = "the request's compressed body inflates to too much to be searched for "
+		           "placeholders";
+}
+
+/* Searches what a piece of a compressed body inflates to. Returns how much of it was read: less
+ * than n if the rest is no gzip. */
+static size_t scan_gzip(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	size_t at = 0, used;
+	struct buf out;
+	bool more = true;
+	int rc = 0;
+
+	buf_init(&out, 4 * SCAN_CHUNK);
+	ex->scanned_bytes += n;
+	while (rc == 0 && (at < n || more) && !ex->placeholder_seen) {
+		rc = decompress_feed(ex->scanned_gzip, p + at, n - at, &used, &out, SCAN_CHUNK);
+		at += used;
+		more = out.len >= SCAN_CHUNK;
+		ex->scanned_inflated += out.len;
+		exchange_scan_text(ex, buf_bytes(&out), out.len, body_text);
+		buf_consume(&out, out.len);
+		if (ex->scanned_inflated > INFLATED_FREE + INFLATED_RATIO * ex->scanned_bytes)
+			inflates_too_far(ex);
 	}
-	if (ex->scanned_n && first == n)
-		text = slice_of(border, ex->scanned_n + n);
-	from = credential_store_placeholder_begins(store, text);
-	ex->scanned_n = text.n - from;
-	memcpy(ex->scanned, text.p + from, ex->scanned_n);
+	buf_fini(&out);
+	if (rc < 0) {
+		decompress_free(ex->scanned_gzip);
+		ex->scanned_gzip = NULL;
+		ex->scan.n = 0;
+	}
+	return rc < 0 ? at : n;
 }
 
 void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (policy_credential_count(ex->proxy->config.policy))
-		exchange_scan_text(ex, p, n,
-		        "a credential's placeholder was sent where it does not belong: in the "
-		        "request's body");
+	size_t read = 0;
+
+	if (!credential_store_has_placeholders(ex->proxy->config.credentials) ||
+	        ex->placeholder_seen)
+		return;
+	if (!ex->scanned_coding) {
+		ex->scanned_coding = true;
+		if (content_coding_of(&ex->request.fields) == CONTENT_GZIP)
+			ex->scanned_gzip = decompress_new();
+	}
+	if (ex->scanned_gzip)
+		read = scan_gzip(ex, p, n);
+	exchange_scan_text(ex, p + read, n - read, body_text);
 }

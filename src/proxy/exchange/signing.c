@@ -198,6 +198,8 @@ bool signing_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 	if (s->fault)
 		return true;
 	exchange_scan_request(ex, p, n);
+	if (exchange_ends_leak(ex))
+		return true;
 	ex->upstream->ops->touch(ex->upstream);
 	take_chunks(s, p, n);
 	return true;

@@ -112,6 +112,7 @@ void exchange_decide(struct exchange *ex)
 		exchange_scan_request(
 		        ex, (const uint8_t *)holding_bytes(ex).p, holding_bytes(ex).n);
 	note_upgrade(ex);
+	(void)exchange_refuses_leak(ex);
 	exchange_follow_verdict(ex);
 }
 

@@ -57,7 +57,7 @@ static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 	if (!ex->placeholder_seen &&
 	        credential_store_mentions_placeholder(
 	                ex->proxy->config.credentials, slice_of(p, n), ex->verdict.own))
-		exchange_found_placeholder(ex, placeholder_found);
+		exchange_found_placeholder(ex, placeholder_found, true);
 	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
 		if (mask_in_place(r->streams[i].mask, p, n))
 			value_found(ex);
@@ -107,6 +107,7 @@ int websocket_inspect(
         struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n)
 {
 	struct websocket *w = &ex->relay->out;
+	int rc;
 
 	if (!w->compressed && ex->placeholder_seen &&
 	        (ex->relay->value_seen || !ex->relay->value_count))
@@ -115,9 +116,10 @@ int websocket_inspect(
 		websocket_unmask(w, p, n, ex->relay->out_control + w->at - n);
 		if (w->left == 0)
 			look_at_control(ex, ex->relay->out_control, w->at);
-		return 0;
+		return ex->leak ? -EACCES : 0;
 	}
 	if (w->compressed)
 		websocket_inspect_gathered(ex, l);
-	return look_at_run(ex, l, p, n);
+	rc = look_at_run(ex, l, p, n);
+	return rc == 0 && ex->leak ? -EACCES : rc;
 }

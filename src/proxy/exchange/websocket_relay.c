@@ -139,8 +139,10 @@ static bool is_content(const struct websocket *w, enum websocket_step step)
 	return step == WEBSOCKET_CONTENT || (step == WEBSOCKET_HEAD && w->left == 0);
 }
 
-static struct ending unreadable(int rc)
+static struct ending unreadable(const struct exchange *ex, int rc)
 {
+	if (ex->leak)
+		return (struct ending){WEBSOCKET_POLICY, EVENT_CAUSE_POLICY, ex->leak};
 	if (rc == -EILSEQ)
 		return (struct ending){WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT, websocket_no_text};
 	if (rc == -EBADMSG)
@@ -161,6 +163,16 @@ static int check(struct exchange *ex, struct websocket_inspection *l, const uint
 	        (n == 0 && !(r->out.compressed && websocket_ends_message(&r->out))))
 		return 0;
 	return websocket_inspect(ex, l, p, n);
+}
+
+/* Ends the relay at a placeholder. Nothing of what has just been read is passed on, and the
+ * upstream may have a part of a frame, so it is not told. */
+static bool ends_leak(struct exchange *ex)
+{
+	if (!exchange_refuses_leak(ex))
+		return false;
+	end_sandbox(ex, unreadable(ex, 0), false);
+	return true;
 }
 
 void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
@@ -184,7 +196,9 @@ void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
 			struct ending why = {passage.code, EVENT_CAUSE_CLIENT, passage.error};
 
 			websocket_inspect_gathered(ex, &looked);
-			end_sandbox(ex, rc < 0 ? unreadable(rc) : why,
+			if (ends_leak(ex))
+				return;
+			end_sandbox(ex, rc < 0 ? unreadable(ex, rc) : why,
 			        websocket_passage_break(ex, &passage));
 			return;
 		}
@@ -192,7 +206,8 @@ void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
 			websocket_passage_accept(ex, &passage);
 	}
 	websocket_inspect_gathered(ex, &looked);
-	websocket_passage_end(ex, &passage);
+	if (!ends_leak(ex))
+		websocket_passage_end(ex, &passage);
 }
 
 static struct ending not_covered(const struct websocket_relay *r, int rc)

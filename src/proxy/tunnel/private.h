@@ -49,6 +49,7 @@ struct udp_flow {
 	bool cut;     /* reauthorize.c: to be ended */
 	bool refused; /* kept until idle: a flood is authorized and recorded once */
 	bool holds_name;
+	bool leak_told; /* a placeholder in it was recorded */
 	struct limit_held held;
 	struct loop_deadline deadline;
 	enum event_cause cause;
@@ -70,6 +71,8 @@ struct udp_relay {
 /* Opens a flow for the key and authorizes it: it is then refused, connected, or waiting for its
  * name's addresses. NULL: no room for another flow. */
 struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key);
+/* True if the datagram has a placeholder, which is recorded, and the policy refuses it. */
+bool udp_flow_leaks(struct udp_flow *f, const uint8_t *p, size_t n);
 /* Sends a datagram of the flow now, or once the name is resolved, or loses it. */
 void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n);
 /* Authorizes the flow by the next policy and, if allowed, keeps the new verdict. */

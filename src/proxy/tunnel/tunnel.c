@@ -52,6 +52,8 @@ struct tunnel {
 	bool doubtful;       /* a short read was taken for the end of what is there */
 	const char *refusal; /* why no more may pass: the tunnel ends; else NULL */
 	bool recorded, closed;
+	bool inspects;       /* the owner looks at what the sandbox sends */
+	const char *refused; /* why it ends before bytes that the owner has looked at */
 };
 
 static bool borrow_pipe(struct tunnel *t, struct half *h)
@@ -137,6 +139,18 @@ static bool push(struct half *h)
 	return !h->pending.len && !h->piped;
 }
 
+/* True if the owner ends the tunnel before these bytes. */
+static bool is_refused(struct tunnel *t, const struct half *h, const uint8_t *p, size_t n)
+{
+	if (t->inspects && h == &t->halves[0] && !t->refused)
+		t->refused = t->owner->inspect(t->context, p, n);
+	if (t->refused) {
+		kill_end(&t->ends[0]);
+		kill_end(&t->ends[1]);
+	}
+	return t->refused != NULL;
+}
+
 /* Sends input at once and keeps only what the socket does not take. A short read means "nothing
  * left", with the exceptions that socket.c describes: after a FIN reading goes on, and a reset
  * right after the bytes is looked for when DOUBT_MS have passed in silence. */
@@ -146,6 +160,8 @@ static ssize_t copy(struct tunnel *t, struct half *h, size_t room)
 	ssize_t r = recv(h->from->fd, plain, room, MSG_DONTWAIT), sent = 0;
 
 	if (r <= 0)
+		return r;
+	if (is_refused(t, h, plain, (size_t)r))
 		return r;
 	if (r < (ssize_t)room && !h->from->hung_up) {
 		h->from->readable = false;
@@ -212,7 +228,8 @@ static ssize_t pull_granted(struct tunnel *t, struct half *h, bool copies, size_
 
 static ssize_t pull(struct tunnel *t, struct half *h)
 {
-	bool copies = h->bytes < COPY_BYTES || !borrow_pipe(t, h);
+	bool copies =
+	        (t->inspects && h == &t->halves[0]) || h->bytes < COPY_BYTES || !borrow_pipe(t, h);
 	size_t want = copies ? SOCKET_CHUNK : SPLICE_BYTES;
 
 	return t->owner->grant ? pull_granted(t, h, copies, want) : take_in(t, h, copies, want);
@@ -277,8 +294,12 @@ static void run(struct tunnel *t)
 	bool again = false, was_dead = any_dead(t);
 	uint64_t before = t->halves[0].bytes + t->halves[1].bytes;
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2 && !t->refused; i++)
 		again |= relay(t, &t->halves[i]);
+	if (t->refused) {
+		tunnel_close(t, EVENT_CAUSE_POLICY, t->refused);
+		return;
+	}
 	/* Relays what an end that has just died had sent; its other direction is over. */
 	for (int i = 0; i < 2 && any_dead(t) && !was_dead; i++)
 		again |= relay(t, &t->halves[i]);
@@ -406,6 +427,11 @@ struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner,
 	return t;
 }
 
+void tunnel_inspect(struct tunnel *t)
+{
+	t->inspects = true;
+}
+
 /* Counts what the sandbox has sent before the tunnel was made. */
 static void grant_first(struct tunnel *t)
 {
@@ -433,6 +459,8 @@ void tunnel_run(struct tunnel *t, struct tunnel_side sides[2])
 		take_note(e, sides[i].events);
 	}
 	loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
+	if (sides[0].first.len)
+		is_refused(t, &t->halves[0], buf_bytes(&sides[0].first), sides[0].first.len);
 	grant_first(t);
 	run(t);
 }

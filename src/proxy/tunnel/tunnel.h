@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tunnel: bytes between two sockets, unread. */
+/* tunnel: bytes between two sockets, unread but for what an owner looks for. */
 #ifndef VETHGUARD_SRC_PROXY_TUNNEL_TUNNEL_H
 #define VETHGUARD_SRC_PROXY_TUNNEL_TUNNEL_H
 
@@ -21,6 +21,9 @@ struct tunnel_owner {
 	/* Called when both sockets are closed. The owner calls tunnel_free() at the end of the turn
 	 * or later. */
 	void (*closed)(void *context);
+	/* For tunnel_inspect(): looks at bytes of the sandbox before they are sent. Returns NULL,
+	 * or why the tunnel ends before them. */
+	const char *(*inspect)(void *context, const uint8_t *p, size_t n);
 };
 
 /* A connected socket that becomes an end of a tunnel. */
@@ -34,6 +37,8 @@ struct tunnel_side {
 
 /* Returns NULL if there is no memory. */
 struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner, void *context);
+/* Has the owner look at what the sandbox sends, which is then copied, never spliced. */
+void tunnel_inspect(struct tunnel *tunnel);
 /* Takes both sides (the sandbox's is the first) with their bytes, and moves bytes between them. May
  * end the tunnel at once. */
 void tunnel_run(struct tunnel *tunnel, struct tunnel_side sides[2]);

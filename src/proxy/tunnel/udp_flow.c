@@ -249,6 +249,46 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 	resolved(container_of(wait, struct udp_flow, waiting), a->addresses, a->count, a->error);
 }
 
+/* Records a placeholder in a datagram, once for each flow. */
+static void note_leak(struct udp_flow *f, const char *where)
+{
+	struct proxy *proxy = f->relay->proxy;
+	const struct event e = {
+	        .id = proxy_event_id(proxy),
+	        .kind = EVENT_FINDING,
+	        .time_ms = clock_real_ms(),
+	        .decision =
+	                policy_refuses_leaks(proxy->config.policy) ? EVENT_DENIED : EVENT_ALLOWED,
+	        .finding = EVENT_FINDING_PLACEHOLDER_LEAK,
+	        .src = f->key.src,
+	        .src_port = f->key.src_port,
+	        .dst = f->key.dst,
+	        .dst_port = f->key.dst_port,
+	        .protocol = IPPROTO_UDP,
+	        .host = destination_host(&f->destination),
+	        .detail = slice_from_string(where),
+	};
+
+	if (!f->leak_told)
+		proxy->config.record(proxy->config.context, &e);
+	f->leak_told = true;
+}
+
+static const char name_text[] =
+        "a credential's placeholder was sent where it does not belong: in the host's name";
+
+/* True if the flow is refused for a placeholder in its host's name. */
+static bool name_leaks(struct udp_flow *f)
+{
+	const struct proxy *proxy = f->relay->proxy;
+
+	if (!credential_store_name_mentions(
+	            proxy->config.credentials, destination_host(&f->destination)))
+		return false;
+	note_leak(f, name_text);
+	return policy_refuses_leaks(proxy->config.policy);
+}
+
 static void flow_begin(struct udp_flow *f)
 {
 	struct proxy *proxy = f->relay->proxy;
@@ -257,6 +297,11 @@ static void flow_begin(struct udp_flow *f)
 	authorize_opaque(proxy->config.policy, &f->destination, POLICY_UDP, &f->verdict);
 	if (!f->verdict.allowed) {
 		refuse(f, EVENT_CAUSE_POLICY, NULL);
+		return;
+	}
+	if (name_leaks(f)) {
+		f->verdict.decision.reason = POLICY_REASON_LEAK;
+		refuse(f, EVENT_CAUSE_POLICY, name_text);
 		return;
 	}
 	if (proxy->paused || proxy->state != PROXY_SERVING) {
@@ -324,6 +369,16 @@ struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *
 	if (f)
 		flow_begin(f);
 	return f;
+}
+
+bool udp_flow_leaks(struct udp_flow *f, const uint8_t *p, size_t n)
+{
+	const struct proxy *proxy = f->relay->proxy;
+
+	if (!credential_store_mentions_placeholder(proxy->config.credentials, slice_of(p, n), 0))
+		return false;
+	note_leak(f, "a credential's placeholder was sent where it does not belong: in a datagram");
+	return policy_refuses_leaks(proxy->config.policy);
 }
 
 void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n)

@@ -28,7 +28,7 @@ static void take(struct udp_socket *s, const struct udp_flow_key *key, const uin
 	HASH_FIND(hh, s->relay->flows, key, sizeof(*key), f);
 	if (!f)
 		f = udp_flow_open(s, key);
-	if (f && !f->refused)
+	if (f && !f->refused && !udp_flow_leaks(f, p, n))
 		udp_flow_forward(f, p, n);
 }
 

@@ -87,6 +87,7 @@ struct world_options {
 
 static const char usual_policy[] =
         "vethguard: 1\n"
+        "on_leak: alert\n"
         "name: test\n"
         "credentials:\n"
         "  key: {source: \"env:KEY\", inject: bearer, env: KEY}\n"

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A credential that comes back: sixteen ways to write it, in six places of a response, each sent in two pieces that are cut at every
+byte. No run of more than four of its bytes arrives. VETHGUARD_LONG=1 (`make check-reflections`) cuts everywhere; otherwise at a few bytes
+of each."""
+import base64
+import gzip
+import json
+import os
+import re
+import socket
+import socketserver
+import ssl
+import threading
+import unittest
+import urllib.parse
+
+import lab
+import support
+from support import policy
+
+PORT, HOST = 8453, "reflect.wild.lab.test"
+VALUE = "tok3n/Of+The=Battery-7gQz"
+RUN = 5  # bytes of it that must not arrive in one piece
+STEP = 1 if os.environ.get("VETHGUARD_LONG") else 11
+
+SPELLINGS = {
+    "plain": lambda v: v, "bearer": lambda v: b"Bearer " + v, "twice": lambda v: v + v, "prefix": lambda v: v[:4] + v, "prefixes": lambda v: v[:3] + v[:4] + v,
+    "percent": lambda v: urllib.parse.quote(v, safe="").encode(),
+    "percent lower": lambda v: re.sub(rb"%..", lambda m: m[0].lower(), urllib.parse.quote(v, safe="").encode()), "percent all": lambda v: b"".join(b"%%%02X" % b for b in v),
+    "json": lambda v: b"".join(b"\\u%04x" % b for b in v), "json slash": lambda v: v.replace(b"/", b"\\/"), "mixed": lambda v: b"%74" + v[1:8] + b"".join(b"\\u%04X" % b for b in v[8:]),
+    "base64": lambda v: base64.b64encode(v), "base64 behind one": lambda v: base64.b64encode(b"x" + v), "base64 behind two": lambda v: base64.b64encode(b"xy" + v),
+    "base64url": lambda v: base64.urlsafe_b64encode(b"\xff" + v), "basic": lambda v: base64.b64encode(b"user:" + v),
+}
+PLACES = ("length", "chunked", "close", "gzip", "field", "trailer")
+
+
+def response(spelling, place, cut, value):
+    """The pieces of the response, and whether the connection ends with it."""
+    text = SPELLINGS[spelling](value)
+    at = cut % (len(text) + 1)
+    first, second = b"before " + text[:at], text[at:] + b" after"
+    if place == "length":
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(first + second)
+        return [head + first, second], False
+    if place == "chunked":
+        return [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(first), first),
+                b"%x\r\n%s\r\n0\r\n\r\n" % (len(second), second)], False
+    if place == "close":
+        return [b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Type: text/html\r\n\r\n" + first, second], True
+    if place == "gzip":
+        packed = gzip.compress(first + second)
+        n = cut % (len(packed) + 1)
+        return [b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed[:n], packed[n:]], False
+    if place == "field":
+        return [b"HTTP/1.1 200 OK\r\nX-Echo: " + first, second + b"\r\nLocation: /x?t=%s\r\nContent-Length: 0\r\n\r\n" % text.replace(b" ", b"+")], False
+    return [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Echo: " + first, second + b"\r\n\r\n"], False
+
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        while True:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                line = self.rfile.readline(65536)
+                if not line:
+                    return
+                head += line
+            value = re.search(rb"(?i)\r\nauthorization: bearer ([^\r]+)", head)[1]
+            spelling, place, cut = urllib.parse.unquote(head.split(b" ")[1].decode()).split("/")[1:]
+            pieces, ends = response(spelling, place, int(cut), value)
+            for piece in pieces:
+                self.request.sendall(piece)
+            if ends:
+                return
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self):
+        super().__init__((lab.ORIGIN4, PORT), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(support.LAB.path("server.pem"), support.LAB.path("server.key"))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        """Connections end: those are the tests."""
+
+
+INSIDE = """
+import base64, json, urllib.parse
+got, s, r = [], None, None
+for way in json.loads(WAYS):
+    if s is None:
+        s = tls(HOST, PORT)
+        s.settimeout(20)
+    s.sendall(request('GET', '/' + '/'.join(urllib.parse.quote(w, safe='') for w in way), f'{HOST}:{PORT}', 'Accept-Encoding: gzip', 'TE: trailers'))
+    data = b''
+    while True:
+        piece = s.recv(65536)
+        data += piece
+        head, found, body = data.partition(b'\\r\\n\\r\\n')
+        low = head.lower()
+        if not piece:
+            break
+        if not found or low.startswith(b'http/1.1 1'):
+            continue
+        if b'transfer-encoding: chunked' in low:
+            last = data.rfind(b'\\r\\n0\\r\\n')
+            if last >= 0 and data.endswith(b'\\r\\n\\r\\n') and len(data) >= last + 7:
+                break
+        elif b'content-length: ' in low:
+            if len(body) >= int(low.split(b'content-length: ')[1].split(b'\\r')[0]):
+                break
+    if not piece or b'connection: close' in low:
+        s.close()
+        s = None
+    got.append(base64.b64encode(data).decode())
+print(json.dumps(got))
+"""
+
+
+def unchunked(data):
+    head, _, body = data.partition(b"\r\n\r\n")
+    if b"transfer-encoding: chunked" not in head.lower():
+        return data, body
+    text, rest = b"", body
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        n = int(size or b"0", 16)
+        if not n:
+            break
+        text, rest = text + rest[:n], rest[n + 2:]
+    return head + text + rest, text
+
+
+def exposed(data, value):
+    """The first run of the value that can be read out of what has arrived, or None."""
+    data, body = unchunked(data)
+    views = [data]
+    if b"content-encoding: gzip" in data.lower():
+        try:
+            views.append(gzip.decompress(body))
+        except (OSError, EOFError):
+            pass
+    for v in list(views):
+        views.append(urllib.parse.unquote_to_bytes(v))
+        views.append(re.sub(rb"\\u00([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), v).replace(b"\\/", b"/"))
+        for word in re.findall(rb"[A-Za-z0-9+/_-]{7,}", v):
+            word = word.replace(b"-", b"+").replace(b"_", b"/")
+            for skip in range(4):
+                part = word[skip:]
+                views.append(base64.b64decode(part[:len(part) // 4 * 4]))
+    runs = [value[i:i + RUN] for i in range(len(value) - RUN + 1)]
+    return next((r for r in runs if any(r in v for v in views)), None)
+
+
+class Reflections(support.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = support.in_namespace("outside", Server)
+        cls.path = support.LAB.write("reflected", VALUE + "\n", 0o600)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.shutdown()
+        cls.server.server_close()
+        super().tearDownClass()
+
+    def test_what_the_battery_finds(self):
+        """It finds the value in each of its own responses: a battery that is blind would pass anything."""
+        for spelling in SPELLINGS:
+            for place in PLACES:
+                pieces, _ = response(spelling, place, 7, VALUE.encode())
+                self.assertIsNotNone(exposed(b"".join(pieces), VALUE.encode()), (spelling, place))
+
+    def test_every_way_cut_at_every_byte(self):
+        self.assertGreaterEqual(len(SPELLINGS) * len(PLACES), 60)
+        box = support.Sandbox(policy(f"{{to: 'https://{HOST}:{PORT}', credential: api}}", credentials=f"  api: {{source: 'file:{self.path}', inject: bearer}}\n"))
+        self.addCleanup(box.close)
+        for place in PLACES:
+            ways = [(s, place, str(cut)) for s, spell in SPELLINGS.items() for cut in range(0, len(spell(VALUE.encode())) + 1, STEP)]
+            out = box.py(f"WAYS, HOST, PORT = {json.dumps(ways)!r}, {HOST!r}, {PORT}\n" + INSIDE, timeout=300)
+            self.assertEqual(out.status, 0, (place, out, box.stderr()))
+            got = [base64.b64decode(g) for g in json.loads(out.out)]
+            self.assertEqual(len(got), len(ways))
+            for way, data in zip(ways, got):
+                self.assertRegex(data[:12], rb"HTTP/1.1 (200|401)", (way, data[:400]))
+                self.assertIsNone(exposed(data, VALUE.encode()), (way, data))
+                self.assertIn(b"*", data, way)
+
+
+if __name__ == "__main__":
+    unittest.main()
