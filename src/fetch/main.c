@@ -195,7 +195,8 @@ static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_T
 		        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
 	} kinds[] = {{"vault", vault_fetch}, {"oauth2", oauth2_fetch},
 	        {"token-exchange", token_exchange_fetch}, {"github-app", github_app_fetch},
-	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch}};
+	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch},
+	        {"key-set", key_set_fetch}};
 	const struct slice kind = f->request.message.arguments[0];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

@@ -167,7 +167,8 @@ struct config_signer_rule {
 struct config_signer {
 	char name[CONFIG_SIGNER_NAME_MAX + 1];
 	struct config_terms terms;
-	char keys[PATH_MAX];                /* a JSON Web Key Set (RFC 7517) */
+	char keys[PATH_MAX];                /* a JSON Web Key Set (RFC 7517): a path, or an https:// URL */
+	uint32_t refresh_s;                 /* how often the URL is asked; 0: it is a path */
 	char session[CONFIG_CLAIM_MAX + 1]; /* the claim that tells sessions apart */
 	size_t rule_count;
 	struct config_signer_rule rules[CONFIG_SIGNER_RULES_MAX]; /* the first that matches counts */

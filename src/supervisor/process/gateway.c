@@ -180,7 +180,7 @@ static void on_look(struct loop_timer *timer)
 	if (!role_runs(&life->role))
 		return;
 	loop_timer_set(&life->look, GATEWAY_LOOK_MS);
-	if (gateway_signers_look(sv))
+	if (gateway_signers_look(sv, false))
 		gateway_signers_send(sv);
 	if (gateway_files_open(&life->config, fds, &count, why, sizeof(why)) != 0 || !count)
 		return; /* the files are being renewed right now: the earlier certificate stays */
@@ -259,7 +259,7 @@ void gateway_configure(struct supervisor *sv, const struct config_gateway *confi
 	struct config_gateway own = *config;
 
 	change_signers(sv, config);
-	if (life->open && gateway_signers_look(sv))
+	if (life->open && gateway_signers_look(sv, true))
 		gateway_signers_send(sv);
 	if (is_same(config, &life->config))
 		return;
