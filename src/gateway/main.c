@@ -255,6 +255,8 @@ static void open_tls(struct gateway *g, const int *fds)
 	if (!g->tls)
 		die(EXIT_FAILED, "no memory");
 	tls_server_wipe_plaintext(g->tls); /* tokens */
+	if (g->start.client_certificates)
+		tls_server_ask_certificates(g->tls);
 	take_certificate(g, fds);
 	close(fds[0]);
 	close(fds[1]);

@@ -182,7 +182,8 @@ struct config_gateway {
 	char name[POLICY_HOST_MAX + 1]; /* the host name by which clients reach it, canonical; empty: not given */
 	uint32_t unauthenticated;       /* bound on simultaneous connections that have proved no session yet */
 	uint32_t unauthenticated_per_address;
-	uint32_t handshake_ms; /* time that a connection has to prove its session */
+	uint32_t handshake_ms;    /* time that a connection has to prove its session */
+	bool client_certificates; /* clients are asked for one: a session may be proved by it */
 	size_t base_count;
 	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 	size_t signer_count;
