@@ -159,8 +159,8 @@ _vethguard()
 		'policy explain') words='--var --header --body --resolve --config --json --help' ;;
 		'policy diff') words='--var --json --help' ;;
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
-		'sidecar init') words='--uid --config --dns-port --loopback --inbound --check --verbose --help' ;;
-		'sidecar run') words='--policy --var --config --name --audit --observe --share --share-as --proxy-env --init --uid --dns-port --loopback --inbound --verbose --help' ;;
+		'sidecar init') words='--uid --config --dns-port --loopback --inbound --udp --check --verbose --help' ;;
+		'sidecar run') words='--policy --var --config --name --audit --observe --share --share-as --proxy-env --watch --init --uid --dns-port --loopback --inbound --udp --verbose --help' ;;
 		'probe '*) words='--tcp --name --udp --dns --icmp --metadata --api --gateway --without --tools --timeout --limit --json --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'ca show' | 'ca export') words='--socket --json --help' ;;

@@ -220,6 +220,7 @@ complete -c vethguard -n $sidecar -s c -l config -r -F -d Settings
 complete -c vethguard -n $sidecar -l dns-port -x -d 'Of the name service'
 complete -c vethguard -n $sidecar -l loopback -x -a 'all none' -d 'Ports that members may use'
 complete -c vethguard -n $sidecar -l inbound -x -d 'Port that others may reach'
+complete -c vethguard -n $sidecar -l udp -x -d 'Port of the udp rules'
 complete -c vethguard -n $sidecar -s v -l verbose -d 'Tell what is done'
 complete -c vethguard -n '__vethguard_is sidecar' -s h -l help -d Help
 complete -c vethguard -n '__vethguard_is sidecar init' -l check -d 'Only look whether it is in force'
@@ -232,6 +233,7 @@ complete -c vethguard -n $guard -l observe -d 'Refuse only what no policy can pe
 complete -c vethguard -n $guard -s s -l share -r -F -d 'Directory for the containers'
 complete -c vethguard -n $guard -l share-as -r -F -d 'Where they have it'
 complete -c vethguard -n $guard -l proxy-env -d 'Name the guard as proxy, too'
+complete -c vethguard -n $guard -l watch -d 'Reload when the file changes'
 complete -c vethguard -n $guard -l init -d 'Set the fence first'
 complete -c vethguard -n "__vethguard_is audit; and $two" -a 'show suggest verify'
 complete -c vethguard -n "__vethguard_is audit; and $more" -F

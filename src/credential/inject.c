@@ -187,6 +187,7 @@ int inject_render(
 		return render_fields(credential, value, out);
 	case POLICY_INJECT_PLACEHOLDER:
 		return render_prefixed(SLICE(""), value, out);
+	case POLICY_INJECT_CLIENT_CERTIFICATE: /* not in the request */
 	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_SIGV4: /* each request is signed separately */
 	case POLICY_INJECT_COUNT:
@@ -209,6 +210,7 @@ struct slice inject_field(const struct policy_credential *credential)
 	case POLICY_INJECT_QUERY:
 	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_PLACEHOLDER:
+	case POLICY_INJECT_CLIENT_CERTIFICATE:
 	case POLICY_INJECT_FIELDS:
 	case POLICY_INJECT_COUNT:
 		break;

@@ -3,6 +3,7 @@
 #include "credential/value.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 void credential_value_retain(struct credential_value *v)
@@ -17,6 +18,7 @@ void credential_value_release(struct credential_value *v)
 	secret_free(&v->rendered);
 	aws_keys_free(v->aws);
 	secret_free(&v->jar);
+	tls_identity_release(v->identity);
 	mask_free(v->mask);
 	free(v);
 }
@@ -59,6 +61,50 @@ static const char *take_jar(struct credential_value *value, struct slice bytes)
 	return n && !value->mask ? "There is no memory for the credential." : NULL;
 }
 
+/* Makes the identity of a client's certificate. Returns NULL, or why it cannot be used: a text that
+ * stays until the next call. */
+static const char *take_certificate(struct credential_value *value, struct slice pem)
+{
+	static char error[TLS_IDENTITY_WHY_MAX + 64];
+	static uint32_t last_serial;
+	char why[TLS_IDENTITY_WHY_MAX];
+
+	value->identity = tls_identity_read(pem, pem, why);
+	value->serial = ++last_serial;
+	if (value->identity)
+		return NULL;
+	snprintf(error, sizeof(error),
+	        "The credential's value cannot be a client's certificate: %s.", why);
+	return error;
+}
+
+/* Makes what signs. Returns NULL, or why it cannot be used. */
+static const char *take_key(struct credential_value *value,
+        const struct policy_credential *credential, struct slice bytes)
+{
+	const char *error = NULL;
+	int rc;
+
+	if (credential->inject == POLICY_INJECT_CLIENT_CERTIFICATE)
+		return take_certificate(value, bytes);
+	if (credential->inject == POLICY_INJECT_SIGV4) {
+		value->aws = aws_keys_new(bytes, &error);
+		return value->aws ? NULL : error;
+	}
+	rc = inject_hmac_key(credential, bytes, &value->rendered);
+	return rc == 0         ? NULL
+	       : rc == -EINVAL ? "The credential's value is no key for hmac: it is too short, or "
+	                         "not written as secret-encoding says."
+	                       : "There is no memory for the credential.";
+}
+
+static bool signs(const struct policy_credential *credential)
+{
+	return credential->inject == POLICY_INJECT_SIGV4 ||
+	       credential->inject == POLICY_INJECT_HMAC ||
+	       credential->inject == POLICY_INJECT_CLIENT_CERTIFICATE;
+}
+
 struct credential_value *value_new(
         const struct policy *policy, uint32_t index, struct slice bytes, const char **error)
 {
@@ -72,28 +118,12 @@ struct credential_value *value_new(
 	value->credential = index;
 	value->references = 1;
 	policy_credential(policy, index, &credential);
-	if (credential.source == POLICY_SOURCE_SEALED) {
-		*error = take_jar(value, bytes);
+	if (credential.source == POLICY_SOURCE_SEALED || signs(&credential)) {
+		*error = credential.source == POLICY_SOURCE_SEALED
+		                 ? take_jar(value, bytes)
+		                 : take_key(value, &credential, bytes);
 		if (!*error)
 			return value;
-		credential_value_release(value);
-		return NULL;
-	}
-	if (credential.inject == POLICY_INJECT_SIGV4) {
-		value->aws = aws_keys_new(bytes, error);
-		if (!value->aws) {
-			credential_value_release(value);
-			return NULL;
-		}
-		return value;
-	}
-	if (credential.inject == POLICY_INJECT_HMAC) {
-		rc = inject_hmac_key(&credential, bytes, &value->rendered);
-		if (rc == 0)
-			return value;
-		if (rc == -EINVAL)
-			*error = "The credential's value is no key for hmac: it is too short, or "
-			         "not written as secret-encoding says.";
 		credential_value_release(value);
 		return NULL;
 	}

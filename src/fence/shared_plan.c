@@ -91,7 +91,11 @@ int shared_spec_check(const struct fence_shared_spec *spec)
 		return -EINVAL;
 	if (!are_devices(spec))
 		return -EINVAL;
-	if (!are_ports(spec->loopback_ports, spec->loopback_count, spec) ||
+	if (spec->synthetic4.base.family != 4 || spec->synthetic4.bits > 32 ||
+	        spec->synthetic6.base.family != 6 || spec->synthetic6.bits > 128)
+		return -EINVAL;
+	if (!are_ports(spec->udp_ports, spec->udp_count, spec) ||
+	        !are_ports(spec->loopback_ports, spec->loopback_count, spec) ||
 	        !are_ports(spec->inbound_ports, spec->inbound_count, spec))
 		return -EINVAL;
 	return 0;

@@ -78,6 +78,22 @@ static void match_destination6(struct rule_list *l, const uint8_t address[16])
 	rule_test_bytes(l, NFT_CMP_EQ, address, 16);
 }
 
+/* The addresses that stand for names, of one family. */
+static void match_synthetic(struct rule_list *l, const struct fence_shared_spec *spec, int family)
+{
+	const struct ip_prefix *pool = family == 4 ? &spec->synthetic4 : &spec->synthetic6;
+	const uint32_t size = family == 4 ? 4 : 16;
+	uint8_t mask[16] = {0};
+
+	for (unsigned i = 0; i < pool->bits; i++)
+		mask[i / 8] |= (uint8_t)(0x80 >> i % 8);
+	rule_load_meta(l, NFT_META_NFPROTO);
+	rule_test_u8(l, NFT_CMP_EQ, family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
+	rule_load_payload(l, NETWORK, family == 4 ? 16 : 24, size);
+	rule_load_mask(l, mask, size);
+	rule_test_bytes(l, NFT_CMP_EQ, pool->base.bytes, size);
+}
+
 static void match_loopback_interface(struct rule_list *l, enum nft_meta_keys which)
 {
 	static const char lo[IFNAMSIZ] = "lo";
@@ -154,6 +170,12 @@ void shared_rewrite(struct rule_list *l, const struct fence_shared_spec *spec)
 	rule_begin(l);
 	match_port(l, IPPROTO_TCP, DESTINATION_PORT, DNS_PORT);
 	rule_redirect(l, spec->dns_port);
+	for (int family = 4; family <= 6; family += 2) { /* local, but not the group's own */
+		rule_begin(l);
+		match_synthetic(l, spec, family);
+		match_protocol(l, IPPROTO_TCP);
+		rule_redirect(l, spec->tcp_port);
+	}
 	rule_begin(l);
 	rule_test_local_destination(l);
 	rule_verdict(l, NF_ACCEPT);
@@ -219,6 +241,23 @@ static void accept_group(struct rule_list *l, const struct fence_shared_spec *sp
 	rule_verdict(l, NF_ACCEPT);
 }
 
+/* Datagrams to synthetic addresses go to the guard's sockets; nothing else of the group is there.
+ */
+static void sort_synthetic(struct rule_list *l, const struct fence_shared_spec *spec, int family)
+{
+	for (size_t i = 0; i < spec->udp_count; i++) {
+		rule_begin(l);
+		match_synthetic(l, spec, family);
+		match_port(l, IPPROTO_UDP, DESTINATION_PORT, spec->udp_ports[i]);
+		rule_verdict(l, NF_ACCEPT);
+	}
+	rule_begin(l);
+	match_synthetic(l, spec, family);
+	rule_log(l, "vethguard:other", spec->nflog_group, FENCE_SNAP_BYTES);
+	rule_count(l, SHARED_COUNTER);
+	rule_reject(l);
+}
+
 void shared_others(struct rule_list *l, const struct fence_shared_spec *spec)
 {
 	accept_local_port(l, IPPROTO_TCP, spec->tcp_port);
@@ -229,6 +268,8 @@ void shared_others(struct rule_list *l, const struct fence_shared_spec *spec)
 	rule_log(l, "vethguard:other", spec->nflog_group, FENCE_SNAP_BYTES);
 	rule_count(l, SHARED_COUNTER);
 	rule_reject(l);
+	sort_synthetic(l, spec, 4);
+	sort_synthetic(l, spec, 6);
 	accept_group(l, spec);
 	accept_inbound_answers(l, spec);
 	refuse(l, spec, true);

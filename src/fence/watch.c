@@ -98,25 +98,18 @@ int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed)
 {
 	static _Alignas(struct nlmsghdr) char events[EVENT_BYTES];
 	const struct nlmsghdr *event;
-	int result = 0, left;
+	bool lost = false;
 	ssize_t n;
+	int left;
 
 	*changed = false;
-	for (;;) {
-		n = recv(fd, events, sizeof(events), 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == ENOBUFS) {
-			*changed = true;
-			result = -ENOBUFS; /* reported once; go on reading */
-			continue;
-		}
-		if (n < 0)
-			return errno == EAGAIN ? result : -errno;
+	while ((n = netlink_receive_events(fd, events, sizeof(events), &lost)) > 0) {
 		left = (int)n;
 		for (event = (const struct nlmsghdr *)events; mnl_nlmsg_ok(event, left);
 		        event = mnl_nlmsg_next(event, &left))
 			if ((own == 0 || event->nlmsg_pid != own) && is_of_table(event, table))
 				*changed = true;
 	}
+	*changed |= lost;
+	return n < 0 ? (int)n : lost ? -ENOBUFS : 0;
 }

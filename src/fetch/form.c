@@ -44,20 +44,26 @@ int form_basic(struct buf *out, struct slice login)
 	return rc == 0 ? buf_append(out, "", 1) : rc;
 }
 
-json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,
-        const char *login, char fault[HTTPS_TEXT_MAX])
+json_t *form_post_to(struct https *https, struct slice to, struct slice form, const char *login,
+        char fault[HTTPS_TEXT_MAX])
 {
 	const char *const fields[] = {"Content-Type: application/x-www-form-urlencoded",
 	        "Accept: application/json", login, NULL};
 	char url[HTTPS_URL_MAX];
 
-	if (!fetch_url(request, "", url, sizeof(url))) {
+	if (!fetch_url_at(to, "", url, sizeof(url))) {
 		snprintf(fault, HTTPS_TEXT_MAX, "the URL is too long");
 		return NULL;
 	}
 	return https_json(https,
 	        &(struct https_call){.method = "POST", .url = url, .fields = fields, .body = form},
 	        fault);
+}
+
+json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,
+        const char *login, char fault[HTTPS_TEXT_MAX])
+{
+	return form_post_to(https, request->message.sites[0].url, form, login, fault);
 }
 
 bool form_fetch_token(const struct fetch_request *request, struct https *https, struct slice form,

@@ -16,6 +16,9 @@ int form_add(struct buf *form, const char *name, struct slice value);
  * -errno.
  */
 int form_basic(struct buf *out, struct slice login);
+/* Posts the form to a URL. Returns as https_json(). */
+json_t *form_post_to(struct https *https, struct slice url, struct slice form, const char *login,
+        char fault[HTTPS_TEXT_MAX]);
 /* Posts the form to the request's URL, with the field login unless it is NULL. Returns as
  * https_json(). */
 json_t *form_post(const struct fetch_request *request, struct https *https, struct slice form,

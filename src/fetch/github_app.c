@@ -82,20 +82,6 @@ static char *make_body(const struct fetch_request *request)
 	return text;
 }
 
-/* "2026-11-25T22:00:00Z", of an answer that came just now. */
-static void take_end(struct fetched *out, const char *text)
-{
-	struct tm end = {0};
-	const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%SZ", &end) : NULL;
-	json_t *seconds;
-
-	if (!rest || *rest)
-		return;
-	seconds = json_integer((json_int_t)(timegm(&end) - time(NULL)));
-	fetched_lives(out, seconds);
-	json_decref(seconds);
-}
-
 static json_t *ask(const struct fetch_request *request, struct https *https, const char *proof,
         const char *body, char fault[HTTPS_TEXT_MAX])
 {
@@ -131,7 +117,7 @@ bool github_app_fetch(const struct fetch_request *request, struct https *https, 
 		answer = ask(request, https, (const char *)buf_bytes(&proof), body, fault);
 	taken = answer && fetched_take(json_object_get(answer, "token"), "token", out, fault);
 	if (taken)
-		take_end(out, json_string_value(json_object_get(answer, "expires_at")));
+		fetched_ends(out, json_string_value(json_object_get(answer, "expires_at")));
 	json_decref(answer);
 	private_buf_fini(&proof);
 	free(body);

@@ -83,25 +83,39 @@ struct https *https_open(void)
 	return NULL;
 }
 
+static bool add_addresses(struct https *https, const struct message_fetch_site *addresses,
+        const struct fetch_site *site)
+{
+	struct ip literal;
+	char text[FETCH_HOST_MAX + 16 + MESSAGE_FETCH_ADDRESSES_MAX * (IP_TEXT_MAX + 4)];
+	int n = snprintf(text, sizeof(text), "%s:%u:", site->host, site->port);
+	struct curl_slist *longer;
+
+	if (ip_parse(slice_from_string(site->host), &literal))
+		return true; /* dialed as it is; and libcurl takes no IPv6 address for a name here
+		              */
+	for (size_t i = 0; i < addresses->address_count; i++) {
+		char address[IP_TEXT_MAX];
+
+		ip_format(&addresses->addresses[i], address);
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+		        addresses->addresses[i].family == 6 ? "%s[%s]" : "%s%s", i ? "," : "",
+		        address);
+	}
+	longer = curl_slist_append(https->resolve, text);
+	if (longer)
+		https->resolve = longer;
+	return longer != NULL;
+}
+
 bool https_resolve(struct https *https, const struct fetch_request *request)
 {
 	const struct message_fetch *m = &request->message;
-	struct ip literal;
-	char text[FETCH_HOST_MAX + 16 + MESSAGE_FETCH_ADDRESSES_MAX * (IP_TEXT_MAX + 4)];
-	int n = snprintf(text, sizeof(text), "%s:%u:", request->host, request->port);
 
-	if (ip_parse(slice_from_string(request->host), &literal))
-		return true; /* dialed as it is; and libcurl takes no IPv6 address for a name here
-		              */
-	for (size_t i = 0; i < m->address_count; i++) {
-		char address[IP_TEXT_MAX];
-
-		ip_format(&m->addresses[i], address);
-		n += snprintf(text + n, sizeof(text) - (size_t)n,
-		        m->addresses[i].family == 6 ? "%s[%s]" : "%s%s", i ? "," : "", address);
-	}
-	https->resolve = curl_slist_append(NULL, text);
-	return https->resolve != NULL;
+	for (size_t i = 0; i < m->site_count; i++)
+		if (!add_addresses(https, &m->sites[i], &request->sites[i]))
+			return false;
+	return true;
 }
 
 uint32_t https_retry_s(const struct https *https)
@@ -142,11 +156,14 @@ static bool set_options(
         struct https *https, const struct https_call *call, struct curl_slist *fields)
 {
 	CURL *curl = https->curl;
-	bool post = strcmp(call->method, "POST") == 0;
+	const bool get = strcmp(call->method, "GET") == 0;
+	/* fetch_site_read() has taken no plain URL but one of this link. */
+	const bool plain = strncmp(call->url, "http://", 7) == 0;
 
 	curl_easy_reset(curl);
 	if (curl_easy_setopt(curl, CURLOPT_URL, call->url) != CURLE_OK ||
-	        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https") != CURLE_OK ||
+	        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, plain ? "http" : "https") !=
+	                CURLE_OK ||
 	        curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &https->trusted) != CURLE_OK ||
 	        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL) != CURLE_OK ||
 	        curl_easy_setopt(curl, CURLOPT_RESOLVE, https->resolve) != CURLE_OK)
@@ -161,8 +178,9 @@ static bool set_options(
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "vethguard");
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, https);
-	if (post) {
+	if (!get) {
 		curl_easy_setopt(curl, CURLOPT_POST, 1L);
+		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)call->body.n);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->body.p);
 	}
@@ -195,15 +213,41 @@ static struct curl_slist *list_of(const char *const *fields)
 	return list;
 }
 
-/* What services say of an error: RFC 6749 section 5.2; Vault's list; GitHub's message. */
-static const char *reason_in(const json_t *answer)
+/* What services say of an error: RFC 6749 section 5.2; Vault's list; GitHub's message; AWS's in
+ * JSON and in XML; Google's and Azure's object. */
+static struct slice reason_in(const struct https *https, const json_t *answer)
 {
-	static const char *const members[] = {"error_description", "error", "message"};
+	static const char *const members[] = {
+	        "error_description", "error", "message", "Message", "__type"};
 	const char *text = json_string_value(json_array_get(json_object_get(answer, "errors"), 0));
+	const json_t *error = json_object_get(answer, "error");
+	struct slice in_xml;
 
+	if (json_is_object(error))
+		text = json_string_value(json_object_get(error, "message"));
 	for (size_t i = 0; !text && i < sizeof(members) / sizeof(members[0]); i++)
 		text = json_string_value(json_object_get(answer, members[i]));
-	return text ? text : "";
+	if (!answer && https_xml_element(buf_slice(&https->answer), "Message", &in_xml))
+		return in_xml;
+	return slice_from_string(text ? text : "");
+}
+
+/* AWS answers 400 when it wants fewer requests, and says so by a code. */
+static bool is_throttled(const struct https *https, long status, const json_t *answer)
+{
+	static const char *const codes[] = {
+	        "Throttling", "ThrottlingException", "TooManyRequestsException"};
+	struct slice code = SLICE("");
+	const char *text = json_string_value(json_object_get(answer, "__type"));
+
+	if (text)
+		code = slice_from_string(strchr(text, '#') ? strchr(text, '#') + 1 : text);
+	else if (!answer)
+		https_xml_element(buf_slice(&https->answer), "Code", &code);
+	for (size_t i = 0; status == 400 && i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (slice_equals(code, slice_from_string(codes[i])))
+			return true;
+	return status == 429 || status == 503;
 }
 
 /* How many bytes at the beginning of text are somewhere in sent, if they are min or more; else 0.
@@ -272,8 +316,8 @@ static void explain(
 	char shown[256];
 
 	curl_easy_getinfo(https->curl, CURLINFO_RETRY_AFTER, &retry);
-	copy_plain(https, slice_from_string(reason_in(answer)), shown, sizeof(shown));
-	if (status == 429 || status == 503)
+	copy_plain(https, reason_in(https, answer), shown, sizeof(shown));
+	if (is_throttled(https, status, answer))
 		https->retry_s = retry <= 0                    ? HTTPS_RETRY_S
 		                 : retry < MESSAGE_RETRY_MAX_S ? (uint32_t)retry
 		                                               : MESSAGE_RETRY_MAX_S;
@@ -289,22 +333,27 @@ static void explain(
 		snprintf(fault, HTTPS_TEXT_MAX, "what it answered is not JSON");
 }
 
-static json_t *understand(struct https *https, CURLcode code, char fault[HTTPS_TEXT_MAX])
+/* Returns true if a whole answer came. */
+static bool is_whole(struct https *https, CURLcode code, char fault[HTTPS_TEXT_MAX])
 {
-	json_t *answer;
-	long status = 0;
-
 	if (https->too_long) {
 		snprintf(fault, HTTPS_TEXT_MAX, "its answer is longer than %u bytes",
 		        HTTPS_ANSWER_MAX);
-		return NULL;
+		return false;
 	}
 	if (code != CURLE_OK) {
 		snprintf(fault, HTTPS_TEXT_MAX, "it cannot be asked: %s", curl_easy_strerror(code));
-		return NULL;
+		return false;
 	}
-	curl_easy_getinfo(https->curl, CURLINFO_RESPONSE_CODE, &status);
-	https->status = status;
+	curl_easy_getinfo(https->curl, CURLINFO_RESPONSE_CODE, &https->status);
+	return true;
+}
+
+static json_t *understand(struct https *https, char fault[HTTPS_TEXT_MAX])
+{
+	const long status = https->status;
+	json_t *answer;
+
 	if (status == 204) /* no content (RFC 9110 section 15.3.5) */
 		return json_object();
 	answer = json_loadb((const char *)buf_bytes(&https->answer), https->answer.len,
@@ -316,16 +365,17 @@ static json_t *understand(struct https *https, CURLcode code, char fault[HTTPS_T
 	return NULL;
 }
 
-json_t *https_json(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX])
+/* Returns true if there is a whole answer, of whatever status. */
+static bool perform(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX])
 {
 	struct curl_slist *fields;
-	json_t *answer = NULL;
+	bool whole = false;
 
 	if (!are_lines(call->fields)) {
 		snprintf(fault, HTTPS_TEXT_MAX,
 		        "what it is to be asked with has a line end or another control character "
 		        "in it, which no header field may have");
-		return NULL;
+		return false;
 	}
 	fields = list_of(call->fields);
 	buf_consume(&https->answer, https->answer.len);
@@ -335,7 +385,28 @@ json_t *https_json(struct https *https, const struct https_call *call, char faul
 	https->call = call;
 	snprintf(fault, HTTPS_TEXT_MAX, "no memory");
 	if ((!call->fields || !*call->fields || fields) && set_options(https, call, fields))
-		answer = understand(https, curl_easy_perform(https->curl), fault);
+		whole = is_whole(https, curl_easy_perform(https->curl), fault);
 	curl_slist_free_all(fields);
-	return answer;
+	return whole;
+}
+
+json_t *https_json(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX])
+{
+	return perform(https, call, fault) ? understand(https, fault) : NULL;
+}
+
+bool https_text(struct https *https, const struct https_call *call, struct slice *text,
+        char fault[HTTPS_TEXT_MAX])
+{
+	json_t *answer;
+
+	if (!perform(https, call, fault))
+		return false;
+	*text = buf_slice(&https->answer);
+	if (https->status / 100 == 2)
+		return true;
+	answer = json_loadb(text->p, text->n, JSON_REJECT_DUPLICATES, NULL);
+	explain(https->status, answer, https, fault);
+	json_decref(answer);
+	return false;
 }

@@ -39,15 +39,21 @@ uint32_t https_retry_s(const struct https *https);
 long https_status(const struct https *https);
 
 struct https_call {
-	const char *method; /* "GET" or "POST" */
+	const char *method; /* "GET", "POST" or "PUT" */
 	const char *url;
 	const char *const *fields; /* "Name: value" each; ends with NULL */
-	struct slice body;         /* of POST */
+	struct slice body;         /* of POST and PUT */
 };
 
 /* Returns the answer's JSON (owned) if its status is of 2xx; else NULL with a sentence in fault,
  * which holds of the answer only what a service says of an error in its documented members, and
  * what it repeats there of the request or the secret is left out. */
 json_t *https_json(struct https *https, const struct https_call *call, char fault[HTTPS_TEXT_MAX]);
+/* Does the same for an answer of another form: *text is its body, valid until the next call. */
+bool https_text(struct https *https, const struct https_call *call, struct slice *text,
+        char fault[HTTPS_TEXT_MAX]);
+/* Finds <NAME>TEXT</NAME> in an answer in XML; AWS STS has each name once. Returns false if it is
+ * not there exactly once, or if TEXT has markup or an escape in it. */
+bool https_xml_element(struct slice xml, const char *name, struct slice *text);
 
 #endif

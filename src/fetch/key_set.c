@@ -17,7 +17,8 @@ bool key_set_fetch(const struct fetch_request *request, struct https *https, str
 	bool taken;
 
 	snprintf(fault, HTTPS_TEXT_MAX, "its URL is too long");
-	if (snprintf(url, sizeof(url), "%.*s", SLICE_ARG(request->message.url)) < (int)sizeof(url))
+	if (snprintf(url, sizeof(url), "%.*s", SLICE_ARG(request->message.sites[0].url)) <
+	        (int)sizeof(url))
 		answer = https_json(https,
 		        &(struct https_call){.method = "GET", .url = url, .fields = fields}, fault);
 	if (answer)

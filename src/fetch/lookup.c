@@ -7,7 +7,7 @@
 struct question {
 	struct resolver_wait wait;
 	struct loop *loop;
-	struct fetch_request *request;
+	struct message_fetch_site *site;
 	const char *error;
 };
 
@@ -32,11 +32,11 @@ void lookup_close(struct lookup *lookup)
 
 static void take(struct question *q, const struct resolver_answer *answer)
 {
-	struct message_fetch *m = &q->request->message;
+	struct message_fetch_site *site = q->site;
 
 	q->error = answer->count ? NULL : answer->error;
 	for (size_t i = 0; i < answer->count && i < MESSAGE_FETCH_ADDRESSES_MAX; i++)
-		m->addresses[m->address_count++] = answer->addresses[i];
+		site->addresses[site->address_count++] = answer->addresses[i];
 }
 
 static void on_answer(struct resolver_wait *wait, const struct resolver_answer *answer)
@@ -47,20 +47,29 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 	loop_stop(q->loop);
 }
 
-const char *lookup_run(struct lookup *lookup, struct fetch_request *request)
+static const char *look_up(struct lookup *lookup, struct message_fetch_site *site, const char *host)
 {
 	struct question q = {.wait = {.on_answer = on_answer},
 	        .loop = lookup->loop,
-	        .request = request,
+	        .site = site,
 	        .error = "the name cannot be looked up"};
 	const struct resolver_answer *answer;
 
-	if (request->message.address_count)
+	if (site->address_count)
 		return NULL;
-	answer = resolver_get(lookup->resolver, slice_from_string(request->host), &q.wait);
+	answer = resolver_get(lookup->resolver, slice_from_string(host), &q.wait);
 	if (answer)
 		take(&q, answer);
 	else if (loop_run(lookup->loop) < 0)
 		return "the loop does not run";
 	return q.error;
+}
+
+const char *lookup_run(struct lookup *lookup, struct fetch_request *request)
+{
+	const char *why = NULL;
+
+	for (uint32_t i = 0; !why && i < request->message.site_count; i++)
+		why = look_up(lookup, &request->message.sites[i], request->sites[i].host);
+	return why;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookup: the addresses of the service, by the resolver that workers use as well. */
+/* lookup: the addresses of the services, by the resolver that workers use as well. */
 #ifndef VETHGUARD_SRC_FETCH_LOOKUP_H
 #define VETHGUARD_SRC_FETCH_LOOKUP_H
 
@@ -15,8 +15,8 @@ struct lookup {
  * memory. */
 bool lookup_open(struct lookup *lookup, const struct fetch_request *request);
 void lookup_close(struct lookup *lookup);
-/* Fills in the request's addresses unless they are known. Returns NULL, or a sentence that says why
- * there are none. */
+/* Fills in the addresses of each site unless they are known. Returns NULL, or a sentence that says
+ * why there are none. */
 const char *lookup_run(struct lookup *lookup, struct fetch_request *request);
 
 #endif

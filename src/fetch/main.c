@@ -6,9 +6,9 @@
  *
  * main() shows the order of confinement. The supervisor's one message says what to fetch and brings
  * the descriptors: trusted CAs, the pipe for the value, the service's secret. Then the jail closes:
- * by TCP only the ports of the service and of the resolvers can be dialed (Landlock 4; it knows no
- * addresses). The service's name is looked up in it, and the secret is read after that. The value
- * goes into the pipe, its lifetime to the supervisor, which passes the pipe on to the keeper.
+ * by TCP only the ports of the service, of its login and of the resolvers can be dialed (Landlock
+ * 4; it knows no addresses). The names are looked up in it, and the secret is read after that. The
+ * value goes into the pipe, its lifetime to the supervisor, which passes the pipe on to the keeper.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -122,11 +122,13 @@ static void map_trusted(struct fetch *f)
 static void enter_jail(const struct fetch *f)
 {
 	const struct message_fetch *m = &f->request.message;
-	uint16_t ports[1 + CONFIG_SERVERS_MAX] = {f->request.port};
+	uint16_t ports[MESSAGE_FETCH_SITES_MAX + CONFIG_SERVERS_MAX];
 	const char *step;
-	size_t count = 1;
+	size_t count = 0;
 	int rc;
 
+	for (size_t i = 0; i < m->site_count; i++)
+		ports[count++] = f->request.sites[i].port;
 	for (size_t i = 0; i < m->server_count; i++)
 		ports[count++] = m->servers[i].port ? m->servers[i].port : CONFIG_SERVER_PORT;
 	rc = jail_enter(JAIL_FETCH, ports, count, &step);
@@ -196,7 +198,9 @@ static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_T
 	} kinds[] = {{"vault", vault_fetch}, {"oauth2", oauth2_fetch},
 	        {"token-exchange", token_exchange_fetch}, {"github-app", github_app_fetch},
 	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch},
-	        {"key-set", key_set_fetch}};
+	        {"gcp-secretmanager", gcp_secret_fetch}, {"azure-keyvault", azure_fetch},
+	        {"aws-secretsmanager", aws_secret_fetch}, {"aws-ssm", aws_parameter_fetch},
+	        {"aws-role", aws_role_fetch}, {"key-set", key_set_fetch}};
 	const struct slice kind = f->request.message.arguments[0];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -242,10 +246,10 @@ int main(int argc, char **argv)
 	bound_memory();
 	https_prepare();
 	await_request(&f);
-	if (!fetch_request_read_url(&f.request))
+	if (!fetch_request_read_urls(&f.request))
 		fail(&f, "its URL is none of https");
 	f.https = https_open();
-	if (!f.https || !lookup_open(&f.lookup, &f.request))
+	if (!f.https || !lookup_open(&f.lookup, &f.request) || aws_prepare() < 0)
 		fail(&f, "no memory");
 	map_trusted(&f);
 	https_trust(f.https, f.trusted_pem);

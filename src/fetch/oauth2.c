@@ -32,7 +32,7 @@ static int add_all(struct buf *form, const struct fetch_request *request, const 
 static char *make_claims(const struct fetch_request *request)
 {
 	const struct slice id = fetch_argument(request, "client_id");
-	const struct slice url = request->message.url;
+	const struct slice url = request->message.sites[0].url;
 	const json_int_t now = (json_int_t)time(NULL);
 	uint8_t random[JTI_BYTES];
 	char jti[2 * JTI_BYTES + 1], *text;

@@ -5,14 +5,16 @@
 #include <string.h>
 
 #include "fetch/request.h"
+#include "vethguard/base/ip.h"
 
 #define HTTPS_PORT 443
+#define HTTP_PORT 80
 
-static bool read_port(struct slice text, uint16_t *out)
+static bool read_port(struct slice text, uint16_t usual, uint16_t *out)
 {
 	uint64_t n;
 
-	*out = HTTPS_PORT;
+	*out = usual;
 	if (text.n == 0)
 		return true;
 	if (!slice_to_u64(text, UINT16_MAX, &n) || n == 0)
@@ -21,14 +23,25 @@ static bool read_port(struct slice text, uint16_t *out)
 	return true;
 }
 
-bool fetch_request_read_url(struct fetch_request *request)
+static bool stays_on_the_link(struct slice host)
 {
-	struct slice rest = request->message.url, port = SLICE("");
+	struct ip ip;
+
+	if (!ip_parse(host, &ip))
+		return false;
+	return ip_classify(&ip) == IP_METADATA || ip_classify(&ip) == IP_LINK_LOCAL;
+}
+
+bool fetch_site_read(struct slice url, struct fetch_site *out)
+{
+	const bool plain = slice_starts_with(url, SLICE("http://"));
+	const size_t scheme = plain ? 7 : 8;
+	struct slice rest = url, port = SLICE("");
 	ptrdiff_t end;
 
-	if (!slice_starts_with(rest, SLICE("https://")))
+	if (!plain && !slice_starts_with(rest, SLICE("https://")))
 		return false;
-	rest = slice_of(rest.p + 8, rest.n - 8);
+	rest = slice_of(rest.p + scheme, rest.n - scheme);
 	end = slice_find_byte(rest, '/');
 	if (end >= 0)
 		rest.n = (size_t)end;
@@ -45,9 +58,18 @@ bool fetch_request_read_url(struct fetch_request *request)
 	}
 	if (rest.n == 0 || rest.n > FETCH_HOST_MAX || slice_find_byte(rest, '@') >= 0)
 		return false;
-	memcpy(request->host, rest.p, rest.n);
-	request->host[rest.n] = '\0';
-	return read_port(port, &request->port);
+	memcpy(out->host, rest.p, rest.n);
+	out->host[rest.n] = '\0';
+	return read_port(port, plain ? HTTP_PORT : HTTPS_PORT, &out->port) &&
+	       (!plain || stays_on_the_link(rest));
+}
+
+bool fetch_request_read_urls(struct fetch_request *request)
+{
+	for (uint32_t i = 0; i < request->message.site_count; i++)
+		if (!fetch_site_read(request->message.sites[i].url, &request->sites[i]))
+			return false;
+	return true;
 }
 
 struct slice fetch_argument(const struct fetch_request *request, const char *key)
@@ -68,7 +90,8 @@ static bool is_secret(struct slice argument)
 {
 	static const char *const names[] = {
 	        "token=file:", "secret_id=file:", "jwt=file:", "client_secret=file:",
-	        "private_key=file:", "refresh_token=file:", "subject_token=file:", "key=file:"};
+	        "private_key=file:", "refresh_token=file:", "subject_token=file:", "key=file:",
+	        "keys=file:", "web_identity_token=file:", "federated_token=file:"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (slice_equals(argument, slice_from_string(names[i])))
@@ -93,11 +116,14 @@ struct slice fetch_secret(const struct fetch_request *request, const char *key)
 	return SLICE("");
 }
 
-bool fetch_url(const struct fetch_request *request, const char *path, char *out, size_t out_size)
+bool fetch_url_at(struct slice base, const char *path, char *out, size_t out_size)
 {
-	struct slice base = request->message.url;
-
 	while (base.n && base.p[base.n - 1] == '/')
 		base.n--;
 	return snprintf(out, out_size, "%.*s%s", SLICE_ARG(base), path) < (int)out_size;
+}
+
+bool fetch_url(const struct fetch_request *request, const char *path, char *out, size_t out_size)
+{
+	return fetch_url_at(request->message.sites[0].url, path, out, out_size);
 }

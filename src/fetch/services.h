@@ -31,6 +31,18 @@ bool onepassword_fetch(const struct fetch_request *request, struct https *https,
         struct fetched *out, char fault[HTTPS_TEXT_MAX]);
 bool vault_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
+bool gcp_secret_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool azure_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool aws_secret_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool aws_parameter_fetch(const struct fetch_request *request, struct https *https,
+        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+bool aws_role_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+/* Makes what signatures need; call it before the jail closes. Returns 0 or -errno. */
+int aws_prepare(void);
 bool github_app_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 
@@ -40,6 +52,15 @@ bool key_set_fetch(const struct fetch_request *request, struct https *https, str
 /* Takes a string of the answer as the value. Returns false with a sentence that calls it name. */
 bool fetched_take(
         const json_t *string, const char *name, struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+/* Takes the secret that a service keeps: all of it, or, with the argument "field", that text of the
+ * JSON object that the secret is. */
+bool fetched_take_secret(const struct fetch_request *request, struct slice secret,
+        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
+/* Takes when the value ends ("2026-11-25T22:00:00Z", also with fractions of a second) from an
+ * answer that came just now; anything else means that none is told. */
+void fetched_ends(struct fetched *out, const char *when);
+/* Puts who has failed before a sentence: the service of a login, for example. */
+void fetched_blame(const char *who, char fault[HTTPS_TEXT_MAX]);
 /* Takes a number of seconds as the lifetime; anything else means that none is told. */
 void fetched_lives(struct fetched *out, const json_t *seconds);
 

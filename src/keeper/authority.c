@@ -94,23 +94,25 @@ static size_t above(const struct authority *a, struct slice out[CA_CHAIN_MAX])
 	return n;
 }
 
-struct ca *authority_intermediate(const struct authority *a)
+struct ca *authority_intermediate(const struct authority *a, const char *names)
 {
 	char name[NAME_BYTES];
 
 	if (ca_expires_s(a->ca) <= clock_real_ms() / 1000)
 		return NULL;
-	return ca_new_intermediate(a->ca, make_name(name, "intermediate"), VALID_DAYS);
+	return ca_new_intermediate_for(
+	        a->ca, &(struct ca_wanted){make_name(name, "intermediate"), VALID_DAYS, names});
 }
 
 struct token_job *authority_intermediate_later(const struct authority *a, struct token *token,
-        void (*done)(void *context, struct ca *made, const char *why), void *context,
-        char why[CA_WHY_MAX])
+        const char *names, void (*done)(void *context, struct ca *made, const char *why),
+        void *context, char why[CA_WHY_MAX])
 {
 	char name[NAME_BYTES];
 
-	return token_sign(
-	        token, a->ca, make_name(name, "intermediate"), VALID_DAYS, done, context, why);
+	return token_sign(token, a->ca,
+	        &(struct ca_wanted){make_name(name, "intermediate"), VALID_DAYS, names}, done,
+	        context, why);
 }
 
 bool authority_ends_soon(const struct authority *a, int64_t now_s)

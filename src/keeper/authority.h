@@ -26,15 +26,16 @@ void authority_put(struct authority *authority); /* NULL is allowed */
  * randomness. */
 struct authority *authority_new(void);
 /* Makes an intermediate "vethguard intermediate CA RANDOM" for a worker. Returns NULL as above, or
- * if the CA's time is over. */
-struct ca *authority_intermediate(const struct authority *authority);
+ * if the CA's time is over. names: what it may sign for (tls/ca_names.h); NULL: anything. */
+struct ca *authority_intermediate(const struct authority *authority, const char *names);
 /* The same for a CA whose key is in a token (ca_key_is_elsewhere()): done is called later. Returns
  * NULL with why if it will not be called. */
 struct token_job;
 struct token;
 struct token_job *authority_intermediate_later(const struct authority *authority,
-        struct token *token, void (*done)(void *context, struct ca *made, const char *why),
-        void *context, char why[CA_WHY_MAX]);
+        struct token *token, const char *names,
+        void (*done)(void *context, struct ca *made, const char *why), void *context,
+        char why[CA_WHY_MAX]);
 /* True if less than a fifth of the CA's time is left. */
 bool authority_ends_soon(const struct authority *authority, int64_t now_s);
 /* Answers MESSAGE_CA_GET. Returns 0 or -errno. */

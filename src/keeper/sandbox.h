@@ -20,6 +20,8 @@ struct sandbox {
 	bool root_known;
 	struct token_job *job;       /* its next intermediate is being signed by a token */
 	struct authority *job_under; /* the CA of that job: a reference */
+	char *names;                 /* what its intermediate may sign for; owned; NULL: anything */
+	bool waits;                  /* it has no intermediate until it is described */
 	uint64_t ca_question;        /* id of the worker's question for its CA; 0: not asked yet */
 	uint64_t request;            /* id of the message that described it */
 	bool told;                   /* the supervisor knows its root */
@@ -46,6 +48,9 @@ enum sandbox_made {
 /* sandbox_ca.c. Makes an intermediate under the CA for this sandbox. The earlier one stays until
  * the new one is there. why: the reason for NOT_MADE, otherwise "". */
 enum sandbox_made sandbox_make_intermediate(struct sandbox *sandbox, char why[CA_WHY_MAX]);
+/* What its intermediate may sign for, from now on; empty: anything. An intermediate for something
+ * else is forgotten. Returns 0 or -ENOMEM. */
+int sandbox_take_names(struct sandbox *sandbox, struct slice names);
 /* Gives up the token's job for the sandbox: its result is not wanted any more. */
 void sandbox_forget_job(struct sandbox *sandbox);
 /* Handles MESSAGE_CA_GET. Returns 0 or -errno. */

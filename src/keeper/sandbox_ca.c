@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <utlist.h>
 
 #include "keeper/sandbox.h"
@@ -52,14 +53,19 @@ static int tell_root(const struct sandboxes *all, const struct authority *a, uin
 	return rc;
 }
 
+/* A worker that has not asked yet gets it when it asks. */
+static int send_intermediate(struct sandbox *sandbox)
+{
+	return sandbox->ca_question ? authority_send(sandbox->authority, sandbox->intermediate,
+	                                      &sandbox->worker, sandbox->ca_question)
+	                            : 0;
+}
+
 /* Sends the worker and the supervisor the CA data that they wait for or must know. */
 static void pass_on(struct sandbox *sandbox)
 {
-	int rc = 0;
+	int rc = send_intermediate(sandbox);
 
-	if (sandbox->ca_question)
-		rc = authority_send(sandbox->authority, sandbox->intermediate, &sandbox->worker,
-		        sandbox->ca_question);
 	if (rc == 0 && sandbox->described && sandbox->all->sources->supervisor->open)
 		rc = tell_root(sandbox->all, sandbox->authority,
 		        sandbox->told ? sandbox->id : sandbox->request);
@@ -126,8 +132,8 @@ static enum sandbox_made make_later(struct sandbox *sandbox, struct authority *a
 	if (sandbox->job && sandbox->job_under == a)
 		return SANDBOX_MADE_LATER;
 	sandbox_forget_job(sandbox);
-	sandbox->job =
-	        authority_intermediate_later(a, sandbox->all->token, on_signed, sandbox, why);
+	sandbox->job = authority_intermediate_later(
+	        a, sandbox->all->token, sandbox->names, on_signed, sandbox, why);
 	if (!sandbox->job)
 		return SANDBOX_NOT_MADE;
 	sandbox->job_under = authority_get(a);
@@ -140,9 +146,11 @@ enum sandbox_made sandbox_make_intermediate(struct sandbox *sandbox, char why[CA
 	struct ca *made;
 
 	why[0] = 0;
+	if (sandbox->waits)
+		return SANDBOX_NOT_MADE;
 	if (a && ca_key_is_elsewhere(a->ca))
 		return make_later(sandbox, a, why);
-	made = a ? authority_intermediate(a) : NULL;
+	made = a ? authority_intermediate(a, sandbox->names) : NULL;
 	if (!made)
 		return SANDBOX_NOT_MADE;
 	sandbox_forget_job(sandbox);
@@ -168,6 +176,39 @@ static bool can_sign(const struct sandbox *sandbox)
 	       ca_expires_s(sandbox->intermediate) > clock_real_ms() / 1000;
 }
 
+/* A worker in store loses an intermediate whose CA is gone, because a new sandbox would get it. */
+static void forget_intermediate(struct sandbox *sandbox)
+{
+	ca_free(sandbox->intermediate);
+	authority_put(sandbox->authority);
+	sandbox->intermediate = NULL;
+	sandbox->authority = NULL;
+}
+
+static bool same_names(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+int sandbox_take_names(struct sandbox *sandbox, struct slice names)
+{
+	char *copy = NULL;
+
+	sandbox->waits = false;
+	if (same_names(sandbox->names, "") ? names.n == 0
+	                                   : slice_equals(names, slice_from_string(sandbox->names)))
+		return 0;
+	if (names.n) {
+		copy = strndup(names.p, names.n);
+		if (!copy)
+			return -ENOMEM;
+	}
+	free(sandbox->names);
+	sandbox->names = copy;
+	forget_intermediate(sandbox); /* it may sign for others */
+	return 0;
+}
+
 /* While a token is unavailable, a worker that replaces another one (a reload) gets that worker's
  * intermediate: both belong to the same sandbox, and a policy must be replaceable at any time. */
 static bool share_intermediate(struct sandbox *sandbox)
@@ -180,6 +221,7 @@ static bool share_intermediate(struct sandbox *sandbox)
 	{
 		if (other == sandbox || !other->described ||
 		        strcmp(other->name, sandbox->name) != 0 || !can_sign(other) ||
+		        !same_names(other->names, sandbox->names) ||
 		        !ca_key_is_elsewhere(other->authority->ca))
 			continue;
 		if (ca_key_der(other->intermediate, &key) == 0)
@@ -200,14 +242,18 @@ int sandboxes_send_root(
 {
 	enum sandbox_made made;
 	struct sandbox *sandbox;
+	bool had;
 
 	DL_FOREACH(all->first, sandbox)
 	{
 		if (sandbox->request != message->head.id)
 			continue;
-		made = can_sign(sandbox) ? SANDBOX_MADE : sandbox_make_intermediate(sandbox, why);
+		had = can_sign(sandbox);
+		made = had ? SANDBOX_MADE : sandbox_make_intermediate(sandbox, why);
 		sandbox->told = made == SANDBOX_MADE ||
 		                (made == SANDBOX_NOT_MADE && share_intermediate(sandbox));
+		if (sandbox->told && !had && send_intermediate(sandbox) == -ENOMEM)
+			return -ENOMEM; /* a worker that is gone needs none */
 		if (sandbox->told)
 			return tell_root(all, sandbox->authority, message->head.id);
 		if (made == SANDBOX_MADE_LATER || sandbox->root_known)
@@ -231,6 +277,8 @@ static bool is_due(const struct sandbox *sandbox, int64_t now_s)
 	const struct authority *next = authorities_find(all, known_root(sandbox));
 	int64_t ends_s;
 
+	if (sandbox->waits)
+		return false;
 	if (!sandbox->intermediate ||
 	        !authorities_have(all, sandbox->authority->described.fingerprint))
 		return true;
@@ -238,15 +286,6 @@ static bool is_due(const struct sandbox *sandbox, int64_t now_s)
 		return true;
 	ends_s = ca_expires_s(sandbox->intermediate);
 	return ends_s - now_s < RENEW_BEFORE_S && next && ca_expires_s(next->ca) > ends_s;
-}
-
-/* A worker in store loses an intermediate whose CA is gone, because a new sandbox would get it. */
-static void forget_intermediate(struct sandbox *sandbox)
-{
-	ca_free(sandbox->intermediate);
-	authority_put(sandbox->authority);
-	sandbox->intermediate = NULL;
-	sandbox->authority = NULL;
 }
 
 static void renew(struct sandbox *sandbox)
@@ -273,7 +312,7 @@ void sandboxes_renew(struct sandboxes *all, bool every)
 
 	DL_FOREACH(all->first, sandbox)
 	{
-		if (every || is_due(sandbox, now_s))
+		if ((every && !sandbox->waits) || is_due(sandbox, now_s))
 			renew(sandbox);
 	}
 }

@@ -22,6 +22,7 @@
 
 #include "keeper/value.h"
 #include "vethguard/base/log.h"
+#include "vethguard/tls/ca_names.h"
 
 #define MESSAGE_OVERHEAD 128 /* head and fixed fields of MESSAGE_CREDENTIAL */
 _Static_assert(VALUE_MAX + MESSAGE_OVERHEAD <= SECRET_MAX,
@@ -46,6 +47,7 @@ static void sandbox_free(struct sandbox *sandbox)
 	ipc_peer_close(&sandbox->worker);
 	sources_free(sandbox->sources, sandbox->source_count);
 	free(sandbox->early);
+	free(sandbox->names);
 	ca_free(sandbox->intermediate);
 	authority_put(sandbox->authority);
 	DL_DELETE(all->first, sandbox);
@@ -279,12 +281,17 @@ int sandboxes_describe(struct sandboxes *all, struct ipc_message *message)
 	if (!sandbox)
 		return 0;
 	sandbox->request = message->head.id;
+	if (m.names.n && !ca_names_are_plain(m.names))
+		return -EBADMSG;
+	if (sandbox_take_names(sandbox, m.names) != 0)
+		return -ENOMEM;
 	if (!sandbox->described || m.generation > sandbox->generation)
 		return describe(sandbox, &m);
 	return m.generation == sandbox->generation ? forget(sandbox) : -EBADMSG;
 }
 
-static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id, struct slice root)
+static struct sandbox *sandbox_new(
+        struct sandboxes *all, uint64_t id, const struct message_keeper_worker *m)
 {
 	struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
 	char why[CA_WHY_MAX];
@@ -294,9 +301,10 @@ static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id, struct sl
 	sandbox->all = all;
 	sandbox->id = id;
 	snprintf(sandbox->label, sizeof(sandbox->label), "worker in store");
-	sandbox->root_known = root.n == CA_FINGERPRINT_BYTES;
+	sandbox->root_known = m->root.n == CA_FINGERPRINT_BYTES;
 	if (sandbox->root_known)
-		memcpy(sandbox->root, root.p, CA_FINGERPRINT_BYTES);
+		memcpy(sandbox->root, m->root.p, CA_FINGERPRINT_BYTES);
+	sandbox->waits = m->waits;
 	sandbox_make_intermediate(sandbox, why);
 	DL_PREPEND(all->first, sandbox);
 	all->count++;
@@ -315,7 +323,7 @@ int sandboxes_add(struct sandboxes *all, struct ipc_message *message)
 		return -EBADMSG;
 	if (all->count == SANDBOXES_MAX)
 		return -ENOSPC;
-	sandbox = sandbox_new(all, message->head.id, m.root);
+	sandbox = sandbox_new(all, message->head.id, &m);
 	if (!sandbox)
 		return -ENOMEM;
 	rc = ipc_peer_open(all->loop, &sandbox->worker, message->fds[0], sandbox->label,

@@ -105,7 +105,8 @@ int source_get(struct source *source, uint64_t question, bool renew);
 /* Wipes the held value; it is asked for again on demand. A value that is being read is given to the
  * pending questions and not held. */
 void source_forget(struct source *source);
-/* Handles the supervisor's answer. Takes the descriptor if it is needed. Returns 0 or -EBADMSG. */
+/* source_fetch.c: handles the supervisor's answer. Takes the descriptor if it is needed. Returns 0
+ * or -EBADMSG. */
 int sources_on_message(struct sources *sources, struct ipc_message *message);
 
 /* Does what an operator asks for. After CHECK and ROTATE, on_operated is called, perhaps from
@@ -114,7 +115,7 @@ const char *source_operate(struct source *source, enum message_credential_what w
 /* Answers the waiting operator, if there is one. */
 void source_end_operation(struct source *source, const char *why);
 
-/* source_value.c: state and held value, for sources.c. Sets the state; nothing else does. */
+/* source_value.c: state and held value, for the other two. Sets the state; nothing else does. */
 void source_enter(struct source *source, enum source_state state);
 /* Prepares the source to hold a value. Returns 0 or -ENOMEM. */
 int source_value_open(struct source *source);

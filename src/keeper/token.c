@@ -160,15 +160,15 @@ int token_connect(struct token *t, struct ipc_message *message)
 	return rc;
 }
 
-struct token_job *token_sign(struct token *t, const struct ca *issuer, struct slice name,
-        unsigned days, token_done done, void *context, char why[CA_WHY_MAX])
+struct token_job *token_sign(struct token *t, const struct ca *issuer,
+        const struct ca_wanted *wanted, token_done done, void *context, char why[CA_WHY_MAX])
 {
 	struct token_job *job = t->peer.open ? calloc(1, sizeof(*job)) : NULL;
 
 	snprintf(why, CA_WHY_MAX, "%s", t->peer.open ? "no memory" : NO_TOKEN);
 	if (!job)
 		return NULL;
-	job->draft = ca_draft_new(issuer, name, days, job->digest);
+	job->draft = ca_draft_new(issuer, wanted, job->digest);
 	if (!job->draft) {
 		snprintf(why, CA_WHY_MAX, "the CA has ended, or there is no memory");
 		free(job);
@@ -227,8 +227,9 @@ static void start_trial(struct token *t, struct slice certificate)
 
 	forget_trial(t);
 	t->trial_ca = ca_from_certificate(certificate, why);
-	if (t->trial_ca &&
-	        token_sign(t, t->trial_ca, SLICE(CA_TRIAL_NAME), CA_TRIAL_DAYS, on_tried, t, why)) {
+	if (t->trial_ca && token_sign(t, t->trial_ca,
+	                           &(struct ca_wanted){SLICE(CA_TRIAL_NAME), CA_TRIAL_DAYS, NULL},
+	                           on_tried, t, why)) {
 		t->trial = TOKEN_TRYING;
 		return;
 	}

@@ -40,9 +40,10 @@ void token_init(struct token *token, struct loop *loop, struct ipc_peer *supervi
 /* Handles KEEPER_TOKEN. Returns 0 or -errno. */
 int token_connect(struct token *token, struct ipc_message *message);
 /* Makes an intermediate under a CA whose key is in the token. issuer is borrowed until done is
- * called. Returns NULL with why if there is no token or no memory; then done is not called. */
-struct token_job *token_sign(struct token *token, const struct ca *issuer, struct slice name,
-        unsigned days, token_done done, void *context, char why[CA_WHY_MAX]);
+ * called, wanted is not. Returns NULL with why if there is no token or no memory; then done is not
+ * called. */
+struct token_job *token_sign(struct token *token, const struct ca *issuer,
+        const struct ca_wanted *wanted, token_done done, void *context, char why[CA_WHY_MAX]);
 void token_cancel(struct token_job *job); /* NULL is allowed */
 /* Tries the key of this certificate, unless that was done before. Returns true once it was tried:
  * then token->why has the result, and *below is the intermediate made on trial, owned by the

@@ -20,6 +20,12 @@ static void join_lines(struct slice *value)
 			p[i] = ' ';
 }
 
+/* True for certificates and keys (RFC 7468): their lines are a part of them. */
+static bool is_pem(struct slice value)
+{
+	return slice_starts_with(value, SLICE("-----BEGIN "));
+}
+
 const char *value_check(struct slice *value)
 {
 	if (value->n > VALUE_MAX)
@@ -31,7 +37,8 @@ const char *value_check(struct slice *value)
 	if (memchr(value->p, 0, value->n))
 		return "gives a NUL byte";
 	join_lines(value);
-	if (memchr(value->p, '\n', value->n) || memchr(value->p, '\r', value->n))
+	if (!is_pem(*value) &&
+	        (memchr(value->p, '\n', value->n) || memchr(value->p, '\r', value->n)))
 		return "gives more than one line";
 	if (value->n < MASK_VALUE_MIN)
 		return "gives fewer than 6 bytes, which cannot be told from ordinary text";

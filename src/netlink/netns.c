@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,13 +58,43 @@ static int visit_in_thread(struct visit *v)
 	return v->result;
 }
 
+/* netns_keep_home(). A child that was forked may have moved, and so may another thread. */
+static struct {
+	int fd; /* -1: none is kept */
+	pid_t thread;
+	bool away; /* its thread is inside another namespace */
+} kept = {-1, 0, false};
+
+void netns_keep_home(int home)
+{
+	kept.fd = home >= 0 && setns(home, CLONE_NEWNET) == 0 ? home : -1;
+	kept.thread = gettid();
+	kept.away = false;
+}
+
+static int visit_from_home(const struct visit *v)
+{
+	int rc;
+
+	kept.away = true;
+	rc = visit(v);
+	if (setns(kept.fd, CLONE_NEWNET) < 0)
+		die(EXIT_FAILED, "cannot return to the host's network namespace: %s",
+		        strerror(errno));
+	kept.away = false;
+	return rc;
+}
+
 /* Joining one's own namespace needs the same permission as returning to it. A process with that
  * permission that fails to return must not go on, because it would do in a sandbox's namespace what
  * is meant for the host's. */
 static int visit_and_return(struct visit *v)
 {
-	int home = netns_current(), rc;
+	int home, rc;
 
+	if (kept.fd >= 0 && kept.thread == gettid() && !kept.away)
+		return visit_from_home(v);
+	home = netns_current();
 	if (home < 0)
 		return visit_in_thread(v);
 	if (setns(home, CLONE_NEWNET) < 0) {

@@ -118,6 +118,7 @@ int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip 
 
 int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t bits)
 {
+	static const struct ip source = {.family = 4, .bytes = {127, 0, 0, 1}};
 	struct request r;
 	struct rtmsg *m;
 	unsigned index;
@@ -127,8 +128,12 @@ int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t
 		return rc;
 	m = route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, base, index);
 	route_to(&r, m, base, bits);
-	if (base->family == 4) /* so that the source is an address of lo */
+	m->rtm_table = RT_TABLE_LOCAL;
+	m->rtm_type = RTN_LOCAL;
+	if (base->family == 4) { /* else a connection's source would be its destination */
 		m->rtm_scope = RT_SCOPE_HOST;
+		rtnl_put_ip(&r, RTA_PREFSRC, &source);
+	}
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 

@@ -167,25 +167,30 @@ int netlink_watch_read_all(int fd,
 	return result;
 }
 
+ssize_t netlink_receive_events(int fd, void *out, size_t size, bool *lost)
+{
+	for (;;) {
+		ssize_t n = recv(fd, out, size, 0);
+
+		if (n > 0)
+			return n;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0 && errno == ENOBUFS)
+			*lost = true; /* reported once; go on reading */
+		else if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
 int netlink_watch_read(int fd, const struct netlink_watcher *watcher)
 {
 	_Alignas(struct nlmsghdr) char events[EVENT_BYTES];
 	struct watch watch = {watcher, false};
-	int result = 0;
+	bool lost = false;
 	ssize_t n;
 
-	for (;;) {
-		n = recv(fd, events, sizeof(events), 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == ENOBUFS) {
-			result = -ENOBUFS; /* reported once; go on reading */
-			continue;
-		}
-		if (n < 0 && errno != EAGAIN)
-			return -errno;
-		if (n < 0)
-			return result == 0 && watch.changed ? 1 : result;
+	while ((n = netlink_receive_events(fd, events, sizeof(events), &lost)) > 0)
 		mnl_cb_run(events, (size_t)n, 0, 0, take_event, &watch);
-	}
+	return n < 0 ? (int)n : lost ? -ENOBUFS : watch.changed;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: plain reads of an opened image: names, ports, credentials. Nothing is
  * decided here. */
+#include <string.h>
+
 #include "policy/image.h"
 #include "vethguard/policy/placeholder.h"
 
@@ -109,6 +111,35 @@ static size_t list_ports(const uint64_t ports[PORT_WORDS], uint16_t *out, size_t
 	return count;
 }
 
+/* Refs of denies stand before those of allows. */
+static bool is_allowed(const struct policy *policy, const struct image_target *target)
+{
+	const struct image_profile *p = image_profile_at(policy, target->profile);
+
+	return p->ref_count > p->deny;
+}
+
+bool policy_named_next(const struct policy *policy, uint32_t *index, struct policy_named *out)
+{
+	while (*index < image_count(policy, SECTION_TARGETS)) {
+		const struct image_target *t = image_target_at(policy, (*index)++);
+		struct slice key = image_slice(policy, t->key);
+
+		if (!is_allowed(policy, t))
+			continue;
+		*out = (struct policy_named){.host = SLICE(""), .below = t->kind == TARGET_GLOB};
+		if (t->kind != TARGET_PREFIX) {
+			out->host = key;
+			return true;
+		}
+		out->network.base.family = key.p[0];
+		out->network.bits = (uint8_t)key.p[1];
+		memcpy(out->network.base.bytes, key.p + 2, sizeof(out->network.base.bytes));
+		return true;
+	}
+	return false;
+}
+
 size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max)
 {
 	uint64_t ports[PORT_WORDS] = {0};
@@ -189,7 +220,8 @@ bool policy_argument_is_file(struct slice argument, struct slice *path)
 {
 	static const char *const starts[] = {
 	        "token=file:", "secret_id=file:", "client_secret=file:", "subject_token=file:",
-	        "key=file:", "jwt=file:", "private_key=file:", "refresh_token=file:"};
+	        "key=file:", "jwt=file:", "private_key=file:", "refresh_token=file:", "keys=file:",
+	        "web_identity_token=file:", "federated_token=file:"};
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct slice start = slice_from_string(starts[i]);
@@ -200,6 +232,16 @@ bool policy_argument_is_file(struct slice argument, struct slice *path)
 		return true;
 	}
 	return false;
+}
+
+bool policy_argument_is_url(struct slice argument, struct slice *url)
+{
+	const ptrdiff_t end = slice_find_byte(argument, '=');
+
+	if (end < 0 || !slice_ends_with(slice_of(argument.p, (size_t)end), SLICE("_url")))
+		return false;
+	*url = slice_of(argument.p + end + 1, argument.n - (size_t)end - 1);
+	return true;
 }
 
 bool policy_credential_file(

@@ -19,7 +19,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 4u
+#define IMAGE_VERSION 5u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */

@@ -166,7 +166,8 @@ int json_read_into(struct json_tree *tree, struct slice text, char *decoded)
 	struct json_cursor c = {.tree = tree, .p = text.p, .end = text.p + text.n};
 	enum expect expect = EXPECT_VALUE;
 
-	*tree = (struct json_tree){.text = text, .decoded = decoded, .lent = decoded != NULL};
+	*tree = (struct json_tree){.text = text, .lent = decoded != NULL};
+	tree->decoded = decoded;
 	if (text.n > JSON_BYTES_MAX) {
 		json_cursor_refuse(&c, "the request's body is too large for JSON");
 		return c.rc;

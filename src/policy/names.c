@@ -93,6 +93,9 @@ const char *policy_inject_text(const struct policy_credential *c, char out[POLIC
 	case POLICY_INJECT_COOKIE:
 		snprintf(out, POLICY_INJECT_TEXT_MAX, "Cookie: %s=***", field);
 		break;
+	case POLICY_INJECT_CLIENT_CERTIFICATE:
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "a certificate in the TLS handshake");
+		break;
 	case POLICY_INJECT_HEADER:
 	default:
 		snprintf(out, POLICY_INJECT_TEXT_MAX, "%s: %s***", field, prefix);

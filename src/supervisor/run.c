@@ -2,7 +2,8 @@
 /*
  * The messages of a run, in order: START with the paths and the sandbox's namespace; ENV_GET
  * and ENV if the policy reads variables; READY; END (the end of the socket means the same);
- * SUMMARY. FAILED may replace any of them and carries the full text for people.
+ * SUMMARY. FAILED may replace any of them and carries the full text for people. Between READY and
+ * END a sidecar may send RELOAD (run_reload.c).
  *
  * `vethguard run` has the rights of the user it serves: its messages are checked like anybody's.
  */
@@ -18,12 +19,17 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-static void say(struct run *run, size_t size)
+void run_say(struct run *run, const uint8_t *message, size_t size)
 {
-	int rc = ipc_send(&run->peer, buffer, size, NULL, 0);
+	int rc = ipc_send(&run->peer, message, size, NULL, 0);
 
 	if (rc && rc != -EPIPE)
 		log_error("`vethguard run` could not be answered: %s", strerror(-rc));
+}
+
+static void say(struct run *run, size_t size)
+{
+	run_say(run, buffer, size);
 }
 
 /* Callbacks as the owner of the sandbox. */
@@ -79,9 +85,8 @@ static void warn(void *context, const char *fault)
 	log_warn("%s", fault);
 }
 
-static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+void run_tell_ready(struct run *run, struct sandbox *s, uint64_t id)
 {
-	struct run *run = container_of(owner, struct run, owner);
 	static struct message_run_ready m;
 
 	m = (struct message_run_ready){.sandbox = slice_from_string(s->name),
@@ -100,8 +105,14 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	}
 	sources_examine(&s->current->sources, warn, NULL);
 	sources_remember_covered(&s->current->sources);
-	say(run, message_run_ready_encode(
-	                 buffer, sizeof(buffer), MESSAGE_RUN_READY, run->start_id, &m));
+	say(run, message_run_ready_encode(buffer, sizeof(buffer), MESSAGE_RUN_READY, id, &m));
+}
+
+static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct run *run = container_of(owner, struct run, owner);
+
+	run_tell_ready(run, s, run->start_id);
 }
 
 static void on_failed(struct sandbox_owner *owner, const char *text)
@@ -134,7 +145,7 @@ static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 
 /* Messages from `vethguard run`. */
 
-static bool copy_path(struct slice from, char *to, size_t size)
+bool run_copy_path(struct slice from, char *to, size_t size)
 {
 	if (from.n >= size || (from.n && from.p[0] != '/'))
 		return false;
@@ -179,10 +190,10 @@ static void begin(struct run *run, const struct message_run_start *m)
 		sandbox_fail(s, "no policy was given");
 		return;
 	}
-	if (!copy_path(m->policy_path, policy_path, sizeof(policy_path)) ||
-	        !copy_path(m->config_path, config_path, sizeof(config_path)) ||
-	        !copy_path(m->audit_path, s->audit_path, sizeof(s->audit_path)) ||
-	        !copy_path(m->directory, s->directory, sizeof(s->directory))) {
+	if (!run_copy_path(m->policy_path, policy_path, sizeof(policy_path)) ||
+	        !run_copy_path(m->config_path, config_path, sizeof(config_path)) ||
+	        !run_copy_path(m->audit_path, s->audit_path, sizeof(s->audit_path)) ||
+	        !run_copy_path(m->directory, s->directory, sizeof(s->directory))) {
 		sandbox_fail(s, "the paths of policy, configuration, audit file and directory must "
 		                "be absolute");
 		return;
@@ -231,6 +242,8 @@ static int on_start(struct run *run, struct ipc_message *message)
 	run->sandbox->netns = message->fds[0];
 	message->fds[0] = -1;
 	run->sandbox->shared_dns_port = m.shared_dns_port;
+	run->sandbox->shared_udp_count = m.shared_udp_count;
+	memcpy(run->sandbox->shared_udp_ports, m.shared_udp_ports, sizeof(m.shared_udp_ports));
 	if (message->fd_count == 2) {
 		run->sandbox->shared_packets = message->fds[1];
 		message->fds[1] = -1;
@@ -313,6 +326,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 			return -EBADMSG;
 		run_end(run);
 		return 0;
+	case MESSAGE_RUN_RELOAD:
+		return run_reload(run, message);
 	case MESSAGE_RUN_ROLES:
 		return on_roles(run, message);
 	case MESSAGE_FAILED:
@@ -338,6 +353,7 @@ int run_open(struct run *run, struct supervisor *sv, int fd)
 	        .ready = on_ready,
 	        .failed = on_failed,
 	        .summary = on_summary,
+	        .replaced = run_replaced,
 	        .ended = on_ended};
 
 	memset(run, 0, sizeof(*run));

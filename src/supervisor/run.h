@@ -11,8 +11,9 @@ struct run {
 	struct supervisor *supervisor;
 	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
 	struct sandbox *sandbox;                /* NULL once it has ended */
-	uint64_t start_id;                      /* id of SESSION_START; answers carry it */
-	uint64_t variables_id;                  /* id of SESSION_ENV_GET; 0: none is pending */
+	uint64_t start_id;                      /* id of RUN_START; answers carry it */
+	uint64_t variables_id;                  /* id of RUN_ENV_GET; 0: none is pending */
+	uint64_t reload_id;                     /* id of RUN_RELOAD; 0: none is pending */
 	bool started;
 };
 
@@ -22,5 +23,13 @@ int run_open(struct run *run, struct supervisor *supervisor, int fd);
 /* Ends the sandbox as if the command had ended. */
 void run_end(struct run *run);
 void run_close(struct run *run);
+
+/* run.c, for run_reload.c: sends the message in its buffer; tells what holds now. */
+void run_say(struct run *run, const uint8_t *message, size_t size);
+void run_tell_ready(struct run *run, struct sandbox *s, uint64_t id);
+bool run_copy_path(struct slice from, char *to, size_t size);
+/* run_reload.c: MESSAGE_RUN_RELOAD, and how it ended. Returns 0 or -EBADMSG. */
+int run_reload(struct run *run, struct ipc_message *message);
+void run_replaced(struct sandbox_owner *owner, struct sandbox *s, const char *error);
 
 #endif

@@ -133,8 +133,10 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	rc = gate_host_open(&sv->gates, loop);
 	if (rc)
 		return rc;
-	if (sv->persistent)
+	if (sv->persistent) {
+		gate_host_keep_home(sv->gates);
 		rc = gate_host_listen_for_all(sv->gates);
+	}
 	if (rc)
 		log_info("each gate is watched by sockets of its own: %s", strerror(-rc));
 	if (sv->persistent)

@@ -14,10 +14,12 @@
 #include <openssl/evp.h>
 #include <openssl/objects.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "vethguard/base/hash.h"
+#include "vethguard/tls/ca_names.h"
 
 #define SERIAL_BYTES 20
 #define BACKDATE_DAYS 2
@@ -147,18 +149,31 @@ static bool has_public_key(const X509 *certificate, const uint8_t point[CA_POINT
 	       memcmp(bytes, point, CA_POINT_BYTES) == 0;
 }
 
+/* names: of ca_names.h; NULL: any name. */
+static bool add_names(X509 *certificate, X509 *issuer, const char *names)
+{
+	char value[sizeof("critical,") + CA_NAMES_MAX];
+
+	if (!names)
+		return true;
+	return snprintf(value, sizeof(value), "critical,%s", names) < (int)sizeof(value) &&
+	       add_extension(certificate, issuer, NID_name_constraints, value);
+}
+
 /* Sets everything except the signature. issuer: NULL for a root. */
-static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, struct slice name, unsigned days)
+static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, const struct ca_wanted *wanted)
 {
 	X509 *above = issuer ? issuer : certificate;
 
 	return X509_set_version(certificate, X509_VERSION_3) && set_serial(certificate) &&
-	       set_name(certificate, name) && set_validity(certificate, issuer, days) &&
+	       set_name(certificate, wanted->name) &&
+	       set_validity(certificate, issuer, wanted->days) &&
 	       X509_set_issuer_name(certificate, X509_get_subject_name(above)) &&
 	       set_public_key(certificate, key) &&
 	       add_extension(certificate, above, NID_basic_constraints,
 	               issuer ? "critical,CA:TRUE,pathlen:0" : "critical,CA:TRUE,pathlen:1") &&
 	       add_extension(certificate, above, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+	       add_names(certificate, above, wanted->names) &&
 	       add_extension(certificate, above, NID_subject_key_identifier, "hash") &&
 	       add_extension(certificate, above, NID_authority_key_identifier, "keyid:always");
 }
@@ -175,7 +190,7 @@ static bool parse_again(struct ca *ca)
 	return ca->certificate != NULL;
 }
 
-bool ca_prepare(struct ca **out, const struct ca *issuer, struct slice name, unsigned days)
+bool ca_prepare(struct ca **out, const struct ca *issuer, const struct ca_wanted *wanted)
 {
 	struct ca *ca = *out = calloc(1, sizeof(*ca));
 
@@ -185,7 +200,7 @@ bool ca_prepare(struct ca **out, const struct ca *issuer, struct slice name, uns
 	ca->certificate = X509_new_ex(tls_library(), NULL);
 	ca->key = EVP_PKEY_Q_keygen(tls_library(), NULL, "EC", "P-256");
 	return ca->certificate && ca->key &&
-	       fill(ca->certificate, ca->key, issuer ? issuer->certificate : NULL, name, days);
+	       fill(ca->certificate, ca->key, issuer ? issuer->certificate : NULL, wanted);
 }
 
 bool ca_complete(struct ca *ca)
@@ -193,11 +208,11 @@ bool ca_complete(struct ca *ca)
 	return parse_again(ca) && derive(ca);
 }
 
-static struct ca *make(const struct ca *issuer, struct slice name, unsigned days)
+static struct ca *make(const struct ca *issuer, const struct ca_wanted *wanted)
 {
 	struct ca *ca;
 
-	if (!ca_prepare(&ca, issuer, name, days) ||
+	if (!ca_prepare(&ca, issuer, wanted) ||
 	        !X509_sign(ca->certificate, issuer ? issuer->key : ca->key, EVP_sha256()) ||
 	        !ca_complete(ca)) {
 		ca_free(ca);
@@ -229,12 +244,17 @@ struct ca *ca_adopt(X509 *certificate, EVP_PKEY *key, bool is_issuer)
 
 struct ca *ca_new_root(struct slice common_name, unsigned days)
 {
-	return make(NULL, common_name, days);
+	return make(NULL, &(struct ca_wanted){common_name, days, NULL});
 }
 
 struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, unsigned days)
 {
-	return root->elsewhere ? NULL : make(root, common_name, days);
+	return ca_new_intermediate_for(root, &(struct ca_wanted){common_name, days, NULL});
+}
+
+struct ca *ca_new_intermediate_for(const struct ca *root, const struct ca_wanted *wanted)
+{
+	return root->elsewhere ? NULL : make(root, wanted);
 }
 
 bool ca_key_is_elsewhere(const struct ca *ca)

@@ -52,7 +52,7 @@ static bool encode(struct ca_draft *draft)
 }
 
 struct ca_draft *ca_draft_new(
-        const struct ca *issuer, struct slice common_name, unsigned days, uint8_t digest[32])
+        const struct ca *issuer, const struct ca_wanted *wanted, uint8_t digest[32])
 {
 	struct ca_draft *draft;
 	bool good;
@@ -62,7 +62,7 @@ struct ca_draft *ca_draft_new(
 	draft = calloc(1, sizeof(*draft));
 	if (!draft)
 		return NULL;
-	good = ca_prepare(&draft->ca, issuer, common_name, days) &&
+	good = ca_prepare(&draft->ca, issuer, wanted) &&
 	       set_algorithm(draft->ca->certificate, issuer) && encode(draft) &&
 	       ca_sha256(draft->signed_part, draft->signed_n, digest);
 	ERR_clear_error();

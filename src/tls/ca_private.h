@@ -31,7 +31,7 @@ struct ca {
 struct ca *ca_adopt(X509 *certificate, EVP_PKEY *key, bool is_issuer);
 /* Makes a certificate without its signature, and its key (ca.c). After false, too, *out needs
  * ca_free(). */
-bool ca_prepare(struct ca **out, const struct ca *issuer, struct slice name, unsigned days);
+bool ca_prepare(struct ca **out, const struct ca *issuer, const struct ca_wanted *wanted);
 /* Does the part of ca_new_intermediate() that follows the signature. Returns false on failure. */
 bool ca_complete(struct ca *ca);
 /* The end of a certificate's validity in seconds since the epoch; 0: it cannot be read. */

@@ -144,3 +144,12 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
 	ERR_clear_error();
 	return tls;
 }
+
+bool tls_present(struct tls *tls, struct tls_identity *identity)
+{
+	const bool taken = SSL_use_cert_and_key(tls->ssl, identity->leaf, identity->key,
+	                           identity->chain, 1) == 1;
+
+	ERR_clear_error();
+	return taken;
+}

@@ -147,6 +147,18 @@ static void write_extensions(struct writer *w, const struct ca *issuer,
 	der_write(w, DER_CONTEXT_CONSTRUCTED | 3, slice_of(list_bytes, list.len));
 }
 
+/* The subject's common name: the host, or the address as text. Clients hold a name there against
+ * an issuer's name constraints as a host name, which an address never is: then there is none. */
+static struct slice subject_of(const struct ca *issuer, struct slice host, const struct ip *address,
+        char text[IP_TEXT_MAX])
+{
+	if (host.n > 0)
+		return host;
+	return X509_get_ext_by_NID(issuer->certificate, NID_name_constraints, -1) >= 0
+	               ? slice_of("", 0)
+	               : slice_from_string(ip_format(address, text));
+}
+
 /* Writes the TBSCertificate into out[CA_CERTIFICATE_MAX]; returns its length, 0 on failure. */
 static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_leaf_key *key,
         struct slice host, const struct ip *address, int64_t from_s, int64_t to_s)
@@ -155,7 +167,7 @@ static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_l
 	struct writer body = writer_over(bytes, sizeof(bytes));
 	struct writer w = writer_over(out, CA_CERTIFICATE_MAX);
 	char text[IP_TEXT_MAX];
-	struct slice name = host.n > 0 ? host : slice_from_string(ip_format(address, text));
+	struct slice name = subject_of(issuer, host, address, text);
 
 	PUT(&body, version_3);
 	write_serial(&body);
@@ -164,7 +176,7 @@ static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_l
 	write_validity(&body, from_s, to_s);
 	write_subject(&body, name);
 	writer_bytes(&body, key->spki, key->spki_n);
-	write_extensions(&body, issuer, key, host, address, name.n > CA_NAME_MAX);
+	write_extensions(&body, issuer, key, host, address, name.n == 0 || name.n > CA_NAME_MAX);
 	der_write(&w, DER_SEQUENCE, slice_of(bytes, body.len));
 	return body.failed || w.failed ? 0 : w.len;
 }

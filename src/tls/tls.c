@@ -131,7 +131,7 @@ static const char *reason_text(unsigned long error)
 }
 
 /* Explains to the reader of the log that an upstream refused everything that was offered. */
-static const char *upstream_text(unsigned long error)
+static const char *upstream_text(unsigned long error, bool shown)
 {
 	switch (ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0) {
 	case SSL_R_UNSUPPORTED_PROTOCOL:
@@ -140,8 +140,18 @@ static const char *upstream_text(unsigned long error)
 		return "the server speaks neither TLS 1.2 nor TLS 1.3";
 	case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
 	case SSL_R_TLSV1_ALERT_INSUFFICIENT_SECURITY:
-		return "the server refused the handshake: offered were TLS 1.3, and TLS 1.2 with "
-		       "ECDHE and AES or ChaCha20, without a client certificate";
+		return shown ? "the server refused the handshake: offered were TLS 1.3, and TLS "
+		               "1.2 with ECDHE and AES or ChaCha20, with the client's certificate"
+		             : "the server refused the handshake: offered were TLS 1.3, and TLS "
+		               "1.2 with ECDHE and AES or ChaCha20, without a client certificate";
+	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+		return shown ? "the server refused the client's certificate" : reason_text(error);
 	default:
 		return reason_text(error);
 	}
@@ -175,7 +185,8 @@ static enum tls_status take_error(struct tls *tls)
 	           ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
 		tls_fail(tls, X509_verify_cert_error_string(SSL_get_verify_result(tls->ssl)));
 	} else {
-		tls_fail(tls, tls->client ? upstream_text(error) : reason_text(error));
+		tls_fail(tls, tls->client ? upstream_text(error, SSL_get_certificate(tls->ssl))
+		                          : reason_text(error));
 	}
 	return TLS_ERROR;
 }

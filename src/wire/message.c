@@ -78,6 +78,7 @@ static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox
 	m->owner = codec_u64(c, m->owner);
 	m->generation = codec_u64(c, m->generation);
 	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->names = codec_string(c, m->names, 0, MESSAGE_CA_NAMES_MAX);
 	m->credential_count = codec_upto(c, m->credential_count, POLICY_CREDENTIALS_MAX);
 	for (uint32_t i = 0; i < m->credential_count; i++) {
 		m->credentials[i].name =
@@ -125,6 +126,14 @@ static void source_fields(struct codec *c, struct message_source *m)
 }
 CODEC_PAIR(source)
 
+static void fetch_site_fields(struct codec *c, struct message_fetch_site *site)
+{
+	site->url = codec_string(c, site->url, 1, MESSAGE_FETCH_ARGUMENT_MAX);
+	site->address_count = codec_upto(c, site->address_count, MESSAGE_FETCH_ADDRESSES_MAX);
+	for (size_t i = 0; i < site->address_count; i++)
+		site->addresses[i] = codec_ip(c, site->addresses[i]);
+}
+
 static void fetch_fields(struct codec *c, struct message_fetch *m)
 {
 	m->secret_count = codec_upto(c, m->secret_count, MESSAGE_FETCH_SECRETS_MAX);
@@ -134,10 +143,11 @@ static void fetch_fields(struct codec *c, struct message_fetch *m)
 		codec_fail(c, -EBADMSG);
 	for (size_t i = 0; i < m->argument_count; i++)
 		m->arguments[i] = codec_string(c, m->arguments[i], 1, MESSAGE_FETCH_ARGUMENT_MAX);
-	m->url = codec_string(c, m->url, 1, MESSAGE_FETCH_ARGUMENT_MAX);
-	m->address_count = codec_upto(c, m->address_count, MESSAGE_FETCH_ADDRESSES_MAX);
-	for (size_t i = 0; i < m->address_count; i++)
-		m->addresses[i] = codec_ip(c, m->addresses[i]);
+	m->site_count = codec_upto(c, m->site_count, MESSAGE_FETCH_SITES_MAX);
+	if (m->site_count == 0)
+		codec_fail(c, -EBADMSG);
+	for (size_t i = 0; i < m->site_count; i++)
+		fetch_site_fields(c, &m->sites[i]);
 	m->server_count = codec_upto(c, m->server_count, CONFIG_SERVERS_MAX);
 	for (size_t i = 0; i < m->server_count; i++)
 		m->servers[i] = codec_server(c, m->servers[i]);
@@ -326,6 +336,8 @@ static const char *const type_names[] = {
         [MESSAGE_GATEWAY_RESUME] = "GATEWAY_RESUME",
         [MESSAGE_WORKER_ENTER] = "WORKER_ENTER",
         [MESSAGE_CREDENTIAL_SEAL] = "CREDENTIAL_SEAL",
+        [MESSAGE_RUN_RELOAD] = "RUN_RELOAD",
+        [MESSAGE_RUN_KEPT] = "RUN_KEPT",
         [MESSAGE_GATEWAY_SIGNER] = "GATEWAY_SIGNER",
         [MESSAGE_GATEWAY_TOKEN] = "GATEWAY_TOKEN",
         [MESSAGE_GATEWAY_VERDICT] = "GATEWAY_VERDICT",

@@ -12,6 +12,7 @@ static void keeper_worker_fields(struct codec *c, struct message_keeper_worker *
 	m->root = codec_bytes(c, m->root, 0, MESSAGE_FINGERPRINT_BYTES);
 	if (m->root.n > 0 && m->root.n < MESSAGE_FINGERPRINT_BYTES)
 		codec_fail(c, -EBADMSG);
+	m->waits = codec_bool(c, m->waits);
 }
 CODEC_PAIR(keeper_worker)
 

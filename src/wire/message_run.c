@@ -29,6 +29,9 @@ static void run_start_fields(struct codec *c, struct message_run_start *m)
 	m->observe = codec_bool(c, m->observe);
 	m->rootless = codec_bool(c, m->rootless);
 	m->shared_dns_port = codec_u16(c, m->shared_dns_port);
+	m->shared_udp_count = codec_upto(c, m->shared_udp_count, MESSAGE_SHARED_UDP_MAX);
+	for (size_t i = 0; i < m->shared_udp_count; i++)
+		m->shared_udp_ports[i] = codec_u16(c, m->shared_udp_ports[i]);
 	m->log_level = codec_u8(c, m->log_level);
 	m->variable_count = codec_upto(c, m->variable_count, POLICY_VARIABLES_MAX);
 	for (size_t i = 0; i < m->variable_count; i++) {

@@ -135,6 +135,8 @@ static void (*const tries[])(
         [MESSAGE_RECORDER_END] = try_sandbox,
         [MESSAGE_RECORDER_SUMMARY] = try_summary,
         [MESSAGE_RUN_START] = try_run_start,
+        [MESSAGE_RUN_RELOAD] = try_run_start,
+        [MESSAGE_RUN_KEPT] = try_text,
         [MESSAGE_RUN_ENV_GET] = try_names,
         [MESSAGE_RUN_ENV] = try_names,
         [MESSAGE_DESCRIPTION] = try_text,

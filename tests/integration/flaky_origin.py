@@ -6,15 +6,11 @@ notes each request that arrives.
 WHAT: goaway (below the stream), refused (RST_STREAM), lost (the connection is closed; of HTTP/1 only one that has served
 others). MOMENT: head, body (some of it has come), end, answer (the response has begun)."""
 import hashlib
-import os
-import socket
-import ssl
-import threading
 import time
 
 import h2frames
 from h2frames import PREFACE, Peer
-from socket_reader import SocketReader
+from socket_reader import Listener, SocketReader
 
 
 class Arrival:
@@ -26,44 +22,13 @@ class Arrival:
         return b"%d %s" % (len(self.body), hashlib.sha256(self.body).hexdigest().encode())
 
 
-class Origin:
+class Origin(Listener):
     def __init__(self, address, port, folder, protocol):
-        self.protocol, self.arrivals, self.lock, self.failed = protocol, [], threading.Lock(), set()
-        self.context = None
-        if folder:
-            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.context.load_cert_chain(os.path.join(folder, "server.pem"), os.path.join(folder, "server.key"))
-            self.context.set_alpn_protocols([protocol])
-        self.listener = socket.socket()
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind((address, port))
-        self.listener.listen(128)
-        self.connections = 0
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.arrivals, self.failed = [], set()
+        super().__init__(address, port, folder, [protocol])
 
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def serve(self):
-        while True:
-            try:
-                c, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.connection, args=(c,), daemon=True).start()
-
-    def connection(self, c):
-        self.connections += 1
-        c.settimeout(20)
-        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            if self.context:
-                c = self.context.wrap_socket(c, server_side=True)
-            (Http2 if self.protocol == "h2" else Http1)(self, c).run()
-        except (OSError, EOFError):
-            pass
-        c.close()
+    def peer(self, c, protocol):
+        return (Http2 if protocol == "h2" else Http1)(self, c)
 
     def note(self, arrival):
         with self.lock:

@@ -3,17 +3,13 @@
 breaks the protocol where a case of h2/upstream.case says so. The last part of a path is the case's id.
 
     /ok 200, /slow 200 after a while, /hold reads the body late, /bytes/N so many octets, /empty 204, /u/ID that case"""
-import os
 import re
-import socket
-import ssl
-import threading
 import time
 
 import h2cases
 import h2frames
 from h2frames import PREFACE, Peer
-from socket_reader import SocketReader
+from socket_reader import Listener, SocketReader
 
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -28,60 +24,24 @@ class Request:
         return [v for n, v in self.fields if n.lower() == name]
 
 
-class Origin:
-    """Listens in the current network namespace; protocols: what ALPN offers, or None for plain TCP."""
+class Origin(Listener):
+    """protocols: what ALPN offers, or None for plain TCP."""
 
     def __init__(self, address, port, folder=None, protocols=("http/1.1",), cases=()):
         self.port, self.requests, self.violations = port, [], []
         self.cases = {c.id: c for c in cases}
-        self.lock = threading.Lock()
-        self.connections = 0
         self.settings, self.answer_settings = [("MAX_CONCURRENT_STREAMS", 100)], True
         self.hook = None            # hook(peer, stream, request) -> True: it has answered
-        self.context = None
-        if folder:
-            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.context.load_cert_chain(os.path.join(folder, "server.pem"), os.path.join(folder, "server.key"))
-            self.context.set_alpn_protocols(list(protocols))
-        self.listener = socket.socket()
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind((address, port))
-        self.listener.listen(128)
-        threading.Thread(target=self.serve, daemon=True).start()
+        super().__init__(address, port, folder, protocols)
 
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)  # or accept() would hold it for ever
-        self.listener.close()
+    def peer(self, c, protocol):
+        return (Http2 if protocol == "h2" else Http1)(self, c)
 
     def reset(self):
         """Forgets what it saw, behaves well again."""
         with self.lock:
             self.requests, self.violations, self.connections, self.hook = [], [], 0, None
             self.settings, self.answer_settings = [("MAX_CONCURRENT_STREAMS", 100)], True
-
-    def serve(self):
-        while True:
-            try:
-                c, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.connection, args=(c,), daemon=True).start()
-
-    def connection(self, c):
-        self.connections += 1
-        c.settimeout(20)
-        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            if self.context:
-                c = self.context.wrap_socket(c, server_side=True)
-            if self.context and c.selected_alpn_protocol() == "h2":
-                Http2(self, c).run()
-            else:
-                Http1(self, c).run()
-        except (OSError, ssl.SSLError, EOFError):
-            pass
-        finally:
-            c.close()
 
     def note(self, request):
         with self.lock:

@@ -19,7 +19,7 @@ FENCE = re.compile(r"(?ms)^```([^\n]*)\n(.*?)^```$")
 MARK = re.compile(r"<!-- (elsewhere|not run): ([^\n]+) -->\n\Z")
 SAVED = re.compile(r"Save this as `([\w./-]+)`:\n\n\Z")
 INDENTED = re.compile(r"(?m)^    (?:sudo|make|vethguard|docker|podman|curl|systemctl|apt|git) ")
-LANGUAGES = ("sh", "console", "yaml", "text", "json", "python")
+LANGUAGES = ("sh", "console", "yaml", "text", "json", "python", "js")
 VARIES = [(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\dZ?", "TIME"), (r"\brun-[0-9a-f]{8}\b", "run-NAME"), (r"[0-9a-f]{16,}", "HEX"),
           (r"\d+(\.\d+)? ms\b", "N ms"), (r"/run/vethguard-lab-\w+", "LAB"), (r"[ \t]+", " ")]
 ANY = "..."

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pod for the tests of `vethguard sidecar`: one network namespace with an uplink to the lab's outside, shared by a guard and
 by agents, each with process ids of its own, as containers have them."""
+import contextlib
 import json
 import os
 import signal
@@ -124,6 +125,16 @@ class Pod:
 
     def py(self, code, **kw):
         return self.agent(PYTHON, "-c", code, **kw)
+
+    @contextlib.contextmanager
+    def background(self, code, *words):
+        """An agent's program in Python that runs on meanwhile; its output."""
+        with subprocess.Popen(["nsenter", f"--net=/run/netns/{self.name}", "setpriv", "--reuid", str(AGENT), "--clear-groups", PYTHON, "-c",
+                               code, *words], stdout=subprocess.PIPE, text=True) as child:
+            try:
+                yield child.stdout
+            finally:
+                child.kill()
 
     def capture(self):
         return Uplink(self.out)

@@ -569,6 +569,24 @@ def in_namespace(name, function):
             libc.setns(home.fileno(), lab.CLONE_NEWNET)
 
 
+class WithOrigin:
+    """Before a test case: its class has an origin of its own outside, cls.origin, which make_origin() makes; asked: what came."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.origin = in_namespace("outside", cls.make_origin)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.origin.close()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.origin.asked.clear()
+
+
 class Boxed(Case):
     """One sandbox for all tests of a class; what it leaves behind is looked at after each."""
 

@@ -602,11 +602,92 @@ class RootOnly(Life):
         self.assert_trusts(self.operator.root)
 
 
+class Constrained(Life):
+    """Each worker's intermediate may sign for what its policy names."""
+
+    def configuration(self):
+        return "ca: {constrain_names: true}\n"
+
+    def write(self, *_rules):
+        return self.allowing("https://www.lab.test", "https://*.real.lab.test")
+
+    def allowing(self, *rules):
+        return support.LAB.write(f"ca-{time.monotonic_ns()}.yaml", policy(*rules))
+
+    def host(self, url, proxy=False):
+        """(curl's exit status, HTTP's), of a client that trusts the daemon's root alone, and knows of no proxy."""
+        name = url.split("/")[2]
+        question = b"\x12\x34\x01\0\0\1\0\0\0\0\0\0" + b"".join(
+            bytes([len(p)]) + p for p in name.encode().split(b".")) + b"\0\0\1\0\1"
+        ask = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(5)\n"
+               f"s.connect(('198.18.0.1', 53))\ns.send({question!r})\nprint(socket.inet_ntoa(s.recv(512)[-4:]))\n")
+        way = ["-x", PROXY] if proxy else []
+        if not proxy and not name[0].isdigit():
+            address = support.sh("ip", "netns", "exec", self.name, "python3", "-c", ask).strip()
+            way = ["--resolve", f"{name}:443:{address}"]
+        r = subprocess.run(["ip", "netns", "exec", self.name, "curl", "-sS", "-m", "10", "--cacert", self.daemon.data + "/ca/root.pem", *way,
+                            "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", url], capture_output=True, text=True)
+        return r.returncode, r.stdout, r.stderr
+
+    def constraints(self, netns=None):
+        return openssl("x509", "-in", self.file("constrained.pem", self.chain(netns)[1]), "-noout", "-ext", "nameConstraints")
+
+    def test_each_by_its_policy(self):
+        self.assertEqual(self.host("https://www.lab.test/")[:2], (0, "200 000"))
+        text = self.constraints()
+        self.assertIn("critical", text)
+        for word in ("DNS:www.lab.test", "DNS:real.lab.test", "Excluded", "IP:0.0.0.0/0.0.0.0"):
+            self.assertIn(word, text)
+        # A name that the policy does not have: the certificate is refused, and the request with it.
+        rc, out, err = self.host("https://api.lab.test/")
+        self.assertEqual(rc, 60, (out, err))
+        self.assertIn("permitted subtree violation", err)
+        self.assertEqual(self.host("https://api.lab.test/", proxy=True)[:2], (56, "000 403"))  # CONNECT says why, as ever
+        second = self.another("second")
+        self.assertNotEqual(self.chain(second)[1], self.chain()[1])
+        r = self.verify(self.daemon.data + "/ca/root.pem", self.chain())
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_another_policy(self):
+        self.assertEqual(self.host("https://api.lab.test/")[0], 60)
+        for rules in (("https://api.lab.test",), ("https://10.99.0.80",)):
+            r = self.daemon.cli("reload", "one", "--policy", self.allowing(*rules))
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertTrue(wait_until(lambda rules=rules: self.host(rules[0] + "/")[0] == 0, 5 * SLOW), self.host(rules[0] + "/"))
+            self.assertEqual(self.host("https://www.lab.test/")[0], 60)
+
+    def test_roles_die(self):
+        before = self.chain()[1]
+        os.kill(self.pid("worker"), signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: self.host("https://www.lab.test/")[0] == 0, 5 * SLOW))
+        self.assertNotEqual(self.chain()[1], before)
+        self.assertEqual(self.host("https://api.lab.test/")[0], 60)
+        self.kill_keeper()
+        self.run_ca("rotate")
+        self.daemon.stop()
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.host("https://www.lab.test/")[0] == 0, 5 * SLOW))
+        self.assertEqual(self.host("https://api.lab.test/")[0], 60)
+
+    def test_more_than_fits(self):
+        many = self.allowing(*(f"https://host-of-some-length-{i}.lab.test" for i in range(60)))
+        r = self.daemon.cli("reload", "one", "--policy", many)
+        self.assertNotEqual(r.returncode, 0)
+        self.assertIn("more than a certificate can be limited to", r.stderr)
+        self.assertEqual(self.host("https://www.lab.test/")[0], 0)
+
+    def test_what_observes_is_not_limited(self):
+        r = self.daemon.cli("reload", "one", "--policy", support.LAB.write(
+            f"ca-{time.monotonic_ns()}.yaml", policy("https://www.lab.test").replace("vethguard: 1", "vethguard: 1\nmode: observe")))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertTrue(wait_until(lambda: self.host("https://api.lab.test/")[0] == 0, 5 * SLOW), self.host("https://api.lab.test/"))
+
+
 class RefusedAtStart(support.Case):
     def test_configurations(self):
         for text, what in (("ca: {key: 'file:/x'}", "root is missing"), ("ca: {root: /x, certificate: /y}", "key is missing"),
                            ("ca: {root: /x, key: 'pkcs11:token=a'}", "which key"), ("ca: {root: /x, key: 'pkcs11:token=a;object=b'}", "token is missing"), ("ca: {root: /x, key: /y}", "file:"),
-                           ("ca: {roots: /x}", "root"), ("ca: [1]", "mapping"), ("ca: {root: /x, overlap: 1s}", "overlap")):
+                           ("ca: {constrain_names: maybe}", "constrain_names"), ("ca: {roots: /x}", "root"), ("ca: [1]", "mapping"), ("ca: {root: /x, overlap: 1s}", "overlap")):
             d = Daemon(config=text + "\n", start=False)
             r = subprocess.run([*d.argv(), "--check-config"], capture_output=True, text=True, timeout=20 * SLOW)
             self.assertEqual(r.returncode, 125, (text, r))

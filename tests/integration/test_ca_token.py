@@ -390,24 +390,17 @@ class Wrong(Tokens):
         self.assertEqual(stat.S_IMODE(os.stat(self.token.pin).st_mode), 0o600)
 
 
-class Upgrades(Tokens):
+class Upgrades(test_upgrade.Upgrader, Tokens):
     """Two daemons are logged in for a while; each has a process of its own."""
-    status = test_upgrade.Upgraded.status
-    upgrade = test_upgrade.Upgraded.upgrade
-    stop_all = test_upgrade.Upgraded.stop_all
 
     def make_daemon(self):
         self.bin = support.LAB.path(f"bin-{time.monotonic_ns()}")
         shutil.copytree(lab.BIN, self.bin)
-        daemon = super().make_daemon()
+        daemon = Tokens.make_daemon(self)
         daemon.stop()
         daemon.program = os.path.join(self.bin, "vethguardd")
         daemon.start()
         return daemon
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(self.stop_all)
 
     def assert_usable(self):
         def usable():

@@ -65,6 +65,19 @@ class Daemons(Served, control_case.Control):
         self.assertTrue(wait_until(lambda: self.paths().count(path) > before), self.daemon.stderr())
         return netns, results, thread, self.fetches()[-1]
 
+    def test_the_machines_identity_is_not_the_callers(self):
+        """A member of the group names a source that logs in as this machine: nobody is asked."""
+        netns = self.namespace()
+        source = {"azure-keyvault": {"url": f"https://login.wild.lab.test:{PORT}", "secret": "x"}}
+        path = support.LAB.write("machines.yaml", policy(RULE, credentials=f"  api: {{source: {json.dumps(source)}, inject: bearer}}\n"))
+        r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}", "curl", "-sS", "-w", "%{http_code}", "--unix-socket",
+                            self.daemon.socket, "http://localhost/v1/sandboxes", "--json", json.dumps({"name": "machines", "netns": netns, "policy": path})],
+                           capture_output=True, text=True)
+        self.assertTrue(r.stdout.endswith("201"), r)
+        self.assertEqual(self.inside("machines", netns, "https://api.lab.test/machines", "-w", "%{http_code}", "-o", "/dev/null").stdout, "502")
+        self.assertIn("the identity of this machine logs in for policies that root names", self.daemon.stderr())
+        self.assertEqual(self.paths(), [])
+
     def test_the_secret_is_read_with_the_callers_rights(self):
         """A member of the group names a file of root's: it is not read, and nobody is asked. Their own file is."""
         own = support.LAB.write("nobodys-client-secret", "client:secret&0123456789\n", 0o600)

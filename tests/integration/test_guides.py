@@ -32,16 +32,17 @@ def run_in_lab(command, input="", timeout=PAGE_S):
     return r.returncode, r.stdout
 
 
-class Guides(unittest.TestCase):
+class Paged(unittest.TestCase):
     maxDiff = None
 
-    def page(self, name):
+    def page(self, name, before="", elsewhere=None):
+        """before: commands that come first, of which the page says nothing. elsewhere: runs the blocks that name it too."""
         path = os.path.join(ROOT, name)
-        found = [b for b in pages.blocks(path) if b.runs()]
+        found = [b for b in pages.blocks(path) if b.runs(elsewhere)]
         commands = [(b, i, *c) for b in found for i, c in enumerate(b.commands)]
         self.assertTrue(commands, f"{name}: nothing of it runs")
         mark = "==" + secrets.token_hex(8)
-        status, text = run_in_lab(pages.script(found, mark), KEYS * 8)
+        status, text = run_in_lab(before + pages.script(found, mark), KEYS * 8)
         came, changes = pages.outputs(text, mark), []
         self.assertEqual((status, len(came)), (0, len(commands)), text[-5000:])
         for n, (block, i, command, shown) in enumerate(commands):
@@ -57,6 +58,8 @@ class Guides(unittest.TestCase):
         self.assertIsNone(holds_secret(text), "the key was shown")
         self.assertIsNone(REPORT.search(text), text[-5000:])
 
+
+class Guides(Paged):
     def test_readme(self):
         self.page("README.md")
 

@@ -7,9 +7,9 @@ import shutil
 import unittest
 
 import control_case
-import lab
+import node_server
 import support
-from support import policy, wait_until
+from support import policy
 
 PORT = 8448
 URL = f"https://login.wild.lab.test:{PORT}/token"
@@ -19,30 +19,14 @@ RULE = "{to: 'https://api.lab.test', credential: api}"
 
 @unittest.skipUnless(shutil.which("node") and os.path.isdir(os.path.join(MODULES, "oauth2-mock-server")),
                      "VETHGUARD_OAUTH2_MODULES names no folder with oauth2-mock-server")
-class Server(control_case.Control):
+class Server(node_server.WithServer, control_case.Control):
+    SCRIPT, MODULES, ARGUMENTS = "oauth2_server.mjs", MODULES, (str(PORT),)
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.log = support.LAB.path("oauth2-server.log")
-        with open(cls.log, "wb") as out:
-            cls.server = support.LAB.spawn_outside(
-                ["node", os.path.join(os.path.dirname(os.path.abspath(__file__)), "oauth2_server.mjs"), MODULES,
-                 support.LAB.path("server.pem"), support.LAB.path("server.key"), lab.ORIGIN4, str(PORT)], stdout=out, stderr=out)
-        if not wait_until(lambda: "ready" in cls.lines()):
-            raise AssertionError(cls.lines())
         cls.secret = support.LAB.write("real-client-secret", "client:secret&0123456789\n", 0o600)
         support.sh("openssl", "genrsa", "-out", support.LAB.path("real-key.pem"), "2048")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.terminate()
-        cls.server.wait()
-        super().tearDownClass()
-
-    @classmethod
-    def lines(cls):
-        with open(cls.log) as f:
-            return f.read().split("\n")
 
     def answers(self):
         return [json.loads(line) for line in self.lines() if line.startswith("{")]

@@ -19,21 +19,18 @@ JSON = "Content-Type: application/json"
 PARTS = "Content-Type: multipart/form-data; boundary="
 
 
-class Bodies(support.Case):
+class Bodies(support.WithOrigin, support.Case):
+    @classmethod
+    def make_origin(cls):
+        return Origin(lab.ORIGIN4, PORT, support.LAB.dir)
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.origin = support.in_namespace("outside", lambda: Origin(lab.ORIGIN4, PORT, support.LAB.dir))
         cls.path = support.LAB.write("bodies-value", VALUE + "\n", 0o600)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.origin.close()
-        super().tearDownClass()
 
     def setUp(self):
         super().setUp()
-        self.origin.asked.clear()
         self.origin.shapes.clear()
 
     def box(self, places=PLACES):

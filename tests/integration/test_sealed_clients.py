@@ -8,9 +8,9 @@ import re
 import shutil
 import unittest
 
-import lab
+import node_server
 import support
-from support import FINDING, policy, wait_until
+from support import FINDING, policy
 
 PORT = 8452
 URL = f"https://login.wild.lab.test:{PORT}"
@@ -33,28 +33,8 @@ def begin():
 @unittest.skipUnless(shutil.which("node") and os.path.isdir(os.path.join(MODULES, "oidc-provider")),
                      "VETHGUARD_OAUTH2_MODULES names no folder with oidc-provider")
 @unittest.skipUnless(importlib.util.find_spec("requests_oauthlib"), "there is no requests-oauthlib (python3-requests-oauthlib)")
-class Clients(support.Case):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.log = support.LAB.path("oidc-server.log")
-        with open(cls.log, "wb") as out:
-            cls.server = support.LAB.spawn_outside(
-                ["node", os.path.join(os.path.dirname(os.path.abspath(__file__)), "oidc_server.mjs"), MODULES,
-                 support.LAB.path("server.pem"), support.LAB.path("server.key"), lab.ORIGIN4, str(PORT), URL], stdout=out, stderr=out)
-        if not wait_until(lambda: "ready" in cls.lines()):
-            raise AssertionError(cls.lines())
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.terminate()
-        cls.server.wait()
-        super().tearDownClass()
-
-    @classmethod
-    def lines(cls):
-        with open(cls.log) as f:
-            return f.read().split("\n")
+class Clients(node_server.WithServer, support.Case):
+    SCRIPT, MODULES, ARGUMENTS = "oidc_server.mjs", MODULES, (str(PORT), URL)
 
     def tokens(self):
         """All that the server has given out: of a JWT the signature, since a sandbox knows the rest."""

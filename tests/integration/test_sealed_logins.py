@@ -27,21 +27,14 @@ JSON = "Content-Type: application/json"
 CODE = "grant_type=authorization_code&code=x"
 
 
-class Logins(support.Case):
+class Logins(support.WithOrigin, support.Case):
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.origin = support.in_namespace("outside", lambda: Origin(lab.ORIGIN4, PORT, support.LAB.dir))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.origin.close()
-        super().tearDownClass()
+    def make_origin(cls):
+        return Origin(lab.ORIGIN4, PORT, support.LAB.dir)
 
     def setUp(self):
         super().setUp()
         o = self.origin
-        o.asked.clear()
         o.shapes.clear()
         o.pending, o.rotates, o.jwt = 0, True, False
 

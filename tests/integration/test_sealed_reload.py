@@ -16,16 +16,10 @@ LOGIN = "  login: {source: sealed, inject: placeholder, in: header}\n"
 RULES = (f"{{to: '{URL}', paths: [/token], seal: login}}", f"{{to: '{URL}', paths: [/api/**], credential: login}}")
 
 
-class Daemon(control_case.Control):
+class Daemon(support.WithOrigin, control_case.Control):
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.origin = support.in_namespace("outside", lambda: Origin(lab.ORIGIN4, PORT, support.LAB.dir))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.origin.close()
-        super().tearDownClass()
+    def make_origin(cls):
+        return Origin(lab.ORIGIN4, PORT, support.LAB.dir)
 
     def box(self, name, rules=RULES):
         self.policy = support.LAB.write(name + ".yaml", policy(*rules, credentials=LOGIN))

@@ -476,12 +476,6 @@ class Refuses(Sidecar):
         self.assertEqual(guard.wait(6 * support.SLOW), 125)
         self.assertIn("not in force any more", self.pod.said(guard))
 
-    def test_udp_rules(self):
-        self.fence()
-        guard = self.pod.start(policy("udp://udp.lab.test:5000"), wait=False)
-        self.assertEqual(guard.wait(6 * support.SLOW), 125)
-        self.assertIn("udp:// rules", self.pod.said(guard))
-
     def test_a_port_that_is_taken(self):
         self.fence()
         server = subprocess.Popen(["nsenter", "--net=/run/netns/pod", support.PYTHON, "-c",

@@ -45,13 +45,16 @@ def signed_chunks(fields, datas, trailer=(), secret="worthless", region="us-east
     return body + b"\r\n"
 
 
-class Signing(support.Case):
+class Signing(support.WithOrigin, support.Case):
     KEYS = (KEY_ID, SECRET, None)
+
+    @classmethod
+    def make_origin(cls):
+        return Origin(lab.ORIGIN4, PORT, support.LAB.dir, cls.KEYS)
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.origin = support.in_namespace("outside", lambda: Origin(lab.ORIGIN4, PORT, support.LAB.dir, cls.KEYS))
         for name, text in (("aws-keys", f"{KEY_ID}:{SECRET}"), ("aws-token", f"{KEY_ID}:{SECRET}:{TOKEN}"),
                            ("aws-json", json.dumps({"Version": 1, "AccessKeyId": KEY_ID, "SecretAccessKey": SECRET, "SessionToken": TOKEN,
                                                     "Expiration": "2099-01-01T00:00:00Z"}, indent=4)),
@@ -59,14 +62,8 @@ class Signing(support.Case):
                            ("aws-broken", '{"AccessKeyId": "' + KEY_ID + '", "SecretAccessKey": "' + SECRET + '"')):
             support.LAB.write(name, text + "\n", 0o600)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.origin.close()
-        super().tearDownClass()
-
     def setUp(self):
         super().setUp()
-        self.origin.asked.clear()
         self.origin.keys = self.KEYS
 
     def box(self, rest=S3, name="aws-keys", **kw):

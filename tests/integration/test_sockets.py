@@ -487,16 +487,7 @@ class Faults(Socketed):
                 self.assert_nothing_left()
 
 
-class Upgrades(Socketed):
-    make_daemon = test_upgrade.Upgraded.make_daemon
-    status = test_upgrade.Upgraded.status
-    upgrade = test_upgrade.Upgraded.upgrade
-    stop_all = test_upgrade.Upgraded.stop_all
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(self.stop_all)
-
+class Upgrades(test_upgrade.Upgrader, Socketed):
     def test_another_version_takes_over(self):
         """It gets the socket itself: who holds its file notices nothing, and no request fails meanwhile."""
         self.assert_served()

@@ -55,8 +55,8 @@ def alive(pid):
         return False
 
 
-class Upgraded(daemon_case.Attached):
-    """The daemon runs from a copy of the programs, so that those that are installed later can be others."""
+class Upgrader:
+    """Before a test case with a daemon, which runs from a copy of the programs, so that those that are installed later can be others."""
 
     def make_daemon(self):
         self.bin = support.LAB.path(f"bin-{time.monotonic_ns()}")
@@ -65,9 +65,6 @@ class Upgraded(daemon_case.Attached):
 
     def setUp(self):
         super().setUp()
-        with open(self.policy, "a") as f:
-            f.write(f"  - {{to: 'https://www.lab.test:{WS_PORT}'}}\n")
-        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
         self.addCleanup(self.stop_all)
 
     def status(self):
@@ -87,6 +84,14 @@ class Upgraded(daemon_case.Attached):
         self.assertTrue(wait_until(lambda: self.status().get("processes", {}).get("supervisor", before) != before,
                                    60 * SLOW), self.daemon.stderr())
         return self.status()["processes"]["supervisor"]
+
+
+class Upgraded(Upgrader, daemon_case.Attached):
+    def setUp(self):
+        super().setUp()
+        with open(self.policy, "a") as f:
+            f.write(f"  - {{to: 'https://www.lab.test:{WS_PORT}'}}\n")
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
 
     def slowly(self, *options):
         """A response that is under way: (curl's process, its support.Trickle)."""

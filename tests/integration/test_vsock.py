@@ -325,18 +325,10 @@ class Loopback(Socketed):
             self.assertEqual(got[:9], b"HTTP/1.1 ", got[:200])
 
 
-class Upgrades(Socketed):
+class Upgrades(test_upgrade.Upgrader, Socketed):
     """The next daemon gets the socket itself: the port is nobody else's for a moment."""
     setUpClass = Kernel.setUpClass
     attach_vsock = Kernel.attach_vsock
-    make_daemon = test_upgrade.Upgraded.make_daemon
-    status = test_upgrade.Upgraded.status
-    upgrade = test_upgrade.Upgraded.upgrade
-    stop_all = test_upgrade.Upgraded.stop_all
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(self.stop_all)
 
     def test_another_version_takes_over(self):
         self.attach_vsock("vm", OTHER)

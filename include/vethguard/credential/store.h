@@ -11,6 +11,7 @@
 #include "vethguard/credential/aws_keys.h"
 #include "vethguard/credential/jar.h"
 #include "vethguard/loop/loop.h"
+#include "vethguard/tls/tls.h"
 
 struct credential_store;
 
@@ -19,10 +20,12 @@ struct credential_store;
 struct credential_value {
 	uint32_t credential;    /* index in the policy */
 	struct secret rendered; /* what inject_render made; hmac: the key; sigv4: empty */
-	struct mask *mask;      /* NULL for sigv4 and hmac: a signing key is never sent, so no response holds it; and
-	                           for an empty jar */
-	struct aws_keys *aws;   /* sigv4: the keys */
-	struct secret jar;      /* what logins gave (credential/jar.h); else empty */
+	struct mask *mask;      /* NULL for sigv4, hmac and client-certificate: a key that signs is never sent, so no
+	                           response holds it; and for an empty jar */
+	struct tls_identity *identity; /* client-certificate; else NULL */
+	uint32_t serial;               /* client-certificate: no other value has it; connections are shared under it */
+	struct aws_keys *aws;          /* sigv4: the keys */
+	struct secret jar;             /* what logins gave (credential/jar.h); else empty */
 	unsigned references;
 };
 /* Adds a reference; drops one, and wipes and frees the value with the last. */

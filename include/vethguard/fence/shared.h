@@ -6,9 +6,12 @@
  *
  * - output, before addresses are rewritten: the guard's packets pass; DNS of any address is rewritten to the guard's
  *   name service, and TCP to every address that is not the namespace's own to the guard's listener (REDIRECT;
- *   SO_ORIGINAL_DST tells the listener where a connection was going to);
- * - output, after that: only what goes to the namespace itself passes, as far as the spec allows it, and answers to
- *   connections that came in on an inbound port; the rest is logged, counted and rejected;
+ *   SO_ORIGINAL_DST tells the listener where a connection was going to). UDP to a synthetic address is not rewritten:
+ *   the caller makes these addresses local ones of the namespace, so that an ordinary socket gets the datagram and is
+ *   told the address, which the kernel does not tell of a datagram that was rewritten;
+ * - output, after that: only what goes to the namespace itself passes, as far as the spec allows it (to synthetic
+ *   addresses: UDP to the ports named in it), and answers to connections that came in on an inbound port; the rest is
+ *   logged, counted and rejected;
  * - postrouting: only the guard's packets and those answers leave by an interface other than lo. This holds for
  *   sockets that are bound to an interface, too;
  * - input: from outside only answers to the guard, and the inbound ports;
@@ -27,9 +30,8 @@
 #define VETHGUARD_FENCE_SHARED_H
 
 #include <net/if.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "vethguard/base/ip.h"
 
 #define FENCE_SHARED_PORTS_MAX 8
 #define FENCE_SHARED_DEVICES_MAX 16
@@ -43,7 +45,10 @@ struct fence_shared_spec {
 	uint32_t cgroup_level; /* how deep that cgroup is below the root of the cgroup namespace */
 	uint16_t tcp_port;     /* the guard's listener for connections, on 127.0.0.1 and ::1 */
 	uint16_t dns_port;     /* its name service, UDP and TCP */
-	bool loopback_all;     /* members of the group may use all ports of each other */
+	struct ip_prefix synthetic4, synthetic6;    /* the addresses that stand for names */
+	uint16_t udp_ports[FENCE_SHARED_PORTS_MAX]; /* ports of those that take datagrams: the guard listens there */
+	size_t udp_count;
+	bool loopback_all;                               /* members of the group may use all ports of each other */
 	uint16_t loopback_ports[FENCE_SHARED_PORTS_MAX]; /* else these */
 	size_t loopback_count;
 	uint16_t inbound_ports[FENCE_SHARED_PORTS_MAX]; /* TCP ports that may be reached from outside */

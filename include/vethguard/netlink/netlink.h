@@ -72,7 +72,8 @@ int netlink_address_first(struct netlink *nl, unsigned index, int family, struct
 int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out);
 /* Adds a route to a network that is reached without a gateway; replaces an existing one. */
 int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits);
-/* The same over lo, with a source address of lo: packets end there unless something rewrites them. */
+/* Makes all addresses of the network local ones of the namespace (table local, over lo): any socket of it that is bound
+ * to no address receives what is sent to them. IPv4: senders that chose no address have 127.0.0.1. */
 int netlink_route_to_loopback(struct netlink *nl, const struct ip *base, uint8_t bits);
 /* Restores the route to its network that the kernel makes with this address. Returns 0: it existed; 1: it was missing
  * and was made; or -errno. */
@@ -96,6 +97,9 @@ struct netlink_watcher {
 /* Reads all pending notifications. Returns 0; 1: something of NETLINK_WATCH_ROUTING changed; -ENOBUFS: some were
  * lost; or another -errno. */
 int netlink_watch_read(int fd, const struct netlink_watcher *watcher);
+/* Receives what a socket of events has next. Returns its bytes; 0: nothing more is there; or -errno. Sets *lost if the
+ * kernel had no room for some. */
+ssize_t netlink_receive_events(int fd, void *out, size_t size, bool *lost);
 /* The number by which nl's namespace knows another one (network_namespaces(7), RTM_NEWNSID); assigns one if there is
  * none yet. Returns 0 or -errno. */
 int netlink_nsid(struct netlink *nl, int netns_fd, int *out);

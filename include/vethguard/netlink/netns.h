@@ -12,6 +12,10 @@ int netns_current(void);
  * fails nevertheless, the process ends. A child that what() forks must not request a signal at its parent's death
  * (PR_SET_PDEATHSIG), because for the kernel the parent is the thread. */
 int netns_run(int netns_fd, int (*what)(void *context), void *context);
+/* home: the calling thread's own namespace (netns_current()), kept open by the caller. From now on this thread's calls
+ * of netns_run() return there without looking for it again: a daemon makes many, and never moves by itself. -1 ends
+ * that. Does nothing if the thread could not return. */
+void netns_keep_home(int home);
 /* Renews what keeps access to the sysctls fast, which takes the kernel a millisecond or more. Call it when nobody
  * waits. Without such calls it happens during other calls, but less often. */
 void netns_sysctls_renew(void);

@@ -107,6 +107,7 @@ struct config_ca {
 	char certificate[PATH_MAX]; /* PEM: what signs, and what is above it; empty: the first certificate of root */
 	char key[PATH_MAX];         /* PEM: its key; empty: `vethguard ca install` gives certificates */
 	uint32_t overlap_s;         /* how long a CA that was replaced stays trusted */
+	bool constrain_names;       /* workers' intermediates may sign for what their policy names, and nothing else */
 };
 
 #define CONFIG_GATEWAY_LISTENERS_MAX 8

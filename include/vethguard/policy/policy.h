@@ -154,6 +154,15 @@ uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule);
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule);
 /* True if the protocol ("name" or "name/version", in any letter case) is one of these. */
 bool policy_rule_allows_upgrade(const struct policy *policy, uint32_t rule, struct slice protocol);
+/* One destination of allow rules, of any scheme. */
+struct policy_named {
+	struct slice host;        /* a name; empty: the network */
+	bool below;               /* the names below host, not host itself */
+	struct ip_prefix network; /* of one address, or of many */
+};
+/* Writes the destination with this index and returns true; false: there is none with it or a greater index. *index is
+ * set to the next one. */
+bool policy_named_next(const struct policy *policy, uint32_t *index, struct policy_named *out);
 /* The ports that udp:// allow rules name, for the fence and the listeners. Writes at most max; returns the count. */
 size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max);
 #define POLICY_UDP_PORTS_MAX 64 /* the loader refuses more */
@@ -170,7 +179,8 @@ enum policy_inject {
 	POLICY_INJECT_SIGV4,
 	POLICY_INJECT_HMAC, /* policy_hmac() */
 	POLICY_INJECT_PLACEHOLDER,
-	POLICY_INJECT_FIELDS, /* header, with several fields and templates: policy_field_next() */
+	POLICY_INJECT_CLIENT_CERTIFICATE, /* the upstream's TLS handshake shows it; the value is PEM */
+	POLICY_INJECT_FIELDS,             /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
 enum policy_source {
@@ -249,6 +259,8 @@ bool policy_credential_file(const struct policy_credential *credential, size_t i
 
 /* True for a service's argument "KEY=file:PATH" whose key names a file (token, key, ...); "scope=file:read" is none. */
 bool policy_argument_is_file(struct slice argument, struct slice *path);
+/* True for a service's argument "KEY_url=URL". */
+bool policy_argument_is_url(struct slice argument, struct slice *url);
 
 /* Writes "file:/path", "env:NAME", "systemd:NAME", "vault:https://host" or "exec:[program, ...]" (without the
  * arguments) into out, cut if too long. Returns out. */

@@ -21,6 +21,13 @@ struct ca; /* a certificate that signs, with its key */
 struct ca *ca_new_root(struct slice common_name, unsigned days);
 /* Makes an intermediate under root: pathlen 0, AKI. It ends with root at the latest. */
 struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, unsigned days);
+/* What an intermediate is to be. */
+struct ca_wanted {
+	struct slice name; /* its common name */
+	unsigned days;
+	const char *names; /* what it may sign for (ca_names.h); NULL: anything */
+};
+struct ca *ca_new_intermediate_for(const struct ca *root, const struct ca_wanted *wanted);
 /* Makes a CA from DER and PKCS#8, as message_ca carries them. Returns NULL if they are malformed or do not match. */
 struct ca *ca_from_der(struct slice certificate, struct slice key);
 /* Makes a CA and frees it. OpenSSL looks up its algorithms when it first needs them, which takes longer than

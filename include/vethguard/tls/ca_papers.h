@@ -62,10 +62,10 @@ struct ca *ca_from_certificate(struct slice certificate, char why[CA_WHY_MAX]);
 
 /* An intermediate that somebody else signs. */
 struct ca_draft;
-/* Makes an intermediate as ca_new_intermediate() does, but unsigned, and writes the SHA-256 that is to be signed.
+/* Makes an intermediate as ca_new_intermediate_for() does, but unsigned, and writes the SHA-256 that is to be signed.
  * Returns NULL if there is no memory or the issuer has expired.
  */
-struct ca_draft *ca_draft_new(const struct ca *issuer, struct slice common_name, unsigned days, uint8_t digest[32]);
+struct ca_draft *ca_draft_new(const struct ca *issuer, const struct ca_wanted *wanted, uint8_t digest[32]);
 enum ca_signature { CA_SIGNATURE_ECDSA, CA_SIGNATURE_RSA };
 /* Takes the draft and its signature: r and s of equal length (ECDSA), or PKCS #1 1.5. Returns NULL with why if the
  * issuer's key did not make the signature. */

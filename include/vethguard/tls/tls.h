@@ -76,6 +76,10 @@ void tls_client_free(struct tls_client *client);
 struct tls *tls_connect_new(struct tls_client *client, struct slice host, const struct ip *address, struct slice alpn,
         struct slice session_key, struct buf *out);
 
+/* Shows the certificate to an upstream that asks for one; call it before the first tls_handshake(). It keeps its own
+ * reference. Returns false if its key is too weak for a connection. */
+bool tls_present(struct tls *tls, struct tls_identity *identity);
+
 /* --- both sides --- */
 
 void tls_free(struct tls *tls);

@@ -207,10 +207,15 @@ enum message_type {
 	MESSAGE_WORKER_ENTER = 92, /* struct message_worker_enter + fd: a connection that the gateway has led here */
 	/* worker -> keeper: struct message_credential_seal: a login inside has got a token; no reply */
 	MESSAGE_CREDENTIAL_SEAL = 93,
+
+	/* vethguard sidecar run <-> its supervisor, continued */
+	MESSAGE_RUN_RELOAD = 94, /* struct message_run_start, no fd: put this policy in force. The reply with
+	                                the same id: READY, with what holds now, or KEPT */
+	MESSAGE_RUN_KEPT = 95,   /* struct message_text: why the policy before stays in force */
 	/* supervisor <-> gateway, continued */
-	MESSAGE_GATEWAY_SIGNER = 94,  /* struct message_gateway_signer */
-	MESSAGE_GATEWAY_TOKEN = 95,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
-	MESSAGE_GATEWAY_VERDICT = 96, /* the reply: struct message_gateway_verdict */
+	MESSAGE_GATEWAY_SIGNER = 96,  /* struct message_gateway_signer */
+	MESSAGE_GATEWAY_TOKEN = 97,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
+	MESSAGE_GATEWAY_VERDICT = 98, /* the reply: struct message_gateway_verdict */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -376,11 +381,13 @@ struct message_credential_seal {       /* the value is secret; jwt, end: as in s
 	bool jwt;
 };
 
+#define MESSAGE_CA_NAMES_MAX 1200 /* CA_NAMES_MAX */
 struct message_keeper_sandbox {
 	uint64_t sandbox_id;  /* the worker's sandbox */
 	uint64_t owner;       /* the sandbox, which may have several workers: they share what logins gave */
 	uint64_t generation;  /* of the policy with these credentials */
 	struct slice sandbox; /* name, for messages */
+	struct slice names;   /* what its worker's CA may sign for (tls/ca_names.h); empty: anything */
 	uint32_t credential_count;
 	struct {
 		struct slice name;
@@ -444,6 +451,7 @@ struct message_keeper_root {
 struct message_keeper_worker {
 	struct slice root; /* fingerprint of the root that the sandbox knows; empty: the current one; zeros: the
 	                      oldest there is. One that is not kept any more counts as the current one */
+	bool waits;        /* it gets its CA only when its sandbox is told, which says what the CA may sign for */
 };
 
 enum message_ca_what {
@@ -533,14 +541,19 @@ struct message_source {
 #define MESSAGE_FETCH_ARGUMENT_MAX 8192
 #define MESSAGE_FETCH_ADDRESSES_MAX 8
 #define MESSAGE_FETCH_SECRETS_MAX 2
+#define MESSAGE_FETCH_SITES_MAX 3
+struct message_fetch_site {
+	struct slice url;
+	uint32_t address_count; /* of its host, from /etc/hosts or the configuration; 0: the resolvers are asked */
+	struct ip addresses[MESSAGE_FETCH_ADDRESSES_MAX];
+};
 struct message_fetch {
 	uint32_t secret_count; /* one for each argument whose value comes from a file, in the order of the arguments */
 	bool stores;           /* an empty file is sent too, for the secret that replaces "refresh_token" */
 	uint32_t argument_count; /* at least 1: as struct policy_credential has them, "file:" values without a path */
 	struct slice arguments[MESSAGE_FETCH_ARGUMENTS_MAX];
-	struct slice url;       /* of the service */
-	uint32_t address_count; /* of the service, from /etc/hosts or the configuration; 0: the resolvers are asked */
-	struct ip addresses[MESSAGE_FETCH_ADDRESSES_MAX];
+	uint32_t site_count; /* at least 1: the service, then those where the login to it is */
+	struct message_fetch_site sites[MESSAGE_FETCH_SITES_MAX];
 	uint32_t server_count; /* resolvers */
 	struct config_server servers[CONFIG_SERVERS_MAX];
 };
@@ -624,6 +637,7 @@ struct message_summary {
 	} unusual[MESSAGE_UNUSUAL_MAX];
 };
 
+#define MESSAGE_SHARED_UDP_MAX 8 /* FENCE_SHARED_PORTS_MAX */
 struct message_run_start {
 	struct slice name;                                 /* of the sandbox; empty: the supervisor makes one up */
 	struct slice policy_path, config_path, audit_path; /* absolute; empty: none */
@@ -633,6 +647,9 @@ struct message_run_start {
 	bool rootless;
 	uint16_t shared_dns_port; /* port of the name service in a namespace that guard and sandbox share
 	                             (fence/shared.h); 0: the sandbox has a namespace of its own */
+	size_t shared_udp_count;
+	uint16_t
+	        shared_udp_ports[MESSAGE_SHARED_UDP_MAX]; /* ports at which that fence lets datagrams reach the guard */
 	uint8_t log_level;
 	size_t variable_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() checks them */

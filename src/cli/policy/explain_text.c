@@ -155,6 +155,8 @@ static void print_verdict(const struct explain *x)
 			printf("sealed: tokens in the answer become placeholders\n");
 		if (credential.inject == POLICY_INJECT_PLACEHOLDER)
 			printf("replaced in: %s\n", shown(credential.field, text));
+		if (credential.inject == POLICY_INJECT_CLIENT_CERTIFICATE)
+			printf("shown as: the client's certificate\n");
 		if (credential.inject == POLICY_INJECT_HMAC)
 			print_hmac(&credential);
 		if (credential.inject == POLICY_INJECT_FIELDS ||

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "vethguard/policy/load.h"
+#include "vethguard/wire/message.h"
 
 #define RUN_ENV_MAX 256
 #define RUN_DEVICES_MAX 32
@@ -27,7 +28,9 @@ struct run_options {
 	/* `sidecar run` only: see struct message_run_start. */
 	uint16_t shared_dns_port; /* 0: none of it */
 	int shared_packets;       /* NFLOG socket; -1: none */
-	char **command;           /* ends with NULL; at least one word */
+	uint16_t shared_udp_ports[MESSAGE_SHARED_UDP_MAX];
+	size_t shared_udp_count;
+	char **command; /* ends with NULL; at least one word */
 };
 
 /* Returns 0: go on; else *status is the exit status (--help was printed, or a mistake reported). */

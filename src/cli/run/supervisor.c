@@ -86,8 +86,9 @@ static int send_to(const struct run_supervisor *s, const uint8_t *message, size_
 	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 
+/* type: RUN_START with the sandbox's namespace, or RUN_RELOAD without any descriptor. */
 static int send_start(struct run_supervisor *s, const struct run_options *o,
-        const struct privilege *p, int netns, struct failure *failure)
+        const struct privilege *p, enum message_type type, int netns, struct failure *failure)
 {
 	char policy[PATH_MAX], config[PATH_MAX], audit[PATH_MAX], directory[PATH_MAX];
 	struct message_run_start m = {.user_id = p->rootless ? 0 : p->uid,
@@ -95,11 +96,12 @@ static int send_start(struct run_supervisor *s, const struct run_options *o,
 	        .observe = o->observe,
 	        .rootless = p->rootless,
 	        .shared_dns_port = o->shared_dns_port,
+	        .shared_udp_count = o->shared_udp_count,
 	        .log_level = (uint8_t)log_level(),
 	        .name = slice_from_string(o->name),
 	        .variable_count = o->variable_count};
 	const int fds[] = {netns, o->shared_packets};
-	size_t n;
+	size_t n, count = o->shared_dns_port && o->shared_packets >= 0 ? 2 : 1;
 	int rc;
 
 	if (!getcwd(directory, sizeof(directory)))
@@ -111,15 +113,16 @@ static int send_start(struct run_supervisor *s, const struct run_options *o,
 		rc = absolute_new(o->audit, directory, audit, failure);
 	if (rc != 0)
 		return rc;
+	memcpy(m.shared_udp_ports, o->shared_udp_ports, sizeof(m.shared_udp_ports));
 	memcpy(m.variables, o->variables, o->variable_count * sizeof(m.variables[0]));
 	m.policy_path = slice_from_string(policy);
 	m.config_path = slice_from_string(config);
 	m.audit_path = slice_from_string(audit);
 	m.directory = slice_from_string(directory);
-	n = message_run_start_encode(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_RUN_START, 1, &m);
+	n = message_run_start_encode(s->buffer, MESSAGE_BYTES_MAX, type, 1, &m);
 	if (n == 0)
 		return failure_set(failure, -EMSGSIZE, "paths are too long for the supervisor");
-	rc = send_to(s, s->buffer, n, fds, o->shared_dns_port && o->shared_packets >= 0 ? 2 : 1);
+	rc = send_to(s, s->buffer, n, fds, type == MESSAGE_RUN_START ? count : 0);
 	return rc == 0 ? 0 : failure_set(failure, rc, "the supervisor does not listen");
 }
 
@@ -273,7 +276,7 @@ int run_supervisor_start(struct run_supervisor *s, const struct run_options *opt
         struct failure *failure)
 {
 	struct ipc_message m;
-	int rc = send_start(s, options, privilege, netns, failure);
+	int rc = send_start(s, options, privilege, MESSAGE_RUN_START, netns, failure);
 
 	/* From the next message on this process handles secrets. */
 	prctl(PR_SET_DUMPABLE, 0);
@@ -293,6 +296,28 @@ int run_supervisor_start(struct run_supervisor *s, const struct run_options *opt
 		rc = failure_set(failure, -EBADMSG, "the supervisor sent an unexpected message");
 	}
 	return rc;
+}
+
+int run_supervisor_reload(struct run_supervisor *s, const struct run_options *options,
+        const struct privilege *privilege, struct message_run_ready *ready, struct failure *failure)
+{
+	struct ipc_message m;
+	int rc;
+
+	free(s->refusal);
+	s->refusal = NULL;
+	if (send_start(s, options, privilege, MESSAGE_RUN_RELOAD, -1, failure) != 0)
+		return 1; /* a file is missing: nothing was sent */
+	rc = receive(s, SESSION_READY_TIMEOUT_MS, &m, failure);
+	if (rc != 0)
+		return rc;
+	if (m.head.type == MESSAGE_RUN_KEPT) {
+		take_refusal(s, &m, failure);
+		return 1;
+	}
+	if (m.head.type == MESSAGE_RUN_READY && message_run_ready_decode(&m.body, ready) == 0)
+		return 0;
+	return failure_set(failure, -EBADMSG, "the supervisor sent an unexpected message");
 }
 
 int run_supervisor_roles(struct run_supervisor *s,

@@ -27,6 +27,12 @@ int run_supervisor_open(
 int run_supervisor_start(struct run_supervisor *s, const struct run_options *options,
         const struct privilege *privilege, int netns, struct message_run_ready *ready,
         struct failure *failure);
+/* A sidecar's guard: asks for the policy's file, as it is now, to be put in force. Returns 0 with
+ * ready as above; 1: the policy before stays in force, and run_supervisor_print_refusal() says why, or
+ * else the text; or -errno with a text: the guard is gone. */
+int run_supervisor_reload(struct run_supervisor *s, const struct run_options *options,
+        const struct privilege *privilege, struct message_run_ready *ready,
+        struct failure *failure);
 /* Call this when a message comes while the command runs, which always means a failure. Sets the
  * text. */
 void run_supervisor_broken(struct run_supervisor *s, struct failure *failure);

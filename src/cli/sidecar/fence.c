@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Setting the fence: the rules first, then routes for the synthetic addresses, so that a program
- * can connect to them whatever routes the namespace has. The routes lead to lo: without the rules
- * the packets end there.
+ * can reach them whatever routes the namespace has. The routes make them local addresses: without
+ * the rules the packets end there.
  *
  * Then it is verified, in this order: the rules as the kernel has them; that this process, which is
  * not the guard's user, gets nothing out; and, by a child that becomes the guard's user (where this
@@ -26,7 +26,7 @@
 
 static int add_routes(const struct sidecar_options *o, struct failure *failure)
 {
-	const struct ip_prefix *pools[] = {&o->pool4, &o->pool6};
+	const struct ip_prefix *pools[] = {&o->fence.synthetic4, &o->fence.synthetic6};
 	struct netlink *nl;
 	int rc = netlink_open(&nl);
 

@@ -14,6 +14,7 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/wire/message.h"
 
+#define DNS_PORT_OF_ALL 53
 #define UID                                                                 \
 	{                                                                   \
 		"uid", 'u', "UID", "the guard's user id, and nobody else's" \
@@ -37,6 +38,12 @@
 		"inbound", 0, "PORT",                                                   \
 		        "let others reach this TCP port of the group; may be\nrepeated" \
 	}
+#define UDP                                                                            \
+	{                                                                              \
+		"udp", 0, "PORT",                                                      \
+		        "a port of the policy's udp:// rules; may be\nrepeated; init " \
+		        "and run need the same"                                        \
+	}
 #define VERBOSE                                                             \
 	{                                                                   \
 		"verbose", 'v', NULL, "tell what is done; twice: in detail" \
@@ -46,7 +53,7 @@
 		"help", 'h', NULL, "this text" \
 	}
 
-static const struct option_spec init_specs[] = {UID, CONFIG, DNS_PORT, LOOPBACK, INBOUND,
+static const struct option_spec init_specs[] = {UID, CONFIG, DNS_PORT, LOOPBACK, INBOUND, UDP,
         {"check", 0, NULL, "only look whether the fence is in force; change nothing"}, VERBOSE,
         HELP, {NULL, 0, NULL, NULL}};
 
@@ -63,10 +70,13 @@ static const struct option_spec run_specs[] = {
         {"share", 's', "DIR", "write CA, bundle and variables for the sandbox's\ncontainers here"},
         {"share-as", 0, "PATH", "where those containers have DIR; default: the same path"},
         {"proxy-env", 0, NULL, "let the variables name the guard as their proxy, too"},
+        {"watch", 0, NULL,
+                "reload the policy when its file changes (looked at\n"
+                "every 5 seconds); SIGHUP does it at any time"},
         {"init", 0, NULL,
                 "set the fence first, as 'sidecar init' does, then\n"
                 "give up all rights and become --uid"},
-        UID, DNS_PORT, LOOPBACK, INBOUND, VERBOSE, HELP, {NULL, 0, NULL, NULL}};
+        UID, DNS_PORT, LOOPBACK, INBOUND, UDP, VERBOSE, HELP, {NULL, 0, NULL, NULL}};
 
 static void help_init(void)
 {
@@ -147,14 +157,23 @@ static bool take_loopback(struct sidecar_options *o, const char *value)
 	}
 }
 
-static bool take_inbound(struct sidecar_options *o, const char *value)
+static bool add_port(
+        const char *name, const char *value, uint16_t ports[FENCE_SHARED_PORTS_MAX], size_t *count)
 {
-	if (o->fence.inbound_count == FENCE_SHARED_PORTS_MAX)
-		return option_wrong("inbound", value, "more than 8 of them");
-	if (!take_port(slice_from_string(value), &o->fence.inbound_ports[o->fence.inbound_count]))
-		return option_wrong("inbound", value, "not a port");
-	o->fence.inbound_count++;
+	if (*count == FENCE_SHARED_PORTS_MAX)
+		return option_wrong(name, value, "more than 8 of them");
+	if (!take_port(slice_from_string(value), &ports[*count]))
+		return option_wrong(name, value, "not a port");
+	(*count)++;
 	return true;
+}
+
+static bool take_udp(struct sidecar_options *o, const char *value)
+{
+	if (!add_port("udp", value, o->fence.udp_ports, &o->fence.udp_count))
+		return false;
+	return o->fence.udp_ports[o->fence.udp_count - 1] != DNS_PORT_OF_ALL ||
+	       option_wrong("udp", value, "port 53 is the name service's");
 }
 
 /* Options of the fence, which both commands have. */
@@ -165,7 +184,9 @@ static bool take_fence(struct sidecar_options *o, const char *name, const char *
 	if (strcmp(name, "loopback") == 0)
 		return take_loopback(o, value);
 	if (strcmp(name, "inbound") == 0)
-		return take_inbound(o, value);
+		return add_port(name, value, o->fence.inbound_ports, &o->fence.inbound_count);
+	if (strcmp(name, "udp") == 0)
+		return take_udp(o, value);
 	if (strcmp(name, "dns-port") == 0)
 		return take_port(slice_from_string(value), &o->fence.dns_port) ||
 		       option_wrong("dns-port", value, "not a port");
@@ -197,6 +218,8 @@ static bool take_run(struct sidecar_options *o, const char *name, const char *va
 		o->run.proxy_env = true;
 	else if (strcmp(name, "init") == 0)
 		o->init = true;
+	else if (strcmp(name, "watch") == 0)
+		o->watch = true;
 	return take_fence(o, name, value);
 }
 
@@ -208,14 +231,14 @@ static bool say(const char *text)
 
 static bool ports_differ(const struct fence_shared_spec *f)
 {
-	const uint16_t *lists[] = {f->loopback_ports, f->inbound_ports};
-	const size_t counts[] = {f->loopback_count, f->inbound_count};
+	const uint16_t *lists[] = {f->loopback_ports, f->inbound_ports, f->udp_ports};
+	const size_t counts[] = {f->loopback_count, f->inbound_count, f->udp_count};
 
 	if (f->tcp_port == f->dns_port || f->dns_port == FENCE_WITNESS_PORT ||
 	        f->dns_port == FENCE_WITNESS_REFUSED_PORT || f->tcp_port == FENCE_WITNESS_PORT ||
 	        f->tcp_port == FENCE_WITNESS_REFUSED_PORT)
 		return false;
-	for (size_t l = 0; l < 2; l++)
+	for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
 		for (size_t i = 0; i < counts[l]; i++)
 			if (lists[l][i] == f->tcp_port || lists[l][i] == f->dns_port)
 				return false;
@@ -238,14 +261,15 @@ static bool read_config(struct sidecar_options *o)
 	if (rc)
 		diag_print(&diags, stderr);
 	o->fence.tcp_port = config.proxy_port;
-	o->pool4 = config.pool4;
-	o->pool6 = config.pool6;
+	o->fence.synthetic4 = config.pool4;
+	o->fence.synthetic6 = config.pool6;
 	config_fini(&config);
 	if (rc)
 		return say("the configuration cannot be used");
 	return ports_differ(&o->fence) || say("the guard's ports (proxy: port: of the "
 	                                      "configuration, --dns-port, 7676, 7677) and "
-	                                      "those of --loopback and --inbound have to differ");
+	                                      "those of --loopback, --inbound and --udp have to "
+	                                      "differ");
 }
 
 static bool is_complete(const struct sidecar_options *o, bool run)
@@ -301,6 +325,8 @@ static int parse(char **argv, struct sidecar_options *out, int *status, bool run
 		return -1;
 	}
 	out->run.shared_dns_port = out->fence.dns_port;
+	out->run.shared_udp_count = out->fence.udp_count;
+	memcpy(out->run.shared_udp_ports, out->fence.udp_ports, sizeof(out->run.shared_udp_ports));
 	return is_complete(out, run) && read_config(out) ? 0 : -1;
 }
 

@@ -6,7 +6,7 @@
  * - what can be seen without rights: the fence is in force, nobody can undo it
  * - the supervisor, as in `vethguard run` without root, in the namespace that is there
  * - the files for the sandbox's containers
- * - the wait for a signal
+ * - the wait for a signal: SIGHUP reloads the policy, as does a change of its file with --watch
  *
  * Whatever fails, this program ends, and with it the listeners: the fence then lets nobody out.
  */
@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +35,8 @@ struct sidecar {
 	struct message_run_ready ready;
 	char name[MESSAGE_NAME_MAX + 1], audit_path[MESSAGE_PATH_MAX + 1];
 	int signals, netns;
-	bool stopped; /* ended by a signal, which is the regular end */
+	bool stopped;       /* ended by a signal, which is the regular end */
+	struct stat policy; /* its file, as it was when it was read last */
 	struct failure failure;
 };
 
@@ -82,6 +84,7 @@ static int start_guard(struct sidecar *s)
 		rc = run_supervisor_open(&s->supervisor, &s->privilege, &s->failure);
 	if (rc != 0)
 		return rc;
+	stat(s->options.run.policy, &s->policy);
 	s->netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (s->netns < 0)
 		return failure_set(&s->failure, -errno, "the network namespace");
@@ -121,6 +124,66 @@ static void reap(const struct sidecar *s)
 	}
 }
 
+/* A file that is gone for a moment, while it is replaced, has not changed yet. */
+static bool policy_changed(const struct sidecar *s)
+{
+	const struct stat *then = &s->policy;
+	struct stat now;
+
+	return stat(s->options.run.policy, &now) == 0 &&
+	       (now.st_dev != then->st_dev || now.st_ino != then->st_ino ||
+	               now.st_size != then->st_size || now.st_mtim.tv_sec != then->st_mtim.tv_sec ||
+	               now.st_mtim.tv_nsec != then->st_mtim.tv_nsec);
+}
+
+/* Returns false if the guard is gone. */
+static bool reload(struct sidecar *s)
+{
+	int rc;
+
+	stat(s->options.run.policy, &s->policy); /* before it is read: a later change is seen */
+	rc = run_supervisor_reload(
+	        &s->supervisor, &s->options.run, &s->privilege, &s->ready, &s->failure);
+	if (rc == 0 && sidecar_share(&s->options, &s->ready, &s->failure) != 0) {
+		log_error("the policy is in force, but not its variables: %s", s->failure.text);
+		return true;
+	}
+	if (rc == 0)
+		log_info("%s: another policy is in force", s->name);
+	if (rc <= 0)
+		return rc == 0;
+	log_error("the policy cannot be reloaded; the one before stays in force");
+	if (!run_supervisor_print_refusal(&s->supervisor))
+		log_error("%s", s->failure.text);
+	return true;
+}
+
+/* Returns false if it is to end. */
+static bool take_signal(struct sidecar *s)
+{
+	struct signalfd_siginfo info;
+
+	while (!s->stopped && read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		s->stopped = info.ssi_signo != SIGHUP;
+		if (info.ssi_signo == SIGHUP && !reload(s))
+			return false;
+	}
+	return !s->stopped;
+}
+
+/* Returns false if it is to end, with a text unless it was stopped. */
+static bool look_again(struct sidecar *s)
+{
+	reap(s);
+	if (!sidecar_witness_again()) {
+		failure_set(&s->failure, 0,
+		        "the fence is not in force any more: somebody with CAP_NET_ADMIN has taken "
+		        "it away. The guard ends");
+		return false;
+	}
+	return !s->options.watch || !policy_changed(s) || reload(s);
+}
+
 static void serve(struct sidecar *s)
 {
 	struct pollfd fds[] = {{.fd = s->supervisor.control, .events = POLLIN},
@@ -137,16 +200,10 @@ static void serve(struct sidecar *s)
 			run_supervisor_broken(&s->supervisor, &s->failure);
 			return;
 		}
-		s->stopped = n > 0 && fds[1].revents != 0;
-		if (s->stopped)
+		if (n > 0 && fds[1].revents != 0 && !take_signal(s))
 			return;
-		reap(s);
-		if (!sidecar_witness_again()) {
-			failure_set(&s->failure, 0,
-			        "the fence is not in force any more: somebody with CAP_NET_ADMIN "
-			        "has taken it away. The guard ends");
+		if (!look_again(s))
 			return;
-		}
 	}
 }
 

@@ -18,10 +18,10 @@
 struct sidecar_options {
 	struct run_options run; /* policy, variables, config, name, audit, observe, verbose */
 	struct fence_shared_spec fence;
-	struct ip_prefix pool4, pool6; /* of synthetic addresses */
-	const char *share, *share_as;  /* directory, and its path in the sandbox's containers */
-	bool init;                     /* run: set the fence first, then give up the rights */
-	bool check;                    /* init: change nothing */
+	const char *share, *share_as; /* directory, and its path in the sandbox's containers */
+	bool init;                    /* run: set the fence first, then give up the rights */
+	bool check;                   /* init: change nothing */
+	bool watch;                   /* run: reload when the policy's file changes */
 	bool has_uid, has_loopback;
 };
 

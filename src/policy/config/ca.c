@@ -5,6 +5,7 @@
  *   ca: {root: /etc/vethguard/root.pem, key: "file:/etc/vethguard/root.key"}
  *   ca: {root: root.pem, certificate: node.pem, key: "file:node.key", overlap: 720h}
  *   ca: {root: root.pem}
+ *   ca: {constrain_names: true}
  *   ca: {root: root.pem, certificate: node.pem, key: "pkcs11:...", token: {...}}
  */
 #include "policy/config/read.h"
@@ -39,8 +40,10 @@ static void read_key(struct tree *tree, const struct tree_node *node, struct con
 
 void config_read_ca(struct tree *tree, const struct tree_node *map, struct config *config)
 {
-	static const char *const known[] = {"root", "certificate", "key", "token", "overlap", NULL};
-	const struct tree_node *root, *certificate, *key, *token, *overlap;
+	static const char *const known[] = {
+	        "root", "certificate", "key", "token", "overlap", "constrain_names", NULL};
+	static const char *const words[] = {"false", "true", NULL};
+	const struct tree_node *root, *certificate, *key, *token, *overlap, *constrain;
 	uint64_t ms;
 
 	if (!tree_is_map(tree, map, "ca"))
@@ -51,6 +54,7 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 	key = tree_get(map, "key");
 	token = tree_get(map, "token");
 	overlap = tree_get(map, "overlap");
+	constrain = tree_get(map, "constrain_names");
 	if (root)
 		config_read_path(tree, root, "root", config->ca.root);
 	if (certificate)
@@ -61,6 +65,9 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 		config_read_token(tree, token, config);
 	if (overlap && tree_duration(tree, overlap, "overlap", OVERLAP_MIN_MS, OVERLAP_MAX_MS, &ms))
 		config->ca.overlap_s = (uint32_t)(ms / 1000);
+	if (constrain)
+		config->ca.constrain_names =
+		        tree_word(tree, constrain, "constrain_names", words) == 1;
 	if (config->ca.token.uri[0] && !token)
 		tree_error(
 		        tree, key, "token is missing: key is in a token: which module reads it?");

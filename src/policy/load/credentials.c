@@ -103,6 +103,18 @@ static void check_sealed(
 			        keys[i]);
 }
 
+/* A certificate has no text that a program could send in its place. */
+static void check_certificate(
+        struct tree *tree, const struct tree_node *map, const struct policy_credential *credential)
+{
+	const struct tree_node *env = tree_get(map, "env");
+
+	if (env && credential->inject == POLICY_INJECT_CLIENT_CERTIFICATE)
+		tree_error(tree, env,
+		        "env does not go with inject: client-certificate: the handshake with the "
+		        "upstream is not the sandbox's, so nothing inside stands for it");
+}
+
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
@@ -123,6 +135,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 	load_inject(tree, item->value, &credential.c);
 	take_require(tree, item->value, &credential.c);
 	check_sealed(tree, item->value, &credential.c);
+	check_certificate(tree, item->value, &credential.c);
 	load_source_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);
 	load_placeholder(tree, item->value, &credential.c);

@@ -10,11 +10,11 @@
 #define FIELD_MAX 64
 #define USERNAME_MAX 256
 
-#define INJECTS "bearer, basic, header, query, cookie, sigv4, hmac or placeholder"
+#define INJECTS \
+	"bearer, basic, header, query, cookie, sigv4, hmac, placeholder or client-certificate"
 
-static const char *const injects[POLICY_INJECT_COUNT + 1] = {
-        "bearer", "basic", "header", "query", "cookie", "sigv4", "hmac", "placeholder", NULL};
-static const char *const later_injects[] = {"client-certificate", NULL};
+static const char *const injects[POLICY_INJECT_COUNT + 1] = {"bearer", "basic", "header", "query",
+        "cookie", "sigv4", "hmac", "placeholder", "client-certificate", NULL};
 
 static void take_header(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
@@ -189,11 +189,6 @@ void load_inject(struct tree *tree, const struct tree_node *map, struct policy_c
 
 	if (!node) {
 		tree_error(tree, map, "inject is missing: " INJECTS);
-		return;
-	}
-	if (node->kind == TREE_SCALAR && load_is_among(node->text, later_injects)) {
-		tree_error(tree, node, "inject \"%.*s\" %s; use " INJECTS, SLICE_ARG(node->text),
-		        load_later);
 		return;
 	}
 	word = tree_word(tree, node, "inject", injects);

@@ -19,11 +19,14 @@
 const char load_later[] = "is not supported by this version";
 
 static const char *const sources[] = {"file", "env", "exec", "systemd", "vault", "oauth2",
-        "token-exchange", "github-app", "gcp-service-account", "1password-connect", "sealed", NULL};
+        "token-exchange", "github-app", "gcp-service-account", "1password-connect",
+        "gcp-secretmanager", "azure-keyvault", "aws-secretsmanager", "aws-ssm", "aws-role",
+        "sealed", NULL};
 /* Words near these are slips. "value" is near "vault", and means that somebody wrote the value
  * itself. */
 static const char *const slips[] = {"file", "env", "exec", "systemd", "oauth2", "token-exchange",
-        "github-app", "gcp-service-account", "1password-connect", "sealed", NULL};
+        "github-app", "gcp-service-account", "1password-connect", "gcp-secretmanager",
+        "azure-keyvault", "aws-secretsmanager", "aws-ssm", "aws-role", "sealed", NULL};
 
 bool load_is_among(struct slice word, const char *const words[])
 {

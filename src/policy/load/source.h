@@ -34,6 +34,9 @@ bool load_is_fetched(struct slice word);
 void load_fetch(struct tree *tree, const struct tree_item *item, struct slice policy,
         struct policy_credential *out);
 
+/* source_cloud.c: checks how such a source logs in to a cloud, and adds what it leaves out. */
+void load_cloud(struct tree *tree, const struct tree_item *item, struct policy_credential *out);
+
 /* True if name can be an environment variable's name of at most 64 bytes. Reports faults. */
 bool load_check_variable(
         struct tree *tree, const struct tree_node *node, const char *what, struct slice name);

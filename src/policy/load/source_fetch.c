@@ -11,7 +11,8 @@
 #define TEXT_MAX 1024
 #define WORDS_MAX 100
 
-enum value { URL, TEXT, FILE_OF, WORDS, LEVELS, WAY };
+/* SITE: where a login is. METADATA: where a machine asks for its own identity. PART: of a path. */
+enum value { URL, TEXT, FILE_OF, WORDS, LEVELS, WAY, SITE, METADATA, PART };
 
 struct fetch_key {
 	const char *name;
@@ -19,13 +20,21 @@ struct fetch_key {
 	bool needed;
 };
 
-#define KEYS_MAX 12
+#define KEYS_MAX 14
 
 static const char *const ways[] = {"basic", "post", NULL}; /* of "auth" */
 
+#define AWS_LOGIN                                                                                \
+	{"keys", FILE_OF, false}, {"web_identity_token", FILE_OF, false}, {"role", TEXT, false}, \
+	        {"session_name", TEXT, false}, {"external_id", TEXT, false},                     \
+	        {"sts_url", SITE, false},                                                        \
+	{                                                                                        \
+		"metadata_url", METADATA, false                                                  \
+	}
+
 static const struct fetch_kind {
 	const char *name;
-	const char *default_url; /* NULL: the policy has to say it */
+	const char *default_url; /* NULL: the policy has to say it, or load_cloud() does */
 	struct fetch_key keys[KEYS_MAX];
 } kinds[] = {
         {"vault", NULL,
@@ -50,7 +59,26 @@ static const struct fetch_kind {
                         {"key", FILE_OF, true}, {"repositories", WORDS, false},
                         {"permissions", LEVELS, false}}},
         {"gcp-service-account", "https://oauth2.googleapis.com/token",
-                {{"token_url", URL, false}, {"key", FILE_OF, true}, {"scope", TEXT, true}}},
+                {{"token_url", URL, false}, {"key", FILE_OF, true}, {"scope", TEXT, true},
+                        {"impersonate", PART, false}, {"impersonation_url", SITE, false}}},
+        {"gcp-secretmanager", "https://secretmanager.googleapis.com",
+                {{"url", URL, false}, {"project", PART, true}, {"secret", PART, true},
+                        {"version", PART, false}, {"field", TEXT, false}, {"key", FILE_OF, false},
+                        {"token_url", SITE, false}, {"metadata_url", METADATA, false},
+                        {"impersonate", PART, false}, {"impersonation_url", SITE, false}}},
+        {"azure-keyvault", NULL,
+                {{"url", URL, true}, {"secret", PART, true}, {"version", PART, false},
+                        {"field", TEXT, false}, {"tenant_id", PART, false},
+                        {"client_id", PART, false}, {"client_secret", FILE_OF, false},
+                        {"federated_token", FILE_OF, false}, {"login_url", SITE, false},
+                        {"metadata_url", METADATA, false}, {"resource", TEXT, false}}},
+        {"aws-secretsmanager", NULL,
+                {{"region", PART, true}, {"secret", TEXT, true}, {"field", TEXT, false},
+                        {"version_stage", TEXT, false}, {"url", URL, false}, AWS_LOGIN}},
+        {"aws-ssm", NULL,
+                {{"region", PART, true}, {"name", TEXT, true}, {"field", TEXT, false},
+                        {"url", URL, false}, AWS_LOGIN}},
+        {"aws-role", NULL, {{"region", PART, true}, AWS_LOGIN}},
         {"1password-connect", NULL,
                 {{"url", URL, true}, {"token", FILE_OF, true}, {"vault", TEXT, true},
                         {"item", TEXT, true}, {"field", TEXT, false}}},
@@ -69,21 +97,58 @@ bool load_is_fetched(struct slice word)
 	return kind_of(word) != NULL;
 }
 
-static bool take_url(struct tree *tree, const struct tree_node *node, const char *key,
-        struct policy_credential *out, struct slice *text)
+static bool take_url(
+        struct tree *tree, const struct tree_node *node, const char *key, struct slice *text)
 {
 	char quoted[TREE_QUOTE_MAX];
 	struct url url;
 
 	if (!tree_text(tree, node, key, TEXT_MAX, text))
 		return false;
-	if (url_parse(*text, &url) && url.scheme == POLICY_HTTPS && url.query.n == 0) {
-		out->location = *text;
+	if (url_parse(*text, &url) && url.scheme == POLICY_HTTPS && url.query.n == 0)
 		return true;
-	}
 	tree_error(tree, node, "%s %s is no https:// URL (without user, query and fragment)", key,
 	        tree_quote_value(tree, *text, quoted));
 	return false;
+}
+
+/* Without TLS only an address that never leaves the link will do. */
+static bool take_metadata_url(
+        struct tree *tree, const struct tree_node *node, const char *key, struct slice *text)
+{
+	struct url url;
+
+	if (!tree_text(tree, node, key, TEXT_MAX, text))
+		return false;
+	if (url_parse(*text, &url) && url.scheme == POLICY_HTTP && url.query.n == 0 &&
+	        slice_equals(url.path, SLICE("/")) && url.authority.address.family &&
+	        (ip_classify(&url.authority.address) == IP_METADATA ||
+	                ip_classify(&url.authority.address) == IP_LINK_LOCAL))
+		return true;
+	tree_error(tree, node,
+	        "%s has to be http://ADDRESS[:PORT] with a link-local address: "
+	        "http://169.254.169.254",
+	        key);
+	return false;
+}
+
+static bool take_part(
+        struct tree *tree, const struct tree_node *node, const char *key, struct slice *text)
+{
+	if (!tree_text(tree, node, key, POLICY_NAME_MAX, text))
+		return false;
+	for (size_t i = 0; i < text->n; i++) {
+		const struct slice c = slice_of(text->p + i, 1);
+
+		if (load_is_token(c) && *c.p != '%' ? true : *c.p == '@' || *c.p == ':')
+			continue;
+		tree_error(tree, node,
+		        "%s has a character that no name of this service has: letters, digits, "
+		        "'.', '_', '-', '@' and ':' may be in it",
+		        key);
+		return false;
+	}
+	return true;
 }
 
 /* Reads "file:PATH" of a secret. */
@@ -142,7 +207,16 @@ static bool take_value(struct tree *tree, struct tree_node *node, const struct f
 {
 	switch (key->value) {
 	case URL:
-		return take_url(tree, node, key->name, out, text);
+	case SITE:
+		if (!take_url(tree, node, key->name, text))
+			return false;
+		if (key->value == URL)
+			out->location = *text;
+		return true;
+	case METADATA:
+		return take_metadata_url(tree, node, key->name, text);
+	case PART:
+		return take_part(tree, node, key->name, text);
 	case FILE_OF:
 		return take_secret(tree, node, key->name, policy, text);
 	case WAY:
@@ -219,4 +293,5 @@ void load_fetch(struct tree *tree, const struct tree_item *item, struct slice po
 		check_login(tree, item);
 	if (kind == kind_of(SLICE("oauth2")))
 		check_client(tree, item);
+	load_cloud(tree, item, out);
 }

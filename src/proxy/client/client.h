@@ -162,7 +162,7 @@ bool client_connect_passes(
         const struct client *c, const struct destination *d, struct policy_decision *decision);
 /* Appends what has come to the input buffer. False: nothing has; *next is the next state. */
 bool client_take_in(struct client *c, enum client_state *next);
-/* How long a new client may take to send something. */
+/* peek_policy.c: how long a new client may take to send something. */
 enum proxy_wait client_first_wait(struct client *c);
 /* True if the policy allows the tunnel; *decision is the decision. */
 bool client_tunnel_passes(

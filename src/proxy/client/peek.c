@@ -11,6 +11,7 @@
  * In a protocol in which the server speaks first, only the policy can decide: if it has only a
  * tcp:// rule for the destination, nothing is waited for.
  */
+#include "proxy/client/peek_policy.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/tunnel/tunnel.h"
@@ -18,117 +19,7 @@
 #include "vethguard/wire/client_hello.h"
 #include "vethguard/wire/socks5.h"
 
-#define HTTP_PORT 80
-#define HTTPS_PORT 443
 #define METHOD_PEEK_MAX (2 * POLICY_METHOD_MAX) /* a method that is too long is HTTP as well */
-
-static void dest_question(const struct destination *d, struct policy_request *q)
-{
-	*q = (struct policy_request){
-	        .host = destination_host(d), .address = d->address, .port = d->port};
-}
-
-/* True if a plain http request to this destination could be allowed. */
-static bool http_may_be_allowed(const struct policy *policy, const struct destination *d)
-{
-	struct policy_request q;
-	struct policy_decision decision;
-
-	dest_question(d, &q);
-	q.scheme = POLICY_HTTP;
-	policy_decide(policy, &q, &decision);
-	return decision.verdict == POLICY_ALLOW;
-}
-
-/* ... or an http or https request. */
-static bool web_may_be_allowed(const struct policy *policy, const struct destination *d)
-{
-	struct policy_request q;
-	struct policy_decision decision;
-	enum policy_tls tls;
-
-	dest_question(d, &q);
-	tls = policy_decide_tls(policy, &q, &decision);
-	return tls == POLICY_TLS_INTERCEPT || tls == POLICY_TLS_PASSTHROUGH ||
-	       http_may_be_allowed(policy, d);
-}
-
-static bool scheme_is_denied(
-        const struct policy *policy, const struct destination *d, enum policy_scheme scheme)
-{
-	struct policy_request q;
-	struct policy_decision decision;
-
-	dest_question(d, &q);
-	q.scheme = scheme;
-	policy_decide(policy, &q, &decision);
-	return decision.verdict == POLICY_DENY && decision.reason == POLICY_REASON_RULE;
-}
-
-/* True if a deny rule refuses every request of a scheme there: then the bytes have to be looked at,
- * although a tcp:// rule would relay them unread. */
-static bool web_is_denied(const struct policy *policy, const struct destination *d)
-{
-	return scheme_is_denied(policy, d, POLICY_HTTPS) ||
-	       scheme_is_denied(policy, d, POLICY_HTTP);
-}
-
-static bool opaque_is_allowed(struct client *c, struct verdict *j)
-{
-	authorize_opaque(c->proxy->config.policy, &c->destination, POLICY_TCP, j);
-	return j->allowed;
-}
-
-/* True if a rule of the policy, not only mode observe, allows http or https there. Mode observe
- * lets everything pass. */
-static bool web_has_rule(const struct policy *policy, const struct destination *d)
-{
-	struct policy_request q;
-	struct policy_decision decision;
-
-	dest_question(d, &q);
-	if (policy_decide_tls(policy, &q, &decision) != POLICY_TLS_REFUSE && !decision.observed)
-		return true;
-	q.scheme = POLICY_HTTP;
-	policy_decide(policy, &q, &decision);
-	return decision.verdict == POLICY_ALLOW && !decision.observed;
-}
-
-/* True if only mode observe lets the connection out, whatever it sends; *decision is the
- * decision. */
-static bool is_only_observed(struct client *c, struct policy_decision *decision)
-{
-	struct verdict j;
-
-	authorize_opaque(c->proxy->config.policy, &c->destination, POLICY_TCP, &j);
-	*decision = j.decision;
-	return j.allowed && j.decision.observed &&
-	       !web_has_rule(c->proxy->config.policy, &c->destination);
-}
-
-/* Web clients open connections before they have something to ask for, or take their time until
- * then: git reads all of the system's authorities first. */
-static bool is_port_of_web(uint16_t port)
-{
-	return port == HTTP_PORT || port == HTTPS_PORT;
-}
-
-enum proxy_wait client_first_wait(struct client *c)
-{
-	struct policy_decision decision;
-	struct verdict j;
-
-	if (c->explicit_proxy || is_port_of_web(c->destination.port))
-		return WAIT_HELLO;
-	/* The server may speak first, and the client gives up sooner than vethguard. */
-	if (is_only_observed(c, &decision))
-		return WAIT_SILENT;
-	authorize_opaque(c->proxy->config.policy, &c->destination, POLICY_TCP, &j);
-	return (!j.allowed || j.decision.observed) &&
-	                       !web_may_be_allowed(c->proxy->config.policy, &c->destination)
-	               ? WAIT_SILENT
-	               : WAIT_HELLO;
-}
 
 /* Ends a connection that began as TLS: sends a fatal alert, unencrypted, then the end once the
  * sandbox has taken it. The record's version is that of a first record (RFC 8446 section 5.1),
@@ -214,14 +105,15 @@ bool client_tunnel_passes(
 	if (c->content == TUNNEL_TLS) {
 		enum policy_tls treatment;
 
-		dest_question(d, &q);
+		peek_question(d, &q);
 		treatment = policy_decide_tls(policy, &q, decision);
 		return treatment == POLICY_TLS_PASSTHROUGH || treatment == POLICY_TLS_OPAQUE;
 	}
 	authorize_opaque(policy, d, POLICY_TCP, &j);
 	*decision = j.decision;
-	return j.allowed && (c->content == TUNNEL_OTHER || j.decision.observed ||
-	                            (!web_may_be_allowed(policy, d) && !web_is_denied(policy, d)));
+	return j.allowed &&
+	       (c->content == TUNNEL_OTHER || j.decision.observed ||
+	               (!peek_web_may_be_allowed(policy, d) && !peek_web_is_denied(policy, d)));
 }
 
 enum client_state client_dial_timeout(struct client *c)
@@ -234,7 +126,7 @@ static enum client_state opaque(struct client *c)
 {
 	struct verdict j;
 
-	if (!opaque_is_allowed(c, &j))
+	if (!peek_opaque_is_allowed(c, &j))
 		return refuse_connection(c, &j.decision, EVENT_CAUSE_POLICY, NULL, NULL);
 	return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_OTHER);
 }
@@ -247,15 +139,15 @@ static enum client_state other(struct client *c)
 	uint8_t alert;
 	bool more;
 
-	if (opaque_is_allowed(c, &j))
+	if (peek_opaque_is_allowed(c, &j))
 		return opaque(c);
 	alert = client_hello_stray_alert(buf_bytes(&c->input_buf), c->input_buf.len, &more);
 	if (alert)
 		return refuse_hello(c, "TLS that does not begin with a ClientHello", alert);
 	if (more)
 		return CLIENT_PEEK;
-	return http_may_be_allowed(c->proxy->config.policy, &c->destination) ? CLIENT_HTTP
-	                                                                     : opaque(c);
+	return peek_http_may_be_allowed(c->proxy->config.policy, &c->destination) ? CLIENT_HTTP
+	                                                                          : opaque(c);
 }
 
 /* --- TLS --- */
@@ -314,7 +206,7 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 		        c, "the TLS server name is not a host name", TLS_ALERT_UNRECOGNIZED_NAME);
 	agrees = !c->sni_n || !c->destination.host_n ||
 	         slice_equals(destination_host(&d), destination_host(&c->destination));
-	dest_question(&d, &q);
+	peek_question(&d, &q);
 	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
 	/* A server behind a passthrough gets the ClientHello as it is, and some servers follow any
 	 * name in it: an address that was not authorized is not sent there. */
@@ -445,7 +337,7 @@ static enum client_state ended_unsaid(struct client *c)
 {
 	struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE}, decision;
 	const bool observed =
-	        (!c->explicit_proxy || c->connected) && is_only_observed(c, &decision);
+	        (!c->explicit_proxy || c->connected) && peek_is_only_observed(c, &decision);
 	const enum event_decision outcome = observed ? EVENT_OBSERVED : EVENT_DENIED;
 
 	if (!observed)
@@ -484,10 +376,10 @@ enum client_state client_peek(struct client *c)
 {
 	struct verdict j;
 
-	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
+	if ((!c->explicit_proxy || c->connected) && peek_opaque_is_allowed(c, &j) &&
 	        !j.decision.observed &&
-	        !web_may_be_allowed(c->proxy->config.policy, &c->destination) &&
-	        !web_is_denied(c->proxy->config.policy, &c->destination))
+	        !peek_web_may_be_allowed(c->proxy->config.policy, &c->destination) &&
+	        !peek_web_is_denied(c->proxy->config.policy, &c->destination))
 		return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);
 	for (;;) {
 		enum client_state next = decide(c);
@@ -511,7 +403,7 @@ bool client_connect_passes(
 {
 	struct policy_request q;
 
-	dest_question(d, &q);
+	peek_question(d, &q);
 	if (policy_decide_tls(c->proxy->config.policy, &q, decision) != POLICY_TLS_REFUSE)
 		return true;
 	q.scheme = POLICY_HTTP;

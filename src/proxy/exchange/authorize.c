@@ -17,16 +17,8 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/fill.h"
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/override.h"
 #include "proxy/exchange/signature.h"
-
-static void refuse(
-        struct verdict *j, enum event_cause cause, enum event_finding finding, const char *detail)
-{
-	j->allowed = false;
-	j->cause = cause;
-	j->finding = finding;
-	j->detail = detail;
-}
 
 /* The destination as the connection names it: SNI; else CONNECT's authority or the name that was
  * dialed; else the address. */
@@ -58,7 +50,7 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 	j->searched = is_searched(c, slice_of(c->sni, c->sni_n));
 	if (c->sni_n && c->destination.host_n && !j->searched &&
 	        !slice_equals(slice_of(c->sni, c->sni_n), destination_host(&c->destination))) {
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the TLS server name is not the name that was connected to");
 		return false;
 	}
@@ -72,7 +64,7 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 	else
 		d->address = a->address;
 	if (d->port != connection.port) {
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the request names another port than the connection");
 		return false;
 	}
@@ -86,7 +78,7 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 	}
 	if (!slice_equals(destination_host(d), destination_host(&connection)) ||
 	        !ip_equals(&d->address, &connection.address)) {
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        c->tls ? "the request names another host than the TLS server name"
 		               : "the request names another host than the connection");
 		return false;
@@ -101,12 +93,12 @@ static bool from_absolute(const struct client *c, const struct http_request *r,
 	const bool base = c->form != MESSAGE_FORM_PROXY;
 
 	if (!r->absolute) {
-		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
+		verdict_refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
 		        "this is a proxy: send an absolute http:// target or CONNECT");
 		return false;
 	}
 	if (r->scheme != POLICY_HTTP && !base) {
-		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
+		verdict_refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
 		        "https through a proxy needs CONNECT");
 		return false;
 	}
@@ -115,120 +107,6 @@ static bool from_absolute(const struct client *c, const struct http_request *r,
 		return destination_set_host(d, slice_of(r->authority.host, r->authority.host_n));
 	d->address = r->authority.address;
 	return true;
-}
-
-/* --- what else a request asks for --- */
-
-/* Fields in which some servers look for the method or path that is meant: frameworks, because forms
- * can only use GET and POST, and servers behind a rewriting proxy. No standard defines these
- * fields. */
-struct override {
-	struct slice name;
-	bool path;
-};
-
-static const struct override *find_override(struct slice name)
-{
-	static const struct override overrides[] = {
-	        {{"x-http-method-override", 22}, false},
-	        {{"x-http-method", 13}, false},
-	        {{"x-method-override", 17}, false},
-	        {{"x-original-url", 14}, true},
-	        {{"x-rewrite-url", 13}, true},
-	};
-
-	for (size_t i = 0; i < sizeof(overrides) / sizeof(*overrides); i++)
-		if (http_names_alike(name, overrides[i].name))
-			return &overrides[i];
-	return NULL;
-}
-
-bool authorize_is_override(struct slice name)
-{
-	return find_override(name) != NULL;
-}
-
-/* Puts the method or path that the field asks for into *question; text has POLICY_PATH_MAX bytes
- * and holds it. False: the field cannot be interpreted. */
-static bool read_override(
-        struct policy_request *question, const struct override *o, struct slice value, char *text)
-{
-	ptrdiff_t mark = slice_find_byte(value, '?');
-	size_t n;
-
-	if (o->path) {
-		if (!url_canonical_path(slice_of(value.p, mark < 0 ? value.n : (size_t)mark), text,
-		            POLICY_PATH_MAX, &n))
-			return false;
-		question->path = slice_of(text, n);
-		question->query =
-		        mark < 0 ? SLICE("")
-		                 : slice_of(value.p + mark + 1, value.n - (size_t)mark - 1);
-		return true;
-	}
-	if (!value.n || value.n > POLICY_METHOD_MAX)
-		return false;
-	for (n = 0; n < value.n; n++) { /* servers that honor it read it in capitals */
-		bool small = value.p[n] >= 'a' && value.p[n] <= 'z';
-
-		text[n] = (char)(small ? value.p[n] - 'a' + 'A' : value.p[n]);
-	}
-	question->method = slice_of(text, n);
-	return true;
-}
-
-/* Refuses unless what the field asks for is allowed too, with the same credential. */
-static void authorize_override(const struct policy *policy, const struct policy_request *question,
-        const struct override *o, struct slice value, struct verdict *j)
-{
-	struct policy_request other = *question;
-	struct policy_decision decision;
-	char text[POLICY_PATH_MAX];
-
-	if (!read_override(&other, o, value, text)) {
-		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
-		        "a header field asks for another method or path, but cannot be read");
-		return;
-	}
-	policy_decide(policy, &other, &decision);
-	if (decision.needs_body) {
-		j->allowed = false;
-		j->needs_body = true;
-	} else if (decision.verdict != POLICY_ALLOW) {
-		j->decision = decision;
-		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_SMUGGLING,
-		        "a header field asks for another method or path, which the policy denies");
-	} else if (decision.observed) {
-		j->decision = decision;
-	} else if (decision.credential != j->decision.credential ||
-	           decision.seals != j->decision.seals) {
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
-		        "a header field asks for another method or path, for which this credential "
-		        "is not meant");
-	}
-}
-
-/* Authorizes each field by itself, because a server honors at most one of them. If one server
- * honored one field for the method and another for the path, the outcome would be neither of the
- * requests that were authorized, so both kinds together are refused. */
-static void authorize_overrides(const struct policy *policy, const struct policy_request *question,
-        const struct http_fields *fields, struct verdict *j)
-{
-	bool path = false, method = false;
-
-	for (size_t i = 0; i < fields->count && j->allowed && !j->decision.observed; i++) {
-		const struct http_field *f = &fields->items[i];
-		const struct override *o = f->known == HTTP_OTHER ? find_override(f->name) : NULL;
-
-		if (!o)
-			continue;
-		authorize_override(policy, question, o, f->value, j);
-		path |= o->path;
-		method |= !o->path;
-	}
-	if (path && method && j->allowed && !j->decision.observed)
-		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
-		        "header fields ask for another method and for another path");
 }
 
 /* --- another protocol --- */
@@ -250,7 +128,7 @@ static void authorize_upgrade(
 	        !websocket)
 		j->decision.observed = true;
 	else
-		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE,
+		verdict_refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE,
 		        websocket ? "a WebSocket has to be requested with GET and without a body"
 		                  : NULL);
 }
@@ -288,7 +166,7 @@ static void authorize_credential(const struct policy *policy, const struct clien
 		where = signature_check(&claim, &spec);
 		if (where) {
 			j->decision.reason = POLICY_REASON_SIGNATURE;
-			refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE, where);
+			verdict_refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE, where);
 			return;
 		}
 	}
@@ -299,7 +177,7 @@ static void authorize_credential(const struct policy *policy, const struct clien
 	if (!where)
 		return;
 	j->decision.reason = POLICY_REASON_FOREIGN;
-	refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_FOREIGN_CREDENTIAL, where);
+	verdict_refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_FOREIGN_CREDENTIAL, where);
 }
 
 /* --- conditions on header fields --- */
@@ -373,7 +251,7 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	if (c->explicit_proxy && !c->connected ? !from_absolute(c, r, d, j) : !agree(c, r, d, j))
 		return;
 	if (r->absolute && r->scheme != (c->tls ? POLICY_HTTPS : POLICY_HTTP)) {
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the request's scheme is not that of the connection");
 		return;
 	}
@@ -387,16 +265,16 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	j->needs_body = j->decision.needs_body;
 	if (!j->allowed && body && j->decision.reason == POLICY_REASON_CONDITION)
 		j->detail = body->fault;
-	authorize_overrides(policy, &question, &r->fields, j);
+	override_authorize(policy, &question, &r->fields, j);
 	if (j->allowed && j->searched && !j->decision.observed)
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,
+		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,
 		        "the connection was made to this name with a domain of a search list "
 		        "(resolv.conf) appended, which is another name");
 	if (j->allowed && j->decision.passthrough)
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the rule passes TLS through unopened, but this connection was opened");
 	if (j->allowed && j->decision.credential != POLICY_NONE && !c->tls)
-		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "credentials never go over plain http");
 	if (j->allowed && j->decision.credential != POLICY_NONE)
 		authorize_credential(policy, c, r, j);

@@ -30,14 +30,21 @@ struct verdict {
 	/* The protocol that is upgraded to, or that was refused; points into the fields. */
 	struct slice upgrade;
 };
+static inline void verdict_refuse(struct verdict *verdict, enum event_cause cause,
+        enum event_finding finding, const char *detail)
+{
+	verdict->allowed = false;
+	verdict->cause = cause;
+	verdict->finding = finding;
+	verdict->detail = detail;
+}
+
 /* body: NULL if the request has none. */
 void authorize_request(const struct policy *policy, const struct client *client,
         const struct http_request *request, const struct policy_body *body,
         struct destination *destination, struct verdict *out);
 /* The fields that are sent on, for a policy. */
 struct policy_fields authorize_fields(const struct http_fields *fields);
-/* True for a field by which a request can ask for another method or path. */
-bool authorize_is_override(struct slice name);
 /* The verdict on a connection whose content is not looked at (opaque TCP). */
 void authorize_opaque(const struct policy *policy, const struct destination *destination,
         enum policy_scheme scheme, struct verdict *out);

@@ -15,6 +15,7 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/filling.h"
+#include "proxy/exchange/override.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/substitute.h"
 
@@ -210,6 +211,8 @@ int exchange_send_with_credential(struct exchange *ex)
 	struct buf text = proxy_secret_text(proxy, SECRET_TEXT);
 	struct slice value = secret_slice(&ex->credential->rendered);
 	struct outgoing head = {.has_query = r->has_query, .query = r->query, .secret = true};
+	/* The key of a certificate stays here, so no response can hold it. */
+	const bool is_sent = !ex->credential->identity;
 	int rc;
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
@@ -219,8 +222,9 @@ int exchange_send_with_credential(struct exchange *ex)
 		return rc;
 	}
 	http_drop_hop_by_hop(&r->fields);
-	limit_response(ex);
-	if (r->wants_websocket) /* deflated frames could not be searched */
+	if (is_sent)
+		limit_response(ex);
+	if (r->wants_websocket && is_sent) /* deflated frames could not be searched */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.require && spec.inject != POLICY_INJECT_COOKIE)
 		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
@@ -252,7 +256,7 @@ static bool may_trail(
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if (foreign_is_replaced(name, spec) || authorize_is_override(name) ||
+	if (foreign_is_replaced(name, spec) || override_is_named(name) ||
 	        foreign_is_key_field(name) || policy_names_field(policy, name))
 		return false;
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)

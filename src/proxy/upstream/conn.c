@@ -21,6 +21,7 @@ static void on_deferred_free(struct loop_task *task)
 	proxy_maybe_idle(c->proxy);
 	pool_entry_release(c->proxy, c->entry);
 	http1_fini(&c->http1);
+	tls_identity_release(c->identity);
 	free(c);
 }
 
@@ -93,6 +94,16 @@ void upstream_conn_failed(struct upstream_conn *c, enum event_cause cause, const
 	upstream_conn_close(c);
 }
 
+const char *upstream_conn_end_text(
+        const struct upstream_conn *c, enum socket_status status, const char *usual)
+{
+	const char *text = c->identity && status == SOCKET_ERROR && c->socket.tls
+	                           ? tls_error_text(c->socket.tls)
+	                           : "";
+
+	return *text ? text : usual;
+}
+
 /* --- from a dial to a protocol --- */
 
 void upstream_conn_told(struct upstream_conn *c)
@@ -158,7 +169,8 @@ static void on_go_on(struct loop_task *task)
 		c->protocol->go_on(c);
 }
 
-static bool start_tls(struct upstream_conn *c)
+/* Returns NULL, or why there is no TLS. */
+static const char *start_tls(struct upstream_conn *c)
 {
 	static const char any[] = "\x02h2\x08http/1.1", http1[] = "\x08http/1.1";
 	struct tls_client *client = proxy_tls_client(c->proxy);
@@ -168,12 +180,19 @@ static bool start_tls(struct upstream_conn *c)
 	                                    c->how == UPSTREAM_HTTP1 ? SLICE(http1) : SLICE(any),
 	                                    pool_entry_key(c->entry), &c->proxy->sockets.tx);
 
-	return tls && socket_start_tls(&c->socket, tls, SLICE("")) == 0;
+	if (tls && c->identity && !tls_present(tls, c->identity)) {
+		tls_free(tls);
+		return "the key of the client's certificate is too weak";
+	}
+	return tls && socket_start_tls(&c->socket, tls, SLICE("")) == 0
+	               ? NULL
+	               : "no memory for a connection";
 }
 
 static void on_dialled(void *context, const struct dial_result *result)
 {
 	struct upstream_conn *c = context;
+	const char *why = NULL;
 
 	c->dial = NULL;
 	if (result->fd < 0) {
@@ -184,9 +203,12 @@ static void on_dialled(void *context, const struct dial_result *result)
 	}
 	c->address = result->address;
 	if (socket_open(&c->proxy->sockets, &c->socket, result->fd, result->io, on_event,
-	            on_drained) < 0 ||
-	        (c->tls && !start_tls(c))) {
-		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
+	            on_drained) < 0)
+		why = "no memory for a connection";
+	else if (c->tls)
+		why = start_tls(c);
+	if (why) {
+		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, why);
 		return;
 	}
 	socket_read_on(&c->socket); /* to get a last response, an alert, or GOAWAY */
@@ -228,6 +250,9 @@ struct upstream_conn *upstream_conn_new(struct exchange *ex, struct pool_entry *
 	c->entry = entry;
 	c->destination = ex->destination;
 	c->tls = ex->client->tls;
+	c->identity = ex->credential ? ex->credential->identity : NULL;
+	if (c->identity)
+		tls_identity_retain(c->identity);
 	c->how = ex->how;
 	socket_init(&c->socket);
 	c->deferred_free.run = on_deferred_free;

@@ -200,7 +200,9 @@ static void ended(struct upstream_conn *c, enum socket_status status)
 	}
 	upstream_conn_failed(c, EVENT_CAUSE_UPSTREAM,
 	        u->response_begun ? "the upstream ended the connection inside a response"
-	                          : "the upstream closed the connection without a response");
+	                          : upstream_conn_end_text(c, status,
+	                                    "the upstream closed the connection without a "
+	                                    "response"));
 }
 
 /* True if an idle connection was reset before a byte of the request left: anything that can be read

@@ -254,7 +254,9 @@ static void on_event(struct upstream_conn *c)
 		if (status == SOCKET_AGAIN)
 			break;
 		if (status != SOCKET_OK) {
-			lost(c, EVENT_CAUSE_UPSTREAM, "the upstream ended the connection");
+			lost(c, EVENT_CAUSE_UPSTREAM,
+			        upstream_conn_end_text(
+			                c, status, "the upstream ended the connection"));
 			return;
 		}
 		if (!receive(c, c->proxy->plain, n))

@@ -23,7 +23,8 @@ struct pool_entry {
 };
 
 void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
-        enum upstream_how how, const struct policy_decision *decision, uint32_t turn)
+        enum upstream_how how, const struct policy_decision *decision, uint32_t turn,
+        uint32_t serial)
 {
 	uint32_t credential = decision->credential;
 	uint8_t tail[UPSTREAM_KEY_TAIL] = {(uint8_t)(d->port >> 8), (uint8_t)d->port,
@@ -32,7 +33,8 @@ void upstream_key_make(struct upstream_key *key, const struct destination *d, bo
 	                  (unsigned)decision->names_exactly << 4),
 	        (uint8_t)(credential >> 24), (uint8_t)(credential >> 16),
 	        (uint8_t)(credential >> 8), (uint8_t)credential, (uint8_t)(turn >> 24),
-	        (uint8_t)(turn >> 16), (uint8_t)(turn >> 8), (uint8_t)turn};
+	        (uint8_t)(turn >> 16), (uint8_t)(turn >> 8), (uint8_t)turn, (uint8_t)(serial >> 24),
+	        (uint8_t)(serial >> 16), (uint8_t)(serial >> 8), (uint8_t)serial};
 	size_t n = d->host_n;
 
 	if (n) {

@@ -54,6 +54,11 @@ static struct upstream_stream *make(struct exchange *ex, struct pool_entry *entr
 	return &c->own;
 }
 
+static uint32_t certificate_serial(const struct exchange *ex)
+{
+	return ex->credential ? ex->credential->serial : 0;
+}
+
 /* For a WebSocket: a stream of an existing connection, if the upstream supports it. */
 static struct upstream_stream *take_websocket(struct exchange *ex)
 {
@@ -65,7 +70,7 @@ static struct upstream_stream *take_websocket(struct exchange *ex)
 	if (!ex->request.wants_websocket || ex->http1_required)
 		return NULL;
 	upstream_key_make(&key, &ex->destination, ex->client->tls, UPSTREAM_ANY,
-	        &ex->verdict.decision, ex->proxy->policy_turn);
+	        &ex->verdict.decision, ex->proxy->policy_turn, certificate_serial(ex));
 	entry = pool_entry_get(ex->proxy, &key);
 	if (!entry)
 		return NULL;
@@ -87,7 +92,7 @@ struct upstream_stream *upstream_stream_get(struct exchange *ex, bool fresh)
 	if (u)
 		return u;
 	upstream_key_make(&key, &ex->destination, ex->client->tls, ex->how, &ex->verdict.decision,
-	        proxy->policy_turn);
+	        proxy->policy_turn, certificate_serial(ex));
 	entry = pool_entry_get(proxy, &key);
 	if (!entry)
 		return NULL;

@@ -112,6 +112,7 @@ struct upstream_conn {
 	const struct upstream_conn_protocol *protocol;
 	enum upstream_conn_state state;
 	bool tls;
+	struct tls_identity *identity; /* the client's certificate, or NULL */
 	enum upstream_how how;
 	bool settled; /* its dial has told the protocol, or failed */
 	bool counted; /* included in proxy->upstream_count: from its dial on */
@@ -140,6 +141,10 @@ int upstream_conn_dial(struct upstream_conn *c);
 void upstream_conn_close(struct upstream_conn *c);
 /* The connection has failed for the exchange that it was made for or serves. */
 void upstream_conn_failed(struct upstream_conn *c, enum event_cause cause, const char *detail);
+/* Says why a connection ended before a response: usual, unless the upstream refused the client's
+ * certificate. In TLS 1.3 it does so after the handshake. */
+const char *upstream_conn_end_text(
+        const struct upstream_conn *c, enum socket_status status, const char *usual);
 void upstream_conn_wait(struct upstream_stream *u, int wait);
 /* Closes connections without streams, so that parts of their requests that the kernel still holds
  * are not sent. On a connection with other streams, what was written is sent with them. */
@@ -182,19 +187,20 @@ void upstream_http2_free_kept(struct proxy *proxy);
 
 /* --- upstream/pool.c --- */
 
-#define UPSTREAM_KEY_TAIL 11
+#define UPSTREAM_KEY_TAIL 15
 #define UPSTREAM_KEY_MAX (POLICY_HOST_MAX + 32)
 
-/* Connections are shared only within one key: same host, port, TLS and credential, and the same
- * addresses that may be dialed. */
+/* Connections are shared only within one key: same host, port, TLS and credential, the same
+ * client's certificate, and the same addresses that may be dialed. */
 struct upstream_key {
 	char bytes[UPSTREAM_KEY_MAX];
 	size_t n;
 };
 /* turn: of the policy that decided, because another policy has other credentials under the same
- * numbers. */
+ * numbers. serial: of the client's certificate; 0: none. */
 void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
-        enum upstream_how how, const struct policy_decision *decision, uint32_t turn);
+        enum upstream_how how, const struct policy_decision *decision, uint32_t turn,
+        uint32_t serial);
 
 /* The entry for a key, made if there is none, with a reference for the caller. NULL: no memory. */
 struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key);

@@ -10,7 +10,6 @@
 
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
-#include "vethguard/policy/diff.h"
 #include "supervisor/attach/attachment.h"
 
 static void refuse_file(attach_done done, void *context, struct attachment *a,
@@ -25,27 +24,6 @@ static void refuse_file(attach_done done, void *context, struct attachment *a,
 	log_sandbox(LOG_LEVEL_WARN, a->record.name, "the policy cannot be reloaded: %s",
 	        diagnostics ? diagnostics : text);
 	done(context, &result);
-}
-
-/* Returns what changes for the policy's users, as `vethguard policy diff` prints it. */
-static char *difference(const struct policy *from, const struct policy *to)
-{
-	struct policy_diff diff;
-	char *text = NULL;
-	size_t n;
-	FILE *out;
-
-	if (policy_diff(from, to, &diff) != 0)
-		return NULL;
-	out = open_memstream(&text, &n);
-	for (size_t i = 0; out && i < diff.count; i++)
-		fprintf(out, "%s\n", diff.lines[i].text);
-	if (out && diff.dropped)
-		fprintf(out, "... and %zu more\n", diff.dropped);
-	if (out)
-		fclose(out);
-	policy_diff_fini(&diff);
-	return text;
 }
 
 static void replace(struct attachment *a, struct generation *g, attach_done done, void *context)
@@ -181,7 +159,7 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 	             */
 		g->revoked = 0;
 	g->number = a->record.generation + 1;
-	g->difference = difference(&a->sandbox->generation->settings->policy, &g->settings->policy);
+	generation_compare(g, a->sandbox->generation);
 	a->new_policy = policy ? strdup(policy) : NULL;
 	if (policy && !a->new_policy)
 		attach_refuse(done, context, ATTACH_FAILED, "no memory");

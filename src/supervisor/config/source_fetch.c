@@ -211,30 +211,45 @@ static void fill_arguments(struct message_fetch *m, const struct policy_credenti
 	}
 }
 
-/* Takes the addresses that the machine's own table of hosts has for the URL's host. */
-static void fill_addresses(struct message_fetch *m, const struct settings *settings)
+/* Adds a URL with the addresses that the machine's own table of hosts has for its host. */
+static void add_site(struct message_fetch *m, struct slice text, const struct settings *settings)
 {
+	struct message_fetch_site *site = &m->sites[m->site_count];
 	struct url url;
 
-	if (!url_parse(m->url, &url))
+	site->url = text;
+	m->site_count++;
+	if (!url_parse(text, &url))
 		return;
 	if (url.authority.address.family) {
-		m->addresses[m->address_count++] = url.authority.address;
+		site->addresses[site->address_count++] = url.authority.address;
 		return;
 	}
 	for (size_t i = 0; i < settings->host_count; i++)
-		if (m->address_count < MESSAGE_FETCH_ADDRESSES_MAX &&
+		if (site->address_count < MESSAGE_FETCH_ADDRESSES_MAX &&
 		        strcmp(settings->hosts[i].name, url.authority.host) == 0)
-			m->addresses[m->address_count++] = settings->hosts[i].address;
+			site->addresses[site->address_count++] = settings->hosts[i].address;
+}
+
+/* Adds the service, and where the arguments say that the login to it is. */
+static void fill_sites(struct message_fetch *m, const struct policy_credential *credential,
+        const struct settings *settings)
+{
+	struct slice url;
+
+	add_site(m, credential->location, settings);
+	for (size_t i = 1; i < credential->argc; i++)
+		if (policy_argument_is_url(credential->argv[i], &url) &&
+		        !slice_equals(url, credential->location) &&
+		        m->site_count < MESSAGE_FETCH_SITES_MAX)
+			add_site(m, url, settings);
 }
 
 /* store: the file for the next secret, or -1. */
 static int ask(struct source_fetch *fetch, const struct policy_credential *credential,
         const struct source_secrets *secrets, int pipe, int store)
 {
-	struct message_fetch m = {.secret_count = (uint32_t)secrets->count,
-	        .stores = store >= 0,
-	        .url = credential->location};
+	struct message_fetch m = {.secret_count = (uint32_t)secrets->count, .stores = store >= 0};
 	int fds[2 + SOURCE_FILES_MAX + 1] = {(*fetch->sources->trusted)->fd, pipe};
 	size_t n, count = 2;
 
@@ -243,7 +258,7 @@ static int ask(struct source_fetch *fetch, const struct policy_credential *crede
 	if (store >= 0)
 		fds[count++] = store;
 	fill_arguments(&m, credential);
-	fill_addresses(&m, fetch->sources->settings);
+	fill_sites(&m, credential, fetch->sources->settings);
 	m.server_count = (uint32_t)fetch->sources->settings->server_count;
 	memcpy(m.servers, fetch->sources->settings->servers, sizeof(m.servers));
 	n = message_fetch_encode(buffer, sizeof(buffer), MESSAGE_FETCH, fetch->id, &m);

@@ -226,6 +226,16 @@ static void ask_for_renewal(const struct source_lease *lease, struct policy_cred
 		c->argv[c->argc++] = slice_from_string(texts[i]);
 }
 
+/* True if the machine's own identity logs in: it is not lent to whoever may name a policy. */
+static bool borrows_the_machine(const struct identity *id, const struct policy_credential *c)
+{
+	bool asks = false;
+
+	for (size_t i = 1; i < c->argc; i++)
+		asks = asks || slice_starts_with(c->argv[i], SLICE("metadata_url="));
+	return asks && id->uid != 0 && !id->fixed && !id->lends;
+}
+
 static void start_fetch(
         struct sources *s, uint64_t id, uint32_t index, struct policy_credential *c, bool discard)
 {
@@ -235,6 +245,12 @@ static void start_fetch(
 
 	if (s->fetches[index]) {
 		refuse(s, id, index, "its service is being asked already");
+		return;
+	}
+	if (borrows_the_machine(&s->identity, c)) {
+		refuse(s, id, index,
+		        "the identity of this machine logs in for policies that root names: name a "
+		        "file with a key of your own");
 		return;
 	}
 	if (!source_secrets_open(&s->identity, c, &secrets, error)) {

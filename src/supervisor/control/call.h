@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "vethguard/base/list.h"
 #include "vethguard/wire/control_http.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/body.h"
@@ -13,7 +14,7 @@
 struct control_route;
 
 struct control_call {
-	struct control_call *prev, *next;
+	struct list open;        /* in the control's list of open calls */
 	struct control *control; /* NULL: it has been freed */
 	struct http_exchange *exchange;
 	const struct control_route *route;

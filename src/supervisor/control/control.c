@@ -25,7 +25,7 @@ struct control {
 	struct control_owner *owner;
 	struct admission admission;
 	bool held;
-	struct control_call calls; /* head of a ring of open calls */
+	struct list calls; /* those that are open */
 };
 
 struct attachments *control_attachments(struct control *control)
@@ -47,8 +47,7 @@ struct loop *control_loop(struct control *control)
 
 static void call_free(struct control_call *call)
 {
-	call->prev->next = call->next;
-	call->next->prev = call->prev;
+	list_remove(&call->open);
 	json_decref(call->body);
 	guest_files_free(call->files);
 	secret_wipe(call->token, sizeof(call->token));
@@ -255,9 +254,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 	call->control = control;
 	call->exchange = exchange;
 	call->peer = request->peer;
-	call->next = &control->calls;
-	call->prev = control->calls.prev;
-	call->prev->next = call->next->prev = call;
+	list_append(&control->calls, &call->open);
 	call->route = control_route_find(request->method, request->target, call->name, allowed);
 	if (!call->route)
 		no_route(call, request, allowed);
@@ -294,7 +291,7 @@ struct control *control_new(struct loop *loop, int fd, struct attachments *attac
 	        .loop = loop,
 	        .attachments = attachments,
 	        .owner = owner};
-	control->calls.prev = control->calls.next = &control->calls;
+	list_init(&control->calls);
 	if (admission_open(&control->admission, loop, owner, group) == 0)
 		control->server = http_server_new(loop, fd, &control->handler);
 	if (control->server)
@@ -310,22 +307,21 @@ int control_hold(struct control *control, bool hold)
 	return http_server_hold(control->server, hold);
 }
 
-/* The operations hold pointers to open calls: each call is made a ring of its own, and freed when
- * its operation ends. Calls whose files are being written belong to this module and are freed
- * now. */
+/* The operations hold pointers to open calls: each call leaves the list, and is freed when its
+ * operation ends. Calls whose files are being written belong to this module and are freed now. */
 void control_free(struct control *control)
 {
 	struct control_call *call;
 
 	if (!control)
 		return;
-	while ((call = control->calls.next) != &control->calls) {
-		control->calls.next = call->next;
-		call->next->prev = &control->calls;
-		call->prev = call->next = call;
+	while (!list_is_empty(&control->calls)) {
+		call = container_of(control->calls.next, struct control_call, open);
 		call->control = NULL;
 		if (call->files)
 			call_free(call); /* no callback follows */
+		else
+			list_remove(&call->open);
 	}
 	http_server_free(control->server);
 	admission_close(&control->admission);

@@ -30,16 +30,24 @@ static void file_name(const char *name, const char *suffix, char out[NAME_MAX + 
 	snprintf(out, NAME_MAX + 1, "%.64s%s", name, suffix);
 }
 
+static int open_fresh(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
 static int replace_file(int dir, const char *name, const char *text, size_t n)
 {
 	char file[NAME_MAX + 1], fresh[NAME_MAX + 1];
 
 	file_name(name, STATE_SUFFIX, file);
 	file_name(name, STATE_FRESH_SUFFIX, fresh);
-	unlinkat(dir, fresh, 0);
-	int fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open_fresh(dir, fresh);
+	if (fd == -EEXIST && unlinkat(dir, fresh, 0) == 0) /* of a daemon that was killed */
+		fd = open_fresh(dir, fresh);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int rc = write_all(fd, text, n);
 	close(fd);
 	if (!rc && renameat(dir, fresh, dir, file) < 0)

@@ -312,8 +312,8 @@ static bool take_pairs(const struct fields *f, struct attach_record *r)
 	       !attach_vars_objection(&r->vars, &culprit);
 }
 
-/* Returns NULL, or which value is invalid. */
-static const char *take(const struct fields *f, struct attach_record *r)
+/* Which sandbox it is, and to what it is attached. Returns NULL, or which value is invalid. */
+static const char *take_target(const struct fields *f, struct attach_record *r)
 {
 	struct slice name = slice_from_string(f->name);
 
@@ -337,6 +337,16 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "pid";
 	if (!container_of_json(f->container, &r->container))
 		return "container";
+	return NULL;
+}
+
+/* Returns NULL, or which value is invalid. */
+static const char *take(const struct fields *f, struct attach_record *r)
+{
+	const char *wrong = take_target(f, r);
+
+	if (wrong)
+		return wrong;
 	if (f->policy[0] != (f->prepared ? '\0' : '/') || strlen(f->policy) > MESSAGE_PATH_MAX)
 		return "policy";
 	if (strlen(f->netns) > MESSAGE_PATH_MAX || (f->netns[0] && f->netns[0] != '/'))

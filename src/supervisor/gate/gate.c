@@ -347,9 +347,9 @@ int gate_set_traffic(
 		gate->udp_port_count = count;
 	}
 	gate->bounds = *bounds;
-	if (gate->kind == GATE_SHARED)
-		return count ? -EOPNOTSUPP : 0;
-	return gate->kind == GATE_SOCKET ? 0 : netns_run(gate->netns, in_gate_set, gate);
+	if (gate->kind == GATE_SHARED || gate->kind == GATE_SOCKET)
+		return 0;
+	return netns_run(gate->netns, in_gate_set, gate);
 }
 
 static int count_dropped(void *context)

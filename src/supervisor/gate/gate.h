@@ -109,6 +109,9 @@ bool gate_has_same_macs(const struct gate *gate);
  */
 int gate_host_open(struct gate_host **out, struct loop *loop);
 void gate_host_close(struct gate_host *host);
+/* For a process that stays in its namespace until gate_host_close(), as the daemon does: what the
+ * calling thread does in gates returns there without looking for it (netns_keep_home()). */
+void gate_host_keep_home(struct gate_host *host);
 /* Watches all gates with two sockets instead of two for each; for a daemon with many gates. Returns
  * 0, or -errno: then each gate has its own, and every change of a link or rule anywhere is
  * slower. */

@@ -96,6 +96,12 @@ int gate_host_open(struct gate_host **out, struct loop *loop)
 	return 0;
 }
 
+void gate_host_keep_home(struct gate_host *host)
+{
+	netns_keep_home(host->netns);
+	host->home = true;
+}
+
 static void empty_store(struct gate_store *store)
 {
 	while (store->stored)
@@ -120,6 +126,8 @@ void gate_host_close(struct gate_host *host)
 	end_store(&host->bare);
 	divert_close(host->divert);
 	netlink_close(host->nl);
+	if (host->home)
+		netns_keep_home(-1);
 	if (host->netns >= 0)
 		close(host->netns);
 	free(host);

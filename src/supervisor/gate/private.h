@@ -35,6 +35,7 @@ struct gate_store {
 struct gate_host {
 	struct loop *loop; /* NULL: nothing is watched */
 	int netns;         /* the host's */
+	bool home;         /* gate_host_keep_home() */
 	struct netlink *nl;
 	struct divert *divert;
 	struct gate *diverted; /* list of GATE_DIVERT gates */

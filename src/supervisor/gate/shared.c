@@ -3,6 +3,10 @@
  * GATE_SHARED: the listeners on the loopback addresses to which the fence of a shared namespace
  * (fence/shared.h) rewrites what the sandbox sends. Ordinary sockets, because this process may have
  * no right to make transparent ones. A namespace without IPv6 has no ::1, and no listener there.
+ *
+ * Datagrams to synthetic addresses are not rewritten: the addresses are local ones of the
+ * namespace, so a socket that is bound to no address gets them, with the address in a control
+ * message.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,6 +37,21 @@ static int bind_to(int fd, const struct ip *address, bool stream, uint16_t port)
 	        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0)
 		return -errno;
 	return bind(fd, (struct sockaddr *)&at, n) < 0 ? -errno : 0;
+}
+
+/* What tells where a datagram was going to, and lets the answer leave from there. */
+static int tell_destination(int fd, int family)
+{
+	int one = 1;
+
+	if (family == 4)
+		return setsockopt(fd, IPPROTO_IP, IP_RECVORIGDSTADDR, &one, sizeof(one)) < 0
+		               ? -errno
+		               : 0;
+	if (setsockopt(fd, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, &one, sizeof(one)) < 0 ||
+	        setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one)) < 0)
+		return -errno;
+	return 0;
 }
 
 static int open_listener(const struct ip *address, bool stream, uint16_t port)
@@ -72,6 +91,43 @@ static int listen_on(struct gate *gate, enum message_listener kind, bool stream,
 	return 0;
 }
 
+/* Why a UDP port could not be bound. */
+static void explain_udp(struct gate *gate, int rc, uint16_t port)
+{
+	if (rc == -EADDRINUSE)
+		snprintf(gate->why, sizeof(gate->why),
+		        "UDP port %u is in use by another program of this pod or group: the guard "
+		        "needs it for the policy's udp:// rules, and has to be there first",
+		        (unsigned)port);
+	if (rc == -EACCES)
+		snprintf(gate->why, sizeof(gate->why),
+		        "UDP port %u may not be bound by this user: set the sysctl "
+		        "net.ipv4.ip_unprivileged_port_start of this pod or group to %u or less",
+		        (unsigned)port, (unsigned)port);
+}
+
+static int listen_udp(struct gate *gate, uint16_t port)
+{
+	static const struct ip any[] = {{.family = 4}, {.family = 6}};
+
+	for (size_t i = 0; i < 2; i++) {
+		int fd = open_listener(&any[i], false, port);
+		int rc = fd < 0 ? fd : tell_destination(fd, any[i].family);
+
+		if (i == 1 && fd == -EAFNOSUPPORT)
+			continue;
+		if (rc < 0) {
+			explain_udp(gate, rc, port);
+			if (fd >= 0)
+				close(fd);
+			return rc;
+		}
+		gate->listeners[gate->listener_count++] =
+		        (struct gate_listener){MESSAGE_LISTEN_UDP, port, fd, 0};
+	}
+	return 0;
+}
+
 int gate_listen_shared(struct gate *gate)
 {
 	int rc = 0;
@@ -80,6 +136,8 @@ int gate_listen_shared(struct gate *gate)
 	        listen_on(gate, MESSAGE_LISTEN_REWRITTEN, true, gate->tcp_port));
 	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_UDP, false, gate->dns_port));
 	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_TCP, true, gate->dns_port));
+	for (size_t i = 0; i < gate->udp_port_count; i++)
+		STEP("listening for datagrams", listen_udp(gate, gate->udp_ports[i]));
 	return rc;
 }
 

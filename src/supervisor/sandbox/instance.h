@@ -35,6 +35,8 @@ struct generation {
 struct generation *generation_new(uint64_t number); /* one reference; NULL: no memory */
 struct generation *generation_get(struct generation *generation);
 void generation_put(struct generation *generation); /* NULL is allowed */
+/* difference.c: sets the difference from the generation before, once. No memory: none is set. */
+void generation_compare(struct generation *generation, const struct generation *before);
 /* Makes the placeholders of credentials that show one in a variable inside the sandbox. They are
  * the same in every generation of a sandbox, whose seed this is. */
 void generation_make_placeholders(struct generation *generation, const uint8_t seed[16]);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/tls/ca_names.h"
 #include "supervisor/os/local_file.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/os/priority.h"
@@ -67,14 +68,43 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	return rc ? sandbox_failed(s, rc, "memory for trusted CAs") : 0;
 }
 
-/* A keeper that is ending is no error: the next one is told. */
-static int tell_keeper(struct instance *i)
+/* What observes refuses little, so its names are not known beforehand. */
+static bool is_constrained(const struct instance *i)
+{
+	return i->supervisor->ca_life.config.constrain_names &&
+	       policy_mode(&i->credentials->settings->policy) != POLICY_OBSERVE;
+}
+
+static int collect_names(const struct instance *i, struct ca_names *names)
+{
+	const struct policy *policy = &i->credentials->settings->policy;
+	struct policy_named named;
+	uint32_t at = 0;
+	int rc = 0;
+
+	if (!is_constrained(i))
+		return 0;
+	while (rc == 0 && policy_named_next(policy, &at, &named))
+		rc = named.host.n ? ca_names_add_host(names, named.host)
+		                  : ca_names_add_network(names, &named.network);
+	if (rc == 0)
+		rc = ca_names_end(names);
+	if (rc)
+		sandbox_failed(i->sandbox, rc,
+		        "the policy names more than a certificate can be limited to (%d bytes; ca: "
+		        "constrain_names: of the configuration)",
+		        CA_NAMES_MAX);
+	return rc;
+}
+
+static int tell_keeper_of(struct instance *i, struct slice names)
 {
 	struct supervisor *sv = i->supervisor;
 	const struct policy *policy = &i->credentials->settings->policy;
 	struct message_keeper_sandbox m = {.sandbox_id = i->id,
 	        .owner = i->sandbox->id,
 	        .generation = i->credentials->number,
+	        .names = names,
 	        .sandbox = slice_from_string(i->sandbox->name)};
 	struct policy_credential c;
 
@@ -100,6 +130,20 @@ static int tell_keeper(struct instance *i)
 	priority_lend(sv->keeper.pid);
 	rc = role_send(&sv->keeper, buffer, n, NULL, 0);
 	return rc == -EPIPE ? 0 : rc;
+}
+
+/* A keeper that is ending is no error: the next one is told. */
+static int tell_keeper(struct instance *i)
+{
+	struct ca_names names;
+	int rc;
+
+	ca_names_init(&names);
+	rc = collect_names(i, &names);
+	if (rc == 0)
+		rc = tell_keeper_of(i, buf_slice(&names.text));
+	ca_names_fini(&names);
+	return rc;
 }
 
 void generation_make_placeholders(struct generation *g, const uint8_t seed[16])
@@ -236,7 +280,7 @@ int instance_tell_keeper(struct instance *i, struct generation *g)
 	snprintf(i->sources.directory, sizeof(i->sources.directory), "%s", s->directory);
 	int rc = tell_keeper(i);
 
-	return rc ? sandbox_failed(s, rc, "the keeper") : 0;
+	return rc == -ENOBUFS || rc == -EINVAL ? rc : rc ? sandbox_failed(s, rc, "the keeper") : 0;
 }
 
 int instance_start(struct instance *i, struct generation *g)
@@ -267,7 +311,7 @@ int instance_start(struct instance *i, struct generation *g)
 int instance_meet_keeper(struct instance *i, struct slice root)
 {
 	struct supervisor *sv = i->supervisor;
-	const struct message_keeper_worker m = {root};
+	const struct message_keeper_worker m = {root, sv->ca_life.config.constrain_names};
 	int pair[2], error;
 
 	if (!role_runs(&sv->keeper)) /* the next keeper is met */

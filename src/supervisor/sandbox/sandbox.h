@@ -135,6 +135,8 @@ struct sandbox {
 	 * 0: they do not. */
 	uint16_t shared_dns_port;
 	int shared_packets; /* its NFLOG socket, until the gate has it; -1: none */
+	uint16_t shared_udp_ports[MESSAGE_SHARED_UDP_MAX]; /* ports of its fence for datagrams */
+	size_t shared_udp_count;
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
 	/* SANDBOX_ADOPT and SANDBOX_CLAIM only: the earlier state. gate: its shape and its open
@@ -219,7 +221,12 @@ void sandbox_instance_progress(struct sandbox *s, struct instance *i);
 void sandbox_instance_late(struct sandbox *s, struct instance *i);
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how);
 
-/* replace.c, persistent only. */
+/* shared.c: whether a guard that shares the sandbox's namespace cannot serve under these settings;
+ * writes the reason. */
+bool sandbox_cannot_share(
+        const struct sandbox *s, const struct settings *settings, char why[GATE_WHY_MAX]);
+
+/* replace.c, persistent or shared only. */
 /* Starts a worker under s->generation and makes it current. Returns 0, or -errno with
  * s->failure. */
 int sandbox_start_worker(struct sandbox *s);

@@ -139,42 +139,12 @@ static int open_socket_gate(struct sandbox *s)
 	return fd < 0 ? fd : gate_open_socket(&s->gate, fd, s->listen->vsock.cid);
 }
 
-/* Docker's resolver asks from inside of the container's namespace, as another user than the
- * guard's: its questions would come back to the guard. */
-static bool asks_docker(const struct settings *settings)
-{
-	static const uint8_t resolver[] = {127, 0, 0, 11};
-
-	for (size_t i = 0; i < settings->server_count; i++)
-		if (settings->servers[i].address.family == 4 &&
-		        memcmp(settings->servers[i].address.bytes, resolver, sizeof(resolver)) == 0)
-			return true;
-	return false;
-}
-
-/* Returns what a guard in a shared namespace cannot do, or NULL. */
-static const char *cannot_share(const struct sandbox *s)
-{
-	if (s->gate.udp_port_count)
-		return "the policy has udp:// rules, and a sidecar relays no datagrams: the kernel "
-		       "does not tell where they were going to. Take these rules out, or guard the "
-		       "container with 'vethguard attach'";
-	if (asks_docker(s->generation->settings))
-		return "the resolver 127.0.0.11 is Docker's, whose own questions the fence would "
-		       "lead back to the guard: name the resolvers in the configuration "
-		       "(resolver: servers:)";
-	return NULL;
-}
-
 static int open_shared(struct sandbox *s)
 {
-	const char *why = cannot_share(s);
 	int packets = s->shared_packets;
 
-	if (why) {
-		snprintf(s->gate.why, sizeof(s->gate.why), "%s", why);
+	if (sandbox_cannot_share(s, s->generation->settings, s->gate.why))
 		return -EINVAL;
-	}
 	s->gate.dns_port = s->shared_dns_port;
 	s->shared_packets = -1;
 	return gate_open_shared(&s->gate, packets);

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-import guests  # noqa: F401  (for the tests)
+import guests
 import support
 import test_exfiltration
 from daemon import Daemon
@@ -136,9 +136,15 @@ class Guarded(Case):
             raise
 
     @classmethod
+    def leave(cls):
+        """Before the daemon stops: what is attached then stays guarded, with its links, as on a system."""
+        cls.daemon.cli("detach", "--all", "--yes")
+
+    @classmethod
     def tearDownClass(cls):
         try:
             if cls.daemon:
+                cls.leave()
                 assert cls.daemon.stop() == 0, cls.daemon.stderr()
         finally:
             cls.doClassCleanups()
@@ -338,3 +344,30 @@ class Guarded(Case):
         type(self).requests += len(self.seen("http"))
         super().tearDown()
 
+
+
+class InEngine(Guarded):
+    """A container of an engine (cls.engine), called "agent"; others may be beside it."""
+
+    @classmethod
+    def inside(cls, *argv, env_file=None):
+        return cls.engine.exec("agent", env_file, *argv)
+
+    @classmethod
+    def trust(cls, name):
+        pem = support.LAB.write(f"{cls.__name__}-ca.pem", cls.vethguard("env", "box", "--format", "pem"))
+        for path in ("vethguard.pem", "ca-certificates.crt"):
+            cls.engine("cp", pem, f"{name}:/etc/ssl/certs/{path}")
+
+    @classmethod
+    def listener(cls, name):
+        """The container takes TCP and UDP, and notes who came."""
+        p = cls.engine.popen("exec", name, guests.PYTHON, "/inside_battery.py", "listen",
+                             '{"out": "/tmp/came", "tcp_port": 4445, "udp_port": 4446}', stderr=subprocess.DEVNULL)
+        cls.addClassCleanup(p.wait)
+        cls.addClassCleanup(p.kill)
+        assert wait_until(lambda: cls.came(name) == "ready\n", 10 * SLOW), cls.came(name)
+
+    @classmethod
+    def came(cls, name):
+        return cls.engine.exec(name, None, "/bin/cat", "/tmp/came").stdout

@@ -4,7 +4,6 @@ a whole bridge. The containers are those that Docker makes without being told of
 import json
 import re
 import shutil
-import subprocess
 import unittest
 
 import attached
@@ -24,7 +23,7 @@ def port(engine, name):
     return re.search(rf"(?m)^{index}: ([^@:]+)", sh("ip", "-o", "link")).group(1)
 
 
-class Bridge(attached.Guarded):
+class Bridge(attached.InEngine):
     NETWORK = None  # of Docker
 
     @classmethod
@@ -54,28 +53,10 @@ class Bridge(attached.Guarded):
         return found["IPAddress"], found["MacAddress"]
 
     @classmethod
-    def listener(cls, name):
-        p = cls.engine.popen("exec", name, guests.PYTHON, "/inside_battery.py", "listen",
-                             '{"out": "/tmp/came", "tcp_port": 4445, "udp_port": 4446}', stderr=subprocess.DEVNULL)
-        cls.addClassCleanup(p.wait)
-        cls.addClassCleanup(p.kill)
-        assert wait_until(lambda: cls.came(name) == "ready\n", 10 * SLOW), cls.came(name)
-
-    @classmethod
-    def came(cls, name):
-        return cls.engine.exec(name, None, "/bin/cat", "/tmp/came").stdout
-
-    @classmethod
     def furnish(cls, name="agent"):
         """CA and name server; then what the container is there for may begin."""
-        pem = support.LAB.write("bridge-ca.pem", cls.vethguard("env", "box", "--format", "pem"))
-        for path in ("vethguard.pem", "ca-certificates.crt"):
-            cls.engine("cp", pem, f"{name}:/etc/ssl/certs/{path}")
+        cls.trust(name)
         cls.engine("exec", name, "/bin/sh", "-c", "echo > /run/guarded")
-
-    @classmethod
-    def inside(cls, *argv, env_file=None):
-        return cls.engine.exec("agent", env_file, *argv)
 
     @classmethod
     def host_addresses(cls, name="agent"):

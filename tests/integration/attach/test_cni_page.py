@@ -3,27 +3,16 @@
 import json
 import os
 import re
-import shutil
-import subprocess
-import unittest
 
 import cni_engines
-import pages
-import support
+import page_case
 from daemon import Daemon
 from lab import ROOT
-from support import SECRET, SLOW, Case, sh
-
-PAGE = os.path.join(ROOT, "docs/cni.md")
+from support import sh
 
 
-class Page(Case):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        for program in ("podman", "jq"):
-            if not shutil.which(program):
-                raise unittest.SkipTest(program + " is not installed")
+class Page(page_case.PageCase):
+    PAGE, PROGRAMS, LEAST = "cni.md", ("podman", "jq"), 9
 
     def test_every_command(self):
         engine = cni_engines.PodmanCni()
@@ -33,11 +22,7 @@ class Page(Case):
             text = f.read()
         with open(engine.dir + "/containers.conf", "w") as f:
             f.write(re.sub('network_config_dir = ".*"', 'network_config_dir = "/etc/cni/net.d"', text))
-        for name in ("etc-upper", "etc-work"):
-            os.makedirs(os.path.join(engine.dir, name))
-        sh("mount", "-t", "overlay", "-o", f"lowerdir=/etc,upperdir={engine.dir}/etc-upper,workdir={engine.dir}/etc-work", "none", "/etc")
-        self.addCleanup(sh, "umount", "-l", "/etc")
-        os.makedirs("/etc/cni/net.d", exist_ok=True)
+        self.cover_etc(engine.dir, "/etc/cni/net.d")
         daemon = Daemon()
         self.addCleanup(daemon.stop)
         # The plugin asks at the default place.
@@ -45,31 +30,17 @@ class Page(Case):
         sh("mount", "-t", "tmpfs", "-o", "mode=755", "none", "/run/vethguard")
         self.addCleanup(sh, "umount", "-l", "/run/vethguard")
         os.symlink(daemon.socket, "/run/vethguard/control.sock")
-        folder = os.path.join(daemon.dir, "page")
-        os.makedirs(folder + "/bin")
-        os.symlink(support.VETHGUARD, folder + "/bin/vethguard")
-        with open(os.path.join(ROOT, "docs/attach.md")) as f, open(folder + "/agent.yaml", "w") as policy:
-            policy.write(re.search(r"(?ms)^```yaml\n(.*?)^```$", f.read()).group(1))
-        with open(os.open(folder + "/key", os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-            f.write(SECRET)
-        commands = [c for b in pages.blocks(PAGE) if b.runs("make check-attach") for c in b.commands]
-        self.assertGreater(len(commands), 9)
-        script = "".join(f"echo; echo '== {i}'\n{command}\n" for i, (command, _) in enumerate(commands))
-        r = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, text=True, timeout=300 * SLOW, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, env=dict(engine.env, PATH=folder + "/bin:" + os.environ["PATH"]))
-        self.assertEqual(r.returncode, 0, (r.stdout[-4000:], daemon.stderr()[-2000:]))
-        answers = dict(re.findall(r"(?ms)^== (\d+)\n(.*?)(?=^== |\Z)", r.stdout))
-        for i, (command, shown) in enumerate(commands):
-            for line in shown or []:
-                with self.subTest(command=command):
-                    self.assertIn(line, answers[str(i)])
+        folder = self.folder(daemon, by_default=True)
+        with open(folder + "/agent.yaml", "w") as policy:
+            policy.write(self.block("yaml", "attach.md"))
+        self.write_key(folder + "/key")
+        self.run_page(folder, engine.env, daemon.stderr)
         self.assertEqual(daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"], [])
-        self.assertNotIn(SECRET, r.stdout)
         self.assert_clean(daemon.audit)
 
     def test_configurations(self):
         """Those that the page shows are JSON, and the plugin's part is taken."""
-        with open(PAGE) as f:
+        with open(os.path.join(ROOT, "docs", self.PAGE)) as f:
             found = re.findall(r"(?ms)^```json\n(.*?)^```$", f.read())
         self.assertTrue(found)
         for text in found:

@@ -15,7 +15,7 @@ import unittest
 import attached
 import guests
 import lab
-import pages
+import page_case
 import support
 import test_exfiltration
 from daemon import Daemon, UnixConnection
@@ -98,7 +98,7 @@ def links():
     return sorted(re.findall(r"(?m)^\d+: (vg[dc][0-9a-f]{12})[@:]", sh("ip", "-o", "link")))
 
 
-class Network(attached.Guarded):
+class Network(attached.InEngine):
     """The battery in a container of a network "agents", with another container on the same network."""
     NETWORK, OPTIONS = "agents", ("--dns", DNS4)
 
@@ -134,6 +134,14 @@ class Network(attached.Guarded):
         cls.furnish()
 
     @classmethod
+    def leave(cls):
+        """Containers go while those run who take their links away."""
+        names = cls.engine.quietly("ps", "-aq").split()
+        if names:
+            cls.engine.quietly("rm", "-f", *names)
+        super().leave()
+
+    @classmethod
     def forget_driver(cls):
         driver, cls.driver = cls.driver, None
         assert driver.stop() == 0, driver.stderr()
@@ -150,26 +158,8 @@ class Network(attached.Guarded):
         return found["GlobalIPv6Address"], [found["IPAddress"]], [found["MacAddress"]]
 
     @classmethod
-    def listener(cls, name):
-        p = cls.engine.popen("exec", name, guests.PYTHON, "/inside_battery.py", "listen",
-                             '{"out": "/tmp/came", "tcp_port": 4445, "udp_port": 4446}', stderr=subprocess.DEVNULL)
-        cls.addClassCleanup(p.wait)
-        cls.addClassCleanup(p.kill)
-        assert wait_until(lambda: cls.came(name) == "ready\n", 10 * SLOW), cls.came(name)
-
-    @classmethod
-    def came(cls, name):
-        return cls.engine.exec(name, None, "/bin/cat", "/tmp/came").stdout
-
-    @classmethod
     def furnish(cls):
-        pem = support.LAB.write("network-ca.pem", cls.vethguard("env", "box", "--format", "pem"))
-        for path in ("vethguard.pem", "ca-certificates.crt"):
-            cls.engine("cp", pem, f"agent:/etc/ssl/certs/{path}")
-
-    @classmethod
-    def inside(cls, *argv, env_file=None):
-        return cls.engine.exec("agent", env_file, *argv)
+        cls.trust("agent")
 
     @classmethod
     def host_addresses(cls):
@@ -691,53 +681,23 @@ class ComposeOne(Compose):
         return support.LAB.write(f"{self.tag}-compose.yaml", text)
 
 
-class Page(support.Case):
+class Page(page_case.PageCase):
     """docs/docker-network.md: every command of it, in its order, and the answers that it shows."""
-    PAGE = os.path.join(lab.ROOT, "docs/docker-network.md")
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if not shutil.which("dockerd"):
-            raise unittest.SkipTest("docker is not installed")
+    PAGE, PROGRAMS, LEAST = "docker-network.md", ("dockerd",), 10
 
     def test_every_command(self):
         engine = guests.Engine("docker", options=())
         self.addCleanup(engine.stop)
         engine("tag", engine.IMAGE, "my-image")
-        # The page's policy lies in /etc, as people have it; here that is nobody else's.
-        for name in ("etc-upper", "etc-work"):
-            os.makedirs(os.path.join(engine.dir, name))
-        sh("mount", "-t", "overlay", "-o", f"lowerdir=/etc,upperdir={engine.dir}/etc-upper,workdir={engine.dir}/etc-work", "none", "/etc")
-        self.addCleanup(sh, "umount", "-l", "/etc")
-        os.makedirs("/etc/vethguard/policies", exist_ok=True)
-        with open(self.PAGE) as f:
-            text = f.read()
+        self.cover_etc(engine.dir, "/etc/vethguard/policies")
         with open("/etc/vethguard/policies/agent.yaml", "w") as policy:
-            policy.write(re.search(r"(?ms)^```yaml\n(.*?)^```$", text).group(1))
-        with open(os.open("/etc/vethguard/policies/key", os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-            f.write(support.SECRET)
+            policy.write(self.block("yaml"))
+        self.write_key("/etc/vethguard/policies/key")
         daemon = Daemon()
         self.addCleanup(daemon.stop)
         driver = Driver(daemon, "/etc/vethguard/policies")
         self.addCleanup(driver.stop)
-        folder = os.path.join(daemon.dir, "page")
-        os.makedirs(folder + "/bin")
-        with open(folder + "/bin/vethguard", "w") as f:
-            f.write(f'#!/bin/sh\nexec {support.VETHGUARD} "$@" --socket {daemon.socket}\n')
-        os.chmod(folder + "/bin/vethguard", 0o755)
-        commands = [(c.rstrip("\n"), shown or []) for b in pages.blocks(self.PAGE) if b.runs("make check-attach") for c, shown in b.commands]
-        self.assertGreater(len(commands), 10)
-        script = "".join(f"echo; echo '== {i}'\n{command}\n" for i, (command, _) in enumerate(commands))
-        r = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, text=True, timeout=300 * SLOW, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, env=dict(engine.env, PATH=folder + "/bin:" + engine.env["PATH"]))
-        self.assertEqual(r.returncode, 0, (r.stdout[-4000:], daemon.stderr()[-2000:], driver.stderr()[-2000:]))
-        answers = dict(re.findall(r"(?ms)^== (\d+)\n(.*?)(?=^== |\Z)", r.stdout))
-        for i, (command, shown) in enumerate(commands):
-            for line in shown:
-                with self.subTest(command=command):
-                    self.assertIn(line, answers[str(i)])
-        self.assertNotIn(support.SECRET, r.stdout)
+        self.run_page(self.folder(daemon), engine.env, daemon.stderr, driver.stderr)
         # `docker run --rm` ends before dockerd has removed its container.
         self.assertTrue(wait_until(lambda: not links(), 30 * SLOW), links())
         self.assert_clean(daemon.audit, driver.stderr_path)

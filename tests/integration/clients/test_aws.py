@@ -47,24 +47,21 @@ print(json.dumps(got))
 """
 
 
-class Aws(support.Case):
+class Aws(support.WithOrigin, support.Case):
+    @classmethod
+    def make_origin(cls):
+        return Origin(lab.ORIGIN4, PORT, support.LAB.dir, (KEY_ID, SECRET, TOKEN))
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.origin = support.in_namespace("outside", lambda: Origin(lab.ORIGIN4, PORT, support.LAB.dir, (KEY_ID, SECRET, TOKEN)))
         support.LAB.write("aws-keys", json.dumps({"AccessKeyId": KEY_ID, "SecretAccessKey": SECRET, "SessionToken": TOKEN}, indent=2), 0o600)
         cls.text = policy(f"{{to: '{URL}', credential: aws}}", credentials=(
             f"  aws: {{source: 'file:{support.LAB.path('aws-keys')}', inject: sigv4, region: us-east-1, service: [s3, dynamodb, sts],"
             " env: AWS_ACCESS_KEY_ID}\n"))
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.origin.close()
-        super().tearDownClass()
-
     def setUp(self):
         super().setUp()
-        self.origin.asked.clear()
         self.origin.objects.clear()
         self.origin.parts.clear()
         self.box = self.sandbox(self.text)

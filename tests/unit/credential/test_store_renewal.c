@@ -9,16 +9,24 @@
 #include "sleeping_host.h"
 #include "store_fixture.h"
 
-/* The next value is asked for while the one before is still used. */
-static void test_the_next_value_is_asked_for_early(void **state)
+/* It is valid for 100 seconds; after 90 the next one is asked for. */
+static void hold_a_value(struct world *w)
 {
-	struct world *w = *state;
 	struct caller c;
 
 	assert_null(get(w, 0, &c));
 	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100000, 90000, NULL);
 	turn(w, 0);
 	credential_value_release(c.value);
+}
+
+/* The next value is asked for while the one before is still used. */
+static void test_the_next_value_is_asked_for_early(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+
+	hold_a_value(w);
 	assert_non_null(get(w, 0, &c));
 	assert_int_equal(w->asked[0], 1);
 	host_sleeps(91);
@@ -40,10 +48,7 @@ static void test_a_renewal_that_fails(void **state)
 	struct world *w = *state;
 	struct caller c;
 
-	assert_null(get(w, 0, &c));
-	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100000, 90000, NULL);
-	turn(w, 0);
-	credential_value_release(c.value);
+	hold_a_value(w);
 	host_sleeps(91);
 	assert_non_null(get(w, 0, &c));
 	credential_store_fail_all(w->store, "The keeper is gone.");
@@ -67,10 +72,7 @@ static void test_a_renewal_that_comes_too_late(void **state)
 	struct world *w = *state;
 	struct caller c;
 
-	assert_null(get(w, 0, &c));
-	credential_store_answer(w->store, 0, SLICE("token-value-1"), 100000, 90000, NULL);
-	turn(w, 0);
-	credential_value_release(c.value);
+	hold_a_value(w);
 	host_sleeps(91);
 	assert_non_null(get(w, 0, &c));
 	host_sleeps(10);

@@ -149,6 +149,8 @@ static int setup(void **state)
 	p->spec = (struct fence_shared_spec){.uid = GUARD,
 	        .tcp_port = TCP_PORT,
 	        .dns_port = DNS_PORT,
+	        .synthetic4 = {{4, {198, 18}}, 15},
+	        .synthetic6 = {{6, {0xfd, 0x76, 0x65, 0x74}}, 64},
 	        .loopback_all = true,
 	        .devices = {"eth0"},
 	        .device_count = 1,
@@ -283,6 +285,66 @@ static void members_reach_each_other_as_the_spec_says(void **state)
 	close(two);
 }
 
+static int make_synthetic_local(void *context)
+{
+	const struct pod *p = context;
+	struct netlink *nl;
+
+	assert_int_equal(netlink_open(&nl), 0);
+	for (int i = 0; i < 2; i++) { /* again: nothing changes */
+		assert_int_equal(netlink_route_to_loopback(
+		                         nl, &p->spec.synthetic4.base, p->spec.synthetic4.bits),
+		        0);
+		assert_int_equal(netlink_route_to_loopback(
+		                         nl, &p->spec.synthetic6.base, p->spec.synthetic6.bits),
+		        0);
+	}
+	netlink_close(nl);
+	return 0;
+}
+
+static int bind_in_pod(void *port)
+{
+	struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons(*(uint16_t *)port)};
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 ? fd : -errno;
+}
+
+/* What is local because of the route is not the group's own. */
+static void synthetic_addresses_take_only_the_datagrams_of_the_spec(void **state)
+{
+	static const char *const to[] = {"198.18.0.7", "198.19.255.255", "fd76:6574::7"};
+	struct pod *p = *state;
+	uint16_t open = 5000, shut = 5001;
+	struct attempt tcp = {AGENT, 4, SOCK_STREAM, "198.18.0.7", 80, NULL, 0};
+	int one, two;
+	char byte;
+
+	assert_int_equal(netns_run(p->pod, make_synthetic_local, p), 0);
+	p->spec.udp_ports[0] = open;
+	p->spec.udp_count = 1;
+	put(p);
+	one = netns_run(p->pod, bind_in_pod, &open);
+	two = netns_run(p->pod, bind_in_pod, &shut);
+	assert_true(one >= 0 && two >= 0);
+	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+		assert_int_equal(try(p, udp(AGENT, to[i], open)), 0);
+		assert_true(world_readable(one, 5000));
+		assert_int_equal(recv(one, &byte, 1, 0), 1);
+		assert_int_equal(try(p, udp(AGENT, to[i], shut)), EPERM);
+	}
+	assert_int_equal(try(p, udp(AGENT, "198.20.0.0", open)), EPERM);
+	assert_int_equal(try(p, udp(AGENT, "10.78.0.1", open)), EPERM);
+	assert_int_equal(try(p, udp(AGENT, "127.0.0.1", shut)), 0); /* the group's own */
+	assert_int_equal(try(p, tcp), ECONNREFUSED);                /* redirected; nobody listens */
+	p->spec.udp_count = 0;
+	put(p);
+	assert_int_equal(try(p, udp(AGENT, "198.18.0.7", open)), EPERM);
+	close(one);
+	close(two);
+}
+
 /* Docker's resolver listens in the namespace and forwards. */
 static void the_resolver_of_docker_is_out_of_reach(void **state)
 {
@@ -405,6 +467,18 @@ static void a_spec_without_sense_is_refused(void **state)
 	p->spec.device_count = FENCE_SHARED_DEVICES_MAX + 1;
 	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
 	p->spec = good;
+	p->spec.udp_count = FENCE_SHARED_PORTS_MAX + 1;
+	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
+	p->spec = good;
+	p->spec.udp_count = 1; /* port 0 */
+	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
+	p->spec = good;
+	p->spec.synthetic4.bits = 33;
+	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
+	p->spec = good;
+	p->spec.synthetic6.base.family = 4;
+	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
+	p->spec = good;
 	p->spec.cgroup_level = 1;
 	assert_int_equal(netns_run(p->pod, set, &p->spec), -EINVAL);
 }
@@ -417,6 +491,7 @@ int main(void)
 	        POD_TEST(tcp_and_dns_of_any_address_reach_the_guard),
 	        POD_TEST(a_socket_bound_to_the_uplink_gets_nothing_out),
 	        POD_TEST(members_reach_each_other_as_the_spec_says),
+	        POD_TEST(synthetic_addresses_take_only_the_datagrams_of_the_spec),
 	        POD_TEST(the_resolver_of_docker_is_out_of_reach),
 	        POD_TEST(only_inbound_ports_are_reached_from_outside),
 	        POD_TEST(a_port_of_the_guard_is_of_no_use_to_others),

@@ -12,7 +12,8 @@
 
 static struct fetch_request of(const char *url)
 {
-	return (struct fetch_request){.message = {.url = slice_from_string(url)}};
+	return (struct fetch_request){
+	        .message = {.site_count = 1, .sites = {{.url = slice_from_string(url)}}}};
 }
 
 static void test_urls(void **state)
@@ -23,15 +24,18 @@ static void test_urls(void **state)
 	} rows[] = {{"https://a.test", "a.test", 443}, {"https://a.test/x/y", "a.test", 443},
 	        {"https://a.test:8200/", "a.test", 8200}, {"https://10.0.0.1:1", "10.0.0.1", 1},
 	        {"https://[fd00::1]", "fd00::1", 443},
-	        {"https://[fd00::1]:8443/x", "fd00::1", 8443}};
+	        {"https://[fd00::1]:8443/x", "fd00::1", 8443},
+	        {"http://169.254.169.254", "169.254.169.254", 80},
+	        {"http://169.254.1.1:8080/", "169.254.1.1", 8080},
+	        {"http://[fd00:ec2::254]", "fd00:ec2::254", 80}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fetch_request r = of(rows[i].url);
 
-		assert_true(fetch_request_read_url(&r));
-		assert_string_equal(r.host, rows[i].host);
-		assert_int_equal(r.port, rows[i].port);
+		assert_true(fetch_request_read_urls(&r));
+		assert_string_equal(r.sites[0].host, rows[i].host);
+		assert_int_equal(r.sites[0].port, rows[i].port);
 	}
 }
 
@@ -39,21 +43,36 @@ static void test_urls_that_are_none(void **state)
 {
 	static const char *const rows[] = {"", "https://", "https:///x", "http://a.test",
 	        "https://u@a.test", "https://a.test:0", "https://a.test:65536", "https://a.test:x",
-	        "https://[fd00::1]8443", "https://[]"};
+	        "https://[fd00::1]8443", "https://[]", "http://10.0.0.1", "http://127.0.0.1",
+	        "http://169.254.169.254.test", "http://169.255.0.1", "http://[fd00::1]",
+	        "http://169.254.169.254:0", "http://", "HTTP://169.254.169.254"};
 	char longer[FETCH_HOST_MAX + 16] = "https://";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fetch_request r = of(rows[i]);
 
-		assert_false(fetch_request_read_url(&r));
+		assert_false(fetch_request_read_urls(&r));
 	}
 	memset(longer + 8, 'a', FETCH_HOST_MAX + 1);
 	struct fetch_request r = of(longer);
-	assert_false(fetch_request_read_url(&r));
+	assert_false(fetch_request_read_urls(&r));
 	longer[8 + FETCH_HOST_MAX] = '\0';
 	r = of(longer);
-	assert_true(fetch_request_read_url(&r));
+	assert_true(fetch_request_read_urls(&r));
+}
+
+static void test_one_of_several_urls_is_none(void **state)
+{
+	struct fetch_request r = of("https://a.test");
+
+	(void)state;
+	r.message.site_count = 2;
+	r.message.sites[1].url = SLICE("https://login.test:8443/x");
+	assert_true(fetch_request_read_urls(&r));
+	assert_int_equal(r.sites[1].port, 8443);
+	r.message.sites[1].url = SLICE("http://login.test");
+	assert_false(fetch_request_read_urls(&r));
 }
 
 static void test_arguments(void **state)
@@ -186,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_urls),
 	        cmocka_unit_test(test_urls_that_are_none),
+	        cmocka_unit_test(test_one_of_several_urls_is_none),
 	        cmocka_unit_test(test_arguments),
 	        cmocka_unit_test(test_paths_behind_the_url),
 	        cmocka_unit_test(test_lifetimes),

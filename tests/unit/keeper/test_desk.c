@@ -134,7 +134,7 @@ static void fingerprint_of(size_t i, uint8_t out[MESSAGE_FINGERPRINT_BYTES])
 /* A worker whose sandbox knows that root; its end of the pair. */
 static int worker_knowing(struct fixture *f, uint64_t id, const uint8_t *root)
 {
-	const struct message_keeper_worker m = {slice_of(root, MESSAGE_FINGERPRINT_BYTES)};
+	const struct message_keeper_worker m = {.root = slice_of(root, MESSAGE_FINGERPRINT_BYTES)};
 	uint8_t out[128];
 	int pair[2];
 

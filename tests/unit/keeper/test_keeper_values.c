@@ -199,6 +199,25 @@ static void test_ttl(void **state)
 	close(worker);
 }
 
+/* Of certificates and keys the lines are a part. */
+static void test_pem_keeps_its_lines(void **state)
+{
+	static const char pem[] = "-----BEGIN CERTIFICATE-----\nAA==\n"
+	                          "-----END CERTIFICATE-----";
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 1, 0, 0);
+	struct message_credential got;
+	uint64_t id = fixture_ask(f, worker, 0);
+	char text[sizeof(pem) + 1];
+
+	snprintf(text, sizeof(text), "%s\n", pem);
+	fixture_give(f, fixture_expect_open(f, 7, 0), fixture_file(text, strlen(text)), NULL);
+	fixture_expect_credential(worker, id, &got);
+	assert_true(got.available);
+	assert_true(slice_equals(got.value, SLICE(pem)));
+	close(worker);
+}
+
 static void test_refused_values(void **state)
 {
 	static char big[VALUE_MAX + 2];
@@ -211,6 +230,8 @@ static void test_refused_values(void **state)
 	        {SLICE("short"), "fewer than 6"},
 	        {SLICE("qwertz\nqwertz"), "more than one line"},
 	        {SLICE("qwertz\n\n"), "more than one line"},
+	        {SLICE("qwertz\n-----BEGIN CERTIFICATE-----\n"), "more than one line"},
+	        {SLICE("-----BEGIN\nqwertz"), "more than one line"},
 	        {SLICE("qwertz\0"), "NUL"},
 	        {slice_of(big, VALUE_MAX + 1), "more than 64512"},
 	        {slice_of(big, VALUE_MAX + 2), "more than 64512"},
@@ -359,6 +380,7 @@ int main(void)
 	        cmocka_unit_test(test_no_earlier_generation),
 	        TEST(test_questions_share_one_read),
 	        TEST(test_ttl),
+	        TEST(test_pem_keeps_its_lines),
 	        TEST(test_refused_values),
 	        TEST(test_supervisor_refuses),
 	        TEST(test_unreadable_descriptors),

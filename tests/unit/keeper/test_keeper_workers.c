@@ -28,6 +28,37 @@ static void test_early_questions(void **state)
 	close(worker);
 }
 
+/* It has no CA before its sandbox is known, and then one that may sign for the sandbox's names. */
+static void test_a_worker_that_waits(void **state)
+{
+	struct fixture *f = *state;
+	const struct message_keeper_worker waits = {.root = SLICE(""), .waits = true};
+	struct message_keeper_sandbox box = {.sandbox_id = 3,
+	        .generation = f->generation,
+	        .sandbox = SLICE("box"),
+	        .names = SLICE("permitted;DNS:a.test")};
+	struct ipc_message message;
+	uint8_t out[256];
+	int pair[2];
+
+	assert_int_equal(ipc_pair(pair), 0);
+	assert_int_equal(ipc_send_blocking(f->supervisor, out,
+	                         message_keeper_worker_encode(
+	                                 out, sizeof(out), MESSAGE_KEEPER_WORKER, 3, &waits),
+	                         &pair[1], 1),
+	        0);
+	close(pair[1]);
+	assert_int_equal(ipc_send_blocking(pair[0], out,
+	                         message_empty(out, sizeof(out), MESSAGE_CA_GET, 9), NULL, 0),
+	        0);
+	assert_int_equal(ipc_receive_blocking(pair[0], 200, fixture_buf, &message), -ETIMEDOUT);
+	fixture_send_sandbox(f, &box, -1);
+	fixture_expect(pair[0], MESSAGE_CA, &message);
+	assert_int_equal(message.head.id, 9);
+	fixture_expect_root(f);
+	close(pair[0]);
+}
+
 static void test_early_questions_have_bounds(void **state)
 {
 	struct fixture *f = *state;
@@ -345,6 +376,7 @@ int main(void)
 	        HEARD(test_the_supervisor_ends_when_it_is_asked),
 	        TEST(test_early_questions),
 	        TEST(test_early_questions_have_bounds),
+	        TEST(test_a_worker_that_waits),
 	        TEST(test_hostile_workers),
 	        TEST(test_descriptor_from_a_worker),
 	        TEST(test_too_many_questions),

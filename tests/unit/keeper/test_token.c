@@ -156,7 +156,8 @@ static struct token_job *ask(void)
 {
 	char why[CA_WHY_MAX];
 
-	return token_sign(&token, root, SLICE("below"), 10, on_done, &done, why);
+	return token_sign(
+	        &token, root, &(struct ca_wanted){SLICE("below"), 10, NULL}, on_done, &done, why);
 }
 
 static bool told_of(const char *words)
@@ -179,7 +180,8 @@ static void test_without_a_token(void **state)
 	struct ca *below;
 
 	(void)state;
-	assert_null(token_sign(&token, root, SLICE("x"), 10, on_done, &done, why));
+	assert_null(token_sign(
+	        &token, root, &(struct ca_wanted){SLICE("x"), 10, NULL}, on_done, &done, why));
 	assert_non_null(strstr(why, "not there"));
 	assert_true(token_try(&token, ca_certificate_der(root), true, &below));
 	assert_null(below);

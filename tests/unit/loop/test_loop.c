@@ -221,7 +221,7 @@ static void test_signals_come_in_the_loop(void **state)
 	assert_int_equal(f.fired, 1);
 }
 
-static void on_nothing(struct loop_io *io, unsigned events)
+static inline void on_nothing(struct loop_io *io, unsigned events)
 {
 	(void)io, (void)events;
 }

@@ -67,6 +67,54 @@ static void run_is_inside_and_comes_back(void **state)
 	close(fd);
 }
 
+static int visit_again(void *context)
+{
+	const int *fds = context;
+	ino_t outer = identity_here(), inner = 0;
+
+	return netns_run(fds[1], tell_identity, &inner) == 42 && inner == identity(fds[1]) &&
+	                       identity_here() == outer && outer == identity(fds[0])
+	               ? 7
+	               : 0;
+}
+
+static void a_kept_home_is_come_back_to(void **state)
+{
+	ino_t before = identity_here(), inside = 0;
+	int home = netns_current(), fds[] = {netns_new(), netns_new()}, status;
+	pid_t pid;
+
+	(void)state;
+	netns_keep_home(home);
+	assert_int_equal(netns_run(fds[0], tell_identity, &inside), 42);
+	assert_int_equal(inside, identity(fds[0]));
+	assert_int_equal(identity_here(), before);
+	assert_int_equal(netns_run(fds[0], visit_again, fds), 7); /* from inside: back to there */
+	assert_int_equal(identity_here(), before);
+	pid = fork(); /* a child that has moved stays where it is */
+	if (pid == 0) {
+		ino_t own;
+
+		if (unshare(CLONE_NEWNET) < 0)
+			_exit(1);
+		own = identity_here();
+		_exit(netns_run(fds[0], tell_identity, &inside) == 42 && identity_here() == own
+		                ? 0
+		                : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	netns_keep_home(-1);
+	close(home);
+	assert_int_equal(netns_run(fds[1], tell_identity, &inside), 42);
+	assert_int_equal(identity_here(), before);
+	netns_keep_home(home); /* closed: nothing is kept */
+	assert_int_equal(netns_run(fds[1], tell_identity, &inside), 42);
+	assert_int_equal(identity_here(), before);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* In a user namespace of its own, which has no right to the network namespace that it came from. */
 static int visit_without_a_way_back(void)
 {
@@ -315,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_new_one_is_another_and_we_stay),
 	        cmocka_unit_test(run_is_inside_and_comes_back),
+	        cmocka_unit_test(a_kept_home_is_come_back_to),
 	        cmocka_unit_test(who_cannot_come_back_goes_by_a_thread),
 	        cmocka_unit_test(out_of_descriptors_it_goes_by_a_thread),
 	        cmocka_unit_test(run_refuses_what_is_no_namespace),

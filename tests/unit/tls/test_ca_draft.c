@@ -18,6 +18,8 @@
 #include "tls/ca_private.h"
 #include "vethguard/tls/ca_papers.h"
 
+static const struct ca_wanted wanted = {{"below", 5}, 10, NULL};
+
 static char why[CA_WHY_MAX];
 
 /* An issuer with its key, as a token has it. */
@@ -125,7 +127,7 @@ static void test_kinds(void **state)
 		assert_true(ca_key_is_elsewhere(f.ca));
 		assert_null(ca_new_intermediate(f.ca, SLICE("x"), 10));
 		assert_int_not_equal(ca_key_der(f.ca, &key), 0);
-		draft = ca_draft_new(f.ca, SLICE("below"), 10, digest);
+		draft = ca_draft_new(f.ca, &wanted, digest);
 		assert_non_null(draft);
 		made = ca_draft_finish(draft, f.ca, kind_of(f.key),
 		        slice_of(signature, sign(f.key, digest, signature)), why);
@@ -145,7 +147,7 @@ static void refuses(
         struct far *f, enum ca_signature kind, const uint8_t *p, size_t n, const char *words)
 {
 	uint8_t digest[32];
-	struct ca_draft *draft = ca_draft_new(f->ca, SLICE("below"), 10, digest);
+	struct ca_draft *draft = ca_draft_new(f->ca, &wanted, digest);
 
 	assert_non_null(draft);
 	why[0] = 0;
@@ -157,7 +159,7 @@ static void test_wrong_signatures(void **state)
 {
 	struct far ec = far_of(EVP_EC_gen("P-256"), 90), rsa = far_of(EVP_RSA_gen(2048), 90);
 	uint8_t bytes[2048] = {0}, digest[32];
-	struct ca_draft *draft = ca_draft_new(ec.ca, SLICE("below"), 10, digest);
+	struct ca_draft *draft = ca_draft_new(ec.ca, &wanted, digest);
 	EVP_PKEY *other = EVP_EC_gen("P-256");
 
 	(void)state;
@@ -201,7 +203,7 @@ static void test_certificates(void **state)
 	assert_non_null(strstr(why, "damaged"));
 	f = far_of(EVP_EC_gen("P-256"), -1);
 	assert_non_null(f.ca);
-	assert_null(ca_draft_new(f.ca, SLICE("below"), 10, digest));
+	assert_null(ca_draft_new(f.ca, &wanted, digest));
 	far_free(&f);
 	ca_draft_free(NULL);
 }

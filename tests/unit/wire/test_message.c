@@ -114,6 +114,8 @@ static void session(void **state)
 	        .group_id = 1000,
 	        .observe = true,
 	        .shared_dns_port = 7653,
+	        .shared_udp_count = 2,
+	        .shared_udp_ports = {123, 65535},
 	        .log_level = 1,
 	        .variable_count = 2,
 	        .variables = {{SLICE("repo"), SLICE("acme/site")}, {SLICE("b"), SLICE("c")}}};
@@ -141,6 +143,9 @@ static void session(void **state)
 	REFUSES_TO_ENCODE(run_start, &start);
 	start.variables[1].value = SLICE("c");
 	start.variable_count = POLICY_VARIABLES_MAX + 1;
+	REFUSES_TO_ENCODE(run_start, &start);
+	start.variable_count = 0;
+	start.shared_udp_count = MESSAGE_SHARED_UDP_MAX + 1;
 	REFUSES_TO_ENCODE(run_start, &start);
 	ROUNDTRIP(names, &names, NOTHING);
 	names.names[1] = SLICE("A=B");

@@ -63,7 +63,7 @@ static void ca_and_credential(void **state)
 
 static void keeper_cas(void **state)
 {
-	struct message_keeper_worker worker = {SLICE("")};
+	struct message_keeper_worker worker = {SLICE(""), false};
 	struct message_keeper_ca_ask ask = {.what = MESSAGE_CA_INSTALL,
 	        .configured = MESSAGE_CA_ROOT_FILE | MESSAGE_CA_KEY_FILE,
 	        .problem = SLICE("no file"),
@@ -82,6 +82,8 @@ static void keeper_cas(void **state)
 	(void)state;
 	ROUNDTRIP(keeper_worker, &worker, NOTHING);
 	worker.root = SLICE(FINGERPRINT);
+	ROUNDTRIP(keeper_worker, &worker, NOTHING);
+	worker.waits = true;
 	ROUNDTRIP(keeper_worker, &worker, NOTHING);
 	worker.root = longer(MESSAGE_FINGERPRINT_BYTES - 1);
 	REFUSES_TO_ENCODE(keeper_worker, &worker);
@@ -131,6 +133,11 @@ static void keeper(void **state)
 	m.credentials[1].name = SLICE("npm");
 	m.credentials[1].timeout_ms = 5000;
 	ROUNDTRIP(keeper_sandbox, &m, NOTHING);
+	m.names = longer(MESSAGE_CA_NAMES_MAX);
+	ROUNDTRIP(keeper_sandbox, &m, NOTHING);
+	m.names = longer(MESSAGE_CA_NAMES_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_sandbox, &m);
+	m.names = SLICE("");
 	m.credentials[1].name = SLICE("a\0b");
 	REFUSES_TO_ENCODE(keeper_sandbox, &m);
 	m.credentials[1].name = longer(MESSAGE_NAME_MAX + 1);
@@ -204,14 +211,15 @@ static void fetch(void **state)
 	        .stores = true,
 	        .argument_count = 2,
 	        .arguments = {SLICE("vault"), SLICE("path=secret/data/x")},
-	        .url = SLICE("https://vault.test:8200"),
-	        .address_count = 1,
+	        .site_count = 2,
+	        .sites = {{.url = SLICE("https://vault.test:8200"), .address_count = 1},
+	                {.url = SLICE("https://login.test")}},
 	        .server_count = 1};
 	struct message_fetched fetched = {3600};
 	struct message_fetch_failed failed = {30, true, SLICE("it answered 429")};
 
 	(void)state;
-	m.addresses[0] = ip6(1);
+	m.sites[0].addresses[0] = ip6(1);
 	m.servers[0] = (struct config_server){ip4(53), 5353};
 	ROUNDTRIP(fetch, &m, NOTHING);
 	ROUNDTRIP(fetched, &fetched, NOTHING);
@@ -241,13 +249,18 @@ static void fetch(void **state)
 	m.argument_count = MESSAGE_FETCH_ARGUMENTS_MAX + 1;
 	REFUSES_TO_ENCODE(fetch, &m);
 	m.argument_count = 1;
-	m.address_count = MESSAGE_FETCH_ADDRESSES_MAX + 1;
+	m.sites[1].address_count = MESSAGE_FETCH_ADDRESSES_MAX + 1;
 	REFUSES_TO_ENCODE(fetch, &m);
-	m.address_count = 0;
+	m.sites[1].address_count = 0;
+	m.site_count = MESSAGE_FETCH_SITES_MAX + 1;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.site_count = 0;
+	REFUSES_TO_ENCODE(fetch, &m);
+	m.site_count = 2;
 	m.server_count = CONFIG_SERVERS_MAX + 1;
 	REFUSES_TO_ENCODE(fetch, &m);
 	m.server_count = 0;
-	m.url = SLICE("");
+	m.sites[1].url = SLICE("");
 	REFUSES_TO_ENCODE(fetch, &m);
 }
 

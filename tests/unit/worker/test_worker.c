@@ -106,27 +106,33 @@ static void keepers_may_change_while_it_waits(void **state)
 	}
 }
 
+/* The keeper's answer to the question for the CA, in one of five ways that break the protocol. */
+static void answer_wrongly(int way)
+{
+	switch (way) {
+	case 0:
+		fixture_give_ca(&f, CA_QUESTION + 1);
+		break;
+	case 1:
+		fixture_give_bad_ca(&f);
+		break;
+	case 2:
+		fixture_send(f.keeper, MESSAGE_CA, CA_QUESTION);
+		break;
+	case 3:
+		fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
+		break;
+	default:
+		assert_int_equal(send(f.keeper, "nonsense", 8, 0), 8);
+	}
+}
+
 static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 {
 	for (int i = 0; i < 5; i++) {
 		fixture_send_keeper(&f);
 		fixture_expect_question(&f);
-		switch (i) {
-		case 0:
-			fixture_give_ca(&f, CA_QUESTION + 1);
-			break;
-		case 1:
-			fixture_give_bad_ca(&f);
-			break;
-		case 2:
-			fixture_send(f.keeper, MESSAGE_CA, CA_QUESTION);
-			break;
-		case 3:
-			fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
-			break;
-		default:
-			assert_int_equal(send(f.keeper, "nonsense", 8, 0), 8);
-		}
+		answer_wrongly(i);
 		fixture_expect_exit(&f, 125, "the keeper cannot be understood");
 		tear_down(state);
 		set_up(state);
@@ -399,19 +405,7 @@ static void a_keeper_that_breaks_the_protocol_gives_no_ca(void **state)
 		begin();
 		fixture_send(f.supervisor, MESSAGE_WORKER_STATS_GET, 60);
 		receive(&in, MESSAGE_WORKER_STATS, 60); /* it has its sandbox */
-		switch (i) {
-		case 0:
-			fixture_give_ca(&f, CA_QUESTION + 1);
-			break;
-		case 1:
-			fixture_give_bad_ca(&f);
-			break;
-		case 2:
-			fixture_send(f.keeper, MESSAGE_CA, CA_QUESTION);
-			break;
-		default:
-			fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
-		}
+		answer_wrongly(i);
 		fixture_expect(f.supervisor, MESSAGE_FAILED, 0);
 		fixture_expect_exit(&f, 125, "before it gave the sandbox's CA");
 		tear_down(state);

@@ -56,7 +56,8 @@ static void init_takes_the_fences_options(void **state)
 	assert_true(options.fence.loopback_all);
 	assert_int_equal(options.fence.tcp_port, 3128);
 	assert_int_equal(options.fence.dns_port, 7653);
-	assert_int_equal(options.pool4.bits, 15);
+	assert_int_equal(options.fence.synthetic4.bits, 15);
+	assert_int_equal(options.fence.udp_count, 0);
 	assert_int_equal(init(W("-u"), W("5"), W("--loopback"), W("80,65535"), W("--inbound"),
 	                         W("8080"), W("--check"), NULL),
 	        0);
@@ -68,6 +69,10 @@ static void init_takes_the_fences_options(void **state)
 	assert_int_equal(init(W("-u"), W("5"), W("--loopback"), W("none"), NULL), 0);
 	assert_false(options.fence.loopback_all);
 	assert_int_equal(options.fence.loopback_count, 0);
+	assert_int_equal(
+	        init(W("-u"), W("5"), W("--udp"), W("123"), W("--udp"), W("443"), NULL), 0);
+	assert_int_equal(options.fence.udp_count, 2);
+	assert_int_equal(options.fence.udp_ports[1], 443);
 }
 
 static void init_refuses_what_makes_no_fence(void **state)
@@ -85,6 +90,12 @@ static void init_refuses_what_makes_no_fence(void **state)
 	assert_int_equal(init(W("--uid"), W("5"), W("--loopback"), W(""), NULL), -1);
 	assert_int_equal(init(W("--uid"), W("5"), W("--inbound"), W("0"), NULL), -1);
 	assert_int_equal(init(W("--uid"), W("5"), W("--inbound"), W("7653"), NULL), -1);
+	assert_int_equal(init(W("--uid"), W("5"), W("--udp"), W("0"), NULL), -1);
+	assert_int_equal(init(W("--uid"), W("5"), W("--udp"), W("53"), NULL), -1);
+	assert_int_equal(init(W("--uid"), W("5"), W("--udp"), W("7653"), NULL), -1);
+	assert_int_equal(init(W("--uid"), W("5"), W("--udp"), W("65536"), NULL), -1);
+	assert_int_equal(init(W("--uid"), W("5"), W("--udp"), W("1,2"), NULL), -1);
+	assert_int_equal(init(W("--uid"), W("5"), W("--watch"), NULL), -1);
 	assert_int_equal(init(W("--uid"), W("5"), W("--dns-port"), W("3128"), NULL), -1);
 	assert_int_equal(init(W("--uid"), W("5"), W("--dns-port"), W("7677"), NULL), -1);
 	assert_int_equal(init(W("--uid"), W("5"), W("--config"), W("/nonexistent"), NULL), -1);
@@ -97,6 +108,10 @@ static void run_takes_a_policy_and_the_fence_only_with_init(void **state)
 	assert_int_equal(run(W("--policy"), W("p"), NULL), 0);
 	assert_int_equal(options.run.shared_dns_port, 7653);
 	assert_int_equal(options.run.shared_packets, -1);
+	assert_int_equal(run(W("-p"), W("p"), W("--udp"), W("5000"), W("--watch"), NULL), 0);
+	assert_true(options.watch);
+	assert_int_equal(options.run.shared_udp_count, 1);
+	assert_int_equal(options.run.shared_udp_ports[0], 5000);
 	assert_int_equal(run(NULL), -1);
 	assert_int_equal(status, CLI_FAILED);
 	assert_int_equal(run(W("-p"), W("p"), W("--uid"), W("5"), NULL), -1);

@@ -63,26 +63,34 @@ static void test_trailers_wait_for_the_body(void **state)
 	leave(o, false);
 }
 
-/* The upstream's windows are wide, its socket is full: the body goes on when that takes bytes. */
-static void test_a_body_waits_for_the_socket(void **state)
-{
-	struct upload up = {.ended = true};
-	struct h2 *c = enliven(h2_client()), *o;
-	int small = 65536;
-	enum { SIZE = 3 << 20 };
-	struct answer *a;
+enum { SIZE = 3 << 20 }; /* of a body that no buffer holds */
 
-	(void)state;
-	buf_init(&up.bytes, SIZE);
+/* A body for an upstream whose windows are wide, and whose socket takes that many bytes at once. */
+static struct h2 *prepare_upload(struct h2 *c, struct upload *up, int socket_bytes)
+{
+	struct h2 *o;
+
+	buf_init(&up->bytes, SIZE);
 	for (size_t n = 0; n < SIZE; n += sizeof(bytes))
-		buf_append(&up.bytes, bytes, sizeof(bytes));
+		buf_append(&up->bytes, bytes, sizeof(bytes));
 	h2_ask_with(c, "POST", "a.test", "/none", NULL, 0, NULL);
 	o = h2_origin_over(accept_tls("\x02h2"), false);
 	wide_windows(o);
 	respond(o, request_of(o, 0)->id);
 	run_for(50);
 	setsockopt(container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket.fd,
-	        SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	        SOL_SOCKET, SO_SNDBUF, &socket_bytes, sizeof(socket_bytes));
+	return o;
+}
+
+/* The upstream's windows are wide, its socket is full: the body goes on when that takes bytes. */
+static void test_a_body_waits_for_the_socket(void **state)
+{
+	struct upload up = {.ended = true};
+	struct h2 *c = enliven(h2_client()), *o = prepare_upload(c, &up, 65536);
+	struct answer *a;
+
+	(void)state;
 	h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
 	a = request_of(o, 1);
 	o->peer->deaf = true;
@@ -209,22 +217,10 @@ static void test_who_waits_goes_with_the_connection(void **state)
 static void test_an_upstream_that_reads_nothing(void **state)
 {
 	struct upload up = {.ended = true};
-	struct h2 *c = enliven(h2_client()), *o;
-	int small = 16384;
-	enum { SIZE = 3 << 20 };
+	struct h2 *c = enliven(h2_client()), *o = prepare_upload(c, &up, 16384);
 	int32_t id;
 
 	(void)state;
-	buf_init(&up.bytes, SIZE);
-	for (size_t n = 0; n < SIZE; n += sizeof(bytes))
-		buf_append(&up.bytes, bytes, sizeof(bytes));
-	h2_ask_with(c, "POST", "a.test", "/none", NULL, 0, NULL);
-	o = h2_origin_over(accept_tls("\x02h2"), false);
-	wide_windows(o);
-	respond(o, request_of(o, 0)->id);
-	run_for(50);
-	setsockopt(container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket.fd,
-	        SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	id = h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
 	request_of(o, 1);
 	o->peer->deaf = true;

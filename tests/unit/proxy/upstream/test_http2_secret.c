@@ -150,7 +150,7 @@ static void make_needle(struct needle *needle, const volatile uint8_t *p, size_t
 }
 
 /* The value as HPACK writes it (RFC 7541 section 5.2): a string literal begins at a whole byte. */
-static void make_huffman_needle(struct needle *needle)
+static inline void make_huffman_needle(struct needle *needle)
 {
 	static const char name[] = "authorization", value[] = "Bearer " SECRET_VALUE;
 	nghttp2_nv field = nv(name, value);
@@ -212,7 +212,7 @@ static bool is_in_mapping(int memory, const struct needle *needle, size_t from, 
 
 /* How many writable mappings hold it: those that are locked and kept out of dumps, or all others.
  */
-static size_t mappings_with(const struct needle *needle, bool locked)
+static inline size_t mappings_with(const struct needle *needle, bool locked)
 {
 	FILE *maps = fopen("/proc/self/smaps", "r");
 	int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);

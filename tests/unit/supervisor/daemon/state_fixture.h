@@ -12,7 +12,7 @@
 
 #include "supervisor/daemon/state_file.h"
 
-#define TEXT_MAX 8192
+#define TEXT_MAX 65536
 
 static char folder[64];
 static int dir;
@@ -30,6 +30,7 @@ static inline int remove_folder(void **state)
 {
 	(void)state;
 	unlinkat(dir, "one.json", 0);
+	unlinkat(dir, "two.json", 0);
 	close(dir);
 	return rmdir(folder);
 }
@@ -43,30 +44,50 @@ static inline int load(struct attach_record *record, struct gate *gate, char err
 
 static void save_sample(void); /* each test's own */
 
-/* With from as to it has to be refused, and say so. */
-static inline void refuses(const char *from, const char *to, const char *why)
+static inline size_t read_text(char *text)
 {
-	static char text[TEXT_MAX], changed[2 * TEXT_MAX];
-	char error[STATE_ERROR_MAX];
-	struct attach_record record;
-	struct gate gate;
-	const char *at;
-	ssize_t n;
-	int fd;
+	int fd = openat(dir, "one.json", O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, text, TEXT_MAX - 1);
 
-	save_sample();
-	fd = openat(dir, "one.json", O_RDWR | O_CLOEXEC);
-	n = read(fd, text, TEXT_MAX - 1);
+	close(fd);
 	assert_true(n > 0);
 	text[n] = 0;
+	return (size_t)n;
+}
+
+static inline void write_text(const char *file, const char *text, size_t n)
+{
+	int fd = openat(dir, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, text, n), (ssize_t)n);
+	close(fd);
+}
+
+/* Writes the sample, in which from becomes to. */
+static inline void save_changed(const char *from, const char *to)
+{
+	static char text[TEXT_MAX], changed[2 * TEXT_MAX];
+	const char *at;
+	int n;
+
+	save_sample();
+	read_text(text);
 	at = strstr(text, from);
 	if (!at)
 		fail_msg("the sample has no %s", from);
 	n = snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, to,
 	        at + strlen(from));
-	assert_int_equal(pwrite(fd, changed, (size_t)n, 0), n);
-	assert_int_equal(ftruncate(fd, n), 0);
-	close(fd);
+	write_text("one.json", changed, (size_t)n);
+}
+
+/* With from as to it has to be refused, and say so. */
+static inline void refuses(const char *from, const char *to, const char *why)
+{
+	char error[STATE_ERROR_MAX];
+	struct attach_record record;
+	struct gate gate;
+
+	save_changed(from, to);
 	if (load(&record, &gate, error) != -EINVAL || !strstr(error, why))
 		fail_msg("%s for %s: %s", to, from, error);
 	attach_record_fini(&record);

@@ -6,38 +6,9 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "supervisor/daemon/state_file.h"
-
-#define TEXT_MAX 65536
-
-static char folder[64];
-static int dir = -1;
-
-static int make_folder(void **state)
-{
-	(void)state;
-	snprintf(folder, sizeof(folder), "/tmp/vethguard-state-XXXXXX");
-	assert_non_null(mkdtemp(folder));
-	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(dir >= 0);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	unlinkat(dir, "one.json", 0);
-	unlinkat(dir, "two.json", 0);
-	close(dir);
-	return rmdir(folder);
-}
+#include "state_fixture.h"
 
 static const struct attach_pair labels[] = {{"team", "blue \"sky\" \xc3\xa9"}, {"a/b", ""}};
 static const struct attach_pair vars[] = {{"org", "acme"}};
@@ -104,7 +75,7 @@ static void save_sample(void)
 	assert_int_equal(state_save(dir, &record, &gate), 0);
 }
 
-static int load(const char *file, char error[STATE_ERROR_MAX])
+static int load_file(const char *file, char error[STATE_ERROR_MAX])
 {
 	struct attach_record record;
 	struct gate gate;
@@ -114,25 +85,6 @@ static int load(const char *file, char error[STATE_ERROR_MAX])
 	int result = state_load(dir, file, &record, &gate, error);
 	attach_record_fini(&record);
 	return result;
-}
-
-static size_t read_text(char *text)
-{
-	int fd = openat(dir, "one.json", O_RDONLY | O_CLOEXEC);
-	ssize_t n = read(fd, text, TEXT_MAX - 1);
-
-	close(fd);
-	assert_true(n > 0);
-	text[n] = 0;
-	return (size_t)n;
-}
-
-static void write_text(const char *file, const char *text, size_t n)
-{
-	int fd = openat(dir, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	assert_int_equal(write(fd, text, n), (ssize_t)n);
-	close(fd);
 }
 
 static void what_is_written_is_read(void **state)
@@ -211,7 +163,7 @@ static void prepared_and_claimed_ones(void **state)
 	attach_record_fini(&is);
 	was.policy = (char *)(uintptr_t) "/etc/p.yaml";
 	assert_int_equal(state_save(dir, &was, &gate), 0);
-	assert_int_equal(load("one.json", error), -EINVAL);
+	assert_int_equal(load_file("one.json", error), -EINVAL);
 	assert_non_null(strstr(error, "policy"));
 	was.prepared = false;
 	was.claimed = true;
@@ -222,7 +174,7 @@ static void prepared_and_claimed_ones(void **state)
 	attach_record_fini(&is);
 	was.policy = (char *)(uintptr_t) "";
 	assert_int_equal(state_save(dir, &was, &gate), 0);
-	assert_int_equal(load("one.json", error), -EINVAL);
+	assert_int_equal(load_file("one.json", error), -EINVAL);
 }
 
 static void a_file_cut_anywhere_is_refused(void **state)
@@ -236,37 +188,9 @@ static void a_file_cut_anywhere_is_refused(void **state)
 	n = read_text(text);
 	for (size_t cut = 0; cut < n - 1; cut++) {
 		write_text("one.json", text, cut);
-		assert_int_equal(load("one.json", error), -EINVAL);
+		assert_int_equal(load_file("one.json", error), -EINVAL);
 		assert_non_null(strstr(error, "one.json"));
 	}
-}
-
-/* Writes the sample, in which from becomes to. */
-static void save_changed(const char *from, const char *to)
-{
-	static char text[TEXT_MAX], changed[2 * TEXT_MAX];
-	const char *at;
-
-	save_sample();
-	read_text(text);
-	at = strstr(text, from);
-	if (!at)
-		fail_msg("the sample has no %s", from);
-	int n = snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, to,
-	        at + strlen(from));
-	write_text("one.json", changed, (size_t)n);
-}
-
-/* With from as to it has to be refused, and say so. */
-static void refuses(const char *from, const char *to, const char *why)
-{
-	char error[STATE_ERROR_MAX];
-
-	save_changed(from, to);
-	if (load("one.json", error) != -EINVAL)
-		fail_msg("%s for %s is not refused", to, from);
-	if (!strstr(error, why))
-		fail_msg("%s for %s: %s", to, from, error);
 }
 
 static void values_out_of_bounds_are_refused(void **state)
@@ -344,7 +268,7 @@ static void a_file_of_when_gates_could_be_paused_is_read(void **state)
 
 	(void)state;
 	save_changed("\"divert\": true", "\"divert\": true, \"paused\": false");
-	assert_int_equal(load("one.json", error), 0);
+	assert_int_equal(load_file("one.json", error), 0);
 }
 
 static void files_of_others_are_refused(void **state)
@@ -353,18 +277,18 @@ static void files_of_others_are_refused(void **state)
 
 	(void)state;
 	save_sample();
-	assert_int_equal(load("one.json", error), 0);
+	assert_int_equal(load_file("one.json", error), 0);
 	assert_int_equal(fchmodat(dir, "one.json", 0620, 0), 0);
-	assert_int_equal(load("one.json", error), -EINVAL);
+	assert_int_equal(load_file("one.json", error), -EINVAL);
 	assert_int_equal(fchmodat(dir, "one.json", 0600, 0), 0);
 	assert_int_equal(linkat(dir, "one.json", dir, "two.json", 0), 0);
-	assert_int_equal(load("one.json", error), -EINVAL);
+	assert_int_equal(load_file("one.json", error), -EINVAL);
 	assert_int_equal(unlinkat(dir, "two.json", 0), 0);
 	assert_int_equal(renameat(dir, "one.json", dir, "two.json"), 0);
 	assert_int_equal(symlinkat("two.json", dir, "one.json"), 0);
-	assert_int_equal(load("one.json", error), -EINVAL);
-	assert_int_equal(load("two.json", error), -EINVAL); /* another's name inside */
-	assert_int_equal(load("none.json", error), -EINVAL);
+	assert_int_equal(load_file("one.json", error), -EINVAL);
+	assert_int_equal(load_file("two.json", error), -EINVAL); /* another's name inside */
+	assert_int_equal(load_file("none.json", error), -EINVAL);
 }
 
 static void a_file_too_large_is_refused(void **state)
@@ -374,7 +298,7 @@ static void a_file_too_large_is_refused(void **state)
 	(void)state;
 	memset(text, ' ', STATE_FILE_MAX + 1);
 	write_text("one.json", text, STATE_FILE_MAX + 1);
-	assert_int_equal(load("one.json", error), -EINVAL);
+	assert_int_equal(load_file("one.json", error), -EINVAL);
 	assert_non_null(strstr(error, "size"));
 	free(text);
 }
@@ -408,12 +332,12 @@ static void all_bounds_at_once_fit(void **state)
 	for (size_t i = 0; i < FENCE_UDP_PORTS_MAX; i++)
 		gate.udp_ports[i] = 65535;
 	assert_int_equal(state_save(dir, &record, &gate), 0);
-	assert_int_equal(load("one.json", error), 0);
+	assert_int_equal(load_file("one.json", error), 0);
 	record.groups = calloc(IDENTITY_GROUPS_MAX + 1, sizeof(*groups));
 	assert_non_null(record.groups);
 	record.group_count++;
 	assert_int_equal(state_save(dir, &record, &gate), 0);
-	assert_int_equal(load("one.json", error), -EINVAL);
+	assert_int_equal(load_file("one.json", error), -EINVAL);
 	free(record.groups);
 }
 
@@ -522,7 +446,6 @@ static void removing_is_done_once(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
 	        TEST(an_attach_that_is_not_done_is_told_from_one_that_is),
 	        TEST(prepared_and_claimed_ones), TEST(a_file_cut_anywhere_is_refused),
