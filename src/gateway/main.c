@@ -284,6 +284,7 @@ static void open_parts(struct gateway *g)
 	buf_init(&g->tx, TX_MAX);
 	list_init(&g->unproved);
 	rate_init(&g->enters, GATEWAY_ENTERS_PER_S, ENTERS_BURST_S, now_ms);
+	rate_init(&g->checks, GATEWAY_WRONG_SIGNATURES_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->asks, GATEWAY_ASKS_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->findings, FINDINGS_PER_S, FINDINGS_BURST_S, now_ms);
 	if (!g->loop || !g->cipher || !g->plain)
