@@ -70,7 +70,7 @@ _vethguard_control()
 	--addresses) words='same own' ;;
 	--like) words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
 	--format | -f) words='shell docker json pem e2b modal daytona deno runloop langsmith openai-agents' ;;
-	--listen-mode | --listen-owner | --pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r | --count | --prefix | --tap) return ;;
+	--listen-mode | --listen-owner | --pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --for | --reason | -r | --count | --prefix | --tap) return ;;
 	*)
 		case $command in
 		attach)
@@ -84,11 +84,15 @@ _vethguard_control()
 		detach) words+=' --all --yes' ;;
 		reload) words+=' --all --policy' ;;
 		pause) words+=' --all --reason' ;;
+		ask) words+=' --watch' ;;
+		approve) words+=' --for --always --rule' ;;
+		refuse) words+=' --reason' ;;
 		resume) words+=' --all' ;;
 		esac
 		if [[ $2 != -* ]]; then
-			[[ $command != @(attach|list|prepare|claim) ]] || return
+			[[ $command != @(attach|list|ask|prepare|claim) ]] || return
 			words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }')
+			[[ $command != @(approve|refuse) ]] || words=$(vethguard ask 2>/dev/null | awk 'length($1) == 16 { print $1 }')
 		fi
 		;;
 	esac
@@ -119,7 +123,7 @@ _vethguard_presets()
 _vethguard()
 {
 	local words='' what="${COMP_WORDS[1]} ${COMP_WORDS[2]}"
-	local control='attach detach list show env reload pause resume stats prepare claim release'
+	local control='attach detach list show env reload pause resume ask approve refuse stats prepare claim release'
 	COMPREPLY=()
 	# Readline takes --option=value for three words: the value completes as if it stood apart.
 	if [[ ${COMP_WORDS[COMP_CWORD]} == = ]]; then
@@ -140,7 +144,7 @@ _vethguard()
 		_vethguard_run "$@"
 		return
 		;;
-	attach | detach | list | show | env | reload | pause | resume | stats | prepare | claim | release)
+	attach | detach | list | show | env | reload | pause | resume | ask | approve | refuse | stats | prepare | claim | release)
 		_vethguard_control "$@"
 		return
 		;;

@@ -77,6 +77,9 @@ complete -c vethguard -n $none -a env -d 'What to set inside of a sandbox'
 complete -c vethguard -n $none -a reload -d 'Put changed policies in force'
 complete -c vethguard -n $none -a pause -d 'Refuse everything at once'
 complete -c vethguard -n $none -a resume -d 'Go on after a pause'
+complete -c vethguard -n $none -a ask -d 'Requests that wait for approval'
+complete -c vethguard -n $none -a approve -d 'Let one of them go on'
+complete -c vethguard -n $none -a refuse -d 'Refuse it, or end an approval'
 complete -c vethguard -n $none -a stats -d 'What sandboxes have done and hold'
 complete -c vethguard -n $none -a prepare -d 'Make namespaces ready'
 complete -c vethguard -n $none -a claim -d 'Guard one of these under a policy'
@@ -141,7 +144,7 @@ function __vethguard_any
     return 1
 end
 
-set -l control '__vethguard_any attach detach list show env reload pause resume stats prepare claim release'
+set -l control '__vethguard_any attach detach list show env reload pause resume ask approve refuse stats prepare claim release'
 complete -c vethguard -n $control -l socket -r -F -d 'Socket of the daemon'
 complete -c vethguard -n $control -s j -l json -d 'As JSON'
 complete -c vethguard -n $control -s h -l help -d Help
@@ -187,7 +190,13 @@ complete -c vethguard -n $env -l ca-bundle -r -F -d 'Bundle inside'
 complete -c vethguard -n $env -l ca -r -F -d 'CA inside'
 complete -c vethguard -n '__vethguard_is detach' -s y -l yes -d 'With --all: do not ask'
 complete -c vethguard -n '__vethguard_any detach reload pause resume' -s a -l all -d 'Every sandbox'
-complete -c vethguard -n '__vethguard_is pause' -s r -l reason -x -d 'Why'
+complete -c vethguard -n '__vethguard_any pause refuse' -s r -l reason -x -d 'Why'
+complete -c vethguard -n '__vethguard_is ask' -s w -l watch -d 'As they come'
+complete -c vethguard -n '__vethguard_any approve refuse' -a '(vethguard ask 2>/dev/null | string match -r "^[0-9a-f]{16}")'
+set -l approve '__vethguard_is approve'
+complete -c vethguard -n $approve -s f -l for -x -d 'For this time'
+complete -c vethguard -n $approve -s a -l always -d 'Without end'
+complete -c vethguard -n $approve -l rule -d 'All that the rule asks about'
 
 set -l two 'test (count (commandline -opc)) -eq 2'
 set -l more 'test (count (commandline -opc)) -gt 2'
@@ -257,7 +266,7 @@ complete -c vethguard -n '__vethguard_is ca csr; or __vethguard_is ca rotate' -s
 complete -c vethguard -n "__vethguard_is ca; and $more" -l socket -r -F -d 'Of the daemon'
 complete -c vethguard -n "__vethguard_is ca; and $more" -s j -l json -d 'As JSON'
 complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __vethguard_is ca; or __vethguard_is session; or __vethguard_is doctor' -s h -l help -d Help
-complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume stats prepare claim release session probe sidecar policy ca credential audit doctor version'
+complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume ask approve refuse stats prepare claim release session probe sidecar policy ca credential audit doctor version'
 complete -c vethguard -n "__vethguard_is session; and $two" -a 'create list show extend revoke'
 complete -c vethguard -n '__vethguard_is session show; or __vethguard_is session extend; or __vethguard_is session revoke' -a '(__vethguard_names)'
 complete -c vethguard -n '__vethguard_is session revoke' -l signer -x -d 'Whose signed tokens'

@@ -12,6 +12,7 @@
 #include "cli/ca/ca.h"
 #include "cli/credential/credential.h"
 #include "cli/policy/policy.h"
+#include "cli/ask/commands.h"
 #include "cli/prepare/commands.h"
 #include "cli/session/session.h"
 #include "vethguard/base/log.h"
@@ -30,6 +31,9 @@ static const struct command commands[] = {
         {"reload", cli_reload, "put changed policies in force"},
         {"pause", cli_pause, "refuse everything at once"},
         {"resume", cli_resume, "go on after a pause"},
+        {"ask", cli_ask, "requests that wait for a person's approval"},
+        {"approve", cli_approve, "let one of them go on"},
+        {"refuse", cli_refuse, "refuse it, or end an approval"},
         {"stats", cli_stats, "what sandboxes have done and hold open"},
         {"prepare", cli_prepare, "make namespaces ready, for sandboxes that start at once"},
         {"claim", cli_claim, "guard one of these under a policy"},

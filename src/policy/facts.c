@@ -25,7 +25,7 @@ struct slice policy_fingerprint(const struct policy *policy)
 
 uint32_t policy_rule_count(const struct policy *policy)
 {
-	return image_count(policy, SECTION_RULES);
+	return image_header(policy)->rule_count;
 }
 
 struct slice policy_rule_name(const struct policy *policy, uint32_t rule)
@@ -53,6 +53,11 @@ uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule)
 {
 	return rule < policy_rule_count(policy) ? image_rule_at(policy, rule)->credential
 	                                        : POLICY_NONE;
+}
+
+uint32_t policy_rule_wait_s(const struct policy *policy, uint32_t rule)
+{
+	return rule < policy_rule_count(policy) ? image_rule_at(policy, rule)->wait_s : 0;
 }
 
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule)

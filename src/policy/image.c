@@ -13,6 +13,7 @@
 #include "policy/decide/reading.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/expose.h"
+#include "vethguard/policy/limits.h"
 
 const uint32_t image_element_size[] = {
         [SECTION_STRINGS] = 1,
@@ -32,6 +33,7 @@ const uint32_t image_element_size[] = {
         [SECTION_VALUES] = sizeof(struct image_text),
         [SECTION_EXPOSES] = sizeof(struct image_expose),
         [SECTION_FROMS] = sizeof(struct image_from),
+        [SECTION_LIMITS] = sizeof(struct image_limit),
         [SECTION_TARGET_SLOTS] = sizeof(struct image_slot),
         [SECTION_NODE_SLOTS] = sizeof(struct image_slot),
 };
@@ -73,9 +75,23 @@ static bool text_is_sound(const struct policy *policy, struct image_text text, s
 	return text.n <= max && range_is_inside(policy, SECTION_STRINGS, text.at, text.n);
 }
 
+static bool asking_is_sound(const struct policy *policy, uint32_t rule)
+{
+	const struct image_rule *r = image_rule_at(policy, rule);
+	uint32_t count = image_header(policy)->rule_count;
+	bool shadow = (r->flags & RULE_ASK) != 0 && (r->flags & RULE_DENY) != 0;
+
+	if (((r->flags & RULE_ASK) != 0) != (r->wait_s != 0) || shadow != (rule >= count))
+		return false;
+	return shadow ? r->wait_s <= count : r->wait_s <= POLICY_ASK_WAIT_MAX_S;
+}
+
 static bool rules_are_sound(const struct policy *policy)
 {
 	uint32_t credentials = image_count(policy, SECTION_CREDENTIALS);
+
+	if (image_header(policy)->rule_count > image_count(policy, SECTION_RULES))
+		return false;
 
 	for (uint32_t i = 0; i < image_count(policy, SECTION_RULES); i++) {
 		const struct image_rule *r = image_rule_at(policy, i);
@@ -88,6 +104,8 @@ static bool rules_are_sound(const struct policy *policy)
 		        (r->seals.n && r->credential == POLICY_NONE) ||
 		        !text_is_sound(policy, r->conditions, UINT32_MAX) ||
 		        !text_is_sound(policy, r->file, UINT32_MAX))
+			return false;
+		if (!asking_is_sound(policy, i))
 			return false;
 		if (r->credential != POLICY_NONE && r->credential >= credentials)
 			return false;
@@ -312,6 +330,30 @@ static bool exposes_are_sound(const struct policy *policy)
 	return true;
 }
 
+/* The order is what policy_limits_of() searches by. */
+static bool limits_are_sound(const struct policy *policy)
+{
+	uint32_t count = image_count(policy, SECTION_LIMITS);
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct image_limit *l = image_limit_at(policy, i);
+		uint64_t place = l->rule == POLICY_NONE ? 0 : UINT64_C(1) + l->rule;
+
+		if (l->kind >= POLICY_LIMIT_KIND_COUNT || l->budget > 1 || l->amount == 0 ||
+		        l->amount > POLICY_LIMIT_AMOUNT_MAX || place < last ||
+		        (l->rule != POLICY_NONE && l->rule >= image_count(policy, SECTION_RULES)))
+			return false;
+		if (l->period_s > POLICY_LIMIT_PERIOD_MAX_S ||
+		        policy_limit_has_period((enum policy_limit_kind)l->kind) !=
+		                (l->period_s > 0) ||
+		        !text_is_sound(policy, l->shared, POLICY_NAME_MAX))
+			return false;
+		last = place;
+	}
+	return count <= POLICY_LIMITS_MAX;
+}
+
 int policy_open(struct policy *policy, const void *image, size_t size)
 {
 	struct policy p = {image, size};
@@ -324,7 +366,8 @@ int policy_open(struct policy *policy, const void *image, size_t size)
 		return -EBADMSG;
 	if (!rules_are_sound(&p) || !entries_are_sound(&p) || !patterns_are_sound(&p) ||
 	        !conditions_are_sound(&p) || !profiles_are_sound(&p) || !targets_are_sound(&p) ||
-	        !nodes_are_sound(&p) || !credentials_are_sound(&p) || !exposes_are_sound(&p))
+	        !nodes_are_sound(&p) || !credentials_are_sound(&p) || !exposes_are_sound(&p) ||
+	        !limits_are_sound(&p))
 		return -EBADMSG;
 	if (!slots_are_sound(&p, SECTION_TARGET_SLOTS, image_count(&p, SECTION_TARGETS)) ||
 	        !slots_are_sound(&p, SECTION_NODE_SLOTS, image_count(&p, SECTION_NODES)))

@@ -46,6 +46,7 @@ enum image_section_id {
 	SECTION_VALUES, /* struct image_text: patterns for values, of conditions */
 	SECTION_EXPOSES,
 	SECTION_FROMS,
+	SECTION_LIMITS,
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
 	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
@@ -70,6 +71,7 @@ struct image_header {
 	char fingerprint[IMAGE_FINGERPRINT];
 	struct image_text name;
 	uint32_t mode;
+	uint32_t rule_count;                       /* without shadows */
 	uint32_t inspect;                          /* bytes of a body that conditions may ask for */
 	uint32_t glob_labels_min, glob_labels_max; /* labels of the shortest and longest glob
 	                                              suffix; max 0: no globs */
@@ -84,7 +86,10 @@ enum image_rule_flag {
 	RULE_METHODS = 4,
 	RULE_PATHS = 8,
 	RULE_EXCEPT = 16, /* some entry of the rule is an exception */
-	RULE_CONDITIONS = 32
+	RULE_CONDITIONS = 32,
+	/* The rule stands under ask:. With RULE_DENY it is the shadow of one: a copy that finds, as
+	 * a deny, every spelling of what is asked about. Shadows come after all rules. */
+	RULE_ASK = 64
 };
 
 struct image_rule {
@@ -97,7 +102,8 @@ struct image_rule {
 	struct image_text upgrades;   /* see policy_rule_upgrades() */
 	struct image_text conditions; /* in words; equal for equal conditions */
 	uint32_t first_condition, condition_count;
-	uint32_t reserved;
+	uint32_t wait_s; /* RULE_ASK: how long a request is held; of a shadow: 1 + its rule; else 0
+	                  */
 	struct image_text
 	        seals; /* in words, if answers are sealed into the credential; else empty */
 };
@@ -210,6 +216,14 @@ struct image_from {
 	uint32_t kind;             /* enum policy_from_kind */
 };
 
+/* A limit (policy/limits.h). In the order of their rules, those of the policy first. */
+struct image_limit {
+	uint64_t amount;
+	uint32_t rule; /* or POLICY_NONE */
+	uint32_t kind, period_s, budget;
+	struct image_text shared;
+};
+
 struct image_slot {
 	uint32_t tag;   /* high half of the hash */
 	uint32_t index; /* of the target or node, or IMAGE_EMPTY */
@@ -255,6 +269,7 @@ IMAGE_GETTER(credential, SECTION_CREDENTIALS)
 IMAGE_GETTER(condition, SECTION_CONDITIONS)
 IMAGE_GETTER(expose, SECTION_EXPOSES)
 IMAGE_GETTER(from, SECTION_FROMS)
+IMAGE_GETTER(limit, SECTION_LIMITS)
 #undef IMAGE_GETTER
 
 static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)

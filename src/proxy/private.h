@@ -9,8 +9,10 @@
 #define VETHGUARD_SRC_PROXY_PRIVATE_H
 
 #include "proxy/destination.h"
+#include "proxy/exchange/asking.h"
 #include "proxy/exchange/audit.h"
 #include "proxy/exchange/deny_throttle.h"
+#include "proxy/limit/limit.h"
 #include "proxy/transport/socket.h"
 #include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"
@@ -155,6 +157,7 @@ struct proxy {
 	/* exchange/ */
 	struct audit_silent silent;
 	struct deny_throttle deny_throttle;
+	struct asking_all asking;
 	uint64_t next_event;
 	struct secret canonical; /* as secret_text, of a request that is signed; made for the
 	                            first one */
@@ -164,6 +167,9 @@ struct proxy {
 	size_t kept;             /* bytes of requests that are kept for a second try */
 	struct exchange *free_exchanges; /* kept for later requests, to save allocations */
 	size_t free_exchange_count;
+
+	/* limit/ */
+	struct limits limits;
 
 	/* upstream/ */
 	struct list upstreams; /* all of them; the idle ones are in order of age */

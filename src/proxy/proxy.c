@@ -142,7 +142,9 @@ struct proxy *proxy_new(const struct proxy_config *config)
 		goto fail;
 	p->plain = p->plain_memory.p;
 	p->datagrams = udp_relay_new(p);
-	if (audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 || accept_open(p) < 0 ||
+	limits_renew(p);
+	if (asking_open(p) < 0 || audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 ||
+	        accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
 	if (!p->datagrams || open_waits(p) < 0 || dial_calls_open(p) < 0 ||
@@ -180,6 +182,7 @@ void proxy_free(struct proxy *p)
 	udp_relay_free(p->datagrams);
 	audit_silent_close(p);
 	deny_throttle_close(p);
+	asking_close(p);
 	accept_close(p);
 	dial_calls_close(p);
 	loop_timer_close(&p->give_back);
@@ -190,6 +193,7 @@ void proxy_free(struct proxy *p)
 		free(ex);
 	}
 	client_http2_streams_forget(p);
+	limits_close(p);
 	for (size_t i = 0; i < p->pipe_count; i++) {
 		close(p->pipes[i][0]);
 		close(p->pipes[i][1]);

@@ -67,6 +67,7 @@ size_t proxy_reauthorize(
 	deny_throttle_answer_all(p); /* their refusal is already recorded */
 	look(&r);
 	change(context);
+	limits_renew(p);
 	p->policy_turn++; /* connections from before are not used again */
 	while (pool_evict(p))
 		;
@@ -138,4 +139,5 @@ void proxy_count(const struct proxy *p, struct message_worker_stats *out)
 	out->upstreams_open = p->upstream_count;
 	out->upstreams_idle = p->idle_count;
 	out->refusals_delayed = p->deny_throttle.delayed;
+	out->limits_met = p->limits.refused;
 }

@@ -308,6 +308,8 @@ const char *event_cause_text(enum event_cause cause)
 	        [EVENT_CAUSE_SEARCH_LIST] = "an allowed name with a domain of a search list behind "
 	                                    "it, so that name does not exist",
 	        [EVENT_CAUSE_PAUSED] = "the sandbox is paused",
+	        [EVENT_CAUSE_POLICY_LIMIT] = "a limit of the policy was met",
+	        [EVENT_CAUSE_ASK] = "no person has approved it",
 	};
 	_Static_assert(sizeof(texts) / sizeof(texts[0]) == EVENT_CAUSE_COUNT, "one text per cause");
 

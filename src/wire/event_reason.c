@@ -27,6 +27,8 @@ static const struct slice cause_codes[] = {
         [EVENT_CAUSE_POLICY_CHANGED] = CODE("policy-changed"),
         [EVENT_CAUSE_SEARCH_LIST] = CODE("search-list"),
         [EVENT_CAUSE_PAUSED] = CODE("paused"),
+        [EVENT_CAUSE_POLICY_LIMIT] = CODE("policy-limit"),
+        [EVENT_CAUSE_ASK] = CODE("ask"),
 };
 _Static_assert(
         sizeof(cause_codes) / sizeof(cause_codes[0]) == EVENT_CAUSE_COUNT, "one code per cause");

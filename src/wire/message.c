@@ -341,6 +341,11 @@ static const char *const type_names[] = {
         [MESSAGE_GATEWAY_SIGNER] = "GATEWAY_SIGNER",
         [MESSAGE_GATEWAY_TOKEN] = "GATEWAY_TOKEN",
         [MESSAGE_GATEWAY_VERDICT] = "GATEWAY_VERDICT",
+        [MESSAGE_WORKER_LIMITS] = "WORKER_LIMITS",
+        [MESSAGE_WORKER_ASK] = "WORKER_ASK",
+        [MESSAGE_WORKER_ASK_END] = "WORKER_ASK_END",
+        [MESSAGE_WORKER_ANSWER] = "WORKER_ANSWER",
+        [MESSAGE_WORKER_GRANT] = "WORKER_GRANT",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

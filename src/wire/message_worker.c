@@ -203,6 +203,50 @@ static void worker_retired_fields(struct codec *c, struct message_worker_retired
 }
 CODEC_PAIR(worker_retired)
 
+static void worker_limits_fields(struct codec *c, struct message_worker_limits *m)
+{
+	m->count = codec_upto(c, m->count, MESSAGE_LIMITS_MAX);
+	for (size_t i = 0; i < m->count; i++)
+		m->shared[i] = codec_string(c, m->shared[i], 0, POLICY_NAME_MAX);
+	if (m->count == 0)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(worker_limits)
+
+static void worker_ask_fields(struct codec *c, struct message_worker_ask *m)
+{
+	m->rule = codec_bytes(c, m->rule, 1, POLICY_NAME_MAX + 256);
+	m->method = codec_bytes(c, m->method, 1, POLICY_METHOD_MAX);
+	m->host = codec_string(c, m->host, 1, POLICY_HOST_MAX);
+	m->path = codec_bytes(c, m->path, 0, POLICY_PATH_MAX);
+	m->query = codec_bytes(c, m->query, 0, MESSAGE_ASK_QUERY_MAX);
+	m->scheme = (uint8_t)codec_upto(c, m->scheme, POLICY_HTTP);
+	m->port = codec_u16(c, m->port);
+	m->bytes = codec_u64(c, m->bytes);
+	m->wait_s = codec_upto(c, m->wait_s, POLICY_ASK_WAIT_MAX_S);
+}
+CODEC_PAIR(worker_ask)
+
+static void worker_answer_fields(struct codec *c, struct message_worker_answer *m)
+{
+	m->approved = (uint8_t)codec_upto(c, m->approved, 1);
+	m->text = codec_bytes(c, m->text, 0, MESSAGE_ASK_TEXT_MAX);
+}
+CODEC_PAIR(worker_answer)
+
+static void worker_grant_fields(struct codec *c, struct message_worker_grant *m)
+{
+	m->ends = (uint8_t)codec_upto(c, m->ends, 1);
+	m->whole = (uint8_t)codec_upto(c, m->whole, 1);
+	m->until_ms = codec_u64(c, m->until_ms);
+	if (m->until_ms > INT64_MAX)
+		codec_fail(c, -EBADMSG);
+	if (!m->ends)
+		worker_ask_fields(c, &m->ask);
+	m->text = codec_bytes(c, m->text, 0, MESSAGE_ASK_TEXT_MAX);
+}
+CODEC_PAIR(worker_grant)
+
 static void listen_fields(struct codec *c, struct message_listen *m)
 {
 	m->port = codec_u16(c, m->port);
@@ -273,9 +317,10 @@ static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
 	m->heap_bytes = codec_u64(c, m->heap_bytes);
 	m->queries_refused = codec_u64(c, m->queries_refused);
 	m->refusals_delayed = codec_u64(c, m->refusals_delayed);
+	m->limits_met = codec_u64(c, m->limits_met);
 }
 CODEC_PAIR(worker_stats)
-_Static_assert(sizeof(struct message_worker_stats) == 29 * 8, "a figure was added: encode it too");
+_Static_assert(sizeof(struct message_worker_stats) == 30 * 8, "a figure was added: encode it too");
 
 void message_worker_start_fini(struct message_worker_start *m)
 {

@@ -74,6 +74,12 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 			return -EBADMSG;
 		worker_send_stats(w, m->head.id);
 		return 0;
+	case MESSAGE_WORKER_ANSWER:
+		return worker_take_answer(w, m);
+	case MESSAGE_WORKER_GRANT:
+		return worker_take_grant(w, m);
+	case MESSAGE_WORKER_LIMITS:
+		return worker_take_limits(w, m);
 	case MESSAGE_WORKER_LISTEN:
 		return worker_listen(w, m);
 	case MESSAGE_WORKER_REACHED:

@@ -245,11 +245,14 @@ static int make_proxy(struct worker *w)
 	        .permit_count = s->permit_count,
 	        .egress = &s->egress,
 	        .egress_authorization = secret_slice(&w->egress_authorization),
+	        .counters = &w->counters,
 	        .limits = s->limits,
 	        .timeouts = s->timeouts,
 	        .record = record,
 	        .reach = worker_reach,
 	        .call = worker_call,
+	        .ask = worker_ask,
+	        .ask_end = worker_ask_end,
 	        .context = w,
 	};
 
@@ -261,6 +264,7 @@ static int make_proxy(struct worker *w)
 	if (w->proxy)
 		proxy_hold(w->proxy, w->events.held);
 	worker_apply_pauses(w);
+	worker_apply_grants(w);
 	w->responder = w->proxy ? responder_new(&responder) : NULL;
 	return w->responder ? 0 : -ENOMEM;
 }

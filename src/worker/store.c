@@ -84,6 +84,10 @@ static bool hear_supervisor(struct worker *w)
 	}
 	if (m.head.type == MESSAGE_WORKER_KEEPER)
 		rc = meet_keeper(w, &m);
+	else if (m.head.type == MESSAGE_WORKER_LIMITS)
+		rc = worker_take_limits(w, &m);
+	else if (m.head.type == MESSAGE_WORKER_GRANT)
+		rc = worker_take_grant(w, &m);
 	else
 		rc = m.fd_count ? -EBADMSG : worker_be_quiet(w, &m);
 	if (rc < 0)

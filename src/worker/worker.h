@@ -56,7 +56,9 @@ struct worker {
 	struct tls_trust *trust;
 	struct credential_store *credentials;
 	struct leaf_issuer *leaf_issuer;
-	struct proxy *proxy; /* NULL: STARTING, or ended before it served */
+	struct proxy_counters counters;
+	struct early_grant *early_grants; /* owned: they came before the proxy */
+	struct proxy *proxy;              /* NULL: STARTING, or ended before it served */
 	struct secret egress_authorization;
 	struct {
 		int fd;
@@ -89,6 +91,16 @@ void worker_await_start(struct worker *w);
 /* Handles PAUSE or HOLD, also before START: a worker that begins paused never serves before that.
  * Returns 0 or -EBADMSG. */
 int worker_be_quiet(struct worker *w, struct ipc_message *m);
+/* ask.c: asks the supervisor, for the proxy; takes its answers, and its grants, also before START.
+ */
+int worker_ask(void *context, uint64_t id, const struct message_worker_ask *question);
+void worker_ask_end(void *context, uint64_t id);
+int worker_take_answer(struct worker *w, struct ipc_message *m);
+int worker_take_grant(struct worker *w, struct ipc_message *m);
+/* Gives the proxy the grants that came before it. */
+void worker_apply_grants(struct worker *w);
+/* limits.c: takes the memories of LIMITS, also before START. Returns 0 or -EBADMSG. */
+int worker_take_limits(struct worker *w, struct ipc_message *m);
 /* Takes the message's first descriptor, which the caller then owns. */
 int worker_take_fd(struct ipc_message *m);
 

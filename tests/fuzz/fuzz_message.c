@@ -77,6 +77,10 @@ TRY(visit)
 TRY(gateway_signer)
 TRY(gateway_token)
 TRY(gateway_verdict)
+TRY(worker_limits)
+TRY(worker_ask)
+TRY(worker_answer)
+TRY(worker_grant)
 
 static void try_worker_start(
         const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
@@ -104,6 +108,10 @@ static void (*const tries[])(
         [MESSAGE_WORKER_REACHED] = try_reached,
         [MESSAGE_WORKER_CALL] = try_call,
         [MESSAGE_WORKER_VISIT] = try_visit,
+        [MESSAGE_WORKER_LIMITS] = try_worker_limits,
+        [MESSAGE_WORKER_ASK] = try_worker_ask,
+        [MESSAGE_WORKER_ANSWER] = try_worker_answer,
+        [MESSAGE_WORKER_GRANT] = try_worker_grant,
         [MESSAGE_RECORDER_STALLED] = try_text,
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,

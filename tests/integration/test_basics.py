@@ -117,11 +117,6 @@ class Refusals(Case):
             "vethguard: 1\nname: x\nallow:\n  - too: https://api.lab.test\n", "true", name="bad"))
         self.assertNotIn("guarded", r.stderr)
 
-    def test_ask_and_limits_are_refused(self):
-        for key, text in (("ask", "ask:\n  - to: https://api.lab.test\n"), ("limits", "limits: {requests: 1/min}\n")):
-            with self.subTest(key=key):
-                self.own("later.yaml:2:", key, "not supported", argv=command("vethguard: 1\n" + text, "true", name="later"))
-
     def test_every_error_at_once(self):
         self.own("many.yaml:2:", "many.yaml:4:", argv=command(
             "vethguard: 1\nnamme: x\nallow:\n  - to: gopher://api.lab.test\n", "true", name="many"))

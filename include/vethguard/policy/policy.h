@@ -81,6 +81,7 @@ struct policy_decision {
 	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
 	bool seals;          /* tokens in the answer become placeholders, and go into that credential */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
+	bool asks;           /* allowed if a person approves it: the rule stands under ask: */
 	bool needs_body;     /* the verdict depends on a body that was not read yet; until then it is a denial */
 	bool observed;       /* mode observe turned a denial into this allow; reason and rule are the denial's */
 	bool names_address;  /* the allowing rule names the destination as an address or network and means it
@@ -100,7 +101,7 @@ struct policy {
 int policy_open(struct policy *policy, const void *image, size_t size);
 
 /* Decides one request. Pure, total, allocates nothing; the cost does not grow with the number of exact hosts.
- * - Deny beats allow.
+ * - Deny beats ask, and ask beats allow.
  * - The most specific allow rule names the credential: host before glob before address, then the longer literal path;
  *   of equals, a rule with a credential before one without.
  * - Deny rules are generous: a tcp:// deny rule denies everything over TCP at that destination, methods are compared
@@ -149,6 +150,10 @@ struct slice policy_rule_text(const struct policy *policy, uint32_t rule);
 struct slice policy_rule_to(const struct policy *policy, uint32_t rule);
 /* Returns the credential that the rule attaches, or POLICY_NONE. */
 uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule);
+/* Seconds for which a request that the rule allows is held until a person answers; 0: the rule does not ask. */
+uint32_t policy_rule_wait_s(const struct policy *policy, uint32_t rule);
+#define POLICY_ASK_WAIT_S 300 /* unless the rule says otherwise */
+#define POLICY_ASK_WAIT_MAX_S 86400
 /* The protocols that a request which the rule allows may upgrade the connection to (the connection is then relayed
  * unread): in lower case, separated by ", "; or empty. */
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule);

@@ -9,6 +9,7 @@
 
 #include "vethguard/credential/store.h"
 #include "vethguard/dns/responder.h"
+#include "vethguard/ipc/counters.h"
 #include "vethguard/loop/resolver.h"
 #include "vethguard/issuer/leaf_issuer.h"
 #include "vethguard/policy/config.h"
@@ -19,6 +20,16 @@ struct proxy;
 /* Takes an event for the audit log; the event's id comes from proxy_event_id(). Cannot fail: an event that cannot be
  * written at once is kept, and the callee calls proxy_hold() until it is written. */
 typedef void (*proxy_record)(void *context, const struct event *event);
+
+/* The memories in which limits of the policy are counted (policy/limits.h). */
+#define PROXY_COUNTERS_MAX MESSAGE_LIMITS_MAX
+struct proxy_counters {
+	size_t count;
+	struct {
+		struct counters memory;
+		char shared[POLICY_NAME_MAX + 1]; /* key of the label that shares it; empty: the sandbox's own */
+	} of[PROXY_COUNTERS_MAX];
+};
 
 /* All pointers are borrowed for the proxy's life. */
 struct proxy_config {
@@ -35,6 +46,8 @@ struct proxy_config {
 	size_t permit_count;
 	const struct config_egress *egress; /* NULL: dial directly */
 	struct slice egress_authorization;  /* value of Proxy-Authorization for egress's proxy, or empty */
+	const struct proxy_counters
+	        *counters; /* NULL: none; may change before proxy_reauthorize() changes the policy */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint32_t event_nonce; /* upper half of every event's id */
@@ -42,6 +55,10 @@ struct proxy_config {
 	/* Asks for connections to an exposed port of the sandbox; proxy_reached() is called with the answer. Returns 0
 	 * or -errno. NULL: no port is exposed. */
 	int (*reach)(void *context, uint16_t port, uint32_t count);
+	/* Asks a person about a request, under this id; proxy_answer() or proxy_grant() may follow. Returns 0 or
+	 * -errno. NULL: nobody can be asked. ask_end: the request waits no longer. */
+	int (*ask)(void *context, uint64_t id, const struct message_worker_ask *question);
+	void (*ask_end)(void *context, uint64_t id);
 	/* Asks for a port that another sandbox exposes; proxy_called() is called with the answer and this id. Returns 0
 	 * or -errno. NULL: there is none. */
 	int (*call)(void *context, uint64_t id, struct slice sandbox, uint16_t port);
@@ -81,6 +98,10 @@ int proxy_called(struct proxy *proxy, uint64_t id, int fd);
 /* Another sandbox calls an exposed port: it is authorized and relayed like any other visit. labels: "KEY=VALUE" lines.
  * Takes fd, a connected socket. */
 void proxy_visited(struct proxy *proxy, uint16_t port, int fd, struct slice sandbox, struct slice labels);
+/* A person has decided about the request with that id; it may be gone. text: who, and why. */
+void proxy_answer(struct proxy *proxy, uint64_t id, bool approved, struct slice text);
+/* Approves, for a while, what is like this; or ends the grant with that id, and what runs by it. */
+void proxy_grant(struct proxy *proxy, uint64_t id, const struct message_worker_grant *grant);
 /* Returns the id of the next event. */
 uint64_t proxy_event_id(struct proxy *proxy);
 /* While held (the recorder is behind), no new work begins; work under way goes on. */

@@ -59,6 +59,8 @@ enum event_cause {
 	EVENT_CAUSE_SEARCH_LIST = 15,    /* a resolver built the name from an allowed name and a domain of its search
 	                               list */
 	EVENT_CAUSE_PAUSED = 16,         /* the operator has paused the sandbox */
+	EVENT_CAUSE_POLICY_LIMIT = 17,   /* a limit or budget of the policy was met */
+	EVENT_CAUSE_ASK = 18,            /* a person had to approve it, and has refused, or not answered */
 	EVENT_CAUSE_COUNT
 };
 

@@ -12,6 +12,7 @@
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/event.h"
 #include "vethguard/wire/message_gateway.h"
+#include "vethguard/wire/message_rules.h"
 
 #define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
 #define MESSAGE_FDS_MAX 160      /* a worker with every UDP port a policy may name; Linux allows 253 */
@@ -216,6 +217,15 @@ enum message_type {
 	MESSAGE_GATEWAY_SIGNER = 96,  /* struct message_gateway_signer */
 	MESSAGE_GATEWAY_TOKEN = 97,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
 	MESSAGE_GATEWAY_VERDICT = 98, /* the reply: struct message_gateway_verdict */
+	/* supervisor -> worker, before START or RETIRE with a policy that has limits: struct message_worker_limits +
+	 * one fd each: memory of counters */
+	MESSAGE_WORKER_LIMITS = 99,
+	/* supervisor <-> worker: what a person has to approve */
+	MESSAGE_WORKER_ASK = 100,     /* worker -> supervisor: struct message_worker_ask; the id is the event's */
+	MESSAGE_WORKER_ASK_END = 101, /* worker -> supervisor, no body: the request with this id waits no longer */
+	MESSAGE_WORKER_ANSWER = 102,  /* the reply to ASK, once a person has decided: struct message_worker_answer */
+	MESSAGE_WORKER_GRANT = 103,   /* supervisor -> worker, also before START: struct message_worker_grant; the id is
+	                                that of the request that was asked about */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */
@@ -350,6 +360,7 @@ struct message_worker_stats {
 	uint64_t heap_bytes;       /* in use */
 	uint64_t queries_refused;  /* above the limit: answered REFUSED and not logged one by one */
 	uint64_t refusals_delayed; /* requests whose refusal had to wait its turn */
+	uint64_t limits_met;       /* how often a limit of the policy refused or ended something */
 };
 
 struct message_ca {                /* DER; key is secret: the receiver wipes the datagram */
@@ -728,6 +739,10 @@ MESSAGE_CODEC(reach);
 MESSAGE_CODEC(reached);
 MESSAGE_CODEC(call);
 MESSAGE_CODEC(visit);
+MESSAGE_CODEC(worker_limits);
+MESSAGE_CODEC(worker_ask);
+MESSAGE_CODEC(worker_answer);
+MESSAGE_CODEC(worker_grant);
 MESSAGE_CODEC(worker_pause);
 MESSAGE_CODEC(worker_resume);
 MESSAGE_CODEC(worker_retire);

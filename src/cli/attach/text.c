@@ -302,6 +302,32 @@ static void put_beyond(const char *key, const json_t *stats, const char *what, c
 		put_shown(key, shown);
 }
 
+/* "used 3000000 of 10000000 in 3600 s": one line for each limit over a period. */
+static void put_policy_limits(const json_t *stats, const json_t *worker)
+{
+	const json_t *limits = json_object_get(stats, "policy_limits"), *limit;
+	size_t i;
+
+	if (json_array_size(limits) == 0)
+		return;
+	put_number("limits met", worker, "limits_met");
+	json_array_foreach(limits, i, limit)
+	{
+		const char *rule = control_text(limit, "rule");
+		char key[64], shown[160];
+
+		snprintf(key, sizeof(key), "  %s", control_text(limit, "kind"));
+		snprintf(shown, sizeof(shown),
+		        "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
+		        " in %" JSON_INTEGER_FORMAT " s, %s%s",
+		        json_integer_value(json_object_get(limit, "used")),
+		        json_integer_value(json_object_get(limit, "amount")),
+		        json_integer_value(json_object_get(limit, "period_s")),
+		        rule && rule[0] ? "rule " : "the policy", rule ? rule : "");
+		put_shown(key, shown);
+	}
+}
+
 void control_print_stats(const json_t *stats)
 {
 	static const char *const kinds[] = {"requests", "tunnels", "queries", "visits"};
@@ -341,6 +367,7 @@ void control_print_stats(const json_t *stats)
 	put_beyond("  datagrams", stats, "datagrams", "udp_datagrams_per_s");
 	put_number("  refused", worker, "queries_refused");
 	put_number("delayed", worker, "refusals_delayed");
+	put_policy_limits(stats, worker);
 	put_number("restarts", stats, "restarts");
 	put_number("mended", stats, "mended");
 }

@@ -52,8 +52,12 @@ static void print_rule(void *context, const struct policy_rule_report *r)
 	char name[SHOWN_MAX], to[SHOWN_MAX], file[SHOWN_MAX];
 
 	(void)context;
-	printf("  %-5s %-28s %-15s %s  (%s:%u)\n", r->deny ? "deny" : "allow", shown(r->name, name),
-	        match_texts[r->match], shown(r->to, to), shown(r->file, file), r->line);
+	printf("  %-5s %-28s %-15s %s  (%s:%u)\n",
+	        r->deny   ? "deny"
+	        : r->asks ? "ask"
+	                  : "allow",
+	        shown(r->name, name), match_texts[r->match], shown(r->to, to), shown(r->file, file),
+	        r->line);
 	if (r->reading.n > 0)
 		printf("        because a server may read the path as \"%s\"\n",
 		        shown(r->reading, to));
@@ -65,7 +69,7 @@ static void write_rule(void *context, const struct policy_rule_report *r)
 
 	json_object(j, NULL);
 	json_string(j, "name", r->name, 0);
-	json_literal(j, "kind", r->deny ? "deny" : "allow");
+	json_literal(j, "kind", r->deny ? "deny" : r->asks ? "ask" : "allow");
 	json_bool(j, "matches", r->match == POLICY_MATCHES);
 	if (r->match != POLICY_MATCHES)
 		json_literal(j, "differs_in", match_words[r->match]);
@@ -122,13 +126,41 @@ static void print_hmac(const struct policy_credential *credential)
 		printf("sent in: parameter %s\n", shown(hmac.query, text));
 }
 
+static void print_credential(const struct policy *policy, const struct policy_decision *d)
+{
+	struct policy_credential credential;
+	char source[POLICY_SOURCE_TEXT_MAX], text[SHOWN_MAX];
+	policy_credential(policy, d->credential, &credential);
+	printf("credential: %s, from %s\n", shown(credential.name, text),
+	        policy_source_text(&credential, source));
+	if (d->seals)
+		printf("sealed: tokens in the answer become placeholders\n");
+	if (credential.inject == POLICY_INJECT_PLACEHOLDER)
+		printf("replaced in: %s\n", shown(credential.field, text));
+	if (credential.inject == POLICY_INJECT_CLIENT_CERTIFICATE)
+		printf("shown as: the client's certificate\n");
+	if (credential.inject == POLICY_INJECT_HMAC)
+		print_hmac(&credential);
+	if (credential.inject == POLICY_INJECT_FIELDS || credential.inject == POLICY_INJECT_HMAC)
+		print_fields(&credential);
+	if (credential.inject == POLICY_INJECT_SIGV4) {
+		printf("signed for: region %s", shown(credential.field, text));
+		printf(", service %s\n", shown(credential.prefix, text));
+	}
+	if (credential.require)
+		printf("no other credential: a request that brings one is refused\n");
+	if (credential.placeholder.n)
+		printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
+		        credential.placeholder_n);
+}
+
 static void print_verdict(const struct explain *x)
 {
 	const struct policy *policy = &x->loaded.policy;
 	const struct policy_decision *d = &x->decision;
 	char text[SHOWN_MAX], where[RESOLVE_TEXT_MAX];
 
-	printf("verdict: %s", is_allowed(x) ? "allow" : "deny");
+	printf("verdict: %s", !is_allowed(x) ? "deny" : d->asks ? "ask" : "allow");
 	if (leads_astray(x))
 		printf(": the name %s", resolve_text(&x->hosts, x->leads, where));
 	else if (x->unmeant)
@@ -144,41 +176,19 @@ static void print_verdict(const struct explain *x)
 	printf("\n");
 	if (d->rule != POLICY_NONE && policy_rule_text(policy, d->rule).n > 0)
 		printf("reason: %s\n", shown(policy_rule_text(policy, d->rule), text));
-	if (d->credential != POLICY_NONE) {
-		struct policy_credential credential;
-		char source[POLICY_SOURCE_TEXT_MAX];
-
-		policy_credential(policy, d->credential, &credential);
-		printf("credential: %s, from %s\n", shown(credential.name, text),
-		        policy_source_text(&credential, source));
-		if (d->seals)
-			printf("sealed: tokens in the answer become placeholders\n");
-		if (credential.inject == POLICY_INJECT_PLACEHOLDER)
-			printf("replaced in: %s\n", shown(credential.field, text));
-		if (credential.inject == POLICY_INJECT_CLIENT_CERTIFICATE)
-			printf("shown as: the client's certificate\n");
-		if (credential.inject == POLICY_INJECT_HMAC)
-			print_hmac(&credential);
-		if (credential.inject == POLICY_INJECT_FIELDS ||
-		        credential.inject == POLICY_INJECT_HMAC)
-			print_fields(&credential);
-		if (credential.inject == POLICY_INJECT_SIGV4) {
-			printf("signed for: region %s", shown(credential.field, text));
-			printf(", service %s\n", shown(credential.prefix, text));
-		}
-		if (credential.require)
-			printf("no other credential: a request that brings one is refused\n");
-		if (credential.placeholder.n)
-			printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
-			        credential.placeholder_n);
-	} else if (!x->connection) {
+	if (d->credential != POLICY_NONE)
+		print_credential(policy, d);
+	else if (!x->connection)
 		printf("credential: none\n");
-	}
+	if (d->asks)
+		printf("asks: the request is held for up to %u s until a person approves it\n",
+		        policy_rule_wait_s(policy, d->rule));
 	if (allows_upgrade(x))
 		printf("upgrade: %s (relayed unread)\n",
 		        shown(policy_rule_upgrades(policy, d->rule), text));
 	if (x->request.scheme == POLICY_HTTPS)
 		printf("tls: %s\n", tls_words[x->tls]);
+	explain_limits_text(x);
 	if (x->leads && !leads_astray(x))
 		printf("host: %s %s\n", x->leads->host, resolve_text(&x->hosts, x->leads, where));
 	if (x->body.fault)
@@ -201,7 +211,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 	struct policy_credential credential;
 	char source[POLICY_SOURCE_TEXT_MAX];
 
-	json_literal(j, "verdict", is_allowed(x) ? "allow" : "deny");
+	json_literal(j, "verdict", !is_allowed(x) ? "deny" : d->asks ? "ask" : "allow");
 	json_literal(j, "why",
 	        leads_astray(x) ? "the name leads to addresses that are refused"
 	        : x->unmeant    ? "only a network that is too wide to mean the address names it"
@@ -231,6 +241,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 		json_string(j, "upgrade", policy_rule_upgrades(policy, d->rule), 0);
 	if (x->request.scheme == POLICY_HTTPS)
 		json_literal(j, "tls", tls_words[x->tls]);
+	explain_limits_json(x, j);
 	if (x->leads) {
 		json_object(j, "host");
 		resolve_json(&x->hosts, x->leads, j);

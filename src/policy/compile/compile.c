@@ -224,7 +224,8 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	                 (rule->has_methods ? RULE_METHODS : 0u) |
 	                 (rule->path_count ? RULE_PATHS : 0u) |
 	                 (rule->except.count ? RULE_EXCEPT : 0u) |
-	                 (rule->condition_count ? RULE_CONDITIONS : 0u),
+	                 (rule->condition_count ? RULE_CONDITIONS : 0u) |
+	                 (rule->wait_s ? RULE_ASK : 0u),
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,
 	        .pattern_count = (uint32_t)rule->path_count,
@@ -232,6 +233,7 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	        .conditions = compile_text(c, rule->conditions_text),
 	        .first_condition = (uint32_t)c->sections[SECTION_CONDITIONS].n,
 	        .condition_count = (uint32_t)rule->condition_count,
+	        .wait_s = rule->wait_s,
 	        .seals = compile_text(c, seals_text(c, rule)),
 	};
 
@@ -265,6 +267,7 @@ static int compile_all(struct compiler *c)
 			return refuse_size(c, "too many destinations in all rules together");
 	}
 	compile_exposes(c);
+	compile_limits(c);
 	compile_profiles(c);
 	for (uint32_t i = 0; i < c->sections[SECTION_PROFILES].n && !c->failed; i++) {
 		compile_profile_nodes(c, i);

@@ -37,6 +37,8 @@ void compile_profile_nodes(struct compiler *c, uint32_t profile);
 void compile_candidates(struct compiler *c);
 /* compile/expose.c: the published ports. */
 void compile_exposes(struct compiler *c);
+/* compile/limits.c. */
+void compile_limits(struct compiler *c);
 /* Finds two credentials or two tls treatments that claim the same request. Returns 0, or -EINVAL
  * with diags. */
 int compile_check_conflicts(struct compiler *c);
@@ -55,7 +57,7 @@ static inline uint32_t compile_order(const struct model_rule *rule)
 {
 	if (!rule->deny)
 		return 2;
-	return model_is_about_requests(rule) ? 1 : 0;
+	return model_is_about_requests(rule) || model_is_shadow(rule) ? 1 : 0;
 }
 
 static inline const struct image_entry *compile_entry(const struct compiler *c, uint32_t entry)

@@ -100,10 +100,12 @@ static bool values_meet(const struct model_condition *a, const struct model_cond
 	return false;
 }
 
-/* A rule with conditions decides before one without, so such a pair does not conflict. */
+/* A rule that asks decides before one that does not, and one with conditions before one without, so
+ * such pairs do not conflict. */
 static bool conditions_meet(const struct model_rule *a, const struct model_rule *b)
 {
-	if ((a->condition_count == 0) != (b->condition_count == 0))
+	if ((a->condition_count == 0) != (b->condition_count == 0) ||
+	        (a->wait_s == 0) != (b->wait_s == 0))
 		return false;
 	for (size_t i = 0; i < a->condition_count; i++)
 		for (size_t k = 0; k < b->condition_count; k++) {

@@ -130,7 +130,8 @@ static bool goes_first(const struct model_rule *outer, const struct model_rule *
 		return outer->deny;
 	if (compile_order(outer) != compile_order(inner))
 		return compile_order(outer) < compile_order(inner);
-	return outer < inner && outer->condition_count == inner->condition_count &&
+	return outer < inner && (outer->wait_s == 0) == (inner->wait_s == 0) &&
+	       outer->condition_count == inner->condition_count &&
 	       outer->passthrough == inner->passthrough &&
 	       (!inner->upgrades.n || slice_equals(outer->upgrades, inner->upgrades)) &&
 	       (outer->credential != POLICY_NONE || inner->credential == POLICY_NONE);
@@ -138,7 +139,8 @@ static bool goes_first(const struct model_rule *outer, const struct model_rule *
 
 static bool covers(uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
 {
-	return outer != inner && outer->except.count == 0 &&
+	return outer != inner && !model_is_shadow(outer) && !model_is_shadow(inner) &&
+	       outer->except.count == 0 &&
 	       (outer->condition_count == 0 ||
 	               slice_equals(outer->conditions_text, inner->conditions_text)) &&
 	       goes_first(outer, inner) && methods_cover(outer, inner) &&
@@ -165,7 +167,7 @@ static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struc
 {
 	if (!take_steps(left, 1))
 		return true;
-	if (rule->deny && model_is_about_requests(rule))
+	if (rule->deny && (model_is_about_requests(rule) || model_is_shadow(rule)))
 		return false;
 	for (size_t l = 0; l < rule->destinations.count; l++)
 		for (size_t k = 0; k < rule->destinations.lists[l].count; k++) {
@@ -230,7 +232,7 @@ void unused_note_rules(const struct model *model, const char *main_file, struct 
 
 		if (strcmp(inner->mark.file, main_file) != 0)
 			continue;
-		if (inner->deny && model_is_about_requests(inner))
+		if (inner->deny && !model_is_shadow(inner) && model_is_about_requests(inner))
 			note_unread(&left, model, inner, notes);
 		for (size_t k = 0; k < model->rules.n; k++) {
 			const struct model_rule *outer = vec_at(&model->rules, k);

@@ -113,6 +113,7 @@ int compile_write(struct compiler *c, uint8_t **image, size_t *size)
 	h->version = IMAGE_VERSION;
 	h->mode = c->model->mode;
 	h->inspect = c->model->inspect;
+	h->rule_count = c->model->rule_count;
 	h->name = compile_text(c, c->model->name);
 	if (c->failed || !build_tables(c))
 		return -ENOMEM;

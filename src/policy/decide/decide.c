@@ -29,6 +29,7 @@ struct state {
 	/* The best allow whose conditions depend on a body that was not read yet. */
 	uint32_t open, open_rank, open_target;
 	bool deny_open;  /* a deny depends on it */
+	uint32_t asked;  /* a rule that asks about some spelling of the request, or POLICY_NONE */
 	bool misread;    /* an allow did not match because of another reading of the path */
 	bool unmet;      /* an allow did not match because of its conditions */
 	bool any_method; /* judge as if every allow named the method */
@@ -38,7 +39,7 @@ struct state {
 	{                                                                               \
 		.policy = (policy_), .question = (question_), .found = (found_),        \
 		.deny = POLICY_NONE, .allow = POLICY_NONE, .allow_target = POLICY_NONE, \
-		.open = POLICY_NONE, .open_target = POLICY_NONE                         \
+		.open = POLICY_NONE, .open_target = POLICY_NONE, .asked = POLICY_NONE   \
 	}
 
 static bool entry_agrees(
@@ -61,10 +62,12 @@ static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_
 
 	if (best == POLICY_NONE)
 		return true;
-	if (target != best_target || rank != best_rank)
-		return target == best_target && rank > best_rank;
 	mine = image_rule_at(s->policy, rule);
 	other = image_rule_at(s->policy, best);
+	if (mine->wait_s != other->wait_s && (mine->wait_s == 0 || other->wait_s == 0))
+		return mine->wait_s > 0; /* a rule that asks beats every other */
+	if (target != best_target || rank != best_rank)
+		return target == best_target && rank > best_rank;
 	if ((mine->condition_count == 0) != (other->condition_count == 0))
 		return other->condition_count == 0;
 	if ((mine->credential == POLICY_NONE) != (other->credential == POLICY_NONE))
@@ -131,7 +134,9 @@ static void decide_deny(struct state *s, const struct image_candidate *c, struct
 		return;
 	if ((r->flags & RULE_CONDITIONS) != 0)
 		answer = condition_decide(s->policy, s->question->request, r);
-	if (answer == CONDITION_MET)
+	if (answer == CONDITION_MET && (r->flags & RULE_ASK) != 0)
+		s->asked = r->wait_s - 1;
+	else if (answer == CONDITION_MET)
 		s->deny = e->rule;
 	s->deny_open |= answer == CONDITION_OPEN;
 }
@@ -347,15 +352,21 @@ static void set_naming(const struct state *s, struct policy_decision *out)
 	out->names_address = naming == LOOKUP_BY_ADDRESS || naming == LOOKUP_BY_NETWORK;
 }
 
+static bool rule_asks(const struct policy *policy, uint32_t rule)
+{
+	return rule != POLICY_NONE && image_rule_at(policy, rule)->wait_s > 0;
+}
+
 /* True if the body could change the verdict: it could make another allow the most specific one, or
  * meet a deny. */
 static bool body_decides(const struct state *s)
 {
 	if (s->open == POLICY_NONE)
 		return s->deny_open && s->allow != POLICY_NONE;
-	/* Of another target: an earlier one, which is more specific, since nothing of a later one
-	 * is looked at once an allow was found. */
-	return s->deny_open || s->open_target != s->allow_target ||
+	/* Of another target: an earlier one, which is more specific, or one that asks, since
+	 * nothing else of a later one is looked at once an allow was found. */
+	return s->deny_open ||
+	       (s->open_target != s->allow_target && !rule_asks(s->policy, s->allow)) ||
 	       beats(s, s->open_target, s->open_rank, s->open, s->allow_target, s->allow_rank,
 	               s->allow);
 }
@@ -380,10 +391,13 @@ static void decide(struct state *s, const struct found *found, struct policy_dec
 		out->needs_body = true;
 	} else if (s->allow == POLICY_NONE) {
 		refuse(s, out, why_denied(s, found), POLICY_NONE);
+	} else if (s->asked != POLICY_NONE && !rule_asks(s->policy, s->allow)) {
+		refuse(s, out, POLICY_REASON_READING, POLICY_NONE);
 	} else {
 		deny(out, POLICY_REASON_RULE);
 		out->verdict = POLICY_ALLOW;
 		out->rule = s->allow;
+		out->asks = rule_asks(s->policy, s->allow) && !s->question->connection;
 		if (!s->question->connection)
 			set_credential(out, image_rule_at(s->policy, s->allow));
 		set_naming(s, out);

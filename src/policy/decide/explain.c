@@ -122,6 +122,7 @@ void policy_explain(const struct policy *policy, const struct policy_request *re
 		report = (struct policy_rule_report){
 		        .rule = i,
 		        .deny = (r->flags & RULE_DENY) != 0,
+		        .asks = (r->flags & RULE_ASK) != 0,
 		        .match = decide_rule(&x, i),
 		        .name = image_slice(policy, r->name),
 		        .to = image_slice(policy, r->to),

@@ -12,14 +12,10 @@
 #include "policy/load/loader.h"
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
-        "allow", "deny", "mode", "inspect", "variables", "expose", NULL};
+        "allow", "ask", "deny", "mode", "inspect", "variables", "expose", "limits", "budget", NULL};
 #define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {
-        {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
-                "or deny"},
-        {"limits", "is not supported by this version: rates and volumes are not limited yet; "
-                   "remove it"},
         {"default", "does not exist: what no rule allows is refused, and that cannot be changed"},
         {"rules", "does not exist: write rules under allow: and deny:"},
         {"version", "does not exist: the version of the language is written \"vethguard: 1\""},
@@ -143,12 +139,25 @@ static void check_version(struct tree *tree)
 		                                     : "of this kind");
 }
 
+static void refuse_main_only(struct tree *tree)
+{
+	static const char *const keys[] = {"inspect", "mode", "limits", "budget"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct tree_node *node = tree_get(tree->root, keys[i]);
+
+		if (node)
+			tree_error(tree, node,
+			        "%s belongs in the main file, not into one that is included",
+			        keys[i]);
+	}
+}
+
 /* Checks the top level of a file and loads its includes. */
 static int read_top(struct loader *l, size_t index, const struct include *chain)
 {
 	struct load_file *file = vec_at(&l->files, index);
 	struct tree tree = file->tree;
-	const struct tree_node *mode, *inspect;
 	struct tree_node *include;
 	struct tree_item single;
 	int rc = 0;
@@ -157,14 +166,8 @@ static int read_top(struct loader *l, size_t index, const struct include *chain)
 		goto out;
 	tree_check_keys(&tree, tree.root, main_keys, main_refused);
 	check_version(&tree);
-	mode = tree_get(tree.root, "mode");
-	inspect = tree_get(tree.root, "inspect");
-	if (inspect && chain->parent)
-		tree_error(&tree, inspect,
-		        "inspect belongs in the main file, not into one that is included");
-	if (mode && chain->parent)
-		tree_error(&tree, mode,
-		        "mode belongs in the main file, not into one that is included");
+	if (chain->parent)
+		refuse_main_only(&tree);
 	include = tree_get(tree.root, "include");
 	if (include && include->kind == TREE_MAP)
 		rc = include_one(l, chain, &tree, index, include);

@@ -10,6 +10,7 @@
 
 #include "policy/compile/compile.h"
 #include "policy/compile/unused.h"
+#include "policy/load/limits.h"
 #include "policy/load/variables.h"
 #include "vethguard/policy/body.h"
 
@@ -96,6 +97,7 @@ static void load_main(
 	if (inspect && tree_bytes(&file->tree, inspect, "inspect", POLICY_INSPECT_MIN,
 	                       POLICY_INSPECT_MAX, &bytes))
 		l->model.inspect = (uint32_t)bytes;
+	load_limits(&(struct limits_parse){l, &file->tree, POLICY_NONE, false}, file->tree.root);
 	if (options && options->observe)
 		l->model.mode = POLICY_OBSERVE;
 }
@@ -174,6 +176,28 @@ static void check_udp_ports(struct loader *l)
 	}
 }
 
+/* Servers read one path in several ways, so a request can be written in such a way that only the
+ * server finds what a person is asked about. A shadow finds these. */
+static void add_shadows(struct loader *l)
+{
+	size_t count = l->model.rules.n;
+
+	l->model.rule_count = (uint32_t)count;
+	for (size_t i = 0; i < count && !l->arena.failed; i++) {
+		struct model_rule shadow = *(struct model_rule *)vec_at(&l->model.rules, i);
+
+		if (!shadow.wait_s)
+			continue;
+		shadow.deny = true;
+		shadow.wait_s = (uint32_t)i + 1;
+		shadow.credential = POLICY_NONE;
+		shadow.seals = false;
+		shadow.upgrades = SLICE("");
+		if (!vec_append(&l->model.rules, &shadow, 1))
+			l->arena.failed = true;
+	}
+}
+
 static void load_contents(struct loader *l, const struct policy_load_options *options)
 {
 	size_t n = l->files.n;
@@ -193,14 +217,16 @@ static void load_contents(struct loader *l, const struct policy_load_options *op
 	for (size_t i = 0; i < n && !l->arena.failed; i++) {
 		struct load_file *file = vec_at(&l->files, i);
 
-		load_rules(l, file, false);
-		load_rules(l, file, true);
+		load_rules(l, file, "allow");
+		load_rules(l, file, "ask");
+		load_rules(l, file, "deny");
 		load_exposes(l, file);
 	}
 	for (size_t i = 0; i < n; i++)
 		l->wrong |= ((struct load_file *)vec_at(&l->files, i))->tree.wrong;
 	if (!l->wrong)
 		check_udp_ports(l);
+	add_shadows(l);
 }
 
 static void loader_init(

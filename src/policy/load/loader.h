@@ -112,7 +112,8 @@ void load_overrides_apply(struct loader *l);
 void load_placeholder(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 void load_credentials(struct loader *l, struct load_file *file);
-void load_rules(struct loader *l, struct load_file *file, bool deny);
+/* key: "allow", "ask" or "deny". */
+void load_rules(struct loader *l, struct load_file *file, const char *key);
 /* load/expose.c: reads the ports that the file publishes. */
 void load_exposes(struct loader *l, struct load_file *file);
 

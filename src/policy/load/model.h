@@ -8,6 +8,7 @@
 
 #include "vethguard/base/diag.h"
 #include "vethguard/policy/expose.h"
+#include "vethguard/policy/limits.h"
 #include "policy/load/arena.h"
 #include "policy/image.h"
 #include "policy/compile/intern.h"
@@ -60,8 +61,9 @@ struct model_rule {
 	struct slice upgrades; /* as policy_rule_upgrades() */
 	struct mark mark;
 	bool deny, passthrough, has_methods;
-	bool seals;    /* answers are sealed into the credential */
-	bool reported; /* a conflict of this rule was reported */
+	uint32_t wait_s; /* as in struct image_rule */
+	bool seals;      /* answers are sealed into the credential */
+	bool reported;   /* a conflict of this rule was reported */
 	uint64_t methods;
 	struct model_lists destinations;
 	struct model_lists except; /* of a deny rule: the destinations that it does not hold for */
@@ -74,6 +76,12 @@ struct model_rule {
 	struct slice conditions_text; /* in words */
 	uint32_t credential;          /* or POLICY_NONE */
 };
+
+/* True for the shadow of a rule that asks (image.h). */
+static inline bool model_is_shadow(const struct model_rule *rule)
+{
+	return rule->deny && rule->wait_s > 0;
+}
 
 /* True for a rule that limits requests and not only connections. */
 static inline bool model_is_about_requests(const struct model_rule *rule)
@@ -98,6 +106,15 @@ struct model_expose {
 	struct policy_from from[POLICY_EXPOSE_FROM_MAX];
 };
 
+struct model_limit {
+	uint32_t rule; /* POLICY_NONE: of the policy */
+	enum policy_limit_kind kind;
+	uint64_t amount;
+	uint32_t period_s;
+	bool budget;
+	struct slice shared; /* as struct policy_limit */
+};
+
 struct model {
 	struct arena *arena;
 	struct diag_list *diags;
@@ -106,11 +123,14 @@ struct model {
 	uint32_t inspect; /* bytes */
 	size_t method_count;
 	struct slice methods[IMAGE_METHODS_MAX];
-	struct vec rules; /* struct model_rule */
+	struct vec rules;    /* struct model_rule; the shadows of rules that ask come last */
+	uint32_t rule_count; /* without them */
 	size_t credential_count;
 	struct model_credential credentials[POLICY_CREDENTIALS_MAX];
 	size_t expose_count;
 	struct model_expose exposes[POLICY_EXPOSES_MAX];
+	size_t limit_count;
+	struct model_limit limits[POLICY_LIMITS_MAX]; /* of the rules: in their order */
 };
 
 #endif

@@ -5,29 +5,41 @@
  * exclude: methods and paths need http, credentials need https, and tls: passthrough sees no
  * request.
  */
+#include "policy/load/limits.h"
 #include "policy/load/rule.h"
 
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
-        "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", NULL};
+        "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "limits",
+        "budget", NULL};
+static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths", "credential",
+        "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "limits", "budget",
+        "wait", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
         "except", "query", "headers", "form", "json", "jsonrpc", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
-#define SAYS_ITSELF "does not exist: write the rule under allow: or under deny:"
+#define SAYS_ITSELF "does not exist: write the rule under allow:, ask: or deny:"
 #define NO_MERGE \
 	"does not exist: keys of another mapping are not merged into this one; write them out"
 
-static const struct tree_refusal allow_refused[] = {
-        {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
-        {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
+static const struct tree_refusal allow_refused[] = {{"ask", SAYS_ITSELF},
+        {"wait", "belongs to ask rules: nothing is held here"},
         {"reason", "belongs to deny rules: it is what a refused client is told"},
         {"except", "belongs to deny rules: an allow rule opens only what it names"},
         {"host", IS_TO}, {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO},
         {"destination", IS_TO}, {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
+static const struct tree_refusal ask_refused[] = {{"ask", SAYS_ITSELF},
+        {"tls", "belongs to allow rules: what is not read cannot be asked about"},
+        {"reason", "belongs to deny rules: it is what a refused client is told"},
+        {"except", "belongs to deny rules: a rule asks only about what it names"}, {"host", IS_TO},
+        {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
+        {"action", SAYS_ITSELF}, {"timeout", "does not exist here: write wait: 5m"},
+        {"<<", NO_MERGE}, {NULL, NULL}};
 static const struct tree_refusal deny_refused[] = {
-        {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
-        {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
+        {"limits", "belongs to allow rules: a denied request is never sent"},
+        {"budget", "belongs to allow rules: a denied request is never sent"}, {"ask", SAYS_ITSELF},
+        {"wait", "belongs to ask rules: nothing is held here"},
         {"credential", "belongs to allow rules: a denied request is never sent"},
         {"seal", "belongs to allow rules: a denied request gets no answer"},
         {"tls", "belongs to allow rules: a denied connection is never relayed"},
@@ -206,6 +218,11 @@ static void check_destination(struct rule_parse *p, const struct model_destinati
 		        r->has_methods || r->path_count ? "methods and paths"
 		                                        : "queries, header fields and bodies",
 		        scheme);
+	if (!http && r->wait_s)
+		tree_error(p->tree, at,
+		        "destination %s: only requests can be asked about, over https and http, "
+		        "not %s",
+		        quoted, scheme);
 	if (!http && r->upgrades.n)
 		tree_error(p->tree, at,
 		        "destination %s: upgrade exists in https and http only, not in %s", quoted,
@@ -301,7 +318,11 @@ static void take_rule_name(struct rule_parse *p, struct load_file *file, size_t 
 			return;
 	} else {
 		p->rule.name = arena_printf(&p->l->arena, "%.*s%s%s[%zu]", SLICE_ARG(file->label),
-		        file->label.n ? ":" : "", p->rule.deny ? "deny" : "allow", index);
+		        file->label.n ? ":" : "",
+		        p->rule.deny     ? "deny"
+		        : p->rule.wait_s ? "ask"
+		                         : "allow",
+		        index);
 		node = p->node;
 	}
 	id = intern_put(&p->l->rule_names, p->rule.name, &added);
@@ -382,27 +403,55 @@ static bool is_rule(struct tree *tree, const struct tree_node *node)
 	return false;
 }
 
-static void load_rule(
-        struct loader *l, struct load_file *file, struct tree_node *node, bool deny, size_t index)
+/* How long a request is held. A rule under ask: has it before anything else is read. */
+static void take_wait(struct rule_parse *p, const struct tree_node *node)
 {
+	uint64_t ms;
+
+	if (node &&
+	        tree_duration(p->tree, node, "wait", 1000, POLICY_ASK_WAIT_MAX_S * 1000ull, &ms))
+		p->rule.wait_s = (uint32_t)(ms / 1000);
+}
+
+static void check_rule_keys(struct rule_parse *p)
+{
+	if (p->rule.deny)
+		tree_check_keys(p->tree, p->node, deny_keys, deny_refused);
+	else if (p->rule.wait_s)
+		tree_check_keys(p->tree, p->node, ask_keys, ask_refused);
+	else
+		tree_check_keys(p->tree, p->node, allow_keys, allow_refused);
+}
+
+static void load_rule(struct loader *l, struct load_file *file, struct tree_node *node,
+        const char *key, size_t index)
+{
+	bool deny = strcmp(key, "deny") == 0;
 	struct rule_parse p = {.l = l, .tree = &file->tree, .node = node};
+	struct limits_parse limits = {
+	        .l = l, .tree = &file->tree, .rule = (uint32_t)l->model.rules.n};
 	struct tree_node *to;
 
 	p.rule.deny = deny;
+	p.rule.wait_s = strcmp(key, "ask") == 0 ? POLICY_ASK_WAIT_S : 0;
 	p.rule.credential = POLICY_NONE;
 	p.rule.mark = mark_of(p.tree, node);
 	if (!is_rule(p.tree, node))
 		return;
-	tree_check_keys(
-	        p.tree, node, deny ? deny_keys : allow_keys, deny ? deny_refused : allow_refused);
+	check_rule_keys(&p);
+	if (p.rule.wait_s)
+		take_wait(&p, tree_get(node, "wait"));
 	take_rule_name(&p, file, index);
 	take_keys(&p);
+	if (!deny)
+		load_limits(&limits, node);
 	to = tree_get(node, "to");
 	if (!to) {
 		tree_error(p.tree, node, "the rule has no destination; add to: https://host");
 	} else {
 		load_rule_to(&p, to);
 		check_rule(&p, to);
+		load_limits_check(&limits, &p.rule, node);
 		take_except(&p);
 		load_rule_conditions_done(&p);
 	}
@@ -430,9 +479,8 @@ static bool is_rule_list(struct tree *tree, const struct tree_node *node, const 
 	return tree_is_list(tree, node, key);
 }
 
-void load_rules(struct loader *l, struct load_file *file, bool deny)
+void load_rules(struct loader *l, struct load_file *file, const char *key)
 {
-	const char *key = deny ? "deny" : "allow";
 	const struct tree_node *list = tree_get(file->tree.root, key);
 	size_t index = 0;
 
@@ -445,6 +493,6 @@ void load_rules(struct loader *l, struct load_file *file, bool deny)
 			        "more than %d rules in all files together", POLICY_RULES_MAX);
 			return;
 		}
-		load_rule(l, file, item->value, deny, index++);
+		load_rule(l, file, item->value, key, index++);
 	}
 }

@@ -284,6 +284,7 @@ static void on_deferred_free(struct loop_task *task)
 
 	list_remove(&c->list);
 	tunnel_free(c->tunnel);
+	limit_leave(proxy, &c->held);
 	client_http2_free(c);
 	buf_fini(&c->input_buf);
 	http1_fini(&c->http1);

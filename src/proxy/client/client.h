@@ -85,7 +85,8 @@ struct client {
 	struct destination tunnelled;    /* the tunnel's destination */
 	enum tunnel_content content;
 	bool passthrough;
-	bool cut; /* reauthorize.c: the tunnel is to end */
+	struct limit_held held; /* by the tunnel */
+	bool cut;               /* reauthorize.c: the tunnel is to end */
 	uint16_t tls_version;
 	int64_t start_ms;
 };

@@ -80,9 +80,15 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 static enum client_state dial_tunnel(struct client *c, const struct destination *d,
         const struct policy_decision *decision, enum tunnel_content content)
 {
+	struct limit_hit hit;
+	char text[LIMIT_TEXT_MAX];
+
 	if (c->proxy->paused)
 		return refuse_connection(
 		        c, decision, c->proxy->pause_cause, c->proxy->pause_text, NULL);
+	if (!limit_begin_relay(c->proxy, decision->rule, &c->held, &hit))
+		return refuse_connection(c, decision, EVENT_CAUSE_POLICY_LIMIT,
+		        limit_text(c->proxy, &hit, text), NULL);
 	c->let_out = true;
 	c->decision = *decision;
 	c->tunnelled = *d;

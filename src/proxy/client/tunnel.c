@@ -24,7 +24,30 @@ static void closed(void *context)
 		client_close(c);
 }
 
-static const struct tunnel_owner owner = {record, closed};
+/* The text is borrowed until the next call: the tunnel records it at once. */
+static size_t grant(void *context, bool from_sandbox, size_t n, const char **why)
+{
+	static char text[LIMIT_TEXT_MAX];
+	const struct client *c = context;
+	struct limit_hit hit;
+	uint64_t granted = limit_add_some(c->proxy, c->decision.rule,
+	        from_sandbox ? POLICY_LIMIT_UPLOAD : POLICY_LIMIT_DOWNLOAD, n, &hit);
+
+	if (granted < n && granted == 0)
+		*why = limit_text(c->proxy, &hit, text);
+	return (size_t)granted;
+}
+
+static void take_back(void *context, bool from_sandbox, size_t n)
+{
+	const struct client *c = context;
+
+	limit_take_back(c->proxy, c->decision.rule,
+	        from_sandbox ? POLICY_LIMIT_UPLOAD : POLICY_LIMIT_DOWNLOAD, n);
+}
+
+static const struct tunnel_owner owner = {
+        .record = record, .closed = closed, .grant = grant, .take_back = take_back};
 
 static void take_client(struct client *c, struct tunnel_side sides[2])
 {

@@ -12,12 +12,15 @@
 #define MESSAGE_ROOM 8192
 #define BODY_MAX 65536 /* enough for each of its texts with all bytes escaped */
 #define REASON_MAX 128
+#define RETRY_MAX 24
 #define PROBLEM_JSON "application/problem+json"
 
 /* The last word of the problem's type and of error.type. */
 static const char *kind_of(enum event_cause cause)
 {
-	return cause == EVENT_CAUSE_POLICY ? "denied" : "failed";
+	if (cause == EVENT_CAUSE_POLICY_LIMIT)
+		return "limited";
+	return cause == EVENT_CAUSE_POLICY || cause == EVENT_CAUSE_ASK ? "denied" : "failed";
 }
 
 static const char *title_of(enum event_cause cause)
@@ -40,6 +43,10 @@ static const char *title_of(enum event_cause cause)
 		return "The destination could not be verified";
 	case EVENT_CAUSE_PAUSED:
 		return "The sandbox is paused";
+	case EVENT_CAUSE_ASK:
+		return "A person has to approve this request, and has not";
+	case EVENT_CAUSE_POLICY_LIMIT:
+		return "A limit of the sandbox's network policy is reached";
 	default:
 		return "The request could not be carried out";
 	}
@@ -58,6 +65,31 @@ static struct slice reason_of(const struct exchange *ex, char text[REASON_MAX])
 		return standard;
 	n = snprintf(text, REASON_MAX, "%.*s: %s", (int)standard.n, standard.p, title);
 	return n > 0 && n < REASON_MAX ? slice_of(text, (size_t)n) : standard;
+}
+
+/* What an agent may do about a limit, in words and in figures. */
+static void put_limit_advice(struct json *j, const struct exchange *ex)
+{
+	const struct limit_hit *hit = &ex->limiting.hit;
+	uint32_t retry_s = limit_retry_s(hit);
+
+	json_literal(j, "advice",
+	        retry_s ? "Do not retry before the time that Retry-After tells; until then every "
+	                  "request that counts against this limit is refused. If the task needs "
+	                  "more, ask the operator to raise the limit, quoting rule and event."
+	                : "Do not retry: the request alone is larger than the limit. Send less, or "
+	                  "ask the operator to raise the limit, quoting rule and event.");
+	if (retry_s)
+		json_uint(j, "retry_after_s", retry_s);
+	json_object(j, "limit");
+	json_literal(j, "kind", policy_limit_kind_name(hit->limit.kind));
+	json_uint(j, "amount", hit->limit.amount);
+	if (hit->limit.period_s)
+		json_uint(j, "period_s", hit->limit.period_s);
+	if (hit->limit.rule != POLICY_NONE)
+		json_string(
+		        j, "rule", policy_rule_name(ex->proxy->config.policy, hit->limit.rule), 0);
+	json_end_object(j);
 }
 
 static void put_advice(struct json *j, const struct exchange *ex)
@@ -103,6 +135,17 @@ static void put_advice(struct json *j, const struct exchange *ex)
 		json_literal(j, "advice",
 		        "The policy allows this request; the destination failed. Retrying may "
 		        "help.");
+		break;
+	case EVENT_CAUSE_POLICY_LIMIT:
+		put_limit_advice(j, ex);
+		break;
+	case EVENT_CAUSE_ASK:
+		json_literal(j, "advice",
+		        "Do not retry unless you know that somebody approves now: tell the "
+		        "operator "
+		        "what this request is for, quoting rule and event, and that 'vethguard "
+		        "ask' "
+		        "shows it while it waits.");
 		break;
 	case EVENT_CAUSE_PAUSED:
 		json_literal(j, "advice",
@@ -253,7 +296,10 @@ static const char *grpc_status(enum event_cause cause)
 	case EVENT_CAUSE_POLICY_CHANGED:
 	case EVENT_CAUSE_BINDING:
 	case EVENT_CAUSE_ADDRESS:
+	case EVENT_CAUSE_ASK:
 		return "7";
+	case EVENT_CAUSE_POLICY_LIMIT:
+		return "8"; /* RESOURCE_EXHAUSTED */
 	case EVENT_CAUSE_CLIENT:
 	case EVENT_CAUSE_UNREADABLE:
 		return "13"; /* INTERNAL */
@@ -302,21 +348,12 @@ static const struct {
 	enum event_cause cause;
 	uint16_t status;
 } cause_status[] = {
-        {EVENT_CAUSE_POLICY, 403},
-        {EVENT_CAUSE_BINDING, 403},
-        {EVENT_CAUSE_CLIENT, 400},
-        {EVENT_CAUSE_CREDENTIAL, 502},
-        {EVENT_CAUSE_RESOLVE, 502},
-        {EVENT_CAUSE_ADDRESS, 403},
-        {EVENT_CAUSE_CONNECT, 502},
-        {EVENT_CAUSE_UPSTREAM_TLS, 502},
-        {EVENT_CAUSE_UPSTREAM, 502},
-        {EVENT_CAUSE_UNREADABLE, 502},
-        {EVENT_CAUSE_TIMEOUT, 504},
-        {EVENT_CAUSE_LIMIT, 503},
-        {EVENT_CAUSE_CLOSING, 503},
-        {EVENT_CAUSE_POLICY_CHANGED, 403},
-        {EVENT_CAUSE_PAUSED, 503},
+        {EVENT_CAUSE_POLICY, 403}, {EVENT_CAUSE_BINDING, 403}, {EVENT_CAUSE_CLIENT, 400},
+        {EVENT_CAUSE_CREDENTIAL, 502}, {EVENT_CAUSE_RESOLVE, 502}, {EVENT_CAUSE_ADDRESS, 403},
+        {EVENT_CAUSE_CONNECT, 502}, {EVENT_CAUSE_UPSTREAM_TLS, 502}, {EVENT_CAUSE_UPSTREAM, 502},
+        {EVENT_CAUSE_UNREADABLE, 502}, {EVENT_CAUSE_TIMEOUT, 504}, {EVENT_CAUSE_LIMIT, 503},
+        {EVENT_CAUSE_CLOSING, 503}, {EVENT_CAUSE_POLICY_CHANGED, 403}, {EVENT_CAUSE_PAUSED, 503},
+        {EVENT_CAUSE_ASK, 403}, {EVENT_CAUSE_POLICY_LIMIT, 429}, /* RFC 6585 section 4 */
 };
 
 static uint16_t status_for(enum event_cause cause)
@@ -375,11 +412,25 @@ static void put_problem(
 	r->content_length = body->len;
 }
 
+/* Says when trying again makes sense: Retry-After (RFC 9110 section 10.2.3), or what gRPC clients
+ * read instead. */
+static void put_retry(
+        const struct exchange *ex, struct http_response *r, bool grpc, char text[RETRY_MAX])
+{
+	uint32_t s = ex->cause == EVENT_CAUSE_POLICY_LIMIT ? limit_retry_s(&ex->limiting.hit) : 0;
+
+	if (s == 0)
+		return;
+	snprintf(text, RETRY_MAX, "%llu", grpc ? s * 1000ull : s);
+	http_add(&r->fields, grpc ? SLICE("grpc-retry-pushback-ms") : SLICE("Retry-After"),
+	        slice_from_string(text));
+}
+
 void exchange_answer_refusal(struct exchange *ex)
 {
 	struct http_response response = {.version = 11};
 	bool grpc = exchange_is_grpc(ex);
-	char reason[REASON_MAX];
+	char reason[REASON_MAX], retry[RETRY_MAX];
 	struct buf body;
 
 	buf_init(&body, BODY_MAX);
@@ -387,6 +438,7 @@ void exchange_answer_refusal(struct exchange *ex)
 		put_grpc(ex, &response, &body);
 	else
 		put_problem(ex, &response, reason, &body);
+	put_retry(ex, &response, grpc, retry);
 	ex->head_sent = true;
 	ex->ops->response_head(ex, &response, SLICE(""));
 	if (!grpc && !ex->head_request && body.len)

@@ -3,7 +3,7 @@
  * One request and its response. The exchange is independent of both sides' protocols: it talks to
  * the client through struct exchange_client and to the upstream through struct upstream_stream.
  *
- *   NEW -> (HOLDING) -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
+ *   NEW -> (HOLDING) -> (ASKING) -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
  * A request whose verdict depends on its body is judged twice: by its head, and once the body is
  * held.
@@ -71,6 +71,8 @@ static void exchange_free(struct exchange *ex)
 	loop_deadline_clear(&ex->held);
 	list_remove(&ex->turn);
 	loop_task_cancel(proxy->config.loop, &ex->head_task);
+	limiting_fini(ex);
+	asking_fini(ex);
 	signing_free(ex);
 	sealing_free(ex);
 	holding_free(ex);
@@ -103,6 +105,7 @@ void exchange_drop(struct exchange *ex)
 static const char *const state_names[] = {
         [EXCHANGE_NEW] = "NEW",
         [EXCHANGE_HOLDING] = "HOLDING",
+        [EXCHANGE_ASKING] = "ASKING",
         [EXCHANGE_CREDENTIAL] = "CREDENTIAL",
         [EXCHANGE_DIAL] = "DIAL",
         [EXCHANGE_ACTIVE] = "ACTIVE",
@@ -347,6 +350,8 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 
 	if (n == 0) /* a chunk of zero bytes would be the last chunk */
 		return;
+	if (ex->limiting.on && !limiting_takes(ex, n))
+		return;
 	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
 		holding_request_body(ex, p, n);
 		return;
@@ -374,6 +379,10 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
 	struct upstream_stream *u = ex->upstream;
 
+	if (ex->limiting.met) { /* its content was not passed on whole */
+		ex->request_done = true;
+		return;
+	}
 	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
 		holding_request_end(ex);
 		return;

@@ -14,6 +14,7 @@
 #include "proxy/http/http.h"
 #include "proxy/upstream/upstream.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/limiting.h"
 #include "vethguard/credential/decompress.h"
 #include "vethguard/policy/placeholder.h"
 
@@ -54,6 +55,7 @@ struct exchange_client {
 enum exchange_state {
 	EXCHANGE_NEW,
 	EXCHANGE_HOLDING,    /* waits for the whole body (holding.h) */
+	EXCHANGE_ASKING,     /* waits for a person (asking.h) */
 	EXCHANGE_CREDENTIAL, /* waiting for the keeper */
 	EXCHANGE_DIAL,       /* waiting for an upstream connection */
 	EXCHANGE_ACTIVE,     /* the request is being sent or was sent */
@@ -120,6 +122,8 @@ struct exchange {
 	enum event_decision outcome;
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
+	struct limiting limiting;
+	struct asking asking;
 	struct loop_deadline whole;
 	struct loop_deadline held; /* bounds how long the mask keeps bytes back */
 	struct list turn;          /* exchange/deny_throttle.c: waits for its answer */
@@ -164,6 +168,8 @@ void exchange_request_is_whole(struct exchange *ex);
 void exchange_start(struct exchange *ex);
 /* Judges the request, with its body if that was held, and goes on with it. */
 void exchange_decide(struct exchange *ex);
+/* The verdict is final: goes on with the request, or refuses it. ex may be freed. */
+void exchange_follow_verdict(struct exchange *ex);
 /* The body as far as it is known, for a policy; NULL: the request has none. */
 const struct policy_body *exchange_body(struct exchange *ex, const struct policy *policy);
 /* Goes on with a request that is allowed, and whose body is there if it has to be signed. */

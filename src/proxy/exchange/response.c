@@ -211,7 +211,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 
 void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (n == 0)
+	if (n == 0 || (ex->limiting.on && !limiting_gives(ex, n)))
 		return;
 	exchange_release_head(ex);
 	ex->bytes_in += n;
@@ -230,6 +230,8 @@ bool exchange_may_relay(struct exchange *ex)
 
 static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
 {
+	if (n && ex->limiting.on && !limiting_gives(ex, n))
+		return;
 	if (ex->relay) {
 		websocket_from_upstream(ex, p, n);
 	} else if (n && exchange_may_relay(ex)) {
@@ -283,14 +285,18 @@ static void end_sealed(struct exchange *ex)
 
 static void end_response(struct exchange *ex, struct slice trailers)
 {
-	if (ex->sealing) {
+	if (ex->sealing && !ex->limiting.met) {
 		end_sealed(ex);
 		return;
 	}
-	if (exchange_flush_body(ex) < 0) {
+	if (!ex->limiting.met && exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
 		        ex->undecodable_why ? ex->undecodable_why
 		                            : "the upstream's compressed response is damaged");
+		return;
+	}
+	if (ex->limiting.met) {
+		limiting_end(ex);
 		return;
 	}
 	exchange_release_head(ex);
@@ -314,6 +320,10 @@ void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const ch
 
 void exchange_response_end(struct exchange *ex, struct slice trailers)
 {
+	if (ex->limiting.met) {
+		limiting_end(ex);
+		return;
+	}
 	if (ex->state == EXCHANGE_UPGRADED) { /* the upstream has sent its last byte */
 		if (ex->relay)
 			websocket_upstream_ended(ex);

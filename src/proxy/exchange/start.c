@@ -66,8 +66,7 @@ const struct policy_body *exchange_body(struct exchange *ex, const struct policy
 	return ex->holding ? holding_body(ex, policy) : &unread;
 }
 
-/* The verdict is final: the request goes on, or is refused. */
-static void follow_verdict(struct exchange *ex)
+void exchange_follow_verdict(struct exchange *ex)
 {
 	if (!ex->verdict.allowed) {
 		enum event_cause cause = ex->verdict.cause;
@@ -78,6 +77,8 @@ static void follow_verdict(struct exchange *ex)
 		/* Some servers treat "trace" as TRACE. The answer would be the request as the
 		 * upstream saw it, including the credential. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
+	} else if ((ex->verdict.decision.asks && !asking_passes(ex)) || !limiting_begin(ex)) {
+		return;
 	} else if (filling_is_wanted(ex)) {
 		if (!filling_begin(ex))
 			exchange_begin(ex);
@@ -111,7 +112,7 @@ void exchange_decide(struct exchange *ex)
 		exchange_scan_request(
 		        ex, (const uint8_t *)holding_bytes(ex).p, holding_bytes(ex).n);
 	note_upgrade(ex);
-	follow_verdict(ex);
+	exchange_follow_verdict(ex);
 }
 
 void exchange_start(struct exchange *ex)

@@ -266,6 +266,15 @@ void websocket_from_upstream(struct exchange *ex, const uint8_t *p, size_t n)
 	websocket_passage_end(ex, &passage);
 }
 
+/* Each side is told if it is between frames. */
+void websocket_end_limited(struct exchange *ex, const char *detail)
+{
+	const struct ending why = {WEBSOCKET_POLICY, EVENT_CAUSE_POLICY_LIMIT, detail};
+
+	end_with(ex, why, !ex->relay->in.closed && sandbox_is_between_frames(ex),
+	        !ex->relay->out.closed && upstream_is_between_frames(ex));
+}
+
 void websocket_upstream_ended(struct exchange *ex)
 {
 	struct buf *text = &ex->proxy->text;

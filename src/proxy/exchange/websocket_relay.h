@@ -54,6 +54,8 @@ void websocket_from_upstream(struct exchange *ex, const uint8_t *p, size_t n);
 /* The upstream has ended: what is still kept back belongs to a message that never becomes
  * complete. */
 void websocket_upstream_ended(struct exchange *ex);
+/* Ends the relay because of a limit of the policy. ex is freed afterwards. */
+void websocket_end_limited(struct exchange *ex, const char *detail);
 void websocket_to_sandbox(struct exchange *ex, const uint8_t *p, size_t n);
 
 /* --- websocket_passage.c --- */

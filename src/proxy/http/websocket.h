@@ -25,6 +25,7 @@ enum websocket_opcode {
 /* Codes of close frames (RFC 6455 section 7.4.1). */
 #define WEBSOCKET_PROTOCOL_ERROR 1002
 #define WEBSOCKET_BAD_DATA 1007
+#define WEBSOCKET_POLICY 1008
 #define WEBSOCKET_TOO_BIG 1009
 
 enum websocket_step {

@@ -103,7 +103,7 @@ static void closed(void *context)
 	leave(context);
 }
 
-static const struct tunnel_owner owner = {record, closed};
+static const struct tunnel_owner owner = {.record = record, .closed = closed};
 
 static void on_deferred_free(struct loop_task *task)
 {

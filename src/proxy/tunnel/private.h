@@ -49,6 +49,7 @@ struct udp_flow {
 	bool cut;     /* reauthorize.c: to be ended */
 	bool refused; /* kept until idle: a flood is authorized and recorded once */
 	bool holds_name;
+	struct limit_held held;
 	struct loop_deadline deadline;
 	enum event_cause cause;
 	const char *detail;

@@ -49,7 +49,8 @@ struct tunnel {
 	struct half halves[2]; /* from the sandbox, to the sandbox */
 	struct loop_deadline deadline, doubt;
 	struct loop_task go_on;
-	bool doubtful; /* a short read was taken for the end of what is there */
+	bool doubtful;       /* a short read was taken for the end of what is there */
+	const char *refusal; /* why no more may pass: the tunnel ends; else NULL */
 	bool recorded, closed;
 };
 
@@ -139,14 +140,14 @@ static bool push(struct half *h)
 /* Sends input at once and keeps only what the socket does not take. A short read means "nothing
  * left", with the exceptions that socket.c describes: after a FIN reading goes on, and a reset
  * right after the bytes is looked for when DOUBT_MS have passed in silence. */
-static ssize_t copy(struct tunnel *t, struct half *h)
+static ssize_t copy(struct tunnel *t, struct half *h, size_t room)
 {
 	uint8_t *plain = t->proxy->plain;
-	ssize_t r = recv(h->from->fd, plain, SOCKET_CHUNK, MSG_DONTWAIT), sent = 0;
+	ssize_t r = recv(h->from->fd, plain, room, MSG_DONTWAIT), sent = 0;
 
 	if (r <= 0)
 		return r;
-	if (r < (ssize_t)SOCKET_CHUNK && !h->from->hung_up) {
+	if (r < (ssize_t)room && !h->from->hung_up) {
 		h->from->readable = false;
 		t->doubtful = true;
 	}
@@ -167,17 +168,54 @@ static ssize_t copy(struct tunnel *t, struct half *h)
 }
 
 /* Takes bytes in: at first by copying, then into the pipe. This half holds no bytes when called. */
-static ssize_t pull(struct tunnel *t, struct half *h)
+static ssize_t take_in(struct tunnel *t, struct half *h, bool copies, size_t room)
 {
 	ssize_t r;
 
-	if (h->bytes < COPY_BYTES || !borrow_pipe(t, h))
-		return copy(t, h);
-	r = splice(h->from->fd, NULL, h->pipe[1], NULL, SPLICE_BYTES,
-	        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (copies)
+		return copy(t, h, room);
+	r = splice(h->from->fd, NULL, h->pipe[1], NULL, room, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (r > 0)
 		h->piped += (size_t)r;
 	return r;
+}
+
+/* Nothing more may pass. If there is more, or it is not known, the tunnel ends. */
+static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
+{
+	uint8_t byte;
+	ssize_t r = recv(h->from->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+
+	if (r > 0)
+		t->refusal = why ? why : "no more may pass";
+	return r;
+}
+
+/* Takes in what the owner lets pass. */
+static ssize_t pull_granted(struct tunnel *t, struct half *h, bool copies, size_t want)
+{
+	bool out = h == &t->halves[0];
+	const char *why = NULL;
+	size_t room = t->owner->grant(t->context, out, want, &why);
+	ssize_t r;
+	int error;
+
+	if (room == 0)
+		return peek(t, h, why);
+	r = take_in(t, h, copies, room);
+	error = errno;
+	if (r < (ssize_t)room)
+		t->owner->take_back(t->context, out, room - (r > 0 ? (size_t)r : 0));
+	errno = error;
+	return r;
+}
+
+static ssize_t pull(struct tunnel *t, struct half *h)
+{
+	bool copies = h->bytes < COPY_BYTES || !borrow_pipe(t, h);
+	size_t want = copies ? SOCKET_CHUNK : SPLICE_BYTES;
+
+	return t->owner->grant ? pull_granted(t, h, copies, want) : take_in(t, h, copies, want);
 }
 
 /* Takes in and sends. True: the half has used up its turn and could go on. */
@@ -188,6 +226,8 @@ static bool move(struct tunnel *t, struct half *h)
 	while (push(h) && !h->eof && h->from->readable && !h->to->dead) {
 		ssize_t r = pull(t, h);
 
+		if (t->refusal)
+			return false;
 		if (r == 0) {
 			h->eof = true;
 		} else if (!settle(r, &h->from->readable)) { /* a reset, after all that was sent */
@@ -242,6 +282,10 @@ static void run(struct tunnel *t)
 	/* Relays what an end that has just died had sent; its other direction is over. */
 	for (int i = 0; i < 2 && any_dead(t) && !was_dead; i++)
 		again |= relay(t, &t->halves[i]);
+	if (t->refusal) {
+		tunnel_close(t, EVENT_CAUSE_POLICY_LIMIT, t->refusal);
+		return;
+	}
 	if (t->halves[0].ended && t->halves[1].ended) {
 		tunnel_close(t, EVENT_CAUSE_POLICY,
 		        any_dead(t) ? "one side reset the connection" : NULL);
@@ -362,6 +406,20 @@ struct tunnel *tunnel_new(struct proxy *proxy, const struct tunnel_owner *owner,
 	return t;
 }
 
+/* Counts what the sandbox has sent before the tunnel was made. */
+static void grant_first(struct tunnel *t)
+{
+	size_t n = t->halves[0].pending.len;
+	const char *why = NULL;
+
+	if (n == 0 || !t->owner->grant)
+		return;
+	if (t->owner->grant(t->context, true, n, &why) < n)
+		t->refusal = why ? why : "not all of its first bytes may pass";
+	if (t->refusal)
+		buf_fini(&t->halves[0].pending);
+}
+
 void tunnel_run(struct tunnel *t, struct tunnel_side sides[2])
 {
 	for (int i = 0; i < 2; i++) {
@@ -375,5 +433,6 @@ void tunnel_run(struct tunnel *t, struct tunnel_side sides[2])
 		take_note(e, sides[i].events);
 	}
 	loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
+	grant_first(t);
 	run(t);
 }

@@ -86,6 +86,7 @@ void udp_flow_free(struct udp_flow *f)
 	if (f->holds_name)
 		names_release(f->relay->proxy->config.names, &f->key.dst);
 	drop_kept(f);
+	limit_leave(f->relay->proxy, &f->held);
 	free(f);
 }
 
@@ -120,12 +121,28 @@ static void refuse(struct udp_flow *f, enum event_cause cause, const char *detai
 	udp_flow_record(f);
 }
 
+/* --- limits --- */
+
+static const char limit_met[] = "a limit of the policy was met, and datagrams were lost";
+
+/* Counts a datagram. False: it is lost, which the flow's event tells. */
+static bool may_pass(struct udp_flow *f, enum policy_limit_kind kind, size_t n)
+{
+	if (limit_add(f->relay->proxy, f->verdict.decision.rule, kind, n, NULL))
+		return true;
+	f->cause = EVENT_CAUSE_POLICY_LIMIT;
+	f->detail = limit_met;
+	return false;
+}
+
 /* --- answers --- */
 
 static void answer(struct udp_flow *f, const uint8_t *p, size_t n)
 {
 	const struct udp_flow_key *key = &f->key;
 
+	if (!may_pass(f, POLICY_LIMIT_DOWNLOAD, n))
+		return;
 	if (udp_socket_send(f->socket->fd, &key->dst, &key->src, key->src_port, p, n))
 		f->bytes_in += n;
 }
@@ -153,7 +170,11 @@ static void on_upstream(struct loop_io *io, unsigned events)
  * sent nothing: tries again. */
 static void send_one(struct udp_flow *f, const uint8_t *p, size_t n)
 {
-	ssize_t r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t r;
+
+	if (!may_pass(f, POLICY_LIMIT_UPLOAD, n))
+		return;
+	r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (r < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH))
 		r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -241,6 +262,10 @@ static void flow_begin(struct udp_flow *f)
 	if (proxy->paused || proxy->state != PROXY_SERVING) {
 		refuse(f, proxy->paused ? proxy->pause_cause : EVENT_CAUSE_CLOSING,
 		        proxy->pause_text);
+		return;
+	}
+	if (!limit_begin_relay(proxy, f->verdict.decision.rule, &f->held, NULL)) {
+		refuse(f, EVENT_CAUSE_POLICY_LIMIT, limit_met);
 		return;
 	}
 	if (proxy->config.egress && proxy->config.egress->proxy_port) {

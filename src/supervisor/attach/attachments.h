@@ -15,6 +15,7 @@
 #include <net/if.h>
 
 #include "vethguard/fence/fence.h"
+#include "vethguard/policy/limits.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
 #include "supervisor/os/listen_socket.h"
@@ -173,7 +174,40 @@ enum attach_status {
 	ATTACH_SOURCE, /* a credential's source gives no value: 502 */
 };
 
+/* A request that waits for a person, or what one has granted for a while. */
+struct attach_ask {
+	uint64_t id;
+	const char *sandbox;
+	bool granted, whole;
+	const char *by;
+	int64_t since_ms; /* the epoch */
+	bool ends;        /* in left_s seconds */
+	uint64_t left_s;
+	const struct message_worker_ask *ask;
+};
+
+/* A person's decision about it. */
+struct attach_decision {
+	uint64_t id;
+	bool approved;
+	bool lasts; /* for for_s seconds (0: without end), for what is like it, or (whole) for the
+	               rule */
+	bool whole;
+	uint32_t for_s;
+	const char *reason, *by;
+};
+#define ATTACH_GRANT_MAX_S (31 * 86400)
+
+/* A limit over a period, of the policy in force, and what counts against it now. */
+struct attach_limit {
+	struct policy_limit limit;
+	struct slice rule; /* its name; empty: of the whole policy */
+	uint64_t used;
+};
+
 struct attach_stats {
+	size_t policy_limit_count;
+	const struct attach_limit *policy_limits;
 	struct fence_counters dropped; /* by the fence, since it was set */
 	struct config_limits limits;   /* in force */
 	int64_t serving_ms;            /* since the present worker took over; 0: none serves */
@@ -270,6 +304,12 @@ void attachments_follow(struct attachments *all, const char *name, pid_t pid, ui
  * with that name. */
 void attachments_extend(
         struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
+/* Calls each for what waits and what is granted, in all sandboxes. */
+void attachments_asks(struct attachments *all,
+        void (*each)(void *context, const struct attach_ask *ask), void *context);
+/* Decides about one of them. */
+void attachments_decide(struct attachments *all, const struct attach_decision *decision,
+        attach_done done, void *context);
 /* revoke.c. As attachments_detach(), for sessions only; signed tokens of the session are refused
  * from now on. */
 void attachments_revoke(struct attachments *all, const char *name, attach_done done, void *context);

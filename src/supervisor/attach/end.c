@@ -9,6 +9,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/sandbox/limits.h"
 #include "supervisor/sandbox/names_file.h"
 
 /* Waiting must not give an agent the open network: an expired interface is no longer guarded but
@@ -76,6 +77,7 @@ void attachment_undo(struct attachment *a)
 		        strerror(-rc));
 	attachment_remove_socket(a);
 	names_file_remove(a->all->supervisor->names, a->record.id);
+	limits_remove(a->all->supervisor->limits, a->record.id);
 	rc = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
 	if (rc)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",

@@ -6,6 +6,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/sandbox/limits.h"
 
 struct attachment *attachments_find(const struct attachments *all, const char *name)
 {
@@ -171,6 +172,26 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 	done(context, &result);
 }
 
+/* Borrowed until the next call. */
+static const struct attach_limit *list_limits(const struct sandbox *s, size_t *count)
+{
+	static struct attach_limit limits[POLICY_LIMITS_MAX];
+	const struct policy *policy = &s->generation->settings->policy;
+
+	*count = 0;
+	for (uint32_t i = 0; i < policy_limit_count(policy); i++) {
+		struct attach_limit *l = &limits[*count];
+
+		policy_limit(policy, i, &l->limit);
+		if (!l->limit.period_s)
+			continue;
+		l->rule = policy_rule_name(policy, l->limit.rule);
+		l->used = limits_used(s, &l->limit);
+		++*count;
+	}
+	return limits;
+}
+
 static void fill_stats(const struct attachment *a, struct attach_stats *out)
 {
 	const struct sandbox *s = a->sandbox;
@@ -180,6 +201,7 @@ static void fill_stats(const struct attachment *a, struct attach_stats *out)
 	        .restarts = s->restarts,
 	        .mended = s->mended,
 	        .retired = (unsigned)sandbox_retired(s)};
+	out->policy_limits = list_limits(s, &out->policy_limit_count);
 	if (s->current && s->current->state == INSTANCE_SERVING)
 		out->serving_ms = loop_now_ms(s->supervisor->loop) - s->current->serving_since_ms;
 }

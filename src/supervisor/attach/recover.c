@@ -394,17 +394,18 @@ static bool is_known(struct attachments *all, const char *pin)
 
 /* Removes files that are named by a sandbox's id and belong to no known sandbox. Removes nothing if
  * a state file could not be read: they may belong to that sandbox. */
-static void remove_orphans(struct attachments *all, DIR *dir, bool mounted)
+static void remove_orphans(struct attachments *all, DIR *dir, const char *what)
 {
+	bool mounted = strcmp(what, "netns") == 0;
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
 		char path[2 * MESSAGE_PATH_MAX];
 
-		if (all->damaged || entry->d_name[0] == '.' || is_known(all, entry->d_name))
+		if (all->damaged || slice_hex_digit(entry->d_name[0]) < 0 ||
+		        is_known(all, entry->d_name))
 			continue;
-		log_warn("%s of %s belongs to no sandbox and is removed", entry->d_name,
-		        mounted ? "netns" : "names");
+		log_warn("%s of %s belongs to no sandbox and is removed", entry->d_name, what);
 		snprintf(path, sizeof(path), "%s/%s", all->pins, entry->d_name);
 		if (mounted)
 			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
@@ -428,8 +429,9 @@ static void finish(struct attachments *all)
 	HASH_ITER(hh, all->by_name, a, next)
 	watch_one(a);
 	/* Left by an attach that was never answered: made before the state was written. */
-	remove_orphans(all, opendir(all->pins), true);
-	remove_orphans(all, open_directory(all->supervisor->names), false);
+	remove_orphans(all, opendir(all->pins), "netns");
+	remove_orphans(all, open_directory(all->supervisor->names), "names");
+	remove_orphans(all, open_directory(all->supervisor->limits), "limits");
 	all->on_recovered(all);
 }
 

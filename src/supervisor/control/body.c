@@ -632,6 +632,29 @@ bool control_body_pause(const json_t *body, const char **reason, char *fault)
 	return true;
 }
 
+bool control_body_approve(const json_t *body, struct attach_decision *out, char *fault)
+{
+	enum { FOR, ALWAYS, RULE, COUNT };
+	struct member m[COUNT] = {[FOR] = {.name = "for_s", .type = INTEGER},
+	        [ALWAYS] = {.name = "always", .type = BOOLEAN},
+	        [RULE] = {.name = "whole_rule", .type = BOOLEAN}};
+	uint64_t seconds = 0;
+	bool always;
+
+	if (body && !read_members(body, m, COUNT, "", fault))
+		return false;
+	if (!read_number(&m[FOR], 1, ATTACH_GRANT_MAX_S, &seconds, fault))
+		return false;
+	always = m[ALWAYS].value && json_is_true(m[ALWAYS].value);
+	if (always && m[FOR].value)
+		return wrong(fault, "for_s, always: one of them");
+	out->lasts = always || m[FOR].value;
+	out->for_s = (uint32_t)seconds;
+	out->whole = m[RULE].value && json_is_true(m[RULE].value);
+	return !out->whole || out->lasts ||
+	       wrong(fault, "whole_rule: belongs to for_s or always: one request is approved once");
+}
+
 bool control_body_credential(const json_t *body, const char **credential, char *fault)
 {
 	struct member m = {.name = "credential"};

@@ -35,6 +35,7 @@ bool control_body_revoke_token(
 bool control_body_reload(const struct json_t *body, const char **policy, char *fault);
 /* The process with which a sandbox is to end; *start_time 0: not compared. */
 bool control_body_follow(const struct json_t *body, pid_t *pid, uint64_t *start_time, char *fault);
+bool control_body_approve(const json_t *body, struct attach_decision *out, char *fault);
 bool control_body_pause(const struct json_t *body, const char **reason, char *fault);
 /* Reads the name of a credential. */
 bool control_body_credential(const struct json_t *body, const char **credential, char *fault);

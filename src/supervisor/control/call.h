@@ -71,7 +71,7 @@ void control_answer_created(struct control_call *call, struct attachment *a);
 /* Adds what the recorder told of a sandbox that has ended. */
 void control_put_summary(struct json *j, const struct message_summary *summary);
 
-/* sandbox_calls.c, session_calls.c, prepared_calls.c, daemon_calls.c, ca_calls.c and
+/* sandbox_calls.c, session_calls.c, prepared_calls.c, daemon_calls.c, ask_calls.c, ca_calls.c and
  * credential_calls.c: the run functions of the routes. */
 void control_run_attach(struct control *control, struct control_call *call);
 void control_run_prepare(struct control *control, struct control_call *call);
@@ -103,6 +103,9 @@ void control_run_ca_csr(struct control *control, struct control_call *call);
 void control_run_ca_install(struct control *control, struct control_call *call);
 void control_run_ca_rotate(struct control *control, struct control_call *call);
 
+void control_run_asks(struct control *control, struct control_call *call);
+void control_run_approve(struct control *control, struct control_call *call);
+void control_run_refuse(struct control *control, struct control_call *call);
 void control_run_credentials(struct control *control, struct control_call *call);
 void control_run_credential_check(struct control *control, struct control_call *call);
 void control_run_credential_rotate(struct control *control, struct control_call *call);

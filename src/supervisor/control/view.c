@@ -40,6 +40,14 @@ static void put_text(struct json *j, const char *key, const char *text)
 		json_put_null(j, key);
 }
 
+static void put_slice(struct json *j, const char *key, struct slice text)
+{
+	if (text.n)
+		json_put_string(j, key, text, 0);
+	else
+		json_put_null(j, key);
+}
+
 static void put_reason(struct json *j, const struct attachment_view *v)
 {
 	if (v->reason && *v->reason)
@@ -346,6 +354,7 @@ static void put_worker(struct json *j, const struct message_worker_stats *w)
 	json_put_uint(j, "heap_bytes", w->heap_bytes);
 	json_put_uint(j, "queries_refused", w->queries_refused);
 	json_put_uint(j, "refusals_delayed", w->refusals_delayed);
+	json_put_uint(j, "limits_met", w->limits_met);
 	json_put_end_object(j);
 }
 
@@ -366,6 +375,25 @@ static void put_bounds(struct json *j, const struct attach_stats *stats)
 	json_put_end_object(j);
 }
 
+static void put_policy_limits(struct json *j, const struct attach_stats *stats)
+{
+	json_put_array(j, "policy_limits");
+	for (size_t i = 0; i < stats->policy_limit_count; i++) {
+		const struct attach_limit *l = &stats->policy_limits[i];
+
+		json_put_object(j, NULL);
+		put_slice(j, "rule", l->rule);
+		json_put_literal(j, "kind", policy_limit_kind_name(l->limit.kind));
+		json_put_uint(j, "used", l->used);
+		json_put_uint(j, "amount", l->limit.amount);
+		json_put_uint(j, "period_s", l->limit.period_s);
+		json_put_bool(j, "budget", l->limit.budget);
+		put_slice(j, "shared", l->limit.shared);
+		json_put_end_object(j);
+	}
+	json_put_end_array(j);
+}
+
 void control_put_stats(
         struct json *j, const struct attachment_view *view, const struct attach_stats *stats)
 {
@@ -375,6 +403,7 @@ void control_put_stats(
 	json_put_int(j, "serving_ms", stats->serving_ms);
 	json_put_uint(j, "packets_dropped", stats->dropped.packets);
 	put_bounds(j, stats);
+	put_policy_limits(j, stats);
 	json_put_uint(j, "restarts", stats->restarts);
 	json_put_uint(j, "retired", stats->retired);
 	json_put_uint(j, "mended", stats->mended);

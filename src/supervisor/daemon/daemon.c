@@ -239,6 +239,7 @@ static void clean_up(struct daemon *d)
 	close(d->supervisor.ca);
 	close(d->state_directory);
 	close(d->supervisor.names);
+	close(d->supervisor.limits);
 	close(d->lock);
 }
 

@@ -92,6 +92,7 @@ void daemon_open_directories(struct daemon *d)
 	all->state = directory(d->state, "sandboxes", 0700);
 	close(directory(d->state, "netns", 0700));
 	d->supervisor.names = directory(d->state, "names", 0700);
+	d->supervisor.limits = directory(d->state, "limits", 0700);
 	d->leases = directory(d->state, "leases", 0700);
 	snprintf(all->pins, sizeof(all->pins), "%s/netns", d->state);
 	data = directory(d->data, "", 0755);

@@ -9,6 +9,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/os/priority.h"
+#include "supervisor/sandbox/asks.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -111,6 +112,10 @@ static int on_message(struct role *role, struct ipc_message *message)
 		return instance_on_call(i, message);
 	case MESSAGE_WORKER_CREDENTIALS:
 		return on_credentials(i, message);
+	case MESSAGE_WORKER_ASK:
+		return asks_take(i, message);
+	case MESSAGE_WORKER_ASK_END:
+		return asks_take_end(i, message);
 	default:
 		return -EBADMSG;
 	}
@@ -272,6 +277,7 @@ void instance_serves(struct instance *i)
 
 void instance_free(struct instance *i)
 {
+	asks_forget(i);
 	if (i->sandbox)
 		DL_DELETE(i->sandbox->instances, i);
 	HASH_DELETE(by_id, i->supervisor->instances, i);

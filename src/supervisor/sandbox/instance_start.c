@@ -15,6 +15,8 @@
 #include "supervisor/os/local_file.h"
 #include "supervisor/os/memfd.h"
 #include "supervisor/os/priority.h"
+#include "supervisor/sandbox/asks.h"
+#include "supervisor/sandbox/limits.h"
 #include "supervisor/supervisor.h"
 
 #define SOURCE_GRACE_MS 2000
@@ -296,6 +298,10 @@ int instance_start(struct instance *i, struct generation *g)
 		rc = make_ring(i);
 	if (!rc) {
 		tell_quiet(i);
+		rc = limits_tell(i, g);
+		asks_tell(i);
+	}
+	if (!rc) {
 		rc = tell_worker(i);
 	}
 	if (!rc && instance_tell_exposed(i) != 0)

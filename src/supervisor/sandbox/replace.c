@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/sandbox/limits.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -143,6 +144,8 @@ static void retire(struct sandbox *s, struct instance *i)
 	if (goes_another_way(i->generation, s->generation))
 		instance_close_egress(i, egress_changed);
 	rc = instance_change_credentials(i, s->generation);
+	if (!rc)
+		rc = limits_tell(i, s->generation);
 	if (!rc)
 		rc = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
 	if (rc)

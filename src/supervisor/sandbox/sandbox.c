@@ -16,6 +16,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/base/hash.h"
 #include "supervisor/sandbox/states.h"
+#include "supervisor/sandbox/asks.h"
 #include "supervisor/supervisor.h"
 
 typedef enum sandbox_state (*handler)(struct sandbox *s);
@@ -207,7 +208,7 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	s->owner = owner;
 	s->persistent = persistent;
 	s->id = supervisor_next_id(sv);
-	s->netns = s->names = s->shared_packets = -1;
+	s->netns = s->names = s->counters = s->shared_packets = -1;
 	random_bytes(s->seed, sizeof(s->seed));
 	gate_init(&s->gate);
 	rc = loop_timer_open(sv->loop, &s->timer, on_time);
@@ -252,6 +253,9 @@ void sandbox_free(struct sandbox *s)
 		close(s->netns);
 	if (s->names >= 0)
 		close(s->names);
+	asks_free(s);
+	if (s->counters >= 0)
+		close(s->counters);
 	if (s->shared_packets >= 0)
 		close(s->shared_packets);
 	free(s);

@@ -161,6 +161,10 @@ struct sandbox {
 	/* Memory of its synthetic names, handed from worker to worker; -1: none yet. Persistent: a
 	 * file, open only while a worker is being told. */
 	int names;
+	/* Memory of what its limits have counted; -1: none yet, or persistent (a file). */
+	int counters;
+	struct asks *
+	        asks; /* owned: what a person has to approve, and has approved; NULL: nothing yet */
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct exposed exposed;
 	uint64_t summary_request;  /* 0: none is pending */

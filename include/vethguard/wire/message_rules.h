@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message_rules: the messages between supervisor and worker about limits of the policy, and about what a person has to
+ * approve. Part of wire/message.h, which includes it. */
+#ifndef VETHGUARD_WIRE_MESSAGE_RULES_H
+#define VETHGUARD_WIRE_MESSAGE_RULES_H
+
+#include "vethguard/base/slice.h"
+
+/* Memories of counters (ipc/counters.h): first the sandbox's own, then those that it shares with others. */
+#define MESSAGE_LIMITS_MAX 9
+struct message_worker_limits {
+	size_t count;
+	struct slice shared[MESSAGE_LIMITS_MAX]; /* key of the label; empty: the sandbox's own */
+};
+
+#define MESSAGE_ASKS_MAX 64 /* requests of a sandbox that wait, and grants that it has */
+#define MESSAGE_ASK_TEXT_MAX 600
+#define MESSAGE_ASK_QUERY_MAX 1024
+struct message_worker_ask {
+	struct slice rule, method, host;
+	struct slice path, query; /* canonical; the query may be cut */
+	uint8_t scheme;           /* enum policy_scheme */
+	uint16_t port;
+	uint64_t bytes;  /* of its content, if that is known; else 0 */
+	uint32_t wait_s; /* how long it is held */
+};
+struct message_worker_answer {
+	uint8_t approved;  /* 0 or 1 */
+	struct slice text; /* who has decided, and why */
+};
+struct message_worker_grant {
+	uint8_t ends;      /* 1: no more; the rest does not count */
+	uint8_t whole;     /* 1: all that the rule asks about; 0: what is like `ask` but for its query */
+	uint64_t until_ms; /* clock_boot_ms(); 0: no end */
+	struct message_worker_ask ask;
+	struct slice text;
+};
+
+#endif

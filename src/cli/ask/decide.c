@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `vethguard approve` and `refuse`: a person's decision about a request that waits. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/ask/ask.h"
+#include "cli/ask/commands.h"
+#include "cli/attach/options.h"
+#include "cli/commands.h"
+
+#define ID_DIGITS 16
+
+/* Finds the one id that begins so. Returns false after a message. */
+static bool find_id(const json_t *asks, const char *prefix, char id[ID_DIGITS + 1])
+{
+	size_t n = strlen(prefix), found = 0, i;
+	const json_t *ask;
+
+	json_array_foreach(asks, i, ask)
+	{
+		if (strncmp(control_text(ask, "id"), prefix, n) != 0)
+			continue;
+		snprintf(id, ID_DIGITS + 1, "%s", control_text(ask, "id"));
+		found++;
+	}
+	if (found == 1)
+		return true;
+	fprintf(stderr, "vethguard: error: %s; 'vethguard ask' names them\n",
+	        found ? "several requests have an id that begins so"
+	              : "no request that waits, and no grant, has this id");
+	return false;
+}
+
+static bool is_prefix(const char *id)
+{
+	size_t n = strlen(id);
+
+	return n >= ASK_PREFIX_MIN && n <= ID_DIGITS && strspn(id, "0123456789abcdef") == n;
+}
+
+/* Completes the id. Returns 0, or an exit status after a message. */
+static int complete(const struct control_line *line, const char *prefix, char id[ID_DIGITS + 1])
+{
+	struct control_answer answer;
+	int rc;
+
+	if (!is_prefix(prefix)) {
+		fprintf(stderr,
+		        "vethguard: error: an id has 16 hex digits in small letters, of which the "
+		        "first %d or more suffice\n",
+		        ASK_PREFIX_MIN);
+		return CLI_USAGE;
+	}
+	rc = control_call(line->socket, "GET", "/asks", NULL, &answer);
+	if (rc)
+		return rc;
+	rc = find_id(json_object_get(answer.json, "asks"), prefix, id) ? 0 : 1;
+	control_answer_free(&answer);
+	return rc;
+}
+
+static json_t *body_of(const struct ask_decision *d)
+{
+	json_t *body = json_object();
+	int rc = 0;
+
+	if (d->for_s)
+		rc |= json_object_set_new(body, "for_s", json_integer((json_int_t)d->for_s));
+	if (d->always)
+		rc |= json_object_set_new(body, "always", json_true());
+	if (d->whole_rule)
+		rc |= json_object_set_new(body, "whole_rule", json_true());
+	if (d->reason)
+		rc |= json_object_set_new(body, "reason", json_string(d->reason));
+	if (body && rc == 0)
+		return body;
+	json_decref(body);
+	fputs("vethguard: error: the reason is not UTF-8\n", stderr);
+	return NULL;
+}
+
+int ask_decide(const struct control_line *line, const char *prefix, const struct ask_decision *d)
+{
+	char id[ID_DIGITS + 1], path[CONTROL_PATH_MAX];
+	struct control_answer answer;
+	int rc = complete(line, prefix, id);
+	json_t *body = rc ? NULL : body_of(d);
+
+	if (!body)
+		return rc ? rc : CLI_USAGE;
+	snprintf(path, sizeof(path), "/asks/%s/%s", id, d->approves ? "approve" : "refuse");
+	rc = control_call(line->socket, "POST", path, body, &answer);
+	json_decref(body);
+	if (rc)
+		return rc;
+	if (line->json)
+		control_print_json(answer.json);
+	else if (!d->approves)
+		printf("%s: refused\n", id);
+	else if (d->always)
+		printf("%s: approved, until it is refused or the daemon starts anew\n", id);
+	else if (d->for_s)
+		printf("%s: approved for %llu s\n", id, (unsigned long long)d->for_s);
+	else
+		printf("%s: approved once\n", id);
+	control_answer_free(&answer);
+	return 0;
+}
+
+void ask_decide_line(const struct control_line *line, char *text)
+{
+	char *rest = text, *word = strsep(&rest, " "), *id = rest ? strsep(&rest, " ") : NULL;
+	struct ask_decision d = {.approves = strcmp(word, "approve") == 0};
+
+	if (rest && !*rest)
+		rest = NULL;
+	if (!d.approves)
+		d.reason = rest;
+	else if (rest && strcmp(rest, "always") == 0)
+		d.always = true;
+	if (id && (d.approves || strcmp(word, "refuse") == 0) &&
+	        (!d.approves || !rest || d.always || attach_ttl_read(rest, &d.for_s)))
+		ask_decide(line, id, &d);
+	else
+		fputs("approve ID [TIME|always], or refuse ID [REASON]\n", stderr);
+}
+
+/* --- the commands --- */
+
+struct decide_command {
+	const char *name, *usage, *text, *examples;
+	const struct option_spec *specs;
+};
+
+static bool take_option(void *context, const char *option, const char *value)
+{
+	struct ask_decision *d = context;
+
+	if (strcmp(option, "reason") == 0)
+		d->reason = value;
+	else if (strcmp(option, "always") == 0)
+		d->always = true;
+	else if (strcmp(option, "rule") == 0)
+		d->whole_rule = true;
+	else if (!attach_ttl_read(value, &d->for_s)) {
+		fprintf(stderr, "vethguard: error: --for: no time; write 90s, 30m, 2h or 7d\n");
+		return false;
+	}
+	return true;
+}
+
+static int wrong(const struct decide_command *c, const char *what)
+{
+	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n", what, c->name, c->usage);
+	return CLI_USAGE;
+}
+
+static int decide(const struct decide_command *c, char **argv, bool approves)
+{
+	struct ask_decision d = {.approves = approves};
+	struct control_line line;
+
+	if (!control_line_read(&line, c->name, c->specs, argv, take_option, &d))
+		return CLI_USAGE;
+	if (line.help) {
+		printf("Usage: %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->text);
+		options_print(c->specs, stdout);
+		printf("\nExamples:\n%s\nExit status: 0 done; 1 the daemon refused; 2 wrong usage; "
+		       "3 the daemon cannot be\nreached.\n",
+		        c->examples);
+		return 0;
+	}
+	if (line.name_count != 1)
+		return wrong(c, "which request? 'vethguard ask' names them");
+	if (d.always && d.for_s)
+		return wrong(c, "--for and --always: give one of them");
+	if (d.whole_rule && !d.always && !d.for_s)
+		return wrong(c, "--rule needs --for or --always");
+	return ask_decide(&line, line.names[0], &d);
+}
+
+static const struct option_spec approve_specs[] = {
+        {"for", 'f', "TIME", "also approve, for this time (90s, 30m, 2h), what is like it"},
+        {"always", 'a', NULL, "the same without end"},
+        {"rule", 0, NULL, "with --for or --always: all that the rule asks about"},
+        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+
+int cli_approve(int argc, char **argv)
+{
+	static const struct decide_command command = {"vethguard approve", "ID [OPTIONS]",
+	        "Lets a request that waits go on. Like it is what the same rule asks about, with "
+	        "the\nsame method, host and path. When the time is over, what runs by the approval "
+	        "ends.",
+	        "  vethguard approve 3f2a9c01\n"
+	        "  vethguard approve 3f2a9c01 --for 1h\n",
+	        approve_specs};
+
+	(void)argc;
+	return decide(&command, argv + 1, true);
+}
+
+static const struct option_spec refuse_specs[] = {
+        {"reason", 'r', "TEXT", "the reason, which the sandbox and the log show"},
+        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+
+int cli_refuse(int argc, char **argv)
+{
+	static const struct decide_command command = {"vethguard refuse", "ID [OPTIONS]",
+	        "Refuses a request that waits, or ends an approval that lasts and what runs by it.",
+	        "  vethguard refuse 3f2a9c01 --reason 'not on a Friday'\n", refuse_specs};
+
+	(void)argc;
+	return decide(&command, argv + 1, false);
+}

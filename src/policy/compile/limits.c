@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiles the limits, those of the policy first, then in the order of their rules. */
+#include "policy/compile/compile.h"
+
+static void compile_limit(struct compiler *c, const struct model_limit *from)
+{
+	struct image_limit out = {.amount = from->amount,
+	        .rule = from->rule,
+	        .kind = from->kind,
+	        .period_s = from->period_s,
+	        .budget = from->budget,
+	        .shared = compile_text(c, from->shared)};
+
+	compile_push(c, SECTION_LIMITS, &out);
+}
+
+/* The loader reads rules in their order, so their limits are in that order already. */
+void compile_limits(struct compiler *c)
+{
+	for (int of_rules = 0; of_rules <= 1; of_rules++)
+		for (size_t i = 0; i < c->model->limit_count && !c->failed; i++)
+			if ((c->model->limits[i].rule != POLICY_NONE) == of_rules)
+				compile_limit(c, &c->model->limits[i]);
+}

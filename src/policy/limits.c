@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: limits lie in the image in the order of their rules, those of the policy
+ * first, so the limits of a rule are found by bisection. */
+#include "vethguard/policy/limits.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "policy/image.h"
+
+static const char *const kind_names[] = {
+        [POLICY_LIMIT_REQUESTS] = "requests",
+        [POLICY_LIMIT_UPLOAD] = "upload",
+        [POLICY_LIMIT_DOWNLOAD] = "download",
+        [POLICY_LIMIT_CONNECTIONS] = "connections",
+        [POLICY_LIMIT_STREAMS] = "streams",
+        [POLICY_LIMIT_BODY] = "body",
+};
+static_assert(
+        sizeof(kind_names) / sizeof(kind_names[0]) == POLICY_LIMIT_KIND_COUNT, "a name per kind");
+
+uint32_t policy_limit_count(const struct policy *policy)
+{
+	return image_count(policy, SECTION_LIMITS);
+}
+
+void policy_limit(const struct policy *policy, uint32_t index, struct policy_limit *out)
+{
+	const struct image_limit *l = image_limit_at(policy, index);
+
+	*out = (struct policy_limit){.rule = l->rule,
+	        .kind = (enum policy_limit_kind)l->kind,
+	        .amount = l->amount,
+	        .period_s = l->period_s,
+	        .budget = l->budget,
+	        .shared = image_slice(policy, l->shared)};
+}
+
+/* The place of a rule in the order of limits: those of the policy come first. */
+static uint64_t place_of(uint32_t rule)
+{
+	return rule == POLICY_NONE ? 0 : UINT64_C(1) + rule;
+}
+
+/* The first limit that does not belong before this place. */
+static uint32_t find_place(const struct policy *policy, uint64_t place)
+{
+	uint32_t low = 0, high = policy_limit_count(policy);
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (place_of(image_limit_at(policy, middle)->rule) < place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void policy_limits_of(const struct policy *policy, uint32_t rule, uint32_t *first, uint32_t *count)
+{
+	*first = find_place(policy, place_of(rule));
+	*count = find_place(policy, place_of(rule) + 1) - *first;
+}
+
+bool policy_limit_has_period(enum policy_limit_kind kind)
+{
+	return kind <= POLICY_LIMIT_DOWNLOAD;
+}
+
+const char *policy_limit_kind_name(enum policy_limit_kind kind)
+{
+	return kind_names[kind];
+}
+
+/* --- words --- */
+
+static bool is_size(enum policy_limit_kind kind)
+{
+	return kind == POLICY_LIMIT_UPLOAD || kind == POLICY_LIMIT_DOWNLOAD ||
+	       kind == POLICY_LIMIT_BODY;
+}
+
+/* Writes a size with the largest unit that divides it. */
+static int put_size(char *out, size_t size, uint64_t bytes)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *unit;
+	} units[] = {{1000000000, "GB"}, {1 << 30, "GiB"}, {1000000, "MB"}, {1 << 20, "MiB"},
+	        {1000, "KB"}, {1 << 10, "KiB"}, {1, "B"}};
+	size_t i = 0;
+
+	while (bytes % units[i].bytes)
+		i++;
+	return snprintf(
+	        out, size, "%llu%s", (unsigned long long)(bytes / units[i].bytes), units[i].unit);
+}
+
+static void put_period(char *out, size_t size, uint32_t s)
+{
+	if (s % 86400 == 0)
+		snprintf(out, size, "/%ud", s / 86400);
+	else if (s % 3600 == 0)
+		snprintf(out, size, "/%uh", s / 3600);
+	else if (s % 60 == 0)
+		snprintf(out, size, "/%um", s / 60);
+	else
+		snprintf(out, size, "/%us", s);
+}
+
+const char *policy_limit_text(const struct policy_limit *limit, char out[POLICY_LIMIT_TEXT_MAX])
+{
+	size_t n = (size_t)snprintf(
+	        out, POLICY_LIMIT_TEXT_MAX, "%s ", policy_limit_kind_name(limit->kind));
+
+	if (is_size(limit->kind))
+		n += (size_t)put_size(out + n, POLICY_LIMIT_TEXT_MAX - n, limit->amount);
+	else
+		n += (size_t)snprintf(out + n, POLICY_LIMIT_TEXT_MAX - n, "%llu",
+		        (unsigned long long)limit->amount);
+	if (limit->period_s)
+		put_period(out + n, POLICY_LIMIT_TEXT_MAX - n, limit->period_s);
+	return out;
+}
+
+void policy_limit_key(const struct policy *policy, const struct policy_limit *limit,
+        uint8_t out[POLICY_LIMIT_KEY])
+{
+	static const struct hash_key keys[2] = {{0x6c696d6974206b65, 1}, {0x6c696d6974206b65, 2}};
+	struct slice name = policy_rule_name(policy, limit->rule);
+	char text[POLICY_NAME_MAX + 256];
+	int n = snprintf(text, sizeof(text), "%s\n%d\n%.*s", policy_limit_kind_name(limit->kind),
+	        limit->budget, SLICE_ARG(name));
+	size_t used = n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t hash = hash_bytes(&keys[i], text, used);
+
+		memcpy(out + i * sizeof(hash), &hash, sizeof(hash));
+	}
+}

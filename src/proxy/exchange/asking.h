@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * asking: requests that a person has to approve (rules under ask:). A request is held, unread
+ * beyond its head, until the supervisor sends an answer, or its time is over, and then it is
+ * refused. A grant approves what is like it for a while; when it ends, so does what runs by it.
+ */
+#ifndef VETHGUARD_SRC_PROXY_EXCHANGE_ASKING_H
+#define VETHGUARD_SRC_PROXY_EXCHANGE_ASKING_H
+
+#include "vethguard/base/list.h"
+#include "vethguard/base/rate.h"
+#include "vethguard/loop/loop.h"
+#include "vethguard/proxy/proxy.h"
+
+#define ASKING_KEY 16 /* bytes that stand for what is asked */
+
+struct exchange;
+struct proxy;
+
+/* Approves what has this key. */
+struct asking_grant {
+	uint64_t id; /* of the request that was asked about; 0: free */
+	uint8_t key[ASKING_KEY];
+	int64_t until_ms; /* clock_boot_ms(); 0: no end */
+	char text[MESSAGE_ASK_TEXT_MAX + 1];
+};
+
+/* What the proxy knows about all of them. */
+struct asking_all {
+	struct list waiting; /* struct asking */
+	size_t count;
+	struct list granted; /* struct asking: under way by a grant */
+	struct asking_grant grants[MESSAGE_ASKS_MAX];
+	struct rate rate; /* of questions */
+	struct loop_timer tick;
+	bool ticking;
+};
+
+/* In an exchange. */
+struct asking {
+	struct list list;
+	bool begun, waiting, approved;
+	bool told;        /* the supervisor knows that it waits */
+	uint64_t grant;   /* that has approved it, or 0 */
+	int64_t until_ms; /* clock_boot_ms(): when waiting ends */
+	struct loop_task task;
+};
+
+int asking_open(struct proxy *proxy);
+void asking_close(struct proxy *proxy);
+/* True if the request may go on: it was approved, now or before. False: it waits, or was refused
+ * and ex may be freed. */
+bool asking_passes(struct exchange *ex);
+/* The exchange ends, or goes on without an approval. */
+void asking_fini(struct exchange *ex);
+
+#endif

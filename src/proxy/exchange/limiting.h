@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limiting: what the limits of the policy mean for an exchange. What a request is known to send is
+ * counted before it begins; what comes without a length, and what the response brings, as it
+ * passes. An exchange that meets a limit on the way ends in a task, because its peers are in the
+ * middle of a piece then; nothing more of it passes until that runs.
+ */
+#ifndef VETHGUARD_SRC_PROXY_EXCHANGE_LIMITING_H
+#define VETHGUARD_SRC_PROXY_EXCHANGE_LIMITING_H
+
+#include "proxy/limit/limit.h"
+#include "vethguard/loop/loop.h"
+
+struct exchange;
+
+struct limiting {
+	bool on;             /* the exchange is counted */
+	bool counts_body;    /* the request's content is counted as it comes */
+	bool met;            /* a limit was met on the way */
+	uint64_t reserved;   /* content that was counted in advance */
+	uint64_t body, most; /* content that has come, and may come */
+	struct limit_held held;
+	struct limit_hit hit;
+	struct loop_task task; /* ends the exchange */
+};
+
+/* The verdict allows the request. False: a limit refuses it, and ex may be freed. */
+bool limiting_begin(struct exchange *ex);
+/* The exchange goes on under another policy, which may be the first with limits. */
+void limiting_goes_on(struct exchange *ex, const struct policy *next);
+/* Counts n bytes that the sandbox sends, or that are sent to it. False: they may not pass. Call
+ * both only if ex->limiting.on. */
+bool limiting_takes(struct exchange *ex, uint64_t n);
+bool limiting_gives(struct exchange *ex, uint64_t n);
+/* Ends an exchange that has met a limit on the way. ex is freed afterwards. */
+void limiting_end(struct exchange *ex);
+/* Releases what the exchange holds. */
+void limiting_fini(struct exchange *ex);
+
+#endif

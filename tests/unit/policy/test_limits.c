@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits: which ones count for a rule, in which words they are told, what keeps a counter through
+ * changes of a policy, and which images are refused. Bad ones are in bad/limits.yaml. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "policy_test.h"
+#include "policy/image.h"
+#include "vethguard/policy/diff.h"
+#include "vethguard/policy/limits.h"
+
+#define HEAD "vethguard: 1\nname: t\n"
+#define RULES                                                                                 \
+	"allow:\n"                                                                            \
+	"  - {name: a, to: a.example, limits: {upload: 10MB/1h, body: 64KiB}}\n"              \
+	"  - {to: b.example}\n"                                                               \
+	"  - {name: c, to: c.example, limits: {streams: 3}, budget: {requests: 7/d, shared: " \
+	"team}}\n"
+
+static void test_of(void **state)
+{
+	static const struct {
+		uint32_t rule, count;
+		const char *texts[3];
+	} rows[] = {{POLICY_NONE, 2, {"requests 600/1m", "connections 16"}},
+	        {0, 2, {"upload 10MB/1h", "body 64KiB"}}, {1, 0, {NULL}},
+	        {2, 2, {"streams 3", "requests 7/1d"}}, {3, 0, {NULL}}};
+	char text[POLICY_LIMIT_TEXT_MAX];
+	uint32_t first, count;
+	struct policy_limit l;
+	struct test_policy t;
+
+	(void)state;
+	test_load(&t, HEAD "limits: {requests: 600/1m, connections: 16}\n" RULES, false);
+	assert_int_equal(policy_limit_count(&t.policy), 6);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		policy_limits_of(&t.policy, rows[i].rule, &first, &count);
+		assert_int_equal(count, rows[i].count);
+		for (uint32_t k = 0; k < count; k++) {
+			policy_limit(&t.policy, first + k, &l);
+			assert_int_equal(l.rule, rows[i].rule);
+			assert_string_equal(policy_limit_text(&l, text), rows[i].texts[k]);
+		}
+	}
+	assert_true(l.rule == POLICY_NONE || slice_equals(l.shared, SLICE("team")));
+	test_unload(&t);
+	test_load(&t, HEAD, false);
+	policy_limits_of(&t.policy, POLICY_NONE, &first, &count);
+	assert_int_equal(count, 0);
+	test_unload(&t);
+}
+
+static void test_words(void **state)
+{
+	static const char *const rows[][2] = {{"upload: 1/1s", "upload 1B/1s"},
+	        {"upload: 1000/60s", "upload 1KB/1m"}, {"upload: 1024B/90s", "upload 1KiB/90s"},
+	        {"upload: 3GiB/min", "upload 3GiB/1m"}, {"upload: 5GB/31d", "upload 5GB/31d"},
+	        {"download: 10MiB/2h", "download 10MiB/2h"}, {"requests: 60/m", "requests 60/1m"},
+	        {"requests: 1099511627775/h", "requests 1099511627775/1h"},
+	        {"body: 1500", "body 1500B"}, {"streams: 4", "streams 4"}};
+	char policy[256], text[POLICY_LIMIT_TEXT_MAX];
+	struct test_policy t;
+	struct policy_limit l;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(policy, sizeof(policy), HEAD "limits: {%s}\n", rows[i][0]);
+		test_load(&t, policy, false);
+		policy_limit(&t.policy, 0, &l);
+		assert_string_equal(policy_limit_text(&l, text), rows[i][1]);
+		test_unload(&t);
+	}
+}
+
+static void key_of(const char *text, uint32_t index, uint8_t key[POLICY_LIMIT_KEY])
+{
+	struct test_policy t;
+	struct policy_limit l;
+
+	test_load(&t, text, false);
+	policy_limit(&t.policy, index, &l);
+	policy_limit_key(&t.policy, &l, key);
+	test_unload(&t);
+}
+
+/* The counter is that of the rule's name and the kind, wherever the rule stands and whatever else
+ * it says; a budget has one of its own. */
+static void test_keys(void **state)
+{
+	static const char *const same[] = {
+	        HEAD "allow: [{name: a, to: x.example, limits: {upload: 1MB/1m}}]\n", HEAD
+	        "allow: [{to: b.example}, {name: a, to: y.example, limits: {upload: 2MB/9h}}]\n"};
+	static const char *const others[] = {HEAD "limits: {upload: 10MB/1h}\n",
+	        HEAD "allow: [{name: b, to: a.example, limits: {upload: 10MB/1h}}]\n",
+	        HEAD "allow: [{name: a, to: a.example, limits: {download: 10MB/1h}}]\n",
+	        HEAD "allow: [{name: a, to: a.example, budget: {upload: 10MB/1h}}]\n"};
+	uint8_t key[POLICY_LIMIT_KEY], other[POLICY_LIMIT_KEY];
+
+	(void)state;
+	key_of(HEAD RULES, 0, key);
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		key_of(same[i], 0, other);
+		assert_memory_equal(key, other, sizeof(key));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		key_of(others[i], 0, other);
+		assert_memory_not_equal(key, other, sizeof(key));
+	}
+}
+
+static void compare(const char *from, const char *to, bool widens, bool narrows, const char *line)
+{
+	struct test_policy a, b;
+	struct policy_diff diff;
+
+	test_load(&a, from, false);
+	test_load(&b, to, false);
+	assert_int_equal(policy_diff(&a.policy, &b.policy, &diff), 0);
+	assert_int_equal(diff.widens, widens);
+	assert_int_equal(diff.narrows, narrows);
+	assert_int_equal(diff.count, line ? 1 : 0);
+	if (line)
+		assert_string_equal(diff.lines[0].text, line);
+	policy_diff_fini(&diff);
+	test_unload(&a);
+	test_unload(&b);
+}
+
+#define WITH(limits) HEAD "allow: [{name: a, to: a.example, " limits "}]\n"
+
+static void test_diff(void **state)
+{
+	(void)state;
+	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 1000KB/60m}"), false,
+	        false, NULL);
+	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 2MB/1h}"), true, false,
+	        "+ limit of rule a: upload 2MB/1h (so far limit of rule a: upload 1MB/1h)");
+	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 1MB/1d}"), false, true,
+	        "- limit of rule a: upload 1MB/1d (so far limit of rule a: upload 1MB/1h)");
+	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 9MB/1d}"), true, true,
+	        "+ limit of rule a: upload 9MB/1d (so far limit of rule a: upload 1MB/1h)");
+	compare(WITH("limits: {body: 1MB}"), WITH("ports: [443]"), true, false,
+	        "+ no more limit of rule a: body 1MB");
+	compare(WITH("ports: [443]"), WITH("budget: {download: 1MB/1h}"), false, true,
+	        "- new budget of rule a: download 1MB/1h");
+	compare(WITH("budget: {requests: 1/1h, shared: team}"), WITH("budget: {requests: 1/1h}"),
+	        true, false,
+	        "+ budget of rule a: requests 1/1h (so far budget of rule a: requests 1/1h, "
+	        "shared by label team)");
+	compare(WITH("budget: {requests: 1/1h}"), WITH("budget: {requests: 1/1h, shared: team}"),
+	        false, true,
+	        "- budget of rule a: requests 1/1h, shared by label team (so far budget of rule "
+	        "a: requests 1/1h)");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_of),
+	        cmocka_unit_test(test_words),
+	        cmocka_unit_test(test_keys),
+	        cmocka_unit_test(test_diff),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
