@@ -299,7 +299,7 @@ void config_read_signers(struct tree *tree, const struct tree_node *list, struct
 	}
 	g->signers = calloc(list->count ? list->count : 1, sizeof(*g->signers));
 	if (!g->signers) {
-		tree->arena->failed = true;
+		tree_error(tree, list, "no memory for signers");
 		return;
 	}
 	for (const struct tree_item *item = list->first; item; item = item->next) {
