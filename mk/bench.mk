@@ -29,6 +29,13 @@ profile:
 	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
 	@tests/bench/profile '$(SCENARIO)'
 
+.PHONY: count
+## make count SCENARIO=keepalive1    system calls and context switches per unit of one scenario, beside haproxy and the bare relay (root; strace)
+count:
+	@mk/install-packages build
+	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
+	@tests/bench/count '$(SCENARIO)'
+
 .PHONY: bench-attach
 ## make bench-attach    a thousand sandboxes on one daemon: latencies, memory, abuse (root; about six minutes)
 bench-attach:

@@ -130,7 +130,7 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 		return refuse(keeper, message, sandboxes_add(&keeper->sandboxes, message), "");
 	case MESSAGE_KEEPER_SANDBOX:
 		return on_sandbox(keeper, message);
-	case MESSAGE_KEEPER_LOOK:
+	case MESSAGE_KEEPER_CHECK:
 		return here(peer, message);
 	case MESSAGE_KEEPER_CA_ASK:
 		return desk_ask(&keeper->desk, message);

@@ -161,6 +161,21 @@ static bool json_condition_is_sound(const struct policy *policy, const struct im
 	return json_path_is_sound(image_slice(policy, c->name));
 }
 
+/* Each value of the condition begins with one of the bytes. */
+static bool values_begin_with(
+        const struct policy *policy, const struct image_condition *c, struct slice bytes)
+{
+	const struct image_text *value = image_section(policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < c->value_count; i++) {
+		struct slice text = image_slice(policy, value[c->first_value + i]);
+
+		if (text.n == 0 || slice_find_byte(bytes, text.p[0]) < 0)
+			return false;
+	}
+	return true;
+}
+
 static bool conditions_are_sound(const struct policy *policy)
 {
 	const struct image_text *value = image_section(policy, SECTION_VALUES);
@@ -176,6 +191,11 @@ static bool conditions_are_sound(const struct policy *policy)
 		        !range_is_inside(policy, SECTION_VALUES, c->first_value, c->value_count))
 			return false;
 		if (condition_is_json(c->kind) && !json_condition_is_sound(policy, c))
+			return false;
+		if ((c->kind == CONDITION_MCP && !values_begin_with(policy, c, SLICE("tm"))) ||
+		        (c->kind == CONDITION_GRAPHQL &&
+		                !values_begin_with(policy, c, SLICE("ofp"))) ||
+		        (c->kind == CONDITION_LLM && !values_begin_with(policy, c, SLICE("mn"))))
 			return false;
 	}
 	return true;

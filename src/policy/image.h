@@ -89,7 +89,9 @@ enum image_rule_flag {
 	RULE_CONDITIONS = 32,
 	/* The rule stands under ask:. With RULE_DENY it is the shadow of one: a copy that finds, as
 	 * a deny, every spelling of what is asked about. Shadows come after all rules. */
-	RULE_ASK = 64
+	RULE_ASK = 64,
+	RULE_MCP = 128,     /* it has a condition on MCP messages */
+	RULE_GRAPHQL = 256, /* ... on GraphQL requests */
 };
 
 struct image_rule {
@@ -114,16 +116,35 @@ enum image_condition_kind {
 	                       */
 	CONDITION_HEADER,
 	CONDITION_FORM,
-	CONDITION_FORM_ONLY, /* as CONDITION_QUERY_ONLY, in a form */
-	CONDITION_JSON,      /* the name is a path: policy/json_path.h */
-	CONDITION_JSON_ONLY, /* no keys but the first ones of other conditions' paths */
-	CONDITION_JSONRPC,   /* as CONDITION_JSON, of each message of a JSON-RPC body */
+	CONDITION_FORM_ONLY,    /* as CONDITION_QUERY_ONLY, in a form */
+	CONDITION_JSON,         /* the name is a path: policy/json_path.h */
+	CONDITION_JSON_ONLY,    /* no keys but the first ones of other conditions' paths */
+	CONDITION_JSONRPC,      /* as CONDITION_JSON, of each message of a JSON-RPC body */
+	CONDITION_MCP,          /* values begin with enum image_mcp_value */
+	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, of the arguments of a call; a part of
+	                           the rule's CONDITION_MCP */
+	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
+	CONDITION_LLM,          /* values begin with enum image_llm_value */
 	CONDITION_KIND_COUNT
 };
 
+/* The first byte of a value of CONDITION_MCP; the pattern of a name follows. */
+enum image_mcp_value { MCP_VALUE_TOOL = 't', MCP_VALUE_METHOD = 'm' };
+
+/* The same of CONDITION_GRAPHQL: a word, the pattern of a name, the pattern of a hash or id. */
+enum image_graphql_value {
+	GRAPHQL_VALUE_OPERATION = 'o',
+	GRAPHQL_VALUE_FIELD = 'f',
+	GRAPHQL_VALUE_PERSISTED = 'p'
+};
+
+/* The same of CONDITION_LLM: the pattern of a model's name, a number in digits. */
+enum image_llm_value { LLM_VALUE_MODEL = 'm', LLM_VALUE_TOKENS = 'n' };
+
 static inline bool condition_is_json(uint32_t kind)
 {
-	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC;
+	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC ||
+	       kind == CONDITION_MCP_ARGUMENT;
 }
 
 static inline bool condition_reads_body(uint32_t kind)

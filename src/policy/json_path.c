@@ -118,6 +118,24 @@ bool json_path_keys_resemble(struct slice a, struct slice b)
 	return true;
 }
 
+bool json_path_member(const struct json_tree *tree, const struct json_value *object,
+        struct slice key, const struct json_value **out)
+{
+	uint32_t i = (uint32_t)(object - tree->values) + 1;
+
+	*out = NULL;
+	for (; i < object->next; i = json_at(tree, i + 1)->next) {
+		struct slice name = json_text(tree, json_at(tree, i));
+
+		if (!json_path_key_resembles(name, key))
+			continue;
+		if (*out || !json_path_key_is(name, key))
+			return false;
+		*out = json_at(tree, i + 1);
+	}
+	return true;
+}
+
 bool json_looks_numeric(struct slice text)
 {
 	bool digit = false;
@@ -143,6 +161,8 @@ bool json_value_is_sound(struct slice value)
 	switch (value.p[0]) {
 	case JSON_VALUE_TEXT:
 		return true;
+	case JSON_VALUE_PATH:
+		return rest.n > 0 && rest.p[0] == '/';
 	case JSON_VALUE_ANY:
 		return rest.n == 0;
 	case JSON_VALUE_WORD:

@@ -7,7 +7,7 @@
 #ifndef VETHGUARD_SRC_POLICY_JSON_PATH_H
 #define VETHGUARD_SRC_POLICY_JSON_PATH_H
 
-#include "vethguard/base/slice.h"
+#include "vethguard/policy/json.h"
 
 #define JSON_PATH_KEYS_MAX 16 /* of one path */
 
@@ -16,7 +16,8 @@ enum json_value_type {
 	JSON_VALUE_TEXT = 's',   /* a pattern */
 	JSON_VALUE_NUMBER = 'n', /* two doubles: from, to, both included */
 	JSON_VALUE_WORD = 'w',   /* "true" or "false" */
-	JSON_VALUE_ANY = 'a'     /* nothing */
+	JSON_VALUE_ANY = 'a',    /* nothing */
+	JSON_VALUE_PATH = 'p'    /* a pattern of paths of files: policy/decide/file_path.h */
 };
 #define JSON_VALUE_NUMBER_BYTES (1 + 2 * sizeof(double))
 
@@ -32,6 +33,10 @@ bool json_path_key_is(struct slice name, struct slice key);
 bool json_path_key_resembles(struct slice name, struct slice key);
 /* The same for two keys of paths. */
 bool json_path_keys_resemble(struct slice a, struct slice b);
+/* Finds the member of an object that a path's key names; NULL: it has none. Returns false if the
+ * object has another member that some reader takes for it. */
+bool json_path_member(const struct json_tree *tree, const struct json_value *object,
+        struct slice key, const struct json_value **out);
 /* True for a text that a program would read as a number. */
 bool json_looks_numeric(struct slice text);
 /* False for a value of an image that has no type or another length. */

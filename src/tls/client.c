@@ -6,7 +6,7 @@
  * carries the verification of the handshake that made it, so the slot's key includes the expected
  * peer besides the owner's key: a session never vouches for another name.
  */
-#include "tls/private.h"
+#include "tls/record.h"
 #include "tls/session.h"
 
 #include <openssl/err.h>
@@ -19,6 +19,7 @@
 struct tls_client {
 	SSL_CTX *ctx;
 	struct session_cache *sessions;
+	struct record_suites suites;
 };
 
 /* Called once per TLS 1.2 session and per TLS 1.3 ticket. */
@@ -50,6 +51,7 @@ struct tls_client *tls_client_new(struct tls_trust *trust)
 		return NULL;
 	tls_library_init();
 	client->sessions = session_cache_new(SESSION_KEYS);
+	record_suites_init(&client->suites);
 	client->ctx = SSL_CTX_new_ex(tls_library(), NULL, TLS_client_method());
 	if (!client->sessions || !client->ctx || !context_setup(client->ctx, trust)) {
 		tls_client_free(client);
@@ -65,6 +67,7 @@ void tls_client_free(struct tls_client *client)
 		return;
 	SSL_CTX_free(client->ctx);
 	session_cache_free(client->sessions);
+	record_suites_fini(&client->suites);
 	free(client);
 }
 
@@ -137,6 +140,7 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
 	if (!tls)
 		return NULL;
 	tls->client = client;
+	tls->suites = &client->suites;
 	if (!connection_setup(tls, host, address, session_key)) {
 		tls_free(tls);
 		tls = NULL;

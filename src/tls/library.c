@@ -12,6 +12,7 @@
  * If the context cannot be made, OpenSSL's default context serves as well.
  */
 #include "tls/private.h"
+#include "tls/secrets.h"
 
 #include <openssl/core_dispatch.h>
 #include <openssl/crypto.h>
@@ -30,6 +31,7 @@ static OSSL_PROVIDER *wide; /* OpenSSL's default provider, in its own context */
 static OSSL_ALGORITHM decoders[ALGORITHMS_MAX + 1];
 static OSSL_ALGORITHM key_types[ALGORITHMS_MAX + 1];
 static OSSL_ALGORITHM ciphers[ALGORITHMS_MAX + 1];
+static const OSSL_ALGORITHM *kdfs; /* all of them */
 
 /* First names of the key types in certificates and handshakes, and of those used by the key
  * schedule. */
@@ -79,6 +81,8 @@ static const OSSL_ALGORITHM *query(void *context, int operation, int *no_cache)
 		return key_types;
 	if (operation == OSSL_OP_CIPHER)
 		return ciphers;
+	if (operation == OSSL_OP_KDF)
+		return kdfs;
 	return OSSL_PROVIDER_query_operation(wide, operation, no_cache);
 }
 
@@ -109,6 +113,7 @@ static void make_library(void)
 {
 	OSSL_LIB_CTX *made;
 	OSSL_PROVIDER *own = NULL;
+	int no_cache;
 
 	tls_memory_init();
 #ifndef __SANITIZE_ADDRESS__
@@ -134,6 +139,7 @@ static void make_library(void)
 	pick(OSSL_OP_DECODER, key_type_names, decoders, is_public_key_decoder);
 	pick(OSSL_OP_KEYMGMT, key_type_names, key_types, NULL);
 	pick(OSSL_OP_CIPHER, cipher_names, ciphers, NULL);
+	kdfs = secrets_listen(OSSL_PROVIDER_query_operation(wide, OSSL_OP_KDF, &no_cache));
 	/* OpenSSL's usual random generator uses a cipher, which the wide provider would fetch for
 	 * itself together with all others. The hash-based one of NIST SP 800-90A is as good. */
 	if (OSSL_PROVIDER_add_builtin(made, "vethguard", provider_init))

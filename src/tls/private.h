@@ -12,13 +12,18 @@
 #define TLS_SESSION_KEY_MAX 320 /* bytes of an owner's session key */
 
 struct session_slot;
+struct record_layer;
+struct record_suites;
 
 struct tls {
-	SSL *ssl;
-	const uint8_t *in; /* borrowed from the owner; see tls_feed() */
+	SSL *ssl;                     /* NULL: its record layer was taken over */
+	struct record_layer *layer;   /* NULL: none yet; see record.h */
+	struct record_suites *suites; /* the server's or the client's */
+	const uint8_t *in;            /* borrowed from the owner; see tls_feed() */
 	size_t in_left;
 	struct buf *out;           /* borrowed */
 	struct slice alpn;         /* borrowed; wire form */
+	struct slice chosen;       /* ... the protocol of it that was agreed on */
 	struct tls_server *server; /* either server or client is set */
 	struct tls_client *client;
 	struct session_slot *sessions; /* client side: one reference */
@@ -29,7 +34,6 @@ struct tls {
 	int output_error;              /* -errno of the output buffer */
 	unsigned messages;             /* post-handshake, with little content between; see tls.c */
 	size_t content;                /* bytes of content since these were counted */
-	bool flooded;                  /* too many such messages */
 	bool sni_seen;
 	bool established;
 };
@@ -63,6 +67,16 @@ struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out);
 void tls_context_setup(SSL_CTX *ctx);
 /* True if name is one of the protocols in the wire-form list. */
 bool tls_alpn_contains(struct slice list, struct slice name);
+
+/* state.c: frees OpenSSL's connection. */
+void tls_ssl_free(struct tls *tls);
+/* Remembers that the connection has failed, and why (static text). Returns TLS_ERROR. */
+enum tls_status tls_fail(struct tls *tls, const char *text);
+/* Counts a post-handshake message of the peer's. False: they are a flood, and the connection has
+ * failed. */
+bool tls_message_passes(struct tls *tls);
+/* ... and bytes of content, which excuse some messages. */
+void tls_count_content(struct tls *tls, size_t n);
 
 /* profile.c: versions, cipher suites and groups of each side. */
 bool tls_profile_server(SSL_CTX *ctx);

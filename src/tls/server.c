@@ -10,7 +10,7 @@
  * After a HelloRetryRequest the first two run again; the name must then be the same (RFC 8446
  * section 4.1.2). Sessions are kept in tickets only, so nothing is stored here per session.
  */
-#include "tls/private.h"
+#include "tls/record.h"
 #include "tls/ticket.h"
 
 #include <openssl/err.h>
@@ -28,6 +28,7 @@ struct tls_server {
 	tls_identity_for identity_for;
 	void *context;
 	struct ticket_keys tickets;
+	struct record_suites suites;
 	/* For the two halves of a session context. They are secret, so nobody can aim for a
 	 * collision. */
 	struct hash_key name_keys[2];
@@ -173,6 +174,7 @@ struct tls_server *tls_server_new(tls_identity_for identity_for, void *context)
 	server->context = context;
 	server->name_keys[0] = hash_random_key();
 	server->name_keys[1] = hash_random_key();
+	record_suites_init(&server->suites);
 	server->ctx = SSL_CTX_new_ex(tls_library(), NULL, TLS_server_method());
 	if (!ticket_keys_init(&server->tickets, clock_monotonic_ms()) || !server->ctx ||
 	        !context_setup(server->ctx, server)) {
@@ -217,6 +219,7 @@ void tls_server_free(struct tls_server *server)
 		return;
 	SSL_CTX_free(server->ctx);
 	ticket_keys_fini(&server->tickets);
+	record_suites_fini(&server->suites);
 	free(server);
 }
 
@@ -227,6 +230,7 @@ struct tls *tls_accept_new(struct tls_server *server, struct slice alpn, struct 
 	if (!tls)
 		return NULL;
 	tls->server = server;
+	tls->suites = &server->suites;
 	SSL_set_accept_state(tls->ssl);
 	return tls;
 }

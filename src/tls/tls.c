@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a connection is one SSL object over the memory BIO of bio.c. Every call into
+ * Theory of operation: a connection is one SSL object over the memory BIO of bio.c, whose record
+ * layer is taken over after the handshake where that is possible (takeover.c). Every call into
  * OpenSSL ends in one of four ways (enum tls_status). CLOSED and ERROR are final and remembered, so
  * that a later call repeats them instead of asking OpenSSL again. The thread's error queue is
  * emptied before each call that may look at it, and a failure is turned into one static text at
  * once: no error of one connection shows up in another.
  */
-#include "tls/private.h"
+#include "tls/record.h"
 #include "tls/session.h"
 
 #include <errno.h>
 #include <openssl/err.h>
 #include <stdlib.h>
-
-/* Bound on post-handshake messages of TLS (new keys, tickets) with less content than
- * MESSAGES_CONTENT between them. Well-meaning peers send a few tickets, and rarely a new key. Each
- * message costs its reader more than its sender, and nothing else has its turn while more of them
- * are there. */
-#define MESSAGES_MAX 32
-#define MESSAGES_CONTENT 4096
 
 /* The most that one record adds to its plaintext: header, IV, MAC and padding (TLS 1.2, AES-CBC
  * with SHA-384). */
@@ -30,11 +24,10 @@ static void on_message(
 {
 	struct tls *tls = tls_of_ssl(ssl);
 
-	(void)version, (void)p, (void)n, (void)arg;
-	if (sent || type != SSL3_RT_HANDSHAKE || !tls->established ||
-	        ++tls->messages <= MESSAGES_MAX)
+	(void)version, (void)arg;
+	takeover_on_message(tls, sent, type, p, n);
+	if (sent || type != SSL3_RT_HANDSHAKE || !tls->established || tls_message_passes(tls))
 		return;
-	tls->flooded = true;
 	tls->in_left = 0;
 }
 
@@ -71,11 +64,8 @@ void tls_free(struct tls *tls)
 {
 	if (!tls)
 		return;
-	/* Otherwise SSL_free() would invalidate the session of a connection that ended without
-	 * close_notify, which TLS 1.2 and 1.3 do not require. */
-	if (tls->established && tls->final != TLS_ERROR)
-		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-	SSL_free(tls->ssl);
+	tls_ssl_free(tls);
+	record_layer_free(tls->layer);
 	session_slot_release(tls->sessions);
 	free(tls);
 }
@@ -95,14 +85,6 @@ static void errors_clear(void)
 {
 	if (ERR_peek_error() != 0)
 		ERR_clear_error();
-}
-
-static enum tls_status tls_fail(struct tls *tls, const char *text)
-{
-	tls->final = TLS_ERROR;
-	if (!tls->error)
-		tls->error = text;
-	return TLS_ERROR;
 }
 
 /* OpenSSL's texts are kept unless they would mislead. */
@@ -204,18 +186,24 @@ static enum tls_status take_status(struct tls *tls, int rc)
 	}
 }
 
-bool tls_alpn_contains(struct slice list, struct slice name)
+/* The protocol in the list that is name; empty: it is not there. */
+static struct slice alpn_find(struct slice list, struct slice name)
 {
 	while (list.n > 0) {
 		size_t n = (uint8_t)list.p[0];
 		if (n > list.n - 1)
-			return false;
+			break;
 		if (slice_equals(slice_of(list.p + 1, n), name))
-			return true;
+			return slice_of(list.p + 1, n);
 		list.p += 1 + n;
 		list.n -= 1 + n;
 	}
-	return false;
+	return slice_of("", 0);
+}
+
+bool tls_alpn_contains(struct slice list, struct slice name)
+{
+	return name.n > 0 && alpn_find(list, name).n > 0;
 }
 
 enum tls_status tls_handshake(struct tls *tls)
@@ -225,27 +213,21 @@ enum tls_status tls_handshake(struct tls *tls)
 	if (tls->final != TLS_OK)
 		return tls->final;
 	errors_clear();
+	takeover_watch(tls);
 	int rc = SSL_do_handshake(tls->ssl);
+	takeover_unwatch();
 	if (rc != 1)
 		return take_status(tls, rc);
 	errors_clear();
 	/* OpenSSL's client accepts any protocol that the server names; RFC 7301 section 3.1 allows
 	 * only one that was offered. */
-	struct slice chosen = tls_alpn(tls);
-	if (chosen.n > 0 && !tls_alpn_contains(tls->alpn, chosen))
+	struct slice told = tls_alpn(tls);
+	tls->chosen = alpn_find(tls->alpn, told);
+	if (told.n > 0 && !tls->chosen.n)
 		return tls_fail(
 		        tls, "the server chose an application protocol that was not offered");
 	tls->established = true;
 	return TLS_OK;
-}
-
-static void count_content(struct tls *tls, size_t n)
-{
-	tls->content += n;
-	if (tls->content < MESSAGES_CONTENT)
-		return;
-	tls->content = 0;
-	tls->messages = 0;
 }
 
 /* Calls SSL_read_ex() once and returns its status. */
@@ -254,13 +236,21 @@ static enum tls_status read_once(struct tls *tls, uint8_t *out, size_t cap, size
 	errors_clear();
 	int rc = SSL_read_ex(tls->ssl, out, cap, n);
 	if (rc == 1) {
-		count_content(tls, *n);
+		tls_count_content(tls, *n);
 		return TLS_OK;
 	}
 	*n = 0;
-	if (tls->flooded)
-		return tls_fail(tls, "a flood of TLS messages that carry nothing");
+	if (tls->final == TLS_ERROR) /* a flood */
+		return TLS_ERROR;
 	return take_status(tls, rc);
+}
+
+/* True if the record layer is taken over, now or before. */
+static bool take_over(struct tls *tls)
+{
+	if (tls->ssl && tls->layer && tls->established)
+		takeover(tls);
+	return !tls->ssl;
 }
 
 enum tls_status tls_read(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
@@ -275,6 +265,8 @@ enum tls_status tls_read(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
 		if (status != TLS_OK)
 			return status;
 	}
+	if (take_over(tls))
+		return record_read(tls, out, cap, n);
 	/* OpenSSL returns one record at a time; the owner wants all that fits. If no byte is left
 	 * to look at, another call would only cost time. */
 	while (*n < cap) {
@@ -303,6 +295,8 @@ enum tls_status tls_write(struct tls *tls, const uint8_t *p, size_t n)
 	/* Reserve room for everything at once, so that the buffer grows at most once. */
 	if (records > 1 && !buf_reserve(tls->out, n + records * RECORD_OVERHEAD))
 		return tls_fail(tls, "output buffer is full");
+	if (take_over(tls))
+		return record_write(tls, p, n);
 	errors_clear();
 	int rc = SSL_write_ex(tls->ssl, p, n, &written);
 	if (rc == 1)
@@ -316,6 +310,10 @@ void tls_close(struct tls *tls)
 {
 	if (!tls->established || tls->final == TLS_ERROR)
 		return;
+	if (take_over(tls)) {
+		record_close(tls);
+		return;
+	}
 	errors_clear();
 	SSL_shutdown(tls->ssl);
 	errors_clear();
@@ -326,13 +324,15 @@ struct slice tls_alpn(const struct tls *tls)
 	const unsigned char *p;
 	unsigned n;
 
+	if (tls->established)
+		return tls->chosen;
 	SSL_get0_alpn_selected(tls->ssl, &p, &n);
 	return slice_of(p, n);
 }
 
 uint16_t tls_version(const struct tls *tls)
 {
-	return (uint16_t)SSL_version(tls->ssl);
+	return tls->ssl ? (uint16_t)SSL_version(tls->ssl) : TLS1_3_VERSION;
 }
 
 const char *tls_error_text(const struct tls *tls)

@@ -2,7 +2,7 @@
 /*
  * bench_bodies: the CPU time that rules with conditions on a JSON body cost beyond a rule without
  * conditions: reading the body (content type, JSON, keys that differ) and judging it. The body is a
- * chat request of about N bytes (4096).
+ * chat request, a GraphQL document or a call of an MCP tool, of about N bytes (4096).
  *
  *   bench_bodies [N]
  */
@@ -65,6 +65,41 @@ static struct slice make_body(size_t wanted)
 	return slice_of(text, (size_t)(p - text));
 }
 
+/* A document with many fields, a fragment at its root, arguments and variables. */
+static struct slice make_graphql(size_t wanted)
+{
+	char *text = malloc(wanted + 1024), *p = text;
+
+	if (!text)
+		exit(1);
+	p += sprintf(p, "{\"operationName\":\"Issues\",\"variables\":{\"owner\":\"acme\",\"n\":50},"
+	                "\"query\":\"query Issues($owner: String!, $n: Int = 10) {\\n  "
+	                "...Top\\n}\\nfragment Top on Query {\\n  viewer { login }\\n");
+	for (int i = 0; (size_t)(p - text) + 160 < wanted; i++)
+		p += sprintf(p,
+		        "  r%d: repository(owner: $owner, name: \\\"site-%d\\\") {\\n    "
+		        "issues(first: "
+		        "$n) { nodes { id title } }\\n  }\\n",
+		        i, i);
+	p += sprintf(p, "}\"}");
+	return slice_of(text, (size_t)(p - text));
+}
+
+static struct slice make_call(size_t wanted)
+{
+	char *text = malloc(wanted + 1024), *p = text;
+
+	if (!text)
+		exit(1);
+	p += sprintf(p,
+	        "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":"
+	        "\"fs_write\",\"arguments\":{\"path\":\"/data/a/b.txt\",\"lines\":[\"\"");
+	while ((size_t)(p - text) + 64 < wanted)
+		p += sprintf(p, ",\"some text of a file that is written\"");
+	p += sprintf(p, "]}}}");
+	return slice_of(text, (size_t)(p - text));
+}
+
 /* Microseconds of a request with or without its body. */
 static double measure(const struct policy *policy, const char *host, struct slice text, bool reads)
 {
@@ -73,7 +108,7 @@ static double measure(const struct policy *policy, const char *host, struct slic
 	        .host = slice_from_string(host),
 	        .port = 443,
 	        .method = SLICE("POST"),
-	        .path = SLICE("/v1/chat/completions"),
+	        .path = SLICE("/v1/x"),
 	        .fields = &fields};
 	struct policy_decision d;
 	unsigned rounds = BYTES_MEASURED / (unsigned)text.n;
@@ -110,12 +145,21 @@ int main(int argc, char **argv)
 	        "  - {to: plain.example, methods: [POST], paths: [/v1/**]}\n"
 	        "  - to: json.example\n    methods: [POST]\n    paths: [/v1/**]\n"
 	        "    json: {model: [\"gpt-4o*\", o3], max_tokens: {max: 4096}, user: ~, "
-	        "/messages/*/role: [system, user, assistant, tool]}\n";
-	struct slice text = make_body(argc > 1 ? (size_t)atoi(argv[1]) : 4096);
+	        "/messages/*/role: [system, user, assistant, tool]}\n"
+	        "  - {to: graphql.example, methods: [POST], paths: [/v1/**], graphql: {operations: "
+	        "[query], fields: [viewer, \"repo*\"]}}\n"
+	        "  - {to: mcp.example, methods: [POST], paths: [/v1/**], mcp: {tools: [search, "
+	        "\"fs_*\"], arguments: {path: \"/data/**\"}}}\n";
+	size_t bytes = argc > 1 ? (size_t)atoi(argv[1]) : 4096;
+	const struct {
+		const char *host, *what;
+		struct slice text;
+	} bodies[] = {{"json.example", "JSON", make_body(bytes)},
+	        {"graphql.example", "GraphQL", make_graphql(bytes)},
+	        {"mcp.example", "MCP", make_call(bytes)}};
 	struct policy_reader reader = {rules, read_memory, NULL};
 	struct diag_list diags = {.count = 0};
 	struct policy policy;
-	double plain, json;
 	uint8_t *image;
 	size_t size;
 
@@ -124,11 +168,14 @@ int main(int argc, char **argv)
 		diag_print(&diags, stderr);
 		return 1;
 	}
-	plain = measure(&policy, "plain.example", text, false);
-	json = measure(&policy, "json.example", text, true);
-	printf("JSON body of %zu bytes: %.2f us beyond a rule without conditions (%.2f us)\n",
-	        text.n, json - plain, plain);
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+		double plain = measure(&policy, "plain.example", bodies[i].text, false);
+		double read = measure(&policy, bodies[i].host, bodies[i].text, true);
+
+		printf("%s body of %zu bytes: %.2f us beyond a rule without conditions (%.2f us)\n",
+		        bodies[i].what, bodies[i].text.n, read - plain, plain);
+		free((char *)(uintptr_t)bodies[i].text.p);
+	}
 	free(image);
-	free((char *)(uintptr_t)text.p);
 	return 0;
 }

@@ -82,10 +82,17 @@ static const char rules[] =
         "d: ~}}\n"
         "  - {name: f, to: a.example, form: {a: \"b*\", c: ~, \"*\": ~}}\n"
         "  - {name: r, to: a.example, jsonrpc: {methods: [\"a*\"], params: {b: c, d: ~}}}\n"
+        "  - {name: m, to: a.example, mcp: {tools: [\"a*\"], methods: [b], arguments: {p: "
+        "[\"/a/**\", "
+        "1], q: ~}}}\n"
+        "  - {name: g, to: a.example, graphql: {operations: [query], fields: [\"a*\"], persisted: "
+        "b}}\n"
+        "  - {name: l, to: a.example, llm: {models: [\"a*\"], max_output_tokens: 5}}\n"
         "  - {name: b, to: b.example}\n"
         "deny:\n"
         "  - {name: d, to: b.example, json: {a: [\"x*\", 1, false, {min: 5}], \"/b/*/c\": "
-        "\"*\"}}\n";
+        "\"*\"}}\n"
+        "  - {name: n, to: b.example, mcp: {tools: [\"a*\"], arguments: {p: \"/a/**\"}}}\n";
 
 static int read_rules(void *context, const char *path, char **text, size_t *n)
 {

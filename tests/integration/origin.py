@@ -139,15 +139,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
              peer=self.client_address[0])
 
     def read_body(self):
-        """Length and SHA-256 of the request's body, read as it comes."""
-        n, digest = 0, hashlib.sha256()
+        """Length and SHA-256 of the request's body, read as it comes; self.body has its beginning."""
+        n, digest, self.body = 0, hashlib.sha256(), b""
+
+        def note(data):
+            digest.update(data)
+            self.body += data[:65536 - len(self.body)]
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
             while True:
                 size = int(self.rfile.readline().split(b";")[0], 16)
                 left = size
                 while left:
                     data = self.rfile.read(min(left, 65536))
-                    digest.update(data)
+                    note(data)
                     left -= len(data)
                     n += len(data)
                 if size == 0:
@@ -160,7 +164,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             data = self.rfile.read(min(left, 65536))
             if not data:
                 break
-            digest.update(data)
+            note(data)
             left -= len(data)
             n += len(data)
         return n, digest.hexdigest()
@@ -228,6 +232,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         lines += [base64.urlsafe_b64encode(b"?" * i + raw) for i in range(3)]
         return b"\n".join(lines) + b"\n"
 
+    def mcp(self, body):
+        """A small MCP server: three tools, of which each says that it was called."""
+        if self.command != "POST":
+            self.answer(b"", 200 if self.command == "DELETE" else 405)
+            return
+        try:
+            asked = json.loads(body)
+        except ValueError:
+            self.answer(b"no JSON", 400)
+            return
+        asked = asked[0] if isinstance(asked, list) and asked else asked
+        result = {}
+        if asked.get("method") == "tools/list":
+            result = {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("search", "read_file", "delete_file")]}
+        elif asked.get("method") == "tools/call":
+            result = {"content": [{"type": "text", "text": asked["params"]["name"] + " was called"}]}
+        self.answer(json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": result}).encode(), Content_Type="application/json")
+
     def handle_any(self):
         if self.path.startswith("/git/"):
             self.note()
@@ -242,7 +264,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         auth = self.headers.get("Authorization", "")
         secret = auth.split(" ", 1)[-1]
-        if path == "/whoami":
+        if path == "/mcp":
+            self.mcp(self.body)
+        elif path == "/whoami":
             self.answer(json.dumps({"authenticated": auth == "Bearer " + SECRET, "method": self.command}).encode(),
                         200 if auth == "Bearer " + SECRET else 401, Content_Type="application/json")
         elif path == "/reflect":
@@ -322,6 +346,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             while total > 0 and self.command != "HEAD":
                 self.wfile.write(block[:total])
                 total -= len(block)
+        elif path.startswith("/say/"):  # what a test has written: headers, and the pieces of a body
+            with open(os.path.join(FOLDER, "say-" + os.path.basename(path))) as f:
+                said = json.load(f)
+            self.send_response(said.get("status", 200))
+            for k, v in said["headers"]:
+                self.send_header(k, v)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for piece in said["pieces"]:
+                self.chunk(base64.b64decode(piece))
+            self.wfile.write(b"0\r\n\r\n")
         elif path == "/events":
             self.begin_chunked(Content_Type="text/event-stream")
             name = os.path.basename(self.path.partition("?")[2])

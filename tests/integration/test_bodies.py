@@ -253,3 +253,28 @@ class Observe(Box):
         self.assertIsNotNone(self.box.event(HTTP, action_id=3, status_code="condition"))
         self.passes(b"x", "Content-Type: text/plain")
         self.refused(b" " * 1025, status=413)
+
+
+class Models(Box):
+    RULES = policy("{name: small, to: api.lab.test, llm: {models: [small, 'mini-*'], max_output_tokens: 100}}", "{name: www, to: www.lab.test}",
+                   deny=("{name: none, to: www.lab.test, llm: {models: 'large*'}}",))
+
+    def test_models(self):
+        good = [("/v1/chat/completions", {"model": "small", "max_tokens": 50, "n": 2}), ("/v1/messages", {"model": "mini-1", "max_tokens": 100}),
+                ("/v1/responses", {"model": "small", "max_output_tokens": 1}), ("/v1beta/models/small:generateContent", {"generationConfig": {"maxOutputTokens": 9}}),
+                ("/model/mini-v1%3A0/converse", {"inferenceConfig": {"maxTokens": 100}})]
+        bad = [("/v1/chat/completions", {"model": "large", "max_tokens": 1}), ("/v1/chat/completions", {"model": "small"}),
+               ("/v1/chat/completions", {"model": "small", "max_tokens": 51, "n": 2}), ("/v1/chat/completions/", {"model": "small", "max_tokens": 1}),
+               ("/v1/messages", {"model": "small", "max_tokens": 101}), ("/v1/messages", {"model": "small", "max_tokens": 1, "fallbacks": ["large"]}),
+               ("/v1beta/models/large:generateContent", {"generationConfig": {"maxOutputTokens": 9}}), ("/v1beta/models/small:generateContent", {}),
+               ("/model/large/converse", {"inferenceConfig": {"maxTokens": 1}}), ("/v1/images", {"model": "small"})]
+        for version in VERSIONS:
+            for path, body in good:
+                with self.subTest(path=path, body=body, version=version):
+                    self.passes(json.dumps(body).encode(), path=path, version=version)
+            for path, body in bad:
+                with self.subTest(path=path, body=body, version=version):
+                    self.refused(json.dumps(body).encode(), path=path, version=version)
+            self.refused(b'{"model":"large-2"}', path="/any", host="www.lab.test", version=version)
+            self.refused(b"{}", path="/v1beta/models/large-2:generateContent", host="www.lab.test", version=version)
+            self.passes(b'{"model":"small"}', path="/any", host="www.lab.test", version=version)

@@ -72,6 +72,7 @@ struct policy_request {
 	struct slice query;  /* as sent, without '?' */
 	const struct policy_fields *fields; /* NULL: none */
 	const struct policy_body *body;     /* NULL: the request has none */
+	const struct slice *tool;           /* NULL; or the body is some call of this MCP tool: policy_may_call() */
 };
 
 struct policy_decision {
@@ -88,6 +89,10 @@ struct policy_decision {
 	                        (ip_network_means), so it may be dialed whatever its address class */
 	bool names_exactly;  /* the allowing rule names exactly this address, so it may be dialed even if it is the
 	                        host's own */
+	bool lists_tools;    /* a rule with mcp is there for this destination and path: lists of tools in the answer
+	                        lose those that may not be called */
+	bool needs_messages; /* a rule with mcp or graphql is there: nothing that is relayed unread may follow, as
+	                        messages of a WebSocket */
 };
 
 /* An opened image. Filled by policy_open(); borrows the bytes. */
@@ -134,6 +139,9 @@ bool policy_mentions_host(const struct policy *policy, struct slice host);
 /* The credentials that some allow rule attaches at the request's scheme, host and port, for any method and path: bit
  * i stands for credential i. 0 if the request cannot be judged. */
 uint64_t policy_credentials_at(const struct policy *policy, const struct policy_request *request);
+
+/* True if some call of the MCP tool may pass that is sent as the request is, by POST. */
+bool policy_may_call(const struct policy *policy, const struct policy_request *request, struct slice tool);
 
 /* True if some rule has a condition on a header field of that name, or of a name that a server may take for it. */
 bool policy_names_field(const struct policy *policy, struct slice name);

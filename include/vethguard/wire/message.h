@@ -139,7 +139,7 @@ enum message_type {
 	                               the worker's sandbox will have here, + fd: the keeper's end of the worker's
 	                               pair. The worker may have its CA now, and everything else after SANDBOX.
 	                               Refused: FAILED with this id */
-	MESSAGE_KEEPER_LOOK = 54,   /* no body: are you alive? */
+	MESSAGE_KEEPER_CHECK = 54,  /* no body: are you alive? */
 	MESSAGE_KEEPER_HERE = 55,   /* keeper -> supervisor: the reply */
 
 	/* supervisor <-> recorder, continued */

@@ -225,6 +225,8 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	                 (rule->path_count ? RULE_PATHS : 0u) |
 	                 (rule->except.count ? RULE_EXCEPT : 0u) |
 	                 (rule->condition_count ? RULE_CONDITIONS : 0u) |
+	                 (model_has_condition(rule, CONDITION_MCP) ? RULE_MCP : 0u) |
+	                 (model_has_condition(rule, CONDITION_GRAPHQL) ? RULE_GRAPHQL : 0u) |
 	                 (rule->wait_s ? RULE_ASK : 0u),
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,

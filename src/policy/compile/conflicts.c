@@ -111,6 +111,9 @@ static bool conditions_meet(const struct model_rule *a, const struct model_rule 
 		for (size_t k = 0; k < b->condition_count; k++) {
 			const struct model_condition *x = &a->conditions[i], *y = &b->conditions[k];
 
+			/* messages of MCP that call no tool meet either */
+			if (x->kind == CONDITION_MCP_ARGUMENT)
+				continue;
 			if (x->kind == y->kind && x->name.n &&
 			        slice_equals_ignoring_case(x->name, y->name) && !values_meet(x, y))
 				return false;

@@ -19,11 +19,6 @@
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 
-static char lower(char c)
-{
-	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
-}
-
 struct judged {
 	const struct policy *policy;
 	const struct policy_request *request;
@@ -121,20 +116,6 @@ static bool next_field(const struct judged *j, size_t *at, struct policy_field *
 	return fields && fields->next(fields->context, at, field);
 }
 
-/* Some servers replace '-' by '_', or the other way round (RFC 3875 section 4.1.18). */
-static bool names_alike(struct slice a, struct slice b)
-{
-	if (a.n != b.n)
-		return false;
-	for (size_t i = 0; i < a.n; i++) {
-		char x = a.p[i] == '_' ? '-' : lower(a.p[i]);
-
-		if (x != (b.p[i] == '_' ? '-' : lower(b.p[i])))
-			return false;
-	}
-	return true;
-}
-
 static bool allows_field(const struct judged *j, const struct image_condition *c)
 {
 	struct slice name = image_slice(j->policy, c->name);
@@ -143,7 +124,7 @@ static bool allows_field(const struct judged *j, const struct image_condition *c
 	size_t at = 0;
 
 	while (next_field(j, &at, &field)) {
-		if (!names_alike(field.name, name))
+		if (!condition_names_alike(field.name, name))
 			continue;
 		alike++;
 		right += slice_equals_ignoring_case(field.name, name) &&
@@ -179,7 +160,7 @@ static bool denies_field(const struct judged *j, const struct image_condition *c
 	while (next_field(j, &at, &field)) {
 		if (c->need == CONDITION_ABSENT && slice_equals_ignoring_case(field.name, name))
 			return false;
-		if (c->need == CONDITION_VALUE && names_alike(field.name, name) &&
+		if (c->need == CONDITION_VALUE && condition_names_alike(field.name, name) &&
 		        list_has_value(j, c, field.value))
 			return true;
 	}
@@ -221,11 +202,21 @@ static bool json_agrees(const struct judged *j, const struct image_condition *c)
 	return condition_json(j->policy, j->rule, c, body->json);
 }
 
+/* What a rule asks of a body that could be any call of request->tool. */
+static bool tool_agrees(const struct judged *j, const struct image_condition *c)
+{
+	if (c->kind == CONDITION_MCP)
+		return condition_mcp_tool(j->policy, j->request, j->rule, c);
+	return c->kind == CONDITION_MCP_ARGUMENT || !j->deny;
+}
+
 static enum condition_answer decide_one(struct judged *j, const struct image_condition *c)
 {
 	const struct policy_body *body = j->request->body;
 	bool agrees;
 
+	if (condition_reads_body(c->kind) && j->request->tool)
+		return tool_agrees(j, c) ? CONDITION_MET : CONDITION_UNMET;
 	if (condition_reads_body(c->kind) && body && body->state == POLICY_BODY_UNREAD)
 		return CONDITION_OPEN;
 	switch (c->kind) {
@@ -241,6 +232,17 @@ static enum condition_answer decide_one(struct judged *j, const struct image_con
 	case CONDITION_JSONRPC:
 		agrees = json_agrees(j, c);
 		break;
+	case CONDITION_MCP:
+		agrees = condition_mcp(j->policy, j->request, j->rule, c);
+		break;
+	case CONDITION_GRAPHQL:
+		agrees = condition_graphql(j->policy, j->request, j->rule, c);
+		break;
+	case CONDITION_LLM:
+		agrees = condition_llm(j->policy, j->request, j->rule, c);
+		break;
+	case CONDITION_MCP_ARGUMENT: /* condition_mcp() has looked at it */
+		return CONDITION_MET;
 	default:
 		agrees = query_agrees(j, c);
 	}
@@ -273,7 +275,8 @@ bool policy_names_field(const struct policy *policy, struct slice name)
 	for (uint32_t i = 0; i < image_count(policy, SECTION_CONDITIONS); i++) {
 		const struct image_condition *c = image_condition_at(policy, i);
 
-		if (c->kind == CONDITION_HEADER && names_alike(image_slice(policy, c->name), name))
+		if (c->kind == CONDITION_HEADER &&
+		        condition_names_alike(image_slice(policy, c->name), name))
 			return true;
 	}
 	return false;

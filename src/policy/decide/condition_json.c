@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "policy/decide/condition_body.h"
+#include "policy/decide/file_path.h"
 #include "policy/json_path.h"
 
 struct search {
@@ -60,6 +61,8 @@ static bool allows_value(const struct search *s, struct slice pattern, const str
 		return v->kind == (rest.n == 4 ? JSON_IS_TRUE : JSON_IS_FALSE);
 	case JSON_VALUE_ANY:
 		return v->kind >= JSON_IS_STRING && v->kind <= JSON_IS_FALSE;
+	case JSON_VALUE_PATH:
+		return v->kind == JSON_IS_STRING && file_path_allows(rest, json_text(s->tree, v));
 	default:
 		return v->kind == JSON_IS_STRING &&
 		       condition_matches(rest, json_text(s->tree, v), false);
@@ -106,6 +109,8 @@ static bool denies_value(const struct search *s, struct slice pattern, const str
 		return !json_number(text, &number) || is_in_range(pattern, number);
 	case JSON_VALUE_WORD:
 		return resembles_word(s, rest.n == 4, v);
+	case JSON_VALUE_PATH:
+		return v->kind == JSON_IS_STRING && file_path_denies(rest, text);
 	default:
 		return condition_matches(rest, scalar_text(s->tree, v), true) ||
 		       condition_matches(rest, text, true);
@@ -155,19 +160,12 @@ static bool allows_member(
         const struct search *s, const struct json_value *v, struct slice key, struct slice path)
 {
 	bool absent = s->condition->need == CONDITION_ABSENT;
-	const struct json_value *found = NULL;
+	const struct json_value *found;
 
 	if (v->kind != JSON_IS_OBJECT)
 		return absent && v->kind != JSON_IS_ARRAY;
-	for (uint32_t i = index_of(s, v) + 1; i < v->next; i = json_at(s->tree, i + 1)->next) {
-		struct slice name = json_text(s->tree, json_at(s->tree, i));
-
-		if (!json_path_key_resembles(name, key))
-			continue;
-		if (found || !json_path_key_is(name, key))
-			return false;
-		found = json_at(s->tree, i + 1);
-	}
+	if (!json_path_member(s->tree, v, key, &found))
+		return false;
 	return found ? allows_at(s, found, path) : absent;
 }
 
@@ -271,6 +269,18 @@ static bool allows_messages(const struct search *s, struct slice path)
 			return false;
 	}
 	return true;
+}
+
+bool condition_json_at(const struct policy *policy, const struct image_condition *condition,
+        const struct json_tree *tree, const struct json_value *value, bool deny)
+{
+	const struct search s = {policy, condition, tree};
+	struct slice path = image_slice(policy, condition->name);
+	bool absent = condition->need == CONDITION_ABSENT;
+
+	if (!value)
+		return absent;
+	return deny ? finds_at(&s, value, path) != absent : allows_at(&s, value, path);
 }
 
 bool condition_json(const struct policy *policy, const struct image_rule *rule,

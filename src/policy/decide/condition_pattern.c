@@ -35,3 +35,16 @@ bool condition_matches(struct slice pattern, struct slice text, bool fold)
 		p++;
 	return p == pattern.n;
 }
+
+bool condition_names_alike(struct slice a, struct slice b)
+{
+	if (a.n != b.n)
+		return false;
+	for (size_t i = 0; i < a.n; i++) {
+		char x = a.p[i] == '_' ? '-' : lower(a.p[i]);
+
+		if (x != (b.p[i] == '_' ? '-' : lower(b.p[i])))
+			return false;
+	}
+	return true;
+}

@@ -18,6 +18,8 @@
 #include "policy/decide/lookup.h"
 #include "policy/pattern.h"
 
+#define RULE_SPEAKS (RULE_MCP | RULE_GRAPHQL)
+
 struct state {
 	const struct policy *policy;
 	const struct question *question;
@@ -33,6 +35,8 @@ struct state {
 	bool misread;    /* an allow did not match because of another reading of the path */
 	bool unmet;      /* an allow did not match because of its conditions */
 	bool any_method; /* judge as if every allow named the method */
+	uint32_t speaks; /* RULE_MCP, RULE_GRAPHQL: such a rule is there for the path, whatever
+	                    its methods */
 };
 
 #define STATE_START(policy_, question_, found_)                                         \
@@ -96,6 +100,22 @@ static bool conditions_allow(struct state *s, uint32_t target, uint32_t rank, ui
 	return false;
 }
 
+static void note_speech(struct state *s, const struct image_candidate *c,
+        const struct image_rule *r, struct path_view *view)
+{
+	const struct image_pattern *p =
+	        c->pattern == POLICY_NONE ? NULL : image_pattern_at(s->policy, c->pattern);
+	uint32_t speaks = r->flags & RULE_SPEAKS;
+
+	if ((s->speaks & speaks) == speaks ||
+	        !entry_agrees(s, image_entry_at(s->policy, c->entry), r))
+		return;
+	if (!p ||
+	        ((r->flags & RULE_DENY) != 0 ? lookup_denies(s->policy, p, view)
+	                                     : lookup_allows(s->policy, p, view) == LOOKUP_MATCHES))
+		s->speaks |= speaks;
+}
+
 static void decide_allow(
         struct state *s, uint32_t target, const struct image_candidate *c, struct path_view *view)
 {
@@ -103,6 +123,8 @@ static void decide_allow(
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
 	uint32_t rank = 0;
 
+	if ((r->flags & RULE_SPEAKS) != 0)
+		note_speech(s, c, r, view);
 	if (!entry_agrees(s, e, r) || !(s->any_method || method_agrees(s->question, r)))
 		return;
 	if (c->pattern != POLICY_NONE) {
@@ -128,6 +150,8 @@ static void decide_deny(struct state *s, const struct image_candidate *c, struct
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
 	enum condition_answer answer = CONDITION_MET;
 
+	if ((r->flags & RULE_SPEAKS) != 0)
+		note_speech(s, c, r, view);
 	if (!entry_agrees(s, e, r) || !method_agrees(s->question, r) ||
 	        (c->pattern != POLICY_NONE &&
 	                !lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)))
@@ -401,6 +425,10 @@ static void decide(struct state *s, const struct found *found, struct policy_dec
 		if (!s->question->connection)
 			set_credential(out, image_rule_at(s->policy, s->allow));
 		set_naming(s, out);
+		if (policy_mode(s->policy) == POLICY_ENFORCE) {
+			out->lists_tools = (s->speaks & RULE_MCP) != 0;
+			out->needs_messages = s->speaks != 0;
+		}
 	}
 }
 

@@ -89,6 +89,15 @@ static inline bool model_is_about_requests(const struct model_rule *rule)
 	return rule->has_methods || rule->path_count > 0 || rule->condition_count > 0;
 }
 
+static inline bool model_has_condition(
+        const struct model_rule *rule, enum image_condition_kind kind)
+{
+	for (size_t i = 0; i < rule->condition_count; i++)
+		if (rule->conditions[i].kind == kind)
+			return true;
+	return false;
+}
+
 struct model_credential {
 	struct policy_credential c;
 	struct mark mark, source; /* the place of its name, and of its source */

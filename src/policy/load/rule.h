@@ -24,6 +24,21 @@ void load_rule_conditions(
         struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
 /* rule_jsonrpc.c: reads the value of jsonrpc. */
 void load_rule_jsonrpc(struct rule_parse *p, const struct tree_node *node);
+/* rule_mcp.c, rule_graphql.c, rule_llm.c: read the values of these keys. */
+void load_rule_mcp(struct rule_parse *p, const struct tree_node *node);
+void load_rule_graphql(struct rule_parse *p, const struct tree_node *node);
+void load_rule_llm(struct rule_parse *p, const struct tree_node *node);
+/* A list of names in a rule. */
+struct rule_names {
+	struct tree_node *node;        /* NULL: it is not there */
+	const char *key, *what, *word; /* in messages: the list, an element; and in descriptions */
+	char type;                     /* the first byte of its values */
+	/* NULL, or reports a name that is not one. */
+	bool (*check)(struct rule_parse *p, const struct tree_node *node, struct slice name);
+};
+/* rule_names.c: makes one condition of all lists. False after a report, or if there are none. */
+bool load_rule_names(struct rule_parse *p, enum image_condition_kind kind,
+        const struct rule_names *lists, size_t count);
 /* Room for one more condition, or NULL after a report. The caller counts it. */
 struct model_condition *load_condition_room(struct rule_parse *p, const struct tree_node *node);
 /* rule_json.c: false, after a report, if the rule has a condition of that kind on a path that a

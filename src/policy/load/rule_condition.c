@@ -136,6 +136,10 @@ static const struct {
         [CONDITION_JSON] = {"json", "body", "json", NULL},
         [CONDITION_JSON_ONLY] = {NULL, NULL, NULL, "no other json"},
         [CONDITION_JSONRPC] = {NULL, NULL, "jsonrpc", NULL},
+        [CONDITION_MCP] = {NULL, NULL, "mcp", NULL},
+        [CONDITION_MCP_ARGUMENT] = {NULL, NULL, "mcp argument", NULL},
+        [CONDITION_GRAPHQL] = {NULL, NULL, "graphql", NULL},
+        [CONDITION_LLM] = {NULL, NULL, "llm", NULL},
 };
 
 void load_rule_conditions(
@@ -193,23 +197,59 @@ static struct slice describe(
 	if (c->need == CONDITION_ABSENT)
 		return arena_printf(
 		        arena, "%.*sno %s %.*s", SLICE_ARG(text), word, SLICE_ARG(name));
-	text = arena_printf(arena, "%.*s%s %.*s =", SLICE_ARG(text), word, SLICE_ARG(name));
-	for (size_t i = 0; i < c->value_count; i++)
-		text = c->written
-		               ? arena_printf(arena, "%.*s%s %.*s", SLICE_ARG(text), i ? " or" : "",
-		                         SLICE_ARG(c->written[i]))
-		               : arena_printf(arena, "%.*s%s %.*s", SLICE_ARG(text), i ? " or" : "",
-		                         SLICE_ARG(load_condition_quote(arena, c->values[i])));
+	text = name.n ? arena_printf(arena, "%.*s%s %.*s =", SLICE_ARG(text), word, SLICE_ARG(name))
+	              : arena_printf(arena, "%.*s%s", SLICE_ARG(text), word);
+	for (size_t i = 0; i < c->value_count; i++) {
+		struct slice value =
+		        c->written ? c->written[i] : load_condition_quote(arena, c->values[i]);
+		/* "; " begins another list of the condition */
+		const char *between = slice_starts_with(value, SLICE("; ")) ? "" : i ? " or " : " ";
+
+		text = arena_printf(
+		        arena, "%.*s%s%.*s", SLICE_ARG(text), between, SLICE_ARG(value));
+	}
 	return text;
 }
 
-static bool has_kind(
-        const struct model_rule *r, enum image_condition_kind a, enum image_condition_kind b)
+/* What a body is: a rule asks for one of these. */
+static const char *body_of(enum image_condition_kind kind)
 {
-	for (size_t i = 0; i < r->condition_count; i++)
-		if (r->conditions[i].kind == a || r->conditions[i].kind == b)
-			return true;
-	return false;
+	switch (kind) {
+	case CONDITION_FORM:
+	case CONDITION_FORM_ONLY:
+		return "a form";
+	case CONDITION_MCP:
+	case CONDITION_MCP_ARGUMENT:
+		return "messages of MCP";
+	case CONDITION_GRAPHQL:
+		return "a GraphQL request";
+	case CONDITION_JSON:
+	case CONDITION_JSON_ONLY:
+	case CONDITION_JSONRPC:
+	case CONDITION_LLM:
+		return "a JSON text";
+	default:
+		return NULL;
+	}
+}
+
+/* Reports a rule that asks for two kinds of bodies. */
+static void check_bodies(struct rule_parse *p)
+{
+	const struct model_rule *r = &p->rule;
+	const char *first = NULL;
+
+	for (size_t i = 0; i < r->condition_count; i++) {
+		const char *one = body_of(r->conditions[i].kind);
+
+		if (!first)
+			first = one;
+		if (!one || one == first || strcmp(one, first) == 0)
+			continue;
+		tree_error(p->tree, p->node, "a body is %s or %s, never both; write two rules",
+		        first, one);
+		return;
+	}
 }
 
 void load_rule_conditions_done(struct rule_parse *p)
@@ -218,12 +258,8 @@ void load_rule_conditions_done(struct rule_parse *p)
 
 	if (r->condition_count == 0)
 		return;
-	if (has_kind(r, CONDITION_FORM, CONDITION_FORM_ONLY) &&
-	        (has_kind(r, CONDITION_JSON, CONDITION_JSON_ONLY) ||
-	                has_kind(r, CONDITION_JSONRPC, CONDITION_JSONRPC)))
-		tree_error(p->tree, p->node,
-		        "a body is a form or a JSON text, never both; write two rules");
 	qsort(r->conditions, r->condition_count, sizeof(*r->conditions), compare_conditions);
+	check_bodies(p);
 	for (size_t i = 0; i < r->condition_count; i++)
 		r->conditions_text =
 		        describe(p->tree->arena, r->conditions_text, &r->conditions[i]);

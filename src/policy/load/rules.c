@@ -11,13 +11,13 @@
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
-        "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "limits",
-        "budget", NULL};
+        "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp",
+        "graphql", "llm", "limits", "budget", NULL};
 static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths", "credential",
-        "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "limits", "budget",
-        "wait", NULL};
+        "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm",
+        "limits", "budget", "wait", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
-        "except", "query", "headers", "form", "json", "jsonrpc", NULL};
+        "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow:, ask: or deny:"
 #define NO_MERGE \
@@ -301,6 +301,15 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 		tree_error(p->tree, p->node,
 		        "after an upgrade vethguard reads nothing, so a rule with seal cannot have "
 		        "one");
+	if (r->seals && model_has_condition(r, CONDITION_MCP))
+		tree_error(p->tree, p->node,
+		        "a rule with seal is for a login, and one with mcp for tools; write two "
+		        "rules");
+	if (r->upgrades.n && (model_has_condition(r, CONDITION_MCP) ||
+	                             model_has_condition(r, CONDITION_GRAPHQL)))
+		tree_error(p->tree, p->node,
+		        "after an upgrade vethguard reads nothing, so a rule with mcp or graphql "
+		        "cannot have one");
 	note_upgrade(p);
 	check_destinations(p, &r->destinations, to);
 }
@@ -362,6 +371,12 @@ static void take_keys(struct rule_parse *p)
 		load_rule_conditions(p, value, CONDITION_JSON);
 	if ((value = tree_get(p->node, "jsonrpc")))
 		load_rule_jsonrpc(p, value);
+	if ((value = tree_get(p->node, "mcp")))
+		load_rule_mcp(p, value);
+	if ((value = tree_get(p->node, "graphql")))
+		load_rule_graphql(p, value);
+	if ((value = tree_get(p->node, "llm")))
+		load_rule_llm(p, value);
 	if (p->rule.deny) {
 		if ((value = tree_get(p->node, "reason")))
 			take_reason(p, value);

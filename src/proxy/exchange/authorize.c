@@ -280,6 +280,12 @@ void authorize_request(const struct policy *policy, const struct client *c,
 		authorize_credential(policy, c, r, j);
 	if (j->allowed && r->wants_upgrade)
 		authorize_upgrade(policy, r, j);
+	if (j->allowed && j->decision.needs_messages && (r->wants_websocket || j->upgrade.n)) {
+		j->decision.reason = POLICY_REASON_UPGRADE;
+		verdict_refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE,
+		        "a rule with mcp or graphql is there for this path, and would not judge "
+		        "what follows the upgrade");
+	}
 	note_own(policy, &question, j);
 }
 

@@ -26,6 +26,7 @@
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
+#include "proxy/exchange/tools.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
 #include "vethguard/base/clock.h"
@@ -75,6 +76,7 @@ static void exchange_free(struct exchange *ex)
 	asking_fini(ex);
 	signing_free(ex);
 	sealing_free(ex);
+	tools_free(ex);
 	holding_free(ex);
 	free(ex->kept_detail);
 	if (ex->masking)

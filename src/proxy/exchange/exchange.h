@@ -22,6 +22,7 @@ struct holding;
 struct inspection;
 struct sealing;
 struct signing;
+struct tools_filter;
 struct websocket_relay;
 
 /* How an exchange answers its client: an HTTP/1 connection or an HTTP/2 stream. */
@@ -78,9 +79,10 @@ struct exchange {
 	struct verdict verdict;
 	struct credential_wait waiting;
 	struct credential_value *credential;
-	struct holding *holding; /* of a request whose body was held; else NULL */
-	struct signing *signing; /* of a request that is signed (sigv4); else NULL */
-	struct sealing *sealing; /* of an answer whose tokens are sealed; else NULL */
+	struct holding *holding;    /* of a request whose body was held; else NULL */
+	struct signing *signing;    /* of a request that is signed (sigv4); else NULL */
+	struct sealing *sealing;    /* of an answer whose tokens are sealed; else NULL */
+	struct tools_filter *tools; /* of an answer that may list MCP tools; else NULL */
 	struct mask_stream mask;
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
 	unsigned waits_told;

@@ -77,6 +77,8 @@ static void authorize_one(const struct policy *policy, const struct policy_reque
 		return;
 	}
 	policy_decide(policy, &other, &decision);
+	j->decision.lists_tools |= decision.lists_tools;
+	j->decision.needs_messages |= decision.needs_messages;
 	if (decision.needs_body) {
 		j->allowed = false;
 		j->needs_body = true;

@@ -22,6 +22,8 @@ bool exchange_decision_stands(const struct policy *policy, const struct policy_d
 {
 	return now->names_address >= before->names_address &&
 	       now->names_exactly >= before->names_exactly && now->seals == before->seals &&
+	       before->lists_tools >= now->lists_tools &&
+	       before->needs_messages >= now->needs_messages &&
 	       same_credential(policy, before->credential, next, now->credential);
 }
 

@@ -18,25 +18,13 @@
 #include "proxy/exchange/override.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/substitute.h"
+#include "proxy/exchange/tools.h"
 
 static int send_head(struct exchange *ex, struct outgoing *head)
 {
 	head->request = &ex->request;
 	head->ends = exchange_ends_with_head(ex);
 	return ex->upstream->ops->send_head(ex->upstream, head);
-}
-
-int exchange_send_plain(struct exchange *ex)
-{
-	struct outgoing head = {
-	        .has_query = ex->request.has_query,
-	        .query = ex->request.query,
-	};
-
-	http_drop_hop_by_hop(&ex->request.fields);
-	if (ex->request.wants_websocket)
-		websocket_limit_offer(&ex->request.fields);
-	return send_head(ex, &head);
 }
 
 /* gRPC and the Connect protocol compress each message by itself, which no content coding shows. */
@@ -63,7 +51,8 @@ static const struct slice shaping[] = {
 static void limit_response(struct exchange *ex)
 {
 	struct http_fields *fields = &ex->request.fields;
-	bool gzip = !ex->verdict.decision.seals && content_accepts_gzip(fields);
+	bool gzip = !ex->verdict.decision.seals && !tools_are_wanted(ex) &&
+	            content_accepts_gzip(fields);
 
 	ex->may_decompress = gzip && !content_forbids_transform(fields);
 	for (size_t i = 0; i < sizeof(shaping) / sizeof(*shaping); i++)
@@ -71,6 +60,21 @@ static void limit_response(struct exchange *ex)
 	ask_for_plain_messages(fields);
 	http_drop(fields, SLICE("accept-encoding"));
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
+}
+
+int exchange_send_plain(struct exchange *ex)
+{
+	struct outgoing head = {
+	        .has_query = ex->request.has_query,
+	        .query = ex->request.query,
+	};
+
+	http_drop_hop_by_hop(&ex->request.fields);
+	if (tools_are_wanted(ex))
+		limit_response(ex);
+	if (ex->request.wants_websocket)
+		websocket_limit_offer(&ex->request.fields);
+	return send_head(ex, &head);
 }
 
 /* Appends to out the sandbox's query without the injected parameter, then that parameter. out then

@@ -10,6 +10,7 @@
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
+#include "proxy/exchange/tools.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
 #include "vethguard/base/log.h"
@@ -180,6 +181,13 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 			pass_interim(ex, r);
 		return true;
 	}
+	if (tools_are_wanted(ex) && !sealing_is_wanted(ex)) {
+		why = tools_begin(ex, r);
+		if (why) {
+			exchange_fail(ex, EVENT_CAUSE_UNREADABLE, why);
+			return false;
+		}
+	}
 	if (sealing_is_wanted(ex)) {
 		if (!begin_sealing(ex, r, &why)) {
 			if (why)
@@ -198,6 +206,8 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	if (exchange_has_no_content(ex, r)) {
 		ex->counted = true;
 		audit_exchange(ex);
+	} else if (ex->tools && tools_hold_head(ex)) {
+		return tools_keep_head(ex, r);
 	} else if (ex->masking) {
 		keep_head(ex);
 		return true;
@@ -246,6 +256,8 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 		from_upgraded(ex, p, n);
 	else if (ex->sealing)
 		sealing_take(ex, p, n);
+	else if (ex->tools)
+		tools_take(ex, p, n);
 	else
 		exchange_redact_body(ex, p, n);
 }
@@ -289,6 +301,8 @@ static void end_response(struct exchange *ex, struct slice trailers)
 		end_sealed(ex);
 		return;
 	}
+	if (ex->tools && !ex->limiting.met)
+		tools_end(ex);
 	if (!ex->limiting.met && exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
 		        ex->undecodable_why ? ex->undecodable_why

@@ -16,11 +16,11 @@
 #include "proxy/exchange/charset.h"
 #include "proxy/exchange/content.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/kept_head.h"
 #include "vethguard/policy/json.h"
 
 struct sealing {
-	struct http_response head; /* its slices point into text */
-	struct buf text;
+	struct kept_head kept;
 	struct secret body, out; /* of SECRET_MAX bytes */
 	struct secret jar;       /* with the answer's own tokens */
 	size_t count;            /* tokens of the answer */
@@ -69,35 +69,6 @@ static bool is_json(const struct http_fields *fields)
 	return found;
 }
 
-static bool copy(struct buf *text, struct slice *s)
-{
-	uint8_t *room = buf_reserve(text, s->n);
-
-	if (!room)
-		return false;
-	if (s->n)
-		memcpy(room, s->p, s->n);
-	buf_commit(text, s->n);
-	s->p = (const char *)room;
-	return true;
-}
-
-/* Copies the head, whose bytes will be gone. All of it was in a buffer of that size. */
-static bool keep_head(struct sealing *s, const struct http_response *r)
-{
-	bool kept;
-
-	s->head = *r;
-	buf_init(&s->text, 2 * HTTP_HEAD_MAX);
-	if (!buf_reserve(&s->text, 2 * HTTP_HEAD_MAX))
-		return false;
-	kept = copy(&s->text, &s->head.reason);
-	for (size_t i = 0; kept && i < s->head.fields.count; i++)
-		kept = copy(&s->text, &s->head.fields.items[i].name) &&
-		       copy(&s->text, &s->head.fields.items[i].value);
-	return kept;
-}
-
 const char *sealing_check_empty(const struct http_response *r)
 {
 	return r->status / 100 == 3 ? redirect_text : NULL;
@@ -119,7 +90,7 @@ const char *sealing_begin(struct exchange *ex, const struct http_response *r)
 	if (!s)
 		return memory_text;
 	ex->sealing = s;
-	if (!keep_head(s, r) || secret_alloc(&s->body, SECRET_MAX) < 0 ||
+	if (!kept_head_init(&s->kept, r) || secret_alloc(&s->body, SECRET_MAX) < 0 ||
 	        secret_alloc(&s->out, SECRET_MAX) < 0)
 		return memory_text;
 	return NULL;
@@ -131,9 +102,7 @@ void sealing_free(struct exchange *ex)
 
 	if (!s)
 		return;
-	if (s->text.len)
-		secret_wipe(buf_bytes(&s->text), s->text.len);
-	buf_fini(&s->text);
+	kept_head_fini(&s->kept);
 	secret_free(&s->body);
 	secret_free(&s->out);
 	secret_free(&s->jar);
@@ -264,7 +233,7 @@ static const char *mask_rest(struct sealing *s)
 	if (!mask)
 		return memory_text;
 	mask_in_place(mask, s->out.p, s->sent.len);
-	mask_in_place(mask, buf_bytes(&s->text), s->text.len);
+	mask_in_place(mask, buf_bytes(&s->kept.text), s->kept.text.len);
 	mask_free(mask);
 	return NULL;
 }
@@ -272,23 +241,23 @@ static const char *mask_rest(struct sealing *s)
 static void send_sealed(struct exchange *ex)
 {
 	struct sealing *s = ex->sealing;
-	struct http_fields *fields = &s->head.fields;
+	struct http_fields *fields = &s->kept.head.fields;
 
 	http_drop_hop_by_hop(fields);
 	for (size_t i = 0; i < fields->count; i++)
 		if (content_is_digest(fields->items[i].name) ||
 		        http_names_alike(fields->items[i].name, SLICE("etag")))
 			fields->items[i].dropped = true;
-	s->head.body = HTTP_BODY_LENGTH;
-	s->head.content_length = s->sent.len;
+	s->kept.head.body = HTTP_BODY_LENGTH;
+	s->kept.head.content_length = s->sent.len;
 	ex->client_body = HTTP_BODY_LENGTH;
-	ex->status = s->head.status;
+	ex->status = s->kept.head.status;
 	ex->counted = true;
 	ex->length = s->sent.len;
 	if (s->count)
 		ex->detail = "tokens in the response were replaced by placeholders";
 	ex->head_sent = true;
-	ex->ops->response_head(ex, &s->head, SLICE(""));
+	ex->ops->response_head(ex, &s->kept.head, SLICE(""));
 	exchange_send_body(ex, s->out.p, s->sent.len);
 }
 

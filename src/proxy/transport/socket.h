@@ -46,6 +46,7 @@ struct socket_shared {
 	bool stage_secret;          /* ... with secrets among them: wiped after encryption */
 	struct socket *stage_owner;
 	struct loop_task flush;
+	bool flushing; /* ... which is running */
 };
 int socket_shared_init(struct socket_shared *s, struct loop *loop);
 void socket_shared_fini(struct socket_shared *s);

@@ -99,6 +99,14 @@ static void send_tx(struct socket_shared *s)
 
 /* --- the shared buffers --- */
 
+/* While the task runs, it sends what it encrypts itself; queued once more, it would cost another
+ * turn of the loop. */
+static void flush_later(struct socket_shared *s)
+{
+	if (!s->flushing)
+		loop_task_queue(s->loop, &s->flush);
+}
+
 void socket_claim_tx(struct socket *l)
 {
 	struct socket_shared *s = l->shared;
@@ -107,7 +115,7 @@ void socket_claim_tx(struct socket *l)
 		return;
 	send_tx(s);
 	s->tx_owner = l;
-	loop_task_queue(s->loop, &s->flush);
+	flush_later(s);
 }
 
 static void encrypt(struct socket *l, const uint8_t *p, size_t n)
@@ -156,7 +164,7 @@ static void write_tls(struct socket *l, const uint8_t *p, size_t n)
 		return;
 	}
 	s->stage_owner = l;
-	loop_task_queue(s->loop, &s->flush);
+	flush_later(s);
 }
 
 /* --- for owners of sockets --- */
@@ -241,9 +249,11 @@ void socket_on_flush(struct loop_task *task)
 {
 	struct socket_shared *s = container_of(task, struct socket_shared, flush);
 
+	s->flushing = true;
 	if (s->stage_owner)
 		socket_flush(s->stage_owner);
 	send_tx(s);
+	s->flushing = false;
 }
 
 void socket_disown(struct socket *l)

@@ -331,7 +331,7 @@ static inline void look(struct fixture *f)
 	uint8_t m[64];
 
 	assert_int_equal(ipc_send_blocking(f->supervisor, m,
-	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 17), NULL, 0),
+	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_CHECK, 17), NULL, 0),
 	        0);
 	fixture_expect(f->supervisor, MESSAGE_KEEPER_HERE, &message);
 	assert_int_equal(message.head.id, 17);

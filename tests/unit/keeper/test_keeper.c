@@ -178,7 +178,7 @@ static void test_worker_told_wrongly(void **state)
 			        i == 0 ? 0 : 2);
 		else if (i == 3)
 			ipc_send_blocking(f.supervisor, m,
-			        message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 9) + 1, NULL, 0);
+			        message_empty(m, sizeof(m), MESSAGE_KEEPER_CHECK, 9) + 1, NULL, 0);
 		else
 			fixture_send_sandbox(&f, &box, worker);
 		fixture_expect_end(f.supervisor);

@@ -201,6 +201,33 @@ static void test_small_writes_are_joined(void **state)
 	assert_true(w.a.socket.sent - before < 1100);
 }
 
+/* One turn of the loop sends what was written, through stage and TLS; no task is left for another.
+ */
+static void test_one_task_sends_all(void **state)
+{
+	(void)state;
+	for (int tls = 0; tls < 2; tls++) {
+		struct end *ends[] = {&w.a, &w.b, &w.a};
+
+		for (size_t i = 0; i < 3; i++)
+			socket_write(&ends[i]->socket, "text", 4);
+		assert_true(list_has(&w.shared.flush.place));
+		list_remove(&w.shared.flush.place);
+		w.shared.flush.run(&w.shared.flush);
+		assert_false(list_has(&w.shared.flush.place));
+		assert_int_equal(socket_unsent(&w.a.socket) + socket_unsent(&w.b.socket), 0);
+		UNTIL(w.a.in.len == 4 && w.b.in.len == 8);
+		buf_consume(&w.a.in, 4);
+		buf_consume(&w.b.in, 8);
+		if (!tls)
+			start_tls();
+	}
+	/* The next write has a task again. */
+	socket_write(&w.a.socket, "more", 4);
+	assert_true(list_has(&w.shared.flush.place));
+	UNTIL(w.b.in.len == 4);
+}
+
 /* Two sockets write in turn: each keeps its own order and bytes, though the buffers are shared. */
 static void test_links_do_not_mix(void **state)
 {
@@ -522,6 +549,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(test_bytes_arrive),
 	        TEST(test_small_writes_are_joined),
+	        TEST(test_one_task_sends_all),
 	        TEST(test_links_do_not_mix),
 	        TEST(test_back_pressure),
 	        TEST(test_what_cannot_be_queued_breaks_the_link),

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conditions on GraphQL requests: a JSON object in a POST, an array of them, or a document in the
+ * query of a GET. A rule names operations, fields at their root, and documents that the server
+ * keeps (by a hash or an id).
+ * - For an allow rule, each operation of the document has to do, whichever one is to be executed,
+ *   and each of its fields, of fragments too. A request that names a document which the server
+ * keeps has to name one of the rule's, whether or not it brings a document as well. A GET is a
+ * query.
+ * - A deny rule holds if one of these does, and for what cannot be read.
+ */
+#include "policy/decide/condition_body.h"
+#include "policy/graphql.h"
+#include "policy/json_path.h"
+#include "vethguard/policy/body.h"
+#include "vethguard/policy/url.h"
+
+struct asked {
+	const struct policy *policy;
+	const struct policy_request *request;
+	const struct image_condition *condition;
+	bool deny;
+	bool refused; /* of an allow rule: something does not do */
+	bool found;   /* of a deny rule: something does */
+	bool any;     /* there is a document, or the name of one */
+};
+
+static bool has_value(const struct asked *a, char type, struct slice text)
+{
+	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < a->condition->value_count; i++) {
+		struct slice value = image_slice(a->policy, values[a->condition->first_value + i]);
+
+		if (value.p[0] == type &&
+		        condition_matches(slice_of(value.p + 1, value.n - 1), text, a->deny))
+			return true;
+	}
+	return false;
+}
+
+static bool has_type(const struct asked *a, char type)
+{
+	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < a->condition->value_count; i++)
+		if (image_slice(a->policy, values[a->condition->first_value + i]).p[0] == type)
+			return true;
+	return false;
+}
+
+/* --- documents --- */
+
+static const struct slice words[GRAPHQL_OPERATION_COUNT] = {[GRAPHQL_QUERY] = {"query", 5},
+        [GRAPHQL_MUTATION] = {"mutation", 8},
+        [GRAPHQL_SUBSCRIPTION] = {"subscription", 12}};
+
+static bool names_operation(const struct asked *a, enum graphql_operation operation)
+{
+	return !has_type(a, GRAPHQL_VALUE_OPERATION) ||
+	       has_value(a, GRAPHQL_VALUE_OPERATION, words[operation]);
+}
+
+static void on_operation(void *context, enum graphql_operation operation)
+{
+	struct asked *a = context;
+	bool named = names_operation(a, operation);
+
+	/* A GET must not change anything (GraphQL over HTTP). */
+	if (operation != GRAPHQL_QUERY && !a->request->body)
+		a->refused = true;
+	a->refused |= !named;
+	if (named && !has_type(a, GRAPHQL_VALUE_FIELD) && has_type(a, GRAPHQL_VALUE_OPERATION))
+		a->found = true;
+}
+
+static void on_field(void *context, enum graphql_operation operation, struct slice name)
+{
+	struct asked *a = context;
+	bool named = has_value(a, GRAPHQL_VALUE_FIELD, name);
+
+	if (has_type(a, GRAPHQL_VALUE_FIELD) && !named && !slice_equals(name, SLICE("__typename")))
+		a->refused = true;
+	if (named && names_operation(a, operation))
+		a->found = true;
+}
+
+/* A rule that names kept documents alone takes no others. */
+static void look_at_document(struct asked *a, struct slice text)
+{
+	const struct graphql_sink sink = {a, on_operation, on_field};
+
+	a->any = true;
+	if (!has_type(a, GRAPHQL_VALUE_OPERATION) && !has_type(a, GRAPHQL_VALUE_FIELD)) {
+		a->refused = true;
+		return;
+	}
+	if (!graphql_read(text, &sink)) {
+		a->refused = true;
+		a->found = true;
+	}
+}
+
+/* What is in a document that the server keeps is not known. */
+static void look_at_name(struct asked *a, struct slice name)
+{
+	bool named = has_value(a, GRAPHQL_VALUE_PERSISTED, name);
+
+	a->any = true;
+	a->refused |= !named;
+	a->found |=
+	        named || has_type(a, GRAPHQL_VALUE_OPERATION) || has_type(a, GRAPHQL_VALUE_FIELD);
+}
+
+static void doubt(struct asked *a)
+{
+	a->refused = a->found = true;
+}
+
+/* --- bodies --- */
+
+/* Members by which servers know a document that they keep. */
+static const struct slice names[] = {{"documentId", 10}, {"docId", 5}, {"queryId", 7}, {"id", 2},
+        {"hash", 4}, {"sha256Hash", 10}};
+
+static void look_at_extensions(
+        struct asked *a, const struct json_tree *tree, const struct json_value *extensions)
+{
+	const struct json_value *persisted, *hash;
+
+	if (extensions->kind == JSON_IS_NULL)
+		return;
+	if (extensions->kind != JSON_IS_OBJECT ||
+	        !json_path_member(tree, extensions, SLICE("persistedQuery"), &persisted)) {
+		doubt(a);
+		return;
+	}
+	if (!persisted)
+		return;
+	if (persisted->kind != JSON_IS_OBJECT ||
+	        !json_path_member(tree, persisted, SLICE("sha256Hash"), &hash) || !hash ||
+	        hash->kind != JSON_IS_STRING)
+		doubt(a);
+	else
+		look_at_name(a, json_text(tree, hash));
+}
+
+/* A member that names a kept document. */
+static void look_at_kept(
+        struct asked *a, const struct json_tree *tree, const struct json_value *value)
+{
+	if (value->kind == JSON_IS_STRING)
+		look_at_name(a, json_text(tree, value));
+	else
+		doubt(a);
+}
+
+static void look_at_text(
+        struct asked *a, const struct json_tree *tree, const struct json_value *value)
+{
+	if (value->kind == JSON_IS_STRING)
+		look_at_document(a, json_text(tree, value));
+	else if (value->kind != JSON_IS_NULL)
+		doubt(a);
+}
+
+/* Looks at the member of that name, if there is one that all readers agree on. */
+static void look_at_member(struct asked *a, const struct json_tree *tree,
+        const struct json_value *object, struct slice name,
+        void (*look)(struct asked *, const struct json_tree *, const struct json_value *))
+{
+	const struct json_value *value;
+
+	if (!json_path_member(tree, object, name, &value))
+		doubt(a);
+	else if (value)
+		look(a, tree, value);
+}
+
+static void look_at_object(
+        struct asked *a, const struct json_tree *tree, const struct json_value *object)
+{
+	a->any = false;
+	if (object->kind != JSON_IS_OBJECT) {
+		doubt(a);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		look_at_member(a, tree, object, names[i], look_at_kept);
+	look_at_member(a, tree, object, SLICE("extensions"), look_at_extensions);
+	look_at_member(a, tree, object, SLICE("query"), look_at_text);
+	if (!a->any)
+		doubt(a);
+}
+
+static void look_at_body(struct asked *a)
+{
+	const struct json_tree *tree = a->request->body->json;
+	const struct json_value *top = json_at(tree, 0);
+
+	a->refused |= !slice_equals(a->request->method, SLICE("POST"));
+	if (top->kind != JSON_IS_ARRAY) {
+		look_at_object(a, tree, top);
+		return;
+	}
+	a->refused |= top->next == 1; /* an empty batch */
+	for (uint32_t i = 1; i < top->next; i = json_at(tree, i)->next)
+		look_at_object(a, tree, json_at(tree, i));
+}
+
+/* --- URLs --- */
+
+static bool skip(struct slice *text, struct slice begin)
+{
+	while (text->n && (text->p[0] == ' ' || text->p[0] == '\n' || text->p[0] == '\t'))
+		*text = slice_of(text->p + 1, text->n - 1);
+	if (!slice_starts_with(*text, begin))
+		return false;
+	*text = slice_of(text->p + begin.n, text->n - begin.n);
+	return true;
+}
+
+static bool skip_string(struct slice *text, struct slice *out)
+{
+	ptrdiff_t n;
+
+	if (!skip(text, SLICE("\"")) || (n = slice_find_byte(*text, '"')) < 0)
+		return false;
+	*out = slice_of(text->p, (size_t)n);
+	*text = slice_of(text->p + n + 1, text->n - (size_t)n - 1);
+	return slice_find_byte(*out, '\\') < 0;
+}
+
+/* {"persistedQuery":{"version":1,"sha256Hash":"..."}}, its two members in any order: JSON is not
+ * read where nothing may be allocated. */
+static bool read_extensions(struct slice text, struct slice *hash)
+{
+	bool version = false;
+
+	*hash = SLICE("");
+	if (!skip(&text, SLICE("{")) || !skip(&text, SLICE("\"persistedQuery\"")) ||
+	        !skip(&text, SLICE(":")) || !skip(&text, SLICE("{")))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		if (i && !skip(&text, SLICE(",")))
+			return false;
+		if (!version && skip(&text, SLICE("\"version\""))) {
+			version = true;
+			if (!skip(&text, SLICE(":")) || !skip(&text, SLICE("1")))
+				return false;
+		} else if (!skip(&text, SLICE("\"sha256Hash\"")) || !skip(&text, SLICE(":")) ||
+		           !skip_string(&text, hash)) {
+			return false;
+		}
+	}
+	return version && hash->n && skip(&text, SLICE("}")) && skip(&text, SLICE("}")) &&
+	       skip(&text, SLICE("")) && text.n == 0;
+}
+
+/* Looks at a parameter with one of the names that count. */
+static void look_at_parameter(struct asked *a, struct slice pair, bool document)
+{
+	char decoded[POLICY_QUERY_MAX];
+	struct slice value = url_parameter_decode(url_parameter_value(pair), decoded), hash;
+
+	if (document)
+		look_at_document(a, value);
+	else if (!url_parameter_is(pair, SLICE("extensions")))
+		look_at_name(a, value);
+	else if (read_extensions(value, &hash))
+		look_at_name(a, hash);
+	else
+		doubt(a);
+}
+
+/* The one of the names that a server could read in the parameter; an empty one: none. */
+static struct slice counts(struct slice pair)
+{
+	static const struct slice others[] = {{"query", 5}, {"extensions", 10}};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (url_parameter_resembles(pair, others[i]))
+			return others[i];
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (url_parameter_resembles(pair, names[i]))
+			return names[i];
+	return SLICE("");
+}
+
+/* Parameters of a POST would be read beside its body by some servers. */
+static void look_at_query(struct asked *a)
+{
+	struct slice rest = a->request->query, pair;
+	unsigned documents = 0;
+
+	if (rest.n > POLICY_QUERY_MAX || !url_escapes_are_sound(rest) ||
+	        slice_find_byte(rest, ';') >= 0) {
+		doubt(a);
+		return;
+	}
+	while (url_parameter_next(&rest, &pair)) {
+		struct slice name = counts(pair);
+		bool document = slice_equals(name, SLICE("query"));
+
+		if (name.n == 0)
+			continue;
+		a->refused |= a->request->body || !url_parameter_is(pair, name) ||
+		              (document && documents++ > 0);
+		look_at_parameter(a, pair, document);
+	}
+}
+
+bool condition_graphql(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule, const struct image_condition *condition)
+{
+	const struct policy_body *body = request->body;
+	struct asked a = {.policy = policy,
+	        .request = request,
+	        .condition = condition,
+	        .deny = (rule->flags & RULE_DENY) != 0};
+
+	look_at_query(&a);
+	if (body && body->kind == POLICY_BODY_JSON)
+		look_at_body(&a);
+	else if (body)
+		doubt(&a);
+	else
+		a.refused |= !a.any || !slice_equals(request->method, SLICE("GET"));
+	return a.deny ? a.found : !a.refused;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_tools: any bytes as the answer of an MCP server: as one text, and as a stream of events that
+ * comes in pieces. What is left of a list of tools has none that may not be called, is JSON, and is
+ * not changed by a second look. Pieces of any size give the same events.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proxy/http/event_stream.h"
+#include "vethguard/policy/tools.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static bool may_call(void *context, struct slice tool)
+{
+	(void)context;
+	return tool.n > 0 && tool.p[0] == 'a';
+}
+
+static void filter(struct slice text)
+{
+	const struct policy_tools tools = {NULL, may_call};
+	struct buf once, twice;
+	int rc;
+
+	buf_init(&once, 1u << 20);
+	buf_init(&twice, 1u << 20);
+	rc = policy_tools_filter(&tools, text, &once);
+	if (rc == 1) {
+		must(once.len < text.n);
+		must(policy_tools_filter(&tools, buf_slice(&once), &twice) == 0);
+	}
+	must(rc == 1 || once.len == 0);
+	must(twice.len == 0);
+	buf_fini(&once);
+	buf_fini(&twice);
+}
+
+/* Returns a sum over the lengths of all events. */
+static uint64_t take(struct slice text, size_t piece, bool look)
+{
+	struct event_stream s = {0};
+	size_t start = 0, n;
+	uint64_t sum = 0;
+
+	for (size_t at = 0; at < text.n;) {
+		at += text.n - at < piece ? text.n - at : piece;
+		while ((n = event_stream_find(&s, slice_of(text.p + start, at - start)))) {
+			struct buf data, others;
+
+			must(n <= at - start);
+			buf_init(&data, text.n + 1);
+			buf_init(&others, text.n + 2);
+			must(event_stream_split(slice_of(text.p + start, n), &data, &others) == 0);
+			must(data.len + others.len <= n + 1);
+			if (look)
+				filter(buf_slice(&data));
+			buf_fini(&data);
+			buf_fini(&others);
+			start += n;
+			sum = sum * 31 + n;
+		}
+	}
+	return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice text = slice_of(data, size);
+
+	if (size > 1u << 16)
+		return 0;
+	filter(text);
+	must(take(text, 1, true) == take(text, 7, false));
+	must(take(text, 3, false) == take(text, SIZE_MAX / 2, false));
+	return 0;
+}
