@@ -172,7 +172,7 @@ _vethguard()
 		'ca install') words='--root --overlap --socket --json --help' ;;
 		'ca rotate') words='--overlap --name --socket --json --help' ;;
 		'credential list' | 'credential show' | 'credential check' | 'credential rotate' | 'credential revoke') words='--socket --json --help' ;;
-		'session create') words='--policy --name --ttl --from --var --label --observe --socket --json --help' ;;
+		'session create') words='--policy --name --ttl --from --certificate --var --label --observe --socket --json --help' ;;
 		'session extend') words='--ttl --socket --json --help' ;;
 		'session list' | 'session show') words='--socket --json --help' ;;
 		'session revoke') words='--signer --id --socket --json --help' ;;
@@ -206,12 +206,12 @@ _vethguard()
 		words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }')
 	elif [[ ${COMP_WORDS[1]} == session && $COMP_CWORD -gt 2 ]]; then
 		case $3 in
-		--policy | -p | --socket)
+		--policy | -p | --certificate | --socket)
 			COMPREPLY=($(compgen -f -- "$2"))
 			compopt -o filenames 2>/dev/null
 			return
 			;;
-		--name | -n | --ttl | --from | --var | --label | -l) ;;
+		--name | -n | --ttl | --from | --var | --label | -l | --signer | --id) ;;
 		*)
 			[[ ${COMP_WORDS[2]} == @(show|extend|revoke) ]] &&
 				words=$(vethguard session list 2>/dev/null | awk 'NR > 1 { print $1 }')

@@ -200,7 +200,7 @@ static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_T
 	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch},
 	        {"gcp-secretmanager", gcp_secret_fetch}, {"azure-keyvault", azure_fetch},
 	        {"aws-secretsmanager", aws_secret_fetch}, {"aws-ssm", aws_parameter_fetch},
-	        {"aws-role", aws_role_fetch}};
+	        {"aws-role", aws_role_fetch}, {"key-set", key_set_fetch}};
 	const struct slice kind = f->request.message.arguments[0];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

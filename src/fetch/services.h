@@ -46,6 +46,9 @@ int aws_prepare(void);
 bool github_app_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 
+bool key_set_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+
 /* Takes a string of the answer as the value. Returns false with a sentence that calls it name. */
 bool fetched_take(
         const json_t *string, const char *name, struct fetched *out, char fault[HTTPS_TEXT_MAX]);

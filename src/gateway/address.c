@@ -122,14 +122,19 @@ enum gateway_wait address_failed(struct gateway *g, struct address *a)
 	return WAIT_REFUSE_LONG;
 }
 
-bool address_may_check(struct address *a)
+bool address_may_check(struct gateway *g, struct address *a)
 {
-	return rate_has(&a->checks, clock_monotonic_ms());
+	const int64_t now_ms = clock_monotonic_ms();
+
+	return rate_has(&a->checks, now_ms) && rate_has(&g->checks, now_ms);
 }
 
-void address_check_failed(struct address *a)
+void address_check_failed(struct gateway *g, struct address *a)
 {
-	rate_take(&a->checks, clock_monotonic_ms());
+	const int64_t now_ms = clock_monotonic_ms();
+
+	rate_take(&a->checks, now_ms);
+	rate_take(&g->checks, now_ms);
 }
 
 void addresses_free(struct gateway *g)

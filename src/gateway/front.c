@@ -45,6 +45,12 @@ void front_close(struct front *f)
 	f->fd = -1;
 }
 
+bool front_certificate(const struct front *f, uint8_t hash[TLS_CERTIFICATE_HASH_BYTES])
+{
+	return f->tls && f->gateway->start.client_certificates &&
+	       tls_client_certificate_hash(f->tls, hash);
+}
+
 static bool fail(struct front *f)
 {
 	f->broken = true;

@@ -29,11 +29,12 @@
 #define GATEWAY_FIRST (16u << 10)  /* bytes that a connection may send before its proof */
 #define GATEWAY_RECORD (16u << 10) /* bytes of a TLS record whose end comes with another read */
 #define GATEWAY_PLAIN_MAX (GATEWAY_CHUNK + GATEWAY_RECORD)
-#define GATEWAY_ADDRESSES_MAX 16384   /* addresses that are remembered */
-#define GATEWAY_SESSIONS_MAX 4096     /* more than there are sandboxes of a daemon */
-#define GATEWAY_ENTERS_PER_S 2000     /* bound on connections passed to workers, of all sessions */
-#define GATEWAY_ASKS_PER_S 500        /* bound on questions about signed tokens */
-#define GATEWAY_FILE_MAX (256u << 10) /* bytes of a certificate's or key's file */
+#define GATEWAY_ADDRESSES_MAX 16384 /* addresses that are remembered */
+#define GATEWAY_SESSIONS_MAX 4096   /* more than there are sandboxes of a daemon */
+#define GATEWAY_ENTERS_PER_S 2000   /* bound on connections passed to workers, of all sessions */
+#define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* of all addresses: each costs some 100 us */
+#define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */
+#define GATEWAY_FILE_MAX (256u << 10)       /* bytes of a certificate's or key's file */
 
 struct visitor;
 struct gateway;
@@ -70,6 +71,9 @@ void sessions_end(struct gateway *g, uint64_t id);
 void sessions_free(struct gateway *g);
 /* Returns the session whose token this is and which may come from this address, or NULL. */
 struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source);
+/* The session that is proved by the certificate with this hash, as above. */
+struct session *sessions_find_certificate(
+        struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source);
 /* The session with this id, or NULL. */
 struct session *sessions_get(const struct gateway *g, uint64_t id);
 
@@ -125,9 +129,10 @@ struct address *address_begin(struct gateway *g, const struct ip *source);
 void address_end(struct gateway *g, struct address *a, bool proved);
 /* Counts a wrong proof. Returns the wait before its answer. */
 enum gateway_wait address_failed(struct gateway *g, struct address *a);
-/* False if the address has shown too many wrong signatures: no other one is checked for it now. */
-bool address_may_check(struct address *a);
-void address_check_failed(struct address *a);
+/* False if the address, or all of them together, have shown too many wrong signatures: no other one
+ * is checked for it now. */
+bool address_may_check(struct gateway *g, struct address *a);
+void address_check_failed(struct gateway *g, struct address *a);
 void addresses_free(struct gateway *g);
 
 /* --- receiver.c --- */
@@ -164,6 +169,7 @@ struct gateway {
 	struct visitor *entering; /* hash table by the id of the question to the supervisor */
 	uint64_t last_question;
 	struct rate enters, findings, asks;
+	struct rate checks; /* wrong signatures, of all addresses */
 	struct loop_deadlines waits[WAIT_COUNT];
 	uint8_t *cipher; /* GATEWAY_CHUNK bytes: the bytes read last */
 	uint8_t *plain;  /* GATEWAY_PLAIN_MAX bytes: the same, decrypted */

@@ -255,6 +255,8 @@ static void open_tls(struct gateway *g, const int *fds)
 	if (!g->tls)
 		die(EXIT_FAILED, "no memory");
 	tls_server_wipe_plaintext(g->tls); /* tokens */
+	if (g->start.client_certificates)
+		tls_server_ask_certificates(g->tls);
 	take_certificate(g, fds);
 	close(fds[0]);
 	close(fds[1]);
@@ -282,6 +284,7 @@ static void open_parts(struct gateway *g)
 	buf_init(&g->tx, TX_MAX);
 	list_init(&g->unproved);
 	rate_init(&g->enters, GATEWAY_ENTERS_PER_S, ENTERS_BURST_S, now_ms);
+	rate_init(&g->checks, GATEWAY_WRONG_SIGNATURES_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->asks, GATEWAY_ASKS_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->findings, FINDINGS_PER_S, FINDINGS_BURST_S, now_ms);
 	if (!g->loop || !g->cipher || !g->plain)

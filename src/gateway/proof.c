@@ -86,6 +86,45 @@ bool visitor_first(struct visitor *c)
 	return true;
 }
 
+struct session *visitor_certified(const struct visitor *c)
+{
+	uint8_t hash[TLS_CERTIFICATE_HASH_BYTES];
+
+	return front_certificate(&c->front, hash)
+	               ? sessions_find_certificate(c->gateway, hash, &c->source)
+	               : NULL;
+}
+
+/* What follows the greeting, or the login at c->in.p + used, goes on to the worker. */
+static void go_on(struct visitor *c, struct session *s, size_t used)
+{
+	static const uint8_t greeting[] = {SOCKS5_VERSION, 1, SOCKS5_NO_AUTHENTICATION};
+	int rc = buf_append(&c->back.unsent, greeting, sizeof(greeting));
+
+	if (!rc)
+		rc = buf_append(&c->back.unsent, buf_bytes(&c->in) + used, c->in.len - used);
+	buf_fini(&c->in);
+	c->back.swallow = 2; /* the worker's answer to the greeting */
+	if (rc)
+		visitor_close(c);
+	else
+		visitor_prove(c, s);
+}
+
+/* A client whose certificate proves a session needs no login. Returns false if it has none. */
+static bool greet_certified(struct visitor *c, const struct socks5_greeting *greeting)
+{
+	static const uint8_t none[] = {SOCKS5_VERSION, SOCKS5_NO_AUTHENTICATION};
+	struct session *s = greeting->no_authentication ? visitor_certified(c) : NULL;
+
+	if (!s)
+		return false;
+	c->certified = true;
+	front_write(&c->front, none, sizeof(none));
+	go_on(c, s, greeting->used);
+	return true;
+}
+
 bool visitor_greeting(struct visitor *c)
 {
 	static const uint8_t password[] = {SOCKS5_VERSION, SOCKS5_PASSWORD};
@@ -96,6 +135,8 @@ bool visitor_greeting(struct visitor *c)
 	        SOCKS5_MORE)
 		if (!visitor_take_in(c))
 			return false;
+	if (status != SOCKS5_BAD && greet_certified(c, &greeting))
+		return c->state != VISITOR_CLOSED;
 	if (status == SOCKS5_BAD || !greeting.password) {
 		visitor_answer(c, ANSWER_NO_METHOD, 0, "");
 		return true;
@@ -123,11 +164,9 @@ static bool read_login(const struct socks5_login *login, struct proxy_proof *out
 
 static void decide_login(struct visitor *c, const struct socks5_login *login)
 {
-	static const uint8_t greeting[] = {SOCKS5_VERSION, 1, SOCKS5_NO_AUTHENTICATION};
 	struct session *s = NULL;
 	struct proxy_proof proof;
 	bool shown;
-	int rc;
 
 	if (read_login(login, &proof))
 		s = sessions_find(c->gateway, slice_of(proof.text, proof.n), &c->source);
@@ -138,16 +177,7 @@ static void decide_login(struct visitor *c, const struct socks5_login *login)
 			visitor_refuse(c);
 		return;
 	}
-	rc = buf_append(&c->back.unsent, greeting, sizeof(greeting));
-	if (!rc)
-		rc = buf_append(
-		        &c->back.unsent, buf_bytes(&c->in) + login->used, c->in.len - login->used);
-	buf_fini(&c->in);
-	c->back.swallow = 2; /* the worker's answer to the greeting */
-	if (rc)
-		visitor_close(c);
-	else
-		visitor_prove(c, s);
+	go_on(c, s, login->used);
 }
 
 bool visitor_login(struct visitor *c)

@@ -132,8 +132,11 @@ static enum decision decide(const struct visitor *c, struct request *r)
 	r->proof.n = 0;
 	if (r->head.form == PROXY_FORM_ORIGIN)
 		return decide_by_url(c, r);
-	return proxy_proof_read(r->head.authorization, &r->proof) ? look_up(c, r)
-	                                                          : DECIDED_UNPROVED;
+	if (proxy_proof_read(r->head.authorization, &r->proof))
+		return look_up(c, r);
+	/* A token that cannot be read is no reason to look for another proof. */
+	r->session = r->head.authorization.n ? NULL : visitor_certified(c);
+	return r->session ? DECIDED_PROVED : DECIDED_UNPROVED;
 }
 
 /* Puts the head that goes on into c->back.unsent. Returns 0; -EBADMSG: the token is in it; or
@@ -148,7 +151,7 @@ static int write_onward(struct visitor *c, const struct request *r)
 	rc = r->form == MESSAGE_FORM_PROXY
 	             ? proxy_head_write(p, &r->head, &onward)
 	             : base_url_write(p, &r->head, &r->url, r->without, &onward);
-	if (!rc && memmem(buf_bytes(&onward), onward.len, r->proof.text, r->proof.n))
+	if (!rc && r->proof.n && memmem(buf_bytes(&onward), onward.len, r->proof.text, r->proof.n))
 		rc = -EBADMSG;
 	if (!rc)
 		rc = buf_append(&c->back.unsent, buf_bytes(&onward), onward.len);

@@ -129,3 +129,14 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
 	secret_wipe(hash, sizeof(hash));
 	return s;
 }
+
+/* No token has the hash of a certificate: tokens are letters, and certificates begin with other
+ * bytes. */
+struct session *sessions_find_certificate(
+        struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source)
+{
+	struct session *s;
+
+	HASH_FIND(by_hash, g->by_hash, hash, MESSAGE_TOKEN_HASH_BYTES, s);
+	return s && may_come_from(s, source) ? s : NULL;
+}

@@ -34,12 +34,12 @@ bool visitor_show(struct visitor *c, struct slice token)
 
 	if (!g->signers.count || c->decided || !signed_token_is_like(token))
 		return false;
-	if (!address_may_check(c->address)) {
+	if (!address_may_check(g, c->address)) {
 		visitor_answer(c, ANSWER_AWAY, 0, "");
 		return true;
 	}
 	if (!signers_know(g, token) || !hash_of(c, token)) {
-		address_check_failed(c->address);
+		address_check_failed(g, c->address);
 		return false;
 	}
 	visitor_enter(c, VISITOR_ASKING);

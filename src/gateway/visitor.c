@@ -271,7 +271,7 @@ static int begin_relay(struct visitor *c, int fd)
 	if (rc)
 		return rc;
 	c->back.fd = fd;
-	if (c->socks)
+	if (c->socks && !c->certified)
 		front_write(&c->front, good, sizeof(good));
 	return 0;
 }

@@ -86,6 +86,7 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
+	bool certified;         /* proved by its certificate, without a login */
 	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
@@ -123,6 +124,8 @@ bool visitor_greeting(struct visitor *c);
 bool visitor_login(struct visitor *c);
 /* Appends received bytes to c->in. Returns false if there are none, or the connection is closed. */
 bool visitor_take_in(struct visitor *c);
+/* proof.c. The session of the client's certificate, or NULL. */
+struct session *visitor_certified(const struct visitor *c);
 /* The session is proved: asks for its worker, which will get the bytes in c->back.unsent. */
 void visitor_prove(struct visitor *c, struct session *s);
 /* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */

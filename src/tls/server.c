@@ -21,6 +21,7 @@
 #include "vethguard/base/hash.h"
 
 #define SESSION_LIFE_S 3600
+#define CLIENT_CHAIN_MAX 16384 /* bytes of what a client shows */
 
 struct tls_server {
 	SSL_CTX *ctx;
@@ -187,6 +188,29 @@ struct tls_server *tls_server_new(tls_identity_for identity_for, void *context)
 void tls_server_wipe_plaintext(struct tls_server *server)
 {
 	SSL_CTX_set_options(server->ctx, SSL_OP_CLEANSE_PLAINTEXT);
+}
+
+/* Who it is, is not said by whoever signed it. */
+static int on_client_certificate(X509_STORE_CTX *store, void *arg)
+{
+	(void)store, (void)arg;
+	return 1;
+}
+
+void tls_server_ask_certificates(struct tls_server *server)
+{
+	SSL_CTX_set_verify(server->ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_cert_verify_callback(server->ctx, on_client_certificate, NULL);
+	SSL_CTX_set_max_cert_list(server->ctx, CLIENT_CHAIN_MAX);
+}
+
+bool tls_client_certificate_hash(const struct tls *tls, uint8_t out[TLS_CERTIFICATE_HASH_BYTES])
+{
+	X509 *certificate = tls->established ? SSL_get0_peer_certificate(tls->ssl) : NULL;
+	unsigned n = 0;
+
+	return certificate && X509_digest(certificate, EVP_sha256(), out, &n) == 1 &&
+	       n == TLS_CERTIFICATE_HASH_BYTES;
 }
 
 void tls_server_free(struct tls_server *server)

@@ -14,6 +14,7 @@ static void gateway_start_fields(struct codec *c, struct message_gateway_start *
 {
 	m->log_level = codec_u8(c, m->log_level);
 	m->has_certificate = codec_bool(c, m->has_certificate);
+	m->client_certificates = codec_bool(c, m->client_certificates);
 	m->unauthenticated = above_zero(c, m->unauthenticated);
 	m->unauthenticated_per_address = above_zero(c, m->unauthenticated_per_address);
 	m->handshake_ms = above_zero(c, m->handshake_ms);

@@ -176,6 +176,7 @@ class Service:
         self.leases = {}  # of Vault: id -> "live" or "revoked"
         self.lease_fault = None  # (status, JSON) for the next questions about leases
         self.renewable, self.renewed_for, self.retry_after = True, 0, 30
+        self.key_set = 404, {}  # (status, JSON) of who signs tokens
         self.throttled = 0  # how many questions get 429
         self.server = Server((address, port), Handler)
         self.server.service = self
@@ -206,6 +207,8 @@ class Service:
             return self.onepassword(path, headers)
         if path.startswith("/v1/"):
             return self.vault(method, path, body, headers)
+        if (method, path) == ("GET", "/keys?of=control"):
+            return self.key_set
         if path.startswith("/app/installations/"):
             return self.github(body, headers)
         return 404, {"error": "not_found"}

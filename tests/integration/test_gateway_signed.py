@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import support
+from credential_service import URL, Served
 from daemon import Daemon
 from gateway_case import GATEWAY4, TLS_PORT, Gatewayed
 from support import SLOW, policy, wait_until
@@ -71,6 +72,72 @@ class SignedCase(Gatewayed):
 
     def assert_refused(self, token, why=""):
         self.assert_unknown(why, token=token)
+
+
+class ByUrl(Served, SignedCase):
+    """The key set is fetched over HTTPS."""
+    path = "/keys?of=control"
+
+    def setUp(self):
+        self.service.asked.clear()
+        self.service.key_set = 404, {}
+        super().setUp()
+
+    def signers(self):
+        return super().signers().replace(f"keys: {self.set}", f"keys: '{URL}{self.path}'\n      refresh: 5s")
+
+    def serve(self, *keys):
+        self.service.key_set = 200, {"keys": [k.jwk() for k in keys]}
+
+    def fails(self, words):
+        self.assertTrue(wait_until(lambda: words in self.daemon.stderr(), 30 * SLOW), self.daemon.stderr())
+
+    def reload(self):
+        """Asks at once; otherwise after some seconds."""
+        asked = len(self.service.asked)
+        self.assertEqual(self.daemon.call("POST", "/v1/reload", {})[0], 200)
+        self.assertTrue(wait_until(lambda: len(self.service.asked) > asked, 20 * SLOW), self.daemon.stderr())
+
+    def test_rotated(self):
+        self.fails("the keys of control")  # 404 at first
+        self.assertIn("its tokens are refused", self.daemon.stderr())
+        self.assert_refused(self.signed("u0"))
+        self.serve(self.key)  # from now on it answers, and is asked again by itself
+        asked = len(self.service.asked)
+        self.assertTrue(wait_until(lambda: len(self.service.asked) > asked, 40 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: self.asks(token=self.signed("u1")), 40 * SLOW), self.daemon.stderr())
+        asked = self.service.asked[-1]
+        self.assertEqual((asked["method"], asked["path"], asked["body"]), ("GET", self.path, ""), asked)
+        self.assertNotIn("Authorization", asked["headers"])
+        second = Key(os.path.join(self.keys, "second"), "ES256", kid="two")
+        self.serve(second)
+        self.reload()
+        self.assertTrue(wait_until(lambda: self.asks(token=self.signed("u2", key=second)), 20 * SLOW), self.daemon.stderr())
+        self.assert_refused(self.signed("u3"))
+        # What cannot be used changes nothing.
+        for bad, words in (((500, {}), "500"), ((200, {"keys": []}), "none of its 0 keys"), ((200, {"keys": "none"}), "no JSON Web Key Set"),
+                           ((200, {"keys": [{"kty": "oct", "k": "AAAA"}]}), "is a secret one")):
+            self.service.key_set = bad
+            self.reload()
+            self.fails(words)
+            self.assert_served(token=self.signed("u4", key=second))
+
+
+class Faulty(ByUrl):
+    """Another server than the one that is meant is of no use, and a redirect leads nowhere."""
+    path = "/redirect"
+
+    def test_rotated(self):
+        self.fails("the keys of control")
+        self.assert_refused(self.signed("f0"))
+        for url in (URL + "/html", URL + "/huge", URL + "/deep", URL + "/long", "https://evil.lab.test/keys", "https://nowhere.lab.test/keys"):
+            with open(self.daemon.config, "w") as f:
+                f.write(support.LAB.config(self.gateway().replace(f"{URL}{self.path}", url)))
+            before = self.daemon.stderr().count("the keys of control")
+            self.assertEqual(self.daemon.call("POST", "/v1/reload", {})[0], 200)
+            self.assertTrue(wait_until(lambda n=before: self.daemon.stderr().count("the keys of control") > n, 30 * SLOW), (url, self.daemon.stderr()))
+        self.assert_refused(self.signed("f1"))
+        self.assert_served()
 
 
 class Three(SignedCase):

@@ -24,7 +24,7 @@ struct message_gateway_base {         /* a name of the gateway that stands for a
 
 struct message_gateway_start {
 	uint8_t log_level;
-	bool has_certificate;
+	bool has_certificate, client_certificates;
 	uint32_t unauthenticated, unauthenticated_per_address; /* connections at a time */
 	uint32_t handshake_ms; /* from a connection's first moment until it has proved its session */
 	size_t listener_count;

@@ -18,6 +18,8 @@ static const struct option_spec specs[] = {
         {"ttl", 0, "TIME", "how long it lasts: 90s, 30m, 2h, 7d; default: 24h"},
         {"from", 0, "NETWORK",
                 "it may come from this network only: 203.0.113.0/24;\nmay be repeated"},
+        {"certificate", 0, "FILE",
+                "its proof is this certificate (PEM) of a client: no token is made"},
         {"var", 0, "KEY=VALUE", "a variable of the policy; may be repeated"},
         {"label", 0, "KEY=VALUE", "a label, which list and the log show; may be repeated"},
         {"observe", 0, NULL, "let pass what the policy would refuse, and log it"},
@@ -30,6 +32,7 @@ static const struct option_spec specs[] = {
 struct create {
 	struct attach_options options;
 	struct attach_words from;
+	const char *certificate;
 };
 
 static void help(void)
@@ -43,7 +46,8 @@ static void help(void)
 	fputs("\nExamples:\n"
 	      "  vethguard session create --policy agent.yaml --name agent-7 --ttl 2h\n"
 	      "  TOKEN=$(vethguard session create --policy agent.yaml --from 203.0.113.0/24)\n"
-	      "  curl --proxy https://gateway.example:8443 --proxy-user session:$TOKEN ...\n\n"
+	      "  curl --proxy https://gateway.example:8443 --proxy-user session:$TOKEN ...\n"
+	      "  vethguard session create --policy agent.yaml --certificate agent.pem\n\n"
 	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
 	      "reached.\n",
 	        stdout);
@@ -54,6 +58,10 @@ static bool take(void *context, const char *option, const char *value)
 	struct create *c = context;
 	struct ip_prefix network;
 
+	if (strcmp(option, "certificate") == 0) {
+		c->certificate = value;
+		return true;
+	}
 	if (strcmp(option, "from") != 0)
 		return attach_option_take(&c->options, option, value);
 	if (!ip_prefix_parse(slice_from_string(value), &network))
@@ -81,17 +89,19 @@ static int add_from(json_t *body, const struct create *c)
 static void tell(const struct control_line *line, const json_t *answer)
 {
 	const char *expires = control_text(answer, "expires");
+	const char *token = control_text(answer, "token");
 
 	if (line->json) {
 		control_print_json(answer);
 		return;
 	}
 	control_print_lines(stderr, "vethguard: warning: ", json_object_get(answer, "warnings"));
-	fprintf(stderr, "%s: %s, policy %s, until %.*sZ. The token is not told again:\n",
-	        control_text(answer, "name"), control_text(answer, "state"),
+	fprintf(stderr, "%s: %s, policy %s, until %.*sZ.%s\n", control_text(answer, "name"),
+	        control_text(answer, "state"),
 	        control_text(json_object_get(answer, "policy"), "name"), (int)strcspn(expires, "."),
-	        expires);
-	puts(control_text(answer, "token"));
+	        expires, token[0] ? " The token is not told again:" : "");
+	if (token[0])
+		puts(token);
 }
 
 static int complain(const char *text)
@@ -125,6 +135,8 @@ int session_create_command(int argc, char **argv)
 	rc = attach_add_identity(body, &c.options);
 	if (!rc)
 		rc = add_from(body, &c);
+	if (!rc && c.certificate)
+		rc = session_add_certificate(body, c.certificate);
 	if (!rc)
 		rc = control_call(line->socket, "POST", "/sessions", body, &answer);
 	json_decref(body);

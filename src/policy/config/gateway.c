@@ -197,6 +197,8 @@ static void check_certificate(
 		        g->certificate[0] ? "key" : "certificate");
 	else if (!tls && (g->certificate[0] || g->key[0]))
 		tree_error(tree, map, "certificate and key are for listen, which is missing");
+	else if (!tls && g->client_certificates)
+		tree_error(tree, map, "client_certificates is for listen, which is missing");
 }
 
 void config_read_gateway(
@@ -204,7 +206,7 @@ void config_read_gateway(
 {
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
 	        "certificate", "key", "name", "unauthenticated", "unauthenticated_per_address",
-	        "handshake", "base_urls", "signers", NULL};
+	        "handshake", "base_urls", "signers", "client_certificates", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;
 	bool anywhere = false;
@@ -224,6 +226,9 @@ void config_read_gateway(
 		read_name(tree, node, gateway);
 	if ((node = tree_get(map, "base_urls")))
 		read_bases(tree, node, gateway);
+	if ((node = tree_get(map, "client_certificates")))
+		gateway->client_certificates =
+		        tree_word(tree, node, "client_certificates", words) == 1;
 	if ((node = tree_get(map, "signers")))
 		config_read_signers(tree, node, gateway);
 	read_numbers(tree, map, gateway);

@@ -22,6 +22,10 @@
 #define LIFETIME_DEFAULT_S 86400u
 #define LIFETIME_MIN_MS 60000
 #define LIFETIME_MAX_MS (366 * 86400000ull)
+#define URL_MAX 1024
+#define REFRESH_DEFAULT_MS 300000
+#define REFRESH_MIN_MS 5000
+#define REFRESH_MAX_MS 86400000
 #define SESSION_CLAIM_DEFAULT "jti"
 
 static const char *const algorithm_names[] = {
@@ -222,10 +226,39 @@ static void read_terms(struct tree *tree, const struct tree_node *map, struct co
 		s->terms.lifetime_s = (uint32_t)(ms / 1000);
 }
 
+/* A file, or a URL that is asked again and again. */
+static void read_keys(struct tree *tree, const struct tree_node *map, struct config_signer *s)
+{
+	const struct tree_node *node = tree_get(map, "keys"), *refresh = tree_get(map, "refresh");
+	char quoted[TREE_QUOTE_MAX];
+	uint64_t ms = REFRESH_DEFAULT_MS;
+	struct url url;
+
+	if (!node || node->kind != TREE_SCALAR || slice_find_byte(node->text, ':') < 0) {
+		if (node)
+			config_read_path(tree, node, "keys", s->keys);
+		if (refresh)
+			tree_error(tree, refresh,
+			        "refresh is for keys of a URL; a file is looked at "
+			        "every five seconds");
+		return;
+	}
+	if (!copy(tree, node, "keys", s->keys, URL_MAX + 1) ||
+	        (refresh && !tree_duration(
+	                            tree, refresh, "refresh", REFRESH_MIN_MS, REFRESH_MAX_MS, &ms)))
+		return;
+	if (url_parse(node->text, &url) && url.scheme == POLICY_HTTPS &&
+	        slice_find_byte(node->text, '#') < 0)
+		s->refresh_s = (uint32_t)(ms / 1000);
+	else
+		tree_error(tree, node, "keys %s must be a path, or a URL: https://HOST/PATH",
+		        tree_quote(node->text, quoted));
+}
+
 static void read_signer(struct tree *tree, const struct tree_node *map, struct config_signer *s)
 {
 	static const char *const known[] = {"name", "issuer", "audience", "algorithms", "lifetime",
-	        "keys", "session", "rules", NULL};
+	        "keys", "refresh", "session", "rules", NULL};
 	static const char *const needed[] = {"name", "issuer", "audience", "keys", "rules"};
 	struct tree_node *node;
 
@@ -236,8 +269,7 @@ static void read_signer(struct tree *tree, const struct tree_node *map, struct c
 		if (!tree_get(map, needed[i]))
 			tree_error(tree, map, "%s is missing", needed[i]);
 	read_terms(tree, map, s);
-	if ((node = tree_get(map, "keys")))
-		config_read_path(tree, node, "keys", s->keys);
+	read_keys(tree, map, s);
 	memcpy(s->session, SESSION_CLAIM_DEFAULT, sizeof(SESSION_CLAIM_DEFAULT));
 	if ((node = tree_get(map, "session"))) {
 		memset(s->session, 0, sizeof(s->session));
@@ -267,7 +299,7 @@ void config_read_signers(struct tree *tree, const struct tree_node *list, struct
 	}
 	g->signers = calloc(list->count ? list->count : 1, sizeof(*g->signers));
 	if (!g->signers) {
-		tree->arena->failed = true;
+		tree_error(tree, list, "no memory for signers");
 		return;
 	}
 	for (const struct tree_item *item = list->first; item; item = item->next) {

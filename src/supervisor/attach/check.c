@@ -106,12 +106,32 @@ static bool check_listen(struct attach_transaction *t)
 	       attach_transaction_refuse(t, ATTACH_INVALID, "the mode of a socket is at most 0777");
 }
 
+/* A certificate proves one session. */
+static bool check_certificate(struct attach_transaction *t)
+{
+	const struct session_token *token = &t->request->session;
+	const struct attachment *a;
+
+	if (!t->all->supervisor->gateway.config.client_certificates)
+		return attach_transaction_refuse(t, ATTACH_INVALID,
+		        "the gateway asks nobody for a certificate: write \"client_certificates: "
+		        "true\" into the section \"gateway\" of the configuration, and reload it");
+	for (a = t->all->by_name; a; a = a->hh.next)
+		if (a->record.kind == ATTACH_SESSION &&
+		        memcmp(a->record.session.hash, token->hash, sizeof(token->hash)) == 0)
+			return attach_transaction_refuse(t, ATTACH_CONFLICT,
+			        "its certificate is that of session %s", a->record.name);
+	return true;
+}
+
 static bool check_session(struct attach_transaction *t)
 {
 	if (!t->all->supervisor->gateway.config.listener_count)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "there is no gateway where a session could come in: give the configuration "
 		        "a section \"gateway\", and reload it");
+	if (t->request->session.by_certificate && !check_certificate(t))
+		return false;
 	return t->request->session.from_count <= MESSAGE_FROM_MAX ||
 	       attach_transaction_refuse(
 	               t, ATTACH_INVALID, "a session has at most %d networks", MESSAGE_FROM_MAX);

@@ -492,6 +492,27 @@ static bool read_from(const struct member *member, struct session_token *out, ch
 	return true;
 }
 
+static int digit_of(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_hash(
+        const struct member *member, uint8_t out[MESSAGE_TOKEN_HASH_BYTES], char *fault)
+{
+	const char *text = text_of(member);
+	bool good = !text || strlen(text) == 2 * (size_t)MESSAGE_TOKEN_HASH_BYTES;
+
+	for (size_t i = 0; text && good && i < MESSAGE_TOKEN_HASH_BYTES; i++) {
+		int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
+
+		good = high >= 0 && low >= 0;
+		out[i] = (uint8_t)(high << 4 | low);
+	}
+	return good ||
+	       wrong(fault, "certificate_sha256: has to be 64 hex digits, in small letters");
+}
+
 enum {
 	SESSION_NAME,
 	SESSION_POLICY,
@@ -500,6 +521,7 @@ enum {
 	SESSION_VARS,
 	SESSION_TTL,
 	SESSION_FROM,
+	SESSION_CERTIFICATE,
 	SESSION_MEMBERS
 };
 
@@ -511,7 +533,8 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 	        [SESSION_LABELS] = {.name = "labels", .type = OBJECT},
 	        [SESSION_VARS] = {.name = "vars", .type = OBJECT},
 	        [SESSION_TTL] = {.name = "ttl_s", .type = INTEGER},
-	        [SESSION_FROM] = {.name = "from", .type = ARRAY}};
+	        [SESSION_FROM] = {.name = "from", .type = ARRAY},
+	        [SESSION_CERTIFICATE] = {.name = "certificate_sha256"}};
 	struct attach_request *request = &out->request;
 	uint64_t ttl = CONTROL_SESSION_TTL_S;
 
@@ -520,13 +543,15 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 	                fault) ||
 	        !read_pairs(&m[SESSION_VARS], out->vars, ATTACH_VARS_MAX, &request->vars, fault) ||
 	        !read_number(&m[SESSION_TTL], 1, ATTACH_TTL_MAX_S, &ttl, fault) ||
-	        !read_from(&m[SESSION_FROM], &request->session, fault))
+	        !read_from(&m[SESSION_FROM], &request->session, fault) ||
+	        !read_hash(&m[SESSION_CERTIFICATE], request->session.hash, fault))
 		return false;
 	request->kind = ATTACH_SESSION;
 	request->name = text_of(&m[SESSION_NAME]);
 	request->policy = text_of(&m[SESSION_POLICY]);
 	request->observe = json_is_true(m[SESSION_OBSERVE].value);
 	request->ttl_s = (uint32_t)ttl;
+	request->session.by_certificate = m[SESSION_CERTIFICATE].value;
 	if (request->name && !request->name[0])
 		return wrong(fault, "name: is empty; without it, one is made up");
 	if (!request->policy)

@@ -21,7 +21,10 @@ static void answer(struct control_call *call, struct attachment *a)
 	buf_init_secret(&out, CONTROL_ANSWER_MAX);
 	json_begin(&j, &out);
 	control_open_sandbox(&j, NULL, &view);
-	json_put_literal(&j, "token", call->token);
+	if (call->token[0])
+		json_put_literal(&j, "token", call->token);
+	else
+		json_put_null(&j, "token");
 	json_put_array(&j, "warnings");
 	control_add_lines(&j, view.notes);
 	attachment_verify(a, add_fault, &j);
@@ -48,7 +51,8 @@ void control_run_create(struct control *control, struct control_call *call)
 		control_refuse(call, 422, fault);
 		return;
 	}
-	if (session_token_make(&request->session, call->token) != 0) {
+	if (!request->session.by_certificate &&
+	        session_token_make(&request->session, call->token) != 0) {
 		control_refuse(call, 500, "no token can be made");
 		return;
 	}

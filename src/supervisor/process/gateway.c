@@ -73,6 +73,7 @@ static int send_start(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 	struct gateway_life *life = &sv->gateway;
 	struct message_gateway_start m = {.log_level = (uint8_t)log_level(),
 	        .has_certificate = file_count > 0,
+	        .client_certificates = life->config.client_certificates,
 	        .unauthenticated = life->config.unauthenticated,
 	        .unauthenticated_per_address = life->config.unauthenticated_per_address,
 	        .handshake_ms = life->config.handshake_ms,
@@ -180,7 +181,7 @@ static void on_look(struct loop_timer *timer)
 	if (!role_runs(&life->role))
 		return;
 	loop_timer_set(&life->look, GATEWAY_LOOK_MS);
-	if (gateway_signers_look(sv))
+	if (gateway_signers_look(sv, false))
 		gateway_signers_send(sv);
 	if (gateway_files_open(&life->config, fds, &count, why, sizeof(why)) != 0 || !count)
 		return; /* the files are being renewed right now: the earlier certificate stays */
@@ -219,7 +220,9 @@ static bool is_same(const struct config_gateway *a, const struct config_gateway 
 	            strcmp(a->certificate, b->certificate) == 0 && strcmp(a->key, b->key) == 0 &&
 	            strcmp(a->name, b->name) == 0 && a->unauthenticated == b->unauthenticated &&
 	            a->unauthenticated_per_address == b->unauthenticated_per_address &&
-	            a->handshake_ms == b->handshake_ms && a->base_count == b->base_count;
+	            a->handshake_ms == b->handshake_ms &&
+	            a->client_certificates == b->client_certificates &&
+	            a->base_count == b->base_count;
 
 	for (size_t i = 0; same && i < a->listener_count; i++)
 		same = ip_equals(&a->listeners[i].address, &b->listeners[i].address) &&
@@ -259,7 +262,7 @@ void gateway_configure(struct supervisor *sv, const struct config_gateway *confi
 	struct config_gateway own = *config;
 
 	change_signers(sv, config);
-	if (life->open && gateway_signers_look(sv))
+	if (life->open && gateway_signers_look(sv, true))
 		gateway_signers_send(sv);
 	if (is_same(config, &life->config))
 		return;

@@ -19,7 +19,8 @@ struct supervisor;
 
 #define GATEWAY_LOOK_MS 5000  /* interval of looks at the certificate's files */
 #define GATEWAY_AGAIN_MS 1000 /* before one that died, or could not listen, is started again */
-#define GATEWAY_FILES 2       /* certificate, key */
+#define GATEWAY_KEYS_AGAIN_MS 15000 /* before a URL that failed is asked again */
+#define GATEWAY_FILES 2             /* certificate, key */
 /* A gateway that sends more messages than it should (gateway/gateway.h) is at fault; further
  * findings are dropped. */
 #define GATEWAY_BURST 8192
@@ -33,6 +34,13 @@ struct gateway_signers {
 	struct token_signer *items[CONFIG_SIGNERS_MAX]; /* owned */
 	struct stat files[CONFIG_SIGNERS_MAX];          /* the file's state when it was read */
 	bool quiet[CONFIG_SIGNERS_MAX]; /* it was logged that the file cannot be read */
+	struct signer_fetch {
+		struct supervisor *supervisor;
+		size_t index;
+		struct key_fetch *running; /* owned; NULL: none */
+		bool over;                 /* running has ended */
+		int64_t again_ms;          /* when its URL is asked again: loop_now_ms() */
+	} fetches[CONFIG_SIGNERS_MAX];
 };
 
 /* A question of the gateway about a token. */
@@ -99,8 +107,9 @@ int gateway_on_guesses(struct supervisor *sv, struct ipc_message *message);
 /* gateway_signers.c */
 /* Makes the signers of the configuration, and reads their keys. Returns 0 or -ENOMEM. */
 int gateway_signers_configure(struct supervisor *sv);
-/* Looks at the files. Returns true if keys have changed. */
-bool gateway_signers_look(struct supervisor *sv);
+/* Looks at the files, and asks the URLs whose time it is; now: all of them. Returns true if keys
+ * have changed. */
+bool gateway_signers_look(struct supervisor *sv, bool now);
 /* Gives all signers to the gateway, which then asks again about every token. */
 void gateway_signers_send(struct supervisor *sv);
 void gateway_signers_free(struct supervisor *sv);

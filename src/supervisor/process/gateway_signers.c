@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public keys of the signers of session tokens: read from the files that the
- * configuration names, looked at every GATEWAY_LOOK_MS, and given to the gateway, which verifies. A
- * file that cannot be used changes nothing: the keys before it stay.
+ * The public keys of the signers of session tokens: read from files, looked at every
+ * GATEWAY_LOOK_MS, or from URLs, asked as often as the configuration says, and given to the
+ * gateway, which verifies. A file or answer that cannot be used changes nothing: the keys before it
+ * stay.
  *
  * The gateway asks about tokens that it has verified. Its question is passed to the owner of the
  * sessions, and the answer is dropped if it belongs to an earlier gateway.
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/config/key_fetch.h"
 #include "supervisor/os/operator_file.h"
 #include "supervisor/process/gateway.h"
 #include "supervisor/supervisor.h"
@@ -21,7 +23,7 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* --- the files --- */
+/* --- a key set --- */
 
 /* Reads a file of at most KEY_SET_BYTES_MAX. Returns its length, KEY_SET_BYTES_MAX + 1 for a longer
  * one, or -errno. */
@@ -68,6 +70,51 @@ static bool take_keys(
 	return changed;
 }
 
+/* --- URLs --- */
+
+static void on_fetched(void *context, int fd, const char *error)
+{
+	struct signer_fetch *f = context;
+	struct gateway_life *life = &f->supervisor->gateway;
+	const struct config_signer *config = &life->config.signers[f->index];
+	struct token_signer *s = life->signers.items[f->index];
+	const char *when = s->keys.count ? "the ones before stay" : "its tokens are refused";
+	int64_t wait_ms = (int64_t)config->refresh_s * 1000;
+
+	f->over = true;
+	if (!error) {
+		life->signers.quiet[f->index] = false;
+		if (take_keys(s, config, fd, when))
+			gateway_signers_send(f->supervisor);
+	} else {
+		if (!life->signers.quiet[f->index])
+			log_error("gateway.signers: the keys of %s: %s; %s", config->name, error,
+			        when);
+		life->signers.quiet[f->index] = true;
+		wait_ms = wait_ms < GATEWAY_KEYS_AGAIN_MS ? wait_ms : GATEWAY_KEYS_AGAIN_MS;
+	}
+	f->again_ms = loop_now_ms(f->supervisor->loop) + wait_ms;
+}
+
+static void ask(struct supervisor *sv, size_t i, bool now)
+{
+	struct signer_fetch *f = &sv->gateway.signers.fetches[i];
+
+	if (f->over) {
+		key_fetch_free(f->running);
+		f->running = NULL;
+		f->over = false;
+	}
+	if (f->running || (!now && loop_now_ms(sv->loop) < f->again_ms))
+		return;
+	f->supervisor = sv;
+	f->index = i;
+	f->running =
+	        key_fetch_start(&sv->leases, sv->gateway.config.signers[i].keys, on_fetched, f);
+}
+
+/* --- files --- */
+
 static bool look_at(struct gateway_signers *all, const struct config_signer *config, size_t i)
 {
 	struct token_signer *s = all->items[i];
@@ -92,13 +139,16 @@ static bool look_at(struct gateway_signers *all, const struct config_signer *con
 	return changed;
 }
 
-bool gateway_signers_look(struct supervisor *sv)
+bool gateway_signers_look(struct supervisor *sv, bool now)
 {
 	struct gateway_life *life = &sv->gateway;
 	bool changed = false;
 
 	for (size_t i = 0; i < life->signers.count; i++)
-		changed |= look_at(&life->signers, &life->config.signers[i], i);
+		if (life->config.signers[i].refresh_s)
+			ask(sv, i, now);
+		else
+			changed |= look_at(&life->signers, &life->config.signers[i], i);
 	return changed;
 }
 
@@ -109,6 +159,8 @@ void gateway_signers_free(struct supervisor *sv)
 	while (all->count) {
 		struct token_signer *s = all->items[--all->count];
 
+		key_fetch_free(all->fetches[all->count].running);
+		all->fetches[all->count] = (struct signer_fetch){.running = NULL};
 		key_set_fini(&s->keys);
 		free(s);
 	}
@@ -129,7 +181,7 @@ int gateway_signers_configure(struct supervisor *sv)
 		life->signers.quiet[i] = false;
 		life->signers.items[life->signers.count++] = s;
 	}
-	gateway_signers_look(sv);
+	gateway_signers_look(sv, true);
 	return 0;
 }
 

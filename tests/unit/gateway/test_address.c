@@ -157,12 +157,40 @@ static void there_are_not_more(void **state)
 	assert_int_equal(kept->connections, 2);
 }
 
+/* Checking signatures costs time that the sessions need. */
+static void wrong_signatures_are_bounded(void **state)
+{
+	struct address *a, *other;
+	char text[32];
+	unsigned n = 0;
+
+	(void)state;
+	rate_init(&gateway.checks, 1000, 2, clock_monotonic_ms());
+	a = from("192.0.2.1");
+	other = from("192.0.2.2");
+	while (n < 1000 && address_may_check(&gateway, a)) {
+		address_check_failed(&gateway, a);
+		n++;
+	}
+	assert_in_range(n, 100, 999); /* of one address */
+	assert_true(address_may_check(&gateway, other));
+	/* Of all together: each of these shows one. */
+	for (n = 0; n < 10000; n++) {
+		snprintf(text, sizeof(text), "10.0.%u.%u", n / 250, n % 250);
+		a = from(text);
+		if (!address_may_check(&gateway, a))
+			break;
+		address_check_failed(&gateway, a);
+	}
+	assert_in_range(n, 1000, 9999);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {TEST(so_many_at_a_time), TEST(of_ipv6_a_network_counts),
 	        TEST(fruitless_ones_run_out), TEST(many_failures_wait_and_are_told),
-	        TEST(there_are_not_more)};
+	        TEST(there_are_not_more), TEST(wrong_signatures_are_bounded)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

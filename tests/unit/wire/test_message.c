@@ -498,6 +498,7 @@ static void gateway(void **state)
 {
 	struct message_gateway_start start = {.log_level = 2,
 	        .has_certificate = true,
+	        .client_certificates = true,
 	        .unauthenticated = 7,
 	        .unauthenticated_per_address = 1,
 	        .handshake_ms = 100,
@@ -522,6 +523,7 @@ static void gateway(void **state)
 	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES);
 	ROUNDTRIP(gateway_start, &start, NOTHING);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
+	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 2, 2);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 0); /* TLS without a certificate */
 	start.bases[1].authority = longer(CONFIG_GATEWAY_AUTHORITY_MAX + 1);
 	REFUSES_TO_ENCODE(gateway_start, &start);

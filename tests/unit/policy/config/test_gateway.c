@@ -49,6 +49,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.gateway.unauthenticated, 1024);
 	assert_int_equal(config.gateway.unauthenticated_per_address, 64);
 	assert_int_equal(config.gateway.handshake_ms, 10000);
+	assert_false(config.gateway.client_certificates);
 	assert_string_equal(config.gateway.certificate, "");
 	assert_string_equal(config.gateway.name, "");
 	config_fini(&config);
@@ -63,7 +64,8 @@ static void test_every_key(void **state)
 	assert_int_equal(load("listen: ['0.0.0.0:8443', '[::]:8443'], listen_plain: "
 	                      "['10.0.0.1:80', '[::1]:8080'], plain_anywhere: true, name: "
 	                      "Gateway.Example., unauthenticated: 16, "
-	                      "unauthenticated_per_address: 1, handshake: 100ms" FILES,
+	                      "unauthenticated_per_address: 1, client_certificates: true, "
+	                      "handshake: 100ms" FILES,
 	                         &config),
 	        0);
 	assert_int_equal(g->listener_count, 4);
@@ -78,6 +80,7 @@ static void test_every_key(void **state)
 	assert_int_equal(g->unauthenticated, 16);
 	assert_int_equal(g->unauthenticated_per_address, 1);
 	assert_int_equal(g->handshake_ms, 100);
+	assert_true(g->client_certificates);
 	config_fini(&config);
 }
 

@@ -102,6 +102,27 @@ static void test_every_key(void **state)
 	config_fini(&config);
 }
 
+static void test_url(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(
+	        load("[{name: a, issuer: i, audience: g, keys: 'https://i.example:8443/x?y', "
+	             "refresh: 10s" RULES "}]",
+	                &config),
+	        0);
+	assert_string_equal(config.gateway.signers[0].keys, "https://i.example:8443/x?y");
+	assert_int_equal(config.gateway.signers[0].refresh_s, 10);
+	config_fini(&config);
+	assert_int_equal(
+	        load("[{name: a, issuer: i, audience: g, keys: 'https://i.example'" RULES "}]",
+	                &config),
+	        0);
+	assert_int_equal(config.gateway.signers[0].refresh_s, 300);
+	config_fini(&config);
+}
+
 static void refused(const char *signers, const char *words)
 {
 	struct config config;
@@ -139,6 +160,15 @@ static void test_wrong(void **state)
 	refused("[{" WHOLE ", algorithms: []}]", "algorithms");
 	refused("[{" WHOLE ", lifetime: 59s}]", "lifetime");
 	refused("[{" WHOLE ", lifetime: 9000h}]", "lifetime");
+	refused("[{name: a, issuer: i, audience: g, keys: 'http://i.example/'" RULES "}]", "URL");
+	refused("[{name: a, issuer: i, audience: g, keys: 'ftp://i.example/'" RULES "}]", "URL");
+	refused("[{name: a, issuer: i, audience: g, keys: 'https://'" RULES "}]", "URL");
+	refused("[{name: a, issuer: i, audience: g, keys: 'https://u:p@i.example/#x'" RULES "}]",
+	        "URL");
+	refused("[{" WHOLE ", refresh: 1m}]", "for keys of a URL");
+	refused("[{name: a, issuer: i, audience: g, refresh: 4s, keys: 'https://i.example'" RULES
+	        "}]",
+	        "refresh");
 	refused("[{" WHOLE ", session: /}]", "pointer");
 	refused("[{" WHOLE ", session: /a~2}]", "pointer");
 	refused("[{name: a, issuer: i, audience: [], keys: k" RULES "}]", "audience");
@@ -201,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_defaults),
 	        cmocka_unit_test(test_every_key),
+	        cmocka_unit_test(test_url),
 	        cmocka_unit_test(test_wrong),
 	        cmocka_unit_test(test_many),
 	};

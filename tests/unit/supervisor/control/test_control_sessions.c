@@ -96,6 +96,8 @@ static void test_wrong_members(void **state)
 	        "not a network");
 	refused(422, "POST", "/v1/sessions/one/extend", "", "ttl_s: ");
 	refused(422, "POST", "/v1/sessions/one/extend", "{}", "ttl_s: ");
+	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"certificate_sha256\":\"ab\"}",
+	        "64 hex digits");
 	refused(422, "POST", "/v1/tokens/revoke", "", "signer: ");
 	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"a\"}", "id: ");
 	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"\",\"id\":\"b\"}", "signer: ");

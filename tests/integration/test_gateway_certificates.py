@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gateway with sessions that a client's certificate proves."""
+import json
+import os
+import socket
+import ssl
+
+import support
+from gateway_case import CLIENT4, GATEWAY4, PLAIN_PORT, TLS_PORT, Gatewayed
+from support import HTTP, SLOW, sh, wait_until
+
+
+class Certificates(Gatewayed):
+    options = "  client_certificates: true\n"
+
+    def setUp(self):
+        super().setUp()
+        self.agent = self.make("agent")
+        self.create("by-certificate", certificate_sha256=self.hash(self.agent))
+
+    def make(self, name, days=30):
+        """A certificate that nobody has signed but its owner."""
+        path = os.path.join(self.dir, name)
+        sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", str(days), "-keyout", path + ".key",
+           "-out", path + ".pem", "-subj", f"/CN={name}")
+        return path
+
+    @staticmethod
+    def hash(path):
+        out = sh("openssl", "x509", "-in", path + ".pem", "-noout", "-fingerprint", "-sha256")
+        return (out if isinstance(out, str) else out.stdout).strip().split("=")[1].replace(":", "").lower()
+
+    def by(self, certificate, *argv, token="", proxy=None):
+        return self.curl("--proxy-cert", certificate + ".pem", "--proxy-key", certificate + ".key", *argv, token=token, proxy=proxy)
+
+    def whoami(self, certificate, **kw):
+        r = self.by(certificate, "https://api.lab.test/whoami", **kw)
+        return r.returncode == 0 and json.loads(r.stdout).get("authenticated") is True
+
+    def code(self, certificate, **kw):
+        return self.by(certificate, "-o", "/dev/null", "-w", "%{http_connect}", "https://api.lab.test/whoami", **kw).stdout
+
+    def raw(self, certificate, data, versions=()):
+        """All that comes back over TLS to these bytes."""
+        context = ssl.create_default_context(cafile=self.certificate + ".pem")
+        if certificate:
+            context.load_cert_chain(certificate + ".pem", certificate + ".key")
+        if versions:
+            context.maximum_version = versions
+        s = context.wrap_socket(socket.create_connection((GATEWAY4, TLS_PORT), timeout=20 * SLOW), server_hostname="gateway.lab.test")
+        self.addCleanup(s.close)
+        s.sendall(data)
+        return self.rest(s)
+
+    def test_proved(self):
+        self.assertTrue(wait_until(lambda: self.whoami(self.agent), 10 * SLOW), self.daemon.stderr())
+        event = self.daemon.event(HTTP, action_id=1, **{"http_request.url.path": "/whoami"})
+        self.assertEqual(event["src_endpoint"]["ip"], CLIENT4, event)
+        get = b"GET http://plain.lab.test/%s HTTP/1.1\r\nHost: plain.lab.test\r\n%s\r\n"
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            # Requests of a kept connection.
+            answer = self.raw(self.agent, get % (b"one", b"") + get % (b"two", b"Connection: close\r\n"), version)
+            self.assertIn(b'"/one"', answer)
+            self.assertIn(b'"/two"', answer)
+        request = b"\x05\x01\x00\x03\x0eplain.lab.test\x00\x50"
+        http = b"GET /deep HTTP/1.1\r\nHost: plain.lab.test\r\nConnection: close\r\n\r\n"
+        answer = self.raw(self.agent, b"\x05\x02\x00\x02" + request + http)
+        self.assertTrue(answer.startswith(b"\x05\x00\x05\x00\x00\x01"), answer[:20])
+        self.assertIn(b'"/deep"', answer)
+        self.assert_served(token=self.token)  # tokens go on
+        self.assertTrue(self.whoami(self.agent, token=self.token), "a token counts before a certificate")
+
+    def test_refused(self):
+        self.assertTrue(wait_until(lambda: self.whoami(self.agent), 10 * SLOW), self.daemon.stderr())
+        stranger = self.make("stranger")
+        sh("openssl", "req", "-x509", "-key", self.agent + ".key", "-days", "30", "-out", os.path.join(self.dir, "again.pem"), "-subj", "/CN=agent")
+        os.link(self.agent + ".key", os.path.join(self.dir, "again.key"))
+        for certificate in (stranger, os.path.join(self.dir, "again")):  # the same key and name in another certificate
+            self.assertEqual(self.code(certificate), "407", certificate)
+        self.assertEqual(self.code(self.agent, token="wrong"), "407", "a wrong token is wrong, whatever the certificate")
+        login = b"\x05\x01\x00\x03\x0eplain.lab.test\x00\x50"
+        self.assertEqual(self.raw(None, b"\x05\x01\x00" + login), b"\x05\xff")
+        self.assertEqual(self.raw(stranger, b"\x05\x01\x00" + login), b"\x05\xff")
+        r = self.curl("http://plain.lab.test/", token="", proxy=f"http://{GATEWAY4}:{PLAIN_PORT}")
+        self.assertIn("a session", r.stdout)
+        head = b"GET http://plain.lab.test/ HTTP/1.1\r\nHost: plain.lab.test\r\nConnection: close\r\n"
+        self.assertTrue(self.raw(None, head + b"\r\n").startswith(b"HTTP/1.1 407"))
+        self.assertTrue(self.raw(self.agent, head + b"Proxy-Authorization: Digest x\r\n\r\n").startswith(b"HTTP/1.1 407"))
+        self.assertTrue(self.raw(self.agent, f"GET /s/{self.hash(self.agent)}/http/plain.lab.test/ HTTP/1.1\r\nHost: g\r\n\r\n".encode())
+                        .startswith(b"HTTP/1.1 401"), "its hash is no token")
+
+    def test_life(self):
+        """Its certificate is that of one session; the next daemon knows it; revoked, it is unknown."""
+        self.assertTrue(wait_until(lambda: self.whoami(self.agent), 10 * SLOW), self.daemon.stderr())
+        body = {"name": "second", "policy": self.policy, "certificate_sha256": self.hash(self.agent)}
+        status, _, answer = self.daemon.call("POST", "/v1/sessions", body)
+        self.assertEqual(status, 409, answer)
+        self.assertIn("by-certificate", answer["detail"])
+        for wrong in ("", "x", self.hash(self.agent).upper(), self.hash(self.agent)[:-1], self.hash(self.agent) + "0", 7):
+            self.assertEqual(self.daemon.call("POST", "/v1/sessions", {**body, "certificate_sha256": wrong})[0], 422, wrong)
+        self.daemon.stop()
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.whoami(self.agent), 20 * SLOW), self.daemon.stderr())
+        other = self.make("other")
+        r = self.daemon.cli("session", "create", "--policy", self.policy, "--name", "other", "--certificate", other + ".pem", "--from", "203.0.113.0/24")
+        self.assertEqual((r.returncode, r.stdout), (0, ""), r)
+        self.assertEqual(self.code(other), "407", "from another network")
+        for wrong in ("/none", other + ".key", self.dir):
+            r = self.daemon.cli("session", "create", "--policy", self.policy, "--certificate", wrong)
+            self.assertEqual((r.returncode, r.stdout), (2, ""), (wrong, r))
+        self.assertEqual(self.daemon.cli("session", "revoke", "by-certificate").returncode, 0)
+        self.assertEqual(self.code(self.agent), "407")
+
+    def test_resumed(self):
+        """A resumed TLS session is the same client's; one of a client without a certificate has none."""
+        context = ssl.create_default_context(cafile=self.certificate + ".pem")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.agent + ".pem", self.agent + ".key")
+        head = b"GET http://plain.lab.test/r HTTP/1.1\r\nHost: plain.lab.test\r\nConnection: close\r\n\r\n"
+        session, reused = None, []
+        for _ in range(2):
+            raw = socket.create_connection((GATEWAY4, TLS_PORT), timeout=20 * SLOW)
+            s = context.wrap_socket(raw, server_hostname="gateway.lab.test", session=session)
+            self.addCleanup(s.close)
+            s.sendall(head)
+            self.assertIn(b'"/r"', self.rest(s))
+            session, reused = s.session, [*reused, s.session_reused]
+        self.assertEqual(reused, [False, True])
+        self.assertEqual(self.daemon.cli("session", "revoke", "by-certificate").returncode, 0)
+        s = context.wrap_socket(socket.create_connection((GATEWAY4, TLS_PORT), timeout=20 * SLOW), server_hostname="gateway.lab.test", session=session)
+        self.addCleanup(s.close)
+        s.sendall(head)
+        self.assertTrue(self.rest(s).startswith(b"HTTP/1.1 407"))
+
+
+class NotAsked(Gatewayed):
+    def test_refused(self):
+        status, _, answer = self.daemon.call("POST", "/v1/sessions", {"policy": self.policy, "certificate_sha256": "0" * 64})
+        self.assertEqual(status, 422)
+        self.assertIn("client_certificates", answer["detail"])
