@@ -2,7 +2,7 @@
 # then call make again, because this run has already asked pkg-config for libraries that were not there.
 
 .PHONY: deps demo lab check check-systems packages-build
-# What changes the machine says so before it begins.
+# A goal that changes the machine says so before it begins.
 needs_root = @[ "$$(id -u)" -eq 0 ] || { echo "make $@ needs root ($(1))." >&2; \
 	echo "With sudo: sudo make $@. Where there is no sudo, as root: make $@" >&2; exit 2; }
 
@@ -21,7 +21,7 @@ demo:
 	@mk/build-shown $(MAKE) --no-print-directory -s -j$$(nproc) all
 	@tests/lib/reachable contrib/demo/run
 
-# As it was written, in the script's environment: its quotes and dollars are the shell's in the lab, not make's.
+# Passed unchanged in the script's environment: the shell in the lab, not make, reads its quotes and dollars.
 override export LAB_COMMAND := $(value LAB_COMMAND)
 
 ## sudo make lab        a shell in a small internet of its own, where README and the guides run as printed (LAB_COMMAND=...)

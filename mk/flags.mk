@@ -19,7 +19,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prot
 	-Wwrite-strings -Wpointer-arith -Wundef -Wformat=2 -Wimplicit-fallthrough \
 	$(WARNINGS_$(COMPILER)) $(WERROR)
 CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DVETHGUARD_VERSION=$(VERSION)
-# Where the processor can check the targets of jumps, it does.
+# The targets of jumps are checked, if the processor can.
 JUMPS_x86_64 := -fcf-protection
 JUMPS_aarch64 := -mbranch-protection=standard
 CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-clash-protection $(JUMPS_$(CPU))

@@ -38,7 +38,7 @@ lint-options: $(PROGRAMS)
 lint-format:
 	@tests/lint/format $(LINT_C)
 
-# uthash.h and utlist.h alone are shown to cppcheck; without them whatever their macros set is uninitialised. exitcode-suppressions in
+# uthash.h and utlist.h alone are shown to cppcheck; without them whatever their macros set is uninitialized. exitcode-suppressions in
 # tests/lint/cppcheck-known has a reason per line. With several processes the exit status leaves out what cppcheck finds
 # across files: whatever it says is a finding.
 lint-cppcheck:

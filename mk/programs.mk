@@ -17,7 +17,7 @@ LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SS
 MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
-MODS_vethguard-fetch := fetch credential sign tls ipc loop jail wire base
+MODS_vethguard-fetch := fetch credential sign tls ipc loop jail policy wire base # of policy: the JSON reader
 LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 MODS_vethguard-token := token jail ipc loop wire base
 LIBS_vethguard-token := $(LIBS_SECCOMP) $(LIBS_EVENT) -ldl

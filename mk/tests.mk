@@ -2,8 +2,8 @@
 ALL_ARCHIVES := $(call archives,$(MODULES))
 ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) $(LIBS_CURL)
 
-# What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one. The warnings
-# are those of src/, but for what tests do on purpose: constants made by SLICE() and formats with numbers (GNU), structs of which only
+# Test code is not optimized like the code it tests, and is linked by the quicker linker if there is one. The warnings are those of
+# src/, but for what tests do on purpose: constants made by SLICE() and formats with numbers (GNU), structs of which only
 # the first fields matter, bytes beside text (cmocka 1.1.8 takes a const char *), and lists of long strings in pieces.
 TEST_WARNINGS = $(filter-out -Wpedantic,$(WARNINGS)) -Wno-missing-field-initializers -Wno-pointer-sign \
 	$(if $(filter clang,$(COMPILER)),-Wno-string-concatenation)
@@ -16,11 +16,11 @@ UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 
-# What includes tests/lib/no_memory.h says which allocation of the code under test fails.
+# A test that includes tests/lib/no_memory.h chooses which allocation of the code under test fails.
 NO_MEMORY := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-# What includes tests/lib/sleeping_host.h says when the machine sleeps, and for how long.
+# A test that includes tests/lib/sleeping_host.h chooses when the machine sleeps, and for how long.
 SLEEPING_HOST := -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_settime
-# What has a line "The linker wraps: NAME..." puts functions of its own in the place of those.
+# A test with a line "The linker wraps: NAME..." replaces those functions by its own.
 WRAPPED = $(addprefix -Wl$(comma)--wrap=,$(shell sed -n 's|^/\* The linker wraps: \(.*\) \*/$$|\1|p' $<))
 comma := ,
 
@@ -135,7 +135,7 @@ check-attach:
 ## sudo make check-upgrade FROM=REV  a daemon of that version keeps its sandboxes when this one takes its place
 .PHONY: check-upgrade
 check-upgrade:
-	@[ -n "$(FROM)" ] || { echo "check-upgrade: say from which version: make check-upgrade FROM=REV" >&2; exit 2; }
+	@[ -n "$(FROM)" ] || { echo "check-upgrade: which version? Say so: make check-upgrade FROM=REV" >&2; exit 2; }
 	@mk/install-packages build test
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@from=build/from/$$(git rev-parse --verify "$(FROM)^{commit}") && mkdir -p "$$from" && \

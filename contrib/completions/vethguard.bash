@@ -99,7 +99,7 @@ _vethguard_control()
 	COMPREPLY=($(compgen -W "$words" -- "$2"))
 }
 
-# How many words that are no options stand between `vethguard policy explain` and the cursor.
+# How many words that are not options stand between `vethguard policy explain` and the cursor.
 _vethguard_words()
 {
 	local i n=0

@@ -47,7 +47,7 @@ function __vethguard_presets
     vethguard policy new --help 2>/dev/null | string replace -rf '^(Agents and APIs|Packages): ' '' | string replace -ra ',| and ' ' ' | string split -n ' ' | string match -v none
 end
 
-# Whether so many words that are no options stand behind `vethguard policy explain`.
+# Whether this many words that are not options follow `vethguard policy explain`.
 function __vethguard_explains
     __vethguard_is policy explain; or return 1
     set -l words (commandline -opc)
@@ -82,8 +82,8 @@ complete -c vethguard -n $none -a approve -d 'Let one of them go on'
 complete -c vethguard -n $none -a refuse -d 'Refuse it, or end an approval'
 complete -c vethguard -n $none -a stats -d 'What sandboxes have done and hold'
 complete -c vethguard -n $none -a prepare -d 'Make namespaces ready'
-complete -c vethguard -n $none -a claim -d 'Guard one of these under a policy'
-complete -c vethguard -n $none -a release -d 'End that, and make it ready again'
+complete -c vethguard -n $none -a claim -d 'Guard a prepared namespace under a policy'
+complete -c vethguard -n $none -a release -d 'End a claimed sandbox, and prepare its namespace again'
 complete -c vethguard -n $none -a session -d 'Sandboxes elsewhere, by the gateway'
 complete -c vethguard -n $none -a probe -d 'A script that tries every way out'
 complete -c vethguard -n $none -a sidecar -d 'Guard a pod or group from inside of it'
@@ -128,7 +128,7 @@ complete -c vethguard -n $run -l keep-env -x -d 'Keep this variable too'
 complete -c vethguard -n $run -l no-env -d 'The older name of --clean-env'
 complete -c vethguard -n $run -l proxy-env -d 'Set the proxy variables'
 complete -c vethguard -n $run -l device -x -a '(__fish_complete_path /dev/)' -d 'Let the command use a device'
-complete -c vethguard -n $run -s v -l verbose -d 'Tell what is done'
+complete -c vethguard -n $run -s v -l verbose -d 'Log what is done'
 complete -c vethguard -n $run -s h -l help -d Help
 complete -c vethguard -n '__vethguard_is run' -a '(__vethguard_complete_guarded)'
 
@@ -173,7 +173,7 @@ complete -c vethguard -n $claim -s l -l label -x -d 'A label'
 complete -c vethguard -n $claim -l var -x -d 'A variable of the policy'
 complete -c vethguard -n $claim -l ttl -x -d 'End after'
 complete -c vethguard -n $claim -l observe -d 'Refuse only what no policy can permit'
-complete -c vethguard -n $claim -l no-wait -d 'Be done before its worker serves'
+complete -c vethguard -n $claim -l no-wait -d 'Do not wait until its worker serves'
 set -l prepare '__vethguard_is prepare'
 complete -c vethguard -n $prepare -s n -l count -x -d 'How many are to be ready'
 complete -c vethguard -n $prepare -l addresses -x -a 'same own' -d 'Of all the same, or of each its own'
@@ -230,7 +230,7 @@ complete -c vethguard -n $sidecar -l dns-port -x -d 'Of the name service'
 complete -c vethguard -n $sidecar -l loopback -x -a 'all none' -d 'Ports that members may use'
 complete -c vethguard -n $sidecar -l inbound -x -d 'Port that others may reach'
 complete -c vethguard -n $sidecar -l udp -x -d 'Port of the udp rules'
-complete -c vethguard -n $sidecar -s v -l verbose -d 'Tell what is done'
+complete -c vethguard -n $sidecar -s v -l verbose -d 'Log what is done'
 complete -c vethguard -n '__vethguard_is sidecar' -s h -l help -d Help
 complete -c vethguard -n '__vethguard_is sidecar init' -l check -d 'Only look whether it is in force'
 set -l guard '__vethguard_is sidecar run'
@@ -260,7 +260,7 @@ complete -c vethguard -n "__vethguard_is audit; and $more" -l socket -r -F -d 'O
 complete -c vethguard -n '__vethguard_is audit verify' -s a -l anchor -x -d 'A hash that must be there'
 complete -c vethguard -n "__vethguard_is ca; and $two" -a 'show export csr install rotate'
 complete -c vethguard -n '__vethguard_is ca install' -F
-complete -c vethguard -n '__vethguard_is ca install' -l root -r -F -d 'The root that it ends at'
+complete -c vethguard -n '__vethguard_is ca install' -l root -r -F -d 'The root that its chain ends at'
 complete -c vethguard -n '__vethguard_is ca install; or __vethguard_is ca rotate' -l overlap -x -d 'How long the earlier one stays trusted'
 complete -c vethguard -n '__vethguard_is ca csr; or __vethguard_is ca rotate' -s n -l name -x -d 'Common name of the request'
 complete -c vethguard -n "__vethguard_is ca; and $more" -l socket -r -F -d 'Of the daemon'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is who in the lab of `make lab`. The addresses are public ones: vethguard dials them as it dials those of the internet."""
+"""The hosts of the lab (`make lab`) and their addresses. The addresses are public ones: vethguard dials them as it dials those of the internet."""
 SITE4, EVIL4 = "11.99.0.80", "11.99.0.66"
 EVIL = "evil.lab.test"
 HOME = "/run/lab"  # in the lab's own /run

@@ -30,7 +30,7 @@ REFUSED = "That was refused by a policy, so I leave it. "
 
 
 def addresses_of(name):
-    """Of the name server: what is not in NAMES does not exist."""
+    """The name server: names that are not in NAMES do not exist."""
     return ([EVIL4 if name == EVIL else SITE4], []) if name in NAMES else ([], [])
 
 

@@ -9,7 +9,7 @@ export { caFiles, daytona, deno, e2b, langsmith, modal, openaiAgents, runloop, v
 const SOCKET = "/run/vethguard/control.sock";
 const ANSWER_MAX = 8 * 1024 * 1024; // bytes: what the daemon itself keeps to
 
-// The daemon refused, or did what its API does not allow. status: 0 if there was no answer.
+// The daemon refused, or answered against its API. status: 0 if there was no answer.
 export class VethguardError extends Error {
   constructor(message, status = 0, problem = null) {
     super(message);
@@ -22,7 +22,7 @@ export class VethguardError extends Error {
 // The seconds of 90, "90s", "30m", "2h" or "7d".
 export function seconds(time) {
   const match = /^([1-9][0-9]{0,8})([smhd]?)$/.exec(String(time));
-  if (!match) throw new VethguardError(`"${time}" is no time; write 90s, 30m, 2h or 7d`);
+  if (!match) throw new VethguardError(`"${time}" is not a duration; write 90s, 30m, 2h or 7d`);
   return Number(match[1]) * { "": 1, s: 1, m: 60, h: 3600, d: 86400 }[match[2]];
 }
 
@@ -122,7 +122,7 @@ export class Session {
   // What is needed inside: {tls, plain} places of the gateway, variables (placeholders), the CA's PEM.
   async inside() {
     const answer = await this.client.call("GET", `/v1/sandboxes/${encodeURIComponent(this.name)}/env`);
-    if (!answer.gateway) throw new VethguardError(`${this.name} is no session, or the configuration has no gateway`);
+    if (!answer.gateway) throw new VethguardError(`${this.name} is not a session, or the configuration has no gateway`);
     const variables = Object.fromEntries(answer.variables.map(({ name, value }) => [name, value]));
     return { tls: place(answer.gateway.tls), plain: place(answer.gateway.plain), variables, ca: answer.ca_pem };
   }

@@ -12,7 +12,7 @@ const DIRECT = "localhost,127.0.0.1,::1";
 
 // What every provider's function needs. kind: of the gateway's places.
 async function about(session, kind) {
-  if (!session.token) throw new TypeError("the session's token is needed: it is told once, to whoever makes the session");
+  if (!session.token) throw new TypeError("the session's token is needed: only the call that makes the session returns it");
   const inside = await session.inside();
   const place = inside[kind];
   if (!place) throw new TypeError(kind === "tls" ? "the gateway has no address with TLS: gateway: listen and name"
@@ -74,7 +74,7 @@ export async function modal(session, options = {}) {
 
 export async function daytona(session, options = {}) {
   const { inside, place } = await about(session, "tls");
-  if (place.family === 6) throw new TypeError("Daytona's lists hold networks of IPv4 and names: the gateway needs either");
+  if (place.family === 6) throw new TypeError("Daytona's lists hold IPv4 networks and names: the gateway needs one of these");
   return {
     ...(place.family ? { networkAllowList: network(place) } : { domainAllowList: place.host }),
     envVars: proxied(session, inside, place, options),

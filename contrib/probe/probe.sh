@@ -37,12 +37,12 @@ the proxy of the environment, sockets of container engines. Prints a line for ea
 Targets, several in one word with spaces between them; an empty word leaves the way out:
       --tcp HOST:PORT...       1.1.1.1:443 1.1.1.1:80 8.8.8.8:53 [2606:4700:4700::1111]:443
       --name NAME              ports 443 and 80 of it, and DNS queries for new names below it; example.com
-      --udp HOST:PORT...       what answers an NTP query; 162.159.200.123:123
+      --udp HOST:PORT...       servers that answer an NTP query; 162.159.200.123:123
       --dns ADDRESS...         resolvers besides those of /etc/resolv.conf; 1.1.1.1 8.8.8.8 2606:4700:4700::1111
       --icmp ADDRESS...        1.1.1.1 2606:4700:4700::1111
       --metadata HOST:PORT...  169.254.169.254:80 [fd00:ec2::254]:80 100.100.100.200:80 168.63.129.16:80
       --api HOST:PORT...       the provider's own API; none
-      --gateway HOST:PORT      what has to be reached; none
+      --gateway HOST:PORT      an address that has to be reached; none
 
 How:
       --without WAY...         leave out: tcp tcp6 name udp udp6 dns dns6 icmp icmp6 metadata api proxy socket
@@ -62,7 +62,7 @@ wrong() {
 	exit 2
 }
 
-# is_plain TEXT: only what names, addresses and lists of them have. Nothing else comes into commands or JSON.
+# is_plain TEXT: only characters of names, addresses and lists of them. Nothing else gets into commands or JSON.
 is_plain() {
 	case $1 in
 	-* | *' -'* | *[!][A-Za-z0-9._:\ -]*) return 1 ;;
@@ -84,7 +84,7 @@ while [ $# -gt 0 ]; do
 		;;
 	--tcp | --name | --udp | --dns | --icmp | --metadata | --api | --gateway | --without | --tools | --timeout | --limit)
 		[ $# -ge 2 ] || wrong "$1 needs a value"
-		is_plain "$2" || wrong "$1: \"$2\" is no target; see --help"
+		is_plain "$2" || wrong "$1: \"$2\" is not a target; see --help"
 		case $1 in
 		--tcp) tcp=$2 ;;
 		--name) name=$2 ;;
@@ -158,7 +158,7 @@ now() {
 	if have date; then date +%s; else echo 0; fi
 }
 
-# What a proxy is asked for goes through it; everything else has to be direct.
+# Tries of the proxy go through it; everything else has to be direct.
 by_proxy=${HTTPS_PROXY:-${https_proxy:-${ALL_PROXY:-${all_proxy:-}}}}
 unset HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy NO_PROXY no_proxy
 
@@ -195,7 +195,7 @@ in_time() {
 	return 1
 }
 
-# Interfaces other than the loopback. /proc may be hidden: then it is not known, which counts as there.
+# Interfaces other than the loopback. If /proc is hidden they are unknown, which counts as present.
 links=unknown links6=unknown
 if [ -r /proc/net/dev ]; then
 	links=

@@ -39,10 +39,10 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def seconds(time):
-    """Of 90, "90s", "30m", "2h" or "7d"."""
+    """The seconds of 90, "90s", "30m", "2h" or "7d"."""
     match = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", str(time))
     if not match:
-        raise VethguardError(f'"{time}" is no time; write 90s, 30m, 2h or 7d')
+        raise VethguardError(f'"{time}" is not a duration; write 90s, 30m, 2h or 7d')
     return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
@@ -92,7 +92,7 @@ class Vethguard:
         return Session(self, answer["name"], answer["token"])
 
     def session(self, name, token=None):
-        """One that somebody has made."""
+        """A session that somebody else has made."""
         return Session(self, name, token)
 
     def sessions(self):
@@ -137,7 +137,7 @@ class Session:
         answer = self.client.call("GET", f"/v1/sandboxes/{urllib.parse.quote(self.name, safe='')}/env")
         gateway = answer["gateway"]
         if not gateway:
-            raise VethguardError(f"{self.name} is no session, or the configuration has no gateway")
+            raise VethguardError(f"{self.name} is not a session, or the configuration has no gateway")
         places = {kind: _Place(gateway[kind]) if gateway.get(kind) else None for kind in ("tls", "plain")}
         return {**places, "variables": {v["name"]: v["value"] for v in answer["variables"]}, "ca": answer["ca_pem"]}
 
@@ -150,7 +150,7 @@ def create_session(policy, client=None, **options):
 
 def _about(session, kind):
     if not session.token:
-        raise VethguardError("the session's token is needed: it is told once, to whoever makes the session")
+        raise VethguardError("the session's token is needed: only the call that makes the session returns it")
     inside = session.inside()
     place = inside[kind]
     if not place:
@@ -199,7 +199,7 @@ def modal(session, ca=CA, bundle=BUNDLE):
 def daytona(session, ca=CA, bundle=BUNDLE):
     inside, place = _about(session, "tls")
     if place.family == 6:
-        raise VethguardError("Daytona's lists hold networks of IPv4 and names: the gateway needs either")
+        raise VethguardError("Daytona's lists hold IPv4 networks and names: the gateway needs one of these")
     fence = {"network_allow_list": place.network()} if place.family else {"domain_allow_list": place.host}
     return {**fence, "env_vars": _proxied(session, inside, place, ca, bundle)}
 

@@ -76,8 +76,8 @@ bool policy_name_resolve(const char *directory, const char *name, char out[PATH_
 
 	if (!policy_name_is_valid(name)) {
 		snprintf(fault, POLICY_NAME_FAULT_MAX,
-		        "\"%s\" is no name of a policy: a name has up to %d letters, digits, '.', "
-		        "'_' and '-', begins with a letter or digit, and is no path",
+		        "\"%s\" is not a policy's name: a name has up to %d letters, digits, '.', "
+		        "'_' and '-', begins with a letter or digit, and is not a path",
 		        slice_escape(slice_from_string(name), shown, sizeof(shown)),
 		        POLICY_FILE_NAME_MAX);
 		return false;

@@ -35,15 +35,15 @@ static const struct command commands[] = {
         {"approve", cli_approve, "let one of them go on"},
         {"refuse", cli_refuse, "refuse it, or end an approval"},
         {"stats", cli_stats, "what sandboxes have done and hold open"},
-        {"prepare", cli_prepare, "make namespaces ready, for sandboxes that start at once"},
-        {"claim", cli_claim, "guard one of these under a policy"},
-        {"release", cli_release, "end that, and make it ready for another"},
-        {"session", cli_session, "sandboxes elsewhere, which come in by the gateway"},
+        {"prepare", cli_prepare, "prepare namespaces, for sandboxes that start at once"},
+        {"claim", cli_claim, "guard a prepared namespace under a policy"},
+        {"release", cli_release, "end a claimed sandbox, and prepare its namespace again"},
+        {"session", cli_session, "sandboxes on other machines, which use the gateway"},
         {"probe", cli_probe, "a script that tries every way out of the sandbox it runs in"},
         {"sidecar", cli_sidecar, "guard a pod or group from inside of it"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
-        {"ca", cli_ca, "the CAs that sandboxes trust: show, export, replace them"},
-        {"credential", cli_credential, "what credentials do: show, check, rotate, revoke them"},
+        {"ca", cli_ca, "show, export and replace the CAs that sandboxes trust"},
+        {"credential", cli_credential, "show, check, rotate and revoke credentials"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "check this machine, and say how to fix what is missing"},
         {"help", cli_help, "this text, or that of a command"},
@@ -53,8 +53,11 @@ static const struct command commands[] = {
 
 static void usage(FILE *out)
 {
-	fputs("vethguard: run any program behind a policy for the network.\n\n"
-	      "Usage: vethguard COMMAND [OPTIONS]\n\nCommands:\n",
+	fputs("vethguard: run any program behind a network policy.\n"
+	      "\n"
+	      "Usage: vethguard COMMAND [OPTIONS]\n"
+	      "\n"
+	      "Commands:\n",
 	        out);
 	command_list(commands, out);
 	fputs("\nExamples:\n"

@@ -129,7 +129,7 @@ static bool is_as_told(const struct cni_request *request, const struct cni_place
         const struct cni_addresses *told, struct cni_fault *fault)
 {
 	if (!place->link.index)
-		return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is not what is there",
+		return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult differs from what is there",
 		        "%s has no interface %s", request->netns, request->interface);
 	if (place->other[0])
 		return cni_fail(fault, CNI_CANNOT_GUARD, "the pod has another way out",
@@ -138,7 +138,7 @@ static bool is_as_told(const struct cni_request *request, const struct cni_place
 		        place->other, request->interface);
 	if ((told->four.family && !ip_equals(&told->four, &place->four)) ||
 	        (told->six.family && !ip_equals(&told->six, &place->six)))
-		return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is not what is there",
+		return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult differs from what is there",
 		        "%s has other addresses than prevResult says", request->interface);
 	return true;
 }
@@ -150,7 +150,7 @@ static bool find_host_end(const struct cni_request *request, const struct cni_pl
 	if (!cni_place_host_end(place, host_end, fault))
 		return false;
 	if (!cni_result_names_host_end(request, host_end->name))
-		return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is not what is there",
+		return cni_fail(fault, CNI_INVALID_CONFIG, "prevResult differs from what is there",
 		        "the host's end of %s is %s, which interfaces does not name",
 		        request->interface, host_end->name);
 	return cni_place_has_router(place, host_end, fault) && cni_place_is_free(host_end, fault);

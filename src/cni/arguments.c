@@ -42,8 +42,8 @@ static bool take(const struct argument *argument, struct slice pair, struct slic
 		return true;
 	argument->out[0] = '\0';
 	return wrong(fault, pair,
-	        "the value has other bytes than letters, digits, '.', '_' and '-', or begins "
-	        "with none of the first two");
+	        "the value has other bytes than letters, digits, '.', '_' and '-', or does not "
+	        "begin with a letter or digit");
 }
 
 /* Takes what stands before the next ';' from *text. False: it was the last. */

@@ -71,7 +71,7 @@ static bool unsupported(
 
 static bool check_member(const char *name, const json_t *value, struct cni_fault *fault)
 {
-	static const char *const types[] = {[TEXT] = "it has to be a text",
+	static const char *const types[] = {[TEXT] = "it has to be a string",
 	        [LIST] = "it has to be a list",
 	        [OBJECT] = "it has to be an object"};
 
@@ -164,7 +164,7 @@ static bool read_labels(struct cni_request *request, struct cni_fault *fault)
 			return wrong(
 			        fault, "labels", "keys with cni. and pod. are vethguard-cni's own");
 		if (!json_is_string(value))
-			return wrong(fault, "labels", "a label's value has to be a text");
+			return wrong(fault, "labels", "a label's value has to be a string");
 	}
 	return true;
 }
@@ -208,7 +208,7 @@ static bool read_annotation(
 
 	*out = json_string_value(value);
 	if ((all && !json_is_object(all) && !json_is_null(all)) || (value && !*out))
-		return wrong(fault, "runtimeConfig", "the pod's annotations have to be texts");
+		return wrong(fault, "runtimeConfig", "the pod's annotations have to be strings");
 	return true;
 }
 
@@ -274,7 +274,7 @@ static bool read_attachments(struct cni_request *request, struct cni_fault *faul
 	{
 		if (!is_attachment(attachment))
 			return wrong(fault, "cni.dev/valid-attachments",
-			        "each needs the texts containerID and ifname");
+			        "each needs the strings containerID and ifname");
 	}
 	request->attachments = list;
 	return true;

@@ -65,7 +65,7 @@ static bool with_labels(
 		*out = json_incref(answer.json);
 	else if (rc || answer.status != 404)
 		cni_fail_call(fault, CNI_TRY_AGAIN, CNI_TRY_AGAIN,
-		        "the daemon does not tell what it guards", &answer, rc, request->socket);
+		        "vethguardd does not list its sandboxes", &answer, rc, request->socket);
 	control_answer_free(&answer);
 	return *out || (!rc && answer.status == 404);
 }
@@ -102,7 +102,7 @@ bool cni_gc(const struct cni_request *request, json_t **result, struct cni_fault
 	rc = control_client_call(request->socket, "GET", "/sandboxes", NULL, &list);
 	if (rc || list.status != 200)
 		good = cni_fail_call(fault, CNI_TRY_AGAIN, CNI_TRY_AGAIN,
-		        "the daemon does not tell what it guards", &list, rc, request->socket);
+		        "vethguardd does not list its sandboxes", &list, rc, request->socket);
 	else
 		json_array_foreach(json_object_get(list.json, "sandboxes"), i, sandbox)
 		{

@@ -100,11 +100,12 @@ static bool load(struct cni_request *request, struct slice input, struct cni_fau
 	request->config =
 	        json_loadb(input.p ? input.p : "", input.n, JSON_REJECT_DUPLICATES, &error);
 	if (!request->config)
-		return cni_fail(fault, CNI_DECODING_FAILURE, "the network configuration is no JSON",
-		        "standard input, line %d: %s", error.line, error.text);
+		return cni_fail(fault, CNI_DECODING_FAILURE,
+		        "the network configuration is not JSON", "standard input, line %d: %s",
+		        error.line, error.text);
 	if (!json_is_object(request->config))
 		return cni_fail(fault, CNI_DECODING_FAILURE,
-		        "the network configuration is no object",
+		        "the network configuration is not an object",
 		        "standard input has JSON of another type");
 	return true;
 }
@@ -124,7 +125,7 @@ static bool read_version(struct cni_request *request, struct cni_fault *fault)
 		return true;
 	return cni_fail(fault, CNI_INCOMPATIBLE_VERSION, "the CNI version is not supported",
 	        "cniVersion is %s%s%s; use 0.4.0, 1.0.0 or 1.1.0",
-	        asked ? "\"" : "missing or no text",
+	        asked ? "\"" : "missing, or not a string",
 	        asked ? slice_escape(slice_from_string(asked), shown, sizeof(shown)) : "",
 	        asked ? "\"" : "");
 }

@@ -41,7 +41,7 @@ static bool read_address(const json_t *item, struct ip *out, struct cni_fault *f
 	                out->family == 6 ? 128 : 32, &bits))
 		return true;
 	cni_fail(fault, CNI_INVALID_CONFIG, "prevResult is invalid",
-	        "ips: \"%s\" is no address with its prefix",
+	        "ips: \"%s\" is not an address with its prefix",
 	        slice_escape(text, shown, sizeof(shown)));
 	return false;
 }
@@ -98,7 +98,7 @@ bool cni_result_addresses(
 	}
 	return out->four.family || out->six.family ||
 	       wrong(fault, "it gives no address to the container's interface: the plugin before "
-	                    "vethguard-cni has to");
+	                    "vethguard-cni has to give one");
 }
 
 bool cni_result_names_host_end(const struct cni_request *request, const char *name)

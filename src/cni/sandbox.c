@@ -97,7 +97,7 @@ static bool get(
 	rc = control_client_call(request->socket, "GET", path, NULL, &answer);
 	if (rc || (answer.status != 200 && answer.status != 404)) {
 		cni_fail_call(fault, CNI_TRY_AGAIN, CNI_TRY_AGAIN,
-		        "the daemon does not tell what it guards", &answer, rc, request->socket);
+		        "vethguardd does not list its sandboxes", &answer, rc, request->socket);
 		control_answer_free(&answer);
 		return false;
 	}
@@ -123,7 +123,7 @@ bool cni_sandbox_find(const struct cni_request *request, json_t **out, struct cn
 	rc = control_client_call(request->socket, "GET", "/sandboxes", NULL, &list);
 	if (rc || list.status != 200) {
 		said = cni_fail_call(fault, CNI_TRY_AGAIN, CNI_TRY_AGAIN,
-		        "the daemon does not tell what it guards", &list, rc, request->socket);
+		        "vethguardd does not list its sandboxes", &list, rc, request->socket);
 	} else {
 		digest(request, end);
 		other = name_in(list.json, end);

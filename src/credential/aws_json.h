@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * aws_json: takes three strings out of a JSON object without copying it, because a JSON reader that
- * builds a tree would leave secrets in ordinary memory.
- */
+/* aws_json: takes three strings out of a JSON object, none of which comes into ordinary memory. */
 #ifndef VETHGUARD_SRC_CREDENTIAL_AWS_JSON_H
 #define VETHGUARD_SRC_CREDENTIAL_AWS_JSON_H
 

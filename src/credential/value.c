@@ -45,7 +45,7 @@ static struct mask *compile_mask(const struct policy_credential *credential, str
 	return mask;
 }
 
-/* What logins gave, which may be nothing. Returns NULL, or why it cannot be used. */
+/* Takes what logins gave, which may be nothing. Returns NULL, or why it cannot be used. */
 static const char *take_jar(struct credential_value *value, struct slice bytes)
 {
 	struct slice secrets[JAR_TOKENS_MAX];
@@ -93,8 +93,8 @@ static const char *take_key(struct credential_value *value,
 	}
 	rc = inject_hmac_key(credential, bytes, &value->rendered);
 	return rc == 0         ? NULL
-	       : rc == -EINVAL ? "The credential's value is no key for hmac: it is too short, or "
-	                         "not written as secret-encoding says."
+	       : rc == -EINVAL ? "The credential's value is not a key for hmac: it is too short, "
+	                         "or not written as secret-encoding says."
 	                       : "There is no memory for the credential.";
 }
 

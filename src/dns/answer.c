@@ -209,7 +209,7 @@ static void answer_query(struct responder *r, const struct dns_query *q,
 		answer_reverse(r, &address, v, e);
 	} else if (!q->name_is_host || !url_canonical_host(name, host, &n)) {
 		v->rcode = DNS_NXDOMAIN;
-		e->detail = SLICE("The name is no host name.");
+		e->detail = SLICE("The name is not a host name.");
 	} else {
 		answer_host(r, q, slice_of(host, n), now_ms, v, e);
 	}

@@ -66,7 +66,7 @@ static bool nothing(struct call *call)
 static bool unsupported(struct call *call)
 {
 	return docker_wrong(
-	        call->fault, "networks of vethguard are of one host: swarm has no use for them");
+	        call->fault, "networks of vethguard exist on one host only: swarm cannot use them");
 }
 
 /* --- networks --- */
@@ -142,7 +142,7 @@ static bool is_same(struct call *call, const struct docker_endpoint *asked,
 	docker_endpoint_describe(found, is);
 	return (strcmp(wanted, is) == 0 &&
 	               netlink_link_get(call->docker->nl, asked->inner, 0, inner) == 0) ||
-	       docker_wrong(call->fault, "the endpoint %.12s is there already", asked->id);
+	       docker_wrong(call->fault, "the endpoint %.12s exists already", asked->id);
 }
 
 static bool make_endpoint(struct call *call, const struct docker_endpoint *endpoint)

@@ -55,10 +55,11 @@ static bool read_address(const json_t *interface, const char *key,
 		return true;
 	slice_escape(slice_from_string(text), shown, sizeof(shown));
 	if (!docker_cidr_parse(text, out))
-		return docker_wrong(fault, "%s: \"%s\" is no address with a network", key, shown);
-	if (!docker_cidr_match(out, gateway) || ip_equals(&out->ip, &gateway->ip))
 		return docker_wrong(
-		        fault, "%s: %s is no address for a container of this network", key, shown);
+		        fault, "%s: \"%s\" is not an address with a prefix length", key, shown);
+	if (!docker_cidr_match(out, gateway) || ip_equals(&out->ip, &gateway->ip))
+		return docker_wrong(fault,
+		        "%s: %s is not an address for a container of this network", key, shown);
 	return true;
 }
 
@@ -145,7 +146,7 @@ bool docker_endpoint_mac(const json_t *body, uint8_t out[6], char *fault)
 	        sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &bytes[0], &bytes[1], &bytes[2],
 	                &bytes[3], &bytes[4], &bytes[5], &rest) != OPTION_MAC_BYTES ||
 	        (bytes[0] & 1))
-		return docker_wrong(fault, "MacAddress: \"%s\" is no address of an interface",
+		return docker_wrong(fault, "MacAddress: \"%s\" is not an interface's address",
 		        slice_escape(slice_from_string(text), shown, sizeof(shown)));
 	for (size_t i = 0; i < OPTION_MAC_BYTES; i++)
 		out[i] = (uint8_t)bytes[i];

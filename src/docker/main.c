@@ -45,7 +45,7 @@ static const struct option_spec specs[] = {
                 "of -o policy=NAME; default:\n" POLICY_DIRECTORY_DEFAULT},
         [OPTION_STATE] = {"state", 0, "DIR",
                 "the networks' options; default:\n" DOCKER_STATE_DEFAULT},
-        [OPTION_VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
+        [OPTION_VERBOSE] = {"verbose", 'v', NULL, "log what is done; twice: in detail"},
         [OPTION_VERSION] = {"version", 0, NULL, "the version"},
         [OPTION_HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},

@@ -59,8 +59,8 @@ static bool read_pool(const json_t *pools, int family, struct docker_cidr *out, 
 	if (!text)
 		return false;
 	if (!docker_cidr_parse(text, out) || out->ip.family != family)
-		return docker_wrong(
-		        fault, "IPv%dData: its gateway is no address with a network", family);
+		return docker_wrong(fault,
+		        "IPv%dData: its gateway is not an address with a prefix length", family);
 	if (out->bits > (family == 4 ? BITS_MAX4 : BITS_MAX6) || out->bits == 0)
 		return docker_wrong(fault, "the subnet of %s is too small or too large", out->text);
 	if (!is_first(out))
@@ -80,9 +80,9 @@ static bool read_request(const json_t *body, struct docker_network *out, char *f
 	if (options && !json_is_null(options) && !json_is_object(options))
 		return docker_wrong(fault, "Options: has to be an object");
 	if (json_is_true(json_object_get(options, INTERNAL_KEY)))
-		return docker_wrong(fault,
-		        "--internal does not go with vethguard: its networks have no way out but "
-		        "the guard in any case; create it without");
+		return docker_wrong(fault, "--internal cannot be used with vethguard: its networks "
+		                           "have no way out but "
+		                           "the guard in any case; create it without");
 	if (!docker_options_read(json_object_get(options, OPTIONS_KEY), out, fault) ||
 	        !read_pool(json_object_get(body, "IPv4Data"), 4, &out->gateway4, fault) ||
 	        !read_pool(json_object_get(body, "IPv6Data"), 6, &out->gateway6, fault))

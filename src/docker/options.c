@@ -61,7 +61,7 @@ static bool take_policy(struct docker_network *network, const char *value, char 
 	if (!policy_name_is_valid(value))
 		return docker_wrong(fault,
 		        "-o policy=%s: a policy's name has up to %d letters, digits, '.', '_' and "
-		        "'-', begins with a letter or digit, and is no path",
+		        "'-', begins with a letter or digit, and is not a path",
 		        slice_escape(slice_from_string(value), shown, sizeof(shown)),
 		        POLICY_FILE_NAME_MAX);
 	snprintf(network->policy, sizeof(network->policy), "%s", value);

@@ -50,7 +50,7 @@ static json_t *read_body(struct slice body, char fault[DOCKER_FAULT_MAX])
 	if (value)
 		docker_wrong(fault, "the body has to be a JSON object");
 	else
-		docker_wrong(fault, "the body is no JSON: line %d, column %d: %s", error.line,
+		docker_wrong(fault, "the body is not JSON: line %d, column %d: %s", error.line,
 		        error.column,
 		        slice_escape_controls(slice_from_string(error.text), text, sizeof(text)));
 	json_decref(value);
@@ -67,7 +67,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 
 	if (!slice_equals(request->method, SLICE("POST"))) {
 		http_respond(exchange, STATUS_METHOD, PLUGIN_JSON, "Allow: POST\r\n",
-		        SLICE("{\"Err\":\"calls are made by POST\"}"));
+		        SLICE("{\"Err\":\"only POST is allowed\"}"));
 		return;
 	}
 	body = read_body(request->body, fault);

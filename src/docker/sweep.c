@@ -143,7 +143,7 @@ static void on_time(struct loop_timer *timer)
 		end_lost_guards(docker, sandboxes);
 		docker_other_ways_tidy(docker);
 	} else {
-		log_debug("nothing can be put in order now: %s", fault);
+		log_debug("nothing can be cleaned up now: %s", fault);
 	}
 	json_decref(sandboxes);
 	loop_timer_set(timer, SWEEP_MS);

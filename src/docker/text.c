@@ -46,7 +46,7 @@ bool docker_id(const json_t *body, const char *key, char out[DOCKER_ID_MAX + 1],
 	if (!text)
 		return false;
 	if (!is_id(text))
-		return docker_wrong(fault, "%s: \"%s\" is no id of %d to %d hexadecimal digits",
+		return docker_wrong(fault, "%s: \"%s\" is not an id of %d to %d hexadecimal digits",
 		        key, slice_escape(slice_from_string(text), shown, sizeof(shown)),
 		        DOCKER_ID_MIN, DOCKER_ID_MAX);
 	snprintf(out, DOCKER_ID_MAX + 1, "%s", text);

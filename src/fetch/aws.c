@@ -39,7 +39,7 @@ static bool take(const struct fetch_request *request, const json_t *value, const
 	if (json_is_string(value))
 		return fetched_take_secret(request,
 		        slice_of(json_string_value(value), json_string_length(value)), out, fault);
-	snprintf(fault, HTTPS_TEXT_MAX, "its answer has no text %s", name);
+	snprintf(fault, HTTPS_TEXT_MAX, "its answer has no string %s", name);
 	return false;
 }
 

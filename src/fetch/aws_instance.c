@@ -55,7 +55,8 @@ static bool name_keys(struct slice role, char out[HTTPS_TEXT_MAX], char fault[HT
 		snprintf(out, HTTPS_TEXT_MAX, KEYS_PATH "%.*s", SLICE_ARG(role));
 		return true;
 	}
-	snprintf(fault, HTTPS_TEXT_MAX, "what it calls the role of this machine is no role's name");
+	snprintf(fault, HTTPS_TEXT_MAX,
+	        "the name that it gives for this machine's role is not a role's name");
 	return false;
 }
 

@@ -70,7 +70,7 @@ static struct aws_keys *assume(const struct fetch_request *request, struct https
 		rc = form_add(
 		        &form, "WebIdentityToken", fetch_secret(request, "web_identity_token"));
 	call.body = buf_slice(&form);
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (rc == 0 && aws_post(request, https, own, &call, &answer, fault))
 		keys = read_keys(answer, lives, fault);
 	private_buf_fini(&form);

@@ -116,7 +116,7 @@ bool aws_post(const struct fetch_request *request, struct https *https, struct a
 	size_t n = 0;
 
 	private_buf_init(&authorization, HTTPS_URL_MAX);
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked cannot be signed");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it cannot be signed");
 	if (prepare(request, keys, call, &head, &authorization) &&
 	        fetch_url_at(call->url, "/", url, sizeof(url))) {
 		snprintf(type, sizeof(type), "Content-Type: %s", call->type);

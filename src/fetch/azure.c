@@ -39,7 +39,7 @@ static json_t *log_in(
 	private_buf_init(&form, FORM_MAX);
 	snprintf(scope, sizeof(scope), "%.*s/.default", SLICE_ARG(resource));
 	snprintf(path, sizeof(path), "/%.*s/oauth2/v2.0/token", SLICE_ARG(tenant));
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (form_add(&form, "grant_type", SLICE("client_credentials")) == 0 &&
 	        form_add(&form, "client_id", fetch_argument(request, "client_id")) == 0 &&
 	        form_add(&form, "scope", slice_from_string(scope)) == 0 &&
@@ -61,7 +61,7 @@ static json_t *ask_the_machine(
 	struct buf path;
 
 	private_buf_init(&path, HTTPS_URL_MAX);
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (buf_append_slice(
 	            &path, SLICE("/metadata/identity/oauth2/token?api-version=" METADATA_VERSION
 	                         "&resource=")) == 0 &&
@@ -91,7 +91,7 @@ static json_t *read_secret(const struct fetch_request *request, struct https *ht
 
 	snprintf(path, sizeof(path), "/secrets/%.*s%s%.*s?api-version=" API_VERSION,
 	        SLICE_ARG(secret), version.n ? "/" : "", SLICE_ARG(version));
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (snprintf(field, sizeof(field), "Authorization: Bearer %s", token) <
 	                (int)sizeof(field) &&
 	        fetch_url(request, path, url, sizeof(url)))
@@ -109,7 +109,7 @@ static bool take_value(const struct fetch_request *request, const json_t *answer
 	if (json_is_string(value))
 		return fetched_take_secret(request,
 		        slice_of(json_string_value(value), json_string_length(value)), out, fault);
-	snprintf(fault, HTTPS_TEXT_MAX, "its answer has no text value");
+	snprintf(fault, HTTPS_TEXT_MAX, "its answer has no string value");
 	return false;
 }
 
@@ -124,7 +124,7 @@ bool azure_fetch(const struct fetch_request *request, struct https *https, struc
 	bool taken = answer && take_value(request, answer, out, fault);
 
 	if (login && !token)
-		snprintf(fault, HTTPS_TEXT_MAX, "the login: its answer has no text access_token");
+		snprintf(fault, HTTPS_TEXT_MAX, "the login: its answer has no string access_token");
 	json_decref(answer);
 	json_decref(login);
 	return taken;

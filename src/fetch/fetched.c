@@ -13,7 +13,7 @@ bool fetched_take(
 
 	slice_escape(slice_from_string(name), shown, sizeof(shown));
 	if (!json_is_string(string))
-		snprintf(fault, HTTPS_TEXT_MAX, "its answer has no text %s", shown);
+		snprintf(fault, HTTPS_TEXT_MAX, "its answer has no string %s", shown);
 	else if (buf_append(&out->value, json_string_value(string), json_string_length(string)) !=
 	         0)
 		snprintf(fault, HTTPS_TEXT_MAX,
@@ -68,8 +68,8 @@ bool fetched_take_secret(const struct fetch_request *request, struct slice secre
 		taken = fetched_take(json_object_get(object, name), name, out, fault);
 	else
 		snprintf(fault, HTTPS_TEXT_MAX,
-		        "the secret is no JSON object, so it has no field: leave out the key field "
-		        "if all of it is the value");
+		        "the secret is not a JSON object, so it has no field: leave out the key "
+		        "field if all of it is the value");
 	json_decref(object);
 	return taken;
 }

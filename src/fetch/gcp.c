@@ -43,9 +43,8 @@ static bool make_assertion(struct slice url, struct slice scope, const json_t *k
 	free(claims);
 	if (rc < 0)
 		snprintf(fault, HTTPS_TEXT_MAX,
-		        "the file is no key of a service account: JSON with client_email and an "
-		        "RSA "
-		        "private_key of 2048 bits or more");
+		        "the file is not the key of a service account: JSON with client_email and "
+		        "an RSA private_key of 2048 bits or more");
 	return rc == 0;
 }
 
@@ -109,7 +108,7 @@ static json_t *impersonate(const struct fetch_request *request, struct https *ht
 
 	snprintf(path, sizeof(path), "/v1/projects/-/serviceAccounts/%.*s:generateAccessToken",
 	        SLICE_ARG(account));
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (body &&
 	        snprintf(token, sizeof(token), "Authorization: Bearer %.*s", SLICE_ARG(own)) <
 	                (int)sizeof(token) &&

@@ -22,7 +22,7 @@ static json_t *read_version(const struct fetch_request *request, struct https *h
 		version = SLICE("latest");
 	snprintf(path, sizeof(path), "/v1/projects/%.*s/secrets/%.*s/versions/%.*s:access",
 	        SLICE_ARG(project), SLICE_ARG(secret), SLICE_ARG(version));
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (snprintf(field, sizeof(field), "Authorization: Bearer %.*s", SLICE_ARG(token)) <
 	                (int)sizeof(field) &&
 	        fetch_url(request, path, url, sizeof(url)))

@@ -35,7 +35,7 @@ static bool make_proof(
 	if (rc == 0)
 		return true;
 	snprintf(fault, HTTPS_TEXT_MAX, "the App's key %s",
-	        rc == -EINVAL         ? "is no RSA key in PEM without a passphrase"
+	        rc == -EINVAL         ? "is not an RSA key in PEM without a passphrase"
 	        : rc == -EKEYREJECTED ? "is shorter than 2048 bits"
 	                              : "cannot be used: no memory");
 	return false;

@@ -328,7 +328,7 @@ static void explain(
 		        status);
 	else if (status / 100 != 2)
 		snprintf(fault, HTTPS_TEXT_MAX, "it answered %ld%s%s%s", status, *shown ? ": " : "",
-		        shown, retry > 0 ? " (and asks to be left alone for a while)" : "");
+		        shown, retry > 0 ? " (and asks to wait before the next request)" : "");
 	else
 		snprintf(fault, HTTPS_TEXT_MAX, "what it answered is not JSON");
 }
@@ -373,8 +373,8 @@ static bool perform(struct https *https, const struct https_call *call, char fau
 
 	if (!are_lines(call->fields)) {
 		snprintf(fault, HTTPS_TEXT_MAX,
-		        "what it is to be asked with has a line end or another control character "
-		        "in it, which no header field may have");
+		        "a header field of the request to it would hold a line end or another "
+		        "control character");
 		return false;
 	}
 	fields = list_of(call->fields);

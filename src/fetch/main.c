@@ -75,7 +75,7 @@ static void await_request(struct fetch *f)
 {
 	struct ipc_message message;
 
-	must("no word from the supervisor",
+	must("no message from the supervisor",
 	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, received, &message));
 	if (message.head.type != MESSAGE_FETCH ||
 	        message_fetch_decode(&message.body, &f->request.message) != 0 ||
@@ -184,8 +184,8 @@ static void store(struct fetch *f, const struct fetched *value)
 	if (!next.n)
 		return;
 	if (f->store < 0 || write(f->store, next.p, next.n) != (ssize_t)next.n)
-		fail(f, "it has given another refresh token, which cannot be stored: the one "
-		        "before it may be of no use now");
+		fail(f, "it has sent a new refresh token, which cannot be stored; the earlier one "
+		        "may not be valid any more");
 	f->stored = true;
 }
 
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
 	https_prepare();
 	await_request(&f);
 	if (!fetch_request_read_urls(&f.request))
-		fail(&f, "its URL is none of https");
+		fail(&f, "its URL is not https");
 	f.https = https_open();
 	if (!f.https || !lookup_open(&f.lookup, &f.request) || aws_prepare() < 0)
 		fail(&f, "no memory");

@@ -116,10 +116,10 @@ static bool make_login(const struct fetch_request *request, struct buf *login)
 static void explain(int rc, char fault[HTTPS_TEXT_MAX])
 {
 	snprintf(fault, HTTPS_TEXT_MAX, "%s",
-	        rc == -EINVAL ? "private_key is no RSA key in PEM without a passphrase, or key_id "
-	                        "has a character that it may not have"
+	        rc == -EINVAL ? "private_key is not an RSA key in PEM without a passphrase, or "
+	                        "key_id has a character that it may not have"
 	        : rc == -EKEYREJECTED ? "private_key is shorter than 2048 bits"
-	                              : "what it is to be asked is too long");
+	                              : "the request to it is too long");
 }
 
 /* Takes the tokens from the answer. A server that gives a new refresh token soon refuses the
@@ -182,7 +182,7 @@ bool token_exchange_fetch(const struct fetch_request *request, struct https *htt
 	if (!type.n)
 		type = SLICE("urn:ietf:params:oauth:token-type:jwt");
 	private_buf_init(&form, FORM_MAX);
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (form_add(&form, "grant_type",
 	            SLICE("urn:ietf:params:oauth:grant-type:token-exchange")) == 0 &&
 	        form_add(&form, "subject_token", request->secret) == 0 &&

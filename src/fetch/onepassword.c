@@ -42,7 +42,7 @@ bool onepassword_fetch(const struct fetch_request *request, struct https *https,
 	        field.n ? field.p : "password");
 	snprintf(path, sizeof(path), "/v1/vaults/%.*s/items/%.*s", SLICE_ARG(vault),
 	        SLICE_ARG(item));
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (snprintf(token, sizeof(token), "Authorization: Bearer %.*s",
 	            SLICE_ARG(request->secret)) < (int)sizeof(token) &&
 	        fetch_url(request, path, url, sizeof(url)))

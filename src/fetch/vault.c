@@ -32,7 +32,7 @@ static json_t *call(const struct fetch_request *request, struct https *https, co
 	size_t n = 2;
 	json_t *answer = NULL;
 
-	snprintf(fault, HTTPS_TEXT_MAX, "what it is to be asked is too long");
+	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
 	if (token.n)
 		fields[n++] = token_field;
 	if (namespace.n)
@@ -75,7 +75,7 @@ static json_t *log_in(
 	if (!at.n)
 		at = fetch_argument(request, "role_id").n ? SLICE("approle") : SLICE("jwt");
 	snprintf(path, sizeof(path), "/v1/auth/%.*s/login", SLICE_ARG(at));
-	snprintf(fault, HTTPS_TEXT_MAX, "the role, or the secret, is no text in UTF-8");
+	snprintf(fault, HTTPS_TEXT_MAX, "the role, or the secret, is not UTF-8");
 	if (text) {
 		answer = call(
 		        request, https, "POST", path, SLICE(""), slice_from_string(text), fault);

@@ -24,7 +24,7 @@ static const char prove_base[] =
         "that has expired or was revoked is refused like an unknown one.\n";
 static const char away[] = "The session exists, but nothing serves it at the moment. Try again.\n";
 
-/* Pages of a browser may read what they are told. */
+/* Pages in a browser may read the answer. */
 #define CROSS_ORIGIN                         \
 	"Access-Control-Allow-Origin: *\r\n" \
 	"Cross-Origin-Resource-Policy: cross-origin\r\n"
@@ -103,8 +103,7 @@ void visitor_answer(struct visitor *c, enum answer answer, unsigned status, cons
 	} else if (answer == ANSWER_AWAY) {
 		answer_http(c, 503, away);
 	} else {
-		snprintf(text, sizeof(text), "This is no request that the gateway takes: %s.\n",
-		        why);
+		snprintf(text, sizeof(text), "The gateway does not take this request: %s.\n", why);
 		answer_http(c, status, text);
 	}
 	end(c);
@@ -126,7 +125,8 @@ void visitor_answer_preflight(struct visitor *c, struct slice method, struct sli
 	int n;
 
 	if (method.n > METHOD_MAX || !is_list(fields)) {
-		visitor_answer(c, ANSWER_MALFORMED, 400, "what the page asks for is no list");
+		visitor_answer(c, ANSWER_MALFORMED, 400,
+		        "Access-Control-Request-Headers is not a list of names");
 		return;
 	}
 	n = snprintf(out, sizeof(out),

@@ -234,7 +234,7 @@ static uint64_t await_start(struct gateway *g, int fds[MESSAGE_FDS_MAX])
 	struct ipc_message m;
 	size_t count;
 
-	must("no word from the supervisor",
+	must("no message from the supervisor",
 	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, buf, &m));
 	if (m.head.type != MESSAGE_GATEWAY_START ||
 	        message_gateway_start_decode(&m.body, &g->start) != 0)

@@ -17,7 +17,7 @@ bool visitor_take_in(struct visitor *c)
 {
 	struct slice more;
 	enum front_status status = front_read(&c->front, GATEWAY_FIRST, &more);
-	/* Room at once: what grows leaves copies behind. */
+	/* All room at once: a buffer that grows leaves copies behind. */
 	bool took = status == FRONT_OK && (c->in.mem || buf_reserve(&c->in, 2 * GATEWAY_FIRST)) &&
 	            buf_append_slice(&c->in, more) == 0;
 

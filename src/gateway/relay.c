@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Relays a connection. A side is read only while the other side has taken everything read before:
- * that is the whole back-pressure. When one side ends its sending, the other side is told so; when
- * both have ended, or the worker has closed, the connection is over.
+ * that is the whole back-pressure. When one side ends its sending, this is passed on to the other
+ * side; when both have ended, or the worker has closed, the connection is over.
  *
  * Requests of a kept connection go through c->in, where each body is measured so that the next head
  * is found.
@@ -50,7 +50,7 @@ static bool back_flush(struct back *b)
 	return true;
 }
 
-/* The worker answers what it has; the head in c->in begins anew after that. */
+/* The worker answers the requests that it has; then the head in c->in begins a new connection. */
 static void begin_turning(struct visitor *c)
 {
 	c->back.ended = true;
@@ -80,7 +80,7 @@ static bool pass_requests(struct visitor *c)
 		case NEXT_SENT:
 			if (!back_flush(&c->back))
 				return false;
-			/* An upgrade's bytes are anything. */
+			/* The bytes of an upgrade can be anything. */
 			if (c->carry == CARRY_TUNNEL) {
 				const bool good = back_put(&c->back, buf_bytes(in), in->len);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: to the gateway as an HTTP proxy, or by a base URL, which means another host. Each head
- * proves its session. What goes on to the worker is the head without its proof; a base URL becomes
- * the URL that it means. A head that would go on with the token anywhere in it is refused.
+ * Requests: to the gateway as an HTTP proxy, or by a base URL, which stands for another host. Each
+ * head proves its session. The worker gets the head without its proof; a base URL becomes the URL
+ * that it stands for. A head that would go on with the token anywhere in it is refused.
  */
 #include <errno.h>
 
@@ -67,7 +67,7 @@ static const struct message_gateway_base *find_base(const struct gateway *g, str
 	return NULL;
 }
 
-/* The proof is where clients of an API put its key. */
+/* The proof is in the field in which clients send an API's key. */
 static bool read_key(struct request *r)
 {
 	const struct proxy_head *head = &r->head;
@@ -97,7 +97,7 @@ static enum decision decide_by_name(
 	if (is_preflight(&r->head)) /* browsers send no proof with it */
 		return DECIDED_PREFLIGHT;
 	if (r->head.keys_twice)
-		return malformed(r, "the field with the token is there twice");
+		return malformed(r, "the field with the token appears twice");
 	return read_key(r) ? look_up(c, r) : DECIDED_UNPROVED;
 }
 
@@ -169,7 +169,7 @@ static void consume_head(struct visitor *c, const struct request *r)
 
 static void go_on(struct visitor *c, const struct request *r)
 {
-	static const char second[] = "the token is in a second place";
+	static const char second[] = "the token appears in a second place";
 	int rc = write_onward(c, r);
 
 	if (rc == -EBADMSG) {

@@ -125,7 +125,8 @@ static bool wait_on(struct visitor *c)
 	return false;
 }
 
-/* The worker ends once it has answered; then the next head is one of a new connection. */
+/* The worker ends the connection once it has answered; then the next head is treated as that of a
+ * new connection. */
 static bool turn(struct visitor *c)
 {
 	if (!visitor_drain(c)) {

@@ -9,8 +9,9 @@
  *
  * A signed token that is not known is asked about (signed.c): HEAD or LOGIN -> ASKING, and back.
  *
- * On a kept connection of requests each head proves itself (request.c). One that is not for the
- * same session, or proves nothing, begins anew once the worker has answered those before it:
+ * On a kept connection of requests each head proves itself (request.c). A head that is not for
+ * the same session, or proves nothing, begins a new connection once the worker has answered the
+ * earlier requests:
  *
  *   RELAY -> TURNING -> HEAD
  */
@@ -48,7 +49,7 @@ enum answer {
 	ANSWER_NO_METHOD  /* SOCKS5: the client offers no password */
 };
 
-/* What the client's bytes are, once it is relayed. */
+/* The protocol of the client's bytes, once it is relayed. */
 enum carry {
 	CARRY_TUNNEL,   /* anything */
 	CARRY_REQUESTS, /* requests, each with a head that proves itself */
@@ -85,7 +86,7 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
-	enum message_form form; /* what the worker is told that it gets */
+	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
 	enum answer answer;      /* the answer that REFUSING delays */
@@ -138,7 +139,7 @@ bool visitor_decided(struct gateway *g, uint64_t question, const struct message_
 bool visitor_begin_anew(struct visitor *c);
 /* request.c: a handler, as above. */
 bool visitor_head(struct visitor *c);
-/* What became of the next head on a kept connection. */
+/* The result for the next head on a kept connection. */
 enum next_request {
 	NEXT_SENT, /* it is in c->back.unsent */
 	NEXT_MORE, /* it is not whole */

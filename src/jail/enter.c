@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stages of a role that needs nothing between them. */
+/* The stages of a role that does nothing between them. */
 #include "vethguard/jail/jail.h"
 
 #include <errno.h>

@@ -262,6 +262,6 @@ int authorities_open(struct authorities *all, int fd, const char **why)
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= 0)
 		return st.st_size == 0 ? make(all, fd, why)
 		                       : load(all, fd, (size_t)st.st_size, why);
-	*why = "the root CA's file is no regular file";
+	*why = "the root CA's file is not a regular file";
 	return -EIO;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox is known by the supervisor's number for it, which is never given twice: a name may be.
+/* A sandbox is known by the supervisor's number for it, which, unlike a name, is never used twice.
  */
 #include "keeper/jars.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jars: what the logins of sandboxes gave (credential/jar.h). The workers of one sandbox, of which
- * a reload makes another one, share a jar for each credential of that kind; it ends with the last
- * of them.
+ * jars: the tokens that the logins of sandboxes gave (credential/jar.h). The workers of one
+ * sandbox (a reload starts another) share a jar for each sealed credential; it ends with the last
+ * of these workers.
  */
 #ifndef VETHGUARD_SRC_KEEPER_JARS_H
 #define VETHGUARD_SRC_KEEPER_JARS_H

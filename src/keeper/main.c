@@ -50,7 +50,7 @@ static uint64_t await_start(int *root)
 	static uint8_t buf[MESSAGE_BYTES_MAX];
 	struct ipc_message message;
 
-	must("no word from the supervisor",
+	must("no message from the supervisor",
 	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, buf, &message));
 	if (message.head.type != MESSAGE_KEEPER_START || !reader_done(&message.body) ||
 	        message.fd_count > 1)
@@ -130,7 +130,7 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 		return refuse(keeper, message, sandboxes_add(&keeper->sandboxes, message), "");
 	case MESSAGE_KEEPER_SANDBOX:
 		return on_sandbox(keeper, message);
-	case MESSAGE_KEEPER_LOOK:
+	case MESSAGE_KEEPER_CHECK:
 		return here(peer, message);
 	case MESSAGE_KEEPER_CA_ASK:
 		return desk_ask(&keeper->desk, message);
@@ -160,7 +160,7 @@ static void on_supervisor_end(struct ipc_peer *peer, int error)
 	struct keeper *keeper = container_of(peer, struct keeper, supervisor);
 
 	if (error) {
-		log_error("the supervisor cannot be understood: %s", strerror(-error));
+		log_error("a message of the supervisor cannot be decoded: %s", strerror(-error));
 		keeper->status = EXIT_FAILED;
 	}
 	loop_stop(keeper->loop);

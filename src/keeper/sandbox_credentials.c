@@ -20,7 +20,7 @@ static uint64_t ends_ms(const struct source *source)
 	return (uint64_t)(clock_real_ms() + source->expires_ms - clock_boot_ms());
 }
 
-/* Of what logins gave: when the last one did. */
+/* For a sealed credential: when the last login gave a token. */
 static uint64_t fetched_ms(const struct source *source)
 {
 	return (uint64_t)(source->jar ? source->jar->sealed_ms : source->fetched_ms);

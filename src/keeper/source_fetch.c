@@ -103,7 +103,7 @@ static void fail_silently(struct source *source, const char *sentence)
 static void fail_saying(struct source *source, const char *sentence)
 {
 	log_warn("sandbox %s: %s%s", source->sandbox, sentence,
-	        source_value_is_valid(source) ? " The value before is still used." : "");
+	        source_value_is_valid(source) ? " The earlier value is still used." : "");
 	fail_silently(source, sentence);
 }
 
@@ -307,7 +307,7 @@ static int live_on(struct source *source, uint32_t lives_s)
 		return -EBADMSG;
 	if (!source->value.n) { /* the value has ended, or was forgotten, in the meantime */
 		if (!ask_anew(source))
-			fail_silently(source, "its value has ended before it was renewed");
+			fail_silently(source, "its value expired before it was renewed");
 		return 0;
 	}
 	source_value_extend(source, (int64_t)lives_s * 1000);

@@ -48,7 +48,7 @@ void source_seal(struct source *source, const struct jar_token *token)
 		        source->sandbox, source->name, strerror(-rc));
 }
 
-/* What logins gave is all there is: nobody else is asked. */
+/* A sealed credential has only what logins gave: no source is asked. */
 static void answer_from_jar(struct source *source, uint64_t question)
 {
 	source->waiting[source->waiting_count++] = question;
@@ -128,7 +128,7 @@ const char *source_operate(struct source *source, enum message_credential_what w
 	if (source->jar)
 		return "its tokens come from logins inside the sandbox: nobody else can be asked";
 	if (loop_now_ms(source->sources->loop) < source->alone_ms)
-		return "its service has asked to be left alone: try again later";
+		return "its service has asked to wait: try again later";
 	if (source->operation.what)
 		return "it is being checked or rotated already: try again in a moment";
 	source->operation = (struct source_operation){what, id, false};

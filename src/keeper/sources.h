@@ -97,7 +97,7 @@ struct source {
 void source_init(struct source *source);
 /* Wipes the value; pending questions are not answered, nor is an operation. */
 void source_fini(struct source *source);
-/* Takes what a login has given. */
+/* Takes a token that a login has given. */
 void source_seal(struct source *source, const struct jar_token *token);
 /* Asks for the value under the worker's question id. renew: the worker has a value and wants the
  * next one. Returns 0, or -EBADMSG if there are more questions than an intact worker asks. */

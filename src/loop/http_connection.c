@@ -100,15 +100,15 @@ static const char *fault(int status)
 {
 	switch (status) {
 	case 411:
-		return "a body needs a Content-Length; chunked bodies are not read here";
+		return "a body needs a Content-Length; chunked bodies are not supported";
 	case 414:
 		return "the path is too long";
 	case 417:
-		return "the only expectation that is met is 100-continue";
+		return "the only supported expectation is 100-continue";
 	case 431:
 		return "the head of the request is too large";
 	case 505:
-		return "HTTP/1.1 is spoken here";
+		return "only HTTP/1.1 is supported";
 	default:
 		return "the request is not well-formed HTTP/1.1";
 	}

@@ -191,7 +191,7 @@ int unix_listener_inherit(
 	if (count == 0)
 		return -ENOENT;
 	if (count < 0)
-		*why = "LISTEN_PID or LISTEN_FDS is no number above 0";
+		*why = "LISTEN_PID or LISTEN_FDS is not a number above 0";
 	else if (count > 1)
 		*why = "there is more than one descriptor";
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the request's fields say what its body is. Only what they say without doubt
- * counts: one Content-Type, no charset but UTF-8, no content coding. A body of an allowed type that
- * does not hold what its type promises is OTHER, with the reason.
+ * Theory of operation: the request's fields say what its body is. Only unambiguous fields
+ * count: one Content-Type, no charset but UTF-8, no content coding. A body of an allowed type
+ * whose content is not of that type is OTHER, with the reason.
  */
 #include "vethguard/policy/body.h"
 
@@ -47,7 +47,7 @@ static unsigned find_field(
 	return count;
 }
 
-/* Takes what stands before the next ';' off rest. */
+/* Takes the text before the next ';' off rest. */
 static struct slice next_part(struct slice *rest)
 {
 	ptrdiff_t at = slice_find_byte(*rest, ';');
@@ -154,7 +154,7 @@ static void check_form(struct policy_body *body)
 	if (sound)
 		return;
 	body->kind = POLICY_BODY_OTHER;
-	body->fault = "the request's body is no form that all servers read alike";
+	body->fault = "the request's body is not a form that all servers read alike";
 }
 
 void policy_body_read(

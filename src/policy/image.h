@@ -119,7 +119,7 @@ enum image_condition_kind {
 	CONDITION_FORM,
 	CONDITION_FORM_ONLY,    /* as CONDITION_QUERY_ONLY, in a form */
 	CONDITION_JSON,         /* the name is a path: policy/json_path.h */
-	CONDITION_JSON_ONLY,    /* no keys but the first ones of other conditions' paths */
+	CONDITION_JSON_ONLY,    /* no keys but the first keys of other conditions' paths */
 	CONDITION_JSONRPC,      /* as CONDITION_JSON, of each message of a JSON-RPC body */
 	CONDITION_MCP,          /* values begin with enum image_mcp_value */
 	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, of the arguments of a call; a part of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A string without escapes stays where it is in the text. One with escapes is decoded into a second
- * text, at the same offset, so that both places are known; what is decoded is never longer.
+ * text, at the same offset, so that both places are known; decoded text is never longer.
  */
 #include "policy/json_cursor.h"
 
@@ -21,7 +21,7 @@ bool json_cursor_refuse(struct json_cursor *c, const char *fault)
 
 bool json_cursor_break(struct json_cursor *c)
 {
-	return json_cursor_refuse(c, "the request's body is no JSON text");
+	return json_cursor_refuse(c, "the request's body is not JSON");
 }
 
 struct json_value *json_cursor_add(struct json_cursor *c, enum json_kind kind)

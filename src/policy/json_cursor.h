@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_cursor: where json.c stands in a text, the tree that grows, and how strings are read. */
+/* json_cursor: the position of json.c in a text, the tree that it builds, and the reading of
+ * strings. */
 #ifndef VETHGUARD_SRC_POLICY_JSON_CURSOR_H
 #define VETHGUARD_SRC_POLICY_JSON_CURSOR_H
 
@@ -16,9 +17,9 @@ struct json_cursor {
 
 /* Notes a fault, if there was none. Returns false. */
 bool json_cursor_refuse(struct json_cursor *c, const char *fault);
-/* The same for a text that breaks the grammar. */
+/* Notes that the text breaks the grammar. Returns false. */
 bool json_cursor_break(struct json_cursor *c);
-/* Adds a value, whose subtree ends behind it until more is said. NULL: refused. */
+/* Adds a value, whose subtree ends right behind it at first. Returns NULL if it is refused. */
 struct json_value *json_cursor_add(struct json_cursor *c, enum json_kind kind);
 /* Reads the string whose opening quote is at c->p. */
 bool json_cursor_read_string(struct json_cursor *c, enum json_kind kind);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys of a small object are compared one by one; those of a larger one go into a hash table,
- * so that the work stays a product of their number and their lengths. Also what a number's text
- * means.
+ * so that the work stays a product of their number and their lengths. Also converts the text of
+ * a number.
  */
 #include "policy/json_keys.h"
 

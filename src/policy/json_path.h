@@ -21,8 +21,8 @@ enum json_value_type {
 };
 #define JSON_VALUE_NUMBER_BYTES (1 + 2 * sizeof(double))
 
-/* False for a text that is no path: it does not begin with a slash, has an empty key, more than
- * JSON_PATH_KEYS_MAX keys, or a '~' that is no escape. */
+/* False for a text that is not a path: it does not begin with a slash, has an empty key, more than
+ * JSON_PATH_KEYS_MAX keys, or a '~' that is not an escape. */
 bool json_path_is_sound(struct slice path);
 /* Takes the next key, as written, off the path. Returns false at the end. */
 bool json_path_next(struct slice *path, struct slice *key);

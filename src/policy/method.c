@@ -35,7 +35,7 @@ const char *policy_method_fault(enum policy_method kind)
 {
 	switch (kind) {
 	case POLICY_METHOD_MALFORMED:
-		return "the method is no token";
+		return "the method is not a token";
 	case POLICY_METHOD_TOO_LONG:
 		return "the method is too long";
 	case POLICY_METHOD_RESERVED:

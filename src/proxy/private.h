@@ -72,7 +72,7 @@ struct listener {
 	bool local;     /* a Unix socket, or a vsock */
 	uint32_t cid;   /* a vsock: the machine that may connect; else 0 */
 	bool rewritten; /* destinations were rewritten: client/original.c */
-	enum message_form form; /* of what the gateway has led here */
+	enum message_form form; /* of a connection that came through the gateway */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 16
@@ -103,7 +103,7 @@ struct no_prior {
 
 enum proxy_state {
 	PROXY_SERVING,
-	PROXY_RETIRING, /* another worker serves; what is under way may end by itself */
+	PROXY_RETIRING, /* another worker serves; work under way may end by itself */
 	PROXY_DRAINING, /* tunnels, flows and idle connections are closed, requests end */
 	PROXY_STATE_COUNT
 };
@@ -126,7 +126,8 @@ struct proxy {
 	struct buf decompressed;
 	struct secret secret_text; /* a head with a credential in it; wiped after each use */
 	enum proxy_state state;
-	/* No states of it: the recorder and the operator set them, whatever else happens. */
+	/* Not states of the proxy: the recorder and the operator set these flags, whatever else
+	 * happens. */
 	bool held, paused;
 	bool giving_back;     /* the timer is set */
 	uint32_t policy_turn; /* how often the policy was replaced */

@@ -27,7 +27,7 @@ struct reauthorization {
 	size_t ended;
 };
 
-static const char changed[] = "the policy was changed and does not let this pass any more";
+static const char changed[] = "the policy was changed and does not allow this any more";
 
 /* --- step one: looking --- */
 

@@ -253,7 +253,7 @@ static void on_peer_end(struct ipc_peer *peer, int error)
 	struct recorder *r = container_of(peer, struct recorder, supervisor);
 
 	if (error != 0) {
-		log_error("the supervisor cannot be understood: %s", strerror(-error));
+		log_error("a message of the supervisor cannot be decoded: %s", strerror(-error));
 		r->status = 1;
 	}
 	if (r->state == RECORDER_STALLED)

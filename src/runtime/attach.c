@@ -20,9 +20,8 @@ enum attach_choice attach_choose(const struct settings *s, struct request *r, st
 		if (!r->name && !r->ttl_s && !json_object_size(r->labels) &&
 		        !json_object_size(r->vars))
 			return ATTACH_LEAVE;
-		fault_set(fault, "the container names no policy (VETHGUARD_POLICY=NAME), but other "
-		                 "things of "
-		                 "its guard");
+		fault_set(fault, "the container names no policy (VETHGUARD_POLICY=NAME), but sets "
+		                 "other options of its guard");
 		return ATTACH_NO;
 	}
 	if (!r->policy && s->without_policy == WITHOUT_NAME)
@@ -110,7 +109,7 @@ json_t *attach_body(const struct settings *s, const struct request *r, const jso
 	if (r->ttl_s)
 		json_object_set_new(body, "ttl_s", json_integer((json_int_t)r->ttl_s));
 	if (!body)
-		fault_set(fault, "a text about the container is no UTF-8");
+		fault_set(fault, "a text about the container is not UTF-8");
 	return body;
 }
 

@@ -163,10 +163,10 @@ bool config_parse(struct config *c, struct slice text, struct fault *fault)
 	if (rc)
 		return fault_set(fault, CONFIG_FILE ": %s", strerror(-rc));
 	if (!c->root)
-		return fault_set(fault, CONFIG_FILE " is no JSON: line %d: %s", error.line,
+		return fault_set(fault, CONFIG_FILE " is not JSON: line %d: %s", error.line,
 		        slice_escape(slice_from_string(error.text), shown, sizeof(shown)));
 	if (!json_is_object(c->root))
-		fault_set(fault, CONFIG_FILE " is no JSON object");
+		fault_set(fault, CONFIG_FILE " is not a JSON object");
 	else if (check_all_keys(c->root, fault))
 		return true;
 	config_free(c);
@@ -185,7 +185,7 @@ static bool read_file(const char *path, struct buf *out, struct fault *fault)
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CONFIG_MAX) {
 		close(fd);
 		return fault_set(
-		        fault, "%s is no regular file of at most %u bytes", path, CONFIG_MAX);
+		        fault, "%s is not a regular file of at most %u bytes", path, CONFIG_MAX);
 	}
 	while ((room = buf_reserve(out, 65536)) && (n = read(fd, room, 65536)) > 0)
 		buf_commit(out, (size_t)n);

@@ -32,8 +32,7 @@ static json_t *find_namespace(const json_t *config, const char *type, struct fau
 		if (strcmp(name, type) != 0)
 			continue;
 		if (found) {
-			fault_set(fault, "config.json: the namespace \"%s\" stands there twice",
-			        type);
+			fault_set(fault, "config.json: the namespace \"%s\" appears twice", type);
 			return NULL;
 		}
 		found = item;
@@ -53,7 +52,7 @@ const char *edit_find_netns(const json_t *config, struct fault *fault)
 	}
 	path = json_object_get(network, "path");
 	if (path && !json_is_string(path)) {
-		fault_set(fault, "config.json: the network namespace's path has to be a text");
+		fault_set(fault, "config.json: the network namespace's path has to be a string");
 		return NULL;
 	}
 	if (path && *json_string_value(path))

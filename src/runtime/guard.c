@@ -83,7 +83,7 @@ static bool make_path(
 {
 	return (guard_name_is_plain(name) && snprintf(path, CALL_PATH_MAX, "/sandboxes/%s%s", name,
 	                                             rest) < CALL_PATH_MAX) ||
-	       fault_set(fault, "the name of the container's sandbox is none");
+	       fault_set(fault, "the name of the container's sandbox is not valid");
 }
 
 json_t *guard_attach(const struct settings *s, json_t *body, bool *taken, struct fault *fault)

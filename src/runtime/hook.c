@@ -46,9 +46,8 @@ static json_t *read_state(struct fault *fault)
 		        (char *)buf_slice(&text).p, text.len, JSON_REJECT_DUPLICATES, NULL);
 	buf_fini(&text);
 	if (!json_is_object(state))
-		fault_set(fault, "the state on standard input is no JSON object: the program is to "
-		                 "be called by an "
-		                 "engine's hook");
+		fault_set(fault, "the state on standard input is not a JSON object: an engine's "
+		                 "hook has to call this program");
 	return state;
 }
 

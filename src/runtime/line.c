@@ -136,9 +136,8 @@ static bool find_verb(struct line *line, const char *word, struct fault *fault)
 	line->verb = VERB_PASS;
 	return is_among(slice_from_string(word), passed) ||
 	       fault_set(fault,
-	               "\"%s\" is no command of an OCI runtime that vethguard-runtime knows; if it "
-	               "is "
-	               "the value of an option, write --OPTION=VALUE",
+	               "\"%s\" is not a command of an OCI runtime that vethguard-runtime knows; if "
+	               "it is the value of an option, write --OPTION=VALUE",
 	               slice_escape(slice_from_string(word), shown, sizeof(shown)));
 }
 

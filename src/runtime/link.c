@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All of it runs in the container's namespace (netns_run()). A link that goes down loses its
- * routes, its neighbours and its IPv6 addresses; they are written down before, and set again by the
+ * routes, its neighbors and its IPv6 addresses; they are written down before, and set again by the
  * same calls with which the daemon set them.
  */
 #include <errno.h>
@@ -65,7 +65,7 @@ static int rename_link(const char *from, const char *to)
 	return control(SIOCSIFNAME, &r);
 }
 
-/* The gate's MAC, as the daemon wrote it into the table of neighbours (proc_net(5)). */
+/* The gate's MAC, as the daemon wrote it into the table of neighbors (proc_net(5)). */
 static void read_mac(struct facts *f)
 {
 	FILE *table = fopen("/proc/thread-self/net/arp", "re");

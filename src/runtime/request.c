@@ -28,7 +28,7 @@ static bool is_ours(const char *variable)
 static bool put(json_t *object, const char *key, const char *value, struct fault *fault)
 {
 	return json_object_set_new(object, key, json_string(value)) == 0 ||
-	       fault_set(fault, "%s", "a value is no text in UTF-8, or there is no memory");
+	       fault_set(fault, "%s", "a value is not UTF-8, or there is no memory");
 }
 
 /* name: without its beginning. from: of a variable or of an annotation, for the message. */
@@ -50,7 +50,7 @@ static bool take(
 			return put(objects[i], name + n, value, fault);
 	}
 	return fault_set(fault,
-	        "%s%s is nothing that vethguard-runtime knows (%s%s, %s, %s, %sNAME, %sNAME)",
+	        "%s%s is not known to vethguard-runtime (known are %s%s, %s, %s, %sNAME, %sNAME)",
 	        start, slice_escape(slice_from_string(name), shown, sizeof(shown)), start,
 	        variable ? "POLICY" : "policy", variable ? "NAME" : "name",
 	        variable ? "TTL" : "ttl", variable ? "LABEL_" : "label.",
@@ -81,7 +81,7 @@ static bool read_variables(struct request *r, const json_t *config, bool heard, 
 
 		if (!text)
 			return fault_set(
-			        fault, "config.json: process.env[%zu] has to be a text", i);
+			        fault, "config.json: process.env[%zu] has to be a string", i);
 		if (is_ours(text) && heard && !take_variable(r, text, fault))
 			return false;
 	}
@@ -138,8 +138,8 @@ bool request_read(struct request *r, const json_t *config, bool environment, str
 	r->name = json_string_value(json_object_get(r->texts, "name"));
 	ttl = json_string_value(json_object_get(r->texts, "ttl"));
 	return !ttl || request_read_ttl(ttl, &r->ttl_s) ||
-	       fault_set(fault,
-	               "the container's ttl is no time; write 90s, 30m, 2h or 7d, at most 366d");
+	       fault_set(fault, "the container's ttl is not a duration; write 90s, 30m, 2h or 7d, "
+	                        "at most 366d");
 }
 
 void request_strip(json_t *process)

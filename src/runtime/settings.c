@@ -152,8 +152,8 @@ bool runtime_settings_read(struct settings *s, const char *path, struct fault *f
 		n = read(fd, text, SETTINGS_FILE_MAX);
 	close(fd);
 	if (n < 0 || memchr(text, '\0', (size_t)n))
-		return fault_set(
-		        fault, "%s is no text file of at most %d bytes", name, SETTINGS_FILE_MAX);
+		return fault_set(fault, "%s is not a text file of at most %d bytes", name,
+		        SETTINGS_FILE_MAX);
 	text[n] = '\0';
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return fault_set(fault,

@@ -164,14 +164,14 @@ static int take_trailer(struct aws_chunked *c, struct slice line)
 		return rc;
 	}
 	if (!name.n || slice_token_length(name) != name.n)
-		return fail(c, -EBADMSG, "the trailer of the body has a line that is no field");
+		return fail(c, -EBADMSG, "the trailer of the body has a line that is not a field");
 	if (!slice_equals_ignoring_case(name, SLICE(TRAILER_SIGNATURE))) {
 		rc = add_trailer(c, name, slice_of(name.p + name.n + 1, line.n - end - name.n - 1));
 		return rc ? rc : put(c, line.p, line.n);
 	}
 	if (line.n != name.n + 1 + SIGV4_HEX + end ||
 	        !is_hex(slice_of(line.p + name.n + 1, SIGV4_HEX)))
-		return fail(c, -EBADMSG, "the signature of the body's trailer is none");
+		return fail(c, -EBADMSG, "the signature of the body's trailer is not a signature");
 	if (sigv4_sign_trailer(c->hmac, c->key.p, &c->scope, buf_slice(&c->trailer), c->signature) <
 	        0)
 		return fail(c, -EIO, "the trailer of the body could not be signed");

@@ -92,16 +92,16 @@ enum {
 };
 
 static const struct option_spec specs[] = {
-        [OPTION_CONFIG] = {"config", 0, "FILE", "default: " DAEMON_CONFIG ", where it is there"},
+        [OPTION_CONFIG] = {"config", 0, "FILE", "default: " DAEMON_CONFIG ", if it exists"},
         [OPTION_STATE] = {"state", 0, "DIR",
-                "what has to survive the daemon; default:\n" DAEMON_STATE},
+                "state that outlives the daemon; default:\n" DAEMON_STATE},
         [OPTION_DATA] = {"data", 0, "DIR", "the root CA; default: " DAEMON_DATA},
         [OPTION_SOCKET] = {"socket", 0, "PATH",
                 "of the control API; default: " DAEMON_SOCKET "\nin the state directory"},
         [OPTION_AUDIT] = {"audit", 0, "FILE",
                 "default: what the configuration says, else\n" DAEMON_AUDIT},
-        [OPTION_CHECK] = {"check-config", 0, NULL, "look at the configuration and end"},
-        [OPTION_VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
+        [OPTION_CHECK] = {"check-config", 0, NULL, "check the configuration and exit"},
+        [OPTION_VERBOSE] = {"verbose", 'v', NULL, "log what is done; twice: in detail"},
         [OPTION_RUN] = {"run", 0, NULL, "serve one `vethguard run`, on descriptor 3"},
         [OPTION_TAKE_OVER] = {"take-over", 0, "ID",
                 "take over from the daemon on descriptor 3, which\nstarts it"},
@@ -172,7 +172,7 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 		        "it takes no arguments besides options. See 'vethguardd --help'.");
 	if (is_run && argc != 2 && !(argc == 3 && o->verbose > 1))
 		die(STATUS_FAILED,
-		        "--run goes with no other option but -vv. See 'vethguardd --help'.");
+		        "--run takes no other option than -vv. See 'vethguardd --help'.");
 	return is_run;
 }
 

@@ -65,7 +65,7 @@ static struct generation *load(const struct run *run, const struct message_run_s
 	*text = NULL;
 	if (!g)
 		return NULL;
-	g->identity = before->identity; /* it has no groups of its own */
+	g->identity = before->identity; /* the identity has no groups of its own */
 	g->settings = settings_load(NULL, &g->identity, policy_path, config_path,
 	        &(struct policy_load_options){.observe = m->observe,
 	                .variables = m->variables,

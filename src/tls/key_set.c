@@ -272,7 +272,7 @@ static bool take_all(const struct json_tree *tree, struct key_set *set, char why
 	size_t number = 0;
 
 	if (!keys || keys->kind != JSON_IS_ARRAY) {
-		refuse(&r, "it is no JSON Web Key Set: {\"keys\": [...]}");
+		refuse(&r, "it is not a JSON Web Key Set: {\"keys\": [...]}");
 		return false;
 	}
 	for (uint32_t at = (uint32_t)(keys - tree->values) + 1; at < keys->next; at = r.jwk->next) {
@@ -300,7 +300,7 @@ int key_set_read(struct key_set *set, struct slice json, char why[KEY_SET_WHY_MA
 		snprintf(why, KEY_SET_WHY_MAX, "%s",
 		        rc == -EFBIG    ? "it is larger than 64 KiB"
 		        : rc == -ENOMEM ? "no memory"
-		                        : "it is no JSON");
+		                        : "it is not JSON");
 	} else if (!take_all(&tree, set, why)) {
 		key_set_fini(set);
 		rc = -EINVAL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verifies a token in this order: its form, its header, its signature by a key that the header
- * names, and only then its claims. A wrong text costs at most one signature for each signer whose
- * key has the header's id.
+ * names, and only then its claims. An invalid token costs at most one signature for each signer
+ * whose key has the header's id.
  */
 #include <errno.h>
 #include <openssl/ecdsa.h>
@@ -47,8 +47,8 @@ bool signed_token_is_like(struct slice text)
 
 /* --- the header --- */
 
-/* Members that a header may have. What else could say how the token is to be read, or where a key
- * is (crit, jku, jwk, x5u, x5c), refuses it. */
+/* The members that a header may have. Any other could say how to read the token, or where a key
+ * is (crit, jku, jwk, x5u, x5c), and makes it invalid. */
 static bool members_are_known(const struct json_tree *tree)
 {
 	static const char *const known[] = {"alg", "typ", "kid", "x5t", "x5t#S256", NULL};
@@ -119,7 +119,7 @@ static const char *read_header(struct slice encoded, struct signed_token *out)
 	if (n <= 0)
 		return "its header is no base64url of at most 1 KiB";
 	why = json_read(&tree, slice_of(text, (size_t)n)) == 0 ? check_header(&tree, out)
-	                                                       : "its header is no JSON";
+	                                                       : "its header is not JSON";
 	json_fini(&tree);
 	return why;
 }
@@ -131,7 +131,7 @@ const char *signed_token_read(struct slice text, struct signed_token *out)
 	ssize_t n;
 
 	if (!signed_token_is_like(text))
-		return "it is no token";
+		return "it is not a token";
 	header = take_part(&text);
 	payload = take_part(&text);
 	out->covered = slice_of(start, header.n + 1 + payload.n);

@@ -40,7 +40,7 @@ bool key_load_module(struct key *key, const char *path, char why[KEY_WHY_MAX])
 	*(void **)&get = dlsym(library, "C_GetFunctionList");
 	if (!get || get(&key->functions) != CKR_OK || !key->functions ||
 	        key->functions->version.major < 2) {
-		snprintf(why, KEY_WHY_MAX, "%.300s is no PKCS #11 module", path);
+		snprintf(why, KEY_WHY_MAX, "%.300s is not a PKCS #11 module", path);
 		return false;
 	}
 	rv = key->functions->initialize(&arguments);
@@ -78,7 +78,7 @@ static bool may_log_in(const struct ck_token_info *info, char why[KEY_WHY_MAX])
 		        "with "
 		        "its own tool ('pkcs11-tool --login --test'), then 'vethguard reload'";
 	else if (info->flags & CKF_PROTECTED_AUTHENTICATION_PATH)
-		wrong = "it takes its PIN by a pad of its own, and nobody is there to type it";
+		wrong = "its PIN is typed on its own keypad, and nobody is there to type it";
 	else if (!(info->flags & CKF_USER_PIN_INITIALIZED))
 		wrong = "it has no user PIN yet: its security officer sets one";
 	if (wrong)
@@ -106,10 +106,9 @@ bool key_find_token(
 	}
 	if (matches != 1) {
 		snprintf(why, KEY_WHY_MAX,
-		        matches ? "more than one token is like the URI: add its serial"
-		                : "no token that is like the URI is there: is it plugged in, and "
-		                  "may "
-		                  "the module's user read it? ('pkcs11-tool --list-slots')");
+		        matches ? "more than one token matches the URI: add its serial"
+		                : "no token matches the URI: is it plugged in, and may the "
+		                  "module's user read it? ('pkcs11-tool --list-slots')");
 		return false;
 	}
 	keep_label(key, &found);
@@ -206,10 +205,9 @@ bool key_find(struct key *key, const struct pkcs11_uri *uri, char why[KEY_WHY_MA
 		return refuse(why, "the token's keys cannot be looked through", rv);
 	if (count != 1) {
 		snprintf(why, KEY_WHY_MAX,
-		        count ? "token %s has more than one private key like that: name both "
-		                "object "
-		                "and id"
-		              : "token %s has no private key like that ('pkcs11-tool --login "
+		        count ? "token %s has more than one such private key: name both object and "
+		                "id"
+		              : "token %s has no such private key ('pkcs11-tool --login "
 		                "--list-objects')",
 		        key->token);
 		return false;

@@ -91,7 +91,7 @@ static void await_start(struct token *t)
 {
 	struct ipc_message message;
 
-	must("no word from the supervisor",
+	must("no message from the supervisor",
 	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, received, &message));
 	if (message.head.type != MESSAGE_TOKEN_START ||
 	        message_token_start_decode(&message.body, &t->start) != 0 || message.fd_count != 1)

@@ -15,7 +15,7 @@ static bool is_one_of(char c, const char *set)
 	return c && strchr(set, c);
 }
 
-/* Takes what stands before the next '/' off *rest, which then begins behind it. Returns false if
+/* Takes the text before the next '/' off *rest, which then begins behind it. Returns false if
  * there is no '/'. */
 static bool take_segment(struct slice *rest, struct slice *out)
 {
@@ -58,7 +58,7 @@ bool base_url_is_authority(struct slice text)
 	       slice_to_u64(slice_of(text.p + colon + 1, text.n - (size_t)colon - 1), 65535, &port);
 }
 
-/* Counts what a segment has of dots at its beginning; escaped ones are dots too. */
+/* Counts the dots at the beginning of a segment; escaped dots count too. */
 static bool is_dots(struct slice s)
 {
 	size_t dots = 0, at = 0;
@@ -77,7 +77,7 @@ static bool is_dots(struct slice s)
 	return (dots == 1 || dots == 2) && (at == s.n || s.p[at] == ';');
 }
 
-/* Some servers take an escaped slash or backslash for one. */
+/* Some servers read an escaped slash or backslash as a slash. */
 static size_t separator(struct slice s, size_t at)
 {
 	if (s.p[at] == '/' || s.p[at] == '\\')

@@ -103,8 +103,8 @@ static int take_length(struct slice value, struct control_head *head)
 	return CONTROL_HEAD_WHOLE;
 }
 
-/* Whatever host is named, the answer is the same; but a reader on the way may not think so, and two
- * names, or something else than a name, would mislead it. */
+/* The answer is the same for every host, but an intermediary could be misled by two names, or by
+ * something that is not a name. */
 static int take_host(struct slice value, struct control_head *head)
 {
 	static const char others[] = "-._~!$&'()*+;=:[]%";

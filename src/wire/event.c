@@ -292,9 +292,8 @@ const char *event_cause_text(enum event_cause cause)
 	                                "do not name the same host",
 	        [EVENT_CAUSE_CREDENTIAL] = "the credential could not be read",
 	        [EVENT_CAUSE_RESOLVE] = "the name did not resolve",
-	        [EVENT_CAUSE_ADDRESS] =
-	                "the name resolves only to addresses that are never dialled",
-	        [EVENT_CAUSE_CONNECT] = "no address of the destination could be connected",
+	        [EVENT_CAUSE_ADDRESS] = "the name resolves only to addresses that are never dialed",
+	        [EVENT_CAUSE_CONNECT] = "no address of the destination accepted a connection",
 	        [EVENT_CAUSE_UPSTREAM_TLS] = "TLS with the destination failed or its certificate "
 	                                     "did not verify",
 	        [EVENT_CAUSE_UPSTREAM] = "the destination broke the protocol or the connection",
@@ -303,7 +302,7 @@ const char *event_cause_text(enum event_cause cause)
 	        [EVENT_CAUSE_LIMIT] = "a limit of this sandbox was reached",
 	        [EVENT_CAUSE_UNREADABLE] = "the response could not be scanned for the credential",
 	        [EVENT_CAUSE_CLOSING] = "vethguard is stopping",
-	        [EVENT_CAUSE_CALLER] = "the call cannot or may not be done",
+	        [EVENT_CAUSE_CALLER] = "the call is impossible or not permitted",
 	        [EVENT_CAUSE_POLICY_CHANGED] = "the policy was changed while it was under way",
 	        [EVENT_CAUSE_SEARCH_LIST] = "an allowed name with a domain of a search list behind "
 	                                    "it, so that name does not exist",

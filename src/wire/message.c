@@ -59,7 +59,7 @@ static void credential_get_fields(struct codec *c, struct message_credential_get
 CODEC_PAIR(credential_get)
 
 /* Has either a value (if available) or an error, never both: an error text beside a value could
- * leak bytes of the value. What logins gave may be nothing yet. */
+ * leak bytes of the value. The value of a sealed credential may be empty. */
 static void credential_fields(struct codec *c, struct message_credential *m)
 {
 	m->credential = credential_index(c, m->credential);
@@ -296,7 +296,7 @@ static const char *const type_names[] = {
         [MESSAGE_RECORDER_ENDED] = "RECORDER_ENDED",
         [MESSAGE_RECORDER_REFUSED] = "RECORDER_REFUSED",
         [MESSAGE_KEEPER_WORKER] = "KEEPER_WORKER",
-        [MESSAGE_KEEPER_LOOK] = "KEEPER_LOOK",
+        [MESSAGE_KEEPER_CHECK] = "KEEPER_CHECK",
         [MESSAGE_KEEPER_HERE] = "KEEPER_HERE",
         [MESSAGE_RECORDER_HEAD_GET] = "RECORDER_HEAD_GET",
         [MESSAGE_RECORDER_HEAD] = "RECORDER_HEAD",

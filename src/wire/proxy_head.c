@@ -131,7 +131,7 @@ static struct slice field_name(struct slice line, struct slice *value)
 	return is_value(*value) ? slice_of(line.p, n) : SLICE("");
 }
 
-/* Fields that may be there once, and those that are noted. */
+/* Fields that may appear once, and fields whose values are noted. */
 enum field {
 	FIELD_PROXY_AUTHORIZATION,
 	FIELD_HOST,
@@ -159,10 +159,10 @@ static const struct {
 	const char *twice;
 } known_fields[FIELD_COUNT] = {
         [FIELD_PROXY_AUTHORIZATION] = {{AUTHORIZATION, sizeof(AUTHORIZATION) - 1},
-                "Proxy-Authorization is there twice"},
-        [FIELD_HOST] = {{"host", 4}, "Host is there twice"},
-        [FIELD_CONTENT_LENGTH] = {{"content-length", 14}, "Content-Length is there twice"},
-        [FIELD_TRANSFER_ENCODING] = {{"transfer-encoding", 17}, "Transfer-Encoding is there twice"},
+                "Proxy-Authorization appears twice"},
+        [FIELD_HOST] = {{"host", 4}, "Host appears twice"},
+        [FIELD_CONTENT_LENGTH] = {{"content-length", 14}, "Content-Length appears twice"},
+        [FIELD_TRANSFER_ENCODING] = {{"transfer-encoding", 17}, "Transfer-Encoding appears twice"},
         [FIELD_AUTHORIZATION] = {{"authorization", 13}, NULL},
         [FIELD_X_API_KEY] = {{"x-api-key", 9}, NULL},
         [FIELD_X_GOOG_API_KEY] = {{"x-goog-api-key", 14}, NULL},
@@ -218,7 +218,7 @@ static enum proxy_head_status read_body(const struct fields *f, bool old, struct
 		out->body = PROXY_BODY_CHUNKED;
 	} else if (counted) {
 		if (!slice_to_u64(f->values[FIELD_CONTENT_LENGTH], LENGTH_MAX, &out->length))
-			return bad(out, 400, "Content-Length is no number");
+			return bad(out, 400, "Content-Length is not a number");
 		out->body = out->length ? PROXY_BODY_LENGTH : PROXY_BODY_NONE;
 	}
 	return PROXY_HEAD_DONE;
@@ -272,7 +272,7 @@ enum proxy_head_status proxy_head_parse(
 
 	clear(out);
 	if (n && !is_token((char)p[0]))
-		return bad(out, 400, "this is no request");
+		return bad(out, 400, "this is not an HTTP request");
 	end = find_end(p, n < PROXY_HEAD_MAX ? n : PROXY_HEAD_MAX, looked);
 	if (end == SIZE_MAX)
 		return bad(out, 400, "a line of the head ends without CR");

@@ -189,8 +189,7 @@ static int open_names(struct worker *w)
 		return -ENOMEM;
 	rc = names_share(w->names, w->fds[FD_NAMES], loop_now_ms(w->loop), &dropped);
 	if (rc == 0 && dropped)
-		log_warn("%u names of the worker before this one make no sense and are dropped",
-		        dropped);
+		log_warn("%u names of the earlier worker are invalid and dropped", dropped);
 	return rc;
 }
 

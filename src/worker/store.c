@@ -56,7 +56,8 @@ static void hear_keeper(struct worker *w)
 		rc = m.fd_count || m.head.type != MESSAGE_CA ? -EBADMSG : keeper_read_ca(w, &m);
 	secret_wipe(w->start_message, CA_BYTES_MAX);
 	if (rc < 0)
-		die(WORKER_EXIT_FAILED, "the keeper cannot be understood: %s", strerror(-rc));
+		die(WORKER_EXIT_FAILED, "a message of the keeper cannot be decoded: %s",
+		        strerror(-rc));
 }
 
 static void take_start(struct worker *w, struct ipc_message *m)
@@ -77,7 +78,7 @@ static bool hear_supervisor(struct worker *w)
 	int rc = ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m);
 
 	if (rc < 0)
-		die(WORKER_EXIT_FAILED, "no word from the supervisor: %s", strerror(-rc));
+		die(WORKER_EXIT_FAILED, "no message from the supervisor: %s", strerror(-rc));
 	if (m.head.type == MESSAGE_WORKER_START) {
 		take_start(w, &m);
 		return true;

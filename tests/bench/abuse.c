@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a hostile program in a sandbox does to the machine, one way at a time, until its standard
+ * What a hostile program in a sandbox can do to the machine, one way at a time, until its standard
  * input ends; then one line of JSON: how much it did and what that cost it.
  *
  *   abuse CPU spin                       nothing but computing

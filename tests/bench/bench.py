@@ -85,7 +85,7 @@ WORKLOADS = [
 AGED = Workload("aged64", "request, keep-alive, 64 connections, after 5,000 idle ones came and went", "us", "intercept",
                 small(64, KEEPALIVE))
 CORES = {"one": "load, proxy and origin on one core", "own": "the proxy on a core of its own"}
-# Where each wake-up crosses cores these say more about the machine; the rest is measured on one core only.
+# If each wake-up crosses cores, these figures say more about the machine; the rest is measured on one core only.
 OWN_CORE = ["keepalive64", "keepalive1", "bulk", "passthrough"]
 # The same work in a heavier way, beside its plain figure.
 EXTRA = {
@@ -177,7 +177,7 @@ def measure(args, chosen, out_file):
                 p.start()
             extra["memory"] = {p.name: bench_extra.memory(p) for p in running}
             extra["memory_http2"] = {p.name: bench_extra.memory_http2(p) for p in running}
-            lab.settle(2)  # who gives memory back may do so
+            lab.settle(2)  # a proxy that gives memory back may do so
             run_rounds(running, [AGED], args.rounds, args.longer, results)
             extra["startup"] = {"root": bench_extra.startup(place, False),
                                 "rootless": bench_extra.startup(place, True)}

@@ -22,7 +22,7 @@ from bench_machine import Echo, Prompt, Spin, Warm, bare_namespace, percentile, 
 
 SAMPLES = 60  # calls behind each latency
 ATTACHMENTS = 200  # and attachments
-GAP_S = 0.16  # between two attachments that are no burst: the daemon fills its stores again meanwhile
+GAP_S = 0.16  # between two attachments outside a burst: the daemon fills its stores again meanwhile
 TURN = 25  # attachments, and then as many of what they are compared with
 ORDINARY = 4  # each so many-eth is asked for by a caller at ordinary priority
 SETTLE_S = 0.5  # between the two
@@ -48,8 +48,8 @@ def ms(values):
 
 
 def others(echo, spin, count, bare, echoes, spins):
-    """What the machine takes just now for what has nothing to do with vethguard. The kernel takes the namespaces away behind their
-    processes' backs, and what is begun meanwhile waits for it."""
+    """What the machine takes at this moment for work that has nothing to do with vethguard. The kernel removes namespaces after
+    their processes have ended, and new work waits for it."""
     for _ in range(count):
         time.sleep(GAP_S / 4)
         bare.append(bare_namespace())
@@ -126,7 +126,7 @@ def calls(daemon, count):
 
 
 def idle(daemon, seconds=5):
-    """What all of it takes when nobody asks for anything."""
+    """What the daemon's processes take when nobody asks for anything."""
     before = usage(daemon.pids())
     time.sleep(seconds)
     after = usage(daemon.pids())
@@ -172,7 +172,7 @@ ABUSES = [("a computing process", ["spin"]),
 
 
 def beside(daemon, crowd, neighbour, argv):
-    """[(share, requests/s alone, beside, latencies beside)], and what the abuser did. What the machine's owner takes of both CPUs
+    """[(share, requests/s alone, beside, latencies beside)], and what the abuser did. What the hypervisor takes of both CPUs
     changes from one second to the next, so each time is compared with the ones alone just before and after it."""
     shares, did = [], ""
     before, _ = neighbour.rate(ALONE_S)
@@ -193,7 +193,7 @@ def beside(daemon, crowd, neighbour, argv):
 
 
 def abuse(daemon, crowd):
-    """A neighbour's requests, one after another, beside each abuse. The neighbour keeps to one CPU, the abuser to the other; where
+    """A neighbor's requests, one after another, beside each abuse. The neighbor keeps to one CPU, the abuser to the other; where
     the abuser's worker and the recorder run is the scheduler's choice."""
     worker = daemon.call("GET", "/v1/sandboxes/s1")["worker"]["pid"]
     with Neighbour(crowd, 1, worker) as neighbour:
@@ -201,7 +201,7 @@ def abuse(daemon, crowd):
         for name, argv in ABUSES:
             shares, did = beside(daemon, crowd, neighbour, argv)
             share, alone, rate, latencies = shares[len(shares) // 2]
-            row(f"neighbour beside {name}, of its requests/s alone: median (least to most)",
+            row(f"neighbor beside {name}, of its requests/s alone: median (least to most)",
                 f"{share * 100:.0f} % ({shares[0][0] * 100:.0f} to {shares[-1][0] * 100:.0f}); {rate:.0f} of {alone:.0f}, "
                 f"{ms(latencies)} [{did}]", "> 90 %")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench_attach.py works with: a crowd of namespaces, a daemon, a neighbour that works and an abuser."""
+"""What bench_attach.py works with: a crowd of namespaces, a daemon, a neighbor that works and an abuser."""
 import ctypes
 import json
 import os

@@ -7,6 +7,7 @@
 One at a time, in turns, so that all ways meet the same machine; then many at once of each way. The plugins of CNI are
 measured by themselves too, as libcni runs them. As on a system, what the daemon and vethguard-runtime write lies in a tmpfs (/run) and
 the configuration in /etc/vethguard. The least of the times is what a machine with other things to do shows of one without.
+CPU is that of all programs that take part, until the start is over: engine, runtime, adapter, daemon and its roles.
 VETHGUARD_DOCKER names a folder with another dockerd than the system's."""
 import argparse
 import concurrent.futures
@@ -24,6 +25,7 @@ sys.path[:0] = [HERE, INTEGRATION, os.path.join(INTEGRATION, "attach")]
 sys.dont_write_bytecode = True
 os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+import cpu_time  # noqa: E402
 import support  # noqa: E402
 from bench_machine import percentile  # noqa: E402
 from daemon import Daemon  # noqa: E402
@@ -32,6 +34,7 @@ from support import SLOW, sh, wait_until  # noqa: E402
 START_S = 300 * SLOW  # of an engine that hangs, and many at once: then the start has failed
 GAP_S = 0.3  # between two starts: the daemon fills its stores again meanwhile
 WARM_UP = 2
+CPU = cpu_time.CpuTime()
 RUNTIME = os.path.join(support.lab.BIN, "vethguard-runtime")
 POLICY = "vethguard: 1\nname: agent\nallow:\n  - {to: https://api.lab.test, methods: [GET]}\n"
 
@@ -49,16 +52,19 @@ class Way:
 
 
 def one_at_a_time(ways, count):
-    times = {way: [] for way in ways}
+    """{way: milliseconds of each}, {way: CPU milliseconds of each}."""
+    times, cpu = {way: [] for way in ways}, {way: [] for way in ways}
     for i in range(-WARM_UP, count):
         for w, way in enumerate(ways):
             name = f"one{w}-{i + WARM_UP}"
             time.sleep(GAP_S)
+            before = CPU.now()
             spent = way.time(name)
             if i >= 0:
                 times[way].append(spent)
+                cpu[way].append((CPU.now() - before) * 1000)
             way.end(name)
-    return times
+    return times, cpu
 
 
 def at_once(ways, count):
@@ -78,12 +84,13 @@ def at_once(ways, count):
 
 def rows(ways, options):
     """The first of the ways is what the others are compared with."""
-    single, many = one_at_a_time(ways, options.count), at_once(ways, options.at_once) if options.at_once else {}
-    base = percentile(single[ways[0]], 50)
+    (single, cpu), many = one_at_a_time(ways, options.count), at_once(ways, options.at_once) if options.at_once else {}
+    base, base_cpu = percentile(single[ways[0]], 50), percentile(cpu[ways[0]], 50)
     for way in ways:
         p50, least = percentile(single[way], 50), min(single[way])
         row = [way.what, way.name, f"{p50:.0f}", f"{percentile(single[way], 99):.0f}", "" if way is ways[0] else f"{p50 - base:+.1f}",
-               f"{least:.0f}", "" if way is ways[0] else f"{least - min(single[ways[0]]):+.1f}"]
+               f"{least:.0f}", "" if way is ways[0] else f"{least - min(single[ways[0]]):+.1f}",
+               f"{percentile(cpu[way], 50):.0f}", "" if way is ways[0] else f"{percentile(cpu[way], 50) - base_cpu:+.1f}"]
         if many:
             times, whole = many[way]
             row += [f"{percentile(times, 50):.0f}", f"{percentile(times, 99):.0f}", f"{whole:.0f}"]
@@ -256,9 +263,9 @@ def main():
         policies = lab.path("policies")
         os.makedirs(policies)
         lab.write("policies/agent.yaml", POLICY)
-        print("| what | way | p50 (ms) | p99 (ms) | added at p50 (ms) | least (ms) | added at the least (ms) |" + (
+        print("| what | way | p50 (ms) | p99 (ms) | added at p50 (ms) | least (ms) | added at the least (ms) | CPU p50 (ms) | CPU added (ms) |" + (
             f" {options.at_once} at once: p50 (ms) | p99 (ms) | all (ms) |" if options.at_once else ""), flush=True)
-        print("|---|---|---|---|---|---|---|" + ("---|---|---|" if options.at_once else ""), flush=True)
+        print("|---|---|---|---|---|---|---|---|---|" + ("---|---|---|" if options.at_once else ""), flush=True)
         for name in only:
             with stopped(start_daemon()) as daemon:
                 PARTS[name][0](lab, daemon, policies, options)

@@ -76,7 +76,7 @@ class Lab:
 
     def spawn(self, argv, **kw):
         # A session each, as services have: the scheduler shares the core out among sessions first (autogroup), and
-        # who is alone in his is woken sooner and more often than who shares his with the load.
+        # a process that is alone in its session is woken sooner and more often than one that shares its session with the load.
         p = subprocess.Popen(argv, start_new_session=True, **kw)
         self.processes.append(p)
         return p

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The load of the benchmark. It reads commands from its standard input, one per line, and answers
- * each with one line of JSON, so that who measures can look at the proxy's clocks between two
- * commands:
+ * each with one line of JSON, so that the measuring program can look at the proxy's clocks between
+ * two commands:
  *
  *   open  target=HOST:PORT name=SNI conns=N [through=HOST:PORT]   connections, one request on each
  *   go    requests=N [bytes=N]   requests over the open connections, one at a time each

@@ -2,7 +2,7 @@
 /*
  * The yardstick: a relay that makes the system calls and the crypto that an intercepting proxy
  * cannot do without, and nothing else: no policy, no log, no look at HTTP beyond where a head ends
- * and content-length. What a complete proxy costs above it is the price of its judgement.
+ * and content-length. What a complete proxy costs above it is the price of its judgment.
  *
  * Intercepted: one recv() and one send() per event through a BIO over shared memory, TLS on both
  * sides, upstream connections kept and their sessions resumed. Passed through: splice(2) both ways.

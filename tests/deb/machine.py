@@ -40,7 +40,7 @@ def make_tree(deb):
 
 
 def cgroup_folders(name):
-    """Of each hierarchy that systemd uses, a folder for the machine: its own systemd makes others in it."""
+    """A folder for the machine in each control group hierarchy that systemd uses: its own systemd makes others in it."""
     tops = {line.split()[1] for line in open("/proc/self/mounts")
             if line.split()[2] == "cgroup2" or (line.split()[2] == "cgroup" and "name=systemd" in line)}
     return [os.path.join(top, name) for top in sorted(tops)]

@@ -79,7 +79,7 @@ static struct stream *tell(struct recorder *r, uint64_t id)
 	return stream_find(r, id);
 }
 
-/* What is pending are lines from at on. */
+/* The pending lines begin at `at`. */
 static void read_lines(struct buf *pending, size_t at)
 {
 	struct slice text = buf_slice(pending);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as the start of a connection. Beyond memory safety: the answer for a prefix never
- * contradicts the answer for more of the same bytes, a name that is handed out is one that may
- * stand in a log, and what is refused, and nothing else, has an alert.
+ * contradicts the answer for more of the same bytes, a name that is handed out is safe in a
+ * log, and an input has an alert if and only if it is refused.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void check(const struct client_hello *hello, enum client_hello_status sta
 			abort();
 }
 
-/* A ClientHello is no stray, and what was called one remains it. */
+/* A ClientHello is not a stray, and what was called one stays one. */
 static void check_stray(const uint8_t *data, size_t size, enum client_hello_status status)
 {
 	bool more, before_more;

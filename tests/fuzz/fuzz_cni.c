@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a container runtime hands to vethguard-cni, and what a plugin before it has answered. The
+ * The input of vethguard-cni from a container runtime, and the answer of an earlier plugin. The
  * first line of the input is CNI_COMMAND, the second CNI_ARGS, the rest standard input. What is
- * accepted can be named, labelled and answered; what is refused has a reason without control
+ * accepted can be named, labeled and answered; what is refused has a reason without control
  * characters.
  */
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a worker in an attacker's hands may put into its ring. An event that decodes must encode to
- * the same bytes, and must become a line that is sealed and parses.
+ * Records that a worker in an attacker's hands may put into its ring. An event that decodes must
+ * encode to the same bytes, and must become a line that is sealed and parses.
  */
 #include <stdlib.h>
 
@@ -28,8 +28,8 @@ static void check_encoding(const struct event *event, const uint8_t *data, size_
 	static uint8_t again[EVENT_BYTES_MAX];
 	size_t n = event_encode(event, again, sizeof(again));
 
-	/* Only where all texts together are longer than an encoder would write does it differ:
-	 * shorter. */
+	/* It differs only if all texts together are longer than an encoder would write: then
+	 * it is shorter. */
 	if (n == 0 || n > size || (n == size && memcmp(again, data, n) != 0))
 		abort();
 }

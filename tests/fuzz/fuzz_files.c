@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The report of a child that read a policy's files with somebody's rights (config/files.c), whole
- * or cut off anywhere: whoever kills the child says where it ends. What is given out of it lies
- * within, and is what stands there.
+ * or cut off anywhere: whoever kills the child says where it ends. What is handed out lies
+ * within it and equals what stands there.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ static void require(bool fact)
 		abort();
 }
 
-/* A file of this path, where there is one, is one run of the input's bytes. */
+/* If the report has a file of this path, its text is one run of the input's bytes. */
 static void look_for(
         const struct settings_files *files, const char *path, const uint8_t *data, size_t size)
 {

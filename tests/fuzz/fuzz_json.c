@@ -135,7 +135,7 @@ static void judge(struct slice text, const char *type)
 
 		policy_decide(&policy, &request, &d);
 		must(!d.needs_body);
-		/* What is not read meets no allow and every deny. */
+		/* A body that is not read matches no allow rule and every deny rule. */
 		must(body.kind != POLICY_BODY_OTHER || d.verdict == POLICY_DENY);
 	}
 	policy_body_fini(&body);

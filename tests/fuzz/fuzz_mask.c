@@ -108,8 +108,8 @@ static void run_search(const struct mask *mask, unsigned seed, const uint8_t *te
 	free(whole);
 }
 
-/* A caller that does not wait now and then: no byte is lost or told twice, and each is covered or
- * as it was. */
+/* A caller that now and then does not wait: no byte is lost or given twice, and each is covered
+ * or unchanged. */
 static void run_impatient(const struct mask *mask, unsigned seed, const uint8_t *text, size_t n)
 {
 	struct mask_stream s;

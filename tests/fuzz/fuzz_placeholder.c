@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A text that the sandbox sends, searched for placeholders. One that is told stands where it is
- * said; one that is put into the text, at the place of which the first byte tells, is found, and so
- * it is when all of that goes in base64, as a user and a password do, and when any of its bytes are
- * escaped. Of a text that ends inside of it, no part that may be its beginning is forgotten.
+ * A text that the sandbox sends, searched for placeholders. A placeholder that the search
+ * reports stands where it says. A placeholder put into the text, at the place that the first byte
+ * names, is found, also when the whole text is base64, as a user and a password are, and when any
+ * of its bytes are escaped. If the text ends inside a placeholder, no part that may be its
+ * beginning is lost.
  */
 #include <stdio.h>
 #include <stdlib.h>

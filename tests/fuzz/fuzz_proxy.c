@@ -245,7 +245,7 @@ static void connect_to(int *fd, unsigned number)
 	        sizeof(sin)); /* in vain where a hold leaves no room */
 }
 
-/* One that dials: it takes the place of this end. */
+/* A new end that dials takes the place of this end. */
 static void take_upstream(int *fd)
 {
 	int got = accept4(origin_fd, NULL, NULL, SOCK_CLOEXEC);
@@ -366,7 +366,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!proxy)
 		set_up();
-	/* Floods are slowed down, and the fuzzer is one. */
+	/* The proxy slows floods down, and the fuzzer is one. */
 	rate_init(&proxy->unproductive, 1u << 20, 1, clock_monotonic_ms());
 	rate_init(&proxy->deny_throttle.rate, 1u << 20, 1, clock_monotonic_ms());
 	for (unsigned i = 0; i < STEPS && r.left >= 2; i++) {

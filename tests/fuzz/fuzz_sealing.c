@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What seals logins. The data are a jar: what is sound is made of tokens, and stays sound with one
- * more. They are a multipart body, which is read or not. They are JSON: the strings that the reader
- * tells lie inside of it, one behind the other, and mean the same once they are written anew.
+ * What seals logins. The data are read as a jar: a sound one consists of tokens, and stays sound
+ * with one more. They are read as a multipart body, which succeeds or not. They are read as JSON:
+ * the strings that the reader reports lie inside it, one after the other, and mean the same once
+ * they are written anew.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is read to sign a request. The first byte says what: the keys that a source gave; a body in
- * signed chunks, cut into pieces, whose output is as long as its input and changes nothing but
+ * The parsers for signing a request. The first byte says which: the keys that a source gave; a body
+ * in signed chunks, cut into pieces, whose output is as long as its input and changes nothing but
  * signatures; a request's head, whose own signature is read, and whose query is written in one way.
  */
 #include <stdlib.h>

@@ -19,7 +19,7 @@ static void require(bool fact)
 		abort();
 }
 
-/* Everything that was told, in a form that does not depend on the cuts. */
+/* All results, in a form that does not depend on the cuts. */
 struct told {
 	uint8_t *p;
 	size_t n;

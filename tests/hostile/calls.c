@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One system call each, made directly: what a role would try whose code is somebody else's. */
+/* One system call each, made directly: what a role with hostile code would try. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -144,8 +144,8 @@ static long bind_to_device(void)
 	return fd < 0 ? -1 : setsockopt(fd, SOL_SOCKET, SO_MARK, &(int){1}, sizeof(int));
 }
 
-/* Every descriptor that is a file of memory or a log, mapped for writing: those that nobody may
- * change refuse. Done: one of them can be written that is not the ring. */
+/* Maps every memory file and log for writing: those that nobody may change refuse. "done": one
+ * that is not the ring can be written. */
 static long map_for_writing(void)
 {
 	for (int fd = 4; fd < FDS_END; fd++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the misdeed is done: linked with --wrap=ipc_send and --wrap=ipc_send_secret, so that every
- * message of the role passes here. */
+/* Decides when the misdeed is done: linked with --wrap=ipc_send and --wrap=ipc_send_secret, so that
+ * every message of the role passes here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -114,7 +114,7 @@ static void sent(enum message_type type, uint64_t id)
 	misbehave();
 }
 
-/* A worker's first word to its keeper, and the one of a fetch, which ends afterwards. */
+/* A worker's first message to its keeper, and the only message of a fetch, which then ends. */
 int __wrap_ipc_send_blocking(
         int fd, const uint8_t *message, size_t size, const int *fds, size_t fd_count)
 {
@@ -153,7 +153,7 @@ int __wrap_ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size)
 	return error;
 }
 
-/* Asked how it is confined, it says what it is not. */
+/* Asked how it is confined, it claims what is not true. */
 void __real_jail_describe(char *out, size_t out_size);
 void __wrap_jail_describe(char *out, size_t out_size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a role may say and write, said wrongly: to the supervisor on descriptor 3, by a worker also
- * to the keeper, and into the ring that the recorder reads. */
+/* Messages and records that a role may send, sent wrongly: to the supervisor on descriptor 3, by a
+ * worker also to the keeper, and into the ring that the recorder reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@
 static uint8_t message[MESSAGE_BYTES_MAX + 4096];
 
 /* One datagram with copies of standard error's descriptor. Waits for room, as a hostile sender
- * would not mind to. */
+ * would. */
 static long say(int fd, size_t n, size_t fd_count)
 {
 	union {
@@ -69,7 +69,7 @@ static int supervisor(void)
 	return HOSTILE_SUPERVISOR_FD;
 }
 
-/* What a role may send after it serves, as a right message. */
+/* A message that the role may send after it serves, well-formed. */
 static unsigned right_type(void)
 {
 	return MESSAGE_FAILED;

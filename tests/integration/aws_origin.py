@@ -22,7 +22,7 @@ CHUNK_LINE = re.compile(rb"([0-9a-fA-F]+);chunk-signature=([0-9a-f]{64})\r\n")
 
 
 class Wrong(Exception):
-    """What is wrong with a signature."""
+    """A signature is wrong; the text says why."""
 
 
 def mac(key, text):
@@ -85,7 +85,7 @@ def sign(method, url, fields, payload, key_id="AKIDSANDBOX", secret="worthless",
 
 
 class Request:
-    """One request: what its signature says, and whether it is right."""
+    """One request: parses its signature, and verifies it."""
 
     def __init__(self, method, target, fields, keys):
         self.method, (self.path, _, self.query) = method, target.partition("?")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a part of the tests computes, with everything it has started (`run --cpu`): a control group of its own counts it, also what
-nobody has waited for; without one, the times of children that have ended."""
+"""CPU time of a part of the tests, with everything it has started (`run --cpu`): a control group of its own counts it, also
+processes that nobody has waited for; without one, the times of children that have ended count."""
 import collections
 import os
 

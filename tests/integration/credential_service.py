@@ -139,7 +139,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send(200, b"[" * (1 << 20))
 
     def fault_repeats(self):
-        """What was sent, as it was and decoded."""
+        """The request's body, raw and decoded."""
         login = base64.b64decode(self.headers.get("Authorization", "Basic ")[6:]).decode()
         text = f"no {self.headers.get('Authorization')} {login} {urllib.parse.unquote_plus(login)} here"
         self.send(400, json.dumps({"error": "bad", "error_description": text}).encode())

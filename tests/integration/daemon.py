@@ -27,7 +27,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Daemon:
-    """With state, data and log of its own. Lasts until stop() or kill(); start() again goes on with what it has left."""
+    """A daemon with state, data and log of its own. Runs until stop() or kill(); another start() continues with what it has left."""
 
     def __init__(self, config="", options=(), start=True, program=VETHGUARDD):
         self.program = program
@@ -115,7 +115,7 @@ class Daemon:
             return f.read()
 
     def stop(self):
-        """Orderly; the exit status."""
+        """Stops it in order. Returns the exit status."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Root behind a diverted interface sends every kind of frame it can think of; nobody but the gate sees one.
 
-Five namespaces: sandbox | host | gate, and on the host a neighbour's container and the outside. The host is as careless as
+Five namespaces: sandbox | host | gate, and on the host a neighbor's container and the outside. The host is as careless as
 one can be: it forwards, translates addresses, shows bridged frames to its IP rules, accepts redirects and source routes.
 One run without a guard proves that each witness would see a leak. Further runs take parts of the guard away, or do to the
 interface what can happen to one. Usage (as root): fence_diverts.py [FENCE_TOOL]
@@ -24,7 +24,7 @@ from fence_leaks import TOOL, check, check_records, enter, is_gate_chatter, pack
 
 NEIGHBOUR4, NEIGHBOUR6, NEIGHBOUR_MAC = "10.77.0.3", "fd77::3", "02:00:00:00:00:03"
 OTHER_MAC = "02:00:00:00:02:02"
-PORT_MAC = "02:00:00:00:00:04"  # of the bridge's port to the neighbour
+PORT_MAC = "02:00:00:00:00:04"  # of the bridge's port to the neighbor
 LINK = "vg00000001"
 LONG = os.environ.get("VETHGUARD_LONG") == "1"
 # A bridge learns the sender of a reserved frame before it asks anybody; only the first wall keeps it from that.
@@ -98,7 +98,7 @@ echo '{NAT}' | nft -f -
         self.shell("ip link set eth0 up; ip link set eth1 up", "out")
 
     def make_wire(self):
-        """What leads to the sandbox; may be done again after it was removed."""
+        """Sets the way to the sandbox; may be called again after it was removed."""
         n, routed = self.names, self.kind in ("veth", "tap")
         if "tap" in self.kind:
             if self.tap is None:
@@ -169,7 +169,7 @@ echo '{NAT}' | nft -f -
             pass  # a frame that the kernel does not take there
 
     def send_offloads(self):
-        """What a virtual machine can leave to the host's kernel."""
+        """Checksums and segments that a virtual machine can leave to the host's kernel."""
         for frame in offloads():
             try:
                 os.write(self.tap, frame)
@@ -177,7 +177,7 @@ echo '{NAT}' | nft -f -
                 pass  # as above
 
     def arrived(self):
-        """What came to the sandbox."""
+        """Frames that reached the sandbox."""
         if self.tap is None:
             return received(self.sandbox, 0.1)
         frames = []
@@ -189,7 +189,7 @@ echo '{NAT}' | nft -f -
                 return frames
 
     def host_state(self):
-        """What the host's stack took, and what its tables hold of others."""
+        """Packets that the host's stack took, and entries of its tables about others."""
         counters = dict(zip(*[line.split()[1:] for line in self.shell("grep ^Ip: /proc/net/snmp", "h").splitlines()]))
         counters |= dict(line.split() for line in self.shell("cat /proc/net/snmp6", "h").splitlines())
         self.snmp6, self.snmp6_before = {k: int(v) for k, v in counters.items() if "6" in k}, getattr(self, "snmp6", {})
@@ -225,7 +225,7 @@ echo '{NAT}' | nft -f -
 
 
 def is_host_chatter(frame):
-    """What the host's own kernel says unasked: neighbour discovery and listener reports of its own addresses, spanning tree."""
+    """Frames that the host's own kernel sends unasked: neighbor discovery and listener reports of its own addresses, spanning tree."""
     if is_gate_chatter(frame) or frame[:12] == fence_mac("01:80:c2:00:00:00") + fence_mac(PORT_MAC):
         return True
     if frame[12:14] == b"\x08\x06" and frame[22:28] == fence_mac(GATE_MAC):  # who asked for the sandbox before
@@ -287,7 +287,7 @@ def whole(kind, *options):
         world.start(*options)
         nobody_sees(world, label)
         check(f"{label}: the host's rules are as they were", world.tell("check") == 0)
-        # Of a whole bridge, the host's own br_netfilter drops broken headers before the interface has them.
+        # On a whole bridge, the host's own br_netfilter drops broken headers before the interface has them.
         bridge_filters = kind == "bridge" and "1" in world.shell("cat /proc/sys/net/bridge/bridge-nf-call-iptables || true", "h")
         check(f"{label}: they can be taken away", world.tell("remove") == 0)
         check(f"{label}: and leave nothing", "vethguard" not in world.shell("nft list ruleset", "h"))
@@ -341,7 +341,7 @@ def filters_gone(world):
 
 
 def rules_gone(world):
-    """Of everybody; who has rules of his own sets them again, as a firewall's restart does."""
+    """Flushes everybody's rules; owners of other rules set them again, as a firewall's restart does."""
     world.shell(f"nft flush ruleset\necho '{NAT}' | nft -f -", "h")
     check(f"{world.kind}: that rules are gone is noticed", world.tell("check") == -errno.ESTALE)
 

@@ -49,7 +49,7 @@ def ip6(payload, destination=FAR6, source=SANDBOX6, **fields):
 
 
 def passing(port):
-    """TCP anywhere, DNS to anyone, the named UDP port, neighbour discovery."""
+    """TCP anywhere, DNS to anyone, the named UDP port, neighbor discovery."""
     cases = [Case(f"tcp syn to {a}", [ip4(TCP(sport=1024 + i, dport=80 + i, flags="S"), a)])
              for i, a in enumerate((FAR4, GATE4, "169.254.169.254", "10.1.2.3", UPLINK4, "192.0.2.2"))]
     cases += [Case(f"tcp syn to {a}", [ip6(TCP(sport=2024 + i, dport=80 + i, flags="S"), a)])
@@ -194,7 +194,7 @@ def destinations():
 
 
 def broken():
-    """What the IP stack itself drops behind the ingress hook: counted, never copied."""
+    """Frames that the IP stack itself drops behind the ingress hook: counted, never copied."""
     whole = raw(IP(src=SANDBOX4, dst=FAR4) / UDP(sport=9, dport=53) / MARK)
     whole6 = raw(IPv6(src=SANDBOX6, dst=FAR6) / UDP(sport=9, dport=53) / MARK)
 
@@ -265,7 +265,7 @@ def all_cases(port):
 
 
 def is_kept_quiet(frame):
-    """What the fence neither counts nor hands to the IP stack's next hook: honest ARP, the link's own chatter, and a frame
+    """Frames that the fence neither counts nor hands to the IP stack's next hook: honest ARP, the link's own chatter, and a frame
     that ends within its VLAN tag, which the kernel drops before any hook."""
     kind, ip = frame[12:14], frame[14:]
     if kind in (b"\x81\x00", b"\x88\xa8"):
@@ -315,7 +315,7 @@ def mutations(rng, count):
 
 
 def at_the_bridge(neighbour_mac, neighbour4, neighbour6):
-    """What is told to, or claimed to be, somebody else of the same bridge; frames for bridges and hosts themselves."""
+    """Frames to, or claimed to be from, another port of the same bridge; frames for bridges and hosts themselves."""
     every, udp = "ff:ff:ff:ff:ff:ff", UDP(sport=9, dport=4242) / MARK
     reserved = [f"01:80:c2:00:00:{i:02x}" for i in range(16)]
     to_host = raw(IP(src=SANDBOX4, dst=GATE4) / udp)
@@ -362,7 +362,7 @@ def at_the_bridge(neighbour_mac, neighbour4, neighbour6):
 
 
 def to_the_sandbox(neighbour_mac, neighbour4, neighbour6):
-    """(name, the socket's name, frame): what its neighbour and the outside could try."""
+    """(name, the socket's name, frame): what its neighbor and the outside could try."""
     mark, every = b"VGIN" * 8, "ff:ff:ff:ff:ff:ff"
     frames = []
     for to in (SANDBOX_MAC, every, "01:00:5e:00:00:01", "33:33:00:00:00:01", "01:80:c2:00:00:0e", GATE_MAC):
@@ -382,13 +382,13 @@ def head(kind, start, offset, length=0, size=0, flags=NEEDS_CHECKSUM):
 
 
 def whole(frames):
-    """Of one segment. Where the sum is to be written: its own place, and over ethertype, protocol, addresses and ports."""
+    """Frames of one segment. The sum is written at several places: its own place, and over ethertype, protocol, addresses and ports."""
     heads = [head(PLAIN, start, to - start) for start, to in ((34, 40), (34, 50), (0, 12), *((14, t) for t in (16, 23, 26, 30, 32, 36, 38)))]
     return itertools.product(heads + [head(PLAIN, 0, 0, flags=0), head(0x7f, 0, 0)], frames)
 
 
 def cut(frames):
-    """Of several segments, which the kernel is to make: of TCP, of UDP, and of UDP as fragments."""
+    """Frames of several segments, which the kernel has to make: of TCP, of UDP, and of UDP as fragments."""
     heads = {(4, 6): [head(TCP4, 34, 16, 54, 500), head(TCP4 | ECN, 34, 16, 54, 500), head(TCP4, 34, 16, 54, 1)],
              (4, 17): [head(UDP_SEGMENTS, 34, 6, 42, 500), head(UDP_FRAGMENTS, 34, 6, 42, 504)],
              (6, 6): [head(TCP6, 54, 16, 74, 500)],

@@ -159,7 +159,7 @@ def received(s, wait=0.0):
 
 
 def is_gate_chatter(frame):
-    """What the gate's own kernel says on its uplink: neighbour discovery, listener reports, ARP answers."""
+    """Frames that the gate's own kernel sends on its uplink: neighbor discovery, listener reports, ARP answers."""
     if frame[12:14] == b"\x86\xdd" and len(frame) > 54:
         own = frame[22:24] == b"\xfe\x80" or frame[22:38] == socket.inet_pton(socket.AF_INET6, UPLINK6) \
             or frame[22:38] == bytes(16)
@@ -173,7 +173,7 @@ def leaks(world, wait=0.3):
 
 
 def control():
-    """Without a fence the same frames do arrive: the capture is no blind witness."""
+    """Without a fence the same frames do arrive: so the capture would see a leak."""
     world = World(uplink=True, forwarding=True)
     try:
         seen = set()

@@ -287,7 +287,7 @@ class Run:
             self.peer.streams[stream].window += n
 
     def do_barrier(self):
-        """Everything before has been taken in."""
+        """The peer has processed everything sent before."""
         mark = struct.pack(">Q", time.monotonic_ns())
         self.peer.send(h2frames.ping(mark))
         if not self.peer.wait(lambda: mark in self.peer.pongs, PATIENCE):
@@ -506,7 +506,7 @@ def visit(host, port, files):
 
 
 def visit1(host, port, files):
-    """The same over HTTP/1.1, a connection for each case and its neighbour."""
+    """The same over HTTP/1.1, a connection for each case and its neighbor."""
     import inside
     found = {}
     for case in (c for f in files for c in load(f)):

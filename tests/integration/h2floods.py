@@ -103,7 +103,7 @@ def ping_flood(f):
 
 
 def deaf(f, piece):
-    """As much as goes out while nothing is read."""
+    """Sends as much as possible while nothing is read."""
     f.peer.sock.settimeout(2)
     n = 0
     while n < 4 * MANY and f.peer.send(piece * BATCH):

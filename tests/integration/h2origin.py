@@ -232,7 +232,7 @@ class Http2:
         self.bodies[number] = memoryview(body)
 
     def send_bodies(self):
-        """What the windows allow of each, so that none waits for another."""
+        """Sends of each stream what the windows allow, so that none waits for another."""
         p = self.peer
         for number, body in list(self.bodies.items()):
             s = p.stream(number)

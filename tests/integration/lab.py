@@ -87,13 +87,13 @@ class Lab:
             sh("ip", "-n", "outside", "addr", "add", address, "dev", "out0", "nodad")
         sh("ip", "-n", "outside", "link", "set", "out0", "up")
         sh("ip", "-n", "outside", "link", "set", "lo", "up")
-        # With these the host would send anything anywhere: only the fence keeps it from doing so.
+        # With these settings the host would forward anything: only the fence prevents it.
         sh("ip", "route", "add", "default", "via", DNS4)
         sh("ip", "-6", "route", "add", "default", "via", DNS6)
         self.make_certificates()
         self.spawn_outside([sys.executable, os.path.join(ROOT, self.origins), self.dir])
         self.wait_for_file("origin.ready", 300)  # an emulated machine takes long
-        for address in (ORIGIN4, ORIGIN6, DNS6):  # neighbours are known before anything is timed
+        for address in (ORIGIN4, ORIGIN6, DNS6):  # neighbors are known before anything is timed
             try:
                 socket.create_connection((address, 80), timeout=5).close()
             except ConnectionRefusedError:
@@ -138,8 +138,8 @@ class Lab:
     # --- files ---
 
     def shorten_bundle(self):
-        """Of the public authorities the host trusts only a few: each client and each worker reads them all at its start, and with
-        a hundred and fifty of them that is most of what the tests compute. test_basics has them all once (UNSHORTENED)."""
+        """The host trusts only a few of the public authorities: each client and each worker reads all of them at its start, and a
+        hundred and fifty of them would take most of the tests' CPU time. test_basics has them all once (UNSHORTENED)."""
         if not os.path.isfile(BUNDLE):
             return
         end = "-----END CERTIFICATE-----\n"
@@ -241,7 +241,7 @@ class Capture(threading.Thread):
         self.socket.close()
 
     def sent(self):
-        """Outgoing frames other than ARP and neighbour discovery of the host itself."""
+        """Outgoing frames other than ARP and neighbor discovery of the host itself."""
         def is_nd(f):
             return f[12:14] == b"\x86\xdd" and f[20] == 58 and f[54] in (133, 135, 136)
         def is_mld(f):

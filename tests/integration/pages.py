@@ -67,7 +67,7 @@ def blocks(path):
 
 
 def faults(path):
-    """What of a page's form would hide commands from the tests, one line each."""
+    """Faults of a page's form that would hide commands from the tests, one line each."""
     name, text = os.path.basename(path), read(path)
     found = [f"{b.page}:{b.number}: the block's language is {b.language!r}, not one of {', '.join(LANGUAGES)}"
              for b in blocks(path) if b.language not in LANGUAGES]

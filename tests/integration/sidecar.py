@@ -15,7 +15,7 @@ from support import PYTHON, SLOW, VETHGUARD, sh, wait_until
 
 GUARD, AGENT = 1337, 2000
 POD4, ROUTER4, POD6, ROUTER6 = "10.98.0.2", "10.98.0.1", "fd98::2", "fd98::1"
-# What Docker gives a container, without what a sidecar's group must not have.
+# The capabilities that Docker gives a container, without those that a sidecar's group must not have.
 CONTAINER_CAPS = "chown,dac_override,fowner,fsetid,kill,setpcap,net_bind_service,sys_chroot,mknod,audit_write,setfcap"
 
 
@@ -155,7 +155,7 @@ class Uplink(lab.Capture):
             super().__init__(device)
 
     def sent(self):
-        """Without ARP and neighbour discovery; reports of multicast groups count, because their senders choose what is in them."""
+        """Without ARP and neighbor discovery; reports of multicast groups count, because their senders choose what is in them."""
         def is_nd(f):
             return f[12:14] == b"\x86\xdd" and f[20] == 58 and f[54] in (133, 135, 136)
         return [f for kind, f in self.frames if kind != 4 and (b"LEAK" in f or f[12:14] != b"\x08\x06" and not is_nd(f))]

@@ -106,7 +106,7 @@ class SlowFiles:
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self):
-        """Whoever still waits gets an error."""
+        """Calls that still wait get an error."""
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)

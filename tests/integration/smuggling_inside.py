@@ -21,7 +21,7 @@ def opened(host, secure, timeout):
 
 
 def read(s):
-    """All that comes, and how it ended: closed, reset or silent."""
+    """Everything that comes, and how it ended: closed, reset or silent."""
     data = b""
     while True:
         try:

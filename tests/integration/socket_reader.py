@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an origin of the tests listens with, and reads from a connection, byte by byte under its own control."""
+"""The listener and the reader of the tests' origins, which control every byte that they read from a connection."""
 import os
 import socket
 import ssl
@@ -59,7 +59,7 @@ class SocketReader:
         self.data += piece
 
     def until(self, mark):
-        """What stands before the mark, which is taken too."""
+        """Returns the bytes before the mark, and consumes the mark too."""
         while mark not in self.data:
             self.more()
         head, _, self.data = self.data.partition(mark)

@@ -376,7 +376,7 @@ def broken_pipe():
 
 
 def tcp():
-    """What is no Unix socket, named and not."""
+    """Sockets that are not Unix sockets, connected by name and without."""
     with socket.socket() as server, socket.socket() as waits, socket.socket() as not_waiting:
         server.bind(("127.0.0.1", 0))
         server.listen(4)

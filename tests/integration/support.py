@@ -185,7 +185,7 @@ def descendants(pid):
 
 
 def open_files(pid):
-    """What the descriptors of a process lead to, but for those that it closes meanwhile."""
+    """The targets of a process's descriptors, except those that it closes meanwhile."""
     found, fds = [], f"/proc/{pid}/fd"
     for fd in os.listdir(fds):
         try:
@@ -217,7 +217,7 @@ def family(pid):
 
 
 def still_alive(rows):
-    """Of processes known as {pid: row}, those that live on (zombies do not)."""
+    """Of the processes {pid: row}, those that still live (zombies do not count)."""
     now = {p: process_row(p) for p in rows}
     return {p: r for p, r in rows.items() if now[p] and now[p][3] == r[3] and now[p][2] not in "ZX"}
 
@@ -238,7 +238,7 @@ def memory_peak_kib(pid):
 
 
 def memory_now_kib(pid):
-    """What of a process's own memory is there (its data, not the pages of its programs and libraries)."""
+    """The resident size of a process's own memory (its data, not the pages of its programs and libraries)."""
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1))
 
@@ -279,7 +279,7 @@ class Traces:
 # --- a sandbox that stays, and takes orders ---
 
 class Done:
-    """What a command inside did."""
+    """The result of a command inside."""
 
     def __init__(self, answer):
         self.status = answer["status"]
@@ -312,7 +312,7 @@ class Sandbox:
         full_env["PYTHONPATH"] = HERE
         full_env["PYTHONDONTWRITEBYTECODE"] = "1"
         self.stderr_file = open(self.stderr_path, "w")
-        # -S: what a distribution has its interpreter do at each start is none of the tests' subject. Its packages are (hpack).
+        # -S: the tests do not need what a distribution's interpreter does at each start. Its packages are (hpack).
         serve = f"import sys; sys.path.append('{PACKAGES}'); import inside; inside.serve()"
         self.process = subprocess.Popen(command + ["--", interpreter, "-S", "-c", serve],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr_file,
@@ -390,7 +390,7 @@ class Sandbox:
             time.sleep(0.025)
 
     def events(self, class_uid=None, settle=True):
-        """What the log holds, after all that was recorded before this call has been written."""
+        """The log's events, once everything recorded before this call has been written."""
         if settle and not self.closed:
             self.settle()
         return [e for e in self.log.all() if class_uid in (None, e["class_uid"])]
@@ -489,7 +489,7 @@ class Case(unittest.TestCase):
             self.assert_clean(r.audit)
 
     def assert_clean(self, *paths):
-        """What these files hold beyond what was looked at before (test_audit looks at all of them as a whole)."""
+        """The content of these files beyond what was searched before (test_audit looks at all of them as a whole)."""
         for path in paths:
             if os.path.isfile(path):
                 with open(path, "rb") as f:

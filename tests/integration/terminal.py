@@ -34,5 +34,5 @@ def run(width, *argv, env=None, input=None):
 
 
 def plain(text):
-    """Without the colours that we use ourselves: any other escape stays, for a test to find."""
+    """Without the colors that we use ourselves: any other escape stays, for a test to find."""
     return COLOUR.sub("", text)

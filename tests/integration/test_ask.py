@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 
+import control_case
 import daemon_case
 import support
 from support import HTTP, policy, wait_until
@@ -17,6 +18,7 @@ ASK = "ask:\n  - {name: pulls, to: 'https://api.lab.test', methods: [POST, PUT],
 
 class Asking(daemon_case.Attached):
     WAIT = "5m"
+    described = control_case.Described()
 
     def write(self, *rules):
         return support.LAB.write(f"daemon-{time.monotonic_ns()}.yaml", self.text())
@@ -40,7 +42,9 @@ class Asking(daemon_case.Attached):
 
     def asks(self, count=None, state="waiting"):
         def look():
-            return [a for a in self.daemon.call("GET", "/v1/asks")[2]["asks"] if a["state"] == state]
+            status, headers, answer = self.daemon.call("GET", "/v1/asks")
+            self.described.answer("GET", "/v1/asks", status, headers, answer)
+            return [a for a in answer["asks"] if a["state"] == state]
         if count is None:
             return look()
         self.assertTrue(wait_until(lambda: len(look()) == count, 10 * support.SLOW), (look(), self.daemon.stderr()))
@@ -50,7 +54,10 @@ class Asking(daemon_case.Attached):
         self.assertTrue(wait_until(lambda: self.begin("/whoami", method="GET")()[0] not in (0, 503), 10 * support.SLOW))
 
     def decide(self, ask, what="approve", status=200, **body):
-        got, _, answer = self.daemon.call("POST", f"/v1/asks/{ask if isinstance(ask, str) else ask['id']}/{what}", body)
+        path = f"/v1/asks/{ask if isinstance(ask, str) else ask['id']}/{what}"
+        self.described.request("POST", path, body)
+        got, headers, answer = self.daemon.call("POST", path, body)
+        self.described.answer("POST", path, got, headers, answer)
         self.assertEqual(got, status, answer)
         return answer
 

@@ -155,7 +155,7 @@ class Audit(Case):
         self.assertEqual(bad, [])
 
     def test_show_on_terminals(self):
-        """At each width: no line is longer, no host or reason is cut, and nothing but our own colours moves a terminal."""
+        """At each width: no line is longer, no host or reason is cut, and nothing but our own colors moves a terminal."""
         rows = [e for e in self.events if e["class_uid"] == HTTP and e["action_id"] == 2 and e["http_request"].get("url", {}).get("hostname")]
         self.assertGreater(len(rows), 3)
         for width in (80, 120, 200):
@@ -241,7 +241,7 @@ class Audit(Case):
         self.assertEqual(self.tool("show", "--since", "yesterday-ish", self.box.audit).returncode, 2)
 
     def test_suggest(self):
-        """Of what this run left in the log, attacks and two plain requests, just the two are suggested. The run's own policy
+        """This run left attacks and two plain requests in the log: just these two are suggested. The run's own policy
         denies both; the suggested one loads and allows them, but neither another method or path nor anything refused beside."""
         r = self.tool("suggest", self.box.audit, "--json")
         self.assertEqual((r.returncode, r.stderr), (0, ""), r)
@@ -268,7 +268,7 @@ class Audit(Case):
         self.assertNotIn("\\x5c", text)
 
     def test_suggest_closes_the_circle(self):
-        """What was denied, then suggested, then added to the policy, is allowed; its neighbours stay denied."""
+        """A request that was denied, then suggested, then added to the policy, is allowed; similar ones stay denied."""
         text = policy("https://api.lab.test")
         box = self.sandbox(text)
         for path in ("/a", "/b"):
@@ -414,7 +414,7 @@ class Audit(Case):
 
 @unittest.skipUnless(ASAN, "not an instrumented build")
 class Sanitizers(Case):
-    """A report of any of the programs would be seen: without this, a quiet suite would prove nothing."""
+    """A report of any of the programs would be seen: without this test, a quiet suite would prove nothing."""
 
     def report_of(self, role):
         box = support.Sandbox(policy("https://api.lab.test"))

@@ -88,7 +88,7 @@ class Status(Case):
 
 
 class Refusals(Case):
-    """Own failures: status 125 and a sentence that tells what to mend."""
+    """vethguard's own failures: status 125 and a sentence that says what to mend."""
 
     def own(self, *words, argv):
         r = subprocess.run(argv, capture_output=True, text=True, timeout=20 * SLOW, cwd=support.LAB.dir)
@@ -207,7 +207,7 @@ class Streams(Case):
         os.close(w)
         got = os.read(r, 100)
         os.close(r)
-        # Either is sound; what is not is a hang or a crash.
+        # Both outcomes are sound; a hang or a crash is not.
         self.assertIn((done.returncode, got), [(0, b"through\n"), (2, b""), (1, b"")], done)
 
     def test_working_directory(self):
@@ -460,7 +460,7 @@ class Environment(Case):
             self.assertIn(name, env)
 
     def test_what_is_kept_stays_behind_the_policy(self):
-        """Neither a placeholder nor the variable of a source is undone by --keep-env."""
+        """--keep-env undoes neither a placeholder nor the removal of a source's variable."""
         text = policy("{to: 'https://api.lab.test', credential: api}", credentials="  api: {source: 'env:REAL_KEY', inject: bearer, env: NPM_TOKEN}\n")
         env = self.environment(text, options=["--clean-env", "--keep-env", "NPM_TOKEN", "--keep-env", "REAL_KEY"],
                                env={"NPM_TOKEN": "npm_0123456789", "REAL_KEY": support.SECRET})

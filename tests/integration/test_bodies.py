@@ -62,7 +62,7 @@ class Json(Box):
             self.passes(GOOD, "Content-Type: application/json", "Transfer-Encoding: chunked", version="--http1.1")
 
     def test_refused(self):
-        """What another reader than vethguard could take for something that is allowed."""
+        """Bodies that another reader than vethguard could take for something allowed."""
         rows = [b'{"model":"o4","max_tokens":1}', b'{"model":"gpt-4o","max_tokens":4097}', b'{"model":"gpt-4o"}', b'{}', b'[]', b'x',
                 b'{"model":"gpt-4o","max_tokens":1,"user":null}', b'{"model":"o3","max_tokens":1,"model":"o4"}',
                 b'{"model":"o3","max_tokens":1,"Model":"o4"}', b'{"model":"o3","max_tokens":1,"maxTokens":9999}',
@@ -224,7 +224,7 @@ class Messages(Box):
 
 
 class Credentials(Box):
-    """Which account a request gets follows from its body; and a body that was held is looked through as any other."""
+    """The body decides which account a request gets; a held body is searched like any other."""
 
     @staticmethod
     def RULES():

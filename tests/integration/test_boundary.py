@@ -106,7 +106,7 @@ class Roles(Case):
         self.assertEqual(descriptors(self.pids["supervisor"]).get("net"), 3)
 
     def test_the_log_is_open_for_append_and_apart_for_reading(self):
-        """What is open for both can be mapped, and old lines be changed."""
+        """A descriptor open for reading and writing could be mapped, and old lines be changed."""
         pid, modes = self.pids["recorder"], set()
         for fd in os.listdir(f"/proc/{pid}/fd"):
             if os.readlink(f"/proc/{pid}/fd/{fd}") == self.s.audit:
@@ -315,5 +315,5 @@ class Inside(Case):
     def test_an_audit_file_in_a_missing_directory_is_an_error(self):
         r = self.run_vethguard(policy(API), ["true"], options=["--audit", support.LAB.path("missing/x.jsonl")])
         self.assertEqual(r.status, 125)
-        self.assertIn(f"the directory {support.LAB.path('missing')} has to be there first", r.stderr)
+        self.assertIn(f"the directory {support.LAB.path('missing')} has to exist first", r.stderr)
         self.assertFalse(os.path.exists(support.LAB.path("missing")))

@@ -235,7 +235,7 @@ class Own(Life):
         return os.path.join(self.daemon.data, "ca", name)
 
     def test_no_file_can_be_made(self):
-        """As on a full disk: nothing changes, which is said, and another keeper serves all the same."""
+        """As on a full disk: nothing changes, the error says so, and another keeper serves all the same."""
         os.mkdir(self.beside("root.key.next"))
         trusted = self.ca_file()
         self.refused("a new file cannot be made", "rotate")
@@ -261,7 +261,7 @@ class Own(Life):
         return self.operator.root, self.operator.key
 
     def test_a_file_that_cannot_be_replaced(self):
-        """What was to take its place holds a key, and does not stay."""
+        """The file that was to replace it holds a key, and must not stay."""
         os.rename(self.beside("root.key"), self.beside("aside"))
         os.mkdir(self.beside("root.key"))
         self.refused("cannot be replaced", "rotate")
@@ -282,7 +282,7 @@ class Own(Life):
         pem = self.file("root.pem", self.run_ca("export").stdout)
         for argv, what in ((("csr", "--name", b"\xff"), "--name \\xff: it is not UTF-8"), (("csr", "--name", ""), "--name has 1 to 64 bytes"),
                            (("csr", "--name", "x" * 65), "--name has 1 to 64 bytes"), (("rotate", "--overlap", "367d"), "at most 366d"),
-                           (("install",), "which file?"), (("install", pem, pem), "too many words"),
+                           (("install",), "which file? Name the certificate's file (PEM)"), (("install", pem, pem), "too many arguments"),
                            (("install", self.file("none.pem", "")), "it is empty"), (("install", "/nowhere.pem"), "No such file"),
                            (("install", self.file("large.pem", "x" * 32769)), "too large for certificates"),
                            (("install", self.file("nul.pem", "x\0")), "it is not PEM"),
@@ -293,7 +293,7 @@ class Own(Life):
         self.assertIsNone(self.status()["request_pem"])
 
     def test_a_full_disk_is_no_request(self):
-        """Whoever has it signed must not have half of it."""
+        """The operator who has it signed must not get half of it."""
         with open("/dev/full", "w") as full:
             r = subprocess.run([support.VETHGUARD, "ca", "csr", "--socket", self.daemon.socket], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((r.returncode, "No space left" in r.stderr), (2, True), r)

@@ -207,8 +207,8 @@ class Use(Tokens):
         server.kill()
         server.wait()
         os.kill(self.process(), signal.SIGKILL)
-        self.assert_note("no token that is like the URI is there")
-        self.assert_refused("no token that is like the URI is there")
+        self.assert_note("no token matches the URI")
+        self.assert_refused("no token matches the URI")
         self.assert_trusts(self.operator.root)
 
     def test_doctor(self):
@@ -256,9 +256,9 @@ class Use(Tokens):
         os.rename(self.token.tokens, self.token.tokens + ".away")
         os.mkdir(self.token.tokens)
         os.kill(self.process(), signal.SIGKILL)
-        self.assert_note("no token that is like the URI is there")
+        self.assert_note("no token matches the URI")
         self.assert_trusts(self.operator.root)
-        self.assert_refused("no token that is like the URI is there", "plugged in")
+        self.assert_refused("no token matches the URI", "plugged in")
         os.kill(self.daemon.call("GET", "/v1/sandboxes/one")[2]["worker"]["pid"], signal.SIGKILL)
         time.sleep(1)
         os.rmdir(self.token.tokens)
@@ -336,11 +336,11 @@ class Wrong(Tokens):
         self.assert_trusts(self.operator.root, netns=self.another("mended"))
 
     def test_the_uri(self):
-        self.assert_wrong("no private key like that", f"pkcs11:token={LABEL};object=other")
-        self.assert_wrong("no token that is like the URI", "pkcs11:token=other;object=node")
-        self.assert_wrong("no token that is like the URI", f"pkcs11:token={LABEL};serial=0000;object=node")
+        self.assert_wrong("no such private key", f"pkcs11:token={LABEL};object=other")
+        self.assert_wrong("no token matches the URI", "pkcs11:token=other;object=node")
+        self.assert_wrong("no token matches the URI", f"pkcs11:token={LABEL};serial=0000;object=node")
         self.token.key("node", number="02")
-        self.assert_wrong("more than one private key", f"pkcs11:token={LABEL};object=node")
+        self.assert_wrong("more than one such private key", f"pkcs11:token={LABEL};object=node")
         self.configure(f"pkcs11:token={LABEL};object=node;id=%01")
         self.assert_usable()
         self.token.make()
@@ -355,7 +355,7 @@ class Wrong(Tokens):
 
     def test_the_module(self):
         self.assert_wrong("the module cannot be loaded", module="/usr/lib/missing.so")
-        self.assert_wrong("no PKCS #11 module", module=os.path.realpath(sh("sh", "-c", "ldd /bin/sh | sed -n 's/.*=> *\\([^ ]*\\).*/\\1/p'").split()[0]))
+        self.assert_wrong("not a PKCS #11 module", module=os.path.realpath(sh("sh", "-c", "ldd /bin/sh | sed -n 's/.*=> *\\([^ ]*\\).*/\\1/p'").split()[0]))
         self.assert_wrong("there is no user", user="nobody-such")
         self.assert_wrong("token.writable", writable=[self.token.tokens + "/missing"])
         self.mend()
@@ -491,7 +491,7 @@ class Broken(Tokens):
         self.assert_trusts(self.operator.root, netns=self.another("mended"))
 
     def test_no_login_at_risk(self):
-        for mode, text in (("final-try", "one attempt for its PIN left"), ("locked", "its PIN is locked"), ("pad", "a pad of its own")):
+        for mode, text in (("final-try", "one attempt for its PIN left"), ("locked", "its PIN is locked"), ("pad", "its own keypad")):
             before = self.logins()
             self.restart(mode)
             self.assert_note(text)
@@ -514,7 +514,7 @@ class Broken(Tokens):
             self.mend()
 
     def test_signatures(self):
-        """Whoever waits is told; another process follows by itself, and what is made then is right."""
+        """Waiting callers get an error; another process follows by itself, and its signatures are right."""
         for mode, text in (("garbage", "is not that of the certificate"), ("short", "is not that of the certificate"), ("removed", "the token was removed"),
                            ("long", "its function failed"), ("crash-sign", "the token's process has ended"), ("hang-sign", "not signed within 5 seconds")):
             self.set_mode(mode)

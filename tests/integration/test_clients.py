@@ -259,7 +259,7 @@ class Git(Box):
         self.assertNotEqual(done.status, 0)
 
     def test_git_transport_is_refused(self):
-        """What it says is half a head of HTTP, and the time for one is over soon."""
+        """The client sends half a head of HTTP, and the time for a head is soon over."""
         config = support.LAB.write("git-header.yaml", support.LAB.config("timeouts: {hello: 1s, header: 1s}\n"))
         box = self.sandbox(policy("https://git.lab.test"), config=config)
         done = box.run("git", "clone", "-q", "git://git.lab.test/repo.git", self.folder("clone6"), env=self.env)
@@ -321,7 +321,7 @@ class OpenSsl(Box):
         self.assertIn('"authenticated": true', done.out, done)
 
     def test_leaf(self):
-        """What a strict client looks at in a certificate."""
+        """Checks of a certificate as a strict client makes them."""
         done = self.box.sh("openssl s_client -connect api.lab.test:443 -servername api.lab.test </dev/null 2>/dev/null |"
                            " openssl x509 -noout -text")
         text = done.out

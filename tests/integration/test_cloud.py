@@ -169,7 +169,7 @@ class Fails(Cloud):
         other = {**key, "token_url": url("gcp") + "/token", "impersonate": "other@p.iam.test"}
         xml = {"xmltwice": "has no AccessKeyId", "entity": "has no AccessKeyId", "lines": "session token is too long, or holds a character"}
         steps = {
-            "sm": (lambda f, n: self.sm({"url": url("secretsmanager", f)}), {"binary": "has no text SecretString", "denied": "User is not authorized"}, ""),
+            "sm": (lambda f, n: self.sm({"url": url("secretsmanager", f)}), {"binary": "has no string SecretString", "denied": "User is not authorized"}, ""),
             "ssm": (lambda f, n: self.ssm({"url": url("ssm", f)}), {}, ""),
             "sts": (lambda f, n: self.sm({"url": url("secretsmanager", n)}, **sts, sts_url=url("sts", f)), {**xml, "denied": "not authorized to perform"}, "STS: "),
             "gcp": (lambda f, n: self.gcp({"url": url("secretmanager", n)}, **key, token_url=url("gcp", f)), {"lines": "a line end or another control"}, ""),
@@ -191,7 +191,7 @@ class Fails(Cloud):
         aws, gcp, azure = (lambda n: self.sm({"url": url("secretsmanager", n)}, version_stage="x"), lambda n: self.gcp({"url": url("secretmanager", n)}, version="1"),
                            lambda n: self.azure({"url": url("keyvault", n)}, version="v7"))
         ways = {"error": "no such", "redirect": "a redirect, and none", "huge": "longer than", "cut": "it cannot be asked"}
-        for step, own in (("imds-token", {}), ("imds-role", {"path": "is no role's name", "html": "is no role's name"}),
+        for step, own in (("imds-token", {}), ("imds-role", {"path": "is not a role's name", "html": "is not a role's name"}),
                           ("imds-keys", {"html": "is not JSON", "wrongtype": "no access key id"})):
             for fault, words in {**ways, **own}.items():
                 self.service.faults = {step: fault, "gcp-metadata": fault, "azure-metadata": fault}
@@ -226,12 +226,12 @@ class Fails(Cloud):
         no_keys = "file:" + support.LAB.write("cloud-no-keys", "no keys at all", 0o600)
         client = {"tenant_id": "tenant-1", "client_id": "client-1", "login_url": url("login")}
         self.fails({
-            "secret": (self.sm({"secret": "none"}), "it answered 400: Secrets Manager can't find"), "field": (self.sm({"field": "x"}), "no JSON object, so it has no field"),
-            "member": (self.sm({"secret": "json", "field": "x"}), "has no text x"), "parameter": (self.ssm({"name": "none"}), "it answered 400: ParameterNotFound"),
+            "secret": (self.sm({"secret": "none"}), "it answered 400: Secrets Manager can't find"), "field": (self.sm({"field": "x"}), "not a JSON object, so it has no field"),
+            "member": (self.sm({"secret": "json", "field": "x"}), "has no string x"), "parameter": (self.ssm({"name": "none"}), "it answered 400: ParameterNotFound"),
             "key": (self.sm(keys=other), "it answered 403: the signature"), "nokeys": (self.sm(keys=no_keys), "the file with the keys: "),
             "region": (self.sm({"region": "us-test-1"}), "it answered 403"), "role": (self.sm(keys=self.file("keys"), role="arn:x/none", sts_url=url("sts")), "STS: it answered 403: not that role"),
             "identity": (self.sm(web_identity_token=other, **ACCOUNT, sts_url=url("sts")), "STS: it answered 400: no such identity"),
-            "gcp": (self.gcp({"secret": "none"}), r"it answered 404: Secret .projects/1/secrets/none. not found"), "account": (self.gcp(key=other, token_url=url("gcp")), "no key of a service"),
+            "gcp": (self.gcp({"secret": "none"}), r"it answered 404: Secret .projects/1/secrets/none. not found"), "account": (self.gcp(key=other, token_url=url("gcp")), "not the key of a service"),
             "other": (self.gcp(key=self.file("account"), token_url=url("gcp"), impersonate="none@p.test", impersonation_url=url("iam")), "the account to impersonate: it answered 404"),
             "azure": (self.azure({"secret": "none"}), "it answered 404: A secret with"),
             "wrong": (self.azure(**client, client_secret=other), r"the login: it answered 401: AADSTS7000215: Invalid client secret provided: \*\*\*"),

@@ -53,7 +53,8 @@ class Api(Control):
         self.assertRegex(self.call("GET", "/v1/audit")[2]["fingerprint"], "^[0-9a-f]{64}$")
         self.ask_for_what_is_prepared()
         told -= {"upgrade", "ca.install"}  # test_upgrade.py, test_ca.py
-        told -= {name for name in told if name.startswith(("sessions.", "credentials."))}  # test_gateway.py, test_credential_commands.py
+        told -= {name for name in told if name.startswith(("sessions.", "tokens.", "credentials.", "asks."))}
+        # test_gateway.py, test_credential_commands.py, test_ask.py
         self.assertEqual(told - self.described.used, set(), "described and never answered so")
 
     def ask_for_what_is_prepared(self):
@@ -133,7 +134,7 @@ class Api(Control):
                 self.assertTrue(s.recv(4096).startswith(b"HTTP/1.1 " + status + b"\r\n"))
 
     def test_curl(self):
-        """As the documentation says it is done."""
+        """As the documentation describes it."""
         netns = self.namespace()
         curl = ["curl", "-sS", "--unix-socket", self.daemon.socket]
         body = json.dumps({"name": "by-curl", "netns": netns, "policy": self.policy})
@@ -145,7 +146,7 @@ class Api(Control):
         self.assertIn("curl --json", refused)
 
     def test_half_requests_and_crowds(self):
-        """Those who never finish have their share and no more."""
+        """Callers that never finish a request have their share and no more."""
         crowd = []
 
         def come(text=b""):
@@ -163,7 +164,7 @@ class Api(Control):
             self.assertEqual(self.call("GET", "/v1/status")[0], 200)
             for _ in range(20):
                 last = come()
-            # It is told before it has asked; who asks all the same may find the connection closed.
+            # The client is refused before it has sent a request; if it sends one all the same it may find the connection closed.
             self.assertTrue(last.recv(4096).startswith(b"HTTP/1.1 503 Service Unavailable\r\n"))
         finally:
             for s in crowd:
@@ -213,7 +214,7 @@ class Who(Control):
         self.assertEqual(refused.returncode, 7, refused)  # connect(2): permission denied
 
     def test_from_inside(self):
-        """Whoever is in a sandbox, or in any other namespace that it made for itself, is nobody's administrator."""
+        """A process in a sandbox, or in any other namespace of its own, may not use the control socket."""
         _, netns = self.attached(name="inside")
         connect = ["curl", "-sS", "--unix-socket", self.daemon.socket, "http://localhost/v1/status"]
         for inside in (["nsenter", f"--net={netns}"], ["nsenter", f"--net={netns}", "unshare", "-n"], ["unshare", "-Un"]):
@@ -247,7 +248,7 @@ class Who(Control):
         self.assertLess(sum(e["api"]["operation"] == "connect" for e in self.daemon.events(API)), 100)
 
     def test_another_process_has_its_number(self):
-        """Who connects from inside, ends, and leaves the connection to others, while somebody outside is given its number."""
+        """A process inside connects, ends, and leaves the connection to others, while a process outside gets its id."""
         _, netns = self.attached(name="number")
         with socket.socketpair()[0] as s:
             try:
@@ -277,7 +278,7 @@ class Who(Control):
         self.assertIn("HTTP/1.1 403 ", p.stdout.read())
 
     def test_credentials_decide_too(self):
-        """Where a mode lets others in, as a socket unit may by mistake."""
+        """The socket's mode lets others in, as a socket unit may by mistake."""
         os.chmod(self.daemon.socket, 0o666)
         self.addCleanup(os.chmod, self.daemon.socket, 0o660)
         self.assertIn('"status":403', self.ask().stdout)
@@ -351,7 +352,7 @@ class Who(Control):
                 f.write(before)
 
     def test_processes_with_the_callers_rights(self):
-        """Neither by number nor by a file of proc(5) does a member get at what it may not trace."""
+        """A member cannot attach what it may not trace, neither by process id nor by a file of proc(5)."""
         mine, root = (subprocess.Popen([*become, "unshare", "-rn", "sleep", "600"])
                       for become in (["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"], []))
         own = os.stat("/proc/self/ns/net").st_ino

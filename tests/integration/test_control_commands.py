@@ -113,7 +113,7 @@ class Commands(Control):
     def test_a_container_that_no_engine_knows(self):
         empty = tempfile.mkdtemp(dir=support.LAB.dir)
         attach = ("attach", "--container", "nosuch", "--policy", self.policy)
-        for words, told in (((), "error: neither docker nor podman is in PATH, to ask "), (("--engine", "podman"), "error: podman is not in PATH, to ask ")):
+        for words, told in (((), "error: neither docker nor podman is in PATH, and vethguard asks it "), (("--engine", "podman"), "error: podman is not in PATH, and vethguard asks it ")):
             r = self.daemon.cli(*attach, *words, env={**os.environ, "PATH": empty})
             self.assertEqual(r.returncode, 2, r)
             self.assertIn(told, r.stderr)
@@ -211,8 +211,8 @@ class Commands(Control):
             self.assertEqual(r.returncode, 1, r)
             self.assertIn(told, r.stderr)
         for members, told in (({"name": ""}, "name: is empty"), ({"policy": "/" + "a" * 5000}, "of at most 4095 bytes"),
-                              ({"netns": "/" + "a" * 5000}, "of at most 4095 bytes"), ({"policy": "a.yaml"}, 'policy: "a.yaml" is no absolute path'),
-                              ({"netns": "build"}, 'netns: "build" is no absolute path'), ({"ttl": 5}, 'ttl: there is no such member; did you mean "ttl_s"?')):
+                              ({"netns": "/" + "a" * 5000}, "of at most 4095 bytes"), ({"policy": "a.yaml"}, 'policy: "a.yaml" is not an absolute path'),
+                              ({"netns": "build"}, 'netns: "build" is not an absolute path'), ({"ttl": 5}, 'ttl: there is no such member; did you mean "ttl_s"?')):
             status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"netns": netns, "policy": self.policy} | members)
             self.assertEqual(status, 422, answer)
             self.assertIn(told, answer["detail"])
@@ -293,7 +293,7 @@ class Commands(Control):
         self.assertTrue(wait_until(lambda: not self.call("GET", "/v1/sandboxes")[2]["sandboxes"], 10 * SLOW))
 
     def test_files_of_a_members_guest(self):
-        """What a member's process has for its root is the member's choice; only what the member may write is written."""
+        """A member chooses the root directory of its process; only files that the member may write are written."""
         busy = shutil.which("busybox") or "/bin/busybox"
         as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}"]
         for owner, written in ((0, False), (NOBODY, True)):
@@ -350,8 +350,8 @@ class Commands(Control):
         p, root = self.guest(f"mkfifo etc/resolv.conf; mkdir -p etc/ssl; ln -s {os.path.dirname(victim)} etc/ssl/certs")
         r = self.daemon.cli("attach", "--pid", str(p.pid), "--files", "--policy", self.policy, "--name", "hostile")
         self.assertEqual(r.returncode, 0, r)
-        self.assertRegex(r.stderr, r"(?m)^vethguard: warning: /etc/resolv\.conf: it is no regular file$")
+        self.assertRegex(r.stderr, r"(?m)^vethguard: warning: /etc/resolv\.conf: it is not a regular file$")
         self.assertFalse(os.path.exists(support.LAB.path("vethguard.pem")))
-        # The host's own processes are no guests.
+        # The host's own processes cannot be attached.
         r = self.daemon.cli("attach", "--pid", str(os.getpid()), "--files", "--policy", self.policy)
         self.assertEqual(r.returncode, 1, r)

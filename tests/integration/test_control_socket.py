@@ -31,7 +31,7 @@ class Activated(Case):
         return listener
 
     def passing(self, *listeners, pid="$$", count=None):
-        """What starts the daemon with these sockets, as arguments of Popen."""
+        """The arguments of Popen that start the daemon with these sockets."""
         fds = [s.fileno() for s in listeners]
         # In two steps: where one is to be may be another one of them.
         moves = "".join(f" {20 + i}<&{fd}" for i, fd in enumerate(fds)) + "".join(f" {3 + i}<&{20 + i}" for i in range(len(fds)))
@@ -116,14 +116,14 @@ class Activated(Case):
         self.assertEqual(d.stop(), 0, d.stderr())
 
     def test_refused(self):
-        """Whatever is not the control socket, and alone: it does not start."""
+        """With anything but the control socket alone, the daemon does not start."""
         elsewhere = os.path.join(self.daemon.dir, "x.sock")
         other = self.listen(elsewhere)
         for text, how in (("more than one descriptor", self.passing(self.listener, other)),
                           ("another path", self.passing(other)),
                           ("no Unix stream socket", self.passing(self.listen(elsewhere + "d", kind=socket.SOCK_DGRAM))),
-                          ("no number", self.passing(self.listener, count="1x")),
-                          ("no number", self.passing(self.listener, pid="me"))):
+                          ("not a number", self.passing(self.listener, count="1x")),
+                          ("not a number", self.passing(self.listener, pid="me"))):
             with self.subTest(text):
                 self.refused(text, how)
         os.chmod(self.daemon.socket, 0o666)

@@ -202,7 +202,7 @@ class Checks(Credentials):
     def test_a_source_that_fails(self):
         netns = self.box("fails", self.oauth("/busy"))
         self.assertIn("it answered 429", self.does("check", "fails", status=502)["detail"])
-        self.assertIn("left alone", self.does("rotate", "fails", status=503)["detail"])
+        self.assertIn("asked to wait", self.does("rotate", "fails", status=503)["detail"])
         os.unlink(self.path)
         self.assertIn("No such file", self.does("check", "fails", "other", status=502)["detail"])
         self.assertEqual(self.asks("fails", netns), "502")
@@ -246,7 +246,7 @@ class Rotates(Credentials):
         self.assertIsNone(process.poll())
 
     def test_under_load(self):
-        """Of many requests none fails, and after the answer none has the former value."""
+        """None of many requests fails, and after the answer none has the former value."""
         netns = self.box("load")
         r = []
         thread = threading.Thread(target=lambda: r.append(self.inside("load", netns, "https://api.lab.test/load-[1-600]", "-w", "%{http_code}\n", "-o", "/dev/null")))

@@ -140,7 +140,7 @@ class Injected(Box):
         self.assertIn("session=" + SECRET, self.cookies("/elsewhere")[0][0])
 
     def test_cookie_that_has_no_room_is_not_left_out(self):
-        """Where credential and cookies together are too long, the request does not leave without the credential."""
+        """If credential and cookies together are too long, the request does not leave without the credential."""
         box = self.sandbox(policy(RULES[0], credentials=file_credential(rest="inject: cookie, cookie: session")))
         for n, status in ((15000, "200"), (16384, "503")):
             r = box.sh(f"curl -sS -o /dev/null -w '%{{http_code}}' -H Cookie:\\ a=$(printf %0{n}d 0) https://api.lab.test/large{n}")
@@ -279,7 +279,7 @@ class NotElsewhere(Box):
 
 
 class NotInside(Box):
-    """What an upstream sends back is masked, however it is written."""
+    """A credential that an upstream sends back is masked, however it is written."""
 
     def check(self, path, box=None, mark=b"*", fields=()):
         out = self.py(f"answered(*fetch('api.lab.test', '{path}', fields={fields!r}))", box)
@@ -401,7 +401,7 @@ class NotInside(Box):
         self.assertIn(out, ("101\n", "502\n", "403\n"))
 
     def test_its_file_cannot_be_read(self):
-        """By who may read it outside: under its name, a link's, after moving what can be moved, from another mount namespace."""
+        """A user who may read the file outside tries it inside: under its name, by a link, after moving what can be moved, from another mount namespace."""
         folder = support.LAB.path("kept")
         os.makedirs(folder, exist_ok=True)
         path, link = os.path.join(folder, "key"), support.LAB.path("kept-link")
@@ -422,7 +422,7 @@ class NotInside(Box):
         self.assertEqual(int(done.out), len(SECRET) + 1)
 
     def test_a_file_that_takes_its_place_is_told(self):
-        """What is put there by rename is not covered; the same file with another value is."""
+        """A new file renamed over it is not covered; the same file with another value is."""
         path = support.LAB.write("rotated-key", SECRET + "\n", 0o600)
         box = self.sandbox(policy(API, credentials=file_credential(path=path, rest="inject: bearer, ttl: 1s")))
         told = f'credential "api": {path} was replaced after the run started'

@@ -128,7 +128,7 @@ class Life(Attached):
             self.assert_served()
 
     def assert_ends(self):
-        """Nobody has detached it: nothing is left all the same, and nothing is said about it but at -v."""
+        """Nobody has detached it: nothing is left all the same, and it is logged only with -v."""
         self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/one")[0] == 404, 10 * SLOW), self.daemon.stderr())
         self.assertEqual([os.listdir(os.path.join(self.daemon.state, d)) for d in ("netns", "names", "sandboxes")], [[], [], []])
         self.assertNotIn("cut off", self.daemon.stderr())
@@ -288,7 +288,7 @@ class Refused(Attached):
         for text, status, told in (("ca_files: [nope.pem]", 125, "nope.pem: No such file or directory"),
                                    (f"ca_files: [{key}]", 0, f"warning: PATH: CA file {key} holds no certificate in PEM"),
                                    ("egress: {proxy: 'http://p:3128', user: u, password_file: nope}", 125, "egress.password_file: "),
-                                   ("audit_file: /nowhere/a.jsonl", 125, "audit_file /nowhere/a.jsonl: the directory /nowhere has to be there first"),
+                                   ("audit_file: /nowhere/a.jsonl", 125, "audit_file /nowhere/a.jsonl: the directory /nowhere has to exist first"),
                                    ("egress: {interface: none0}", 0, "warning: PATH: egress.interface none0 is not there now ('ip -br link'"),
                                    ("permit: [0.0.0.0/0, 'fd00::/8']", 0, "warning: PATH: permit 0.0.0.0/0 is wider than a private range"),
                                    (f"audit_file: {support.LAB.dir}/a.jsonl", 0, "")):
@@ -306,7 +306,7 @@ class Refused(Attached):
     def test_wrong_usage(self):
         for words, says in ((["--stat", "/x"], "unknown option --stat; did you mean --state?"), (["--state"], "--state needs a value: --state DIR"),
                             (["--state", "x"], "--state: the path has to be absolute"), (["start"], "it takes no arguments besides options"),
-                            (["--run", "--verbose"], "--run goes with no other option but -vv")):
+                            (["--run", "--verbose"], "--run takes no other option than -vv")):
             r = subprocess.run([VETHGUARDD, *words], capture_output=True, text=True, timeout=20 * SLOW)
             self.assertEqual((r.returncode, r.stdout), (125, ""), words)
             self.assertIn(says, r.stderr)
@@ -330,7 +330,7 @@ sys.stdout.write(s.recv(4096).decode().partition("\\r\\n")[0])
 
 class Many(Attached):
     def test_all_are_taken_over(self):
-        """One after the other; who can connect to the daemon finds all of them."""
+        """One after the other; a client that can connect to the daemon finds all of them."""
         names = [f"{self.name}-{i}" for i in range(6)]
         for name in names:
             support.netns(self, name)
@@ -394,7 +394,7 @@ class Many(Attached):
 
 
 class Priority(Attached):
-    """What the scheduler says of each role (sched(7))."""
+    """The scheduling policy of each role (sched(7))."""
     RAISED = os.SCHED_RR | os.SCHED_RESET_ON_FORK
     LEFT = {"vethguardd": RAISED, "vethguard-keepe": os.SCHED_OTHER, "vethguard-recor": os.SCHED_BATCH, "vethguard-worke": os.SCHED_OTHER}
 
@@ -402,7 +402,7 @@ class Priority(Attached):
         return Daemon(options=["--verbose"])
 
     def schedulers(self):
-        """By the program: the policies of its processes."""
+        """{program: scheduling policies of its processes}."""
         found = {"vethguardd": {os.sched_getscheduler(self.daemon.process.pid)}}
         for pid, row in descendants(self.daemon.process.pid).items():
             with contextlib.suppress(ProcessLookupError):  # a worker that has just been told to end

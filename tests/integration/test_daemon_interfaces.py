@@ -45,7 +45,7 @@ class Numbered(Attached):
     RIGHTS = "-all,+net_admin,+net_raw"
 
     def attack(self, netns):
-        """Links on top of whatever can be reached by a number, which the kernel gives who asks what the links are; a frame out of each.
+        """Makes links on top of every link that can be named by a namespace's number, which the kernel tells a caller that lists links, and sends a frame out of each.
         (how many were made, how many frames left)"""
         inside = ["ip", "netns", "exec", netns]
         indexes = {socket.if_nametoindex("up0"), *range(1, 20)}
@@ -75,7 +75,7 @@ class Numbered(Attached):
         self.assertEqual((self.known(), self.attack(self.name)[1]), ([1], 0))
 
     def test_the_host_would(self):
-        """The test above would see it: here the other end of the link is the host's, as that of an interface is."""
+        """Control for the test above: here the other end of the link is the host's, as that of an interface is."""
         other = support.netns(self, self.name + "h")
         support.sh("ip", "link", "add", "pt8", "type", "veth", "peer", "name", "eth0", "netns", other)
         self.assertGreater(self.attack(other)[1], 0)
@@ -165,7 +165,7 @@ class Interface(Attached):
         self.assertNotIn("port.json", self.state_files()["sandboxes"])
 
     def test_whatever_its_name(self):
-        """Of bytes that a terminal would obey: no command shows them as they are."""
+        """A name of bytes that a terminal would obey: no command prints them unchanged."""
         name, shown = "\x1b[31mp", r"\x1b[31mp"
         support.sh("ip", "link", "set", self.port, "down")
         support.sh("ip", "link", "set", self.port, "name", name)
@@ -196,7 +196,7 @@ class Interface(Attached):
         self.assertTrue(self.meets_the_host())
 
     def test_it_goes_and_comes_back(self):
-        """As that of a container that is stopped and started: nobody takes it for served meanwhile."""
+        """Like the interface of a container that is stopped and started: meanwhile it does not count as served."""
         self.guard()
         serving = lambda: self.daemon.call("GET", "/v1/status")[2]["sandboxes"]["serving"]  # noqa: E731
         self.assertEqual(serving(), 2)
@@ -290,7 +290,7 @@ class Interface(Attached):
         self.assertFalse(left["sandboxes"] or left["netns"] or left["names"], left)
 
     def test_killed_before_the_answer(self):
-        """What is there of an attach that nobody was told of goes, and nothing else."""
+        """The remains of an attach that was never answered are removed, and nothing else."""
         other = {"name": "other", "interface": "pt8", "policy": self.policy}
         support.sh("ip", "link", "add", "pt8", "type", "veth", "peer", "name", "pt9")
         self.addCleanup(subprocess.run, ["ip", "link", "del", "pt8"], check=False, capture_output=True)

@@ -67,7 +67,7 @@ class Killed(Attached):
             return self.show()["state"] == "failed"
         self.assertTrue(wait_until(died, 30 * SLOW), self.show())
         self.assertFalse(self.asks(seconds=2))
-        # Nobody is told that it goes on; whoever pauses it finds it paused when it is served again.
+        # A failed sandbox cannot be resumed; if it is paused, it is still paused when it is served again.
         r = self.daemon.cli("resume", "one")
         self.assertEqual(r.returncode, 1, r)
         self.assertRegex(r.stderr, "one has failed, and only a reload starts a worker again: .*too often")
@@ -204,7 +204,7 @@ class Killed(Attached):
         self.assert_served()
 
     def test_a_recorder_that_hangs_at_the_end(self):
-        """What it has not written is not lost: the next daemon's writes it."""
+        """Events that the recorder has not written are not lost: the next daemon's recorder writes them."""
         self.assert_served()
         self.assertTrue(self.daemon.event(HTTP))
         os.kill(self.pid("recorder"), signal.SIGSTOP)

@@ -130,7 +130,7 @@ class Doctor(Case):
         self.assertIn("resolv.conf", found["trial"]["text"])
 
     def test_egress(self):
-        """What a configuration's proxy says to a connection; nothing is sent to it."""
+        """Whether the configuration's proxy takes a connection; nothing is sent to it."""
         proxy = "egress: {{proxy: 'http://{}'{}}}\ntimeouts: {{connect: 300ms}}\n".format
 
         def told(text):

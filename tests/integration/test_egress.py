@@ -117,7 +117,7 @@ class Through(Egress):
         self.assertEqual(out, "b'banner 1.0\\r\\n'\nb'ping'\n")
 
     def test_wide_network(self):
-        """A network that is too wide to mean an address does not have the proxy dial it either."""
+        """A rule for a network too wide to mean one address does not let the proxy dial that address either."""
         config = support.LAB.write("egress-wide.yaml", open(self.config).read().replace("permit:", "#"), 0o644)
         box = support.Sandbox(policy("http://0.0.0.0/0", "http://[::/0]"), config=config)
         self.addCleanup(box.close)

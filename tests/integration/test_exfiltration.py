@@ -40,7 +40,7 @@ ENDING = "state fin-wait-1 state fin-wait-2 state last-ack state closing"
 
 
 class Watch(Capture):
-    """A capture that knows what may pass. Also what the host's own stack says (ARP, neighbour discovery) is looked at:
+    """A capture that knows what may pass. Also what the host's own stack says (ARP, neighbor discovery) is looked at:
     it has to speak for the host. What earlier tests began ends before it, repeated last segments too."""
 
     def __init__(self):
@@ -166,7 +166,7 @@ class Frames(Hostile):
                 s.recv(100)
 
 
-# What root may do to its own network, in shell; each is followed by the whole battery.
+# Changes that root may make to its own network, in shell; each is followed by the whole battery.
 CHANGES = {
     "addresses": f"ip addr add {HOST4}/16 dev eth0; ip -6 addr add {HOST6}/64 dev eth0 nodad; ip addr add 8.8.8.8/32 dev eth0",
     "addresses replaced": "ip addr flush dev eth0; ip addr add 10.99.0.77/16 dev eth0; "

@@ -13,7 +13,7 @@ class Dns(_Hostile):
         return {r["name"] for r in self.seen("dns")}
 
     def test_no_query_leaves(self):
-        """Whatever is asked, of whomever, however: nobody outside is ever asked."""
+        """No query reaches a server outside, whatever is asked, of whomever, however."""
         box = self.sandbox(NOTHING, user="root")
         names = ["api.lab.test", "evil.lab.test", "aGVsbG8." * 20 + "evil.lab.test", "x" * 63 + ".evil.lab.test",
                  ".".join(["y" * 60] * 4), "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.evil.lab.test", "_dns.resolver.arpa",
@@ -208,7 +208,7 @@ print(json.dumps(r))""", timeout=120)
         self.check(watch)
 
     def test_addresses_of_names(self):
-        """Allowed by name, but the name leads to the host, a private network, the metadata service: nothing is dialled."""
+        """Allowed by name, but the name leads to the host, a private network, the metadata service: nothing is dialed."""
         with Watch() as watch:
             done = self.box.sh("for n in https://meta.lab.test http://meta.lab.test https://private.lab.test "
                                "https://loop.lab.test; do curl -ksS -m 8 -o /dev/null -w '%{http_code} ' $n/steal; done")

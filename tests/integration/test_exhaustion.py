@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon without something that it needs: descriptors, room for its state, a role that does not answer.
-What is concerned ends closed with a clear message, a neighbour is served, and it comes back by itself."""
+What depends on it ends closed with a clear message, a neighbor is served, and it comes back by itself."""
 import json
 import os
 import resource
@@ -56,7 +56,7 @@ class Hangs(Neighbours):
         os.kill(pid, signal.SIGCONT)
 
     def test_the_keeper(self):
-        """What it has given goes on; nothing new is begun without it, and whoever waits is told in bounded time."""
+        """What the keeper has given goes on; nothing new begins without it, and waiting callers get an answer in bounded time."""
         keeper = self.pid("keeper")
         self.stopped(keeper)
         self.assertTrue(self.asks())
@@ -71,7 +71,7 @@ class Hangs(Neighbours):
         self.assertTrue(wait_until(lambda: self.another(f"f{time.monotonic_ns() % 10000}")[0] == 201, 20 * SLOW))
 
     def test_the_recorder(self):
-        """Nothing of what it did not write is lost."""
+        """Events that it did not write are not lost."""
         pid = self.pid("recorder")
         self.stopped(pid)
         path = f"/frozen-{time.monotonic_ns()}"
@@ -94,7 +94,7 @@ class Scarce(Neighbours):
         return restore
 
     def kept(self):
-        """What there is of sandboxes; the events that tell of a call come and go."""
+        """The remains of sandboxes; events of calls do not count."""
         return {what: sorted(files) for what, files in self.state_files().items() if what != "told"}
 
     def descriptors(self):
@@ -207,7 +207,7 @@ class Full(Neighbours):
         return end
 
     def kill_until_without_a_ring(self):
-        """What a former worker's ring took may have become one in store."""
+        """A former worker's ring may have become one in store."""
         def is_without():
             return "no worker can be started" in self.daemon.stderr()
         for _ in range(RELOADS_MAX):

@@ -253,7 +253,7 @@ class Traffic(Exposed):
         self.assertLess(len(one_each), 400)
 
     def test_nothing_listens(self):
-        """Or on 127.0.0.1 alone, as most programs do at first; the log says what to do."""
+        """Or only on 127.0.0.1, as most programs do at first; the log says what to do."""
         self.attach(page(port=7000), page(port=7001, at=f"127.0.0.1:{AT + 1}"))
         for at, port in ((AT, 7000), (AT + 1, 7001)):
             self.assert_reset(at=at)
@@ -278,7 +278,7 @@ class Traffic(Exposed):
         third.close()
 
     def test_the_sandbox_has_no_way_more(self):
-        """What is exposed opens nothing outward: not the host's listener, not the gate."""
+        """An exposed port opens nothing outward: not the host's listener, not the gate."""
         self.attach(page(at=f"{HOST4}:{AT}", source="0.0.0.0/0"))
         for host, at in ((HOST4, AT), ("127.0.0.1", AT), (GATE, AT), (GATE, 8080)):
             r = self.curl(host=host, at=at, netns=self.netns)
@@ -308,7 +308,7 @@ class Errors(Exposed):
                         words=f"port 8080 cannot be exposed at 127.0.0.1:{AT + 5}: another program uses that port")
         self.refuse(page(), netns=other, status=409, words=f"cannot be exposed at 127.0.0.1:{AT}: sandbox one listens there already")
         self.refuse(page(at=f"0.0.0.0:{AT}"), netns=other, status=409, words="sandbox one listens there already")
-        self.refuse(page(at=f"192.0.2.7:{AT}"), netns=other, status=422, words="that address is none of this machine's")
+        self.refuse(page(at=f"192.0.2.7:{AT}"), netns=other, status=422, words="this machine does not have that address")
         self.refuse(page(), page(port=1), netns=other, status=422, words="is taken by")
         self.assert_served()
         self.refuse(page(at=f"127.0.0.1:{AT + 1}"), status=422, listen={"path": support.LAB.path("exposed.sock")},
@@ -322,7 +322,7 @@ class Errors(Exposed):
             answer = self.reload(page(), page(port=9000, at=f"127.0.0.1:{AT + 5}"), status=409)
             self.assertIn("another program uses that port", json.dumps(answer))
             answer = self.reload(page(at=f"0.0.0.0:{AT}"), status=409)
-            self.assertIn("the policy before listens there in another way", json.dumps(answer))
+            self.assertIn("the earlier policy listens there in another way", json.dumps(answer))
             s.sendall(b"GET /x HTTP/1.0\r\n\r\n")
             answer = b""
             while GATE.encode() not in answer:  # its head and its body may come one after the other
@@ -337,7 +337,7 @@ class Errors(Exposed):
                              ("port: 1, from: host", "the host has to listen for it"), ("port: 0, from: host", "from 1 to 65535"),
                              (page(source="10.0.0.1/8", at="10.0.0.1:1"), "write 10.0.0.0/8"),
                              (page(source="10.0.0.0/8"), "only this machine connects to 127.0.0.1"),
-                             (page(source="any"), "no word means everybody"), (page(at="localhost:80"), "a host's name is no address"),
+                             (page(source="any"), "no word means everybody"), (page(at="localhost:80"), "a host's name is not an address"),
                              (page(source="'sandbox:a'"), "at: has no use"), (page(source="'label:a'"), "write label:KEY=VALUE"),
                              (page(more=", connections: 0"), "from 1 to 10000"), (page(more=", to: x"), "does not exist here")):
             self.refuse(entry, status=422, words=words)
@@ -397,7 +397,7 @@ class Life(Exposed):
             self.assertTrue(self.echoes(s))
 
     def test_worker_killed(self):
-        """Who comes meanwhile waits for the next worker."""
+        """Clients that connect meanwhile wait for the next worker."""
         self.attach(page(port=9000))
         s = connect()
         self.assertTrue(self.echoes(s))
@@ -539,7 +539,7 @@ class Calls(Exposed):
         self.assertEqual(self.visits(), [])
 
     def test_another_users_sandbox(self):
-        """A name is no proof: whoever may attach could take it."""
+        """A name is not a proof: everybody who may attach could take it."""
         self.attach_both("sandbox:two")
         self.assertEqual(self.call().stdout, f"/x for {GATE}")
         record = os.path.join(self.daemon.state, "sandboxes", "two.json")
@@ -677,7 +677,7 @@ class Run(unittest.TestCase):
         """Before the command is started, with the reason."""
         with socket.create_server(("127.0.0.1", AT)):
             for entry, user, words in ((page(), None, "another program uses that port"), (page(), 65534, "another program uses that port"),
-                                       (page(at="192.0.2.7:80"), None, "that address is none of this machine's"),
+                                       (page(at="192.0.2.7:80"), None, "this machine does not have that address"),
                                        (page(at="127.0.0.1:80"), 65534, "the user who named the policy may not use that port")):
                 process, work = self.start(policy(more=exposes(entry)), user, command="touch started")
                 self.assertEqual(process.wait(20 * SLOW), 125, entry)

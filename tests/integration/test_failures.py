@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon when something it relies on fails or hangs, with two sandboxes and requests in both: processes, memory, the audit
-log's disk, the resolver, its service manager's patience. What is concerned is closed and says so, nothing leaves that was not
-judged, the others are served, and all comes back by itself. test_exhaustion has descriptors and the state's disk."""
+log's disk, the resolver, its service manager's patience. What depends on it is closed and says so, nothing leaves that was
+not judged, the others are served, and all comes back by itself. test_exhaustion has descriptors and the state's disk."""
 import collections
 import http.client
 import json
@@ -52,11 +52,11 @@ class Failing(Neighbours):
         return next((p for p, row in descendants(self.daemon.process.pid).items() if row[0] == daemon_case.ROLES[role]), None)
 
     def code(self, path, *more, **kw):
-        """What the proxy answered to CONNECT, and what was answered then."""
+        """The proxy's answer to CONNECT, and the answer inside the tunnel."""
         return self.curl("-o", "/dev/null", "-w", "%{http_connect} %{http_code}", *more, "https://api.lab.test" + path, **kw).stdout
 
     def refuses(self, netns):
-        """What no rule allows, and what goes past the proxy, is refused as ever."""
+        """Requests that no rule allows, and packets past the proxy, are refused as ever."""
         self.assertNotIn("200", self.code("/x", "-X", "DELETE", netns=netns, seconds=1).split()[1:])
         r = subprocess.run(["ip", "netns", "exec", netns, "curl", "-sf", "-m", "1", f"http://{lab.EVIL4}/"], capture_output=True)
         self.assertNotEqual(r.returncode, 0)
@@ -232,14 +232,14 @@ class Processes(Failing):
 @unittest.skipIf(support.ASAN, "the instrumented program reserves terabytes")
 class Memory(Failing):
     def tries(self, name):
-        """Another sandbox, of a daemon that may have no memory for an answer either."""
+        """Asks for another sandbox; the daemon may have no memory for an answer either."""
         try:
             return self.another(name)
         except (OSError, http.client.HTTPException, ValueError) as e:
             return 500, str(e)
 
     def all_serve(self):
-        """One whose fence could not be looked at was closed, and is reloaded."""
+        """A sandbox whose fence could not be examined was closed, and is reloaded."""
         for name in ("one", "two"):
             if self.show(name)["state"] == "failed":
                 self.daemon.call("POST", f"/v1/sandboxes/{name}/reload", {})
@@ -329,7 +329,7 @@ class AuditDisk(Failing):
             self.refuses(netns)
 
     def assert_once(self, served):
-        """What was served is in the log, and nothing is there twice."""
+        """Every served request is in the log, once."""
         paths = self.paths()
         self.assertEqual([p for p, n in paths.items() if n > 1 and p != "/whoami"], [])
         for name, count in served.items():
@@ -548,7 +548,7 @@ class TooOften(Failing):
 
 
 class Journal(unittest.TestCase):
-    """What keeps recorders from starting is named, once, with the command that mends it."""
+    """The log names what keeps recorders from starting, once, with the command that mends it."""
 
     def asserts_named(self, daemon):
         path = os.path.join(daemon.state, "journal")

@@ -130,7 +130,7 @@ class Works(Fetch):
         self.assertTrue(support.wait_until(lambda: path in self.paths()), self.paths())
 
     def test_no_sandbox_takes_all_the_room(self):
-        """Of twelve services that hang, eight are asked; the others are refused at once, with a word."""
+        """Of twelve services that hang, eight are asked; the others are refused at once, with a reason."""
         names = [f"c{i}" for i in range(12)]
         rules = [f"{{to: 'https://api.lab.test', paths: [/{n}], credential: {n}}}" for n in names]
         sources = "".join(f"  {n}: {{source: {json.dumps(self.oauth(URL + '/gate'))}, inject: bearer}}\n" for n in names)
@@ -276,10 +276,10 @@ class Fails(Fetch):
         return box
 
     def test_answers(self):
-        for path, words in (("/error", "it answered 400: no such..2J client"), ("/busy", "it answered 429: slow_down .and asks to be left alone"),
+        for path, words in (("/error", "it answered 400: no such..2J client"), ("/busy", "it answered 429: slow_down .and asks to wait"),
                             ("/redirect", "a redirect, and none is followed"), ("/huge", "longer than 1048576 bytes"),
-                            ("/long", "longer than a credential may be"), ("/html", "is not JSON"), ("/empty", "has no text access_token"),
-                            ("/number", "has no text access_token"), ("/twice", "is not JSON"), ("/cut", "it cannot be asked"),
+                            ("/long", "longer than a credential may be"), ("/html", "is not JSON"), ("/empty", "has no string access_token"),
+                            ("/number", "has no string access_token"), ("/twice", "is not JSON"), ("/cut", "it cannot be asked"),
                             ("/lines", "more than one line"), ("/none", "it answered 404: not_found")):
             with self.subTest(path=path):
                 self.fails(self.oauth(URL + path), words)
@@ -317,12 +317,12 @@ class Fails(Fetch):
         self.fails(self.vault("secret/data/agent", token=f"file:{other}"), "it answered 403: permission denied")
         self.fails(self.vault("secret/data/agent", role_id="role-1", secret_id=f"file:{other}"), "it answered 400: invalid role or secret ID")
         self.fails(self.vault("secret/data/none"), "it answered 404")
-        self.fails({"github-app": {"url": URL, "app_id": 1, "installation_id": 2, "key": f"file:{other}"}}, "is no RSA key in PEM")
+        self.fails({"github-app": {"url": URL, "app_id": 1, "installation_id": 2, "key": f"file:{other}"}}, "is not an RSA key in PEM")
         self.fails({"1password-connect": {"url": URL, "token": f"file:{other}", "vault": "team", "item": "api"}}, "it answered 401: Invalid bearer token")
         self.fails({"1password-connect": {"url": URL, "token": f"file:{support.LAB.path('connect-secret')}", "vault": "team", "item": "api",
-                                          "field": "none"}}, "has no text none")
+                                          "field": "none"}}, "has no string none")
         self.fails({"token-exchange": {"token_url": URL + "/sts/token", "subject_token": f"file:{other}"}}, "it answered 400: invalid_grant")
-        self.fails({"gcp-service-account": {"token_url": URL + "/gcp/token", "key": f"file:{other}", "scope": "a"}}, "is no key of a service account")
+        self.fails({"gcp-service-account": {"token_url": URL + "/gcp/token", "key": f"file:{other}", "scope": "a"}}, "is not the key of a service account")
         self.fails(self.vault("secret/data/agent", role_id="role-lines", secret_id=f"file:{support.LAB.path('secret-id-secret')}"), "a line end or another control")
         self.assertEqual(self.paths()[-1], "/v1/auth/approle/login")  # nothing was asked with that token
         two = support.LAB.write("two-secrets", VAULT_TOKEN + "\nX-Injected: two\n", 0o600)

@@ -47,7 +47,7 @@ class Daemons(Served, control_case.Control):
         return [a["path"] for a in self.service.asked]
 
     def fetches(self):
-        """Of the daemon that serves now: an upgrade makes another process of it."""
+        """The pid of the daemon that serves now: an upgrade starts another process."""
         daemon = self.daemon.call("GET", "/v1/status")[2]["processes"]["supervisor"]
         return [p for p, row in support.descendants(daemon).items() if row[0] == "vethguard-fetch"]
 
@@ -93,7 +93,7 @@ class Daemons(Served, control_case.Control):
         self.assertIn("Permission denied", self.daemon.stderr())
 
     def test_a_reload_while_it_runs(self):
-        """What the former service answers is for nobody."""
+        """The answer of the former service reaches nobody."""
         netns, results, thread, fetch = self.waiting("reloaded")
         self.written("reloaded", "/oauth/token")
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/reloaded/reload")[0], 200)
@@ -129,7 +129,7 @@ class Daemons(Served, control_case.Control):
         self.assertTrue(wait_until(lambda: self.daemon.stderr().count("another one is started") > count))
 
     def test_no_answer_for_the_next_keeper(self):
-        """Both keepers number their questions from one. What the first was to get for one sandbox is not the second's for another."""
+        """Both keepers number their questions from one. A value for the first keeper's sandbox must not reach the second keeper's other sandbox."""
         self.kill_keeper()
         netns = self.namespace()
         self.daemon.attach(netns=netns, policy=self.written("spent", "/error"), name="spent")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to vethguard is changed by somebody else on the host: rules, links, addresses, pins, state files, the socket. Each
+"""Somebody else on the host changes what belongs to vethguard: rules, links, addresses, pins, state files, the socket. Each
 change is mended with a finding, or the sandbox is closed with a clear message; nothing leaves meanwhile, the daemon lives, and a
-neighbour is served all the time."""
+neighbor is served all the time."""
 import json
 import os
 import re
@@ -30,7 +30,7 @@ while True:
 
 
 class Foreign(daemon_case.Attached):
-    """One sandbox whose things are changed, with a program inside that tries to get past, and a neighbour."""
+    """One sandbox whose things are changed, with a program inside that tries to get past, and a neighbor."""
 
     def setUp(self):
         super().setUp()
@@ -70,7 +70,7 @@ class Foreign(daemon_case.Attached):
         return sorted(line for line in lines if "fe80" not in line)
 
     def assert_closed(self, words):
-        """Nobody is served, and it is said why."""
+        """Nobody is served, and the reason is reported."""
         self.assertTrue(wait_until(lambda: self.show()["state"] == "failed", 10 * SLOW), (self.show(), self.daemon.stderr()))
         self.assertRegex(json.dumps(self.show()), words)
         self.assertFalse(self.asks(seconds=1))
@@ -113,7 +113,7 @@ class Rules(Foreign):
 
 class Links(Foreign):
     def changed(self, *argv):
-        """Put in order, or closed: both with a word."""
+        """Put in order, or closed: both are reported."""
         said, count = len(self.daemon.stderr()), self.mended()
         self.in_gate(*argv)
 
@@ -128,7 +128,7 @@ class Links(Foreign):
     def test_the_gates_end_is_deleted(self):
         self.in_gate("ip", "link", "del", "vg0")
         self.assert_closed("link|fence|gate")
-        # Nor does a reload serve behind a fence that is not there.
+        # A reload does not serve without a fence either.
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")
         self.assertEqual(status, 500, answer)
         self.assertRegex(answer["detail"], "its (fence cannot be|link to the gate was taken away)")
@@ -374,7 +374,7 @@ class Files(Foreign):
             self.assert_served(folder, seconds=5 * SLOW)
 
     def test_the_folders_go_while_it_runs(self):
-        """Nothing new can be begun; what serves goes on."""
+        """Nothing new can begin; sandboxes that are served go on."""
         shutil.rmtree(self.path("rings"))
         shutil.rmtree(self.path("told"))
         self.assert_served()

@@ -168,7 +168,7 @@ print(c.getresponse().read().decode())
 
 class Proofs(Gatewayed):
     def test_one_answer(self):
-        """Whatever is wrong with a proof: the same bytes, and never sooner than the others."""
+        """Every wrong proof gets the same bytes, and never sooner than the others."""
         short = self.create("short", ttl_s=1)["token"]
         revoked = self.create("revoked")["token"]
         self.assertEqual(self.daemon.call("DELETE", "/v1/sessions/revoked")[0], 200)
@@ -208,7 +208,7 @@ class Proofs(Gatewayed):
                 self.assert_unknown(networks, token=token)
 
     def test_heads(self):
-        """What is no request that a proxy takes, before its proof is looked at."""
+        """Requests that a proxy does not take, before their proof is looked at."""
         proof = f"Proxy-Authorization: Bearer {self.token}\r\n"
         for head, code in (
                 ("GET / HTTP/1.1\r\nHost: plain.lab.test\r\n", 400), ("GET /s/x HTTP/1.1\r\n", 400), ("OPTIONS * HTTP/1.1\r\n", 400),
@@ -234,7 +234,7 @@ class Proofs(Gatewayed):
         self.assert_served()
 
     def test_the_worker_judges_again(self):
-        """What passes here may be refused there."""
+        """A head that passes here may be refused by the worker."""
         proof = f"Proxy-Authorization: Bearer {self.token}\r\n"
         for head, code in (("GET http://plain.lab.test/x HTTP/1.1\r\nHost: evil.lab.test\r\nConnection: close\r\n", 403),
                            ("GET http://plain.lab.test/x HTTP/1.1\r\nHost: plain.lab.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n", 400),
@@ -249,7 +249,7 @@ class Proofs(Gatewayed):
         self.assertNotIn(b"second", answer)
 
     def test_slow(self):
-        """A connection that proves nothing has its time, and no more."""
+        """A connection that proves nothing is closed when its time is over."""
         for tls, data in ((False, b""), (False, b"CONN"), (False, b"\x05"), (False, b"\x05\x01\x02\x01"), (True, b""), (True, b"GET h")):
             s = self.connect(tls)
             at = time.monotonic()
@@ -405,7 +405,7 @@ class Life(Gatewayed):
         self.assertTrue(self.asks(), "the worker was killed: the connection waits for the next one")
 
     def test_known_at_once(self):
-        """Whoever comes as soon as there is a token, or a gateway again, is known."""
+        """A client that connects as soon as its token exists, or a gateway again, is known."""
         def ask(token):
             return self.ask(f"Bearer {token}", "http://plain.lab.test/")[:13]
 
@@ -426,7 +426,7 @@ class Life(Gatewayed):
             self.assertEqual(ask(token), b"HTTP/1.1 200 ")
 
     def test_confined(self):
-        """What the gateway says of its jail is what the kernel says; and it has no descriptor of a file."""
+        """The gateway describes its jail as the kernel does, and it has no descriptor of a file."""
         kept = self.tunnel()
         r = self.daemon.cli("doctor", "--roles", "--json")
         self.assertEqual(r.returncode, 0, r)
@@ -648,7 +648,7 @@ class Commands(Gatewayed):
                                 (("--token-file", "/none"), {}, "No such file"), (("--token-file", self.dir), {}, "directory"),
                                 (("--token-file", "-"), {"token": ""}, "no token"), (("--token-file", "-"), {"token": "a b"}, "no token"),
                                 (("--token-file", "-"), {"token": "$(id)"}, "no token"), (("--token-file", "-"), {"token": "a" * 5000}, "longer"),
-                                (("--token-file", "-"), {"name": "link"}, "no session"), (("--format", "deno"), {"name": "link"}, "no session")):
+                                (("--token-file", "-"), {"name": "link"}, "not a session"), (("--format", "deno"), {"name": "link"}, "not a session")):
             r = self.env(*argv, **kw)
             self.assertEqual((r.returncode, r.stdout), (2, ""), (argv, kw, r))
             self.assertIn(words, r.stderr)

@@ -150,7 +150,7 @@ class Meaning(BaseCase):
             self.assertEqual(json.loads(answer.partition(b"\r\n\r\n")[2])["headers"]["Host"], "plain.lab.test")
 
     def test_one_answer(self):
-        """Whatever is wrong with a token: the same bytes, and never sooner than the others."""
+        """Every wrong token gets the same bytes, and never sooner than the others."""
         revoked = self.create("revoked")["token"]
         self.assertEqual(self.daemon.call("DELETE", "/v1/sessions/revoked")[0], 200)
         foreign = self.create("foreign", **{"from": ["192.0.2.0/24"]})["token"]
@@ -229,7 +229,7 @@ class Responses(BaseCase):
             s.sendall(b"\x81\x85\0\0\0\0hello")
             self.assertEqual(s.recv(7), b"\x81\x05hello")
             s.close()
-        s = self.connect(False)  # refused: the connection ends, and what follows is no request
+        s = self.connect(False)  # refused: the connection ends, and the following bytes are not a request
         ask = f"GET {self.base('https://evil.lab.test/ws')} HTTP/1.1\r\nHost: g\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" \
               "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
         s.sendall(ask.encode() + f"GET {self.base('http://plain.lab.test/behind')} HTTP/1.1\r\nHost: g\r\n\r\n".encode())

@@ -98,7 +98,7 @@ class Guides(Paged):
 
 
 class Form(unittest.TestCase):
-    """Of the pages themselves: no command hides from the tests above."""
+    """The form of the pages: no command hides from the tests above."""
 
     def test_every_page(self):
         for name in PAGES:
@@ -138,7 +138,7 @@ class Form(unittest.TestCase):
                         self.assertIn(goal, goals, (name, b.number))
 
     def test_readme_docker_is_that_of_attach(self):
-        """Where Docker is, docs/attach.md is run; README shows a part of it."""
+        """docs/attach.md runs where Docker is installed; README shows a part of it."""
         attach = [c.strip() for b in pages.blocks(os.path.join(ROOT, "docs/attach.md")) for c, _ in b.commands]
         for b in pages.blocks(os.path.join(ROOT, "README.md")):
             if b.elsewhere == "make check-attach":
@@ -262,7 +262,7 @@ class LabItself(unittest.TestCase):
         self.assertNotIn("sleep 1234.5", processes)
 
     def test_killed(self):
-        """Whoever kills the lab kills all of it."""
+        """Killing the lab kills all of it."""
         seconds = f"{1000 + secrets.randbelow(10 ** 6)}.5"
         p = subprocess.Popen([LAB_RUN, f"sleep {seconds} & echo up; wait"], stdout=subprocess.PIPE, text=True, env={**os.environ, "VETHGUARD_BIN": lab.BIN})
         self.addCleanup(p.stdout.close)

@@ -279,7 +279,7 @@ class Hostile(HostileOrigin):
         self.refuse(1, how)
         (_, body, reset), = self.fetch(HOSTILE, ("GET", "/ok/push", b""))
         self.assertNotEqual((body, reset), ("fine", None))
-        self.assertEqual(self.box.events(HTTP)[-1]["status_detail"], "the upstream pushes")
+        self.assertEqual(self.box.events(HTTP)[-1]["status_detail"], "the upstream sent a PUSH_PROMISE")
 
     def test_settings_never_acknowledged(self):
         self.refuse(1, self.goaway)
@@ -289,11 +289,11 @@ class Hostile(HostileOrigin):
 
 
 class Stalled(HostileOrigin):
-    """An origin that never takes a body. What its neighbours may need is that origin's turn on a busy machine."""
+    """An origin that never takes a body. What its neighbors may need is that origin's turn on a busy machine."""
     CONFIG = "timeouts: {response: 10s, connect: 10s, idle: 10s, request: 20s}\n"
 
     def test_window_that_never_opens(self):
-        """INITIAL_WINDOW_SIZE 0 and no update: the stream ends in bounded time, its neighbours are served."""
+        """INITIAL_WINDOW_SIZE 0 and no update: the stream ends in bounded time, its neighbors are served."""
         self.refuse(1, self.goaway)
         self.origin.settings = [("INITIAL_WINDOW_SIZE", 0)]
         self.fetch(HOSTILE, ("GET", "/ok/first", b""))

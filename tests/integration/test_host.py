@@ -241,7 +241,7 @@ class SocketsRootless(Sockets):
 
 
 class Own(Base):
-    """What the sandbox's programs do among themselves."""
+    """Sockets among the sandbox's own programs."""
     EXPECTED = {"stream": ["ab", "fd", "through the pipe"], "seqpacket": ["ab", "fd", "through the pipe"],
                 "datagram": ["to", "msg", "mm", "connected"]}
 
@@ -261,7 +261,7 @@ class Own(Base):
         self.assertEqual(self.inside(box, "own", self.folder + "/own"), self.expected())
 
     def test_what_is_closed_after_a_call_is_closed(self):
-        """Whoever made the call holds nothing of it any more: the port is free, for one thread and for several."""
+        """After the call its caller holds no socket any more: the port is free, for one thread and for several."""
         box = self.start()
         code = ("def rebind():\n"
                 " for n in range(300):\n"

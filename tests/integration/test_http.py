@@ -155,7 +155,7 @@ class Exchanges(Box):
         self.assertEqual(out.split(), ["0", "1", "2", "3", "4"])
 
     def test_request_body_without_delay(self):
-        """What the client writes is passed on while the rest is still to come."""
+        """Bytes that the client writes are passed on before the rest has come."""
         out = self.py("k = 'dGhlIHNhbXBsZSBub25jZQ=='\n" + TLS +
                       "s.sendall(request('GET', '/ws', 'api.lab.test', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: ' + k))\n"
                       "r = Reader(s); print(r.head()[0])\n"

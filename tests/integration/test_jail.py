@@ -43,14 +43,14 @@ KILLS_FETCH = ["accept4", "splice", "setsockopt raw", "setsockopt linger", "mark
 REFUSED_FETCH = {"stat path": "ENOENT", "openat": "EACCES", "socketpair": "EACCES", "connect 8081": "EACCES", "connect 22": "EACCES",
                  "map for writing": "EPERM"}
 KILLS_GATEWAY = ["tcp", "udp", "connect", "splice", "setsockopt raw", "setsockopt linger", "fdatasync"]
-# What a sanitized check tries of all these: its list of calls is a little longer, the mechanism is the same.
+# The calls that a check under sanitizers tries: its list of permitted calls is a little longer, the mechanism is the same.
 A_FEW = {"execve", "netlink", "ptrace", "mmap exec", "tcp", "connect"}
 REFUSED = {
     "worker": {"stat path": "ENOENT", "connect 8081": "EACCES", "connect 22": "EACCES", "map for writing": "EPERM"},
     "keeper": {"stat path": "ENOENT", "map for writing": "EPERM"},
     "recorder": {"stat path": "ENOENT", "map for writing": "EPERM", "overwrite log": "EBADF"},
 }
-# What breaks the protocol, whoever says it.
+# Messages that break the protocol for every role.
 WRONG = ["cut head", "cut body", "unknown", "zero", "other way", "not asked", "of another", "trailing", "oversized", "one fd",
          "many fds"]
 WRONG_OF = {
@@ -204,7 +204,7 @@ class Fetch(Hostile):
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for wrong, stderr in zip(WRONG, pool.map(self.fetches, WRONG)):
                 with self.subTest(wrong=wrong):
-                    self.assertRegex(stderr, "vethguard-fetch was killed: it (broke the protocol|said too much)")
+                    self.assertRegex(stderr, "vethguard-fetch was killed: it (broke the protocol|sent too many messages)")
                     self.assertIn("status 502", stderr)
 
     def test_what_it_is(self):
@@ -286,19 +286,19 @@ class Gateway(Hostile):
     def test_words(self):
         for wrong, (stderr, _, findings) in self.each_of(WRONG + WRONG_OF_GATEWAY):
             with self.subTest(wrong=wrong):
-                # No room: for the answers, which it does not read.
-                self.assertRegex(stderr, r"The gateway was killed: (it broke the protocol|it said too much|No buffer space)")
+                # No room for the answers, which the role does not read.
+                self.assertRegex(stderr, r"The gateway was killed: (it broke the protocol|it sent too many messages|No buffer space)")
                 self.assertLess(findings, 50)
 
     def test_what_harms_nobody(self):
-        """Refused, or dropped: it serves on."""
+        """Refused or dropped: the role goes on serving."""
         stderr, code, findings = self.of("enter nobody", "guess many", "tokens invented")
         self.assertEqual(code, "200", stderr)
         self.assertNotIn("The gateway ", stderr)
         self.assertTrue(10 <= findings <= 50, findings)
 
     def test_deaf(self):
-        """Nobody comes in, and the daemon ends nevertheless."""
+        """No session gets in, and the daemon ends all the same."""
         stderr, code, _ = self.of("deaf")
         self.assertNotEqual(code, "200", stderr)
 
@@ -308,14 +308,14 @@ class Words(Hostile):
         def check(_, status, stderr, audit):
             self.assertEqual(status, 125, stderr)
             self.assertRegex(stderr, f"the {role} was killed: {said}; the sandbox is cut off from every network")
-            # Of a recorder another one, as hostile, has to write the end; a keeper may die before the session names its log.
+            # If the recorder is hostile, its equally hostile successor has to write the end; a keeper may die before the run names its log.
             if role == "worker" or role == "keeper" and os.path.exists(audit):
                 self.assert_recorded(audit, "was killed")
 
         self.each(role, wrong, check)
 
     def test_worker(self):
-        self.all_cut_off("worker", WRONG + WRONG_OF["worker"], "it (broke the protocol|said too much)")
+        self.all_cut_off("worker", WRONG + WRONG_OF["worker"], "it (broke the protocol|sent too many messages)")
 
     def test_keeper(self):
         self.all_cut_off("keeper", WRONG + WRONG_OF["keeper"], "it broke the protocol")
@@ -356,13 +356,13 @@ class Words(Hostile):
         self.assertLess(stderr.count("the audit log cannot be written"), 5)
 
     def test_a_deaf_worker(self):
-        """It does not keep the session: when its time is over it is killed (robustness.Frozen: the others)."""
+        """It does not hold up the run: it is killed when its time is over (robustness.Frozen has the others)."""
         status, stderr, audit = self.commit("worker", "deaf", command=("true",))
         self.assertEqual(status, 0, stderr)
         self.assert_recorded(audit)
 
     def test_ring(self):
-        """What the worker writes beside the truth ends its sandbox, not the recorder."""
+        """False records of the worker end its sandbox, not the recorder."""
         def check(_, status, stderr, audit):
             self.assertEqual(status, 125, stderr)
             self.assertNotIn("the recorder died", stderr)
@@ -491,7 +491,7 @@ class Told(Hostile):
 
 @unittest.skipIf(support.ASAN, "the sanitizers bring calls and libraries of their own, and the loader's protection is not theirs")
 class Binaries(unittest.TestCase):
-    """What a role does not link it cannot call, whatever else fails."""
+    """A role cannot call what it does not link, whatever else fails."""
     LIBRARIES = {
         "worker": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libz", "libc"},
         "keeper": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},

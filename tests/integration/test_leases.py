@@ -107,7 +107,7 @@ class Renews(Services):
         self.replaced("refused", self.vault())
 
     def test_the_token_of_a_login(self):
-        """What was made under it ends with it."""
+        """Leases made under the token end with it."""
         self.replaced("login", self.vault(role_id="role-1", secret_id=f"file:{support.LAB.path('lease-secret-id')}"))
         self.assertNotIn("/v1/sys/leases/renew", self.paths())
 
@@ -119,7 +119,7 @@ class Renews(Services):
         self.service.throttled, self.service.retry_after = 1, 3
 
         def told():
-            return "The value before is still used" in self.daemon.stderr() or not self.assertEqual(self.asks("valid", netns), "200") and False
+            return "The earlier value is still used" in self.daemon.stderr() or not self.assertEqual(self.asks("valid", netns), "200") and False
         self.assertTrue(wait_until(told, 12), self.daemon.stderr())
         self.assertTrue(wait_until(lambda: self.asks("valid", netns) == "502", 3))
         self.assertTrue(wait_until(lambda: self.asks("valid", netns) == "200", 5 * support.SLOW))
@@ -180,7 +180,7 @@ class GivesBack(Services):
         self.assert_given_back()
 
     def test_one_that_is_over(self):
-        """Nobody is asked for what has ended by itself."""
+        """A lease that has ended by itself is not given back."""
         self.service.expires_in = 2
         netns = self.box("over", self.vault())
         self.assertEqual(self.asks("over", netns), "200")
@@ -230,7 +230,7 @@ class Session(support.Case):
 
 class Throttled(Services):
     def test_it_is_left_alone(self):
-        """For as long as it wants, whoever asks: requests, operators, another sandbox of the same user."""
+        """The service is left alone for as long as it wants, whoever asks: requests, operators, another sandbox of the same user."""
         self.service.throttled, self.service.retry_after = 1, 4
         url = URL + "/oauth/token"
         one, two = self.box("one", self.oauth(url)), self.box("two", self.oauth(url))
@@ -240,10 +240,10 @@ class Throttled(Services):
             self.assertEqual(self.asks("two", two), "502")
             status, _, answer = self.call("POST", "/v1/sandboxes/one/credentials/check", {"credential": "api"})
             self.assertEqual(status, 503)
-            self.assertIn("left alone", answer["detail"])
+            self.assertIn("asked to wait", answer["detail"])
             time.sleep(0.5)
         self.assertEqual(self.paths(), ["/oauth/token"])
-        self.assertIn("has asked to be left alone", self.daemon.stderr())
+        self.assertIn("has asked to wait", self.daemon.stderr())
         self.assertTrue(wait_until(lambda: self.asks("one", one) == "200", 10 * support.SLOW))
         self.assertGreaterEqual(time.monotonic() - began, 4)
         self.assertTrue(wait_until(lambda: self.asks("two", two) == "200", 10 * support.SLOW))

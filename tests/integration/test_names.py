@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 
 
 
-# A server that answers all of its queries with no more than that a datagram has no room.
+# A server that answers every query only with "a datagram has no room for it".
 ONLY_CUT = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -162,7 +162,7 @@ class SearchList(Searched):
         self.assertIn("GET https://evil.lab.test/x: no rule of the policy names the destination", done.out)
 
     def test_many_names_are_no_tunnel(self):
-        """What a list puts behind allowed names is no data; what varies behind or before them is."""
+        """A search list's domains behind allowed names are not data; names that vary behind or before them are."""
         names = [f"n{i}.d{i}.test" for i in range(70)]
         box = self.sandbox(policy(*(f"https://{n}" for n in names), "https://*.wild.lab.test"))
         box.py(f"for n in {names!r}: dns_query(n + '.corp.example'), dns_query(n + '.default.svc.cluster.local'), dns_query(n)")
@@ -196,7 +196,7 @@ class SearchListObserved(Searched):
 
 
 class SearchListAllowed(Searched):
-    """A rule allows the list's own domain: names below it are asked for and dialled as any allowed name is."""
+    """A rule allows the list's own domain: names below it are asked for and dialed as any allowed name is."""
     RULES = policy("https://api.lab.test", "https://*.corp.example", "http://*.lab.test")
 
     def test_a_domain_of_the_list_that_is_allowed(self):
@@ -225,7 +225,7 @@ class LongAnswers(support.Boxed):
 
     def test_no_answer_over_tcp_either(self):
         out = self.get("long-deaf.lab.test")
-        self.assertIn("could not be had over TCP", out)
+        self.assertIn("could not be fetched over TCP", out)
         self.assertIn("502", out)
         self.assertIn('"/long"', self.get("api.lab.test"))
 

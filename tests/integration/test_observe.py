@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode observe: what the policy would have refused is marked as that, whatever then became of it, and suggested."""
+"""Mode observe: what the policy would have refused is marked so, whatever became of it, and suggested."""
 import json
 import subprocess
 
@@ -107,7 +107,7 @@ class Observed(support.Boxed):
         self.assertEqual([to for to in self.suggested() if to[0].startswith("tcp://plain.lab.test")], [])
 
     def test_a_rule_of_the_web_keeps_its_wait(self):
-        """Where a rule allows https, a client that is late is not taken for another protocol: its request gets its verdict."""
+        """If a rule allows https, a slow client is not taken for another protocol: its request gets its verdict."""
         self.assertIn("200", self.py("import time\ns = connect('api.lab.test', 443); time.sleep(2.5)\nc = ssl.create_default_context()\n"
                                      "t = c.wrap_socket(s, server_hostname='api.lab.test'); t.sendall(request('GET', '/late', 'api.lab.test'))\nprint(Reader(t).response()[0])"))
         self.assertEqual(self.box.event(HTTP, **{"http_request.url.path": "/late"})["action_id"], 1)
@@ -131,7 +131,7 @@ class Observed(support.Boxed):
         self.assertRegex(text, r"# Not suggested: no request was seen[^\n]*\n(#.*\n)*#.*tls deb\.lab\.test:8443")
 
     def test_findings_and_names(self):
-        """Nothing observed is a finding of its own, and names stay marked."""
+        """An observed request is not a finding, and names stay marked as observed."""
         self.fetch("https://nowhere.other.test/again")
         self.assertEqual({e["action_id"] for e in self.box.events(DNS) if field(e, "query.hostname") == "nowhere.other.test"}, {3})
         self.assertEqual([e for e in self.box.events(FINDING) if "nowhere" in json.dumps(e)], [])

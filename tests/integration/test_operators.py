@@ -75,7 +75,7 @@ class Audit(Operated):
             self.assertEqual((r.returncode, r.stdout, r.stderr), (2, "", "vethguard: error: FILE or --socket, not both\n"), r)
 
     def test_a_log_that_may_not_be_read(self):
-        """Who may ask the daemon may not read its log by that."""
+        """The right to ask the daemon gives no right to read its log."""
         os.chown(self.daemon.audit, 1, 1)
         self.addCleanup(os.chown, self.daemon.audit, 0, 0)
         for command in ("show", "suggest", "verify"):
@@ -169,7 +169,7 @@ class Verify(Operated):
         self.assertIn("all were written anew", r.stdout)
 
     def test_an_anchor_of_ones_own(self):
-        """It is what counts, also where the daemon is asked for its log."""
+        """FILE counts, also where the daemon would be asked for its log."""
         noted = json.loads(self.whole[0])["attestation_list"][0]["fingerprint"]["value"]
         self.assertEqual(self.audit("verify", "--anchor", noted).returncode, 0)
         r = self.audit("verify", "--anchor", "0" * 64)
@@ -335,7 +335,7 @@ class Detach(Operated):
 
 
 class DetachFails(Case):
-    """A daemon that is none: what becomes of the others where one fails."""
+    """A program that plays the daemon: what becomes of the other sandboxes if one fails."""
 
     def serve(self, answers):
         """A control socket that gives these answers, one per request; (path, what was asked)."""
@@ -377,7 +377,7 @@ class DetachFails(Case):
 
     def test_one_has_gone(self):
         r, _ = self.detach(self.DONE, (404, {"detail": "there is none"}), self.DONE)
-        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "a: detached\nb: it has ended by itself\nc: detached\n3 detached\n", ""), r)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "a: detached\nb: it had ended by itself already\nc: detached\n3 detached\n", ""), r)
 
     def test_the_daemon_goes(self):
         r, asked = self.detach(self.DONE, (0, None))
@@ -386,7 +386,7 @@ class DetachFails(Case):
         self.assertEqual(len(asked), 3)
 
     def test_a_name_that_is_none(self):
-        """Whatever says that it is the daemon: no path is made of what is no name."""
+        """Whoever claims to be the daemon: no path is made of what is not a name."""
         listed = {"sandboxes": [{"name": "../status"}, {"name": "a"}, {}, 7]}
         path, asked = self.serve([(200, listed), self.DONE])
         r = subprocess.run([VETHGUARD, "detach", "--all", "--yes", "--socket", path], capture_output=True, text=True, timeout=60 * SLOW)

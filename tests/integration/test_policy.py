@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the policy says is what happens: schemes, methods, paths however written, addresses behind names, observing."""
+"""The policy decides what happens: schemes, methods, paths however written, addresses behind names, observing."""
 import json
 import socket
 import time
@@ -51,7 +51,7 @@ class Rules(Box):
             self.denied(method, "/user", also=(400, 405, 501))
 
     def test_another_method_or_path_in_a_field(self):
-        """What servers may take from a field is judged too, over either version of HTTP."""
+        """Methods and paths that servers may take from a field are judged too, over either version of HTTP."""
         rows = [("/user", "X-HTTP-Method-Override: HEAD", True), ("/user", "x-http-method-override: delete", False),
                 ("/user", "X_HTTP_Method: PUT", False), ("/user", "X-Original-URL: /repos/acme/x", True),
                 ("/user", "X-Original-URL: /admin", False), ("/repos/acme/x", "X-Rewrite-URL: /repos/acme/secret/y", False)]
@@ -105,7 +105,7 @@ class Rules(Box):
         self.allowed("GET", "/anything", host="www.lab.test")
 
     def test_deny_holds_against_every_reading(self):
-        """Also over HTTP/2, and where another field names the path."""
+        """Also over HTTP/2, and if another field names the path."""
         self.denied("GET", "/repos/acme/secret;x%2Fy/z", "/repos/acme/secret%3Bx/z", "/repos/acme%2Fsecret/x", "/repos/acme/%2573ecret/x",
                     "/repos/acme%252Fsecret%252Fx", "/repos/acme/SECRET/x", "/repos/acme/secret./x", "/repos/acme/secret%C0%AFx",
                     "/repos/acme/%EF%BD%93ecret/x", "/repos/acme/;a/secret;b/x;c", "/repos/acme%255Csecret/x", "/repos/acme/secret")
@@ -250,7 +250,7 @@ class Passthrough(Box):
         self.assertEqual(done.json()["body"], 30000000, done)
 
     def test_denied_sni(self):
-        """The dialled name is allowed to pass, the SNI names another host."""
+        """The dialed name is allowed to pass, the SNI names another host."""
         out = self.py("try:\n t = tls('pass.lab.test', sni='evil.lab.test', verify=False); t.sendall(request('GET', '/', 'evil.lab.test')); print(Reader(t).response()[0])\nexcept (OSError, EOFError): print('closed')")
         self.assertIn(out, ("closed\n", "403\n", "421\n"))
         self.assertEqual(self.seen("http") + self.seen("evil"), [])
@@ -293,7 +293,7 @@ class DeniedBeside(Box):
         self.assertEqual(self.py("print(fetch('www.lab.test', verify=False)[0])"), "200\n")
 
     def test_nor_is_a_protocol_in_which_the_server_begins_refused(self):
-        """Only later: what the sandbox says is waited for."""
+        """Only later: the relay waits for what the sandbox says."""
         out = self.py("s = connect('tcp.lab.test', 2222, timeout=30); print(s.recv(100))")
         self.assertEqual(out, "b'banner 1.0\\r\\n'\n")
 
@@ -328,7 +328,7 @@ class Streams(Box):
         self.assertEqual(self.seen("tcp"), [])
 
     def test_address_of_the_allowed_host(self):
-        """The rule names a name; its address alone is not it."""
+        """The rule names a name; its address alone is not allowed."""
         out = self.py("try:\n s = socket.create_connection(('10.99.0.80', 2222), 14); print(s.recv(10))\nexcept OSError as e: print('ended')")
         self.assertIn(out, ("ended\n", "b''\n"))
 
@@ -535,7 +535,7 @@ class WideNetworks(Box):
         self.assertIn("403", self.py("print(fetch('10.99.0.1', '/', port=80, plain=True)[0])", box))
 
     def test_permit_is_read_the_same(self):
-        """What a name leads to: a wide network under permit opens nothing either."""
+        """Addresses behind a name: a wide network under permit opens nothing either."""
         for permit, status in (("[0.0.0.0/0, '::/0']", "403"), ("[10.0.0.0/7]", "403"), ("[10.99.0.0/16]", "200")):
             config = support.LAB.write("widepermit.yaml", "\n".join(
                 f"permit: {permit}" if line.startswith("permit:") else line for line in support.LAB.config().split("\n")))

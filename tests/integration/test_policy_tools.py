@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator does with a policy before it is used: where its names lead, and whether a sandbox agrees."""
+"""Checks that an operator makes before using a policy: where its names lead, and whether a sandbox agrees."""
 import json
 import os
 import pty
@@ -211,7 +211,7 @@ class New(Case):
         self.assertIn('name: "a"', open(path).read())
 
     def test_the_comment_about_the_key_is_right(self):
-        """What it says can be put in place of the include."""
+        """The printed text can replace the include."""
         self.new("--agent", "anthropic", "-o", "k.yaml")
         text = open(self.path("k.yaml")).read()
         line = re.search(r"# (- {preset: .*}}})", text).group(1)
@@ -250,7 +250,7 @@ class New(Case):
         self.assert_good(self.path("all.yaml"))
 
     def test_hostile_words(self):
-        """Either refused, or in a policy that is right and allows nothing but that host."""
+        """Each is refused, or makes a valid policy that allows nothing but that host."""
         words = ['a"b', "a\\b", "a\nallow: [{to: evil.example}]", 'x"\n  - to: "evil.example', "${x}", "group:x", "https://u:p@x.example", "#", "&a", "*a",
                  "!!str", "x: y", "'", "{a: b}", "- evil.example #", "\x1b[31m", "\u00e9.example", "a" * 600, "%YAML", "---", "...", "?", "|", ">",
                  "preset:pypi", "https://a.example/path", "0.0.0.0/0", "[public]", "10.0.0.0/8", "a.example,b.example", "\t"]
@@ -315,7 +315,7 @@ class New(Case):
     def test_wrong_words(self):
         for args, says in ((("--agent", "antropic"), 'did you mean "anthropic"?'), (("--packages", "pipy"), 'did you mean "pypi"?'),
                            (("--mode", "observ"), 'did you mean "observe"?'), (("--hots", "x"), "did you mean --host?"),
-                           (("--host", "a.example", "agent.yaml"), "name the file with --output"), (("--output", ""), "is no file's name")):
+                           (("--host", "a.example", "agent.yaml"), "name the file with --output"), (("--output", ""), "is not a file's name")):
             r = self.new(*args)
             self.assertEqual((r.returncode, r.stdout), (2, ""), r)
             self.assertIn(says, r.stderr)

@@ -176,7 +176,7 @@ class Life(Ready):
         other = support.netns(self, self.prefix + "other")
         for more, expected, text in (
                 ({"netns": f"/run/netns/{other}"}, 422, "is not prepared"),
-                ({"netns": "/etc/passwd"}, 422, "is no network namespace"),
+                ({"netns": "/etc/passwd"}, 422, "is not a network namespace"),
                 ({"netns": "/run/netns/nowhere"}, 422, "No such file"),
                 ({"like": "nobody"}, 422, "there is no sandbox nobody"),
                 ({"policy": "/nowhere.yaml"}, 422, "cannot be used"),
@@ -264,7 +264,7 @@ class Life(Ready):
         self.assert_served(f"{self.prefix}-2")
 
     def test_a_gate_that_cannot_listen(self):
-        """Somebody has taken its port: the claim fails, and nothing is left of it, whether it waits or not."""
+        """Another program has its port: the claim fails and leaves nothing, whether it waits or not."""
         self.prepare(3)
         self.claim("first", netns=f"/run/netns/{self.prefix}-3", wait=True)
         known = {self.daemon.call("GET", "/v1/sandboxes/first")[2]["id"]}
@@ -365,7 +365,7 @@ class Restarts(Ready):
             return json.load(f)["id"]
 
     def test_killed_at_any_moment(self):
-        """Of the daemon or the command: another prepare makes what is missing, and nothing else is left."""
+        """The daemon or the command dies: another prepare makes what is missing, and nothing else is left."""
         for delay in range(12):
             command = subprocess.Popen([support.VETHGUARD, "prepare", "--count", "6", "--prefix", self.prefix, "--socket", self.daemon.socket],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -536,13 +536,13 @@ class Clones(Ready):
         self.daemon.start()
         self.assertTrue(wait_until(lambda: self.curl(f"{self.prefix}-2", *direct).returncode == 0, 5 * SLOW))
         self.assertEqual(self.resolve(f"{self.prefix}-2", "api.lab.test"), address)
-        # Without it the address means nothing, and nothing of one identity is the other's.
+        # Without --like the address means nothing, and the two sandboxes share nothing.
         self.claim("stranger", wait=True)
         self.assertNotEqual(self.env("stranger")["API_KEY"], placeholder)
         self.assertNotEqual(self.resolve(f"{self.prefix}-3", "api.lab.test"), address)
 
     def test_restored_before_it_is_claimed(self):
-        """Until then nothing answers but the fence; what the clone repeats after the claim is reset."""
+        """Until the claim only the fence answers; what the clone repeats after it is reset."""
         self.prepare(1, "--addresses", "same")
         with subprocess.Popen(["ip", "netns", "exec", f"{self.prefix}-1", "python3", "-c", RESTORED, "198.18.0.77"], stdout=subprocess.PIPE,
                               text=True) as restored:
@@ -629,9 +629,9 @@ class Taps(Ready):
     def test_what_cannot_be_a_tap(self):
         for name in ("", "eth0", "lo", "vgbr0", "a/b", "x" * 16, "a b", "..", "tap%d"):
             r = self.daemon.cli("prepare", "--count", "1", "--addresses", "same", "--tap", name, "--prefix", self.prefix)
-            self.assertEqual((r.returncode, "no name that such a device can have" in r.stderr), (2, True), r.stderr)
+            self.assertEqual((r.returncode, "not a name that a device can have" in r.stderr), (2, True), r.stderr)
         r = self.daemon.cli("prepare", "--count", "1", "--tap", "tap0", "--prefix", self.prefix)
-        self.assertEqual((r.returncode, "goes with --addresses same" in r.stderr), (2, True), r.stderr)
+        self.assertEqual((r.returncode, "needs --addresses same" in r.stderr), (2, True), r.stderr)
         self.assertEqual(self.ready(), {})
 
 

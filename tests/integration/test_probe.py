@@ -18,7 +18,7 @@ INNER4, INNER6 = "198.51.100.2", "2001:db8::2"
 WORLD4, WORLD6, GATEWAY = "198.51.100.1", "2001:db8::1", "198.51.100.9"
 METADATA = "169.254.169.254:80 [fd00:ec2::254]:80"
 TCP = f"{WORLD4}:443 [{WORLD6}]:443"
-# What opens each way in the world's filter, and how the probe calls it.
+# For each way and target of the probe, the rule that opens it in the world's filter.
 OPENINGS = {
     ("tcp", f"{WORLD4}:443"): f"ip daddr {WORLD4} tcp dport 443",
     ("tcp6", f"[{WORLD6}]:443"): f"ip6 daddr {WORLD6} tcp dport 443",
@@ -72,12 +72,12 @@ class Script(Probed):
         return subprocess.run([os.path.join(lab.ROOT, "contrib/probe/probe.sh"), *options], capture_output=True, text=True, timeout=30 * SLOW)
 
     def test_usage(self):
-        for options, words in ((("--nonsense",), "no option"), (("--tcp",), "needs a value"), (("--tcp", "$(id)"), "no target"),
-                               (("--tcp", "1.1.1.1"), "no port"), (("--udp", "a:b"), "no port"), (("--tcp", "a:1;id"), "no target"),
-                               (("--name", "a'b"), "no target"), (("--name", "-rf"), "no target"), (("--dns", "1.1.1.1 -x"), "no target"),
+        for options, words in ((("--nonsense",), "no option"), (("--tcp",), "needs a value"), (("--tcp", "$(id)"), "not a target"),
+                               (("--tcp", "1.1.1.1"), "no port"), (("--udp", "a:b"), "no port"), (("--tcp", "a:1;id"), "not a target"),
+                               (("--name", "a'b"), "not a target"), (("--name", "-rf"), "not a target"), (("--dns", "1.1.1.1 -x"), "not a target"),
                                (("--timeout", "0"), "seconds"), (("--timeout", "2s"), "seconds"), (("--limit", "99999"), "seconds"),
-                               (("--limit", "-1"), "no target"), (("--without", "all"), "no way"), (("x",), "no option"),
-                               (("--api", "a:1\nb:2"), "no target")):
+                               (("--limit", "-1"), "not a target"), (("--without", "all"), "no way"), (("x",), "no option"),
+                               (("--api", "a:1\nb:2"), "not a target")):
             r = self.run_script(*options)
             self.assertEqual((r.returncode, r.stdout), (2, ""), (options, r))
             self.assertIn(words, r.stderr, options)
@@ -96,7 +96,7 @@ class Script(Probed):
             self.assertIn("no option", r.stderr)
 
     def test_without_an_interface(self):
-        """Nothing but sh is needed to say that nothing leads out where there is no interface."""
+        """Without an interface, sh alone suffices to say that nothing leads out."""
         where = support.netns(self, f"alone{time.monotonic_ns()}")
         for shell in SHELLS.values():
             shell = [shutil.which(shell[0]), *shell[1:]]
@@ -129,7 +129,7 @@ class World(Probed):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.assertTrue(support.wait_until(lambda: os.path.exists(ready)))
-        for address in (WORLD4, WORLD6):  # neighbours are known before anything is tried
+        for address in (WORLD4, WORLD6):  # neighbors are known before anything is tried
             self.assertTrue(support.wait_until(lambda a=address: self.connects(a)), address)
 
     def connects(self, address):
@@ -137,7 +137,7 @@ class World(Probed):
                               stderr=subprocess.DEVNULL).returncode == 0
 
     def opens(self, *rules, drops=False):
-        """Neighbours find each other; of the rest only this gets in. What is refused is answered at once, what is dropped never."""
+        """Neighbors find each other; of the rest only this gets in. What is refused is answered at once, what is dropped never."""
         rules = (*rules, *([] if drops else ["reject"]))
         rules = "".join(f"add rule inet f in {rule}{'' if rule == 'reject' else ' accept'}\n" for rule in ("icmpv6 type { 133, 134, 135, 136 }", *rules))
         r = subprocess.run(["ip", "netns", "exec", self.world, "nft", "-f", "-"], text=True, capture_output=True,
@@ -182,7 +182,7 @@ class World(Probed):
             self.assertEqual((status, self.found(answer, "unclear")), (3, {("tcp", f"{WORLD4}:7")}), (tool, answer))
 
     def test_every_program(self):
-        """What each program alone can try, it finds open and closed."""
+        """With each program alone, the probe finds the ways that this program can try, open and closed."""
         can = {"curl": {"tcp", "tcp6", "metadata", "api"}, "node": {"tcp", "tcp6", "metadata", "api", "udp", "dns", "dns6"},
                "python3": {"tcp", "tcp6", "metadata", "api", "udp", "dns", "dns6", "icmp", "icmp6"},
                "bash": {"tcp", "tcp6", "metadata", "api", "udp"}, "nc": {"tcp", "tcp6", "metadata", "api", "udp"},
@@ -208,7 +208,7 @@ class World(Probed):
                 self.assertEqual(status, 1 if opened else 3, (tools, answer))
 
     def test_sh_alone(self):
-        """With an interface and no program nothing is known, and that is said."""
+        """With an interface and no program, the probe knows nothing and says so."""
         self.opens()
         for shell in SHELLS.values():
             if shell[0] == "busybox":

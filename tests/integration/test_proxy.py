@@ -213,7 +213,7 @@ class Absolute(Box):
 
 class Gate(Box):
     def test_other_ports_of_the_gate(self):
-        """Nothing else listens there: a connection to the gate's own address is to nobody."""
+        """Nothing else listens there: other connections to the gate's own address are refused."""
         out = self.py("import errno\nfor p in (22, 80, 443, 3127, 3129, 8080):\n try:\n  s = socket.create_connection((gate(), p), 3); s.sendall(b'GET / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n' % gate().encode()); print(p, s.recv(20))\n"
                       " except OSError as e: print(p, errno.errorcode.get(e.errno, e))")
         self.assertNotIn(" 200", out)

@@ -102,7 +102,7 @@ class Refresh(Served, control_case.Control):
         self.assertEqual(self.stored(), "not-the-present-one\n")
 
     def test_the_rest_of_the_answer_is_of_no_use(self):
-        """The one before is used up all the same: the next one is stored."""
+        """The earlier token is used up all the same: the next one is stored."""
         self.service.spoiled = True
         self.addCleanup(setattr, self.service, "spoiled", False)
         netns = self.box("spoiled", self.source())
@@ -122,7 +122,7 @@ class Refresh(Served, control_case.Control):
             self.assertEqual(os.listdir(self.folder), ["token"])
 
     def test_a_link_beside_it(self):
-        """The place of the next one leads elsewhere: that is not written."""
+        """The next token's path leads elsewhere: nothing is written there."""
         other = support.LAB.write("other-file", "untouched")
         os.symlink(other, self.path + ".vethguard-next")
         netns = self.box("linked", self.source())
@@ -142,7 +142,7 @@ class Refresh(Served, control_case.Control):
         self.assertEqual(self.stored(), self.service.refresh_token)
 
     def test_a_folder_that_the_caller_may_not_write(self):
-        """Nobody is asked: the next token would have no place."""
+        """The service is not asked: the next token would have no place."""
         os.chown(self.path, NOBODY, NOBODY)
         netns = self.namespace()
         written = support.LAB.write("rights.yaml", policy(RULE, credentials=f"  api: {{source: {json.dumps(self.source())}, inject: bearer}}\n"))

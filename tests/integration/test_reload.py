@@ -285,7 +285,7 @@ class Live(control_case.Control):
             f.write(text)
 
     def test_another_way_out_ends_what_had_the_earlier_one(self):
-        """What the configuration does not permit any more is reached over no connection that was there before, busy or idle."""
+        """An address that the configuration no longer permits cannot be reached over earlier connections, busy or idle."""
         name, netns, results, thread = self.under_way()
         ca = support.LAB.write("way-out-ca.pem", self.daemon.call("GET", f"/v1/sandboxes/{name}/env")[2]["ca_pem"])
         client = self.begin(name, netns, sys.executable, "-c", TWICE, ca)

@@ -192,7 +192,7 @@ class Retry(support.Case):
         self.assertEqual([(a.method, bytes(a.body)) for a in greetings], [("PRI", b"")], "it is asked once")
 
     def test_http2_is_lost(self):
-        """Nobody knows what was done: only what is idempotent, and only where the connection had served others."""
+        """Nobody knows what the origin did: only idempotent requests are repeated, and only if the connection had served others."""
         for version in (1, 2):
             results = self.ask_all(version, PORT2, "lost", ("head", "body", "end"))
             for (moment, kind), result in results.items():

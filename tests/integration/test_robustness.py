@@ -28,7 +28,7 @@ SUBREAPER = 36
 class Robust(Case):
     @classmethod
     def setUpClass(cls):
-        # Who loses its parent becomes ours, so that nobody gets out of sight.
+        # Orphans become this process's children, so that none is lost.
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 
     @classmethod
@@ -247,7 +247,7 @@ class Killed(Robust):
             self.assertEqual(box.events(LIFECYCLE)[-1]["activity_id"], 4)
 
     def loses_nothing(self, role):
-        """What was answered is in the log, even if this program dies in the very moment."""
+        """An answered request is in the log, even if this program dies at that moment."""
         for n in range(8):
             box = self.begin()
             answered = self.steady(box, f"last{n}")
@@ -287,7 +287,7 @@ class Killed(Robust):
         self.assertEqual([e for e in events if "packet-copies-lost" in str(e)], [])
 
     def test_supervisor_while_the_recorder_is_frozen(self):
-        """Nobody is left to wake the recorder, and still it does not stay."""
+        """Nobody is left to wake the recorder, and it ends all the same."""
         box = self.begin()
         self.steady(box)
         pids = box.pids()
@@ -432,7 +432,7 @@ class Frozen(Robust):
         box._end()
 
     def test_keeper(self):
-        """What it has given goes on; the end comes in bounded time."""
+        """What the keeper has given stays in use; the run ends in bounded time."""
         box, pid = self.frozen("keeper")
         began = time.monotonic()
         self.assertIn("/second", box.sh("curl -sS -m 20 https://api.lab.test/second").out)
@@ -466,7 +466,7 @@ class Frozen(Robust):
         os.kill(pid, signal.SIGCONT)
 
     def test_supervisor(self):
-        """Nobody is left who could act: what was permitted stays permitted, everything else stays refused."""
+        """Nobody is left to act: what was permitted stays permitted, everything else stays refused."""
         box, pid = self.frozen("supervisor")
         self.assertIn("/second", box.sh("curl -sS -m 20 https://api.lab.test/second").out)
         self.assertIn("403", box.sh("curl -sS -m 20 -o /dev/null -w '%{http_code}' https://evil.lab.test/").out)
@@ -627,7 +627,7 @@ class Scarce(Robust):
         self.verify(box.audit)
 
     def test_too_few_descriptors(self):
-        """So few that it cannot start: it says so and leaves nothing."""
+        """Too few descriptors to start: vethguard says so and leaves nothing."""
         before = Traces()
         r = subprocess.run([VETHGUARD, "run", "--policy", support.LAB.write("few.yaml", API), "--", "true"],
                            capture_output=True, text=True, timeout=30 * SLOW,

@@ -37,7 +37,7 @@ class Clients(node_server.WithServer, support.Case):
     SCRIPT, MODULES, ARGUMENTS = "oidc_server.mjs", MODULES, (str(PORT), URL)
 
     def tokens(self):
-        """All that the server has given out: of a JWT the signature, since a sandbox knows the rest."""
+        """Everything that the server has given out; of a JWT only the signature, since a sandbox knows the rest."""
         given = [json.loads(line)["tokens"] for line in self.lines() if line.startswith('{"grant"')]
         return {v.rpartition(".")[2] for g in given for k, v in g.items() if k.endswith("_token")}
 

@@ -178,7 +178,7 @@ class Works(Logins):
 
 
 class Stays(Logins):
-    """Where a token does not go."""
+    """Places where a token is not sent."""
 
     def test_other_places(self):
         box = self.box()
@@ -264,16 +264,16 @@ class Refused(Logins):
     def test_types(self):
         for kind in ("text/html", "application/x-www-form-urlencoded", "text/plain", "application/octet-stream", None, "application/jsonx",
                      "application/xml", "application/json; charset=utf-16", "application/json; charset=iso-2022-jp", "multipart/mixed; boundary=x"):
-            self.refused(self.shared, self.shape(kind=kind), "no JSON in UTF-8 without compression")
+            self.refused(self.shared, self.shape(kind=kind), "not uncompressed JSON in UTF-8")
         self.assertEqual(self.shape(kind="application/json; charset=utf-8")[0], 200)
 
     def test_two_types(self):
-        self.refused(self.shared, self.shape(self.TOKEN, ("Content-Type", "text/html")), "no JSON in UTF-8")
+        self.refused(self.shared, self.shape(self.TOKEN, ("Content-Type", "text/html")), "not uncompressed JSON in UTF-8")
 
     def test_compressed(self):
         for coding, body in (("gzip", gzip.compress(self.TOKEN)), ("br", self.TOKEN), ("zstd", self.TOKEN), ("deflate", self.TOKEN),
                              ("x", self.TOKEN)):
-            self.refused(self.shared, self.shape(body, ("Content-Encoding", coding)), "no JSON in UTF-8 without compression")
+            self.refused(self.shared, self.shape(body, ("Content-Encoding", coding)), "not uncompressed JSON in UTF-8")
         self.assertEqual(self.origin.asked[-1]["headers"]["accept-encoding"], "identity")
 
     def test_not_json(self):
@@ -321,7 +321,7 @@ class Refused(Logins):
     def test_errors_pass_the_same_way(self):
         self.assertEqual(self.shape(b'{"error": "slow_down"}', status=400)[:2], (400, '{"error": "slow_down"}'))
         self.assertEqual(self.shape(b'"no access"', status=401)[:2], (401, '"no access"'))
-        self.refused(self.shared, self.shape(b"<html>" + self.TOKEN, status=500, kind="text/html"), "no JSON in UTF-8")
+        self.refused(self.shared, self.shape(b"<html>" + self.TOKEN, status=500, kind="text/html"), "not uncompressed JSON in UTF-8")
         self.assertEqual(self.shape(b"", status=200)[:2], (200, ""))
 
     def test_requests_that_cannot_be_filled(self):

@@ -205,7 +205,7 @@ class Serves(Sidecar):
         self.assertEqual(ask(3128), "no\n")
 
     def test_a_pod_without_any_route(self):
-        """Names work, because their addresses lead to lo; the guard says that it gets nowhere."""
+        """Names work, because their addresses lead to lo; the guard reports that it reaches nothing."""
         self.pod.close()
         sh("ip", "-n", "pod", "link", "del", "eth0")
         self.guard()
@@ -273,13 +273,13 @@ class Holds(Sidecar):
         self.assert_nothing_left(self.leak(uid=0, caps=CONTAINER_CAPS))
 
     def test_a_container_with_net_raw(self):
-        """It should not have that, and hears the guard's packets; but it sends nothing, by packet sockets either."""
+        """It should not have CAP_NET_RAW, and hears the guard's packets; but nothing of it leaves, by packet sockets either."""
         self.guard()
         self.assertIn('hook egress device "eth0"', self.pod.inside("nft", "list", "ruleset").stdout)
         self.assert_nothing_left(self.leak(uid=0, caps=CONTAINER_CAPS + ",net_raw"))
 
     def test_with_no_new_privileges_a_set_user_id_program_is_no_way(self):
-        """Without it, a file of the guard's user id with the set-user-id bit would be."""
+        """Without it, a set-user-id file of the guard's user would pass."""
         self.guard()
         path = support.LAB.path("become")
         sh("cp", "/usr/bin/setpriv", path)
@@ -304,7 +304,7 @@ class Holds(Sidecar):
         self.assertGreater(killed, 0)
 
     def test_a_guard_that_is_killed(self):
-        """Whatever dies, the rules stay: nobody listens, nothing passes."""
+        """The rules outlive every process: nothing listens, nothing passes."""
         for which in ("vethguard", "vethguardd", "vethguard-worke", "vethguard-keepe", "vethguard-recor"):
             with self.subTest(which):
                 guard = self.guard()
@@ -337,7 +337,7 @@ class Holds(Sidecar):
         self.assertEqual(done.stdout, "200", done)
 
     def test_init_killed_at_any_moment(self):
-        """One transaction: there is all of the fence or none of it, and the next init sets it."""
+        """One transaction: the fence is there as a whole or not at all, and the next init sets it."""
         for delay in (0, 0.001, 0.003, 0.006, 0.01, 0.02):
             init = subprocess.Popen(["nsenter", "--net=/run/netns/pod", VETHGUARD, "sidecar", "init", "--uid", str(GUARD)])
             support.time.sleep(delay)
@@ -350,7 +350,7 @@ class Holds(Sidecar):
 
 
 class Cgroup(Sidecar):
-    """--init knows the guard by its cgroup as well, so becoming its user is not enough."""
+    """With --init the fence knows the guard by its cgroup too, so becoming its user is not enough."""
 
     def make_cgroup(self):
         roots = [r for r in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") if os.path.exists(r + "/cgroup.controllers")]

@@ -116,7 +116,7 @@ class Field(Signing):
         self.assertNotIn("AKIDSANDBOX", json.dumps(r))
 
     def test_paths_and_queries(self):
-        """Whatever is sent is what is signed, in every way of writing it."""
+        """The signature covers what is sent, in every way of writing it."""
         box = self.box()
         targets = ("/bucket/a%20b", "/bucket/a+b=c,d;e:f@g&h!$'()*", "/bucket/%E2%82%AC", "/bucket/a%2Fb", "/bucket//a//b/", "/bucket/~a-b_c.d",
                    "/bucket/?acl", "/bucket/?b=2&a=1&a=0&A=3", "/bucket/?a=x+y&b=x%20y&c=%2B", "/bucket/?q=%41%7e&r=a;b&&s=", "/bucket/?x=a=b/c?d:e@f,g",
@@ -165,7 +165,7 @@ class Field(Signing):
         self.assertIn(["placeholder-leak"], [e["finding_info"]["types"] for e in box.events(FINDING)])
 
     def test_response_is_as_it_came(self):
-        """Nothing was sent that could sign, so ranges and codings stay."""
+        """A signing key is never sent, so no response has to be searched for it: ranges and codings stay."""
         self.origin.objects["/bucket/k"] = bytes(range(256))
         box = self.box()
         done = box.sh(f"curl -sS -D /dev/stderr -H 'Range: bytes=2-5' -H 'Accept-Encoding: br' {URL}/bucket/k | od -An -tx1")
@@ -191,7 +191,7 @@ class Field(Signing):
 
 
 class Refused(Signing):
-    """What is not signed, and why."""
+    """Requests that are not signed, and why."""
 
     def test_scopes(self):
         box = self.box("inject: sigv4, region: [us-east-1, eu-west-1], service: [s3, sts]")
@@ -237,7 +237,7 @@ class Refused(Signing):
                 self.refused(box, self.ask(box, "GET", path, fields), 403, "signature", words)
 
     def test_values(self):
-        for name, words in (("aws-half", "has no access key id and secret"), ("aws-broken", "begins like JSON, but is none"),
+        for name, words in (("aws-half", "has no access key id and secret"), ("aws-broken", "begins like JSON, but is not JSON"),
                             ("aws-escape", "with an escape in it")):
             with self.subTest(name):
                 box = self.box(name=name)

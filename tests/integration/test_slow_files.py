@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files on a file system that stops answering: whoever named one is told, and nobody else notices."""
+"""Files on a file system that stops answering: the user who named one is told, and nobody else notices."""
 import concurrent.futures
 import os
 import signal
@@ -123,7 +123,7 @@ class Hanging(Slow):
         return sum(row[0] == "vethguardd" for row in rows.values())
 
     def test_too_many_of_one_user(self):
-        """Neither more processes nor more waiting; the name of a request that waits is nobody's."""
+        """No more processes, no more waiting; the name of a waiting request stays free."""
         self.files.stop()
         with concurrent.futures.ThreadPoolExecutor(PER_USER) as pool:
             waiting = [pool.submit(self.attach_slow, f"{self.mount}/whole.yaml", f"w{i}") for i in range(PER_USER)]

@@ -90,7 +90,7 @@ class Run:
         return "".join(sorted((c["data"] for c in self.connections), key=lambda d: d.startswith("GET /clean")))
 
     def problem(self):
-        """What is not as it should be, or None."""
+        """The first fault, or None."""
         broken = [c["error"] for c in self.connections if c["error"]]
         if broken:
             return f"the strict origin could not read it: {broken}"
@@ -266,7 +266,7 @@ class Smuggling(Case):
                 findings[host[0]].append(e["finding_info"]["desc"])
             elif host and e["class_uid"] == HTTP:
                 events[host[0]].append(e)
-            elif e["class_uid"] == HTTP:  # the request named a host that is none of these
+            elif e["class_uid"] == HTTP:  # the request named another host
                 strays.append(e)
         for result in done.json():
             run = runs[result["host"]]

@@ -109,7 +109,7 @@ class Ways(Socketed):
             self.assertNotIn(SECRET, f.read())
 
     def test_there_is_no_other_way(self):
-        """Neither a route nor a name server; and the socket is the only one that the sandbox sees of vethguard's."""
+        """The sandbox has neither a route nor a name server, and sees no other socket of vethguard's."""
         for url in ("https://api.lab.test/", f"http://{EVIL4}/", f"http://[{ORIGIN6}]/"):
             r = self.bwrap("curl", "-sS", "-m", "3", url)
             self.assertNotEqual(r.returncode, 0, r)
@@ -118,7 +118,7 @@ class Ways(Socketed):
         self.assertEqual([line.split()[1] for line in r.stdout.splitlines()], ["lo:"], r)
 
     def test_bridges(self):
-        """What programs have that know HTTP proxies only: a loopback port before the socket, as Anthropic's sandbox runtime has it."""
+        """For programs that know HTTP proxies only: a loopback port before the socket, as Anthropic's sandbox runtime has it."""
         r = self.bwrap("sh", "-c", f"""
             socat TCP-LISTEN:3128,bind=127.0.0.1,fork,reuseaddr UNIX-CONNECT:{self.path} & bridge=$!
             export HTTPS_PROXY=http://127.0.0.1:3128 http_proxy=http://127.0.0.1:3128
@@ -247,7 +247,7 @@ for bytes in (b'\\5\\1\\2', b'\\5\\1\\0\\5\\2\\0\\1\\1\\2\\3\\4\\0\\x50', b'\\5\
 
 
 class File(Socketed):
-    """The socket's file: whose it is, and that it takes nobody's place."""
+    """The socket's file: its owner, and that it replaces no other file."""
 
     def test_mode_and_owner(self):
         st = os.lstat(self.path)
@@ -290,8 +290,8 @@ class File(Socketed):
 
     def test_bad_requests(self):
         for listen, words in (
-                ({}, ("listen.path",)), ({"path": ""}, ("absolute",)), ({"path": "out.sock"}, ("absolute",)), ({"path": "/"}, ("name of a file",)),
-                ({"path": self.dir + "/"}, ("name of a file",)), ({"path": self.dir + "/.."}, ("name of a file",)),
+                ({}, ("listen.path",)), ({"path": ""}, ("absolute",)), ({"path": "out.sock"}, ("absolute",)), ({"path": "/"}, ("end in a file's name",)),
+                ({"path": self.dir + "/"}, ("end in a file's name",)), ({"path": self.dir + "/.."}, ("end in a file's name",)),
                 ({"path": "/" + "d" * 30 + "/" + "x" * 77}, ("107",)), ({"path": "/" + "x" * 81}, ("80",)), ({"path": "/run/a\nb"}, ("control",)),
                 ({"path": self.dir + "/missing/x.sock"}, ("No such file",)), ({"path": self.policy + "/x.sock"}, ("irectory",)),
                 ({"path": "/proc/x.sock"}, ("local file system",)), ({"path": self.dir + "/x", "mode": "rw"}, ("listen.mode",)),
@@ -314,7 +314,7 @@ class File(Socketed):
         self.assertEqual(os.listdir(self.dir), ["out.sock"])
 
     def test_what_is_there_instead_stays(self):
-        """Somebody has put a file of theirs in its place: detaching leaves that alone."""
+        """Somebody has put another file in its place: detaching leaves that file alone."""
         os.unlink(self.path)
         with open(self.path, "w") as f:
             f.write("mine")
@@ -351,8 +351,8 @@ class File(Socketed):
                                     (("--listen", "/run/x", "--listen-owner", "nobody-such"), 2, "no such user"),
                                     (("--listen", "/run/x", "--listen-owner", "root:nobody-such"), 2, "no such group"),
                                     (("--listen", "/run/x", "--listen-mode", "999"), 1, "octal"),
-                                    (("--listen", "/run/x", "--pid", "1"), 2, "give only one"), (("--listen-mode", "600", "--pid", "1"), 2, "go with --listen"),
-                                    (("--listen", ""), 2, "No such file"), (("--listen", "/run/x", "--files"), 2, "--files goes with")):
+                                    (("--listen", "/run/x", "--pid", "1"), 2, "give only one"), (("--listen-mode", "600", "--pid", "1"), 2, "need --listen"),
+                                    (("--listen", ""), 2, "No such file"), (("--listen", "/run/x", "--files"), 2, "--files needs")):
             r = self.daemon.cli("attach", *words, "--policy", self.policy, "--name", "three")
             self.assertEqual(r.returncode, status, (words, r))
             self.assertIn(text, r.stderr)
@@ -360,7 +360,7 @@ class File(Socketed):
 
 class Faults(Socketed):
     def test_a_worker_dies(self):
-        """The file stays the same one; who connects meanwhile waits."""
+        """The file stays the same; clients that connect meanwhile wait."""
         self.assert_served()
         before = self.inode()
         for _ in range(3):
@@ -369,7 +369,7 @@ class Faults(Socketed):
         self.assertEqual((self.inode(), self.show()["worker"]["restarts"]), (before, 3))
 
     def test_workers_die_too_often(self):
-        """Nobody serves it then, and nothing passes; who waits at the socket is served after a reload."""
+        """Then no worker serves it, and nothing passes; clients that wait at the socket are served after a reload."""
         before = self.inode()
 
         def failed():

@@ -109,7 +109,7 @@ class Table(Box):
 
 
 class Clients(Box):
-    """What is served is as wide as what a careful public server has (docs/architecture.md, "What TLS is spoken")."""
+    """The TLS served is as wide as that of a careful public server (docs/architecture.md, "What TLS is spoken")."""
 
     def openssl(self, *args):
         done = self.box.sh("echo | openssl s_client -verify_return_error -connect api.lab.test:443 -servername api.lab.test "
@@ -158,7 +158,7 @@ class Clients(Box):
 
 
 class Addresses(support.Boxed):
-    """An address as server name is passed over (RFC 6066 section 3): the destination stays what was dialled."""
+    """An address as server name is passed over (RFC 6066 section 3): the destination stays what was dialed."""
     @classmethod
     def make_box(cls):
         return support.Sandbox(policy("https://api.lab.test", "{to: 'https://pass.lab.test', tls: passthrough}"))
@@ -177,13 +177,13 @@ class Addresses(support.Boxed):
         self.assertEqual(len(self.seen("http", path="/lit")), 2)
 
     def test_leads_nowhere(self):
-        """Neither the address nor what is behind it is reached."""
+        """Neither the address nor a server behind it is reached."""
         self.assertIn(self.visit("api.lab.test", "10.99.0.66", "/no", "10.99.0.66").split(" ")[1], ("403", "421"))
         self.assertIn(self.visit("evil.lab.test", "10.99.0.66", "/no", "api.lab.test").split(" ")[1], ("403", "421"))
         self.assertEqual(self.seen("http"), [])
 
     def test_not_through_a_passthrough(self):
-        """The server behind would be sent an address that nobody judged."""
+        """The server behind would get an address that nobody judged."""
         out = self.visit("pass.lab.test", "10.99.0.66", "/pass", "pass.lab.test")
         self.assertTrue(not out or out.split(" ")[1] in ("403", "421"), out)
         self.assertEqual(self.seen("http"), [])
@@ -191,7 +191,7 @@ class Addresses(support.Boxed):
 
 
 class Upstreams(support.Boxed):
-    """What is spoken to servers, and what is told of those that have nothing of it."""
+    """The TLS spoken to servers, and the error for servers that have none of it."""
     SERVERS = {9451: (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA"], "200"),
                9452: (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES256-SHA384"], "200"),
                9453: (["-tls1_2", "-groups", "P-521"], "200"),
@@ -344,7 +344,7 @@ class Leaves(Box):
 
 
 class Floods(Box):
-    """One connection that costs the worker more than its sender, who has made all of it before: nobody waits for it."""
+    """A connection that costs the worker more than its sender, who prepared all of it: nobody else waits for it."""
 
     def flood(self, kind, count):
         told = self.box.run(support.PYTHON, os.path.join(support.HERE, "tls_floods.py"), "api.lab.test", "443", kind, str(count),

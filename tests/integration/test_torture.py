@@ -49,7 +49,7 @@ def flow(frame):
 
 
 class Judge(lab.Capture):
-    """All that leaves by an interface, judged as it comes: kept are the flows that may not be."""
+    """Judges every frame that leaves by an interface, and keeps the flows that must not be."""
 
     def __init__(self, interface):
         super().__init__(interface)
@@ -74,7 +74,7 @@ class Judge(lab.Capture):
 
     @staticmethod
     def is_own(f):
-        """Neighbour discovery and group membership of the host itself; and what its kernel says to a name server whose answer
+        """Neighbor discovery and group membership of the host itself; and what its kernel says to a name server whose answer
         finds the worker that asked killed: port unreachable, quoting that answer."""
         if f[12:14] == b"\x86\xdd":
             return f[20] == 0 or f[20] == 58 and f[54] in (133, 135, 136, 143)
@@ -201,7 +201,7 @@ class Torture(Case):
         return any(role == "supervisor" for role, _ in victims)
 
     def restart(self):
-        """As systemd does; now and then the new one is killed too while it starts."""
+        """Restarts the daemon like systemd; now and then the new one is killed too while it starts."""
         self.daemon.process.wait()
         while self.rng.random() < 0.25:
             with open(self.daemon.stderr_path, "ab") as err:
@@ -226,7 +226,7 @@ class Torture(Case):
                           flush=True)
 
     def look_after(self, box):
-        """One whose workers died too often is closed until somebody looks after it."""
+        """A sandbox whose workers died too often stays closed until somebody reloads it."""
         shown = self.daemon.call("GET", f"/v1/sandboxes/{box.name}")[2]
         if shown["state"] == "failed":
             self.failed += 1

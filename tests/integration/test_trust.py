@@ -227,7 +227,7 @@ class Distributions(Case):
     @classmethod
     def setUpClass(cls):
         cls.etc, cls.var = support.LAB.path("etc"), support.LAB.path("var-lib")
-        # What the invoking shell says of bundles stays where vethguard has nothing better.
+        # The invoking shell's variables for bundles stay if vethguard has nothing better.
         cls.mounts = contextlib.ExitStack()
         cls.mounts.enter_context(mock.patch.dict(os.environ))
         for name in VARIABLES:
@@ -340,7 +340,7 @@ class Distributions(Case):
                 sh("rm", "-rf", "/etc/ssl", "/etc/pki")
 
     def test_directory_alone(self):
-        """What openssl installs without ca-certificates: the CA can be trusted, and no upstream can be verified."""
+        """openssl without ca-certificates: the CA can be trusted, but no upstream can be verified."""
         os.makedirs("/etc/ssl/certs")
         config = support.LAB.path("config.yaml")
         script = 'curl -sS -o /dev/null -w "%{http_code}\\n" https://api.lab.test/'

@@ -104,7 +104,7 @@ class Upgraded(Upgrader, daemon_case.Attached):
         return process, trickle
 
     def assert_finished(self, process, trickle):
-        """Nobody has cut it off."""
+        """Nobody has cut the response off."""
         self.assertIsNone(process.poll())
         trickle.finish()
         self.assertEqual(process.wait(30 * SLOW), 0)
@@ -267,7 +267,7 @@ class Upgrade(Upgraded):
         self.assert_served()
 
     def test_runs_that_share_the_log(self):
-        """Nobody tells them that it was moved away: they find its end, and go on where the daemon does."""
+        """The old recorders are not told that the file was moved away: they find its end line, and go on in the daemon's file."""
         boxes = [support.Sandbox(support.policy("https://api.lab.test"), audit=self.daemon.audit) for _ in range(2)]
         for box in boxes:
             self.assertIn("/before", box.sh("curl -sS https://api.lab.test/before").out)
@@ -340,7 +340,7 @@ class Refused(Upgraded):
                 return None
 
     def test_many_are_taken_back(self):
-        """One that the new one cannot serve is enough. The control socket answers while the others are taken back; then all serve."""
+        """One sandbox that the new daemon cannot serve is enough. The control socket answers while the others are taken back; then all serve."""
         boxes = [f"b{n:02}" for n in range(12)]
         for name in boxes:
             netns = support.netns(self, f"{self.name}{name}")

@@ -45,7 +45,7 @@ class From(Upgraded):
         return self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]
 
     def install(self):
-        """As a package does: each program is put in the place of the former one."""
+        """Like a package: replaces each program by the new one."""
         for name in os.listdir(lab.BIN):
             path = os.path.join(self.bin, name)
             if os.path.isfile(os.path.join(lab.BIN, name)):
@@ -63,7 +63,7 @@ class From(Upgraded):
         now = {s["name"]: s for s in self.sandboxes()}
         self.assertEqual(set(now), set(self.before))
         for name, before in self.before.items():
-            for key in KEPT:  # a member that this version has added is none that was lost
+            for key in KEPT:  # a member that this version has added was not lost
                 at = now[name][key]
                 self.assertEqual({k: at.get(k) for k in before[key]} if isinstance(before[key], dict) else at, before[key], (name, key))
         self.assertEqual({s["name"]: s["state"] for s in self.sandboxes()}["paused"], "paused", self.sandboxes())
@@ -116,7 +116,7 @@ class From(Upgraded):
         self.assert_log()
 
     def test_an_upgrade_that_fails(self):
-        """This version finds a fault in a policy: the earlier one goes on with all of its sandboxes, as it was."""
+        """This version finds a fault in a policy: the earlier daemon keeps all of its sandboxes as they were."""
         pid, worker = self.daemon.process.pid, self.pid("worker")
         self.install()
         with open(self.policy) as f:

@@ -198,7 +198,7 @@ class Failures(Box):
         self.assertEqual(len(self.seen("h2", path="/refuse/b")), 2)
 
     def test_a_connection_that_had_enough_is_left(self):
-        """As node does where a client has stopped reading: ENHANCE_YOUR_CALM for all that follows on the connection."""
+        """Like node when a client has stopped reading: ENHANCE_YOUR_CALM for all that follows on the connection."""
         for method, expected in (("GET", "200"), ("POST", "502")):
             with self.subTest(method):
                 self.seen_at = self._seen_size()

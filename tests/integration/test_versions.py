@@ -66,7 +66,7 @@ class Versions(Case):
 
     @staticmethod
     def as_sent(case, host):
-        """What the origin has to get, whatever carried it."""
+        """The request that the origin has to get, in either version."""
         fields = [f for f in case.fields if f[0] != "cookie"]
         length = "0" if case.method in ("POST", "PUT", "PATCH") else None
         if case.body is not None:
@@ -127,7 +127,7 @@ class Versions(Case):
         self.assertEqual({k[1][0] for k in told if k[0] == "findings"}, {"ambiguous-http", "binding-mismatch"})
 
     def test_explain(self):
-        """What explain says of a method is what becomes of it."""
+        """A method is treated as explain says."""
         path = support.LAB.write("explain.yaml", self.policy)
         for case in versions.REQUESTS:
             if case.explained is None:

@@ -50,7 +50,7 @@ def is_free(port):
 
 
 def has_loopback():
-    """Whether CID 1 is this machine itself; on other kernels nobody is there."""
+    """Whether CID 1 is this machine itself; on other kernels nothing answers there."""
     if not has_vsock():
         return False
     with listener(PORT + 9), socket.socket(socket.AF_VSOCK) as s:
@@ -136,7 +136,7 @@ class Hybrid(Socketed):
 
 
 class Kernel(Socketed):
-    """What needs no connection: whose port it is, and what is refused."""
+    """Tests without connections: who owns the port, and what is refused."""
 
     @classmethod
     def setUpClass(cls):

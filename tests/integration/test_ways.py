@@ -16,12 +16,12 @@ class Beside(_Hostile):
         frames = fence_frames.offloads((EVIL4, ORIGIN4, HOST4, fence_frames.GATE4), (ORIGIN6, fence_frames.GATE6))
         with Watch() as watch:
             sent = self.hostile(box, "offloads", "eth0", *map(str, DIVERT_MARKS), input=test_exfiltration.as_input(frames))
-        self.assertGreater(sent, len(frames) // 4)  # newer kernels do not take what is no checksum's place
+        self.assertGreater(sent, len(frames) // 4)  # newer kernels do not take an offset where no checksum can be
         self.assert_silent(watch)
         self.assertIn("/after", box.sh("curl -sS https://api.lab.test/after").out)
 
     def test_what_tcp_carries_beside_its_stream(self):
-        """Urgent bytes, data in the first packet, subflows, options: judged is what is sent on."""
+        """Urgent bytes, data in the first packet, subflows, options: the proxy judges what it sends on."""
         box = self.sandbox(policy("{to: http://plain.lab.test, paths: [/ok/**]}"), user="root")
         test_exfiltration.battery(box)
         f = fence_frames

@@ -48,7 +48,7 @@ static void note(const char *what, int error)
 		note(name, (call) < 0 ? errno : 0); \
 	} while (0)
 
-/* What such code may not do here. */
+/* What such code must not be able to do here. */
 static void probe(void)
 {
 	char *argv[] = {"sh", NULL};

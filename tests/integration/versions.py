@@ -285,7 +285,7 @@ def head_of(data):
 
 
 def read_http1(s, method):
-    """What is answered, as a strict client reads it."""
+    """The response, as a strict client reads it."""
     data, got = b"", {"interims": [], "status": None, "fields": [], "body": "", "trailers": [], "whole": False}
 
     def until(mark):

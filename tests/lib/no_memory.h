@@ -20,13 +20,13 @@ void *__wrap_realloc(void *p, size_t n);
 
 static unsigned no_memory_left; /* allocations until the one that fails; 0: none will */
 
-/* The nth from now on fails, from 1, and no other. */
+/* The nth allocation from now on fails (counted from 1), and no other. */
 static inline void no_memory_at(unsigned nth)
 {
 	no_memory_left = nth;
 }
 
-/* The end of that. True: it had been asked for, and failed. */
+/* Ends that. Returns true if the allocation was asked for, and so failed. */
 static inline bool no_memory_met(void)
 {
 	bool met = no_memory_left == 0;

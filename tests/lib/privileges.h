@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests need no root: an ordinary user gets a user namespace of his own. */
+/* The tests need no root: an ordinary user gets a user namespace of their own. */
 #ifndef VETHGUARD_TESTS_LIB_PRIVILEGES_H
 #define VETHGUARD_TESTS_LIB_PRIVILEGES_H
 

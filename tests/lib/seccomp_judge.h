@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the filters of a process would answer to a call, of any architecture, without the call: the
+ * What a process's filters would answer to a call of any architecture, without making the call: the
  * kernel gives the programs of a traced process (ptrace(2), PTRACE_SECCOMP_GET_FILTER;
  * CAP_SYS_ADMIN, CONFIG_CHECKPOINT_RESTORE), and they are carried out here over a struct
  * seccomp_data.

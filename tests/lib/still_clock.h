@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * still_clock: CLOCK_MONOTONIC as the code under test reads it stands still when the test says so,
- * and goes on by what the test says; how long the machine takes is then nothing to the code. The
+ * and goes on by what the test says; the code then does not notice how long the machine takes. The
  * kernel's timers and libevent's go on as ever. For one file of a program, which has the line "The
  * linker wraps: clock_gettime" (mk/tests.mk).
  */
@@ -42,7 +42,7 @@ static inline void clock_move(int64_t ms)
 	clock_stands_at_ms += ms;
 }
 
-/* It is the machine's again. */
+/* The clock is the machine's again. */
 static inline void clock_go(void)
 {
 	clock_stands = false;

@@ -84,7 +84,7 @@ def make_archive(system):
 
 
 def copy_checkout(target):
-    """What git knows or would take, as it is now: a change that is not committed yet is tested too."""
+    """Files that git tracks or would add, as they are now: uncommitted changes are tested too."""
     files = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], check=True,
                            capture_output=True).stdout
     names = b"\0".join(f for f in files.split(b"\0") if f and os.path.lexists(os.path.join(os.fsencode(ROOT), f)))
@@ -106,7 +106,7 @@ class Root:
         run("tar", "-xpf", archive, "-C", self.tree)
         copy_checkout(self.path(SOURCE))
         shutil.copy("/etc/resolv.conf", self.path("/etc/resolv.conf"))
-        # Nobody minds if a root that is thrown away is lost with the machine's power.
+        # A root that is thrown away may be lost when the machine loses power.
         with open(self.path("/etc/dpkg/dpkg.cfg.d/systems"), "w", encoding="ascii") as f:
             f.write("force-unsafe-io\n")
 

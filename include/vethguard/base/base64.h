@@ -23,12 +23,12 @@ int base64_append(struct buf *out, struct slice bytes);
  * group of three. out has room for BASE64_SIZE(n). Returns the number of characters. */
 size_t base64_inner(const void *p, size_t n, unsigned lead, const char alphabet[64], void *out);
 
-/* What base64_decode() accepts beside the standard alphabet, with whole padding or none, in which bits that stand for
- * nothing are zero. */
+/* What base64_decode() accepts beside strict base64: the standard alphabet, whole padding or none, unused bits
+ * zero. */
 enum base64_accept {
 	BASE64_STRICT = 0,
 	BASE64_EITHER = 1,  /* a character may be of either alphabet */
-	BASE64_LENIENT = 2, /* those bits may be anything, and the padding cut */
+	BASE64_LENIENT = 2, /* unused bits may be anything, and the padding cut */
 	BASE64_LINES = 4    /* blanks and line ends between characters; the padding is whole */
 };
 

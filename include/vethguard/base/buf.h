@@ -19,7 +19,7 @@ struct buf {
 
 /* An empty buffer of at most max bytes; allocates nothing yet. */
 void buf_init(struct buf *b, size_t max);
-/* The same for what may hold a secret: memory that is outgrown or freed is wiped. */
+/* The same for bytes that may hold a secret: memory that is outgrown or freed is wiped. */
 void buf_init_secret(struct buf *b, size_t max);
 /* Frees the memory; the buffer stays usable and empty. */
 void buf_fini(struct buf *b);

@@ -11,7 +11,6 @@
 #define AWS_KEY_ID_MAX 128
 #define AWS_SECRET_MIN 6 /* bytes */
 #define AWS_TOKEN_MAX 8192
-#define AWS_JSON_DEPTH_MAX 8
 
 struct aws_keys {
 	struct secret memory;            /* holds everything below */

@@ -48,7 +48,7 @@ int jail_seccomp(enum jail_role role, bool binds);
 int jail_seccomp_prepare(enum jail_role role, bool binds);
 
 /* All of these in their order, for a role that knows its ports when it starts and binds none: an empty root, ids,
- * Landlock, seccomp. A kernel without Landlock is no failure. Returns 0, or -errno with *step. */
+ * Landlock, seccomp. A kernel without Landlock is not a failure. Returns 0, or -errno with *step. */
 int jail_enter(enum jail_role role, const uint16_t *ports, size_t count, const char **step);
 
 #define JAIL_TEXT_MAX 16384 /* enough for JAIL_PORTS_MAX ports */

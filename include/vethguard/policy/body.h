@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * body: the body of a request as conditions of rules see it. Whoever asks reads the body first, because reading
- * allocates and deciding does not.
+ * body: the body of a request as conditions of rules see it. The caller of policy_decide() reads the body
+ * first, because reading allocates and deciding does not.
  */
 #ifndef VETHGUARD_POLICY_BODY_H
 #define VETHGUARD_POLICY_BODY_H
@@ -18,7 +18,7 @@ enum policy_body_state {
 };
 
 enum policy_body_kind {
-	POLICY_BODY_OTHER, /* neither of these, or nothing that all servers read alike */
+	POLICY_BODY_OTHER, /* neither of these, or not read alike by all servers */
 	POLICY_BODY_JSON,
 	POLICY_BODY_FORM /* application/x-www-form-urlencoded */
 };
@@ -33,12 +33,12 @@ struct policy_body {
 	struct json_tree *json; /* JSON; owned */
 };
 
-/* Reads a body by what the request's fields say about it. text is borrowed as long as the body is used. A body that
- * cannot be read, for want of memory too, is OTHER. */
+/* Reads a body as the request's fields describe it. text is borrowed as long as the body is used. A body that
+ * cannot be read, also for want of memory, is OTHER. */
 void policy_body_read(struct policy_body *body, const struct policy_fields *fields, struct slice text);
 void policy_body_fini(struct policy_body *body);
 
-/* How many bytes of a body rules may ask for (the key inspect). */
+/* The largest body, in bytes, that rules read (the key inspect). */
 uint32_t policy_inspect(const struct policy *policy);
 
 #endif

@@ -27,13 +27,13 @@ enum json_kind {
 	JSON_KIND_COUNT
 };
 
-/* A value. What is inside of it follows it; at `next` comes what follows all of that. */
+/* A value. The values inside it follow it; `next` is the index behind all of them. */
 struct json_value {
 	uint32_t at; /* of a key, string or number: where it begins in the text, behind the quote */
 	uint32_t n;  /* of a key or string: bytes of its decoded text; of a number: as written */
 	uint32_t next;
 	uint8_t kind;    /* enum json_kind */
-	uint8_t decoded; /* it has escapes: what it means lies at the same place in json_tree.decoded */
+	uint8_t decoded; /* it has escapes: its decoded text lies at the same place in json_tree.decoded */
 };
 
 struct json_tree {
@@ -45,10 +45,10 @@ struct json_tree {
 	const char *fault; /* static: why the text was refused */
 };
 
-/* Reads a value and what is inside of it. text is borrowed as long as the tree is used. Returns 0; -EBADMSG with
+/* Reads a value with all values inside it. text is borrowed as long as the tree is used. Returns 0; -EBADMSG with
  * tree->fault; or -ENOMEM. Call json_fini() in each case. */
 int json_read(struct json_tree *tree, struct slice text);
-/* The same. What strings with escapes mean is written to decoded, which is borrowed and has room for text.n bytes: a
+/* The same, but strings with escapes are decoded into `decoded`, which is borrowed and has room for text.n bytes: a
  * caller whose text holds secrets brings locked memory. */
 int json_read_into(struct json_tree *tree, struct slice text, char *decoded);
 void json_fini(struct json_tree *tree);

@@ -45,7 +45,7 @@ int key_set_read(struct key_set *set, struct slice json, char why[KEY_SET_WHY_MA
 void key_set_fini(struct key_set *set);
 bool key_set_equals(const struct key_set *a, const struct key_set *b);
 
-/* One who may sign: what his tokens must have, and his keys. */
+/* A signer: what its tokens must have, and its keys. */
 struct token_signer {
 	struct config_terms terms;
 	struct key_set keys;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base_url: requests to the gateway itself that mean another host (RFC 9112 section 3.2.1). The path names the session
- * and the host:
+ * base_url: requests to the gateway itself that stand for requests to another host (RFC 9112 section 3.2.1).
+ * The path names the session and the host:
  *
  *   /s/TOKEN/https/api.example.com/v1/models     is   https://api.example.com/v1/models
  *   /s/TOKEN/http/plain.example.com:8080/        is   http://plain.example.com:8080/
  *
- * Pure and strict. A server in between that makes paths canonical could turn one host into another one, so dot
+ * Pure and strict. An intermediary that makes paths canonical could turn one host into another one, so dot
  * segments are refused, however they are written, and host and token are plain letters.
  */
 #ifndef VETHGUARD_WIRE_BASE_URL_H
@@ -14,7 +14,7 @@
 
 #include "vethguard/wire/proxy_head.h"
 
-/* What a request to a base URL means. */
+/* The request that a request to a base URL stands for. */
 struct base_url {
 	struct slice token;     /* empty: it is not in the path */
 	bool https;             /* else http */
@@ -27,15 +27,15 @@ struct base_url {
 const char *base_url_parse(struct slice target, struct base_url *out);
 /* Checks path and query: no dot segments and no fragment. Returns NULL, or what is wrong (static). */
 const char *base_url_check_path(struct slice path);
-/* True if text is a host, or a host and a port, as they may stand in a base URL: no literal of IPv6, no userinfo. */
+/* True if text is a host, or a host and a port, as a base URL may have them: no IPv6 literal, no userinfo. */
 bool base_url_is_authority(struct slice text);
 
-/* Appends the head at p as the request that it means, in absolute-form, with the Host that belongs to it, without
- * Proxy-Authorization, and without fields of this name (empty: without none). Of a base URL with a token in its path
- * Referer is left out too, which could hold it. As proxy_head_write() for the rest. */
+/* Appends the head at p as the request that it stands for, in absolute-form, with the Host that belongs to it,
+ * without Proxy-Authorization, and without fields of this name (empty: without none). Of a base URL with a token in
+ * its path Referer is left out too, which could hold it. As proxy_head_write() for the rest. */
 int base_url_write(const uint8_t *p, const struct proxy_head *head, const struct base_url *url, struct slice without,
         struct buf *out);
-/* The name of the field that key i of struct proxy_head is. */
+/* The field name of key i of struct proxy_head. */
 struct slice base_url_key_name(enum proxy_key_field key);
 
 #endif

@@ -31,8 +31,8 @@ struct body_meter {
 
 /* Begins the body of a request whose head was parsed. */
 void body_meter_begin(struct body_meter *m, const struct proxy_head *head);
-/* Takes bytes from p, at most n, until the body ends. Returns how many belong to the body. After that m->state tells:
- * DONE, BAD (the body is malformed; what was taken may hold its beginning), or any other: all n were taken. */
+/* Takes bytes from p, at most n, until the body ends. Returns how many belong to the body. m->state is then DONE; BAD
+ * (the body is malformed; the bytes taken may hold its beginning); or any other: all n were taken. */
 size_t body_meter_take(struct body_meter *m, const uint8_t *p, size_t n);
 
 #endif

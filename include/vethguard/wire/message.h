@@ -139,7 +139,7 @@ enum message_type {
 	                               the worker's sandbox will have here, + fd: the keeper's end of the worker's
 	                               pair. The worker may have its CA now, and everything else after SANDBOX.
 	                               Refused: FAILED with this id */
-	MESSAGE_KEEPER_LOOK = 54,   /* no body: are you alive? */
+	MESSAGE_KEEPER_CHECK = 54,  /* no body: are you alive? */
 	MESSAGE_KEEPER_HERE = 55,   /* keeper -> supervisor: the reply */
 
 	/* supervisor <-> recorder, continued */
@@ -217,6 +217,7 @@ enum message_type {
 	MESSAGE_GATEWAY_SIGNER = 96,  /* struct message_gateway_signer */
 	MESSAGE_GATEWAY_TOKEN = 97,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
 	MESSAGE_GATEWAY_VERDICT = 98, /* the reply: struct message_gateway_verdict */
+
 	/* supervisor -> worker, before START or RETIRE with a policy that has limits: struct message_worker_limits +
 	 * one fd each: memory of counters */
 	MESSAGE_WORKER_LIMITS = 99,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_gateway: the fields of the messages between supervisor and gateway, and of what follows for a worker. */
+/* message_gateway: the fields of the messages between supervisor and gateway, and of the message to a worker that
+ * follows. */
 #ifndef VETHGUARD_WIRE_MESSAGE_GATEWAY_H
 #define VETHGUARD_WIRE_MESSAGE_GATEWAY_H
 
 #include "vethguard/policy/config.h"
 
-/* What a connection that the gateway leads to a worker carries. */
+/* The protocol on a connection that the gateway passes to a worker. */
 enum message_form {
-	MESSAGE_FORM_PROXY = 0,     /* what is said to an explicit proxy: HTTP or SOCKS5 */
+	MESSAGE_FORM_PROXY = 0,     /* what clients send to an explicit proxy: HTTP or SOCKS5 */
 	MESSAGE_FORM_BASE_PATH = 1, /* requests in absolute-form, of clients that see the host in their URL's path */
-	MESSAGE_FORM_BASE_NAME = 2, /* the same, of clients that see another name in the host's place */
+	MESSAGE_FORM_BASE_NAME = 2, /* the same, of clients that see a name of the gateway in place of the host */
 	MESSAGE_FORM_COUNT
 };
 
@@ -70,7 +71,7 @@ struct message_public_key { /* as struct public_key (tls/signed_token.h) */
 	uint32_t exponent;
 };
 
-/* One who may sign tokens. All signers come in the order of index, whenever one of them changes. */
+/* A signer of tokens. All signers come in the order of index, whenever one of them changes. */
 struct message_gateway_signer {
 	uint32_t index, count; /* count: how many there are; 0: none, and nothing follows */
 	struct slice issuer;

@@ -98,11 +98,11 @@ static int reload_all(const struct control_line *line)
 
 static const struct option_spec reload_specs[] = {
         {"all", 'a', NULL, "every sandbox, as without a name"},
-        {"policy", 'p', "FILE", "put this policy in force instead of the present file"},
+        {"policy", 'p', "FILE", "enforce this policy instead of the current file"},
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static const struct named_command reload_command = {"vethguard reload", "[NAME...|--all] [OPTIONS]",
-        "Reads policies anew and puts them in force; live connections are checked again.\n"
+        "Reads policies again and enforces them; live connections are checked again.\n"
         "Prints what changed. Without a name: the configuration and all sandboxes. A file\n"
         "with a fault changes nothing.",
         "  vethguard reload agent-7\n"
@@ -121,7 +121,7 @@ int cli_reload(int argc, char **argv)
 	if (line.name_count && options.all)
 		return named_usage(&reload_command, "give names or --all, not both");
 	if (!line.name_count && options.policy)
-		return named_usage(&reload_command, "--policy is for sandboxes that are named");
+		return named_usage(&reload_command, "--policy needs the names of the sandboxes");
 	return line.name_count ? named_each(&reload_command, &line, &options) : reload_all(&line);
 }
 
@@ -158,8 +158,8 @@ static int pause_one(
 }
 
 static const struct option_spec pause_specs[] = {{"all", 'a', NULL, "every sandbox"},
-        {"reason", 'r', "TEXT", "the reason, which sandboxes and the log show"},
-        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+        {"reason", 'r', "TEXT", "the reason; sandboxes and the log show it"}, CONTROL_SPEC_SOCKET,
+        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static const struct named_command pause_command = {"vethguard pause",
         "NAME...|--all [--reason TEXT] [OPTIONS]",

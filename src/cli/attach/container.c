@@ -163,8 +163,8 @@ static int not_found(const char *engine, const char *container, bool any)
 	slice_escape(slice_from_string(container), shown, sizeof(shown));
 	if (!any)
 		fprintf(stderr,
-		        "vethguard: error: %s%s in PATH, to ask for the container's process: "
-		        "install it, or give the process with --pid\n",
+		        "vethguard: error: %s%s in PATH, and vethguard asks it for the container's "
+		        "process: install it, or give the process with --pid\n",
 		        engine ? engine : "neither docker nor podman", engine ? " is not" : " is");
 	else if (engine)
 		fprintf(stderr,

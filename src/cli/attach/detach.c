@@ -51,7 +51,7 @@ static int detach(const struct control_line *line, const char *name, bool gone)
 	if (line->json)
 		control_print_json(answer.json);
 	else if (answer.status == STATUS_NOT_FOUND)
-		printf("%s: it has ended by itself\n", name);
+		printf("%s: it had ended by itself already\n", name);
 	else
 		print_done(name, answer.json);
 	control_answer_free(&answer);

@@ -29,14 +29,12 @@ static const struct option_spec specs[] = {
                 "option --env-file; json; pem: the CA alone; for a\n"
                 "session also e2b, modal, daytona, deno, runloop,\n"
                 "langsmith, openai-agents: what their SDKs take"},
-        {"token-file", 0, "FILE", "of a session: its token, for the proxy; -: standard\ninput"},
+        {"token-file", 0, "FILE", "file with a session's token, for the proxy;\n-: standard input"},
         {"proxy-env", 0, NULL, "HTTP_PROXY, HTTPS_PROXY and their lower-case forms too"},
         {"ca-bundle", 0, "PATH",
-                "path inside of a bundle that holds the CA;\n"
+                "path inside the sandbox of a bundle with the CA;\n"
                 "default: " BUNDLE_INSIDE},
-        {"ca", 0, "PATH",
-                "path inside of the CA alone; default:\n"
-                "" CA_INSIDE},
+        {"ca", 0, "PATH", "path inside the sandbox of the CA alone; default:\n" CA_INSIDE},
         CONTROL_SPEC_SOCKET,
         CONTROL_SPEC_JSON,
         CONTROL_SPEC_HELP,

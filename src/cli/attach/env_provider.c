@@ -19,7 +19,7 @@
 #define URL_MAX (ENV_TOKEN_MAX + PLACE_MAX + 32)
 #define USER "session"
 #define TOKEN_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
-#define NO_SESSION "this sandbox is no session ('vethguard session create')"
+#define NO_SESSION "this sandbox is not a session: 'vethguard session create' makes one"
 #define NO_TLS                                                                                    \
 	"the gateway has no address with TLS that others know: the configuration needs gateway: " \
 	"listen and name"

@@ -89,8 +89,8 @@ static bool add_vsock(json_t *body, const struct attach_options *o)
 	json_t *listen;
 
 	if (!objection && (o->listen_mode || o->listen_owner))
-		objection =
-		        "--listen-mode and --listen-owner are for Unix sockets: a vsock is no file";
+		objection = "--listen-mode and --listen-owner are for Unix sockets: a vsock is not "
+		            "a file";
 	if (objection)
 		return option_wrong("listen", o->listen, objection);
 	listen =

@@ -48,8 +48,9 @@ static const struct option_spec specs[] = {
                 "make a Unix socket there, the only way out of a\n"
                 "sandbox without a network: HTTP proxy and SOCKS5"},
         [LISTEN_MODE] = {"listen-mode", 0, "MODE", "permissions of that socket; default: 600"},
-        [LISTEN_OWNER] = {"listen-owner", 0, "USER[:GROUP]", "whose the socket is; default: you"},
-        [ENGINE] = {"engine", 0, "NAME", "docker or podman; default: whichever knows it"},
+        [LISTEN_OWNER] = {"listen-owner", 0, "USER[:GROUP]", "owner of that socket; default: you"},
+        [ENGINE] = {"engine", 0, "NAME",
+                "docker or podman; default: the one that has the container"},
         [POLICY] = {"policy", 'p', "FILE", "the policy to enforce (required)"},
         [NAME] = {"name", 'n', "NAME",
                 "the sandbox's name; default: the container's, or\n"
@@ -127,7 +128,7 @@ static bool add(struct attach_words *words, const char *option, const char *valu
 		if (strncmp(words->items[i], value, (size_t)(equals - value) + 1) == 0)
 			return option_wrong(option, value, "that key was given before");
 	if (words->count == ATTACH_WORDS_MAX)
-		return option_wrong(option, value, "too many of them");
+		return option_wrong(option, value, "given too many times");
 	words->items[words->count++] = value;
 	return true;
 }
@@ -138,7 +139,7 @@ static bool take_address(struct attach_options *o, const char *value)
 
 	if (strchr(value, '/'))
 		return option_wrong("address", value,
-		        "the sandbox's own address stands here, without a number of bits");
+		        "write the sandbox's own address, without a prefix length");
 	if (!ip_parse(slice_from_string(value), &address))
 		return option_wrong("address", value, "no IP address");
 	return add(&o->addresses, "address", value, false);
@@ -151,7 +152,7 @@ static bool take_pid(struct attach_options *o, const char *value)
 	if (!slice_to_u64(slice_from_string(value), INT32_MAX, &pid) || pid == 0)
 		return option_wrong("pid", value, "no process id");
 	if (o->pid)
-		return option_wrong("pid", value, "it was given before; one at a time");
+		return option_wrong("pid", value, "it is given twice; give it once");
 	o->pid = (int)pid;
 	return true;
 }
@@ -159,7 +160,7 @@ static bool take_pid(struct attach_options *o, const char *value)
 static bool take_ttl(struct attach_options *o, const char *value)
 {
 	return attach_ttl_read(value, &o->ttl_s) ||
-	       option_wrong("ttl", value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
+	       option_wrong("ttl", value, "not a duration; write 90s, 30m, 2h or 7d, at most 366d");
 }
 
 static bool take_engine(struct attach_options *o, const char *value)
@@ -184,7 +185,7 @@ bool attach_option_take(void *context, const char *option, const char *value)
 		if (strcmp(option, texts[i].name) != 0)
 			continue;
 		if (*texts[i].place)
-			return option_wrong(option, value, "it was given before; one at a time");
+			return option_wrong(option, value, "it is given twice; give it once");
 		*texts[i].place = value;
 		return true;
 	}
@@ -237,14 +238,14 @@ int attach_options_read(char **argv, struct attach_options *o)
 	if (o->name && !*o->name)
 		return complain("--name is empty; without it, a name is made up");
 	if (o->engine && !o->container)
-		return complain("--engine goes with --container");
+		return complain("--engine needs --container");
 	if (o->addresses.count && !o->interface)
-		return complain("--address goes with --interface; other sandboxes get theirs from "
-		                "the pools of the configuration");
+		return complain("--address needs --interface; other sandboxes get theirs from the "
+		                "pools of the configuration");
 	if ((o->listen_mode || o->listen_owner) && !o->listen)
-		return complain("--listen-mode and --listen-owner go with --listen");
+		return complain("--listen-mode and --listen-owner need --listen");
 	if (o->files && !o->pid)
-		return complain("--files goes with --pid; --container always does so");
+		return complain("--files needs --pid; --container always writes them");
 	o->files = o->files || o->container;
 	return -1;
 }

@@ -8,7 +8,7 @@
 static const struct command commands[] = {
         {"show", audit_show, "the audit log as a table"},
         {"suggest", audit_suggest, "rules that would allow what was refused"},
-        {"verify", audit_verify, "checks its lines, and says what of its end is known"},
+        {"verify", audit_verify, "checks its hash chain, and whether its end was cut off"},
         {NULL, NULL, NULL},
 };
 
@@ -21,8 +21,10 @@ static void usage(FILE *out)
 	      "       vethguard audit verify [FILE...] [--anchor HASH]\n\n",
 	        out);
 	command_list(commands, out);
-	fputs("\nWithout FILE the daemon is asked for its own; '-' is standard input. 'vethguard "
-	      "audit\nshow --help' tells more.\n",
+	fputs("\n"
+	      "Without FILE the daemon's own log is read; FILE '-' is standard input. 'vethguard "
+	      "audit\n"
+	      "show --help' tells more.\n",
 	        out);
 }
 

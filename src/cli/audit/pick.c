@@ -15,7 +15,7 @@ static bool take_since(struct audit_pick *pick, const char *value)
 	if (audit_when_parse(value, clock_real_ms(), &pick->since_ms))
 		return true;
 	fprintf(stderr,
-	        "vethguard: error: --since %s is no time: use 10m, 2h, 1d or "
+	        "vethguard: error: --since %s is not a time: use 10m, 2h, 1d or "
 	        "2026-11-20T16:33:36Z\n",
 	        slice_escape(slice_from_string(value), escaped, sizeof(escaped)));
 	return false;

@@ -15,7 +15,7 @@ static const struct option_spec specs[] = {
         {"event", 'e', "ID",
                 "only the event with this id, which a denial tells the\nagent, and findings about "
                 "it"},
-        {"json", 'j', NULL, "the lines as they are instead of a table"},
+        {"json", 'j', NULL, "print the matching lines unchanged, not as a table"},
         AUDIT_SPEC_SOCKET,
         {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
@@ -31,11 +31,13 @@ struct show {
 
 static void help(void)
 {
-	fputs("Usage: vethguard audit show [FILE] [OPTIONS]\n\n"
-	      "Shows the audit log as a table: FILE, or the one that the daemon writes just now;\n"
-	      "FILE '-' is standard input. Times are local ones: with TZ=UTC they are those of "
-	      "the\n"
-	      "log.\n\n",
+	fputs("Usage: vethguard audit show [FILE] [OPTIONS]\n"
+	      "\n"
+	      "Shows an audit log as a table: FILE ('-' is standard input), or without FILE the "
+	      "log\n"
+	      "that the daemon writes now. Times are local; with TZ=UTC they are those of the "
+	      "log.\n"
+	      "\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"

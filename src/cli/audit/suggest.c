@@ -13,7 +13,7 @@ static const struct option_spec specs[] = {
         {"sandbox", 's', "NAME", "only denials of this sandbox (name or id)"},
         AUDIT_SPEC_SINCE,
         {"event", 'e', "ID", "only the denial with this id"},
-        {"policy", 'p', "FILE", "leave out what this policy allows by now"},
+        {"policy", 'p', "FILE", "leave out what this policy already allows"},
         {"var", 0, "KEY=VALUE", "a variable of that policy; may be repeated"},
         {"json", 'j', NULL, "one object instead of a policy"},
         AUDIT_SPEC_SOCKET,
@@ -23,13 +23,16 @@ static const struct option_spec specs[] = {
 
 static void help(void)
 {
-	fputs("Usage: vethguard audit suggest [FILE] [OPTIONS]\n\n"
-	      "Prints the smallest rules that would allow what the log has as denied or observed, "
-	      "as a\n"
-	      "policy file. What may be an attack is named, never suggested. Without FILE it is "
-	      "the\n"
-	      "log that the daemon writes just now; FILE '-' is standard input. No file is "
-	      "changed.\n\n",
+	fputs("Usage: vethguard audit suggest [FILE] [OPTIONS]\n"
+	      "\n"
+	      "Prints, as a policy file, the smallest rules that would allow what an audit log has "
+	      "as\n"
+	      "denied or observed. It names what may be an attack, but suggests no rule for it. "
+	      "The log\n"
+	      "is FILE ('-' is standard input), or without FILE the one that the daemon writes "
+	      "now. No\n"
+	      "file is changed.\n"
+	      "\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExit status: 0 rules were suggested, 1 there are none, 2 wrong usage or no "
@@ -103,7 +106,8 @@ static int suggest(const struct audit_pick *pick, const struct policy *policy)
 	if (rc == 0)
 		rc = read_all(pick, &s, &lines);
 	if (lines.strange)
-		fprintf(stderr, "vethguard: warning: %s: %lu left out that are no events\n",
+		fprintf(stderr,
+		        "vethguard: warning: %s: %lu lines that are not events were left out\n",
 		        pick->path, lines.strange);
 	if (rc == 0 && !lines.wanted && !lines.strange && !pick->json)
 		audit_pick_note_none(pick);
@@ -149,7 +153,9 @@ int audit_suggest(int argc, char **argv)
 		return 0;
 	}
 	if (pick.variable_count && !pick.policy)
-		fputs("vethguard: error: --var is of a policy: which --policy FILE?\n", stderr);
+		fputs("vethguard: error: --var needs --policy FILE, the policy that has the "
+		      "variable\n",
+		        stderr);
 	else if (!pick.policy || load(&pick, &loaded))
 		status = suggest(&pick, pick.policy ? &loaded.policy : NULL);
 	policy_unload(&loaded);

@@ -23,7 +23,7 @@ static const char *const texts[] = {
         [SUGGEST_ADDRESS] = "not a public address: write the rule by hand, if it is meant",
         [SUGGEST_LONG] = "long enough to carry data out",
         [SUGGEST_STRANGE] = "no rule can be written for this alone",
-        [SUGGEST_NAME_ONLY] = "only its name was asked for, no request was seen",
+        [SUGGEST_NAME_ONLY] = "only its name was resolved; no request was seen",
         [SUGGEST_UNSEEN] = "no request was seen: the client does not trust the sandbox's CA, or it "
                            "gave up",
         [SUGGEST_PACKETS] = "packets, of which a tcp:// or udp:// rule written by hand relays some",

@@ -44,17 +44,19 @@ struct verify {
 
 static void help(void)
 {
-	fputs("Usage: vethguard audit verify [FILE...] [OPTIONS]\n\n"
+	fputs("Usage: vethguard audit verify [FILE...] [OPTIONS]\n"
+	      "\n"
 	      "Checks the hash chain through the audit log and names the first line that breaks "
 	      "it.\n"
 	      "Several files, the oldest first, are one log that was rotated. FILE '-' is standard "
 	      "input.\n"
-	      "Without FILE it is the log that the daemon writes just now, up to the line that the "
+	      "Without FILE it checks the log that the daemon writes now, up to the line that the "
 	      "daemon\n"
-	      "wrote last: so it notices if somebody has cut off lines at the end. A file alone "
-	      "cannot\n"
-	      "show that.\n"
-	      "Exit status: 0 whole, 1 broken, 2 not readable, 3 the daemon cannot be asked.\n\n",
+	      "wrote last, and so notices lines that were cut off at the end. A file alone cannot "
+	      "show\n"
+	      "that.\n"
+	      "Exit status: 0 whole, 1 broken, 2 not readable, 3 the daemon cannot be asked.\n"
+	      "\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"

@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 
 static const struct command commands[] = {
-        {"show", ca_show_command, "the CAs, their ends, and how many sandboxes use them"},
-        {"export", ca_export_command, "print what sandboxes are to trust"},
+        {"show", ca_show_command, "the CAs, when they expire, and how many sandboxes use them"},
+        {"export", ca_export_command, "print the certificates that sandboxes should trust"},
         {"csr", ca_csr_command, "make a key here, and print a request for a certificate"},
         {"install", ca_install_command, "take the certificate for that key"},
         {"rotate", ca_rotate_command, "replace the CA; the earlier one stays trusted for a time"},
@@ -24,8 +24,9 @@ static void usage(FILE *out)
 	      "       vethguard ca rotate [OPTIONS]\n\n",
 	        out);
 	command_list(commands, out);
-	fputs("\nExit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
-	      "reached. docs/ca.md tells which of the ways is for whom.\n",
+	fputs("\n"
+	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
+	      "reached. docs/ca.md tells which way suits whom.\n",
 	        out);
 }
 
@@ -52,6 +53,6 @@ int ca_line_read(const struct ca_usage *u, char **argv, size_t words, struct con
 		return 0;
 	}
 	if (line->name_count < words)
-		return wrong(u, "which file?");
-	return line->name_count > words ? wrong(u, "too many words") : -1;
+		return wrong(u, "which file? Name the certificate's file (PEM)");
+	return line->name_count > words ? wrong(u, "too many arguments") : -1;
 }

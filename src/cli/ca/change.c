@@ -24,11 +24,11 @@ struct change {
 	{                                                                                 \
 		"name", 'n', "NAME", "the request's common name; default: vethguard HOST" \
 	}
-#define SPEC_OVERLAP                                                           \
-	{                                                                      \
-		"overlap", 0, "TIME",                                          \
-		        "how long what is replaced stays trusted: 12h, 30d;\n" \
-		        "default: the configuration's ca: overlap, or 30d"     \
+#define SPEC_OVERLAP                                                          \
+	{                                                                     \
+		"overlap", 0, "TIME",                                         \
+		        "how long the replaced CA stays trusted: 12h, 30d;\n" \
+		        "default: the configuration's ca: overlap, or 30d"    \
 	}
 
 static bool take(void *context, const char *option, const char *value)
@@ -40,8 +40,8 @@ static bool take(void *context, const char *option, const char *value)
 	else if (strcmp(option, "root") == 0)
 		c->root = value;
 	else if (!attach_ttl_read(value, &c->overlap_s))
-		return option_wrong(
-		        option, value, "no time; write 12h or 30d, for example, at most 366d");
+		return option_wrong(option, value,
+		        "not a duration; write 12h or 30d, for example, at most 366d");
 	if (c->name && (!*c->name || strlen(c->name) > MESSAGE_NAME_MAX)) {
 		fprintf(stderr, "vethguard: error: --name has 1 to %d bytes\n", MESSAGE_NAME_MAX);
 		return false;
@@ -168,7 +168,7 @@ int ca_install_command(int argc, char **argv)
 {
 	static const struct option_spec specs[] = {
 	        {"root", 0, "FILE",
-	                "the root that it ends at; default: the configuration's\n"
+	                "the root that its chain ends at; default: the configuration's\n"
 	                "ca: root, or the one in CERTIFICATE"},
 	        SPEC_OVERLAP, CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP,
 	        {NULL, 0, NULL, NULL}};
@@ -200,11 +200,15 @@ int ca_rotate_command(int argc, char **argv)
 	static const struct option_spec specs[] = {SPEC_OVERLAP, SPEC_NAME, CONTROL_SPEC_SOCKET,
 	        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 	static const struct ca_usage u = {"vethguard ca rotate", "[OPTIONS]",
-	        "Replaces the CA. The daemon's own root: by a new one; the earlier stays trusted,\n"
-	        "and signs for the sandboxes that know it, until it retires. An installed\n"
-	        "intermediate: prints a request for the next one, which 'vethguard ca install'\n"
-	        "puts in its place. A CA of the configuration: gives every sandbox another\n"
-	        "intermediate.\n",
+	        "Replaces the current CA. If it is the daemon's own root, the daemon makes "
+	        "another\n"
+	        "root; the earlier one stays trusted, and signs for the sandboxes that know it, "
+	        "until\n"
+	        "it retires. If it is an installed intermediate, this prints a request for the "
+	        "next\n"
+	        "one, which 'vethguard ca install' puts in its place. If it is the configuration's "
+	        "CA,\n"
+	        "every sandbox gets another intermediate.\n",
 	        "  vethguard ca rotate --overlap 30d\n"
 	        "  vethguard ca rotate > node-7.csr\n",
 	        specs};

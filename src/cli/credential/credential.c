@@ -7,7 +7,7 @@
 #include "cli/credential/credential.h"
 
 static const struct command commands[] = {
-        {"list", credential_list_command, "the credentials of sandboxes, and how they are"},
+        {"list", credential_list_command, "the credentials of sandboxes and their states"},
         {"show", credential_show_command, "one credential in detail"},
         {"check", credential_check_command, "ask its source once, and say what is sent where"},
         {"rotate", credential_rotate_command, "get a fresh value and use it at once"},
@@ -24,9 +24,11 @@ static void usage(FILE *out)
 	      "       vethguard credential revoke SANDBOX CREDENTIAL [OPTIONS]\n\n",
 	        out);
 	command_list(commands, out);
-	fputs("\nNo command shows a value. A fingerprint tells whether two values are the same; "
-	      "its\n"
-	      "key is the keeper's alone, and another one after its restart.\n\n"
+	fputs("\n"
+	      "No command shows a value. A fingerprint tells whether two values are the same. "
+	      "Only\n"
+	      "the keeper has its key, which changes when the keeper restarts.\n"
+	      "\n"
 	      "Exit status: 0 done; 1 the daemon or the source refused; 2 wrong usage; 3 the "
 	      "daemon\n"
 	      "cannot be reached.\n",
@@ -62,5 +64,5 @@ int credential_line_read(const struct credential_usage *u, char **argv, size_t l
 		return wrong(u, line->name_count ? "which credential? 'vethguard credential list' "
 		                                   "names them"
 		                                 : "which sandbox? 'vethguard list' names them");
-	return line->name_count > most ? wrong(u, "too many words") : -1;
+	return line->name_count > most ? wrong(u, "too many arguments") : -1;
 }

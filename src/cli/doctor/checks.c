@@ -91,7 +91,7 @@ static void check_user(struct doctor_finding *f)
 
 	f->subject = "user";
 	if (privilege_is_root()) {
-		doctor_tell(f, DOCTOR_OK, "root: any --user can be had inside");
+		doctor_tell(f, DOCTOR_OK, "root: the command can run as any --user");
 		return;
 	}
 	if (pipe2(fds, O_CLOEXEC) != 0 || (pid = fork()) < 0) {
@@ -111,7 +111,8 @@ static void check_user(struct doctor_finding *f)
 	waitpid(pid, &status, 0);
 	if (status == 0) {
 		doctor_tell(f, DOCTOR_OK,
-		        "uid %u without root, by user namespaces: yourself or --user root inside",
+		        "uid %u, by user namespaces: the command can run as yourself or with "
+		        "--user root",
 		        (unsigned)getuid());
 		return;
 	}
@@ -156,8 +157,8 @@ static void check_trust(struct doctor_finding *f)
 		return;
 	}
 	doctor_tell(f, DOCTOR_NOTE,
-	        "none (%s is the first place): no upstream can be verified but by ca_files of "
-	        "--config",
+	        "none (the first place is %s): only CAs in ca_files of --config can verify "
+	        "upstreams",
 	        bundle_paths[0]);
 	doctor_remedy(f, "Install ca-certificates (apt install ca-certificates).");
 }
@@ -266,7 +267,7 @@ static void check_trial(struct doctor_finding *f)
 		return;
 	}
 	doctor_tell(f, DOCTOR_BROKEN, "'vethguard run -- true' failed: %s",
-	        n > 0 ? said : "without a word");
+	        n > 0 ? said : "it printed no error");
 	doctor_remedy(f, "The findings above say what is missing; the kernel needs CONFIG_VETH, "
 	                 "CONFIG_NF_TABLES, CONFIG_NFT_TPROXY, CONFIG_NFT_LOG and "
 	                 "CONFIG_NETFILTER_NETLINK_LOG.");

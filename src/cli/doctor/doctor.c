@@ -20,9 +20,9 @@
 enum { CONFIG, ROLES, POLICY, SOCKET, JSON, HELP };
 
 static const struct option_spec specs[] = {
-        [CONFIG] = {"config", 'c', "FILE", "tries the egress proxy of this configuration too"},
+        [CONFIG] = {"config", 'c', "FILE", "try the egress proxy of this configuration too"},
         [ROLES] = {"roles", 0, NULL,
-                "how each program of the daemon, or of a run, is confined, proven"},
+                "prove how each program of the daemon, or of a run, is confined"},
         [POLICY] = {"policy", 'p', "FILE", "with --roles: a run of its own under this policy"},
         [SOCKET] = {"socket", 's', "PATH", "with --roles: the daemon's control socket"},
         [JSON] = {"json", 'j', NULL, "findings as one JSON object"},
@@ -177,12 +177,12 @@ int cli_doctor(int argc, char **argv)
 	if (option == OPTIONS_WRONG)
 		return CLI_USAGE;
 	if (*o.argv)
-		return refuse("doctor takes no further words");
+		return refuse("doctor takes options only");
 	if (policy && !roles)
-		return refuse("--policy goes with --roles");
+		return refuse("--policy needs --roles");
 	if (daemon && (!roles || policy))
-		return refuse("--socket goes with --roles, and not with --policy");
+		return refuse("--socket needs --roles, and cannot be used with --policy");
 	if (config && roles)
-		return refuse("--config does not go with --roles");
+		return refuse("--config cannot be used with --roles");
 	return roles ? doctor_roles(policy, daemon, json) : diagnose(config, json);
 }

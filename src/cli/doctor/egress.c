@@ -71,8 +71,8 @@ static const char *remedy(int rc)
 {
 	switch (-rc) {
 	case ENOENT:
-		return "Its name has no address here: write the right one into egress.proxy, or "
-		       "the name into resolver.hosts.";
+		return "Its name has no address here: correct the name in egress.proxy, or give "
+		       "its address in resolver.hosts.";
 	case ECONNREFUSED:
 		return "Nothing listens there: check the host and port of egress.proxy, and that "
 		       "the proxy runs.";

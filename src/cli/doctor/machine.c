@@ -115,7 +115,8 @@ void doctor_landlock(struct doctor_finding *f, int abi)
 		        "not in this kernel; workers are confined by the empty root and seccomp "
 		        "alone");
 	if (abi == 0)
-		doctor_remedy(f, "Add landlock to the kernel's lsm= list, where it was built in.");
+		doctor_remedy(
+		        f, "Add landlock to the kernel's lsm= list, if Landlock is built in.");
 }
 
 void doctor_seccomp(struct doctor_finding *f, const char *path)
@@ -129,12 +130,12 @@ void doctor_seccomp(struct doctor_finding *f, const char *path)
 		close(fd);
 	}
 	if (strstr(text, "kill_process") && strstr(text, "user_notif")) {
-		doctor_tell(f, DOCTOR_OK, "system calls can be filtered and asked about");
+		doctor_tell(f, DOCTOR_OK, "system calls can be filtered and reported (user_notif)");
 		return;
 	}
 	if (strstr(text, "kill_process")) {
 		doctor_tell(
-		        f, DOCTOR_BROKEN, "this kernel cannot ask about system calls (user_notif)");
+		        f, DOCTOR_BROKEN, "this kernel cannot report system calls (user_notif)");
 		doctor_remedy(f, "Linux 5.15 or later with CONFIG_SECCOMP_FILTER is needed.");
 		return;
 	}
@@ -174,7 +175,7 @@ void doctor_shares(struct doctor_finding *f, const char *path)
 	}
 	if (on == '1')
 		doctor_tell(f, DOCTOR_OK,
-		        "the scheduler shares the CPUs out by session: each worker is one");
+		        "the scheduler shares the CPUs out by session: each worker has one");
 	else
 		doctor_tell(f, DOCTOR_NOTE,
 		        "the scheduler shares the CPUs out by thread: a sandbox with many threads "
@@ -189,14 +190,15 @@ void doctor_vsock(struct doctor_finding *f, int error)
 {
 	f->subject = "vsock";
 	if (error) {
-		doctor_tell(f, DOCTOR_OK, "AF_VSOCK is not to be had here: %s", strerror(error));
+		doctor_tell(f, DOCTOR_OK, "AF_VSOCK is not available here: %s", strerror(error));
 		return;
 	}
 	doctor_tell(f, DOCTOR_NOTE,
-	        "programs may open AF_VSOCK, which is of no network: 'vethguard run' refuses it to "
-	        "its command, but attached sandboxes have it");
-	doctor_remedy(f, "Where they matter: a seccomp profile of their engine that refuses "
-	                 "socket(2) of the family 40.");
+	        "programs may open AF_VSOCK sockets, which belong to no network namespace: "
+	        "'vethguard run' refuses them to its command, but attached sandboxes can open "
+	        "them");
+	doctor_remedy(f, "If that matters, give their engine a seccomp profile that refuses "
+	                 "socket(2) for family 40.");
 }
 
 void doctor_resolver(struct doctor_finding *f, const char *path)
@@ -209,9 +211,8 @@ void doctor_resolver(struct doctor_finding *f, const char *path)
 	if (!file) {
 		doctor_tell(
 		        f, DOCTOR_BROKEN, "/etc/resolv.conf cannot be read: %s", strerror(errno));
-		doctor_remedy(f,
-		        "Make it a file that names your resolver; an empty one will do where the "
-		        "configuration does.");
+		doctor_remedy(f, "Make it a file that names your resolver; an empty file will do "
+		                 "if the configuration names one.");
 		return;
 	}
 	while (fgets(line, sizeof(line), file))

@@ -137,7 +137,7 @@ int guest_mounts(const struct guest_plan *plan, int *pty, struct failure *failur
 		rc = mount_all(&m, failure);
 	*pty = m.pty;
 	if (rc == 0 && umount2(MOUNTS_SCRATCH, MNT_DETACH) != 0)
-		rc = failure_set(failure, -errno, "cannot let the scratch tmpfs go");
+		rc = failure_set(failure, -errno, "cannot detach the scratch tmpfs");
 	if (rc == 0)
 		rc = mount_proc(plan, failure);
 	if (rc == 0 && setns(plan->ns.net, CLONE_NEWNET) != 0)

@@ -61,14 +61,14 @@ static const char *url_fault(const char *method, const char *url)
 	const char *mark = strstr(url, "://");
 
 	if (strstr(method, "://"))
-		return "the method stands before the URL, and this is no URL";
+		return "this is not a URL; METHOD stands before the URL";
 	if (!mark)
 		return "the scheme is missing (https://host/path), not a URL";
 	if (strncmp(url, "ws://", 5) == 0 || strncmp(url, "wss://", 6) == 0)
 		return "a WebSocket is judged as the GET that asks for it; ask about http:// or "
 		       "https:// instead of";
 	if (strchr(mark, '@'))
-		return "a URL is asked about without a user";
+		return "write the URL without a user";
 	if (strchr(mark, '#'))
 		return "what follows \"#\" is never sent; ask without it";
 	if (!strchr(mark + 3, ':') &&

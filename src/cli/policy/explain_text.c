@@ -164,8 +164,8 @@ static void print_verdict(const struct explain *x)
 	if (leads_astray(x))
 		printf(": the name %s", resolve_text(&x->hosts, x->leads, where));
 	else if (x->unmeant)
-		printf(": only a rule with a wide network covers this %s address, which does not "
-		       "allow it; it is refused unless the configuration permits it",
+		printf(": only a rule with a wide network covers this %s address, and such a rule "
+		       "does not allow it; it is refused unless the configuration permits it",
 		        ip_class_name(ip_classify(&x->request.address)));
 	else if (d->rule != POLICY_NONE)
 		printf(", by rule \"%s\"", shown(policy_rule_name(policy, d->rule), text));
@@ -214,7 +214,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 	json_literal(j, "verdict", !is_allowed(x) ? "deny" : d->asks ? "ask" : "allow");
 	json_literal(j, "why",
 	        leads_astray(x) ? "the name leads to addresses that are refused"
-	        : x->unmeant    ? "only a network that is too wide to mean the address names it"
+	        : x->unmeant    ? "only a rule with a wide network covers it, and such a rule does "
+	                          "not allow it"
 	        : d->verdict == POLICY_ALLOW && !d->observed
 	                ? "an allow rule of the policy names it"
 	                : policy_reason_text(d->reason));

@@ -71,7 +71,7 @@ bool new_take_presets(struct new_list *list, const struct new_presets *presets, 
 			word = slice_of(word.p + 7, word.n - 7);
 		preset = new_presets_get(presets, word);
 		if (!preset)
-			return complain(what, word, "is no preset",
+			return complain(what, word, "is not a preset",
 			        new_presets_hint(presets, word, keys, hint));
 		if (preset->fault[0])
 			return complain(what, word, "has to be included by hand: ", preset->fault);
@@ -134,14 +134,14 @@ bool new_take_mode(struct new_choice *choice, const char *what, struct slice tex
 	else if (slice_equals(text, SLICE("observe")))
 		choice->mode = NEW_OBSERVE;
 	else
-		return complain(what, text, "is no mode", diag_hint(text, &known, hint));
+		return complain(what, text, "is not a mode", diag_hint(text, &known, hint));
 	return true;
 }
 
 bool new_take_output(struct new_choice *choice, const char *what, struct slice text)
 {
 	if (text.n == 0)
-		return complain(what, text, "is no file's name", "");
+		return complain(what, text, "is not a file's name", "");
 	if (text.n >= sizeof(choice->output))
 		return complain(what, text, "is too long", "");
 	memcpy(choice->output, text.p, text.n);

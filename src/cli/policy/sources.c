@@ -24,7 +24,7 @@ static const char by_root[] = "; started through sudo, vethguard reads it where 
 static const char *rights_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
-		return "is no regular file on this machine now; name a file of one line";
+		return "is not a regular file on this machine now; name a file of one line";
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
 		return "can be written by its group or by others, and is refused so: 'chmod go-w' "
 		       "fixes that";

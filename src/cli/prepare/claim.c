@@ -30,8 +30,8 @@ static const struct option_spec specs[] = {
                 "refuse only what no policy can permit, and log\nwhat the policy would have "
                 "refused"},
         {"no-wait", 0, NULL,
-                "be done before its worker serves: clients inside\n"
-                "wait for it"},
+                "do not wait until its worker serves: clients\n"
+                "inside wait instead"},
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static void help(void)
@@ -116,7 +116,7 @@ int cli_claim(int argc, char **argv)
 		return 0;
 	}
 	if (line->name_count != 1)
-		what = "which name is it to have? 'vethguard claim NAME --policy FILE'";
+		what = "which name shall the sandbox have? 'vethguard claim NAME --policy FILE'";
 	else if (!o.identity.policy || !*o.identity.policy)
 		what = "which policy? Name one with --policy";
 	if (what) {

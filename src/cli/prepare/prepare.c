@@ -72,7 +72,7 @@ bool ready_option_take(struct ready *pool, const char *option, const char *value
 	if (strcmp(option, "tap") == 0) {
 		pool->tap = value;
 		return tap_name_is_valid(value) ||
-		       option_wrong(option, value, "no name that such a device can have");
+		       option_wrong(option, value, "not a name that a device can have");
 	}
 	pool->prefix = value;
 	return (strlen(value) <= READY_PREFIX_MAX &&
@@ -210,7 +210,7 @@ static const char *objection(const struct prepare_options *o)
 	if (o->counted == o->remove)
 		return "say --count N, or --remove";
 	if (o->pool.tap && !o->pool.same)
-		return "--tap goes with --addresses same: the machine has to know its MAC";
+		return "--tap needs --addresses same: the machine has to know its MAC";
 	return NULL;
 }
 

@@ -59,7 +59,7 @@ static const struct option_spec specs[] = {
         [DEVICE] = {"device", 0, "PATH",
                 "let the command use a device, or a folder of them\n"
                 "(/dev/dri, /dev/kvm); may be repeated"},
-        [VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
+        [VERBOSE] = {"verbose", 'v', NULL, "log what is done; twice: in detail"},
         [HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
 };

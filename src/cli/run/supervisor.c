@@ -221,7 +221,9 @@ static void supervisor_gone(struct run_supervisor *s, struct failure *failure)
 		failure_set(failure, 0, "the supervisor vethguardd was ended by signal %d (%s)",
 		        WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		failure_set(failure, 0, "the supervisor vethguardd ended without saying why");
+		failure_set(failure, 0,
+		        "the supervisor vethguardd ended without saying why: run again with -vv to "
+		        "see what it did last");
 }
 
 /* Takes the text of MESSAGE_FAILED. A policy's diagnostics have many lines: they are kept whole,

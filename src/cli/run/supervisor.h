@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervisor: what `vethguard run` says to its supervisor (vethguardd --run), and hears from it. */
+/* supervisor: the messages between `vethguard run` and its supervisor (vethguardd --run). */
 #ifndef VETHGUARD_SRC_CLI_RUN_SUPERVISOR_H
 #define VETHGUARD_SRC_CLI_RUN_SUPERVISOR_H
 
@@ -28,8 +28,8 @@ int run_supervisor_start(struct run_supervisor *s, const struct run_options *opt
         const struct privilege *privilege, int netns, struct message_run_ready *ready,
         struct failure *failure);
 /* A sidecar's guard: asks for the policy's file, as it is now, to be put in force. Returns 0 with
- * ready as above; 1: the policy before stays in force, and run_supervisor_print_refusal() says why, or
- * else the text; or -errno with a text: the guard is gone. */
+ * ready as above; 1: the policy before stays in force, and run_supervisor_print_refusal() says why,
+ * or else the text; or -errno with a text: the guard is gone. */
 int run_supervisor_reload(struct run_supervisor *s, const struct run_options *options,
         const struct privilege *privilege, struct message_run_ready *ready,
         struct failure *failure);

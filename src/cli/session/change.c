@@ -23,7 +23,8 @@ static bool take_ttl(void *context, const char *option, const char *value)
 	uint64_t *ttl_s = context;
 
 	return attach_ttl_read(value, ttl_s) ||
-	       option_wrong(option, value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
+	       option_wrong(
+	               option, value, "not a duration; write 90s, 30m, 2h or 7d, at most 366d");
 }
 
 /* Reads the command line. Returns -1 to go on, or the exit status. */

@@ -58,10 +58,10 @@ static bool take(void *context, const char *option, const char *value)
 		return attach_option_take(&c->options, option, value);
 	if (!ip_prefix_parse(slice_from_string(value), &network))
 		return option_wrong(option, value,
-		        "no network such as 203.0.113.0/24 or 2001:db8::/32, without bits behind "
-		        "it");
+		        "not a network such as 203.0.113.0/24 or 2001:db8::/32, with no bits set "
+		        "behind the prefix");
 	if (c->from.count == MESSAGE_FROM_MAX)
-		return option_wrong(option, value, "too many of them");
+		return option_wrong(option, value, "given too many times");
 	c->from.items[c->from.count++] = value;
 	return true;
 }

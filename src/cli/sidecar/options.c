@@ -44,9 +44,9 @@
 		        "a port of the policy's udp:// rules; may be\nrepeated; init " \
 		        "and run need the same"                                        \
 	}
-#define VERBOSE                                                             \
-	{                                                                   \
-		"verbose", 'v', NULL, "tell what is done; twice: in detail" \
+#define VERBOSE                                                            \
+	{                                                                  \
+		"verbose", 'v', NULL, "log what is done; twice: in detail" \
 	}
 #define HELP                                   \
 	{                                      \
@@ -97,10 +97,15 @@ static void help_init(void)
 
 static void help_run(void)
 {
-	fputs("Usage: vethguard sidecar run --policy FILE [OPTIONS]\n\n"
-	      "The guard of a pod or group whose fence 'vethguard sidecar init' has set. Runs as\n"
-	      "the user that was named there, without any capability, until SIGTERM. If it ends,\n"
-	      "everybody else is cut off.\n\nOptions:\n",
+	fputs("Usage: vethguard sidecar run --policy FILE [OPTIONS]\n"
+	      "\n"
+	      "Runs the guard of a pod or group whose fence 'vethguard sidecar init' has set: as "
+	      "the\n"
+	      "user that was named there, without any capability, until SIGTERM. When it ends, "
+	      "all\n"
+	      "other users are cut off.\n"
+	      "\n"
+	      "Options:\n",
 	        stdout);
 	options_print(run_specs, stdout);
 	fputs("\nExamples:\n"
@@ -161,7 +166,7 @@ static bool add_port(
         const char *name, const char *value, uint16_t ports[FENCE_SHARED_PORTS_MAX], size_t *count)
 {
 	if (*count == FENCE_SHARED_PORTS_MAX)
-		return option_wrong(name, value, "more than 8 of them");
+		return option_wrong(name, value, "more than 8 ports");
 	if (!take_port(slice_from_string(value), &ports[*count]))
 		return option_wrong(name, value, "not a port");
 	(*count)++;
@@ -321,7 +326,7 @@ static int parse(char **argv, struct sidecar_options *out, int *status, bool run
 	if (option == OPTIONS_WRONG)
 		return -1;
 	if (*o.argv) {
-		say("no word is expected behind the options");
+		say("it takes options only");
 		return -1;
 	}
 	out->run.shared_dns_port = out->fence.dns_port;

@@ -53,8 +53,8 @@ static bool is_literal(struct slice pattern)
 	return slice_find_byte(pattern, '*') < 0;
 }
 
-/* Returns false if no text can match both patterns. Two patterns with wildcards count as if some
- * text matched both. */
+/* Returns false if no text can match both patterns. Two patterns with wildcards are assumed to
+ * have a common match. */
 static bool patterns_meet(struct slice x, struct slice y)
 {
 	if (!is_literal(x) && !is_literal(y))

@@ -72,7 +72,7 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 		tree_error(
 		        tree, key, "token is missing: key is in a token: which module reads it?");
 	else if (token && !tree->wrong && !config->ca.token.uri[0])
-		tree_error(tree, token, "token goes with a key that is a pkcs11: URI");
+		tree_error(tree, token, "token needs a key that is a pkcs11: URI");
 	if (!root && (certificate || key))
 		tree_error(tree, map, "root is missing: the certificate that sandboxes trust");
 	else if (certificate && !key)

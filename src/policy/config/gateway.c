@@ -65,9 +65,9 @@ static void add(struct tree *tree, const struct tree_node *node, const char *wha
 	listener.port = authority.port;
 	if (!tls && !anywhere && ip_classify(&listener.address) != IP_LOOPBACK)
 		tree_error(tree, node,
-		        "%s %s is no loopback address: tokens would cross the network unencrypted. "
-		        "Use listen with a certificate, or write plain_anywhere: true if something "
-		        "else encrypts what comes there",
+		        "%s %s is not a loopback address: tokens would cross the network "
+		        "unencrypted. Use listen with a certificate, or write plain_anywhere: true "
+		        "if something else encrypts what comes there",
 		        what, tree_quote(text, quoted));
 	else if (is_there(g, &listener))
 		tree_error(tree, node, "%s is listened on already", tree_quote(text, quoted));
@@ -153,8 +153,7 @@ static void read_bases(struct tree *tree, const struct tree_node *map, struct co
 			tree_error(
 			        tree, item->key, "%s is not a host name", tree_quote(name, quoted));
 		} else if (is_taken(g, base.name)) {
-			tree_error(
-			        tree, item->key, "%s is taken already", tree_quote(name, quoted));
+			tree_error(tree, item->key, "%s is given twice", tree_quote(name, quoted));
 		} else if (g->base_count == CONFIG_GATEWAY_BASES_MAX) {
 			tree_error(tree, item->key, "more than %d names in base_urls",
 			        CONFIG_GATEWAY_BASES_MAX);
@@ -191,7 +190,7 @@ static void check_certificate(
 	for (size_t i = 0; i < g->listener_count; i++)
 		tls = tls || g->listeners[i].tls;
 	if (!g->listener_count)
-		tree_error(tree, map, "listen is missing: where do sessions come in?");
+		tree_error(tree, map, "listen is missing: the address that sessions connect to");
 	else if (tls && (!g->certificate[0] || !g->key[0]))
 		tree_error(tree, map,
 		        "%s is missing: listen speaks TLS, with the operator's certificate and key",

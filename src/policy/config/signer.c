@@ -56,7 +56,7 @@ static bool read_claim_name(
 	if (!tree_text(tree, node, "a claim", CONFIG_CLAIM_MAX, &text))
 		return false;
 	if (!json_tree_name_is_sound(text)) {
-		tree_error(tree, node, "%s is no JSON pointer: /kubernetes.io/pod/uid",
+		tree_error(tree, node, "%s is not a JSON pointer: /kubernetes.io/pod/uid",
 		        tree_quote(text, quoted));
 		return false;
 	}

@@ -60,7 +60,7 @@ static void read_pin(struct tree *tree, const struct tree_node *node, struct con
 		return;
 	}
 	if (source.source != POLICY_SOURCE_EXEC && !tree->wrong)
-		tree_error(tree, node, "pin comes by file:PATH or exec:[program, argument, ...]");
+		tree_error(tree, node, "pin has to be file:PATH or exec:[program, argument, ...]");
 	for (size_t i = 0; source.source == POLICY_SOURCE_EXEC && i < source.argc; i++)
 		if (!add_text(&out->pin_program, SLICE(""), source.argv[i])) {
 			tree_error(

@@ -2,8 +2,8 @@
 /*
  * Theory of operation: a condition names a parameter of the query or a header field, and the values
  * that it may have, or that it must be absent.
- * - For an allow rule it must be there once, under exactly that name, with one of the values, and
- *   the request must have nothing else that a server could take for it.
+ * - For an allow rule the parameter or field must be there once, under exactly that name, with one
+ * of the values, and the request must have nothing else that a server could take for it.
  * - For a deny rule it is enough that something which a server could take for it has one of the
  *   values, in letters of any case.
  *
@@ -12,7 +12,7 @@
  *
  * A condition on the body is open until somebody has read the body. A body that is not read as what
  * the condition names (a form, a JSON text) meets no condition of an allow rule and every condition
- * of a deny rule. A request without a body is one whose body has nothing in it.
+ * of a deny rule. A request without a body counts as one with an empty body.
  */
 #include "policy/decide/condition.h"
 #include "policy/decide/condition_body.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Conditions on a JSON body. A condition names a value by a path of keys ("/user/name"; "*" stands
- * for each element of an array). Readers differ in what they take for a key (letters in other case,
+ * for each element of an array). Readers differ in which spellings they accept for a key (letters
+ * in other case,
  * "_" or "-" inside), in arrays of one element and in types ("1", 1, true). So:
  * - For an allow rule each key must be there once, with no other that a reader could take for it,
  *   and the value must have the type that the policy asks for.
@@ -77,7 +78,7 @@ static bool is_one_of(struct slice text, const char *const words[])
 	return false;
 }
 
-/* What programs take for true or false. */
+/* Texts that programs accept as true or false. */
 static bool resembles_word(const struct search *s, bool wanted, const struct json_value *v)
 {
 	static const char *const yes[] = {"true", "1", "yes", "on", "y", "t", NULL};
@@ -131,7 +132,7 @@ static bool has_value(const struct search *s, const struct json_value *v, bool d
 	return false;
 }
 
-/* --- the way to them --- */
+/* --- finding them by their path --- */
 
 static bool allows_at(const struct search *s, const struct json_value *v, struct slice path);
 
@@ -140,7 +141,7 @@ static uint32_t index_of(const struct search *s, const struct json_value *v)
 	return (uint32_t)(v - s->tree->values);
 }
 
-/* Each element has to do. An empty array has no value that could. */
+/* Each element has to meet the condition. An empty array meets none. */
 static bool allows_elements(const struct search *s, const struct json_value *v, struct slice path)
 {
 	bool absent = s->condition->need == CONDITION_ABSENT;
@@ -169,7 +170,7 @@ static bool allows_member(
 	return found ? allows_at(s, found, path) : absent;
 }
 
-/* path: what is left of it. The depth of the recursion is that of the path. */
+/* path: the rest of it. The recursion is as deep as the path. */
 static bool allows_at(const struct search *s, const struct json_value *v, struct slice path)
 {
 	struct slice key;
@@ -251,8 +252,8 @@ static bool names_all(
 	return true;
 }
 
-/* A batch is an array of messages (https://www.jsonrpc.org/specification, section 6). Each has to
- * do, and an empty one is none. */
+/* A batch is an array of messages (https://www.jsonrpc.org/specification, section 6). Each
+ * message has to meet the condition; an empty array is not a batch. */
 static bool allows_messages(const struct search *s, struct slice path)
 {
 	const struct json_value *top = json_at(s->tree, 0);

@@ -12,7 +12,7 @@ static bool same(char a, char b, bool fold)
 	return a == b || (fold && lower(a) == lower(b));
 }
 
-/* Goes back to the last '*' only: an earlier one can take no byte that this one cannot. */
+/* Goes back to the last '*' only: an earlier one cannot match a byte that this one cannot. */
 bool condition_matches(struct slice pattern, struct slice text, bool fold)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, from = 0;

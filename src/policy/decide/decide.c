@@ -79,7 +79,7 @@ static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_
 	return rule < best;
 }
 
-/* True if the conditions of the rule are met; notes what keeps them from it. */
+/* True if the request meets the rule's conditions; otherwise notes why not. */
 static bool conditions_allow(struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
 {
 	const struct image_rule *r = image_rule_at(s->policy, rule);
@@ -387,8 +387,8 @@ static bool body_decides(const struct state *s)
 {
 	if (s->open == POLICY_NONE)
 		return s->deny_open && s->allow != POLICY_NONE;
-	/* Of another target: an earlier one, which is more specific, or one that asks, since
-	 * nothing else of a later one is looked at once an allow was found. */
+	/* The other allow is of an earlier, more specific target, since nothing else of a later
+	 * target is examined once an allow was found; or it is one that asks. */
 	return s->deny_open ||
 	       (s->open_target != s->allow_target && !rule_asks(s->policy, s->allow)) ||
 	       beats(s, s->open_target, s->open_rank, s->open, s->allow_target, s->allow_rank,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is decided about a connection before a request is known, by the decision itself. */
+/* Decisions about a connection before a request is known, derived from policy_decide(). */
 #include "policy/decide/lookup.h"
 
 enum policy_tls policy_decide_tls(const struct policy *policy, const struct policy_request *request,

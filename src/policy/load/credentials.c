@@ -81,7 +81,7 @@ static void take_require(
 		out->require = tree_word(tree, node, "require", words) == 1;
 }
 
-/* What a login gives has a placeholder of its own for each token, and no other. */
+/* Each token that a login gives has a placeholder of its own; the credential has no other. */
 static void check_sealed(
         struct tree *tree, const struct tree_node *map, const struct policy_credential *credential)
 {
@@ -92,14 +92,13 @@ static void check_sealed(
 		return;
 	if (inject && credential->inject != POLICY_INJECT_PLACEHOLDER)
 		tree_error(tree, inject,
-		        "source: sealed goes with inject: placeholder: the program that has logged "
-		        "in puts the token where it belongs");
+		        "source: sealed needs inject: placeholder: the program that has logged in "
+		        "puts the token where it belongs");
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (tree_get(map, keys[i]))
 			tree_error(tree, tree_get(map, keys[i]),
-			        "%s does not go with source: sealed: there is nothing to show "
-			        "before "
-			        "a login",
+			        "%s cannot be used with source: sealed: there is nothing to show "
+			        "before a login",
 			        keys[i]);
 }
 

@@ -254,7 +254,7 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 	if (!url_canonical_host(text, host, &n))
 		return fail(tree, node,
 		        "not a host name: labels of 1 to 63 letters, digits, '-' or '_', 253 bytes "
-		        "in all, the last label no number");
+		        "in all, the last label not a number");
 	out->key = make_key(tree->arena, glob ? TARGET_GLOB : TARGET_HOST, host, n);
 	return true;
 }

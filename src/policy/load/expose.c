@@ -61,7 +61,8 @@ static void take_at(struct expose_parse *p, const struct tree_node *node)
 	if (!url_parse_authority(text, &authority))
 		tree_error(p->tree, node, "at %s: %s", quoted, form);
 	else if (authority.host_n)
-		tree_error(p->tree, node, "at %s: a host's name is no address; %s", quoted, form);
+		tree_error(
+		        p->tree, node, "at %s: a host's name is not an address; %s", quoted, form);
 	else if (authority.port == 0)
 		tree_error(p->tree, node, "at %s has no port; %s", quoted, form);
 	else if (!can_listen(&authority.address))

@@ -207,7 +207,7 @@ void load_expose_from(struct expose_parse *p, struct tree_node *list)
 			continue;
 		}
 		if (is_there(e, from.text)) {
-			tree_error(p->tree, item->value, "from %s is there twice",
+			tree_error(p->tree, item->value, "from %s appears twice",
 			        tree_quote(from.text, quoted));
 			continue;
 		}

@@ -15,7 +15,7 @@ static bool check_field_name(struct tree *tree, const struct tree_node *node, st
 	char quoted[TREE_QUOTE_MAX];
 
 	if (!load_is_token(name))
-		tree_error(tree, node, "header %s is no field name",
+		tree_error(tree, node, "header %s is not a field name",
 		        tree_quote_value(tree, name, quoted));
 	else if (!load_header_is_free(name))
 		tree_error(tree, node,
@@ -104,7 +104,7 @@ static bool take_fields(struct tree *tree, const struct tree_node *node, const c
 		if (!load_check_field(tree, item->key, item->key->text))
 			return false;
 		if (is_repeated(node, item)) {
-			tree_error(tree, item->key, "header \"%.*s\" is there twice",
+			tree_error(tree, item->key, "header \"%.*s\" appears twice",
 			        SLICE_ARG(item->key->text));
 			return false;
 		}
@@ -168,7 +168,7 @@ static struct slice take_query(struct tree *tree, const struct tree_node *map)
 	char quoted[TREE_QUOTE_MAX];
 
 	if (node && tree_text(tree, node, "query", POLICY_NAME_MAX, &name) && !load_is_token(name))
-		tree_error(tree, node, "query %s is no parameter's name",
+		tree_error(tree, node, "query %s is not a parameter's name",
 		        tree_quote_value(tree, name, quoted));
 	return name;
 }

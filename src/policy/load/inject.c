@@ -45,7 +45,7 @@ static void take_named(struct tree *tree, const struct tree_node *map, const cha
 		tree_error(tree, map, "inject: %s needs the %s's name: %s: %s", key, what, key,
 		        example);
 	else if (tree_text(tree, node, key, FIELD_MAX, &out->field) && !load_is_token(out->field))
-		tree_error(tree, node, "%s %s is no %s's name", key,
+		tree_error(tree, node, "%s %s is not a %s's name", key,
 		        tree_quote_value(tree, out->field, quoted), what);
 }
 
@@ -126,8 +126,8 @@ static void take_scope_names(struct tree *tree, const struct tree_node *map, con
 		}
 		if (!policy_is_scope_name(name, max)) {
 			tree_error(tree, item->value,
-			        "%s %s is no name of AWS: letters, digits, \"-\", \"_\" and \".\", "
-			        "as in %s",
+			        "%s %s is not a name of AWS: letters, digits, \"-\", \"_\" and "
+			        "\".\", as in %s",
 			        key, tree_quote_value(tree, name, quoted), example);
 			return;
 		}
@@ -177,8 +177,8 @@ static void check_belonging(
 		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))
 			continue;
 		if (node && keys[i].inject != inject)
-			tree_error(tree, node, "%s goes with inject: %s, but inject is %s",
-			        keys[i].key, injects[keys[i].inject], injects[inject]);
+			tree_error(tree, node, "%s needs inject: %s, but inject is %s", keys[i].key,
+			        injects[keys[i].inject], injects[inject]);
 	}
 }
 

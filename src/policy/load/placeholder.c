@@ -39,12 +39,11 @@ void load_placeholder(struct tree *tree, const struct tree_node *map, struct pol
 
 	if (!node) {
 		if (length)
-			tree_error(tree, length, "placeholder-length goes with placeholder only");
+			tree_error(tree, length, "placeholder-length needs placeholder");
 		return;
 	}
 	if (!tree_get(map, "env")) {
-		tree_error(
-		        tree, node, "placeholder goes with env only: the variable that holds it");
+		tree_error(tree, node, "placeholder needs env: the variable that holds it");
 		return;
 	}
 	if (!take_shape(tree, node, &shape))

@@ -60,7 +60,7 @@ static bool check_name(
 	char quoted[TREE_QUOTE_MAX];
 
 	if (header && !load_is_token(name))
-		tree_error(p->tree, key, "header %s is no field name", tree_quote(name, quoted));
+		tree_error(p->tree, key, "header %s is not a field name", tree_quote(name, quoted));
 	else if (header && !load_header_is_free(name))
 		tree_error(p->tree, key,
 		        "header \"%.*s\" steers the connection, and vethguard writes it anew; a "
@@ -174,7 +174,7 @@ static int compare_conditions(const void *a, const void *b)
 	return by_name ? by_name : x->name.n < y->name.n ? -1 : x->name.n > y->name.n;
 }
 
-/* A name as it is if it has nothing that the words around it have. */
+/* The name without quotes, if it has no character of the surrounding words' syntax. */
 static struct slice show_name(struct arena *arena, struct slice name)
 {
 	for (size_t i = 0; i < name.n; i++)

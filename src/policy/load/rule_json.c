@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a rule asks of a JSON body: json. A key is the name of a member of the body, or a path that
- * begins with a slash. The type of a value is that which YAML gives it: true and 7 are JSON's, "7"
- * is a text.
+ * Reads what a rule asks of a JSON body: the key json. A key is the name of a member of the body,
+ * or a path that begins with a slash. The type of a value is that which YAML gives it: true and 7
+ * are JSON's, "7" is a text.
  */
 #include <stdlib.h>
 
@@ -91,7 +91,7 @@ static bool take_scalar(struct rule_parse *p, const struct tree_node *node, stru
 		return true;
 	}
 	if (node->kind == TREE_SCALAR && !node->plain && node->text.n == 0) {
-		text = node->text; /* the empty text is one that a member can have */
+		text = node->text; /* a member can have the empty text as its value */
 	} else if (!tree_text(p->tree, node, what, POLICY_VALUE_MAX, &text) ||
 	           !variables_in_value(p->l, p->tree, node, &text)) {
 		return false;
@@ -155,7 +155,7 @@ static struct slice path_of(struct arena *arena, struct slice name)
 	return arena_copy(arena, slice_of(text, n));
 }
 
-/* Two paths that a reader could take for each other would make every body ambiguous. */
+/* Two paths that a reader could mistake for each other would make every body ambiguous. */
 static bool resembles(struct slice a, struct slice b)
 {
 	struct slice x, y;
@@ -214,8 +214,8 @@ bool load_json_condition(
 	out->name = path_of(p->tree->arena, name);
 	if (!json_path_is_sound(out->name)) {
 		tree_error(p->tree, item->key,
-		        "\"%.*s\" is no path: write a member's name, or \"/a/b\" with at most %d "
-		        "names, \"~1\" for a slash and \"~0\" for a tilde in a name",
+		        "\"%.*s\" is not a path: write a member's name, or \"/a/b\" with at most "
+		        "%d names, \"~1\" for a slash and \"~0\" for a tilde in a name",
 		        SLICE_ARG(name), JSON_PATH_KEYS_MAX);
 		return false;
 	}

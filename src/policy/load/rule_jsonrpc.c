@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a rule asks of a JSON-RPC 2.0 body: jsonrpc, with the methods and what their params say. It
- * becomes conditions on each message of the body: that it is a call of one of the methods, and one
- * for each of params.
+ * Reads what a rule asks of a JSON-RPC 2.0 body: the key jsonrpc, with methods and params. It
+ * becomes conditions on each message of the body: one that it calls one of the methods, and one for
+ * each of params.
  */
 #include "policy/json_path.h"
 #include "policy/load/rule.h"
@@ -31,7 +31,7 @@ static bool take_methods(struct rule_parse *p, struct tree_node *node)
 	return true;
 }
 
-/* A deny rule asks for no version: a server may do without it. */
+/* A deny rule does not ask for a version: a server may accept a call without it. */
 static void ask_for_version(struct rule_parse *p, const struct tree_node *node)
 {
 	static struct slice value = {"s" VERSION, sizeof(VERSION)};

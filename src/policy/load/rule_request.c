@@ -177,7 +177,7 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 	if (path.p[0] != '/')
 		tree_error(tree, node, "path %s does not begin with \"/\"%s", quoted,
 		        path.p[0] == '^'
-		                ? "; patterns have * and **, they are no regular expressions"
+		                ? "; patterns have * and **, they are not regular expressions"
 		        : memmem(path.p, path.n, "://", 3)
 		                ? "; scheme and host stand under to:, here only what follows them"
 		                : "; put a \"/\" before it");
@@ -237,7 +237,7 @@ static void note_path(const struct rule_parse *p, const struct tree_node *node, 
 		        tree_quote(path, quoted), SLICE_ARG(variable->name));
 	else if (memmem(path.p, path.n, "/.*", 3) || slice_ends_with(path, SLICE("$")))
 		diag_add(options->notes, p->tree->file, node->line, node->column,
-		        "path %s is no regular expression: \"*\" stands for anything within a "
+		        "path %s is not a regular expression: \"*\" stands for anything within a "
 		        "segment, \"**\" for any segments, every other byte for itself",
 		        tree_quote(path, quoted));
 }

@@ -71,7 +71,7 @@ static bool find_credential(
 	return false;
 }
 
-/* The rule is for a place that gives out tokens: what it answers is sealed. */
+/* The rule is for a token endpoint: its answers are sealed. */
 static void take_seal(struct rule_parse *p, const struct tree_node *node)
 {
 	uint32_t id;

@@ -55,8 +55,9 @@ bool load_check_variable(
 
 	if (name.n <= VARIABLE_MAX && is_variable(name))
 		return true;
-	tree_error(tree, node, "%s %s is no variable's name (letters, digits and '_', at most %d)",
-	        what, tree_quote_value(tree, name, quoted), VARIABLE_MAX);
+	tree_error(tree, node,
+	        "%s %s is not a variable's name (letters, digits and '_', at most %d)", what,
+	        tree_quote_value(tree, name, quoted), VARIABLE_MAX);
 	return false;
 }
 
@@ -260,7 +261,7 @@ void load_source_times(
 
 	if (ttl && out->source == POLICY_SOURCE_SEALED)
 		tree_error(tree, ttl,
-		        "ttl does not go with source: sealed: tokens are kept until the sandbox "
+		        "ttl cannot be used with source: sealed: tokens are kept until the sandbox "
 		        "ends");
 	else if (ttl && tree_duration(tree, ttl, "ttl", 0, TTL_MAX_MS, &ms)) {
 		if (ms % 1000 != 0)
@@ -274,7 +275,7 @@ void load_source_times(
 		return;
 	if (out->source != POLICY_SOURCE_EXEC && out->source != POLICY_SOURCE_FETCH)
 		tree_error(tree, timeout,
-		        "timeout goes with exec and with services (vault, oauth2, ...) only");
+		        "timeout is for exec and services (vault, oauth2, ...) only");
 	else if (tree_duration(tree, timeout, "timeout", TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, &ms))
 		out->timeout_ms = (uint32_t)ms;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources in a cloud: who asks has to be known there first. Each cloud has several ways to prove
+ * Sources in a cloud: the cloud first wants to know who asks. Each cloud has several ways to prove
  * it: a key in a file, a token of another identity provider, or the machine itself. Here the keys
  * that say which way are compared, and what they leave out is added: the URLs of the login.
  */
@@ -92,7 +92,7 @@ static void load_aws(struct tree *tree, const struct tree_item *item, struct pol
 
 	check_aws(tree, item);
 	if (region && !load_is_token(name)) /* it becomes a part of a host's name */
-		tree_error(tree, region, "region is no name of a region: \"eu-west-1\"");
+		tree_error(tree, region, "region is not the name of a region: \"eu-west-1\"");
 	if (machine)
 		metadata = complete(tree, item, out, "metadata_url", SLICE(METADATA_URL));
 	if (has(item, "role"))

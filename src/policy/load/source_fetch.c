@@ -107,8 +107,8 @@ static bool take_url(
 		return false;
 	if (url_parse(*text, &url) && url.scheme == POLICY_HTTPS && url.query.n == 0)
 		return true;
-	tree_error(tree, node, "%s %s is no https:// URL (without user, query and fragment)", key,
-	        tree_quote_value(tree, *text, quoted));
+	tree_error(tree, node, "%s %s is not an https:// URL (without user, query and fragment)",
+	        key, tree_quote_value(tree, *text, quoted));
 	return false;
 }
 
@@ -257,9 +257,9 @@ static void check_client(struct tree *tree, const struct tree_item *item)
 		tree_error(tree, item->key,
 		        "oauth2 needs the key client_secret, private_key or refresh_token");
 	if (tree_get(map, "auth") && !secret)
-		tree_error(tree, tree_get(map, "auth"), "auth goes with client_secret");
+		tree_error(tree, tree_get(map, "auth"), "auth needs client_secret");
 	if (tree_get(map, "key_id") && !key)
-		tree_error(tree, tree_get(map, "key_id"), "key_id goes with private_key");
+		tree_error(tree, tree_get(map, "key_id"), "key_id needs private_key");
 }
 
 void load_fetch(struct tree *tree, const struct tree_item *item, struct slice policy,

@@ -49,7 +49,8 @@ static bool has_bad_segment(struct slice value)
 const char *policy_variable_objection(struct slice name, struct slice value)
 {
 	if (!variables_is_name(name))
-		return "is no variable's name: a letter, then letters, digits and '_', at most 64";
+		return "is not a variable's name: a letter, then letters, digits and '_', at most "
+		       "64";
 	if (value.n == 0)
 		return "has no value";
 	if (value.n > POLICY_VARIABLE_VALUE_MAX)

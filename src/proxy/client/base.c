@@ -20,7 +20,7 @@ static const char cross_origin[] = "access-control-allow-origin: *\r\n"
                                    "content-security-policy: sandbox\r\n"
                                    "referrer-policy: no-referrer\r\n";
 
-/* Fields of the upstream's that would speak for the gateway's name. */
+/* Fields of the upstream that would take effect for the gateway's whole name. */
 static const struct slice left_out[] = {{"access-control-allow-origin", 27},
         {"access-control-allow-credentials", 32}, {"access-control-expose-headers", 29},
         {"cross-origin-resource-policy", 28}, {"referrer-policy", 15},
@@ -37,7 +37,7 @@ static bool is_left_out(const struct http_field *f)
 
 /* --- references --- */
 
-/* Where a reference leads: path, query and fragment are as written. */
+/* The target of a reference: path, query and fragment are as written. */
 struct place {
 	bool same; /* scheme, host and port are the request's */
 	bool https;
@@ -59,7 +59,7 @@ static size_t scheme_length(struct slice s)
 	return 0;
 }
 
-/* Reads "authority/path". Returns false for what a base URL cannot name. */
+/* Reads "authority/path". Returns false for an authority that a base URL cannot name. */
 static bool read_authority(const struct exchange *ex, struct slice s, struct place *out)
 {
 	const struct destination *d = &ex->destination;
@@ -83,8 +83,8 @@ static bool read_authority(const struct exchange *ex, struct slice s, struct pla
 	return true;
 }
 
-/* Returns false if the reference stays as it is: it is relative, or leads to where no base URL
- * can. */
+/* Returns false if the reference stays as it is: it is relative, or no base URL can name its
+ * target. */
 static bool read_reference(const struct exchange *ex, struct slice s, struct place *out)
 {
 	const size_t scheme = scheme_length(s);
@@ -112,8 +112,8 @@ static int put_authority(struct buf *out, const struct place *to)
 	return rc || !to->authority.port ? rc : buf_printf(out, ":%u", to->authority.port);
 }
 
-/* Appends the way from the directory of the request's path: up to the root of its host, and further
- * to that of the token if the place is another host's. */
+/* Appends a relative path from the directory of the request's path: up to the root of its host,
+ * and, if the target is on another host, further up to that of the token. */
 static int put_way(struct buf *out, const struct http_request *r, const struct place *to)
 {
 	size_t up = to->same ? 0 : 2;
@@ -133,7 +133,7 @@ static int put_way(struct buf *out, const struct http_request *r, const struct p
 	return rc ? rc : buf_append_slice(out, SLICE("/"));
 }
 
-/* Appends value, a reference, as the client is to see it. */
+/* Appends value, a reference, rewritten for the client. */
 static int put_reference(struct buf *out, const struct exchange *ex, struct slice value)
 {
 	struct place to;

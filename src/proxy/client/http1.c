@@ -78,7 +78,7 @@ enum client_state client_http1_input(struct client *c)
 			return CLIENT_HTTP;
 		if (status != SOCKET_OK)
 			return ended_unasked(c, EVENT_CAUSE_CLIENT,
-			        "the sandbox closed the connection before it asked for anything");
+			        "the sandbox closed the connection before its first request");
 		if (!c->exchange) {
 			c->exchange = exchange_new(c->proxy, c, NULL, &client_http1);
 			if (!c->exchange)
@@ -100,7 +100,7 @@ enum client_state client_http1_input(struct client *c)
 enum client_state client_http1_timeout(struct client *c)
 {
 	if (!c->exchange)
-		return ended_unasked(c, EVENT_CAUSE_TIMEOUT, "the sandbox asked for nothing");
+		return ended_unasked(c, EVENT_CAUSE_TIMEOUT, "the sandbox sent no request");
 	give_up_request(c);
 	exchange_refuse(c->exchange, 408, EVENT_CAUSE_TIMEOUT, "the request head took too long");
 	return CLIENT_EXCHANGE;

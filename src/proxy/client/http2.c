@@ -218,8 +218,7 @@ static enum client_state ended(struct client *c)
 
 	if (!c->answered && list_is_empty(&c->http2->streams))
 		audit_connection(c, &none, EVENT_ALLOWED, EVENT_CAUSE_CLIENT,
-		        "the sandbox closed the connection before it asked for anything", 0, 0,
-		        NULL);
+		        "the sandbox closed the connection before its first request", 0, 0, NULL);
 	return CLIENT_CLOSED;
 }
 
@@ -339,7 +338,7 @@ enum client_state client_http2_timeout(struct client *c)
 		audit_connection(c,
 		        &(const struct policy_decision){
 		                .rule = POLICY_NONE, .credential = POLICY_NONE},
-		        EVENT_ALLOWED, EVENT_CAUSE_TIMEOUT, "the sandbox asked for nothing", 0, 0,
+		        EVENT_ALLOWED, EVENT_CAUSE_TIMEOUT, "the sandbox sent no request", 0, 0,
 		        NULL);
 	nghttp2_session_terminate_session(
 	        h->session, h->settled ? NGHTTP2_NO_ERROR : NGHTTP2_SETTINGS_TIMEOUT);

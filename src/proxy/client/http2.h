@@ -31,7 +31,8 @@
 /* Content of a DATA frame that, with its head, is one TLS record. */
 #define HTTP2_FRAME_DATA (SOCKET_RECORD - HTTP2_FRAME_HEAD)
 
-/* What a client may make the proxy do for nothing: purses that time and useful frames fill. */
+/* What a client may make the proxy do for nothing: token buckets ("purses") that time and useful
+ * frames fill. */
 struct client_http2_limits {
 	int64_t at_ms; /* when time filled the purses last */
 	int32_t frames, resets, bytes;

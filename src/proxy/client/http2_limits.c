@@ -3,8 +3,9 @@
  * Bounds what one HTTP/2 connection may cost without asking for anything: frames that move nothing
  * (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA), streams that are reset, and bytes that are
  * not content (frames that nghttp2 silently ignores: unknown types, closed streams). Each kind has
- * a purse. Time fills it, and so does what such frames are there for: requests, and content that
- * passes. An empty purse ends the connection. The clock is read only when a purse is empty.
+ * a purse. Time fills it, and so do the useful frames that such frames serve: requests, and
+ * content that passes. An empty purse ends the connection. The clock is read only when a purse is
+ * empty.
  */
 #include "proxy/client/http2.h"
 

@@ -387,7 +387,7 @@ static enum client_state ended_unsaid(struct client *c)
 		audit_silent(c, &decision, outcome);
 	else
 		audit_connection(c, &decision, outcome, EVENT_CAUSE_CLIENT,
-		        "the sandbox closed the connection before it said what it wants",
+		        "the sandbox closed the connection before it sent a request",
 		        c->input_buf.len, 0, NULL);
 	c->reset = true;
 	return CLIENT_CLOSED;
@@ -409,7 +409,7 @@ bool client_take_in(struct client *c, enum client_state *next)
 		return true;
 	c->decision.rule = c->decision.credential = POLICY_NONE;
 	*next = refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
-	        "the first bytes are more than can be looked at", NULL);
+	        "the first bytes are too many to be examined", NULL);
 	return false;
 }
 

@@ -101,7 +101,7 @@ static enum client_state answer_request(struct client *c, const struct socks5_re
 
 	if (!find_destination(c, r, &d))
 		return refuse_request(c, &none, EVENT_CAUSE_CLIENT,
-		        "a SOCKS request for what is no host name", SOCKS5_FAILURE);
+		        "a SOCKS request whose host is not a host name", SOCKS5_FAILURE);
 	c->destination = d;
 	if (!client_connect_passes(c, &d, &decision))
 		return refuse_request(c, &decision, EVENT_CAUSE_POLICY, NULL, SOCKS5_NOT_ALLOWED);
@@ -137,7 +137,7 @@ enum client_state client_socks_request(struct client *c)
 enum client_state client_socks_timeout(struct client *c)
 {
 	audit_connection(c, &none, EVENT_DENIED, EVENT_CAUSE_TIMEOUT,
-	        "the SOCKS client took too long to say what it wants", c->input_buf.len, 0, NULL);
+	        "the SOCKS client took too long to send its request", c->input_buf.len, 0, NULL);
 	c->reset = true;
 	return CLIENT_CLOSED;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dialling: name -> addresses -> those that may be dialled -> a connection.
+ * Dialing: name -> addresses -> those that may be dialed -> a connection.
  *
- * Here: which addresses may be dialled, and a dial's beginning and end. An address of this host
+ * Here: which addresses may be dialed, and a dial's beginning and end. An address of this host
  * itself is refused like a private one: a public name that resolves to it would reach services that
  * trust local callers. The kernel tells, and nothing is sent to ask it. That an address is not the
  * host's is believed for NOT_OWN_MS.
@@ -122,7 +122,7 @@ bool dial_may_connect(
 	return true;
 }
 
-/* Keeps the addresses that may be dialled, IPv6 and IPv4 in turn. */
+/* Keeps the addresses that may be dialed, IPv6 and IPv4 in turn. */
 static void choose(struct dial *d, const struct ip *all, size_t count)
 {
 	const struct ip *families[2][RESOLVER_ADDRESSES_MAX];

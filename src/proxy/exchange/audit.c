@@ -274,8 +274,8 @@ static void tell_silent(struct proxy *p)
 	if (s->count == 0)
 		return;
 	snprintf(detail, sizeof(detail),
-	        "%llu more connections within a second were closed by the sandbox before it said "
-	        "what it wants",
+	        "%llu more connections within a second were closed by the sandbox before it sent a "
+	        "request",
 	        (unsigned long long)s->count);
 	e.detail = slice_from_string(detail);
 	s->count = 0;
@@ -314,8 +314,7 @@ void audit_silent(
 	if (s->told < AUDIT_SILENT_PER_S) {
 		s->told++;
 		audit_connection(c, decision, outcome, EVENT_CAUSE_CLIENT,
-		        "the sandbox closed the connection before it said what it wants", 0, 0,
-		        NULL);
+		        "the sandbox closed the connection before it sent a request", 0, 0, NULL);
 		return;
 	}
 	s->count++;

@@ -16,7 +16,7 @@ struct proxy;
 struct verdict {
 	struct policy_decision decision;
 	bool allowed;
-	bool needs_body; /* not allowed yet: it depends on the body, which was not read */
+	bool needs_body; /* not allowed yet: the verdict depends on the body, which was not read */
 	bool is_signed;  /* the request gets a signature (sigv4) */
 	bool fills;      /* the credential may be replaced in the request's body */
 	bool searched;   /* a search list has appended a domain to the name before it was dialed */

@@ -92,76 +92,90 @@ static void put_limit_advice(struct json *j, const struct exchange *ex)
 	json_end_object(j);
 }
 
+/* What the agent should do next, or ask the operator for, after a refusal by the policy. */
+static const char *advice_for_denied(const struct policy_decision *d)
+{
+	switch (d->reason) {
+	case POLICY_REASON_UPGRADE:
+		return "Do not retry. If the task needs this, ask the operator to name the "
+		       "protocol under \"upgrade\" of the rule, quoting rule and event; or use a "
+		       "WebSocket, where the service offers one.";
+	case POLICY_REASON_FOREIGN:
+		return "The right credential is attached outside of the sandbox. Send the request "
+		       "again without a key or token of your own.";
+	case POLICY_REASON_SIGNATURE:
+		return "The right signature is made outside of the sandbox, for the regions and "
+		       "services that the operator has named. Sign with any key for one of these.";
+	case POLICY_REASON_LEAK:
+		return "Do not retry as it is. Leave the value of the key's variable out of what "
+		       "is "
+		       "sent; the key itself is attached outside of the sandbox where it belongs.";
+	case POLICY_REASON_CONDITION:
+		return "The policy allows this place only with certain query parameters, header "
+		       "fields or bodies. If the task needs this request as it is, ask the "
+		       "operator, quoting method, URL and event.";
+	default:
+		return d->rule != POLICY_NONE
+		               ? "An operator's rule refuses this on purpose. Do not retry; choose "
+		                 "another way."
+		               : "Do not retry. If the task needs this, ask the operator to allow "
+		                 "it in the policy, quoting method, URL and event; 'vethguard "
+		                 "audit suggest' shows the operator the rule.";
+	}
+}
+
+#define ADVICE_RETRY "The policy allows this request; the destination failed. Retrying may help."
+
+/* The same after any other refusal. */
+static const char *advice_for_failed(enum event_cause cause)
+{
+	static const char *const texts[EVENT_CAUSE_COUNT] = {
+	        [EVENT_CAUSE_BINDING] =
+	                "Name the same host in the URL, in Host and in the TLS handshake. If the "
+	                "client does so already, ask the operator, quoting the event.",
+	        [EVENT_CAUSE_CREDENTIAL] = "Retrying helps only after the operator has repaired "
+	                                   "the credential. Ask for that, quoting rule and event.",
+	        [EVENT_CAUSE_RESOLVE] = ADVICE_RETRY,
+	        [EVENT_CAUSE_ADDRESS] = "Do not retry. If the task needs this host, ask the "
+	                                "operator to allow its address, quoting host and event.",
+	        [EVENT_CAUSE_CONNECT] = ADVICE_RETRY,
+	        [EVENT_CAUSE_UPSTREAM_TLS] =
+	                "The policy allows this request, but the destination's TLS or certificate "
+	                "was refused. If that lasts, ask the operator, quoting host and event.",
+	        [EVENT_CAUSE_UPSTREAM] = ADVICE_RETRY,
+	        [EVENT_CAUSE_CLIENT] =
+	                "Correct what \"detail\" says about the request, and send it again.",
+	        [EVENT_CAUSE_TIMEOUT] = ADVICE_RETRY,
+	        [EVENT_CAUSE_LIMIT] = "Retry later, with fewer or smaller requests at a time. If "
+	                              "that does not help, ask the operator, quoting the event.",
+	        [EVENT_CAUSE_UNREADABLE] = "Ask the destination for a response in UTF-8 without "
+	                                   "compression (Accept-Encoding: identity).",
+	        [EVENT_CAUSE_CLOSING] = "Retry later, over a new connection. If that does not "
+	                                "help, ask the operator, quoting the event.",
+	        [EVENT_CAUSE_POLICY_CHANGED] =
+	                "Do not retry. If the task needs this, ask the operator to allow it in the "
+	                "policy, quoting method, URL and event.",
+	        [EVENT_CAUSE_ASK] = "Do not retry unless you know that somebody approves now. Tell "
+	                            "the operator "
+	                            "what this request is for, quoting rule and event; 'vethguard "
+	                            "ask' shows it "
+	                            "while it waits.",
+	        [EVENT_CAUSE_PAUSED] = "The operator has stopped all traffic of this sandbox. Do "
+	                               "not retry until it is resumed.",
+	};
+
+	return texts[cause] ? texts[cause]
+	                    : "If this is unexpected, ask the operator, quoting the event.";
+}
+
 static void put_advice(struct json *j, const struct exchange *ex)
 {
-	switch (ex->cause) {
-	case EVENT_CAUSE_POLICY:
-		if (ex->verdict.decision.reason == POLICY_REASON_UPGRADE)
-			json_literal(j, "advice",
-			        "Do not retry. If the task needs this, ask the operator to name "
-			        "the "
-			        "protocol under \"upgrade\" of the rule, quoting rule and event; "
-			        "or "
-			        "use a WebSocket, where the service offers one.");
-		else if (ex->verdict.decision.reason == POLICY_REASON_FOREIGN)
-			json_literal(j, "advice",
-			        "The right credential is attached outside of the sandbox. Send the "
-			        "request again without a key or token of your own.");
-		else if (ex->verdict.decision.reason == POLICY_REASON_LEAK)
-			json_literal(j, "advice",
-			        "Do not retry as it is. Leave the value of the key's variable out "
-			        "of what is sent; the key itself is attached outside of the "
-			        "sandbox where it belongs.");
-		else if (ex->verdict.decision.reason == POLICY_REASON_SIGNATURE)
-			json_literal(j, "advice",
-			        "The right signature is made outside of the sandbox, for the "
-			        "regions and services that the operator has named. Sign with any "
-			        "key for one of these.");
-		else if (ex->verdict.decision.reason == POLICY_REASON_CONDITION)
-			json_literal(j, "advice",
-			        "The policy allows this place only with certain query parameters, "
-			        "header fields or bodies. If the task needs this request as it is, "
-			        "ask the "
-			        "operator, quoting method, URL and event.");
-		else if (ex->verdict.decision.rule != POLICY_NONE)
-			json_literal(j, "advice",
-			        "An operator's rule refuses this on purpose. Do not retry; choose "
-			        "another way.");
-		else
-			json_literal(j, "advice",
-			        "Do not retry. If the task needs this, ask the operator to allow "
-			        "it in the policy, quoting method, URL and event; 'vethguard audit "
-			        "suggest' shows the operator the rule.");
-		break;
-	case EVENT_CAUSE_RESOLVE:
-	case EVENT_CAUSE_CONNECT:
-	case EVENT_CAUSE_UPSTREAM:
-	case EVENT_CAUSE_TIMEOUT:
-		json_literal(j, "advice",
-		        "The policy allows this request; the destination failed. Retrying may "
-		        "help.");
-		break;
-	case EVENT_CAUSE_POLICY_LIMIT:
+	if (ex->cause == EVENT_CAUSE_POLICY_LIMIT)
 		put_limit_advice(j, ex);
-		break;
-	case EVENT_CAUSE_ASK:
+	else
 		json_literal(j, "advice",
-		        "Do not retry unless you know that somebody approves now: tell the "
-		        "operator "
-		        "what this request is for, quoting rule and event, and that 'vethguard "
-		        "ask' "
-		        "shows it while it waits.");
-		break;
-	case EVENT_CAUSE_PAUSED:
-		json_literal(j, "advice",
-		        "The operator has stopped all traffic of this sandbox. Do not retry until "
-		        "it is resumed.");
-		break;
-	default:
-		json_literal(
-		        j, "advice", "If this is unexpected, ask the operator, quoting the event.");
-		break;
-	}
+		        ex->cause == EVENT_CAUSE_POLICY ? advice_for_denied(&ex->verdict.decision)
+		                                        : advice_for_failed(ex->cause));
 }
 
 /* Appends one sentence: what was asked, and why it is refused. */

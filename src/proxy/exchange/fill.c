@@ -100,7 +100,7 @@ bool fill_is_coded(const struct http_fields *fields)
 /* --- multipart --- */
 
 /* Takes the text up to the next delimiter off rest, and the delimiter's line. last: it was the
- * closing one. False: there is none. */
+ * closing one. Returns false if there is no delimiter. */
 static bool next_part(struct slice *rest, struct slice boundary, struct slice *part, bool *last)
 {
 	static const char begins[4] = {'\r', '\n', '-', '-'};
@@ -129,8 +129,8 @@ static bool next_part(struct slice *rest, struct slice boundary, struct slice *p
 	return true;
 }
 
-/* Takes the content of the next part off rest, which begins as the body. False: there is none, or
- * the body is broken, which *whole then tells. */
+/* Takes the content of the next part off rest, which begins as the body. Returns false if there
+ * is none, or if the body is broken: then *whole is false. */
 static bool next_content(
         struct slice *rest, struct slice boundary, bool *begun, bool *whole, struct slice *content)
 {
@@ -208,7 +208,7 @@ static int escape(struct buf *out, const struct fill_kind *kind, struct slice va
 		return json_escape(out, value);
 	if (kind->form == FILL_FORM)
 		return sigv4_escape(out, value, false);
-	/* A part has no escapes; the value must not end it. */
+	/* A part has no escapes, so the value must not hold its delimiter. */
 	if (memmem(value.p, value.n, kind->boundary.p, kind->boundary.n))
 		return -EBADMSG;
 	return buf_append_slice(out, value);

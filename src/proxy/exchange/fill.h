@@ -19,7 +19,7 @@ enum fill_form {
 	FILL_MULTIPART, /* multipart/form-data (RFC 7578) */
 };
 
-/* What a body says that it is. */
+/* The kind of a body, by its Content-Type. */
 struct fill_kind {
 	enum fill_form form;
 	struct slice boundary; /* MULTIPART: as the Content-Type field has it */
@@ -37,11 +37,11 @@ struct fill {
 	struct fill_gap gaps[FILL_GAPS_MAX];
 };
 
-/* What kind of body the request has, as far as its credential is replaced in such ones. sealed: the
- * request is for a place that gives out tokens, which takes them as a form or as JSON. */
+/* The kind of the request's body, if its credential is replaced in that kind, else FILL_NONE.
+ * sealed: the request is for a token endpoint, which takes tokens as a form or as JSON. */
 struct fill_kind fill_kind_of(
         const struct http_fields *fields, const struct policy_credential *spec, bool sealed);
-/* True if the body is compressed, so that nothing can be found in it. */
+/* True if the body is compressed, so that no placeholder can be found in it. */
 bool fill_is_coded(const struct http_fields *fields);
 extern const char fill_no_memory[];
 /* NULL, or why nothing can be replaced in this body: fill_no_memory, or a fault of the body. */
@@ -51,7 +51,7 @@ const char *fill_check(const struct fill_kind *kind, struct slice body);
 int fill_make(struct fill *fill, const struct fill_kind *kind, const struct substitute *s,
         struct slice body);
 void fill_fini(struct fill *fill);
-/* What is sent from that offset on, as far as it lies in one piece; empty at the end. */
+/* The bytes sent from that offset on, as far as they lie in one piece; empty at the end. */
 struct slice fill_from(const struct fill *fill, struct slice body, size_t offset);
 
 #endif

@@ -20,7 +20,7 @@ static struct fill_kind kind_of(const struct exchange *ex)
 	return fill_kind_of(&ex->request.fields, &spec, ex->verdict.decision.seals);
 }
 
-/* Looks at the whole body. False: the request was refused. */
+/* Examines the whole body. Returns false if the request was refused. */
 static bool prepare(struct exchange *ex)
 {
 	struct slice body = holding_bytes(ex);
@@ -64,7 +64,7 @@ void filling_go_on(struct exchange *ex)
 		exchange_begin(ex);
 }
 
-/* What was not replaced does not belong there. */
+/* A placeholder that was not replaced does not belong there. */
 static void scan_filled(struct exchange *ex, const struct fill *fill)
 {
 	struct slice body = holding_bytes(ex);

@@ -13,12 +13,12 @@ struct exchange;
 
 /* True for an allowed request that has a body in which placeholders are replaced. */
 bool filling_is_wanted(const struct exchange *ex);
-/* Begins with such a request. Returns true if the exchange does not go on now: it goes on once the
- * whole body is held, or it was refused. */
+/* Begins to hold the body of such a request. Returns true if the exchange stops here: it goes on
+ * once the whole body is held, or it was refused. */
 bool filling_begin(struct exchange *ex);
 /* Goes on with a request whose body was held to be filled. */
 void filling_go_on(struct exchange *ex);
-/* Finds what is replaced, and sets the length of the body. Returns 0; -E2BIG, -EBADMSG (fill.h); or
+/* Finds the placeholders, and sets the length of the body. Returns 0; -E2BIG, -EBADMSG (fill.h); or
  * -errno. */
 int filling_fill(struct exchange *ex, const struct substitute *s);
 /* True if the body that is sent holds a credential's value. */

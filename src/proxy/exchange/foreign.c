@@ -182,11 +182,11 @@ const char *foreign_find(const struct http_request *request, const struct policy
 		if (is_signed && http_names_alike(f->name, SLICE("x-amz-security-token")))
 			continue;
 		if (field_is_foreign(store, f, credential))
-			return "the request brings a credential of its own in a header field, and "
-			       "the policy's credential takes no other beside it";
+			return "the request brings a credential of its own in a header field; the "
+			       "policy allows it only with the policy's credential";
 	}
 	return query_is_foreign(request, spec, credential, store)
-	               ? "the request brings a credential of its own in the URL, and the policy's "
-	                 "credential takes no other beside it"
+	               ? "the request brings a credential of its own in the URL; the policy allows "
+	                 "it only with the policy's credential"
 	               : NULL;
 }

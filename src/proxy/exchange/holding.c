@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: bytes are gathered up to a bound that follows from why they are held, and
- * all bodies of a worker together up to another. A body that says that it is larger is refused
+ * Theory of operation: bytes are gathered up to a bound that depends on why they are held, and
+ * all bodies of a worker together up to another. A body that declares a larger length is refused
  * before it comes, and before the client is told to send it (Expect: 100-continue). Then the whole
  * body is read, and the request is judged again (exchange_decide()); or its hash is made
  * (exchange_begin()). The body goes upstream with a Content-Length, whatever its framing was, and
  * without trailers, which a recipient may always leave out (RFC 9110 section 6.5.1).
  *
- * It is kept until the exchange ends: so the request can be sent again, and judged by another
- * policy. Faults are told in a task, because the client's side is in the middle of the body when
- * they are found.
+ * The body is kept until the exchange ends, so that the request can be sent again, and judged
+ * by another policy. Faults are told in a task, because the client's side is in the middle of the
+ * body when they are found.
  */
 #include "proxy/exchange/holding.h"
 
@@ -170,8 +170,8 @@ bool holding_takes_body(const struct exchange *ex)
 	return ex->state == EXCHANGE_HOLDING && !ex->holding->fault && !ex->holding->ended;
 }
 
-/* A body that is judged is searched for placeholders by exchange_decide(), which knows whose; one
- * that is filled, when that was done. */
+/* exchange_decide() searches a judged body for placeholders, since it knows the credential; a
+ * body that is filled is searched once it was filled. */
 void holding_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct holding *h = ex->holding;
@@ -213,7 +213,7 @@ void holding_send(struct exchange *ex)
 	holding_pump(ex);
 }
 
-/* What comes next, as far as it lies in one piece. */
+/* The next bytes, as far as they lie in one piece. */
 static struct slice rest(const struct holding *h)
 {
 	if (h->fill)

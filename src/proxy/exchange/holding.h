@@ -2,8 +2,8 @@
 /*
  * holding: keeps a request's whole body before a byte of it leaves: because a rule asks for what is
  * in it, because it has to be hashed before the head can be signed, or because placeholders are
- * replaced in it (filling.h). While it is held, the exchange is HOLDING. The client reads how large
- * a body may be from its refusal.
+ * replaced in it (filling.h). While it is held, the exchange is HOLDING. A refused client learns
+ * the bound from the refusal.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_HOLDING_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_HOLDING_H
@@ -26,12 +26,12 @@ struct holding {
 	struct loop_task task;
 	enum holding_why why;
 	struct buf bytes;
-	struct policy_body body; /* read once the bytes are whole, and a policy asks for it */
+	struct policy_body body; /* read once the bytes are whole and a policy asks for them */
 	struct fill *fill;       /* what is replaced in the body; NULL: nothing */
 	const char *fault;       /* static: the task refuses the request */
 	uint16_t status;         /* ... with this status */
 	bool ended;              /* the client has sent the whole body */
-	bool end_sent;           /* ... and so the upstream was told */
+	bool end_sent;           /* ... and the upstream was told so */
 	size_t sent;             /* bytes that the upstream was given */
 };
 
@@ -48,11 +48,12 @@ struct slice holding_bytes(const struct exchange *ex);
 bool holding_is_whole(const struct exchange *ex);
 /* The body for a policy that asks for it: unread until it is whole. */
 const struct policy_body *holding_body(struct exchange *ex, const struct policy *policy);
-/* False: the client is not to be read now. */
+/* False: the client must not be read now. */
 bool holding_takes_body(const struct exchange *ex);
 void holding_request_body(struct exchange *ex, const uint8_t *p, size_t n);
 void holding_request_end(struct exchange *ex);
-/* Sends the body from its beginning; and what is left of it; as far as the upstream takes it. */
+/* The first sends the body from its beginning, the second the rest of it, as far as the upstream
+ * takes it. */
 void holding_send(struct exchange *ex);
 void holding_pump(struct exchange *ex);
 /* True if bytes of the request have not been given to the upstream yet. */

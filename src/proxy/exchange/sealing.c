@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the content is JSON (RFC 6749 section 5.1), held in locked memory. Each
- * member with the name of a token, at any depth, gets the text for it (credential/jar.h): a new one
- * for a new token, the same for one that is known, since a refreshed login may repeat its refresh
- * token. Then everything that the jar holds is masked in what is left, the head included: an answer
- * may say a token twice, or echo the one that came with the request.
+ * Theory of operation: the content is JSON (RFC 6749 section 5.1), held in locked memory. The
+ * value of each member with the name of a token, at any depth, is replaced by the token's text
+ * (credential/jar.h): a new one for a new token, the same for one that is known, since a refreshed
+ * login may repeat its refresh token. Then all tokens of the jar are masked in the rest, the head
+ * included: an answer may repeat a token, or echo the one that came with the request.
  *
  * Names are compared without regard to case, "_" and "-", because some services write accessToken.
  */
@@ -24,20 +24,18 @@ struct sealing {
 	struct secret body, out; /* of SECRET_MAX bytes */
 	struct secret jar;       /* with the answer's own tokens */
 	size_t count;            /* tokens of the answer */
-	struct buf sent;         /* what was written into out */
+	struct buf sent;         /* bytes written into out */
 };
 
 static const char memory_text[] = "no memory to seal the tokens of the upstream's response";
 static const char large_text[] =
         "the upstream's response has more than 48 KiB, so its tokens cannot be sealed";
 static const char type_text[] =
-        "the upstream's response is no JSON in UTF-8 without compression, so "
-        "its tokens cannot be sealed";
+        "the upstream's response is not uncompressed JSON in UTF-8, so its tokens cannot be sealed";
 static const char broken_text[] =
         "the upstream's response is not the JSON that it promises, so its tokens cannot be sealed";
-static const char kind_text[] =
-        "a token of the upstream's response is no string of 6 to 8192 visible "
-        "characters, so it cannot be sealed";
+static const char kind_text[] = "a token of the upstream's response is not a string of 6 to 8192 "
+                                "visible characters, so it cannot be sealed";
 static const char redirect_text[] =
         "the upstream's response is a redirect, in which tokens could not be sealed";
 
@@ -162,7 +160,7 @@ static const char *seal_token(struct exchange *ex, struct slice value)
 		jar_seal(&token, value, placeholder, end);
 	} else {
 		memcpy(end, token.end.p, token.end.n);
-		token.end.p = end; /* what the jar holds moves */
+		token.end.p = end; /* the jar's bytes move */
 		token.value = value;
 	}
 	if (jar_write_text(&s->sent, &token) < 0 || jar_add(&s->jar, &token) < 0 ||
@@ -172,7 +170,7 @@ static const char *seal_token(struct exchange *ex, struct slice value)
 	return NULL;
 }
 
-/* Writes the answer, which is tree, with texts in place of its tokens. */
+/* Writes the answer, given as tree, with texts in place of its tokens. */
 static const char *rewrite(struct exchange *ex, const struct json_tree *tree)
 {
 	struct sealing *s = ex->sealing;
@@ -221,7 +219,7 @@ static const char *read_answer(struct exchange *ex)
 	return why;
 }
 
-/* Masks what the jar holds in the rest of the answer. */
+/* Masks the jar's tokens in the rest of the answer. */
 static const char *mask_rest(struct sealing *s)
 {
 	struct slice secrets[JAR_TOKENS_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sealing: answers of a place that gives out tokens (a rule with seal). The answer is held until it
+ * sealing: answers of a token endpoint (a rule with seal). The answer is held until it
  * is whole; the tokens in it stay outside, and the sandbox gets texts that stand for them. An
  * answer that cannot be read is refused.
  */

@@ -11,11 +11,10 @@ static const char unread[] = "the request's signature of AWS cannot be read";
 static const char twice[] = "the request has more than one signature of AWS";
 static const char version_4a[] =
         "the request is signed by Signature Version 4A, which holds in several regions and needs "
-        "another kind of key: only Version 4 is made here; address one region's endpoint, and no "
-        "multi-Region access point";
-static const char version_2[] =
-        "the request is signed by Signature Version 2, which AWS has given up: only Version 4 is "
-        "made here";
+        "another kind of key: vethguard signs with Version 4 only; address one region's endpoint, "
+        "and no multi-Region access point";
+static const char version_2[] = "the request is signed by Signature Version 2, which AWS has given "
+                                "up: vethguard signs with Version 4 only";
 
 /* --- the credential and the names --- */
 

@@ -108,7 +108,7 @@ void exchange_decide(struct exchange *ex)
 	trace_verdict(ex);
 	note_findings(ex);
 	if (ex->holding &&
-	        !filling_is_wanted(ex)) /* else what is left is searched once it is filled */
+	        !filling_is_wanted(ex)) /* otherwise the rest is searched once the body is filled */
 		exchange_scan_request(
 		        ex, (const uint8_t *)holding_bytes(ex).p, holding_bytes(ex).n);
 	note_upgrade(ex);

@@ -21,9 +21,10 @@ struct substitute {
 	const struct policy_credential *spec;
 	uint32_t credential;
 	struct slice value; /* the credential's */
-	struct slice jar;   /* ... or what logins gave, each with a placeholder of its own */
-	bool sealed;        /* the jar counts, not the value */
-	struct buf *text;   /* locked memory for the texts with the value */
+	struct slice
+	        jar; /* ... or the tokens that logins gave, each with a placeholder of its own */
+	bool sealed; /* the jar counts, not the value */
+	struct buf *text; /* locked memory for the texts with the value */
 };
 
 /* Finds the first placeholder in text that is replaced: *at, *n, and the value for it. */

@@ -21,7 +21,7 @@ static bool read_field(struct http1 *h, struct slice line, struct http_field *ou
 		        : colon == line.n ? "a field without a colon"
 		        : line.p[n] == ' ' || line.p[n] == '\t'
 		                ? "white space in a field name"
-		                : "a byte in a field name that none has");
+		                : "a byte that no field name may have");
 	out->name = slice_of(line.p, n);
 	out->value = slice_trim(slice_of(line.p + colon + 1, line.n - colon - 1));
 	out->known = http_name_of(out->name);

@@ -55,7 +55,7 @@ const char *http2_check_field(struct slice name, struct slice value)
 	if (!word.n)
 		return "a field without a name";
 	if (slice_token_length(word) != word.n)
-		return "a byte in a field name that none has";
+		return "a byte that no field name may have";
 	if (!is_lower(word))
 		return "a capital letter in a field name of HTTP/2";
 	if (!http_is_value(value))

@@ -79,5 +79,5 @@ const char *http2_rules_settings(
 	if (rules->widest + (int64_t)rules->initial_window - before <= WINDOW_MAX)
 		return NULL;
 	*code = NGHTTP2_FLOW_CONTROL_ERROR;
-	return "HTTP/2: settings that lift a window beyond its bound";
+	return "HTTP/2: settings that raise a window beyond its bound";
 }

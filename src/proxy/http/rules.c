@@ -36,8 +36,8 @@ struct http_fault http_check_target(struct slice target)
 		return fault(HTTP_TARGET_TOO_LONG, "request target too long");
 	for (size_t i = 0; i < target.n; i++)
 		if (target.p[i] <= ' ' || (uint8_t)target.p[i] >= 0x7f)
-			return fault(HTTP_MALFORMED, "a byte in the request target that is none of "
-			                             "a URL's");
+			return fault(HTTP_MALFORMED,
+			        "a byte in the request target that no URL may have");
 	return HTTP_SOUND;
 }
 

@@ -213,8 +213,10 @@ const char *websocket_check_answer(const struct http_fields *request,
 	if (!upgrade || !slice_equals_ignoring_case(upgrade->value, SLICE("websocket")))
 		return unasked;
 	if (!key || !version || !slice_equals(version->value, SLICE("13")))
-		return "the upstream agreed to a WebSocket that was not asked for as it has to be";
+		return "the upstream agreed to a WebSocket that the request did not ask for with "
+		       "one key and version 13";
 	if (!accept || !accepts(key->value, accept->value))
-		return "the upstream agreed to another WebSocket: Sec-WebSocket-Accept is wrong";
+		return "the upstream's answer to the WebSocket handshake has a wrong "
+		       "Sec-WebSocket-Accept";
 	return check_extensions(request, response, out);
 }

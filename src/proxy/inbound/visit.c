@@ -361,7 +361,7 @@ void visit_call(struct inbound_port *port, int fd, struct slice sandbox, struct 
 	if (labels.n)
 		memcpy(v->caller + sandbox.n, labels.p, labels.n);
 	if (port->inbound->proxy->held)
-		refuse(v, EVENT_CAUSE_LIMIT, "the audit log takes nothing at present");
+		refuse(v, EVENT_CAUSE_LIMIT, "the audit log cannot be written at present");
 	else if (policy_expose_find(port->inbound->proxy->config.policy, port->port) !=
 	                 POLICY_NONE &&
 	         inbound_is_full(port)) /* a call has no backlog to wait in */

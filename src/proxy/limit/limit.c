@@ -189,14 +189,15 @@ bool limit_add(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint
 uint64_t limit_add_some(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
         struct limit_hit *hit)
 {
-	int64_t now_ms = clock_boot_ms();
 	struct limit *limit;
+	int64_t now_ms;
 	struct walk w;
 
 	if (!limits_exist(&p->limits))
 		return n;
 	if (are_missing(p, hit))
 		return 0;
+	now_ms = clock_boot_ms();
 	w = walk_begin(p, rule, kind);
 	while ((limit = walk_next(&w))) {
 		uint64_t used = is_counted(limit)

@@ -121,7 +121,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	/* nghttp2 refuses a push only after our settings were acknowledged; but they were sent
 	 * before any request. */
 	if (hd->type == NGHTTP2_PUSH_PROMISE) {
-		s->detail = "the upstream pushes";
+		s->detail = "the upstream sent a PUSH_PROMISE";
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	if (now - s->empty_since_ms >= 1000) {
@@ -188,7 +188,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		end_sharing(s);
 	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK) &&
 	        http2_rules_settings(&s->rules, &frame->settings, &code)) {
-		s->detail = "the upstream lifted a window beyond its bound";
+		s->detail = "the upstream raised a window beyond its bound";
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	if (frame->hd.type == NGHTTP2_SETTINGS)

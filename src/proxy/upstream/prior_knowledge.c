@@ -64,5 +64,5 @@ void prior_failed(struct upstream_conn *c, bool told)
 		c->own.untouched = true;
 	}
 	upstream_conn_failed(c, EVENT_CAUSE_UPSTREAM,
-	        "the upstream does not speak HTTP/2 without TLS, as the request needs it");
+	        "the upstream does not speak HTTP/2 without TLS, which the request needs");
 }

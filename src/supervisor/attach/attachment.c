@@ -149,8 +149,8 @@ static void take_over(struct attachment *a, struct sandbox *s)
 	a->record.generation = s->generation->number;
 	if (attach_record_set_identity(&a->record, &s->generation->identity) != 0)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
-		        "no memory for the groups of who named its policy: it is read without "
-		        "them from now on");
+		        "no memory for the groups of the user who named its policy: the policy is "
+		        "read without them from now on");
 	attachment_watch_policy(a);
 	if (a->new_policy) {
 		free(a->record.policy);
@@ -174,7 +174,7 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 		result.status = ATTACH_CONFLICT;
 		result.text = "the sandbox is being detached";
 	} else if (error) {
-		snprintf(text, sizeof(text), "the policy before stays in force: %.1900s", error);
+		snprintf(text, sizeof(text), "the earlier policy stays in force: %.1900s", error);
 		result.text = text;
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "%s", text);
 	} else {

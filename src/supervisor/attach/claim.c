@@ -32,10 +32,10 @@ static bool find_by_netns(struct attach_transaction *t, struct attachment **out)
 		close(fd);
 	if (rc)
 		return attach_transaction_refuse(t, ATTACH_INVALID, "%s: %s", r->netns,
-		        rc == -EINVAL ? "is no network namespace"
-		        : rc == LOCAL_FILE_UNKNOWN
-		                ? "may lie where nobody answers: name it as /run/netns/NAME"
-		                : strerror(-rc));
+		        rc == -EINVAL              ? "is not a network namespace"
+		        : rc == LOCAL_FILE_UNKNOWN ? "may lie on a file system that does not "
+		                                     "answer: name it as /run/netns/NAME"
+		                                   : strerror(-rc));
 	target = attach_target_of_netns(&st);
 	*out = attachments_at(t->all, &target);
 	if (!*out)

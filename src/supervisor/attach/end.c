@@ -73,8 +73,8 @@ void attachment_undo(struct attachment *a)
 	write_end(a, gate);
 	rc = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
 	if (rc)
-		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
-		        strerror(-rc));
+		log_sandbox(LOG_LEVEL_WARN, a->record.name,
+		        "its gate cannot be removed completely: %s", strerror(-rc));
 	attachment_remove_socket(a);
 	names_file_remove(a->all->supervisor->names, a->record.id);
 	limits_remove(a->all->supervisor->limits, a->record.id);

@@ -53,7 +53,7 @@ static void tell(const struct work *w, const char *path, int error)
 		error = w->missing;
 	int n = error ? snprintf(line, sizeof(line), "-%s: %s\n", path,
 	                        error == -EXDEV ? "it is mounted there, and not this sandbox's own"
-	                        : error == -ELOOP ? "it is no regular file"
+	                        : error == -ELOOP ? "it is not a regular file"
 	                                          : strerror(-error))
 	              : snprintf(line, sizeof(line), "+%s\n", path);
 

@@ -31,8 +31,8 @@ static void on_held_change(struct gate *gate, int result)
 	        "order again: %s",
 	        gate->why);
 	snprintf(text, sizeof(text),
-	        "What keeps the interface of %s closed, which nobody serves, was changed from "
-	        "outside and has been set again: %s.",
+	        "The rules that keep the interface of %s closed, which no worker serves, were "
+	        "changed from outside and have been set again: %s.",
 	        a->record.name, gate->why);
 	outbox_finding(a->all->supervisor, NULL, EVENT_FINDING_FENCE_CHANGED, text);
 }

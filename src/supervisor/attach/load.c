@@ -38,7 +38,7 @@ const char *attach_load_failure(enum attach_status status)
 	return status == ATTACH_INVALID ? "the policy cannot be used"
 	       : status == ATTACH_BUSY
 	               ? "the policy's files changed while they were read: try again"
-	               : "the daemon's configuration cannot be used, or it has no memory";
+	               : "the daemon's configuration cannot be used, or there is no memory";
 }
 
 struct policy_load_options attach_load_options(

@@ -152,7 +152,7 @@ static bool assign(struct attach_transaction *t, struct gate *gate)
 	if (!config || t->diagnostics || !config->pool4.base.family) {
 		free(config);
 		return attach_transaction_refuse(t, ATTACH_FAILED,
-		        "the daemon's configuration cannot be used, or it has no memory");
+		        "the daemon's configuration cannot be used, or there is no memory");
 	}
 	gate_assign(gate, &config->pool4, &config->pool6);
 	gate->tcp_port = config->proxy_port;

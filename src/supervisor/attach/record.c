@@ -69,7 +69,7 @@ const char *attach_labels_objection(
 			        ATTACH_LABEL_VALUE_MAX) " bytes without control characters";
 	}
 	*culprit = find_twice(labels);
-	return *culprit ? "a label is there twice" : NULL;
+	return *culprit ? "a label is given twice" : NULL;
 }
 
 const char *attach_vars_objection(
@@ -89,7 +89,7 @@ const char *attach_vars_objection(
 			        ATTACH_VAR_VALUE_MAX) " bytes without control characters";
 	}
 	*culprit = find_twice(vars);
-	return *culprit ? "a variable is there twice" : NULL;
+	return *culprit ? "a variable is given twice" : NULL;
 }
 
 /* These texts are shown on terminals. */
@@ -99,7 +99,7 @@ const char *attach_container_objection(const struct attach_container *c)
 	             value_is_text(c->id, ATTACH_CONTAINER_MAX) &&
 	             value_is_text(c->name, ATTACH_CONTAINER_MAX);
 
-	return plain ? NULL : "engine, id and name of a container hold no control characters";
+	return plain ? NULL : "engine, id and name of a container must not hold control characters";
 }
 
 void attach_pairs_free(struct attach_pairs *pairs)

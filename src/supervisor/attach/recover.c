@@ -263,7 +263,7 @@ static void listen_early(struct attachment *a)
 static void undo_unfinished(struct attachment *a)
 {
 	log_sandbox(LOG_LEVEL_WARN, a->record.name,
-	        "it was being attached or detached when the daemon ended: what there is of it is "
+	        "it was being attached or detached when the daemon ended: what is left of it is "
 	        "removed");
 	attachment_undo(a);
 	attachment_free(a);

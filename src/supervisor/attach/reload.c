@@ -19,7 +19,7 @@ static void refuse_file(attach_done done, void *context, struct attachment *a,
 	const struct attach_result result = {
 	        .status = status, .text = text, .diagnostics = diagnostics, .attachment = a};
 
-	snprintf(text, sizeof(text), "%s; the policy before stays in force",
+	snprintf(text, sizeof(text), "%s; the earlier policy stays in force",
 	        attach_load_failure(status));
 	log_sandbox(LOG_LEVEL_WARN, a->record.name, "the policy cannot be reloaded: %s",
 	        diagnostics ? diagnostics : text);

@@ -45,7 +45,8 @@ static bool remember(struct attachments *all, const uint8_t id[MESSAGE_TOKEN_HAS
 	                 : revocations_add(&all->revocations, all->state, id, until_ms, now_ms);
 
 	if (!rc) {
-		gateway_signers_send(all->supervisor); /* it asks again about every token */
+		gateway_signers_send(
+		        all->supervisor); /* the gateway asks again about every token */
 		return true;
 	}
 	attach_refuse(done, context, rc == -ENOSPC ? ATTACH_BUSY : ATTACH_FAILED,

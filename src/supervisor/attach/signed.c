@@ -188,7 +188,8 @@ static bool fill(struct showing *s, const struct config_claim *claims, size_t co
 		pairs[i] = (struct attach_pair){claims[i].text, keep(s, claims[i].claim)};
 		if (pairs[i].value)
 			continue;
-		report("signer %s: claim %s, of which %s is to be made, is missing or no text",
+		report("signer %s: claim %s, of which %s is to be made, is missing, or not a "
+		       "string",
 		        s->signer->name, claims[i].claim, claims[i].text);
 		return false;
 	}

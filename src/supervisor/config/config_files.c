@@ -112,7 +112,7 @@ static void check_audit(const struct config *c, const char *path, struct diag_li
 		return;
 	slash[slash == directory] = 0;
 	if (local_file_look(directory, &st) == -ENOENT)
-		diag_add(diags, path, 0, 0, "audit_file %s: the directory %s has to be there first",
+		diag_add(diags, path, 0, 0, "audit_file %s: the directory %s has to exist first",
 		        c->audit_file, directory);
 }
 

@@ -24,7 +24,7 @@ struct looking {
 	bool elsewhere;           /* some directory is on another mount */
 };
 
-/* What was seen with other rights says nothing: a directory may be closed to one of both users. */
+/* Looks with other rights do not count: a directory may be closed to one of the two users. */
 static void begin(struct path_looks *looks)
 {
 	const uid_t uid = geteuid();

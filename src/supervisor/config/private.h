@@ -26,7 +26,7 @@ struct settings_input {
 #define PATH_LOOK_MAX \
 	96 /* bytes of a path, with its NUL: directories with longer paths are not kept */
 
-/* What a directory was like, or why it could not be looked at, with the rights of this moment. */
+/* The state of a directory, or why it could not be examined, with the rights of that moment. */
 struct path_look {
 	char path[PATH_LOOK_MAX];
 	struct stat st;

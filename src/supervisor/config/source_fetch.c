@@ -160,8 +160,8 @@ static void commit(struct source_fetch *fetch)
 
 	if (rc)
 		snprintf(fetch->why, sizeof(fetch->why),
-		        "it has given another refresh token, which cannot be put in the place of "
-		        "the one before: %s",
+		        "it has sent a new refresh token, which cannot be stored in place of the "
+		        "earlier one: %s",
 		        strerror(-rc));
 }
 
@@ -360,8 +360,8 @@ struct source_fetch *source_fetch_start(struct sources *sources,
 		return fetch;
 	if (*retry_s)
 		snprintf(error, SOURCE_ERROR_MAX,
-		        "%s has asked to be left alone, and is not asked for %u s more",
-		        fetch->service, *retry_s);
+		        "%s has asked to wait, and is not asked again for %u s", fetch->service,
+		        *retry_s);
 	else if (fetch->store.path[0] && !fetch->store.made)
 		explain_store(rc, error);
 	else

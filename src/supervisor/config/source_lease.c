@@ -294,8 +294,7 @@ static void on_hurry_over(struct loop_timer *timer)
 {
 	struct source_leases *book = container_of(timer, struct source_leases, hurry);
 
-	log_warn("what services have made for the sandbox could not be given back in time: it ends "
-	         "by itself");
+	log_warn("leases of the sandbox could not be given back in time: they end by themselves");
 	book->on_idle(book);
 }
 

@@ -108,6 +108,7 @@ static void decide(struct control *control, struct control_call *call, struct at
 	d->by = by;
 	if (read_id(call, &d->id))
 		attachments_decide(control_attachments(control), d, on_decided, call);
+	d->by = NULL;
 }
 
 void control_run_approve(struct control *control, struct control_call *call)

@@ -159,11 +159,11 @@ static bool read_address(const json_t *value, struct attach_request *request, ch
 	if (slash >= 0)
 		part.n = (size_t)slash;
 	if (!ip_parse(part, &address))
-		return wrong(fault, "addresses: '%s' is no IP address", word);
+		return wrong(fault, "addresses: '%s' is not an IP address", word);
 	if (slash >= 0 && (!slice_to_u64(slice_of(whole.p + slash + 1, whole.n - part.n - 1),
 	                           address.family == 4 ? 32 : 128, &bits) ||
 	                          bits == 0))
-		return wrong(fault, "addresses: '%s': no such length of a network", word);
+		return wrong(fault, "addresses: '%s': not a possible prefix length", word);
 	target = address.family == 4 ? &request->address4 : &request->address6;
 	if (target->family)
 		return wrong(fault, "addresses: '%s': at most one of each family", word);
@@ -256,7 +256,7 @@ static bool read_vsock(struct member *members, size_t count, struct member *cid,
 	for (size_t i = 0; i < count; i++)
 		if (members[i].value && &members[i] != cid && &members[i] != port)
 			return wrong(fault,
-			        "listen.%s: cid and port go without it: a vsock is no file",
+			        "listen.%s: cid and port go without it: a vsock is not a file",
 			        members[i].name);
 	cid->name = "listen.cid"; /* names for error messages */
 	port->name = "listen.port";
@@ -329,7 +329,7 @@ static bool read_kind(const struct member *m, struct attach_request *request, ch
 	request->interface = text_of(&m[INTERFACE]);
 	request->netns = text_of(&m[NETNS]);
 	if (!m[PID].value && (m[START_TIME].value || m[CONTAINER].value))
-		return wrong(fault, "start_time and container go with a pid");
+		return wrong(fault, "start_time and container need a pid");
 	if (!read_number(&m[PID], 1, INT32_MAX, &pid, fault))
 		return false;
 	request->pid = (pid_t)pid;
@@ -343,7 +343,7 @@ static bool check_absolute(const char *member, const char *path, char *fault)
 
 	if (path[0] == '/')
 		return true;
-	return wrong(fault, "%s: \"%s\" is no absolute path", member,
+	return wrong(fault, "%s: \"%s\" is not an absolute path", member,
 	        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 }
 
@@ -485,8 +485,8 @@ static bool read_from(const struct member *member, struct session_token *out, ch
 
 		if (!ip_prefix_parse(network, &out->from[out->from_count++]))
 			return wrong(fault,
-			        "from: '%s' is no network such as 203.0.113.0/24 or 2001:db8::/32, "
-			        "without bits behind it",
+			        "from: '%s' is not a network such as 203.0.113.0/24 or "
+			        "2001:db8::/32, with no bits set behind the prefix",
 			        slice_escape(network, word, sizeof(word)));
 	}
 	return true;

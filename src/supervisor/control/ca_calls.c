@@ -100,7 +100,7 @@ static void answer(struct control_call *call, bool changed)
 	struct json j;
 
 	if (!m) {
-		control_refuse(call, 503, "the keeper has not told of its CAs yet: try again");
+		control_refuse(call, 503, "the keeper has not reported its CAs yet: try again");
 		return;
 	}
 	buf_init(&out, CONTROL_ANSWER_MAX);
@@ -148,7 +148,8 @@ static void change(
 
 	if (call->peer.uid != 0 && call->peer.uid != geteuid()) {
 		control_refuse(call, 403,
-		        "only root changes what all sandboxes trust; the group may look at it");
+		        "only root may change what all sandboxes trust; members of the group may "
+		        "look at it");
 		return;
 	}
 	rc = owner->change_ca(owner, ask, on_told, call);

@@ -192,7 +192,7 @@ static bool read_body(struct control_call *call, const struct http_request *requ
 	if (request->body.n == 0)
 		return true;
 	if (!call->route->has_body) {
-		control_refuse(call, 400, "this request has no body");
+		control_refuse(call, 400, "this request takes no body");
 		return false;
 	}
 	if (!is_json(request->content_type)) {
@@ -207,7 +207,7 @@ static bool read_body(struct control_call *call, const struct http_request *requ
 	if (call->body)
 		snprintf(detail, sizeof(detail), "the body has to be a JSON object");
 	else
-		snprintf(detail, sizeof(detail), "the body is no JSON: line %d, column %d: %s",
+		snprintf(detail, sizeof(detail), "the body is not JSON: line %d, column %d: %s",
 		        error.line, error.column,
 		        slice_escape_controls(slice_from_string(error.text), text, sizeof(text)));
 	control_refuse(call, 400, detail);

@@ -63,8 +63,9 @@ static void lock_state(struct daemon *d, int state)
 		die(STATUS_FAILED, "%s/lock: %s", d->state, strerror(errno));
 	rc = lock_within(d->lock, LOCK_MS);
 	if (rc)
-		die(STATUS_FAILED, "another vethguardd uses %s already (or its lock: %s)", d->state,
-		        strerror(-rc));
+		die(STATUS_FAILED,
+		        "another vethguardd uses %s already, or its lock cannot be taken: %s",
+		        d->state, strerror(-rc));
 }
 
 static void open_recording(struct daemon *d)
@@ -75,8 +76,7 @@ static void open_recording(struct daemon *d)
 	int rc = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
 
 	if (rc)
-		die(STATUS_FAILED, "what is recorded cannot be kept in %s: %s", d->state,
-		        strerror(-rc));
+		die(STATUS_FAILED, "events cannot be kept in %s: %s", d->state, strerror(-rc));
 	close(fd);
 }
 

@@ -27,12 +27,12 @@ static const char *objection(int fd)
 	if (fstat(fd, &st) < 0)
 		return "cannot be examined";
 	if (!S_ISREG(st.st_mode))
-		return "is no regular file";
+		return "is not a regular file";
 	if (st.st_uid != geteuid())
 		return "belongs to somebody else";
 	if (st.st_mode & (S_IRWXG | S_IRWXO))
-		return "can be read by others: chmod 0600 fixes that, where nobody has";
-	return st.st_nlink == 1 ? NULL : "has another name besides";
+		return "can be read by others: if nobody has read it, chmod 0600 fixes that";
+	return st.st_nlink == 1 ? NULL : "has a second hard link: remove one of the two names";
 }
 
 int root_file_open(int dir)

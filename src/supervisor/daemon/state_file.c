@@ -99,11 +99,11 @@ static char *read_own_file(int dir, const char *file, size_t *n, char error[STAT
 	if (fd < 0 || fstat(fd, &st) < 0)
 		why = strerror(errno);
 	else if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
-		why = "is no regular file";
+		why = "is not a regular file";
 	else if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
 		why = "could have been written by somebody else";
 	else if (st.st_size <= 0 || (uint64_t)st.st_size > STATE_FILE_MAX)
-		why = "has a size that no such file has";
+		why = "has an impossible size";
 	else if (!(text = malloc((size_t)st.st_size)))
 		why = "no memory";
 	else if (read(fd, text, (size_t)st.st_size) != st.st_size)

@@ -108,7 +108,8 @@ static void take(struct attachments *all, uint64_t id, int *packets)
 	                   m.step != MESSAGE_UPGRADE_SANDBOX || message.fd_count > 2))
 		rc = -EBADMSG;
 	if (rc)
-		die(STATUS_FAILED, "the daemon that is to be replaced does not give: %s",
+		die(STATUS_FAILED,
+		        "the daemon that is to be replaced does not hand over a sandbox: %s",
 		        strerror(-rc));
 	*packets = message.fd_count > 0 ? message.fds[0] : -1;
 	/* Names from an earlier version's daemon: this one has them in a file. */

@@ -178,7 +178,7 @@ static int adopt_told(struct supervisor *sv, const struct recording_orphan *file
 	}
 	if (n == 0 || event_decode(encoded, (size_t)n, &event) != 0) {
 		/* The supervisor was killed while writing it: the event was not sent either. */
-		log_warn("%s is no whole event", name);
+		log_warn("%s is not a whole event", name);
 		unlinkat(sv->recording.told, name, 0);
 		return 0;
 	}

@@ -59,7 +59,7 @@ static size_t add_losses(const struct outage *o, char *out, size_t size)
 		n = snprintf(out, size, " %u events of vethguardd's own are missing.", o->lost);
 	if (o->looks)
 		n += snprintf(out + n, size - (size_t)n,
-		        " %u calls that only looked are not in the log.", o->looks);
+		        " %u calls that only read are not in the log.", o->looks);
 	return (size_t)n;
 }
 

@@ -122,7 +122,7 @@ static struct told *append(
 	struct told *told = full ? NULL : malloc(sizeof(*told) + n), **last = &of->told;
 
 	if (full && !sv->recorder_life.stall.why[0])
-		role_kill(&sv->recorder, "it puts nothing of what it is told into the log");
+		role_kill(&sv->recorder, "it writes nothing of what it is told into the log");
 	if (!told) {
 		sv->recording.outage.lost++;
 		return NULL;
@@ -244,7 +244,7 @@ void outbox_api(struct supervisor *sv, struct sandbox *s, const struct outbox_ca
 
 	if (call->looks && sv->recording.told_count >= RECORDING_LOOKS_MAX) {
 		sv->recording.outage.looks++;
-		log_info("%s by uid %u (pid %u) is not in the audit log, which takes nothing",
+		log_info("%s by uid %u (pid %u) is not in the audit log, which cannot be written",
 		        call->operation, (unsigned)call->user_id, (unsigned)call->process_id);
 	} else {
 		tell(sv, s, &event);

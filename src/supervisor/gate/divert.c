@@ -135,7 +135,7 @@ static int check_interface(struct gate *gate, struct netlink *nl, const struct g
 	int rc = netlink_link_get(nl, asked->interface, 0, link);
 
 	if (rc == -EINVAL)
-		return refuse(gate, rc, "\"%s\" is no name of an interface", asked->interface);
+		return refuse(gate, rc, "\"%s\" is not an interface's name", asked->interface);
 	if (rc == -ENODEV)
 		return refuse(gate, rc,
 		        "the daemon's network namespace has no interface %s: 'ip -br link' lists "

@@ -19,6 +19,7 @@
 
 /* Delay after one was taken, also if others are taken meanwhile: see sandbox/worker_pool.c. */
 #define REFILL_AFTER_MS 20
+#define REFILL_CALM_MS 200 /* the same, while more than half are there */
 #define REFILL_AGAIN_MS 1000
 
 static int prepare_one(struct gate_host *host, struct gate_store *store)
@@ -192,7 +193,7 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 
 	if (!host || host->store.goal == 0)
 		return false;
-	refill(host, REFILL_AFTER_MS);
+	refill(host, host->store.stored > host->store.goal / 2 ? REFILL_CALM_MS : REFILL_AFTER_MS);
 	if (host->like.tcp_port != gate->tcp_port) {
 		empty_store(&host->store);
 		empty_store(&host->bare);

@@ -82,7 +82,7 @@ static int listen_on(struct gate *gate, enum message_listener kind, bool stream,
 		if (fd == -EADDRINUSE)
 			snprintf(gate->why, sizeof(gate->why),
 			        "port %u of the loopback address is in use by another program of "
-			        "this pod or group: the guard has to be there first",
+			        "this pod or group: start the guard before it",
 			        (unsigned)port);
 		if (fd < 0)
 			return fd;
@@ -97,7 +97,7 @@ static void explain_udp(struct gate *gate, int rc, uint16_t port)
 	if (rc == -EADDRINUSE)
 		snprintf(gate->why, sizeof(gate->why),
 		        "UDP port %u is in use by another program of this pod or group: the guard "
-		        "needs it for the policy's udp:// rules, and has to be there first",
+		        "needs it for the policy's udp:// rules: start the guard before it",
 		        (unsigned)port);
 	if (rc == -EACCES)
 		snprintf(gate->why, sizeof(gate->why),

@@ -198,7 +198,7 @@ static int repair_ports(struct gate *gate)
 
 	if (rc || !parted[0])
 		return rc;
-	snprintf(text, sizeof(text), "%s, which leads to a network, is no port of its bridge",
+	snprintf(text, sizeof(text), "%s, which leads to a network, is not a port of its bridge",
 	        parted);
 	note(gate, text);
 	return 0;

@@ -63,7 +63,7 @@ const char *listen_path_objection(const char *path)
 		return "the path of a socket has at most 107 bytes, because no client could name a "
 		       "longer one";
 	if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return "the path of a socket ends in the name of a file";
+		return "the path of a socket has to end in a file's name";
 	if (strlen(name) > LISTEN_NAME_MAX)
 		return "the name of a socket's file has at most 80 bytes";
 	for (const char *p = path; *p; p++)
@@ -108,7 +108,7 @@ static int open_directory(void *context)
 	if (w->directory < 0)
 		return because(w, w->directory, "%s: %s", path, strerror(-w->directory));
 	if (fstat(w->directory, &st) < 0 || !S_ISDIR(st.st_mode))
-		return because(w, -ENOTDIR, "%s is no directory", path);
+		return because(w, -ENOTDIR, "%s is not a directory", path);
 	return 0;
 }
 

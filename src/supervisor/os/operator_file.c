@@ -36,7 +36,7 @@ int operator_file_open(
 	snprintf(why, why_size, "%s: %s %s", key, path,
 	        wrong                      ? wrong
 	        : fd == LOCAL_FILE_UNKNOWN ? "is on a file system that may not answer"
-	        : fd == -EINVAL            ? "is no regular file"
+	        : fd == -EINVAL            ? "is not a regular file"
 	                                   : strerror(-fd));
 	return fd < 0 ? fd : -EPERM;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * operator_file: opens a file that the operator's configuration names and that decides what all
- * sandboxes trust. One that others could replace is refused, and a secret one that others can read.
- * Symbolic links are followed, since orchestrators mount secrets as such.
+ * sandboxes trust. A file that others could replace is refused, and so is a secret file that others
+ * can read. Symbolic links are followed, since orchestrators mount secrets as such.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_OPERATOR_FILE_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_OPERATOR_FILE_H

@@ -31,8 +31,8 @@ struct supervisor;
 struct gateway_signers {
 	size_t count;
 	struct token_signer *items[CONFIG_SIGNERS_MAX]; /* owned */
-	struct stat files[CONFIG_SIGNERS_MAX];          /* as they were when they were read */
-	bool quiet[CONFIG_SIGNERS_MAX];                 /* that it cannot be read was logged */
+	struct stat files[CONFIG_SIGNERS_MAX];          /* the file's state when it was read */
+	bool quiet[CONFIG_SIGNERS_MAX]; /* it was logged that the file cannot be read */
 };
 
 /* A question of the gateway about a token. */

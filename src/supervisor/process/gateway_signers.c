@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public keys of those who may sign tokens of sessions: read from the files that the
+ * The public keys of the signers of session tokens: read from the files that the
  * configuration names, looked at every GATEWAY_LOOK_MS, and given to the gateway, which verifies. A
  * file that cannot be used changes nothing: the keys before it stay.
  *
@@ -40,7 +40,7 @@ static ssize_t read_file(int fd, char *out)
 	return (ssize_t)got;
 }
 
-/* Takes the keys of an open file. Returns true if they are others than before. */
+/* Takes the keys of an open file. Returns true if they differ from those before. */
 static bool take_keys(
         struct token_signer *s, const struct config_signer *config, int fd, const char *when)
 {

@@ -15,7 +15,7 @@ static void ask(struct supervisor *sv)
 	sv->keeper_life.health.id = supervisor_next_id(sv);
 	role_send(&sv->keeper, message,
 	        message_empty(
-	                message, sizeof(message), MESSAGE_KEEPER_LOOK, sv->keeper_life.health.id),
+	                message, sizeof(message), MESSAGE_KEEPER_CHECK, sv->keeper_life.health.id),
 	        NULL, 0);
 }
 

@@ -162,7 +162,7 @@ static void on_end(struct ipc_peer *peer, int error)
 	if (error == -EBADMSG)
 		role_kill(role, "it broke the protocol");
 	else if (error == -EDQUOT)
-		role_kill(role, "it said too much");
+		role_kill(role, "it sent too many messages");
 	else if (error && error != -ECONNRESET && error != -EPIPE)
 		role_kill(role, strerror(-error));
 	else if (!role->stopping)

@@ -95,7 +95,7 @@ static void on_pause_over(struct loop_timer *timer)
 	struct stderr_log *text = container_of(timer, struct stderr_log, pause);
 
 	if (listen_to(text, timer->loop) != 0)
-		log_error("%s is not heard any more: no memory", text->program);
+		log_error("the output of %s is not shown any more: no memory", text->program);
 }
 
 int stderr_log_open(struct loop *loop, struct stderr_log *text, const char *program)

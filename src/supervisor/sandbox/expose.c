@@ -102,8 +102,8 @@ static const char *refusal(const struct sandbox *s, const struct policy_expose *
 	const struct sandbox *other = error == -EADDRINUSE ? taken_by(s, e) : NULL;
 
 	if (other == s)
-		return "the policy before listens there in another way: take that out with one "
-		       "reload, and put this in with the next";
+		return "the earlier policy listens there in another way: remove that entry and "
+		       "reload, then add this one and reload again";
 	if (other) {
 		snprintf(out, MESSAGE_NAME_MAX + 64, "sandbox %s listens there already",
 		        other->name);
@@ -113,7 +113,7 @@ static const char *refusal(const struct sandbox *s, const struct policy_expose *
 	case -EADDRINUSE:
 		return "another program uses that port";
 	case -EADDRNOTAVAIL:
-		return "that address is none of this machine's";
+		return "this machine does not have that address";
 	case -EACCES:
 		return "the user who named the policy may not use that port";
 	default:

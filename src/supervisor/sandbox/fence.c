@@ -46,8 +46,7 @@ static void on_gate_change(struct gate *gate, int result)
 		log_sandbox(LOG_LEVEL_WARN, s->name,
 		        "its fence was changed from outside and is in order again: %s", gate->why);
 		snprintf(text, sizeof(text),
-		        "What keeps the sandbox in was changed from outside and has been set "
-		        "again: %s.",
+		        "The sandbox's fence was changed from outside and has been set again: %s.",
 		        gate->why);
 		outbox_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
 		s->mended++;

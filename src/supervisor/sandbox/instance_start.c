@@ -70,7 +70,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	return rc ? sandbox_failed(s, rc, "memory for trusted CAs") : 0;
 }
 
-/* What observes refuses little, so its names are not known beforehand. */
+/* An instance that observes refuses little, so its names are not known beforehand. */
 static bool is_constrained(const struct instance *i)
 {
 	return i->supervisor->ca_life.config.constrain_names &&

@@ -33,7 +33,7 @@ static int no_directory(struct sandbox *s)
 	const char *slash = strrchr(s->audit_path, '/');
 	int n = slash > s->audit_path ? (int)(slash - s->audit_path) : 1;
 
-	return sandbox_failed(s, -ENOENT, "audit file %s: the directory %.*s has to be there first",
+	return sandbox_failed(s, -ENOENT, "audit file %s: the directory %.*s has to exist first",
 	        s->audit_path, n, s->audit_path);
 }
 
@@ -66,8 +66,8 @@ static int make_names(const struct sandbox *s)
 	int fd = names_file_open(s->supervisor->names, s->id, limit, &damaged);
 	if (damaged)
 		log_sandbox(LOG_LEVEL_WARN, s->name,
-		        "what was kept of its synthetic addresses is damaged and is begun anew: "
-		        "names that are cached inside have to be asked for again");
+		        "the record of its synthetic addresses is damaged and is begun anew: "
+		        "programs inside have to resolve names again");
 	return fd;
 }
 

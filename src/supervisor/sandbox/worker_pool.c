@@ -3,10 +3,12 @@
  * A pool of workers that are started, executed and wait for their first message, so that attaching
  * a sandbox need not wait for a program to start; each with the ring it will write to.
  *
- * The pool is refilled one worker at a time: when the sandbox that took one is served, or after
- * SPARE_AFTER_TAKEN_MS. Taking the next worker does not put this off: a pool that waits for a quiet
- * moment stays empty under steady calls. A worker that dies is replaced in the same way, but after
- * SPARE_AFTER_DEATH_MS.
+ * The pool is refilled one worker at a time. A pool that is poor (less than half full) is refilled
+ * when the sandbox that took one is served, or after SPARE_AFTER_TAKEN_MS. Otherwise it waits for
+ * SPARE_CALM_MS: a worker costs some 10 ms of a processor, which the engine that starts a container
+ * behind the attachment wants at that moment. Taking the next worker does not put this off: a pool
+ * that waits for a quiet moment stays empty under steady calls. A worker that dies is replaced
+ * after SPARE_AFTER_DEATH_MS.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -16,6 +18,7 @@
 
 #define SPARE_AFTER_MS 2        /* after the taken worker serves, and between two */
 #define SPARE_AFTER_TAKEN_MS 50 /* after one was taken, at the latest */
+#define SPARE_CALM_MS 200       /* instead of both, while the pool is not poor */
 #define SPARE_AFTER_DEATH_MS 1000
 
 static void make_another(struct supervisor *sv, int64_t after_ms)
@@ -23,6 +26,11 @@ static void make_another(struct supervisor *sv, int64_t after_ms)
 	if (!sv->pool.due)
 		loop_timer_set(&sv->pool.timer, after_ms);
 	sv->pool.due = true;
+}
+
+static bool is_poor(const struct supervisor *sv)
+{
+	return sv->pool.count * 2 < sv->pool.goal;
 }
 
 static void on_time(struct loop_timer *timer)
@@ -42,7 +50,7 @@ static void on_time(struct loop_timer *timer)
 	recording_prepare_ring(&sv->recording);
 	DL_APPEND(sv->pool.first, i);
 	sv->pool.count++;
-	make_another(sv, SPARE_AFTER_MS);
+	make_another(sv, is_poor(sv) ? SPARE_AFTER_MS : SPARE_CALM_MS);
 }
 
 int worker_pool_open(struct supervisor *sv, size_t count)
@@ -78,13 +86,15 @@ struct instance *worker_pool_take(struct supervisor *sv, struct slice root)
 	if (!i || !ca_leads(sv, root)) /* the pool's have intermediates of the current CA */
 		return instance_new(sv, root);
 	remove_from_pool(sv, i);
-	sv->pool.waits = !sv->pool.due;
-	make_another(sv, SPARE_AFTER_TAKEN_MS);
+	sv->pool.waits |= !sv->pool.due;
+	make_another(sv, is_poor(sv) ? SPARE_AFTER_TAKEN_MS : SPARE_CALM_MS);
 	return i;
 }
 
 void worker_pool_refill(struct supervisor *sv)
 {
+	if (!is_poor(sv))
+		return;
 	if (sv->pool.waits)
 		loop_timer_set(&sv->pool.timer, SPARE_AFTER_MS);
 	sv->pool.waits = false;

@@ -86,7 +86,7 @@ class Agent(support.Case):
     # --- what has to be true of every run ---
 
     def check(self, audit, updates=False):
-        """No alarm; refused was only what has a name; the key arrived, and no placeholder ever did."""
+        """No alarm; only what has a name was refused; the key arrived, and no placeholder ever did."""
         events = support.Events(audit).all()
         denied = {support.field(e, "query.hostname") or support.field(e, "http_request.url.hostname") for e in events
                   if support.field(e, "firewall_rule.name") in self.TELEMETRY}
@@ -106,7 +106,7 @@ class Agent(support.Case):
         self.assertEqual({r["host"] for r in rows if r.get("key")} - {host, *self.KEYED}, set(), "the key went nowhere else")
 
     def expected(self, event, denied, updates):
-        """Whether this refusal is one that the preset announces; denied: hosts of telemetry in this log."""
+        """Whether the preset announces this refusal; denied: hosts of telemetry in this log."""
         if support.field(event, "firewall_rule.name") in self.TELEMETRY:
             return True
         host = support.field(event, "http_request.url.hostname") or support.field(event, "query.hostname")
@@ -157,7 +157,7 @@ class Terminal:
         support.AUDITS.append(self.audit)
 
     def text(self):
-        """What was shown so far, as words: programs move the cursor where others write blanks."""
+        """The text shown so far, as words: some programs move the cursor where others write blanks."""
         return re.sub(rb"\s+", b" ", ESCAPES.sub(b" ", self.shown)).decode("utf-8", "replace")
 
     def read(self, seconds):
@@ -179,7 +179,7 @@ class Terminal:
         self.shown = b""
 
     def type(self, keys):
-        """As a person does: after what is shown has come to rest."""
+        """Like a person: after the screen has come to rest."""
         still = time.monotonic() + 1
         while time.monotonic() < still:
             before = len(self.shown)

@@ -51,7 +51,7 @@ def anthropic_messages(wish):
 
 
 def anthropic_text(wish):
-    """Where a schema is asked for (a session's title), an answer that has its members."""
+    """If the request has a schema (for a session's title), answers with its members."""
     schema = wish.get("output_config", {}).get("format", {}).get("schema") or wish.get("output_format", {}).get("schema")
     return json.dumps({name: TEXT for name in schema.get("properties", {})}) if schema else TEXT
 

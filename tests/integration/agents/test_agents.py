@@ -16,7 +16,7 @@ class ClaudeCode(Runs, Agent):
     ASIDE = ("github.com:22",)  # plugins are fetched by ssh first, then by https
 
     def test_with_the_api_alone(self):
-        """With preset:anthropic the program answers as well, but more is refused than has a name: the check sees that."""
+        """With preset:anthropic the program answers as well, but requests without a name here are refused: the check finds them."""
         env, work = self.fresh()
         done = self.run_vethguard("vethguard: 1\ninclude: [preset:anthropic]\n", self.COMMAND, env=env, cwd=work,
                                   config=support.LAB.path("agents.yaml"), input="", timeout=agents.SECONDS)

@@ -27,7 +27,7 @@ allow:
 NARROW = "vethguard: 1\nname: narrow\nallow:\n  - {to: https://www.lab.test, methods: [GET]}\n"
 WHOAMI = "https://api.lab.test/whoami"
 SERVICE_TCP, SERVICE_UDP = 8099, 8098
-# What a kernel says to whoever has no way, or no right, to send such a packet at all.
+# The kernel's errors for a packet without a route, or without the right to send it.
 UNSENT = ("ENETUNREACH", "EADDRNOTAVAIL", "EPERM", "EACCES", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EINVAL")
 PACKETS = {"udp": {"connection_info.protocol_num": 17, "dst_endpoint.ip": ORIGIN4, "dst_endpoint.port": 1234},
            "quic": {"connection_info.protocol_num": 17, "dst_endpoint.ip": ORIGIN4, "dst_endpoint.port": 443},
@@ -48,7 +48,7 @@ def says_something(frame):
 
 
 class Services(threading.Thread):
-    """What the host itself offers on all of its addresses: TCP and UDP. They note who came."""
+    """Servers of the host on all of its addresses, over TCP and UDP. They note their clients."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -84,7 +84,7 @@ class Guarded(Case):
 
     @classmethod
     def make(cls):
-        """Everything that is there before vethguard is asked."""
+        """Sets up everything that exists before vethguard is asked."""
         raise NotImplementedError
 
     @classmethod
@@ -121,7 +121,7 @@ class Guarded(Case):
         cls.key = support.LAB.write("attached-key", SECRET, 0o600)
         cls.policy = support.LAB.write("attached.yaml", POLICY % cls.key)
         cls.narrow = support.LAB.write("attached-narrow.yaml", NARROW)
-        # With these and without a guard, everything would leave: see Control in test_bridge.py.
+        # With these and without a guard, everything would leave the host: see Control in test_bridge.py.
         for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
             with open("/proc/sys/net/" + name, "w") as f:
                 f.write("1")
@@ -174,7 +174,7 @@ class Guarded(Case):
 
     @classmethod
     def call(cls, function, **members):
-        """One of inside_battery.py, with what `vethguard env` said in the environment."""
+        """Calls a function of inside_battery.py, with the output of `vethguard env` in the environment."""
         r = cls.inside(PYTHON, cls.program(), function, json.dumps(members), env_file=cls.env_file)
         assert r.returncode == 0, (r, cls.daemon.stderr()[-3000:])
         return json.loads(r.stdout)
@@ -323,6 +323,7 @@ class Guarded(Case):
         self.assert_works()
         self.vethguard("detach", self.BOX)
         self.after_detach()
+        self.leave()
         self.daemon.stop()
         r = subprocess.run([support.VETHGUARD, "audit", "verify", self.daemon.audit], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What test_churn.py needs: containers by each way of each engine, and whoever kills meanwhile. All adapters are called by scripts
+"""What test_churn.py needs: containers by each way of each engine, and threads that kill meanwhile. All adapters are called by scripts
 that first tell their process id on a FIFO; the dice say which of these processes is killed, and when."""
 import json
 import os
@@ -262,8 +262,8 @@ def of_lab(pid, folder):
 
 
 def traces(daemon, driver, directory):
-    """What the machine has of links, namespaces, mounts, addresses, rules, processes and records. What a dockerd and a Podman have by
-    themselves is the same before and after."""
+    """The machine's links, namespaces, mounts, addresses, rules, processes and records. Those of dockerd and Podman themselves are
+    the same before and after."""
     with open("/proc/self/mountinfo") as f:
         mounts = sorted(w for w in (line.split()[4] for line in f) if w.startswith(("/run/netns", daemon.state, directory)))
     deleted = os.path.join(daemon.state, "cni-deleted")

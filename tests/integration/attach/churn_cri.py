@@ -101,7 +101,7 @@ class Engine(Containerd):
         self.process.wait()
 
     def collect(self, chains):
-        """What a kubelet of today has done at times by GC (CNI 1.1): what no pod has any more is taken away."""
+        """What a present kubelet does at times by GC (CNI 1.1): removes what no pod has any more."""
         known = [{"containerID": pod, "ifname": "eth0"} for pod in self.cri.list()]
         for chain in chains:
             cni_engines.ask(cni_engines.PLUGIN, cni_engines.environment("GC"), {

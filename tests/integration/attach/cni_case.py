@@ -76,7 +76,7 @@ class Plugin(Case):
         return [link["ifname"] for link in json.loads(sh("ip", *(["-n", os.path.basename(netns)] if netns else []), "-j", "link"))]
 
     def curl(self, netns, url="https://api.lab.test/", seconds=20):
-        """What a program in the namespace gets, whose name server is any."""
+        """The answer that a program in the namespace gets, with any name server."""
         resolv = support.LAB.write("cni-resolv", "nameserver 192.0.2.53\n")
         return subprocess.run(["ip", "netns", "exec", os.path.basename(netns), "sh", "-c",
                                f'mount --bind {resolv} /etc/resolv.conf && exec curl -sSk -m {int(seconds * SLOW)} -o /dev/null -w "%{{http_code}}" "$0"',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who starts CNI plugins: the chain itself, run as libcni runs it; Podman with its CNI backend; containerd, asked by ctr
+"""Programs that start CNI plugins: the chain itself, run as libcni runs it; Podman with its CNI backend; containerd, asked by ctr
 and over its CRI socket as a kubelet asks it. Configurations, images and sockets lie in the lab's folder."""
 import io
 import json
@@ -33,7 +33,7 @@ def guard(socket, policies, policy="agent", **members):
 
 
 class Failed(Exception):
-    """What a plugin has answered in place of success: its object, and the exit status."""
+    """A plugin's answer in place of success: its object, and the exit status."""
 
     def __init__(self, answer, status):
         super().__init__(json.dumps(answer))

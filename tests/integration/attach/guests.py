@@ -78,7 +78,7 @@ class Engine:
             self.env["PATH"] = os.environ["VETHGUARD_DOCKER"] + ":" + self.env["PATH"]
         os.makedirs(self.dir)
         sh("mount", "-t", "tmpfs", "none", self.dir)
-        atexit.register(self.stop)  # a run that is cut off comes to no other cleaning up
+        atexit.register(self.stop)  # an interrupted run cleans up in no other way
         try:
             getattr(self, "start_" + name)()
             sh("sh", "-c", f"tar -C {Image.get()} -c . | {name} import - {self.IMAGE}", env=self.env)
@@ -87,7 +87,7 @@ class Engine:
             raise
 
     def start_docker(self):
-        """dockerd, or again after it was killed."""
+        """Starts dockerd, also again after it was killed."""
         self.env["DOCKER_HOST"] = f"unix://{self.dir}/docker.sock"
         self.env["DOCKER_CONFIG"] = self.dir
         with open(self.dir + "/daemon.json", "w") as f:
@@ -105,7 +105,7 @@ class Engine:
                 raise AssertionError("dockerd does not serve: " + f.read()[-3000:])
 
     def kill_dockerd(self):
-        """And its containerd, which the kernel kills with it: dockerd 20.10 would take the dying one for its own."""
+        """Kills dockerd and its containerd together: dockerd 20.10 would take the dying one for its own."""
         own = support.descendants(self.process.pid)
         self.process.kill()
         self.process.wait()
@@ -171,8 +171,8 @@ class Engine:
         return subprocess.run([self.name, *argv], env=self.env, capture_output=True, text=True).stdout
 
     def end_keepers(self):
-        """What keeps containers (containerd-shim, conmon), with them: of a dockerd that was killed, of a Podman whose storage is gone.
-        Nobody else ends it."""
+        """Ends containers and the processes that keep them (containerd-shim, conmon) of a dockerd that was killed, or of a Podman
+        whose storage is gone. Nobody else ends them."""
         for pid, row in support.process_table().items():
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as f:
@@ -293,7 +293,7 @@ class Machine:
             return answer.decode(errors="replace")
 
     def snapshot(self):
-        """Stops it, and writes its memory and devices to a file, whose path this is."""
+        """Stops it, and writes its memory and devices to a file. Returns the file's path."""
         path = self.dir + "/snapshot"
         self.tell("stop", f'migrate "exec:cat > {path}"')
         if not wait_until(lambda: "completed" in self.tell("info migrate"), 60 * SLOW):
@@ -301,7 +301,7 @@ class Machine:
         return path
 
     def clone(self, netns):
-        """Another one as it was at the snapshot, in that namespace, where a tap of the same name is. It is stopped."""
+        """Returns another machine as it was at the snapshot, in that namespace, which has a tap of the same name. It is stopped."""
         other = object.__new__(Machine)
         other.dir, other.prefix, other.accelerator = support.LAB.path(f"machine-{netns}"), ["ip", "netns", "exec", netns], self.accelerator
         os.makedirs(other.dir)
@@ -343,6 +343,6 @@ class Machine:
 
 
 def say(text):
-    """What the reader of the results should know about where they were seen."""
+    """Prints where the results were seen, for their reader."""
     sys.stdout.write(f"      {text}\n")
     sys.stdout.flush()

@@ -172,7 +172,7 @@ def frames(addresses, macs):
 # --- all of it ---
 
 def tries(evil4, dns4, origin4, origin6, services, neighbours, macs, tag):
-    """{name: what came of it}. services: [address, TCP port, UDP port] of the host; neighbours: the same of other
+    """{name: what came of it}. services: [address, TCP port, UDP port] of the host; neighbors: the same of other
     sandboxes."""
     found, threads = {}, []
 

@@ -13,7 +13,7 @@ import test_exfiltration
 from lab import DNS4, EVIL4, ORIGIN4, ORIGIN6
 from support import DNS, HTTP, SLOW, sh, wait_until
 
-# What runs first in a container waits until somebody says that its guard is there.
+# A container's first program waits until the test says that its guard is there.
 GATED = ["/bin/sh", "-c", 'until [ -e /run/guarded ]; do sleep 0.2; done; exec "$@"', "sh", "/bin/sleep", "100000"]
 
 
@@ -54,7 +54,7 @@ class Bridge(attached.InEngine):
 
     @classmethod
     def furnish(cls, name="agent"):
-        """CA and name server; then what the container is there for may begin."""
+        """Sets CA and name server; then the container's own program may begin."""
         cls.trust(name)
         cls.engine("exec", name, "/bin/sh", "-c", "echo > /run/guarded")
 
@@ -65,13 +65,13 @@ class Bridge(attached.InEngine):
         return [*super().host_addresses(), networks[cls.NETWORK]["Gateway"]]
 
     def after_detach(self):
-        """Whoever detaches from an interface opens it: it is Docker's again, with the way out that Docker gives."""
+        """Detaching from an interface opens it: it is Docker's again, with the way out that Docker gives."""
         with test_exfiltration.Watch() as watch:
             self.assertRegex(self.get(timeout=10), "tls|CERTIFICATE|SSL")  # the origin's own certificate, not the guard's
         self.assertTrue(any(f[2] in (ORIGIN4, ORIGIN6) for f in watch.flows()))
 
     def test_5_ttl(self):
-        """When its time is over the interface stays shut until somebody detaches it: nobody has asked for it to be open."""
+        """When the sandbox's time is over, its interface stays shut until somebody detaches it: nobody has asked to open it."""
         self.vethguard("detach", "box")
         self.vethguard("attach", *self.target(), "--policy", self.policy, "--name", "brief", "--ttl", "1s")
         self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/brief")[2]["state"] == "failed", 20 * SLOW))
@@ -84,7 +84,7 @@ class Bridge(attached.InEngine):
 
 
 class Control(Bridge):
-    """The battery can tell: what is not guarded reaches all that the others must not."""
+    """Control: an unguarded container reaches everything that the guarded ones must not."""
     NETWORK = "bridge"
 
     @classmethod
@@ -117,7 +117,7 @@ for _name in [n for n in dir(attached.Guarded) if n.startswith("test_")] + ["tes
 
 
 class Port(Bridge):
-    """One port of a network of the user's own, where Docker's resolver at 127.0.0.11 answers; its neighbour has a guard of
+    """One port of a user-defined network, where Docker's resolver at 127.0.0.11 answers; its neighbor has a guard of
     its own with another policy, and a third container none."""
     NETWORK = "agents"
 
@@ -166,7 +166,7 @@ class Port(Bridge):
             self.assertEqual(self.came(name), "ready\n", f"the container {name} was reached")
 
     def test_2_dockers_resolver(self):
-        """It asks upstream out of the container's own namespace, so the guard answers; and names of containers by itself."""
+        """Docker's resolver asks upstream from the container's own namespace, so the guard answers; it resolves names of containers itself."""
         found = self.call("ask", server="127.0.0.11", name=f"embedded.{self.tag}.evil.lab.test")
         self.assertIn(found[0], (0, 2, 3, 5), found)
         self.told("the question", DNS, action_id=2, **{"query.hostname": f"embedded.{self.tag}.evil.lab.test"})
@@ -205,4 +205,4 @@ class Whole(Bridge):
         self.assertTrue(wait_until(lambda: "udp from" in self.came("second"), 10 * SLOW), self.came("second"))
         self.engine("rm", "-f", "second")
 
-del Bridge  # no test by itself
+del Bridge  # a base class, not a test

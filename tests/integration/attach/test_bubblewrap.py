@@ -21,7 +21,7 @@ status=$?
 kill $bridge
 exit $status
 """
-# What is asked of a proxy, and what is not: the sandbox has no route for it.
+# Requests to the proxy, and traffic past it, for which the sandbox has no route.
 BY_PROXY = ("https", "http", "method", "raw http", "metadata")
 
 

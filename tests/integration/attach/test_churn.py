@@ -93,7 +93,7 @@ class Churn(Case):
         return churn.traces(self.daemon, self.driver, self.directory)
 
     def see_what_is_not_guarded(self):
-        """The test can tell: without a guard the same is on the uplink."""
+        """Control: without a guard the same traffic is on the uplink."""
         with test_exfiltration.Watch() as watch:
             self.docker("run", "-d", "--name", "open", self.docker.IMAGE, *TRIES)
             self.assertTrue(wait_until(watch.sent, 20 * SLOW))
@@ -129,7 +129,7 @@ class Churn(Case):
         self.finish()
 
     def clean(self):
-        """What a user does: removes all containers. And what an engine leaves for good, with a guard or without, if it, its runtime or its
+        """Removes all containers, like a user. Also removes what an engine leaves for good, with a guard or without, if it, its runtime or its
         plugins are killed in the middle of their work, and none of its containers names any more: namespaces' files and addresses of
         Podman's, links of Docker's bridge, and processes that wait for their start."""
         for way in {way.engine: way for way in self.ways}.values():

@@ -50,7 +50,7 @@ class Cni(attached.Guarded):
 
     @classmethod
     def end(cls, name):
-        """Removes it; one that is not there is none of its troubles."""
+        """Removes it; a missing one is no error."""
         raise NotImplementedError
 
     @classmethod
@@ -89,7 +89,7 @@ class Cni(attached.Guarded):
 
     @classmethod
     def warm(cls):
-        """What a first container makes for good (a bridge) is no trace."""
+        """What a first container makes for good (a bridge) does not count as a trace."""
         cls.begin("warm")
         cls.end("warm")
 
@@ -103,7 +103,7 @@ class Cni(attached.Guarded):
 
     @classmethod
     def traces(cls):
-        """What the machine has of links, namespaces, mounts, addresses and rules."""
+        """The machine's links, namespaces, mounts, addresses and rules."""
         ipam = support.LAB.path("ipam")
         with open("/proc/self/mountinfo") as f:
             mounts = sorted(w for w in (line.split()[4] for line in f) if w.startswith(("/run/netns", cls.daemon.state)))
@@ -416,4 +416,4 @@ class Ctr(Cni):
                               capture_output=True, text=True, timeout=120 * SLOW)
 
 
-del Cni  # no test by itself
+del Cni  # a base class, not a test

@@ -39,7 +39,7 @@ class Page(page_case.PageCase):
         self.assert_clean(daemon.audit)
 
     def test_configurations(self):
-        """Those that the page shows are JSON, and the plugin's part is taken."""
+        """The configurations on the page are JSON; the plugin's part is used."""
         with open(os.path.join(ROOT, "docs", self.PAGE)) as f:
             found = re.findall(r"(?ms)^```json\n(.*?)^```$", f.read())
         self.assertTrue(found)

@@ -42,7 +42,7 @@ class Commands(cni_case.Plugin):
         self.fails(6, "more than", ask, PLUGIN, environment("STATUS"), b" " * (10 << 20))
 
     def test_a_life(self):
-        """Of each version: the link with addresses, routes, name servers; and everything gone afterwards."""
+        """For each version: the link with addresses, routes, name servers; and nothing left afterwards."""
         for version in ("0.4.0", "1.0.0", "1.1.0"):
             with self.subTest(version=version):
                 netns, container = self.netns()
@@ -136,7 +136,7 @@ class Commands(cni_case.Plugin):
         sh("ip", "link", "del", "cnibr9")
 
     def test_check(self):
-        """Every difference is told; a pause is none."""
+        """Every difference is reported; a pause is not one."""
         netns, container = self.netns()
         inside = ["ip", "-n", os.path.basename(netns)]
         chain = self.chain()
@@ -165,7 +165,7 @@ class Commands(cni_case.Plugin):
         self.fails(11, "does not run", chain.check, container, netns)
 
     def test_gc(self):
-        """Of this network what is not valid goes; of others, and what people have attached, stays."""
+        """Sandboxes of this network that are not valid any more go; those of other networks, and what people have attached, stay."""
         pods = [self.netns() for _ in range(4)]
         mine, others = self.chain(), self.chain(name="others")
         for netns, container in pods[:3]:
@@ -196,7 +196,7 @@ class Commands(cni_case.Plugin):
         ask(PLUGIN, environment("STATUS"), config)
 
     def test_status_not_ready(self):
-        """A daemon that still takes over what was there before: one policy lies where nobody answers."""
+        """A daemon that still takes over what was there before: one policy lies on a file system that does not answer."""
         mount = support.LAB.path(f"slow-{time.monotonic_ns()}")
         os.makedirs(mount)
         if not SlowFiles.works(mount):
@@ -233,7 +233,7 @@ class Commands(cni_case.Plugin):
 
 
 class Refused(cni_case.Plugin):
-    """What cannot be guarded completely does not start."""
+    """A container that cannot be guarded completely does not start."""
 
     def test_places(self):
         netns, container = self.netns()
@@ -285,7 +285,7 @@ class Refused(cni_case.Plugin):
         self.assertEqual(self.curl(netns).stdout, "200")
 
     def test_other_ways(self):
-        """A second network, a link that is no veth, programs of others before the guard."""
+        """A second network, a link that is not a veth, other programs in front of the guard."""
         netns, container = self.netns()
         self.veth(netns)
         name = os.path.basename(netns)
@@ -321,7 +321,7 @@ class Refused(cni_case.Plugin):
         self.assertEqual(self.curl(netns).stdout, "200")
 
     def test_router_without_address(self):
-        """As Calico makes links: the host's end has no address, and answers for 169.254.1.1."""
+        """Links as Calico makes them: the host's end has no address, and answers for 169.254.1.1."""
         netns, container = self.netns()
         self.veth(netns)
         sh("ip", "addr", "flush", "dev", "host0")

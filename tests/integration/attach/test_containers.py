@@ -103,7 +103,7 @@ class Docker(Exposed):
     ENGINE = "docker"
 
     def test_0_refused(self):
-        """What cannot be guarded so is not attached to: a container with a network, one that is not there, one that does not run."""
+        """Containers that cannot be guarded are not attached: a container with a network, one that is not there, one that does not run."""
         self.engine.run("open", "--network", "bridge")
         self.engine("create", "--name", "created", "--network", "none", self.engine.IMAGE, "/bin/true")
         for name, words in (("open", "--network none"), ("nobody", "no container nobody"), ("created", "start it first")):
@@ -113,7 +113,7 @@ class Docker(Exposed):
         self.engine("rm", "-f", "open", "created")
 
     def test_7_restarted(self):
-        """Where a container ends its sandbox does; when it starts again it has no network until somebody attaches again."""
+        """When a container ends, its sandbox ends; when it starts again it has no network until somebody attaches again."""
         self.daemon.start()
         self.attach()
         self.assert_works()
@@ -129,4 +129,4 @@ class Podman(Exposed):
     ENGINE = "podman"
 
 
-del Container, Exposed  # no tests by themselves
+del Container, Exposed  # base classes, not tests

@@ -26,7 +26,7 @@ PROGRAM = os.path.join(lab.BIN, "vethguard-docker")
 PLUGINS = "/run/docker/plugins"
 # Any address: the guard answers for it.
 NAME_SERVER = "192.0.2.53"
-# What a container does first of all: it waits for nobody.
+# A container's first program, which waits for nobody.
 AT_ONCE = f"""
 import json, sys, time
 sys.path.insert(0, "/")
@@ -199,7 +199,7 @@ class Battery(Network):
         self.assertEqual(self.came("other"), "ready\n", "the other container was reached")
 
     def test_2_dockers_resolver(self):
-        """It asks upstream out of the container's own namespace, so the guard answers."""
+        """Docker's resolver asks upstream from the container's own namespace, so the guard answers."""
         found = self.call("ask", server="127.0.0.11", name=f"embedded.{self.tag}.evil.lab.test")
         self.assertIn(found[0], (0, 2, 3, 5), found)
         self.told("the question", DNS, action_id=2, **{"query.hostname": f"embedded.{self.tag}.evil.lab.test"})
@@ -223,7 +223,7 @@ class Battery(Network):
         self.told("the resolver's question", DNS, action_id=2, **{"query.hostname": lambda v: v and f".docker0.{self.tag}f.evil" in v})
 
     def test_6_detached(self):
-        """Who detaches by hand cuts off: the interface is shut, not open. The container's next start is guarded again."""
+        """Detaching by hand cuts the container off: the interface is shut, not open. The container's next start is guarded again."""
         self.vethguard("detach", "box")
         outer = self.outer("agent")
         self.assertTrue(wait_until(lambda: "state DOWN" in sh("ip", "link", "show", outer), 30 * SLOW), self.driver.stderr())
@@ -256,7 +256,7 @@ class Battery(Network):
 
 
 class Faults(Network):
-    """What is refused, and whatever is killed: nothing is open, and nothing is left."""
+    """Refused calls and killed programs: nothing is open, and nothing is left."""
 
     @classmethod
     def attach(cls, name="box"):
@@ -273,16 +273,16 @@ class Faults(Network):
         self.assertIn(words, r.stderr, r)
 
     def assert_clean_but(self, *names):
-        """Of the driver there is nothing but what belongs to these sandboxes."""
+        """The driver has nothing left but what belongs to these sandboxes."""
         wait_until(lambda: len(links()) == len(names) and sorted(self.guarded()) == sorted(names), 60 * SLOW, 0.5)
         self.assertEqual((sorted(self.guarded()), len(links())), (sorted(names), len(names)), (links(), self.driver.stderr()))
 
     def test_1_refused(self):
         for words, options in (("there is no policy nowhere in", ["-o", "policy=nowhere"]),
-                               ("is no path", ["-o", "policy=../agent"]),
+                               ("is not a path", ["-o", "policy=../agent"]),
                                ("which policy?", []),
                                ('did you mean "policy"?', ["-o", "polcy=agent"]),
-                               ("--internal does not go with vethguard", ["--internal", "-o", "policy=agent"]),
+                               ("--internal cannot be used with vethguard", ["--internal", "-o", "policy=agent"]),
                                ("has to be the first address", ["--subnet", "10.9.0.0/24", "--gateway", "10.9.0.254", "-o", "policy=agent"]),
                                ("-o ttl=soon", ["-o", "policy=agent", "-o", "ttl=soon"])):
             with self.subTest(words):
@@ -297,10 +297,10 @@ class Faults(Network):
         self.assertEqual(len(os.listdir(self.driver.state)), 2)
 
     def test_1_no_calls(self):
-        """What no dockerd sends, over the real socket; whoever is not root is not read at all."""
+        """Calls that no dockerd sends, over the real socket; a caller that is not root is not read at all."""
         deep = b"[" * 40000
-        for words, body in (("is no JSON", b"{"), ("is no JSON", b"\xff\xfe"), ("is no JSON", deep), ("has to be a JSON object", b"[]"),
-                            ("has no body", None), ("is no JSON", b'{"NetworkID":"a","NetworkID":"b"}'), ("NetworkID", b"{}")):
+        for words, body in (("is not JSON", b"{"), ("is not JSON", b"\xff\xfe"), ("is not JSON", deep), ("has to be a JSON object", b"[]"),
+                            ("has no body", None), ("is not JSON", b'{"NetworkID":"a","NetworkID":"b"}'), ("NetworkID", b"{}")):
             status, answer = self.driver.call("NetworkDriver.Join", body)
             self.assertGreaterEqual(status, 400)
             self.assertIn(words, answer["Err"])
@@ -317,7 +317,7 @@ class Faults(Network):
         self.assert_works()
 
     def test_2_vethguardd_away(self):
-        """Who is guarded stays so; nobody else starts; what is removed meanwhile is cleaned up later."""
+        """Guarded containers stay guarded; no other starts; what is removed meanwhile is cleaned up later."""
         self.daemon.kill()
         self.assert_refused("vethguardd does not run", "run", "--rm", "--network", "agents", self.engine.IMAGE, "/bin/true")
         with test_exfiltration.Watch() as watch:
@@ -411,8 +411,8 @@ class Faults(Network):
         self.assert_clean_but("box")
 
     def test_6_another_network(self):
-        """dockerd gives a container of such a network no other one, because of its routes. The other way round it does, and no driver
-        can refuse it: it is told."""
+        """dockerd gives a container of such a network no second network, because of its routes. The other way round it does, and no
+        driver can refuse that: the driver warns of it."""
         self.engine("network", "create", "open")
         self.container("alone", "alone")
         for network in ("open", "others"):
@@ -579,7 +579,7 @@ class Resolver(Network):
         return [a for a in self.ASKED if word.encode() in a]
 
     def test_it_leaks_elsewhere(self):
-        """The test can tell: on a network of Docker's own the question arrives at the host's resolver."""
+        """Control: on a network of Docker's own the question arrives at the host's resolver."""
         self.engine("network", "create", "plain")
         self.engine("run", "-d", "--name", "plain", "--network", "plain", self.engine.IMAGE, "/bin/sleep", "1000")
         self.engine.exec("plain", None, guests.PYTHON, "/inside_battery.py", "ask", json.dumps(
@@ -595,13 +595,13 @@ class Resolver(Network):
         self.assertIn("start the container with --dns", r.stderr)
 
     def test_with_a_server(self):
-        """Nothing gets to the host's resolver, whatever is asked, and the guard answers."""
+        """Nothing reaches the host's resolver, whatever is asked, and the guard answers."""
         for i, kind in enumerate((1, 28, 16, 33, 15, 65)):
             for tcp in (False, True):
                 name = f"inner{i}{int(tcp)}.{self.tag}.evil.lab.test"
                 self.call("ask", server="127.0.0.11", name=name, kind=kind, tcp=tcp)
                 self.told(f"the question {kind}", DNS, action_id=2, **{"query.hostname": name})
-        # Of a name that is no address dockerd 20.10 does not answer this question at all.
+        # dockerd 20.10 does not answer this question at all for a name that is not an address.
         self.inside(guests.PYTHON, "/inside_battery.py", "ask", json.dumps(
             {"server": "127.0.0.11", "name": f"inner-ptr.{self.tag}.evil.lab.test", "kind": 12}))
         self.assertEqual(self.asked("inner"), [])
@@ -708,4 +708,4 @@ for _kind in (Faults, LiveRestore, Resolver, Compose):
         setattr(_kind, _name, None)  # Battery has them
 for _name in [n for n in dir(Faults) if n.startswith("test_") and n != "test_7_dockerd_killed"]:
     setattr(LiveRestore, _name, None)
-del Network  # no test by itself
+del Network  # a base class, not a test

@@ -91,7 +91,7 @@ class PodmanHook(Runtime):
 
     @classmethod
     def attach(cls, name="box"):
-        """Variables are beyond a hook: `vethguard env` has them."""
+        """A hook cannot set variables: `vethguard env` has them."""
         super().attach(name)
         cls.env_file = support.LAB.write(f"{cls.tag}.env", cls.vethguard("env", name, "--format", "docker"))
 
@@ -151,7 +151,7 @@ class DockerNetworks(Runtime):
         self.remove(name)
 
     def traces_beside(self, *names):
-        """What is left, except of containers that are there."""
+        """What is left on the host, except for containers that exist."""
         there = [self.engine.inspect(n, "{{.Id}}")[:12] for n in names]
         return [t for t in self.traces() if not any(i in t for i in there)]
 
@@ -180,7 +180,7 @@ class DockerNetworks(Runtime):
         self.assertEqual(self.traces_beside("agent"), [])
 
     def test_2_restarted(self):
-        """What Docker starts again is guarded again, under the same name."""
+        """A container that Docker restarts is guarded again, under the same name."""
         before = self.info()["id"]
         self.engine("restart", "-t", "0", "agent")
         self.assert_works()
@@ -201,4 +201,4 @@ class DockerNetworks(Runtime):
         self.assertEqual(self.traces_beside("agent"), [])
 
 
-del Runtime  # no test by itself
+del Runtime  # a base class, not a test

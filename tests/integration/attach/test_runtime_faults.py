@@ -111,7 +111,7 @@ class Direct(Case):
                 self.assertEqual(f.read(), before)
 
     def test_exec_shows_nobody_its_variables(self):
-        """What an engine gives to a process of exec (docker exec -e PASSWORD=...) is read by nobody else meanwhile."""
+        """Nobody else can read what an engine passes to a process of exec (docker exec -e PASSWORD=...)."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
         self.assertEqual(self.runtime("start", "box").returncode, 0)
         process = {"args": ["/bin/cat"], "cwd": "/", "env": ["PATH=/bin", "PASSWORD=x"], "user": {"uid": 0, "gid": 0}, "terminal": False}
@@ -134,7 +134,7 @@ class Direct(Case):
         self.gone()
 
     def test_two_engines(self):
-        """The same id in two engines: two guards, two names."""
+        """The same id in two engines makes two guards with two names."""
         other = self.make_runtime(directory=self.runtime.directory)
         bundles = [self.bundle(), self.bundle()]
         threads = [threading.Thread(target=r.create, args=(b, "box")) for r, b in zip((self.runtime, other), bundles)]
@@ -186,10 +186,10 @@ class Direct(Case):
         for bundle, words in (
                 (self.bundle(policy=None), "names no policy: set VETHGUARD_POLICY=NAME"),
                 (self.bundle(policy="none"), r"there is no policy none in .* \(there are: agent, narrow\)"),
-                (self.bundle(policy="../../etc/agent"), "is no name of a policy"),
-                (self.bundle(policy="/etc/passwd"), "is no name of a policy"),
+                (self.bundle(policy="../../etc/agent"), "is not a policy's name"),
+                (self.bundle(policy="/etc/passwd"), "is not a policy's name"),
                 (self.bundle(policy=None, env=["VETHGUARD_POLCY=agent"]), "VETHGUARD_POLCY is nothing"),
-                (self.bundle(env=["VETHGUARD_TTL=soon"]), "ttl is no time"),
+                (self.bundle(env=["VETHGUARD_TTL=soon"]), "ttl is not a duration"),
                 (self.bundle(env=["VETHGUARD_NAME=a b"]), "a sandbox name is"),
                 (self.bundle(linux={"namespaces": [{"type": "mount"}]}), "host's own network"),
                 (self.bundle(linux={"namespaces": [{"type": "network", "path": "/proc/self/ns/net"}]}), "host's own network"),
@@ -202,9 +202,9 @@ class Direct(Case):
     def test_damaged(self):
         bundle = self.bundle()
         text = json.dumps(bundle.config)
-        for damaged, words in (("", "is no JSON"), (text[:-1], "is no JSON"), ("[]", "no JSON object"), ("{}", "names no policy"),
+        for damaged, words in (("", "is not JSON"), (text[:-1], "is not JSON"), ("[]", "not a JSON object"), ("{}", "names no policy"),
                                (text[:-1] + ', "linux": {}}', "duplicate"), (text.replace('"linux"', '"Linux"'), "spelled"),
-                               (text.replace('"env": [', '"env": [7, '), "has to be a text"), (text + " " * (17 << 20), "at most"),
+                               (text.replace('"env": [', '"env": [7, '), "has to be a string"), (text + " " * (17 << 20), "at most"),
                                (text.replace('"mounts": [', '"mounts": 7, "x": ['), "have to be a list")):
             with self.subTest(words=words):
                 bundle.write(damaged)
@@ -212,7 +212,7 @@ class Direct(Case):
                 self.gone()
 
     def test_passed(self):
-        """What names no policy goes through untouched where the configuration says so; what names one in vain does not."""
+        """A container that names no policy passes untouched if the configuration says so; one that names a missing policy does not."""
         runtime = self.make_runtime(without_policy="pass")
         bundle = self.bundle("/bin/true", policy=None)
         before = bundle.read()
@@ -255,7 +255,7 @@ class Direct(Case):
         self.gone()
 
     def test_deleted_without_the_daemon(self):
-        """What can be taken away without it is; the daemon does the rest when it is back."""
+        """What can be removed without the daemon is removed; the daemon does the rest when it is back."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
         self.assertEqual(self.runtime("start", "box").returncode, 0)
         self.daemon.kill()
@@ -270,7 +270,7 @@ class Direct(Case):
         self.refused(self.runtime("start", "box"), "there is no sandbox box")
 
     def test_entry_lost(self):
-        """Nothing is known of what is in its namespace any more."""
+        """The content of its namespace is not known any more."""
         self.assertEqual(self.runtime.create(self.bundle(), "box").returncode, 0)
         shutil.rmtree(f"{self.runtime.directory}/{self.runtime.entries()[0]}")
         self.refused(self.runtime("start", "box"), "guard is gone")
@@ -299,7 +299,7 @@ exec runc "$@"
                     r = runtime.create(self.tries("out"), "box")
                     self.assertEqual(r.returncode, -signal.SIGKILL, r)
                     self.assertTrue(wait_until(lambda: self.guards() == [], 10 * SLOW), self.guards())
-                    # Whoever starts it all the same, past this program, starts it without a network.
+                    # A start past this program would start it without a network.
                     subprocess.run(["runc", "--root", runtime.root, "start", "box"], capture_output=True, check=False)
                     r = runtime("start", "box")
                     self.assertEqual(r.returncode, 1, r)

@@ -162,7 +162,7 @@ class Docker(Group):
         self.engine("tag", self.engine.IMAGE, "my-image")
 
     def make_folder(self, name):
-        """What a user has beside the page's commands or the compose file: policy, configuration, key."""
+        """Files that a user needs beside the page's commands or the compose file: policy, configuration, key."""
         folder = os.path.join(support.LAB.dir, name)
         os.makedirs(folder)
         self.addCleanup(shutil.rmtree, folder)

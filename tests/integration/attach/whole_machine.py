@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine with Debian's kernel: QEMU with the file system of here by virtiofs. What is written stays in its memory. For what the
-kernel of here cannot do."""
+"""This machine with Debian's kernel, for what its own kernel cannot do: QEMU with this file system by virtiofs. What is written stays
+in QEMU's memory."""
 import contextlib
 import os
 import shutil
@@ -47,7 +47,7 @@ def output(work):
 
 
 def missing():
-    """What it needs and is not there, or None."""
+    """What is missing for it, or None."""
     for program in ("qemu-system-x86_64", "cpio", "modinfo"):
         if not shutil.which(program):
             return program + " is not installed"
@@ -64,7 +64,7 @@ ACCELERATORS = {"KVM": ("kvm", "host"), "TCG": ("tcg", "max")}
 
 
 def run(script, seconds, folder=support.ROOT, options=()):
-    """What the script wrote in there, and its status. By KVM where a machine boots with it, by emulation elsewhere."""
+    """Returns what the script wrote in the machine, and its status. Uses KVM if a machine boots with it, else emulation."""
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
         with contextlib.suppress(NotBooted):
             return run_by("KVM", script, seconds, folder, options)

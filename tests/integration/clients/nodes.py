@@ -59,8 +59,8 @@ class NodeClient(outside.Client):
             self.fail(repr(done))
 
     def assert_one_by_one(self, times, count):
-        """Nothing waited for what came after it, nor for a timer such as a delayed acknowledgement's 40 ms: such a delay is
-        in every round, so the faster quarter shows it, which a busy machine leaves alone."""
+        """Nothing waited for the next piece, nor for a timer such as a delayed acknowledgement's 40 ms: such a delay is in
+        every round, so the fastest quarter, which a busy machine does not disturb, shows it."""
         self.assertEqual(len(times), count)
         times = sorted(times)
         self.assertLess(times[len(times) // 4], 20 * support.SLOW, times)

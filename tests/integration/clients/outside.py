@@ -16,7 +16,7 @@ from support import Case
 HERE = os.path.dirname(os.path.abspath(__file__))
 # What vethguard negotiates with a client, and with an upstream, that offer h2.
 TO_CLIENT, TO_UPSTREAM = "HTTP/2.0", "HTTP/2.0"
-BY_POLICY = ("default", "rule", "port", "method", "path")  # status_code of what was refused before anything was dialled
+BY_POLICY = ("default", "rule", "port", "method", "path")  # status_code of what was refused before anything was dialed
 STARTED = False
 
 NGINX = """daemon off; user root; worker_processes 1; pid {d}/nginx.pid; error_log {d}/nginx.err;

@@ -125,7 +125,7 @@ class Wget2(Client):
         done = self.wget2(self.box, "-q", "https://api.real.lab.test/whoami")
         self.assertTrue(done.json()["authenticated"], done)
         self.assert_went(self.box, authenticated=True)
-        # By h2 this wget2 makes a GET without a body of it, whoever listens.
+        # Over h2 this wget2 sends a GET without a body instead, to any server.
         done = self.wget2(self.box, "-q", "--http2=off", "--post-data", "a=1", "https://api.real.lab.test/whoami")
         self.assertEqual(done.json()["body"], 3, done)
 
@@ -144,4 +144,4 @@ class Wget2(Client):
         self.assertEqual(self.seen("evil"), [])
 
 
-del Client  # it is no test by itself
+del Client  # a base class, not a test

@@ -112,4 +112,4 @@ class Skopeo(Client):
         self.each(check)
 
 
-del Client  # it is no test by itself
+del Client  # a base class, not a test

@@ -131,4 +131,4 @@ class Git(Client):
         self.each(check)
 
 
-del Client  # it is no test by itself
+del Client  # a base class, not a test

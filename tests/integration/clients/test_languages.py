@@ -116,8 +116,8 @@ class Language(Client):
 
     def refuses(self, *argv, shows_reason=False):
         """An unnamed host: a status of 403 over its own TLS, or the proxy's refusal of CONNECT as an error, which has
-        some clients show its reason phrase. Without a proxy, whoever takes more than a second from connecting to its hello is cut off
-        without a word, as one that waits for the server to begin: on a slow machine it is asked again."""
+        some clients show its reason phrase. Without a proxy, a client that takes more than a second from connecting to its hello is
+        cut off without an answer, like one that waits for the server to speak first: on a slow machine it is tried again."""
         def check(box, word):
             def explained():
                 done = box.run(*argv, "https://evil.lab.test/x", timeout=120)
@@ -212,4 +212,4 @@ class Php(Language):
         self.refuses("/usr/bin/php", self.program)
 
 
-del Client, Language  # they are no tests by themselves
+del Client, Language  # base classes, not tests

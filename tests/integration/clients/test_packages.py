@@ -279,4 +279,4 @@ class GoModules(Client):
         self.each(check)
 
 
-del Client  # it is no test by itself
+del Client  # a base class, not a test

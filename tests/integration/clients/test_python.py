@@ -140,4 +140,4 @@ class Python(Client):
         self.each(check)
 
 
-del Client  # it is no test by itself
+del Client  # a base class, not a test

@@ -143,4 +143,4 @@ class AwsCli(Client):
         self.each(check)
 
 
-del Client  # it is no test by itself
+del Client  # a base class, not a test

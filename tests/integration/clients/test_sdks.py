@@ -91,7 +91,7 @@ class Sdks(NodeClient):
 
     def test_a_user_reads_why(self):
         """The error that each SDK prints holds the sentence of the denial, with the event's id; its own key's placeholder in the
-        refused request is no finding."""
+        refused request is not a finding."""
         def check(box, word):
             before = len(box.events(support.FINDING))  # other tests share the box
             for which, base, asked in (("openai", AI, "POST /v1/moderations"), ("key0", CLAUDE, "GET /v1/models"),
@@ -111,7 +111,7 @@ class Sdks(NodeClient):
         self.each(check)
 
     def test_a_key_of_ones_own(self):
-        """What the sandbox sends in the credential's field is replaced."""
+        """Whatever the sandbox sends in the credential's field is replaced."""
         def check(box, word):
             for base, how in ((CLAUDE, "key0"), (TOKEN, "key1")):
                 answer = self.node(box, "anthropic", base, how, env={"ANTHROPIC_API_KEY": "sk-ant-mine-0123456789"})

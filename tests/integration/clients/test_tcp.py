@@ -179,4 +179,4 @@ class Psql(Tcp):
         self.assert_kept_in(self.psql("select 1", host="evil.lab.test"), PORTS["postgres"])
 
 
-del Client, Tcp  # they are no tests by themselves
+del Client, Tcp  # base classes, not tests

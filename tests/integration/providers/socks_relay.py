@@ -3,7 +3,7 @@
 directly.
 
 socks_relay.py PORT PROXY_HOST PROXY_PORT USER PASSWORD MARK name|address: listens on PORT; its own connections bear MARK. The proxy is told
-the name that the client's first bytes have (of TLS or HTTP), where they have one; or always the address that was dialled."""
+the name that the client's first bytes have (of TLS or HTTP), where they have one; or always the address that was dialed."""
 import socket
 import struct
 import sys

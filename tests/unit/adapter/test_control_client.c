@@ -22,7 +22,7 @@
 static char path[108];
 static char heard[4096]; /* shared with the child by a pipe */
 
-/* A child answers one connection with these bytes, after it has heard the request. */
+/* A child reads the request on one connection and answers with these bytes. */
 static pid_t serve(const char *answer, int report[2])
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies by name: whoever names one cannot name any other file. */
+/* Policies by name: a name cannot lead to any other file. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -69,7 +69,7 @@ static void test_names_that_are_none(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		assert_false(policy_name_is_valid(names[i]));
 		assert_false(policy_name_resolve(directory, names[i], path, fault));
-		assert_non_null(strstr(fault, "is no name of a policy"));
+		assert_non_null(strstr(fault, "is not a policy's name"));
 		assert_null(strchr(fault, '\n'));
 	}
 	memset(longer, 'a', sizeof(longer) - 1);

@@ -46,7 +46,7 @@ static int clean(void **state)
 	return rmdir(folder);
 }
 
-/* Asked by somebody whom modes bind; what is found is n bytes of file, or 0 for none. */
+/* Asks as a user whom file modes bind. Expects n bytes of the file, or 0 for none. */
 static void expect_for_others(mode_t a, mode_t b, const char *path, size_t n, mode_t mode)
 {
 	char one[64], two[64], out[PATH_MAX];
@@ -93,7 +93,7 @@ static void nothing_is_found_where_nothing_is_closed(void **state)
 
 	(void)state;
 	expect_for_others(0755, 0755, file, 0, 0);
-	expect_for_others(0711, 0711, file, 0, 0); /* who may not list it may enter it */
+	expect_for_others(0711, 0711, file, 0, 0); /* a user who may not list it may enter it */
 	snprintf(missing, sizeof(missing), "%s/none/file", folder);
 	expect_for_others(0755, 0755, missing, 0, 0);
 	expect_for_others(0755, 0755, "relative/file", 0, 0);

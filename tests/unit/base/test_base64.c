@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base64 both ways, and all that is none. */
+/* base64 both ways, and all that is not base64. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include "vethguard/base/base64.h"
 
-/* In memory of exactly its size: one byte beyond is a report. */
+/* In memory of exactly its size: reading one byte beyond is a report. */
 static ssize_t decode(const char *text, unsigned accept, char *out, size_t cap)
 {
 	size_t n = strlen(text);
@@ -94,7 +94,7 @@ static void test_refused(void **state)
 		assert_int_equal(decode(strict[i], BASE64_EITHER, out, 16), -EBADMSG);
 }
 
-/* What other readers take for something: a placeholder that stands in it is found. */
+/* Text that other readers accept as base64: a placeholder in it is found. */
 static void test_lenient(void **state)
 {
 	static const char *const rows[][2] = {{"A", ""}, {"Zm9vY", "foo"}, {"Zh==", "f"},

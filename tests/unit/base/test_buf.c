@@ -45,7 +45,7 @@ static void holds_its_bound(void **state)
 	buf_fini(&b);
 }
 
-/* Looks through the heap. */
+/* Searches the heap. */
 static bool heap_holds(const char *text)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -62,7 +62,7 @@ static bool heap_holds(const char *text)
 	return found;
 }
 
-/* What is outgrown, and what is freed. */
+/* Memory that a buffer outgrows or frees is wiped. */
 static void wipes_secrets(void **state)
 {
 	char text[48];

@@ -412,7 +412,8 @@ static void classes_of_networks(void **state)
 	assert_true(count > 30 && count < 100);
 }
 
-/* What a configuration permits: as a rule's network, but for what a translator's prefix carries. */
+/* Networks that a configuration permits: like a rule's network, except addresses inside a
+ * translator's prefix. */
 static void several_networks(void **state)
 {
 	static const struct {

@@ -48,7 +48,7 @@ static void time_fills_it_up_to_the_burst(void **state)
 	assert_int_equal(take_all(&r, INT64_MAX), 200);
 }
 
-/* However often it is asked, nothing is lost to rounding, and nothing given away. */
+/* However often the rate is asked, rounding neither loses nor adds anything. */
 static void fractions_add_up(void **state)
 {
 	struct rate r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slice: comparisons, numbers and escaping over bytes that are no text. */
+/* slice: comparisons, numbers and escaping over bytes that are not text. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static void compares(void **state)
 	assert_false(slice_equals(SLICE("ab"), SLICE("abc")));
 	assert_true(slice_equals_ignoring_case(SLICE("Az-09"), SLICE("aZ-09")));
 	assert_false(slice_equals_ignoring_case(SLICE("a"), SLICE("ab")));
-	/* '@' and '`', '[' and '{' differ by the case bit but are no letters. */
+	/* '@' and '`', '[' and '{' differ by the case bit but are not letters. */
 	assert_false(slice_equals_ignoring_case(SLICE("@"), SLICE("`")));
 	assert_false(slice_equals_ignoring_case(SLICE("["), SLICE("{")));
 	assert_false(slice_equals_ignoring_case(SLICE("\xc4"), SLICE("\xe4")));

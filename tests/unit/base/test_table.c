@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables where there is no memory: what finds no room is not in the table, all else stays. */
+/* Tables without memory: an element that finds no room is not in the table, all others stay. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void delete_all(void)
 	assert_null(table);
 }
 
-/* All were added while one allocation failed, perhaps. How many are not there. */
+/* All were added while perhaps one allocation failed. Returns how many are missing. */
 static int lost(void)
 {
 	struct element *e, *next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every code point there is, everything that is none, and each text cut in every place. */
+/* Every code point, everything that is not one, and each text cut in every place. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -139,8 +139,8 @@ static void a_link(void **state)
 	assert_true(S_ISREG(st.st_mode));
 }
 
-/* Another DEL reads the notes meanwhile: one that is not whole would be taken for damaged, and
- * removed. */
+/* Another DEL reads the notes meanwhile: it would take an incomplete note for a damaged one,
+ * and remove it. */
 static void no_room_for_a_note(void **state)
 {
 	struct cni_request request = about();

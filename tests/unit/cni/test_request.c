@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a runtime hands to the plugin: environment, CNI_ARGS and network configuration, whole,
+/* The plugin's input from a runtime: environment, CNI_ARGS and network configuration, whole,
  * damaged and hostile. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +107,7 @@ static void every_version(void **state)
 	}
 	refuses("{\"name\":\"n\",\"policy\":\"p\"}", CNI_INCOMPATIBLE_VERSION, "missing");
 	refuses("{\"cniVersion\":1,\"name\":\"n\",\"policy\":\"p\"}", CNI_INCOMPATIBLE_VERSION,
-	        "missing or no text");
+	        "missing, or not a string");
 }
 
 static void version_needs_nothing(void **state)
@@ -243,7 +243,7 @@ static void members(void **state)
 	        "portMappings");
 	refuses("{" GOOD ",\"capabilities\":[]}", CNI_INVALID_CONFIG, "capabilities");
 	refuses("{" GOOD ",\"labels\":[]}", CNI_INVALID_CONFIG, "labels");
-	refuses("{" GOOD ",\"labels\":{\"a\":1}}", CNI_INVALID_CONFIG, "has to be a text");
+	refuses("{" GOOD ",\"labels\":{\"a\":1}}", CNI_INVALID_CONFIG, "has to be a string");
 	refuses("{" GOOD ",\"labels\":{\"cni.network\":\"x\"}}", CNI_INVALID_CONFIG, "own");
 	refuses("{" GOOD ",\"prevResult\":\"x\"}", CNI_INVALID_CONFIG, "prevResult");
 	refuses("{" GOOD ",\"socket\":1}", CNI_INVALID_CONFIG, "socket");
@@ -296,8 +296,8 @@ static void pods_choose(void **state)
 	                "{\"vethguard.org/policy\":\"../wide\"}") "}",
 	        CNI_POLICY_REFUSED, "../wide");
 	refuses("{" GOOD "," ANNOTATED("{\"vethguard.org/policy\":1}") "}", CNI_INVALID_CONFIG,
-	        "texts");
-	refuses("{" GOOD "," ANNOTATED("[]") "}", CNI_INVALID_CONFIG, "texts");
+	        "strings");
+	refuses("{" GOOD "," ANNOTATED("[]") "}", CNI_INVALID_CONFIG, "strings");
 	refuses("{" GOOD ",\"podMayChoose\":[\"a/b\"]}", CNI_INVALID_CONFIG, "list of policies");
 	refuses("{" GOOD ",\"podMayChoose\":[1]}", CNI_INVALID_CONFIG, "list of policies");
 	refuses("{" GOOD ",\"podMayChoose\":\"narrow\"}", CNI_INVALID_CONFIG, "podMayChoose");
@@ -312,7 +312,7 @@ static void pods_choose(void **state)
 	assert_string_equal(request.policy, "agent");
 }
 
-/* Whatever has become of the configuration, the guard of a container that is gone has to go. */
+/* Whatever became of the configuration, the guard of a container that is gone has to end. */
 static void deleting_needs_little(void **state)
 {
 	(void)state;

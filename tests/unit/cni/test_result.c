@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What another plugin has answered, and what vethguard-cni answers; the names and labels of
+/* Answers of another plugin, and of vethguard-cni; the names and labels of
  * sandboxes. */
 #include <stdarg.h>
 #include <stddef.h>

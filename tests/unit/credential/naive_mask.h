@@ -222,8 +222,8 @@ static inline bool naive_is_of_keys(unsigned char c)
 	                    c);
 }
 
-/* Where the open end of text starts: bytes of the kinds that the patterns have, as far back as a
- * beginning of one could reach, or its part that lies in text. */
+/* Where the open end of the text starts: bytes of the kinds that the patterns have, as far back as
+ * a beginning of one could reach, or its part that lies in text. */
 static inline size_t naive_open(const struct naive *naive, const char *text, size_t n)
 {
 	bool others = false, controls = false, escape = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of AWS as sources give them, and values that are none. */
+/* Keys of AWS as sources give them, and invalid values. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -55,6 +55,10 @@ static void test_read(void **state)
 	}
 }
 
+#define EIGHT(x) x x x x x x x x
+#define DEEP EIGHT("[[[[[[[[") /* 64, inside of an object */
+#define DEEP_END EIGHT("]]]]]]]]")
+
 static void test_refused(void **state)
 {
 	static const char *const values[] = {
@@ -90,8 +94,10 @@ static void test_refused(void **state)
 	        "{\"AccessKeyId\":\"" ID "\",\"SecretAccessKey\":\"" KEY
 	        "\",\"Token\":\"a\",\"SessionToken\":\"b\"}",
 	        "{\"AccessKeyId\":\"a\nb\",\"SecretAccessKey\":\"" KEY "\"}",
-	        "{\"a\":[[[[[[[[[[1]]]]]]]]]],\"AccessKeyId\":\"" ID "\",\"SecretAccessKey\":\"" KEY
+	        "{\"a\":" DEEP "1" DEEP_END ",\"AccessKeyId\":\"" ID "\",\"SecretAccessKey\":\"" KEY
 	        "\"}",
+	        "{\"a\":1,\"a\":2,\"AccessKeyId\":\"" ID "\",\"SecretAccessKey\":\"" KEY "\"}",
+	        "{\"a\":\"\\ud83d\",\"AccessKeyId\":\"" ID "\",\"SecretAccessKey\":\"" KEY "\"}",
 	        "[\"AccessKeyId\"]",
 	        "{\"x\":{\"y\":1],\"AccessKeyId\":\"" ID "\",\"SecretAccessKey\":\"" KEY "\"}",
 	};

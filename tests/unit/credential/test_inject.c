@@ -100,7 +100,7 @@ static void test_one_field(void **state)
 	assert_false(inject_field_next(&c, &rest, &name, &rendered, &value));
 }
 
-/* Keys of hmac in each way of writing, and texts that are none. */
+/* Keys of hmac in each way of writing, and invalid texts. */
 static void test_hmac_keys(void **state)
 {
 	static const struct {

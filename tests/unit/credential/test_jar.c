@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jars of sealed tokens: what goes in, what stands for it, what makes room, and bytes that are
- * none. */
+/* Jars of sealed tokens: what goes in, the placeholders, what makes room, and bytes that are
+ * not a jar. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -312,7 +312,7 @@ static void test_bounds(void **state)
 	mask_free(NULL);
 }
 
-/* What does not fit is refused, and nothing was taken: the same chunk can be fed again. */
+/* A chunk that does not fit is refused as a whole, and can be fed again. */
 static void test_full_output(void **state)
 {
 	struct mask *mask = mask_of("secret");
@@ -343,7 +343,7 @@ static void test_full_output(void **state)
 	mask_free(mask);
 }
 
-/* What is held back leaves no copy in the output's spare room. */
+/* Bytes held back leave no copy in the output's spare room. */
 static void test_held_bytes_leave_no_trace_in_the_output(void **state)
 {
 	struct mask *mask = mask_of("secret-value-that-is-long");
@@ -616,7 +616,7 @@ static void test_values_that_are_all_escape_bytes(void **state)
 	}
 }
 
-/* '\\' and NUL is no escape, least of all of a byte that has no short one. */
+/* '\\' and NUL is not an escape, least of all of a byte that has no short one. */
 static void test_a_backslash_before_nul(void **state)
 {
 	struct mask *mask = mask_of("secret");

@@ -49,7 +49,7 @@ static bool naive_finds(const struct naive *naive, const char *text, size_t n)
 	return memchr(covered, true, n) != NULL;
 }
 
-/* What both searches say of a copy that ends where its memory ends. */
+/* The answer of both searches about a copy that ends where its memory ends. */
 static bool finds(struct mask *mask, const char *text, size_t n, size_t alignment)
 {
 	char *memory = malloc(alignment + n);

@@ -358,7 +358,8 @@ static void test_a_short_end_does_not_wait(void **state)
 	}
 }
 
-/* When nothing more comes: what is no beginning goes out, and what is one is counted. */
+/* When nothing more comes, text that is not a beginning of the value goes out, and a beginning is
+ * counted. */
 static void test_release(void **state)
 {
 	static const struct {
@@ -409,7 +410,7 @@ static void test_release(void **state)
 	mask_free(mask);
 }
 
-/* What was released stays in mind: the rest of the value is covered. */
+/* The mask remembers what it released: the rest of the value is covered. */
 static void test_after_a_release(void **state)
 {
 	struct mask *mask = mask_of(VALUE);
@@ -474,7 +475,7 @@ static void test_after_messages(void **state)
 	mask_free(mask);
 }
 
-/* The room of a stream that is over is another's, and holds nothing of it. */
+/* The memory of an ended stream goes to another stream, and holds nothing of the first. */
 static void test_a_tail_is_wiped_for_the_next(void **state)
 {
 	struct mask *mask = mask_of(VALUE);

@@ -74,7 +74,7 @@ static void test_ttl_and_references(void **state)
 	turn(w, 0);
 	assert_int_equal(c.value->references, 2);
 	turn(w, 1100);
-	/* The store has forgotten the value; the response under way keeps it to its end. */
+	/* The store has forgotten the value; a response under way keeps it to its end. */
 	assert_int_equal(c.value->references, 1);
 	rendered = &c.value->rendered;
 	assert_true(slice_equals(secret_slice(rendered), SLICE("Bearer token-value-1")));
@@ -120,7 +120,7 @@ static void test_ttl_goes_on_while_the_machine_sleeps(void **state)
 	credential_value_release(d.value);
 }
 
-/* Guessed: whatever the keeper says, nobody gets it any more; others do. */
+/* A guessed credential: nobody gets it any more, whatever the keeper says; others are given. */
 static void test_a_guessed_one_is_given_to_nobody(void **state)
 {
 	struct world *w = *state;
@@ -253,7 +253,7 @@ static void test_keeper_dies(void **state)
 	}
 	assert_ptr_equal(get(w, 0, &c[0]), held.value);
 	credential_value_release(held.value);
-	/* Its late answer changes nothing. */
+	/* The late answer changes nothing. */
 	answer(w, 1, "token-value-1", 0);
 	assert_null(get(w, 1, &c[0]));
 	turn(w, 0);
@@ -290,8 +290,8 @@ static void test_another_keeper(void **state)
 	assert_true(c[1].error[0]);
 }
 
-/* In the new policy credential 1 has number 0, and 1 is another one. Whoever waits for the former 0
- * gets no answer. */
+/* In the new policy credential 1 has number 0, and 1 is another one. Requests that wait for the
+ * former 0 get no answer. */
 static void test_other_numbers(void **state)
 {
 	const uint32_t before[] = {1, POLICY_NONE};
@@ -482,7 +482,7 @@ static void test_placeholders(void **state)
 	        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-x")), -ENOSPC);
 }
 
-/* What is found in the base64 of a text, which may have other characters around it. */
+/* Placeholders found in the base64 of a text, which may have other characters around it. */
 static uint32_t found_encoded(struct world *w, const char *text)
 {
 	char encoded[BASE64_SIZE(200) + 16];

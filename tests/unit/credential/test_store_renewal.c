@@ -66,7 +66,7 @@ static void test_a_renewal_that_fails(void **state)
 	assert_null(c.value);
 }
 
-/* Whoever waits while the next value is on its way gets it, or is told that there is none. */
+/* Requests that wait while the next value is on its way get it, or learn that there is none. */
 static void test_a_renewal_that_comes_too_late(void **state)
 {
 	struct world *w = *state;
@@ -103,13 +103,13 @@ static void test_rotated(void **state)
 	answer(w, 0, "token-value-2", 0);
 	turn(w, 0);
 	assert_true(slice_equals(secret_slice(&c.value->rendered), SLICE("Bearer token-value-2")));
-	/* Who streams keeps the mask of the former one. */
+	/* A stream under way keeps the mask of the former value. */
 	assert_true(slice_equals(secret_slice(&before->rendered), SLICE("Bearer token-value-1")));
 	credential_value_release(before);
 	credential_value_release(c.value);
 }
 
-/* A question that was under way is answered with what was there before: nobody gets that. */
+/* A question that was under way is answered with the former value: nobody gets it. */
 static void test_rotated_while_asked(void **state)
 {
 	struct world *w = *state;
@@ -152,7 +152,7 @@ static void test_revoked(void **state)
 	assert_string_equal(d.error, "Revoked.");
 }
 
-/* What the keeper has answered before it heard of the revocation arrives after it. */
+/* An answer that the keeper sent before it heard of the revocation arrives after it. */
 static void test_revoked_while_asked(void **state)
 {
 	struct world *w = *state;
@@ -176,7 +176,7 @@ static void test_revoked_while_asked(void **state)
 	credential_value_release(d.value);
 }
 
-/* Another keeper owes nothing. */
+/* A new keeper owes no answers. */
 static void test_revoked_and_another_keeper(void **state)
 {
 	struct world *w = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names: stable synthetic addresses, and which names may give theirs away. */
+/* names: stable synthetic addresses, and which names may lose theirs to another name. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -172,7 +172,7 @@ static void held_names_stay(void **state)
 	names_release(names, &a4);
 	assert_int_equal(names_assign(names, SLICE("d"), 10 * KEEP_MS + 2, &x, &y), -ENOSPC);
 	names_release(names, &a6);
-	/* Let go just now: it counts as asked just now. */
+	/* A name released just now counts as asked just now. */
 	assert_int_equal(names_assign(names, SLICE("d"), 11 * KEEP_MS + 1, &x, &y), 0);
 	finds(names, "10.200.1.0", "a"); /* c was idle for longer */
 	finds(names, "10.200.1.1", "d");
@@ -226,7 +226,8 @@ static void small_pools(void **state)
 	names_free(NULL);
 }
 
-/* A sandbox that asks for ever new names gets what there is, and each answer stays true. */
+/* A sandbox that asks for ever new names gets the addresses there are, and each answer stays true.
+ */
 static void many_names(void **state)
 {
 	struct names *names = make("10.0.0.0/8", "fd00:1::/64", 20000);
@@ -371,7 +372,7 @@ static void garbage_is_dropped(void **state)
 	finds(names, "10.200.1.0", NULL);
 	finds(names, "10.200.1.8", "good.test");
 	assert_int_equal(names_assign(names, SLICE("new.test"), 1001, &a, &b), -ENOSPC);
-	/* It does not use addresses up for ever. */
+	/* The file does not use up addresses for ever. */
 	names_hold(names, &(struct ip){4, {10, 200, 1, 8}});
 	for (int i = 0; i < BAD; i++) {
 		char host[24];

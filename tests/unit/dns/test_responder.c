@@ -38,7 +38,7 @@ static void ask(const char *name, uint16_t type)
 	ask_class(name, type, 1);
 }
 
-/* Where there may be no answer. */
+/* Expects an answer or none. */
 static void ask_in_vain(const char *name)
 {
 	uint8_t query[512];
@@ -231,7 +231,7 @@ static void what_no_search_list_has_made(void **state)
 		assert_string_equal(fixture.search_domain, "");
 		assert_int_equal(fixture.event.cause, EVENT_CAUSE_POLICY);
 	}
-	/* What a rule allows is allowed, whatever it begins with. */
+	/* A name that a rule allows is allowed, whatever it begins with. */
 	expect_verdict("api.example.com.files.example.com", EVENT_ALLOWED, "files");
 	expect_verdict("wiki.files.example.com", EVENT_ALLOWED, "files");
 	assert_string_equal(fixture.search_domain, "");
@@ -251,7 +251,8 @@ static void a_search_domain_has_few_labels(void **state)
 	expect_verdict(name, EVENT_DENIED, "");
 }
 
-/* What is only let pass is no allowed name; what a rule allows is one here too. */
+/* A name that mode observe only lets pass is not an allowed name; one that a rule allows is, here
+ * too. */
 static void observing_a_search_list(void **state)
 {
 	(void)state;

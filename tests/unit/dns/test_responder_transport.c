@@ -55,7 +55,8 @@ static void udp_answers_from_the_asked_address(void **state)
 	close(client);
 }
 
-/* Of a flood that came past the fence in few packets, a bounded number is read in a second. */
+/* Of a flood that passed the fence in few packets, the responder reads a bounded number in a
+ * second. */
 static void udp_reads_no_more_than_the_fence_would_let_through(void **state)
 {
 	enum { PER_S = 3, MOST = PER_S * RESPONDER_READ_MOST + RESPONDER_TURN_QUERIES };
@@ -251,7 +252,7 @@ static void tcp_connections_are_bounded(void **state)
 	close(clients[0]);
 }
 
-/* Of many connections in a second the next ones are taken by the batch, and none is lost. */
+/* Beyond a number of connections in a second the others are taken in batches, and none is lost. */
 static void tcp_floods_are_taken_by_the_batch(void **state)
 {
 	struct sockaddr_in at;
@@ -278,7 +279,8 @@ static void tcp_floods_are_taken_by_the_batch(void **state)
 	assert_non_null(fixture.responder->listeners->io.watch);
 }
 
-/* What has come while there was no room for its events is answered when there is, in order. */
+/* Queries that came while there was no room for their events are answered when there is, in order.
+ */
 static void held_in_the_middle(void **state)
 {
 	struct sockaddr_in udp_at, tcp_at;

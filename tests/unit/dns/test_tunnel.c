@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tunnel: encoded names and floods of names are noticed once a minute; names of real services are
- * not. */
+/* tunnel: encoded names and floods of names are reported once a minute; names of real services
+ * are not. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -155,7 +155,7 @@ static void what_it_is(void **unused)
 
 /* --- networks --- */
 
-/* A disk that is full, or a service that is killed while it writes, leaves nothing for good. */
+/* A full disk, or a service killed while it writes, leaves nothing behind for good. */
 static void no_room_for_a_network(void **unused)
 {
 	struct rlimit limit, none;
@@ -205,8 +205,9 @@ static void a_network(void **unused)
 static void wrong_networks(void **unused)
 {
 	static const char *const options[][2] = {{"which policy?", ""},
-	        {"is no path", "\"policy\":\"../agent\""},
-	        {"is no path", "\"policy\":\"/etc/agent\""}, {"is no path", "\"policy\":\"\""},
+	        {"is not a path", "\"policy\":\"../agent\""},
+	        {"is not a path", "\"policy\":\"/etc/agent\""},
+	        {"is not a path", "\"policy\":\"\""},
 	        {"there is no policy other", "\"policy\":\"other\""},
 	        {"has to be a string", "\"policy\":7"}, {"has to be a string", "\"policy\":null"},
 	        {"did you mean", "\"polcy\":\"agent\""},
@@ -230,7 +231,7 @@ static void wrong_networks(void **unused)
 	}
 	snprintf(name, sizeof(name), "\"policy\":\"%0*d\"", POLICY_FILE_NAME_MAX + 1, 0);
 	snprintf(text, sizeof(text), CREATE("%s"), name);
-	refused("is no path", "CreateNetwork", text);
+	refused("is not a path", "CreateNetwork", text);
 	snprintf(text, sizeof(text), CREATE("\"policy\":\"agent\",\"label.x\":\"%0*d\""),
 	        DOCKER_OPTION_VALUE_MAX + 1, 0);
 	refused("longer than", "CreateNetwork", text);
@@ -274,15 +275,15 @@ static void wrong_subnets(void **unused)
 	refused("has to be an array", "CreateNetwork", HEAD "\"IPv4Data\":{}}");
 	refused("more than one subnet", "CreateNetwork", HEAD "\"IPv4Data\":[{},{}]}");
 	refused("has to be a string", "CreateNetwork", HEAD "\"IPv4Data\":[{\"Gateway\":1}]}");
-	refused("no address with a network", "CreateNetwork", HEAD "\"IPv4Data\":[{}]}");
-	refused("no address with a network", "CreateNetwork", HEAD "\"IPv4Data\":[7]}");
-	refused("no address with a network", "CreateNetwork",
+	refused("not an address with a prefix length", "CreateNetwork", HEAD "\"IPv4Data\":[{}]}");
+	refused("not an address with a prefix length", "CreateNetwork", HEAD "\"IPv4Data\":[7]}");
+	refused("not an address with a prefix length", "CreateNetwork",
 	        HEAD "\"IPv4Data\":[{\"Gateway\":\"10.5.0.1\"}]}");
-	refused("no address with a network", "CreateNetwork",
+	refused("not an address with a prefix length", "CreateNetwork",
 	        HEAD "\"IPv4Data\":[{\"Gateway\":\"10.5.0.1/33\"}]}");
-	refused("no address with a network", "CreateNetwork",
+	refused("not an address with a prefix length", "CreateNetwork",
 	        HEAD "\"IPv4Data\":[{\"Gateway\":\"fd00::1/64\"}]}");
-	refused("no address with a network", "CreateNetwork",
+	refused("not an address with a prefix length", "CreateNetwork",
 	        HEAD "\"IPv6Data\":[{\"Gateway\":\"10.5.0.1/16\"}]}");
 	refused("too small or too large", "CreateNetwork",
 	        HEAD "\"IPv4Data\":[{\"Gateway\":\"10.5.0.1/31\"}]}");
@@ -356,7 +357,7 @@ static void an_endpoint(void **unused)
 	assert_string_equal(json_string_value(json_object_get(
 	                            json_object_get(answer, "Interface"), "MacAddress")),
 	        mac);
-	refused("is there already", "CreateEndpoint", JOINER("10.5.0.3/16", DNS));
+	refused("exists already", "CreateEndpoint", JOINER("10.5.0.3/16", DNS));
 	assert_int_equal(docker_endpoint_find(&docker, ENDPOINT, &found), 0);
 	assert_string_equal(found.name, "crew-bbbbbbbbbbbb");
 	assert_string_equal(found.network, NETWORK);
@@ -392,10 +393,10 @@ static void a_mac_that_was_asked_for(void **unused)
 	"{" WHO ",\"Interface\":{\"Address\":\"10.5.0.2/16\",\"MacAddress\":" mac \
 	"},\"Options\":{" DNS "}}"
 	refused("MacAddress", "CreateEndpoint", WITH_MAC("7"));
-	refused("no address of an interface", "CreateEndpoint", WITH_MAC("\"02:42:00:00:00\""));
-	refused("no address of an interface", "CreateEndpoint", WITH_MAC("\"03:42:00:00:00:01\""));
-	refused("no address of an interface", "CreateEndpoint", WITH_MAC("\"02:42:00:00:00:0g\""));
-	refused("no address of an interface", "CreateEndpoint",
+	refused("not an interface's address", "CreateEndpoint", WITH_MAC("\"02:42:00:00:00\""));
+	refused("not an interface's address", "CreateEndpoint", WITH_MAC("\"03:42:00:00:00:01\""));
+	refused("not an interface's address", "CreateEndpoint", WITH_MAC("\"02:42:00:00:00:0g\""));
+	refused("not an interface's address", "CreateEndpoint",
 	        WITH_MAC("\"02:42:00:00:00:01:02\""));
 	assert_false(exists(OUTER));
 	done("CreateEndpoint", WITH_MAC("\"02:42:00:00:00:fe\""));
@@ -434,14 +435,14 @@ static void wrong_endpoints(void **unused)
 	        JOINER("10.5.0.2/16", "\"com.docker.network.endpoint.dnsservers\":\"x\""));
 	refused("ports cannot be published", "CreateEndpoint",
 	        JOINER("10.5.0.2/16", DNS ",\"com.docker.network.portmap\":[{\"Port\":80}]"));
-	refused("no address for a container", "CreateEndpoint",
+	refused("not an address for a container", "CreateEndpoint",
 	        JOINER("10.5.0.1/16", DNS)); /* the guard's */
-	refused("no address for a container", "CreateEndpoint", JOINER("10.6.0.2/16", DNS));
-	refused("no address for a container", "CreateEndpoint", JOINER("10.5.0.2/24", DNS));
-	refused("no address with a network", "CreateEndpoint", JOINER("10.5.0.2", DNS));
-	refused("no address with a network", "CreateEndpoint", JOINER("x", DNS));
+	refused("not an address for a container", "CreateEndpoint", JOINER("10.6.0.2/16", DNS));
+	refused("not an address for a container", "CreateEndpoint", JOINER("10.5.0.2/24", DNS));
+	refused("not an address with a prefix length", "CreateEndpoint", JOINER("10.5.0.2", DNS));
+	refused("not an address with a prefix length", "CreateEndpoint", JOINER("x", DNS));
 	refused("an address is needed", "CreateEndpoint", JOINER("", DNS));
-	refused("no address for a container", "CreateEndpoint",
+	refused("not an address for a container", "CreateEndpoint",
 	        "{" WHO ",\"Interface\":{\"Address\":\"10.5.0.2/16\",\"AddressIPv6\":\"fd00::2/"
 	        "64\"},\"Options\":{" DNS "}}");
 	refused("Interface: has to be an object", "CreateEndpoint",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refused: what the fence tells of packets that it did not let pass (the kernel's log, counters),
+ * refused: what the fence reports of packets that it did not let pass (the kernel's log, counters),
  * and packets that it must not let pass.
  */
 #ifndef VETHGUARD_TESTS_UNIT_FENCE_REFUSED_H

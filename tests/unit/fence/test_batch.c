@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bounds of what rules are built in: too much is refused as a whole, never sent in part. */
+/* Bounds of the buffer that rules are built in: too much is refused as a whole, never sent in part.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

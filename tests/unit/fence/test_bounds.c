@@ -58,7 +58,7 @@ static void connections_beyond_the_rate_are_dropped_and_counted(void **state)
 	assert_int_equal(after.packets - before.packets, after.connections - before.connections);
 	assert_int_equal(after.queries, 0);
 	assert_logged(w, seen);
-	/* Whoever is connected goes on, at any rate. */
+	/* Established connections go on, at any rate. */
 	for (int i = 0; i < TRIES; i++) {
 		assert_int_equal(write(kept, "x", 1), 1);
 		assert_true(world_readable(server, WORLD_TIMEOUT_MS));
@@ -213,7 +213,7 @@ static void all_is_counted_whatever_is_copied(void **state)
 	assert_in_range(copies, 2, 2 * TRIES - 2);
 }
 
-/* A bound refuses more, and lets nothing through that was refused without it. */
+/* A bound only refuses more: it lets nothing through that was refused without it. */
 static void a_bound_opens_nothing(void **state)
 {
 	struct world *w = *state;

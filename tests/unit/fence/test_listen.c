@@ -81,7 +81,7 @@ static int stranger(int type)
 	return fd;
 }
 
-/* Another's, that is: a worker's stands beside the one before it. */
+/* A port of another program is refused; a worker's socket stands beside the former worker's. */
 static void a_port_in_use_is_refused(void **state)
 {
 	int tcp = stranger(SOCK_STREAM), udp = stranger(SOCK_DGRAM);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was refused is told: each packet that did not pass is counted and logged with its reason,
- * and no other. */
+/* Refused packets are reported: each packet that did not pass, and no other, is counted and
+ * logged with its reason. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

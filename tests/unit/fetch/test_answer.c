@@ -95,7 +95,7 @@ static void test_fields_of_secrets(void **state)
 	assert_false(take("a", "{\"a\": \"b\", \"a\": \"c\"}", &out, fault));
 	assert_false(take("a", "[\"a\"]", &out, fault));
 	assert_false(take("a", "a", &out, fault));
-	assert_non_null(strstr(fault, "no JSON object"));
+	assert_non_null(strstr(fault, "not a JSON object"));
 	assert_false(take("", "seventeen letters", &out, fault));
 	assert_non_null(strstr(fault, "longer than a credential"));
 	assert_false(take("a", "{\"a\": \"seventeen letters\"}", &out, fault));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fetch is told: the URL of its service, and the keys of its source. */
+/* A fetch's request: the URL of its service, and the keys of its source. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

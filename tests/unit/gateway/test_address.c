@@ -103,7 +103,7 @@ static void of_ipv6_a_network_counts(void **state)
 	assert_non_null(from("2001:db8:0:1::1"));
 }
 
-/* Those that prove nothing run out; those that prove something do not. */
+/* Attempts that prove nothing use up an address's allowance; those that prove something do not. */
 static void fruitless_ones_run_out(void **state)
 {
 	size_t n = 0;
@@ -138,7 +138,8 @@ static void many_failures_wait_and_are_told(void **state)
 	assert_int_equal(address_failed(&gateway, b), WAIT_REFUSE);
 }
 
-/* A flood from everywhere: what is remembered has a bound, and what holds a connection stays. */
+/* A flood from everywhere: the number of remembered addresses is bounded, and one with a connection
+ * stays. */
 static void there_are_not_more(void **state)
 {
 	struct address *kept = from("203.0.113.1"), *a;

@@ -98,7 +98,7 @@ static void one_that_ended_is_unknown(void **state)
 	assert_int_equal(finds("a3", "192.0.2.1"), 1);
 }
 
-/* Two tokens that hash alike do not exist; a supervisor that says so is not believed. */
+/* Two tokens with one hash do not exist; a supervisor that claims so is not believed. */
 static void a_token_is_of_one_session(void **state)
 {
 	(void)state;
@@ -133,7 +133,7 @@ static void there_are_not_more(void **state)
 		assert_int_equal(set(id, token, ""), 0);
 	}
 	assert_int_equal(set(GATEWAY_SESSIONS_MAX + 1, "more", ""), -ENOMEM);
-	assert_int_equal(set(1, "1", "192.0.2.0/24"), 0); /* a change is none more */
+	assert_int_equal(set(1, "1", "192.0.2.0/24"), 0); /* a change is not a further session */
 	assert_int_equal(finds("more", "192.0.2.1"), 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found in a journal after each of the points at which its writer may have been killed. */
+/* What a journal holds after its writer was killed at each possible point. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

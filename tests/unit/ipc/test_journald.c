@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journald: what an entry looks like on the wire, and where a message goes that the journal does
- * not take. */
+/* journald: the form of an entry on the wire, and where a message goes that the journal does not
+ * take. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -191,7 +191,8 @@ static void a_journal_that_is_gone_has_the_stream(void **state)
 	assert_null(heard(stream[0]));
 }
 
-/* Neither way takes anything: no call waits, and the number of messages that are missing is told.
+/* Neither the journal nor stderr takes anything: no call blocks, and the number of missing messages
+ * is reported.
  */
 static void what_nobody_takes_is_counted(void **state)
 {

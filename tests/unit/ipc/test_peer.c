@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end in the loop, the other in the hands of the test: order, descriptors, bounds, and who
- * hears of the end. */
+/* One end in the loop, the other held by the test: order, descriptors, bounds, and who learns
+ * of the end. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -301,8 +301,8 @@ static void a_reader_that_never_reads_is_cut_off(void **state)
 	assert_int_equal(s->end_error, -ENOBUFS);
 }
 
-/* Small messages with a descriptor each: neither the table of descriptors nor memory beyond the
- * bound is spent on somebody who does not read. */
+/* Small messages with a descriptor each: a peer that does not read costs neither descriptors
+ * nor memory beyond the bound. */
 static void descriptors_that_nobody_takes_are_bounded(void **state)
 {
 	struct side *s = *state;

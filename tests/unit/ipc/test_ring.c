@@ -276,7 +276,7 @@ static void what_was_killed_half_way_stands_in_no_ones_way(void **state)
 	close_three(fds);
 }
 
-/* It is nobody's until it has a name, and a name that is taken stays whose it is. */
+/* A ring belongs to nobody until it has a name, and a taken name stays with its owner. */
 static void a_ring_in_store_is_a_file_from_its_name_on(void **state)
 {
 	int fds[3], other[3], again[3];
@@ -306,7 +306,7 @@ static void a_ring_that_is_a_file_outlives_its_writer(void **state)
 	assert_int_equal(ring_open_writer(&ring, fds[0], fds[1], fds[2]), 0);
 	assert_int_equal(ring_write(&ring, "first", 5), 0);
 	assert_int_equal(ring_write(&ring, "second", 6), 0);
-	/* Nobody takes it while its writer lives. */
+	/* Nobody takes a ring over while its writer lives. */
 	assert_int_equal(ring_adopt_at(folder_fd, "ring", again), -EWOULDBLOCK);
 	ring_close(&ring);
 	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), 0);
@@ -316,7 +316,8 @@ static void a_ring_that_is_a_file_outlives_its_writer(void **state)
 	ring_release(&ring);
 	assert_int_equal(ring_read(&ring, out), 6);
 	ring_close(&ring);
-	/* A part was given back, but not all: whoever knows no more begins at the beginning. */
+	/* A part was given back, but not all: a reader that knows nothing begins at the beginning.
+	 */
 	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), 0);
 	assert_int_equal(ring_open_reader(&ring, fds[0], fds[1], fds[2]), 0);
 	ring_seek_unknown(&ring);

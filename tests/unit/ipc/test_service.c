@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service: what a manager hears, word for word; and that nobody who listens costs nothing. */
+/* service: what a service manager gets, word for word; and that without a manager nothing is sent.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

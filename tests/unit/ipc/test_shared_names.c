@@ -101,7 +101,7 @@ static void its_size_is_sealed(void **state)
 	assert_int_equal(ftruncate(memory, 1 << 20), -1);
 }
 
-/* A file of another size is none, up to the largest. */
+/* A file of another size is refused, up to the largest size. */
 static void other_sizes(void **state)
 {
 	const off_t wrong[] = {0, (off_t)shared_names_bytes(1) - 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leaf issuer: what is kept, what is dropped, what is refused. The clock is the test's own. */
+/* The leaf issuer: which leaves are kept, dropped and refused. The clock is the test's own. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -114,7 +114,7 @@ static void test_kinds_are_apart(void **state)
 	assert_ptr_not_equal(ecdsa, rsa);
 	assert_ptr_equal(get("a", true, 0), ecdsa);
 	assert_ptr_equal(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, true, 0), rsa);
-	/* Nobody gets twice as many leaves for names that no rule mentions. */
+	/* Both kinds of keys share the bound on leaves of names that no rule mentions. */
 	assert_non_null(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, false, 0));
 	assert_non_null(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_ECDSA, false, 0));
 	assert_null(leaf_issuer_get(leaf_issuer, SLICE("b"), NULL, TLS_KEY_RSA, false, 0));

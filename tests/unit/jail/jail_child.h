@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a function in a forked child and tells how the child ended: what a jailed process does to
- * itself is final. */
+/* Runs a function in a forked child and tells how the child ended: a jailed process cannot undo
+ * what it does to itself. */
 #ifndef VETHGUARD_TESTS_UNIT_JAIL_JAIL_CHILD_H
 #define VETHGUARD_TESTS_UNIT_JAIL_JAIL_CHILD_H
 

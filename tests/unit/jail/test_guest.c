@@ -89,8 +89,8 @@ static int probe32(void *context)
 	return call32(20, 0, 0, 0) == getpid() ? 0 : 77;
 }
 
-/* In a child without a filter, for where there are no such calls they fail (CONFIG_IA32_EMULATION,
- * ia32_emulation=off) or end who makes them (some virtual machines). */
+/* In a child without a filter: where such calls do not exist they fail (CONFIG_IA32_EMULATION,
+ * ia32_emulation=off) or end their caller (some virtual machines). */
 static void skip_without_32_bit_calls(void)
 {
 	int status = in_child(probe32, NULL);
@@ -189,8 +189,8 @@ static void not_by_32_bit_calls_either(void **state)
 }
 #endif
 
-/* The child is under the filter and asks; who answers is the parent, for whom the descriptors are
- * the same ones. */
+/* The child is under the filter and asks; the parent, which has the same descriptors,
+ * answers. */
 struct asked {
 	int pipe[2];
 	long results[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each role's list of system calls, from inside: what is listed works, what is not kills with
+/* Each role's list of system calls, from inside: a listed call works, any other kills with
  * SIGSYS. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -448,7 +448,7 @@ static void a_worker_with_a_source_address_binds(void **state)
 	assert_true(left_with(in_child(worker_binds, NULL), 2));
 }
 
-/* What was made before is what is loaded, and only for whom it was made. */
+/* A filter made in advance is the one that is loaded, and only for the role it was made for. */
 static int prepared(void *context)
 {
 	const struct attempt *a = context;

@@ -184,7 +184,7 @@ static void stderr_may_be_another(void **state)
 	close(errors[0]);
 }
 
-/* What the child needs has higher numbers than what it is given a copy of. */
+/* The descriptors that the child needs have higher numbers than those that it gets copies of. */
 static void a_caller_may_have_many_descriptors_and_blocked_signals(void **state)
 {
 	int fds[MANY];
@@ -206,7 +206,7 @@ static void a_caller_may_have_many_descriptors_and_blocked_signals(void **state)
 	assert_false(sigismember(&after, SIGUSR2));
 }
 
-/* Whoever types at a terminal is not read by a role. */
+/* A role does not read what is typed at a terminal. */
 static void a_terminal_is_for_writing_only(void **state)
 {
 	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), saved, slave;
@@ -272,7 +272,7 @@ static void what_cannot_be_executed_is_an_error_and_no_process(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
-/* A copy of this program is held; what replaces it, and what removes it, changes nothing. */
+/* A copy of this program is held open; replacing or removing the file changes nothing. */
 static void a_held_program_stays_what_it_was(void **state)
 {
 	static char name[] = "held-XXXXXX";

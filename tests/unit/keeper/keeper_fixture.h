@@ -314,9 +314,9 @@ static inline void get_ca(struct fixture *f, int worker, struct message_ca *ca)
 	assert_int_equal(message_ca_decode(&message.body, ca), 0);
 }
 
-/* --- before it is known whose a worker is --- */
+/* --- before the keeper knows a worker's sandbox --- */
 
-/* What a worker has sent comes over another pair than what its supervisor sends next. */
+/* The worker's messages come over another pair of sockets than the supervisor's next one. */
 static inline void is_heard(struct fixture *f, int worker)
 {
 	struct message_ca ca;
@@ -331,7 +331,7 @@ static inline void look(struct fixture *f)
 	uint8_t m[64];
 
 	assert_int_equal(ipc_send_blocking(f->supervisor, m,
-	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 17), NULL, 0),
+	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_CHECK, 17), NULL, 0),
 	        0);
 	fixture_expect(f->supervisor, MESSAGE_KEEPER_HERE, &message);
 	assert_int_equal(message.head.id, 17);

@@ -52,7 +52,7 @@ static void send_ask(
 	assert_int_equal(ipc_send_blocking(f->supervisor, out, n, fds, count), 0);
 }
 
-/* Waits for the answer; what else the keeper says meanwhile is not heard. */
+/* Waits for the answer; other messages of the keeper are dropped meanwhile. */
 static void hear(const struct fixture *f)
 {
 	struct ipc_message message;

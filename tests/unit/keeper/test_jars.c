@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What logins give, as workers and an operator of the keeper's program see it: shared by the
+/* What logins give, as the keeper's workers and an operator see it: shared by the
  * workers of one sandbox, unknown to all others, gone with the last of them. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -211,7 +211,7 @@ static void test_operators(void **state)
 	close(worker);
 }
 
-/* A worker that sends what is no token has broken the protocol. */
+/* A worker that sends something that is not a token has broken the protocol. */
 static void test_broken(void **state)
 {
 	static const char *const values[] = {"short", "with blank", "with\nline"};

@@ -74,7 +74,7 @@ static void test_ca_chain(void **state)
 	close(b);
 }
 
-/* --- before it is known whose a worker is --- */
+/* --- before the keeper knows a worker's sandbox --- */
 
 static void test_worker_in_store(void **state)
 {
@@ -90,7 +90,7 @@ static void test_worker_in_store(void **state)
 	close(worker);
 }
 
-/* The supervisor may not know yet. */
+/* The supervisor may not know of it yet. */
 static void test_described_when_it_has_gone(void **state)
 {
 	struct fixture *f = *state;
@@ -178,7 +178,7 @@ static void test_worker_told_wrongly(void **state)
 			        i == 0 ? 0 : 2);
 		else if (i == 3)
 			ipc_send_blocking(f.supervisor, m,
-			        message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 9) + 1, NULL, 0);
+			        message_empty(m, sizeof(m), MESSAGE_KEEPER_CHECK, 9) + 1, NULL, 0);
 		else
 			fixture_send_sandbox(&f, &box, worker);
 		fixture_expect_end(f.supervisor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a value is inside the keeper, looked at from outside through /proc: only in locked pages
- * that no core dump takes, and nowhere once its time is over. Needs to read another process's
+ * Where a value is in the keeper's memory, examined from outside through /proc: only in locked
+ * pages that no core dump takes, and nowhere once its time is over. Needs to read another process's
  * memory: skipped without root.
  */
 #include <stdarg.h>
@@ -162,7 +162,7 @@ static void test_value_goes_with_its_worker(void **state)
 	assert_int_equal(fixture_end(&f), 0);
 }
 
-/* What was read before a source failed is wiped too, and so is a value that was too long. */
+/* Bytes read before a source failed are wiped too, and so is a value that was too long. */
 static void test_refused_value_is_wiped(void **state)
 {
 	struct fixture f;
@@ -263,7 +263,7 @@ static void test_dies_with_its_supervisor_process(void **state)
 	close(report[0]);
 }
 
-/* What a worker asks for while its sandbox ends is refused, and is no reason to alarm anybody. */
+/* A worker's question while its sandbox ends is refused, and is not a finding. */
 static void test_the_end_of_a_sandbox_is_no_fault(void **state)
 {
 	int said[2], worker;

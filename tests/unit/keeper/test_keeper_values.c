@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's program as who asks for values sees it: sources, caches, generations, limits of
- * time. */
+/* The keeper's program as seen by workers that ask for values: sources, caches, generations, limits
+ * of time. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void forget(struct fixture *f, uint64_t id, uint32_t count)
 	fixture_expect_root(f);
 }
 
-/* What is held is read again; what is being read is for those who wait for it. */
+/* A held value is read again; a value that is being read goes to those who wait for it. */
 static void test_forgotten_values(void **state)
 {
 	struct fixture *f = *state;

@@ -9,9 +9,9 @@
 #include "keeper_fixture.h"
 #include "keeper/sources.h"
 
-/* --- before it is known whose a worker is --- */
+/* --- before the keeper knows a worker's sandbox --- */
 
-/* Its questions come over another pair than the word whose it is. */
+/* Its questions come over another pair of sockets than the message that names its sandbox. */
 static void test_early_questions(void **state)
 {
 	struct fixture *f = *state;
@@ -66,7 +66,7 @@ static void test_early_questions_have_bounds(void **state)
 	struct ipc_message message;
 	struct message_ca ca;
 
-	/* A credential that its sandbox turns out not to have. */
+	/* A credential that its sandbox does not have after all. */
 	fixture_ask(f, worker, 2);
 	get_ca(f, worker, &ca); /* it was heard */
 	fixture_describe(f, 3, 2, 0, 0);
@@ -85,7 +85,7 @@ static void test_early_questions_have_bounds(void **state)
 	close(worker);
 }
 
-/* --- who breaks the protocol is cut off, alone --- */
+/* --- a worker that breaks the protocol is cut off, and no other --- */
 
 static size_t ask_for(uint8_t *m, size_t cap, uint32_t credential)
 {
@@ -191,7 +191,7 @@ static void test_too_many_questions(void **state)
 	close(good);
 }
 
-/* One that asks and never reads fills its own queue, not the keeper. */
+/* A worker that asks and never reads fills its own queue, not the keeper's memory. */
 static void test_worker_that_does_not_read(void **state)
 {
 	struct fixture *f = *state;
@@ -251,7 +251,7 @@ static void test_workers_are_apart(void **state)
 	close(b);
 }
 
-/* --- who ends while the keeper speaks to it is no cause for a warning --- */
+/* --- a worker that ends while the keeper speaks to it causes no warning --- */
 
 /* The keeper's stderr; both ends. */
 static int said[2];
@@ -280,7 +280,7 @@ static int teardown_silent(void **state)
 	return status || n != 0;
 }
 
-/* What is sent before the keeper goes on is handled in this order, if the first goes to the peer
+/* Messages sent before the keeper goes on are handled in this order, if the first goes to the peer
  * that the keeper has answered last: it may still be reading there. */
 static void stop(const struct fixture *f)
 {

@@ -146,7 +146,7 @@ static void give(const char *value)
 	give_for(value, 0);
 }
 
-/* What a service tells counts, and the value is given up a little before its end. */
+/* The lifetime that a service tells counts, and the value is given up a little before its end. */
 static void a_told_lifetime_counts(void **state)
 {
 	(void)state;
@@ -199,7 +199,7 @@ static void one_without_an_end_stays(void **state)
 	assert_string_equal(f.got, "first-value");
 }
 
-/* Whoever opens the file could not work on it either while the machine slept. */
+/* The process that opens the file could not work either while the machine slept. */
 static void a_question_does_not_age(void **state)
 {
 	(void)state;
@@ -234,7 +234,7 @@ static void renew(void)
 	assert_int_equal(source_get(&f.source, 2, true), 0);
 }
 
-/* While the next value is fetched, whoever has none gets the one before. */
+/* While the next value is fetched, requests without a value get the earlier one. */
 static void a_value_is_renewed_while_it_is_used(void **state)
 {
 	(void)state;
@@ -325,7 +325,7 @@ static void a_rotation_fails(void **state)
 	assert_string_equal(f.got, "first-value");
 }
 
-/* What began before the operator asked may bring what was there before. */
+/* A question that began before the operator asked may bring the former value. */
 static void a_rotation_waits_for_its_own_fetch(void **state)
 {
 	(void)state;
@@ -390,7 +390,7 @@ static void a_revocation(void **state)
 	assert_string_equal(f.got, "third-value");
 }
 
-/* What is on its way when it is revoked reaches nobody, whoever wanted it. */
+/* A value on its way when it is revoked reaches nobody, whoever asked for it. */
 static void a_revocation_in_the_middle(void **state)
 {
 	(void)state;
@@ -434,7 +434,8 @@ static void a_lease_is_renewed(void **state)
 	give("second-value");
 }
 
-/* The value ends while its lease is being renewed: who waits gets another one, not the failure. */
+/* The value ends while its lease is being renewed: waiting requests get another value, not the
+ * failure. */
 static void a_renewal_comes_too_late(void **state)
 {
 	const struct message_source same = {.same = true, .ttl_s = 100, .error = SLICE("")};
@@ -467,12 +468,13 @@ static void a_renewal_comes_too_late(void **state)
 	host_sleeps(5);
 	source_value_drop(&f.source);
 	refuse("lease not found");
-	refuse("sealed"); /* what is no renewal fails once, and those who wait are told */
+	refuse("sealed"); /* an answer that is not a renewal fails once, and waiting requests learn
+	                     of it */
 	assert_string_equal(f.error, "sealed");
 	assert_int_equal(f.source.state, SOURCE_EMPTY);
 }
 
-/* For as long as the service wants, whoever asks. */
+/* The service is left alone for as long as it wants, whoever asks. */
 static void a_source_is_left_alone(void **state)
 {
 	const struct message_source busy = {.retry_s = 1, .error = SLICE("slow down")};

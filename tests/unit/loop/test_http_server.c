@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control API's server from outside, over real sockets: requests in pieces, requests that are
- * none, too many of them, and clients that go away. */
+/* The control API's server from outside, over real sockets: requests in pieces, bytes that are
+ * not requests, too many requests, and clients that go away. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -333,7 +333,7 @@ static void on_turn(struct loop_task *task)
 		loop_task_queue(f.loop, task);
 }
 
-/* A client that writes without end keeps no other client from being served. */
+/* A client that writes without end does not keep other clients from being served. */
 static void test_flood(void **state)
 {
 	static char junk[32768];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop: order of tasks and descriptors, timers, deadlines; and that nothing starves anything.
+/* The loop: order of tasks and descriptors, timers, deadlines; and that nothing starves.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,7 +153,7 @@ static void not_mine(struct loop_io *io, unsigned events)
 	fail();
 }
 
-/* The registration changes hands between the moment of an edge and its being told. */
+/* The registration changes owners between an edge and its report. */
 static void test_a_registration_changes_hands(void **state)
 {
 	struct loop_io first = {0};
@@ -226,7 +226,8 @@ static inline void on_nothing(struct loop_io *io, unsigned events)
 	(void)io, (void)events;
 }
 
-/* What libevent keeps for each descriptor ever seen lies apart from the heap, and ends with it. */
+/* What libevent keeps for each descriptor ever seen lies apart from the heap, and is freed with the
+ * loop. */
 static void test_records_of_descriptors_have_their_cells(void **state)
 {
 #ifdef __SANITIZE_ADDRESS__

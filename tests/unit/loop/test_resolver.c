@@ -281,8 +281,8 @@ static void test_failures_say_why(void **state)
 	        {"none.test", "the name has no address"},
 	        {"missing.test", "the name does not exist"},
 	        {"refused.test", "the resolver refused to answer"},
-	        {"cut.test", "the resolver's answer has no room in a datagram and could not be had "
-	                     "over TCP"},
+	        {"cut.test", "the resolver's answer does not fit into a datagram and could not be "
+	                     "fetched over TCP"},
 	        {"silent.test", "no resolver answered in time"},
 	};
 
@@ -349,8 +349,8 @@ static void test_an_answer_ages(void **state)
 	assert_int_equal(f.queries[0], 2);
 }
 
-/* What was still out when a round ended is over with it: its answer is not one to what is asked
- * next, and finds no memory that is somebody else's by then. */
+/* A question still open when a round ends is over: its answer does not count for the next
+ * question, and touches no memory that has another owner by then. */
 static void test_an_answer_that_comes_after_its_round(void **state)
 {
 	(void)state;
@@ -384,8 +384,8 @@ static void test_without_servers_nothing_is_asked(void **state)
 	resolver_free(r);
 }
 
-/* A resolver has all of its hosts, or there is none. libevent, whose memory this is, too, does
- * without some of it. */
+/* A resolver has all of its hosts or is not made. libevent, which uses the same allocator, can
+ * do without some of its memory. */
 static void test_without_memory_no_host_is_forgotten(void **state)
 {
 	struct config_host hosts[40]; /* the table grows on the way */

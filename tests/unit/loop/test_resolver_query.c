@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to name servers that err, lie or are not alone: two servers on loopback, in the same
- * loop, that answer as each test tells them. The resolver's clock stands still, so that nobody is
- * late, and a server that is to be silent moves it. */
+/* Queries to name servers that err, lie or have others beside them: two servers on loopback, in the
+ * same loop, that answer as each test tells them. The resolver's clock stands still, so that nobody
+ * is late, and a server that is to be silent moves it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -28,8 +28,8 @@ void __wrap_loop_timer_set(struct loop_timer *timer, int64_t delay_ms);
 #define TYPE_CNAME 5
 #define TYPE_AAAA 28
 #define SERVERS 2
-#define TIMEOUT_MS 60000 /* no test waits so long, and none fails where the machine is slow */
-#define SILENT_MS 100    /* for those in which a try has to be over */
+#define TIMEOUT_MS 60000 /* no test waits so long, and none fails on a slow machine */
+#define SILENT_MS 100    /* for tests in which a try has to time out */
 #define MANY 300         /* more than are asked at a time */
 
 struct server;
@@ -295,8 +295,8 @@ static void a_flood(struct server *s, const struct query *q)
 	}
 }
 
-/* From a server that keeps no case. To the mixed one it lies, as a forger would who knows all but
- * the case. */
+/* A server that does not keep the case of names. To the mixed-case query it lies, like a forger
+ * who knows everything but the case. */
 static void in_small_letters(struct server *s, const struct query *q)
 {
 	uint8_t out[512];
@@ -338,7 +338,7 @@ static void from_elsewhere(struct server *s, const struct query *q)
 	well(s, q);
 }
 
-/* Both questions have come, and their time is over. */
+/* Both queries have come, and their time is over. */
 static void silent(struct server *s, const struct query *q)
 {
 	(void)q;
@@ -431,7 +431,8 @@ static int open_server(struct server *s)
 	socklen_t n = sizeof(at);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0), most = 1 << 20;
 
-	/* For all questions that are out at a time: no answer comes late, so none may get lost. */
+	/* Room for all queries that are open at a time: no answer comes late, so none may get lost.
+	 */
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof(most));
 	if (bind(fd, (struct sockaddr *)&at, n) < 0 ||
 	        getsockname(fd, (struct sockaddr *)&at, &n) < 0)
@@ -618,8 +619,8 @@ static void test_after_silence_another_one_is_asked_first(void **state)
 	assert_int_equal(f.servers[0].asked, 2); /* for the first name alone */
 }
 
-/* Whoever owns a name can have a server fail with it as often as he likes: it is still asked for
- * others, and for nothing else. */
+/* The owner of a name can make a server fail for it as often as they like: the server is still
+ * asked for other names. */
 static void test_names_that_fail_harm_no_others(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that have no room in a datagram: two servers on loopback, in the same loop, say so over
+/* Answers that do not fit into a datagram: two servers on loopback, in the same loop, say so over
  * UDP and answer over TCP as each test tells them. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,10 +22,11 @@
 
 #define SERVERS 2
 #define CONNECTIONS 16
-#define TIMEOUT_MS 60000 /* no test waits so long, and none fails where the machine is slow */
-#define SILENT_MS 1500   /* for those in which a try has to be over */
+#define TIMEOUT_MS 60000 /* no test waits so long, and none fails on a slow machine */
+#define SILENT_MS 1500   /* for tests in which a try has to time out */
 #define PORT_TRIES 100
-#define TRUNCATED "the resolver's answer has no room in a datagram and could not be had over TCP"
+#define TRUNCATED \
+	"the resolver's answer does not fit into a datagram and could not be fetched over TCP"
 
 struct server;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unix_listener: what a service manager passes, and everything that it may pass by mistake. Each
- * case is a process of its own, where descriptor 3 and those after it are what the manager made of
- * them, and ends with what it found.
+ * unix_listener: the socket that a service manager passes, and everything that it may pass by
+ * mistake. Each case is a process of its own, where descriptor 3 and those after it are what the
+ * manager made of them, and ends with what it found.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -226,12 +226,12 @@ static void test_no_numbers(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		fd = control_socket();
-		assert_int_equal(passed(NULL, counts[i], &fd, 1, f.path, "no number"), REFUSED);
+		assert_int_equal(passed(NULL, counts[i], &fd, 1, f.path, "not a number"), REFUSED);
 		unlink(f.path);
 	}
 	for (size_t i = 0; i < sizeof(pids) / sizeof(*pids); i++) {
 		fd = control_socket();
-		assert_int_equal(passed(pids[i], "1", &fd, 1, f.path, "no number"), REFUSED);
+		assert_int_equal(passed(pids[i], "1", &fd, 1, f.path, "not a number"), REFUSED);
 		unlink(f.path);
 	}
 }
@@ -285,7 +285,7 @@ static void test_wrong_path(void **state)
 
 	(void)state;
 	assert_int_equal(passed_one(listening_as(f.long_path, 0600), "another path"), REFUSED);
-	/* An abstract one of that name has no file that anybody could be kept from. */
+	/* An abstract socket of that name has no file whose mode could keep anybody out. */
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	memcpy(name.sun_path + 1, f.path, strlen(f.path));
 	assert_return_code(

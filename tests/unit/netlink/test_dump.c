@@ -55,7 +55,7 @@ static void any_message_may_say_it(void **state)
 	}
 }
 
-/* What is not a whole message is not looked at. */
+/* An incomplete message is ignored. */
 static void datagrams_that_are_cut(void **state)
 {
 	size_t n = fill(MESSAGES - 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs where traffic control sees frames: put there, compared, replaced, taken away; and
- * others' are left alone. */
+/* Programs in traffic control: attached, compared, replaced, removed; those of others are
+ * left alone. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

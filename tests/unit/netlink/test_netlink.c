@@ -341,7 +341,7 @@ static void changes_are_told(struct netlink *nl, int peer)
 	close(filters);
 }
 
-/* While nothing but links is listened to, what else happens is not made up for later. */
+/* While only links are watched, other changes are not reported later. */
 static void routing_is_heard_where_it_is_wanted(struct netlink *nl, int peer)
 {
 	const struct netlink_watcher watcher = {on_link, NULL, NULL};

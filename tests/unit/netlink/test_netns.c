@@ -152,7 +152,7 @@ static int must_run(void *context)
 	return 0;
 }
 
-/* Whoever has not even the descriptor that leads back. */
+/* A caller without even the descriptor that leads back. */
 static void out_of_descriptors_it_goes_by_a_thread(void **state)
 {
 	struct rlimit before, none;
@@ -326,8 +326,8 @@ static int settle(void *context)
 {
 	const bool *settled = context;
 
-	/* Who is left alone looks for duplicates for a quarter of an hour, however slow the machine
-	 * is. */
+	/* With this setting a kernel left alone looks for duplicates for a quarter of an hour,
+	 * however slow the machine is. */
 	assert_int_equal(write_sysctl("ipv6/conf/default/dad_transmits", "1000"), 0);
 	assert_int_equal(system("ip link add v0 type veth peer name v1"), 0);
 	assert_int_equal(system("ip link set v1 up"), 0);

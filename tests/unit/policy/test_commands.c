@@ -156,7 +156,7 @@ static const char with_variable[] = "vethguard: 1\n"
                                     "  ran: {source: 'exec:[/no/such]', inject: bearer}\n"
                                     "allow: [{to: https://a.example, credential: key}]\n";
 
-/* A source that is there is not worth a word, and other commands look for none. */
+/* No note is made of a source that exists, and other commands do not look for sources. */
 static void test_check_sources_there(void **state)
 {
 	(void)state;
@@ -181,7 +181,7 @@ static void test_check_sources_there(void **state)
 	forget();
 }
 
-/* Who else may write a credential has it refused; who else may read it, a word. */
+/* A credential's file that others may write is refused; one that others may read gets a note. */
 static void test_check_file_rights(void **state)
 {
 	static const struct {
@@ -217,11 +217,11 @@ static void test_check_file_missing(void **state)
 	assert_int_equal(mkdir(secret_path, 0700), 0);
 	RUN(&r, "check", policy_path);
 	assert_int_equal(r.status, 0);
-	assert_non_null(strstr(r.err, "/secret\" is no regular file"));
+	assert_non_null(strstr(r.err, "/secret\" is not a regular file"));
 	forget();
 }
 
-/* Root, who may read everything, looks as somebody else. */
+/* Root, who may read everything, checks as another user. */
 static void test_check_file_unreadable(void **state)
 {
 	bool root = geteuid() == 0;
@@ -244,7 +244,7 @@ static void test_check_file_unreadable(void **state)
 	forget();
 }
 
-/* What no right would help is told without advice about rights. */
+/* A fault that no right would cure is reported without advice about rights. */
 static void test_check_file_below_file(void **state)
 {
 	(void)state;
@@ -330,7 +330,7 @@ static void test_check_notes_json(void **state)
 	forget();
 }
 
-/* What is said of a rule that allows an upgrade. */
+/* The explanation of a rule that allows an upgrade. */
 static void test_upgrade(void **state)
 {
 	static const char text[] =
@@ -438,8 +438,8 @@ static void test_explain_accept(void **state)
 	unlink(path);
 }
 
-/* What only tcp:// opens is relayed unread: the answer is what the proxy does, whatever a deny for
- * some requests says. One without methods and paths counts. */
+/* A place that only a tcp:// rule opens is relayed unread: the answer is what the proxy does,
+ * whatever a deny rule for some requests says. A deny rule without methods and paths counts. */
 static void test_explain_relayed(void **state)
 {
 	static const struct {
@@ -493,8 +493,8 @@ static void test_explain_relayed(void **state)
 	forget();
 }
 
-/* Who writes a method in small letters is told, where that is all that stands between it and a
- * rule. */
+/* A method in small letters gets a hint if only its case keeps a rule from
+ * matching. */
 static void test_explain_small_letters(void **state)
 {
 	static const char *const rows[][3] = {
@@ -531,7 +531,8 @@ static void test_explain_small_letters(void **state)
 	json_decref(root);
 }
 
-/* What the proxy refuses whatever the policy says, and what it leaves to the policy: any token. */
+/* Methods that the proxy refuses whatever the policy says; all other tokens are left to the policy.
+ */
 static void test_explain_methods(void **state)
 {
 	static const struct {
@@ -568,7 +569,7 @@ static void test_explain_methods(void **state)
 	forget();
 }
 
-/* What may be a user and a password is not shown, wherever it stands. */
+/* Text that may be a user and a password is not shown, wherever it stands. */
 static void test_explain_hides_passwords(void **state)
 {
 	static const char *const rows[][3] = {
@@ -582,7 +583,7 @@ static void test_explain_hides_passwords(void **state)
 	        {"CONNECT", "tcp://me:hunter2@a.example:22", "tcp://...@a.example:22"},
 	        {"https://me:hunter2@a.example/", "https://b.example/", "not a method"},
 	        {"me:hunter2@a.example", "https://b.example/", "not a method"},
-	        {"https://me:hunter2@a.example/", "GET", "the method stands before the URL"},
+	        {"https://me:hunter2@a.example/", "GET", "this is not a URL"},
 	        {"https://me:hunter2@a.example/", "tcp://b.example:1", "not a method"},
 	};
 
@@ -691,7 +692,7 @@ static void test_usage(void **state)
 	        {{"explain", "policies/observe.yaml", "GET", "a.example"},
 	                "the scheme is missing (https://host/path), not a URL: \"a.example\""},
 	        {{"explain", "policies/observe.yaml", "https://a.example/", "GET"},
-	                "the method stands before the URL, and this is no URL: \"GET\""},
+	                "this is not a URL; METHOD stands before the URL: \"GET\""},
 	        {{"explain", "policies/observe.yaml", "GET", "https://u:p@a.example/"},
 	                "without a user"},
 	        {{"explain", "policies/observe.yaml", "GET", "wss://a.example/"},
@@ -736,7 +737,7 @@ static void test_help(void **state)
 	}
 }
 
-/* What a terminal would obey is never printed as it is. */
+/* Bytes that a terminal would obey are never printed unchanged. */
 static void test_escapes(void **state)
 {
 	(void)state;

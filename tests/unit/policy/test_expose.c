@@ -60,7 +60,8 @@ static void test_addresses(void **state)
 	assert_false(admits_address(8080, "10.2.0.0", false));
 	assert_false(admits_address(8080, "192.0.2.8", false));
 	assert_false(admits_address(8080, "::ffff:192.0.2.7", false));
-	assert_false(admits_address(8080, "127.0.0.1", false)); /* whoever says so has to know */
+	assert_false(admits_address(
+	        8080, "127.0.0.1", false)); /* only a caller that knows it may say so */
 	assert_false(admits_address(9000, "10.1.0.1", true));
 	assert_false(admits_address(9001, "10.1.0.1", true));
 	assert_false(admits_address(8081, "10.1.0.1", true));

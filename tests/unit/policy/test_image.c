@@ -11,6 +11,7 @@
 #include "policy_test.h"
 #include "vethguard/policy/explain.h"
 #include "vethguard/policy/expose.h"
+#include "vethguard/policy/limits.h"
 
 static const char text[] =
         "vethguard: 1\n"
@@ -22,6 +23,11 @@ static const char text[] =
         "  - {to: \"tcp://10.0.0.0/8:5\"}\n"
         "  - {to: \"https://[fd00::/8]\"}\n"
         "  - {to: udp://t.example:123}\n"
+        "  - {name: few, to: few.example, limits: {upload: 1MB/1h, body: 1KB}, budget: {requests: "
+        "5/1d, shared: k}}\n"
+        "limits: {requests: 600/1m}\n"
+        "ask:\n"
+        "  - {to: a.example, methods: [PUT], paths: [/a/*/x], wait: 5s}\n"
         "deny:\n"
         "  - {to: a.example, methods: [DELETE], reason: no}\n"
         "  - {to: x.b.example}\n"
@@ -67,6 +73,30 @@ static void ask(const struct policy *policy, const char *method, const char *url
 	policy_explain(policy, &request, ignore_rule, sum);
 }
 
+static size_t use_limits(const struct policy *policy)
+{
+	char text_out[POLICY_LIMIT_TEXT_MAX];
+	uint8_t key[POLICY_LIMIT_KEY];
+	struct policy_limit limit;
+	uint32_t first, count;
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < policy_limit_count(policy); i++) {
+		policy_limit(policy, i, &limit);
+		policy_limit_key(policy, &limit, key);
+		sum += strlen(policy_limit_text(&limit, text_out)) + read_all(limit.shared) +
+		       key[0];
+	}
+	for (uint32_t rule = 0; rule < 8; rule++) {
+		policy_limits_of(policy, rule, &first, &count);
+		if (first > policy_limit_count(policy) ||
+		        count > policy_limit_count(policy) - first)
+			fail_msg("the limits of rule %u are none of the policy's", rule);
+		sum += policy_rule_wait_s(policy, rule);
+	}
+	return sum;
+}
+
 static size_t use_exposes(const struct policy *policy)
 {
 	const struct slice label = SLICE("k=v");
@@ -92,7 +122,7 @@ static size_t use_exposes(const struct policy *policy)
 	return sum;
 }
 
-/* Every public call, reading every byte that it gives. */
+/* Calls every public function and reads every byte that it returns. */
 static void use(const struct policy *policy)
 {
 	struct policy_credential c;
@@ -108,7 +138,7 @@ static void use(const struct policy *policy)
 	policy_udp_ports(policy, ports, 4);
 	policy_tcp_ports(policy, ports, 4);
 	policy_mentions_host(policy, SLICE("q.b.example"));
-	sum += use_exposes(policy);
+	sum += use_exposes(policy) + use_limits(policy);
 	for (uint32_t i = 0; i <= policy_credential_count(policy); i++) {
 		policy_credential(policy, i, &c);
 		sum += read_all(c.name) + read_all(c.field) + read_all(c.prefix) + read_all(c.env) +

@@ -69,7 +69,7 @@ static void test_bad(void **state)
 		if (read_text(slice_from_string(bad[i]), &fault) != -EBADMSG || !fault)
 			fail_msg("taken: %s", bad[i]);
 	}
-	/* What ends in the middle, a NUL, UTF-16. */
+	/* Truncated texts, a NUL, UTF-16. */
 	assert_int_equal(read_text(SLICE("[\"a\0b\"]"), &fault), -EBADMSG);
 	assert_int_equal(read_text(SLICE("[]\0"), &fault), -EBADMSG);
 	assert_int_equal(read_text(SLICE("\xff\xfe[\0]\0"), &fault), -EBADMSG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placeholders: recognisable, stable for one seed, different for others, bounded. */
+/* Placeholders: recognizable, stable for one seed, different for others, bounded. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -255,7 +255,7 @@ static void test_paths(void **state)
 	}
 }
 
-/* What was made canonical is canonical; what is canonical stays as it is. */
+/* A path made canonical is canonical, and a canonical path stays as it is. */
 static void test_canonical_agrees(void **state)
 {
 	(void)state;

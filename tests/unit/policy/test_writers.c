@@ -204,7 +204,7 @@ static void test_a_load_tells(void **state)
 	assert_int_equal(notes.count, 0);
 }
 
-/* Where the file really is counts as well as where its name is. */
+/* The file's real directory counts as well as that of its name. */
 static void test_a_link(void **state)
 {
 	struct diag_list notes;
@@ -219,7 +219,7 @@ static void test_a_link(void **state)
 	assert_non_null(strstr(notes.items[0].message, dir));
 }
 
-/* They come with the program, and who installed them decided who may write there. */
+/* Presets come with the program; whoever installed it decided who may write there. */
 static void test_presets_are_not_told(void **state)
 {
 	struct diag_list notes;
@@ -238,7 +238,7 @@ static void test_presets_are_not_told(void **state)
 	unlink(preset);
 }
 
-/* Whoever only checks a policy need not be who will use it. */
+/* The user who only checks a policy need not be the one who will use it. */
 static void test_owners_are_not_told(void **state)
 {
 	struct diag_list notes;

@@ -2,7 +2,7 @@
 /*
  * An origin that speaks HTTP/2: nghttp2's server side over a scripted peer. What it was asked is
  * kept as a client's answers are (struct answer): its fields, its body, how it ended. Everybody in
- * `live` gets his turn while something is waited for.
+ * `live` gets a turn while the test waits for something.
  */
 #ifndef VETHGUARD_TESTS_UNIT_PROXY_HTTP2_ORIGIN_H
 #define VETHGUARD_TESTS_UNIT_PROXY_HTTP2_ORIGIN_H
@@ -13,9 +13,9 @@
 #define LAST_OF_ALL INT32_MAX
 
 static struct h2 *live[LIVE_MAX];
-static bool deaf_origins; /* whoever accepts reads nothing after the handshake */
+static bool deaf_origins; /* the accepting side reads nothing after the handshake */
 
-/* Small frames go at once, as whoever speaks HTTP/2 has it. */
+/* Small frames are sent at once, as HTTP/2 endpoints do. */
 static struct h2 *enliven(struct h2 *h)
 {
 	int one = 1;
@@ -108,7 +108,7 @@ static inline struct h2 *h2_origin(void)
 	return h2_origin_over(p, false);
 }
 
-/* No connection is dialled, whoever waits. */
+/* Expects that no connection is dialed, whoever waits. */
 MAY_BE_UNUSED static bool nobody_dials(void)
 {
 	run_for(20);

@@ -129,7 +129,8 @@ static void test_many_that_wait_in_a_flood(void **state)
 	assert_int_equal(w.proxy->accepted, taken + WAITING);
 }
 
-/* Holding all connections but one is no way around it: each that ends makes room for the next. */
+/* Holding all connections but one does not evade the bound: each that ends makes room for the next.
+ */
 static void test_a_flood_at_the_bound_of_connections(void **state)
 {
 	enum { WAITING = 14, AT_ONCE = 4 };
@@ -230,7 +231,7 @@ static void test_all_that_wait_are_served_by_who_retires(void **state)
 	assert_int_equal(listen(listener_of(NAME_D)->fd, WAITING), 0);
 	for (unsigned i = 0; i < WAITING; i++) {
 		c[i] = client(&w, NAME_D, NULL);
-		ask_denied(c[i]); /* who says nothing is not waited for long */
+		ask_denied(c[i]); /* a silent client is not waited for long */
 	}
 	idle = false;
 	proxy_retire(w.proxy, on_idle, NULL);

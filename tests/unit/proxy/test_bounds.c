@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a real proxy bears: every deadline, every bound, holding, pausing, draining, observing. */
+/* Limits of a real proxy: every deadline, every bound, holding, pausing, draining, observing. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include "fixture.h"
 
-/* Nobody answers the dial: a full backlog. */
+/* A dial that nobody answers: the listener's backlog is full. */
 static void test_a_dial_that_takes_too_long(void **state)
 {
 	struct world_options o = {.timeouts = hasty_timeouts, .limits = usual_limits};
@@ -66,7 +66,7 @@ static void test_many_silent_connections_are_told_together(void **state)
 		assert_int_equal(together, 1);
 }
 
-/* What is still to be told is told at the end. */
+/* Events still pending are reported at the end. */
 static void test_silent_connections_are_told_at_the_end(void **state)
 {
 	(void)state;
@@ -182,8 +182,8 @@ static void test_a_client_that_does_not_read(void **state)
 	hang_up(o, false);
 }
 
-/* Answers that nobody takes are not piled up: requests wait in the kernel, and every one is
- * answered in the end. */
+/* Responses that the client does not read do not pile up: requests wait in the kernel, and
+ * every one is answered in the end. */
 static void test_many_requests_at_once(void **state)
 {
 	enum { COUNT = 3000 };

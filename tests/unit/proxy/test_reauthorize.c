@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A new policy, the kill switch and retiring, met by everything that can be under way: what passes
- * goes on, what does not ends at once, and the log says why. And: whoever has a whole response has
- * left an event before.
+ * A new policy, the kill switch and retiring, while everything that can be under way is: what is
+ * still allowed goes on, the rest ends at once, and the log says why. And: the event of a response
+ * is recorded before the client has all of it.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static struct policy next;
 static uint8_t *next_image;
 static bool idle;
 
-/* What the worker does when the proxy has looked at everything. */
+/* What the worker does when the proxy has re-examined everything. */
 static void change(void *context)
 {
 	const uint32_t before[] = {POLICY_NONE, 1};
@@ -125,7 +125,7 @@ static void test_a_response_under_way_is_cut(void **state)
 	hang_up(o, false);
 }
 
-/* Of an upload that the upstream takes slowly much lies in the kernel, here all of it: no more
+/* Much of an upload to a slow upstream lies in the kernel, here all of it: no more
  * leaves. */
 static void test_the_rest_of_an_upload_stays(void **state)
 {
@@ -172,7 +172,7 @@ static void test_what_passes_is_finished(void **state)
 	hang_up(c, false);
 	hang_up(o, false);
 	assert_false(idle);
-	/* What had waited at the listener is served, under the new policy. */
+	/* Connections that had waited at the listener are served, under the new policy. */
 	ask(fresh, "GET /gone", "a.test", "");
 	expect_head(fresh, "HTTP/1.1 403 ");
 	hang_up(fresh, false);

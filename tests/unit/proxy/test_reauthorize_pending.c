@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A policy that is narrowed while something is only half done: a body that has not come, a
- * connection that is being dialled, one that is kept for the next request, a WebSocket, a flow of
- * datagrams. Nothing of what the new one does not let pass reaches an upstream any more.
+ * connection that is being dialed, one that is kept for the next request, a WebSocket, a flow of
+ * datagrams. Nothing that the new policy denies reaches an upstream any more.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,7 +125,8 @@ static void test_a_body_that_waits_for_its_upstream_never_leaves(void **state)
 	hang_up(o, false);
 }
 
-/* What has begun to leave ends with it, and not with a byte that would make it whole. */
+/* A request that has begun to leave ends with its connection, and gets no byte that would make it
+ * whole. */
 static void test_a_chunked_body_stays_open(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
@@ -276,7 +277,7 @@ static void test_the_next_request_gets_the_new_credential(void **state)
 
 /* The same over HTTP/2 on both sides, while a stream of the old verdict keeps its connection
  * open. */
-/* The policy is the same, the value another one: what is not sent yet gets that of now. */
+/* The policy is the same, the value another one: requests not sent yet get the present value. */
 static void test_one_that_dials_gets_the_value_of_now(void **state)
 {
 	(void)state;
@@ -463,7 +464,8 @@ static struct peer *tunnel(const char *policy, const void *first, size_t n, stru
 	return c;
 }
 
-/* It may be TLS, for nobody has looked; a policy that speaks of TLS there would have it opened. */
+/* It may be TLS, since nobody has looked; a policy with an https rule there would have it opened.
+ */
 static void test_a_tunnel_that_nobody_looked_at(void **state)
 {
 	static const char *const policies[] = {raw_and_https, raw_without_https};
@@ -536,7 +538,7 @@ static void test_datagrams_end(void **state)
 	assert_int_equal(send(from, "2", 1, 0), 1);
 	pump(&w, 20);
 	assert_int_equal(recv(to, &byte, 1, 0), -1);
-	/* Nor does an answer come back. */
+	/* No answer comes back either. */
 	assert_int_equal(sendto(to, "3", 1, 0, (struct sockaddr *)&out, n), 1);
 	pump(&w, 20);
 	assert_int_equal(recv(from, &byte, 1, 0), -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From events to lines, and what keeps lines from being written. */
+/* From events to lines, and failures to write lines. */
 #include "pump_fixture.h"
 
 #include <linux/netfilter/nfnetlink.h>
@@ -68,7 +68,7 @@ static void test_more_than_a_ring(void **state)
 	close_fixture(&f);
 }
 
-/* What a killed worker left in the ring, and the supervisor's last word behind it. */
+/* Events that a killed worker left in the ring, and the supervisor's last event behind them. */
 static void test_dead_writer_is_drained_in_order(void **state)
 {
 	struct fixture f;
@@ -377,7 +377,7 @@ static void test_the_last_line_is_remembered(void **state)
 	close_fixture(&f);
 }
 
-/* Whatever else was still to be counted: the last line of a sandbox says that it has ended. */
+/* The last line of a sandbox says that it has ended, whatever was still to be counted. */
 static void test_the_stop_is_the_last_line(void **state)
 {
 	struct fixture f;
@@ -446,7 +446,7 @@ static void test_copies_ask_for_the_count(void **state)
 	close_fixture(&f);
 }
 
-/* What was counted before this recorder is another one's. */
+/* Packets counted before this recorder belong to the earlier one. */
 static void test_counts_of_before_are_not_told_again(void **state)
 {
 	enum { COPIES = 20 };

@@ -220,7 +220,8 @@ static void test_broken_stream_is_inherited(void **state)
 	close_fixture(&f);
 }
 
-/* A journal that is none, or holds nonsense, ends the program or is passed over; it never faults.
+/* A file that is not a journal, or a journal of nonsense, ends the program or is ignored; it never
+ * crashes it.
  */
 static void test_garbled_journal(void **state)
 {
@@ -282,7 +283,7 @@ static void test_workers_come_and_go(void **state)
 	send_ring_end(&f, RING, 11);
 	expect_message(f.control, MESSAGE_RECORDER_RING_DRAINED, 11, &message);
 	assert_true(verify(f.path) >= 100);
-	/* The supervisor has not heard of it, as far as the next recorder can tell. */
+	/* As far as the next recorder can tell, the supervisor has not heard of it. */
 	replace(&f);
 	say_ring(&f, SANDBOX, 2, kept);
 	send_ring_end(&f, RING, 12);
@@ -375,8 +376,8 @@ static void refuse_another(struct fixture *f, struct crowd *c, size_t i)
 	wait_for_lines(f->path, ++c->all); /* in the log, in a batch of its own */
 }
 
-/* Notes lie one behind the other: they come, grow and go in any order, and none takes what is of
- * another one's. */
+/* Notes lie one behind the other: they appear, grow and disappear in any order, and none
+ * overwrites another. */
 static void test_notes_of_many_keep_their_places(void **state)
 {
 	struct crowd c = {0};

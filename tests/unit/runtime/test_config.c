@@ -83,8 +83,8 @@ static void test_refused(void **state)
 {
 	static const struct {
 		const char *text, *words;
-	} cases[] = {{"", "no JSON"}, {"{", "no JSON"}, {"[]", "no JSON object"},
-	        {"\"a\"", "no JSON"}, {"{\"linux\":{},\"linux\":{}}", "duplicate"},
+	} cases[] = {{"", "not JSON"}, {"{", "not JSON"}, {"[]", "not a JSON object"},
+	        {"\"a\"", "not JSON"}, {"{\"linux\":{},\"linux\":{}}", "duplicate"},
 	        {"{\"process\":{\"env\":[],\"env\":[]}}", "duplicate"},
 	        {"{\"Linux\":{}}", "\"Linux\" is spelled"},
 	        {"{\"process\":{\"ENV\":[]}}", "\"ENV\" is spelled"},
@@ -92,9 +92,9 @@ static void test_refused(void **state)
 	                "\"Capabilities\" is spelled"},
 	        {"{\"linux\":{\"namespaces\":[{\"Type\":\"network\"}]}}", "\"Type\" is spelled"},
 	        {"{\"proce\xc5\xbf\xc5\xbf\":{}}", "is spelled"}, /* Go takes long s for s */
-	        {"{\"lin\xff\":{}}", "no JSON"}, {"{\"a\":\"\\u0000\"}", "no JSON"},
-	        {"{\"a\":123456789012345678901234567890}", "no JSON"},
-	        {"{\"a\":-9223372036854775809}", "no JSON"}, {"{\"a\":1}{", "no JSON"}};
+	        {"{\"lin\xff\":{}}", "not JSON"}, {"{\"a\":\"\\u0000\"}", "not JSON"},
+	        {"{\"a\":123456789012345678901234567890}", "not JSON"},
+	        {"{\"a\":-9223372036854775809}", "not JSON"}, {"{\"a\":1}{", "not JSON"}};
 	struct fault fault;
 	struct config c;
 
@@ -192,7 +192,7 @@ static void test_files(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	fault.text[0] = '\0';
 	assert_false(config_read(&c, folder, &fault));
-	assert_non_null(strstr(fault.text, "no regular file"));
+	assert_non_null(strstr(fault.text, "not a regular file"));
 	unlink(path);
 	fault.text[0] = '\0';
 	assert_false(config_read(&c, folder, &fault));

@@ -60,8 +60,8 @@ static void test_request(void **state)
 	request_free(&r);
 }
 
-/* An image brings variables along; an annotation is the engine's user's. The last of two variables
- * counts. */
+/* Variables may come from an image; an annotation comes from the engine's user. The last of two
+ * variables counts. */
 static void test_which_counts(void **state)
 {
 	static const char both[] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of containers, which of it is tidied away, and how a refusal is told. */
+/* Entries of containers, which of them are cleaned up, and how a refusal is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

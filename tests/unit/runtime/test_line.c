@@ -133,13 +133,13 @@ static void test_delete_and_exec(void **state)
 	assert_string_equal(t.line.id, "abc");
 }
 
-/* What was not understood must not decide what is guarded. */
+/* Words that are not understood must not decide what is guarded. */
 static void test_refused(void **state)
 {
 	static const struct {
 		const char *line, *words;
-	} cases[] = {{"--unknown value create --bundle /b abc", "\"value\" is no command"},
-	        {"creat abc", "\"creat\" is no command"}, {"create --bundle", "has no value"},
+	} cases[] = {{"--unknown value create --bundle /b abc", "\"value\" is not a command"},
+	        {"creat abc", "\"creat\" is not a command"}, {"create --bundle", "has no value"},
 	        {"--root", "has no value"}, {"create --unknown abc", "--unknown is not known"},
 	        {"start --unknown other abc", "--unknown is not known"},
 	        {"create --bundle /b", "no id"}, {"create a b", "one container"},

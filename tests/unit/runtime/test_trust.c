@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is mounted into a container and what is written into its root: links that lead out, files
- * that are none. */
+/* Mounts into a container and writes into its root: links that lead out, and things that are not
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,7 +145,7 @@ static void test_no_files(void **state)
 	assert_null(environment_get(&env, "SSL_CERT_FILE"));
 }
 
-/* What the container's own mounts cover is left alone, except the engine's resolv.conf. */
+/* Paths that the container's own mounts cover are left alone, except the engine's resolv.conf. */
 static void test_covered(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies that are signed anew chunk by chunk: the examples of S3's documentation cut at every byte,
- * bounds, and bodies that are none. */
+ * bounds, and malformed bodies. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /*
  * Whole runs: this program is the supervisor and, through links to itself, keeper, recorder and
  * worker, each of which can be told to misbehave. The other end of the socket is a child with a
- * network namespace to guard. What is expected of every one of them: the right last message, the
+ * network namespace to guard. Every one of them has to end with the right last message, the
  * right exit status, and nothing left running.
  */
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void ask_source(uint64_t sandbox, uint32_t credential)
 	        NULL, 0);
 }
 
-/* As if the priority had been lent to it. What it answers is a failure that is nobody's, and then
+/* As if the priority had been lent to it. It reports a failure that belongs to nobody, and then
  * whether that took the priority back. */
 static void answer_lent(uint64_t id)
 {
@@ -87,7 +87,7 @@ static void keeper_hears_sandbox(struct ipc_message *m)
 		ask_source(s.sandbox_id, 0);
 }
 
-/* What an answer to SOURCE_OPEN holds decides how this keeper ends: the test reads it from the
+/* The answer to SOURCE_OPEN decides how this keeper ends: the test reads it from the exit
  * status. */
 static void keeper_hears_source(struct ipc_message *m)
 {

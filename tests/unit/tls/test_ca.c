@@ -76,7 +76,7 @@ static void test_authorities(void **state)
 	assert_true(ca_certificate_der(issuer).n <= CA_CERTIFICATE_MAX);
 }
 
-/* Nothing outlives what signed it. */
+/* No certificate outlives its issuer. */
 static void test_ends_with_its_parent(void **state)
 {
 	struct ca *short_root = ca_new_root(SLICE("short"), 5); /* three days from now on */
@@ -104,7 +104,7 @@ static void test_ends_with_its_parent(void **state)
 	ca_free(short_root);
 }
 
-/* What is above the issuer goes to clients, the root does not. */
+/* Certificates above the issuer go to clients, the root does not. */
 static void test_chain_above(void **state)
 {
 	struct ca *top = ca_new_root(SLICE("top"), 90), *low;
@@ -413,7 +413,7 @@ static void test_der_round_trip(void **state)
 	secret_free(&secret);
 }
 
-/* Other keys, and a certificate that is no authority. */
+/* Other keys, and a certificate that is not a CA's. */
 static void test_unfit_authorities(void **state)
 {
 	(void)state;
@@ -472,7 +472,7 @@ static void write_pem(const char *path, X509 *certificate)
 	fclose(f);
 }
 
-/* The same judgement from the program that operators use. */
+/* The same judgment from the program that operators use. */
 static void test_openssl_verify(void **state)
 {
 	char dir[] = "/tmp/test_ca.XXXXXX", r[64], i[64], l[64], command[400];

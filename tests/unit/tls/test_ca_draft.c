@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Intermediates whose signature comes from elsewhere: by keys of every kind, and signatures that
- * are none of the issuer's. */
+ * are not the issuer's. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

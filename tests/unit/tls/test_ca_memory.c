@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where private keys of CAs are in this process's memory: only in pages that are locked and left
+/* Where private keys of CAs lie in this process's memory: only in pages that are locked and left
  * out of core dumps, and nowhere once they were freed. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #define SCALAR 32
 #define PIECE (1u << 20)
 
-/* What was found outside of locked pages, and in them. */
+/* Keys found outside of locked pages, and in them. */
 struct found {
 	unsigned open, locked;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operator's papers: PEM that is right and wrong, requests, chains, and what a CA is refused
- * for. */
+/* An operator's certificates: right and wrong PEM, requests, chains, and why a CA is
+ * refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static int drop_root(void **state)
 	return 0;
 }
 
-/* What an operator may sign. Times are in days from now. */
+/* Certificates that an operator may sign. Times are in days from now. */
 struct order {
 	const char *basic, *usage, *extended;
 	int from, until;
@@ -234,7 +234,7 @@ static void test_ways_to_a_root(void **state)
 	assert_int_equal(
 	        ca_chain(ca_certificate_der(low), &papers, &roots, &chain, &found, why), -EBADMSG);
 	assert_non_null(strstr(why, "not the root given"));
-	/* a root that is none */
+	/* a certificate that is not a root */
 	assert_int_equal(
 	        ca_check(middle, NULL, &chain, ca_certificate_der(middle), why, note), -EBADMSG);
 	assert_non_null(strstr(why, "not signed by itself"));

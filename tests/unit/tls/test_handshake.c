@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handshakes that must succeed, in every segmentation, and those that must not, with the reason
- * that is told. */
+ * that is reported. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -189,7 +189,7 @@ static void test_refused_certificates(void **state)
 	pair_fini(&pair);
 }
 
-/* What upstreams of the public web have, through the narrowed library context. */
+/* Certificates as upstreams of the public web have them, through the narrowed library context. */
 static void test_kinds_of_upstream_keys(void **state)
 {
 	EVP_PKEY *keys[] = {EVP_RSA_gen(2048), EVP_RSA_gen(3072), EVP_EC_gen("P-384"),

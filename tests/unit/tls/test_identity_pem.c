@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identities of an operator's files: what is taken, and the sentence for what is not. */
+/* Identities of an operator's files: what is accepted, and the error for what is not. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

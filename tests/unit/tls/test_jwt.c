@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signed tokens: what OpenSSL verifies, and keys that are none. */
+/* Signed tokens: OpenSSL verifies them; and keys that are invalid. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

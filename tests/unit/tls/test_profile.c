@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What TLS is spoken (profile.c): which clients of a sandbox are served and with which kind of key,
- * which upstreams are talked to, and what is told where neither has anything in common. */
+/* Which TLS is spoken (profile.c): which clients are served, with which kind of key, which
+ * upstreams are accepted, and the error if there is nothing in common. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -109,7 +109,7 @@ static void test_served_clients(void **state)
 
 		dial_anew(&pair);
 		apply(pair.c->ssl, &row->client);
-		/* What it verifies certificates with stays as wide as clients have it. */
+		/* Its signature algorithms for certificates stay as wide as clients'. */
 		if (!pair_shake(&pair) && strcmp(tls_error_text(pair.c), "wrong signature type"))
 			fail_msg("%s: %s, %s", row->client.what, tls_error_text(pair.s),
 			        tls_error_text(pair.c));
@@ -125,7 +125,7 @@ static void test_served_clients(void **state)
 	pair_fini(&pair);
 }
 
-/* Of clients that have it the hybrid group is taken, without a further round trip. */
+/* If a client has the hybrid group it is used, without a further round trip. */
 static void test_usual_group(void **state)
 {
 	struct pair pair;
@@ -142,7 +142,7 @@ static void test_usual_group(void **state)
 	else
 		assert_int_equal(SSL_get_shared_group(pair.s->ssl, 0), NID_X25519);
 	pair_hang_up(&pair);
-	/* One that does not is served with a share that it sent. */
+	/* A client without it is served with a share that it sent. */
 	dial_anew(&pair);
 	SSL_set1_groups_list(pair.c->ssl, "X25519:P-256");
 	assert_true(pair_shake(&pair));

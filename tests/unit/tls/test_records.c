@@ -414,7 +414,7 @@ static void test_messages_without_content_are_few(void **state)
 	}
 }
 
-/* A byte now and then is no excuse. */
+/* A byte of data now and then does not lift the bound. */
 static void test_flood_of_key_updates_and_bytes(void **state)
 {
 	uint8_t got[64];
@@ -535,7 +535,7 @@ static void test_buffers_of_records_are_kept(void **state)
 	for (size_t i = 0; i < 20; i++)
 		OPENSSL_free(many[i]);
 	assert_int_equal(tls_buffers_kept(), 8);
-	/* Larger and smaller ones are none of them; one that was kept holds the largest. */
+	/* Larger and smaller buffers are not kept; a kept one holds the largest record. */
 	void *small = OPENSSL_malloc(16383), *large = OPENSSL_malloc(17000);
 	assert_int_equal(tls_buffers_kept(), 8);
 	OPENSSL_free(small);

@@ -66,8 +66,8 @@ static void test_resumed(void **state)
 	max_version = TLS1_3_VERSION;
 }
 
-/* What the client takes from its store when it offers a session under another name than the
- * session's. */
+/* The session that the client takes from its store when it connects under another name than
+ * the session's. */
 static void steal(struct pair *pair, const char *made_for, const char *used_for)
 {
 	uint8_t got[8];

@@ -170,7 +170,7 @@ static void test_headers(void **state)
 	refused_header("{\"alg\":\"EdDSA\",\"kid\":\"0\",\"typ\":\"JWE\"}", "typ");
 	refused_header("[\"EdDSA\"]", "members");
 	refused_header("{}x", "JSON");
-	refused_header("", "no token");
+	refused_header("", "not a token");
 }
 
 static void test_claims(void **state)
@@ -238,7 +238,7 @@ static void test_form(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_false(signed_token_is_like(slice_from_string(wrong[i])));
-		refused(wrong[i], "no token");
+		refused(wrong[i], "not a token");
 	}
 	memset(text, 'a', SIGNED_TOKEN_MAX + 1);
 	text[10] = text[20] = '.';
@@ -246,7 +246,7 @@ static void test_form(void **state)
 	assert_true(signed_token_is_like(slice_from_string(text)));
 	refused(text, "signature");
 	strcat(text, "a");
-	refused(text, "no token");
+	refused(text, "not a token");
 }
 
 static void refused_set(const char *json, const char *words)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roots found in PEM text when they are needed: order, rubbish in between, equal subjects, nothing
- * at all. */
+/* Roots found in PEM text when they are needed: order, other text in between, equal subjects, no
+ * root at all. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

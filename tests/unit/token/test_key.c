@@ -13,7 +13,7 @@
 
 #define GOOD_FLAGS (CKF_TOKEN_INITIALIZED | CKF_LOGIN_REQUIRED | CKF_USER_PIN_INITIALIZED)
 
-/* What the module says. */
+/* The module's answers, set by the test. */
 static struct {
 	ck_ulong slots, flags, found, type, mechanism_flags, signature_n;
 	ck_rv list, session, login, sign, mechanism;
@@ -229,11 +229,11 @@ static void test_keys(void **state)
 	assert_true(key_find(&key, &uri, why));
 	assert_int_equal(key.kind, MESSAGE_TOKEN_EC);
 	m.found = 0;
-	expect_no_key("no private key");
+	expect_no_key("no such private key");
 	m.found = 2;
-	expect_no_key("more than one");
+	expect_no_key("more than one such");
 	m.found = 1000;
-	expect_no_key("more than one");
+	expect_no_key("more than one such");
 	m.found = 1;
 	m.may_sign = 0;
 	expect_no_key("CKA_SIGN");
@@ -283,7 +283,7 @@ static void test_modules(void **state)
 	assert_non_null(strstr(why, "cannot be loaded"));
 	assert_false(key_load_module(&key, "/dev/null", why));
 	assert_false(key_load_module(&key, "libc.so.6", why));
-	assert_non_null(strstr(why, "no PKCS #11 module"));
+	assert_non_null(strstr(why, "not a PKCS #11 module"));
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every message has to hold: it comes back as it went out; no shorter prefix and no longer run
- * of bytes is accepted; it does not fit a buffer one byte too small.
+ * What holds for every message: it is decoded as it was encoded; no shorter prefix and no longer
+ * run of bytes is accepted; it does not fit a buffer one byte too small.
  */
 #ifndef VETHGUARD_TESTS_UNIT_WIRE_MESSAGE_FIXTURE_H
 #define VETHGUARD_TESTS_UNIT_WIRE_MESSAGE_FIXTURE_H

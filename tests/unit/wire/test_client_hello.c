@@ -235,7 +235,7 @@ static void refuses_bad_bodies(void **state)
 	assert_int_equal(parse_parts(&parts, &hello), CLIENT_HELLO_BAD);
 }
 
-/* What is said with a refusal. */
+/* The alert and the reason of a refusal. */
 static void refusals_have_alerts(void **state)
 {
 	static const struct {
@@ -345,7 +345,7 @@ static void versions_that_do_not_count(void **state)
 	}
 }
 
-/* What is answered with an alert though it is no ClientHello, and what nothing is known of. */
+/* First bytes that get an alert although they are not a ClientHello, and those that get none. */
 static void strays(void **state)
 {
 	static const struct {

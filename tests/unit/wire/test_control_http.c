@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads of the control API's messages: what is read, and all that is not. */
+/* Heads of the control API's messages: what is accepted, and what is refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -10,7 +10,7 @@
 
 #include "vethguard/wire/dns.h"
 
-/* A slice of a literal that may initialise a static table. */
+/* A slice of a literal that may initialize a static table. */
 #define ROW(literal)                           \
 	{                                      \
 		(literal), sizeof(literal) - 1 \

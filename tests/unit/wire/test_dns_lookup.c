@@ -92,7 +92,7 @@ static void test_names_that_cannot_be_asked_for(void **state)
 	assert_false(dns_lookup_write(&lookup, SLICE(".a"), DNS_A, ID, NULL));
 }
 
-/* --- what is no answer to it --- */
+/* --- replies that are not an answer --- */
 
 static void test_strange_datagrams(void **state)
 {

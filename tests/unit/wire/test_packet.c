@@ -375,7 +375,7 @@ static void nflog_cut_anywhere(void **state)
 		assert_int_equal(heard.count, 0);
 	}
 	assert_int_equal(ok, 0);
-	/* What was whole before the damage was delivered. */
+	/* Copies that were whole before the damage were delivered. */
 	datagram_n = whole;
 	add_whole_message();
 	datagram_n -= 1;

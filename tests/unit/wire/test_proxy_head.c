@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request to the gateway: what passes and what goes on of it; what is refused; and
- * the proofs. */
+/* The head of a request to the gateway: what passes and which part of it goes on; what is
+ * refused; and the proofs. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void passes(const char *text, const char *authorization, const char *onwa
 	struct buf out;
 	size_t looked = 0;
 
-	for (size_t cut = 0; cut < n; cut++) /* what was looked at is not looked at again */
+	for (size_t cut = 0; cut < n; cut++) /* what was examined is not examined again */
 		assert_int_equal(proxy_head_parse((const uint8_t *)text, cut, &looked, &head),
 		        PROXY_HEAD_MORE);
 	assert_int_equal(

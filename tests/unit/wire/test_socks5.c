@@ -123,7 +123,7 @@ static void test_the_longest_name(void **state)
 	assert_int_equal(r.used, SOCKS5_REQUEST_MAX);
 }
 
-/* A name may hold anything here: who uses it checks it. */
+/* A name may hold anything here: its user checks it. */
 static void test_a_name_of_any_bytes(void **state)
 {
 	struct socks5_request r;

@@ -2,7 +2,7 @@
 /*
  * The real vethguard-worker of this build, with a test in the places of supervisor and keeper: what
  * it needs to begin, and that it ends, saying why, on everything else. A worker that obeyed a
- * message out of order could be made to serve without a CA or twice.
+ * message out of order could be made to serve without a CA, or twice.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,13 +133,13 @@ static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 		fixture_send_keeper(&f);
 		fixture_expect_question(&f);
 		answer_wrongly(i);
-		fixture_expect_exit(&f, 125, "the keeper cannot be understood");
+		fixture_expect_exit(&f, 125, "a message of the keeper cannot be decoded");
 		tear_down(state);
 		set_up(state);
 	}
 }
 
-/* What signs is replaced when the keeper says so, in store and while it serves. */
+/* The worker's CA is replaced when the keeper says so, in store and while it serves. */
 static void a_ca_may_come_again(void **state)
 {
 	(void)state;
@@ -187,7 +187,7 @@ static void noise_first_ends_it(void **state)
 {
 	(void)state;
 	assert_int_equal(send(f.supervisor, "nonsense", 8, 0), 8);
-	fixture_expect_exit(&f, 125, "no word from the supervisor");
+	fixture_expect_exit(&f, 125, "no message from the supervisor");
 }
 
 static void nobody_there_ends_it(void **state)
@@ -264,7 +264,7 @@ static void serve(void)
 	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
 }
 
-/* Nothing of this says that it serves, and nothing keeps it from serving. */
+/* None of this makes it report that it serves, and none keeps it from serving. */
 static void orders_before_the_ca_are_obeyed_in_order(void **state)
 {
 	uint8_t message[64];
@@ -365,7 +365,7 @@ static void a_text_that_lies_about_its_length_ends_it(void **state)
 	fixture_expect_exit(&f, 125, NULL);
 }
 
-/* Descriptors nobody asked for are closed, not kept: a thousand do not use up its table. */
+/* Unexpected descriptors are closed, not kept: a thousand do not use up its table. */
 static void unasked_descriptors_are_closed(void **state)
 {
 	const struct message_worker_resume resume = {MESSAGE_PAUSE_RECORDER};
@@ -462,7 +462,7 @@ static void retire_with(uint64_t id, uint64_t generation)
 	close(image);
 }
 
-/* With nothing under way it is done at once. */
+/* With nothing under way the worker does it at once. */
 static void it_retires(void **state)
 {
 	struct message_worker_retired m;

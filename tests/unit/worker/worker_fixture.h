@@ -233,7 +233,7 @@ static inline void fixture_give_ca(struct fixture *f, uint64_t id)
 	fixture_give(f, id, secret_slice(&parts.key));
 }
 
-/* Its key is none. */
+/* Gives an invalid key. */
 static inline void fixture_give_bad_ca(struct fixture *f)
 {
 	fixture_give(f, CA_QUESTION, SLICE("0123456789"));

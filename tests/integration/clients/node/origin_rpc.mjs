@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gRPC service of lab.proto, without TLS where tls is null. Every call becomes a line of seen.jsonl, when it begins and when it was cancelled.
+// The gRPC service of lab.proto, without TLS where tls is null. Every call becomes a line of seen.jsonl, when it begins and when it was canceled.
 import grpc from "@grpc/grpc-js";
 import loader from "@grpc/proto-loader";
 import { fileURLToPath } from "node:url";

@@ -13,7 +13,7 @@ const places = { ca, bundle, ...(way && { way }) };
 const session = new vethguard.Vethguard({ socket }).session(name, token);
 const requests = [];
 
-// What each provider's API answers to the calls that making a sandbox takes: only as much as its SDK looks at.
+// The answers of each provider's API to the calls that make a sandbox: only what its SDK looks at.
 const ANSWERS = {
   e2b: { "POST /v2/sandboxes": { sandboxID: "s1", templateID: "base", clientID: "c1", envdVersion: "0.4.0", envdAccessToken: "x", domain: null } },
   daytona: {

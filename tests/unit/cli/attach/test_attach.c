@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands of the daemon read: options, times, what an engine says of a container, and the
- * answers of a daemon that is none. */
+/* What the daemon's commands read: options, times, what an engine says of a container, and answers
+ * of a program that is not the daemon. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -135,7 +135,7 @@ static void test_container(void **state)
 	assert_false(container(id, &c, fault));
 }
 
-/* An engine of our own in PATH: which words it is given, and that no shell reads them. */
+/* An engine of the test's own in PATH: which arguments it gets, and that no shell reads them. */
 static void test_engine(void **state)
 {
 	char directory[] = "/tmp/vethguard-engine-XXXXXX", path[128], *before = getenv("PATH");
@@ -167,7 +167,7 @@ static void test_engine(void **state)
 	rmdir(directory);
 }
 
-/* It says this, and the next time that. */
+/* The engine prints this, and the next time that. */
 static int find_changing(const char *then)
 {
 	char directory[] = "/tmp/vethguard-engine-XXXXXX", path[128], second[128];
@@ -206,7 +206,7 @@ static void test_restarted_meanwhile(void **state)
 	assert_int_equal(find_changing("exit 1"), CLI_USAGE);
 }
 
-/* A daemon that says this and goes away. */
+/* A daemon that answers this and hangs up. */
 static int call(const char *said, struct control_answer *answer)
 {
 	char directory[] = "/tmp/vethguard-client-XXXXXX";
@@ -295,7 +295,7 @@ static const char *printed(void (*print)(const json_t *json), const json_t *json
 	return text;
 }
 
-/* Whoever attached a sandbox wrote these words; a terminal does not obey them. */
+/* Users who attach sandboxes choose these words; a terminal must not obey them. */
 static void test_no_word_moves_a_terminal(void **state)
 {
 	json_t *s = json_pack("{s:s, s:{s:s, s:{s:s, s:s, s:s}}, s:s, s:{s:s}, s:{s:s}}", "name",

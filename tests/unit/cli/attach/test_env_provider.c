@@ -113,7 +113,7 @@ static void test_refused(void **state)
 {
 	static const char *const formats[] = {
 	        "e2b", "modal", "daytona", "deno", "runloop", "langsmith", "openai-agents"};
-	/* No session; no place; places that nobody else can reach; what is no place. */
+	/* No session; no address; addresses that nobody else can reach; invalid addresses. */
 	static const char *const gateways[] = {"null", "7", "{}", "{\"tls\":null,\"plain\":null}",
 	        "{\"tls\":\"127.0.0.1:8443\",\"plain\":\"127.0.0.1:1080\"}",
 	        "{\"tls\":\"[::1]:8443\",\"plain\":\"[::1]:1080\"}",
@@ -128,7 +128,7 @@ static void test_refused(void **state)
 				fail_msg("%s %s", formats[i], gateways[j]);
 		assert_true(env_provider_is_known(formats[i]));
 	}
-	/* A place of the one kind is none of the other. */
+	/* An address of one kind is not one of the other. */
 	assert_null(options("e2b", BY_ADDRESS6, TOKEN));
 	assert_null(options("deno", "{\"tls\":null,\"plain\":\"gw.test:1080\"}", TOKEN));
 	assert_false(env_provider_is_known("fly"));

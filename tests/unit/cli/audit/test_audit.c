@@ -120,7 +120,7 @@ static void test_a_request_without_a_host_shows_where_it_went(void **state)
 	assert_string_equal(row.what, "GET https://[fd00::1]:443/x");
 }
 
-/* As a rule of the policy would name it; packets, and what began with TLS, are no such thing. */
+/* As a rule of the policy would name it; packets and TLS connections have no such name. */
 static void test_a_connection_is_told_as_a_rule_names_it(void **state)
 {
 #define CONNECTION(protocol, disposition, more)                                          \
@@ -262,7 +262,7 @@ static size_t count_of(const char *text, char letter)
 	return n;
 }
 
-/* What a person has to read is all there, however narrow it is; what somebody sends to fill the
+/* All that a person has to read is shown, however narrow the terminal; text sent to fill the
  * screen is cut, and marked as cut. */
 static void test_what_does_not_fit_goes_on_in_the_next_line(void **state)
 {
@@ -317,7 +317,7 @@ static void test_the_reason_is_there_at_any_width(void **state)
 	}
 }
 
-/* Where rows have the time of day alone, each day is told before its first row. */
+/* If rows have only the time of day, each day is printed before its first row. */
 static void test_days_are_told_once(void **state)
 {
 	struct audit_row row = {.time_ms = NOW, .decision = AUDIT_ALLOWED, .what = "x"};
@@ -519,7 +519,7 @@ static void test_show_and_its_usage(void **state)
 	assert_int_equal(run_on(audit_show, log, n, "--nonsense", NULL), 2);
 	assert_int_equal(run_on(audit_show, log, n, "second-file", NULL), 2);
 	assert_int_equal(run_on(audit_show, "nonsense\n", 9, NULL, NULL), 1);
-	/* A line that cannot be about the event is not looked at, one that may be is. */
+	/* A line that cannot be about the event is skipped; one that may be is parsed. */
 	assert_int_equal(run_on(audit_show, "nonsense\n", 9, "--event", "0ef2"), 0);
 	assert_int_equal(run_on(audit_show, "about 0ef2\n", 11, "--event", "0ef2"), 1);
 	free(log);

@@ -113,7 +113,7 @@ static void load(const char *text, struct policy_loaded *loaded)
 	}
 }
 
-/* What the policy in printed decides. */
+/* The verdict of the policy in `printed`. */
 static bool allows(const char *method, const char *text)
 {
 	struct policy_request request = {0};
@@ -414,8 +414,8 @@ static void test_connections(void **state)
 	assert_true(allows(NULL, "tcp://db.example:5432"));
 	assert_false(allows(NULL, "tcp://db.example:5433"));
 	assert_true(allows(NULL, "udp://ntp.example:123"));
-	/* What would be HTTP is not opened unread; packets of the fence, other protocols and ports
-	 * out of range neither. */
+	/* No rule is suggested that would relay HTTP unread, nor for packets of the fence, other
+	 * protocols or ports out of range. */
 	assert_int_equal(suggest_of(connection("tcp", "a.example", 443, 2),
 	                         connection("tcp", "b.example", 80, 2),
 	                         connection("icmp", "c.example", 7, 2),
@@ -429,11 +429,11 @@ static void test_a_name_alone_is_no_request(void **state)
 {
 	(void)state;
 	assert_int_equal(suggest_of(query("a.example"), NULL), 0);
-	assert_non_null(strstr(printed, "only its name was asked for"));
+	assert_non_null(strstr(printed, "only its name was resolved"));
 	assert_int_equal(suggest_of(query("a.example"),
 	                         http("GET", "https", "a.example", 443, "/", "default"), NULL),
 	        1);
-	assert_null(strstr(printed, "only its name was asked for"));
+	assert_null(strstr(printed, "only its name was resolved"));
 }
 
 static json_t *observed(json_t *event, bool failed)
@@ -464,7 +464,7 @@ static void test_what_the_log_cannot_know_is_said(void **state)
 	                NULL),
 	        2);
 	assert_non_null(strstr(printed, each));
-	/* A denial of mode enforce is no failure, whatever became of it. */
+	/* A denial in mode enforce is not a failure, whatever became of it. */
 	assert_int_equal(
 	        suggest_of(connection("tcp", "mail.example", 25, DISPOSITION_ERROR), NULL), 1);
 	assert_null(strstr(printed, "failed"));
@@ -619,7 +619,7 @@ static void test_what_a_policy_does_not_allow_stays(void **state)
 	assert_int_equal(
 	        suggest_beside(get, http("GET", "https", "b.example", 443, "/x", "default")), 1);
 	assert_int_equal(suggest_beside(get, connection("tcp", "a.example", 22, 2)), 1);
-	/* What a rule for http names is read, also where one for tcp:// names it too. */
+	/* A destination of an http rule is read, also if a tcp:// rule names it too. */
 	assert_int_equal(
 	        suggest_beside(web_and_tcp, http("PUT", "http", "a.example", 80, "/x", "default")),
 	        1);
@@ -630,7 +630,7 @@ static void test_what_a_policy_does_not_allow_stays(void **state)
 	assert_int_equal(suggest_beside("allow: [{to: \"tcp://a.example:81\"}]\n",
 	                         http("PUT", "http", "a.example", 80, "/x", "default")),
 	        1);
-	/* Observed is not allowed. */
+	/* An observed request is not an allowed one. */
 	assert_int_equal(
 	        suggest_beside(observe, http("GET", "https", "a.example", 443, "/x", "default")),
 	        1);

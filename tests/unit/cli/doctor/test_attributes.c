@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a role says beside what a kernel says: agreed, claimed, otherwise, and too little. */
+/* A role's words beside the kernel's: agreed, only claimed, contradicted, and too few. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doctor's checks before machines that lack what they look for: what they say, and how grave it is.
+/* Doctor's checks on machines that lack what they look for: what they say, and how grave it is.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,7 +160,7 @@ static void seccomp(void **state)
 	doctor_seccomp(anew(), put("actions", "kill_thread trap errno trace log allow\n"));
 	expect("seccomp", DOCTOR_BROKEN, "cannot filter", true);
 	doctor_seccomp(anew(), put("actions", "kill_process kill_thread trap errno allow\n"));
-	expect("seccomp", DOCTOR_BROKEN, "cannot ask", true);
+	expect("seccomp", DOCTOR_BROKEN, "cannot report", true);
 	doctor_seccomp(anew(), put("actions", "kill_process trap errno user_notif allow\n"));
 	expect("seccomp", DOCTOR_OK, "can be filtered", false);
 }
@@ -217,7 +217,7 @@ static void vsock(void **state)
 {
 	(void)state;
 	doctor_vsock(anew(), EAFNOSUPPORT);
-	expect("vsock", DOCTOR_OK, "not to be had", false);
+	expect("vsock", DOCTOR_OK, "not available", false);
 	doctor_vsock(anew(), 0);
 	expect("vsock", DOCTOR_NOTE, "attached sandboxes", true);
 	assert_non_null(strstr(f.remedy, "seccomp"));

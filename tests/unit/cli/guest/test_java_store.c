@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keystores byte by byte: an old one with an entry more, one made anew, and what is no keystore. */
+/* Keystores byte by byte: an old one with one more entry, one made anew, and files that are not
+ * keystores. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -70,7 +71,7 @@ static void another_format_is_replaced_from_the_bundle(void **state)
 		buf_append_slice(&bundle, SLICE("# a comment\n"));
 		buf_append_slice(&bundle, buf_slice(&pem));
 	}
-	/* One block of these is no certificate and is passed over. */
+	/* One of these blocks is not a certificate and is skipped. */
 	buf_append_slice(
 	        &bundle, SLICE("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"));
 	assert_int_equal(
@@ -93,7 +94,8 @@ static void what_does_not_fit_or_is_no_certificate_is_refused(void **state)
 	assert_int_equal(
 	        java_store_add(SLICE(""), SLICE(""), SLICE("no certificate"), &out), -ENOENT);
 	buf_fini(&out);
-	/* Cut stores and a full counter are no stores of this format: made anew. */
+	/* Truncated stores and a full counter are not stores of this format: the store is made
+	 * anew. */
 	for (size_t n = 0; n < 31; n++) {
 		static const uint8_t head[32] = {0xfe, 0xed, 0xfe, 0xed, 0, 0, 0, 2, 0, 0, 0, 1};
 

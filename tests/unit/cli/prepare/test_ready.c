@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which names and paths are those of prepared namespaces, and which are somebody else's: what is
- * not ours is never taken away. And what a tap can be called. */
+ * not vethguard's is never removed. And the names that a tap can have. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -65,7 +65,7 @@ static void the_next_name_has_no_file(void **state)
 	assert_string_equal(name, "r-4");
 	number = READY_NUMBER_MAX;
 	assert_false(ready_next_name(&pool, &number, name));
-	/* A sweep leaves alone what it does not know to be without a link, and others' files. */
+	/* A sweep leaves alone namespaces that may have a link, and files of others. */
 	snprintf(path, sizeof(path), "%s/other", folder);
 	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	ready_sweep(&pool, NULL, NULL);

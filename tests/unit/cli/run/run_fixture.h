@@ -11,7 +11,7 @@
  *   refuse       MESSAGE_FAILED instead of READY
  *   many         the same, 32 long lines
  *   garbage      bytes that are no message
- *   leave        ends without a word
+ *   leave        ends without a message
  *   fail-later   READY, and MESSAGE_FAILED once the file "go" is there
  *   die-later    READY, and kills itself once the file "go" is there
  */
@@ -122,7 +122,7 @@ static inline void play_fail(const char *text)
 	ipc_send_blocking(3, fixture_buffer, n, NULL, 0);
 }
 
-/* As many lines as a policy may have errors, each as long as one may be. */
+/* As many lines as a policy may have errors, each of the greatest length. */
 static inline void play_fail_at_length(void)
 {
 	static char text[MESSAGE_TEXT_MAX + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the supervisor said before it went, although nobody had asked it anything yet: on a busy
+ * What the supervisor said before it ended, although it had not been asked anything yet: on a busy
  * machine a part of it may have died, and the run with it, before START is sent.
  */
 #include <stdarg.h>
@@ -94,8 +94,9 @@ static void one_that_says_nothing(void **state)
 	for (int unread = 0; unread < 2; unread++) {
 		supervisor_ends(unread, NULL);
 		assert_int_not_equal(start(), 0);
-		assert_string_equal(
-		        failure.text, "the supervisor vethguardd ended without saying why");
+		assert_string_equal(failure.text,
+		        "the supervisor vethguardd ended without saying why: run "
+		        "again with -vv to see what it did last");
 		assert_false(run_supervisor_print_refusal(&supervisor));
 		run_supervisor_close(&supervisor);
 	}

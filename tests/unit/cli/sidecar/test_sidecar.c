@@ -123,7 +123,7 @@ static void run_takes_a_policy_and_the_fence_only_with_init(void **state)
 	assert_int_equal(run(W("-p"), W("p"), W("--name"), W("a b"), NULL), -1);
 }
 
-/* Where the machine's own namespace can be seen to be that, it is not fenced. */
+/* The machine's own namespace is not fenced if it can be recognized as such. */
 static void the_machines_own_namespace_is_refused(void **state)
 {
 	struct failure failure = {""};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes: rules that can never decide, told where that is certain and never otherwise; slips in
- * methods; paths and ports that mean something else than they look like. */
+/* Notes: rules that can never decide, reported only where that is certain; slips in methods;
+ * paths and ports that mean something else than they look like. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -167,7 +167,7 @@ static void test_unread(void **state)
 	}
 }
 
-/* Where it is told nothing is refused: the proxy's own function relays. */
+/* Where the note appears nothing is refused: the proxy's own function relays. */
 static void test_unread_is_relayed(void **state)
 {
 	struct policy_request request = {.scheme = POLICY_HTTPS,
@@ -230,7 +230,7 @@ static void test_place(void **state)
 	test_unload(&t);
 }
 
-/* What is right and seldom meant: one note with this text, or none. */
+/* Valid but seldom meant: one note with this text, or none. */
 static void test_slips(void **state)
 {
 	static const struct {
@@ -284,7 +284,8 @@ static void test_slips(void **state)
 	        {"[{to: a.example, paths: [/$k/x]}]\nvariables: {k: {default: v}}", "[]",
 	                "path \"/$k/x\": the variable is written ${k}; without braces"},
 	        {"[{to: a.example, paths: [/$/$a/x, /$batch]}]", "[]", NULL},
-	        {"[{to: a.example, paths: ['/a/$', '/v/.*']}]", "[]", "is no regular expression"},
+	        {"[{to: a.example, paths: ['/a/$', '/v/.*']}]", "[]",
+	                "is not a regular expression"},
 	        {"[{to: all}, {to: b.example}]\ngroups: {all: [c.example]}", "[]",
 	                "destination \"all\" is a host here; the group of that name is "
 	                "\"group:all\""},
@@ -303,7 +304,7 @@ static void test_slips(void **state)
 	}
 }
 
-/* Nobody is told who did not ask: attach and reload do not. */
+/* Callers that do not ask for notes get none: attach and reload do not. */
 static void test_not_asked(void **state)
 {
 	static const char text[] = "vethguard: 1\nallow: [{to: a.example}, {to: a.example}, "
@@ -355,7 +356,7 @@ static void ask_all(const struct policy *policy, const char *message)
 		}
 }
 
-/* Any two rules: where one is told of, the proxy's own function never names it. */
+/* Any two rules: if a note is about one, the proxy's own function never names it. */
 static void test_decides_nothing(void **state)
 {
 	char first[256], second[256], text[600];
@@ -434,12 +435,12 @@ static void test_regular_expressions(void **state)
 		load_rules_of(&notes, rule, "[]");
 		assert_int_equal(notes.count, 1);
 		assert_non_null(strstr(notes.items[0].message, told[i]));
-		assert_non_null(strstr(notes.items[0].message, "is no regular expression"));
+		assert_non_null(strstr(notes.items[0].message, "is not a regular expression"));
 		assert_int_equal(notes.items[0].column, 37);
 	}
 }
 
-/* Told once; a deny rule, or one for TCP, means no more than it says. */
+/* Noted once; a deny rule, or one for TCP, means no more than it says. */
 static void test_port_of_names(void **state)
 {
 	static const char *const silent[][2] = {{"[{to: 'udp://a.example:54'}]", "[]"},

@@ -230,7 +230,7 @@ static void test_faults(void **state)
 	                "does not belong into the URI"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y'}\n", 1, 21, "token is missing"},
 	        {"ca: {root: /r, key: 'file:/k', token: {module: /m.so, pin: 'file:/p'}}\n", 1, 39,
-	                "goes with a key that is a pkcs11"},
+	                "needs a key that is a pkcs11"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: a}\n", 1, 55, "mapping"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {pin: 'file:/p'}}\n", 1, 55,
 	                "module is missing"},
@@ -241,7 +241,7 @@ static void test_faults(void **state)
 	                1, 73, "source must say"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'env:PIN'}}\n",
-	                1, 73, "pin comes by file"},
+	                1, 73, "pin has to be file"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'file:/p', user: root}}\n",
 	                1, 90, "never runs as root"},
@@ -253,7 +253,7 @@ static void test_faults(void **state)
 	                1, 98, "of the loader"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'file:/p', environment: {a-b: c}}}\n",
-	                1, 98, "no variable's name"},
+	                1, 98, "not a variable's name"},
 	        {"ca: {root: /r, key: 'pkcs11:token=x;object=y', token: {module: /m, pin: "
 	         "'file:/p', timeout: 61s}}\n",
 	                1, 93, "timeout must be from"},

@@ -130,8 +130,8 @@ static void test_base_urls_that_are_refused(void **state)
 	refuses(BASES "{'a b': 'https://a.example'}", "is not a host name");
 	refuses(BASES "{10.0.0.1: 'https://a.example'}", "is not a host name");
 	refuses(BASES "{a.example: 'https://b.example', A.example: 'https://b.example'}",
-	        "is taken already");
-	refuses("name: a.example, " BASES "{a.example: 'https://b.example'}", "is taken already");
+	        "is given twice");
+	refuses("name: a.example, " BASES "{a.example: 'https://b.example'}", "is given twice");
 	refuses(BASES "{a.example: ''}", "base_urls");
 	refuses(BASES "{a.example: b.example}", "must be a scheme");
 	refuses(BASES "{a.example: 'ftp://b.example'}", "must be a scheme");
@@ -159,9 +159,9 @@ static void test_what_is_refused(void **state)
 	refuses("listen: '0.0.0.0:8443', certificate: a", "key is missing");
 	refuses("listen: '0.0.0.0:8443', key: a", "certificate is missing");
 	refuses("listen_plain: '127.0.0.1:1'" FILES, "are for listen");
-	refuses("listen_plain: '0.0.0.0:1'", "no loopback address");
-	refuses("listen_plain: '10.0.0.1:1', plain_anywhere: false", "no loopback address");
-	refuses("listen_plain: '[::]:1'", "no loopback address");
+	refuses("listen_plain: '0.0.0.0:1'", "not a loopback address");
+	refuses("listen_plain: '10.0.0.1:1', plain_anywhere: false", "not a loopback address");
+	refuses("listen_plain: '[::]:1'", "not a loopback address");
 	refuses("listen: '8443'" FILES, "must be an address");
 	refuses("listen: '0.0.0.0'" FILES, "must be an address");
 	refuses("listen: '0.0.0.0:0'" FILES, "must be an address");

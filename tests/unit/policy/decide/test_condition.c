@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions on the query and on header fields: what meets them, what only some servers would take
- * for it, and what an attacker writes beside it. */
+/* Conditions on the query and on header fields: what meets them, what only some servers would
+ * accept as meeting them, and what an attacker adds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -261,7 +261,7 @@ static void test_bounds(void **state)
 	"  - {name: second, to: a.example, headers: {x-account: [\"2\", \"3*\"]}, credential: " \
 	"two}\n"
 
-/* Several accounts at one host, and a rule for whoever names none. */
+/* Several accounts at one host, and a rule for requests that name none. */
 static void test_the_rule_with_conditions_decides(void **state)
 {
 	(void)state;
@@ -272,7 +272,7 @@ static void test_the_rule_with_conditions_decides(void **state)
 	assert_int_equal(decide(TWO, "", NULL).credential, POLICY_NONE);
 }
 
-/* What is not known before the request: the connection is allowed, and opened. */
+/* Conditions are unknown before the request: the connection is allowed, and opened. */
 static void test_connections(void **state)
 {
 	struct policy_request request = {

@@ -304,7 +304,7 @@ static void test_lists(void **state)
 }
 
 /* 64 names of each list are read; one more is refused. */
-static bool loads(size_t tools, size_t methods)
+static bool loads(size_t tool_count, size_t method_count)
 {
 	struct test_policy t = {.image = NULL};
 	char text[8192],
@@ -313,10 +313,10 @@ static bool loads(size_t tools, size_t methods)
 	bool good;
 
 	p += sprintf(p, "tools: [");
-	for (size_t i = 0; i < tools; i++)
+	for (size_t i = 0; i < tool_count; i++)
 		p += sprintf(p, "t%zu, ", i);
 	p += sprintf(p, "], methods: [");
-	for (size_t i = 0; i < methods; i++)
+	for (size_t i = 0; i < method_count; i++)
 		p += sprintf(p, "m%zu, ", i);
 	sprintf(p, "]}}\n");
 	good = policy_load(&reader, "/test.yaml", NULL, &t.image, &t.size, &t.diags) == 0;

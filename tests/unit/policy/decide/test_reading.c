@@ -152,7 +152,7 @@ static void test_denies(void **state)
 	test_unload(&t);
 }
 
-/* What no path may hold in any reading. */
+/* Bytes and segments that no path may hold in any reading. */
 static void test_refused(void **state)
 {
 	static const char *const paths[] = {"/a/%252e%252e/b", "/a/%252E/b", "/a/.%252e",
@@ -388,7 +388,7 @@ static void test_any_combination(void **state)
 	assert_true(matched > 3000);
 }
 
-/* Nor is more denied than that: all readings of short paths are written out. */
+/* No more than that is denied: all readings of short paths are listed. */
 #define READINGS_MAX 3000
 
 static bool some_reading_matches(struct slice pattern, const char *path, bool *too_many)

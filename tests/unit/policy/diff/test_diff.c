@@ -195,7 +195,7 @@ static void test_says(void **state)
 	        "- may no longer: any method https://a.example:80-84\n");
 }
 
-/* What a wide network does not mean is no part of it. */
+/* Addresses that a wide network does not mean are not part of it. */
 static void test_networks(void **state)
 {
 	(void)state;
@@ -530,7 +530,7 @@ static void test_long_patterns_cost_what_they_take(void **state)
 	assert_int_equal(left_after(2048, 1000), 0);
 }
 
-/* Who reads the diff learns that programs inside will see another text, and nothing else changes.
+/* The diff says that programs inside will see another text, and nothing else changes.
  */
 static void test_a_placeholder_of_another_shape(void **state)
 {

@@ -83,7 +83,7 @@ static void test_bad_policies(void **state)
 	globfree(&files);
 }
 
-/* What cannot be read at all: one message for the file as a whole. */
+/* Files that cannot be read at all: one message for the whole file. */
 static void test_unreadable(void **state)
 {
 	static const char *const paths[] = {"tests/unit/policy/bad/no-such-file.yaml",
@@ -113,7 +113,7 @@ static void refuse(const struct policy_reader *reader, const char *path, struct 
 	assert_int_equal(diags->count, 1);
 }
 
-/* Whoever may not wait for a directory names what this version comes with; what is missing there is
+/* A loader that may not wait for a directory names the presets of this version; a missing preset is
  * another fault than a slip. */
 static void test_presets_of_the_program(void **state)
 {

@@ -176,7 +176,8 @@ static void test_nested(void **state)
 	test_unload(&t);
 }
 
-/* Two who say it, wherever they stand: the order of files must not decide whose secret is sent. */
+/* Two includes that override one source: the order of files must not decide whose secret is sent.
+ */
 static void test_twice(void **state)
 {
 	static const struct file files[] = {

@@ -106,7 +106,7 @@ static void test_defaults_and_groups(void **state)
 	test_unload(&t);
 }
 
-/* What is no variable stays what it was. */
+/* Text that is not a variable stays as it was. */
 static void test_dollar(void **state)
 {
 	struct test_policy t;
@@ -119,7 +119,7 @@ static void test_dollar(void **state)
 	test_unload(&t);
 }
 
-/* No value that has a meaning to the language. */
+/* No value may have a meaning in the policy language. */
 static void test_bad_values(void **state)
 {
 	static const char *const bad[] = {"", "*", "**", "a*", "a/**", "..", ".", "a/..", "../a",
@@ -157,7 +157,7 @@ static void test_bad_names(void **state)
 
 #define ALLOW(to) "vethguard: 1\nallow: [{to: \"" to "\"}]\n"
 
-/* A value that is good as such, in a place where it would be something else. */
+/* A valid value in a place where it would mean something else. */
 static void test_bad_in_host(void **state)
 {
 	static const char *const values[] = {"v=a/b", "v=a:443", "v=a@b", "v=a,b", "v=10.0.0.1",
@@ -277,7 +277,7 @@ static void test_bad_declarations(void **state)
 	        "variable \"a\" has a value with more than letters, digits and "
 	        "-._~!&'()+,=:@/");
 	must_fail("vethguard: 1\nvariables: {a-b: {default: x}}\n", 2, 13,
-	        "\"a-b\" is no variable's name: a letter, then letters, digits and '_', at most "
+	        "\"a-b\" is not a variable's name: a letter, then letters, digits and '_', at most "
 	        "64");
 	must_fail("vethguard: 1\nvariables: {a: {defalt: x}}\n", 2, 17,
 	        "unknown key \"defalt\"; did you mean \"default\"?");

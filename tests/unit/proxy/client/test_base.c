@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads of responses to requests by a base URL: references and cookies fit what the client sees. */
+/* Heads of responses to requests by a base URL: references and cookies fit the client's view. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections through a real proxy: what they are taken for, CONNECT, tunnels. */
+/* Connections through a real proxy: how their protocol is recognized, CONNECT, tunnels. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -149,8 +149,8 @@ static void test_a_connection_that_says_nothing(void **state)
 	hang_up(c, false);
 }
 
-/* Of a place that could only be refused: a client of the web gets the time that it takes to its
- * hello, and then an explanation; another may wait for a server that never speaks. */
+/* A destination that can only be refused: a web client gets the time that it needs to send its
+ * hello, and then an explanation; another client may wait for a server that never speaks. */
 static void test_how_long_a_refused_place_waits(void **state)
 {
 	static const struct {
@@ -184,7 +184,7 @@ static void test_a_connection_that_ends_at_once(void **state)
 	assert_int_equal(w.event_count, 1);
 }
 
-/* Opened, and then nothing was asked for: there is a trace of that too. */
+/* A connection that is opened and never used leaves an event too. */
 static void test_tls_without_a_request(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test");
@@ -346,8 +346,8 @@ static void test_a_tunnel_both_ways(void **state)
 	hang_up(o, false);
 }
 
-/* Whoever speaks HTTP or TLS to a tcp:// destination is relayed like anybody else, however early
- * the bytes come. */
+/* HTTP or TLS to a tcp:// destination is relayed like any other bytes, however early they
+ * come. */
 static void test_a_tunnel_carries_whatever_it_is(void **state)
 {
 	struct peer *c = proxy_client(&w), *o;
@@ -365,8 +365,8 @@ static void test_a_tunnel_carries_whatever_it_is(void **state)
 	only(EVENT_CONNECTION);
 }
 
-/* Where a rule about http counts beside tcp://, any method is one: a server that takes "delete" for
- * DELETE gets neither unseen. */
+/* If an http rule counts beside a tcp:// rule, any token is a method: a server that takes "delete"
+ * for DELETE gets neither unread. */
 static void test_any_method_is_http(void **state)
 {
 	static const char *const requests[] = {"DELETE /x", "delete /x", "Delete /x", "delete *",
@@ -433,7 +433,7 @@ static void test_passthrough(void **state)
 	tls_client_free(direct);
 }
 
-/* The upstream goes while splice(2) has bytes for it: no signal may end the worker. */
+/* The upstream closes while splice(2) has bytes for it: no signal may end the worker. */
 static void test_a_tunnel_whose_end_breaks(void **state)
 {
 	struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false);
@@ -476,7 +476,7 @@ static void test_a_reset_behind_the_last_bytes(void **state)
 	hang_up(c, false);
 }
 
-/* Sending to an end fails before what it had said is read: that still goes to the other one. */
+/* Sending to one end fails before its last bytes are read: they still go to the other end. */
 static void test_last_words_before_a_reset(void **state)
 {
 	static const char *const other = "more";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/2 from a sandbox that breaks the rules: heads that must not reach the upstream, floods, more
- * streams than it may have. */
+/* HTTP/2 from a sandbox that breaks the rules: heads that must not reach the upstream, floods, too
+ * many streams. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -119,7 +119,7 @@ static void test_a_body_of_another_length(void **state)
 
 /* --- floods --- */
 
-/* What was said by hand is unknown to this side's nghttp2, so it is kept out from here on. */
+/* This side's nghttp2 does not know the frames written by hand, so it is left out from here on. */
 static void expect_calm(struct h2 *h)
 {
 	static const uint8_t calm[] = {7, 0, 0, 0, 0, 0};
@@ -258,7 +258,7 @@ static void test_more_streams_than_allowed(void **state)
 	for (int i = 0; i < 100; i++)
 		h2_ask(h, "GET", "/x");
 	UNTIL(&w, w.proxy->exchanges == 100);
-	/* One more, whatever nghttp2 thinks of it: by hand. */
+	/* Opens one stream more by hand, whatever nghttp2 thinks of it. */
 	const uint8_t request[] = "\0\0\x0b\1\5\0\0\0\xc9\x82\x87\x84\x41\6a.test";
 
 	say_n(h->peer, request, sizeof(request) - 1);
@@ -267,7 +267,7 @@ static void test_more_streams_than_allowed(void **state)
 	h2_hang_up(h, true);
 }
 
-/* The bound over all connections: what is beyond may be tried again. */
+/* The bound over all connections: streams beyond it may be tried again. */
 static void test_more_streams_than_the_sandbox_may_have(void **state)
 {
 	struct h2 *h = h2_client(), *other;

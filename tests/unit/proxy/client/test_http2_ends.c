@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/2 where one thing ends while another goes on: streams that go while others are looked after,
+/* HTTP/2 where one thing ends while another goes on: streams that end while others are served,
  * bodies that wait for the connection, connections whose last stream is over, requests sent twice.
  */
 #include <stdarg.h>
@@ -157,7 +157,7 @@ static void test_a_connection_is_idle_after_its_last_stream(void **state)
 	hang_up(o, false);
 }
 
-/* Wide windows, and nobody reads: the connection is what has to be given up. */
+/* Windows are wide and nobody reads: the connection has to be given up. */
 static void test_a_client_that_reads_nothing(void **state)
 {
 	struct h2 *c = enliven(h2_client());
@@ -188,7 +188,8 @@ static void test_a_client_that_reads_nothing(void **state)
 	hang_up(o, false);
 }
 
-/* One waits for the other's connection, and there may be no further one: both go with their client.
+/* One request waits for the other's connection, and no further one is permitted: both end with
+ * their client.
  */
 static void test_who_waits_goes_with_the_connection(void **state)
 {
@@ -232,7 +233,7 @@ static void test_an_upstream_that_reads_nothing(void **state)
 	leave(o, false);
 }
 
-/* The bound on connections counts none that is closed: who waited for it dials. */
+/* Closed connections do not count for the bound: a request that waited for one dials. */
 static void test_who_waits_dials_in_its_place(void **state)
 {
 	struct world_options few = {

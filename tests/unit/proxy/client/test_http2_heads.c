@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads of the largest size over HTTP/2, a frame and many CONTINUATION frames each: to whoever
- * takes them, and to whoever takes nothing for a while. */
+/* Heads of the largest size over HTTP/2, a frame and many CONTINUATION frames each: to an
+ * upstream that reads them, and to one that reads nothing for a while. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -93,7 +93,7 @@ static void test_a_large_response(void **state)
 	leave(o, false);
 }
 
-/* --- to whoever takes nothing --- */
+/* --- to an upstream that reads nothing --- */
 
 /* How much the kernel takes. */
 static void kernel_takes(int fd, int option, int bytes)
@@ -112,7 +112,7 @@ static void hear_again(struct h2 *h)
 	peer_read(h->peer);
 }
 
-/* Those that wait are sent one behind the other when there is room again, and the connection
+/* Waiting heads are sent one behind the other when there is room again, and the connection
  * becomes full within one of them: all of it comes, and nothing else is lost. */
 static void test_requests_to_one_that_takes_nothing(void **state)
 {

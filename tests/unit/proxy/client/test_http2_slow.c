@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/2 from the sandbox where somebody is slow: flow control and deadlines. */
+/* HTTP/2 from the sandbox where one end is slow: flow control and deadlines. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 /* --- flow control --- */
 
-/* A world in which nobody is impatient, however busy the machine is. */
+/* A world with deadlines too long for any busy machine. */
 static void unhurried(void)
 {
 	struct world_options o = {.timeouts = patient_timeouts, .limits = usual_limits};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a client was going to. Rewritten connections are in the tests of the sidecar. */
+/* The original destination of a client. The sidecar's tests have rewritten connections. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

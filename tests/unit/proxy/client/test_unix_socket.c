@@ -120,7 +120,7 @@ static void test_unix_tunnel_of_much(void **state)
 	hang_up(o, false);
 }
 
-/* No fence bounds how often the sandbox connects: the proxy does, for this socket only. */
+/* No fence bounds how often the sandbox connects here: the proxy does, for this socket only. */
 static void test_unix_connections_in_a_second(void **state)
 {
 	struct world_options few = {
@@ -146,8 +146,8 @@ static void test_unix_connections_in_a_second(void **state)
 		hang_up(c[i], false);
 }
 
-/* To a listener that serves one machine, whoever comes over another kind of socket is a stranger
- * too: closed before a byte is read, and found once for many. */
+/* For a listener that serves one machine, a client over another kind of socket is a stranger
+ * too: its connection is closed before a byte is read, with one finding for many. */
 static void test_strangers(void **state)
 {
 	unsigned told = 0;

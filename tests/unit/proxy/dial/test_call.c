@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A destination that is another sandbox: what is asked, what of the answers counts, and that its
- * name never leads anywhere else. The test is the supervisor. */
+/* A destination that is another sandbox: the questions, which answers count, and that its name
+ * never leads anywhere else. The test is the supervisor. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -139,7 +139,7 @@ static void test_names(void **state)
 	assert_false(dial_is_call(&d));
 }
 
-/* Answers to what was not asked; to who has given up; twice. */
+/* Answers to no question, to a call that has given up, and a second answer. */
 static void test_wrong_answers(void **state)
 {
 	struct dial *d;

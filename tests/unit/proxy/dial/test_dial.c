@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which addresses are this host's own and are not dialled, however the host has come by them. */
+/* Which addresses are this host's own and are not dialed, however the host got them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

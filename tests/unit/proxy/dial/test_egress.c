@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of a proxy that connections go through: nothing but a whole, plain head opens a
- * tunnel, and not a byte behind it is taken. */
+/* The answer of an egress proxy: only a whole, plain head opens a tunnel, and no byte behind
+ * it is consumed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

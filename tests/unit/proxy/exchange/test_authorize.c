@@ -82,7 +82,7 @@ static const struct {
         {TLS, "a.b.wild.test", 443, "a.b.wild.test", "GET / HTTP/1.1\r\nHost: a.b.wild.test", ALLOW,
                 false, "a.b.wild.test"},
 
-        /* Dialled is what a search list has made of the name: its denial is explained, and where
+        /* Dialed is what a search list has made of the name: its denial is explained, and where
          * there would be none it is refused. */
         {TLS, "evil.test.corp.test", 443, "evil.test", "GET / HTTP/1.1\r\nHost: evil.test", DENY,
                 false, "evil.test"},
@@ -130,7 +130,7 @@ static const struct {
         {TLS, "192.0.2.7", 443, "", "GET / HTTP/1.1\r\nHost: 192.0.2.8", BIND, false, NULL},
         {TLS, "a.wild.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: b.wild.test", BIND, false,
                 NULL},
-        /* SNI against the name that was dialled or CONNECTed to. */
+        /* SNI against the name that was dialed or CONNECTed to. */
         {TLS, "a.wild.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false,
                 NULL},
         {TLS, "api.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: a.wild.test", BIND, false,
@@ -247,7 +247,7 @@ static const struct {
                 "GET /open/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /open/b\r\n"
                 "X-Rewrite-URL: /open/c",
                 ALLOW, false, "two.test"},
-        /* What the policy does not say. */
+        /* Destinations that the policy does not mention. */
         {TLS, "api.test", 443, "api.test", "GET /v2/x HTTP/1.1\r\nHost: api.test", DENY, false,
                 NULL},
         {TLS, "api.test", 443, "api.test", "GET /v1/../v2/x HTTP/1.1\r\nHost: api.test", DENY,
@@ -327,7 +327,7 @@ static void test_every_disagreement(void **state)
 	test_unload(&t);
 }
 
-/* Whatever is only observed goes without a credential, and disagreement stays what it is. */
+/* A request that is only observed gets no credential, and disagreement is refused as ever. */
 static void test_observing_gives_no_credential(void **state)
 {
 	struct test_policy t;
@@ -392,7 +392,7 @@ static void test_addresses(void **state)
 	assert_false(authorize_address(&proxy, &plain, &ip));
 }
 
-/* A permit for a translator's prefix is none for the private networks behind it. */
+/* A permit for a translator's prefix does not permit the private networks behind it. */
 static void test_addresses_behind_a_translator(void **state)
 {
 	static const struct {

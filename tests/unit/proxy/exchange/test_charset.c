@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content types as upstreams, honest and other, write them. */
+/* Content types as honest and hostile upstreams write them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compressed responses to requests with a credential, through a whole proxy: whoever did not ask
- * for gzip, or for nothing to be changed, gets the very bytes of the origin, or none that hold the
- * credential; who did gets them decompressed, and what the fields say is true. And the beginnings
- * of bodies that say what they are written in.
+ * Compressed responses to requests with a credential, through a whole proxy: a client that did
+ * not ask for gzip, or asked for nothing to be changed, gets the very bytes of the origin, or none
+ * that hold the credential; a client that did gets them decompressed, with true fields. And
+ * beginnings of bodies that name their character set.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -250,8 +250,8 @@ static void test_found_beside_the_content(void **state)
 	}
 }
 
-/* What comes before it has gone; wherever the bytes are cut, not more of it than may be seen at a
- * pause. */
+/* The content before the value has gone out; wherever the bytes are cut, no more of the value
+ * than may be seen at a pause. */
 static void test_found_later(void **state)
 {
 	static char text[3000];
@@ -322,7 +322,7 @@ static void test_damaged(void **state)
 	}
 }
 
-/* 64 MiB of zeros: nobody slows it down, so a ratio bounds it. */
+/* 64 MiB of zeros: no reader slows it down, so a ratio bounds it. */
 static void test_a_bomb(void **state)
 {
 	const size_t n = 64u << 20;
@@ -395,7 +395,7 @@ static void test_what_is_said_of_decompressed_content(void **state)
 	}
 }
 
-/* A digest that comes behind the content would be one of what was packed. */
+/* A digest behind the content would be that of the compressed content. */
 static void test_digests_in_trailers(void **state)
 {
 	uint8_t packed[200];

@@ -13,7 +13,7 @@
 
 #include "../http2_peer.h"
 
-/* The document that came in answer to the request that was said. */
+/* The problem document in answer to the request that was sent. */
 static json_t *document(struct peer *c, const char *status)
 {
 	json_t *root;
@@ -34,8 +34,8 @@ static const char *text(const json_t *root, const char *name)
 	return value;
 }
 
-/* It has these members, and error.message is message: the detail between who says it and where the
- * operator finds it. */
+/* It has these members, and error.message is message: the detail between the name vethguard and
+ * the event's id. */
 static void assert_told(const json_t *root, const char *kind, const char *code, const char *reason)
 {
 	const json_t *error = json_object_get(root, "error");
@@ -90,6 +90,7 @@ static void test_for_other_reasons(void **state)
 	ask(c, "GET /x", "c.test", "");
 	root = document(c, "HTTP/1.1 403 ");
 	assert_told(root, "failed", "binding", NULL);
+	assert_non_null(strstr(text(root, "advice"), "the same host"));
 	json_decref(root);
 	hang_up(c, false);
 	c = client(&w, NAME_C, "c.test");
@@ -98,6 +99,7 @@ static void test_for_other_reasons(void **state)
 	root = document(c, "HTTP/1.1 502 ");
 	assert_told(root, "failed", "credential", NULL);
 	assert_null(strstr(text(root, "message"), "no such file"));
+	assert_non_null(strstr(text(root, "advice"), "has repaired the credential"));
 	json_decref(root);
 	hang_up(c, false);
 }
@@ -192,7 +194,7 @@ static void test_paused(void **state)
 	root = document(c, "HTTP/1.1 403 ");
 	assert_told(root, "denied", "method", NULL);
 	json_decref(root);
-	/* a log that cannot be written is no pause */
+	/* a log that cannot be written is not a pause */
 	proxy_pause(w.proxy, EVENT_CAUSE_CLOSING, "the disk is full");
 	ask(c, "GET /x", "a.test", "");
 	root = document(c, "HTTP/1.1 503 ");
@@ -279,7 +281,7 @@ static void test_a_refused_address(void **state)
 	hang_up(t, false);
 }
 
-/* What was never dialled, for another reason, has no address. */
+/* A request that was never dialed, for another reason, has no address. */
 static void test_no_address_of_other_refusals(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test");

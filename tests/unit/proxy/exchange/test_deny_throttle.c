@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refusals beyond their rate: told to the log at once, answered in turn, and in nobody's way. The
- * purse is filled by the tests, so that no clock decides.
+ * Refusals beyond their rate: logged at once, answered in turn, delaying nobody else. The tests
+ * fill the token bucket, so that no clock decides.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,7 +172,7 @@ static void test_whoever_goes_is_told_of_once(void **state)
 	assert_int_equal(count_events(&w, EVENT_CONNECTION), 0);
 }
 
-/* An upstream that is not there costs as much as a refusal. */
+/* A missing upstream costs as much as a refusal. */
 static void test_failures_wait_too(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test");

@@ -523,7 +523,7 @@ static void test_trace_is_refused(void **state)
 	hang_up(c, false);
 }
 
-/* What an unreadable head leaves behind is no other request's. */
+/* What an unreadable head leaves behind does not belong to another request. */
 static void test_a_bad_head_shows_nothing_of_an_earlier_request(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o = pooled(c, "a.test");
@@ -563,7 +563,7 @@ static void test_body_of_a_request_that_breaks_the_protocol(void **state)
 	hang_up(o, false);
 }
 
-/* A response of which much waits in the proxy when the upstream has ended. */
+/* Much of a response waits in the proxy when the upstream ends the connection. */
 static void long_response(bool half_close, const char *fields)
 {
 	const size_t n = 400000;
@@ -664,7 +664,7 @@ static void test_a_gone_client_leaves_one_record(void **state)
 	assert_int_equal(count_events(&w, EVENT_HTTP), 1);
 }
 
-/* A client that first says that it has sent all, and then goes, is noticed too. */
+/* A client that first ends its side, and then closes, is noticed too. */
 static void test_a_half_closed_client_that_goes(void **state)
 {
 	struct peer *c = client(&w, NAME_P, NULL), *o;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies in which placeholders are replaced: which ones, what they have to look like, and what is
- * sent of them. What stands in their place over a connection is in the integration tests. */
+ * sent of them. The integration tests have what replaces them on a connection. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bodies that are held because a rule asks for them, through a whole proxy: nothing is asked of an
- * upstream before they are whole, and what they may take of memory is bounded.
+ * Bodies that are held because a rule asks for them, through a whole proxy: no upstream is
+ * contacted before they are whole, and their memory is bounded.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +115,7 @@ static void test_too_much_is_held(void **state)
 	leave(c, NULL);
 }
 
-/* A rule that decides whatever the body says: it passes as it comes. */
+/* A rule that decides whatever the body says: the body passes as it comes. */
 static void test_not_held(void **state)
 {
 	struct peer *c = client(&w, NAME_C, "c.test"), *o;

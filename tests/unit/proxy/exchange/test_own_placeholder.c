@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A placeholder at a place of its own credential, in a request that the policy denies: a refusal
- * and no finding, and the event says whose it is. Everywhere else, and of every other credential,
- * it stays a finding.
+ * A placeholder at a place of its own credential, in a request that the policy denies: a
+ * refusal, not a finding, and the event names the credential. Everywhere else, and of every other
+ * credential, it stays a finding.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,7 +142,7 @@ static void test_denied(void **state)
 	}
 }
 
-/* What does not agree with itself, or asks for another path in a field, is an attempt. */
+/* A request that disagrees with itself, or asks for another path in a field, is an attempt. */
 static void test_other_refusals_stay_findings(void **state)
 {
 	static const struct row refused[] = {
@@ -270,7 +270,8 @@ static void test_observed_fields(void **state)
 	hang_up(o, false);
 }
 
-/* One that goes on under another policy is no hint any more: indices are those of before. */
+/* A request that goes on under another policy is no hint any more: its indices are those of the
+ * former policy. */
 static void change(void *context)
 {
 	(void)context;

@@ -15,7 +15,7 @@
 
 #include "../http2_origin.h"
 
-#define PART 8           /* of a form: so much of it in one run would tell something */
+#define PART 8           /* of a form: this many bytes of it in one run would reveal something */
 #define STEP (64u << 10) /* bytes that are decompressed at once */
 
 /* SECRET_VALUE, written otherwise. */
@@ -231,7 +231,7 @@ static void test_ends_wait_and_are_released(void **state)
 	assert_false(has(c, "hello", 5));
 	UNTIL(&w, has(c, "hello", 5));
 	assert_true(clock_monotonic_us() - begin >= HELD_MS * 1000ll - 1000);
-	/* What goes on in time is cut nowhere; the end releases at once. */
+	/* Text that goes on in time is not cut; the end releases what waits at once. */
 	begin = clock_monotonic_us();
 	say(o, "8\r\n, good-b\r\n");
 	UNTIL(&w, has(c, ", ", 2));
@@ -244,7 +244,7 @@ static void test_ends_wait_and_are_released(void **state)
 }
 
 /* Two more bytes of the value than may be seen, and nothing more: whoever guessed them rightly has
- * had his last answer. An open response is cut off as well. */
+ * had their last answer. An open response is cut off as well. */
 static void test_a_beginning_that_does_not_go_on(void **state)
 {
 	struct peer *other = client(&w, NAME_C, "c.test"), *other_o = bound(other, "GET /other"),

@@ -61,7 +61,7 @@ static void answered(struct peer *c, struct peer *o)
 	assert_int_equal(w.proxy->kept, 0);
 }
 
-/* Whose connection the next request goes out over. */
+/* The origin whose connection the next request uses. */
 static void expect_fresh(struct peer *c, const char *line, const char *fields, const char *body)
 {
 	size_t idle = w.proxy->idle_count;
@@ -190,7 +190,7 @@ static void test_chunks_and_trailers_go_out_again(void **state)
 	hang_up(o2, false);
 }
 
-/* Nobody knows whether it was done. */
+/* Nobody knows whether the request was carried out. */
 static void test_once_where_it_may_have_been_done(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o = pooled(), *o2;
@@ -263,7 +263,7 @@ static void test_before_a_byte_has_left_any_method_goes_again(void **state)
 	hang_up(o2, false);
 }
 
-/* What all requests together keep is bounded: the next one is sent once. */
+/* The bodies that all requests keep together are bounded: the next request is sent once. */
 static void test_memory_for_all_is_bounded(void **state)
 {
 	struct h2 *c = enliven(h2_client()), *o;
@@ -289,7 +289,7 @@ static void test_memory_for_all_is_bounded(void **state)
 	leave(o, false);
 }
 
-/* One that speaks HTTP/1 is told by an answer. */
+/* A client of HTTP/1 learns it by an answer. */
 static void test_a_client_of_http1_is_told(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test");
@@ -314,7 +314,7 @@ static void test_a_client_of_http1_is_told(void **state)
 	leave(o, false);
 }
 
-/* A body is told of when the request goes out, and the client is told once to send it. */
+/* The client gets one 100 Continue, when the request goes out. */
 static void test_expect_is_answered_once(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test");

@@ -205,7 +205,7 @@ static void test_damaged_gzip_is_cut(void **state)
 	}
 }
 
-/* No body, and yet a coding is named. */
+/* No body, and yet a content coding. */
 static void test_gzip_without_a_body(void **state)
 {
 	static const char *const heads[] = {
@@ -266,7 +266,7 @@ static void test_never_to_another_host_of_the_same_connection(void **state)
 	assert_int_equal(w.asked, 0);
 }
 
-/* The name that was dialled is another than the one in the ClientHello. */
+/* The name that was dialed is another than the one in the ClientHello. */
 static void test_never_with_another_server_name(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "c.test");

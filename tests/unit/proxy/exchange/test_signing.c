@@ -207,7 +207,7 @@ static void test_chunks(void **state)
 	leave(c, o);
 }
 
-/* What is wrong with a body is told, and what has left of it ends with the connection. */
+/* A fault of a body is reported, and the part of it that has left ends with the connection. */
 static void test_chunks_that_are_none(void **state)
 {
 	static const char *const bodies[] = {"abc\r\n", CHUNK "x\r\n", CHUNK CHUNK "3;\r\n"};
@@ -226,7 +226,7 @@ static void test_chunks_that_are_none(void **state)
 	}
 }
 
-/* An upstream that goes after the first chunk: the rest cannot be sent anywhere else. */
+/* An upstream that closes after the first chunk: the rest cannot be sent anywhere else. */
 static void test_chunks_do_not_go_again(void **state)
 {
 	struct peer *c = client(&w, NAME_Q, "q.test"), *o;

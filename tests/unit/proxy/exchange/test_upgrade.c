@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upgrades other than to a WebSocket: what a rule names is relayed unread once the upstream has
- * agreed to it, anything else is refused with a reason, or not passed on. */
+/* Upgrades other than to a WebSocket: a protocol that a rule names is relayed unread once the
+ * upstream has agreed to it, any other is refused with a reason, or not passed on. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -106,7 +106,7 @@ static void test_websockets_that_are_none(void **state)
 	leave();
 }
 
-/* What a client can do without, and what is no upgrade at all. */
+/* Upgrades that a client can do without, and fields that are not an upgrade. */
 static void test_what_is_not_passed_on(void **state)
 {
 	static const struct {
@@ -229,7 +229,7 @@ static void test_a_credential_that_is_guessed(void **state)
 	}
 }
 
-/* As `docker exec` does: what is to be done stands in the body. */
+/* Like `docker exec`: the body says what to do. */
 static void test_with_a_body(void **state)
 {
 	static const char *const fields[] = {
@@ -305,7 +305,8 @@ static void nothing(void *context)
 	(void)context;
 }
 
-/* A policy that names the protocol no more ends it, one that does does not. */
+/* A new policy that no longer names the protocol ends the upgrade, one that does name it does not.
+ */
 static void test_a_new_policy(void **state)
 {
 	struct policy before, next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WebSockets through a whole proxy: what is found in what the sandbox sends. */
+/* WebSockets through a whole proxy: what is found in the sandbox's messages. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WebSockets through a whole proxy: what is covered in what comes back. */
+/* WebSockets through a whole proxy: what is covered in the upstream's messages. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -107,7 +107,8 @@ static void test_fragments_without_it_stay_as_they_are(void **state)
 	switch_over(true, "", "");
 	SAY(o, sent);
 	EXPECT(c, sent);
-	/* What might be the beginning waits for the next fragment, whether it is one or not. */
+	/* Text that might begin the value waits for the next fragment, whether it is the value or
+	 * not. */
 	SAY(o, "\x01\x05"
 	       "(s3cr");
 	EXPECT(c, "\x01\x01(");
@@ -152,8 +153,8 @@ static void test_a_fragment_does_not_wait_for_ever(void **state)
 	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 0);
 }
 
-/* A beginning of the value where the next fragment does not come: it is cut off, and nobody gets
- * the credential any more. */
+/* A beginning of the value without a next fragment: the message is cut off, and nobody gets the
+ * credential any more. */
 static void test_a_beginning_that_does_not_go_on(void **state)
 {
 	(void)state;
@@ -197,7 +198,7 @@ static void test_covered_across_messages(void **state)
 	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 1);
 }
 
-/* The value cut over any two of control frames, close reasons and messages: what stands in the
+/* The value cut over any two of control frames, close reasons and messages: the part in the
  * first is seen, the rest is covered. */
 static void test_covered_across_frames_of_any_kind(void **state)
 {
@@ -215,7 +216,7 @@ static void test_covered_across_frames_of_any_kind(void **state)
 
 			if (cut == 1 || closes)
 				switch_over(true, "", "");
-			/* What control frames hold is one text, whatever comes between. */
+			/* The contents of control frames are one text, whatever comes between. */
 			n = (size_t)snprintf((char *)bytes, sizeof(bytes), "%c%c%.*s", kinds[i][0],
 			        (char)cut, (int)cut, SECRET_VALUE);
 			if (control) {
@@ -265,7 +266,8 @@ static void test_covered_in_three_kinds(void **state)
 		memset(bytes + a + 7, '*', n - a - 7);
 		expect_n(c, bytes, n);
 	}
-	/* An empty ping is no text, one that does not go on with it parts the wire's. */
+	/* An empty ping has no text; a ping that does not continue the value separates the texts
+	 * around it. */
 	SAY(o, "\x81\x04s3cr\x89\x00\x8a\x01x\x81\x02no\x89\x01n");
 	EXPECT(c, "\x81\x04s3cr\x89\x00\x8a\x01x\x81\x02no\x89\x01n");
 	leave();

@@ -30,7 +30,8 @@ static void test_upstreams_that_answer_wrongly(void **state)
 		bool bound = i & 1;
 
 		c = client(&w, bound ? NAME_C : NAME_A, bound ? "c.test" : "a.test");
-		/* With a credential the offer is taken out, so nobody may choose from it. */
+		/* With a credential the extension offer is removed, so no upstream may accept it.
+		 */
 		ask(c, "GET /ws", bound ? "c.test" : "a.test",
 		        bound ? SWITCH_ASKED "Sec-WebSocket-Extensions: permessage-deflate\r\n"
 		              : SWITCH_ASKED);

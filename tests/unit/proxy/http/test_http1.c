@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads and bodies of HTTP/1: what is taken, in every segmentation, and what is refused. */
+/* Heads and bodies of HTTP/1: what is accepted, in every segmentation, and what is refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -260,7 +260,7 @@ static void test_bad_chunks(void **state)
 	}
 }
 
-/* What is here of a body is looked at without taking it. */
+/* The received part of a body is examined without consuming it. */
 static void test_a_body_looked_at(void **state)
 {
 	static const struct {
@@ -328,7 +328,7 @@ static void test_field_limit(void **state)
 	http1_fini(&h);
 }
 
-/* What is refused is refused with the right status, in every segmentation. */
+/* Every refusal has the right status, in every segmentation. */
 static void test_statuses_of_refusals(void **state)
 {
 	static const struct {
@@ -399,7 +399,7 @@ static void test_a_target_beyond_its_bound(void **state)
 	http1_fini(&h);
 }
 
-/* What the RFCs want to be read, however odd. */
+/* Odd messages that the RFCs require to be accepted. */
 static void test_odd_requests_that_are_read(void **state)
 {
 	static const char *const good[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chunked coding: what is taken, in every segmentation, and what is refused. */
+/* The chunked coding: what is accepted, in every segmentation, and what is refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -167,7 +167,7 @@ static void test_blanks_before_a_colon(void **state)
 	}
 }
 
-/* Largest size that is taken: its data would never end. */
+/* The largest accepted size: its data would never end. */
 static void test_the_largest_size(void **state)
 {
 	struct got g;

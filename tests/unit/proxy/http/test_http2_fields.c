@@ -121,7 +121,7 @@ static void test_bytes_of_a_head(void **state)
 		assert_int_equal(read_it(), beyond ? HTTP_FIELDS_TOO_LARGE : 0);
 		assert_true(block.text.len <= block.text.max);
 	}
-	/* What comes later is not kept either. */
+	/* Later fields are not kept either. */
 	n = block.text.len;
 	add("x-b", "c");
 	assert_int_equal(block.text.len, n);
@@ -142,7 +142,7 @@ static void test_a_configured_limit(void **state)
 	assert_int_equal(read_it(), HTTP_FIELDS_TOO_LARGE);
 }
 
-/* What is too large is so behind a malformed field as well. */
+/* A head that is too large is so behind a malformed field as well. */
 static void test_bytes_behind_a_malformed_field(void **state)
 {
 	(void)state;
@@ -301,7 +301,7 @@ static void test_host_against_authority(void **state)
 	expect_bad(FIELDS(USUAL, "host", "a.test,b.test"));
 }
 
-/* What nghttp2 is not asked about any more. */
+/* Fields that nghttp2 does not check any more. */
 static void test_bytes_of_a_field(void **state)
 {
 	static const char *const bad[][2] = {{"", "a"}, {"X-a", "b"}, {"x-A", "b"}, {"x a", "b"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames, the handshake and compressed messages, each for itself: what is wrong first, and
- * everything cut in every place. What a whole proxy does with them: test_websocket_relay.c. */
+/* Frames, the handshake and compressed messages, each by itself: wrong ones first, and
+ * everything cut in every place. test_websocket_relay.c has a whole proxy. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

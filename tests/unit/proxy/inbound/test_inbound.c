@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exposed ports: who is let in, what the supervisor is asked for and what of its answers counts,
- * bounds, and how visits end. The host's listener lies at 127.0.0.2, the sandbox at 127.0.0.3, and
- * the test is the supervisor.
+ * Exposed ports: which connections are admitted, what the supervisor is asked and which answers
+ * count, bounds, and how visits end. The host's listener lies at 127.0.0.2, the sandbox at
+ * 127.0.0.3, and the test is the supervisor.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -198,7 +198,8 @@ static void test_paused(void **state)
 	refused(EVENT_CAUSE_PAUSED);
 }
 
-/* A policy that exposes the port at another place, or not at all, says nothing of this listener. */
+/* A policy that exposes the port at another address, or not at all, does not apply to this
+ * listener. */
 static void test_not_this_place(void **state)
 {
 	(void)state;
@@ -243,7 +244,7 @@ static void test_a_flood_of_refused(void **state)
 	assert_int_equal(asks, 0);
 }
 
-/* Answers that nobody has asked for end the supervisor's pair: they are no answers. */
+/* Unexpected answers end the supervisor's pair of sockets. */
 static void test_wrong_answers(void **state)
 {
 	struct peer *v;
@@ -466,7 +467,7 @@ static void test_drain(void **state)
 	assert_true(idle);
 }
 
-/* A retired worker takes no visitor more, and ends with its last one. */
+/* A retired worker takes no further visitor, and ends with its last one. */
 static void test_retire(void **state)
 {
 	const struct sockaddr_in at = loopback(0, 0, 2, w.port);

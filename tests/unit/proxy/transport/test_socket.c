@@ -282,8 +282,8 @@ static void test_back_pressure(void **state)
 	UNTIL(socket_unsent(&w.a.socket) == 0);
 }
 
-/* Who goes on although nothing is taken is broken, and hears of it when reading: no byte is lost
- * silently. */
+/* A writer that goes on although nothing is taken breaks its socket, and learns of it when
+ * reading: no byte is lost silently. */
 static void test_what_cannot_be_queued_breaks_the_link(void **state)
 {
 	static uint8_t bytes[65536];
@@ -480,7 +480,8 @@ static void go_unread(bool tls, bool politely, bool reads_on)
 	free(bytes);
 }
 
-/* Sending fails before what had come was read: that is there, and what follows is no clean end. */
+/* Sending fails before the received bytes were read: they are still there, and no clean end
+ * follows. */
 static void test_what_came_before_a_reset_is_read(void **state)
 {
 	uint8_t *bytes = pattern(LAST_WORDS);
@@ -515,7 +516,7 @@ static void test_what_came_before_an_end_and_a_reset_is_read(void **state)
 	}
 }
 
-/* Whoever does not ask for it hears at once that the peer is gone. */
+/* An owner that does not ask for it learns at once that the peer is gone. */
 static void test_a_link_that_does_not_read_on(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The UDP relay over real sockets: what a flow carries, who may answer, what is refused, and what
- * bounds it. The relay's sockets lie at the names' own synthetic addresses, the origin at
+ * The UDP relay over real sockets: what a flow carries, who may answer, what is refused, and its
+ * bounds. The relay's sockets lie at the names' own synthetic addresses, the origin at
  * 127.0.0.1, all at one port. The relay's clock stands still: a flow is idle when the test says so.
  */
 #include <stdarg.h>
@@ -282,7 +282,7 @@ static void what_no_rule_names_is_recorded_once(void **state)
 		tell(c, NAME_C, "flood");
 	expect_silence(origin_udp);
 	assert_int_equal(expect_refused(EVENT_CAUSE_POLICY)->policy_reason, POLICY_REASON_DEFAULT);
-	idle_out(); /* its end is no second event */
+	idle_out(); /* its end is not a second event */
 	assert_int_equal(count_events(&w, EVENT_FLOW), 1);
 	close(c);
 }
@@ -340,7 +340,8 @@ static void nothing_new_begins_while_paused(void **state)
 	close(later);
 }
 
-/* While nobody records, a datagram is lost without a trace and the next attempt may succeed. */
+/* While nothing is recorded, a datagram is lost without a trace, and the next attempt may succeed.
+ */
 static void nothing_new_begins_while_held(void **state)
 {
 	int c = client_udp();
@@ -397,7 +398,7 @@ static void an_idle_flow_ends(void **state)
 	first = from;
 	for (int i = 0; i < 6; i++) { /* longer than the timeout, but never silent for so long */
 		clock_move(IDLE_MS - 1);
-		pump(&w, 60); /* now and then the relay looks who has been idle */
+		pump(&w, 60); /* now and then the relay looks for idle flows */
 		tell(c, NAME_A, "more");
 		expect_text(origin_udp, "more");
 		assert_int_equal(from.sin_port, first.sin_port);
@@ -673,7 +674,7 @@ static void the_kill_switch_ends_flows(void **state)
 
 /* --- too many --- */
 
-/* Nothing comes back into the purse before the test says so. */
+/* The token bucket stays empty until the test says so. */
 static void allow(uint64_t datagrams)
 {
 	w.proxy->datagrams->rate = (struct rate){
@@ -688,7 +689,7 @@ static void beyond_the_rate_nothing_is_read_for_a_while(void **state)
 	allow(2);
 	tell(c, NAME_A, "one");
 	tell(c, NAME_A, "two");
-	tell(c, NAME_A, "three"); /* finds the purse empty, and stays with the kernel */
+	tell(c, NAME_A, "three"); /* finds the bucket empty, and stays with the kernel */
 	expect_text(origin_udp, "one");
 	expect_text(origin_udp, "two");
 	expect_silence(origin_udp);
@@ -707,7 +708,7 @@ static void beyond_the_rate_nothing_is_read_for_a_while(void **state)
 	close(d);
 }
 
-/* Answers are nobody's flood. */
+/* Answers do not count as a flood. */
 static void answers_pass_in_a_pause(void **state)
 {
 	int c = client_udp();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections to an upstream that speaks HTTP/2: how many are made, who shares one, how one ends
- * and what becomes of those that were on it. */
+/* Connections to an upstream that speaks HTTP/2: how many are made, which requests share one,
+ * how one ends and what becomes of its requests. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -110,7 +110,7 @@ static void test_after_a_failed_dial_the_next_one_dials(void **state)
 	leave(o, false);
 }
 
-/* Whoever waits for a connection that never comes is told in time, one dial after the other. */
+/* Requests that wait for a connection that never comes fail in time, one dial after the other. */
 static void test_all_dials_fail(void **state)
 {
 	struct h2 *c = client_of_a();
@@ -400,8 +400,8 @@ static void expect_given_back(struct h2 *c, int32_t id)
 	assert_int_equal(answer(c, id)->code, NGHTTP2_REFUSED_STREAM);
 }
 
-/* What the origin has not looked at goes to another connection, whatever its method, and with the
- * body that has come so far. */
+/* A request that the origin has not looked at goes to another connection, whatever its method,
+ * with the body that has come so far. */
 static void test_goaway_below_a_request(void **state)
 {
 	struct upload part = {0};
@@ -468,7 +468,7 @@ static void test_goaway_again_and_again(void **state)
 	leave(o, false);
 }
 
-/* One that is longer than what is kept is sent once; the client may send it again. */
+/* A body longer than what is kept is sent once; the client may send it again. */
 static void test_goaway_below_a_long_upload(void **state)
 {
 	struct upload part = {0};
@@ -516,7 +516,8 @@ static void test_goaway_with_an_error_ends_all(void **state)
 
 /* --- a connection that is lost --- */
 
-/* The first request of a connection is not sent again; others are where that does no harm, once. */
+/* The first request of a connection is not sent again; others are sent again once, if that does no
+ * harm. */
 static void test_a_lost_connection_with_many_streams(void **state)
 {
 	struct h2 *c = client_of_a(), *o, *o2;
@@ -596,7 +597,7 @@ static void test_frames_that_end_a_connection(void **state)
 	frame_to_all(FRAME("\0\0\4\3\0\0\0\0\x09\0\0\0\1"), broke); /* ... of none */
 	frame_to_all(FRAME("\0\0\1\0\0\0\0\0\0x"), broke);          /* DATA on 0 */
 	frame_to_all(FRAME("\0\0\1\0\0\0\0\0\x09x"), NULL);         /* ... of none */
-	frame_to_all(FRAME("\0\0\5\5\4\0\0\0\1\0\0\0\2\x82"), "the upstream pushes");
+	frame_to_all(FRAME("\0\0\5\5\4\0\0\0\1\0\0\0\2\x82"), "the upstream sent a PUSH_PROMISE");
 	frame_to_all(FRAME("\0\0\1\1\4\0\0\0\2\x88"), broke);                 /* even stream */
 	frame_to_all(FRAME("\0\0\6\4\0\0\0\0\0\0\2\0\0\0\1"), broke);         /* may push */
 	frame_to_all(FRAME("\0\0\6\4\0\0\0\0\0\0\4\xff\xff\xff\xff"), broke); /* window */

@@ -109,7 +109,7 @@ static void test_never_in_the_compression_table(void **state)
 	never_in_the_table(NAME_Q, "q.test");
 }
 
-/* Nor what the sandbox itself calls a credential. */
+/* The same for a credential of the sandbox's own. */
 static void test_the_sandboxs_own(void **state)
 {
 	const nghttp2_nv more[] = {nv("authorization", "Basic Zm9vOmJhcg==")};
@@ -135,7 +135,7 @@ static void test_the_sandboxs_own(void **state)
 
 /* --- memory --- */
 
-/* What is looked for, each byte inverted, so that this is not found itself. */
+/* The value to find, each byte inverted, so that this copy is not found itself. */
 struct needle {
 	uint8_t inverted[64];
 	size_t n;
@@ -199,7 +199,7 @@ static bool is_in_mapping(int memory, const struct needle *needle, size_t from, 
 		size_t want = to - at < sizeof(bytes) ? to - at : sizeof(bytes);
 		ssize_t n;
 
-		/* What was read before must not be taken for memory that holds it. */
+		/* Memory read before must not be taken for memory that holds the value. */
 		if (at <= (size_t)bytes && at + want > (size_t)bytes)
 			continue;
 		n = pread(memory, bytes, want, (off_t)at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request on a stream to an upstream that speaks HTTP/2: resets in each phase, heads that lie,
- * bodies that nobody takes, trailers, silence, and clients that go. */
+ * bodies that nobody reads, trailers, silence, and clients that leave. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include "../http2_origin.h"
 
 #define TOTAL (8u << 20)
-/* What may be kept of a response that nobody takes, whatever is sent. */
+/* The bound on what is kept of a response that nobody reads. */
 #define KEPT_MAX (2u << 20)
 
 static struct h2 *c, *o;
@@ -206,7 +206,8 @@ static void test_resets_before_a_head(void **state)
 	expect_alive();
 }
 
-/* Cut off is never whole: neither with a code that sounds like an end, nor with trailers missing.
+/* A response that is cut off never looks whole: neither with a code that sounds like an end, nor
+ * without its trailers.
  */
 static void test_resets_inside_a_body(void **state)
 {
@@ -568,7 +569,7 @@ static void test_trailers_against_the_rules(void **state)
 	}
 }
 
-/* As many as are possible arrive, each; with one more nothing does that looks whole. */
+/* The greatest number arrives, each of them; with one more nothing arrives that looks whole. */
 static void test_many_trailers(void **state)
 {
 	const nghttp2_nv fields[] = {nv(":status", "200")};
@@ -612,7 +613,7 @@ static size_t stashed(void)
 	return n;
 }
 
-/* A client that takes nothing costs a bounded amount, and nobody else anything. */
+/* A client that reads nothing costs bounded memory, and costs others nothing. */
 static void test_a_client_that_takes_nothing(void **state)
 {
 	const nghttp2_nv fields[] = {nv(":status", "200")};
@@ -642,8 +643,8 @@ static void test_a_client_that_takes_nothing(void **state)
 	leave(slow, false);
 }
 
-/* All of a response has come, and its client takes it slowly: the connection may end. Who has not
- * got all of his is told. */
+/* All of a response has come, and its client takes it slowly: the connection may end. A client
+ * that has not got all of its response is told. */
 static void test_a_slow_client_and_a_connection_that_ends(void **state)
 {
 	const nghttp2_nv fields[] = {nv(":status", "200")};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/2 without TLS: how it goes on to an upstream, what leaves before the upstream has agreed,
- * and what becomes of requests where it does not. */
+/* HTTP/2 without TLS: how requests go on to an upstream, what leaves before it has agreed, and
+ * what becomes of requests if it does not. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -196,7 +196,7 @@ static void test_all_that_waited_go_on(void **state)
 		hang_up(o1[i], false);
 }
 
-/* One that closes may have another reason: the next one greets it again. */
+/* An upstream that closes may have another reason: the next request offers HTTP/2 again. */
 static void test_an_origin_that_closes(void **state)
 {
 	struct h2 *c = plain_client(), *o2;
@@ -261,7 +261,7 @@ static void test_grpc_needs_it(void **state)
 	leave(c, false);
 }
 
-/* What a client asks in HTTP/1.1 goes on in it, whatever others have asked in. */
+/* A request in HTTP/1.1 goes on in HTTP/1.1, whatever others have used. */
 static void test_http1_stays_http1(void **state)
 {
 	struct h2 *c = plain_client(), *o;

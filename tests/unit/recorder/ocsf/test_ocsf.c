@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What single members of an event's line say. test_ocsf_schema.c checks whole lines. */
+/* Single members of an event's line. test_ocsf_schema.c checks whole lines. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -173,7 +173,7 @@ static void test_failure_of_network_is_no_block(void **state)
 	json_decref(line);
 }
 
-/* What mode observe let pass has the policy's reason, also where it failed then. */
+/* A request that mode observe let pass has the policy's reason, also if it failed later. */
 static void test_what_is_observed_and_fails_is_observed(void **state)
 {
 	static const char both[] = "no rule of the policy names the destination; then it failed: ";
@@ -212,8 +212,8 @@ static void test_what_is_observed_and_fails_is_observed(void **state)
 	json_decref(line);
 }
 
-/* A refusal stays one, however it looks: an address of a refused class, a credential that cannot be
- * had (502, too), a client that was too slow or broke the protocol, the policy. */
+/* A refusal stays a refusal, however it looks: an address of a refused class, a credential that
+ * cannot be had (502, too), a client that was too slow or broke the protocol, the policy. */
 static void test_a_refusal_is_no_failure(void **state)
 {
 	static const struct {
@@ -272,7 +272,7 @@ static void test_explicit_proxy_port_is_not_the_destination(void **state)
 	json_decref(line);
 
 	e.upstream_port =
-	        8443; /* refused before anything was dialled, but it said where it wanted to go */
+	        8443; /* refused before anything was dialed, but it said where it wanted to go */
 	line = rendered(e);
 	assert_number(line, "dst_endpoint.port", 8443);
 	assert_number(line, "http_request.url.port", 8443);
@@ -355,8 +355,8 @@ static void test_counts_beyond_long_are_saturated(void **state)
 	json_decref(line);
 }
 
-/* What a sandbox may put into a name: quotation marks, line ends, escape sequences, bytes that are
- * no UTF-8, and an attempt to end the string and forge the seal. */
+/* Bytes that a sandbox may put into a name: quotation marks, line ends, escape sequences, bytes
+ * that are no UTF-8, and an attempt to end the string and forge the seal. */
 static void test_hostile_texts_stay_inside_their_strings(void **state)
 {
 	static const char hostile[] =
@@ -389,7 +389,7 @@ static void test_call(void **state)
 	        "sandboxes.attach agent-7 by alice allowed");
 	assert_null(json_object_get(line, "status_detail"));
 	json_decref(line);
-	/* What was done is no error. */
+	/* A call that succeeded is not an error. */
 	call.detail = SLICE("netns /run/netns/agent, policy /etc/agent.yaml");
 	line = rendered(call);
 	assert_string_equal(json_string_value(json_object_get(line, "status_detail")),

@@ -242,8 +242,8 @@ static struct seal_link last_behind(struct slice mark)
 	return last;
 }
 
-/* An empty file follows the line that was marked; what is no mark is passed over, and so is any
- * where the file has lines of its own. */
+/* An empty file follows the line that was marked; an invalid mark is ignored, and so is any
+ * mark if the file has lines of its own. */
 static void test_marked_line_goes_before(void **state)
 {
 	enum { DIGITS = CHAIN_MARK_BYTES - sizeof(uint64_t) };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log is moved away while one or two recorders write it: however they are told, and whoever
- * dies, old file and new file are one chain. */
+/* The log is moved away while one or two recorders write it: however they learn of it, and
+ * whichever dies, old file and new file are one chain. */
 #include "../pump_fixture.h"
 
 #define REOPEN_ID 31
@@ -185,7 +185,7 @@ static void test_two_daemons_end_it_once(void **state)
 	assert_one_chain(r, 3, 2);
 }
 
-/* Nobody can open the next file for so long that everything is refused: nothing is lost. */
+/* The next file cannot be opened for so long that everything is refused: nothing is lost. */
 static void test_next_file_comes_late(void **state)
 {
 	struct rotation *r = *state;
@@ -207,8 +207,8 @@ static void test_next_file_comes_late(void **state)
 	assert_one_chain(r, 3, 1);
 }
 
-/* The one that has ended the old file dies before it has begun the new one; its successor is given
- * the old one and told again. */
+/* The recorder that has ended the old file dies before it has begun the new one; its successor
+ * gets the old file and is told again. */
 static void test_killed_between_two_files(void **state)
 {
 	struct rotation *r = *state;
@@ -228,8 +228,8 @@ static void test_killed_between_two_files(void **state)
 	assert_one_chain(r, 3, 1);
 }
 
-/* The next one is given the file that is to follow, which is still empty, and what the other one
- * has left of itself. */
+/* The next recorder gets the new file, which is still empty, and the other recorder's
+ * notes. */
 static void replace_in_new_file(struct rotation *r)
 {
 	struct fixture *f = &r->f;
@@ -307,7 +307,8 @@ static void test_disk_is_full(void **state)
 	assert_one_chain(r, 3, 1);
 }
 
-/* Moved back: who is told that no other file is there goes on behind its end, once. */
+/* The file is moved back: a recorder that learns that there is no other file goes on behind its
+ * end, once. */
 static void test_ended_file_is_still_the_one(void **state)
 {
 	struct rotation *r = *state;
@@ -338,7 +339,7 @@ static void test_supervisor_is_lost(void **state)
 	assert_int_equal(verify(r->old), 4);
 }
 
-/* What a sandbox sends cannot end the log. */
+/* Data of a sandbox cannot end the log. */
 static void test_forged_end(void **state)
 {
 	struct rotation *r = *state;

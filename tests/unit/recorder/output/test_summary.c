@@ -81,7 +81,7 @@ static void test_top_eight_in_order(void **state)
 }
 
 /* A sandbox that makes up names cannot hide the one it really wants, nor grow the table. */
-/* They are counted, and nobody is told to allow them. */
+/* They are counted, and not suggested as rules. */
 static void test_names_of_a_search_list_are_not_named(void **state)
 {
 	struct event e = {.kind = EVENT_DNS,

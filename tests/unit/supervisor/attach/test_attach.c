@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds of the daemon's registry: as many sandboxes as there may be, and as many operations on one
- * of them; the next is refused and changes nothing. And the time that a sandbox was given: when it
- * is over, so is the sandbox. */
+ * of them; the next is refused and changes nothing. And a sandbox's ttl: the sandbox ends with
+ * it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static void enter(unsigned number)
 	assert_int_equal(attachment_enter(a), 0);
 }
 
-/* Of a namespace that is not there: whoever gets so far is told of that. */
+/* A request about a missing namespace: a caller that gets so far is told of that. */
 static void attach(const char *name)
 {
 	const struct attach_request request = {.name = name,
@@ -130,8 +130,8 @@ static void prepared_ones_count_and_claims_do_not(void **state)
 	assert_null(attachments_find(&all, "claimer"));
 }
 
-/* A namespace that is prepared needs the addresses of the configuration. That is no reload: what
- * all sandboxes trust is not looked at for it, a hundred times in a row. */
+/* A namespace that is prepared needs the addresses of the configuration. That is not a reload:
+ * the files of trusted CAs are not examined for it, a hundred times in a row. */
 static void only_a_reload_looks_at_the_ca(void **state)
 {
 	const uint32_t before_s = 7;
@@ -213,8 +213,8 @@ static void what_a_prepared_one_cannot(void **state)
 	assert_int_equal(answered.count, 6);
 }
 
-/* Whoever attaches and detaches again and again, while nothing can be written: the recorder has
- * room for so many, and all of them again in its next life. */
+/* A caller attaches and detaches again and again while nothing can be written: the recorder has
+ * room for this many, and so has its successor. */
 static void more_that_have_ended_than_may_wait(void **state)
 {
 	struct recorded left[RECORDING_LEFT_MAX] = {0};
@@ -320,7 +320,7 @@ static void on_look(struct loop_timer *timer)
 		loop_timer_set(timer, 1);
 }
 
-/* Also where it was over before anybody looked: the daemon did not run, or the clock was set. */
+/* Also if it was over before the daemon looked: the daemon did not run, or the clock was set. */
 static void a_sandbox_ends_with_its_time(void **state)
 {
 	static const int64_t left_ms[] = {50, 0, -1000, -INT64_C(3600000)};
@@ -351,7 +351,7 @@ static void a_sandbox_ends_with_its_time(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* Of one that has no sandbox any more, whose link the kernel still takes away. */
+/* Of an attachment without a sandbox, whose link the kernel is still removing. */
 static void one_that_is_being_detached(void **state)
 {
 	static const struct identity caller;
@@ -370,7 +370,7 @@ static void one_that_is_being_detached(void **state)
 	assert_string_equal(answered.text, "box-1 is being detached");
 }
 
-/* Whoever reloads all is told to ask again; one that is being detached needs no reload. */
+/* A reload of all is told to ask again; a sandbox that is being detached needs no reload. */
 static void all_while_one_is_attached_and_one_detached(void **state)
 {
 	struct attachment *a, *b;

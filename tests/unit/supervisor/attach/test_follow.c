@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox that is to end with another process: from then on it does, and no longer with the one
- * before. Where that cannot be, nothing has changed: not the record, not its file, and the process
- * so far still ends it. */
+/* A sandbox that is to end with another process: from then on it does, and no longer with the
+ * former one. If that fails nothing has changed: not the record, not its file, and the former
+ * process still ends it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Name server and CA in a file system that is built to mislead. */
+/* Writing name server and CA into a file system that is built to mislead. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -213,7 +213,7 @@ static void test_links_out(void **state)
 	assert_non_null(strstr(text_of(inside(GUEST_RESOLV)), "nameserver 10.1.2.1"));
 }
 
-/* Somebody renames files all the time, anywhere: no path with ".." in it gets lost by that. */
+/* Another program renames files all the time: no path with ".." in it gets lost by that. */
 static void test_links_while_others_rename(void **state)
 {
 	char one[96], two[96];
@@ -258,7 +258,7 @@ static void test_directory_out(void **state)
 	reported("-" GUEST_CA ": ");
 }
 
-/* Nothing is opened that could wait for ever, and nothing that is no file. */
+/* Nothing is opened that could block for ever, and nothing that is not a file. */
 static void test_strange_files(void **state)
 {
 	(void)state;
@@ -268,8 +268,8 @@ static void test_strange_files(void **state)
 	assert_int_equal(symlink("loop", inside("/etc/ssl/certs/loop")), 0);
 	assert_int_equal(symlink("loop", inside("/etc/ssl/certs/ca-bundle.crt")), 0);
 	install();
-	reported("-" GUEST_RESOLV ": it is no regular file");
-	reported("-" GUEST_BUNDLE ": it is no regular file");
+	reported("-" GUEST_RESOLV ": it is not a regular file");
+	reported("-" GUEST_BUNDLE ": it is not a regular file");
 	reported("-/etc/ssl/certs/ca-bundle.crt: ");
 	reported("+" GUEST_CA "\n");
 }
@@ -317,7 +317,7 @@ static bool own_mounts(void)
 	return f.fd >= 0;
 }
 
-/* What engines do, also where the name is a link. */
+/* What engines do, also if the name is a link. */
 static void test_engines_own(void **state)
 {
 	char engines[128];
@@ -528,7 +528,7 @@ static void test_namespace_without_a_root(void **state)
 	nothing_of_others(false, "the process has a user namespace that nobody is root in");
 }
 
-/* What is its own is written, and stays its own. */
+/* Files that the user owns are written, and stay the user's. */
 static void test_owner_it_knows(void **state)
 {
 	struct outcome outcome;
@@ -580,7 +580,8 @@ static void on_open(struct loop_io *io, unsigned events)
 	}
 }
 
-/* What hangs in the file system of a sandbox for good must not hold the daemon's lock and sockets.
+/* A child that hangs in a sandbox's file system for good must not hold the daemon's lock and
+ * sockets.
  */
 static void test_nothing_of_the_daemons(void **state)
 {
@@ -631,7 +632,7 @@ static void stop(struct loop_timer *timer)
 	loop_stop(timer->loop);
 }
 
-/* Whoever asked goes before the child has ended: it is reaped when it has. */
+/* The caller leaves before the child has ended: the child is reaped when it has. */
 static void test_none_stays_a_zombie(void **state)
 {
 	struct loop *loop = loop_new();

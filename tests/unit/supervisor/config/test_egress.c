@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What settings refuse of the way out: passwords that cannot be one, addresses of others, and a
- * proxy for what it cannot carry. */
+/* What settings refuse for egress: invalid passwords, addresses of others, and a proxy for
+ * traffic that it cannot carry. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two configurations say the same of the way out, or one thing in it is another. */
+/* Two configurations have the same egress, or differ in one part of it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

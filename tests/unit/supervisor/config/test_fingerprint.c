@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file's fingerprint: what of it makes another file, and when it tells nothing. */
+/* A file's fingerprint: which changes it shows, and when it is not reliable. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who can change a file through the directories above it, where one load looks at each directory
- * once: what another look, other rights or a long path may not hide. */
+/* Who can change a file through the directories above it, if one load examines each directory
+ * once: what an earlier look, other rights or a long path must not hide. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -139,7 +139,7 @@ static void the_next_load_looks_again(void **state)
 	assert_open(writers_of(one, NULL), above);
 }
 
-/* One user may look where another may not: nobody's refusal is not root's. */
+/* One user may look where another may not: a refusal for one is not a refusal for root. */
 static void other_rights_look_again(void **state)
 {
 	(void)state;

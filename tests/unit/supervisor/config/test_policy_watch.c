@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watched files: every way of changing them is told, once, and nothing else is. */
+/* Watched files: every way of changing them is reported, once, and nothing else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -159,7 +159,7 @@ static void on_turn(struct loop_task *task)
 		loop_task_queue(loop, task);
 }
 
-/* Whoever can write in the folder of a policy does not hold the daemon up by doing so. */
+/* Writes into a policy's folder do not hold the daemon up. */
 static void test_flood(void **state)
 {
 	char one[160], two[160];
@@ -235,7 +235,7 @@ static void test_late_folder_and_links(void **state)
 	assert_int_equal(told, 2);
 }
 
-/* Whoever is told may forget others, and itself. */
+/* A callback may forget other watches, and its own. */
 static void test_two_owners(void **state)
 {
 	const char *const files[] = {main_file};

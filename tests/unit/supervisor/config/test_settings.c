@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes share that are attached with the same policy, and what ends it: a byte of any
- * file, other rights, other variables, somebody who may not read it. */
+/* What sandboxes with the same policy share, and what ends the sharing: a byte of any file,
+ * other rights, other variables, a user who may not read it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -98,7 +98,8 @@ static void the_same_is_shared(void **state)
 	settings_put(first);
 }
 
-/* Each file in turn: the one that has changed is read, the old one stays whole with who has it. */
+/* Each file in turn: a changed file is read anew, its old text stays whole for those who have it.
+ */
 static void a_changed_file_is_loaded_anew(void **state)
 {
 	struct settings *first = load(&own, NULL, false), *second, *third;
@@ -117,7 +118,7 @@ static void a_changed_file_is_loaded_anew(void **state)
 	settings_put(first);
 	assert_int_equal(chmod(policy, 0600), 0);
 	first = load(&own, NULL, false);
-	assert_ptr_not_equal(first, third); /* who may read it is another */
+	assert_ptr_not_equal(first, third); /* another user may read it */
 	put(policy, "vethguard: 1\nname: [\n");
 	assert_null(load(&own, NULL, false)); /* with a fault: none, and not the one before */
 	assert_int_equal(unlink(part), 0);
@@ -127,7 +128,7 @@ static void a_changed_file_is_loaded_anew(void **state)
 	settings_put(third);
 }
 
-/* Who else can change a file is told of each load, also where only a folder above it has changed.
+/* Each load reports who else can change a file, also if only a folder above it has changed.
  */
 static void who_else_can_write_is_told(void **state)
 {
@@ -155,7 +156,8 @@ static void who_else_can_write_is_told(void **state)
 	settings_put(first);
 }
 
-/* An owner who is neither root nor who named the policy; rootless, nobody knows owners. */
+/* An owner who is neither root nor the user who named the policy; without root, owners are unknown.
+ */
 static void whose_else_it_is_is_told(void **state)
 {
 	struct identity other = {.uid = SOMEBODY, .gid = SOMEBODY},
@@ -443,7 +445,7 @@ static struct settings *load_as(const struct identity *who)
 	return s;
 }
 
-/* Nothing waits for the bytes of a file that is what it was; and whatever becomes of it is seen. */
+/* Nothing waits for the bytes of an unchanged file, and every change of it is noticed. */
 static void what_has_not_changed_is_not_read(void **state)
 {
 	struct settings *first, *second;
@@ -478,8 +480,8 @@ static void what_has_not_changed_is_not_read(void **state)
 	close(watch);
 }
 
-/* The way to a file that has not changed is closed to somebody: what was loaded for them before is
- * theirs no more. */
+/* A user loses access to an unchanged file: what was loaded for that user before is not
+ * reused. */
 static void what_may_not_be_read_any_more(void **state)
 {
 	const struct identity other = {.uid = SOMEBODY, .gid = SOMEBODY};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files may be a credential: whose they are, who may change them, what a link leads to. */
+/* Which files may be a credential: their owners, who may change them, and links to them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

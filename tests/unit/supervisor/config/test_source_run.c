@@ -179,7 +179,7 @@ static void a_program_that_writes_for_ever(void **state)
 	assert_non_null(strstr(said, "was killed"));
 }
 
-/* Something it left behind would keep the pipe open, and the keeper waiting. */
+/* A process that it left behind would keep the pipe open, and the keeper waiting. */
 static void what_it_leaves_running_is_killed(void **state)
 {
 	(void)state;

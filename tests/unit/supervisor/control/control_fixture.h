@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_fixture: the control API over a real socket, above attachments that write down what they
- * are asked and answer what they are told to. What the real ones do is the integration tests'
- * subject. Included after cmocka.h, in one file of a program.
+ * control_fixture: the control API over a real socket, above attachments that record what they are
+ * asked and answer what they are told to. The integration tests have real
+ * ones. Included after cmocka.h, in one file of a program.
  */
 #ifndef VETHGUARD_TESTS_UNIT_SUPERVISOR_CONTROL_CONTROL_FIXTURE_H
 #define VETHGUARD_TESTS_UNIT_SUPERVISOR_CONTROL_CONTROL_FIXTURE_H
@@ -375,7 +375,7 @@ static inline unsigned call(const char *method, const char *path, const char *bo
 	return hear(fd);
 }
 
-/* Whatever is answered is JSON, and of the type that it says. */
+/* Every answer is JSON, of the type that its header names. */
 static inline json_t *json_answer(void)
 {
 	json_t *json = json_loads(strstr(answer, "\r\n\r\n") + 4, JSON_REJECT_DUPLICATES, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may speak at the control socket, and that a flood of those who may not is no flood of lines.
+/* Who may use the control socket, and that a flood of refused callers is not a flood of log lines.
  */
 #include <stdarg.h>
 #include <stddef.h>

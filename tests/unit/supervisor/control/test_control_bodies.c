@@ -40,13 +40,13 @@ static void test_no_json(void **state)
 	json_decref(json_answer());
 	refused(400, "POST", "/v1/sandboxes", "{", "line 1, column 1");
 	refused(400, "POST", "/v1/sandboxes", "[]", "has to be a JSON object");
-	refused(400, "POST", "/v1/sandboxes", "{} {}", "no JSON");
-	refused(400, "POST", "/v1/sandboxes", "{\"a\":1,\"a\":2}", "no JSON");
-	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\\u0000\"}", "no JSON");
-	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\xff\"}", "no JSON");
+	refused(400, "POST", "/v1/sandboxes", "{} {}", "not JSON");
+	refused(400, "POST", "/v1/sandboxes", "{\"a\":1,\"a\":2}", "not JSON");
+	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\\u0000\"}", "not JSON");
+	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\xff\"}", "not JSON");
 	memset(deep + 10, '[', sizeof(deep) - 11);
-	refused(400, "POST", "/v1/sandboxes", deep, "no JSON");
-	refused(400, "DELETE", "/v1/sandboxes/one", "{}", "has no body");
+	refused(400, "POST", "/v1/sandboxes", deep, "not JSON");
+	refused(400, "DELETE", "/v1/sandboxes/one", "{}", "takes no body");
 }
 
 #define WITH(members) "{\"policy\":\"/p\",\"pid\":1," members "}"
@@ -66,17 +66,17 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sandboxes", WITH("\"ttl_s\":31622401"), "out of range");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"labels\":[]"), "an object");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"labels\":{\"a\":1}"), "labels.a: ");
-	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"x\"]"), "'x' is no IP");
-	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[1]"), "is no IP");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"x\"]"), "'x' is not an IP");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[1]"), "is not an IP");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1/33\"]"),
-	        "no such length");
+	        "not a possible prefix");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1/0\"]"),
-	        "no such length");
+	        "not a possible prefix");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1/\"]"),
-	        "no such length");
+	        "not a possible prefix");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"fd00::1/129\"]"),
-	        "no such length");
-	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"/16\"]"), "is no IP");
+	        "not a possible prefix");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"/16\"]"), "is not an IP");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1\",\"1.1.1.2\"]"),
 	        "at most one");
 	refused(422, "POST", "/v1/sandboxes", WITH("\"container\":{\"nme\":\"x\"}"),
@@ -92,7 +92,7 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sandboxes",
 	        "{\"policy\":\"/p\",\"interface\":\"e\",\"files\":true}", "files: ");
 	refused(422, "POST", "/v1/sandboxes",
-	        "{\"policy\":\"/p\",\"interface\":\"e\",\"start_time\":1}", "go with a pid");
+	        "{\"policy\":\"/p\",\"interface\":\"e\",\"start_time\":1}", "need a pid");
 	refused(422, "POST", "/v1/sandboxes/one/reload", "{\"policy\":\"p\"}", "absolute");
 	refused(422, "POST", "/v1/sandboxes/one/pause", "{\"resaon\":\"x\"}", "did you mean");
 	refused(422, "POST", "/v1/sandboxes/one/follow", "{}", "is to end is needed");

@@ -83,7 +83,7 @@ static void test_cas(void **state)
 	(void)state;
 	f.owner.ca = tell_cas;
 	cas = (struct message_keeper_ca){0};
-	refused(503, "GET", "/v1/ca", "", "not told of its CAs yet");
+	refused(503, "GET", "/v1/ca", "", "not reported its CAs yet");
 	cas = (struct message_keeper_ca){.notes = SLICE("one\ntwo\n"),
 	        .request = SLICE(""),
 	        .trusted = SLICE("-----BEGIN"),

@@ -44,7 +44,7 @@ static void test_prepared(void **state)
 	all.answer.traces = &left;
 	assert_int_equal(call("POST", "/v1/sandboxes/one/release", ""), 500);
 	assert_non_null(strstr(answer, "this is left of it: its synthetic names; do not"));
-	/* What is prepared is in a list of its own. */
+	/* Prepared namespaces are in a list of their own. */
 	assert_int_equal(call("GET", "/v1/prepared", ""), 200);
 	list = json_answer();
 	assert_int_equal(json_array_size(json_object_get(list, "prepared")), 0);

@@ -66,7 +66,7 @@ static void test_others(void **state)
 	list = json_answer();
 	assert_int_equal(json_array_size(json_object_get(list, "sessions")), 2);
 	json_decref(list);
-	/* What is no session is not shown as one. */
+	/* A sandbox that is not a session is not shown as one. */
 	all.asked[0] = 0;
 	all.is_session = false;
 	refused(404, "GET", "/v1/sessions/one", "", "there is no session one");
@@ -91,9 +91,9 @@ static void test_wrong_members(void **state)
 	        "no such member");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":\"10.0.0.0/8\"}",
 	        "an array");
-	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":[7]}", "no network");
+	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":[7]}", "not a network");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":[\"10.0.0.1/8\"]}",
-	        "no network");
+	        "not a network");
 	refused(422, "POST", "/v1/sessions/one/extend", "", "ttl_s: ");
 	refused(422, "POST", "/v1/sessions/one/extend", "{}", "ttl_s: ");
 	refused(422, "POST", "/v1/tokens/revoke", "", "signer: ");
@@ -108,7 +108,7 @@ static void test_wrong_members(void **state)
 	refused(404, "GET", "/v1/sessions/two", "", "there is no session two");
 	refused(405, "PUT", "/v1/sessions", "", "Allow: GET, POST");
 	refused(405, "POST", "/v1/sessions/one", "", "Allow: GET, DELETE");
-	refused(400, "DELETE", "/v1/sessions/one", "{}", "has no body");
+	refused(400, "DELETE", "/v1/sessions/one", "{}", "takes no body");
 }
 
 int main(void)

@@ -122,10 +122,10 @@ static void test_refused(void **state)
 	unlink(config.root);
 	refused(config.root, "No such file");
 	assert_int_equal(mkdir(config.root, 0755), 0);
-	refused(config.root, "no regular file");
+	refused(config.root, "not a regular file");
 	rmdir(config.root);
 	assert_int_equal(mkfifo(config.root, 0600), 0); /* and nobody waits for its other end */
-	refused(config.root, "no regular file");
+	refused(config.root, "not a regular file");
 	assert_int_equal(unlink(config.root), 0);
 	put(config.root, "root", 0644);
 	assert_int_equal(ca_files_open(&config, &files, why), 0);

@@ -142,7 +142,7 @@ static void an_attach_that_is_not_done_is_told_from_one_that_is(void **state)
 	attach_record_fini(&is);
 }
 
-/* What is prepared has no policy; what is not has one. */
+/* A prepared namespace has no policy; any other sandbox has one. */
 static void prepared_and_claimed_ones(void **state)
 {
 	struct attach_record was = sample(), is;

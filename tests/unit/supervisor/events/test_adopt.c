@@ -282,7 +282,7 @@ static void killed_daemons_lose_and_double_nothing(void **state)
 	assert_int_equal(count_files("told"), 0);
 }
 
-/* Nothing is thrown away, and nobody has to read of it at each start. */
+/* Nothing is thrown away, and not every start logs it. */
 static void what_cannot_be_read_is_named_once(void **state)
 {
 	static const char *const folders[] = {"rings", "told"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an audit file may be, and that no line of it can be changed later. */
+/* Which files can be an audit file, and that no line can be changed later. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept for a restart: who may keep it, rings in store, and what is said when it cannot be.
+/* What is kept for a restart: who may keep it, rings in store, and what is logged if it cannot be
+ * kept.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +58,7 @@ static void a_second_daemon_is_kept_out(void **state)
 	recording_fini(&other);
 }
 
-/* It stays closed, and says what would open it. */
+/* Everything stays closed, and the log says what would open it. */
 static void a_journal_that_cannot_be_opened_is_named(void **state)
 {
 	struct supervisor sv = {0};
@@ -74,7 +75,8 @@ static void a_journal_that_cannot_be_opened_is_named(void **state)
 	assert_int_equal(unlinkat(folder_fd, "journal", AT_REMOVEDIR), 0);
 }
 
-/* Those in store have no name until they are somebody's; without one a ring is made at once. */
+/* Rings in store have no name until a sandbox gets them; if there is none in store, a ring is made
+ * at once. */
 static void rings_in_store(void **state)
 {
 	struct supervisor sv = {0};

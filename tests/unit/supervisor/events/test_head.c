@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks for the log's last line is answered once, whatever the recorder says or does not say. */
+/* A question for the log's last line is answered once, whatever the recorder says or does not say.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor tells and waits to have in the log: bounded, in order, and told again. */
+/* Events that the supervisor sends and waits to have in the log: bounded, in order, and sent again.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -38,7 +39,7 @@ static void an_outage_becomes_a_finding(void **state)
 	outage_ends(&sv);
 	assert_int_equal(sv.recording.told_count, 1);
 	assert_int_equal(sv.recording.outage.looks, 0);
-	/* One that says it endlessly fills nothing; what it said is told later. */
+	/* A role that reports endlessly fills nothing; its reports are told later. */
 	for (unsigned i = 0; i < 100; i++) {
 		outage_begins(&sv, "The disk is full.");
 		outage_ends(&sv);
@@ -56,7 +57,7 @@ static void an_outage_becomes_a_finding(void **state)
 	loop_free(sv.loop);
 }
 
-/* What was gathered is told when its time comes, once, and never in the middle of an outage. */
+/* Gathered reports are told when their time comes, once, and never during an outage. */
 static void outages_in_a_row_are_told_in_time(void **state)
 {
 	struct supervisor sv = {.loop = loop_new(),
@@ -120,7 +121,7 @@ static void what_waits_is_bounded(void **state)
 	assert_null(sv.recording.daemon.told);
 }
 
-/* It says why it takes nothing: that is no reason to start another one, which can do no better. */
+/* The recorder says why it takes nothing: starting another one would not help. */
 static void one_that_cannot_write_is_left_alone(void **state)
 {
 	(void)state;
@@ -136,7 +137,7 @@ static void one_that_cannot_write_is_left_alone(void **state)
 	}
 }
 
-/* Who asks again and again, while nothing is written, takes no room from what is done. */
+/* Repeated questions, while nothing is written, take no room from events of what was done. */
 static void who_looks_leaves_room(void **state)
 {
 	struct supervisor sv = {.recording.daemon = {.id = SANDBOX, .open = true}};

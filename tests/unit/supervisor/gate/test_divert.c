@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gate on an interface that was there before: whom it refuses, what it learns, whom nobody meets.
+/* A gate on an existing interface: what it refuses, what it learns, and who reaches nobody.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ static void in_order(struct gate *gate)
 		fail_msg("%d: %s", result, gate->why);
 }
 
-/* Nothing listens there: who is met refuses, which is an answer. */
+/* Nothing listens there: whichever host is reached refuses, which is an answer. */
 static bool meets(int netns, const char *address, int wait_ms)
 {
 	struct dial d = {address, 9, wait_ms};
@@ -330,8 +330,8 @@ static void what_is_no_sandbox_is_refused_with_a_reason(void **state)
 
 	(void)state;
 	refused("nothing7", -ENODEV, "no interface");
-	refused("", -EINVAL, "no name");
-	refused("a-name-too-long-for-one", -EINVAL, "no name");
+	refused("", -EINVAL, "not an interface's name");
+	refused("a-name-too-long-for-one", -EINVAL, "not an interface's name");
 	refused("lo", -EINVAL, "loopback");
 	assert_int_equal(divert(&gate, "p1"), 0);
 	refused("p1", -EEXIST, "already");
@@ -401,7 +401,7 @@ static bool divert_filters_are_missing(void)
 	return shell(-1, "tc qdisc show | grep -q clsact") != 0;
 }
 
-/* A network with one who is on it, and the way there as a port of the bridge. */
+/* A network with one host on it, and the way there as a port of the bridge. */
 static int make_network(void)
 {
 	int outside = netns_new();
@@ -429,8 +429,8 @@ static int in_time(int netns, const char *address, uint16_t port)
 	return netns_run(netns, in_dial, &d);
 }
 
-/* What joins a guarded bridge later is met by who is on it without the gate: another container may
- * be, a way to a network may not. */
+/* A port that joins a guarded bridge later is reached by those on it without the gate: another
+ * container may be, a way to a network may not. */
 static void a_bridge_gets_no_egress_later(void **state)
 {
 	int outside = make_network();
@@ -454,7 +454,7 @@ static void a_bridge_gets_no_egress_later(void **state)
 	assert_int_equal(gate_repair(&gate), 0);
 	assert_false(meets(one, "172.30.0.77", NEVER_MS));
 	assert_true(meets(one, "172.30.0.3", WAIT_MS));
-	/* Who watches is told, and needs nobody to ask. */
+	/* The watcher is told without asking. */
 	assert_int_equal(gate_watch(&gate, host, on_change), 0);
 	run_loop(200);
 	told = 0;
@@ -534,7 +534,7 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 		assert_false(meets(one, "172.30.0.1", NEVER_MS));
 	}
-	/* A table of somebody else's is his affair. */
+	/* A table of another program is left alone. */
 	told = 0;
 	assert_int_equal(shell(-1, "nft add table inet somebody"), 0);
 	run_loop(300);
@@ -559,7 +559,8 @@ static void a_flush_of_the_rules_opens_nothing(void **state)
 		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 		assert_int_equal(dial(one, "172.30.0.1", 80), 0);
 		assert_false(meets(one, "172.30.0.1", NEVER_MS));
-		/* The ports of a bridge are one sandbox; the neighbor of a port is none. */
+		/* The ports of a bridge are one sandbox; the neighbor of a port is not a part of
+		 * it. */
 		assert_int_equal(meets(one, "172.30.0.3", i ? WAIT_MS : NEVER_MS), i == 1);
 		assert_int_equal(meets(two, "172.30.0.1", i ? NEVER_MS : WAIT_MS), i == 0);
 		assert_int_equal(gate_repair(&gate), 1);

@@ -241,7 +241,7 @@ static void a_pinned_gate_is_adopted(void **state)
 	assert_int_equal(gate_pin(&gate, pin), 0);
 	assert_int_equal(gate_pin(&gate, pin), -EEXIST);
 	gate_close(&gate);
-	/* Nobody is there: refused, not passed and not forgotten. */
+	/* No worker is there: refused, not passed and not forgotten. */
 	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
 
 	assert_int_equal(gate_adopt(&second, host, pin), 0);
@@ -448,7 +448,7 @@ static void a_foreign_change_is_noticed_and_mended(void **state)
 	assert_int_equal(told, 1);
 	assert_int_equal(told_result, 1);
 	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
-	/* What we change ourselves is nobody's news. */
+	/* The supervisor's own changes are not reported. */
 	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &bounds), 0);
 	run_loop(300);
 	assert_int_equal(told, 1);
@@ -510,7 +510,7 @@ static void a_gate_is_watched_where_it_has_moved_to(void **state)
 	assert_int_equal(told, 1);
 	assert_int_equal(told_result, 1);
 	close_all(&other);
-	/* One that nobody watches. */
+	/* A gate that nobody watches. */
 	open_gate(&gate);
 	gate_move_watched(&other, &gate, on_change);
 	assert_null(other.watch);

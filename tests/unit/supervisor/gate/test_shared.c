@@ -63,7 +63,6 @@ static void listens_on_loopback_alone(void **state)
 static void has_nothing_to_connect_set_or_watch(void **state)
 {
 	const struct fence_bounds bounds = {1, 1, 1, 1};
-	const uint16_t port = 123;
 	struct gate gate;
 
 	(void)state;
@@ -73,7 +72,41 @@ static void has_nothing_to_connect_set_or_watch(void **state)
 	assert_int_equal(gate_watch(&gate, NULL, NULL), 0);
 	assert_int_equal(gate_dropped(&gate).packets, 0);
 	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &bounds), 0);
-	assert_int_equal(gate_set_traffic(&gate, &port, 1, &bounds), -EOPNOTSUPP);
+	gate_close(&gate);
+}
+
+/* Their sockets are bound to no address, and the set before may still be open. */
+static void ports_for_datagrams_come_and_go(void **state)
+{
+	const struct fence_bounds bounds = {1, 1, 1, 1};
+	const uint16_t ports[] = {5000, 5001};
+	struct gate gate;
+	size_t before;
+	int kept, own;
+
+	(void)state;
+	open_gate(&gate);
+	before = gate.listener_count;
+	assert_int_equal(gate_set_traffic(&gate, ports, 2, &bounds), 0);
+	assert_int_equal(gate.listener_count, 0); /* those had other ports */
+	assert_int_equal(gate_listen(&gate), 0);
+	assert_int_equal(gate.listener_count, before + (before == 6 ? 4 : 2));
+	assert_int_equal(gate.listeners[before].kind, MESSAGE_LISTEN_UDP);
+	assert_int_equal(gate.listeners[before].port, 5000);
+	assert_int_equal(bind_loopback(5001, SOCK_DGRAM), -EADDRINUSE);
+	kept = dup(gate.listeners[before].fd);
+	assert_int_equal(gate_listen(&gate), 0);
+	close(kept);
+	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &bounds), 0);
+	assert_int_equal(gate_listen(&gate), 0);
+	assert_int_equal(gate.listener_count, before);
+	own = bind_loopback(5000, SOCK_DGRAM);
+	assert_true(own >= 0);
+	assert_int_equal(gate_set_traffic(&gate, ports, 1, &bounds), 0);
+	assert_int_equal(gate_listen(&gate), -EADDRINUSE);
+	assert_non_null(strstr(gate.why, "UDP port 5000"));
+	assert_int_equal(gate.listener_count, 0);
+	close(own);
 	gate_close(&gate);
 }
 
@@ -112,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(listens_on_loopback_alone),
 	        cmocka_unit_test(has_nothing_to_connect_set_or_watch),
+	        cmocka_unit_test(ports_for_datagrams_come_and_go),
 	        cmocka_unit_test(another_set_opens_beside_the_first),
 	        cmocka_unit_test(a_port_that_is_taken_is_named)};
 

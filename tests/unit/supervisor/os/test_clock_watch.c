@@ -38,7 +38,7 @@ ssize_t __wrap_read(int fd, void *p, size_t n)
 	return -1;
 }
 
-/* What read() is to newer compilers and C libraries where buffers are checked. */
+/* The function that newer compilers and C libraries call for read() when they check buffers. */
 ssize_t __wrap___read_chk(int fd, void *p, size_t n, size_t size)
 {
 	assert_true(n <= size);

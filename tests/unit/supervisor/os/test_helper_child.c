@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work done by a child: what it tells, its end, and all the ways in which it does not come to one.
+/* Work done by a child: what it reports, its end, and all the ways in which it does not end well.
  */
 #include <stdarg.h>
 #include <stddef.h>

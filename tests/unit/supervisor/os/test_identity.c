@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another user's rights are lent for one call, with the groups of who asked, to one thread. */
+/* Another user's rights are lent to one thread for one call, with the caller's groups. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #include "../somebodys_files.h"
 
-/* What proc(5) shows to those only who may trace the process. */
+/* A file that proc(5) shows only to those who may trace the process. */
 static int look_into(void *link)
 {
 	int fd = open(link, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen_socket: which paths, over which files not, with whose rights, and what is removed. */
+/* listen_socket: which paths it takes, which files it never replaces, with whose rights, and what
+ * is removed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -193,7 +194,8 @@ static void test_never_over_another_file(void **state)
 		s.inode = 0; /* unknown: only a stale socket is taken for it */
 		assert_int_equal(remove_it(&s), 0);
 		assert_int_equal(open_it(&s, true), -EADDRINUSE);
-		s.inode = before.st_ino; /* the number was given to what is no socket */
+		s.inode = before.st_ino; /* the inode's number was given to a file that is not a
+		                            socket */
 		assert_int_equal(remove_it(&s), 0);
 		assert_true(is_there(&s));
 	}

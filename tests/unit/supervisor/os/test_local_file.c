@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that are known to need nobody's answer, and all those that are not, which is no error but
- * no descriptor either. */
+/* Files that are known to be local, and all others, which are not an error but give no descriptor
+ * either. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -218,7 +218,7 @@ static pid_t sleeper(void)
 	return pid;
 }
 
-/* What it lends can be had back, and nothing else changes. */
+/* A lent priority can be taken back, and nothing else changes. */
 static int lend_and_take_back(void)
 {
 	struct priority p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking roles how they are confined: who answers in its time is heard, however many did before.
- * How long that is, is what roles.c sets its timer to; a test makes it longer where answers are to
- * come in time. */
+/* Asking roles how they are confined: an answer in time counts, however many came before.
+ * roles.c sets the timer; a test makes it longer where answers have to come in
+ * time. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -118,7 +118,7 @@ static void one_that_hangs_is_told_of_without(void **state)
 	assert_string_equal(texts[2], "");
 }
 
-/* What the asker keeps for the answer would be lost. */
+/* The memory that the caller keeps for the answer would be lost. */
 static void the_end_answers_a_question_under_way(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every way in which a role may end, and that its end is told exactly once and truly. */
+/* Every way in which a role may end, and that its end is reported exactly once and truly. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "
 
 static void write_all(const char *text, size_t n)
 {
-	/* As a hostile one would: it makes its end blocking and never gives up. */
+	/* A hostile role: it makes its end blocking and never gives up. */
 	fcntl(STDERR_FILENO, F_SETFL, fcntl(STDERR_FILENO, F_GETFL) & ~O_NONBLOCK);
 	while (n > 0) {
 		ssize_t done = write(STDERR_FILENO, text, n);
@@ -241,13 +241,13 @@ static void descriptors_of_a_role_kill_it_and_are_closed(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
-/* What it may say is bounded by number and time; without a bound it may say any number. */
+/* The number of messages is bounded, in all and over time; without a bound any number may come. */
 static void saying_too_much_kills(void **state)
 {
 	(void)state;
 	start("fake-chatty");
 	role_bound(&role, ROLE_WORKER_BURST, 0);
-	expect_end("was killed: it said too much");
+	expect_end("was killed: it sent too many messages");
 	assert_int_equal(messages, ROLE_WORKER_BURST);
 	start("fake-chatty");
 	while (messages < 2 * ROLE_WORKER_BURST)
@@ -435,8 +435,8 @@ static void a_long_line_becomes_several(void **state)
 	assert_string_equal(strchr(text, '\n'), "\nfake-long: AAAAA\n");
 }
 
-/* Many lines, and one that never ends. Whoever floods is kept waiting; what is shown is bounded,
- * also when its end comes. */
+/* Many lines, and one that never ends. A role that floods is kept waiting; what is shown is
+ * bounded, also when the role ends. */
 static void nobody_floods_a_terminal(void **state)
 {
 	static const char *const flooders[] = {"fake-flood", "fake-endless"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's listeners for exposed ports: opened, kept, closed; and what refuses them. */
+/* The host's listeners for exposed ports: opened, kept, closed; and why they are refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -118,7 +118,8 @@ static void test_no_listener(void **state)
 	test_unload(&x.policy);
 }
 
-/* What the next policy does not have goes, but not before the next policy is in force. */
+/* A listener that the next policy does not have is closed, but not before that policy is in force.
+ */
 static void test_trimmed(void **state)
 {
 	struct exposing before, next;
@@ -161,7 +162,7 @@ static void test_taken(void **state)
 	assert_int_equal(sandbox_expose(s, &x.generation), 0);
 	refused(other, &x, -EADDRINUSE, GATE_FAULT_TAKEN, "sandbox one listens there already");
 	refused(other, &all, -EADDRINUSE, GATE_FAULT_TAKEN, "sandbox one listens there already");
-	refused(s, &all, -EADDRINUSE, GATE_FAULT_TAKEN, "take that out with one reload");
+	refused(s, &all, -EADDRINUSE, GATE_FAULT_TAKEN, "remove that entry and reload");
 	sandbox_expose_close(s);
 	assert_int_equal(sandbox_expose(other, &all.generation), 0);
 	refused(s, &x, -EADDRINUSE, GATE_FAULT_TAKEN, "sandbox two listens there already");
@@ -187,7 +188,7 @@ static void test_refused(void **state)
 	exposing(&away, NOT_HERE);
 	exposing(&none, "");
 	s = one("one", &x);
-	refused(s, &away, -EADDRNOTAVAIL, GATE_FAULT_ASKED, "none of this machine's");
+	refused(s, &away, -EADDRNOTAVAIL, GATE_FAULT_ASKED, "does not have that address");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		s->gate.kind = kinds[i].kind;
 		refused(s, &x, -EOPNOTSUPP, GATE_FAULT_ASKED, kinds[i].words);
@@ -201,7 +202,7 @@ static void test_refused(void **state)
 	test_unload(&none.policy);
 }
 
-/* The daemon lends nobody its right to the low ports. */
+/* The daemon lends no user its right to the low ports. */
 static void test_another_user(void **state)
 {
 	struct exposing x;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's places in the supervisor's registries, where there is no memory for them. */
+/* A worker's entries in the supervisor's registries, without memory for them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

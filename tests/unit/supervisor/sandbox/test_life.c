@@ -3,9 +3,9 @@
  * A sandbox's life where something fails: a worker that cannot be started, workers that die, a
  * recorder that is lost, answers that do not come. The table's real handlers, with a supervisor
  * that has no keeper, sandboxes without a gate, and an owner who counts. Workers and the recorder
- * are this program itself: each lives until it is asked to stop. None gets as far as to serve,
- * which is for whole runs and daemons to show. (Links to such programs lie beside the test, so
- * there is one test of the kind in a folder.)
+ * are this program itself: each lives until it is asked to stop. None gets as far as serving,
+ * which the tests of whole runs and daemons show. (Links to such programs lie beside the test,
+ * so there is one test of the kind in a folder.)
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -158,7 +158,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What such a role is: it hears everything, and ends when it is asked to. */
+/* Such a role reads everything, and ends when it is asked to. */
 static int live_until_stop(void)
 {
 	struct ipc_message m;
@@ -247,7 +247,8 @@ static void one_that_cannot_be_started_is_tried_again(void **state)
 	sandbox_free(s);
 }
 
-/* Whichever allocation fails; with all of them its gate, which is none, has nowhere to listen. */
+/* Whichever allocation fails; with all of them its gate, which does not exist, has nowhere to
+ * listen. */
 static void without_memory_it_is_tried_again(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_RESTARTING, true);
@@ -317,7 +318,7 @@ static void too_many_deaths_close_it(void **state)
 	sandbox_free(s);
 }
 
-/* As many as ever, if each is long after the one eight before. */
+/* Any number of deaths, if each is long after the eighth before it. */
 static void deaths_of_long_ago_do_not_count(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -334,7 +335,7 @@ static void deaths_of_long_ago_do_not_count(void **state)
 	sandbox_free(s);
 }
 
-/* A fence that nobody looks after is not served behind. */
+/* No worker serves behind a fence that nobody watches. */
 static void one_that_is_found_and_cannot_be_watched_is_closed(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_NEW, true);
@@ -384,8 +385,8 @@ static bool is_quiesced(void)
 	return quiesced > 0;
 }
 
-/* Whoever asked for the pause is answered when nobody works any more and no other worker can be
- * started, not before. */
+/* The caller that asked for the pause gets its answer when no worker runs any more and none can
+ * be started, not before. */
 static void a_pause_needs_no_other_worker(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -504,7 +505,7 @@ static void the_summary_ends_it(void **state)
 	assert_int_equal(sv.recording.told_count, 0);
 }
 
-/* With the recorder lost, or too slow, what was told of it waits for the next one. */
+/* If the recorder is lost or too slow, events for it wait for the next one. */
 static void without_a_summary_it_ends_and_is_kept(enum sandbox_event event)
 {
 	struct sandbox *s = one_summing(true);
@@ -591,7 +592,7 @@ static void without_memory_it_does_not_wait(void **state)
 	assert_true(at_once > 0);
 }
 
-/* What nobody has waited for is said by name. */
+/* Whatever was not ready in time is named. */
 static void too_late(bool keeper, bool worker, bool recorder, const char *text)
 {
 	struct sandbox *s = one_in(SANDBOX_STARTING, true);
@@ -636,7 +637,7 @@ static bool is_over(void)
 	return ended > 0;
 }
 
-/* Those that serve and those that finish what they had, in no other order than they like. */
+/* Workers that serve and workers that finish, in any order. */
 static void all_workers_are_asked_to_stop(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -655,7 +656,7 @@ static void all_workers_are_asked_to_stop(void **state)
 	sandbox_free(s);
 }
 
-/* Of a run: cut off, and its owner hears why. One that lasts is closed, and stays. */
+/* A run is cut off, and its owner learns why. An attached sandbox is closed, and stays. */
 static void a_failure_while_it_serves(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
@@ -725,7 +726,7 @@ static void end_worker(const struct instance *i)
 	assert_true(socket.revents & POLLHUP);
 }
 
-/* A worker that ends by itself just then was not killed, and is no finding. */
+/* A worker that ends by itself just then was not killed, and is not a finding. */
 static void a_worker_that_ends_when_it_is_to_pause(void **state)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);

@@ -85,7 +85,7 @@ static void a_copy_has_the_names_of_then(void **state)
 	assert_int_equal(shared_names_get(&copy, far, name, &asked_ms), 12);
 	assert_memory_equal(name, "far.lab.test", 12);
 	assert_int_equal(shared_names_count(&copy), shared_names_count(&names));
-	/* What nobody has used takes no memory there either. */
+	/* Unused names take no memory there either. */
 	assert_true(blocks_of(2) * 512 < (off_t)shared_names_bytes(LIMIT) / 4);
 	shared_names_close(&names);
 	shared_names_close(&copy);

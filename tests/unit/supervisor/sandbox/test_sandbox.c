@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sandbox's table of states: every event in every state. The handlers are the test's own (all
- * of states.h), so what is tried here is which of them is called, that only what one returns
- * becomes the next state, and what the owner hears of that; further the registry, without memory
+ * of states.h), so this tests which of them is called, that only the state one returns
+ * becomes the next, and what the owner learns of that; further the registry, without memory
  * and without descriptors. What the handlers do is tried in test_life.c and by whole runs and
  * daemons.
  */
@@ -194,7 +194,7 @@ static void expect_passed_over(const struct sandbox *s, int state)
 	assert_int_equal(calls + quiesces + ready + ended + changed + failed, 0);
 }
 
-/* Told once where that is due, and of one thing only. */
+/* The owner is told once, of one thing only. */
 static void expect_owner_told(const struct sandbox *s, int before)
 {
 	const int now = (int)s->state;
@@ -283,7 +283,7 @@ static void the_first_failure_stands(void **state)
 	}
 }
 
-/* A text that is borrowed is not kept where nobody looks at it. */
+/* A borrowed text is not kept where nobody reads it. */
 static void a_refusal_is_a_failure_with_a_longer_text(void **state)
 {
 	static const char text[] = "all that is wrong with the policy";
