@@ -66,7 +66,8 @@ const char *aws_json_read(struct slice text, struct aws_json *out)
 	if (rc == 0)
 		fault = take_values(&tree, out);
 	else if (rc == -EBADMSG)
-		fault = "The credential's value begins like JSON, but is not JSON that all readers understand alike.";
+		fault = "The credential's value begins like JSON, but is not JSON that all readers "
+		        "understand alike.";
 	json_fini(&tree);
 	secret_free(&decoded);
 	return fault;

@@ -111,7 +111,8 @@ static void fail_later(struct ipc_peer *peer, int error)
 
 static bool carries_secret(enum message_type type)
 {
-	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL || type == MESSAGE_GATEWAY_TOKEN;
+	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL ||
+	       type == MESSAGE_CREDENTIAL_SEAL || type == MESSAGE_GATEWAY_TOKEN;
 }
 
 /* Logs messages at level debug, never their content. */

@@ -110,10 +110,6 @@ static const char *advice_for_denied(const struct policy_decision *d)
 	case POLICY_REASON_SIGNATURE:
 		return "The right signature is made outside of the sandbox, for the regions and "
 		       "services that the operator has named. Sign with any key for one of these.";
-	case POLICY_REASON_LEAK:
-		return "Do not retry as it is. Leave the value of the key's variable out of what "
-		       "is "
-		       "sent; the key itself is attached outside of the sandbox where it belongs.";
 	case POLICY_REASON_CONDITION:
 		return "The policy allows this place only with certain query parameters, header "
 		       "fields or bodies. If the task needs this request as it is, ask the "
