@@ -240,7 +240,7 @@ class Credentials(Box):
 
     def test_placeholder_in_a_body(self):
         placeholder = self.box.sh("printf %s $API_KEY").out
-        self.passes(json.dumps({"account": "two", "key": placeholder}).encode())
+        self.refused(json.dumps({"account": "two", "key": placeholder}).encode())
         self.assertIsNotNone(self.box.event(FINDING))
 
 

@@ -11,7 +11,7 @@ import urllib.parse
 import lab
 import support
 from credential_service import HOST, PORT, URL, Served
-from support import policy
+from support import policy, wait_until
 
 CLIENT_SECRET, VAULT_TOKEN, SECRET_ID = "client:secret&0123456789", "vault-token-0123456789", "secret-id-0123456789"
 SUBJECT, CONNECT = "subject-token-0123456789", "connect-token-0123456789"
@@ -114,7 +114,7 @@ class Works(Fetch):
         self.assertEqual(self.whoami(box), "200")
         box = self.box(self.oauth(f"https://[{lab.ORIGIN6}]:{PORT}/oauth/token"))
         self.assertEqual(self.whoami(box), "502")
-        self.assertIn("it cannot be asked: Couldn't connect", box.stderr())
+        self.assertTrue(wait_until(lambda: "it cannot be asked: Couldn't connect" in box.stderr()), box.stderr())
 
     def test_once_for_all_who_wait(self):
         box = self.box(self.oauth(URL + "/gate"))

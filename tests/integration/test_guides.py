@@ -20,6 +20,7 @@ LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
          "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
          "docs/gateway.md", "docs/install.md"]
+ELSEWHERE = {"docs/guides/langchain.md": "providers/test_langchain_page.py"}  # pages that need packages of others, and who runs them
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
 KEYS = SECRET + "\n"  # pasted where a page asks for one
 PAGE_S = 60
@@ -101,13 +102,15 @@ class Form(unittest.TestCase):
     """The form of the pages: no command hides from the tests above."""
 
     def test_every_page(self):
-        for name in PAGES:
+        for name in [*PAGES, *ELSEWHERE]:
             with self.subTest(page=name):
                 self.assertEqual(pages.faults(os.path.join(ROOT, name)), [])
 
     def test_every_guide_is_run(self):
         guides = {"docs/guides/" + f for f in os.listdir(os.path.join(ROOT, "docs/guides"))}
-        self.assertLessEqual(guides, set(PAGES))
+        self.assertLessEqual(guides, {*PAGES, *ELSEWHERE})
+        for name, test in ELSEWHERE.items():
+            self.assertIn(name, pages.read(os.path.join(os.path.dirname(os.path.abspath(__file__)), test)))
         for name in PAGES:
             test = "test_" + os.path.basename(name)[:-3].lower().replace("-", "_")
             self.assertTrue(hasattr(Guides, test) or not any(b.runs() for b in pages.blocks(os.path.join(ROOT, name))), name)

@@ -113,15 +113,15 @@ class Renews(Services):
 
     def test_used_while_it_is_valid(self):
         """The service fails when the next one is due: the value is used to its end, then requests are refused, and it is back at once."""
-        self.service.expires_in = 8
+        self.service.expires_in = 8 * support.PACE
         netns = self.box("valid", self.oauth())
         self.assertEqual(self.asks("valid", netns), "200")
         self.service.throttled, self.service.retry_after = 1, 3
 
         def told():
             return "The earlier value is still used" in self.daemon.stderr() or not self.assertEqual(self.asks("valid", netns), "200") and False
-        self.assertTrue(wait_until(told, 12), self.daemon.stderr())
-        self.assertTrue(wait_until(lambda: self.asks("valid", netns) == "502", 3))
+        self.assertTrue(wait_until(told, 12 * support.PACE), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: self.asks("valid", netns) == "502", 3 * support.PACE))
         self.assertTrue(wait_until(lambda: self.asks("valid", netns) == "200", 5 * support.SLOW))
         self.assertEqual(len(set(self.sent())), 2)
 

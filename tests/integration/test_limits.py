@@ -132,7 +132,8 @@ print(sorted(a[0] if isinstance(a, tuple) else a.status for a in answers))
         self.assertEqual(self.curl("/slow?0")[0], 200)
 
     def test_grpc(self):
-        head = ("--http2", "-H", "Content-Type: application/grpc", "-X", "POST", "-d", "x")
+        # Without a body: curl 7.88 waits for ever if a response that is a head alone comes while it still sends one.
+        head = ("--http2", "-H", "Content-Type: application/grpc", "-X", "POST", "-m", "60")
         self.curl("/pkg.Service/Call", *head)
         status, fields, _ = self.curl("/pkg.Service/Call", *head)
         self.assertEqual(status, 200)
@@ -161,8 +162,8 @@ print(got)
         lines = self.py(code).split()
         self.assertIn(lines[0], ("refused", "0"))
         self.assertTrue(40000 <= int(lines[1]) <= 50000, lines)
-        event = self.box.event(NETWORK, status_code="policy-limit", action_id=1)
-        self.assertEqual((event["firewall_rule"]["name"], event["traffic"]["bytes_out"] <= 50000), ("tunnel", True), event)
+        event = self.box.event(NETWORK, status_code="policy-limit", action_id=1, **{"firewall_rule.name": "tunnel"})
+        self.assertLessEqual(event["traffic"]["bytes_out"], 50000, event)
         self.assertIsNotNone(self.box.event(NETWORK, status_code="policy-limit", action_id=2))
 
     def test_datagrams(self):

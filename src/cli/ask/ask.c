@@ -50,24 +50,20 @@ static void print_one(const json_t *ask)
 
 static void print_all(const json_t *answer)
 {
-	const json_t *asks = json_object_get(answer, "asks"), *ask;
-	size_t i;
+	const json_t *asks = json_object_get(answer, "asks");
 
 	if (json_array_size(asks) == 0)
 		puts("nothing waits");
-	json_array_foreach(asks, i, ask) print_one(ask);
+	for (size_t i = 0; i < json_array_size(asks); i++)
+		print_one(json_array_get(asks, i));
 }
 
 /* --- as they come --- */
 
 static bool has(const json_t *asks, const char *id)
 {
-	const json_t *ask;
-	size_t i;
-
-	json_array_foreach(asks, i, ask)
-	{
-		if (strcmp(control_text(ask, "id"), id) == 0)
+	for (size_t i = 0; i < json_array_size(asks); i++) {
+		if (strcmp(control_text(json_array_get(asks, i), "id"), id) == 0)
 			return true;
 	}
 	return false;
@@ -75,16 +71,15 @@ static bool has(const json_t *asks, const char *id)
 
 static void tell_changes(const json_t *before, const json_t *now)
 {
-	const json_t *ask;
-	size_t i;
+	for (size_t i = 0; i < json_array_size(now); i++) {
+		const json_t *ask = json_array_get(now, i);
 
-	json_array_foreach(now, i, ask)
-	{
 		if (!has(before, control_text(ask, "id")))
 			print_one(ask);
 	}
-	json_array_foreach(before, i, ask)
-	{
+	for (size_t i = 0; i < json_array_size(before); i++) {
+		const json_t *ask = json_array_get(before, i);
+
 		if (!has(now, control_text(ask, "id")))
 			printf("%s  is over\n", control_text(ask, "id"));
 	}

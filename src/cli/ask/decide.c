@@ -13,14 +13,14 @@
 /* Finds the one id that begins so. Returns false after a message. */
 static bool find_id(const json_t *asks, const char *prefix, char id[ID_DIGITS + 1])
 {
-	size_t n = strlen(prefix), found = 0, i;
-	const json_t *ask;
+	size_t n = strlen(prefix), found = 0;
 
-	json_array_foreach(asks, i, ask)
-	{
-		if (strncmp(control_text(ask, "id"), prefix, n) != 0)
+	for (size_t i = 0; i < json_array_size(asks); i++) {
+		const char *text = control_text(json_array_get(asks, i), "id");
+
+		if (strncmp(text, prefix, n) != 0)
 			continue;
-		snprintf(id, ID_DIGITS + 1, "%s", control_text(ask, "id"));
+		snprintf(id, ID_DIGITS + 1, "%s", text);
 		found++;
 	}
 	if (found == 1)
