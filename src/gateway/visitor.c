@@ -209,16 +209,14 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 	} else if (c->state == VISITOR_ASKING && !c->hh.tbl) {
 		visitor_show_again(c);
 		go_on(c);
-	} else if (c->state == VISITOR_ASKING)
-		visitor_answer(c, ANSWER_AWAY, 0, "");
-	else if (c->state == VISITOR_ENTERING && (c->hh.tbl || !visitor_ask(c)))
-		visitor_answer(c, ANSWER_AWAY, 0, "");
-	else if (c->state == VISITOR_ENTERING)
-		return;
-	else if (c->state == VISITOR_LINGER)
+	} else if (c->state == VISITOR_ASKING || c->state == VISITOR_ENTERING) {
+		if (c->state == VISITOR_ASKING || c->hh.tbl || !visitor_ask(c))
+			visitor_answer(c, ANSWER_AWAY, 0, "");
+	} else if (c->state == VISITOR_LINGER) {
 		linger_timeout(c);
-	else
+	} else {
 		visitor_close(c);
+	}
 }
 
 bool visitor_begin_anew(struct visitor *c)

@@ -145,8 +145,8 @@ static struct resolver_name *name_new(struct resolver *r, struct slice host, boo
 static const char *const failure_texts[] = {
         [RESOLVER_QUERY_NO_ADDRESS] = "the name has no address",
         [RESOLVER_QUERY_NO_NAME] = "the name does not exist",
-        [RESOLVER_QUERY_TRUNCATED] = "the resolver's answer does not fit into a datagram and could "
-                                     "not be fetched over TCP",
+        [RESOLVER_QUERY_TRUNCATED] = ("the resolver's answer does not fit into a datagram and "
+                                      "could not be fetched over TCP"),
         [RESOLVER_QUERY_REFUSED] = "the resolver refused to answer",
         [RESOLVER_QUERY_SILENT] = "no resolver answered in time",
         [RESOLVER_QUERY_FAILED] = "the resolver failed",

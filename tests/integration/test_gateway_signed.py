@@ -115,7 +115,7 @@ class ByUrl(Served, SignedCase):
         self.assertTrue(wait_until(lambda: self.asks(token=self.signed("u2", key=second)), 20 * SLOW), self.daemon.stderr())
         self.assert_refused(self.signed("u3"))
         # What cannot be used changes nothing.
-        for bad, words in (((500, {}), "500"), ((200, {"keys": []}), "none of its 0 keys"), ((200, {"keys": "none"}), "no JSON Web Key Set"),
+        for bad, words in (((500, {}), "500"), ((200, {"keys": []}), "none of its 0 keys"), ((200, {"keys": "none"}), "not a JSON Web Key Set"),
                            ((200, {"keys": [{"kty": "oct", "k": "AAAA"}]}), "is a secret one")):
             self.service.key_set = bad
             self.reload()

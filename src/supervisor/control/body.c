@@ -507,7 +507,8 @@ static bool read_hash(
 		int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
 
 		good = high >= 0 && low >= 0;
-		out[i] = (uint8_t)(high << 4 | low);
+		if (good)
+			out[i] = (uint8_t)(high << 4 | low);
 	}
 	return good ||
 	       wrong(fault, "certificate_sha256: has to be 64 hex digits, in small letters");
@@ -645,12 +646,12 @@ bool control_body_approve(const json_t *body, struct attach_decision *out, char 
 		return false;
 	if (!read_number(&m[FOR], 1, ATTACH_GRANT_MAX_S, &seconds, fault))
 		return false;
-	always = m[ALWAYS].value && json_is_true(m[ALWAYS].value);
+	always = json_is_true(m[ALWAYS].value);
 	if (always && m[FOR].value)
 		return wrong(fault, "for_s, always: one of them");
 	out->lasts = always || m[FOR].value;
 	out->for_s = (uint32_t)seconds;
-	out->whole = m[RULE].value && json_is_true(m[RULE].value);
+	out->whole = json_is_true(m[RULE].value);
 	return !out->whole || out->lasts ||
 	       wrong(fault, "whole_rule: belongs to for_s or always: one request is approved once");
 }
