@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_bodies: the CPU time that rules with conditions on a JSON body cost beyond a rule without
- * conditions: reading the body (content type, JSON, keys that differ) and judging it. The body is a
- * chat request, a GraphQL document or a call of an MCP tool, of about N bytes (4096).
+ * conditions: reading the body (content type, JSON, keys that differ) and judging it. The bodies
+ * are a chat request, a GraphQL document and a call of an MCP tool, of about N bytes each (4096).
  *
  *   bench_bodies [N]
  */
@@ -65,7 +65,7 @@ static struct slice make_body(size_t wanted)
 	return slice_of(text, (size_t)(p - text));
 }
 
-/* A document with many fields, a fragment at its root, arguments and variables. */
+/* Makes a GraphQL request with many fields, a fragment at its root, arguments and variables. */
 static struct slice make_graphql(size_t wanted)
 {
 	char *text = malloc(wanted + 1024), *p = text;

@@ -7,7 +7,7 @@
 One at a time, in turns, so that all ways meet the same machine; then many at once of each way. The plugins of CNI are
 measured by themselves too, as libcni runs them. As on a system, what the daemon and vethguard-runtime write lies in a tmpfs (/run) and
 the configuration in /etc/vethguard. The least of the times is what a machine with other things to do shows of one without.
-CPU is that of all programs that take part, until the start is over: engine, runtime, adapter, daemon and its roles.
+The CPU columns have the CPU time that engine, runtime, adapter, daemon and its roles spend until the start is over.
 VETHGUARD_DOCKER names a folder with another dockerd than the system's."""
 import argparse
 import concurrent.futures
@@ -52,7 +52,7 @@ class Way:
 
 
 def one_at_a_time(ways, count):
-    """{way: milliseconds of each}, {way: CPU milliseconds of each}."""
+    """Returns {way: milliseconds of each start}, {way: CPU milliseconds of each start}."""
     times, cpu = {way: [] for way in ways}, {way: [] for way in ways}
     for i in range(-WARM_UP, count):
         for w, way in enumerate(ways):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_graphql: any bytes as a GraphQL document. A document that is accepted is accepted again
- * between comments and with another operation behind it, whose fields are then told as well; each
- * name that is told is one, and stands in the text.
+ * fuzz_graphql: reads any bytes as a GraphQL document. If a document is accepted, it is read again
+ * between comments and with a mutation appended: if that is accepted too, the mutation and its
+ * field are reported as well. Each reported field name is a valid name and lies within the text.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -68,7 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, before, sizeof(before) - 1);
 	memcpy(text + sizeof(before) - 1, data, size);
 	memcpy(text + n - sizeof(after) + 1, after, sizeof(after) - 1);
-	if (read_text(slice_of(text, n), &again)) /* else one has no name, or there are too many */
+	/* Refused: an operation has no name, or a bound is exceeded. */
+	if (read_text(slice_of(text, n), &again))
 		must(again.operations == once.operations + 1 && again.marks > once.marks &&
 		        again.fields > once.fields);
 	else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any records after the handshake, from a peer that has the keys. The input is the suite, the sizes
- * of segments and reads, and pieces: a byte for what it is, one for its length, and bytes. A piece
- * is sealed as a record of some type, or goes over the wire as it is. What comes out is what was
- * sealed as data, in order, up to the first thing that may not come; cut in segments or not, all
- * the same.
+ * fuzz_record: reads any records after the handshake, from a peer that has the keys. The input is a
+ * byte each for the suite, the size of segments and the size of reads, and then pieces: a byte with
+ * the kind, a byte with the length, and the bytes. A piece is sealed as a record of some type, or
+ * goes over the wire as it is. What tls_read() gives is what was sealed as data, in order, up to
+ * the first record that is refused. The results are the same with and without segments.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define WIRE_MAX (1u << 20)
 #define OUT_MAX (1u << 20)
-/* Bits of what a piece is; the others say its type. */
+/* Flags in the kind of a piece; the other bits say the record's type. */
 #define PIECE_RAW 0x80
 #define PIECE_NEW_KEYS 0x40
 #define PIECE_LONG 0x20
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct record_suites suites;
 
-/* A connection after its handshake, under keys that everybody knows. */
+/* Makes a connection after its handshake, with known (all-zero) keys. */
 static struct tls *tls_known(struct buf *out, uint8_t suite)
 {
 	struct tls *tls = calloc(1, sizeof(*tls));
@@ -51,7 +51,7 @@ struct result {
 	uint8_t answer[OUT_MAX];
 };
 
-/* Feeds the wire in segments and reads in pieces; 0: as large as there is. */
+/* Feeds the wire in segments and reads in pieces of these sizes; 0: all at once. */
 static void run(
         const struct buf *wire, uint8_t suite, size_t segment, size_t piece, struct result *result)
 {
@@ -89,8 +89,8 @@ static void run(
 	buf_fini(&answer);
 }
 
-/* Notes what a record gives that was sealed with this type; 0: the type is its last byte that is
- * not zero. */
+/* Appends the content of a record to `sealed` if its type is data. Type 0: the type is the last
+ * byte of p that is not zero, and the content ends before it. */
 static void note_data(struct buf *sealed, uint8_t type, const uint8_t *p, size_t n)
 {
 	if (type == 0) {
@@ -124,7 +124,7 @@ static void seal_piece(struct tls *peer, uint8_t what, const uint8_t *p, size_t 
 		record_keys_update(peer->layer, &peer->layer->writing);
 }
 
-/* Writes the wire, and notes what was sealed as data. */
+/* Writes all pieces to the wire, and what was sealed as data to `sealed`. */
 static void write_wire(
         const uint8_t *p, size_t n, uint8_t suite, struct buf *wire, struct buf *sealed)
 {

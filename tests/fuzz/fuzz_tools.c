@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_tools: any bytes as the answer of an MCP server: as one text, and as a stream of events that
- * comes in pieces. What is left of a list of tools has none that may not be called, is JSON, and is
- * not changed by a second look. Pieces of any size give the same events.
+ * fuzz_tools: reads any bytes as the response of an MCP server: as one text, and as a stream of
+ * events that comes in pieces. What the filter leaves of a list of tools is JSON, has no tool that
+ * may not be called, and is not changed by a second filter. Pieces of any size give the same
+ * events.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static void filter(struct slice text)
 	buf_fini(&twice);
 }
 
-/* Returns a sum over the lengths of all events. */
+/* Splits the text into events, in pieces. Returns a checksum of the lengths of all events. */
 static uint64_t take(struct slice text, size_t piece, bool look)
 {
 	struct event_stream s = {0};

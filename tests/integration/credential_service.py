@@ -176,7 +176,7 @@ class Service:
         self.leases = {}  # of Vault: id -> "live" or "revoked"
         self.lease_fault = None  # (status, JSON) for the next questions about leases
         self.renewable, self.renewed_for, self.retry_after = True, 0, 30
-        self.key_set = 404, {}  # (status, JSON) of who signs tokens
+        self.key_set = 404, {}  # (status, JSON) of the answer with a token signer's keys
         self.throttled = 0  # how many questions get 429
         self.server = Server((address, port), Handler)
         self.server.service = self

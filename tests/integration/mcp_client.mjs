@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of mcp_server.mjs inside of a sandbox: node mcp_client.mjs MODULES URL TRANSPORT
-// Writes the tools that it is told of, and what became of each call, as lines of JSON.
+// An MCP client of mcp_server.mjs, for the inside of a sandbox: node mcp_client.mjs MODULES URL TRANSPORT
+// Writes lines of JSON: the tools that the server lists, then the result of each call.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An MCP server with the protocol's own SDK, over each of its transports: node mcp_server.mjs MODULES CERTIFICATE KEY ADDRESS PORT
+// An MCP server with the protocol's own SDK, on each of the SDK's transports: node mcp_server.mjs MODULES CERTIFICATE KEY ADDRESS PORT
 // Writes a line of JSON for each call of a tool.
 import { createServer } from "node:https";
 import { createRequire } from "node:module";
@@ -17,7 +17,7 @@ const { ListToolsRequestSchema, CallToolRequestSchema } = require("@modelcontext
 const tools = ["search", "delete_all", "read_file", "exec"].map((name) => ({
 	name, description: `does ${name}`, inputSchema: { type: "object", properties: { path: { type: "string" } } } }));
 
-// Lists two tools a page.
+// The server lists two tools per page.
 function makeServer() {
 	const server = new Server({ name: "test", version: "1" }, { capabilities: { tools: {} } });
 	server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {

@@ -139,7 +139,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
              peer=self.client_address[0])
 
     def read_body(self):
-        """Length and SHA-256 of the request's body, read as it comes; self.body has its beginning."""
+        """Reads the request's body as it comes. Returns its length and SHA-256; self.body has its first 64 KiB."""
         n, digest, self.body = 0, hashlib.sha256(), b""
 
         def note(data):
@@ -233,7 +233,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return b"\n".join(lines) + b"\n"
 
     def mcp(self, body):
-        """A small MCP server: three tools, of which each says that it was called."""
+        """Answers as a small MCP server with three tools. A call's result says which tool was called."""
         if self.command != "POST":
             self.answer(b"", 200 if self.command == "DELETE" else 405)
             return
@@ -346,7 +346,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             while total > 0 and self.command != "HEAD":
                 self.wfile.write(block[:total])
                 total -= len(block)
-        elif path.startswith("/say/"):  # what a test has written: headers, and the pieces of a body
+        elif path.startswith("/say/"):  # the status, headers and pieces of a body that a test wrote to a file
             with open(os.path.join(FOLDER, "say-" + os.path.basename(path))) as f:
                 said = json.load(f)
             self.send_response(said.get("status", 200))

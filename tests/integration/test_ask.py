@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that a person has to approve: held, then approved or refused, once or for a while; and refused whenever nobody says yes."""
+"""Requests that a person has to approve: they are held, then approved or refused, once or for a while. Without a yes they are refused."""
 import json
 import os
 import signal
@@ -27,7 +27,7 @@ class Asking(daemon_case.Attached):
         return policy("{name: free, to: 'https://api.lab.test'}", more=ASK % self.WAIT)
 
     def begin(self, path="/pulls/1", *more, method="POST"):
-        """A request under way: a function that waits for its (status, body)."""
+        """Sends a request in a thread. Returns a function that waits for its (status, body)."""
         done = []
         thread = threading.Thread(target=lambda: done.append(self.curl("-X", method, "-w", "\n%{http_code}", *more,
                                                                        "https://api.lab.test" + path, seconds=60)))
@@ -102,14 +102,14 @@ class Asking(daemon_case.Attached):
         self.assertEqual(self.asks(), [])
 
     def test_other_spellings_are_refused(self):
-        """What a server could read as a path that is asked about does not get by."""
+        """A path that a server could read as one that a rule asks about is refused."""
         for path in ("/Pulls/1", "/pulls%2F1", "//pulls/1", "/pulls;a/1", "/up", "/UP/"):
             status, body = self.begin(path)()
             self.assertEqual((status, json.loads(body)["error"]["code"]), (403, "reading"), body)
         self.assertEqual(self.asks(), [])
 
     def test_for_a_while(self):
-        """A grant is for what is like the request, for its time; then what runs by it ends."""
+        """A grant allows requests like the approved one for a time. When it ends, the requests that it allows are cut."""
         end = self.begin("/trickle?" + "none", method="GET")
         ask = self.asks(1)[0]
         self.decide(ask, for_s=3600)
@@ -118,14 +118,14 @@ class Asking(daemon_case.Attached):
                                     trickle.out, trickle.url], stderr=subprocess.PIPE)
         self.addCleanup(process.communicate)
         self.addCleanup(trickle.finish)
-        self.assertTrue(trickle.begun())                                  # was not asked about
+        self.assertTrue(trickle.begun())                                  # the grant allows it
         self.assertEqual(self.asks(), [])
         grant = self.asks(1, "granted")[0]
         self.assertEqual((grant["id"], grant["by"]), (ask["id"], "uid 0"))
-        other = self.begin("/pulls/2")                                    # another one is
+        other = self.begin("/pulls/2")                                    # not allowed by the grant
         self.decide(self.asks(1)[0], "refuse")
         self.refused(other)
-        os.kill(self.pid("worker"), signal.SIGKILL)                       # the next worker knows it
+        os.kill(self.pid("worker"), signal.SIGKILL)                       # the next worker knows the grant
         end(), process.wait(30 * support.SLOW)
         second = support.Trickle()
         process = subprocess.Popen(["ip", "netns", "exec", self.name, "curl", "-sS", "-N", "--retry", "9", "--retry-all-errors", "--cacert",
@@ -134,7 +134,7 @@ class Asking(daemon_case.Attached):
         self.addCleanup(second.finish)
         self.assertTrue(second.begun())
         self.decide(ask, status=409)
-        self.decide(ask, "refuse")                                        # the end of the grant
+        self.decide(ask, "refuse")                                        # ends the grant
         self.assertTrue(wait_until(lambda: self.daemon.event(HTTP, seconds=0.1, status_code="ask", **{"http_request.url.path": "/trickle"}),
                                    10 * support.SLOW))
         process.kill()
@@ -158,7 +158,7 @@ class Asking(daemon_case.Attached):
         self.assertEqual(len(self.asks(state="granted")), 1)
 
     def test_what_ends_a_question(self):
-        """A client that leaves, a pause, a worker that dies, a reload that forbids it: nothing waits any more, and nothing went out."""
+        """The client leaves, a pause, the worker dies, a reload forbids the request: then the question ends, and the request was not sent."""
         process = subprocess.Popen(["ip", "netns", "exec", self.name, "curl", "-sS", "--cacert", self.ca, "-x", daemon_case.PROXY, "-X", "POST",
                                     "https://api.lab.test/pulls/9"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.asks(1)
@@ -223,7 +223,7 @@ class Short(Asking):
         self.asks(0)
 
 
-# What Short inherits was run above.
+# Asking has run the tests that Short inherits.
 for name in [n for n in vars(Asking) if n.startswith("test_")]:
     setattr(Short, name, None)
 

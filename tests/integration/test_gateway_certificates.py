@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway with sessions that a client's certificate proves."""
+"""The gateway with sessions that a client proves by its certificate."""
 import json
 import os
 import socket
@@ -19,7 +19,7 @@ class Certificates(Gatewayed):
         self.create("by-certificate", certificate_sha256=self.hash(self.agent))
 
     def make(self, name, days=30):
-        """A certificate that nobody has signed but its owner."""
+        """Makes a self-signed certificate with its key. Returns their path without suffix."""
         path = os.path.join(self.dir, name)
         sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", str(days), "-keyout", path + ".key",
            "-out", path + ".pem", "-subj", f"/CN={name}")
@@ -41,7 +41,7 @@ class Certificates(Gatewayed):
         return self.by(certificate, "-o", "/dev/null", "-w", "%{http_connect}", "https://api.lab.test/whoami", **kw).stdout
 
     def raw(self, certificate, data, versions=()):
-        """All that comes back over TLS to these bytes."""
+        """Sends these bytes over TLS. Returns all that comes back."""
         context = ssl.create_default_context(cafile=self.certificate + ".pem")
         if certificate:
             context.load_cert_chain(certificate + ".pem", certificate + ".key")
@@ -58,7 +58,7 @@ class Certificates(Gatewayed):
         self.assertEqual(event["src_endpoint"]["ip"], CLIENT4, event)
         get = b"GET http://plain.lab.test/%s HTTP/1.1\r\nHost: plain.lab.test\r\n%s\r\n"
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
-            # Requests of a kept connection.
+            # Two requests on one connection.
             answer = self.raw(self.agent, get % (b"one", b"") + get % (b"two", b"Connection: close\r\n"), version)
             self.assertIn(b'"/one"', answer)
             self.assertIn(b'"/two"', answer)
@@ -67,7 +67,7 @@ class Certificates(Gatewayed):
         answer = self.raw(self.agent, b"\x05\x02\x00\x02" + request + http)
         self.assertTrue(answer.startswith(b"\x05\x00\x05\x00\x00\x01"), answer[:20])
         self.assertIn(b'"/deep"', answer)
-        self.assert_served(token=self.token)  # tokens go on
+        self.assert_served(token=self.token)  # tokens still work
         self.assertTrue(self.whoami(self.agent, token=self.token), "a token counts before a certificate")
 
     def test_refused(self):
@@ -75,7 +75,7 @@ class Certificates(Gatewayed):
         stranger = self.make("stranger")
         sh("openssl", "req", "-x509", "-key", self.agent + ".key", "-days", "30", "-out", os.path.join(self.dir, "again.pem"), "-subj", "/CN=agent")
         os.link(self.agent + ".key", os.path.join(self.dir, "again.key"))
-        for certificate in (stranger, os.path.join(self.dir, "again")):  # the same key and name in another certificate
+        for certificate in (stranger, os.path.join(self.dir, "again")):  # "again": another certificate of the same key and name
             self.assertEqual(self.code(certificate), "407", certificate)
         self.assertEqual(self.code(self.agent, token="wrong"), "407", "a wrong token is wrong, whatever the certificate")
         login = b"\x05\x01\x00\x03\x0eplain.lab.test\x00\x50"
@@ -90,7 +90,7 @@ class Certificates(Gatewayed):
                         .startswith(b"HTTP/1.1 401"), "its hash is no token")
 
     def test_life(self):
-        """Its certificate is that of one session; the next daemon knows it; revoked, it is unknown."""
+        """A certificate belongs to one session. The next daemon knows the session. Once it is revoked, the certificate is unknown."""
         self.assertTrue(wait_until(lambda: self.whoami(self.agent), 10 * SLOW), self.daemon.stderr())
         body = {"name": "second", "policy": self.policy, "certificate_sha256": self.hash(self.agent)}
         status, _, answer = self.daemon.call("POST", "/v1/sessions", body)
@@ -112,7 +112,7 @@ class Certificates(Gatewayed):
         self.assertEqual(self.code(self.agent), "407")
 
     def test_resumed(self):
-        """A resumed TLS session is the same client's; one of a client without a certificate has none."""
+        """A resumed TLS session counts as the same client with its certificate, until the gateway's session is revoked."""
         context = ssl.create_default_context(cafile=self.certificate + ".pem")
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.agent + ".pem", self.agent + ".key")

@@ -75,7 +75,7 @@ class SignedCase(Gatewayed):
 
 
 class ByUrl(Served, SignedCase):
-    """The key set is fetched over HTTPS."""
+    """The daemon fetches the key set over HTTPS."""
     path = "/keys?of=control"
 
     def setUp(self):
@@ -93,7 +93,7 @@ class ByUrl(Served, SignedCase):
         self.assertTrue(wait_until(lambda: words in self.daemon.stderr(), 30 * SLOW), self.daemon.stderr())
 
     def reload(self):
-        """Asks at once; otherwise after some seconds."""
+        """Reloads, so that the daemon fetches the keys at once instead of after some seconds."""
         asked = len(self.service.asked)
         self.assertEqual(self.daemon.call("POST", "/v1/reload", {})[0], 200)
         self.assertTrue(wait_until(lambda: len(self.service.asked) > asked, 20 * SLOW), self.daemon.stderr())
@@ -102,7 +102,7 @@ class ByUrl(Served, SignedCase):
         self.fails("the keys of control")  # 404 at first
         self.assertIn("its tokens are refused", self.daemon.stderr())
         self.assert_refused(self.signed("u0"))
-        self.serve(self.key)  # from now on it answers, and is asked again by itself
+        self.serve(self.key)  # from now on the server answers; the daemon asks again by itself
         asked = len(self.service.asked)
         self.assertTrue(wait_until(lambda: len(self.service.asked) > asked, 40 * SLOW), self.daemon.stderr())
         self.assertTrue(wait_until(lambda: self.asks(token=self.signed("u1")), 40 * SLOW), self.daemon.stderr())
@@ -114,7 +114,7 @@ class ByUrl(Served, SignedCase):
         self.reload()
         self.assertTrue(wait_until(lambda: self.asks(token=self.signed("u2", key=second)), 20 * SLOW), self.daemon.stderr())
         self.assert_refused(self.signed("u3"))
-        # What cannot be used changes nothing.
+        # An answer that cannot be used changes nothing.
         for bad, words in (((500, {}), "500"), ((200, {"keys": []}), "none of its 0 keys"), ((200, {"keys": "none"}), "not a JSON Web Key Set"),
                            ((200, {"keys": [{"kty": "oct", "k": "AAAA"}]}), "is a secret one")):
             self.service.key_set = bad
@@ -124,7 +124,7 @@ class ByUrl(Served, SignedCase):
 
 
 class Faulty(ByUrl):
-    """Another server than the one that is meant is of no use, and a redirect leads nowhere."""
+    """Answers without usable keys and servers that cannot be asked are refused, and a redirect is not followed."""
     path = "/redirect"
 
     def test_rotated(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules with graphql: by POST, in batches, by GET and by hash, and no WebSocket that nobody would judge."""
+"""Rules with graphql: requests by POST, in batches, by GET and by hash. A WebSocket, whose messages no rule reads, is refused."""
 import json
 
 import test_bodies
@@ -57,7 +57,7 @@ class Graphql(test_bodies.Box):
             self.passes(body("mutation { deleteRef }"), host="www.lab.test", path="/other", version=version)
 
     def test_no_websocket(self):
-        """Subscriptions go over a WebSocket, whose messages no rule reads: none is opened where a rule with graphql stands."""
+        """Subscriptions go over a WebSocket, whose messages no rule reads: where a rule with graphql matches, no WebSocket is opened."""
         ask = ("curl -sS --http1.1 -m 20 -o /dev/null -w '%{{http_code}}' -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' "
                "-H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' -H 'Sec-WebSocket-Protocol: graphql-transport-ws' 'https://{}'")
         for place in ("www.lab.test/graphql", "api.lab.test/graphql", "api.lab.test/graphql?query=%7Bviewer%7D"):
@@ -67,4 +67,4 @@ class Graphql(test_bodies.Box):
         self.assertEqual(self.box.sh(ask.format("www.lab.test/other").replace("-m 20", "-m 20 -H 'X-Original-URL: /graphql'")).out, "403")
         done = self.box.sh("curl -sS --http2 https://www.lab.test/graphql -o /dev/null -w '%{http_code}' -H 'Connection: Upgrade, HTTP2-Settings' -H 'Upgrade: h2c' "
                            "-H 'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA' --http1.1")
-        self.assertNotEqual(done.out, "403")  # an upgrade that a client does without
+        self.assertNotEqual(done.out, "403")  # h2c: the upgrade is dropped, and the request passes without it

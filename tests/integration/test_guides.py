@@ -20,7 +20,7 @@ LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
          "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
          "docs/gateway.md", "docs/install.md"]
-ELSEWHERE = {"docs/guides/langchain.md": "providers/test_langchain_page.py"}  # pages that need packages of others, and who runs them
+ELSEWHERE = {"docs/guides/langchain.md": "providers/test_langchain_page.py"}  # page that needs foreign packages: the test that runs it
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
 KEYS = SECRET + "\n"  # pasted where a page asks for one
 PAGE_S = 60

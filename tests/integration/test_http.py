@@ -314,7 +314,7 @@ class Memory(Case):
     CONNECTIONS = 500
 
     def hold_many(self, box, version):
-        """A program that holds many connections, with a request on each. Returns the worker's memory before, and by how much its peak grew: KiB."""
+        """Runs a program that holds many connections, with a request on each. Returns the worker's memory before, and the growth of its peak, in KiB."""
         pid = box.pids()["worker"]
         code = f"""import ssl
 context = ssl.create_default_context()
@@ -332,13 +332,13 @@ print(len(held))
         return before, memory_peak_kib(pid) - peak
 
     def test_memory_of_connections(self):
-        """Of TLS 1.3, each takes little as long as it lasts."""
+        """A TLS 1.3 connection takes little memory as long as it lasts."""
         _, grown = self.hold_many(self.sandbox(RULES), "TLSv1_3")
         if not ASAN:
             self.assertLess(grown, 7 * self.CONNECTIONS)
 
     def test_memory_of_connections_goes_back(self):
-        """What some hundred connections needed, of TLS 1.2 with OpenSSL's buffers, is the system's again soon after them."""
+        """TLS 1.2 connections need OpenSSL's buffers. Soon after hundreds of them have ended, the system has their memory again."""
         box = self.sandbox(RULES)
         pid = box.pids()["worker"]
         before, grown = self.hold_many(box, "TLSv1_2")

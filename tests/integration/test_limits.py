@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of a policy: what is beyond them is refused or cut and says so; what was counted outlives worker, daemon and reload."""
+"""Limits of a policy: requests beyond them are refused or cut, and told why. The counters outlive worker, daemon and reload."""
 import json
 import os
 import signal
@@ -12,7 +12,7 @@ import support
 from support import HTTP, NETWORK, policy, wait_until
 
 VERSIONS = ("--http1.1", "--http2")
-PORT = 9446  # of a WebSocket origin
+PORT = 9446  # of the WebSocket origin
 API = "to: api.lab.test"
 
 
@@ -38,7 +38,7 @@ class Passing(support.Boxed):
             more="limits: {requests: 100000/1h}\n"))
 
     def curl(self, path, *more, host="api.lab.test"):
-        """(status, head, body)."""
+        """Returns (status, head in lower case, body) of the last response."""
         out = self.box.run("curl", "-sS", "-i", *more, f"https://{host}{path}").out
         at = out.rfind("HTTP/", 0, out.find("\r\n\r\n", out.rfind("HTTP/")))
         head, _, body = out[max(at, 0):].partition("\r\n\r\n")
@@ -74,7 +74,7 @@ class Passing(support.Boxed):
         self.assertTrue(wait_until(lambda: self.curl("/soon")[0] != 429, 10 * support.SLOW, 0.5))
 
     def test_upload(self):
-        """A body with a length is refused as a whole, before any of it leaves, and another that fits passes."""
+        """A body with a length beyond the limit is refused before any of it leaves. A smaller body that fits still passes."""
         self.assertNotEqual(self.curl("/up/a", "-d", "x" * 60000)[0], 429)
         at = self._seen_size()
         for version in VERSIONS:
@@ -96,7 +96,7 @@ class Passing(support.Boxed):
         self.limited(self.curl("/held", *head, json.dumps({"a": "x" * 15000})), "held", "upload")
 
     def test_chunks(self):
-        """Without a length the body is cut where the limit is."""
+        """A body without a length is cut at the limit."""
         at = self._seen_size()
         for version in VERSIONS:
             answer = self.curl("/chunks/" + version, version, "-H", "Transfer-Encoding: chunked", "--data-binary", "z" * 101000)
@@ -132,7 +132,7 @@ print(sorted(a[0] if isinstance(a, tuple) else a.status for a in answers))
         self.assertEqual(self.curl("/slow?0")[0], 200)
 
     def test_grpc(self):
-        # Without a body: curl 7.88 waits for ever if a response that is a head alone comes while it still sends one.
+        # The request has no body: curl 7.88 waits forever if a response without a body comes while it still sends one.
         head = ("--http2", "-H", "Content-Type: application/grpc", "-X", "POST", "-m", "60")
         self.curl("/pkg.Service/Call", *head)
         status, fields, _ = self.curl("/pkg.Service/Call", *head)
@@ -142,7 +142,7 @@ print(sorted(a[0] if isinstance(a, tuple) else a.status for a in answers))
         self.assertIn("budget%20" if "budget%20" in fields else "budget requests 1/1h", fields)
 
     def test_tunnel(self):
-        """What passes is counted byte by byte, and the connection is cut where the limit is."""
+        """A tunnel's bytes are counted, and the connection is cut at the limit."""
         code = """
 s = connect("tcp.lab.test", 2222)
 s.recv(100)
@@ -183,7 +183,7 @@ print(got)
         self.assertEqual(self.py(code).strip(), "2")
 
     def test_websocket(self):
-        """The client is told by a close frame."""
+        """Beyond the limit the client gets a close frame (1008)."""
         code = f"""
 from websocket_frames import *
 c = Client(tls("www.lab.test", {PORT}), "www.lab.test:{PORT}", "/echo")
@@ -219,7 +219,7 @@ class Kept(daemon_case.Attached):
         return self.curl("-o", "/dev/null", "-w", "%{http_code}", "https://api.lab.test/whoami", netns=netns).stdout
 
     def asked(self, status, netns=None):
-        """Asks until a worker serves again."""
+        """Asks until a worker serves, and checks the status."""
         got = []
         self.assertTrue(wait_until(lambda: got.append(self.ask(netns)) or got[-1] in ("200", "429"), 10 * support.SLOW, 0.2), got)
         self.assertEqual(got[-1], status, self.daemon.stderr())
@@ -234,11 +234,11 @@ class Kept(daemon_case.Attached):
     def test_survives(self):
         self.asked("200")
         self.assertEqual(self.used(), [("requests", 1, 5, "reads", None)])
-        os.kill(self.pid("worker"), signal.SIGKILL)                 # a crash
+        os.kill(self.pid("worker"), signal.SIGKILL)                 # the worker crashes
         self.asked("200")
         self.daemon.process.kill()
         self.daemon.process.wait()
-        self.daemon.start()                                         # of the daemon
+        self.daemon.start()                                         # after a crash of the daemon
         self.asked("200")
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/pause", {"reason": "x"})[0], 200)
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/resume")[0], 200)
@@ -250,7 +250,7 @@ class Kept(daemon_case.Attached):
         self.asked("200")
         self.asked("200")
         self.asked("429")
-        self.reload(text)                                           # and back
+        self.reload(text)                                           # back to the first amount and period
         self.asked("429")
         self.assertGreaterEqual(self.daemon.call("GET", "/v1/sandboxes/one/stats")[2]["worker"]["limits_met"], 1)
         shown = self.daemon.cli("stats", "one").stdout
@@ -274,7 +274,7 @@ class Kept(daemon_case.Attached):
         self.assertEqual(self.used()[0][1], 0)
 
     def test_limits_that_come_with_a_reload(self):
-        """What is under way is counted from then on, and what is beyond is cut."""
+        """From the reload on, the limit counts a response that is under way, and cuts it."""
         text = open(self.policy).read()
         self.reload(text.replace(", budget: {requests: 5/1h}", ""))
         self.assertEqual(self.used(), [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules with mcp: which messages of a client pass, and what answers of a server still say of tools."""
+"""Rules with mcp: which messages of a client pass, and which tools remain in the lists that a server answers."""
 import base64
 import gzip
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A credential that comes back: sixteen ways to write it, in six places of a response, each sent in two pieces that are cut at every
-byte. No run of more than four of its bytes arrives. VETHGUARD_LONG=1 (`make check-reflections`) cuts everywhere; otherwise at a few bytes
-of each."""
+"""A server sends a credential back: in sixteen spellings, in six places of a response, each response in two pieces. No run of more than four
+of the credential's bytes arrives. With VETHGUARD_LONG=1 (`make check-reflections`) the responses are cut at every byte of the spelling,
+otherwise at every eleventh."""
 import base64
 import gzip
 import json
@@ -20,7 +20,7 @@ from support import policy
 
 PORT, HOST = 8453, "reflect.wild.lab.test"
 VALUE = "tok3n/Of+The=Battery-7gQz"
-RUN = 5  # bytes of it that must not arrive in one piece
+RUN = 5  # so many consecutive bytes of it must not arrive
 STEP = 1 if os.environ.get("VETHGUARD_LONG") else 11
 
 SPELLINGS = {
@@ -35,7 +35,7 @@ PLACES = ("length", "chunked", "close", "gzip", "field", "trailer")
 
 
 def response(spelling, place, cut, value):
-    """The pieces of the response, and whether the connection ends with it."""
+    """Returns the pieces of the response, and whether the connection ends with it."""
     text = SPELLINGS[spelling](value)
     at = cut % (len(text) + 1)
     first, second = b"before " + text[:at], text[at:] + b" after"
@@ -86,7 +86,7 @@ class Server(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_):
-        """Connections end: those are the tests."""
+        """Ignores errors: the tests end connections."""
 
 
 INSIDE = """
@@ -137,7 +137,7 @@ def unchunked(data):
 
 
 def exposed(data, value):
-    """The first run of the value that can be read out of what has arrived, or None."""
+    """Returns the first run of the value that can be read in the received data, in any spelling, or None."""
     data, body = unchunked(data)
     views = [data]
     if b"content-encoding: gzip" in data.lower():
@@ -171,7 +171,7 @@ class Reflections(support.Case):
         super().tearDownClass()
 
     def test_what_the_battery_finds(self):
-        """It finds the value in each of its own responses: a battery that is blind would pass anything."""
+        """exposed() finds the value in every response as the server sends it; otherwise the battery could not fail."""
         for spelling in SPELLINGS:
             for place in PLACES:
                 pieces, _ = response(spelling, place, 7, VALUE.encode())

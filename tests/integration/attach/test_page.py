@@ -23,6 +23,6 @@ class Page(page_case.PageCase):
         self.write_key(folder + "/key")
         for device in ("tap0", "build"):
             self.addCleanup(subprocess.run, ["ip", *(["link"] if device == "tap0" else ["netns"]), "del", device], capture_output=True)
-        self.addCleanup(daemon.cli, "detach", "--all", "--yes")  # the page leaves others than `agent` attached
+        self.addCleanup(daemon.cli, "detach", "--all", "--yes")  # the page leaves sandboxes besides `agent` attached
         self.run_page(folder, engine.env, daemon.stderr)
         self.assert_clean(daemon.audit)

@@ -56,7 +56,7 @@ static void test_read(void **state)
 }
 
 #define EIGHT(x) x x x x x x x x
-#define DEEP EIGHT("[[[[[[[[") /* 64, inside of an object */
+#define DEEP EIGHT("[[[[[[[[") /* 64 arrays, inside of an object */
 #define DEEP_END EIGHT("]]]]]]]]")
 
 static void test_refused(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placeholders in hex digits, in names of hosts, and in texts that come in pieces. */
+/* Finds placeholders in hex digits, in host names, and in texts that come in pieces. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -32,8 +32,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Writes the text as digits, each two behind `before` and before `after`; a digit that does not
- * belong to it comes first, and one last. */
+/* Writes the text as hex digits: each pair of digits between `before` and `after`, and one digit
+ * that does not belong to the text at either end. */
 static struct slice hex_between(
         const char *text, const char *digits, const char *before, const char *after, char *out)
 {
@@ -80,7 +80,7 @@ static void test_no_hex(void **state)
 	assert_false(placeholders_in_hex(&set, hex("vethguard-other-0123456789abcdef", text), 0));
 	assert_false(placeholders_in_hex(&set, hex("Vethguard-api-0123456789abcdef", text), 0));
 	assert_false(placeholders_in_hex(&set, hex_between(ONE, lower, "", " ", text), 0));
-	for (size_t cut = 1; cut < all.n - 1; cut++) { /* without one digit */
+	for (size_t cut = 1; cut < all.n - 1; cut++) { /* leaves out one digit */
 		memcpy(text, all.p, cut);
 		memcpy(text + cut, all.p + cut + 1, all.n - cut - 1);
 		text[0] = 'g';
@@ -104,7 +104,7 @@ static void test_names(void **state)
 	for (size_t i = 0; i < sizeof(not_found) / sizeof(not_found[0]); i++)
 		assert_false(placeholders_in_name(&set, slice_from_string(not_found[i])));
 	digits = hex(ONE, text);
-	text[30] = '.'; /* instead of a digit */
+	text[30] = '.'; /* replaces a digit */
 	assert_false(placeholders_in_name(&set, digits));
 	memmove(text + 31, text + 30, digits.n - 30);
 	hex(ONE, text);
@@ -113,7 +113,8 @@ static void test_names(void **state)
 	assert_true(placeholders_in_name(&set, slice_of(text, digits.n + 1)));
 }
 
-/* Cut at every place, and byte by byte: the second piece tells, whatever the form. */
+/* A placeholder in any form is found with the last piece of it, whether the text is cut in two at
+ * any byte or comes byte by byte. */
 static void test_pieces(void **state)
 {
 	char forms[4][256];

@@ -157,7 +157,7 @@ static void there_are_not_more(void **state)
 	assert_int_equal(kept->connections, 2);
 }
 
-/* Checking signatures costs time that the sessions need. */
+/* Signature checks cost CPU time that the sessions need: an address gets a bounded number. */
 static void wrong_signatures_are_bounded(void **state)
 {
 	struct address *a, *other;
@@ -172,9 +172,9 @@ static void wrong_signatures_are_bounded(void **state)
 		address_check_failed(&gateway, a);
 		n++;
 	}
-	assert_in_range(n, 100, 999); /* of one address */
+	assert_in_range(n, 100, 999); /* the bound of one address */
 	assert_true(address_may_check(&gateway, other));
-	/* Of all together: each of these shows one. */
+	/* The bound of all addresses together: each address here sends one wrong signature. */
 	for (n = 0; n < 10000; n++) {
 		snprintf(text, sizeof(text), "10.0.%u.%u", n / 250, n % 250);
 		a = from(text);

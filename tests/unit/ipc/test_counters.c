@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters: no span of a period ever has more than the maximum; what is old is forgotten in time;
- * two that add at once; a memory that was written by somebody hostile, and files that are none. */
+/* Counters: no span as long as a period has more than the maximum; old amounts are forgotten in
+ * time; two threads add at once; hostile content of the memory; files that are refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -73,7 +73,7 @@ static void test_forgets(void **state)
 	counters_close(&c);
 }
 
-/* What is added without pause never exceeds the maximum within any period. */
+/* Adding without pause never exceeds the maximum within any span as long as the period. */
 static void test_any_span(void **state)
 {
 	enum { STEPS = 6000, MAX = 97 };
@@ -96,7 +96,7 @@ static void test_any_span(void **state)
 			sum += added[at];
 		assert_true(sum <= MAX);
 	}
-	assert_true(all > 9 * MAX * 9 / 10); /* ten periods: it is not stingy either */
+	assert_true(all > 9 * MAX * 9 / 10); /* of ten periods' maximum, most is let pass */
 	counters_close(&c);
 }
 
@@ -169,17 +169,17 @@ static void test_places(void **state)
 	assert_int_equal(counters_place(&c, key, MINUTE, 0, START, NULL, NULL), i);
 	assert_int_equal(counters_find(&c, key, MINUTE), i);
 	assert_int_equal(counters_find(&c, other_key, MINUTE), COUNTERS_NONE);
-	/* another period: what was used is used */
+	/* A counter of another period takes over what was used. */
 	j = counters_place(&c, key, 2 * MINUTE, 0, START, NULL, NULL);
 	assert_int_not_equal(i, j);
 	assert_int_equal(counters_used(&c, j, START), 7);
-	/* and back: what was added meanwhile counts, as far as it is not too long ago */
+	/* Back to the first period: what was added meanwhile counts, unless it is too old. */
 	assert_true(counters_add(&c, j, START, 2, 10));
 	assert_int_equal(counters_place(&c, key, MINUTE, 0, START, NULL, NULL), i);
 	assert_int_equal(counters_used(&c, i, START), 9);
 	assert_int_equal(counters_place(&c, key, MINUTE, 0, START + MINUTE * 3 / 2, NULL, NULL), i);
 	assert_int_equal(counters_used(&c, i, START + MINUTE * 3 / 2), 0);
-	/* in doubt: full */
+	/* A new counter begins with `at_least` (a full one, if the file was lost). */
 	j = counters_place(&c, other_key, MINUTE, 50, START, NULL, NULL);
 	assert_int_equal(counters_used(&c, j, START), 50);
 	for (uint32_t n = 3; n < COUNTERS_MAX; n++) {
@@ -190,7 +190,7 @@ static void test_places(void **state)
 	assert_int_equal(counters_place(&c, k, MINUTE, 0, START, NULL, NULL), COUNTERS_NONE);
 	j = counters_place(&c, k, MINUTE, 0, START, keeps_first, NULL);
 	assert_true(j > 2 && j != COUNTERS_NONE);
-	/* none that holds something is given away */
+	/* A counter that holds an amount is not given away. */
 	for (uint32_t n = 0; n < COUNTERS_MAX; n++)
 		counters_add(&c, n, START, 1, 100);
 	k[0] = 11;
@@ -207,7 +207,7 @@ static void test_hostile(void **state)
 
 	(void)state;
 	assert_true(p != MAP_FAILED);
-	assert_int_equal(ftruncate(copy, 64), -1); /* its size is sealed */
+	assert_int_equal(ftruncate(copy, 64), -1); /* the size is sealed */
 	assert_int_equal(counters_open(&c, fd), 0);
 	for (unsigned seed = 0; seed < 64; seed++) {
 		srand(seed);
@@ -225,7 +225,7 @@ static void test_hostile(void **state)
 	close(copy);
 	counters_close(&c);
 	assert_true(counters_are_lost(&c));
-	/* no memory of counters */
+	/* A memfd of another size is refused. */
 	assert_int_equal(counters_open(&c, memfd_create("small", MFD_ALLOW_SEALING)), -EBADMSG);
 	assert_true(counters_are_lost(&c));
 }
@@ -247,11 +247,11 @@ static void test_files(void **state)
 	assert_int_equal(counters_place(&c, key, MINUTE, 0, START, NULL, NULL), 0);
 	assert_true(counters_add(&c, 0, START, 3, 10));
 	counters_close(&c);
-	/* what was counted is there again */
+	/* The file still has what was counted. */
 	assert_int_equal(counters_open(&c, counters_open_at(dir, "a")), 0);
 	assert_int_equal(counters_used(&c, counters_find(&c, key, MINUTE), START), 3);
 	counters_close(&c);
-	/* truncated, of another boot, written by others, a link, a folder */
+	/* Refused: another boot, truncated, writable by others, a link, a folder. */
 	fd = openat(dir, "a", O_RDWR);
 	assert_int_equal(pwrite(fd, "x", 1, 6), 1);
 	assert_int_equal(counters_open_at(dir, "a"), -EBADMSG);

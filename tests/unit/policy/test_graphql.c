@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents of GraphQL: what the reference implementation says of many of them (graphql/cases, made
- * by graphql/make.mjs), and the bounds. */
+/* GraphQL documents: vethguard accepts and refuses what the reference implementation does
+ * (graphql/cases, made by graphql/make.mjs), and keeps its bounds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* "refuse", or "accept" with operations and fields. */
+/* Writes "refuse", or "accept" with the operations and fields, to out. */
 static void read_document(struct slice text, char *out, size_t size)
 {
 	static struct found f;
@@ -75,7 +75,7 @@ static void check(const char *text, const char *want)
 		fail_msg("%s: %s, not %s", text, got, want);
 }
 
-/* VETHGUARD_GRAPHQL_CASES names another file. */
+/* VETHGUARD_GRAPHQL_CASES names another file of cases. */
 static void test_cases(void **state)
 {
 	const char *path = getenv("VETHGUARD_GRAPHQL_CASES");
@@ -150,7 +150,7 @@ static void test_documents(void **state)
 	check("{a?}", "refuse");
 }
 
-/* begin, then middle n times, then end n times. */
+/* Reads begin, middle n times, last, and end n times. Returns true if that is accepted. */
 static bool accepts(
         const char *begin, const char *middle, const char *end, size_t n, const char *last)
 {

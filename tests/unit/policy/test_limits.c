@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits: which ones count for a rule, in which words they are told, what keeps a counter through
- * changes of a policy, and which images are refused. Bad ones are in bad/limits.yaml. */
+/* Limits: which limits count for a rule, how their text reads, which counter a limit keeps when the
+ * policy changes, and what a policy's diff says of them. Bad limits are in bad/limits.yaml. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -86,8 +86,8 @@ static void key_of(const char *text, uint32_t index, uint8_t key[POLICY_LIMIT_KE
 	test_unload(&t);
 }
 
-/* The counter is that of the rule's name and the kind, wherever the rule stands and whatever else
- * it says; a budget has one of its own. */
+/* A counter's key depends on the rule's name and the limit's kind, not on the rule's position or
+ * the rest of it. A budget has a counter of its own. */
 static void test_keys(void **state)
 {
 	static const char *const same[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of tools lose those that may not be called; everything else stays as it was written. */
+/* The filter takes the tools that may not be called out of lists of tools; everything else stays as
+ * it was written. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,7 +30,7 @@ static char *quoted(const char *text)
 	return copy;
 }
 
-/* want NULL: nothing is taken out. */
+/* Filters the text, with ' for ". want is NULL if nothing is taken out. */
 static void check(const char *text, const char *want)
 {
 	unsigned asked = 0;
@@ -89,7 +90,7 @@ static void test_taken_out(void **state)
 	        " { 'id' : 1.5e3 , 'result' : { 'x' : null , 'tools' : [{'name':'a'}] } } ");
 }
 
-/* A tool that readers could name differently is taken out. */
+/* A tool whose name readers could take differently is taken out. */
 static void test_doubtful(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record layer that was taken over: what a peer may send after the handshake, and all that it
- * may not, with the alert and the words for it. The peer here has the keys, so it can seal
- * anything. */
+/* The record layer that was taken over from OpenSSL: what a peer may send after the handshake, and
+ * what it may not, with the alert and the error text. The peer has the keys here, so it can seal
+ * anything. "Section" means RFC 8446. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -63,7 +63,7 @@ static void seal(uint8_t type, const void *p, size_t n)
 	assert_int_equal(record_seal(pair.c->layer, type, p, n, &pair.to_server), 0);
 }
 
-/* What the server makes of what waits for it; the content in got[]. */
+/* arrive() lets the server read all that was sent; the content is then in got[]. */
 static uint8_t got[40000];
 static size_t got_n;
 
@@ -72,7 +72,8 @@ static enum tls_status arrive(void)
 	return pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &got_n);
 }
 
-/* It ends the connection with this alert, once, and says why. The next connection begins. */
+/* The server ends the connection with this alert (0: none), sent once, and with this error text.
+ * Then the next connection begins. */
 static void refused(uint8_t alert, const char *text)
 {
 	uint8_t opened[64], type;
@@ -121,7 +122,7 @@ static void test_headers(void **state)
 		}
 		record[i] = 3;
 	}
-	/* Too long; refused at once, before it has come. */
+	/* Too long: refused at once, by the header alone. */
 	for (size_t n = RECORD_CIPHER_MAX + 1; n < 65536; n += 9000) {
 		buf_append(&pair.to_server, (uint8_t[]){23, 3, 3, (uint8_t)(n >> 8), (uint8_t)n},
 		        RECORD_HEADER);
@@ -135,7 +136,7 @@ static void test_headers(void **state)
 	}
 }
 
-/* Every bit counts, of the header's length too. */
+/* A flipped bit anywhere behind the header is found. */
 static void test_damage(void **state)
 {
 	size_t whole = RECORD_SEALED + 4;
@@ -149,7 +150,7 @@ static void test_damage(void **state)
 		assert_int_equal(got_n, 0);
 		assert_memory_equal(got, (uint8_t[4]){0}, 4);
 	}
-	/* Records in another order, one left out, one twice. */
+	/* A record is left out; a record comes twice. */
 	seal(RECORD_DATA, "one", 3);
 	buf_consume(&pair.to_server, pair.to_server.len);
 	seal(RECORD_DATA, "two", 3);
@@ -159,8 +160,8 @@ static void test_damage(void **state)
 	memcpy(buf_bytes(&pair.to_server) + RECORD_SEALED + 3, buf_bytes(&pair.to_server),
 	        RECORD_SEALED + 3);
 	refused(SSL_AD_BAD_RECORD_MAC, "decryption failed or bad record mac");
-	assert_int_equal(got_n, 3); /* the first of them */
-	/* One of ours, sent back. */
+	assert_int_equal(got_n, 3); /* the first record passes */
+	/* The server's own record is sent back to it. */
 	tls_write(pair.s, (const uint8_t *)"back", 4);
 	buf_append(&pair.to_server, buf_bytes(&pair.to_client), pair.to_client.len);
 	buf_consume(&pair.to_client, pair.to_client.len);
@@ -168,7 +169,7 @@ static void test_damage(void **state)
 	refused(SSL_AD_BAD_RECORD_MAC, "decryption failed or bad record mac");
 }
 
-/* Padding passes; what is nothing but padding, or too much with it, does not. */
+/* Padding passes. A record that is only padding, or too long with its padding, does not. */
 static void test_padding(void **state)
 {
 	static uint8_t padded[RECORD_PLAIN_MAX + 10];
@@ -225,7 +226,7 @@ static void test_alerts(void **state)
 	refused(0, "sslv3 alert handshake failure");
 	seal(RECORD_ALERT, "\2\xee", 2);
 	refused(0, "TLS failure");
-	/* The client gives up, and goes on. */
+	/* The client warns (user_canceled), and goes on. */
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 4; i++)
 			seal(RECORD_ALERT, "\1\x5a", 2);
@@ -257,7 +258,7 @@ static void test_empty_records(void **state)
 	refused(SSL_AD_UNEXPECTED_MESSAGE, "record too small");
 }
 
-/* The client's keys change with its message. */
+/* The client sends a KeyUpdate and changes its keys. */
 static void update(const char *message)
 {
 	seal(RECORD_HANDSHAKE, message, 5);
@@ -274,17 +275,17 @@ static void test_key_updates(void **state)
 	pass(pair.c, pair.s, &pair.to_server);
 	assert_int_equal(pair.to_client.len, RECORD_SEALED + 5);
 	pass(pair.s, pair.c, &pair.to_client);
-	/* In parts, one record each. */
+	/* A message in two parts, one record each. */
 	for (size_t cut = 1; cut < 5; cut++) {
 		seal(RECORD_HANDSHAKE, UPDATE "\0", cut);
-		update(UPDATE "\0"); /* a whole one behind the part */
+		update(UPDATE "\0"); /* a whole message behind a part */
 		assert_int_equal(arrive(), TLS_ERROR);
 		meet();
 		seal(RECORD_HANDSHAKE, UPDATE "\0", cut);
 		seal(RECORD_HANDSHAKE, UPDATE "\0" + cut, 5 - cut);
 		assert_true(record_keys_update(pair.c->layer, &pair.c->layer->writing));
 		pass(pair.c, pair.s, &pair.to_server);
-		/* Nothing else may come between (section 5.1). */
+		/* No other record may come between the parts (section 5.1). */
 		for (uint8_t type = RECORD_ALERT; type <= RECORD_DATA;
 		        type += RECORD_DATA - RECORD_ALERT) {
 			seal(RECORD_HANDSHAKE, UPDATE "\0", cut);
@@ -321,7 +322,7 @@ static void test_bad_messages(void **state)
 
 		if (type == 24)
 			continue;
-		seal(RECORD_HANDSHAKE, message, sizeof(message)); /* a ticket from a client, too */
+		seal(RECORD_HANDSHAKE, message, sizeof(message)); /* also a ticket of a client */
 		refused(SSL_AD_UNEXPECTED_MESSAGE, "unexpected message");
 	}
 }
@@ -336,7 +337,7 @@ static void test_floods(void **state)
 	assert_int_equal(pair.to_client.len, 32 * (RECORD_SEALED + 5));
 }
 
-/* What a server sends; the client here is the side that is tested. */
+/* The server sends a handshake message; here the client is tested. */
 static enum tls_status client_takes(const void *p, size_t n)
 {
 	record_seal(pair.s->layer, RECORD_HANDSHAKE, p, n, &pair.to_client);
@@ -348,7 +349,7 @@ static void test_tickets(void **state)
 	static uint8_t ticket[RECORD_PLAIN_MAX] = {4, 0, 1, 0};
 	(void)state;
 
-	/* Whole, in parts, and two in one record; then data. */
+	/* Tickets: whole, in two parts, and two in one record; then data. */
 	assert_int_equal(client_takes(ticket, 4 + 256), TLS_WANT_READ);
 	for (size_t cut = 1; cut < 260; cut += 37) {
 		assert_int_equal(client_takes(ticket, cut), TLS_WANT_READ);
@@ -358,7 +359,7 @@ static void test_tickets(void **state)
 	assert_int_equal(client_takes(ticket, 520), TLS_WANT_READ);
 	pass(pair.s, pair.c, &pair.to_client);
 	pass(pair.c, pair.s, &pair.to_server);
-	/* Data inside of one; one that is empty; one that is too long; too many. */
+	/* Refused: data inside of a ticket, an empty ticket, one that is too long, too many. */
 	assert_int_equal(client_takes(ticket, 100), TLS_WANT_READ);
 	tls_write(pair.s, (const uint8_t *)"data", 4);
 	assert_int_equal(

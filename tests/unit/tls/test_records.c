@@ -382,7 +382,7 @@ static void test_key_update(void **state)
 	size_t n;
 	(void)state;
 
-	pair.c->layer->unfit = true; /* OpenSSL goes on */
+	pair.c->layer->unfit = true; /* OpenSSL keeps the client's side */
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(SSL_key_update(pair.c->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
 		assert_int_equal(tls_write(pair.c, (const uint8_t *)"a", 1), TLS_OK);
@@ -488,7 +488,7 @@ static void test_idle_connection_is_small(void **state)
 	size_t between = mallinfo2().uordblks;
 	tls_free(pair.c);
 	pair.c = NULL;
-	if (!kept) { /* taken over: keys and, for the last ones, cipher contexts */
+	if (!kept) { /* taken over: only keys and cipher contexts are left */
 		assert_in_range(before - between, 0, 4096);
 		assert_in_range(between - mallinfo2().uordblks, 0, 4096);
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The linker wraps: calloc malloc */
-/* Connections whose record layer is taken over from OpenSSL, beside peers that OpenSSL keeps: every
- * suite, every cut, new keys, ends, cipher contexts that change hands, and what is left to OpenSSL.
- */
+/* Connections whose record layer is taken over from OpenSSL, with peers that are taken over or that
+ * OpenSSL keeps: every suite, cuts of every size, new keys, ends, cipher contexts that change
+ * hands, and the connections that OpenSSL keeps. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 static struct slice none = {"", 0};
 static struct pair pair;
-static bool no_calloc, no_malloc; /* the next one finds no memory */
+static bool no_calloc, no_malloc; /* the next call fails */
 
 void *__real_calloc(size_t count, size_t n);
 void *__wrap_calloc(size_t count, size_t n);
@@ -80,14 +80,14 @@ static void both_ways(size_t bytes)
 	pass(pair.s, pair.c, &pair.to_client, bytes);
 }
 
-/* The handshake, and the first data; the client has the server's tickets then. */
+/* Does the handshake and sends the first data; then the client has the server's tickets. */
 static void meet(void)
 {
 	assert_true(pair_shake(&pair));
 	both_ways(1);
 }
 
-/* OpenSSL keeps this side. */
+/* Leaves this side to OpenSSL. */
 static void keep(struct tls *tls)
 {
 	assert_non_null(tls->layer);
@@ -101,7 +101,7 @@ static void test_both_sides_are_taken_over(void **state)
 	assert_non_null(pair.s->ssl);
 	pass(pair.c, pair.s, &pair.to_server, 10);
 	assert_null(pair.s->ssl);
-	assert_non_null(pair.c->ssl); /* no ticket was read yet */
+	assert_non_null(pair.c->ssl); /* it has not read the tickets yet */
 	pass(pair.s, pair.c, &pair.to_client, 10);
 	pass(pair.c, pair.s, &pair.to_server, 10);
 	assert_null(pair.c->ssl);
@@ -112,7 +112,7 @@ static void test_both_sides_are_taken_over(void **state)
 	both_ways(BIG);
 }
 
-/* Each suite, in pieces of each size, with OpenSSL on either side, or on none. */
+/* Each suite, in segments of each size, with OpenSSL on no side, the client's or the server's. */
 static void test_suites_and_cuts(void **state)
 {
 	static const char *const suites[] = {
@@ -125,7 +125,8 @@ static void test_suites_and_cuts(void **state)
 		for (size_t k = 0; k < 3 * sizeof(segments) / sizeof(*segments); k++) {
 			pair_hang_up(&pair);
 			pair.segment = segments[k / 3];
-			pair_dial(&pair, names[i], none, none); /* no session of another suite */
+			/* Each suite has its name: so no session of another suite is resumed. */
+			pair_dial(&pair, names[i], none, none);
 			SSL_set_ciphersuites(pair.c->ssl, suites[i]);
 			assert_true(pair_shake(&pair));
 			if (k % 3)
@@ -158,7 +159,7 @@ static void test_a_resumed_session_is_taken_over(void **state)
 	}
 }
 
-/* The tickets come cut in two at each byte, and data behind them. */
+/* Tickets, with data behind them, arrive cut in two at each byte. */
 static void test_tickets_in_parts(void **state)
 {
 	uint8_t got[16];
@@ -198,7 +199,8 @@ static void test_what_openssl_keeps(void **state)
 	assert_non_null(pair.c->ssl);
 	assert_null(pair.s->layer);
 
-	/* Keys that changed before. */
+	/* The client changes its keys before the server is taken over, which happens all the same.
+	 */
 	pair_hang_up(&pair);
 	pair_dial(&pair, "a.example", none, none);
 	assert_true(pair_shake(&pair));
@@ -209,7 +211,7 @@ static void test_what_openssl_keeps(void **state)
 	both_ways(10);
 	assert_null(pair.s->ssl);
 
-	/* No memory for the layer. */
+	/* Without memory for the layer OpenSSL keeps the connection. */
 	pair_hang_up(&pair);
 	pair_dial(&pair, "a.example", none, none);
 	assert_int_equal(tls_handshake(pair.c), TLS_WANT_READ);
@@ -225,7 +227,8 @@ static void test_what_openssl_keeps(void **state)
 	assert_non_null(pair.s->ssl);
 }
 
-/* OpenSSL's side changes its keys and wants the same; then the other way round. */
+/* OpenSSL's side changes its keys, with and without a request for the other side's; then the side
+ * that was taken over changes its own. */
 static void test_new_keys(void **state)
 {
 	(void)state;
@@ -239,15 +242,15 @@ static void test_new_keys(void **state)
 		both_ways(BIG);
 	}
 	assert_null(pair.s->ssl);
-	/* As many records as one key may protect. */
+	/* The keys change after as many records as one key may protect. */
 	for (int i = 0; i < 3; i++) {
 		uint8_t secret[RECORD_SECRET_MAX];
 
 		memcpy(secret, pair.s->layer->writing.secret, sizeof(secret));
 		both_ways(1);
 		assert_memory_equal(secret, pair.s->layer->writing.secret, sizeof(secret));
-		/* Both sides skip what would take 2^24 records; OpenSSL's number is out of reach,
-		 * so ours makes the notice early. */
+		/* The test does not send 2^24 records: a shorter key_life brings the change of
+		 * keys. It cannot set OpenSSL's sequence number. */
 		pair.s->layer->key_life = pair.s->layer->writing.sequence + 1;
 		both_ways(BIG);
 		assert_memory_not_equal(secret, pair.s->layer->writing.secret, sizeof(secret));
@@ -274,14 +277,15 @@ static void test_ends(void **state)
 		assert_int_equal(pair.to_client.len, before);
 		assert_int_equal(pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n),
 		        TLS_CLOSED);
-		pass(pair.c, pair.s, &pair.to_server, 7); /* this way is open */
+		pass(pair.c, pair.s, &pair.to_server, 7); /* the other direction stays open */
 		assert_int_equal(tls_write(pair.s, got, 1), TLS_ERROR);
 		assert_string_equal(tls_error_text(pair.s), "protocol is shutdown");
 		assert_int_equal(pair.to_client.len, 0);
 	}
 }
 
-/* More connections than have cipher contexts, in turn: each goes on where it was. */
+/* More connections than cipher contexts may be open (RECORD_CIPHERS_OPEN) pass data in turn: each
+ * goes on where it was. */
 static void test_contexts_change_hands(void **state)
 {
 	enum { COUNT = 2 * RECORD_CIPHERS_OPEN + 7 };
@@ -321,7 +325,7 @@ static void test_contexts_change_hands(void **state)
 	assert_true(list_is_empty(&suites->open));
 }
 
-/* A record that does not come whole has to be held. */
+/* A part of a record has to be held, which needs memory. */
 static void test_no_memory_for_a_part(void **state)
 {
 	uint8_t got[8];
@@ -332,7 +336,7 @@ static void test_no_memory_for_a_part(void **state)
 	tls_write(pair.c, (const uint8_t *)"data", 4);
 	tls_feed(pair.s, buf_bytes(&pair.to_server), 10);
 	tls_buffers_release();
-#ifndef __SANITIZE_ADDRESS__ /* there OpenSSL's memory does not come through here */
+#ifndef __SANITIZE_ADDRESS__ /* there OpenSSL does not call __wrap_malloc() */
 	no_malloc = true;
 	assert_int_equal(tls_read(pair.s, got, sizeof(got), &n), TLS_ERROR);
 	assert_false(no_malloc);

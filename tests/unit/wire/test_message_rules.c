@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages about limits, and about what a person has to approve: each one, and the bounds of
- * single fields, each one beyond its limit. */
+/* The messages about limits and about requests that a person has to approve: each message passes
+ * encoding and decoding, and each field is refused beyond its bound. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -98,7 +98,7 @@ static void grants(void **state)
 	m.ends = 1;
 	m.ask = (struct message_worker_ask){0};
 	ROUNDTRIP(worker_grant, &m, NOTHING);
-	m.ends = 0; /* what is granted has to be said */
+	m.ends = 0; /* unless it ends, a grant must name a request */
 	REFUSES_TO_ENCODE(worker_grant, &m);
 	m.ask = question();
 	m.whole = 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body_test: the verdict of a policy on a request with a body. */
+/* body_test: checks the verdict of a policy on a request with a body. */
 #ifndef VETHGUARD_TESTS_UNIT_POLICY_DECIDE_BODY_TEST_H
 #define VETHGUARD_TESTS_UNIT_POLICY_DECIDE_BODY_TEST_H
 
@@ -13,7 +13,7 @@
 
 struct body_test {
 	const char *policy, *method, *path, *query;
-	const char *lines; /* "Name: value\n" each */
+	const char *lines; /* header fields, each "Name: value\n" */
 	const char *text;  /* NULL: no body; a ' stands for a " */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules that ask: they beat every allow and no deny, and what a server may read as what is asked
- * about does not get by. */
+/* Rules that ask: an ask rule beats every allow rule and no deny rule. A request that a server
+ * could read as one that the rule asks about is denied. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static void test_decisions(void **state)
 	        {"GET", "https://q.b.example/y", ALLOWS, "all"},
 	        {"GET", "https://other.example/x", ASKS, "wide"},
 	        {"GET", "https://other.example/y", DENIES, NULL},
-	        /* spellings that a server may read as what is asked about */
+	        /* a server could read these as a path that a rule asks about */
 	        {"POST", "https://a.example/Repos/x/pulls", DENIES, NULL},
 	        {"POST", "https://a.example/repos/x/pulls/", DENIES, NULL},
 	        {"POST", "https://a.example/repos//x/pulls", DENIES, NULL},
@@ -79,7 +79,7 @@ static void test_decisions(void **state)
 	test_unload(&t);
 }
 
-/* A body that the rule reads has to be there before anybody knows whether it asks. */
+/* Whether a rule with a condition on the body asks is known only with the body. */
 static void test_body(void **state)
 {
 	static const struct policy_body unread = {.state = POLICY_BODY_UNREAD};

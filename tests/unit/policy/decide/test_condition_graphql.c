@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions on GraphQL requests: by POST, in batches, by GET and by hash; and what a server could
- * take for another document than vethguard. */
+/* Conditions on GraphQL requests: by POST, in batches, by GET and by hash. Requests that a server
+ * could take for another document than vethguard does are denied. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void test_documents(void **state)
 	        good, true);
 }
 
-/* Some servers read parameters of the URL beside the body. */
+/* Some servers read parameters of the URL in addition to the body. */
 static void test_parameters_of_a_post(void **state)
 {
 	static const char *const bad[] = {"query=%7Bviewer%7D", "QUERY=x", "query[]=x",

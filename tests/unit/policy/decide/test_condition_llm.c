@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions on requests to APIs of language models: where each of them has its model and its
- * bound, and what another reader could take for these. */
+/* Conditions on requests to APIs of language models: where each API has the model and the bound of
+ * the output, and what another reader could take for these. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions on messages of MCP: what a client of each revision sends passes, and what another
+/* Conditions on MCP messages: what a client of each revision sends passes. A message that another
  * reader could take for another call does not. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void test_sessions(void **state)
 	        good, false);
 }
 
-/* GET opens a stream of events, DELETE ends a session. */
+/* Without a body, only GET (opens a stream of events) and DELETE (ends a session) pass. */
 static void test_without_a_body(void **state)
 {
 	static const char *const bad[] = {"POST", "PUT", "HEAD", "OPTIONS", "PATCH", "get", NULL};
@@ -121,7 +121,7 @@ static void test_batches(void **state)
 	}
 }
 
-/* Since 2026-07-28 header fields say again what the message says. */
+/* Since revision 2026-07-28 of MCP header fields repeat the method and the name. */
 static void test_fields(void **state)
 {
 	static const char *const good[] = {"", "Mcp-Method: tools/call\n", "Mcp-Name: search\n",
@@ -146,7 +146,7 @@ static void test_fields(void **state)
 		body_test_check(&b, false);
 	}
 	b.lines = JSON_TYPE "Mcp-Method: x\n";
-	b.text = "{" RPC ",'id':1,'result':{}}"; /* an answer has no method */
+	b.text = "{" RPC ",'id':1,'result':{}}"; /* a response has no method */
 	body_test_check(&b, false);
 	snprintf(lines, sizeof(lines), JSON_TYPE "Mcp-Name: =?base64?%0*d?=\n",
 	        POLICY_VALUE_MAX * 2, 0); /* longer than a name can be */
@@ -265,7 +265,7 @@ static void test_may_call(void **state)
 	assert_true(may_call(TWO, "POST", "/any", "other"));
 	assert_false(may_call(TWO, "POST", "/any", "no_x"));
 	assert_false(may_call(TWO, "POST", "/any", "NO_x"));
-	assert_true(may_call(TWO, "POST", "/rpc", "y")); /* not known before it is called */
+	assert_true(may_call(TWO, "POST", "/rpc", "y")); /* only a call shows what it allows */
 	assert_false(may_call(TWO, "POST", "/none", "search"));
 	assert_false(may_call(TWO, "GET", "/get", "get"));
 	assert_false(may_call(DENY("mcp: {methods: tools/call}"), "POST", "/", "x"));

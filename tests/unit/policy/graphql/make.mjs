@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes documents with what the reference implementation says of them: node make.mjs FOLDER-OF-MODULES COUNT SEED >cases
+// Writes GraphQL documents with the verdict of the reference implementation: node make.mjs FOLDER-OF-MODULES COUNT SEED >cases
 // (npm install --prefix FOLDER graphql@16). A case is a line "LENGTH VERDICT SUMMARY", the document, and a line end; the
-// summary names the operations and the fields at their roots. What vethguard refuses beyond the grammar, because readers
-// differ there, counts as refused.
+// summary names the operations and the fields at their roots. A document that the grammar allows but vethguard refuses,
+// because readers differ there, has the verdict "refuse".
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -66,11 +66,11 @@ function mutate(text) {
 	return list.join("");
 }
 
-// What readers take differently, outside and inside of strings.
+// True if readers could read the text differently: control characters anywhere, or what stands below.
 function isDoubtful(text) {
 	// eslint-disable-next-line no-control-regex
 	if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text)) return true;
-	// outside of strings: a byte order mark, and comments with a line end that not all take for one
+	// Outside of strings: a byte order mark; in comments: U+2028, U+2029 and a bare CR, which not all readers take for a line end.
 	const rest = text.replace(/"""(?:\\"""|[^"]|"(?!""))*"""|"(?:\\.|[^"\\\n\r])*"|#[^\n\r]*(\r(?!\n))?/g,
 		(token, bare) => (token[0] !== "#" ? "" : bare || /[\u2028\u2029]/.test(token) ? "\ufeff" : ""));
 	return rest.includes("\ufeff");
@@ -115,7 +115,7 @@ for (let i = 0; i < Number(count);) {
 		const summary = summarize(text);
 		if (summary !== null && !isDoubtful(text)) verdict = "accept " + summary;
 	} catch (error) {
-		if (/Unexpected (Block)?String/.test(error.message)) continue; // descriptions came later
+		if (/Unexpected (Block)?String/.test(error.message)) continue; // graphql 16 refuses descriptions, which a later specification allows
 	}
 	const raw = Buffer.from(text);
 	if (raw.toString() !== text) continue; // half of a surrogate pair

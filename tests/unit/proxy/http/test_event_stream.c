@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of events, however their bytes come: the same events in pieces of any size. */
+/* Event streams: pieces of any size give the same events. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include "proxy/http/event_stream.h"
 
-/* Takes the text in pieces; writes each event's length and a comma to out. */
+/* Takes the text in pieces; writes each event's length and a comma to out, then what is left. */
 static void lengths(const char *text, size_t piece, char out[256])
 {
 	struct event_stream s = {0};
@@ -38,7 +38,7 @@ static void test_ends(void **state)
 	        {"data: x\n\n", "9,0"},
 	        {"data: x\n\ndata: y\n\nid", "9,9,2"},
 	        {"a\r\rb\r\r", "3,3,0"},
-	        {"a\r\n\r\nb\r\n\r\n", "4,5,1"}, /* the LF of a pair comes with what follows */
+	        {"a\r\n\r\nb\r\n\r\n", "4,5,1"}, /* a CRLF's LF may come later */
 	        {"a\n\r\nb", "3,2"},
 	        {"a\r\n\nb", "4,1"},
 	        {"\n\n", "1,1,0"},

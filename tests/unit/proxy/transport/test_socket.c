@@ -201,8 +201,8 @@ static void test_small_writes_are_joined(void **state)
 	assert_true(w.a.socket.sent - before < 1100);
 }
 
-/* One turn of the loop sends what was written, through stage and TLS; no task is left for another.
- */
+/* One run of the flush task sends all that was written, through stage and TLS, and leaves no task
+ * for another turn of the loop. */
 static void test_one_task_sends_all(void **state)
 {
 	(void)state;
@@ -222,7 +222,7 @@ static void test_one_task_sends_all(void **state)
 		if (!tls)
 			start_tls();
 	}
-	/* The next write has a task again. */
+	/* The next write adds the task again. */
 	socket_write(&w.a.socket, "more", 4);
 	assert_true(list_has(&w.shared.flush.place));
 	UNTIL(w.b.in.len == 4);

@@ -75,7 +75,8 @@ static void has_nothing_to_connect_set_or_watch(void **state)
 	gate_close(&gate);
 }
 
-/* Their sockets are bound to no address, and the set before may still be open. */
+/* The sockets of datagram ports are bound to no address; sockets of the set before may still be
+ * open. */
 static void ports_for_datagrams_come_and_go(void **state)
 {
 	const struct fence_bounds bounds = {1, 1, 1, 1};
@@ -88,7 +89,7 @@ static void ports_for_datagrams_come_and_go(void **state)
 	open_gate(&gate);
 	before = gate.listener_count;
 	assert_int_equal(gate_set_traffic(&gate, ports, 2, &bounds), 0);
-	assert_int_equal(gate.listener_count, 0); /* those had other ports */
+	assert_int_equal(gate.listener_count, 0); /* the open set had other ports */
 	assert_int_equal(gate_listen(&gate), 0);
 	assert_int_equal(gate.listener_count, before + (before == 6 ? 4 : 2));
 	assert_int_equal(gate.listeners[before].kind, MESSAGE_LISTEN_UDP);
