@@ -3,9 +3,9 @@
  * Theory of operation: a period is cut into 60 parts. A counter has a slot for each part of the
  * last period, the running one, and three to spare, in a ring. A slot is one word: the number of
  * its part (24 bits) and the amount (40 bits), changed by compare-and-exchange. A slot whose number
- * is too old counts as empty; so nothing has to run when time passes. An adder adds first and looks
- * then: of two that add at the same time both may be refused, but never both be let pass beyond the
- * maximum.
+ * is too old counts as empty; so nothing has to run when time passes. An adder adds first and then
+ * compares the sum with the maximum: of two adders at the same time both may be refused, but they
+ * never both pass beyond the maximum.
  *
  * The number of a part comes around after 2^24 parts (at least three days, for a period of a
  * second): a slot that nobody has touched for exactly so long counts once more for a period. That
@@ -60,7 +60,7 @@ int counters_create(void)
 	return ipc_memory_new("vethguard-counters", sizeof(struct counters_memory));
 }
 
-/* Its space is not allocated: most counters are free. */
+/* Gives a new file its head and size. Allocates no space for the rest: most counters are free. */
 static int make_file(int fd)
 {
 	struct counters_memory head = {.layout = LAYOUT};
@@ -154,8 +154,8 @@ bool counters_are_lost(const struct counters *counters)
 
 /* --- one counter --- */
 
-/* The number of the part at that time. A period that a hostile writer has made tiny or zero is one
- * of a millisecond for each part. */
+/* Returns the number of the part at that time. A part has at least a millisecond, even if a hostile
+ * writer has made the period tiny or zero. */
 static uint64_t part_at(const struct counter *c, int64_t now_ms, uint64_t *part_ms)
 {
 	uint64_t period = atomic_load_explicit(&c->period_ms, memory_order_relaxed);
@@ -251,7 +251,7 @@ void counters_take_back(
 	subtract(c, part, amount);
 }
 
-/* Looks part by part when enough of what counts now will be too old. */
+/* Finds the first part in which enough of what counts now will be too old. */
 int64_t counters_wait_ms(const struct counters *counters, uint32_t index, int64_t now_ms,
         uint64_t amount, uint64_t max)
 {
@@ -306,7 +306,7 @@ static uint64_t used_within(const struct counter *c, int64_t now_ms, uint64_t sp
 	return all;
 }
 
-/* The most that counters of this key have got within the period, whatever their own is. */
+/* The most that one counter of this key has got within the period, whatever its own period is. */
 static uint64_t held_by_key(
         const struct counters *counters, const uint8_t *key, uint64_t period_ms, int64_t now_ms)
 {
@@ -337,7 +337,7 @@ static bool is_free(const struct counters *counters, uint32_t i, int64_t now_ms,
 	       counters_used(counters, i, now_ms) == 0;
 }
 
-/* Free places are looked for first: a counter that is empty now may be named again. */
+/* Prefers free places: a policy may again name a counter that is empty now. */
 static uint32_t find_room(const struct counters *counters, int64_t now_ms,
         bool (*is_kept)(void *, const uint8_t *, uint64_t), void *context)
 {

@@ -23,7 +23,7 @@ struct tls {
 	size_t in_left;
 	struct buf *out;           /* borrowed */
 	struct slice alpn;         /* borrowed; wire form */
-	struct slice chosen;       /* ... the protocol of it that was agreed on */
+	struct slice chosen;       /* the protocol in alpn that was agreed on */
 	struct tls_server *server; /* either server or client is set */
 	struct tls_client *client;
 	struct session_slot *sessions; /* client side: one reference */
@@ -72,10 +72,10 @@ bool tls_alpn_contains(struct slice list, struct slice name);
 void tls_ssl_free(struct tls *tls);
 /* Remembers that the connection has failed, and why (static text). Returns TLS_ERROR. */
 enum tls_status tls_fail(struct tls *tls, const char *text);
-/* Counts a post-handshake message of the peer's. False: they are a flood, and the connection has
- * failed. */
+/* Counts a post-handshake message of the peer. Returns false if these messages are a flood; the
+ * connection has then failed. */
 bool tls_message_passes(struct tls *tls);
-/* ... and bytes of content, which excuse some messages. */
+/* Counts bytes of content, which excuse some of these messages. */
 void tls_count_content(struct tls *tls, size_t n);
 
 /* profile.c: versions, cipher suites and groups of each side. */

@@ -142,7 +142,7 @@ static enum tls_status take_key_update(struct tls *tls, uint8_t request)
 	return rc < 0 ? output_failed(tls, rc) : TLS_OK;
 }
 
-/* A message whose header, or more, has come. last: the record holds no further byte. */
+/* Takes a message of which at least the header has come. last: the record holds no further byte. */
 static enum tls_status take_message(struct tls *tls, bool last)
 {
 	struct record_layer *layer = tls->layer;
@@ -190,7 +190,7 @@ static enum tls_status take_handshake(struct tls *tls, const uint8_t *p, size_t 
 	return status;
 }
 
-/* Whatever a record held that is not data. */
+/* Takes the content of a record that is not data, or is out of place. */
 static enum tls_status take_other(struct tls *tls, uint8_t type, const uint8_t *p, size_t n)
 {
 	struct record_layer *layer = tls->layer;
@@ -278,7 +278,7 @@ static void drop_held(struct record_layer *layer)
 	layer->held_n = layer->plain_n = 0;
 }
 
-/* Gives the owner of the content that is held what fits. */
+/* Gives the owner as much of the held content as fits. */
 static void give_held(struct record_layer *layer, uint8_t *out, size_t cap, size_t *n)
 {
 	*n = cap < layer->plain_n ? cap : layer->plain_n;
@@ -313,7 +313,7 @@ static enum tls_status open_held(struct tls *tls, uint8_t *out, size_t cap, size
 	return status;
 }
 
-/* Goes on with the record that is held. TLS_WANT_READ: it is not whole. */
+/* Adds input to the record that is held, and opens it once it is whole. TLS_WANT_READ: not yet. */
 static enum tls_status fill_held(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
 {
 	struct record_layer *layer = tls->layer;

@@ -37,7 +37,7 @@ struct record_suites {
 	unsigned open_count;
 };
 
-/* Parts of the keys of a direction that OpenSSL has told. */
+/* Parts of a direction's keys that takeover.c has got from OpenSSL. */
 enum { RECORD_SECRET = 1, RECORD_KEY = 2, RECORD_NONCE = 4, RECORD_ALL = 7 };
 
 /* One direction. */
@@ -57,7 +57,7 @@ struct record_layer {
 	uint64_t key_life;               /* RECORD_KEY_LIFE; tests shorten it */
 	uint8_t suite;                   /* of suites->ciphers */
 	uint8_t secret_bytes, key_bytes; /* takeover.c */
-	struct record_keys *told;        /* ... the direction that OpenSSL tells of */
+	struct record_keys *told;        /* ... the direction of the key and IV that come next */
 	bool ticketed;                   /* ... a server's ticket has come */
 	bool unfit;                      /* ... OpenSSL keeps this connection */
 	bool closed;                     /* close_notify was sent */
@@ -89,12 +89,12 @@ bool record_keys_update(struct record_layer *layer, struct record_keys *keys);
  * appended), or -EIO. */
 int record_seal(
         struct record_layer *layer, uint8_t type, const uint8_t *p, size_t n, struct buf *out);
-/* Opens a whole record. out has room for its protected form without the tag, and may be where that
- * is. Sets the type and length of the content. Returns 0, or the alert to send; out is then wiped.
- */
+/* Opens a whole record. out has room for the record's protected form without the tag, and may be
+ * the place of that form. Sets the type and length of the content. Returns 0, or the alert to send
+ * with out wiped. */
 uint8_t record_open(struct record_layer *layer, const uint8_t *record, size_t n, uint8_t *out,
         uint8_t *type, size_t *out_n);
-/* Lets go of the cipher contexts. */
+/* Frees the cipher contexts. */
 void record_keys_close(struct record_layer *layer);
 
 /* --- record.c --- */
@@ -106,12 +106,12 @@ void record_close(struct tls *tls);
 
 /* --- takeover.c --- */
 
-/* To be called before and after each step of a handshake. */
+/* Call these before and after each step of a handshake. */
 void takeover_watch(struct tls *tls);
 void takeover_unwatch(void);
-/* To be called for each message and record of OpenSSL's. */
+/* Call this for each message and record that OpenSSL reports. */
 void takeover_on_message(struct tls *tls, int sent, int type, const uint8_t *p, size_t n);
-/* Takes the connection over, if it can be; otherwise OpenSSL keeps it. */
+/* Takes the connection over if that is possible; otherwise OpenSSL keeps it. */
 void takeover(struct tls *tls);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: of an idle connection only the two traffic secrets, IVs and sequence numbers
- * are kept. Cipher contexts, two of 1 KiB for each connection, belong to those connections that
- * were used last; another one takes over the contexts of the one that was not used for longest and
- * gives them its own keys, derived again from its secrets.
+ * Theory of operation: an idle connection keeps only the traffic secret, key, IV and sequence
+ * number of each direction. Cipher contexts, two of 1 KiB for each connection, belong to the
+ * connections that were used last. Another connection takes over the contexts of the least recently
+ * used one, and sets its own keys in them.
  *
- * Keys and IVs are derived as RFC 8446 section 7.1 says. No output is longer than one hash, so
- * HKDF-Expand (RFC 5869) is one HMAC.
+ * After a KeyUpdate, secret, key and IV are derived as RFC 8446 section 7 says. No output is longer
+ * than one hash, so HKDF-Expand (RFC 5869) is one HMAC.
  */
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -145,7 +145,7 @@ void record_keys_close(struct record_layer *layer)
 	layer->reading.cipher = layer->writing.cipher = NULL;
 }
 
-/* Takes over the contexts of the connection that was not used for longest. */
+/* Takes over the contexts of the least recently used connection. */
 static void take_contexts(struct record_layer *layer)
 {
 	struct record_layer *other =
@@ -177,7 +177,7 @@ static bool open_contexts(struct record_layer *layer)
 	return false;
 }
 
-/* Makes the connection the one that was used last. */
+/* Sees to it that the connection has contexts, and makes it the most recently used one. */
 static bool need_contexts(struct record_layer *layer)
 {
 	struct list *recent = &layer->suites->open;

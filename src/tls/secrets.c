@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: every secret, key and IV of TLS 1.3 comes from one function of the provider,
- * HKDF-Expand-Label. The provider of library.c passes it on with a function of this file around it,
- * which looks at label and result after the call. If OpenSSL derived in another way, nothing would
- * be told, and no connection taken over.
+ * Theory of operation: every secret, key and IV of TLS 1.3 comes from one function of OpenSSL's
+ * provider, HKDF-Expand-Label. The provider of library.c offers derive() in its place, which calls
+ * it and then tells label and result. If OpenSSL derived in another way, nothing would be told, and
+ * no connection taken over.
  */
 #include "tls/secrets.h"
 
@@ -37,8 +37,8 @@ static int derive(void *kdf, unsigned char *secret, size_t n, const OSSL_PARAM p
 	return rc;
 }
 
-/* Copies the functions of the algorithm, with derive() in the place of its own. False: it is not as
- * expected. */
+/* Copies the functions of the algorithm, with derive() in place of its own. Returns false if the
+ * algorithm has no such function, or too many functions. */
 static bool copy_functions(const OSSL_DISPATCH *in)
 {
 	size_t n = 0;

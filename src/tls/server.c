@@ -21,7 +21,7 @@
 #include "vethguard/base/hash.h"
 
 #define SESSION_LIFE_S 3600
-#define CLIENT_CHAIN_MAX 16384 /* bytes of what a client shows */
+#define CLIENT_CHAIN_MAX 16384 /* bytes of a client's certificates */
 
 struct tls_server {
 	SSL_CTX *ctx;
@@ -190,7 +190,7 @@ void tls_server_wipe_plaintext(struct tls_server *server)
 	SSL_CTX_set_options(server->ctx, SSL_OP_CLEANSE_PLAINTEXT);
 }
 
-/* Who it is, is not said by whoever signed it. */
+/* Accepts any certificate: its hash, not its signer, says whose it is. */
 static int on_client_certificate(X509_STORE_CTX *store, void *arg)
 {
 	(void)store, (void)arg;

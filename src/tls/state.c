@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection has come to, for the files that go on with it: OpenSSL's part or not, failed or
- * not, and how much of what it sends says nothing. */
+/* State of a connection that tls.c, record.c and takeover.c share: whether it has failed, how many
+ * messages without content its peer has sent, and the end of OpenSSL's part. */
 #include "tls/private.h"
 
 /* Bound on post-handshake messages of TLS (new keys, tickets) with less content than

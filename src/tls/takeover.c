@@ -42,7 +42,8 @@ static void take(struct record_layer *layer, struct record_keys *keys, uint8_t p
 		layer->key_bytes = (uint8_t)secret.n;
 }
 
-/* Key and IV follow the secret that they are of; whatever else comes between belongs to others. */
+/* OpenSSL derives key and IV right after the traffic secret that they belong to. After any other
+ * label they belong to another secret. */
 static void on_secret(void *context, struct slice label, struct slice secret)
 {
 	struct tls *tls = context;
@@ -94,19 +95,19 @@ void takeover_on_message(struct tls *tls, int sent, int type, const uint8_t *p, 
 		layer->ticketed = true;
 }
 
-/* True if OpenSSL is between two records, and has given out all that it has read: its next step is
- * to read a header (SSL_rstate_string(3)). */
+/* True if OpenSSL is between two records (its next step is to read a header, SSL_rstate_string(3))
+ * and has given out all that it has read. */
 static bool is_between_records(const SSL *ssl)
 {
 	return !SSL_has_pending(ssl) && strcmp(SSL_rstate_string(ssl), "RH") == 0;
 }
 
-/* True if all that is needed is there. */
+/* True if the connection can be taken over now. */
 static bool is_ready(const struct tls *tls, const struct record_layer *layer)
 {
 	return layer->reading.parts == RECORD_ALL && layer->writing.parts == RECORD_ALL &&
 	       !layer->unfit && (tls->server || layer->ticketed) &&
-	       /* A client's certificate is asked for later (tls_client_certificate_hash()). */
+	       /* tls_client_certificate_hash() reads a client's certificate later. */
 	       !(tls->server && SSL_get0_peer_certificate(tls->ssl)) &&
 	       SSL_version(tls->ssl) == TLS1_3_VERSION && is_between_records(tls->ssl);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a connection is one SSL object over the memory BIO of bio.c, whose record
- * layer is taken over after the handshake where that is possible (takeover.c). Every call into
+ * Theory of operation: a connection is one SSL object over the memory BIO of bio.c. After the
+ * handshake takeover.c takes over its record layer where that is possible. Every call into
  * OpenSSL ends in one of four ways (enum tls_status). CLOSED and ERROR are final and remembered, so
  * that a later call repeats them instead of asking OpenSSL again. The thread's error queue is
  * emptied before each call that may look at it, and a failure is turned into one static text at
@@ -186,7 +186,7 @@ static enum tls_status take_status(struct tls *tls, int rc)
 	}
 }
 
-/* The protocol in the list that is name; empty: it is not there. */
+/* Returns the entry of the list that equals name, or an empty slice. */
 static struct slice alpn_find(struct slice list, struct slice name)
 {
 	while (list.n > 0) {
@@ -245,7 +245,7 @@ static enum tls_status read_once(struct tls *tls, uint8_t *out, size_t cap, size
 	return take_status(tls, rc);
 }
 
-/* True if the record layer is taken over, now or before. */
+/* Takes over the record layer if that is possible now. True: it is taken over, now or before. */
 static bool take_over(struct tls *tls)
 {
 	if (tls->ssl && tls->layer && tls->established)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person has to approve: questions to the supervisor, its answers and grants. Grants of the
- * worker before this one come before START, and wait for the proxy. */
+/* Requests that a person has to approve: sends questions to the supervisor, and takes its answers
+ * and grants. Grants that the sandbox has already come before START, and wait for the proxy. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -15,7 +15,8 @@ static bool has_memory(const struct worker *w, struct slice shared)
 	return false;
 }
 
-/* Takes fd. What cannot be mapped, or has no room, is missing: its limits let nothing pass. */
+/* Takes fd. If the memory cannot be mapped, or there is no room for it, it is missing: its limits
+ * let nothing pass. */
 static void take_memory(struct worker *w, struct slice shared, int fd)
 {
 	size_t i = w->counters.count;

@@ -91,8 +91,8 @@ void worker_await_start(struct worker *w);
 /* Handles PAUSE or HOLD, also before START: a worker that begins paused never serves before that.
  * Returns 0 or -EBADMSG. */
 int worker_be_quiet(struct worker *w, struct ipc_message *m);
-/* ask.c: asks the supervisor, for the proxy; takes its answers, and its grants, also before START.
- */
+/* ask.c: for the proxy: asks the supervisor, or tells it that a request waits no longer; takes its
+ * answers, and its grants, also before START. */
 int worker_ask(void *context, uint64_t id, const struct message_worker_ask *question);
 void worker_ask_end(void *context, uint64_t id);
 int worker_take_answer(struct worker *w, struct ipc_message *m);

@@ -108,7 +108,8 @@ uint32_t credential_store_find_placeholder(const struct credential_store *store,
 /* The same inside base64 (user and password, a token in a cookie). */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
 bool credential_store_has_placeholders(const struct credential_store *store);
-/* True if the name of a host mentions a placeholder, plain or in hex digits, in any letter case, also across labels. */
+/* True if the name of a host mentions a placeholder, plain or in hex digits, in any letter case; labels may divide
+ * it. */
 bool credential_store_name_mentions(const struct credential_store *store, struct slice name);
 /* True if p mentions a placeholder in any way (plain, in base64, in hex digits, with any bytes escaped), except those
  * of the credentials in except (bit i: credential i). */
@@ -116,8 +117,9 @@ bool credential_store_mentions_placeholder(const struct credential_store *store,
 /* Where the end of p that may be the beginning of such a mention starts; p.n if there is none. That end has at most
  * MASK_BEGINNING_MAX(PLACEHOLDER_MAX) bytes. */
 size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p);
-/* The same for a text that comes in pieces (zeroed before the first): what may be the beginning of a mention is kept
- * and looked at together with the next piece. */
+/* State of credential_store_scan(), which does what credential_store_mentions_placeholder() does for a text that comes
+ * in pieces. Zero it before the first piece. It keeps the end of a piece that may be the beginning of a mention, to
+ * search it together with the next piece. */
 struct credential_scan {
 	size_t n;
 	uint8_t end[MASK_BEGINNING_MAX(PLACEHOLDER_MAX)];

@@ -3,11 +3,12 @@
  * counters: what has passed within the last period, in shared memory that outlives the worker that counts. A worker
  * adds; the supervisor makes the memory, gives each counter its place, and keeps the memory while workers come and go.
  *
- * A counter never forgets too early: in no span of the length of its period more than the maximum is ever added. It
- * may remember an amount for up to a sixtieth of the period too long. Several workers may add at the same time.
+ * A counter never forgets an added amount too early: no more than the maximum is added within any span as long as its
+ * period. It may remember an amount for up to a sixtieth of the period too long. Several workers may add at the same
+ * time.
  *
- * The memory is a memfd of sealed size, or a file (of /run), which outlives every process. Whatever it holds is
- * bounded when it is read. Times are of clock_boot_ms(), so a file of another boot is not used.
+ * The memory is a memfd of sealed size, or a file below /run, which outlives every process. Readers trust nothing in
+ * it: they bound what they read. Times are of clock_boot_ms(), so a file of another boot is not used.
  */
 #ifndef VETHGUARD_IPC_COUNTERS_H
 #define VETHGUARD_IPC_COUNTERS_H
@@ -28,35 +29,35 @@ struct counters {
 /* Makes a memory without counters as a memfd whose size is sealed. Returns a descriptor that the caller owns, or
  * -errno. */
 int counters_create(void);
-/* The same as a new file (0600) of a directory. -EEXIST, -errno. */
+/* Does the same with a new file (mode 0600) in a directory. Returns the descriptor, -EEXIST or another -errno. */
 int counters_create_at(int directory, const char *name);
-/* Opens such a file. -ENOENT; -EBADMSG: it is damaged, of another version or another boot, or writable by others;
- * -errno. */
+/* Opens such a file. Returns the descriptor; -ENOENT; -EBADMSG: it is damaged, of another version or another boot, of
+ * another user, or writable by others; or another -errno. */
 int counters_open_at(int directory, const char *name);
 
-/* Maps it and takes ownership of fd (closed in any case: the mapping lasts). Returns 0 or -errno (-EBADMSG: an invalid
- * size). */
+/* Maps the memory and closes fd in any case: the mapping lasts. Returns 0 or -errno (-EBADMSG: an invalid size). */
 int counters_open(struct counters *counters, int fd);
 void counters_close(struct counters *counters);
-/* Returns true if the memory has vanished under the mapping: then nothing is known any more. */
+/* Returns true if nothing is mapped, or the memory has vanished under the mapping: the amounts are not known then. */
 bool counters_are_lost(const struct counters *counters);
 
 /* Finds the counter of this key and period. Returns COUNTERS_NONE if there is none. */
 uint32_t counters_find(const struct counters *counters, const uint8_t key[COUNTERS_KEY], uint64_t period_ms);
-/* Finds it or gives it a place: that of a counter without amount that is_kept() does not keep, if none is free. It
- * then has what counters of the same key and other periods have got within its own period, or `at_least`, if that is
- * more. Only the supervisor calls this. Returns COUNTERS_NONE if there is no place. is_kept may be NULL: all are kept.
- */
+/* Finds the counter, or gives it a place: a free one, else that of a counter without amount for which is_kept()
+ * returns false (NULL: all are kept). Raises its amount to at_least, or to the most that one counter of this key,
+ * whatever its own period, has got within period_ms, if that is more. Only the supervisor calls this. Returns
+ * COUNTERS_NONE if there is no place. */
 uint32_t counters_place(struct counters *counters, const uint8_t key[COUNTERS_KEY], uint64_t period_ms,
         uint64_t at_least, int64_t now_ms, bool (*is_kept)(void *context, const uint8_t *key, uint64_t period_ms),
         void *context);
 
 /* What was added within the last period. */
 uint64_t counters_used(const struct counters *counters, uint32_t index, int64_t now_ms);
-/* Adds the amount if no more than max is used then, and (amount 0) if less than max is used now. Returns false, with
- * nothing added, otherwise. */
+/* Adds the amount if no more than max is used then. For amount 0, adds nothing and asks whether less than max is used
+ * now. Returns false, with nothing added, otherwise. */
 bool counters_add(const struct counters *counters, uint32_t index, int64_t now_ms, uint64_t amount, uint64_t max);
-/* Takes an amount back that was added not long ago, as far as its place in time is not over yet. */
+/* Subtracts the amount from what was added in the running sixtieth of the period, and at most all of that. An amount
+ * that was added earlier stays counted there, and later amounts are lessened instead. */
 void counters_take_back(const struct counters *counters, uint32_t index, int64_t now_ms, uint64_t amount);
 /* Milliseconds until counters_add() may succeed if nobody adds anything meanwhile; -1: it never will. */
 int64_t counters_wait_ms(

@@ -56,7 +56,7 @@ struct proxy_config {
 	 * or -errno. NULL: no port is exposed. */
 	int (*reach)(void *context, uint16_t port, uint32_t count);
 	/* Asks a person about a request, under this id; proxy_answer() or proxy_grant() may follow. Returns 0 or
-	 * -errno. NULL: nobody can be asked. ask_end: the request waits no longer. */
+	 * -errno. NULL: nobody can be asked. ask_end tells that the request with this id waits no longer. */
 	int (*ask)(void *context, uint64_t id, const struct message_worker_ask *question);
 	void (*ask_end)(void *context, uint64_t id);
 	/* Asks for a port that another sandbox exposes; proxy_called() is called with the answer and this id. Returns 0
@@ -98,9 +98,10 @@ int proxy_called(struct proxy *proxy, uint64_t id, int fd);
 /* Another sandbox calls an exposed port: it is authorized and relayed like any other visit. labels: "KEY=VALUE" lines.
  * Takes fd, a connected socket. */
 void proxy_visited(struct proxy *proxy, uint16_t port, int fd, struct slice sandbox, struct slice labels);
-/* A person has decided about the request with that id; it may be gone. text: who, and why. */
+/* Takes a person's decision about the request with that id, which may be gone. text: who has decided, and why. */
 void proxy_answer(struct proxy *proxy, uint64_t id, bool approved, struct slice text);
-/* Approves, for a while, what is like this; or ends the grant with that id, and what runs by it. */
+/* Adds the grant with that id, which approves requests like its question for a while or without end; or ends it, and
+ * the requests that run by it. */
 void proxy_grant(struct proxy *proxy, uint64_t id, const struct message_worker_grant *grant);
 /* Returns the id of the next event. */
 uint64_t proxy_event_id(struct proxy *proxy);

@@ -53,8 +53,8 @@ typedef struct tls_identity *(*tls_identity_for)(void *context, struct slice sni
 struct tls_server *tls_server_new(tls_identity_for identity_for, void *context);
 /* From now on, connections wipe what they have decrypted once it is read. */
 void tls_server_wipe_plaintext(struct tls_server *server);
-/* From now on, clients are asked for a certificate. Any is taken, or none: the owner decides by its hash, and the
- * client has proved that it has the key. */
+/* From now on, clients are asked for a certificate. The handshake takes any certificate, or none: the owner decides
+ * by the certificate's hash. A client that shows one has proved that it has the key. */
 void tls_server_ask_certificates(struct tls_server *server);
 #define TLS_CERTIFICATE_HASH_BYTES 32
 /* The SHA-256 of the client's certificate (DER), once the handshake is complete. Returns false if there is none. */

@@ -218,8 +218,8 @@ enum message_type {
 	MESSAGE_GATEWAY_TOKEN = 97,   /* gateway -> supervisor: struct message_gateway_token: whose session is it? */
 	MESSAGE_GATEWAY_VERDICT = 98, /* the reply: struct message_gateway_verdict */
 
-	/* supervisor -> worker, before START or RETIRE with a policy that has limits: struct message_worker_limits +
-	 * one fd each: memory of counters */
+	/* supervisor -> worker, before a START or RETIRE whose policy has limits: struct message_worker_limits +
+	 * one fd for each memory of counters */
 	MESSAGE_WORKER_LIMITS = 99,
 	/* supervisor <-> worker: what a person has to approve */
 	MESSAGE_WORKER_ASK = 100,     /* worker -> supervisor: struct message_worker_ask; the id is the event's */

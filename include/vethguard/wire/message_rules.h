@@ -13,7 +13,7 @@ struct message_worker_limits {
 	struct slice shared[MESSAGE_LIMITS_MAX]; /* key of the label; empty: the sandbox's own */
 };
 
-#define MESSAGE_ASKS_MAX 64 /* requests of a sandbox that wait, and grants that it has */
+#define MESSAGE_ASKS_MAX 64 /* requests that wait at one worker; also grants of one sandbox */
 #define MESSAGE_ASK_TEXT_MAX 600
 #define MESSAGE_ASK_QUERY_MAX 1024
 struct message_worker_ask {
@@ -29,8 +29,8 @@ struct message_worker_answer {
 	struct slice text; /* who has decided, and why */
 };
 struct message_worker_grant {
-	uint8_t ends;      /* 1: no more; the rest does not count */
-	uint8_t whole;     /* 1: all that the rule asks about; 0: what is like `ask` but for its query */
+	uint8_t ends;      /* 1: the grant ends, and the other fields are ignored */
+	uint8_t whole;     /* 1: for all that the rule asks about; 0: for requests like `ask`, with any query */
 	uint64_t until_ms; /* clock_boot_ms(); 0: no end */
 	struct message_worker_ask ask;
 	struct slice text;

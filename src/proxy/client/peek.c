@@ -78,7 +78,7 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 }
 
 /* Looks for a placeholder in what is known of a tunnel before it is dialed: the host's name and the
- * ClientHello. Returns NULL, or where one is. */
+ * ClientHello. Returns NULL, or a sentence that says where one is. */
 static const char *find_leak(
         struct client *c, const struct destination *d, enum tunnel_content content)
 {

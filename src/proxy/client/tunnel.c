@@ -25,7 +25,8 @@ static void closed(void *context)
 		client_close(c);
 }
 
-/* Looks for a placeholder in what the sandbox sends. */
+/* Looks for a placeholder in what the sandbox sends, and records the first. Returns NULL, or why
+ * the tunnel ends. */
 static const char *inspect(void *context, const uint8_t *p, size_t n)
 {
 	static const char where[] = "a credential's placeholder was sent where it does not belong: "

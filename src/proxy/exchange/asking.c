@@ -2,8 +2,8 @@
 /*
  * Theory of operation: the question goes to the supervisor under the id of the request's event, and
  * the answer comes back under it. Each decision takes effect in a task of the exchange. A timer
- * ticks while anything waits or ends by time. Whatever is not known is refused: without somebody to
- * ask, with too many questions, or when the supervisor cannot be told.
+ * ticks while a request waits or a grant will end by time. A request is refused if nobody can be
+ * asked, if there are too many questions, or if the supervisor cannot be reached.
  */
 #include "proxy/exchange/asking.h"
 
@@ -117,7 +117,8 @@ static void end_grant(struct proxy *p, struct asking_grant *g)
 	*g = (struct asking_grant){0};
 }
 
-/* Asks for another tick if anything is left that ends by time. */
+/* Ends grants and waits whose time is over. Asks for another tick if any that end by time are left.
+ */
 static void on_tick(struct loop_timer *timer)
 {
 	struct asking_all *all = container_of(timer, struct asking_all, tick);
@@ -177,7 +178,7 @@ static bool refuse(struct exchange *ex, const char *why)
 	return false;
 }
 
-/* What has been decided takes effect. */
+/* Carries out what was decided about the exchange. */
 static void on_task(struct loop_task *task)
 {
 	struct exchange *ex = container_of(task, struct exchange, asking.task);
@@ -297,7 +298,7 @@ void proxy_answer(struct proxy *p, uint64_t id, bool approved, struct slice text
 
 		if (ex->id != id)
 			continue;
-		ex->asking.told = false; /* it knows */
+		ex->asking.told = false; /* the supervisor need not be told that this ends */
 		if (approved) {
 			approve(ex, 0, kept);
 		} else {
@@ -323,7 +324,7 @@ static struct asking_grant *grant_room(struct proxy *p, uint64_t id)
 	return room;
 }
 
-/* Approves what waits and is like it. */
+/* Approves the waiting requests that the grant is for. */
 static void approve_waiting(struct proxy *p, const struct asking_grant *g)
 {
 	for (struct list *l = p->asking.waiting.next; l != &p->asking.waiting; l = l->next) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * asking: requests that a person has to approve (rules under ask:). A request is held, unread
- * beyond its head, until the supervisor sends an answer, or its time is over, and then it is
- * refused. A grant approves what is like it for a while; when it ends, so does what runs by it.
+ * asking: requests that a person has to approve (rules under ask:). A request is held, its body
+ * unread unless the verdict needs it, until the supervisor sends an answer; if its time is over
+ * before, it is refused. A grant approves the requests like its question, for a while or without
+ * end; when it ends, so do the requests that run by it.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_ASKING_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_ASKING_H
@@ -17,7 +18,7 @@
 struct exchange;
 struct proxy;
 
-/* Approves what has this key. */
+/* A grant: approves requests that have this key. */
 struct asking_grant {
 	uint64_t id; /* of the request that was asked about; 0: free */
 	uint8_t key[ASKING_KEY];
@@ -25,7 +26,7 @@ struct asking_grant {
 	char text[MESSAGE_ASK_TEXT_MAX + 1];
 };
 
-/* What the proxy knows about all of them. */
+/* The proxy's waiting requests and its grants. */
 struct asking_all {
 	struct list waiting; /* struct asking */
 	size_t count;
@@ -36,7 +37,7 @@ struct asking_all {
 	bool ticking;
 };
 
-/* In an exchange. */
+/* The part of an exchange. */
 struct asking {
 	struct list list;
 	bool begun, waiting, approved;
@@ -51,7 +52,7 @@ void asking_close(struct proxy *proxy);
 /* True if the request may go on: it was approved, now or before. False: it waits, or was refused
  * and ex may be freed. */
 bool asking_passes(struct exchange *ex);
-/* The exchange ends, or goes on without an approval. */
+/* Call this when the exchange ends. */
 void asking_fini(struct exchange *ex);
 
 #endif

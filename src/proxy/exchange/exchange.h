@@ -283,8 +283,8 @@ void exchange_fail(struct exchange *ex, enum event_cause cause, const char *deta
 /* Looks for placeholders where they do not belong, and drops the fields whose placeholder the
  * credential replaces. */
 void exchange_check_placeholders(struct exchange *ex);
-/* Records that a placeholder was found; where is the finding's text. foreign: it is of another
- * credential than the request gets. */
+/* Records that a placeholder was found; where is the finding's text. foreign: it is not the
+ * placeholder of the credential that the request gets. */
 void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign);
 /* If a placeholder was found and the policy refuses such a request, makes the verdict say so.
  * Returns true if it did. */

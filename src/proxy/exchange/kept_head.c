@@ -16,7 +16,7 @@ static bool copy(struct buf *text, struct slice *s)
 	return true;
 }
 
-/* All of the head was in a buffer of HTTP_HEAD_MAX; what was added to it is less. */
+/* 2 * HTTP_HEAD_MAX suffices: the head came in a buffer of HTTP_HEAD_MAX, and less was added. */
 bool kept_head_init(struct kept_head *k, const struct http_response *r)
 {
 	bool kept;

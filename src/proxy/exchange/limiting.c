@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a request with a length is counted as a whole before its first byte leaves,
- * so that it is refused as a whole. What it has not sent when it ends is taken back, if that is
- * soon. A worker that dies in between leaves it counted.
+ * Theory of operation: a request of known length is counted whole before its first byte leaves, so
+ * that it is refused as a whole. What it has not sent when it ends is taken back
+ * (counters_take_back()). If the worker dies in between, all of it stays counted.
  */
 #include "proxy/exchange/limiting.h"
 
@@ -17,7 +17,7 @@ static uint32_t rule_of(const struct exchange *ex)
 	return ex->verdict.decision.rule;
 }
 
-/* Target and fields, as the sandbox has sent them. */
+/* Bytes of the method, the target and the fields. */
 static uint64_t head_bytes(const struct http_request *r)
 {
 	uint64_t n = r->method.n + r->path_n + (r->has_query ? r->query.n + 1 : 0);
@@ -52,7 +52,8 @@ static const char *text_of(const struct exchange *ex)
 	return ex->kept_detail ? ex->kept_detail : "a limit of the policy was met";
 }
 
-/* A request that no waiting makes smaller is too large (RFC 9110 section 15.5.14). */
+/* 413 if the request alone exceeds the limit, so that waiting does not help (RFC 9110 section
+ * 15.5.14); else 0: the status of the cause. */
 static uint16_t status_of(const struct exchange *ex)
 {
 	return ex->limiting.hit.wait_ms < 0 ? 413 : 0;
@@ -65,7 +66,7 @@ static bool refuse(struct exchange *ex)
 	return false;
 }
 
-/* Counts the request, and what is open with it. */
+/* Counts the request, and the stream or connection that it holds open. */
 static bool count(struct exchange *ex, uint64_t bytes)
 {
 	struct proxy *p = ex->proxy;

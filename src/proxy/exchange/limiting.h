@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limiting: what the limits of the policy mean for an exchange. What a request is known to send is
- * counted before it begins; what comes without a length, and what the response brings, as it
- * passes. An exchange that meets a limit on the way ends in a task, because its peers are in the
- * middle of a piece then; nothing more of it passes until that runs.
+ * limiting: counts an exchange against the limits of the policy. A request's head, and content of
+ * known length, are counted before the request begins; other content, and that of the response, as
+ * it passes. An exchange that meets a limit on the way is ended by a task, because its peers are in
+ * the middle of a piece then; nothing more of it passes until the task runs.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_LIMITING_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_LIMITING_H
@@ -26,7 +26,7 @@ struct limiting {
 
 /* The verdict allows the request. False: a limit refuses it, and ex may be freed. */
 bool limiting_begin(struct exchange *ex);
-/* The exchange goes on under another policy, which may be the first with limits. */
+/* Call this when the exchange goes on under another policy, which may be the first with limits. */
 void limiting_goes_on(struct exchange *ex, const struct policy *next);
 /* Counts n bytes that the sandbox sends, or that are sent to it. False: they may not pass. Call
  * both only if ex->limiting.on. */

@@ -3,9 +3,9 @@
  * Placeholders: what the sandbox holds in place of a credential. A placeholder may be where its
  * credential goes, and is replaced there. Anywhere else (another field, another host, the URL, a
  * body), also with some of its bytes escaped, it shows that something tries to carry a key away,
- * and perhaps other things with it. The finding is recorded once per exchange, and the request is
- * refused, or ended where its body has begun to leave, unless the policy says on_leak: alert, or
- * the placeholder is that of the credential that the request gets.
+ * and perhaps other things with it. The finding is recorded once per exchange. The request is
+ * refused, or ended if its body has begun to leave, unless the policy says on_leak: alert, or the
+ * placeholder is that of the credential that the request gets.
  *
  * A request that the policy denies (in mode observe: would deny) may carry the placeholders of the
  * credentials that belong to its destination: the client does what it always does, at a path that
@@ -141,7 +141,8 @@ static bool substituted_is_foreign(struct exchange *ex, const struct policy_cred
 	return is_foreign(ex, f->value, credential);
 }
 
-/* True if the head mentions a placeholder of another credential than the request gets. */
+/* True if the head mentions a placeholder of another credential than the request gets, or the
+ * host's name mentions any. */
 static bool head_is_of_others(const struct exchange *ex)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -243,7 +244,7 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 static const char body_text[] =
         "a credential's placeholder was sent where it does not belong: in the request's body";
 
-/* Such a body could hide whatever comes behind the bound. */
+/* A body that inflates beyond the bound could hide a placeholder behind it. */
 static void inflates_too_far(struct exchange *ex)
 {
 	ex->placeholder_seen = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: an answer to a POST is JSON or a stream of events, one to a GET a stream. Of
- * a stream, bytes are gathered up to the empty line that ends an event; if its data lists tools
- * that may not be called, the event is written anew, else it passes as it came. Whether a tool may
- * be called is what the policy says of a call that is sent like the request that was answered.
+ * Theory of operation: an answer to a POST is JSON or a stream of events, one to a GET a stream.
+ * The bytes of a stream are gathered up to the empty line that ends an event. If its data lists
+ * tools that may not be called, the event is written anew; else it passes as it came. A tool may be
+ * called if the policy allows a call of it that is sent like the request that was answered.
  */
 #include "proxy/exchange/tools.h"
 
@@ -73,8 +73,9 @@ static enum answer_type type_of(const struct http_fields *fields)
 	return count == 1 ? found : ANSWER_OTHER;
 }
 
-/* Clients that ignore the type would read any answer to a POST as JSON; but servers of 2024 answer
- * "202 Accepted" with any text, and send the message by the stream. */
+/* True if the answer may be neither JSON nor events. A successful answer to a POST may not: clients
+ * that ignore the type would read it as JSON. It may if it is "202 Accepted": servers of 2024
+ * answer so with any text, and send the message by the stream. */
 static bool may_be_other(const struct exchange *ex, const struct http_response *r)
 {
 	return r->status / 100 != 2 || r->status == 202 ||
@@ -193,7 +194,7 @@ static bool keep(struct exchange *ex, const uint8_t *p, size_t n)
 
 /* --- events --- */
 
-/* Writes an event with other data: line ends in JSON are only between its values. */
+/* Writes the event with other data, in one line: JSON has line ends only between its values. */
 static void pass_changed(struct exchange *ex, struct buf *others, struct buf *json)
 {
 	uint8_t *p = buf_bytes(json);
@@ -207,7 +208,7 @@ static void pass_changed(struct exchange *ex, struct buf *others, struct buf *js
 	pass(ex, SLICE("\n\n"));
 }
 
-/* Passes an event on, with the empty line that ends it. */
+/* Passes an event on, filtered, with the empty line that ends it. */
 static void pass_event(struct exchange *ex, struct slice event)
 {
 	struct buf data, others, json;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tools: answers of MCP servers lose the tools that may not be called (policy/tools.h). An answer
- * in JSON is held until it is whole; of a stream of events, each event. The answer is asked for
- * without a coding; one that cannot be read is refused.
+ * tools: takes the tools that may not be called out of the answers of MCP servers (policy/tools.h).
+ * An answer in JSON is held until it is whole; in a stream, each event is. The request asks for an
+ * answer without a coding; an answer that cannot be read is refused.
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_TOOLS_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_TOOLS_H

@@ -281,7 +281,7 @@ void websocket_from_upstream(struct exchange *ex, const uint8_t *p, size_t n)
 	websocket_passage_end(ex, &passage);
 }
 
-/* Each side is told if it is between frames. */
+/* Sends each side that is between frames a close frame. */
 void websocket_end_limited(struct exchange *ex, const char *detail)
 {
 	const struct ending why = {WEBSOCKET_POLICY, EVENT_CAUSE_POLICY_LIMIT, detail};

@@ -33,7 +33,7 @@ static size_t line_end(struct slice text, size_t at, size_t *next)
 	return at;
 }
 
-/* The value of a line of data. False: the line is none. */
+/* Sets *value if the line is one of data. */
 static bool is_data(struct slice line, struct slice *value)
 {
 	if (slice_equals(line, SLICE("data"))) {

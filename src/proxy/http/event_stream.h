@@ -13,8 +13,8 @@ struct event_stream {
 	bool after_cr;    /* a line has ended with CR, to which a LF may still belong */
 };
 
-/* Finds the end of the first event in text, which is what was not taken off yet. Returns the
- * event's length with the empty line that ends it, which the caller then takes off; or 0. */
+/* Finds the end of the first event in text. Returns the event's length with the empty line that
+ * ends it, or 0 if that has not come. The caller takes the event off before the next call. */
 size_t event_stream_find(struct event_stream *s, struct slice text);
 /* Splits an event: appends its data, joined by line ends, and its other lines. Returns 0 or -errno.
  */

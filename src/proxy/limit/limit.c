@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: for each request the limits of the policy and of its rule are two runs of
- * items. Where several of a kind count the same (a limit and a budget, the policy's and a rule's),
- * an amount is added to all of them or to none.
+ * Theory of operation: the limits that count for a request are two runs of items, those of the
+ * policy and those of the request's rule. If several of them are of one kind (a limit and a budget,
+ * the policy's and the rule's), an amount is added to all of them or to none.
  */
 #include "proxy/limit/limit.h"
 
@@ -26,7 +26,7 @@ static const struct counters *memory_for(const struct proxy *p, const struct pol
 	return NULL;
 }
 
-/* Finds the gauge of that key, or a free one. */
+/* Finds the gauge of that key, or a free one. Returns LIMIT_GAUGES_MAX if there is none. */
 static uint32_t gauge_for(struct limits *l, const uint8_t key[POLICY_LIMIT_KEY])
 {
 	uint32_t free_one = LIMIT_GAUGES_MAX;
@@ -141,7 +141,7 @@ static bool meet(
 	return false;
 }
 
-/* There is no memory for the limits themselves: nothing may pass. */
+/* True if there was no memory for the limits themselves: nothing may pass, and *hit is set. */
 static bool are_missing(struct proxy *p, struct limit_hit *hit)
 {
 	const struct policy_limit none = {.rule = POLICY_NONE, .kind = POLICY_LIMIT_REQUESTS};

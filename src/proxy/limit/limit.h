@@ -60,23 +60,23 @@ bool limit_add(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, 
 /* Adds as much of n as there is room for, at least 1. Returns how much; 0: *hit is set. */
 uint64_t limit_add_some(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
         struct limit_hit *hit);
-/* Takes back what limit_add() has added not long ago and what did not pass after all. */
+/* Takes back what limit_add() has added but did not pass after all (counters_take_back()). */
 void limit_take_back(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, uint64_t n);
 /* Counts one more that is open. Returns false, with *hit set and nothing counted, if one too many
  * would be. */
 bool limit_enter(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind,
         struct limit_held *held, struct limit_hit *hit);
-/* Nothing of what is held is open any more. */
+/* Releases all that is held: it is not open any more. */
 void limit_leave(struct proxy *proxy, struct limit_held *held);
 /* The largest content that a request may have. *hit is set to its limit if there is one. */
 uint64_t limit_body(const struct proxy *proxy, uint32_t rule, struct limit_hit *hit);
-/* A connection or flow begins: counts it, and that it is open. What it moves is counted as it
- * passes. Returns false with *hit set, and nothing is held. */
+/* Counts a connection or flow that begins, and that it is open. What it moves is counted as it
+ * passes. Returns false, with *hit set and nothing held, if a limit refuses it. hit may be NULL. */
 bool limit_begin_relay(
         struct proxy *proxy, uint32_t rule, struct limit_held *held, struct limit_hit *hit);
 
 /* Writes one sentence about the limit that was met: "the limit upload 10MB/1h of rule \"x\" is used
- * up for another 90 seconds". Returns out. */
+ * up for another 90 s". Returns out. */
 const char *limit_text(
         const struct proxy *proxy, const struct limit_hit *hit, char out[LIMIT_TEXT_MAX]);
 /* Seconds after which trying again makes sense, at least 1; 0: never. */

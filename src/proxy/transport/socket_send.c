@@ -99,8 +99,8 @@ static void send_tx(struct socket_shared *s)
 
 /* --- the shared buffers --- */
 
-/* While the task runs, it sends what it encrypts itself; queued once more, it would cost another
- * turn of the loop. */
+/* Queues the task, unless it is running: then it sends what it encrypts itself, and queued once
+ * more it would cost another turn of the loop. */
 static void flush_later(struct socket_shared *s)
 {
 	if (!s->flushing)

@@ -183,7 +183,7 @@ static ssize_t copy(struct tunnel *t, struct half *h, size_t room)
 	return r;
 }
 
-/* Takes bytes in: at first by copying, then into the pipe. This half holds no bytes when called. */
+/* Takes in at most room bytes, by copying or into the pipe. The half holds no bytes when called. */
 static ssize_t take_in(struct tunnel *t, struct half *h, bool copies, size_t room)
 {
 	ssize_t r;
@@ -196,7 +196,7 @@ static ssize_t take_in(struct tunnel *t, struct half *h, bool copies, size_t roo
 	return r;
 }
 
-/* Nothing more may pass. If there is more, or it is not known, the tunnel ends. */
+/* Nothing more may pass: the tunnel ends if there is another byte. Returns what recv() returns. */
 static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 {
 	uint8_t byte;
@@ -207,7 +207,7 @@ static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 	return r;
 }
 
-/* Takes in what the owner lets pass. */
+/* Takes in no more than the owner lets pass. */
 static ssize_t pull_granted(struct tunnel *t, struct half *h, bool copies, size_t want)
 {
 	bool out = h == &t->halves[0];

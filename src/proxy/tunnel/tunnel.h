@@ -13,15 +13,15 @@ struct tunnel_owner {
 	/* Records the connection; called once. */
 	void (*record)(void *context, enum event_cause cause, const char *detail,
 	        uint64_t from_sandbox, uint64_t to_sandbox);
-	/* Asks how many of n bytes may pass (from the sandbox, or to it), which are then counted;
-	 * and takes back what did not pass after all. 0: none, and *why says why (borrowed until
-	 * the next call). NULL: all. */
+	/* grant returns how many of n bytes may pass (from the sandbox, or to it), and counts them.
+	 * 0: none may, and *why says why (borrowed until the next call). take_back uncounts bytes
+	 * that did not pass after all. NULL: all may pass. */
 	size_t (*grant)(void *context, bool from_sandbox, size_t n, const char **why);
 	void (*take_back)(void *context, bool from_sandbox, size_t n);
 	/* Called when both sockets are closed. The owner calls tunnel_free() at the end of the turn
 	 * or later. */
 	void (*closed)(void *context);
-	/* For tunnel_inspect(): looks at bytes of the sandbox before they are sent. Returns NULL,
+	/* After tunnel_inspect(): looks at bytes of the sandbox before they are sent. Returns NULL,
 	 * or why the tunnel ends before them. */
 	const char *(*inspect)(void *context, const uint8_t *p, size_t n);
 };

@@ -249,7 +249,7 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 	resolved(container_of(wait, struct udp_flow, waiting), a->addresses, a->count, a->error);
 }
 
-/* Records a placeholder in a datagram, once for each flow. */
+/* Records a placeholder in a datagram or in the host's name, once for each flow. */
 static void note_leak(struct udp_flow *f, const char *where)
 {
 	struct proxy *proxy = f->relay->proxy;

@@ -304,10 +304,10 @@ void attachments_follow(struct attachments *all, const char *name, pid_t pid, ui
  * with that name. */
 void attachments_extend(
         struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
-/* Calls each for what waits and what is granted, in all sandboxes. */
+/* Calls each for every waiting request and every grant of all sandboxes. */
 void attachments_asks(struct attachments *all,
         void (*each)(void *context, const struct attach_ask *ask), void *context);
-/* Decides about one of them. */
+/* Decides about one of them. Calls done with the result. */
 void attachments_decide(struct attachments *all, const struct attach_decision *decision,
         attach_done done, void *context);
 /* revoke.c. As attachments_detach(), for sessions only; signed tokens of the session are refused

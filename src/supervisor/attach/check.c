@@ -106,7 +106,7 @@ static bool check_listen(struct attach_transaction *t)
 	       attach_transaction_refuse(t, ATTACH_INVALID, "the mode of a socket is at most 0777");
 }
 
-/* A certificate proves one session. */
+/* Refuses a certificate if the gateway asks for none, or if it proves another session. */
 static bool check_certificate(struct attach_transaction *t)
 {
 	const struct session_token *token = &t->request->session;

@@ -172,7 +172,7 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 	done(context, &result);
 }
 
-/* Borrowed until the next call. */
+/* Lists the limits over a period. The list is borrowed until the next call. */
 static const struct attach_limit *list_limits(const struct sandbox *s, size_t *count)
 {
 	static struct attach_limit limits[POLICY_LIMITS_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A key set is fetched as a credential without a secret is: in a process of its own, by name,
- * verified by the CAs of the configuration. What it holds is public, but decides which tokens are
- * good.
+ * A key set is fetched like a credential, but without secrets: in a process of its own, by name,
+ * from a server that the CAs of the configuration verify. A key set is public, but decides which
+ * tokens are good.
  */
 #include "supervisor/config/key_fetch.h"
 

@@ -107,8 +107,8 @@ int gateway_on_guesses(struct supervisor *sv, struct ipc_message *message);
 /* gateway_signers.c */
 /* Makes the signers of the configuration, and reads their keys. Returns 0 or -ENOMEM. */
 int gateway_signers_configure(struct supervisor *sv);
-/* Looks at the files, and asks the URLs whose time it is; now: all of them. Returns true if keys
- * have changed. */
+/* Looks at the files, and asks the URLs that are due; now: asks all of them. Returns true if keys
+ * of files have changed. New keys of a URL are sent once they have come. */
 bool gateway_signers_look(struct supervisor *sv, bool now);
 /* Gives all signers to the gateway, which then asks again about every token. */
 void gateway_signers_send(struct supervisor *sv);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public keys of the signers of session tokens: read from files, looked at every
- * GATEWAY_LOOK_MS, or from URLs, asked as often as the configuration says, and given to the
- * gateway, which verifies. A file or answer that cannot be used changes nothing: the keys before it
+ * The public keys of the signers of session tokens. They come from files, looked at every
+ * GATEWAY_LOOK_MS, or from URLs, asked as often as the configuration says, and go to the gateway,
+ * which verifies tokens. A file or answer that cannot be used changes nothing: the keys before it
  * stay.
  *
  * The gateway asks about tokens that it has verified. Its question is passed to the owner of the

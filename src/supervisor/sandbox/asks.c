@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one array for what waits and what is granted, both bounded. A decision goes
- * to the worker that asked; a grant to all of them, which approve what waits there by themselves
- * and say so. */
+/* Theory of operation: one bounded array holds waiting requests and grants. A decision goes to the
+ * worker that asked. A grant goes to all workers: each approves the requests that wait there, and
+ * tells that they wait no longer. */
 #include "supervisor/sandbox/asks.h"
 
 #include <errno.h>
@@ -154,7 +154,7 @@ static void tell_all(struct sandbox *s, const struct asks_item *item, bool ends)
 	}
 }
 
-/* Workers end grants by themselves when their time is over. */
+/* Forgets grants whose time is over. Workers end them by themselves. */
 static void forget_ended(struct sandbox *s)
 {
 	int64_t now_ms = clock_boot_ms();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sandbox_asks: requests of a sandbox that wait for a person, and what was granted for a while. A
- * question ends with its worker. Grants outlive workers, but not the supervisor: then a person is
- * asked again. Only a persistent sandbox has somebody who can answer.
+ * question ends with its worker. Grants outlive workers, but not the supervisor: after its restart
+ * a person is asked again. Only a persistent sandbox has somebody who can answer.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_ASKS_H
 #define VETHGUARD_SRC_SUPERVISOR_SANDBOX_ASKS_H
@@ -37,16 +37,17 @@ struct asks_decision {
 	const char *by;     /* who has decided */
 };
 
-/* The worker asks, or says that a request waits no longer. Return 0, or -EBADMSG. */
+/* Take a worker's question, and its word that a request waits no longer. Return 0, or -EBADMSG. */
 int asks_take(struct instance *i, struct ipc_message *message);
 int asks_take_end(struct instance *i, struct ipc_message *message);
-/* The worker is gone, and what waited there. */
+/* Forgets what waited at a worker that is gone. */
 void asks_forget(struct instance *i);
 /* Tells a worker, before its START, what is granted. */
 void asks_tell(struct instance *i);
 void asks_free(struct sandbox *s);
 
-/* The items, oldest first; what has ended is left out. Returns NULL at the end. */
+/* The items in the order in which they were asked, without those that have ended. Returns NULL
+ * behind the last. */
 const struct asks_item *asks_at(struct sandbox *s, size_t index);
 /* Decides about what waits, or ends a grant (not approved). Returns 0, -ENOENT, -EINVAL (a grant is
  * approved already), or -ENOSPC (too many grants). */

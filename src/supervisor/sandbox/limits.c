@@ -211,7 +211,7 @@ static int add_memory(struct sandbox *s, const struct generation *g,
 		        MESSAGE_LIMITS_MAX - 1);
 	fd = shared.n ? open_shared(s, g, shared, &damaged) : open_own(s, &damaged);
 	if (fd == -EINVAL)
-		return fd; /* told */
+		return fd; /* s->failure says why */
 	if (fd < 0)
 		return sandbox_failed(s, fd, "memory for limits");
 	m->shared[m->count] = shared;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_limits: the memories in which workers count what the policy limits (ipc/counters.h). A
- * persistent sandbox's own is the file limits/ID of the state directory; a budget that sandboxes
- * share is in limits/shared-DIGEST, by the user who named the policies and by the label. So counts
- * outlive workers and the supervisor. Without persistence it is a memfd.
+ * sandbox_limits: the memories in which workers count what the policy limits (ipc/counters.h). They
+ * are files of the state directory, so that counts outlive workers and the supervisor: limits/ID is
+ * a persistent sandbox's own, limits/shared-DIGEST that of budgets that sandboxes share (DIGEST: of
+ * the label and the user who named the policies). The own memory of other sandboxes is a memfd.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_LIMITS_H
 #define VETHGUARD_SRC_SUPERVISOR_SANDBOX_LIMITS_H
@@ -24,7 +24,7 @@ struct sandbox;
 int limits_tell(struct instance *i, const struct generation *g);
 /* What counts now against a limit over a period of the policy in force. */
 uint64_t limits_used(const struct sandbox *s, const struct policy_limit *limit);
-/* Forgets what a sandbox has counted: it has ended. */
+/* Removes a persistent sandbox's own file, when the sandbox has ended. */
 void limits_remove(int directory, uint64_t id);
 
 #endif
