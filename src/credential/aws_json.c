@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Only places in the text are kept, and what the reader decodes lies in locked memory. */
+/*
+ * The result points into the caller's text. What json.h decodes lies in locked memory, which is
+ * freed before aws_json_read() returns.
+ */
 #include "credential/aws_json.h"
 
 #include <errno.h>
@@ -23,7 +26,8 @@ static struct slice *find(struct aws_json *out, struct slice name)
 	return NULL;
 }
 
-/* Where there is no token, Vault's engine gives null and AWS gives "". */
+/* Sets *into to text, a string as it is written. An empty one is skipped: AWS gives "" where there
+ * is no token (Vault's engine gives null). Returns NULL, or what is wrong. */
 static const char *take_value(struct slice *into, struct slice text)
 {
 	for (size_t i = 0; i + 1 < text.n; i++)

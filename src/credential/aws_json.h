@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aws_json: takes three strings out of a JSON object, none of which comes into ordinary memory. */
+/* aws_json: finds three strings in a JSON object and copies none of them into ordinary memory. */
 #ifndef VETHGUARD_SRC_CREDENTIAL_AWS_JSON_H
 #define VETHGUARD_SRC_CREDENTIAL_AWS_JSON_H
 

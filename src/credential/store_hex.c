@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placeholders in hex digits, and in names of hosts. The word that every placeholder contains has
- * only decimal digits in hex, so it is the same in either letter case, and a text without it costs
- * one memmem(). Names have no case; their labels are joined, because a long text needs several.
+ * Finds placeholders in hex digits, and in names of hosts. "vethguard", which every placeholder
+ * contains, has only decimal digits in hex (HEX_MARK), so the letter case of hex digits does not
+ * matter to the search for it, and a text without it costs one memmem(). Names have no letter case.
+ * Their labels are joined for the search, because a placeholder may be longer than one label.
  */
 #include "credential/store_placeholders.h"
 
@@ -24,8 +25,8 @@ static int digit(uint8_t c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* True if p begins with the item's bytes in hex digits. folded: letters of either case are alike.
- */
+/* True if p begins with the item's bytes in hex digits; folded: or with those of the same bytes in
+ * lower case. */
 static bool begins_with(const struct placeholder *item, const char *p, bool folded)
 {
 	for (size_t i = 0; i < item->n; i++) {
@@ -86,8 +87,8 @@ size_t placeholders_hex_begins(struct slice p)
 	return p.n - n;
 }
 
-/* True if the name, in lower case and without dots, has the item's text in any letter case; dots of
- * the item are left out as well. */
+/* True if joined (a name in lower case, without dots) contains the item's text in lower case and
+ * without dots. */
 static bool has_plain(const struct placeholder *item, struct slice joined)
 {
 	char text[PLACEHOLDER_MAX];

@@ -32,8 +32,8 @@ uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_
 /* The same for a placeholder inside base64 (either alphabet, any alignment, any surroundings).
  * Returns its credential, or POLICY_NONE. */
 uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice p);
-/* True if p has a placeholder, plain, in base64, or with any bytes escaped (mask.h), of a
- * credential that is not in except (bit i: credential i). */
+/* True if p has a placeholder, plain, in base64, in hex digits, or with any bytes escaped (mask.h),
+ * of a credential that is not in except (bit i: credential i). */
 bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint64_t except);
 /* Where the end of p that may be the beginning of a placeholder, in any of these spellings, starts;
  * p.n if there is none. */
@@ -43,13 +43,13 @@ struct credential_scan;
 /* store_scan.c: see credential_store_scan(). */
 bool placeholders_scan(const struct placeholders *set, struct credential_scan *scan,
         const uint8_t *p, size_t n, uint64_t except);
-/* store_hex.c: true if p has the hex digits of a placeholder, except those in skip (bit i: item i).
- */
+/* store_hex.c: true if p has a placeholder in hex digits that is not in skip (bit i: item i). */
 bool placeholders_in_hex(const struct placeholders *set, struct slice p, uint64_t skip);
-/* Where the hex digits at the end of p begin; they are not more than one placeholder has. */
+/* Where the hex digits at the end of p begin, of which at most the last 2 * PLACEHOLDER_MAX count;
+ * p.n if there are none. */
 size_t placeholders_hex_begins(struct slice p);
-/* True if the name of a host has one, plain or in hex digits, in any letter case and across labels.
- */
+/* True if the name of a host has a placeholder, plain or in hex digits, in any letter case and
+ * across labels. */
 bool placeholders_in_name(const struct placeholders *set, struct slice name);
 
 #endif

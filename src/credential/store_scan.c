@@ -3,8 +3,8 @@
 #include "credential/store_placeholders.h"
 #include "vethguard/credential/store.h"
 
-/* True if one lies across the border between what came before and p. first: how many bytes of p
- * could belong to it. */
+/* True if a placeholder lies across the border between scan->end and p. first: how many bytes of p
+ * could belong to it. Joins both in border, which has room for them. */
 static bool lies_across(const struct placeholders *set, const struct credential_scan *scan,
         const uint8_t *p, size_t first, uint64_t except, uint8_t *border)
 {

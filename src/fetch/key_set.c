@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A key set of somebody who signs tokens (RFC 7517): its public keys, as one JSON text. The service
- * is asked without a secret. */
+/* Fetches the key set (RFC 7517) of a signer of tokens: public keys, as one JSON text. The request
+ * carries no secret. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -30,7 +30,8 @@ enum front_status front_read(struct front *f, size_t most, struct slice *out);
 bool front_write(struct front *f, const void *p, size_t n);
 /* Sends the bytes that wait. Returns false if the connection is broken. */
 bool front_flush(struct front *f);
-/* The hash of the client's certificate. Returns false if it has shown none. */
+/* Fills in the SHA-256 of the client's certificate (DER). Returns false if the client has shown
+ * none, or the configuration asks for none. */
 bool front_certificate(const struct front *f, uint8_t hash[TLS_CERTIFICATE_HASH_BYTES]);
 static inline bool front_is_clear(const struct front *f)
 {

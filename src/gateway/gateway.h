@@ -32,7 +32,7 @@
 #define GATEWAY_ADDRESSES_MAX 16384 /* addresses that are remembered */
 #define GATEWAY_SESSIONS_MAX 4096   /* more than there are sandboxes of a daemon */
 #define GATEWAY_ENTERS_PER_S 2000   /* bound on connections passed to workers, of all sessions */
-#define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* of all addresses: each costs some 100 us */
+#define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* bound for all addresses; one costs some 100 us */
 #define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */
 #define GATEWAY_FILE_MAX (256u << 10)       /* bytes of a certificate's or key's file */
 
@@ -71,7 +71,8 @@ void sessions_end(struct gateway *g, uint64_t id);
 void sessions_free(struct gateway *g);
 /* Returns the session whose token this is and which may come from this address, or NULL. */
 struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source);
-/* The session that is proved by the certificate with this hash, as above. */
+/* Returns the session whose client certificate has this hash (SHA-256 of the DER) and which may
+ * come from this address, or NULL. */
 struct session *sessions_find_certificate(
         struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source);
 /* The session with this id, or NULL. */
@@ -129,9 +130,10 @@ struct address *address_begin(struct gateway *g, const struct ip *source);
 void address_end(struct gateway *g, struct address *a, bool proved);
 /* Counts a wrong proof. Returns the wait before its answer. */
 enum gateway_wait address_failed(struct gateway *g, struct address *a);
-/* False if the address, or all of them together, have shown too many wrong signatures: no other one
- * is checked for it now. */
+/* Returns false if this address, or all addresses together, have shown too many wrong signatures in
+ * the last seconds: the caller checks none of it now. */
 bool address_may_check(struct gateway *g, struct address *a);
+/* Counts a wrong signature, for this address and for all together. */
 void address_check_failed(struct gateway *g, struct address *a);
 void addresses_free(struct gateway *g);
 

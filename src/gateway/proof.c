@@ -95,7 +95,8 @@ struct session *visitor_certified(const struct visitor *c)
 	               : NULL;
 }
 
-/* What follows the greeting, or the login at c->in.p + used, goes on to the worker. */
+/* Asks for the session's worker. The worker gets a greeting without authentication, and then what
+ * follows the client's greeting or login, which is the first `used` bytes of c->in. */
 static void go_on(struct visitor *c, struct session *s, size_t used)
 {
 	static const uint8_t greeting[] = {SOCKS5_VERSION, 1, SOCKS5_NO_AUTHENTICATION};
@@ -111,7 +112,8 @@ static void go_on(struct visitor *c, struct session *s, size_t used)
 		visitor_prove(c, s);
 }
 
-/* A client whose certificate proves a session needs no login. Returns false if it has none. */
+/* Serves a client that offers method 0, and whose certificate proves a session, without a login.
+ * Returns false if it is no such client. */
 static bool greet_certified(struct visitor *c, const struct socks5_greeting *greeting)
 {
 	static const uint8_t none[] = {SOCKS5_VERSION, SOCKS5_NO_AUTHENTICATION};

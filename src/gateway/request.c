@@ -134,7 +134,7 @@ static enum decision decide(const struct visitor *c, struct request *r)
 		return decide_by_url(c, r);
 	if (proxy_proof_read(r->head.authorization, &r->proof))
 		return look_up(c, r);
-	/* A token that cannot be read is no reason to look for another proof. */
+	/* Only a head without Proxy-Authorization may be proved by the certificate. */
 	r->session = r->head.authorization.n ? NULL : visitor_certified(c);
 	return r->session ? DECIDED_PROVED : DECIDED_UNPROVED;
 }

@@ -130,8 +130,8 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
 	return s;
 }
 
-/* No token has the hash of a certificate: tokens are letters, and certificates begin with other
- * bytes. */
+/* Hashes of tokens and of certificates share one table. No token is a certificate: a token has only
+ * visible ASCII, and a certificate's DER has other bytes. */
 struct session *sessions_find_certificate(
         struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source)
 {

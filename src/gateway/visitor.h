@@ -45,8 +45,8 @@ enum visitor_state {
 enum answer {
 	ANSWER_PROVE,     /* 407, to a base URL 401: no proof, or one that is not valid */
 	ANSWER_MALFORMED, /* with the status and reason of the parsed head */
-	ANSWER_AWAY,      /* 503: no worker serves the session at the moment */
-	ANSWER_NO_METHOD  /* SOCKS5: the client offers no password */
+	ANSWER_AWAY,      /* 503: no worker serves the session now, or too many wrong signatures */
+	ANSWER_NO_METHOD  /* SOCKS5: no method of the client's will do: it offers no password */
 };
 
 /* The protocol of the client's bytes, once it is relayed. */
@@ -86,7 +86,7 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
-	bool certified;         /* proved by its certificate, without a login */
+	bool certified;         /* SOCKS5: proved by its certificate, without a login */
 	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
@@ -124,7 +124,7 @@ bool visitor_greeting(struct visitor *c);
 bool visitor_login(struct visitor *c);
 /* Appends received bytes to c->in. Returns false if there are none, or the connection is closed. */
 bool visitor_take_in(struct visitor *c);
-/* proof.c. The session of the client's certificate, or NULL. */
+/* proof.c. Returns the session that the client's certificate proves, or NULL. */
 struct session *visitor_certified(const struct visitor *c);
 /* The session is proved: asks for its worker, which will get the bytes in c->back.unsent. */
 void visitor_prove(struct visitor *c, struct session *s);
