@@ -243,10 +243,10 @@ bool counters_add(const struct counters *counters, uint32_t index, int64_t now_m
 }
 
 void counters_take_back(
-        const struct counters *counters, uint32_t index, int64_t now_ms, uint64_t amount)
+        const struct counters *counters, uint32_t index, int64_t added_ms, uint64_t amount)
 {
 	struct counter *c = &counters->memory->counters[index];
-	uint64_t part_ms, part = part_at(c, now_ms, &part_ms);
+	uint64_t part_ms, part = part_at(c, added_ms, &part_ms);
 
 	subtract(c, part, amount);
 }

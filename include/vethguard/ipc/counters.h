@@ -56,9 +56,8 @@ uint64_t counters_used(const struct counters *counters, uint32_t index, int64_t 
 /* Adds the amount if no more than max is used then. For amount 0, adds nothing and asks whether less than max is used
  * now. Returns false, with nothing added, otherwise. */
 bool counters_add(const struct counters *counters, uint32_t index, int64_t now_ms, uint64_t amount, uint64_t max);
-/* Subtracts the amount from what was added in the running sixtieth of the period, and at most all of that. An amount
- * that was added earlier stays counted there, and later amounts are lessened instead. */
-void counters_take_back(const struct counters *counters, uint32_t index, int64_t now_ms, uint64_t amount);
+/* Subtracts an amount that counters_add() has added at added_ms. Other sixtieths of the period keep what they have. */
+void counters_take_back(const struct counters *counters, uint32_t index, int64_t added_ms, uint64_t amount);
 /* Milliseconds until counters_add() may succeed if nobody adds anything meanwhile; -1: it never will. */
 int64_t counters_wait_ms(
         const struct counters *counters, uint32_t index, int64_t now_ms, uint64_t amount, uint64_t max);

@@ -45,7 +45,7 @@ static size_t grant(void *context, bool from_sandbox, size_t n, const char **why
 {
 	static char text[LIMIT_TEXT_MAX];
 	const struct client *c = context;
-	struct limit_hit hit;
+	struct limit_hit hit = {0};
 	uint64_t granted = limit_add_some(c->proxy, c->decision.rule,
 	        from_sandbox ? POLICY_LIMIT_UPLOAD : POLICY_LIMIT_DOWNLOAD, n, &hit);
 
@@ -59,7 +59,8 @@ static void take_back(void *context, bool from_sandbox, size_t n)
 	const struct client *c = context;
 
 	limit_take_back(c->proxy, c->decision.rule,
-	        from_sandbox ? POLICY_LIMIT_UPLOAD : POLICY_LIMIT_DOWNLOAD, n);
+	        from_sandbox ? POLICY_LIMIT_UPLOAD : POLICY_LIMIT_DOWNLOAD,
+	        c->proxy->limits.added_ms, n);
 }
 
 static const struct tunnel_owner owner = {.record = record,

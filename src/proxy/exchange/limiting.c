@@ -73,6 +73,7 @@ static bool count(struct exchange *ex, uint64_t bytes)
 	struct limiting *l = &ex->limiting;
 	uint32_t rule = rule_of(ex);
 	bool upgrades = ex->request.wants_websocket || ex->request.upgrade.n;
+	int64_t added_ms;
 
 	if (!limit_enter(p, rule, POLICY_LIMIT_STREAMS, &l->held, &l->hit))
 		return false;
@@ -81,9 +82,10 @@ static bool count(struct exchange *ex, uint64_t bytes)
 	if (!limit_add(p, rule, POLICY_LIMIT_DOWNLOAD, 0, &l->hit) ||
 	        !limit_add(p, rule, POLICY_LIMIT_REQUESTS, 1, &l->hit))
 		return false;
+	added_ms = p->limits.added_ms;
 	if (limit_add(p, rule, POLICY_LIMIT_UPLOAD, bytes, &l->hit))
 		return true;
-	limit_take_back(p, rule, POLICY_LIMIT_REQUESTS, 1);
+	limit_take_back(p, rule, POLICY_LIMIT_REQUESTS, added_ms, 1);
 	return false;
 }
 
@@ -100,6 +102,7 @@ bool limiting_begin(struct exchange *ex)
 	if (body > l->most || !count(ex, head_bytes(&ex->request) + body))
 		return refuse(ex);
 	l->reserved = body;
+	l->reserved_ms = ex->proxy->limits.added_ms;
 	return true;
 }
 
@@ -174,7 +177,7 @@ void limiting_fini(struct exchange *ex)
 	loop_task_cancel(ex->proxy->config.loop, &l->task);
 	limit_leave(ex->proxy, &l->held);
 	if (l->reserved > ex->bytes_out)
-		limit_take_back(
-		        ex->proxy, rule_of(ex), POLICY_LIMIT_UPLOAD, l->reserved - ex->bytes_out);
+		limit_take_back(ex->proxy, rule_of(ex), POLICY_LIMIT_UPLOAD, l->reserved_ms,
+		        l->reserved - ex->bytes_out);
 	l->on = false;
 }

@@ -18,6 +18,7 @@ struct limiting {
 	bool counts_body;    /* the request's content is counted as it comes */
 	bool met;            /* a limit was met on the way */
 	uint64_t reserved;   /* content that was counted in advance */
+	int64_t reserved_ms; /* ... and when: limits.added_ms */
 	uint64_t body, most; /* content that has come, and may come */
 	struct limit_held held;
 	struct limit_hit hit;

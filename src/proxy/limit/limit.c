@@ -169,7 +169,7 @@ bool limit_add(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint
 		return true;
 	if (are_missing(p, hit))
 		return false;
-	now_ms = clock_boot_ms();
+	now_ms = p->limits.added_ms = clock_boot_ms();
 	w = walk_begin(p, rule, kind);
 	while ((limit = walk_next(&w))) {
 		if (!is_counted(limit)) {
@@ -189,6 +189,7 @@ bool limit_add(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint
 uint64_t limit_add_some(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
         struct limit_hit *hit)
 {
+	const struct limit *full = NULL;
 	struct limit *limit;
 	int64_t now_ms;
 	struct walk w;
@@ -206,14 +207,20 @@ uint64_t limit_add_some(struct proxy *p, uint32_t rule, enum policy_limit_kind k
 		uint64_t room = used < limit->spec.amount ? limit->spec.amount - used : 0;
 
 		n = n < room ? n : room;
+		full = n == 0 && !full ? limit : full;
 	}
-	return limit_add(p, rule, kind, n, hit) ? n : 0;
+	if (!limit_add(p, rule, kind, n, hit))
+		return 0;
+	if (full) /* there was no room, and a part of its period has ended meanwhile */
+		meet(p, &full->spec, 1, hit);
+	return n;
 }
 
-void limit_take_back(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint64_t n)
+void limit_take_back(
+        struct proxy *p, uint32_t rule, enum policy_limit_kind kind, int64_t added_ms, uint64_t n)
 {
 	if (limits_exist(&p->limits) && p->limits.items && n)
-		take_back_before(walk_begin(p, rule, kind), NULL, clock_boot_ms(), n);
+		take_back_before(walk_begin(p, rule, kind), NULL, added_ms, n);
 }
 
 /* --- what is open at a time --- */

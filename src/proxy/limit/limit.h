@@ -40,6 +40,7 @@ struct limits {
 	struct limit *items; /* owned; NULL if count is 0 */
 	struct limit_gauge *gauges; /* owned; made for the first policy with limits */
 	uint64_t refused;           /* how often a limit was met */
+	int64_t added_ms;           /* when limit_add() was called last: clock_boot_ms() */
 };
 
 /* What one exchange or connection holds open. */
@@ -60,8 +61,10 @@ bool limit_add(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, 
 /* Adds as much of n as there is room for, at least 1. Returns how much; 0: *hit is set. */
 uint64_t limit_add_some(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
         struct limit_hit *hit);
-/* Takes back what limit_add() has added but did not pass after all (counters_take_back()). */
-void limit_take_back(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, uint64_t n);
+/* Takes back what limit_add() has added at added_ms (limits.added_ms then) but did not pass after
+ * all (counters_take_back()). */
+void limit_take_back(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind,
+        int64_t added_ms, uint64_t n);
 /* Counts one more that is open. Returns false, with *hit set and nothing counted, if one too many
  * would be. */
 bool limit_enter(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind,

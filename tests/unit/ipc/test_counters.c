@@ -57,6 +57,28 @@ static void test_amounts(void **state)
 	counters_close(&c);
 }
 
+/* What is taken back late is missing where it was added, and nowhere else. */
+static void test_takes_back_late(void **state)
+{
+	struct counters c;
+	uint32_t i = open_one(&c, MINUTE);
+
+	(void)state;
+	assert_true(counters_add(&c, i, START, 6, 10));
+	assert_true(counters_add(&c, i, START + 5000, 4, 10));
+	counters_take_back(&c, i, START, 6);
+	assert_int_equal(counters_used(&c, i, START + 5000), 4);
+	counters_take_back(&c, i, START, 6); /* it has nothing more */
+	assert_int_equal(counters_used(&c, i, START + 5000), 4);
+	assert_true(counters_add(&c, i, START + 5000, 6, 10));
+	/* The part is of another time meanwhile. */
+	assert_true(counters_add(&c, i, START + 200000, 3, 10));
+	for (int64_t t = START; t < START + 180000; t += 1000)
+		counters_take_back(&c, i, t, 10);
+	assert_int_equal(counters_used(&c, i, START + 200000), 3);
+	counters_close(&c);
+}
+
 /* An amount counts for its period, and for at most a sixtieth of it longer. */
 static void test_forgets(void **state)
 {
@@ -278,6 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_amounts),
+	        cmocka_unit_test(test_takes_back_late),
 	        cmocka_unit_test(test_forgets),
 	        cmocka_unit_test(test_any_span),
 	        cmocka_unit_test(test_wait),
