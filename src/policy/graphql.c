@@ -26,8 +26,7 @@ struct document {
 	unsigned fragment_count, operation_count, spread_count;
 	struct fragment fragments[GRAPHQL_FRAGMENTS_MAX];
 	struct spread spreads[GRAPHQL_SPREADS_MAX];
-	struct slice
-	        names[GRAPHQL_OPERATIONS_MAX]; /* of operations; empty: the operation has no name */
+	struct slice names[GRAPHQL_OPERATIONS_MAX]; /* of operations; empty: without a name */
 	bool broken;
 };
 

@@ -20,8 +20,8 @@ struct asked {
 	const struct policy_request *request;
 	const struct image_condition *condition;
 	bool deny;
-	bool refused; /* an allow rule does not hold: it does not name something */
-	bool found;   /* a deny rule holds: it names something */
+	bool refused; /* an allow rule does not hold */
+	bool found;   /* a deny rule holds */
 	bool any;     /* the request has a document, or the name of one */
 };
 

@@ -4,8 +4,8 @@
  * tokens the answer may have. The end of the path tells the API, and so where both stand: the bound
  * in the body, the model in the body or the path. A path of none of these APIs meets no allow rule.
  * - An allow rule holds if the request names one model, which is one of the rule's. If the rule has
- *   a bound for tokens, the request has to name one too, which times the number of answers asked for
- *   is at most the rule's.
+ *   a bound for tokens, the request has to name one too, which times the number of answers asked
+ * for is at most the rule's.
  * - A deny rule holds if a segment of the path, or a member that some reader takes for the model,
  *   names one of its models, and if the body is not JSON.
  */

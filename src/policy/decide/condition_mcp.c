@@ -4,11 +4,11 @@
  * message is the body of a POST; the revision of 2025-03-26 also has arrays of messages. A rule
  * names tools, conditions on their arguments, and methods.
  * - An allow rule takes calls of its tools, its methods, and what every session needs: the methods
- * of `basics`, notifications, the list of tools if the rule names tools, answers to the server's
+ *   of `basics`, notifications, the list of tools if the rule names tools, answers to the server's
  *   requests, and a GET or DELETE without a body. A message that two readers could take differently
  *   meets no allow rule. The header fields Mcp-Method and Mcp-Name have to agree with the message.
  * - A deny rule holds if some reader would find one of its calls or methods in a message or in
- * these fields, and if the body is not JSON. A rule with arguments does not look at Mcp-Name.
+ *   these fields, and if the body is not JSON. A rule with arguments does not look at Mcp-Name.
  */
 #include "policy/decide/condition_body.h"
 #include "policy/json_path.h"
