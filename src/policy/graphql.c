@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the document is read once by its grammar (section 2 of the specification).
- * Fields at the root of an operation are told at once; of a fragment that is spread there, the name
- * is kept. When all definitions are known, each such fragment is read once more, for each kind of
- * operation that spreads it. Nothing is allocated, and the work is bounded by the fragments, of
- * which each is read again at most GRAPHQL_OPERATION_COUNT times.
+ * Theory of operation: graphql_read() reads the document once by its grammar (section 2 of the
+ * specification). It tells the sink of the fields at the root of an operation at once, and keeps
+ * the names of fragments that are spread there. When all definitions are known, it reads each such
+ * fragment once more for each kind of operation that spreads it. Nothing is allocated, and the work
+ * is bounded: each fragment is read again at most GRAPHQL_OPERATION_COUNT times.
  */
 #include "policy/graphql.h"
 
@@ -12,7 +12,7 @@
 
 struct fragment {
 	struct slice name;
-	struct slice rest; /* the document from the fragment's selections on */
+	struct slice rest; /* the document from the '{' of the fragment's selections on */
 };
 
 struct spread {
@@ -26,11 +26,11 @@ struct document {
 	unsigned fragment_count, operation_count, spread_count;
 	struct fragment fragments[GRAPHQL_FRAGMENTS_MAX];
 	struct spread spreads[GRAPHQL_SPREADS_MAX];
-	struct slice names[GRAPHQL_OPERATIONS_MAX]; /* of operations; empty: it has none */
+	struct slice names[GRAPHQL_OPERATIONS_MAX]; /* of operations; empty: without a name */
 	bool broken;
 };
 
-/* Where selections stand. */
+/* The place of selections in the document. */
 struct place {
 	bool root;
 	enum graphql_operation operation; /* if root */
@@ -65,7 +65,7 @@ static int token(const struct document *d)
 	return d->lexer.token;
 }
 
-/* Takes the token if it is the current one. */
+/* Goes on to the next token if the current one is the wanted one. Returns false otherwise. */
 static bool take(struct document *d, int wanted)
 {
 	if (token(d) != wanted)
@@ -96,7 +96,7 @@ static bool read_list(struct document *d, bool constant, unsigned depth)
 	return true;
 }
 
-/* Members of an object, or arguments. */
+/* Reads the members of an object, or arguments, up to the token `end`. */
 static bool read_members(struct document *d, int end, bool constant, unsigned depth)
 {
 	while (!take(d, end))
@@ -129,7 +129,7 @@ static bool read_value(struct document *d, bool constant, unsigned depth)
 	}
 }
 
-/* Arguments, if there are some. */
+/* Reads arguments, if there are any. */
 static bool read_arguments(struct document *d, bool constant, unsigned depth)
 {
 	if (!take(d, '('))
@@ -165,7 +165,7 @@ static bool read_field(struct document *d, struct place place)
 	struct slice name = d->lexer.name;
 
 	graphql_lexer_next(&d->lexer);
-	if (take(d, ':')) { /* that was the alias */
+	if (take(d, ':')) { /* the name before it was an alias */
 		name = d->lexer.name;
 		if (!expect(d, GRAPHQL_NAME))
 			return false;
@@ -177,7 +177,7 @@ static bool read_field(struct document *d, struct place place)
 	return token(d) != '{' || read_selections(d, inside(place));
 }
 
-/* Behind the dots: the spread of a fragment, or a fragment that stands here. */
+/* Reads what follows "...": the name of a fragment, or an inline fragment. */
 static bool read_spread(struct document *d, struct place place)
 {
 	if (token(d) == GRAPHQL_NAME && !is_word(d, SLICE("on"))) {
@@ -243,7 +243,7 @@ static bool read_variables(struct document *d)
 	return true;
 }
 
-/* Servers refuse two operations of one name, or one without a name beside others. */
+/* Refuses, as servers do, two operations of one name, and one without a name beside others. */
 static bool add_operation(struct document *d, struct slice name)
 {
 	for (unsigned i = 0; i < d->operation_count; i++)
@@ -316,8 +316,8 @@ static bool read_definition(struct document *d)
 	return read_fragment(d);
 }
 
-/* Tells of the fields of fragments that operations spread at their roots. The list grows by those
- * that these spread. */
+/* Tells the sink of the fields of fragments that operations spread at their roots. A fragment that
+ * spreads others adds them to the list. */
 static bool read_spreads(struct document *d)
 {
 	for (unsigned i = 0; i < d->spread_count && !d->broken; i++) {

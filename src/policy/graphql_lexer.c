@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lexical grammar: section 2.1 of the specification. What stands between tokens is blanks, line
- * ends, commas and comments. A comment with a CR alone, or with a line separator of Unicode, is
- * refused: for some readers the comment ends there.
+ * Lexical grammar: section 2.1 of the specification. Blanks, line ends, commas and comments
+ * separate tokens. A comment with a CR alone, or with a line separator of Unicode, is refused,
+ * because for some readers the comment ends there.
  */
 #include "policy/graphql_lexer.h"
 
@@ -26,7 +26,7 @@ static bool is_control(char c)
 	return (unsigned char)c < ' ' && c != '\t' && c != '\n' && c != '\r';
 }
 
-/* False: the comment is broken. */
+/* Returns false if the comment is refused. */
 static bool skip_comment(struct graphql_lexer *l)
 {
 	for (; l->p < l->end && *l->p != '\n'; l->p++) {
@@ -64,7 +64,7 @@ static size_t digits(struct graphql_lexer *l)
 	return n;
 }
 
-/* A number is not followed by a digit, a dot or a name. */
+/* Reads a number. A digit, a dot or a name directly behind it is an error. */
 static int read_number(struct graphql_lexer *l)
 {
 	size_t n;
@@ -87,7 +87,7 @@ static int read_number(struct graphql_lexer *l)
 	                                                            : GRAPHQL_NUMBER;
 }
 
-/* l->p: behind the three quotes that begin it. */
+/* Reads a block string. l->p: behind the three quotes that begin it. */
 static int read_block(struct graphql_lexer *l)
 {
 	while (l->p < l->end) {
@@ -107,8 +107,8 @@ static int read_block(struct graphql_lexer *l)
 	return GRAPHQL_BROKEN;
 }
 
-/* Reads count hex digits, or as many as come for count 0. Returns -1 if there are none or too many
- * for a character. */
+/* Reads `count` hex digits, or with 0 as many as there are. Returns -1 if there are none, or too
+ * many for a character. */
 static int32_t read_hex(struct graphql_lexer *l, unsigned count)
 {
 	int32_t value = 0;
@@ -124,7 +124,8 @@ static int32_t read_hex(struct graphql_lexer *l, unsigned count)
 	return n == 0 || (count && n < count) ? -1 : value;
 }
 
-/* l->p: behind "\u". Halves of surrogate pairs come in pairs. */
+/* Reads an escape. l->p: behind "\u". Half of a surrogate pair is an error without the other
+ * half. */
 static bool read_unicode(struct graphql_lexer *l)
 {
 	bool braces = at(l, 0) == '{';
@@ -147,7 +148,7 @@ static bool read_unicode(struct graphql_lexer *l)
 	return value >= 0xdc00 && value <= 0xdfff;
 }
 
-/* l->p: at the quote that begins it. */
+/* Reads a string. l->p: at the quote that begins it. */
 static int read_string(struct graphql_lexer *l)
 {
 	if (at(l, 1) == '"' && at(l, 2) == '"') {

@@ -11,18 +11,18 @@ enum graphql_token {
 	GRAPHQL_NUMBER,
 	GRAPHQL_STRING,
 	GRAPHQL_SPREAD,          /* "..." */
-	GRAPHQL_BROKEN,          /* none; there are no further ones */
-	GRAPHQL_PUNCTUATOR = '!' /* this and each other: its byte */
+	GRAPHQL_BROKEN,          /* wrong text, or too many tokens: no further token comes */
+	GRAPHQL_PUNCTUATOR = '!' /* the token of any punctuator is its byte */
 };
 
 struct graphql_lexer {
 	const char *p, *end;
-	int token; /* the current one: enum graphql_token, or a punctuator's byte */
+	int token; /* the current token: enum graphql_token, or a punctuator's byte */
 	struct slice name;
 	unsigned left; /* tokens that may still come */
 };
 
-/* Begins at the first token of the text. */
+/* Makes the first token of the text the current one. tokens: how many the text may have. */
 void graphql_lexer_init(struct graphql_lexer *l, struct slice text, unsigned tokens);
 /* Goes on to the next token. */
 void graphql_lexer_next(struct graphql_lexer *l);

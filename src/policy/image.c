@@ -161,7 +161,7 @@ static bool json_condition_is_sound(const struct policy *policy, const struct im
 	return json_path_is_sound(image_slice(policy, c->name));
 }
 
-/* Each value of the condition begins with one of the bytes. */
+/* True if each value of the condition begins with one of the bytes. */
 static bool values_begin_with(
         const struct policy *policy, const struct image_condition *c, struct slice bytes)
 {
@@ -350,7 +350,7 @@ static bool exposes_are_sound(const struct policy *policy)
 	return true;
 }
 
-/* The order is what policy_limits_of() searches by. */
+/* Checks the limits, and their order, by which policy_limits_of() searches. */
 static bool limits_are_sound(const struct policy *policy)
 {
 	uint32_t count = image_count(policy, SECTION_LIMITS);

@@ -88,8 +88,9 @@ enum image_rule_flag {
 	RULE_PATHS = 8,
 	RULE_EXCEPT = 16, /* some entry of the rule is an exception */
 	RULE_CONDITIONS = 32,
-	/* The rule stands under ask:. With RULE_DENY it is the shadow of one: a copy that finds, as
-	 * a deny, every spelling of what is asked about. Shadows come after all rules. */
+	/* The rule stands under ask:. With RULE_DENY it is the shadow of an ask rule: a copy that
+	 * matches, as deny rules do, every spelling of what the rule asks about. Shadows come after
+	 * all rules. */
 	RULE_ASK = 64,
 	RULE_MCP = 128,     /* it has a condition on MCP messages */
 	RULE_GRAPHQL = 256, /* ... on GraphQL requests */
@@ -105,8 +106,8 @@ struct image_rule {
 	struct image_text upgrades;   /* see policy_rule_upgrades() */
 	struct image_text conditions; /* in words; equal for equal conditions */
 	uint32_t first_condition, condition_count;
-	uint32_t wait_s; /* RULE_ASK: how long a request is held; of a shadow: 1 + its rule; else 0
-	                  */
+	uint32_t wait_s; /* RULE_ASK: seconds that a request is held; of a shadow: 1 + the index of
+	                    its ask rule; else 0 */
 	struct image_text
 	        seals; /* in words, if answers are sealed into the credential; else empty */
 };
@@ -117,12 +118,12 @@ enum image_condition_kind {
 	                       */
 	CONDITION_HEADER,
 	CONDITION_FORM,
-	CONDITION_FORM_ONLY,    /* as CONDITION_QUERY_ONLY, in a form */
+	CONDITION_FORM_ONLY,    /* as CONDITION_QUERY_ONLY, for a form */
 	CONDITION_JSON,         /* the name is a path: policy/json_path.h */
 	CONDITION_JSON_ONLY,    /* no keys but the first keys of other conditions' paths */
-	CONDITION_JSONRPC,      /* as CONDITION_JSON, of each message of a JSON-RPC body */
+	CONDITION_JSONRPC,      /* as CONDITION_JSON, for each message of a JSON-RPC body */
 	CONDITION_MCP,          /* values begin with enum image_mcp_value */
-	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, of the arguments of a call; a part of
+	CONDITION_MCP_ARGUMENT, /* as CONDITION_JSON, for the arguments of a call; judged with
 	                           the rule's CONDITION_MCP */
 	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
 	CONDITION_LLM,          /* values begin with enum image_llm_value */
@@ -132,14 +133,16 @@ enum image_condition_kind {
 /* The first byte of a value of CONDITION_MCP; the pattern of a name follows. */
 enum image_mcp_value { MCP_VALUE_TOOL = 't', MCP_VALUE_METHOD = 'm' };
 
-/* The same of CONDITION_GRAPHQL: a word, the pattern of a name, the pattern of a hash or id. */
+/* The first byte of a value of CONDITION_GRAPHQL; a keyword, the pattern of a name, or the pattern
+ * of a hash or id follows. */
 enum image_graphql_value {
 	GRAPHQL_VALUE_OPERATION = 'o',
 	GRAPHQL_VALUE_FIELD = 'f',
 	GRAPHQL_VALUE_PERSISTED = 'p'
 };
 
-/* The same of CONDITION_LLM: the pattern of a model's name, a number in digits. */
+/* The first byte of a value of CONDITION_LLM; the pattern of a model's name, or a decimal number
+ * follows. */
 enum image_llm_value { LLM_VALUE_MODEL = 'm', LLM_VALUE_TOKENS = 'n' };
 
 static inline bool condition_is_json(uint32_t kind)
@@ -238,7 +241,8 @@ struct image_from {
 	uint32_t kind;             /* enum policy_from_kind */
 };
 
-/* A limit (policy/limits.h). In the order of their rules, those of the policy first. */
+/* A limit (policy/limits.h). The policy's limits come first, then the rules' in the order of the
+ * rules. */
 struct image_limit {
 	uint64_t amount;
 	uint32_t rule; /* or POLICY_NONE */

@@ -17,7 +17,7 @@ enum json_value_type {
 	JSON_VALUE_NUMBER = 'n', /* two doubles: from, to, both included */
 	JSON_VALUE_WORD = 'w',   /* "true" or "false" */
 	JSON_VALUE_ANY = 'a',    /* nothing */
-	JSON_VALUE_PATH = 'p'    /* a pattern of paths of files: policy/decide/file_path.h */
+	JSON_VALUE_PATH = 'p'    /* a pattern for paths of files: policy/decide/file_path.h */
 };
 #define JSON_VALUE_NUMBER_BYTES (1 + 2 * sizeof(double))
 
@@ -33,8 +33,8 @@ bool json_path_key_is(struct slice name, struct slice key);
 bool json_path_key_resembles(struct slice name, struct slice key);
 /* The same for two keys of paths. */
 bool json_path_keys_resemble(struct slice a, struct slice b);
-/* Finds the member of an object that a path's key names; NULL: it has none. Returns false if the
- * object has another member that some reader takes for it. */
+/* Finds the member of an object that a path's key names: *out, or NULL if there is none. Returns
+ * false if the object has another member that some reader takes for it. */
 bool json_path_member(const struct json_tree *tree, const struct json_value *object,
         struct slice key, const struct json_value **out);
 /* True for a text that a program would read as a number. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: limits lie in the image in the order of their rules, those of the policy
- * first, so the limits of a rule are found by bisection. */
+/* Theory of operation: the image has the policy's limits first, then the rules' in the order of the
+ * rules, so policy_limits_of() finds the limits of a rule by bisection. */
 #include "vethguard/policy/limits.h"
 
 #include <assert.h>
@@ -36,13 +36,13 @@ void policy_limit(const struct policy *policy, uint32_t index, struct policy_lim
 	        .shared = image_slice(policy, l->shared)};
 }
 
-/* The place of a rule in the order of limits: those of the policy come first. */
+/* Returns the place of a rule, or of the policy (0), in the order of limits. */
 static uint64_t place_of(uint32_t rule)
 {
 	return rule == POLICY_NONE ? 0 : UINT64_C(1) + rule;
 }
 
-/* The first limit that does not belong before this place. */
+/* Returns the index of the first limit at this place or a later one. */
 static uint32_t find_place(const struct policy *policy, uint64_t place)
 {
 	uint32_t low = 0, high = policy_limit_count(policy);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the tree of the text tells what it says, but not where arrays and objects
- * begin and end. So a second reader goes through the text beside the tree, in the same order; it
- * only has to skip values, since the text was found to be right. What is kept is copied as it is
- * written.
+ * Theory of operation: the JSON tree of a text does not tell where in the text arrays and objects
+ * begin and end. So a second reader walks through the text and the tree in the same order. It only
+ * has to skip values, since json_read() has found the text valid. What stays is copied byte by
+ * byte.
  */
 #include "vethguard/policy/tools.h"
 
@@ -16,7 +16,7 @@ struct filter {
 	const struct policy_tools *tools;
 	const struct json_tree *tree;
 	struct buf *out;
-	const char *copied; /* the text before it was copied, or left out */
+	const char *copied; /* the text up to here was copied or left out */
 	bool changed, failed;
 };
 
@@ -45,7 +45,7 @@ static bool is_between(char c)
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == ':';
 }
 
-/* The next value's first byte. */
+/* Returns the next value's first byte. */
 static const char *find_value(const char *p)
 {
 	while (is_between(*p))
@@ -53,7 +53,7 @@ static const char *find_value(const char *p)
 	return p;
 }
 
-/* The byte behind the value that begins at p. end: of the text. */
+/* Returns the byte behind the value that begins at p. end: the end of the text. */
 static const char *skip_value(const char *p, const char *end)
 {
 	unsigned depth = 0;
@@ -106,7 +106,7 @@ static bool all_may_stay(const struct filter *f, const struct json_value *array)
 	return true;
 }
 
-/* p: the array's bracket. */
+/* Takes out the tools that may not stay. p: the '[' of the array. */
 static void filter_array(struct filter *f, const struct json_value *array, const char *p)
 {
 	const char *end = skip_value(p, text_end(f));
@@ -133,7 +133,7 @@ static void filter_array(struct filter *f, const struct json_value *array, const
 
 typedef void (*on_value)(struct filter *f, const struct json_value *value, const char *p);
 
-/* Calls each for the members that some reader takes for the key. p: the object's brace. */
+/* Calls each() for each member that some reader takes for the key. p: the '{' of the object. */
 static void each_member(struct filter *f, const struct json_value *object, const char *p,
         struct slice key, on_value each)
 {

@@ -168,8 +168,8 @@ struct config_signer_rule {
 struct config_signer {
 	char name[CONFIG_SIGNER_NAME_MAX + 1];
 	struct config_terms terms;
-	char keys[PATH_MAX];                /* a JSON Web Key Set (RFC 7517): a path, or an https:// URL */
-	uint32_t refresh_s;                 /* how often the URL is asked; 0: it is a path */
+	char keys[PATH_MAX];                /* path or https:// URL of a JSON Web Key Set (RFC 7517) */
+	uint32_t refresh_s;                 /* seconds between two fetches of the URL; 0: keys is a path */
 	char session[CONFIG_CLAIM_MAX + 1]; /* the claim that tells sessions apart */
 	size_t rule_count;
 	struct config_signer_rule rules[CONFIG_SIGNER_RULES_MAX]; /* the first that matches counts */
@@ -184,7 +184,7 @@ struct config_gateway {
 	uint32_t unauthenticated;       /* bound on simultaneous connections that have proved no session yet */
 	uint32_t unauthenticated_per_address;
 	uint32_t handshake_ms;    /* time that a connection has to prove its session */
-	bool client_certificates; /* clients are asked for one: a session may be proved by it */
+	bool client_certificates; /* ask clients for a certificate, which may prove a session */
 	size_t base_count;
 	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 	size_t signer_count;

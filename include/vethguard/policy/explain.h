@@ -21,8 +21,8 @@ enum policy_match {
 
 struct policy_rule_report {
 	uint32_t rule;
-	bool deny; /* true: a deny rule; false: an allow rule, or one that asks */
-	bool asks;
+	bool deny;               /* true: a deny rule; false: an allow or ask rule */
+	bool asks;               /* an ask rule */
 	enum policy_match match; /* the first part that did not match */
 	struct slice name;       /* rule name */
 	struct slice reading;    /* the path's shortest reading if the result depends on how servers read the

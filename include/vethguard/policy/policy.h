@@ -45,7 +45,7 @@ enum policy_reason {
 	POLICY_REASON_SIGNATURE = 9,   /* the rule allows the request, but not the signature that it asks for */
 	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but the query, a header field or the
 	                                  body does not meet their conditions */
-	POLICY_REASON_LEAK = 11,       /* the request carries a placeholder to where it does not belong */
+	POLICY_REASON_LEAK = 11,       /* the request carries a placeholder to where the placeholder does not belong */
 	POLICY_REASON_COUNT
 };
 
@@ -73,7 +73,7 @@ struct policy_request {
 	struct slice query;  /* as sent, without '?' */
 	const struct policy_fields *fields; /* NULL: none */
 	const struct policy_body *body;     /* NULL: the request has none */
-	const struct slice *tool;           /* NULL; or the body is some call of this MCP tool: policy_may_call() */
+	const struct slice *tool;           /* NULL, or the body may be any call of this MCP tool: policy_may_call() */
 };
 
 struct policy_decision {
@@ -83,17 +83,17 @@ struct policy_decision {
 	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
 	bool seals;          /* tokens in the answer become placeholders, and go into that credential */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
-	bool asks;           /* allowed if a person approves it: the rule stands under ask: */
+	bool asks;           /* allowed only if a person approves it: an ask rule decided */
 	bool needs_body;     /* the verdict depends on a body that was not read yet; until then it is a denial */
 	bool observed;       /* mode observe turned a denial into this allow; reason and rule are the denial's */
 	bool names_address;  /* the allowing rule names the destination as an address or network and means it
 	                        (ip_network_means), so it may be dialed whatever its address class */
 	bool names_exactly;  /* the allowing rule names exactly this address, so it may be dialed even if it is the
 	                        host's own */
-	bool lists_tools;    /* a rule with mcp is there for this destination and path: lists of tools in the answer
-	                        lose those that may not be called */
-	bool needs_messages; /* a rule with mcp or graphql is there: nothing that is relayed unread may follow, as
-	                        messages of a WebSocket */
+	bool lists_tools;    /* a rule with mcp matches this destination and path: take the tools that may not be
+	                        called out of lists of tools in the answer */
+	bool needs_messages; /* a rule with mcp or graphql matches this destination and path: do not upgrade the
+	                        connection (WebSocket or other), since no rule would judge what follows */
 };
 
 /* An opened image. Filled by policy_open(); borrows the bytes. */
@@ -141,7 +141,8 @@ bool policy_mentions_host(const struct policy *policy, struct slice host);
  * i stands for credential i. 0 if the request cannot be judged. */
 uint64_t policy_credentials_at(const struct policy *policy, const struct policy_request *request);
 
-/* True if some call of the MCP tool may pass that is sent as the request is, by POST. */
+/* True if some call of the MCP tool may pass that is sent as a POST and otherwise like the request. The request's
+ * method and body do not count. */
 bool policy_may_call(const struct policy *policy, const struct policy_request *request, struct slice tool);
 
 /* True if some rule has a condition on a header field of that name, or of a name that a server may take for it. */
@@ -149,8 +150,8 @@ bool policy_names_field(const struct policy *policy, struct slice name);
 
 struct slice policy_name(const struct policy *policy);
 enum policy_mode policy_mode(const struct policy *policy);
-/* True if a request that carries a placeholder to where it does not belong is refused: not in mode observe, and not
- * with on_leak: alert. */
+/* True if the policy refuses a request that carries a placeholder to where the placeholder does not belong. False in
+ * mode observe and with on_leak: alert. */
 bool policy_refuses_leaks(const struct policy *policy);
 /* Hex digest of the image, 16 digits: tells in the audit log which policy was in force. */
 struct slice policy_fingerprint(const struct policy *policy);
@@ -162,9 +163,9 @@ struct slice policy_rule_text(const struct policy *policy, uint32_t rule);
 struct slice policy_rule_to(const struct policy *policy, uint32_t rule);
 /* Returns the credential that the rule attaches, or POLICY_NONE. */
 uint32_t policy_rule_credential(const struct policy *policy, uint32_t rule);
-/* Seconds for which a request that the rule allows is held until a person answers; 0: the rule does not ask. */
+/* Returns for how many seconds a request is held until a person answers; 0: the rule is no ask rule. */
 uint32_t policy_rule_wait_s(const struct policy *policy, uint32_t rule);
-#define POLICY_ASK_WAIT_S 300 /* unless the rule says otherwise */
+#define POLICY_ASK_WAIT_S 300 /* the default */
 #define POLICY_ASK_WAIT_MAX_S 86400
 /* The protocols that a request which the rule allows may upgrade the connection to (the connection is then relayed
  * unread): in lower case, separated by ", "; or empty. */

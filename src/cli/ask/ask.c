@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard ask`: the requests that wait for a person, once or as they come. */
+/* `vethguard ask`: shows the requests that wait for a person, once or as they come. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -86,7 +86,8 @@ static void tell_changes(const json_t *before, const json_t *now)
 	fflush(stdout);
 }
 
-/* Reads what a person has typed, if anything. Returns false at the end of the input. */
+/* Waits up to PERIOD_MS for a line that a person types, and carries it out. Returns false at the
+ * end of the input. */
 static bool take_line(const struct control_line *line)
 {
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -102,7 +103,8 @@ static bool take_line(const struct control_line *line)
 	return true;
 }
 
-/* Goes on until the input ends or the daemon is gone. */
+/* Prints changes until the input ends (returns 0) or a call to the daemon fails (returns its exit
+ * status). */
 static int watch(const struct control_line *line)
 {
 	json_t *before = json_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard approve` and `refuse`: a person's decision about a request that waits. */
+/* `vethguard approve` and `vethguard refuse`: decide about a request that waits. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define ID_DIGITS 16
 
-/* Finds the one id that begins so. Returns false after a message. */
+/* Finds the only id that begins with prefix. Returns false after a message: none or several do. */
 static bool find_id(const json_t *asks, const char *prefix, char id[ID_DIGITS + 1])
 {
 	size_t n = strlen(prefix), found = 0;
@@ -38,7 +38,8 @@ static bool is_prefix(const char *id)
 	return n >= ASK_PREFIX_MIN && n <= ID_DIGITS && strspn(id, "0123456789abcdef") == n;
 }
 
-/* Completes the id. Returns 0, or an exit status after a message. */
+/* Asks the daemon for the id that begins with prefix. Returns 0, or an exit status after a
+ * message. */
 static int complete(const struct control_line *line, const char *prefix, char id[ID_DIGITS + 1])
 {
 	struct control_answer answer;

@@ -302,7 +302,7 @@ static void put_beyond(const char *key, const json_t *stats, const char *what, c
 		put_shown(key, shown);
 }
 
-/* "used 3000000 of 10000000 in 3600 s": one line for each limit over a period. */
+/* Prints one line for each limit over a period: "used 3000000 of 10000000 in 3600 s". */
 static void put_policy_limits(const json_t *stats, const json_t *worker)
 {
 	const json_t *limits = json_object_get(stats, "policy_limits"), *limit;

@@ -41,7 +41,7 @@ void explain_free_body(struct explain *x);
  * the answer and returns the exit status. */
 const char *explain_accept_fault(const struct explain *x);
 int explain_accept(const struct explain *x, bool as_json);
-/* explain_limits.c: the limits that an allowed request counts against, if there are any. */
+/* explain_limits.c: prints the limits that an allowed request counts against, if there are any. */
 void explain_limits_text(const struct explain *x);
 void explain_limits_json(const struct explain *x, struct json *j);
 /* Both print the answer and return the exit status. */

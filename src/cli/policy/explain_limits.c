@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits that an allowed request counts against: those of the policy, then those of the rule.
- */
+/* Prints the limits that an allowed request counts against: the policy's, then the rule's. */
 #include "cli/policy/explain.h"
 #include "vethguard/policy/limits.h"
 

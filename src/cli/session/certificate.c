@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The certificate that proves a session. Only its hash goes to the daemon. */
+/* Reads the client certificate that proves a session. The daemon gets only its SHA-256 hash. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 #define BEGIN "-----BEGIN CERTIFICATE-----"
 #define END "-----END CERTIFICATE-----"
 
-/* The first certificate of a PEM text (RFC 7468). Returns the length of its DER, or -1. */
+/* Decodes the first certificate of a PEM text (RFC 7468). Returns the length of its DER in bytes,
+ * or -1. */
 static ssize_t decode(const char *text, uint8_t *der, size_t room)
 {
 	const char *begin = strstr(text, BEGIN), *end;

@@ -17,8 +17,8 @@ int session_revoke_command(int argc, char **argv);
 /* Writes "/sessions/NAME" followed by tail. Returns false after a message if NAME is not a valid
  * name. */
 bool session_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail);
-/* certificate.c. Adds the hash of the certificate in this file to the request. Returns 0, or the
- * exit status after a message. */
+/* certificate.c: adds the hash of the certificate in the file `path` to the request body. Returns
+ * 0, or the exit status after a message. */
 int session_add_certificate(json_t *body, const char *path);
 
 #endif

@@ -37,7 +37,7 @@ void compile_profile_nodes(struct compiler *c, uint32_t profile);
 void compile_candidates(struct compiler *c);
 /* compile/expose.c: the published ports. */
 void compile_exposes(struct compiler *c);
-/* compile/limits.c. */
+/* limits.c: compiles the limits of the policy and of its rules. */
 void compile_limits(struct compiler *c);
 /* Finds two credentials or two tls treatments that claim the same request. Returns 0, or -EINVAL
  * with diags. */

@@ -100,8 +100,9 @@ static bool values_meet(const struct model_condition *a, const struct model_cond
 	return false;
 }
 
-/* A rule that asks decides before one that does not, and one with conditions before one without, so
- * such pairs do not conflict. */
+/* True if one request can meet the conditions of both rules and neither rule comes first. An ask
+ * rule decides before an allow rule, and a rule with conditions before one without, so such pairs
+ * do not conflict. */
 static bool conditions_meet(const struct model_rule *a, const struct model_rule *b)
 {
 	if ((a->condition_count == 0) != (b->condition_count == 0) ||
@@ -111,7 +112,8 @@ static bool conditions_meet(const struct model_rule *a, const struct model_rule 
 		for (size_t k = 0; k < b->condition_count; k++) {
 			const struct model_condition *x = &a->conditions[i], *y = &b->conditions[k];
 
-			/* messages of MCP that call no tool meet either */
+			/* An MCP message that calls no tool meets both rules, whatever their
+			 * arguments. */
 			if (x->kind == CONDITION_MCP_ARGUMENT)
 				continue;
 			if (x->kind == y->kind && x->name.n &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiles the limits, those of the policy first, then in the order of their rules. */
+/* Writes the limits into the image: the policy's first, then the rules' in the order of the
+ * rules. */
 #include "policy/compile/compile.h"
 
 static void compile_limit(struct compiler *c, const struct model_limit *from)
@@ -14,7 +15,7 @@ static void compile_limit(struct compiler *c, const struct model_limit *from)
 	compile_push(c, SECTION_LIMITS, &out);
 }
 
-/* The loader reads rules in their order, so their limits are in that order already. */
+/* The loader has read the rules in their order, so the model has their limits in that order. */
 void compile_limits(struct compiler *c)
 {
 	for (int of_rules = 0; of_rules <= 1; of_rules++)

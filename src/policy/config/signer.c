@@ -226,7 +226,7 @@ static void read_terms(struct tree *tree, const struct tree_node *map, struct co
 		s->terms.lifetime_s = (uint32_t)(ms / 1000);
 }
 
-/* A file, or a URL that is asked again and again. */
+/* Reads keys: the path of a file, or a URL that is fetched again after each `refresh`. */
 static void read_keys(struct tree *tree, const struct tree_node *map, struct config_signer *s)
 {
 	const struct tree_node *node = tree_get(map, "keys"), *refresh = tree_get(map, "refresh");

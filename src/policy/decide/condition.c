@@ -202,7 +202,8 @@ static bool json_agrees(const struct judged *j, const struct image_condition *c)
 	return condition_json(j->policy, j->rule, c, body->json);
 }
 
-/* What a rule asks of a body that could be any call of request->tool. */
+/* Judges a condition on the body for policy_may_call(): the body may be any call of request->tool.
+ * An allow rule agrees if it could, a deny rule only if it refuses each call. */
 static bool tool_agrees(const struct judged *j, const struct image_condition *c)
 {
 	if (c->kind == CONDITION_MCP)
@@ -241,7 +242,7 @@ static enum condition_answer decide_one(struct judged *j, const struct image_con
 	case CONDITION_LLM:
 		agrees = condition_llm(j->policy, j->request, j->rule, c);
 		break;
-	case CONDITION_MCP_ARGUMENT: /* condition_mcp() has looked at it */
+	case CONDITION_MCP_ARGUMENT: /* condition_mcp() judges these too */
 		return CONDITION_MET;
 	default:
 		agrees = query_agrees(j, c);

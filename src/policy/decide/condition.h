@@ -18,8 +18,8 @@ enum condition_answer condition_decide(const struct policy *policy,
 /* True if the pattern, in which '*' stands for any bytes, matches all of text. fold: letters match
  * without regard to case. */
 bool condition_matches(struct slice pattern, struct slice text, bool fold);
-/* True if a server may take one name of a field for the other: in letters of any case, and some
- * replace '-' by '_' or the other way round (RFC 3875 section 4.1.18). */
+/* True if a server may take one field name for the other. Letter case does not count, and '-'
+ * equals '_', since some servers replace one by the other (RFC 3875 section 4.1.18). */
 bool condition_names_alike(struct slice a, struct slice b);
 
 #endif

@@ -11,21 +11,22 @@
 bool condition_json(const struct policy *policy, const struct image_rule *rule,
         const struct image_condition *condition, const struct json_tree *tree);
 
-/* The same of one value, from which the condition's path leads on; NULL: there is none. */
+/* True if `value`, where the condition's path begins, meets the condition, which is of the kind
+ * MCP_ARGUMENT. value: NULL if there is none. deny: judge as a deny rule does. */
 bool condition_json_at(const struct policy *policy, const struct image_condition *condition,
         const struct json_tree *tree, const struct json_value *value, bool deny);
-/* condition_mcp.c: true if the request meets the rule's condition of kind MCP, and what the
- * rule says of arguments. */
+/* condition_mcp.c: true if the request meets the rule's condition of kind MCP and its conditions of
+ * kind MCP_ARGUMENT. */
 bool condition_mcp(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
 /* condition_graphql.c: true if the request meets the rule's condition of kind GRAPHQL. */
 bool condition_graphql(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
-/* condition_llm.c: the same of the kind LLM. */
+/* condition_llm.c: true if the request meets the rule's condition of kind LLM. */
 bool condition_llm(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
-/* condition_mcp(), for request->tool: true for an allow rule if some call of that tool may pass,
- * for a deny rule if none may. */
+/* Judges as condition_mcp() does, for any call of request->tool. Returns true for an allow rule if
+ * it could allow some call, for a deny rule if it denies each call. */
 bool condition_mcp_tool(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
 

@@ -3,11 +3,11 @@
  * Conditions on GraphQL requests: a JSON object in a POST, an array of them, or a document in the
  * query of a GET. A rule names operations, fields at their root, and documents that the server
  * keeps (by a hash or an id).
- * - For an allow rule, each operation of the document has to do, whichever one is to be executed,
- *   and each of its fields, of fragments too. A request that names a document which the server
- * keeps has to name one of the rule's, whether or not it brings a document as well. A GET is a
- * query.
- * - A deny rule holds if one of these does, and for what cannot be read.
+ * - An allow rule has to name each operation of the document, whichever one is to be executed, and
+ *   each field at its root, those of fragments included. If the request names a document that the
+ *   server keeps, the rule has to name it too, whether or not the request also brings a document. A
+ *   GET has to be a query.
+ * - A deny rule holds if it names one of these, and if the request cannot be read.
  */
 #include "policy/decide/condition_body.h"
 #include "policy/graphql.h"
@@ -20,9 +20,9 @@ struct asked {
 	const struct policy_request *request;
 	const struct image_condition *condition;
 	bool deny;
-	bool refused; /* of an allow rule: something does not do */
-	bool found;   /* of a deny rule: something does */
-	bool any;     /* there is a document, or the name of one */
+	bool refused; /* an allow rule does not hold */
+	bool found;   /* a deny rule holds */
+	bool any;     /* the request has a document, or the name of one */
 };
 
 static bool has_value(const struct asked *a, char type, struct slice text)
@@ -85,7 +85,8 @@ static void on_field(void *context, enum graphql_operation operation, struct sli
 		a->found = true;
 }
 
-/* A rule that names kept documents alone takes no others. */
+/* An allow rule that names only kept documents takes no document in the request, and such a deny
+ * rule does not look at it. */
 static void look_at_document(struct asked *a, struct slice text)
 {
 	const struct graphql_sink sink = {a, on_operation, on_field};
@@ -101,7 +102,7 @@ static void look_at_document(struct asked *a, struct slice text)
 	}
 }
 
-/* What is in a document that the server keeps is not known. */
+/* The content of a kept document is unknown, so a deny rule with operations or fields holds. */
 static void look_at_name(struct asked *a, struct slice name)
 {
 	bool named = has_value(a, GRAPHQL_VALUE_PERSISTED, name);
@@ -119,7 +120,7 @@ static void doubt(struct asked *a)
 
 /* --- bodies --- */
 
-/* Members by which servers know a document that they keep. */
+/* Members by which a request names a document that the server keeps. */
 static const struct slice names[] = {{"documentId", 10}, {"docId", 5}, {"queryId", 7}, {"id", 2},
         {"hash", 4}, {"sha256Hash", 10}};
 
@@ -145,7 +146,7 @@ static void look_at_extensions(
 		look_at_name(a, json_text(tree, hash));
 }
 
-/* A member that names a kept document. */
+/* Looks at a member that names a kept document. */
 static void look_at_kept(
         struct asked *a, const struct json_tree *tree, const struct json_value *value)
 {
@@ -164,7 +165,8 @@ static void look_at_text(
 		doubt(a);
 }
 
-/* Looks at the member of that name, if there is one that all readers agree on. */
+/* Calls look for the member `name`, if there is one. The request is in doubt if some reader could
+ * take another member for it. */
 static void look_at_member(struct asked *a, const struct json_tree *tree,
         const struct json_value *object, struct slice name,
         void (*look)(struct asked *, const struct json_tree *, const struct json_value *))
@@ -231,8 +233,8 @@ static bool skip_string(struct slice *text, struct slice *out)
 	return slice_find_byte(*out, '\\') < 0;
 }
 
-/* {"persistedQuery":{"version":1,"sha256Hash":"..."}}, its two members in any order: JSON is not
- * read where nothing may be allocated. */
+/* Reads {"persistedQuery":{"version":1,"sha256Hash":"..."}}, the two inner members in any order.
+ * The JSON reader cannot be used, because nothing may be allocated here. */
 static bool read_extensions(struct slice text, struct slice *hash)
 {
 	bool version = false;
@@ -257,7 +259,7 @@ static bool read_extensions(struct slice text, struct slice *hash)
 	       skip(&text, SLICE("")) && text.n == 0;
 }
 
-/* Looks at a parameter with one of the names that count. */
+/* Looks at a parameter whose name counts() knows. document: the name is "query". */
 static void look_at_parameter(struct asked *a, struct slice pair, bool document)
 {
 	char decoded[POLICY_QUERY_MAX];
@@ -273,7 +275,7 @@ static void look_at_parameter(struct asked *a, struct slice pair, bool document)
 		doubt(a);
 }
 
-/* The one of the names that a server could read in the parameter; an empty one: none. */
+/* Returns the known name that a server could read in the parameter, or an empty slice. */
 static struct slice counts(struct slice pair)
 {
 	static const struct slice others[] = {{"query", 5}, {"extensions", 10}};
@@ -287,7 +289,8 @@ static struct slice counts(struct slice pair)
 	return SLICE("");
 }
 
-/* Parameters of a POST would be read beside its body by some servers. */
+/* Looks at the URL's parameters. Some servers read them beside the body of a POST, so an allow rule
+ * takes none there. */
 static void look_at_query(struct asked *a)
 {
 	struct slice rest = a->request->query, pair;

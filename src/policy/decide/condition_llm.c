@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditions on requests to APIs of language models: which model is asked, and how many tokens it
- * may answer with. The end of the path tells the API, and so where both stand: in the body, or the
- * model in the path. A path of none of these APIs meets no allow rule.
- * - An allow rule takes a model of its own that is named once, and a bound for the answer's tokens
- *   that is there once and, times the number of answers asked for, not beyond the rule's.
- * - A deny rule holds if the path, or some member that a reader takes for the model, names one of
- *   its models.
+ * Conditions on requests to APIs of language models: which model the request names, and how many
+ * tokens the answer may have. The end of the path tells the API, and so where both stand: the bound
+ * in the body, the model in the body or the path. A path of none of these APIs meets no allow rule.
+ * - An allow rule holds if the request names one model, which is one of the rule's. If the rule has
+ *   a bound for tokens, the request has to name one too, which times the number of answers asked
+ * for is at most the rule's.
+ * - A deny rule holds if a segment of the path, or a member that some reader takes for the model,
+ *   names one of its models, and if the body is not JSON.
  */
 #include "policy/decide/condition_body.h"
 #include "policy/json_path.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 
-/* One API, by the end of its paths. */
+/* One API, known by the end of its paths. */
 struct api {
-	struct slice before, after; /* the model stands between; before empty: it is in the body */
-	struct slice in;            /* the object with the bound; empty: the body itself */
-	struct slice bounds[2];     /* names of the bound; empty: none is needed */
-	struct slice answers;       /* how many answers are asked for, beside the bound; or empty */
+	struct slice before, after; /* around the model in the path; before empty: body has it */
+	struct slice in;            /* member of the body with the bound; empty: body itself */
+	struct slice bounds[2];     /* names of the bound; none: the answer has no tokens */
+	struct slice answers;       /* member beside it: the number of answers; or empty */
 };
 
 #define S(text)                        \
@@ -60,11 +61,11 @@ static const struct api apis[] = {
                 .bounds = {S("max_tokens")}},
 };
 
-/* Names of a bound in any of these APIs: a request has one of them. */
+/* Names of a bound in any of these APIs: a request that is allowed has only one of them. */
 static const struct slice bounds[] = {S("max_tokens"), S("max_completion_tokens"),
         S("max_output_tokens"), S("max_gen_len"), S("max_new_tokens"), S("maxTokenCount"),
         S("max_tokens_to_sample")};
-/* Members that name further models, or settings past those that are looked at. */
+/* Members that name further models, or settings that are not looked at: allow rules take none. */
 static const struct slice further[] = {S("models"), S("fallbacks"), S("fallback_models"),
         S("best_of"), S("additionalModelRequestFields"), S("textGenerationConfig"), S("extra_body"),
         S("num_generations"), S("numResults")};
@@ -94,7 +95,7 @@ static bool has_model(const struct asked *a, struct slice model, bool fold)
 	return !any && !fold;
 }
 
-/* The rule's bound for tokens, or UINT64_MAX. */
+/* Returns the rule's bound for tokens, or UINT64_MAX if it has none. */
 static uint64_t bound_of(const struct asked *a)
 {
 	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
@@ -111,7 +112,7 @@ static uint64_t bound_of(const struct asked *a)
 
 /* --- paths --- */
 
-/* Finds the model in a path: what stands between the two texts, in one segment. */
+/* Finds the model in a path: the text of one segment between api->before and api->after. */
 static bool find_model(struct slice path, const struct api *api, struct slice *model)
 {
 	size_t end, begin;
@@ -137,8 +138,8 @@ static const struct api *find_api(struct slice path, struct slice *model)
 	return NULL;
 }
 
-/* Decodes the model's escapes (":" of Bedrock's names). False: it is too long, or what is left has
- * further escapes. */
+/* Decodes the model's escapes (Bedrock's names have ":"). Returns false if the model is too long,
+ * has a '+', or still has a '%' when decoded. */
 static bool decode(struct slice *model, char out[POLICY_PATH_MAX])
 {
 	if (model->n > POLICY_PATH_MAX || slice_find_byte(*model, '+') >= 0)
@@ -169,7 +170,7 @@ static size_t count_members(const struct asked *a, const struct json_value *obje
 	return n;
 }
 
-/* A whole number of at least 1. */
+/* Reads a whole number from 1 to INT32_MAX. Returns false if it is none. */
 static bool read_count(const struct asked *a, const struct json_value *v, uint64_t *out)
 {
 	return v->kind == JSON_IS_NUMBER && slice_to_u64(json_text(a->tree, v), INT32_MAX, out) &&
@@ -241,7 +242,7 @@ static bool denies_value(const struct asked *a, const struct json_value *v)
 	return false;
 }
 
-/* At any depth: a list of fallbacks has objects. */
+/* Looks at members at any depth, because a list of fallbacks may have objects. */
 static bool denies_body(const struct asked *a)
 {
 	static const struct slice names[] = {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditions on messages of the Model Context Protocol, as clients send them over HTTP: each is the
- * body of a POST; the revision of 2025-03-26 also has arrays of them. A rule names tools, what
- * their arguments say, and methods.
- * - An allow rule takes calls of these tools, these methods, and what every session needs: the
- *   methods of `basics`, the list of tools if it names some, answers to what the server asks, and a
- *   GET or DELETE without a body. What two readers could take differently meets no allow rule. The
- *   fields that mirror a message (Mcp-Method, Mcp-Name) have to say what it says.
- * - A deny rule holds if some reader would find such a call or method in some message, or in these
- *   fields.
+ * Conditions on messages of the Model Context Protocol, as clients send them over HTTP: each
+ * message is the body of a POST; the revision of 2025-03-26 also has arrays of messages. A rule
+ * names tools, conditions on their arguments, and methods.
+ * - An allow rule takes calls of its tools, its methods, and what every session needs: the methods
+ *   of `basics`, notifications, the list of tools if the rule names tools, answers to the server's
+ *   requests, and a GET or DELETE without a body. A message that two readers could take differently
+ *   meets no allow rule. The header fields Mcp-Method and Mcp-Name have to agree with the message.
+ * - A deny rule holds if some reader would find one of its calls or methods in a message or in
+ *   these fields, and if the body is not JSON. A rule with arguments does not look at Mcp-Name.
  */
 #include "policy/decide/condition_body.h"
 #include "policy/json_path.h"
@@ -57,7 +57,8 @@ static bool is_call(struct slice method)
 	return slice_equals_ignoring_case(slice_trim(method), SLICE("tools/call"));
 }
 
-/* What the rule says of arguments: of an object, or NULL if there is none. */
+/* True if the arguments meet all the rule's conditions on them. arguments: NULL if the call has
+ * none. */
 static bool arguments_agree(const struct mcp *m, const struct json_value *arguments, bool deny)
 {
 	for (uint32_t i = 0; i < m->rule->condition_count; i++) {
@@ -73,7 +74,7 @@ static bool arguments_agree(const struct mcp *m, const struct json_value *argume
 
 /* --- fields --- */
 
-/* Finds the field of that name. Returns how many there are. */
+/* Counts the header fields of that name. *value is the last one's value, trimmed; empty: none. */
 static unsigned find_field(const struct mcp *m, const char *name, struct slice *value)
 {
 	const struct policy_fields *fields = m->request->fields;
@@ -90,7 +91,8 @@ static unsigned find_field(const struct mcp *m, const char *name, struct slice *
 	return count;
 }
 
-/* Decodes "=?base64?...?=" into out; anything else is as it stands. False: it is broken. */
+/* Decodes a value "=?base64?...?=" into out and leaves any other value as it is. Returns false if
+ * the base64 is broken. */
 static bool decode_value(struct slice *value, char out[POLICY_VALUE_MAX])
 {
 	static const struct slice begin = {"=?base64?", 9}, end = {"?=", 2};
@@ -107,7 +109,8 @@ static bool decode_value(struct slice *value, char out[POLICY_VALUE_MAX])
 	return true;
 }
 
-/* True if the fields say no other method and name than a message; name empty: it has none. */
+/* True if Mcp-Method and Mcp-Name, where present, are the message's method and name. name: empty if
+ * the message has none; any Mcp-Name then agrees. */
 static bool fields_agree(const struct mcp *m, struct slice method, struct slice name)
 {
 	char decoded[POLICY_VALUE_MAX];
@@ -123,7 +126,8 @@ static bool fields_agree(const struct mcp *m, struct slice method, struct slice 
 	       (name.n == 0 || slice_equals(value, name));
 }
 
-/* Batches came with one revision and went with the next, which also brought the field. */
+/* Only revision 2025-03-26 has batches. The next one, which has none, introduced the field
+ * MCP-Protocol-Version, so a batch may come without it. */
 static bool may_be_batch(const struct mcp *m)
 {
 	struct slice version, value;
@@ -139,7 +143,7 @@ struct message {
 	const struct json_value *version, *id, *method, *params, *result, *error;
 };
 
-/* False if some reader could find other members than another one. */
+/* Finds the members of a message. Returns false if two readers could find different members. */
 static bool read_message(const struct mcp *m, const struct json_value *object, struct message *out)
 {
 	return object->kind == JSON_IS_OBJECT &&
@@ -170,7 +174,7 @@ static bool allows_call(const struct mcp *m, const struct json_value *params)
 	       arguments_agree(m, arguments, false);
 }
 
-/* What every session needs, whatever its revision. */
+/* True for a method that every session needs, in any revision. */
 static bool is_basic(struct slice method)
 {
 	static const struct slice basics[] = {{"initialize", 10}, {"ping", 4},
@@ -204,7 +208,7 @@ static bool allows_message(const struct mcp *m, const struct json_value *object,
 		return false;
 	if (message.id && message.id->kind != JSON_IS_STRING && message.id->kind != JSON_IS_NUMBER)
 		return false;
-	if (!message.method) /* an answer to what the server has asked */
+	if (!message.method) /* an answer to the server's request */
 		return message.id && !message.params && !message.result != !message.error &&
 		       fields_agree(m, SLICE(""), SLICE(""));
 	if (message.method->kind != JSON_IS_STRING || message.result || message.error ||
@@ -232,7 +236,7 @@ static bool allows(const struct mcp *m)
 
 /* --- deny rules --- */
 
-/* Goes through the members that some reader takes for the key. */
+/* Returns the next member that some reader takes for the key, or NULL. *at: 0 at first. */
 static const struct json_value *next_alike(
         const struct mcp *m, const struct json_value *object, struct slice key, uint32_t *at)
 {
@@ -264,7 +268,7 @@ static bool denies_arguments(const struct mcp *m, const struct json_value *param
 	return !any && arguments_agree(m, NULL, true);
 }
 
-/* A call whose name cannot be read counts as one of the tool. */
+/* A call without a readable name counts as a call of the rule's tools. */
 static bool denies_call(const struct mcp *m, const struct json_value *message)
 {
 	const struct json_value *params, *name;

@@ -31,12 +31,12 @@ struct state {
 	/* The best allow whose conditions depend on a body that was not read yet. */
 	uint32_t open, open_rank, open_target;
 	bool deny_open;  /* a deny depends on it */
-	uint32_t asked;  /* a rule that asks about some spelling of the request, or POLICY_NONE */
+	uint32_t asked;  /* an ask rule whose shadow matches the request, or POLICY_NONE */
 	bool misread;    /* an allow did not match because of another reading of the path */
 	bool unmet;      /* an allow did not match because of its conditions */
 	bool any_method; /* judge as if every allow named the method */
-	uint32_t speaks; /* RULE_MCP, RULE_GRAPHQL: such a rule is there for the path, whatever
-	                    its methods */
+	uint32_t speaks; /* RULE_MCP, RULE_GRAPHQL: a rule with such a condition matches the
+	                    path, whatever its methods */
 };
 
 #define STATE_START(policy_, question_, found_)                                         \
@@ -69,7 +69,7 @@ static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_
 	mine = image_rule_at(s->policy, rule);
 	other = image_rule_at(s->policy, best);
 	if (mine->wait_s != other->wait_s && (mine->wait_s == 0 || other->wait_s == 0))
-		return mine->wait_s > 0; /* a rule that asks beats every other */
+		return mine->wait_s > 0; /* an ask rule beats every allow rule */
 	if (target != best_target || rank != best_rank)
 		return target == best_target && rank > best_rank;
 	if ((mine->condition_count == 0) != (other->condition_count == 0))
@@ -387,8 +387,9 @@ static bool body_decides(const struct state *s)
 {
 	if (s->open == POLICY_NONE)
 		return s->deny_open && s->allow != POLICY_NONE;
-	/* The other allow is of an earlier, more specific target, since nothing else of a later
-	 * target is examined once an allow was found; or it is one that asks. */
+	/* If the targets differ and s->allow is not an ask rule, the open allow comes first: it has
+	 * the earlier, more specific target, or it is an ask rule. Once an allow was found, only
+	 * ask rules of later targets are examined. */
 	return s->deny_open ||
 	       (s->open_target != s->allow_target && !rule_asks(s->policy, s->allow)) ||
 	       beats(s, s->open_target, s->open_rank, s->open, s->allow_target, s->allow_rank,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paths of files that a request names are opened by a program that vethguard does not know. So an
- * allow rule takes only those that need no interpretation.
+ * A program that vethguard does not know opens the file whose path a request names. So an allow
+ * rule takes only paths that every program reads alike.
  */
 #include "policy/decide/file_path.h"
 
@@ -13,7 +13,8 @@ static bool is_dots(struct slice segment)
 	return slice_equals(segment, SLICE(".")) || slice_equals(segment, SLICE(".."));
 }
 
-/* True for a segment that programs read differently. last: the path ends with it. */
+/* True for a segment that programs read differently. last: the segment ends the path, so it may be
+ * empty. */
 static bool is_doubtful(struct slice segment, bool last)
 {
 	if (is_dots(segment) || (segment.n == 0 && !last))
@@ -27,7 +28,7 @@ static bool is_doubtful(struct slice segment, bool last)
 	return false;
 }
 
-/* at: where the first segment begins. */
+/* True if some segment is doubtful. at: where the first segment begins. */
 static bool has_doubt(struct slice text, size_t at)
 {
 	while (at <= text.n) {

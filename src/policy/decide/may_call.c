@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tools of an MCP server may be called: a question about a request that was not made. */
+/* Tells which tools of an MCP server may be called, by judging a call that was not made. */
 #include "vethguard/policy/policy.h"
 
 bool policy_may_call(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules that ask are compared one by one, by what they say: the comparison of requests shows what
- * may pass, and not whether a person is asked first. */
+/* Compares ask rules one by one, by their text: the comparison of requests shows what may pass, and
+ * not whether a person is asked first. */
 #include <stdio.h>
 
 #include "policy/diff/text.h"
@@ -8,7 +8,7 @@
 #define SAYS_MAX 2048
 #define LINE_MAX (SAYS_MAX + 128)
 
-/* Writes what the rule asks about: destinations, methods, paths, conditions. */
+/* Writes what the rule asks about: methods, destinations and paths. */
 static struct slice says(const struct policy *policy, uint32_t rule, char out[SAYS_MAX])
 {
 	const struct image_rule *r = image_rule_at(policy, rule);
@@ -32,7 +32,7 @@ static struct slice says(const struct policy *policy, uint32_t rule, char out[SA
 	return slice_of(out, n < SAYS_MAX ? n : SAYS_MAX - 1);
 }
 
-/* True if a rule of that policy asks about the same. A text that was cut is like no other. */
+/* True if a rule of that policy asks about the same. A text that was cut equals no other. */
 static bool has(const struct policy *policy, struct slice text)
 {
 	char other[SAYS_MAX];

@@ -78,7 +78,7 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 			bool deny = (r->flags & RULE_DENY) != 0;
 
 			if (deny && (r->flags & RULE_ASK) != 0)
-				continue; /* a shadow: diff/asks.c compares its rule */
+				continue; /* a shadow: diff/asks.c compares the ask rule */
 			if (!deny && naming == LOOKUP_TOO_WIDE)
 				continue;
 			if ((r->flags & RULE_EXCEPT) != 0 &&

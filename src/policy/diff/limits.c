@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits are compared one by one, each with the limit of the same kind of the rule of the same
- * name. */
+/* Compares limits one by one: each with the one that counts with the same counter, which is of the
+ * same kind and of the rule of the same name (policy_limit_key()). */
 #include <stdio.h>
 
 #include "policy/diff/text.h"
@@ -8,7 +8,7 @@
 
 #define LINE_MAX (2 * POLICY_LIMIT_TEXT_MAX + 4 * POLICY_NAME_MAX + 128)
 
-/* Finds the limit of b that corresponds to limit l of a. Returns false if b has none. */
+/* Finds the limit of b that has the same key as limit l of a. Returns false if b has none. */
 static bool find(const struct policy *a, const struct policy_limit *l, const struct policy *b,
         struct policy_limit *out)
 {
@@ -37,7 +37,8 @@ static const char *words(
 	return out;
 }
 
-/* True if a lets more pass than b, in some span of time. */
+/* True if a lets more pass than b in some span of time, or if b is shared and a not by the same
+ * label. */
 static bool has_more(const struct policy_limit *a, const struct policy_limit *b)
 {
 	return a->amount > b->amount || a->period_s < b->period_s ||

@@ -35,7 +35,7 @@ static const struct unit counts[] = {{"", 1}, {NULL, 0}};
 static const struct unit periods[] = {
         {"min", 60}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {NULL, 0}};
 
-/* Reads "64KiB" by the units given. bare: a unit without a number counts as one of it. */
+/* Reads an amount with a unit, such as "64KiB". bare: a unit without a number counts as one. */
 static bool parse(
         struct slice text, const struct unit *units, uint64_t max, bool bare, uint64_t *out)
 {

@@ -180,8 +180,9 @@ static void check_udp_ports(struct loader *l)
 	}
 }
 
-/* Servers read one path in several ways, so a request can be written in such a way that only the
- * server finds what a person is asked about. A shadow finds these. */
+/* Adds a shadow for each ask rule. Servers read one path in several ways, so a request can spell
+ * its path in a way that the ask rule does not match but the server reads as one that it matches.
+ * The shadow, which matches as a deny rule does, finds such requests. */
 static void add_shadows(struct loader *l)
 {
 	size_t count = l->model.rules.n;

@@ -77,7 +77,7 @@ struct model_rule {
 	uint32_t credential;          /* or POLICY_NONE */
 };
 
-/* True for the shadow of a rule that asks (image.h). */
+/* True for the shadow of an ask rule (RULE_ASK in image.h). */
 static inline bool model_is_shadow(const struct model_rule *rule)
 {
 	return rule->deny && rule->wait_s > 0;
@@ -116,7 +116,7 @@ struct model_expose {
 };
 
 struct model_limit {
-	uint32_t rule; /* POLICY_NONE: of the policy */
+	uint32_t rule; /* POLICY_NONE: the limit is the policy's */
 	enum policy_limit_kind kind;
 	uint64_t amount;
 	uint32_t period_s;
@@ -133,14 +133,14 @@ struct model {
 	bool leaks_pass;  /* on_leak: alert */
 	size_t method_count;
 	struct slice methods[IMAGE_METHODS_MAX];
-	struct vec rules;    /* struct model_rule; the shadows of rules that ask come last */
-	uint32_t rule_count; /* without them */
+	struct vec rules;    /* struct model_rule; the shadows of ask rules come last */
+	uint32_t rule_count; /* without shadows */
 	size_t credential_count;
 	struct model_credential credentials[POLICY_CREDENTIALS_MAX];
 	size_t expose_count;
 	struct model_expose exposes[POLICY_EXPOSES_MAX];
 	size_t limit_count;
-	struct model_limit limits[POLICY_LIMITS_MAX]; /* of the rules: in their order */
+	struct model_limit limits[POLICY_LIMITS_MAX]; /* those of rules are in the rules' order */
 };
 
 #endif

@@ -30,13 +30,14 @@ void load_rule_graphql(struct rule_parse *p, const struct tree_node *node);
 void load_rule_llm(struct rule_parse *p, const struct tree_node *node);
 /* A list of names in a rule. */
 struct rule_names {
-	struct tree_node *node;        /* NULL: it is not there */
-	const char *key, *what, *word; /* in messages: the list, an element; and in descriptions */
-	char type;                     /* the first byte of its values */
-	/* NULL, or reports a name that is not one. */
+	struct tree_node *node;        /* NULL: the rule has no such list */
+	const char *key, *what, *word; /* key and element in messages; the word in descriptions */
+	char type;                     /* the first byte of its values in the condition */
+	/* NULL, or returns false after it reported a wrong name. */
 	bool (*check)(struct rule_parse *p, const struct tree_node *node, struct slice name);
 };
-/* rule_names.c: makes one condition of all lists. False after a report, or if there are none. */
+/* rule_names.c: makes one condition of all lists. Returns false after a report, or if the rule has
+ * none of the lists. */
 bool load_rule_names(struct rule_parse *p, enum image_condition_kind kind,
         const struct rule_names *lists, size_t count);
 /* Room for one more condition, or NULL after a report. The caller counts it. */

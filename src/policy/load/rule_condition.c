@@ -202,7 +202,7 @@ static struct slice describe(
 	for (size_t i = 0; i < c->value_count; i++) {
 		struct slice value =
 		        c->written ? c->written[i] : load_condition_quote(arena, c->values[i]);
-		/* "; " begins another list of the condition */
+		/* a value that begins with "; " begins the condition's next list */
 		const char *between = slice_starts_with(value, SLICE("; ")) ? "" : i ? " or " : " ";
 
 		text = arena_printf(
@@ -211,7 +211,8 @@ static struct slice describe(
 	return text;
 }
 
-/* What a body is: a rule asks for one of these. */
+/* Returns the kind of body that the condition needs, in words, or NULL. A rule needs at most one
+ * kind. */
 static const char *body_of(enum image_condition_kind kind)
 {
 	switch (kind) {
@@ -233,7 +234,7 @@ static const char *body_of(enum image_condition_kind kind)
 	}
 }
 
-/* Reports a rule that asks for two kinds of bodies. */
+/* Reports a rule that needs two kinds of bodies. */
 static void check_bodies(struct rule_parse *p)
 {
 	const struct model_rule *r = &p->rule;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rule asks of a GraphQL request: graphql, with the operations, the fields at their root,
- * and the documents that the server keeps. It becomes one condition. */
+/* Reads a rule's conditions on GraphQL requests: graphql, with operations, fields at their root,
+ * and documents that the server keeps. They become one condition. */
 #include "policy/graphql.h"
 #include "policy/load/rule.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rule asks of a request to an API of language models: llm, with the models and a bound for
- * the tokens of one answer. It becomes one condition. */
+/* Reads a rule's conditions on requests to APIs of language models: llm, with models and a bound
+ * for the tokens of a request's answers. They become one condition. */
 #include "policy/load/rule.h"
 
 #define TOKENS_MAX 1000000000u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a rule asks of the messages of the Model Context Protocol: mcp, with the tools that may be
- * called, what their arguments say, and other methods. It becomes one condition with the names, and
- * one for each argument.
+ * Reads a rule's conditions on messages of the Model Context Protocol: mcp, with tools, conditions
+ * on their arguments, and other methods. The names become one condition, and each argument becomes
+ * another one.
  */
 #include "policy/json_path.h"
 #include "policy/load/rule.h"
@@ -16,7 +16,7 @@ static bool check_method(struct rule_parse *p, const struct tree_node *node, str
 	return false;
 }
 
-/* False, with a report, for a pattern that no plain path matches. */
+/* Returns false after a report for a pattern that no plain path (file_path.h) matches. */
 static bool check_path(struct rule_parse *p, const struct tree_node *node, struct slice path)
 {
 	for (size_t at = 1; at <= path.n;) {
@@ -46,7 +46,7 @@ static bool check_path(struct rule_parse *p, const struct tree_node *node, struc
 	return true;
 }
 
-/* A text that begins with a slash is a pattern for paths. */
+/* Turns each text that begins with a slash into a pattern for paths of files. */
 static bool make_paths(
         struct rule_parse *p, const struct tree_node *node, struct model_condition *c)
 {
@@ -65,7 +65,7 @@ static bool make_paths(
 	return true;
 }
 
-/* The conditions of arguments are those of json. */
+/* Reads arguments:, whose conditions are written as those of json:. */
 static void take_arguments(struct rule_parse *p, const struct tree_node *node)
 {
 	if (!tree_is_map(p->tree, node, "arguments"))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of names of which a condition has several kinds: each value begins with the byte of its
- * kind. */
+/* Reads several lists of names into one condition. Each value begins with the byte of its list. */
 #include "policy/load/rule.h"
 
 static size_t count_of(const struct tree_node *node)

@@ -418,7 +418,8 @@ static bool is_rule(struct tree *tree, const struct tree_node *node)
 	return false;
 }
 
-/* How long a request is held. A rule under ask: has it before anything else is read. */
+/* Reads how long a request is held. load_rule() has set the default before, because a rule with
+ * wait_s is an ask rule. */
 static void take_wait(struct rule_parse *p, const struct tree_node *node)
 {
 	uint64_t ms;
