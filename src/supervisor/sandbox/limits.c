@@ -105,7 +105,15 @@ static int open_file(const struct sandbox *s, const char *name, bool shared, boo
 	return counters_create_at(directory, name);
 }
 
-/* Returns a descriptor that the caller owns. */
+/* Returns a descriptor that the caller owns, or -errno. */
+static int duplicate(int fd)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return own < 0 ? -errno : own;
+}
+
+/* Returns a descriptor that the caller owns, or -errno. */
 static int open_own(struct sandbox *s, bool *damaged)
 {
 	char name[NAME_BYTES];
@@ -117,7 +125,7 @@ static int open_own(struct sandbox *s, bool *damaged)
 	}
 	if (s->counters < 0)
 		s->counters = counters_create();
-	return s->counters < 0 ? s->counters : fcntl(s->counters, F_DUPFD_CLOEXEC, 0);
+	return s->counters < 0 ? s->counters : duplicate(s->counters);
 }
 
 static int open_shared(
@@ -172,9 +180,9 @@ static int place(
 {
 	const struct policy *policy = &g->settings->policy;
 	struct keeping keeping = {{policy, &s->generation->settings->policy}};
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int own = duplicate(fd);
 	struct counters counters;
-	int rc = own < 0 ? -errno : counters_open(&counters, own);
+	int rc = own < 0 ? own : counters_open(&counters, own);
 
 	for (uint32_t i = 0; !rc && i < policy_limit_count(policy); i++) {
 		uint8_t key[POLICY_LIMIT_KEY];
@@ -277,7 +285,7 @@ static int open_to_read(const struct sandbox *s, struct slice shared, struct cou
 		shared_name(s->generation, shared, slice_of(value, n), name);
 	else
 		own_name(s->id, name);
-	fd = !s->persistent && !value ? fcntl(s->counters, F_DUPFD_CLOEXEC, 0)
+	fd = !s->persistent && !value ? duplicate(s->counters)
 	                              : counters_open_at(s->supervisor->limits, name);
 	return fd < 0 ? fd : counters_open(counters, fd);
 }
