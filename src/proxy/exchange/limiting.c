@@ -161,7 +161,7 @@ void limiting_end(struct exchange *ex)
 	keep_text(ex);
 	if (ex->state == EXCHANGE_UPGRADED && ex->relay) {
 		websocket_end_limited(ex, text_of(ex));
-	} else if (!ex->head_sent) {
+	} else if (!responding_has_begun(&ex->responding)) {
 		exchange_refuse(ex, status_of(ex), EVENT_CAUSE_POLICY_LIMIT, text_of(ex));
 	} else {
 		exchange_abort(ex, EVENT_CAUSE_POLICY_LIMIT, text_of(ex));
