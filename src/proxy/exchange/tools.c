@@ -34,7 +34,7 @@ static const char coding_text[] =
         "the upstream's answer is compressed or not in UTF-8, so the tools in it cannot be looked "
         "at";
 static const char broken_text[] =
-        "the upstream's answer is no JSON that all readers take alike, so the tools in it cannot "
+        "the upstream's answer is not JSON that all readers take alike, so the tools in it cannot "
         "be looked at";
 static const char memory_text[] = "no memory to look at the tools in the upstream's answer";
 
