@@ -361,7 +361,7 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 	if (n == 0 ||
 	        scanning_ends(&ex->scanning)) /* a chunk of zero bytes would be the last chunk */
 		return;
-	if (ex->limiting.on && !limiting_takes(ex, n))
+	if (limiting_is_on(&ex->limiting) && !limiting_takes(ex, n))
 		return;
 	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
 		holding_request_body(ex, p, n);
@@ -393,7 +393,7 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 	struct upstream_stream *u = ex->upstream;
 
 	if (scanning_ends(&ex->scanning) ||
-	        ex->limiting.met) { /* its content was not passed on whole */
+	        limiting_is_met(&ex->limiting)) { /* its content was not passed on whole */
 		ex->request_done = true;
 		return;
 	}

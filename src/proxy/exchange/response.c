@@ -238,7 +238,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 
 void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (n == 0 || (ex->limiting.on && !limiting_gives(ex, n)))
+	if (n == 0 || (limiting_is_on(&ex->limiting) && !limiting_gives(ex, n)))
 		return;
 	exchange_release_head(ex);
 	ex->bytes_in += n;
@@ -257,7 +257,7 @@ bool exchange_may_relay(struct exchange *ex)
 
 static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (n && ex->limiting.on && !limiting_gives(ex, n))
+	if (n && limiting_is_on(&ex->limiting) && !limiting_gives(ex, n))
 		return;
 	if (ex->relay) {
 		websocket_from_upstream(ex, p, n);
@@ -317,20 +317,20 @@ static void end_sealed(struct exchange *ex)
 
 static void end_response(struct exchange *ex, struct slice trailers)
 {
-	if (ex->sealing && !ex->limiting.met) {
+	if (ex->sealing && !limiting_is_met(&ex->limiting)) {
 		end_sealed(ex);
 		return;
 	}
-	if (ex->tools && !ex->limiting.met)
+	if (ex->tools && !limiting_is_met(&ex->limiting))
 		tools_end(ex);
-	if (!ex->limiting.met && exchange_flush_body(ex) < 0) {
+	if (!limiting_is_met(&ex->limiting) && exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
 		        ex->redacting.undecodable
 		                ? ex->redacting.undecodable
 		                : "the upstream's compressed response is damaged");
 		return;
 	}
-	if (ex->limiting.met) {
+	if (limiting_is_met(&ex->limiting)) {
 		limiting_end(ex);
 		return;
 	}
@@ -355,7 +355,7 @@ void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const ch
 
 void exchange_response_end(struct exchange *ex, struct slice trailers)
 {
-	if (ex->limiting.met) {
+	if (limiting_is_met(&ex->limiting)) {
 		limiting_end(ex);
 		return;
 	}
