@@ -614,6 +614,9 @@ class Constrained(Life):
     def allowing(self, *rules):
         return support.LAB.write(f"ca-{time.monotonic_ns()}.yaml", policy(*rules))
 
+    def trusted(self):
+        return self.daemon.data + "/ca/root.pem"
+
     def host(self, url, proxy=False):
         """(curl's exit status, HTTP's), of a client that trusts the daemon's root alone, and knows of no proxy."""
         name = url.split("/")[2]
@@ -625,7 +628,7 @@ class Constrained(Life):
         if not proxy and not name[0].isdigit():
             address = support.sh("ip", "netns", "exec", self.name, "python3", "-c", ask).strip()
             way = ["--resolve", f"{name}:443:{address}"]
-        r = subprocess.run(["ip", "netns", "exec", self.name, "curl", "-sS", "-m", "10", "--cacert", self.daemon.data + "/ca/root.pem", *way,
+        r = subprocess.run(["ip", "netns", "exec", self.name, "curl", "-sS", "-m", "10", "--cacert", self.trusted(), *way,
                             "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", url], capture_output=True, text=True)
         return r.returncode, r.stdout, r.stderr
 
@@ -645,7 +648,7 @@ class Constrained(Life):
         self.assertEqual(self.host("https://api.lab.test/", proxy=True)[:2], (56, "000 403"))  # CONNECT says why, as ever
         second = self.another("second")
         self.assertNotEqual(self.chain(second)[1], self.chain()[1])
-        r = self.verify(self.daemon.data + "/ca/root.pem", self.chain())
+        r = self.verify(self.trusted(), self.chain())
         self.assertEqual(r.returncode, 0, r.stderr)
 
     def test_another_policy(self):
