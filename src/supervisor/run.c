@@ -80,6 +80,7 @@ static bool fill_files(const struct sandbox *s, struct message_run_ready *m)
 
 /* Of all paths that are watched: room for 256 of 64 bytes. */
 #define WATCHED_BYTES_MAX (MESSAGE_BYTES_MAX / 8)
+_Static_assert(MESSAGE_WATCHED_MAX == POLICY_INCLUDE_FILES_MAX + 1, "all files of any policy");
 
 /* Fills in the files that the policy was read from, for a sidecar that watches them. */
 static void fill_watched(const struct sandbox *s, struct message_run_ready *m)
@@ -90,14 +91,14 @@ static void fill_watched(const struct sandbox *s, struct message_run_ready *m)
 	for (size_t i = 0; s->shared_dns_port && i < settings->file_count; i++) {
 		struct slice path = slice_from_string(settings->files[i]);
 
-		if (path.n > left || m->watched_count == MESSAGE_WATCHED_MAX) {
+		if (path.n > left || m->watched.count == MESSAGE_WATCHED_MAX) {
 			log_warn("%zu of the policy's %zu files cannot be watched: their paths "
 			         "take more than %d bytes",
 			        settings->file_count - i, settings->file_count, WATCHED_BYTES_MAX);
 			return;
 		}
 		left -= path.n;
-		m->watched[m->watched_count++] = path;
+		m->watched.paths[m->watched.count++] = path;
 	}
 }
 

@@ -680,8 +680,6 @@ struct message_names {
 	struct slice names[MESSAGE_ENV_MAX];
 };
 
-#define MESSAGE_WATCHED_MAX (POLICY_INCLUDE_FILES_MAX + 1) /* included ones, and the policy's own */
-
 struct message_run_ready {
 	struct slice sandbox; /* its name */
 	struct slice audit_path;
@@ -694,8 +692,7 @@ struct message_run_ready {
 	} env[MESSAGE_ENV_MAX];
 	size_t file_count;
 	struct slice files[MESSAGE_ENV_MAX]; /* files of file: sources, absolute; the command can see none of them */
-	size_t watched_count;
-	struct slice watched[MESSAGE_WATCHED_MAX]; /* files that the policy was read from, absolute */
+	struct message_paths watched; /* files that the policy was read from, absolute */
 };
 
 struct message_head {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message_rules: the messages between supervisor and worker about limits of the policy, and about what a person has to
- * approve. Part of wire/message.h, which includes it. */
+ * approve; and the files of a policy. Part of wire/message.h, which includes it. */
 #ifndef VETHGUARD_WIRE_MESSAGE_RULES_H
 #define VETHGUARD_WIRE_MESSAGE_RULES_H
 
@@ -34,6 +34,13 @@ struct message_worker_grant {
 	uint64_t until_ms; /* clock_boot_ms(); 0: no end */
 	struct message_worker_ask ask;
 	struct slice text;
+};
+
+/* Files that a policy was read from: the included ones, and its own. */
+#define MESSAGE_WATCHED_MAX 257
+struct message_paths {
+	size_t count;
+	struct slice paths[MESSAGE_WATCHED_MAX];
 };
 
 #endif

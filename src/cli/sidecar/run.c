@@ -94,7 +94,7 @@ static int start_guard(struct sidecar *s)
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%.*s", SLICE_ARG(s->ready.sandbox));
 	snprintf(s->audit_path, sizeof(s->audit_path), "%.*s", SLICE_ARG(s->ready.audit_path));
-	rc = sidecar_watch_take(&s->watch, s->ready.watched, s->ready.watched_count, &s->failure);
+	rc = sidecar_watch_take(&s->watch, &s->ready.watched, &s->failure);
 	return rc != 0 ? rc : sidecar_share(&s->options, &s->ready, &s->failure);
 }
 
@@ -133,8 +133,7 @@ static bool reload(struct sidecar *s)
 	sidecar_watch_begin(&s->watch);
 	rc = run_supervisor_reload(
 	        &s->supervisor, &s->options.run, &s->privilege, &s->ready, &s->failure);
-	if (rc == 0 && sidecar_watch_take(&s->watch, s->ready.watched, s->ready.watched_count,
-	                       &s->failure) != 0)
+	if (rc == 0 && sidecar_watch_take(&s->watch, &s->ready.watched, &s->failure) != 0)
 		log_error("%s", s->failure.text); /* those of the policy before are watched */
 	if (rc == 0 && sidecar_share(&s->options, &s->ready, &s->failure) != 0) {
 		log_error("the policy is in force, but not its variables: %s", s->failure.text);

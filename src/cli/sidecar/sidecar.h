@@ -72,7 +72,7 @@ struct sidecar_watch {
 void sidecar_watch_begin(struct sidecar_watch *w);
 /* Takes the list of what was read. Returns 0, or -errno with a text and the list as before. */
 int sidecar_watch_take(
-        struct sidecar_watch *w, const struct slice *paths, size_t count, struct failure *failure);
+        struct sidecar_watch *w, const struct message_paths *paths, struct failure *failure);
 /* True if a file has changed since it was read. */
 bool sidecar_watch_changed(const struct sidecar_watch *w);
 void sidecar_watch_end(struct sidecar_watch *w);

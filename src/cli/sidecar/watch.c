@@ -80,14 +80,15 @@ static void drop(struct sidecar_watched *files, size_t count)
 }
 
 int sidecar_watch_take(
-        struct sidecar_watch *w, const struct slice *paths, size_t count, struct failure *failure)
+        struct sidecar_watch *w, const struct message_paths *paths, struct failure *failure)
 {
+	const size_t count = paths->count;
 	struct sidecar_watched *files = calloc(count ? count : 1, sizeof(*files));
 	size_t n = 0;
 	int rc = files ? 0 : -ENOMEM;
 
 	while (rc == 0 && n < count)
-		rc = fill(w, paths[n], &files[n]) ? -ENOMEM : (n++, 0);
+		rc = fill(w, paths->paths[n], &files[n]) ? -ENOMEM : (n++, 0);
 	if (rc != 0) {
 		drop(files, n);
 		return failure_set(failure, rc, "watching the policy's files");

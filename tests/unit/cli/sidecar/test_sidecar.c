@@ -227,7 +227,7 @@ static void files_of_the_policy_are_watched(void **state)
 	char directory[] = "/tmp/vethguard-watch-XXXXXX", one[64], two[64], gone[64];
 	struct sidecar_watch w = {0};
 	struct failure failure = {""};
-	struct slice paths[3];
+	struct message_paths paths = {.count = 3}, last = {.count = 1}, none = {.count = 0};
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
@@ -239,11 +239,11 @@ static void files_of_the_policy_are_watched(void **state)
 	make_old(one);
 	make_old(two);
 	assert_false(sidecar_watch_changed(&w)); /* nothing is watched yet */
-	paths[0] = slice_from_string(one);
-	paths[1] = slice_from_string(two);
-	paths[2] = slice_from_string(gone);
+	paths.paths[0] = slice_from_string(one);
+	paths.paths[1] = slice_from_string(two);
+	paths.paths[2] = last.paths[0] = slice_from_string(gone);
 	sidecar_watch_begin(&w);
-	assert_int_equal(sidecar_watch_take(&w, paths, 3, &failure), 0);
+	assert_int_equal(sidecar_watch_take(&w, &paths, &failure), 0);
 	assert_false(sidecar_watch_changed(&w));
 	write_file(two, "other"); /* not the policy's own file */
 	assert_true(sidecar_watch_changed(&w));
@@ -254,14 +254,15 @@ static void files_of_the_policy_are_watched(void **state)
 	write_file(gone, "3"); /* one that was missing */
 	assert_true(sidecar_watch_changed(&w));
 	sidecar_watch_begin(&w);
-	assert_int_equal(sidecar_watch_take(&w, paths, 1, &failure), 0);
+	paths.count = 1;
+	assert_int_equal(sidecar_watch_take(&w, &paths, &failure), 0);
 	write_file(gone, "three"); /* it belongs to the policy no longer */
 	assert_false(sidecar_watch_changed(&w));
 	sidecar_watch_begin(&w);
 	write_file(gone, "four"); /* after the beginning: perhaps after it was read */
-	assert_int_equal(sidecar_watch_take(&w, &paths[2], 1, &failure), 0);
+	assert_int_equal(sidecar_watch_take(&w, &last, &failure), 0);
 	assert_true(sidecar_watch_changed(&w));
-	assert_int_equal(sidecar_watch_take(&w, NULL, 0, &failure), 0);
+	assert_int_equal(sidecar_watch_take(&w, &none, &failure), 0);
 	assert_false(sidecar_watch_changed(&w));
 	sidecar_watch_end(&w);
 	assert_int_equal(unlink(one), 0);
