@@ -80,7 +80,6 @@ static bool fill_files(const struct sandbox *s, struct message_run_ready *m)
 
 /* Of all paths that are watched: room for 256 of 64 bytes. */
 #define WATCHED_BYTES_MAX (MESSAGE_BYTES_MAX / 8)
-_Static_assert(MESSAGE_WATCHED_MAX == POLICY_INCLUDE_FILES_MAX + 1, "all files of any policy");
 
 /* Fills in the files that the policy was read from, for a sidecar that watches them. */
 static void fill_watched(const struct sandbox *s, struct message_run_ready *m)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message_rules: the messages between supervisor and worker about limits of the policy, and about what a person has to
- * approve; and the files of a policy. Part of wire/message.h, which includes it. */
+ * approve. Part of wire/message.h, which includes it. */
 #ifndef VETHGUARD_WIRE_MESSAGE_RULES_H
 #define VETHGUARD_WIRE_MESSAGE_RULES_H
 
-#include "vethguard/base/slice.h"
+#include "vethguard/wire/message_type.h"
 
 /* Memories of counters (ipc/counters.h): first the sandbox's own, then those that it shares with others. */
 #define MESSAGE_LIMITS_MAX 9
@@ -36,11 +36,9 @@ struct message_worker_grant {
 	struct slice text;
 };
 
-/* Files that a policy was read from: the included ones, and its own. */
-#define MESSAGE_WATCHED_MAX 257
-struct message_paths {
-	size_t count;
-	struct slice paths[MESSAGE_WATCHED_MAX];
-};
+MESSAGE_CODEC(worker_limits);
+MESSAGE_CODEC(worker_ask);
+MESSAGE_CODEC(worker_answer);
+MESSAGE_CODEC(worker_grant);
 
 #endif
