@@ -56,7 +56,7 @@ static int config_send(int fd, const struct nlmsghdr *header)
 /* One message for all of it: each takes a call of its own and one for its answer. */
 int fence_nflog_bind(int fd, uint16_t group)
 {
-	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES];
+	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES] = {0}; /* also between attributes */
 	struct nlmsghdr *header = config_begin(buffer, group, 1);
 	struct nfulnl_msg_config_cmd command = {.command = NFULNL_CFG_CMD_BIND};
 	struct nfulnl_msg_config_mode mode = {
