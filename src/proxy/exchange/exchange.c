@@ -44,7 +44,8 @@ struct exchange *exchange_new(struct proxy *proxy, struct client *client,
 	}
 	if (!ex)
 		return NULL;
-	memset(ex, 0, offsetof(struct exchange, request));
+	memset(ex, 0, offsetof(struct exchange, scan));
+	ex->scan.n = 0;
 	ex->proxy = proxy;
 	ex->client = client;
 	ex->stream = stream;

@@ -143,12 +143,13 @@ struct exchange {
 	struct loop_task leak_end;       /* exchange_ends_leak() */
 	struct decompress *scanned_gzip; /* of a request's body; NULL: it is read as it is */
 	uint64_t scanned_bytes, scanned_inflated;
-	bool scanned_coding;         /* scanned_gzip was made if the body needs it */
-	struct credential_scan scan; /* of the request's body */
+	bool scanned_coding; /* scanned_gzip was made if the body needs it */
 	struct slice scheme;
 	enum http_body client_body; /* framing towards the client */
 	bool head_request;
-	/* Nothing from here on is cleared between exchanges. */
+	/* Nothing from here on is cleared between exchanges, but scan.n and the request's
+	 * beginning. */
+	struct credential_scan scan; /* of the request's body */
 	struct http_request request;
 };
 
