@@ -1,4 +1,4 @@
-# The benchmark: `make bench` measures vethguard beside haproxy, squid, mitmproxy and a bare relay (docs/performance.md).
+# The benchmark: `make bench` measures vethguard beside haproxy, nginx, squid, sslsplit, mitmproxy and a bare relay (docs/performance.md).
 BENCH_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,origin load relay abuse)
 BENCH_MODULE_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,bench_policy bench_bodies bench_mask bench_sign bench_recorder bench_tls)
 
