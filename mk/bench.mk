@@ -67,6 +67,13 @@ bench-long-ways:
 	@$(MAKE) --no-print-directory -s all
 	python3 tests/bench/bench_long_ways.py $(BENCH_LONG_WAYS_OPTIONS)
 
+.PHONY: bench-scale
+## make bench-scale     what a request costs against hosts in the policy and idle connections, as a plot (root; five minutes)
+bench-scale:
+	@mk/install-packages build bench
+	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
+	python3 tests/bench/bench_scale.py $(BENCH_SCALE_OPTIONS)
+
 $(BUILD)/tests/bench/bench_control_http: tests/bench/bench_control_http.c $(call archives,wire base)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(WARNINGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(call archives,wire base) -lmicrohttpd

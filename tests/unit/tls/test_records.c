@@ -113,7 +113,7 @@ static void test_content_that_exactly_fits(void **state)
 	size_t n;
 	(void)state;
 
-	fill(sent, sizeof(sent));
+	pair_fill(sent, sizeof(sent));
 	tls_write(pair.c, sent, 1);
 	assert_int_equal(pair_read(&pair, pair.s, &pair.to_server, got, 16, &n), TLS_WANT_READ);
 	assert_null(pair.s->ssl);
