@@ -86,6 +86,8 @@ void tls_free(struct tls *tls);
 /* Passes in received ciphertext, borrowed until tls_input_left() is 0 or the next tls_feed(). */
 void tls_feed(struct tls *tls, const uint8_t *p, size_t n);
 size_t tls_input_left(const struct tls *tls); /* bytes of it not used yet */
+/* From now on ciphertext is appended to another buffer. */
+void tls_set_output(struct tls *tls, struct buf *out);
 /* Continues the handshake. TLS_OK: done. A client's first call writes its ClientHello. */
 enum tls_status tls_handshake(struct tls *tls);
 /* Decrypts up to cap bytes; *n is 0 unless TLS_OK. Handles post-handshake messages. */
