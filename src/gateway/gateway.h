@@ -10,7 +10,7 @@
  * receiver.c accepts; address.c bounds what one address may do; visitor.c and proof.c hold a
  * connection until it is relayed; signed.c, signers.c and tokens.c are about tokens that others
  * sign; answer.c writes answers to clients; sessions.c keeps the sessions; front.c and relay.c move
- * bytes.
+ * bytes; http2.c and its parts make visitors of the streams of one connection.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -46,6 +46,7 @@ enum gateway_wait {
 	WAIT_ENTER,  /* for the supervisor to connect it to its worker */
 	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
+	WAIT_IDLE,   /* for a request on a connection in HTTP/2 */
 	WAIT_COUNT
 };
 
@@ -167,6 +168,7 @@ struct gateway {
 	size_t receiver_count;
 	struct loop_timer accept_again;
 	struct list unproved; /* visitors, the oldest first */
+	struct list http2;    /* connections in HTTP/2 */
 	size_t unproved_count;
 	struct visitor *entering; /* hash table by the id of the question to the supervisor */
 	uint64_t last_question;
@@ -175,6 +177,7 @@ struct gateway {
 	struct loop_deadlines waits[WAIT_COUNT];
 	uint8_t *cipher; /* GATEWAY_CHUNK bytes: the bytes read last */
 	uint8_t *plain;  /* GATEWAY_PLAIN_MAX bytes: the same, decrypted */
+	uint8_t *frames; /* GATEWAY_PLAIN_MAX bytes: frames of HTTP/2 that are read, or sent */
 	struct buf tx;   /* bytes that TLS has written, until they are sent */
 	bool held;
 	int status; /* exit status */

@@ -7,6 +7,10 @@
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
  *     \-> GREETING -> LOGIN -/  \-> REFUSING -> LINGER
  *
+ * A connection in HTTP/2 makes a visitor of each stream (http2.h), which begins with HEAD:
+ *
+ *   FIRST -> HTTP2 -> CLOSED
+ *
  * A signed token that is not known is asked about (signed.c): HEAD or LOGIN -> ASKING, and back.
  *
  * On a kept connection of requests each head proves itself (request.c). A head that is not for
@@ -24,6 +28,7 @@
 
 enum visitor_state {
 	VISITOR_FIRST,    /* waiting for the first byte, perhaps behind a TLS handshake */
+	VISITOR_HTTP2,    /* its streams are visitors */
 	VISITOR_HEAD,     /* the head of a request to an HTTP proxy */
 	VISITOR_GREETING, /* SOCKS5: the greeting */
 	VISITOR_LOGIN,    /* SOCKS5: user and password */
@@ -69,6 +74,7 @@ struct visitor {
 	struct gateway *gateway;
 	struct front front;
 	struct back back;
+	struct http2 *http2; /* HTTP2: the connection */
 	enum visitor_state state;
 	struct loop_deadline deadline;
 	struct loop_task wake, deferred_free;
@@ -97,6 +103,11 @@ struct visitor {
 
 /* Takes fd. */
 void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls);
+/* Makes a visitor of a stream of a connection. Returns NULL without memory, or if the address may
+ * have no more connections that have proved nothing. */
+struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream);
+/* Goes on with the bytes that are there. */
+void visitor_go_on(struct visitor *c);
 /* Closes both sides at once, because the session is over. */
 void visitor_cut(struct visitor *c);
 /* Handles the supervisor's answer to the question. Takes fd; -1: no worker serves the session. */
@@ -109,6 +120,18 @@ void visitors_close(struct gateway *g);
 
 /* --- its parts --- */
 
+/* Counts it among those that have proved a session. */
+void visitor_count_proved(struct visitor *c);
+/* http2.c. Begins HTTP/2 with the bytes in c->in. Returns false if the connection is over. */
+bool http2_open(struct visitor *c);
+/* Closes the streams of the connection. */
+void http2_close(struct visitor *c);
+void http2_close_all(struct gateway *g);
+/* http2.c: a handler, as those below. */
+bool visitor_http2(struct visitor *c);
+void visitor_http2_on_deadline(struct visitor *c);
+/* http2_stream.c. The visitor of the stream has proved its session. */
+void http2_stream_proved(struct http2_stream *s);
 /* Changes the state. The caller sets the deadline. */
 void visitor_enter(struct visitor *c, enum visitor_state state);
 void visitor_close(struct visitor *c);
