@@ -62,7 +62,8 @@ struct session {
 	struct list tokens; /* signed ones, the oldest first */
 	size_t token_count;
 	struct rate enters;
-	bool by_signed; /* its clients show signed tokens: it has no hash */
+	bool by_signed;         /* its clients show signed tokens: it has no hash */
+	struct list by_address; /* in gateway.by_address, if the client's address proves it */
 };
 
 /* Adds a session, or updates one. Returns 0, or -ENOMEM. */
@@ -76,6 +77,8 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
  * come from this address, or NULL. */
 struct session *sessions_find_certificate(
         struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source);
+/* Returns the session that a client with this address proves by it, or NULL. */
+struct session *sessions_find_address(struct gateway *g, const struct ip *source);
 /* The session with this id, or NULL. */
 struct session *sessions_get(const struct gateway *g, uint64_t id);
 
@@ -144,11 +147,12 @@ struct receiver {
 	struct gateway *gateway;
 	struct loop_io io;
 	int fd;
-	bool tls, paused;
+	enum config_gateway_kind kind;
+	bool paused;
 };
 
 /* Takes fd. Returns 0 or -errno. */
-int receiver_open(struct gateway *g, int fd, bool tls);
+int receiver_open(struct gateway *g, int fd, enum config_gateway_kind kind);
 /* Accepts again, if there is room. */
 void receivers_resume(struct gateway *g);
 void receivers_close(struct gateway *g);
@@ -161,6 +165,7 @@ struct gateway {
 	struct tls_identity *identity; /* NULL: there is none that can be used */
 	struct digest digest;
 	struct session *by_hash, *by_id;
+	struct list by_address;         /* sessions that a client's address proves */
 	struct signers signers, coming; /* coming: until all are there */
 	struct token *tokens;           /* hash table */
 	struct address *addresses;

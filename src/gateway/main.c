@@ -287,6 +287,7 @@ static void open_parts(struct gateway *g)
 	buf_init(&g->tx, TX_MAX);
 	list_init(&g->unproved);
 	list_init(&g->http2);
+	list_init(&g->by_address);
 	rate_init(&g->enters, GATEWAY_ENTERS_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->checks, GATEWAY_WRONG_SIGNATURES_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->asks, GATEWAY_ASKS_PER_S, ENTERS_BURST_S, now_ms);
@@ -326,7 +327,7 @@ static void serve(struct gateway *g, uint64_t start_id, const int *listeners)
 	must("no supervisor", ipc_peer_open(g->loop, &g->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_message, on_end));
 	for (size_t i = 0; i < g->start.listener_count; i++)
-		must("cannot accept", receiver_open(g, listeners[i], g->start.listener_tls[i]));
+		must("cannot accept", receiver_open(g, listeners[i], g->start.listener_kind[i]));
 	must("cannot report",
 	        ipc_send(&g->supervisor, message,
 	                message_empty(message, sizeof(message), MESSAGE_GATEWAY_READY, start_id),

@@ -72,6 +72,8 @@ void visitor_refuse(struct visitor *c)
 	loop_deadline_set(&g->waits[address_failed(g, c->address)], &c->deadline);
 }
 
+#define TLS_HANDSHAKE 22 /* RFC 8446 section 5.1 */
+
 bool visitor_first(struct visitor *c)
 {
 	if (!c->in.len && !visitor_take_in(c))
@@ -81,6 +83,12 @@ bool visitor_first(struct visitor *c)
 		if (!http2_open(c))
 			visitor_close(c);
 		return c->state != VISITOR_CLOSED;
+	}
+	/* Inside of TLS, another one is for a client that has shown its certificate. */
+	c->tls_inside = c->transparent || (buf_bytes(&c->in)[0] == TLS_HANDSHAKE && c->front.tls);
+	if (c->tls_inside) {
+		visitor_enter(c, VISITOR_HELLO);
+		return true;
 	}
 	c->socks = buf_bytes(&c->in)[0] == SOCKS5_VERSION;
 	visitor_enter(c, c->socks ? VISITOR_GREETING : VISITOR_HEAD);

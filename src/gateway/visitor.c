@@ -13,6 +13,7 @@
 static const char *const state_names[] = {
         [VISITOR_FIRST] = "FIRST",
         [VISITOR_HTTP2] = "HTTP2",
+        [VISITOR_HELLO] = "HELLO",
         [VISITOR_HEAD] = "HEAD",
         [VISITOR_GREETING] = "GREETING",
         [VISITOR_LOGIN] = "LOGIN",
@@ -175,6 +176,7 @@ static bool relay(struct visitor *c)
 static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
         [VISITOR_FIRST] = visitor_first,
         [VISITOR_HTTP2] = visitor_http2,
+        [VISITOR_HELLO] = visitor_hello,
         [VISITOR_HEAD] = visitor_head,
         [VISITOR_GREETING] = visitor_greeting,
         [VISITOR_LOGIN] = visitor_login,
@@ -278,8 +280,9 @@ struct visitor *visitor_open_stream(struct visitor *connection, struct http2_str
 	return c;
 }
 
-void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls)
+void visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
 {
+	struct gateway *g = r->gateway;
 	uint16_t port;
 	const struct ip source = ip_from_sockaddr(from, &port);
 	struct visitor *c = visitor_new(g, &source, port);
@@ -288,7 +291,8 @@ void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool t
 		close(fd);
 		return;
 	}
-	if (front_open(g, &c->front, fd, tls, on_front) != 0) {
+	c->transparent = r->kind == CONFIG_GATEWAY_TRANSPARENT;
+	if (front_open(g, &c->front, fd, r->kind == CONFIG_GATEWAY_TLS, on_front) != 0) {
 		c->front.fd = -1;
 		visitor_close(c);
 		return;

@@ -11,6 +11,8 @@
  *
  *   FIRST -> HTTP2 -> CLOSED
  *
+ * Transparent TLS (hello.c): FIRST -> HELLO -> ENTERING.
+ *
  * A signed token that is not known is asked about (signed.c): HEAD or LOGIN -> ASKING, and back.
  *
  * On a kept connection of requests each head proves itself (request.c). A head that is not for
@@ -29,6 +31,7 @@
 enum visitor_state {
 	VISITOR_FIRST,    /* waiting for the first byte, perhaps behind a TLS handshake */
 	VISITOR_HTTP2,    /* its streams are visitors */
+	VISITOR_HELLO,    /* transparent TLS: the ClientHello */
 	VISITOR_HEAD,     /* the head of a request to an HTTP proxy */
 	VISITOR_GREETING, /* SOCKS5: the greeting */
 	VISITOR_LOGIN,    /* SOCKS5: user and password */
@@ -92,7 +95,10 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
-	bool certified;         /* SOCKS5: proved by its certificate, without a login */
+	bool transparent; /* on a listener for transparent TLS: its address is its proof */
+	bool tls_inside;  /* its bytes are a TLS connection, which its client made for no proxy */
+	uint8_t alert;    /* tls_inside: the alert of ANSWER_MALFORMED */
+	bool certified;   /* SOCKS5: proved by its certificate, without a login */
 	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
@@ -101,8 +107,8 @@ struct visitor {
 	size_t unsent_seen;      /* LINGER: bytes that were unsent at the last check */
 };
 
-/* Takes fd. */
-void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls);
+/* Takes fd, of a connection to r. */
+void visitor_open(struct receiver *r, int fd, const struct sockaddr *from);
 /* Makes a visitor of a stream of a connection. Returns NULL without memory, or if the address may
  * have no more connections that have proved nothing. */
 struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream);
@@ -163,6 +169,12 @@ bool visitor_decided(struct gateway *g, uint64_t question, const struct message_
 /* Counts the connection among those that have proved nothing. Returns false if its address may have
  * no more of them. */
 bool visitor_begin_anew(struct visitor *c);
+/* hello.c: a handler, as above. */
+bool visitor_hello(struct visitor *c);
+/* Looks at the worker's answer to the request that hello.c has made, before it is swallowed. */
+void visitor_hello_answered(struct visitor *c, const uint8_t *p, size_t n);
+/* answer.c. Sends a TLS alert. */
+void visitor_alert(struct visitor *c, uint8_t description);
 /* request.c: a handler, as above. */
 bool visitor_head(struct visitor *c);
 /* The result for the next head on a kept connection. */

@@ -112,10 +112,18 @@ struct config_ca {
 
 #define CONFIG_GATEWAY_LISTENERS_MAX 8
 
+/* What is spoken at an address of the gateway. */
+enum config_gateway_kind {
+	CONFIG_GATEWAY_PLAIN = 0,       /* what TLS has inside, without it */
+	CONFIG_GATEWAY_TLS = 1,         /* a proxy, or base URLs */
+	CONFIG_GATEWAY_TRANSPARENT = 2, /* TLS of clients that know no proxy; their addresses prove their sessions */
+	CONFIG_GATEWAY_KIND_COUNT
+};
+
 struct config_gateway_listener {
 	struct ip address;
 	uint16_t port;
-	bool tls;
+	enum config_gateway_kind kind;
 };
 
 #define CONFIG_GATEWAY_BASES_MAX 16

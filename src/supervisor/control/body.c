@@ -523,6 +523,7 @@ enum {
 	SESSION_TTL,
 	SESSION_FROM,
 	SESSION_CERTIFICATE,
+	SESSION_BY_ADDRESS,
 	SESSION_MEMBERS
 };
 
@@ -535,7 +536,8 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 	        [SESSION_VARS] = {.name = "vars", .type = OBJECT},
 	        [SESSION_TTL] = {.name = "ttl_s", .type = INTEGER},
 	        [SESSION_FROM] = {.name = "from", .type = ARRAY},
-	        [SESSION_CERTIFICATE] = {.name = "certificate_sha256"}};
+	        [SESSION_CERTIFICATE] = {.name = "certificate_sha256"},
+	        [SESSION_BY_ADDRESS] = {.name = "by_address", .type = BOOLEAN}};
 	struct attach_request *request = &out->request;
 	uint64_t ttl = CONTROL_SESSION_TTL_S;
 
@@ -553,6 +555,7 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 	request->observe = json_is_true(m[SESSION_OBSERVE].value);
 	request->ttl_s = (uint32_t)ttl;
 	request->session.by_certificate = m[SESSION_CERTIFICATE].value;
+	request->session.by_address = json_is_true(m[SESSION_BY_ADDRESS].value);
 	if (request->name && !request->name[0])
 		return wrong(fault, "name: is empty; without it, one is made up");
 	if (!request->policy)

@@ -88,7 +88,7 @@ static int send_start(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 		                life->config.bases[i].https};
 	memcpy(fds, files, file_count * sizeof(*fds));
 	for (size_t i = 0; i < life->listener_count; i++) {
-		m.listener_tls[i] = life->config.listeners[i].tls;
+		m.listener_kind[i] = life->config.listeners[i].kind;
 		fds[file_count + i] = life->listeners[i];
 	}
 	return role_send(&life->role, buffer,
@@ -227,7 +227,7 @@ static bool is_same(const struct config_gateway *a, const struct config_gateway 
 	for (size_t i = 0; same && i < a->listener_count; i++)
 		same = ip_equals(&a->listeners[i].address, &b->listeners[i].address) &&
 		       a->listeners[i].port == b->listeners[i].port &&
-		       a->listeners[i].tls == b->listeners[i].tls;
+		       a->listeners[i].kind == b->listeners[i].kind;
 	for (size_t i = 0; same && i < a->base_count; i++)
 		same = strcmp(a->bases[i].name, b->bases[i].name) == 0 &&
 		       strcmp(a->bases[i].authority, b->bases[i].authority) == 0 &&

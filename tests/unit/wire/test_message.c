@@ -503,7 +503,8 @@ static void gateway(void **state)
 	        .unauthenticated_per_address = 1,
 	        .handshake_ms = 100,
 	        .listener_count = CONFIG_GATEWAY_LISTENERS_MAX,
-	        .listener_tls = {true, false, true},
+	        .listener_kind = {CONFIG_GATEWAY_TLS, CONFIG_GATEWAY_PLAIN,
+	                CONFIG_GATEWAY_TRANSPARENT},
 	        .base_count = 2,
 	        .bases = {{SLICE("a.test"), SLICE("b.test"), true},
 	                {SLICE("c.test"), SLICE("d.test:8080"), false}}};
@@ -520,6 +521,14 @@ static void gateway(void **state)
 	(void)state;
 	session.token_hash = SLICE("");
 	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.by_address = true;
+	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.from_count = 0; /* of anybody */
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	session.from_count = 2;
+	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES); /* two proofs */
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	session.by_address = false;
 	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES);
 	ROUNDTRIP(gateway_start, &start, NOTHING);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
