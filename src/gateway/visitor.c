@@ -11,6 +11,7 @@
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
 static const char *const state_names[] = {
+        [VISITOR_BALANCED] = "BALANCED",
         [VISITOR_FIRST] = "FIRST",
         [VISITOR_HTTP2] = "HTTP2",
         [VISITOR_HELLO] = "HELLO",
@@ -51,9 +52,10 @@ static void leave_unproved(struct visitor *c, bool proved)
 {
 	struct gateway *g = c->gateway;
 
-	if (!c->address)
+	if (!list_has(&c->place))
 		return;
-	address_end(g, c->address, proved);
+	if (c->address)
+		address_end(g, c->address, proved);
 	c->address = NULL;
 	list_remove(&c->place);
 	g->unproved_count--;
@@ -174,6 +176,7 @@ static bool relay(struct visitor *c)
 }
 
 static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
+        [VISITOR_BALANCED] = visitor_balanced,
         [VISITOR_FIRST] = visitor_first,
         [VISITOR_HTTP2] = visitor_http2,
         [VISITOR_HELLO] = visitor_hello,
@@ -237,9 +240,11 @@ bool visitor_begin_anew(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
 
-	c->address = address_begin(g, &c->source);
-	if (!c->address)
-		return false;
+	if (c->state != VISITOR_BALANCED) {
+		c->address = address_begin(g, &c->source);
+		if (!c->address)
+			return false;
+	}
 	list_append(&g->unproved, &c->place);
 	g->unproved_count++;
 	loop_deadline_set(&g->waits[WAIT_PROOF], &c->deadline);
@@ -247,7 +252,8 @@ bool visitor_begin_anew(struct visitor *c)
 }
 
 /* Returns NULL without memory, or if the address may have no more connections without a proof. */
-static struct visitor *visitor_new(struct gateway *g, const struct ip *source, uint16_t port)
+static struct visitor *visitor_new(
+        struct gateway *g, const struct ip *source, uint16_t port, bool balanced)
 {
 	struct visitor *c = source->family ? calloc(1, sizeof(*c)) : NULL;
 
@@ -256,6 +262,7 @@ static struct visitor *visitor_new(struct gateway *g, const struct ip *source, u
 	c->gateway = g;
 	c->source = *source;
 	c->source_port = port;
+	visitor_enter(c, balanced ? VISITOR_BALANCED : VISITOR_FIRST);
 	if (!visitor_begin_anew(c)) {
 		free(c);
 		return NULL;
@@ -270,8 +277,8 @@ static struct visitor *visitor_new(struct gateway *g, const struct ip *source, u
 
 struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream)
 {
-	struct visitor *c =
-	        visitor_new(connection->gateway, &connection->source, connection->source_port);
+	struct visitor *c = visitor_new(
+	        connection->gateway, &connection->source, connection->source_port, false);
 
 	if (!c)
 		return NULL;
@@ -285,7 +292,7 @@ void visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
 	struct gateway *g = r->gateway;
 	uint16_t port;
 	const struct ip source = ip_from_sockaddr(from, &port);
-	struct visitor *c = visitor_new(g, &source, port);
+	struct visitor *c = visitor_new(g, &source, port, balancer_has(g, &source));
 
 	if (!c) {
 		close(fd);

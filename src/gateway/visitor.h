@@ -11,7 +11,8 @@
  *
  *   FIRST -> HTTP2 -> CLOSED
  *
- * Transparent TLS (hello.c): FIRST -> HELLO -> ENTERING.
+ * Transparent TLS (hello.c): FIRST -> HELLO -> ENTERING. Behind a load balancer (balancer.c):
+ * BALANCED -> FIRST.
  *
  * A signed token that is not known is asked about (signed.c): HEAD or LOGIN -> ASKING, and back.
  *
@@ -29,6 +30,7 @@
 #include "vethguard/wire/body_meter.h"
 
 enum visitor_state {
+	VISITOR_BALANCED, /* the header of a load balancer */
 	VISITOR_FIRST,    /* waiting for the first byte, perhaps behind a TLS handshake */
 	VISITOR_HTTP2,    /* its streams are visitors */
 	VISITOR_HELLO,    /* transparent TLS: the ClientHello */
@@ -83,7 +85,7 @@ struct visitor {
 	struct loop_task wake, deferred_free;
 	struct list place; /* in gateway.unproved, until the proof */
 	struct list of_session;
-	struct address *address; /* until it has proved its session; NULL: it has */
+	struct address *address; /* until it has proved its session; NULL: it has, or is BALANCED */
 	struct session *session; /* from then on */
 	UT_hash_handle hh;       /* in gateway.entering while ENTERING or ASKING, by question */
 	uint64_t question;
@@ -169,6 +171,10 @@ bool visitor_decided(struct gateway *g, uint64_t question, const struct message_
 /* Counts the connection among those that have proved nothing. Returns false if its address may have
  * no more of them. */
 bool visitor_begin_anew(struct visitor *c);
+/* balancer.c. True if this is the address of a load balancer. */
+bool balancer_has(const struct gateway *g, const struct ip *source);
+/* balancer.c: a handler, as above. */
+bool visitor_balanced(struct visitor *c);
 /* hello.c: a handler, as above. */
 bool visitor_hello(struct visitor *c);
 /* Looks at the worker's answer to the request that hello.c has made, before it is swallowed. */

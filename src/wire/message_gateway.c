@@ -32,6 +32,9 @@ static void gateway_start_fields(struct codec *c, struct message_gateway_start *
 		m->bases[i].authority =
 		        codec_string(c, m->bases[i].authority, 1, CONFIG_GATEWAY_AUTHORITY_MAX);
 	}
+	m->balancer_count = codec_upto(c, m->balancer_count, CONFIG_BALANCERS_MAX);
+	for (size_t i = 0; i < m->balancer_count; i++)
+		m->balancers[i] = codec_prefix(c, m->balancers[i]);
 }
 CODEC_PAIR(gateway_start)
 

@@ -32,6 +32,8 @@ struct message_gateway_start {
 	enum config_gateway_kind listener_kind[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t base_count;
 	struct message_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
+	size_t balancer_count;
+	struct ip_prefix balancers[CONFIG_BALANCERS_MAX];
 };
 
 struct message_gateway_session {

@@ -92,6 +92,32 @@ static void read_listeners(struct tree *tree, const struct tree_node *map, const
 		add(tree, item->value, key, kind, anywhere, g);
 }
 
+static void read_balancers(struct tree *tree, struct tree_node *node, struct config_gateway *g)
+{
+	struct tree_item single;
+	char quoted[TREE_QUOTE_MAX];
+	struct slice text;
+
+	for (const struct tree_item *item = node ? tree_items(tree, node, "balancers", &single)
+	                                         : NULL;
+	        item; item = item->next) {
+		if (!tree_text(tree, item->value, "balancers", IP_TEXT_MAX + 8, &text))
+			return;
+		if (g->balancer_count == CONFIG_BALANCERS_MAX) {
+			tree_error(tree, item->value, "more than %d networks in balancers",
+			        CONFIG_BALANCERS_MAX);
+			return;
+		}
+		if (ip_prefix_parse(text, &g->balancers[g->balancer_count]))
+			g->balancer_count++;
+		else
+			tree_error(tree, item->value,
+			        "balancers %s must be a network such as 10.20.0.5/32, without bits "
+			        "behind it",
+			        tree_quote(text, quoted));
+	}
+}
+
 static void read_name(
         struct tree *tree, const struct tree_node *node, struct config_gateway *gateway)
 {
@@ -208,7 +234,7 @@ void config_read_gateway(
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
 	        "listen_transparent", "certificate", "key", "name", "unauthenticated",
 	        "unauthenticated_per_address", "handshake", "base_urls", "signers",
-	        "client_certificates", NULL};
+	        "client_certificates", "balancers", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;
 	bool anywhere = false;
@@ -221,6 +247,7 @@ void config_read_gateway(
 	read_listeners(tree, map, "listen", CONFIG_GATEWAY_TLS, false, gateway);
 	read_listeners(tree, map, "listen_plain", CONFIG_GATEWAY_PLAIN, anywhere, gateway);
 	read_listeners(tree, map, "listen_transparent", CONFIG_GATEWAY_TRANSPARENT, false, gateway);
+	read_balancers(tree, tree_get(map, "balancers"), gateway);
 	if ((node = tree_get(map, "certificate")))
 		config_read_path(tree, node, "certificate", gateway->certificate);
 	if ((node = tree_get(map, "key")))

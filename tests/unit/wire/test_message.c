@@ -507,7 +507,9 @@ static void gateway(void **state)
 	                CONFIG_GATEWAY_TRANSPARENT},
 	        .base_count = 2,
 	        .bases = {{SLICE("a.test"), SLICE("b.test"), true},
-	                {SLICE("c.test"), SLICE("d.test:8080"), false}}};
+	                {SLICE("c.test"), SLICE("d.test:8080"), false}},
+	        .balancer_count = 2,
+	        .balancers = {{ip4(0), 24}, {ip6(0), 64}}};
 	struct message_gateway_session session = {.sandbox_id = 9,
 	        .token_hash = longer(MESSAGE_TOKEN_HASH_BYTES),
 	        .from_count = 2,
@@ -544,6 +546,9 @@ static void gateway(void **state)
 	start.bases[0].name = longer(POLICY_HOST_MAX + 1);
 	REFUSES_TO_ENCODE(gateway_start, &start);
 	start.base_count = 0;
+	start.balancer_count = CONFIG_BALANCERS_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.balancer_count = 0;
 	start.listener_count = CONFIG_GATEWAY_LISTENERS_MAX + 1;
 	REFUSES_TO_ENCODE(gateway_start, &start);
 	start.listener_count = 0;
