@@ -113,6 +113,7 @@ struct exchange {
 	struct signing *signing;       /* it is signed (sigv4) */
 	struct sealing *sealing;       /* tokens of its response are sealed */
 	struct tools_filter *tools;    /* its response may list MCP tools */
+	struct token_count *tokens;    /* tokens that its response tells are counted */
 	struct websocket_relay *relay; /* UPGRADED to a WebSocket */
 
 	/* Facts, each independent of all else. */
