@@ -269,6 +269,24 @@ static uint32_t first_agreeing(const struct state *s, uint32_t first, uint32_t c
 	return POLICY_NONE;
 }
 
+/* The allow among them that decides: one with a credential, else the one written first. */
+static uint32_t first_allow(const struct state *s, const struct image_profile *p)
+{
+	uint32_t first = first_agreeing(s, p->first_ref + p->deny, p->ref_count - p->deny);
+
+	if (s->question->request->scheme != POLICY_TCP)
+		return first;
+	for (uint32_t i = p->deny; first != POLICY_NONE && i < p->ref_count; i++) {
+		uint32_t entry = image_ref_at(s->policy, p->first_ref + i);
+		const struct image_entry *e = image_entry_at(s->policy, entry);
+		const struct image_rule *r = image_rule_at(s->policy, e->rule);
+
+		if (r->credential != POLICY_NONE && entry_agrees(s, e, r))
+			return entry;
+	}
+	return first;
+}
+
 static void decide_connection(struct state *s, const struct found *found)
 {
 	for (uint32_t i = 0; i < found->count; i++) {
@@ -282,7 +300,7 @@ static void decide_connection(struct state *s, const struct found *found)
 		}
 		if (s->allow != POLICY_NONE)
 			continue;
-		entry = first_agreeing(s, p->first_ref + p->deny, p->ref_count - p->deny);
+		entry = first_allow(s, p);
 		if (entry != POLICY_NONE) {
 			s->allow = image_entry_at(s->policy, entry)->rule;
 			s->allow_target = found->targets[i];
@@ -396,13 +414,17 @@ static bool body_decides(const struct state *s)
 	               s->allow);
 }
 
-/* Judges, and fills all of *out except passthrough. */
-static void set_credential(struct policy_decision *out, const struct image_rule *rule)
+/* Sets the credential of a request, or of a connection over tcp. */
+static void set_credential(
+        const struct state *s, struct policy_decision *out, const struct image_rule *rule)
 {
+	if (s->question->connection && s->question->request->scheme != POLICY_TCP)
+		return;
 	out->credential = rule->credential;
 	out->seals = rule->seals.n > 0;
 }
 
+/* Judges, and fills all of *out except passthrough. */
 static void decide(struct state *s, const struct found *found, struct policy_decision *out)
 {
 	if (s->question->connection)
@@ -423,8 +445,7 @@ static void decide(struct state *s, const struct found *found, struct policy_dec
 		out->verdict = POLICY_ALLOW;
 		out->rule = s->allow;
 		out->asks = rule_asks(s->policy, s->allow) && !s->question->connection;
-		if (!s->question->connection)
-			set_credential(out, image_rule_at(s->policy, s->allow));
+		set_credential(s, out, image_rule_at(s->policy, s->allow));
 		set_naming(s, out);
 		if (policy_mode(s->policy) == POLICY_ENFORCE) {
 			out->lists_tools = (s->speaks & RULE_MCP) != 0;

@@ -152,6 +152,8 @@ bool client_tunnel_passes(
 	}
 	authorize_opaque(policy, d, POLICY_TCP, &j);
 	*decision = j.decision;
+	if (c->content == TUNNEL_POSTGRES)
+		return j.allowed && !j.decision.observed;
 	return j.allowed &&
 	       (c->content == TUNNEL_OTHER || j.decision.observed ||
 	               (!peek_web_may_be_allowed(policy, d) && !peek_web_is_denied(policy, d)));
@@ -253,7 +255,8 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 	 * name in it: an address that was not authorized is not sent there. */
 	if (agrees && treatment == POLICY_TLS_PASSTHROUGH && !other_address)
 		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
-	if (agrees && treatment == POLICY_TLS_OPAQUE)
+	/* Where vethguard logs in, nothing is relayed unread. */
+	if (agrees && treatment == POLICY_TLS_OPAQUE && decision.credential == POLICY_NONE)
 		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	return open_tls(c);
 }
@@ -415,10 +418,12 @@ bool client_take_in(struct client *c, enum client_state *next)
 
 enum client_state client_peek(struct client *c)
 {
-	struct verdict j;
+	const bool ends_here = !c->explicit_proxy || c->connected;
+	struct verdict j = {.allowed = false};
 
-	if ((!c->explicit_proxy || c->connected) && peek_opaque_is_allowed(c, &j) &&
-	        !j.decision.observed &&
+	if (ends_here && peek_opaque_is_allowed(c, &j) && client_is_postgres(c, &j.decision))
+		return client_postgres(c, &j.decision);
+	if (j.allowed && !j.decision.observed &&
 	        !peek_web_may_be_allowed(c->proxy->config.policy, &c->destination) &&
 	        !peek_web_is_denied(c->proxy->config.policy, &c->destination))
 		return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);
