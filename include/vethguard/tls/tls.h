@@ -80,6 +80,12 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
  * reference. Returns false if its key is too weak for a connection. */
 bool tls_present(struct tls *tls, struct tls_identity *identity);
 
+/* The hash of the server's certificate that channel bindings name ("tls-server-end-point", RFC 5929 section 4.1): made
+ * with the hash function of its signature, or SHA-256 for MD5 and SHA-1. Right after the handshake. Returns its bytes;
+ * 0: there is none (a signature without a hash function, as of Ed25519). */
+#define TLS_END_POINT_MAX 64
+size_t tls_server_end_point(const struct tls *tls, uint8_t out[TLS_END_POINT_MAX]);
+
 /* --- both sides --- */
 
 void tls_free(struct tls *tls);
