@@ -195,7 +195,9 @@ static bool conditions_are_sound(const struct policy *policy)
 		if ((c->kind == CONDITION_MCP && !values_begin_with(policy, c, SLICE("tm"))) ||
 		        (c->kind == CONDITION_GRAPHQL &&
 		                !values_begin_with(policy, c, SLICE("ofp"))) ||
-		        (c->kind == CONDITION_LLM && !values_begin_with(policy, c, SLICE("mn"))))
+		        (c->kind == CONDITION_LLM && !values_begin_with(policy, c, SLICE("mn"))) ||
+		        (c->kind == CONDITION_GIT &&
+		                !values_begin_with(policy, c, SLICE("/pofdt"))))
 			return false;
 	}
 	return true;

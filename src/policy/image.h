@@ -19,7 +19,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 5u
+#define IMAGE_VERSION 6u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -127,6 +127,7 @@ enum image_condition_kind {
 	                           the rule's CONDITION_MCP */
 	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
 	CONDITION_LLM,          /* values begin with enum image_llm_value */
+	CONDITION_GIT,          /* values begin with enum image_git_value */
 	CONDITION_KIND_COUNT
 };
 
@@ -144,6 +145,18 @@ enum image_graphql_value {
 /* The first byte of a value of CONDITION_LLM; the pattern of a model's name, or a decimal number
  * follows. */
 enum image_llm_value { LLM_VALUE_MODEL = 'm', LLM_VALUE_TOKENS = 'n' };
+
+/* The first byte of a value of CONDITION_GIT. With the rest of the value it is a pattern for the
+ * path of a repository; or the pattern of a ref or a push option follows; or nothing that counts.
+ */
+enum image_git_value {
+	GIT_VALUE_REPOSITORY = '/',
+	GIT_VALUE_PUSH = 'p',
+	GIT_VALUE_OPTION = 'o',
+	GIT_VALUE_FORCE = 'f',
+	GIT_VALUE_DELETE = 'd',
+	GIT_VALUE_TAGS = 't'
+};
 
 static inline bool condition_is_json(uint32_t kind)
 {

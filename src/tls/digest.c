@@ -64,20 +64,31 @@ int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t c
 	return rc;
 }
 
-int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1])
+int digest_once(
+        bool sha256, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES])
 {
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	uint8_t raw[20];
-	unsigned size = sizeof(raw);
-	bool good = context && EVP_DigestInit_ex(context, EVP_sha1(), NULL) == 1;
+	unsigned wanted = sha256 ? DIGEST_SHA256_BYTES : DIGEST_SHA1_BYTES, size = wanted;
+	bool good = context &&
+	            EVP_DigestInit_ex(context, sha256 ? EVP_sha256() : EVP_sha1(), NULL) == 1;
 
 	for (size_t i = 0; i < count && good; i++)
 		good = EVP_DigestUpdate(context, parts[i].p, parts[i].n) == 1;
-	good = good && EVP_DigestFinal_ex(context, raw, &size) == 1 && size == sizeof(raw);
+	good = good && EVP_DigestFinal_ex(context, out, &size) == 1 && size == wanted;
 	EVP_MD_CTX_free(context);
+	if (good)
+		return 0;
+	memset(out, 0, DIGEST_SHA256_BYTES);
+	return -EIO;
+}
+
+int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1])
+{
+	uint8_t raw[DIGEST_SHA256_BYTES];
+	int rc = digest_once(false, parts, count, raw);
+
 	out[0] = '\0';
-	if (!good)
-		return -EIO;
-	EVP_EncodeBlock((unsigned char *)out, raw, sizeof(raw));
-	return 0;
+	if (rc == 0)
+		EVP_EncodeBlock((unsigned char *)out, raw, DIGEST_SHA1_BYTES);
+	return rc;
 }
