@@ -128,6 +128,7 @@ enum image_condition_kind {
 	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
 	CONDITION_LLM,          /* values begin with enum image_llm_value */
 	CONDITION_GIT,          /* values begin with enum image_git_value */
+	CONDITION_GRPC,         /* values begin with enum image_grpc_value */
 	CONDITION_KIND_COUNT
 };
 
@@ -158,6 +159,9 @@ enum image_git_value {
 	GIT_VALUE_TAGS = 't'
 };
 
+/* The first byte of a value of CONDITION_GRPC; the pattern of a name follows. */
+enum image_grpc_value { GRPC_VALUE_SERVICE = 's', GRPC_VALUE_METHOD = 'm' };
+
 static inline bool condition_is_json(uint32_t kind)
 {
 	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC ||
@@ -166,7 +170,7 @@ static inline bool condition_is_json(uint32_t kind)
 
 static inline bool condition_reads_body(uint32_t kind)
 {
-	return kind >= CONDITION_FORM;
+	return kind >= CONDITION_FORM && kind != CONDITION_GRPC;
 }
 
 enum image_condition_need { CONDITION_VALUE, CONDITION_ABSENT, CONDITION_NEED_COUNT };

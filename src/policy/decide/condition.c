@@ -245,6 +245,9 @@ static enum condition_answer decide_one(struct judged *j, const struct image_con
 	case CONDITION_GIT:
 		agrees = condition_git(j->policy, j->request, j->rule, c);
 		break;
+	case CONDITION_GRPC:
+		agrees = condition_grpc(j->policy, j->request, j->rule, c);
+		break;
 	case CONDITION_MCP_ARGUMENT: /* condition_mcp() judges these too */
 		return CONDITION_MET;
 	default:

@@ -24,11 +24,13 @@ void load_rule_conditions(
         struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
 /* rule_jsonrpc.c: reads the value of jsonrpc. */
 void load_rule_jsonrpc(struct rule_parse *p, const struct tree_node *node);
-/* rule_mcp.c, rule_graphql.c, rule_llm.c, rule_git.c: read the values of these keys. */
+/* rule_mcp.c, rule_graphql.c, rule_llm.c, rule_git.c, rule_grpc.c: read the values of these
+ * keys. */
 void load_rule_mcp(struct rule_parse *p, const struct tree_node *node);
 void load_rule_graphql(struct rule_parse *p, const struct tree_node *node);
 void load_rule_llm(struct rule_parse *p, const struct tree_node *node);
 void load_rule_git(struct rule_parse *p, const struct tree_node *node);
+void load_rule_grpc(struct rule_parse *p, const struct tree_node *node);
 /* A list of names in a rule. */
 struct rule_names {
 	struct tree_node *node;        /* NULL: the rule has no such list */

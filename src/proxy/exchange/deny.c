@@ -53,7 +53,7 @@ void exchange_will_refuse(struct exchange *ex, uint16_t status)
 	ex->status = status ? status : status_for(ex->cause);
 	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
 		ex->status = 421; /* concerns this stream only: RFC 9110 section 15.5.20 */
-	if (exchange_is_grpc(ex) || deny_git_reads(ex))
+	if (deny_grpc_reads(ex) || deny_git_reads(ex))
 		ex->status = 200; /* the refusal is in its trailers, or in git's own lines */
 }
 
@@ -112,7 +112,7 @@ static void put_retry(
 void exchange_answer_refusal(struct exchange *ex)
 {
 	struct http_response response = {.version = 11};
-	bool grpc = exchange_is_grpc(ex);
+	bool grpc = deny_grpc_reads(ex);
 	char reason[REASON_MAX], retry[RETRY_MAX];
 	struct buf body;
 
