@@ -16,6 +16,7 @@
  */
 #include "policy/decide/condition.h"
 #include "policy/decide/condition_body.h"
+#include "policy/decide/condition_unmet.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 
@@ -253,6 +254,8 @@ static enum condition_answer decide_one(struct judged *j, const struct image_con
 	default:
 		agrees = query_agrees(j, c);
 	}
+	if (!agrees)
+		condition_note_unmet(j->policy, j->request, j->rule, c);
 	return agrees ? CONDITION_MET : CONDITION_UNMET;
 }
 
