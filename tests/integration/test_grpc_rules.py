@@ -33,8 +33,8 @@ class Rules(test_bodies.Box):
 
     def test_refused(self):
         rows = [("/lab.Lab/Delete", 'the method "Delete" may not be called; rule "lab" allows grpc service "lab.Lab" or "open.*"; method "Say" or "List*"'),
-                ("/lab.Other/Say", 'the service "lab.Other" may not be called'), ("/lab.Lab/say", 'the method "say"'), ("/lab.Lab/Say/", "is no call of gRPC"),
-                ("/x/lab.Lab/Say", "is no call of gRPC"), ("/lab.Lab%2FSay", "is no call of gRPC"), ("/lab.Lab/Say?x", "is no call of gRPC")]
+                ("/lab.Other/Say", 'the service "lab.Other" may not be called'), ("/lab.Lab/say", 'the method "say"'), ("/lab.Lab/Say/", "is not a call of gRPC"),
+                ("/x/lab.Lab/Say", "is not a call of gRPC"), ("/lab.Lab%2FSay", "is not a call of gRPC"), ("/lab.Lab/Say?x", "is not a call of gRPC")]
         for path, says in rows:
             for kind, version in (GRPC, "--http2"), (WEB, "--http1.1"), ("application/grpc-web-text+proto", "--http1.1"):
                 with self.subTest(path=path, kind=kind, version=version):

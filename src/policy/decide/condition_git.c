@@ -209,12 +209,13 @@ static bool allows_refs(const struct asked *a)
 	const struct policy_request *r = a->request;
 
 	if (!slice_equals(r->method, SLICE("GET")) || r->body)
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""), "is none of git");
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "does not belong to git's smart protocol");
 	if (slice_equals(r->query, SLICE("service=git-upload-pack")))
 		return true;
 	if (!slice_equals(r->query, SLICE("service=git-receive-pack")))
 		return refuse(a, REFUSAL_PLACE, "the request", SLICE(""),
-		        "is none of git's smart protocol");
+		        "does not belong to git's smart protocol");
 	return has_type(a, GIT_VALUE_PUSH) ||
 	       refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
 }
@@ -224,7 +225,8 @@ static bool allows_post(const struct asked *a, enum git_service service)
 	const struct policy_request *r = a->request;
 
 	if (!slice_equals(r->method, SLICE("POST")) || r->query.n)
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""), "is none of git");
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "does not belong to git's smart protocol");
 	if (service == GIT_PUSH)
 		return has_type(a, GIT_VALUE_PUSH) ? allows_push(a)
 		                                   : refuse(a, REFUSAL_PLACE, "the repository",
@@ -240,7 +242,7 @@ static bool allows(const struct asked *a)
 
 	if (service == GIT_NONE || !git_request_is_plain(repository))
 		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
-		        "is none of git's smart protocol");
+		        "does not belong to git's smart protocol");
 	bare = git_request_bare(repository, false);
 	if (!any_value(a, GIT_VALUE_REPOSITORY, bare, pattern_matches))
 		return refuse(a, REFUSAL_KIND, "the repository", slice_of(bare.p + 1, bare.n - 1),

@@ -113,7 +113,7 @@ static void look_at_document(struct asked *a, struct slice text)
 	}
 	if (!graphql_read(text, &sink)) {
 		refuse(a, REFUSAL_KIND, "the document", SLICE(""),
-		        "is no GraphQL that every server reads alike");
+		        "is not GraphQL that every server reads alike");
 		a->found = true;
 	}
 }
@@ -349,6 +349,6 @@ bool condition_graphql(const struct policy *policy, const struct policy_request 
 		a.refused |= !a.any || !slice_equals(request->method, SLICE("GET"));
 	if (a.refused)
 		refuse(&a, REFUSAL_KIND, "the request", SLICE(""),
-		        "is none of GraphQL that every server reads alike");
+		        "is not a request of GraphQL that every server reads alike");
 	return a.deny ? a.found : !a.refused;
 }

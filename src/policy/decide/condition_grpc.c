@@ -120,7 +120,7 @@ static bool allows(const struct asked *a)
 	if (!split(r->path, &service, &method, &alone) || !alone || !is_plain(service) ||
 	        !is_plain(method) || r->query.n || !slice_equals(r->method, SLICE("POST")) ||
 	        !has_type(r))
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""), "is no call of gRPC");
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""), "is not a call of gRPC");
 	if (!names(a, GRPC_VALUE_SERVICE, service, false))
 		return refuse(a, REFUSAL_PLACE, "the service", service, "may not be called");
 	return names(a, GRPC_VALUE_METHOD, method, false) ||

@@ -237,7 +237,7 @@ static bool allows(const struct asked *a)
 	if (!api || a->body->kind != JSON_IS_OBJECT ||
 	        !slice_equals(a->request->method, SLICE("POST")))
 		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
-		        "is none of an API of models that is known here");
+		        "does not go to an API of models that is known here");
 	if (!allows_model(a, api, model))
 		return false;
 	if (count_members(a, a->body, further, sizeof(further) / sizeof(*further)) > 0)

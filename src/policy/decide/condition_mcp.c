@@ -375,8 +375,9 @@ bool condition_mcp(const struct policy *policy, const struct policy_request *req
 	if (body->kind != POLICY_BODY_JSON)
 		return deny;
 	return deny ? denies(&m)
-	            : allows(&m) || refuse(&m, REFUSAL_KIND, "the message", SLICE(""),
-	                                    "is none of MCP that every reader takes alike");
+	            : allows(&m) ||
+	                       refuse(&m, REFUSAL_KIND, "the message", SLICE(""),
+	                               "is not a message of MCP that every reader takes alike");
 }
 
 bool condition_mcp_tool(const struct policy *policy, const struct policy_request *request,
