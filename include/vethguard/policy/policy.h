@@ -60,7 +60,8 @@ struct policy_fields {
 	bool (*next)(const void *context, size_t *at, struct policy_field *out);
 };
 
-struct policy_body; /* policy/body.h */
+struct policy_body;    /* policy/body.h */
+struct policy_refusal; /* policy/refusal.h */
 
 /* The question. Slices are borrowed for the call. */
 struct policy_request {
@@ -74,6 +75,7 @@ struct policy_request {
 	const struct policy_fields *fields; /* NULL: none */
 	const struct policy_body *body;     /* NULL: the request has none */
 	const struct slice *tool;           /* NULL, or the body may be any call of this MCP tool: policy_may_call() */
+	struct policy_refusal *refusal; /* NULL, or where allow rules note what they do not take: policy/refusal.h */
 };
 
 struct policy_decision {

@@ -212,10 +212,11 @@ void load_rule_check(struct rule_parse *p, const struct tree_node *to)
 		        "a rule with seal is for a login, and one with mcp for tools; write two "
 		        "rules");
 	if (r->upgrades.n && (model_has_condition(r, CONDITION_MCP) ||
-	                             model_has_condition(r, CONDITION_GRAPHQL)))
+	                             model_has_condition(r, CONDITION_GRAPHQL) ||
+	                             model_has_condition(r, CONDITION_GIT)))
 		tree_error(p->tree, p->node,
-		        "after an upgrade vethguard reads nothing, so a rule with mcp or graphql "
-		        "cannot have one");
+		        "after an upgrade vethguard reads nothing, so a rule with mcp, graphql or "
+		        "git cannot have one");
 	note_upgrade(p);
 	load_rule_check_to(p, &r->destinations, to);
 }
