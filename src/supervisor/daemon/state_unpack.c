@@ -233,10 +233,11 @@ static bool session_of(json_t *object, struct session_token *s)
 {
 	const char *token;
 	json_t *from, *network, *by_signed = NULL;
+	int by_address = 0;
 	size_t i;
 
-	if (json_unpack(object, "{s:s, s:o, s?o !}", "token", &token, "from", &from, "signed",
-	            &by_signed) != 0 ||
+	if (json_unpack(object, "{s:s, s:o, s?o, s?b !}", "token", &token, "from", &from, "signed",
+	            &by_signed, "by_address", &by_address) != 0 ||
 	        !signed_of(by_signed, s) || !state_hex_of(token, s->hash, sizeof(s->hash)) ||
 	        !json_is_array(from) || json_array_size(from) > MESSAGE_FROM_MAX)
 		return false;
@@ -247,7 +248,8 @@ static bool session_of(json_t *object, struct session_token *s)
 		if (!text || !ip_prefix_parse(slice_from_string(text), &s->from[s->from_count++]))
 			return false;
 	}
-	return true;
+	s->by_address = by_address;
+	return !by_address || (s->from_count && !by_signed);
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
