@@ -180,6 +180,17 @@ static void session(void **state)
 	ready.file_count = MESSAGE_ENV_MAX + 1;
 	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.file_count = 0;
+	ready.watched.count = 2;
+	ready.watched.paths[0] = SLICE("/policy/agent.yaml");
+	ready.watched.paths[1] = longer(MESSAGE_PATH_MAX);
+	ROUNDTRIP(run_ready, &ready, NOTHING);
+	ready.watched.paths[1] = longer(MESSAGE_PATH_MAX + 1);
+	REFUSES_TO_ENCODE(run_ready, &ready);
+	ready.watched.paths[1] = SLICE("");
+	REFUSES_TO_ENCODE(run_ready, &ready);
+	ready.watched.count = MESSAGE_WATCHED_MAX + 1;
+	REFUSES_TO_ENCODE(run_ready, &ready);
+	ready.file_count = 0;
 	ready.sandbox = SLICE("");
 	REFUSES_TO_ENCODE(run_ready, &ready);
 	ROUNDTRIP(status, &status, NOTHING);
