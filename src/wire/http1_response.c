@@ -94,14 +94,17 @@ static bool read_fields(struct slice rest, struct http1_response *out)
 	return true;
 }
 
+static bool has_none(enum http1_request_kind request, const struct http1_response *head)
+{
+	return request == HTTP1_REQUEST_HEAD || head->status < 200 || head->status == 204 ||
+	       head->status == 304 || (head->content == HTTP1_CONTENT_LENGTH && !head->length);
+}
+
 static void decide_content(enum http1_request_kind request, struct http1_response *out)
 {
 	if (request == HTTP1_REQUEST_CONNECT && out->status / 100 == 2)
 		out->content = HTTP1_CONTENT_REST;
-	else if (request == HTTP1_REQUEST_HEAD || out->status < 200 || out->status == 204 ||
-	         out->status == 304)
-		out->content = HTTP1_CONTENT_NONE;
-	else if (out->content == HTTP1_CONTENT_LENGTH && !out->length)
+	else if (has_none(request, out))
 		out->content = HTTP1_CONTENT_NONE;
 }
 
