@@ -30,7 +30,7 @@
 #define GATEWAY_RECORD (16u << 10) /* bytes of a TLS record whose end comes with another read */
 #define GATEWAY_PLAIN_MAX (GATEWAY_CHUNK + GATEWAY_RECORD)
 #define GATEWAY_ADDRESSES_MAX 16384 /* addresses that are remembered */
-#define GATEWAY_SESSIONS_MAX 4096   /* more than there are sandboxes of a daemon */
+#define GATEWAY_SESSIONS_MAX 8192   /* more than there are sessions of a daemon */
 #define GATEWAY_ENTERS_PER_S 2000   /* bound on connections passed to workers, of all sessions */
 #define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* bound for all addresses; one costs some 100 us */
 #define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */

@@ -153,8 +153,10 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 
 	if (!a)
 		return;
-	const struct sandbox *s = a->sandbox;
+	struct sandbox *s = a->sandbox;
 	const struct generation *g = s->generation;
+	if (s->state == SANDBOX_ASLEEP)
+		(void)sandbox_know_root(s); /* no worker is told of other CAs */
 	env = (struct attach_env){.root_pem = s->root_pem,
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
@@ -209,11 +211,18 @@ static void fill_stats(const struct attachment *a, struct attach_stats *out)
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker)
 {
+	struct message_worker_stats sum;
 	struct attach_stats stats;
 	const struct attach_result result = {
 	        .status = ATTACH_OK, .text = "", .attachment = a, .stats = &stats};
 
 	fill_stats(a, &stats);
+	if (a->sandbox->session) {
+		sum = worker ? *worker : (struct message_worker_stats){0};
+		sum.generation = a->sandbox->generation->number;
+		sandbox_add_past(a->sandbox, &sum);
+		worker = &sum;
+	}
 	stats.worker = worker;
 	attachment_answer(a, OPERATION_STATS, id, &result);
 }
@@ -264,6 +273,7 @@ static enum attach_state state_of(const struct attachment *a)
 	        [SANDBOX_VARIABLES] = ATTACH_STARTING,
 	        [SANDBOX_STARTING] = ATTACH_STARTING,
 	        [SANDBOX_SERVING] = ATTACH_SERVING,
+	        [SANDBOX_ASLEEP] = ATTACH_SERVING,
 	        [SANDBOX_RESTARTING] = ATTACH_RESTARTING,
 	        [SANDBOX_CLOSED] = ATTACH_FAILED_CLOSED,
 	        [SANDBOX_HANDED_OFF] = ATTACH_SERVING,
@@ -282,8 +292,11 @@ static enum attach_state state_of(const struct attachment *a)
 	if (a->sandbox->state == SANDBOX_RESTARTING && a->sandbox->claimed)
 		return ATTACH_STARTING;
 	if (a->sandbox->paused &&
-	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_RESTARTING))
+	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_ASLEEP ||
+	                a->sandbox->state == SANDBOX_RESTARTING))
 		return ATTACH_PAUSED;
+	if (a->sandbox->state == SANDBOX_RESTARTING && a->sandbox->sleep.waking)
+		return ATTACH_SERVING;
 	if (a->sandbox->state == SANDBOX_SERVING && a->sandbox->gate.away)
 		return ATTACH_AWAY;
 	return states[a->sandbox->state];
@@ -332,8 +345,8 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
 {
-	if (a->sandbox && a->sandbox->current)
-		sources_examine(&a->sandbox->current->sources, tell, context);
+	if (a->sandbox)
+		sandbox_examine_sources(a->sandbox, tell, context);
 }
 
 void attachment_view(struct attachment *a, struct attachment_view *out)
