@@ -13,6 +13,7 @@ include mk/tests.mk
 -include mk/deb.mk
 -include mk/lint.mk
 -include mk/bench.mk
+-include mk/connect.mk
 -include mk/dev.mk
 
 .PHONY: all help clean

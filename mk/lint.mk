@@ -1,6 +1,6 @@
 # `make lint`: what can be found without running anything. Not part of `make check` except for the layers. Each part is a
 # goal of its own; `make -k lint` shows all of them.
-LINT_C := $(shell find src include tests -name '*.[ch]' 2>/dev/null)
+LINT_C := $(shell find src include tests contrib -name '*.[ch]' 2>/dev/null)
 LINT_CPPFLAGS := $(CPPFLAGS)
 LINT_MAN := $(wildcard docs/man/*.[1-8])
 
@@ -32,7 +32,7 @@ lint-shell:
 lint-completions: $(PROGRAMS)
 	@tests/lint/completions
 
-lint-options: $(PROGRAMS)
+lint-options: $(PROGRAMS) $(BIN)/vethguard-connect
 	@tests/lint/options
 
 lint-format:

@@ -56,7 +56,7 @@ $(BUILD)/tests/hostile/vethguard-%: $(OBJ)/%/main.o $(HOSTILE_OBJ) $(ALL_ARCHIVE
 	$(CC) $(LDFLAGS) -Wl,--wrap=ipc_send,--wrap=ipc_send_blocking,--wrap=ipc_send_secret,--wrap=jail_describe -o $@ $< $(HOSTILE_OBJ) -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
 
 # Programs that tests in other languages use.
-TEST_TOOLS := $(patsubst tests/lib/%.c,$(BUILD)/tests/lib/%,$(wildcard tests/lib/fence_*.c)) $(HOSTILE)
+TEST_TOOLS := $(patsubst tests/lib/%.c,$(BUILD)/tests/lib/%,$(wildcard tests/lib/fence_*.c)) $(HOSTILE) $(BIN)/vethguard-connect
 .PHONY: test-tools
 test-tools: $(TEST_TOOLS)
 

@@ -5,6 +5,7 @@
 #define VETHGUARD_WIRE_MESSAGE_GATEWAY_H
 
 #include "vethguard/policy/config.h"
+#include "vethguard/wire/message_type.h"
 
 /* The protocol on a connection that the gateway passes to a worker. */
 enum message_form {
@@ -105,5 +106,16 @@ struct message_worker_enter {
 	uint16_t source_port;
 	enum message_form form;
 };
+
+MESSAGE_CODEC(gateway_start);
+MESSAGE_CODEC(gateway_session);
+MESSAGE_CODEC(gateway_session_end);
+MESSAGE_CODEC(gateway_enter);
+MESSAGE_CODEC(gateway_entered);
+MESSAGE_CODEC(gateway_guesses);
+MESSAGE_CODEC(gateway_signer);
+MESSAGE_CODEC(gateway_token);
+MESSAGE_CODEC(gateway_verdict);
+MESSAGE_CODEC(worker_enter);
 
 #endif

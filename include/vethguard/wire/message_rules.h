@@ -4,7 +4,7 @@
 #ifndef VETHGUARD_WIRE_MESSAGE_RULES_H
 #define VETHGUARD_WIRE_MESSAGE_RULES_H
 
-#include "vethguard/base/slice.h"
+#include "vethguard/wire/message_type.h"
 
 /* Memories of counters (ipc/counters.h): first the sandbox's own, then those that it shares with others. */
 #define MESSAGE_LIMITS_MAX 9
@@ -35,5 +35,10 @@ struct message_worker_grant {
 	struct message_worker_ask ask;
 	struct slice text;
 };
+
+MESSAGE_CODEC(worker_limits);
+MESSAGE_CODEC(worker_ask);
+MESSAGE_CODEC(worker_answer);
+MESSAGE_CODEC(worker_grant);
 
 #endif

@@ -54,5 +54,11 @@ bool load_json_condition(
 /* Call this after all of them, and after to. */
 void load_rule_conditions_done(struct rule_parse *p);
 void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
+/* rule_check.c: report what cannot be, and note what is seldom intended: in the rule and its
+ * destinations; in the destinations of to or except, whose value node is. Call these after
+ * everything else that counts was read. */
+void load_rule_check(struct rule_parse *p, const struct tree_node *to);
+void load_rule_check_to(
+        struct rule_parse *p, const struct model_lists *of, const struct tree_node *node);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client: one connection from the sandbox. First what other rooms use; then what its parts share:
- * client.c (the states), peek.c (what a connection is, TLS, CONNECT, tunnels), socks.c (SOCKS5),
- * http1.c (requests),
- * http1_response.c (their responses), base.c (those to requests by a base URL), http2.c (a
- * connection of many streams), reauthorize.c (another policy).
+ * client.c (the states), peek.c (what a connection is), peek_tls.c (TLS), connect.c (CONNECT),
+ * tunnel_dial.c and tunnel.c (tunnels), socks.c (SOCKS5), http1.c (requests), http1_response.c
+ * (their responses), base.c (those to requests by a base URL), http2.c (a connection of many
+ * streams), reauthorize.c (another policy).
  */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
@@ -151,7 +151,7 @@ enum client_state client_end(struct client *c);
 /* Changes the state from outside a handler (a tunnel took over, a dial failed). */
 void client_move(struct client *c, enum client_state state);
 
-/* Handlers of peek.c; each returns the next state. */
+/* Handlers of peek.c, peek_tls.c, tunnel_dial.c and connect.c; each returns the next state. */
 enum client_state client_peek(struct client *c);
 enum client_state client_peek_timeout(struct client *c);
 enum client_state client_shake_hands(struct client *c);

@@ -328,6 +328,14 @@ struct attachment *attachments_find_served(
  * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */
 int attachments_recover(struct attachments *all);
 
+/* adopt.c: takes over its gate, and serves it under this generation, which it takes; or it stays
+ * cut off. */
+void attachment_adopt(struct attachment *a, struct generation *g);
+/* adopt.c: logs and records why the sandbox cannot be recovered. */
+void attachment_stays_cut_off(struct attachment *a, const char *text);
+/* orphans.c: removes pins and files that belong to no known sandbox. */
+void attachments_remove_orphans(struct attachments *all);
+
 /* recovery_queue.c: runs the turns of all with left set, from the loop; finish is called
  * last, unless all are stopped before. Returns 0 or -errno. */
 int recovery_queue_run(struct attachments *all, const struct recovery_queue *turns);

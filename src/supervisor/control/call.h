@@ -63,16 +63,16 @@ bool control_succeeded(struct control_call *call, const struct attach_result *re
 bool control_is_open(struct control_call *call);
 
 /* sandbox_calls.c: who asks; from now on the call is about this sandbox; answers with all about it
- * and warnings. */
+ * and warnings. files: what was written into it, or NULL. */
 struct identity control_identity_of(const struct control_call *call);
 void control_view_for(
         struct control_call *call, struct attachment *a, struct attachment_view *view);
-void control_answer_created(struct control_call *call, struct attachment *a);
+void control_answer_created(
+        struct control_call *call, struct attachment *a, const struct guest_files_report *files);
 /* Adds what the recorder told of a sandbox that has ended. */
 void control_put_summary(struct json *j, const struct message_summary *summary);
 
-/* sandbox_calls.c, session_calls.c, prepared_calls.c, daemon_calls.c, ask_calls.c, ca_calls.c and
- * credential_calls.c: the run functions of the routes. */
+/* *_calls.c: the run functions of the routes. */
 void control_run_attach(struct control *control, struct control_call *call);
 void control_run_prepare(struct control *control, struct control_call *call);
 void control_run_prepared(struct control *control, struct control_call *call);
@@ -111,8 +111,8 @@ void control_run_credential_check(struct control *control, struct control_call *
 void control_run_credential_rotate(struct control *control, struct control_call *call);
 void control_run_credential_revoke(struct control *control, struct control_call *call);
 
-/* view.c: the JSON of answers. key is NULL inside arrays and at the top. A sandbox is left open:
- * the caller adds members and ends the object. */
+/* view.c, view_env.c, view_stats.c: the JSON of answers. key is NULL inside arrays and at the top.
+ * A sandbox is left open: the caller adds members and ends the object. */
 void control_open_sandbox(struct json *j, const char *key, const struct attachment_view *view);
 /* One that is prepared. */
 void control_put_prepared(struct json *j, const char *key, const struct attachment_view *view);
@@ -123,7 +123,12 @@ void control_put_status(struct json *j, const struct attachments_status *status)
 /* fingerprint: of the log's last line, or NULL. */
 void control_put_audit(
         struct json *j, const struct attachments_status *status, const char *fingerprint);
-/* Writes a time as RFC 3339 in UTC with milliseconds; 0 as null. */
+/* view_values.c: write what may be missing; null stands for an empty text, an address without a
+ * family, a pid or a time of 0. A time is RFC 3339 in UTC with milliseconds. */
+void control_put_text(struct json *j, const char *key, const char *text);
+void control_put_slice(struct json *j, const char *key, struct slice text);
+void control_put_ip(struct json *j, const char *key, const struct ip *ip);
+void control_put_pid(struct json *j, const char *key, pid_t pid);
 void control_put_time(struct json *j, const char *key, int64_t ms);
 void control_put_lines(struct json *j, const char *key, const char *lines);
 void control_add_lines(struct json *j, const char *lines); /* to an open array */

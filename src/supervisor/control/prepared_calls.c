@@ -28,7 +28,7 @@ static void on_claimed(void *context, const struct attach_result *result)
 	struct control_call *call = context;
 
 	if (control_succeeded(call, result, result->attachment))
-		control_answer_created(call, result->attachment);
+		control_answer_created(call, result->attachment, NULL);
 }
 
 static void attach(

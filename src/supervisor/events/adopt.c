@@ -3,7 +3,6 @@
  * Adopts what a killed supervisor left, in the order of ids, each file exactly once: the recorder's
  * journal says how far a ring was read, and which of the supervisor's events are in the log.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +12,7 @@
 
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/ring.h"
+#include "supervisor/os/directory.h"
 #include "supervisor/os/fd_limit.h"
 #include "supervisor/events/files.h"
 #include "supervisor/events/private.h"
@@ -67,8 +67,7 @@ static int by_id(const void *a, const void *b)
  * -errno. */
 static int list(int directory, uint64_t before, struct recording_orphan **out, size_t *count)
 {
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR *d = directory_list(directory);
 	const struct dirent *entry;
 	struct recording_orphan *all = d ? calloc(LEFT_MAX, sizeof(*all)) : NULL;
 
@@ -79,8 +78,6 @@ static int list(int directory, uint64_t before, struct recording_orphan **out, s
 
 		if (d)
 			closedir(d);
-		else if (fd >= 0)
-			close(fd);
 		return rc;
 	}
 	while (*count < LEFT_MAX && (entry = readdir(d)) != NULL)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,6 +8,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/events/generations.h"
+#include "supervisor/os/directory.h"
 
 #define NAME_BYTES 40
 /* Sets that are examined; more than a few exist only after repeated crashes. */
@@ -35,8 +35,7 @@ static int open_set(int state, uint64_t number)
 /* Lists the sets with their own directory, in any order. */
 static size_t list(int state, uint64_t numbers[SETS_MAX])
 {
-	int fd = openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = directory_list(state);
 	const struct dirent *entry;
 	char again[NAME_BYTES];
 	size_t count = 0;
@@ -52,8 +51,6 @@ static size_t list(int state, uint64_t numbers[SETS_MAX])
 	}
 	if (dir)
 		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
 	return count;
 }
 

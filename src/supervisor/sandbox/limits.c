@@ -6,7 +6,6 @@
  */
 #include "supervisor/sandbox/limits.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "supervisor/os/directory.h"
 #include "supervisor/supervisor.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
@@ -74,8 +74,7 @@ static void shared_name(
 
 static size_t count_shared(int directory)
 {
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = directory_list(directory);
 	const struct dirent *entry;
 	size_t count = 0;
 

@@ -77,10 +77,10 @@ class Curl(Client):
             self.assertEqual(self.seen("evil"), [])
         self.each(check)
 
-    def test_the_placeholder_is_worth_nothing(self):
+    def test_the_placeholder_is_refused_where_it_does_not_belong(self):
         def check(box, word):
             done = box.sh('curl -sS -o /dev/null -w "%{http_code}" -H "Authorization: Bearer $API_KEY" https://www.one.lab.test/whoami')
-            self.assertEqual(done.out, "401", done)
+            self.assertEqual(done.out, "403", done)
             self.assert_no_secret(box.sh("env; cat /proc/self/environ").out)
         self.each(check)
 

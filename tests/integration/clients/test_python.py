@@ -130,13 +130,13 @@ class Python(Client):
                 self.assertIn("403" if name != "urllib3" else "AssertionError", done.err)
         self.each(check)
 
-    def test_the_placeholder_alone_is_no_key(self):
-        """Sent where no rule has the credential, it arrives as it is, and is noticed."""
+    def test_the_placeholder_is_refused_where_it_does_not_belong(self):
+        """No rule has the credential there."""
         code = ("import os, requests; r = requests.get('https://www.real.lab.test/whoami', "
                 "headers={'Authorization': 'Bearer ' + os.environ['API_KEY']}); print(r.status_code)")
 
         def check(box, word):
-            self.assertEqual(self.program(box, code).out, "401\n")
+            self.assertEqual(self.program(box, code).out, "403\n")
         self.each(check)
 
 

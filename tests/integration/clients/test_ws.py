@@ -86,11 +86,12 @@ class Ws(NodeClient):
             self.assertEqual(self.seen("evil"), [])
         self.each(check)
 
-    def test_a_placeholder_in_a_frame_is_a_finding(self):
+    def test_a_placeholder_in_a_frame_ends_the_connection(self):
         def check(box, word):
             box.run("true")
             before = len(box.events(support.FINDING))
-            self.assertTrue(self.node(box, "echo", OPEN + "/echo")["placeholder"], "it is worth nothing, and passes")
+            answer = self.node(box, "echo", OPEN + "/echo")
+            self.assertEqual((answer["empty"], answer["placeholder"]), ("", False), answer)
             self.assertTrue(support.wait_until(lambda: len(box.events(support.FINDING)) > before, 5))
         self.each(check)
 

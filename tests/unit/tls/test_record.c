@@ -220,10 +220,10 @@ static void test_alerts(void **state)
 	refused(SSL_AD_UNEXPECTED_MESSAGE, "invalid alert");
 	seal(RECORD_ALERT, "\1\0\0", 3);
 	refused(SSL_AD_UNEXPECTED_MESSAGE, "invalid alert");
-	seal(RECORD_ALERT, "\2\x28", 2);
-	refused(0, "sslv3 alert handshake failure");
-	seal(RECORD_ALERT, "\1\x28", 2); /* the level says nothing (section 6) */
-	refused(0, "sslv3 alert handshake failure");
+	seal(RECORD_ALERT, "\2\x30", 2);
+	refused(0, "tlsv1 alert unknown ca");
+	seal(RECORD_ALERT, "\1\x30", 2); /* the level says nothing (section 6) */
+	refused(0, "tlsv1 alert unknown ca");
 	seal(RECORD_ALERT, "\2\xee", 2);
 	refused(0, "TLS failure");
 	/* The client warns (user_canceled), and goes on. */
@@ -282,7 +282,7 @@ static void test_key_updates(void **state)
 		assert_int_equal(arrive(), TLS_ERROR);
 		meet();
 		seal(RECORD_HANDSHAKE, UPDATE "\0", cut);
-		seal(RECORD_HANDSHAKE, UPDATE "\0" + cut, 5 - cut);
+		seal(RECORD_HANDSHAKE, &(UPDATE "\0")[cut], 5 - cut);
 		assert_true(record_keys_update(pair.c->layer, &pair.c->layer->writing));
 		pass(pair.c, pair.s, &pair.to_server);
 		/* No other record may come between the parts (section 5.1). */

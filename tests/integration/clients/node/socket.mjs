@@ -44,7 +44,7 @@ main({
 		ws.send("");
 		const empty = await ws.next();
 		ws.send(String(process.env.WS_KEY));
-		const placeholder = await ws.next();
+		const placeholder = await Promise.race([ws.next(), ws.closed]); // refused where it does not belong
 		ws.close(1000);
 		return { text: text.text, isText: !text.binary, bytes: bytes.binary && bytes.data.equals(binary), empty: empty.text,
 			placeholder: placeholder.text === String(process.env.WS_KEY), closed: (await ws.closed).code };

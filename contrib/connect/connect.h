@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vethguard-connect runs inside of a sandbox whose only way out is a gateway. Programs that cannot
+ * speak to an authenticated proxy over TLS speak to it on loopback: HTTP proxy, SOCKS5, or,
+ * redirected by the kernel, nothing of the kind at all. Each of their connections becomes one to
+ * the gateway, with the session's token.
+ *
+ * One static program, for systems of which nothing is known: it needs no library and no file
+ * besides its arguments'.
+ */
+#ifndef VETHGUARD_CONTRIB_CONNECT_H
+#define VETHGUARD_CONTRIB_CONNECT_H
+
+#include <event2/event.h>
+#include <openssl/types.h>
+
+#include "vethguard/base/ip.h"
+#include "vethguard/base/list.h"
+
+#define GATEWAY_NAME_MAX 253
+#define ADDRESSES_MAX 8
+#define LINKS_MAX 4096
+#define LISTENERS 2 /* 127.0.0.1 and ::1 */
+
+struct event_base;
+struct evconnlistener;
+struct evdns_base;
+struct names;
+
+/* The command line. */
+struct arguments {
+	char gateway[GATEWAY_NAME_MAX + 1]; /* a name, or an address without brackets */
+	uint16_t gateway_port;
+	struct ip address;      /* of the gateway; family 0: its name is resolved */
+	const char *token_file; /* NULL: VETHGUARD_TOKEN */
+	const char *gateway_ca; /* NULL: the system's CAs */
+	const char *ca;         /* the session's; NULL: nothing is to be trusted more */
+	const char *bundle;     /* where the system's CAs and the session's are written together */
+	uint16_t port;          /* on loopback */
+	bool redirect, trust, debug;
+	char **command; /* NULL: none */
+};
+
+struct connect {
+	struct arguments arguments;
+	struct event_base *base;
+	struct evdns_base *dns; /* until the gateway's addresses are known */
+	SSL_CTX *tls;
+	struct evconnlistener *listeners[LISTENERS];
+	struct ip addresses[ADDRESSES_MAX]; /* of the gateway */
+	size_t address_count;
+	size_t address_at;     /* the one that answered last */
+	struct names *names;   /* redirected: the names behind synthetic addresses */
+	int dns_fd[LISTENERS]; /* -1: none */
+	struct event *dns_event[LISTENERS];
+	struct list links;
+	size_t link_count;
+	struct event *signals[4];
+	int command_pid; /* 0: none */
+	int status;
+};
+
+/* Where programs of the sandbox find this program: "http://127.0.0.1:3128". */
+#define PROXY_URL_MAX 32
+
+/* --- arguments.c --- */
+/* Returns true, or false after a message; *status is then the exit status (0 after --help). */
+bool arguments_read(struct arguments *a, char **argv, int *status);
+
+/* --- gateway.c: the gateway's certificate, addresses and token --- */
+/* Returns false after a message. */
+bool gateway_open(struct connect *c);
+void gateway_close(struct connect *c);
+/* A connection's TLS, which verifies the gateway's name. Returns NULL if there is no memory. */
+SSL *gateway_tls(struct connect *c);
+/* Reads the token anew, so that a file may be replaced. It is at most max bytes; the caller wipes
+ * it. Returns its length, or 0 after a message. */
+size_t gateway_token(const struct connect *c, char *out, size_t max);
+
+/* --- link.c: one connection of a program --- */
+/* Takes fd. */
+void link_open(struct connect *c, int fd);
+void links_close(struct connect *c);
+
+/* --- names.c: answers DNS queries with synthetic addresses --- */
+/* Returns false after a message. */
+bool names_serve(struct connect *c);
+void names_end(struct connect *c);
+/* The destination of a redirected connection: the name behind the address, or the address. Returns
+ * false if the address is synthetic but no name's. */
+bool names_of(const struct connect *c, const struct ip *address, char *out, size_t size);
+
+/* --- redirect.c: the kernel's rules --- */
+/* Sends what programs of this network namespace send to other addresses here instead: TCP and DNS;
+ * everything else is refused, but not what goes to the gateway. Returns false after a message; then
+ * nothing is left. */
+bool redirect_set(const struct connect *c);
+void redirect_remove(void);
+/* The address to which a redirected connection was meant to go. Returns false if it was not
+ * redirected. */
+bool redirect_destination(int fd, struct ip *address, uint16_t *port);
+
+/* --- trust.c: the session's CA --- */
+/* Writes the bundle. Returns false after a message. */
+bool trust_write_bundle(const struct arguments *a);
+/* Adds the CA to the system's stores. Returns false after a message. */
+bool trust_install(const struct arguments *a);
+
+/* --- command.c: the command whose variables name this program --- */
+/* Returns the command's process, or -1 after a message. */
+int command_start(const struct connect *c);
+/* Runs a program that has nothing to say, and waits. input: its standard input (NULL: empty).
+ * Returns its exit status; 127 if it cannot run. */
+int command_run(const char *const argv[], const char *input);
+
+#endif

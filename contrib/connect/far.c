@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A link's connection to the gateway. */
+#include <event2/buffer.h>
+#include <event2/bufferevent_ssl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "link.h"
+#include "vethguard/base/log.h"
+#include "vethguard/base/secret.h"
+
+#define TRIES_MAX 6
+#define TRY_AGAIN_MS 100 /* doubled for each try */
+#define CONNECT_S 10     /* for TCP and TLS */
+#define ANSWER_HEAD_MAX (32u << 10)
+#define UNSENT_FEW (64u << 10)
+
+static void try(struct link *l);
+
+/* Both sides have ended, or the gateway has: what the program has not got yet is all that is left.
+ */
+static void end(struct link *l)
+{
+	l->far_over = true;
+	link_finish(l);
+}
+
+static bool head_is_whole(struct evbuffer *in, size_t *n, unsigned *status)
+{
+	struct evbuffer_ptr at = evbuffer_search(in, "\r\n\r\n", 4, NULL);
+	char line[13] = "";
+
+	if (at.pos < 0)
+		return false;
+	*n = (size_t)at.pos + 4;
+	evbuffer_copyout(in, line, sizeof(line) - 1);
+	if (sscanf(line, "HTTP/1.%*1[01] %3u", status) != 1)
+		*status = 0;
+	return true;
+}
+
+static void on_read(struct bufferevent *far, void *context)
+{
+	struct link *l = context;
+	struct evbuffer *in = bufferevent_get_input(far);
+	unsigned status;
+	size_t n;
+
+	if (l->state == LINK_ASKED) {
+		if (head_is_whole(in, &n, &status))
+			near_answer(l, in, n, status);
+		else if (evbuffer_get_length(in) > ANSWER_HEAD_MAX)
+			near_fail(l, "the gateway's answer is too long");
+		return;
+	}
+	link_pass(far, l->near);
+}
+
+static void end_sending(struct link *l)
+{
+	SSL *ssl = bufferevent_openssl_get_ssl(l->far);
+
+	if (l->near_over && !l->waiting && !evbuffer_get_length(bufferevent_get_output(l->far)) &&
+	        !(SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN))
+		SSL_shutdown(ssl);
+}
+
+static void on_sent(struct bufferevent *far, void *context)
+{
+	struct link *l = context;
+
+	(void)far;
+	end_sending(l);
+	if (l->state != LINK_ASKED && !l->near_over)
+		bufferevent_enable(l->near, EV_READ);
+}
+
+static const char *why_not(struct bufferevent *far, short what)
+{
+	const long verified = SSL_get_verify_result(bufferevent_openssl_get_ssl(far));
+	const unsigned long code = bufferevent_get_openssl_error(far);
+	const char *text = code ? ERR_reason_error_string(code) : NULL;
+
+	if (verified != X509_V_OK)
+		return X509_verify_cert_error_string(verified);
+	if (what & BEV_EVENT_TIMEOUT)
+		return "no answer in time";
+	return text                   ? text
+	       : what & BEV_EVENT_EOF ? "the connection was closed"
+	                              : strerror(EVUTIL_SOCKET_ERROR());
+}
+
+static void on_again(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what;
+	try(context);
+}
+
+/* The gateway was not reached. Never calls near_fail() at the first try, so that far_open()'s
+ * caller keeps its link. A certificate that is not its own stays so; everything else is tried
+ * again. */
+static void fail(struct link *l, const char *why, bool final)
+{
+	struct connect *c = l->connect;
+	struct timeval wait = {0};
+
+	if (l->far)
+		bufferevent_free(l->far);
+	l->far = NULL;
+	c->address_at = (c->address_at + 1) % c->address_count;
+	if (!final && ++l->tries < TRIES_MAX) {
+		wait.tv_usec = (TRY_AGAIN_MS << l->tries) % 1000 * 1000;
+		wait.tv_sec = (TRY_AGAIN_MS << l->tries) / 1000;
+		evtimer_add(l->again, &wait);
+		return;
+	}
+	log_error("%s cannot be reached: %s", c->arguments.gateway, why);
+	near_fail(l, why);
+}
+
+static void on_event(struct bufferevent *far, short what, void *context)
+{
+	struct link *l = context;
+
+	if (what & BEV_EVENT_CONNECTED) {
+		bufferevent_set_timeouts(far, NULL, NULL);
+		bufferevent_setwatermark(far, EV_WRITE, UNSENT_FEW, 0);
+		bufferevent_write_buffer(far, l->waiting);
+		evbuffer_free(l->waiting);
+		l->waiting = NULL;
+		bufferevent_enable(far, EV_READ | EV_WRITE);
+		on_sent(far, l);
+	} else if (l->waiting) {
+		fail(l, why_not(far, what),
+		        SSL_get_verify_result(bufferevent_openssl_get_ssl(far)) != X509_V_OK);
+	} else if (l->state == LINK_ASKED) {
+		near_fail(l, "the gateway has closed the connection");
+	} else {
+		link_pass(far, l->near);
+		end(l);
+	}
+}
+
+static void keep_alive(int fd)
+{
+	int on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+static void try(struct link *l)
+{
+	static const struct timeval limit = {.tv_sec = CONNECT_S};
+	struct connect *c = l->connect;
+	struct sockaddr_storage to;
+	const socklen_t n =
+	        ip_to_sockaddr(&c->addresses[c->address_at], c->arguments.gateway_port, &to);
+	SSL *ssl = gateway_tls(c);
+
+	if (ssl)
+		l->far = bufferevent_openssl_socket_new(
+		        c->base, -1, ssl, BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
+	if (!l->far) {
+		SSL_free(ssl);
+		fail(l, "no memory", false);
+		return;
+	}
+	bufferevent_setcb(l->far, on_read, on_sent, on_event, l);
+	bufferevent_set_timeouts(l->far, &limit, &limit);
+	if (bufferevent_socket_connect(l->far, (struct sockaddr *)&to, (int)n) < 0 && l->far)
+		fail(l, "no connection can be made", false);
+	if (l->far) /* else on_event() was called, and tries again */
+		keep_alive(bufferevent_getfd(l->far));
+}
+
+bool far_open(struct link *l)
+{
+	l->waiting = evbuffer_new();
+	l->again = evtimer_new(l->connect->base, on_again, l);
+	if (!l->waiting || !l->again)
+		return false;
+	try(l);
+	return true;
+}
+
+void far_put(struct link *l, const void *p, size_t n)
+{
+	if (l->waiting)
+		evbuffer_add(l->waiting, p, n);
+	else if (l->far) {
+		bufferevent_write(l->far, p, n);
+		end_sending(l);
+	}
+}
+
+bool far_put_proof(struct link *l)
+{
+	static char token[PROXY_PROOF_MAX + 1];
+	const size_t n = gateway_token(l->connect, token, sizeof(token));
+
+	if (!n)
+		return false;
+	far_put(l, "Proxy-Authorization: Bearer ", 28);
+	far_put(l, token, n);
+	far_put(l, "\r\n", 2);
+	secret_wipe(token, n);
+	return true;
+}
+
+void far_ask(struct link *l, const char *destination)
+{
+	char head[2 * GATEWAY_NAME_MAX + 64];
+	const int n = snprintf(head, sizeof(head), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n",
+	        destination, destination);
+
+	log_debug("link %p: %s", (void *)l, destination);
+	link_enter(l, LINK_ASKED);
+	bufferevent_disable(l->near, EV_READ);
+	if (!far_open(l)) {
+		near_fail(l, "no memory");
+		return;
+	}
+	far_put(l, head, (size_t)n);
+	if (far_put_proof(l))
+		far_put(l, "Connection: close\r\n\r\n", 21);
+	else
+		near_fail(l, "the token cannot be read");
+}

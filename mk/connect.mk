@@ -1,0 +1,23 @@
+# vethguard-connect (contrib/connect): one static program for sandboxes of which nothing is known. Not part of `make`, because not every
+# system has the libraries as archives; Debian's packages libssl-dev and libevent-dev have them.
+CONNECT := $(BIN)/vethguard-connect
+CONNECT_SOURCES := $(wildcard contrib/connect/*.c)
+CONNECT_OBJ := $(patsubst contrib/connect/%.c,$(OBJ)/connect/%.o,$(CONNECT_SOURCES))
+CONNECT_ARCHIVES := $(call archives,dns adapter tls ipc loop policy wire base)
+CONNECT_STATIC := $(if $(filter release,$(VARIANT)),-static-pie)
+
+.PHONY: connect
+## make connect         the program for sandboxes behind a gateway: build/bin/vethguard-connect, static
+connect: $(CONNECT)
+
+$(OBJ)/connect/%.o: contrib/connect/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Icontrib/connect $(WARNINGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# A static program that calls getaddrinfo() or dlopen() makes the linker warn: libevent and OpenSSL could, and do not here.
+$(CONNECT): $(CONNECT_OBJ) $(CONNECT_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $(CONNECT_STATIC) -Wl,--no-warnings -o $@ $(CONNECT_OBJ) -Wl,--start-group $(CONNECT_ARCHIVES) -Wl,--end-group \
+		-levent_openssl -levent_extra -levent_core $(LIBS_SSL) $(LIBS_YAML)
+
+-include $(CONNECT_OBJ:.o=.d)

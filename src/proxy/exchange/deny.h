@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deny: what a refusal says, in words and as a body. For the files that answer a refused client. */
+#ifndef VETHGUARD_SRC_PROXY_EXCHANGE_DENY_H
+#define VETHGUARD_SRC_PROXY_EXCHANGE_DENY_H
+
+#include "proxy/exchange/exchange.h"
+
+#define DENY_SHOWN_MAX 2048 /* of a detail or a message */
+#define DENY_TEXT_ROOM 8192
+
+/* deny_text.c */
+
+/* The last word of the problem's type and of error.type. */
+const char *deny_kind(enum event_cause cause);
+const char *deny_title(enum event_cause cause);
+/* What an agent should do next, but for limits. */
+const char *deny_advice(const struct exchange *ex);
+/* The operator's own words: from the deny rule, or from the pause. */
+struct slice deny_reason(const struct exchange *ex);
+/* Appends one sentence: what was asked, and why it is refused. */
+void deny_put_detail(const struct exchange *ex, struct buf *text);
+/* Appends the detail, its author and the event id for the operator. A client shows this text if it
+ * takes the answer for one of the API. */
+void deny_put_message(const struct exchange *ex, struct buf *text);
+
+/* deny_problem.c: the RFC 9457 body. */
+void deny_put_problem(const struct exchange *ex, struct buf *out);
+/* deny_grpc.c: makes r a response that has only fields, with a gRPC status and the explanation. r
+ * points into text. */
+void deny_put_grpc(const struct exchange *ex, struct http_response *r, struct buf *text);
+
+#endif
