@@ -54,7 +54,7 @@ bench-claim:
 	python3 tests/bench/bench_claim.py $(BENCH_CLAIM_OPTIONS)
 
 .PHONY: bench-gateway
-## make bench-gateway   the gateway: what idle sessions take, and how soon one has its worker (root; a minute)
+## make bench-gateway   the gateway: what idle sessions take, how soon one has its worker, strangers (root; two minutes)
 bench-gateway:
 	@mk/install-packages build bench
 	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)

@@ -7,10 +7,10 @@
  *
  * A connection that has proved its session is relayed to the session's worker, over a socket pair
  * that the supervisor makes. main.c confines the program and takes the supervisor's messages;
- * receiver.c accepts; address.c bounds what one address may do; visitor.c and proof.c hold a
- * connection until it is relayed; signed.c, signers.c and tokens.c are about tokens that others
- * sign; answer.c writes answers to clients; sessions.c keeps the sessions; front.c and relay.c move
- * bytes.
+ * receiver.c accepts; address.c and pace.c bound what one address, and all strangers, may do;
+ * visitor.c and proof.c hold a connection until it is relayed; signed.c, signers.c and tokens.c are
+ * about tokens that others sign; answer.c writes answers to clients; sessions.c keeps the sessions;
+ * front.c and relay.c move bytes.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -137,6 +137,19 @@ bool address_may_check(struct gateway *g, struct address *a);
 void address_check_failed(struct gateway *g, struct address *a);
 void addresses_free(struct gateway *g);
 
+/* --- pace.c --- */
+
+struct pace {
+	int64_t left_us; /* of the time for connections that prove nothing; below 0: it is used up
+	                  */
+	int64_t at_ms;   /* when that was so */
+};
+
+/* Notes the time that a connection without a proof has taken. */
+void pace_charge(struct gateway *g, int64_t us);
+/* True if such connections have taken more than their share in the last moments. */
+bool pace_is_tight(struct gateway *g, int64_t now_ms);
+
 /* --- receiver.c --- */
 
 struct receiver {
@@ -150,6 +163,8 @@ struct receiver {
 int receiver_open(struct gateway *g, int fd, bool tls);
 /* Accepts again, if there is room. */
 void receivers_resume(struct gateway *g);
+/* Accepts again after a pause. */
+void receivers_end_pause(struct gateway *g);
 void receivers_close(struct gateway *g);
 
 struct gateway {
@@ -165,7 +180,9 @@ struct gateway {
 	struct address *addresses;
 	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t receiver_count;
-	struct loop_timer accept_again;
+	struct loop_timer accept_again; /* ends a pause */
+	bool pausing;                   /* nothing is accepted until then */
+	struct pace pace;
 	struct list unproved; /* visitors, the oldest first */
 	size_t unproved_count;
 	struct visitor *entering; /* hash table by the id of the question to the supervisor */

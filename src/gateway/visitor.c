@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include "gateway/visitor.h"
+#include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
+#define ACCEPT_US 20 /* what accepting a connection takes, and closing it */
 #define STATE_TURNS 8
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
@@ -52,6 +54,7 @@ static void leave_unproved(struct visitor *c)
 	if (!c->address)
 		return;
 	address_end(g, c->address, false);
+	pace_charge(g, c->spent_us);
 	c->address = NULL;
 	list_remove(&c->place);
 	g->unproved_count--;
@@ -177,10 +180,29 @@ static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
         [VISITOR_CLOSED] = wait_on,
 };
 
-static void go_on(struct visitor *c)
+static void take_turns(struct visitor *c)
 {
 	for (unsigned i = 0; i < STATE_TURNS && handlers[c->state](c); i++)
 		;
+}
+
+/* A connection without a proof pays for its time when it ends, which may be within its turn. */
+static void go_on(struct visitor *c)
+{
+	struct gateway *g = c->gateway;
+	int64_t begun_us, took_us;
+
+	if (!c->address) {
+		take_turns(c);
+		return;
+	}
+	begun_us = clock_monotonic_us();
+	take_turns(c);
+	took_us = clock_monotonic_us() - begun_us;
+	if (c->address)
+		c->spent_us += took_us;
+	else if (!c->session)
+		pace_charge(g, took_us);
 }
 
 static void on_front(struct loop_io *io, unsigned events)
@@ -232,7 +254,7 @@ bool visitor_begin_anew(struct visitor *c)
 	return true;
 }
 
-void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls)
+bool visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls)
 {
 	struct visitor *c = calloc(1, sizeof(*c));
 
@@ -243,7 +265,7 @@ void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool t
 	if (!c || !c->source.family || !visitor_begin_anew(c)) {
 		free(c);
 		close(fd);
-		return;
+		return false;
 	}
 	c->back.fd = -1;
 	c->wake.run = on_wake;
@@ -253,10 +275,12 @@ void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool t
 	if (front_open(g, &c->front, fd, tls, on_front) != 0) {
 		c->front.fd = -1;
 		visitor_close(c);
-		return;
+		return false;
 	}
+	c->spent_us = ACCEPT_US;
 	/* The first bytes are read in the next turn: by then the gateway knows every session that
 	 * was announced before the client connected. */
+	return true;
 }
 
 /* A SOCKS client learns only now, when there is a worker, that its login was good. */

@@ -75,6 +75,7 @@ struct visitor {
 	struct list place; /* in gateway.unproved, until the proof */
 	struct list of_session;
 	struct address *address; /* until it has proved its session; NULL: it has */
+	int64_t spent_us;        /* time that it took until then */
 	struct session *session; /* from then on */
 	UT_hash_handle hh;       /* in gateway.entering while ENTERING or ASKING, by question */
 	uint64_t question;
@@ -95,8 +96,8 @@ struct visitor {
 	size_t unsent_seen;      /* LINGER: bytes that were unsent at the last check */
 };
 
-/* Takes fd. */
-void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls);
+/* Takes fd. Returns false if it was closed at once. */
+bool visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls);
 /* Closes both sides at once, because the session is over. */
 void visitor_cut(struct visitor *c);
 /* Handles the supervisor's answer to the question. Takes fd; -1: no worker serves the session. */
