@@ -13,6 +13,7 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/tls/signed_token.h"
 #include "vethguard/wire/message.h"
+#include "supervisor/config/key_fetch.h"
 #include "supervisor/process/role.h"
 
 struct sandbox;
@@ -41,6 +42,7 @@ struct gateway_signers {
 		struct key_fetch *running; /* owned; NULL: none */
 		bool over;                 /* running has ended */
 		int64_t again_ms;          /* when its URL is asked again: loop_now_ms() */
+		char etag[KEY_ETAG_MAX];   /* of the set that is in use; empty: none */
 	} fetches[CONFIG_SIGNERS_MAX];
 };
 
