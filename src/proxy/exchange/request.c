@@ -54,7 +54,7 @@ static void limit_response(struct exchange *ex)
 	bool gzip = !ex->verdict.decision.seals && !tools_are_wanted(ex) &&
 	            content_accepts_gzip(fields);
 
-	ex->may_decompress = gzip && !content_forbids_transform(fields);
+	ex->redacting.may_decompress = gzip && !content_forbids_transform(fields);
 	for (size_t i = 0; i < sizeof(shaping) / sizeof(*shaping); i++)
 		http_drop(fields, shaping[i]);
 	ask_for_plain_messages(fields);
@@ -290,7 +290,7 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 		if (colon > 0 &&
 		        may_trail(ex->proxy->config.policy, slice_of(trailers.p, (size_t)colon),
 		                &spec) &&
-		        !(ex->decompress &&
+		        !(ex->redacting.decompress &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);
 			kept_n += n;
