@@ -10,7 +10,8 @@
  * receiver.c accepts; address.c and pace.c bound what one address, and all strangers, may do;
  * visitor.c and proof.c hold a connection until it is relayed; signed.c, signers.c and tokens.c are
  * about tokens that others sign; answer.c writes answers to clients; sessions.c keeps the sessions;
- * front.c and relay.c move bytes.
+ * front.c and relay.c move bytes; http2.c and its parts make visitors of the streams of one
+ * connection.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -46,6 +47,7 @@ enum gateway_wait {
 	WAIT_ENTER,  /* for the supervisor to connect it to its worker */
 	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
+	WAIT_IDLE,   /* for a request on a connection in HTTP/2 */
 	WAIT_COUNT
 };
 
@@ -61,7 +63,8 @@ struct session {
 	struct list tokens; /* signed ones, the oldest first */
 	size_t token_count;
 	struct rate enters;
-	bool by_signed; /* its clients show signed tokens: it has no hash */
+	bool by_signed;         /* its clients show signed tokens: it has no hash */
+	struct list by_address; /* in gateway.by_address, if the client's address proves it */
 };
 
 /* Adds a session, or updates one. Returns 0, or -ENOMEM. */
@@ -75,6 +78,8 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
  * come from this address, or NULL. */
 struct session *sessions_find_certificate(
         struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source);
+/* Returns the session that a client with this address proves by it, or NULL. */
+struct session *sessions_find_address(struct gateway *g, const struct ip *source);
 /* The session with this id, or NULL. */
 struct session *sessions_get(const struct gateway *g, uint64_t id);
 
@@ -156,11 +161,12 @@ struct receiver {
 	struct gateway *gateway;
 	struct loop_io io;
 	int fd;
-	bool tls, paused;
+	enum config_gateway_kind kind;
+	bool paused;
 };
 
 /* Takes fd. Returns 0 or -errno. */
-int receiver_open(struct gateway *g, int fd, bool tls);
+int receiver_open(struct gateway *g, int fd, enum config_gateway_kind kind);
 /* Accepts again, if there is room. */
 void receivers_resume(struct gateway *g);
 /* Accepts again after a pause. */
@@ -175,6 +181,7 @@ struct gateway {
 	struct tls_identity *identity; /* NULL: there is none that can be used */
 	struct digest digest;
 	struct session *by_hash, *by_id;
+	struct list by_address;         /* sessions that a client's address proves */
 	struct signers signers, coming; /* coming: until all are there */
 	struct token *tokens;           /* hash table */
 	struct address *addresses;
@@ -184,6 +191,7 @@ struct gateway {
 	bool pausing;                   /* nothing is accepted until then */
 	struct pace pace;
 	struct list unproved; /* visitors, the oldest first */
+	struct list http2;    /* connections in HTTP/2 */
 	size_t unproved_count;
 	struct visitor *entering; /* hash table by the id of the question to the supervisor */
 	uint64_t last_question;
@@ -192,6 +200,7 @@ struct gateway {
 	struct loop_deadlines waits[WAIT_COUNT];
 	uint8_t *cipher; /* GATEWAY_CHUNK bytes: the bytes read last */
 	uint8_t *plain;  /* GATEWAY_PLAIN_MAX bytes: the same, decrypted */
+	uint8_t *frames; /* GATEWAY_PLAIN_MAX bytes: frames of HTTP/2 that are read, or sent */
 	struct buf tx;   /* bytes that TLS has written, until they are sent */
 	bool held;
 	int status; /* exit status */

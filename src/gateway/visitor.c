@@ -13,7 +13,10 @@
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
 static const char *const state_names[] = {
+        [VISITOR_BALANCED] = "BALANCED",
         [VISITOR_FIRST] = "FIRST",
+        [VISITOR_HTTP2] = "HTTP2",
+        [VISITOR_HELLO] = "HELLO",
         [VISITOR_HEAD] = "HEAD",
         [VISITOR_GREETING] = "GREETING",
         [VISITOR_LOGIN] = "LOGIN",
@@ -47,18 +50,25 @@ void visitor_leave_question(struct visitor *c)
 	c->hh.tbl = NULL;
 }
 
-static void leave_unproved(struct visitor *c)
+static void leave_unproved(struct visitor *c, bool proved)
 {
 	struct gateway *g = c->gateway;
 
-	if (!c->address)
+	if (!list_has(&c->place))
 		return;
-	address_end(g, c->address, false);
-	pace_charge(g, c->spent_us);
+	if (c->address)
+		address_end(g, c->address, proved);
+	if (!proved)
+		pace_charge(g, c->spent_us + (c->turn_us ? clock_monotonic_us() - c->turn_us : 0));
 	c->address = NULL;
 	list_remove(&c->place);
 	g->unproved_count--;
 	receivers_resume(g);
+}
+
+void visitor_count_proved(struct visitor *c)
+{
+	leave_unproved(c, true);
 }
 
 /* Lets go of the worker. */
@@ -77,7 +87,8 @@ void visitor_close(struct visitor *c)
 		return;
 	visitor_enter(c, VISITOR_CLOSED);
 	visitor_leave_question(c);
-	leave_unproved(c);
+	leave_unproved(c, false);
+	http2_close(c);
 	list_remove(&c->of_session);
 	c->session = NULL;
 	loop_deadline_clear(&c->deadline);
@@ -121,10 +132,12 @@ static void linger_timeout(struct visitor *c)
 	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
 }
 
-/* Nothing is read meanwhile: the client's bytes wait in the kernel. */
+/* Nothing is read meanwhile: the client's bytes wait in the kernel. The client of a stream that was
+ * reset waits for nothing. */
 static bool wait_on(struct visitor *c)
 {
-	(void)c;
+	if (c->front.stream && c->front.broken)
+		visitor_close(c);
 	return false;
 }
 
@@ -167,7 +180,10 @@ static bool relay(struct visitor *c)
 }
 
 static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
+        [VISITOR_BALANCED] = visitor_balanced,
         [VISITOR_FIRST] = visitor_first,
+        [VISITOR_HTTP2] = visitor_http2,
+        [VISITOR_HELLO] = visitor_hello,
         [VISITOR_HEAD] = visitor_head,
         [VISITOR_GREETING] = visitor_greeting,
         [VISITOR_LOGIN] = visitor_login,
@@ -187,39 +203,34 @@ static void take_turns(struct visitor *c)
 }
 
 /* A connection without a proof pays for its time when it ends, which may be within its turn. */
-static void go_on(struct visitor *c)
+void visitor_go_on(struct visitor *c)
 {
-	struct gateway *g = c->gateway;
-	int64_t begun_us, took_us;
-
-	if (!c->address) {
+	if (!list_has(&c->place)) {
 		take_turns(c);
 		return;
 	}
-	begun_us = clock_monotonic_us();
+	c->turn_us = clock_monotonic_us();
 	take_turns(c);
-	took_us = clock_monotonic_us() - begun_us;
-	if (c->address)
-		c->spent_us += took_us;
-	else if (!c->session)
-		pace_charge(g, took_us);
+	if (list_has(&c->place))
+		c->spent_us += clock_monotonic_us() - c->turn_us;
+	c->turn_us = 0;
 }
 
 static void on_front(struct loop_io *io, unsigned events)
 {
 	(void)events;
-	go_on(container_of(io, struct visitor, front.io));
+	visitor_go_on(container_of(io, struct visitor, front.io));
 }
 
 static void on_back(struct loop_io *io, unsigned events)
 {
 	(void)events;
-	go_on(container_of(io, struct visitor, back.io));
+	visitor_go_on(container_of(io, struct visitor, back.io));
 }
 
 static void on_wake(struct loop_task *task)
 {
-	go_on(container_of(task, struct visitor, wake));
+	visitor_go_on(container_of(task, struct visitor, wake));
 }
 
 void visitor_on_deadline(struct loop_deadline *deadline)
@@ -230,12 +241,14 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 		visitor_answer(c, c->answer, 0, "");
 	} else if (c->state == VISITOR_ASKING && !c->hh.tbl) {
 		visitor_show_again(c);
-		go_on(c);
+		visitor_go_on(c);
 	} else if (c->state == VISITOR_ASKING || c->state == VISITOR_ENTERING) {
 		if (c->state == VISITOR_ASKING || c->hh.tbl || !visitor_ask(c))
 			visitor_answer(c, ANSWER_AWAY, 0, "");
 	} else if (c->state == VISITOR_LINGER) {
 		linger_timeout(c);
+	} else if (c->state == VISITOR_HTTP2) {
+		visitor_http2_on_deadline(c);
 	} else {
 		visitor_close(c);
 	}
@@ -245,34 +258,66 @@ bool visitor_begin_anew(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
 
-	c->address = address_begin(g, &c->source);
-	if (!c->address)
-		return false;
+	if (c->state != VISITOR_BALANCED) {
+		c->address = address_begin(g, &c->source);
+		if (!c->address)
+			return false;
+	}
 	list_append(&g->unproved, &c->place);
 	g->unproved_count++;
 	loop_deadline_set(&g->waits[WAIT_PROOF], &c->deadline);
 	return true;
 }
 
-bool visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls)
+/* Returns NULL without memory, or if the address may have no more connections without a proof. */
+static struct visitor *visitor_new(
+        struct gateway *g, const struct ip *source, uint16_t port, bool balanced)
 {
-	struct visitor *c = calloc(1, sizeof(*c));
+	struct visitor *c = source->family ? calloc(1, sizeof(*c)) : NULL;
 
-	if (c) {
-		c->gateway = g;
-		c->source = ip_from_sockaddr(from, &c->source_port);
-	}
-	if (!c || !c->source.family || !visitor_begin_anew(c)) {
+	if (!c)
+		return NULL;
+	c->gateway = g;
+	c->source = *source;
+	c->source_port = port;
+	visitor_enter(c, balanced ? VISITOR_BALANCED : VISITOR_FIRST);
+	if (!visitor_begin_anew(c)) {
 		free(c);
-		close(fd);
-		return false;
+		return NULL;
 	}
-	c->back.fd = -1;
+	c->front.fd = c->back.fd = -1;
 	c->wake.run = on_wake;
 	c->deferred_free.run = on_deferred_free;
 	buf_init_secret(&c->in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
 	buf_init(&c->back.unsent, 2 * GATEWAY_CHUNK);
-	if (front_open(g, &c->front, fd, tls, on_front) != 0) {
+	return c;
+}
+
+struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream)
+{
+	struct visitor *c = visitor_new(
+	        connection->gateway, &connection->source, connection->source_port, false);
+
+	if (!c)
+		return NULL;
+	front_open_stream(c->gateway, &c->front, &connection->front, stream);
+	visitor_enter(c, VISITOR_HEAD);
+	return c;
+}
+
+bool visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
+{
+	struct gateway *g = r->gateway;
+	uint16_t port;
+	const struct ip source = ip_from_sockaddr(from, &port);
+	struct visitor *c = visitor_new(g, &source, port, balancer_has(g, &source));
+
+	if (!c) {
+		close(fd);
+		return false;
+	}
+	c->transparent = r->kind == CONFIG_GATEWAY_TRANSPARENT;
+	if (front_open(g, &c->front, fd, r->kind == CONFIG_GATEWAY_TLS, on_front) != 0) {
 		c->front.fd = -1;
 		visitor_close(c);
 		return false;
@@ -320,7 +365,7 @@ void visitor_entered(struct gateway *g, uint64_t question, int fd)
 		visitor_close(c);
 	} else {
 		visitor_enter(c, VISITOR_RELAY);
-		go_on(c);
+		visitor_go_on(c);
 	}
 }
 
@@ -328,5 +373,6 @@ void visitors_close(struct gateway *g)
 {
 	while (!list_is_empty(&g->unproved))
 		visitor_close(container_of(g->unproved.next, struct visitor, place));
+	http2_close_all(g);
 	sessions_free(g);
 }
