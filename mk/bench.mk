@@ -53,6 +53,13 @@ bench-claim:
 	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
 	python3 tests/bench/bench_claim.py $(BENCH_CLAIM_OPTIONS)
 
+.PHONY: bench-gateway
+## make bench-gateway   the gateway: what idle sessions take, how soon one has its worker, strangers (root; two minutes)
+bench-gateway:
+	@mk/install-packages build bench
+	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
+	python3 tests/bench/bench_gateway.py $(BENCH_GATEWAY_OPTIONS)
+
 .PHONY: bench-engines
 ## make bench-engines   what the guard adds to docker run, podman run, ctr run and RunPodSandbox, one at a time and 100 at once (root; ten minutes)
 bench-engines:

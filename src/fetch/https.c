@@ -128,6 +128,14 @@ long https_status(const struct https *https)
 	return https->status;
 }
 
+bool https_header(const struct https *https, const char *name, char *out, size_t out_size)
+{
+	struct curl_header *header;
+
+	return curl_easy_header(https->curl, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
+	       (size_t)snprintf(out, out_size, "%s", header->value) < out_size;
+}
+
 void https_free(struct https *https)
 {
 	if (https->curl)

@@ -37,6 +37,8 @@ void https_hide(struct https *https, struct slice secret, struct slice encoded);
 uint32_t https_retry_s(const struct https *https);
 /* Returns the status of the last answer; 0: there was none. */
 long https_status(const struct https *https);
+/* Copies a header field of the last answer. Returns false if there is none, or it is too long. */
+bool https_header(const struct https *https, const char *name, char *out, size_t out_size);
 
 struct https_call {
 	const char *method; /* "GET", "POST" or "PUT" */

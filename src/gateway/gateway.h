@@ -7,10 +7,11 @@
  *
  * A connection that has proved its session is relayed to the session's worker, over a socket pair
  * that the supervisor makes. main.c confines the program and takes the supervisor's messages;
- * receiver.c accepts; address.c bounds what one address may do; visitor.c and proof.c hold a
- * connection until it is relayed; signed.c, signers.c and tokens.c are about tokens that others
- * sign; answer.c writes answers to clients; sessions.c keeps the sessions; front.c and relay.c move
- * bytes; http2.c and its parts make visitors of the streams of one connection.
+ * receiver.c accepts; address.c and pace.c bound what one address, and all strangers, may do;
+ * visitor.c and proof.c hold a connection until it is relayed; signed.c, signers.c and tokens.c are
+ * about tokens that others sign; answer.c writes answers to clients; sessions.c keeps the sessions;
+ * front.c and relay.c move bytes; http2.c and its parts make visitors of the streams of one
+ * connection.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -30,7 +31,7 @@
 #define GATEWAY_RECORD (16u << 10) /* bytes of a TLS record whose end comes with another read */
 #define GATEWAY_PLAIN_MAX (GATEWAY_CHUNK + GATEWAY_RECORD)
 #define GATEWAY_ADDRESSES_MAX 16384 /* addresses that are remembered */
-#define GATEWAY_SESSIONS_MAX 4096   /* more than there are sandboxes of a daemon */
+#define GATEWAY_SESSIONS_MAX 8192   /* more than there are sessions of a daemon */
 #define GATEWAY_ENTERS_PER_S 2000   /* bound on connections passed to workers, of all sessions */
 #define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* bound for all addresses; one costs some 100 us */
 #define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */
@@ -141,6 +142,19 @@ bool address_may_check(struct gateway *g, struct address *a);
 void address_check_failed(struct gateway *g, struct address *a);
 void addresses_free(struct gateway *g);
 
+/* --- pace.c --- */
+
+struct pace {
+	int64_t left_us; /* of the time for connections that prove nothing; below 0: it is used up
+	                  */
+	int64_t at_ms;   /* when that was so */
+};
+
+/* Notes the time that a connection without a proof has taken. */
+void pace_charge(struct gateway *g, int64_t us);
+/* True if such connections have taken more than their share in the last moments. */
+bool pace_is_tight(struct gateway *g, int64_t now_ms);
+
 /* --- receiver.c --- */
 
 struct receiver {
@@ -155,6 +169,8 @@ struct receiver {
 int receiver_open(struct gateway *g, int fd, enum config_gateway_kind kind);
 /* Accepts again, if there is room. */
 void receivers_resume(struct gateway *g);
+/* Accepts again after a pause. */
+void receivers_end_pause(struct gateway *g);
 void receivers_close(struct gateway *g);
 
 struct gateway {
@@ -171,7 +187,9 @@ struct gateway {
 	struct address *addresses;
 	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t receiver_count;
-	struct loop_timer accept_again;
+	struct loop_timer accept_again; /* ends a pause */
+	bool pausing;                   /* nothing is accepted until then */
+	struct pace pace;
 	struct list unproved; /* visitors, the oldest first */
 	struct list http2;    /* connections in HTTP/2 */
 	size_t unproved_count;

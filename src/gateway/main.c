@@ -265,7 +265,7 @@ static void open_tls(struct gateway *g, const int *fds)
 
 static void on_again(struct loop_timer *timer)
 {
-	receivers_resume(container_of(timer, struct gateway, accept_again));
+	receivers_end_pause(container_of(timer, struct gateway, accept_again));
 }
 
 static void open_parts(struct gateway *g)

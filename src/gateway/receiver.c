@@ -9,13 +9,17 @@
 #include <unistd.h>
 
 #include "gateway/visitor.h"
+#include "vethguard/base/clock.h"
 
 #define BATCH 32     /* connections accepted per turn */
+#define PACE_MS 10   /* between two turns, while strangers take too much time */
+#define PACE_BATCH 4 /* connections per turn then */
+#define PACE_MOST 64 /* with those that are closed at once, because of their address */
 #define AGAIN_MS 200 /* pause after descriptors or memory ran out */
 
 static bool may_accept(const struct gateway *g)
 {
-	return !g->held && g->unproved_count < g->start.unauthenticated;
+	return !g->held && !g->pausing && g->unproved_count < g->start.unauthenticated;
 }
 
 static void pause_receiver(struct receiver *r)
@@ -25,14 +29,14 @@ static void pause_receiver(struct receiver *r)
 }
 
 /* Returns false if there is nothing to accept at the moment. */
-static bool accept_one(struct receiver *r)
+static bool accept_one(struct receiver *r, unsigned *opened)
 {
 	struct sockaddr_storage from;
 	socklen_t n = sizeof(from);
 	int fd = accept4(r->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
-		visitor_open(r, fd, (struct sockaddr *)&from);
+		*opened += visitor_open(r, fd, (struct sockaddr *)&from);
 		return true;
 	}
 	if (errno == ECONNABORTED || errno == EINTR)
@@ -47,12 +51,19 @@ static bool accept_one(struct receiver *r)
 static void on_ready(struct loop_io *io, unsigned events)
 {
 	struct receiver *r = container_of(io, struct receiver, io);
-	unsigned n = 0;
+	struct gateway *g = r->gateway;
+	const bool tight = pace_is_tight(g, clock_monotonic_ms());
+	const unsigned batch = tight ? PACE_BATCH : BATCH, most = tight ? PACE_MOST : BATCH;
+	unsigned n = 0, opened = 0;
 
 	(void)events;
-	while (n++ < BATCH && may_accept(r->gateway) && accept_one(r))
+	while (n++ < most && opened < batch && may_accept(g) && accept_one(r, &opened))
 		;
-	if (!may_accept(r->gateway) && r->io.watch)
+	if (tight) {
+		g->pausing = true;
+		loop_timer_set(&g->accept_again, PACE_MS);
+	}
+	if (!may_accept(g) && r->io.watch)
 		pause_receiver(r);
 }
 
@@ -74,6 +85,12 @@ void receivers_resume(struct gateway *g)
 		if (r->paused)
 			loop_timer_set(&g->accept_again, AGAIN_MS);
 	}
+}
+
+void receivers_end_pause(struct gateway *g)
+{
+	g->pausing = false;
+	receivers_resume(g);
 }
 
 int receiver_open(struct gateway *g, int fd, enum config_gateway_kind kind)

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include "gateway/visitor.h"
+#include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
+#define ACCEPT_US 20 /* what accepting a connection takes, and closing it */
 #define STATE_TURNS 8
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
@@ -56,6 +58,8 @@ static void leave_unproved(struct visitor *c, bool proved)
 		return;
 	if (c->address)
 		address_end(g, c->address, proved);
+	if (!proved)
+		pace_charge(g, c->spent_us + (c->turn_us ? clock_monotonic_us() - c->turn_us : 0));
 	c->address = NULL;
 	list_remove(&c->place);
 	g->unproved_count--;
@@ -192,10 +196,24 @@ static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
         [VISITOR_CLOSED] = wait_on,
 };
 
-void visitor_go_on(struct visitor *c)
+static void take_turns(struct visitor *c)
 {
 	for (unsigned i = 0; i < STATE_TURNS && handlers[c->state](c); i++)
 		;
+}
+
+/* A connection without a proof pays for its time when it ends, which may be within its turn. */
+void visitor_go_on(struct visitor *c)
+{
+	if (!list_has(&c->place)) {
+		take_turns(c);
+		return;
+	}
+	c->turn_us = clock_monotonic_us();
+	take_turns(c);
+	if (list_has(&c->place))
+		c->spent_us += clock_monotonic_us() - c->turn_us;
+	c->turn_us = 0;
 }
 
 static void on_front(struct loop_io *io, unsigned events)
@@ -287,7 +305,7 @@ struct visitor *visitor_open_stream(struct visitor *connection, struct http2_str
 	return c;
 }
 
-void visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
+bool visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
 {
 	struct gateway *g = r->gateway;
 	uint16_t port;
@@ -296,16 +314,18 @@ void visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
 
 	if (!c) {
 		close(fd);
-		return;
+		return false;
 	}
 	c->transparent = r->kind == CONFIG_GATEWAY_TRANSPARENT;
 	if (front_open(g, &c->front, fd, r->kind == CONFIG_GATEWAY_TLS, on_front) != 0) {
 		c->front.fd = -1;
 		visitor_close(c);
-		return;
+		return false;
 	}
+	c->spent_us = ACCEPT_US;
 	/* The first bytes are read in the next turn: by then the gateway knows every session that
 	 * was announced before the client connected. */
+	return true;
 }
 
 /* A SOCKS client learns only now, when there is a worker, that its login was good. */

@@ -86,6 +86,8 @@ struct visitor {
 	struct list place; /* in gateway.unproved, until the proof */
 	struct list of_session;
 	struct address *address; /* until it has proved its session; NULL: it has, or is BALANCED */
+	int64_t spent_us;        /* time that it took until then */
+	int64_t turn_us;         /* when its turn began; 0: it has none */
 	struct session *session; /* from then on */
 	UT_hash_handle hh;       /* in gateway.entering while ENTERING or ASKING, by question */
 	uint64_t question;
@@ -109,8 +111,8 @@ struct visitor {
 	size_t unsent_seen;      /* LINGER: bytes that were unsent at the last check */
 };
 
-/* Takes fd, of a connection to r. */
-void visitor_open(struct receiver *r, int fd, const struct sockaddr *from);
+/* Takes fd, of a connection to r. Returns false if it was closed at once. */
+bool visitor_open(struct receiver *r, int fd, const struct sockaddr *from);
 /* Makes a visitor of a stream of a connection. Returns NULL without memory, or if the address may
  * have no more connections that have proved nothing. */
 struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream);

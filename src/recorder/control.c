@@ -90,7 +90,8 @@ static int on_ring(struct recorder *r, struct ipc_message *message)
 	stream = stream_find(r, m.sandbox_id);
 	if (!stream)
 		return 0;
-	if (ring_source_find(stream, m.ring) || stream->ring_source_count >= RECORDER_SOURCES_MAX)
+	if (ring_source_find(stream, m.ring) || stream->ring_source_count >= RECORDER_SOURCES_MAX ||
+	        r->ring_count >= RECORDER_SOURCES_ALL_MAX)
 		return -EBADMSG;
 	int rc = ring_source_open(stream, m.ring, message->fds);
 	took_fds(message);

@@ -51,7 +51,7 @@ struct recorder {
 	struct journal journal;
 	struct checkpoint checkpoint;
 	struct stream *streams, *by_id;
-	size_t stream_count;
+	size_t stream_count, ring_count;
 	/* Streams of which something may have to be read, written or noted. All others sleep: a
 	 * batch costs nothing for them, and a wake-up tells when that changes. */
 	struct stream *awake;

@@ -12,6 +12,10 @@
  * (UDP_SEGMENT) abuse CPU noise ADDRESS PORT         TCP acknowledgements of connections that there
  * are none of abuse CPU refusals ADDRESS PORT N    requests that are refused, over N connections
  * that are kept
+ *
+ *   abuse CPU strangers ADDRESS PORT RATE FILE FIRST N  RATE connections per second (0: all that
+ * goes), each of which says what is in FILE and hangs up, from N addresses in turn, of which FIRST
+ * is the first
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -321,6 +325,48 @@ static void flood_refusals(unsigned connections)
 	}
 }
 
+/* --- connections of strangers --- */
+
+static void open_strangers(const char *text, size_t n, in_addr_t first, unsigned sources)
+{
+	static uint32_t number;
+	int fds[BATCH];
+
+	for (unsigned i = 0; i < BATCH; i++, number++) {
+		struct sockaddr_in from = {.sin_family = AF_INET,
+		        .sin_addr.s_addr = htonl(ntohl(first) + number % sources)};
+		int one = 1;
+
+		fds[i] = open_socket(SOCK_STREAM);
+		setsockopt(fds[i], IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+		if (bind(fds[i], (struct sockaddr *)&from, sizeof(from)) != 0)
+			net_die("strangers: %s", strerror(errno));
+		connect(fds[i], (struct sockaddr *)&target, sizeof(target));
+	}
+	for (unsigned i = 0; i < BATCH; i++) {
+		count(send(fds[i], text, n, MSG_NOSIGNAL) == (ssize_t)n);
+		close(fds[i]);
+	}
+}
+
+static void flood_strangers(double rate, const char *path, const char *first, unsigned sources)
+{
+	static char text[16384];
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = file < 0 ? -1 : read(file, text, sizeof(text));
+	double start = now(CLOCK_MONOTONIC);
+
+	if (n <= 0 || !sources)
+		net_die("strangers: %s: %s", path, strerror(errno));
+	while (!over(0)) {
+		if (rate > 0 && (double)(done + failed) >= (now(CLOCK_MONOTONIC) - start) * rate)
+			usleep(200);
+		else
+			open_strangers(text, (size_t)n, inet_addr(first), sources);
+	}
+	close(file);
+}
+
 static void pin(const char *cpu)
 {
 	cpu_set_t set;
@@ -371,6 +417,8 @@ int main(int argc, char **argv)
 		flood_datagrams(atoi(argv[5]));
 	else if (strcmp(what, "noise") == 0 && argc == 5)
 		flood_segments();
+	else if (strcmp(what, "strangers") == 0 && argc == 9)
+		flood_strangers(atof(argv[5]), argv[6], argv[7], (unsigned)atoi(argv[8]));
 	else if (strcmp(what, "refusals") == 0 && argc == 6 && atoi(argv[5]) <= ASKING_MAX)
 		flood_refusals((unsigned)atoi(argv[5]));
 	else

@@ -5,17 +5,20 @@
  * two commands:
  *
  *   open  target=HOST:PORT name=SNI conns=N [through=HOST:PORT]   connections, one request on each
+ *         [proof=TOKEN]
  *   go    requests=N [bytes=N]   requests over the open connections, one at a time each
  *   close                        closes them
  *   new   target= name= conns=N requests=N [resume=1] [through=]   a connection for each request
  *   open2, go2 (also streams=N: so many at once on each connection), close2: the same over HTTP/2
  *
- * through: an explicit proxy that is asked to CONNECT to target. bytes: length of the body that is
- * asked for and insisted on. Every response is checked: status 200, length as asked.
+ * through: an explicit proxy that is asked to CONNECT to target, with proof as a Bearer token.
+ * bytes: length of the body that is asked for and insisted on. Every response is checked: status
+ * 200, length as asked.
  *
  *   load CPU
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,9 +153,10 @@ static bool tunnel_answered(struct conn *c)
 
 static void ask_tunnel(struct conn *c)
 {
-	char text[600];
-	int n = snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n",
-	        order.target, order.target);
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s%s%s\r\n",
+	        order.target, order.target, order.proof[0] ? "Proxy-Authorization: Bearer " : "",
+	        order.proof, order.proof[0] ? "\r\n" : "");
 
 	if (write(c->fd, text, (size_t)n) != n)
 		net_die("CONNECT: %s", strerror(errno));
@@ -398,7 +402,7 @@ static void command_new(void)
 
 static void parse(char *line)
 {
-	memset(&order, 0, sizeof(order.target) + sizeof(order.name) + sizeof(order.through));
+	memset(&order, 0, offsetof(struct load_order, conns));
 	order.resume = false;
 	order.conns = order.requests = order.streams = 1;
 	for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
@@ -413,6 +417,8 @@ static void parse(char *line)
 			snprintf(order.name, sizeof(order.name), "%s", value);
 		else if (strcmp(word, "through") == 0)
 			snprintf(order.through, sizeof(order.through), "%s", value);
+		else if (strcmp(word, "proof") == 0)
+			snprintf(order.proof, sizeof(order.proof), "%s", value);
 		else if (strcmp(word, "conns") == 0)
 			order.conns = (unsigned)atoi(value);
 		else if (strcmp(word, "requests") == 0)

@@ -10,7 +10,7 @@
 
 /* One command's words. */
 struct load_order {
-	char target[256], name[256], through[256];
+	char target[256], name[256], through[256], proof[256];
 	unsigned conns, requests, streams;
 	unsigned long long bytes;
 	bool resume;

@@ -62,7 +62,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(204)
             self.end_headers()
             return
+        if service.etag and (self.command, self.path) == ("GET", "/keys?of=control"):
+            return self.answer_keys(status, answer, service.etag)
         self.send(status, json.dumps(answer).encode())
+
+    def answer_keys(self, status, answer, etag):
+        if self.headers.get("If-None-Match") == etag or status == 304:
+            self.send_response(304)
+            self.send_header("ETag", etag)
+            self.end_headers()
+        else:
+            self.send(status, json.dumps(answer).encode(), ("ETag", etag))
 
     def send(self, status, body, *fields):
         self.send_response(status)
@@ -177,6 +187,7 @@ class Service:
         self.lease_fault = None  # (status, JSON) for the next questions about leases
         self.renewable, self.renewed_for, self.retry_after = True, 0, 30
         self.key_set = 404, {}  # (status, JSON) of the answer with a token signer's keys
+        self.etag = None  # of that answer; None: it has none
         self.throttled = 0  # how many questions get 429
         self.server = Server((address, port), Handler)
         self.server.service = self

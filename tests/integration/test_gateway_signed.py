@@ -80,7 +80,7 @@ class ByUrl(Served, SignedCase):
 
     def setUp(self):
         self.service.asked.clear()
-        self.service.key_set = 404, {}
+        self.service.key_set, self.service.etag = (404, {}), None
         super().setUp()
 
     def signers(self):
@@ -123,9 +123,51 @@ class ByUrl(Served, SignedCase):
             self.assert_served(token=self.signed("u4", key=second))
 
 
+    def conditions(self):
+        return [a["headers"].get("If-None-Match") for a in self.service.asked if a["path"] == self.path]
+
+    def test_etag(self):
+        """A set that has an ETag is not sent again while it is the same. One that cannot be used is asked for anew, and so is one whose
+        ETag is none."""
+        self.service.etag = '"v1"'
+        self.serve(self.key)
+        self.reload()
+        self.assertTrue(wait_until(lambda: self.asks(token=self.signed("e1")), 20 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: self.conditions()[-1] == '"v1"', 30 * SLOW), self.conditions())
+        said = self.daemon.stderr()
+        self.assert_served(token=self.signed("e2"))
+        self.assertEqual(self.daemon.stderr().count("cannot be used"), said.count("cannot be used"))
+        second = Key(os.path.join(self.keys, "second"), "ES256", kid="two")
+        self.service.etag = 'W/"v2"'
+        self.serve(second)
+        self.reload()
+        self.assertTrue(wait_until(lambda: self.asks(token=self.signed("e3", key=second)), 20 * SLOW), self.daemon.stderr())
+        self.assert_refused(self.signed("e4"))
+        self.service.etag, self.service.key_set = '"v3"', (200, {"keys": []})
+        self.reload()
+        self.fails("none of its 0 keys")
+        self.assertEqual(self.conditions()[-1], 'W/"v2"')
+        self.reload()
+        self.assertTrue(wait_until(lambda: self.conditions()[-1] is None, 20 * SLOW), self.conditions())
+        self.assert_served(token=self.signed("e5", key=second))
+        for etag in ("v4", '"a b"'):
+            self.service.etag = etag
+            self.serve(second)
+            self.reload()
+            asked = len(self.service.asked)
+            self.reload()
+            self.assertTrue(wait_until(lambda n=asked: len(self.service.asked) > n, 20 * SLOW))
+            self.assertIsNone(self.conditions()[-1], etag)
+        self.service.etag, self.service.key_set = '"v5"', (304, {})  # to a question without a condition
+        self.reload()
+        self.fails("304")
+        self.assert_served(token=self.signed("e6", key=second))
+
+
 class Faulty(ByUrl):
     """Answers without usable keys and servers that cannot be asked are refused, and a redirect is not followed."""
     path = "/redirect"
+    test_etag = None
 
     def test_rotated(self):
         self.fails("the keys of control")

@@ -193,6 +193,7 @@ struct config_gateway {
 	uint32_t unauthenticated;       /* bound on simultaneous connections that have proved no session yet */
 	uint32_t unauthenticated_per_address;
 	uint32_t handshake_ms;    /* time that a connection has to prove its session */
+	uint32_t keep_worker_ms;  /* time that a session without connections keeps its worker */
 	bool client_certificates; /* ask clients for a certificate, which may prove a session */
 	size_t balancer_count;
 	struct ip_prefix

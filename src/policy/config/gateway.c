@@ -26,12 +26,16 @@
 #define HANDSHAKE_DEFAULT_MS 10000
 #define HANDSHAKE_MIN_MS 100
 #define HANDSHAKE_MAX_MS 60000
+#define KEEP_WORKER_DEFAULT_MS 60000
+#define KEEP_WORKER_MIN_MS 100
+#define KEEP_WORKER_MAX_MS 86400000
 
 void config_gateway_init(struct config_gateway *g)
 {
 	g->unauthenticated = UNAUTHENTICATED_DEFAULT;
 	g->unauthenticated_per_address = PER_ADDRESS_DEFAULT;
 	g->handshake_ms = HANDSHAKE_DEFAULT_MS;
+	g->keep_worker_ms = KEEP_WORKER_DEFAULT_MS;
 }
 
 static bool is_there(const struct config_gateway *g, const struct config_gateway_listener *l)
@@ -207,6 +211,10 @@ static void read_numbers(struct tree *tree, const struct tree_node *map, struct 
 	if ((node = tree_get(map, "handshake")) &&
 	        tree_duration(tree, node, "handshake", HANDSHAKE_MIN_MS, HANDSHAKE_MAX_MS, &value))
 		g->handshake_ms = (uint32_t)value;
+	if ((node = tree_get(map, "keep_worker")) &&
+	        tree_duration(
+	                tree, node, "keep_worker", KEEP_WORKER_MIN_MS, KEEP_WORKER_MAX_MS, &value))
+		g->keep_worker_ms = (uint32_t)value;
 }
 
 static void check_certificate(
@@ -233,7 +241,7 @@ void config_read_gateway(
 {
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
 	        "listen_transparent", "certificate", "key", "name", "unauthenticated",
-	        "unauthenticated_per_address", "handshake", "base_urls", "signers",
+	        "unauthenticated_per_address", "handshake", "keep_worker", "base_urls", "signers",
 	        "client_certificates", "balancers", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;

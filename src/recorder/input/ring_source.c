@@ -127,6 +127,7 @@ int ring_source_open(struct stream *stream, uint64_t id, const int fds[3])
 	reader->next = stream->readers;
 	stream->readers = reader;
 	stream->ring_source_count++;
+	stream->recorder->ring_count++;
 	checkpoint_change(&stream->place);
 	stream_wake(stream);
 	if (rc == 0) {
@@ -146,6 +147,7 @@ void ring_source_close(struct ring_source *reader)
 		at = &(*at)->next;
 	*at = reader->next;
 	reader->stream->ring_source_count--;
+	reader->stream->recorder->ring_count--;
 	checkpoint_change(&reader->stream->place); /* the stream is awake if it lives on */
 	loop_io_close(&reader->data);
 	ring_close(&reader->ring);

@@ -15,6 +15,7 @@
 /* Of the supervisor's events of one sandbox, while the log cannot be written. */
 #define RECORDER_OWN_MAX (256u << 10)
 #define RECORDER_SOURCES_MAX MESSAGE_RECORDER_RINGS_MAX
+#define RECORDER_SOURCES_ALL_MAX MESSAGE_RECORDER_RINGS_ALL_MAX /* of all streams */
 
 struct recorder;
 

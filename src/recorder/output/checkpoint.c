@@ -31,8 +31,10 @@ struct note {
 };
 
 _Static_assert(RECORDER_PENDING_MAX <= JOURNAL_BATCH_MAX, "any batch fits into the journal");
-_Static_assert(sizeof(struct note) + 2 * RECORDER_SOURCES_MAX * sizeof(struct ring_source_note) <
-                       JOURNAL_NOTES_MAX / RECORDER_STREAMS_MAX,
+/* What is left beside the rings of all sandboxes. */
+#define SHARED_BYTES \
+	(JOURNAL_NOTES_MAX - RECORDER_SOURCES_ALL_MAX * sizeof(struct ring_source_note))
+_Static_assert(sizeof(struct note) <= SHARED_BYTES / RECORDER_STREAMS_MAX,
         "what is indispensable of every sandbox fits into the journal");
 
 /* A note as it was found. */
@@ -190,7 +192,7 @@ static uint32_t write_readers(const struct stream *s, uint8_t *out)
 	return n + (uint32_t)s->known_count;
 }
 
-/* Writes a stream's note into its share of the room. Returns the bytes. */
+/* Writes a stream's note: its rings, and what fits into its share. Returns the bytes. */
 static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
 {
 	const struct summary *sum = &s->summary;
@@ -212,6 +214,7 @@ static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
 
 	note.readers = write_readers(s, out + n);
 	n += note.readers * sizeof(struct ring_source_note);
+	share += note.readers * sizeof(struct ring_source_note);
 	note.destinations =
 	        (uint32_t)summary_save(sum, out + n, (share - n) / 2 / sizeof(struct summary_kept));
 	n += note.destinations * sizeof(struct summary_kept);
@@ -243,7 +246,7 @@ static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, s
 	while (next_note(&text, &found)) {
 		size_t bytes = found.whole.n;
 
-		if (bytes > share) {
+		if (bytes > share + found.readers.n) {
 			found.note.kinds = found.note.destinations = 0;
 			bytes = sizeof(found.note) + found.readers.n;
 		}
@@ -346,7 +349,7 @@ void checkpoint_begin(struct recorder *r)
 {
 	size_t carried = count_carried(r), count = r->stream_count + carried;
 	/* A multiple of 8, so that unused shares leave no gap of odd size. */
-	size_t share = JOURNAL_NOTES_MAX / (count ? count : 1) / 8 * 8;
+	size_t share = SHARED_BYTES / (count ? count : 1) / 8 * 8;
 
 	if (!note_changes(r, share))
 		note_all(r, share, carried);

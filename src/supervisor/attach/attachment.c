@@ -118,6 +118,7 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 
 	if (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED)
 		attachment_answer_claim(a, NULL, NULL);
+	attachment_credentials_changed(a);
 	recovery_queue_end(a->all);
 	if (a->all->on_changed)
 		a->all->on_changed(a->all);
@@ -259,7 +260,10 @@ struct attachment *attachment_new(struct attachments *all)
 int attachment_enter(struct attachment *a)
 {
 	HASH_ADD_STR(a->all->by_name, record.name, a);
-	return a->hh.tbl ? 0 : -ENOMEM;
+	if (!a->hh.tbl)
+		return -ENOMEM;
+	a->all->session_count += a->record.kind == ATTACH_SESSION;
+	return 0;
 }
 
 void attachment_free(struct attachment *a)
@@ -276,8 +280,10 @@ void attachment_free(struct attachment *a)
 	attachment_forget_policy(a);
 	attachment_leave_prepared(a);
 	recovery_queue_forget(a);
-	if (a->hh.tbl)
+	if (a->hh.tbl) {
 		HASH_DEL(all->by_name, a);
+		all->session_count -= a->record.kind == ATTACH_SESSION;
+	}
 	attachment_leave_target(a);
 	if (a->sandbox)
 		sandbox_free(a->sandbox);

@@ -116,6 +116,7 @@ struct recovery_queue {
 struct attachments {
 	struct supervisor *supervisor;
 	struct attachment *by_name, *by_target;
+	size_t session_count;        /* of those by name */
 	struct attachment *prepared; /* list of those that can be claimed, the oldest first */
 	size_t prepared_count;
 	int state;                              /* directory of state files */
@@ -313,6 +314,8 @@ void attachment_credentials_operated(struct attachment *a, const struct instance
         const struct message_worker_credentials *m);
 void attachment_credentials_answered(
         struct attachment *a, uint64_t id, const struct message_keeper_credentials *m);
+/* The sandbox's state has changed: operations may wait for a worker. */
+void attachment_credentials_changed(struct attachment *a);
 /* Frees the operations under way; nobody waits for them any more. */
 void attachment_credentials_end(struct attachment *a);
 

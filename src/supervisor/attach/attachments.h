@@ -23,7 +23,8 @@
 
 /* At a time. The recorder has room for some more (2048 streams: one for the daemon itself, one for
  * each orphan), and the keeper (4096 workers) for two workers of each. */
-#define ATTACHMENTS_MAX 2000
+#define ATTACHMENTS_MAX 2000 /* besides sessions, which take little while they are idle */
+#define SESSIONS_MAX 6000
 #define ATTACH_LABELS_MAX 32 /* of one sandbox */
 /* Letters, digits, '.', '_', '-', '/', beginning with a letter or digit. */
 #define ATTACH_LABEL_KEY_MAX 63

@@ -213,8 +213,28 @@ bool attach_transaction_check_request(struct attach_transaction *t)
 	return true;
 }
 
-_Static_assert(ATTACHMENTS_MAX + RECORDING_LEFT_MAX + 1 <= MESSAGE_RECORDER_SANDBOXES_MAX,
+_Static_assert(
+        ATTACHMENTS_MAX + SESSIONS_MAX + RECORDING_LEFT_MAX + 1 <= MESSAGE_RECORDER_SANDBOXES_MAX,
         "the recorder has room for all of them and the daemon");
+
+/* A claim takes the place of what it claims. */
+static bool check_count(struct attach_transaction *t)
+{
+	const struct attachments *all = t->all;
+	const size_t others = attachments_count(all) - all->session_count;
+
+	if (t->request->kind == ATTACH_SESSION && all->session_count >= SESSIONS_MAX)
+		return attach_transaction_refuse(t, ATTACH_BUSY,
+		        "the daemon already has %d sessions, which is the most it may have: revoke "
+		        "one",
+		        SESSIONS_MAX);
+	if (t->request->kind == ATTACH_SESSION || others < ATTACHMENTS_MAX ||
+	        t->request->purpose == ATTACH_TO_CLAIM)
+		return true;
+	return attach_transaction_refuse(t, ATTACH_BUSY,
+	        "the daemon already has %d sandboxes, which is the most it may have: detach one",
+	        ATTACHMENTS_MAX);
+}
 
 bool attach_transaction_check_room(struct attach_transaction *t)
 {
@@ -227,12 +247,8 @@ bool attach_transaction_check_room(struct attach_transaction *t)
 		return attach_transaction_refuse(t, ATTACH_BUSY, "the daemon is stopping");
 	if (all->recovering)
 		return attach_transaction_refuse(t, ATTACH_BUSY, ATTACH_RECOVERING);
-	/* A claim takes the place of what it claims. */
-	if (attachments_count(all) >= ATTACHMENTS_MAX && r->purpose != ATTACH_TO_CLAIM)
-		return attach_transaction_refuse(t, ATTACH_BUSY,
-		        "the daemon already has %d sandboxes, which is the most it may have: "
-		        "detach one",
-		        ATTACHMENTS_MAX);
+	if (!check_count(t))
+		return false;
 	if (recording_count_orphans(all->supervisor) >= RECORDING_LEFT_MAX)
 		return attach_transaction_refuse(t, ATTACH_BUSY,
 		        "events of %d ended sandboxes are not in the audit log yet: no other "

@@ -27,6 +27,7 @@ struct credential_operation {
 	struct loop_timer patience;
 	unsigned workers; /* workers that have not answered */
 	uint64_t ended;
+	bool waits;    /* for a worker: its session is being woken */
 	bool unsaved;  /* the revocation is done, but could not be saved in the state file */
 	bool answered; /* the keeper has answered; the answer is in `keeper` */
 	struct message_keeper_credentials keeper;
@@ -237,6 +238,13 @@ static uint32_t index_of(const struct policy *policy, const char *name, char *te
 	return POLICY_NONE;
 }
 
+/* True if a worker is being started because of a question, or of a connection. */
+static bool wakes(struct sandbox *s)
+{
+	sandbox_event(s, SANDBOX_WAKE); /* if it is asleep */
+	return s->session && s->state == SANDBOX_RESTARTING && s->sleep.waking;
+}
+
 /* Asks the keeper. If none runs, a revocation can go on without it: only workers hold the value
  * then, and the next keeper is told what is revoked. */
 static void begin(struct credential_operation *o)
@@ -248,6 +256,10 @@ static void begin(struct credential_operation *o)
 	        .credential = o->credential};
 	int rc = -EAGAIN;
 
+	if (o->what != MESSAGE_CREDENTIAL_REVOKE && wakes(s)) {
+		o->waits = true;
+		return;
+	}
 	if (s->current && s->current->credentials == s->generation) {
 		tell_for_retired(o, ask);
 		rc = credential_ask(s->supervisor, s, o->id, &ask);
@@ -258,6 +270,21 @@ static void begin(struct credential_operation *o)
 		tell_workers(o);
 	} else if (rc) {
 		finish(o, ATTACH_BUSY, "no worker or no keeper runs at the moment");
+	}
+}
+
+void attachment_credentials_changed(struct attachment *a)
+{
+	struct credential_operation *o, *next;
+
+	if (a->sandbox->state == SANDBOX_RESTARTING)
+		return;
+	DL_FOREACH_SAFE(a->operations, o, next)
+	{
+		if (!o->waits)
+			continue;
+		o->waits = false;
+		begin(o);
 	}
 }
 

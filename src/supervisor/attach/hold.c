@@ -50,8 +50,10 @@ void attachment_hold(struct attachment *a)
 
 static bool is_quiet(const struct attachment *a)
 {
-	static const bool quiet[SANDBOX_STATE_COUNT] = {
-	        [SANDBOX_SERVING] = true, [SANDBOX_RESTARTING] = true, [SANDBOX_CLOSED] = true};
+	static const bool quiet[SANDBOX_STATE_COUNT] = {[SANDBOX_SERVING] = true,
+	        [SANDBOX_ASLEEP] = true,
+	        [SANDBOX_RESTARTING] = true,
+	        [SANDBOX_CLOSED] = true};
 
 	if (a->pending || a->later || a->detaching)
 		return false;
@@ -152,7 +154,8 @@ bool attachment_report(struct attachment *a)
 	const struct sandbox *s = a->sandbox;
 
 	a->told = (!s && !a->left && !a->reading) ||
-	          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED));
+	          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_ASLEEP ||
+	                        s->state == SANDBOX_CLOSED));
 	return a->told;
 }
 

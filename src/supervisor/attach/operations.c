@@ -153,8 +153,10 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 
 	if (!a)
 		return;
-	const struct sandbox *s = a->sandbox;
+	struct sandbox *s = a->sandbox;
 	const struct generation *g = s->generation;
+	if (s->state == SANDBOX_ASLEEP)
+		(void)sandbox_know_root(s); /* no worker is told of other CAs */
 	env = (struct attach_env){.root_pem = s->root_pem,
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
@@ -209,11 +211,18 @@ static void fill_stats(const struct attachment *a, struct attach_stats *out)
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker)
 {
+	struct message_worker_stats sum;
 	struct attach_stats stats;
 	const struct attach_result result = {
 	        .status = ATTACH_OK, .text = "", .attachment = a, .stats = &stats};
 
 	fill_stats(a, &stats);
+	if (a->sandbox->session) {
+		sum = worker ? *worker : (struct message_worker_stats){0};
+		sum.generation = a->sandbox->generation->number;
+		sandbox_add_past(a->sandbox, &sum);
+		worker = &sum;
+	}
 	stats.worker = worker;
 	attachment_answer(a, OPERATION_STATS, id, &result);
 }

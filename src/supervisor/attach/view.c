@@ -32,6 +32,7 @@ static enum attach_state state_of(const struct attachment *a)
 	        [SANDBOX_VARIABLES] = ATTACH_STARTING,
 	        [SANDBOX_STARTING] = ATTACH_STARTING,
 	        [SANDBOX_SERVING] = ATTACH_SERVING,
+	        [SANDBOX_ASLEEP] = ATTACH_SERVING,
 	        [SANDBOX_RESTARTING] = ATTACH_RESTARTING,
 	        [SANDBOX_CLOSED] = ATTACH_FAILED_CLOSED,
 	        [SANDBOX_HANDED_OFF] = ATTACH_SERVING,
@@ -50,8 +51,11 @@ static enum attach_state state_of(const struct attachment *a)
 	if (a->sandbox->state == SANDBOX_RESTARTING && a->sandbox->claimed)
 		return ATTACH_STARTING;
 	if (a->sandbox->paused &&
-	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_RESTARTING))
+	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_ASLEEP ||
+	                a->sandbox->state == SANDBOX_RESTARTING))
 		return ATTACH_PAUSED;
+	if (a->sandbox->state == SANDBOX_RESTARTING && a->sandbox->sleep.waking)
+		return ATTACH_SERVING;
 	if (a->sandbox->state == SANDBOX_SERVING && a->sandbox->gate.away)
 		return ATTACH_AWAY;
 	return states[a->sandbox->state];
@@ -100,8 +104,8 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
 {
-	if (a->sandbox && a->sandbox->current)
-		sources_examine(&a->sandbox->current->sources, tell, context);
+	if (a->sandbox)
+		sandbox_examine_sources(a->sandbox, tell, context);
 }
 
 void attachment_view(struct attachment *a, struct attachment_view *out)

@@ -21,8 +21,9 @@ struct key_fetch {
 	struct memory_bundle *trusted;
 	struct loop_timer timer; /* for what fails at once */
 	char url[PATH_MAX];
+	char etag[KEY_ETAG_MAX + sizeof(".etag=")]; /* an argument, or empty */
 	char error[SOURCE_ERROR_MAX];
-	void (*done)(void *context, int fd, const char *error);
+	void (*done)(void *context, const struct key_fetched *fetched);
 	void *context;
 };
 
@@ -30,8 +31,13 @@ static void on_source(struct sources *sources, uint64_t id, const struct source_
 {
 	struct key_fetch *f = container_of(sources, struct key_fetch, sources);
 
+	const struct key_fetched fetched = {.fd = result->fd,
+	        .same = result->same,
+	        .etag = result->etag ? result->etag : "",
+	        .error = result->error};
+
 	(void)id;
-	f->done(f->context, result->fd, result->error);
+	f->done(f->context, &fetched);
 	if (result->fd >= 0)
 		close(result->fd);
 }
@@ -40,7 +46,7 @@ static void on_failed(struct loop_timer *timer)
 {
 	struct key_fetch *f = container_of(timer, struct key_fetch, timer);
 
-	f->done(f->context, -1, f->error);
+	f->done(f->context, &(struct key_fetched){.fd = -1, .etag = "", .error = f->error});
 }
 
 static bool fail(struct key_fetch *f, const char *why)
@@ -54,8 +60,8 @@ static bool begin(struct key_fetch *f, const struct source_leases *services)
 	const struct source_secrets none = {.count = 0};
 	const struct policy_credential what = {.location = slice_from_string(f->url),
 	        .timeout_ms = KEY_FETCH_TIMEOUT_MS,
-	        .argc = 1,
-	        .argv = {SLICE("key-set")}};
+	        .argc = f->etag[0] ? 2 : 1,
+	        .argv = {SLICE("key-set"), slice_from_string(f->etag)}};
 	const char *culprit;
 	uint32_t retry_s;
 	int rc;
@@ -77,7 +83,8 @@ static bool begin(struct key_fetch *f, const struct source_leases *services)
 }
 
 struct key_fetch *key_fetch_start(const struct source_leases *services, const char *url,
-        void (*done)(void *context, int fd, const char *error), void *context)
+        const char *etag, void (*done)(void *context, const struct key_fetched *fetched),
+        void *context)
 {
 	struct key_fetch *f = calloc(1, sizeof(*f));
 
@@ -88,6 +95,8 @@ struct key_fetch *key_fetch_start(const struct source_leases *services, const ch
 	f->done = done;
 	f->context = context;
 	snprintf(f->url, sizeof(f->url), "%s", url);
+	if (etag[0])
+		snprintf(f->etag, sizeof(f->etag), ".etag=%s", etag);
 	if (!begin(f, services))
 		loop_timer_set(&f->timer, 0);
 	return f;

@@ -9,12 +9,21 @@
 
 struct key_fetch;
 
+#define KEY_ETAG_MAX 256 /* of what a server calls this version of the set */
+
+struct key_fetched {
+	int fd;            /* the set can be read from it, to its end; borrowed; -1: none */
+	bool same;         /* the set is still that of the etag; fd is -1 */
+	const char *etag;  /* of the set in fd; empty: it has none */
+	const char *error; /* one sentence if there is no set; else NULL */
+};
+
 /* Starts a fetch. Resolvers, hosts and CAs come from the configuration of services as it is now.
- * done is called once, never from within this call: with a borrowed descriptor, from which the set
- * can be read to its end; or with -1 and one sentence in error. The caller frees the fetch, but not
- * from within done. Returns NULL if there is no memory. */
+ * etag: of the set that is known; empty: none is. done is called once, never from within this call.
+ * The caller frees the fetch, but not from within done. Returns NULL if there is no memory. */
 struct key_fetch *key_fetch_start(const struct source_leases *services, const char *url,
-        void (*done)(void *context, int fd, const char *error), void *context);
+        const char *etag, void (*done)(void *context, const struct key_fetched *fetched),
+        void *context);
 /* Ends the fetch: done is not called any more. NULL is allowed. */
 void key_fetch_free(struct key_fetch *fetch);
 

@@ -211,9 +211,12 @@ void sources_fetch_ended(
 		refuse_for(s, id, index, f->result.error, f->result.retry_s);
 		return;
 	}
+	struct source_result result = f->result;
 	if (s->policy)
 		keep_lease(s, index, f);
-	s->on_source(s, id, &f->result);
+	else
+		result.etag = f->lease; /* a key set has no lease */
+	s->on_source(s, id, &result);
 }
 
 /* Adds the arguments that ask for a renewal. */

@@ -72,7 +72,7 @@ static bool tell_all(struct daemon *d)
 			continue;
 		if (!attachment_report(a))
 			all = false;
-		else if (s && s->state == SANDBOX_SERVING)
+		else if (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_ASLEEP))
 			say(&d->takeover, MESSAGE_UPGRADE_SERVES, a->record.id, "");
 		else
 			say(&d->takeover, MESSAGE_UPGRADE_FAILS, a->record.id,

@@ -131,6 +131,7 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_orphan *f
 	}
 	ring->next = of->rings;
 	of->rings = ring;
+	sv->recording.ring_count++;
 	recording_ring_ends(sv, of, ring);
 	return recording_give_rings(sv, of);
 }

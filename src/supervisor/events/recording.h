@@ -22,7 +22,9 @@
 #define RECORDING_TOLD_MAX 16384 /* own events that wait to be in the log */
 #define RECORDING_LOOKS_MAX 1024 /* with this many waiting, calls that only read are not added */
 #define RECORDING_RINGS_MAX 64   /* of one sandbox; usually their workers are gone */
-#define RECORDING_READY_MAX 4    /* rings in store */
+/* Of all sandboxes: as many of an earlier daemon may be adopted beside them. */
+#define RECORDING_RINGS_ALL_MAX (MESSAGE_RECORDER_RINGS_ALL_MAX / 2)
+#define RECORDING_READY_MAX 4 /* rings in store */
 /* Ended sandboxes whose events are not all in the log: at this number no new one starts. */
 #define RECORDING_LEFT_MAX 32
 #define RECORDING_WHY_MAX 320
@@ -102,6 +104,7 @@ struct recording {
 	struct outage outage;
 	struct loop_timer outage_time; /* for the next report; open once it was needed */
 	struct loop_timer count_time;  /* recording_count_soon(); open once it was needed */
+	size_t ring_count;             /* of all sandboxes */
 	struct recorded daemon;        /* open in the daemon only */
 	struct recorded *left;         /* orphans: sandboxes that are not known any more */
 	struct waiting_ring *waiting;  /* list of rings whose writer still exists */
@@ -170,7 +173,8 @@ void recording_count_soon(struct supervisor *sv, struct sandbox *s);
  * kept and there is room. Otherwise a ring is made when it is needed. */
 void recording_prepare_ring(struct recording *r);
 /* Makes a ring for another worker. The recorder is told at once, with recording_open(), or when
- * earlier rings are drained. Returns NULL with errno (ENOBUFS: RECORDING_RINGS_MAX wait already).
+ * earlier rings are drained. Returns NULL with errno (ENOBUFS: RECORDING_RINGS_MAX wait already, or
+ * RECORDING_RINGS_ALL_MAX of all sandboxes).
  * The ring is valid until its end is over. */
 struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *s);
 /* The worker is gone: the recorder reads the rest, then the ring is closed and its file removed. */

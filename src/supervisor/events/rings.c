@@ -80,7 +80,8 @@ static size_t count_rings(const struct recorded *of)
 
 struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *s)
 {
-	bool full = count_rings(&s->recorded) >= RECORDING_RINGS_MAX;
+	bool full = count_rings(&s->recorded) >= RECORDING_RINGS_MAX ||
+	            sv->recording.ring_count >= RECORDING_RINGS_ALL_MAX;
 	struct recorded_ring *ring = full ? NULL : calloc(1, sizeof(*ring));
 	int rc = ring ? 0 : full ? -ENOBUFS : -ENOMEM;
 
@@ -92,10 +93,12 @@ struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *
 		s->recorded.id = s->id;
 		ring->next = s->recorded.rings;
 		s->recorded.rings = ring;
+		sv->recording.ring_count++;
 		rc = s->recorded.open ? recording_give_rings(sv, &s->recorded) : 0;
 		if (!rc || ring->given)
 			return ring;
 		s->recorded.rings = ring->next;
+		sv->recording.ring_count--;
 		recording_remove_ring(&sv->recording, s->id, ring);
 	}
 	free(ring);
@@ -120,6 +123,7 @@ static void free_ring(
 		recording_remove_ring(&sv->recording, of->id, ring);
 	else
 		recording_close_ring(ring);
+	sv->recording.ring_count--;
 	free(ring);
 }
 

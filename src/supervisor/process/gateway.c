@@ -269,6 +269,7 @@ void gateway_configure(struct supervisor *sv, const struct config_gateway *confi
 	change_signers(sv, config);
 	if (life->open && gateway_signers_look(sv, true))
 		gateway_signers_send(sv);
+	life->config.keep_worker_ms = config->keep_worker_ms; /* from the next look on */
 	if (is_same(config, &life->config))
 		return;
 	/* Listeners that the next configuration also has stay open. */

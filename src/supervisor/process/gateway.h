@@ -12,6 +12,8 @@
 #include "vethguard/base/rate.h"
 #include "vethguard/policy/config.h"
 #include "vethguard/tls/signed_token.h"
+#include "vethguard/wire/message.h"
+#include "supervisor/config/key_fetch.h"
 #include "supervisor/process/role.h"
 
 struct sandbox;
@@ -40,6 +42,7 @@ struct gateway_signers {
 		struct key_fetch *running; /* owned; NULL: none */
 		bool over;                 /* running has ended */
 		int64_t again_ms;          /* when its URL is asked again: loop_now_ms() */
+		char etag[KEY_ETAG_MAX];   /* of the set that is in use; empty: none */
 	} fetches[CONFIG_SIGNERS_MAX];
 };
 
@@ -72,9 +75,22 @@ struct gateway_life {
 	void *token_owner;
 };
 
+/* A connection that has proved its session and waits for the session's worker to be started. */
+struct gateway_waiting {
+	struct gateway_waiting *prev, *next;
+	struct gateway_question question;
+	struct message_gateway_enter enter;
+};
+
+/* Connections of a session that wait at a time; for further ones the gateway asks again. */
+#define GATEWAY_WAITING_MAX 256
+
 /* What this file keeps about a session, in its struct sandbox. */
 struct gateway_session {
-	bool admitted; /* its token is accepted */
+	bool admitted;                   /* its token is accepted */
+	uint64_t entered;                /* connections that its workers were given */
+	struct gateway_waiting *waiting; /* list, the oldest first */
+	size_t waiting_count;
 };
 
 /* Starts the gateway if one is configured; may be called again. A failure is logged, and the start
@@ -99,6 +115,11 @@ void gateway_stop(struct supervisor *sv);
 void gateway_close(struct supervisor *sv);
 
 /* gateway_sessions.c */
+/* The session's state has changed: gives waiting connections to its worker, if one serves now;
+ * refuses them if none will. */
+void gateway_session_changed(struct sandbox *s);
+/* Nobody is told of its waiting connections any more. */
+void gateway_session_forget(struct sandbox *s);
 void gateway_tell_session(struct supervisor *sv, const struct sandbox *s);
 /* Messages of the gateway. Return 0, or -EBADMSG. */
 int gateway_on_enter(struct supervisor *sv, struct ipc_message *message);

@@ -7,8 +7,10 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/process/gateway.h"
@@ -53,9 +55,8 @@ void gateway_cut(struct supervisor *sv, struct sandbox *s)
 		        NULL, 0);
 }
 
-static struct instance *server_of(struct supervisor *sv, uint64_t id)
+static struct instance *server_of(const struct sandbox *s)
 {
-	struct sandbox *s = supervisor_find(sv, id);
 	struct instance *i =
 	        s && s->gateway.admitted && s->state == SANDBOX_SERVING ? s->current : NULL;
 
@@ -84,25 +85,90 @@ static int lead(struct supervisor *sv, struct instance *i, const struct message_
 	return rc;
 }
 
-int gateway_on_enter(struct supervisor *sv, struct ipc_message *message)
+/* Answers the gateway. s NULL: there is no such session. */
+static void enter(struct supervisor *sv, struct sandbox *s, uint64_t question,
+        const struct message_gateway_enter *m)
 {
 	struct message_gateway_entered answer = {0};
-	struct message_gateway_enter m;
-	struct instance *i;
+	struct instance *i = server_of(s);
 	int fd = -1;
 	size_t n;
 
-	if (message_gateway_enter_decode(&message->body, &m) != 0)
-		return -EBADMSG;
-	i = server_of(sv, m.sandbox_id);
 	if (i && ipc_peer_has_room(&sv->gateway.role.peer, sizeof(buffer), 1))
-		fd = lead(sv, i, &m);
+		fd = lead(sv, i, m);
 	answer.entered = fd >= 0;
 	n = message_gateway_entered_encode(
-	        buffer, sizeof(buffer), MESSAGE_GATEWAY_ENTERED, message->head.id, &answer);
+	        buffer, sizeof(buffer), MESSAGE_GATEWAY_ENTERED, question, &answer);
 	role_send(&sv->gateway.role, buffer, n, &fd, fd >= 0);
 	if (fd >= 0)
 		close(fd);
+	if (s && fd >= 0)
+		s->gateway.entered++;
+}
+
+/* --- connections that wait for a worker --- */
+
+static bool will_serve(const struct sandbox *s)
+{
+	return s->state == SANDBOX_ASLEEP || (s->state == SANDBOX_RESTARTING && s->current);
+}
+
+static bool wait_for_worker(
+        struct sandbox *s, uint64_t question, const struct message_gateway_enter *m)
+{
+	struct gateway_session *session = &s->gateway;
+	struct gateway_waiting *w =
+	        session->waiting_count < GATEWAY_WAITING_MAX ? malloc(sizeof(*w)) : NULL;
+
+	if (!w)
+		return false;
+	*w = (struct gateway_waiting){
+	        .question = {s->supervisor->gateway.starts, question}, .enter = *m};
+	DL_APPEND(session->waiting, w);
+	session->waiting_count++;
+	return true;
+}
+
+static void drop(struct gateway_session *session, struct gateway_waiting *w)
+{
+	DL_DELETE(session->waiting, w);
+	session->waiting_count--;
+	free(w);
+}
+
+void gateway_session_forget(struct sandbox *s)
+{
+	while (s->gateway.waiting)
+		drop(&s->gateway, s->gateway.waiting);
+}
+
+void gateway_session_changed(struct sandbox *s)
+{
+	const struct gateway_life *life = &s->supervisor->gateway;
+	struct gateway_waiting *w;
+
+	if (will_serve(s))
+		return;
+	while ((w = s->gateway.waiting) != NULL) {
+		if (w->question.starts == life->starts && role_runs(&life->role))
+			enter(s->supervisor, s, w->question.id, &w->enter);
+		drop(&s->gateway, w);
+	}
+}
+
+int gateway_on_enter(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_gateway_enter m;
+	struct sandbox *s;
+
+	if (message_gateway_enter_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	s = supervisor_find(sv, m.sandbox_id);
+	if (!s || !s->gateway.admitted || !will_serve(s) ||
+	        !wait_for_worker(s, message->head.id, &m))
+		enter(sv, s, message->head.id, &m);
+	else
+		sandbox_event(s, SANDBOX_WAKE); /* if it is asleep */
 	return 0;
 }
 

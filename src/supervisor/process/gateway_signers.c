@@ -42,9 +42,10 @@ static ssize_t read_file(int fd, char *out)
 	return (ssize_t)got;
 }
 
-/* Takes the keys of an open file. Returns true if they differ from those before. */
-static bool take_keys(
-        struct token_signer *s, const struct config_signer *config, int fd, const char *when)
+/* Takes the keys of an open file. Returns true if they differ from those before. usable: set if the
+ * file has keys; NULL is allowed. */
+static bool take_keys(struct token_signer *s, const struct config_signer *config, int fd,
+        const char *when, bool *usable)
 {
 	char why[KEY_SET_WHY_MAX] = "no memory";
 	struct key_set *fresh = calloc(1, sizeof(*fresh));
@@ -54,6 +55,8 @@ static bool take_keys(
 
 	if (n >= 0 && key_set_read(fresh, slice_of(text, (size_t)n), why) == 0) {
 		changed = !key_set_equals(fresh, &s->keys);
+		if (usable)
+			*usable = true;
 		if (changed) {
 			key_set_fini(&s->keys);
 			s->keys = *fresh;
@@ -72,7 +75,7 @@ static bool take_keys(
 
 /* --- URLs --- */
 
-static void on_fetched(void *context, int fd, const char *error)
+static void on_fetched(void *context, const struct key_fetched *fetched)
 {
 	struct signer_fetch *f = context;
 	struct gateway_life *life = &f->supervisor->gateway;
@@ -80,16 +83,20 @@ static void on_fetched(void *context, int fd, const char *error)
 	struct token_signer *s = life->signers.items[f->index];
 	const char *when = s->keys.count ? "the ones before stay" : "its tokens are refused";
 	int64_t wait_ms = (int64_t)config->refresh_s * 1000;
+	bool usable = false;
 
 	f->over = true;
-	if (!error) {
+	if (!fetched->error) {
 		life->signers.quiet[f->index] = false;
-		if (take_keys(s, config, fd, when))
+		if (!fetched->same && take_keys(s, config, fetched->fd, when, &usable))
 			gateway_signers_send(f->supervisor);
+		/* A set that cannot be used is asked for again, and told of again. */
+		if (!fetched->same)
+			snprintf(f->etag, sizeof(f->etag), "%s", usable ? fetched->etag : "");
 	} else {
 		if (!life->signers.quiet[f->index])
-			log_error("gateway.signers: the keys of %s: %s; %s", config->name, error,
-			        when);
+			log_error("gateway.signers: the keys of %s: %s; %s", config->name,
+			        fetched->error, when);
 		life->signers.quiet[f->index] = true;
 		wait_ms = wait_ms < GATEWAY_KEYS_AGAIN_MS ? wait_ms : GATEWAY_KEYS_AGAIN_MS;
 	}
@@ -109,8 +116,8 @@ static void ask(struct supervisor *sv, size_t i, bool now)
 		return;
 	f->supervisor = sv;
 	f->index = i;
-	f->running =
-	        key_fetch_start(&sv->leases, sv->gateway.config.signers[i].keys, on_fetched, f);
+	f->running = key_fetch_start(
+	        &sv->leases, sv->gateway.config.signers[i].keys, f->etag, on_fetched, f);
 }
 
 /* --- files --- */
@@ -133,7 +140,7 @@ static bool look_at(struct gateway_signers *all, const struct config_signer *con
 	all->quiet[i] = false;
 	if (fstat(fd, &st) == 0 && !gateway_file_is_same(&st, &all->files[i])) {
 		all->files[i] = st;
-		changed = take_keys(s, config, fd, when);
+		changed = take_keys(s, config, fd, when, NULL);
 	}
 	close(fd);
 	return changed;

@@ -35,6 +35,8 @@ enum sandbox_state sandbox_ask_or_begin(struct sandbox *s)
 
 enum sandbox_state sandbox_serve_when_ready(struct sandbox *s)
 {
+	if (s->session)
+		return sandbox_sleep_when_ready(s);
 	if (!instance_is_ready(s->current) || !s->supervisor->recorder_life.ready)
 		return SANDBOX_STARTING;
 	instance_serves(s->current);
@@ -46,6 +48,8 @@ enum sandbox_state sandbox_serve_when_ready(struct sandbox *s)
 
 enum sandbox_state sandbox_too_late(struct sandbox *s)
 {
+	if (s->session)
+		return sandbox_sleep_when_ready(s);
 	snprintf(s->failure, sizeof(s->failure), "not ready after %d s: waiting for%s%s%s",
 	        SANDBOX_START_MS / 1000, s->current->keeper_ready ? "" : " the keeper",
 	        s->current->worker_ready ? "" : " the worker",

@@ -17,7 +17,9 @@ enum sandbox_state sandbox_hand_off(struct sandbox *s)
 
 enum sandbox_state sandbox_roll_back(struct sandbox *s)
 {
-	return sandbox_resume_verifying(s) == 0 ? sandbox_start_another(s) : sandbox_close_down(s);
+	if (sandbox_resume_verifying(s) != 0)
+		return sandbox_close_down(s);
+	return s->session ? SANDBOX_ASLEEP : sandbox_start_another(s);
 }
 
 /* The workers here have finished. The sandbox ends here only once the other daemon is certain to

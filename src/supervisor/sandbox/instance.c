@@ -78,7 +78,8 @@ static int on_stats(struct instance *i, struct ipc_message *message)
 
 	if (message_worker_stats_decode(&message->body, &m) != 0 || !owner->stats)
 		return -EBADMSG;
-	owner->stats(owner, message->head.id, &m);
+	if (!sandbox_take_look(i->sandbox, i, message->head.id, &m))
+		owner->stats(owner, message->head.id, &m);
 	return 0;
 }
 

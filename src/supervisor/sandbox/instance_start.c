@@ -48,8 +48,7 @@ static int open_image(const struct sandbox *s, const struct settings *own)
 	return fd >= 0 ? fd : memfd_of("vethguard-policy", own->image, own->image_size);
 }
 
-/* Makes, once, what all workers of a generation read. */
-static int generation_files(struct sandbox *s, struct generation *g)
+int generation_make_files(struct sandbox *s, struct generation *g)
 {
 	const char *culprit = NULL;
 	int fd, rc;
@@ -291,7 +290,7 @@ int instance_start(struct instance *i, struct generation *g)
 	int rc = i->generation ? 0 : instance_tell_keeper(i, g);
 
 	if (!rc)
-		rc = generation_files(s, g);
+		rc = generation_make_files(s, g);
 	if (!rc)
 		rc = sandbox_open_names(s);
 	if (!rc)

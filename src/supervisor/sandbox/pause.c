@@ -47,6 +47,8 @@ enum sandbox_state sandbox_quiesced(struct sandbox *s)
 	}
 	s->quiescing = true;
 	s->failure[0] = 0;
+	if (!s->current && s->session) /* a connection wakes a worker that is paused */
+		return SANDBOX_ASLEEP;
 	if (!s->current && sandbox_start_worker(s) != 0)
 		loop_timer_set(&s->timer, SANDBOX_BACKOFF_MS);
 	return SANDBOX_RESTARTING;

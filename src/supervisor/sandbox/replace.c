@@ -77,8 +77,25 @@ static void put_in_force(struct sandbox *s, struct generation *g)
 	        .difference = g->difference};
 
 	outbox_policy_change(s->supervisor, s, &change);
+	memset(&s->sleep.past, 0, sizeof(s->sleep.past));
 	generation_put(s->generation);
 	s->generation = generation_get(g);
+}
+
+/* The next worker is told of it. */
+static int replace_asleep(struct sandbox *s, struct generation *g)
+{
+	int rc = sandbox_expose(s, g);
+
+	if (!rc)
+		rc = generation_make_files(s, g);
+	if (rc)
+		return rc;
+	generation_make_placeholders(g, s->seed);
+	put_in_force(s, g);
+	s->promoted = true;
+	sandbox_reauthorized(s);
+	return 0;
 }
 
 int sandbox_replace(struct sandbox *s, struct generation *g)
@@ -88,6 +105,8 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 	s->fault = GATE_FAULT_OWN;
 	if (sandbox_is_changing(s))
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
+	if (s->state == SANDBOX_ASLEEP)
+		return replace_asleep(s, g);
 	/* The sandbox may be closed because of its fence: then no worker can serve behind it, and
 	 * that reason stands. */
 	rc = s->state == SANDBOX_CLOSED ? sandbox_verify_now(s) : 0;

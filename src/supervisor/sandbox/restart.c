@@ -90,7 +90,11 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 		        "events from before the restart cannot be read: %s", strerror(-rc));
 	outbox_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
 	recording_count_soon(s->supervisor, s);
-	return sandbox_start_another(s);
+	if (!s->session)
+		return sandbox_start_another(s);
+	generation_make_placeholders(s->generation, s->seed);
+	(void)sandbox_know_root(s); /* a worker asks for it again */
+	return SANDBOX_ASLEEP;
 }
 
 /* Before the worker is ready, clients wait at the gate. The worker is started, and the recorder
@@ -130,8 +134,8 @@ enum sandbox_state sandbox_serve_again(struct sandbox *s)
 	if (s->failure[0])
 		outbox_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
 	s->failure[0] = 0;
-	log_sandbox(LOG_LEVEL_INFO, s->name, "%s%s", s->claimed ? "ready" : "served again",
-	        s->paused ? ", paused" : "");
+	log_sandbox(s->sleep.waking ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, s->name, "%s%s",
+	        s->claimed ? "ready" : "served again", s->paused ? ", paused" : "");
 	s->claimed = false;
 	return SANDBOX_SERVING;
 }

@@ -50,7 +50,17 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                         [SANDBOX_FAIL] = sandbox_fail_closed,
                         [SANDBOX_WORKER_DIED] = sandbox_restart,
                         [SANDBOX_PAUSE] = sandbox_quiesced,
+                        [SANDBOX_IDLE] = sandbox_fall_asleep,
                         [SANDBOX_TOOK_OVER] = sandbox_took_over,
+                        [SANDBOX_HAND_OFF] = sandbox_hand_off,
+                        [SANDBOX_TIMEOUT] = sandbox_look,
+                },
+        [SANDBOX_ASLEEP] =
+                {
+                        [SANDBOX_END] = sandbox_stop_workers,
+                        [SANDBOX_FAIL] = sandbox_fail_closed,
+                        [SANDBOX_PAUSE] = sandbox_pause_asleep,
+                        [SANDBOX_WAKE] = sandbox_wake,
                         [SANDBOX_HAND_OFF] = sandbox_hand_off,
                 },
         [SANDBOX_RESTARTING] =
@@ -94,6 +104,7 @@ static const char *const state_names[] = {
         [SANDBOX_VARIABLES] = "VARIABLES",
         [SANDBOX_STARTING] = "STARTING",
         [SANDBOX_SERVING] = "SERVING",
+        [SANDBOX_ASLEEP] = "ASLEEP",
         [SANDBOX_RESTARTING] = "RESTARTING",
         [SANDBOX_CLOSED] = "CLOSED",
         [SANDBOX_HANDED_OFF] = "HANDED_OFF",
@@ -120,13 +131,22 @@ static void tell_owner(struct sandbox *s, enum sandbox_state before)
 		s->owner->ended(s->owner, s);
 		return;
 	}
-	if (s->state == SANDBOX_SERVING && before == SANDBOX_STARTING)
+	if (before == SANDBOX_STARTING &&
+	        (s->state == SANDBOX_SERVING || s->state == SANDBOX_ASLEEP))
 		s->owner->ready(s->owner, s);
 	else if (s->state != before && s->persistent)
 		s->owner->changed(s->owner, s);
-	if (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED ||
-	        s->state == SANDBOX_RESTARTING)
+	if (s->state == SANDBOX_SERVING || s->state == SANDBOX_ASLEEP ||
+	        s->state == SANDBOX_CLOSED || s->state == SANDBOX_RESTARTING)
 		sandbox_check_quiesced(s);
+}
+
+/* Connections wait for a worker, and the worker is watched for its last one. */
+static void tell_gateway(struct sandbox *s, enum sandbox_state before)
+{
+	if (s->state == SANDBOX_SERVING && before != SANDBOX_SERVING)
+		sandbox_begin_looking(s);
+	gateway_session_changed(s);
 }
 
 /* The recorder of a claimed sandbox is told at the first event after the claim, whatever it is.
@@ -151,6 +171,8 @@ void sandbox_event(struct sandbox *s, enum sandbox_event event)
 	if (!handle)
 		return;
 	set_state(s, handle(s));
+	if (s->session)
+		tell_gateway(s, before);
 	tell_owner(s, before);
 }
 
@@ -267,6 +289,7 @@ void sandbox_free(struct sandbox *s)
 		close(s->netns);
 	if (s->names >= 0)
 		close(s->names);
+	gateway_session_forget(s);
 	asks_free(s);
 	if (s->counters >= 0)
 		close(s->counters);

@@ -6,6 +6,7 @@
 
 #include "vethguard/base/table.h"
 #include "supervisor/gate/gate.h"
+#include "supervisor/sandbox/asleep.h"
 #include "supervisor/sandbox/expose.h"
 #include "supervisor/sandbox/instance.h"
 #include "supervisor/os/listen_socket.h"
@@ -40,6 +41,8 @@ enum sandbox_state {
 	/* The gate is made and the roles are told; waiting for keeper, recorder and worker. */
 	SANDBOX_STARTING,
 	SANDBOX_SERVING,
+	/* A session: no worker runs, and one is started for the first connection. */
+	SANDBOX_ASLEEP,
 	/* Persistent: the worker died; another one is starting or will be. */
 	SANDBOX_RESTARTING,
 	/* Persistent: no worker serves it until it is reloaded or ends. */
@@ -63,6 +66,8 @@ enum sandbox_event {
 	SANDBOX_WORKER_DIED,  /* persistent: the serving one; failure is filled in */
 	SANDBOX_WORKERS_GONE, /* all workers have exited */
 	SANDBOX_PAUSE,        /* persistent: paused and reason are filled in */
+	SANDBOX_WAKE,         /* ASLEEP: a worker is needed */
+	SANDBOX_IDLE,         /* a session: its worker has had nothing open for long */
 	SANDBOX_TOOK_OVER,    /* persistent: a worker under another generation serves */
 	SANDBOX_HAND_OFF,     /* persistent: another daemon serves it from now on */
 	SANDBOX_ROLL_BACK,    /* persistent: the other daemon is gone */
@@ -127,6 +132,7 @@ struct sandbox {
 	 * worker. */
 	const struct session_token *session;
 	struct gateway_session gateway; /* process/gateway.h */
+	struct sandbox_sleep sleep;     /* asleep.h; a session's */
 	/* Path of the file that keeps the gate; empty: only this process keeps it. */
 	char pin[MESSAGE_PATH_MAX + 1];
 	char *labels; /* owned: "KEY=VALUE" lines; NULL: none */

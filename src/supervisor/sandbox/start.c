@@ -213,10 +213,31 @@ static void give_worker_up(struct sandbox *s)
 	}
 }
 
+/* Sets up all that a session needs before its first worker. */
+static int set_up_asleep(struct sandbox *s)
+{
+	int rc = open_gate(s);
+
+	if (!rc)
+		rc = sandbox_expose(s, s->generation);
+	if (!rc)
+		rc = generation_make_files(s, s->generation);
+	if (!rc)
+		rc = sandbox_record(s);
+	if (rc)
+		return rc;
+	generation_make_placeholders(s->generation, s->seed);
+	s->sleep.ready_until_ms = loop_now_ms(s->supervisor->loop) + SANDBOX_START_MS;
+	loop_timer_set(&s->timer, 0);
+	return 0;
+}
+
 int sandbox_set_up(struct sandbox *s)
 {
 	int rc = s->supervisor->recorder_life.log_given ? 0 : open_log(s);
 
+	if (!rc && s->session)
+		return set_up_asleep(s);
 	if (!rc && !s->current)
 		rc = sandbox_take_worker(s);
 	if (!rc)

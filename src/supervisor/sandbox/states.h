@@ -17,6 +17,17 @@ enum sandbox_state sandbox_serve_when_ready(struct sandbox *s);
 enum sandbox_state sandbox_no_variables(struct sandbox *s); /* in time */
 enum sandbox_state sandbox_too_late(struct sandbox *s);     /* to serve */
 
+/* asleep.c, sessions only */
+/* STARTING without a worker: what it waits for may be there. */
+enum sandbox_state sandbox_sleep_when_ready(struct sandbox *s);
+/* A connection waits for a worker. */
+enum sandbox_state sandbox_wake(struct sandbox *s);
+/* Asks the worker whether it has anything open. */
+enum sandbox_state sandbox_look(struct sandbox *s);
+/* The worker has had nothing open for long. */
+enum sandbox_state sandbox_fall_asleep(struct sandbox *s);
+enum sandbox_state sandbox_pause_asleep(struct sandbox *s);
+
 /* end.c */
 /* Nothing of the sandbox was visible to anybody yet. */
 enum sandbox_state sandbox_end_early(struct sandbox *s);

@@ -49,6 +49,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.gateway.unauthenticated, 1024);
 	assert_int_equal(config.gateway.unauthenticated_per_address, 64);
 	assert_int_equal(config.gateway.handshake_ms, 10000);
+	assert_int_equal(config.gateway.keep_worker_ms, 60000);
 	assert_false(config.gateway.client_certificates);
 	assert_string_equal(config.gateway.certificate, "");
 	assert_string_equal(config.gateway.name, "");
@@ -75,7 +76,7 @@ static void test_every_key(void **state)
 	                      "['10.0.0.1:80', '[::1]:8080'], plain_anywhere: true, name: "
 	                      "Gateway.Example., unauthenticated: 16, "
 	                      "unauthenticated_per_address: 1, client_certificates: true, "
-	                      "handshake: 100ms" FILES,
+	                      "handshake: 100ms, keep_worker: 100ms" FILES,
 	                         &config),
 	        0);
 	assert_int_equal(g->listener_count, 4);
@@ -92,6 +93,7 @@ static void test_every_key(void **state)
 	assert_int_equal(g->unauthenticated, 16);
 	assert_int_equal(g->unauthenticated_per_address, 1);
 	assert_int_equal(g->handshake_ms, 100);
+	assert_int_equal(g->keep_worker_ms, 100);
 	assert_true(g->client_certificates);
 	config_fini(&config);
 }
@@ -204,6 +206,10 @@ static void test_what_is_refused(void **state)
 	refuses("listen: '0.0.0.0:1', unauthenticated_per_address: 0" FILES, "per_address");
 	refuses("listen: '0.0.0.0:1', handshake: 99ms" FILES, "handshake");
 	refuses("listen: '0.0.0.0:1', handshake: 61s" FILES, "handshake");
+	refuses("listen: '0.0.0.0:1', keep_worker: 99ms" FILES, "keep_worker");
+	refuses("listen: '0.0.0.0:1', keep_worker: 25h" FILES, "keep_worker");
+	refuses("listen: '0.0.0.0:1', keep_worker: 0" FILES, "keep_worker");
+	refuses("listen: '0.0.0.0:1', keep_worker: [1m]" FILES, "keep_worker");
 	refuses("listen: '0.0.0.0:1', tokens: x" FILES, "tokens");
 }
 

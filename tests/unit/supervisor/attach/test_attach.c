@@ -110,6 +110,52 @@ static void prepared_ones_count_and_claims_do_not(void **state)
 	assert_null(attachments_find(&all, "claimer"));
 }
 
+static void ask_session(const char *name)
+{
+	const struct attach_request request = {.name = name,
+	        .kind = ATTACH_SESSION,
+	        .policy = "/nowhere/policy.yaml",
+	        .caller = {.uid = getuid(), .gid = getgid(), .fixed = getuid() != 0}};
+
+	memset(&answered, 0, sizeof(answered));
+	attachments_attach(&all, &request, on_done, NULL);
+	assert_int_equal(answered.count, 1);
+}
+
+/* Sessions and other sandboxes have a bound each. */
+static void sessions_are_counted_by_themselves(void **state)
+{
+	struct attachment *a;
+
+	(void)state;
+	supervisor.gateway.config.listener_count = 1;
+	for (unsigned i = 0; i < SESSIONS_MAX; i++) {
+		a = attachment_new(&all);
+		assert_non_null(a);
+		snprintf(a->record.name, sizeof(a->record.name), "session-%u", i);
+		a->record.kind = ATTACH_SESSION;
+		assert_int_equal(attachment_enter(a), 0);
+	}
+	ask_session("beyond");
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_string_equal(answered.text,
+	        "the daemon already has 6000 sessions, which is the most it may have: revoke one");
+	attach("other");
+	assert_int_equal(answered.status, ATTACH_INVALID);
+	assert_non_null(strstr(answered.text, "/nowhere/at-all"));
+	attachment_free(attachments_find(&all, "session-0"));
+	ask_session("again");
+	assert_int_equal(answered.status, ATTACH_INVALID);
+	assert_null(strstr(answered.text, "already has"));
+	for (unsigned i = 0; i < ATTACHMENTS_MAX; i++)
+		enter(i);
+	ask_session("beside");
+	assert_int_equal(answered.status, ATTACH_INVALID);
+	attach("beyond");
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_non_null(strstr(answered.text, "already has 2000 sandboxes"));
+}
+
 /* A namespace that is prepared needs the addresses of the configuration. That is not a reload:
  * the files of trusted CAs are not examined for it, a hundred times in a row. */
 static void only_a_reload_looks_at_the_ca(void **state)
@@ -386,6 +432,8 @@ int main(void)
 	                more_that_have_ended_than_may_wait, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                prepared_ones_count_and_claims_do_not, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                sessions_are_counted_by_themselves, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                of_two_with_one_id_the_claim_counts, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(only_a_reload_looks_at_the_ca, set_up, tear_down),

@@ -65,6 +65,11 @@ HANDLER(sandbox_roll_back)
 HANDLER(sandbox_finish_hand_off)
 HANDLER(sandbox_fail_handed_off)
 HANDLER(sandbox_quiesced)
+HANDLER(sandbox_sleep_when_ready)
+HANDLER(sandbox_wake)
+HANDLER(sandbox_look)
+HANDLER(sandbox_fall_asleep)
+HANDLER(sandbox_pause_asleep)
 
 /* The rest of what those files have: nobody calls it here. */
 
@@ -86,6 +91,46 @@ void sandbox_check_quiesced(struct sandbox *s)
 {
 	(void)s;
 	quiesces++;
+}
+
+int sandbox_know_root(struct sandbox *s)
+{
+	(void)s;
+	fail();
+	return 0;
+}
+
+void sandbox_begin_looking(struct sandbox *s)
+{
+	(void)s;
+	fail(); /* none of them is a session */
+}
+
+bool sandbox_take_look(
+        struct sandbox *s, struct instance *i, uint64_t id, const struct message_worker_stats *m)
+{
+	(void)s;
+	(void)i;
+	(void)id;
+	(void)m;
+	fail();
+	return false;
+}
+
+void sandbox_add_past(const struct sandbox *s, struct message_worker_stats *m)
+{
+	(void)s;
+	(void)m;
+	fail();
+}
+
+void sandbox_examine_sources(
+        const struct sandbox *s, void (*tell)(void *context, const char *fault), void *context)
+{
+	(void)s;
+	(void)tell;
+	(void)context;
+	fail();
 }
 
 /* What is expected: all that is not here is passed over. */
@@ -116,6 +161,13 @@ static const struct cell cells[] = {
         {SANDBOX_SERVING, SANDBOX_PAUSE, "sandbox_quiesced"},
         {SANDBOX_SERVING, SANDBOX_TOOK_OVER, "sandbox_took_over"},
         {SANDBOX_SERVING, SANDBOX_HAND_OFF, "sandbox_hand_off"},
+        {SANDBOX_SERVING, SANDBOX_IDLE, "sandbox_fall_asleep"},
+        {SANDBOX_SERVING, SANDBOX_TIMEOUT, "sandbox_look"},
+        {SANDBOX_ASLEEP, SANDBOX_END, "sandbox_stop_workers"},
+        {SANDBOX_ASLEEP, SANDBOX_FAIL, "sandbox_fail_closed"},
+        {SANDBOX_ASLEEP, SANDBOX_PAUSE, "sandbox_pause_asleep"},
+        {SANDBOX_ASLEEP, SANDBOX_WAKE, "sandbox_wake"},
+        {SANDBOX_ASLEEP, SANDBOX_HAND_OFF, "sandbox_hand_off"},
         {SANDBOX_RESTARTING, SANDBOX_PROGRESS, "sandbox_serve_again"},
         {SANDBOX_RESTARTING, SANDBOX_END, "sandbox_stop_workers"},
         {SANDBOX_RESTARTING, SANDBOX_FAIL, "sandbox_fail_closed"},
@@ -152,7 +204,7 @@ static unsigned ready, ended, changed, failed;
 static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 {
 	(void)owner;
-	assert_int_equal(s->state, SANDBOX_SERVING);
+	assert_true(s->state == SANDBOX_SERVING || s->state == SANDBOX_ASLEEP);
 	ready++;
 }
 
@@ -198,14 +250,15 @@ static void expect_passed_over(const struct sandbox *s, int state)
 static void expect_owner_told(const struct sandbox *s, int before)
 {
 	const int now = (int)s->state;
-	const bool begins = now == SANDBOX_SERVING && before == SANDBOX_STARTING;
+	const bool begins =
+	        (now == SANDBOX_SERVING || now == SANDBOX_ASLEEP) && before == SANDBOX_STARTING;
 
 	assert_int_equal(ended, now == SANDBOX_ENDED);
 	assert_int_equal(ready, begins);
 	assert_int_equal(
 	        changed, s->persistent && now != before && !begins && now != SANDBOX_ENDED);
-	assert_int_equal(quiesces,
-	        now == SANDBOX_SERVING || now == SANDBOX_CLOSED || now == SANDBOX_RESTARTING);
+	assert_int_equal(quiesces, now == SANDBOX_SERVING || now == SANDBOX_ASLEEP ||
+	                                   now == SANDBOX_CLOSED || now == SANDBOX_RESTARTING);
 	assert_int_equal(failed, 0); /* the handlers' to tell */
 }
 
