@@ -22,7 +22,7 @@ LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $
 MODS_vethguard-token := token jail ipc loop wire base
 LIBS_vethguard-token := $(LIBS_SECCOMP) $(LIBS_EVENT) -ldl
 MODS_vethguard-gateway := gateway tls ipc loop jail policy wire base
-LIBS_vethguard-gateway := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
+LIBS_vethguard-gateway := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
 # An engine calls it three times for each container: it loads no library that it does not use.
 LIBS_vethguard-runtime := -Wl,--as-needed $(LIBS_NFT) $(LIBS_JANSSON)

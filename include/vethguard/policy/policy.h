@@ -82,7 +82,7 @@ struct policy_decision {
 	enum policy_verdict verdict;
 	enum policy_reason reason;
 	uint32_t rule;       /* index for policy_rule_*(), or POLICY_NONE */
-	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
+	uint32_t credential; /* index for policy_credential(), or POLICY_NONE; for a connection only of tcp */
 	bool seals;          /* tokens in the answer become placeholders, and go into that credential */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
 	bool asks;           /* allowed only if a person approves it: an ask rule decided */
@@ -200,6 +200,7 @@ enum policy_inject {
 	POLICY_INJECT_HMAC, /* policy_hmac() */
 	POLICY_INJECT_PLACEHOLDER,
 	POLICY_INJECT_CLIENT_CERTIFICATE, /* the upstream's TLS handshake shows it; the value is PEM */
+	POLICY_INJECT_POSTGRES,           /* the login of a tcp:// connection that speaks PostgreSQL's protocol */
 	POLICY_INJECT_FIELDS,             /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
@@ -214,6 +215,7 @@ enum policy_source {
 };
 
 #define POLICY_ARGV_MAX 32
+#define POLICY_ROLE_MAX 63 /* bytes of a user of PostgreSQL */
 
 struct policy_credential {
 	struct slice name;
@@ -223,7 +225,7 @@ struct policy_credential {
 	struct slice prefix;      /* header: put before the value ("token "); sigv4: the services, as the regions;
 	                             else empty */
 	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password";
-	                             fields: what ${username} stands for */
+	                             fields: what ${username} stands for; postgres: who logs in */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */

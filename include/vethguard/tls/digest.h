@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* digest: SHA-256 (FIPS 180-4) for the audit log's hash chain; SHA-1 for WebSocket's handshake; both for the ids of
- * git's objects. */
+ * git's objects; MD5 for PostgreSQL's older login. */
 #ifndef VETHGUARD_TLS_DIGEST_H
 #define VETHGUARD_TLS_DIGEST_H
 
@@ -33,5 +33,10 @@ int digest_once(bool sha256, const struct slice *parts, size_t count, uint8_t ou
  * Returns 0 or -EIO. */
 #define DIGEST_SHA1_BASE64 28 /* letters, without NUL */
 int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1]);
+
+/* MD5 of the concatenated parts as 32 lower-case hex digits and a NUL: not for security, PostgreSQL's login "md5" is
+ * made of it. Returns 0 or -EIO. */
+#define DIGEST_MD5_HEX 32 /* letters, without NUL */
+int digest_md5_hex(const struct slice *parts, size_t count, char out[DIGEST_MD5_HEX + 1]);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
+#include "proxy/exchange/token_count.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "vethguard/base/log.h"
 
@@ -98,6 +99,10 @@ static bool count(struct exchange *ex, uint64_t bytes)
 		return false;
 	if (upgrades && !limit_enter(p, rule, POLICY_LIMIT_CONNECTIONS, &l->held, &l->hit))
 		return false;
+	if (policy_counts_tokens(p->config.policy, rule) &&
+	        (!limit_add(p, rule, POLICY_LIMIT_TOKENS, 0, &l->hit) ||
+	                !limit_add(p, rule, POLICY_LIMIT_COST, 0, &l->hit)))
+		return false;
 	if (!limit_add(p, rule, POLICY_LIMIT_DOWNLOAD, 0, &l->hit) ||
 	        !limit_add(p, rule, POLICY_LIMIT_REQUESTS, 1, &l->hit))
 		return false;
@@ -111,6 +116,7 @@ static bool count(struct exchange *ex, uint64_t bytes)
 bool limiting_begin(struct exchange *ex)
 {
 	struct limiting *l = &ex->limiting;
+	const char *why;
 	uint64_t body;
 
 	if (!limits_exist(&ex->proxy->limits))
@@ -120,6 +126,10 @@ bool limiting_begin(struct exchange *ex)
 	l->most = limit_body(ex->proxy, rule_of(ex), &l->hit);
 	if (body > l->most || !count(ex, head_bytes(&ex->request) + body))
 		return refuse(ex);
+	if (!token_count_begin(ex, &why)) {
+		exchange_refuse(ex, 0, EVENT_CAUSE_UNREADABLE, why);
+		return false;
+	}
 	l->reserved = body;
 	l->reserved_ms = ex->proxy->limits.added_ms;
 	return true;
@@ -195,6 +205,7 @@ void limiting_fini(struct exchange *ex)
 	if (!limiting_is_on(l))
 		return;
 	loop_task_cancel(ex->proxy->config.loop, &l->task);
+	token_count_fini(ex);
 	limit_leave(ex->proxy, &l->held);
 	if (l->reserved > ex->bytes_out)
 		limit_take_back(ex->proxy, rule_of(ex), POLICY_LIMIT_UPLOAD, l->reserved_ms,

@@ -51,7 +51,7 @@ static const struct slice shaping[] = {
 static void limit_response(struct exchange *ex)
 {
 	struct http_fields *fields = &ex->request.fields;
-	bool gzip = !ex->verdict.decision.seals && !tools_are_wanted(ex) &&
+	bool gzip = !ex->verdict.decision.seals && !tools_are_wanted(ex) && !ex->tokens &&
 	            content_accepts_gzip(fields);
 
 	ex->redacting.may_decompress = gzip && !content_forbids_transform(fields);
@@ -70,7 +70,7 @@ int exchange_send_plain(struct exchange *ex)
 	};
 
 	http_drop_hop_by_hop(&ex->request.fields);
-	if (tools_are_wanted(ex))
+	if (tools_are_wanted(ex) || ex->tokens)
 		limit_response(ex);
 	if (ex->request.wants_websocket)
 		websocket_limit_offer(&ex->request.fields);

@@ -10,6 +10,7 @@
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
+#include "proxy/exchange/token_count.h"
 #include "proxy/exchange/tools.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
@@ -215,6 +216,8 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 		exchange_fail(ex, cause, why);
 		return false;
 	}
+	if (ex->tokens)
+		token_count_head(ex, r);
 	http_drop_hop_by_hop(&r->fields);
 	frame_response(ex, r);
 	ex->status = r->status;
@@ -241,6 +244,8 @@ void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 	if (n == 0 || (limiting_is_on(&ex->limiting) && !limiting_gives(ex, n)))
 		return;
 	exchange_release_head(ex);
+	if (ex->tokens)
+		token_count_take(ex, p, n);
 	ex->bytes_in += n;
 	if (ex->responding.counted && ex->bytes_in >= ex->responding.length)
 		audit_exchange(ex);
@@ -310,6 +315,8 @@ static void end_sealed(struct exchange *ex)
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE, why);
 		return;
 	}
+	if (ex->tokens)
+		token_count_whole(ex);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, SLICE(""));
 	exchange_finish(ex, true, request_is_sent(ex));
@@ -336,6 +343,8 @@ static void end_response(struct exchange *ex, struct slice trailers)
 	}
 	exchange_release_head(ex);
 	trailers = response_trailers(ex, trailers);
+	if (ex->tokens)
+		token_count_whole(ex);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, trailers);
 	exchange_finish(ex, true, request_is_sent(ex));
