@@ -69,8 +69,7 @@ int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t c
 	return rc;
 }
 
-<<<<<<< HEAD
-/* A hash that is not for security: raw has `bytes` bytes of room. */
+/* Hashes with a context of its own. raw has `bytes` bytes of room: the hash's size. */
 static bool hash_once(
         const EVP_MD *method, const struct slice *parts, size_t count, uint8_t *raw, unsigned bytes)
 {
@@ -83,37 +82,21 @@ static bool hash_once(
 	good = good && EVP_DigestFinal_ex(context, raw, &size) == 1 && size == bytes;
 	EVP_MD_CTX_free(context);
 	return good;
-=======
+}
+
 int digest_once(
         bool sha256, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES])
 {
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	unsigned wanted = sha256 ? DIGEST_SHA256_BYTES : DIGEST_SHA1_BYTES, size = wanted;
-	bool good = context &&
-	            EVP_DigestInit_ex(context, sha256 ? EVP_sha256() : EVP_sha1(), NULL) == 1;
+	const EVP_MD *method = sha256 ? EVP_sha256() : EVP_sha1();
 
-	for (size_t i = 0; i < count && good; i++)
-		good = EVP_DigestUpdate(context, parts[i].p, parts[i].n) == 1;
-	good = good && EVP_DigestFinal_ex(context, out, &size) == 1 && size == wanted;
-	EVP_MD_CTX_free(context);
-	if (good)
+	if (hash_once(method, parts, count, out, sha256 ? DIGEST_SHA256_BYTES : DIGEST_SHA1_BYTES))
 		return 0;
 	memset(out, 0, DIGEST_SHA256_BYTES);
 	return -EIO;
->>>>>>> git2
 }
 
 int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1])
 {
-<<<<<<< HEAD
-	uint8_t raw[20];
-
-	out[0] = '\0';
-	if (!hash_once(EVP_sha1(), parts, count, raw, sizeof(raw)))
-		return -EIO;
-	EVP_EncodeBlock((unsigned char *)out, raw, sizeof(raw));
-	return 0;
-=======
 	uint8_t raw[DIGEST_SHA256_BYTES];
 	int rc = digest_once(false, parts, count, raw);
 
@@ -121,7 +104,6 @@ int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_
 	if (rc == 0)
 		EVP_EncodeBlock((unsigned char *)out, raw, DIGEST_SHA1_BYTES);
 	return rc;
->>>>>>> git2
 }
 
 int digest_md5_hex(const struct slice *parts, size_t count, char out[DIGEST_MD5_HEX + 1])

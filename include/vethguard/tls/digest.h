@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-<<<<<<< HEAD
-/* digest: SHA-256 (FIPS 180-4) for the audit log's hash chain; SHA-1 for WebSocket's handshake; MD5 for PostgreSQL's
- * older login. */
-=======
 /* digest: SHA-256 (FIPS 180-4) for the audit log's hash chain; SHA-1 for WebSocket's handshake; both for the ids of
- * git's objects. */
->>>>>>> git2
+ * git's objects; MD5 for PostgreSQL's older login. */
 #ifndef VETHGUARD_TLS_DIGEST_H
 #define VETHGUARD_TLS_DIGEST_H
 
