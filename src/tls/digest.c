@@ -69,7 +69,7 @@ int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t c
 	return rc;
 }
 
-/* Hashes with a context of its own. raw has `bytes` bytes of room: the hash's size. */
+/* Hashes without a context that was made before: raw has `bytes` bytes of room. */
 static bool hash_once(
         const EVP_MD *method, const struct slice *parts, size_t count, uint8_t *raw, unsigned bytes)
 {
@@ -87,9 +87,8 @@ static bool hash_once(
 int digest_once(
         bool sha256, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES])
 {
-	const EVP_MD *method = sha256 ? EVP_sha256() : EVP_sha1();
-
-	if (hash_once(method, parts, count, out, sha256 ? DIGEST_SHA256_BYTES : DIGEST_SHA1_BYTES))
+	if (hash_once(sha256 ? EVP_sha256() : EVP_sha1(), parts, count, out,
+	            sha256 ? DIGEST_SHA256_BYTES : DIGEST_SHA1_BYTES))
 		return 0;
 	memset(out, 0, DIGEST_SHA256_BYTES);
 	return -EIO;

@@ -213,11 +213,23 @@ def ctr(lab, daemon, policies, options):
     import cni_engines
     import guests
     runtime_config(lab, daemon, policies)
+    guarded = ("--runc-binary", RUNTIME, "--env", "VETHGUARD_POLICY=agent")
     with stopped(cni_engines.Containerd(handlers=[])) as engine:
-        def way(name, *words):
-            return Way("ctr run", name, lambda container: sh(*engine.argv(
-                "run", "--rm", *words, "--rootfs", guests.Image.get(), container, "/bin/true"), stdin=subprocess.DEVNULL, timeout=START_S))
-        rows([way("without a network"), way("vethguard-runtime", "--runc-binary", RUNTIME, "--env", "VETHGUARD_POLICY=agent")], options)
+        def run(container, *words):
+            sh(*engine.argv("run", *words[:-1], "--rootfs", guests.Image.get(), container, *words[-1]), stdin=subprocess.DEVNULL, timeout=START_S)
+
+        def end(container):
+            sh(*engine.argv("tasks", "rm", "-f", container), timeout=START_S)
+            sh(*engine.argv("containers", "rm", container), timeout=START_S)
+
+        def start(name, *words):
+            return Way("ctr run -d", name, lambda container: run(container, "-d", *words, ("/bin/sleep", "1000")), end)
+
+        def whole(name, *words):
+            """With the end and the removal, in which the kernel takes the guard's link away."""
+            return Way("ctr run --rm", name, lambda container: run(container, "--rm", *words, ("/bin/true",)))
+        rows([start("without a network"), start("vethguard-runtime", *guarded)], options)
+        rows([whole("without a network"), whole("vethguard-runtime", *guarded)], options)
 
 
 BRIDGE_SLEEPS_MS = 50  # before it looks a second time whether its port is up

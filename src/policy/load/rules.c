@@ -10,8 +10,7 @@
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
         "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp",
-        "graphql", "llm", "git", "grpc", "limits", "budget", "weights",
-        "prices", NULL};
+        "graphql", "llm", "git", "grpc", "limits", "budget", "weights", "prices", NULL};
 static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths", "credential",
         "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm",
         "git", "grpc", "limits", "budget", "weights", "prices", "wait", NULL};
