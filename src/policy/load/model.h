@@ -75,6 +75,8 @@ struct model_rule {
 	size_t condition_count;
 	struct slice conditions_text; /* in words */
 	uint32_t credential;          /* or POLICY_NONE */
+	bool has_dlp;                 /* dlp is the rule's own */
+	struct dlp_settings dlp;
 };
 
 /* True for the shadow of an ask rule (RULE_ASK in image.h). */
@@ -131,6 +133,8 @@ struct model {
 	enum policy_mode mode;
 	uint32_t inspect; /* bytes */
 	bool leaks_pass;  /* on_leak: alert */
+	bool has_dlp;
+	struct dlp_settings dlp;
 	size_t method_count;
 	struct slice methods[IMAGE_METHODS_MAX];
 	struct vec rules;    /* struct model_rule; the shadows of ask rules come last */

@@ -21,6 +21,7 @@
 struct holding;
 struct inspection;
 struct sealing;
+struct secrets;
 struct signing;
 struct tools_filter;
 struct websocket_relay;
@@ -82,6 +83,7 @@ struct exchange {
 	struct holding *holding;    /* of a request whose body was held; else NULL */
 	struct signing *signing;    /* of a request that is signed (sigv4); else NULL */
 	struct sealing *sealing;    /* of an answer whose tokens are sealed; else NULL */
+	struct secrets *secrets;    /* of a request in which secrets are looked for; else NULL */
 	struct tools_filter *tools; /* of an answer that may list MCP tools; else NULL */
 	struct mask_stream mask;
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
@@ -133,7 +135,7 @@ struct exchange {
 	bool delayed;
 	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
-	const char *leak; /* why the request is refused for a placeholder; NULL: it is not */
+	const char *leak; /* why the request is refused for what it carries; NULL: it is not */
 	bool recorded;    /* the event was put; an echo found later gets its own record */
 	bool echo_told;
 	bool cut;                        /* reauthorize.c: to be ended */

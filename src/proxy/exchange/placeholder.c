@@ -14,6 +14,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/secrets.h"
 #include "proxy/exchange/substitute.h"
 #include "proxy/exchange/content.h"
 #include "proxy/http/cookie.h"
@@ -176,6 +177,7 @@ void exchange_check_placeholders(struct exchange *ex)
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = foreign_whose(store, f->value);
 
+		secrets_look_at_field(ex, f);
 		if (bound && spec.inject == POLICY_INJECT_PLACEHOLDER) {
 			if (substituted_is_foreign(ex, &spec, f, credential))
 				where = field_text;
@@ -197,6 +199,7 @@ void exchange_check_placeholders(struct exchange *ex)
 		where = "a credential's placeholder was sent where it does not belong: in the URL";
 	if (where)
 		exchange_found_placeholder(ex, where, head_is_of_others(ex));
+	secrets_look_at_url(ex);
 }
 
 bool exchange_refuses_leak(struct exchange *ex)
@@ -204,7 +207,8 @@ bool exchange_refuses_leak(struct exchange *ex)
 	if (!ex->leak || !ex->verdict.allowed)
 		return false;
 	ex->verdict.allowed = false;
-	ex->verdict.decision.reason = POLICY_REASON_LEAK;
+	ex->verdict.decision.reason =
+	        secrets_refuse(ex) ? POLICY_REASON_SECRET : POLICY_REASON_LEAK;
 	ex->verdict.cause = EVENT_CAUSE_POLICY;
 	ex->verdict.detail = ex->leak;
 	return true;
@@ -233,6 +237,7 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 	const struct credential_store *store = ex->proxy->config.credentials;
 	struct credential_scan before = ex->scan;
 
+	secrets_look_at_text(ex, slice_of(p, n));
 	if (ex->placeholder_seen || n == 0 ||
 	        !credential_store_scan(store, &ex->scan, p, n, ex->verdict.own))
 		return;
@@ -244,10 +249,19 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 static const char body_text[] =
         "a credential's placeholder was sent where it does not belong: in the request's body";
 
+/* True as long as something is looked for in the body. */
+static bool is_searched(const struct exchange *ex)
+{
+	return secrets_are_wanted(ex) ||
+	       (!ex->placeholder_seen &&
+	               credential_store_has_placeholders(ex->proxy->config.credentials));
+}
+
 /* A body that inflates beyond the bound could hide a placeholder behind it. */
 static void inflates_too_far(struct exchange *ex)
 {
 	ex->placeholder_seen = true;
+	secrets_note_coding(ex);
 	if (policy_refuses_leaks(ex->proxy->config.policy))
 		ex->leak = "the request's compressed body inflates to too much to be searched for "
 		           "placeholders";
@@ -264,7 +278,7 @@ static size_t scan_gzip(struct exchange *ex, const uint8_t *p, size_t n)
 
 	buf_init(&out, 4 * SCAN_CHUNK);
 	ex->scanned_bytes += n;
-	while (rc == 0 && (at < n || more) && !ex->placeholder_seen) {
+	while (rc == 0 && (at < n || more) && is_searched(ex)) {
 		rc = decompress_feed(ex->scanned_gzip, p + at, n - at, &used, &out, SCAN_CHUNK);
 		at += used;
 		more = out.len >= SCAN_CHUNK;
@@ -287,13 +301,16 @@ void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t read = 0;
 
-	if (!credential_store_has_placeholders(ex->proxy->config.credentials) ||
-	        ex->placeholder_seen)
+	if (!is_searched(ex))
 		return;
 	if (!ex->scanned_coding) {
+		enum content_coding coding = content_coding_of(&ex->request.fields);
+
 		ex->scanned_coding = true;
-		if (content_coding_of(&ex->request.fields) == CONTENT_GZIP)
+		if (coding == CONTENT_GZIP)
 			ex->scanned_gzip = decompress_new();
+		if (coding == CONTENT_OTHER)
+			secrets_note_coding(ex);
 	}
 	if (ex->scanned_gzip)
 		read = scan_gzip(ex, p, n);
