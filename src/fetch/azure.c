@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fetch/bearer.h"
 #include "fetch/form.h"
 #include "fetch/services.h"
 
 #define API_VERSION "7.4"
 #define METADATA_VERSION "2018-02-01"
-#define FIELD_MAX (SECRET_MAX + 64)
 
 static int add_proof(const struct fetch_request *request, struct buf *form)
 {
@@ -82,23 +82,13 @@ static json_t *ask_the_machine(
 static json_t *read_secret(const struct fetch_request *request, struct https *https,
         const char *token, char fault[HTTPS_TEXT_MAX])
 {
-	static char field[FIELD_MAX];
 	const struct slice secret = fetch_argument(request, "secret");
 	const struct slice version = fetch_argument(request, "version");
-	const char *fields[] = {field, "Accept: application/json", NULL};
-	char url[HTTPS_URL_MAX], path[HTTPS_URL_MAX];
-	json_t *answer = NULL;
+	char path[HTTPS_URL_MAX];
 
 	snprintf(path, sizeof(path), "/secrets/%.*s%s%.*s?api-version=" API_VERSION,
 	        SLICE_ARG(secret), version.n ? "/" : "", SLICE_ARG(version));
-	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
-	if (snprintf(field, sizeof(field), "Authorization: Bearer %s", token) <
-	                (int)sizeof(field) &&
-	        fetch_url(request, path, url, sizeof(url)))
-		answer = https_json(https,
-		        &(struct https_call){.method = "GET", .url = url, .fields = fields}, fault);
-	secret_wipe(field, sizeof(field));
-	return answer;
+	return bearer_get(request, https, slice_from_string(token), path, fault);
 }
 
 static bool take_value(const struct fetch_request *request, const json_t *answer,

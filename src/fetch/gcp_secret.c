@@ -2,34 +2,23 @@
 /* Google's Secret Manager: a login by gcp.c, then one version of one secret. */
 #include <stdio.h>
 
+#include "fetch/bearer.h"
 #include "fetch/gcp.h"
 #include "vethguard/base/base64.h"
-
-#define FIELD_MAX (SECRET_MAX + 64)
 
 static json_t *read_version(const struct fetch_request *request, struct https *https,
         struct slice token, char fault[HTTPS_TEXT_MAX])
 {
-	static char field[FIELD_MAX];
 	const struct slice project = fetch_argument(request, "project");
 	const struct slice secret = fetch_argument(request, "secret");
 	struct slice version = fetch_argument(request, "version");
-	const char *fields[] = {field, "Accept: application/json", NULL};
-	char url[HTTPS_URL_MAX], path[HTTPS_URL_MAX];
-	json_t *answer = NULL;
+	char path[HTTPS_URL_MAX];
 
 	if (!version.n)
 		version = SLICE("latest");
 	snprintf(path, sizeof(path), "/v1/projects/%.*s/secrets/%.*s/versions/%.*s:access",
 	        SLICE_ARG(project), SLICE_ARG(secret), SLICE_ARG(version));
-	snprintf(fault, HTTPS_TEXT_MAX, "the request to it is too long");
-	if (snprintf(field, sizeof(field), "Authorization: Bearer %.*s", SLICE_ARG(token)) <
-	                (int)sizeof(field) &&
-	        fetch_url(request, path, url, sizeof(url)))
-		answer = https_json(https,
-		        &(struct https_call){.method = "GET", .url = url, .fields = fields}, fault);
-	secret_wipe(field, sizeof(field));
-	return answer;
+	return bearer_get(request, https, token, path, fault);
 }
 
 /* The secret is in base64: payload.data. */

@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ipc/private.h"
@@ -91,17 +90,13 @@ int counters_create_at(int directory, const char *name)
 	return rc;
 }
 
-static int look_at_file(int fd)
+static int look_at_file(int fd, off_t size)
 {
 	char head[offsetof(struct counters_memory, boot_id) + BOOT_ID_BYTES];
 	char boot_id[BOOT_ID_BYTES];
 	const uint32_t layout = LAYOUT;
-	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) ||
-	        st.st_size != sizeof(struct counters_memory))
+	if (size != sizeof(struct counters_memory))
 		return -EBADMSG;
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 	if (n < 0)
@@ -117,16 +112,7 @@ static int look_at_file(int fd)
 
 int counters_open_at(int directory, const char *name)
 {
-	int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	int rc;
-
-	if (fd < 0)
-		return errno == ELOOP || errno == ENXIO || errno == EISDIR ? -EBADMSG : -errno;
-	rc = look_at_file(fd);
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return rc;
+	return ipc_memory_open_own(directory, name, look_at_file);
 }
 
 int counters_open(struct counters *counters, int fd)

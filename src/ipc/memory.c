@@ -137,6 +137,27 @@ int ipc_memory_open_at(int directory, const char *name, size_t size)
 	return rc;
 }
 
+int ipc_memory_open_own(int directory, const char *name, int (*look_at)(int fd, off_t size))
+{
+	int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	int rc;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO || errno == EISDIR ? -EBADMSG : -errno;
+	if (fstat(fd, &st) < 0)
+		rc = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	         (st.st_mode & (S_IWGRP | S_IWOTH)))
+		rc = -EBADMSG;
+	else
+		rc = look_at(fd, st.st_size);
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
 /* A memfd has to be sealed; a file of a file system cannot be (tmpfs: no seal may be added). */
 static bool is_fixed(int fd, size_t size)
 {

@@ -31,6 +31,9 @@ int ipc_memory_new_renamed(int directory, const char *name, size_t size);
 /* Opens an existing file, locked. -EWOULDBLOCK: a process has it open; -EBADMSG: no file of this
  * size. */
 int ipc_memory_open_at(int directory, const char *name, size_t size);
+/* Opens an existing file that nobody but this user may write to, and that look_at() takes: it gets
+ * the file's size, and returns 0 or -errno. -EBADMSG: it is no such file. */
+int ipc_memory_open_own(int directory, const char *name, int (*look_at)(int fd, off_t size));
 /* Returns NULL with *error; -EBADMSG: another size, or its size is not sealed and it is no file. */
 void *ipc_memory_map(int fd, size_t size, int *error);
 /* Marks a mapping whose holder can go on without it, so that shared_names_guard() suffices. */

@@ -83,15 +83,11 @@ static uint32_t limit_of(off_t size)
 	return room % sizeof(struct entry) ? 0 : (uint32_t)(room / sizeof(struct entry));
 }
 
-static int look_at_file(int fd)
+static int look_at_file(int fd, off_t size)
 {
 	uint32_t layout;
-	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) ||
-	        !limit_of(st.st_size))
+	if (!limit_of(size))
 		return -EBADMSG;
 	ssize_t n =
 	        pread(fd, &layout, sizeof(layout), offsetof(struct shared_names_memory, layout));
@@ -102,16 +98,7 @@ static int look_at_file(int fd)
 
 int shared_names_open_at(int directory, const char *name)
 {
-	int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	int rc;
-
-	if (fd < 0)
-		return errno == ELOOP || errno == ENXIO || errno == EISDIR ? -EBADMSG : -errno;
-	rc = look_at_file(fd);
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return rc;
+	return ipc_memory_open_own(directory, name, look_at_file);
 }
 
 static int map(struct shared_names *names, int fd)

@@ -28,6 +28,7 @@ struct document {
 	struct spread spreads[GRAPHQL_SPREADS_MAX];
 	struct slice names[GRAPHQL_OPERATIONS_MAX]; /* of operations; empty: without a name */
 	bool broken;
+	bool selects; /* a field was told */
 };
 
 /* The place of selections in the document. */
@@ -170,8 +171,10 @@ static bool read_field(struct document *d, struct place place)
 		if (!expect(d, GRAPHQL_NAME))
 			return false;
 	}
-	if (place.root)
+	if (place.root) {
+		d->selects = true;
 		d->sink->field(d->sink->context, place.operation, name);
+	}
 	if (!read_arguments(d, false, place.depth) || !read_directives(d, false, place.depth))
 		return false;
 	return token(d) != '{' || read_selections(d, inside(place));
@@ -338,12 +341,13 @@ bool graphql_read(struct slice text, const struct graphql_sink *sink)
 	struct document d;
 
 	memset(&d, 0, offsetof(struct document, fragments));
-	d.broken = false;
+	d.broken = d.selects = false;
 	d.sink = sink;
 	graphql_lexer_init(&d.lexer, text, GRAPHQL_TOKENS_MAX);
 	do {
 		if (!read_definition(&d))
 			return false;
 	} while (token(&d) != GRAPHQL_END);
-	return d.operation_count > 0 && read_spreads(&d);
+	/* Operations whose fragments only spread each other select nothing: servers refuse them. */
+	return d.operation_count > 0 && read_spreads(&d) && d.selects;
 }

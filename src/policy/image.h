@@ -17,9 +17,10 @@
 
 #include "vethguard/base/hash.h"
 #include "vethguard/policy/policy.h"
+#include "vethguard/wire/token_meter.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 6u
+#define IMAGE_VERSION 7u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -95,6 +96,7 @@ enum image_rule_flag {
 	RULE_ASK = 64,
 	RULE_MCP = 128,     /* it has a condition on MCP messages */
 	RULE_GRAPHQL = 256, /* ... on GraphQL requests */
+	RULE_TOKENS = 512,  /* its answers have tokens that limits of the policy count */
 };
 
 struct image_rule {
@@ -111,6 +113,7 @@ struct image_rule {
 	                    its ask rule; else 0 */
 	struct image_text
 	        seals; /* in words, if answers are sealed into the credential; else empty */
+	uint32_t token_weights[TOKEN_KINDS], token_prices[TOKEN_KINDS]; /* policy_rule_tokens() */
 };
 
 enum image_condition_kind {

@@ -12,6 +12,8 @@ static const char *const kind_names[] = {
         [POLICY_LIMIT_REQUESTS] = "requests",
         [POLICY_LIMIT_UPLOAD] = "upload",
         [POLICY_LIMIT_DOWNLOAD] = "download",
+        [POLICY_LIMIT_TOKENS] = "tokens",
+        [POLICY_LIMIT_COST] = "cost",
         [POLICY_LIMIT_CONNECTIONS] = "connections",
         [POLICY_LIMIT_STREAMS] = "streams",
         [POLICY_LIMIT_BODY] = "body",
@@ -66,7 +68,56 @@ void policy_limits_of(const struct policy *policy, uint32_t rule, uint32_t *firs
 
 bool policy_limit_has_period(enum policy_limit_kind kind)
 {
-	return kind <= POLICY_LIMIT_DOWNLOAD;
+	return kind <= POLICY_LIMIT_COST;
+}
+
+/* --- tokens --- */
+
+const char *const policy_token_names[TOKEN_KINDS] = {"input", "cached", "output"};
+
+#define TOKENS_MOST UINT64_C(1000000000) /* of a kind; no product with a weight overflows */
+
+static bool is_of_tokens(const struct policy *policy, uint32_t rule)
+{
+	uint32_t first, count;
+
+	policy_limits_of(policy, rule, &first, &count);
+	for (uint32_t i = first; i < first + count; i++) {
+		const uint32_t kind = image_limit_at(policy, i)->kind;
+
+		if (kind == POLICY_LIMIT_TOKENS || kind == POLICY_LIMIT_COST)
+			return true;
+	}
+	return false;
+}
+
+bool policy_counts_tokens(const struct policy *policy, uint32_t rule)
+{
+	return rule < policy_rule_count(policy) && policy_limit_count(policy) > 0 &&
+	       image_rule_at(policy, rule)->flags & RULE_TOKENS &&
+	       (is_of_tokens(policy, rule) || is_of_tokens(policy, POLICY_NONE));
+}
+
+void policy_rule_tokens(const struct policy *policy, uint32_t rule, enum policy_limit_kind kind,
+        uint32_t out[TOKEN_KINDS])
+{
+	const struct image_rule *r = image_rule_at(policy, rule);
+
+	memcpy(out, kind == POLICY_LIMIT_COST ? r->token_prices : r->token_weights,
+	        sizeof(r->token_prices));
+}
+
+uint64_t policy_tokens_amount(const struct policy *policy, uint32_t rule,
+        enum policy_limit_kind kind, const uint64_t tokens[TOKEN_KINDS])
+{
+	uint32_t each[TOKEN_KINDS];
+	uint64_t sum = 0;
+
+	policy_rule_tokens(policy, rule, kind, each);
+	for (int k = 0; k < TOKEN_KINDS; k++)
+		sum += (tokens[k] < TOKENS_MOST ? tokens[k] : TOKENS_MOST) * each[k];
+	sum = sum / POLICY_MILLIONTHS + (sum % POLICY_MILLIONTHS > 0);
+	return sum < POLICY_LIMIT_AMOUNT_MAX ? sum : POLICY_LIMIT_AMOUNT_MAX;
 }
 
 const char *policy_limit_kind_name(enum policy_limit_kind kind)
@@ -110,12 +161,29 @@ static void put_period(char *out, size_t size, uint32_t s)
 		snprintf(out, size, "/%us", s);
 }
 
+const char *policy_decimal(uint64_t millionths, char out[POLICY_DECIMAL_MAX])
+{
+	int n = snprintf(out, POLICY_DECIMAL_MAX, "%llu.%06llu",
+	        (unsigned long long)(millionths / POLICY_MILLIONTHS),
+	        (unsigned long long)(millionths % POLICY_MILLIONTHS));
+
+	while (out[n - 1] == '0')
+		out[--n] = '\0';
+	if (out[n - 1] == '.')
+		out[n - 1] = '\0';
+	return out;
+}
+
 const char *policy_limit_text(const struct policy_limit *limit, char out[POLICY_LIMIT_TEXT_MAX])
 {
+	char number[POLICY_DECIMAL_MAX];
 	size_t n = (size_t)snprintf(
 	        out, POLICY_LIMIT_TEXT_MAX, "%s ", policy_limit_kind_name(limit->kind));
 
-	if (is_size(limit->kind))
+	if (limit->kind == POLICY_LIMIT_COST)
+		n += (size_t)snprintf(out + n, POLICY_LIMIT_TEXT_MAX - n, "%s",
+		        policy_decimal(limit->amount, number));
+	else if (is_size(limit->kind))
 		n += (size_t)put_size(out + n, POLICY_LIMIT_TEXT_MAX - n, limit->amount);
 	else
 		n += (size_t)snprintf(out + n, POLICY_LIMIT_TEXT_MAX - n, "%llu",

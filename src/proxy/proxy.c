@@ -47,7 +47,7 @@ static void on_request(struct loop_deadline *d)
 
 static void on_held(struct loop_deadline *d)
 {
-	exchange_release_held(container_of(d, struct exchange, held));
+	exchange_release_held(container_of(d, struct exchange, redacting.held));
 }
 
 static int open_waits(struct proxy *p)

@@ -252,7 +252,7 @@ static enum taken take(const struct reading *r, size_t number, struct key_set *s
 		return SKIPPED;
 	k.algorithm = (enum config_algorithm)(kind - kinds);
 	if (has(r, "kid") && (!text_of(r, "kid", &id) || id.n > sizeof(k.id)))
-		return refuse(r, "key %zu: its kid is no string of at most %d bytes", number,
+		return refuse(r, "key %zu: its kid is not a string of at most %d bytes", number,
 		        PUBLIC_KEY_ID_MAX);
 	memcpy(k.id, id.p, id.n);
 	k.id_n = id.n;
@@ -260,8 +260,8 @@ static enum taken take(const struct reading *r, size_t number, struct key_set *s
 	if (rc == -ENOSPC)
 		return refuse(r, "there are more than %d keys", KEY_SET_KEYS_MAX);
 	if (rc)
-		return refuse(r, "key %zu is no sound %s key, or another one has its kid", number,
-		        kind->algorithm);
+		return refuse(r, "key %zu is not a sound %s key, or another one has its kid",
+		        number, kind->algorithm);
 	return TAKEN;
 }
 

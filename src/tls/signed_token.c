@@ -103,7 +103,7 @@ static const char *check_header(const struct json_tree *tree, struct signed_toke
 		return "its alg is none of EdDSA, ES256, RS256";
 	if (json_tree_find(tree, SLICE("kid")) &&
 	        (!json_tree_string(tree, SLICE("kid"), &id) || !id.n || id.n > sizeof(out->id)))
-		return "its kid is no string of at most 255 bytes";
+		return "its kid is not a string of at most 255 bytes";
 	memcpy(out->id, id.p, id.n);
 	out->id_n = id.n;
 	return NULL;
@@ -117,7 +117,7 @@ static const char *read_header(struct slice encoded, struct signed_token *out)
 	const char *why;
 
 	if (n <= 0)
-		return "its header is no base64url of at most 1 KiB";
+		return "its header is not base64url of at most 1 KiB";
 	why = json_read(&tree, slice_of(text, (size_t)n)) == 0 ? check_header(&tree, out)
 	                                                       : "its header is not JSON";
 	json_fini(&tree);
@@ -138,7 +138,7 @@ const char *signed_token_read(struct slice text, struct signed_token *out)
 	out->payload = payload;
 	n = base64_decode(text, BASE64_EITHER, out->signature, sizeof(out->signature));
 	if (n <= 0)
-		return "its signature is no base64url of at most 512 bytes";
+		return "its signature is not base64url of at most 512 bytes";
 	out->signature_n = (size_t)n;
 	return read_header(header, out);
 }
@@ -231,12 +231,12 @@ const char *signed_token_read_claims(const struct signed_token *t, struct signed
 	ssize_t n = base64_decode(t->payload, BASE64_EITHER, claims->text, sizeof(claims->text));
 
 	if (n <= 0)
-		return "its claims are no base64url";
+		return "its claims are not base64url";
 	if (json_read(&claims->tree, slice_of(claims->text, (size_t)n)) == 0 &&
 	        json_at(&claims->tree, 0)->kind == JSON_IS_OBJECT)
 		return NULL;
 	signed_claims_fini(claims);
-	return "its claims are no JSON object";
+	return "its claims are not a JSON object";
 }
 
 void signed_claims_fini(struct signed_claims *claims)

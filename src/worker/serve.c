@@ -43,6 +43,29 @@ static void record(void *context, const struct event *event)
 	events_put(&w->events, event);
 }
 
+/* Records a finding about a query. */
+static void record_finding(struct worker *w, const struct event *query, enum event_finding finding,
+        struct slice host, struct slice detail)
+{
+	const struct event e = {
+	        .id = proxy_event_id(w->proxy),
+	        .kind = EVENT_FINDING,
+	        .time_ms = clock_real_ms(),
+	        .decision = EVENT_DENIED,
+	        .finding = finding,
+	        .about = query->id,
+	        .src = query->src,
+	        .src_port = query->src_port,
+	        .dst = query->dst,
+	        .dst_port = query->dst_port,
+	        .protocol = query->protocol,
+	        .host = host,
+	        .detail = detail,
+	};
+
+	record(w, &e);
+}
+
 /* Records a finding if a queried name looks like carried data. */
 static void look_for_tunnel(struct worker *w, const struct event *query, struct slice name)
 {
@@ -50,52 +73,19 @@ static void look_for_tunnel(struct worker *w, const struct event *query, struct 
 	enum dns_tunnel_sign sign =
 	        dns_tunnel_observe(w->tunnel_signs, name, loop_now_ms(w->loop), &parent);
 
-	if (sign != DNS_TUNNEL_NONE) {
-		struct event finding = {
-		        .id = proxy_event_id(w->proxy),
-		        .kind = EVENT_FINDING,
-		        .time_ms = clock_real_ms(),
-		        .decision = EVENT_DENIED,
-		        .finding = EVENT_FINDING_DNS_TUNNEL,
-		        .about = query->id,
-		        .src = query->src,
-		        .src_port = query->src_port,
-		        .dst = query->dst,
-		        .dst_port = query->dst_port,
-		        .protocol = query->protocol,
-		        .host = parent,
-		        .detail = slice_from_string(dns_tunnel_sign_text(sign)),
-		};
-
-		record(w, &finding);
-	}
+	if (sign != DNS_TUNNEL_NONE)
+		record_finding(w, query, EVENT_FINDING_DNS_TUNNEL, parent,
+		        slice_from_string(dns_tunnel_sign_text(sign)));
 }
 
 /* Records a finding if a queried name holds a placeholder. The query is not forwarded in any case.
  */
 static void look_for_placeholder(struct worker *w, const struct event *query)
 {
-	const struct event finding = {
-	        .kind = EVENT_FINDING,
-	        .time_ms = clock_real_ms(),
-	        .decision = EVENT_DENIED,
-	        .finding = EVENT_FINDING_PLACEHOLDER_LEAK,
-	        .about = query->id,
-	        .src = query->src,
-	        .src_port = query->src_port,
-	        .dst = query->dst,
-	        .dst_port = query->dst_port,
-	        .protocol = query->protocol,
-	        .host = query->host,
-	        .detail = SLICE("a credential's placeholder was sent where it does not belong: in "
-	                        "the name of a DNS query"),
-	};
-	struct event numbered = finding;
-
-	if (!credential_store_name_mentions(w->credentials, query->host))
-		return;
-	numbered.id = proxy_event_id(w->proxy);
-	record(w, &numbered);
+	if (credential_store_name_mentions(w->credentials, query->host))
+		record_finding(w, query, EVENT_FINDING_PLACEHOLDER_LEAK, query->host,
+		        SLICE("a credential's placeholder was sent where it does not belong: in "
+		              "the name of a DNS query"));
 }
 
 /* Records a DNS query and looks at its name. A name made by a search list is looked at in its two

@@ -40,8 +40,16 @@ def frames(host, parts, opcode=1):
         head = bytes([(0x80 if i == len(parts) - 1 else 0) | (opcode if i == 0 else 0)])
         head += bytes([0x80 | len(p)]) if len(p) < 126 else b'\\xfe' + len(p).to_bytes(2, 'big')
         s.sendall(head + bytes(4) + p)
+    back = 0
     try:
-        return '403' if r.take(4)[2:4] == b'\\x03\\xf0' else '200'  # a close frame with code 1008
+        while back < sum(len(p) for p in parts):  # until all of it has come back
+            opcode, n = r.take(2)
+            n = n if n < 126 else int.from_bytes(r.take(2), 'big')
+            content = r.take(n)
+            if opcode & 15 == 8:
+                return '403' if content[:2] == b'\\x03\\xf0' else 'closed'  # 1008
+            back += n
+        return '200'
     except Exception:
         return '403'
 """

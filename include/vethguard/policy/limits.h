@@ -7,6 +7,7 @@
 #define VETHGUARD_POLICY_LIMITS_H
 
 #include "vethguard/policy/policy.h"
+#include "vethguard/wire/token_meter.h"
 
 #define POLICY_LIMITS_MAX 128                             /* limits of one policy and its rules together */
 #define POLICY_LIMIT_AMOUNT_MAX ((UINT64_C(1) << 40) - 1) /* most that a counter holds: 1 TiB less a byte */
@@ -18,6 +19,8 @@ enum policy_limit_kind {
 	POLICY_LIMIT_REQUESTS, /* requests, relayed connections and datagram flows */
 	POLICY_LIMIT_UPLOAD,   /* bytes from the sandbox: heads and content of requests; all bytes of a relay */
 	POLICY_LIMIT_DOWNLOAD, /* bytes to the sandbox: content of responses; all bytes of a relay */
+	POLICY_LIMIT_TOKENS,   /* tokens of language models, by the rule's weights */
+	POLICY_LIMIT_COST,     /* millionths of a unit of money, by the rule's prices */
 	/* Amounts at a time. */
 	POLICY_LIMIT_CONNECTIONS, /* relayed and upgraded connections, and datagram flows */
 	POLICY_LIMIT_STREAMS,     /* requests under way */
@@ -37,6 +40,22 @@ struct policy_limit {
 
 uint32_t policy_limit_count(const struct policy *policy);
 void policy_limit(const struct policy *policy, uint32_t index, struct policy_limit *out);
+/* True if the tokens of the rule's answers are counted, because it has llm, weights, prices, or a limit of tokens or
+ * cost, and if some limit that holds for it counts them. */
+bool policy_counts_tokens(const struct policy *policy, uint32_t rule);
+/* The amount of the kind, POLICY_LIMIT_TOKENS or POLICY_LIMIT_COST, that these tokens are under that rule, rounded
+ * up. */
+uint64_t policy_tokens_amount(
+        const struct policy *policy, uint32_t rule, enum policy_limit_kind kind, const uint64_t tokens[TOKEN_KINDS]);
+/* The rule's weights or prices, in millionths: of a token, or of a unit of money for a million tokens. */
+void policy_rule_tokens(
+        const struct policy *policy, uint32_t rule, enum policy_limit_kind kind, uint32_t out[TOKEN_KINDS]);
+/* The words for kinds of tokens in a policy file: "input", "cached", "output". */
+extern const char *const policy_token_names[TOKEN_KINDS];
+/* Writes millionths as a decimal number: "0.25". Returns out. */
+#define POLICY_MILLIONTHS 1000000u
+#define POLICY_DECIMAL_MAX 32
+const char *policy_decimal(uint64_t millionths, char out[POLICY_DECIMAL_MAX]);
 /* Finds the limits of a rule (POLICY_NONE: of the policy): *count limits, the first of which has the index *first. */
 void policy_limits_of(const struct policy *policy, uint32_t rule, uint32_t *first, uint32_t *count);
 /* True for a kind that is counted over a period. */

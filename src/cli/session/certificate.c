@@ -60,7 +60,7 @@ int session_add_certificate(json_t *body, const char *path)
 		               ? 0
 		               : CLI_USAGE;
 	fprintf(stderr,
-	        "vethguard: error: --certificate '%s' is no file with a certificate in PEM "
+	        "vethguard: error: --certificate '%s' is not a file with a certificate in PEM "
 	        "(" BEGIN ")\n",
 	        slice_escape(slice_from_string(path), shown, sizeof(shown)));
 	return CLI_USAGE;

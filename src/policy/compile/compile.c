@@ -227,6 +227,7 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	                 (rule->condition_count ? RULE_CONDITIONS : 0u) |
 	                 (model_has_condition(rule, CONDITION_MCP) ? RULE_MCP : 0u) |
 	                 (model_has_condition(rule, CONDITION_GRAPHQL) ? RULE_GRAPHQL : 0u) |
+	                 (rule->counts_tokens ? RULE_TOKENS : 0u) |
 	                 (rule->wait_s ? RULE_ASK : 0u),
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,
@@ -239,6 +240,8 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	        .seals = compile_text(c, seals_text(c, rule)),
 	};
 
+	memcpy(out.token_weights, rule->token_weights, sizeof(out.token_weights));
+	memcpy(out.token_prices, rule->token_prices, sizeof(out.token_prices));
 	compile_push(c, SECTION_RULES, &out);
 	compile_patterns(c, rule);
 	compile_conditions(c, rule);

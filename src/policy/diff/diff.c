@@ -247,6 +247,7 @@ static void compare(struct diff *d)
 	diff_text_credentials(&d->text, d->policies[0], d->policies[1]);
 	diff_exposes(&d->text, d->policies[0], d->policies[1]);
 	diff_limits(&d->text, d->policies[0], d->policies[1]);
+	diff_tokens(&d->text, d->policies[0], d->policies[1]);
 	diff_asks(&d->text, d->policies[0], d->policies[1]);
 	diff_dlps(&d->text, d->policies[0], d->policies[1]);
 	if (!diff_methods_find(&d->methods, &d->arena, d->policies[0], d->policies[1]))

@@ -67,6 +67,8 @@ void diff_exposes(struct diff_text *text, const struct policy *from, const struc
 void diff_limits(struct diff_text *text, const struct policy *from, const struct policy *to);
 /* diff/dlp.c: notes what becomes of secrets in requests now, and did not before. */
 void diff_dlps(struct diff_text *text, const struct policy *from, const struct policy *to);
+/* diff/tokens.c: notes weights and prices that are changed. */
+void diff_tokens(struct diff_text *text, const struct policy *from, const struct policy *to);
 /* diff/asks.c: notes ask rules that are new or gone. */
 void diff_asks(struct diff_text *text, const struct policy *from, const struct policy *to);
 /* Adds a change; the same change for another method joins the first one. where->names is borrowed

@@ -5,24 +5,23 @@
  * with either needs a name, because counters that outlive a reload are kept under it.
  */
 #include "policy/load/limits.h"
+#include "policy/load/rule.h"
 
 #define TEXT_MAX 64
 #define LABEL_KEY_MAX 64
 
 static const char *const limit_keys[] = {
-        "requests", "upload", "download", "connections", "streams", "body", NULL};
-static const char *const budget_keys[] = {"requests", "upload", "download", "shared", NULL};
+        "requests", "upload", "download", "tokens", "cost", "connections", "streams", "body", NULL};
+static const char *const budget_keys[] = {
+        "requests", "upload", "download", "tokens", "cost", "shared", NULL};
 static const struct tree_refusal limit_refused[] = {
         {"shared", "belongs under budget: a limit counts one sandbox"},
         {"rate", "does not exist here: write requests: 600/1m"},
-        {"bytes", "does not exist here: write upload: or download:"},
-        {"tokens", "does not exist here: vethguard does not count tokens yet"}, {NULL, NULL}};
+        {"bytes", "does not exist here: write upload: or download:"}, {NULL, NULL}};
 static const struct tree_refusal budget_refused[] = {
         {"connections", "belongs under limits: a budget counts what passes in a period"},
         {"streams", "belongs under limits: a budget counts what passes in a period"},
-        {"body", "belongs under limits: a budget counts what passes in a period"},
-        {"tokens", "does not exist here: vethguard does not count tokens yet"},
-        {"cost", "does not exist here: vethguard does not count tokens yet"}, {NULL, NULL}};
+        {"body", "belongs under limits: a budget counts what passes in a period"}, {NULL, NULL}};
 
 struct unit {
 	const char *name;
@@ -32,6 +31,8 @@ struct unit {
 static const struct unit sizes[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
         {"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000}, {"B", 1}, {"", 1}, {NULL, 0}};
 static const struct unit counts[] = {{"", 1}, {NULL, 0}};
+static const struct unit tokens[] = {
+        {"k", 1000}, {"M", 1000000}, {"G", 1000000000}, {"", 1}, {NULL, 0}};
 static const struct unit periods[] = {
         {"min", 60}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {NULL, 0}};
 
@@ -69,11 +70,27 @@ static const char *example_of(enum policy_limit_kind kind)
 	case POLICY_LIMIT_UPLOAD:
 	case POLICY_LIMIT_DOWNLOAD:
 		return "a size in a period, such as 10MB/1h";
+	case POLICY_LIMIT_TOKENS:
+		return "a number of tokens in a period, such as 1M/1d";
+	case POLICY_LIMIT_COST:
+		return "an amount of money in a period, such as 5/1d or 0.50/1h";
 	case POLICY_LIMIT_BODY:
 		return "a size, such as 64KiB or 1MB";
 	default:
 		return "a number, such as 16";
 	}
+}
+
+/* Reads the amount of the limit's kind, before the slash. */
+static bool parse_amount(struct slice text, struct model_limit *out)
+{
+	if (out->kind == POLICY_LIMIT_COST)
+		return load_decimal(text, POLICY_LIMIT_AMOUNT_MAX, &out->amount) && out->amount;
+	return parse(text,
+	        is_size(out->kind)                 ? sizes
+	        : out->kind == POLICY_LIMIT_TOKENS ? tokens
+	                                           : counts,
+	        POLICY_LIMIT_AMOUNT_MAX, false, &out->amount);
 }
 
 static bool parse_limit(struct slice text, struct model_limit *out)
@@ -83,8 +100,7 @@ static bool parse_limit(struct slice text, struct model_limit *out)
 	struct slice amount = slice_of(text.p, slash < 0 ? text.n : (size_t)slash);
 	uint64_t period = 0;
 
-	if ((slash >= 0) != has_period || !parse(amount, is_size(out->kind) ? sizes : counts,
-	                                          POLICY_LIMIT_AMOUNT_MAX, false, &out->amount))
+	if ((slash >= 0) != has_period || !parse_amount(amount, out))
 		return false;
 	if (has_period && !parse(slice_of(text.p + slash + 1, text.n - (size_t)slash - 1), periods,
 	                          POLICY_LIMIT_PERIOD_MAX_S, true, &period))

@@ -12,6 +12,7 @@
 #include "policy/compile/unused.h"
 #include "policy/load/dlp.h"
 #include "policy/load/limits.h"
+#include "policy/load/rule.h"
 #include "policy/load/variables.h"
 #include "vethguard/policy/body.h"
 
@@ -231,6 +232,8 @@ static void load_contents(struct loader *l, const struct policy_load_options *op
 		load_rules(l, file, "deny");
 		load_exposes(l, file);
 	}
+	if (n)
+		load_tokens_check(l, &((struct load_file *)vec_at(&l->files, 0))->tree);
 	for (size_t i = 0; i < n; i++)
 		l->wrong |= ((struct load_file *)vec_at(&l->files, i))->tree.wrong;
 	if (!l->wrong)

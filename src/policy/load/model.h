@@ -73,9 +73,11 @@ struct model_rule {
 	size_t path_count;
 	struct model_condition *conditions; /* sorted by kind and name */
 	size_t condition_count;
-	struct slice conditions_text; /* in words */
-	uint32_t credential;          /* or POLICY_NONE */
-	bool has_dlp;                 /* dlp is the rule's own */
+	struct slice conditions_text;                                   /* in words */
+	uint32_t credential;                                            /* or POLICY_NONE */
+	uint32_t token_weights[TOKEN_KINDS], token_prices[TOKEN_KINDS]; /* policy_rule_tokens() */
+	bool counts_tokens; /* it has weights, prices or llm */
+	bool has_dlp;       /* dlp is the rule's own */
 	struct dlp_settings dlp;
 };
 

@@ -53,6 +53,13 @@ bool load_json_condition(
         struct rule_parse *p, const struct tree_item *item, struct model_condition *out);
 /* Call this after all of them, and after to. */
 void load_rule_conditions_done(struct rule_parse *p);
+/* rule_tokens.c: reads weights and prices. Call this after llm. */
+void load_rule_tokens(struct rule_parse *p);
+/* Reports limits of tokens or cost that nothing would count. Call this after all rules. */
+void load_tokens_check(struct loader *l, struct tree *tree);
+/* Reads a decimal number with at most six digits behind the point, as millionths. Returns false if
+ * it is none, or greater than max. */
+bool load_decimal(struct slice text, uint64_t max, uint64_t *out);
 void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
 /* rule_check.c: report what cannot be, and note what is seldom intended: in the rule and its
  * destinations; in the destinations of to or except, whose value node is. Call these after

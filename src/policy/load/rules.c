@@ -11,10 +11,10 @@
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
         "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp",
-        "graphql", "llm", "limits", "budget", "dlp", NULL};
+        "graphql", "llm", "limits", "budget", "weights", "prices", "dlp", NULL};
 static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths", "credential",
         "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm",
-        "limits", "budget", "dlp", "wait", NULL};
+        "limits", "budget", "weights", "prices", "dlp", "wait", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
         "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
@@ -38,7 +38,9 @@ static const struct tree_refusal ask_refused[] = {{"ask", SAYS_ITSELF},
 static const struct tree_refusal deny_refused[] = {
         {"dlp", "belongs to allow rules: a denied request is never sent"},
         {"limits", "belongs to allow rules: a denied request is never sent"},
-        {"budget", "belongs to allow rules: a denied request is never sent"}, {"ask", SAYS_ITSELF},
+        {"budget", "belongs to allow rules: a denied request is never sent"},
+        {"weights", "belongs to allow rules: a denied request gets no answer"},
+        {"prices", "belongs to allow rules: a denied request gets no answer"}, {"ask", SAYS_ITSELF},
         {"wait", "belongs to ask rules: nothing is held here"},
         {"credential", "belongs to allow rules: a denied request is never sent"},
         {"seal", "belongs to allow rules: a denied request gets no answer"},
@@ -263,6 +265,7 @@ static void load_rule(struct loader *l, struct load_file *file, struct tree_node
 	take_keys(&p);
 	if (!deny)
 		load_limits(&limits, node);
+	load_rule_tokens(&p);
 	to = tree_get(node, "to");
 	if (!to) {
 		tree_error(p.tree, node, "the rule has no destination; add to: https://host");

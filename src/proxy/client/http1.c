@@ -147,7 +147,8 @@ static enum client_state body_input(struct client *c, struct slice input)
 		struct http_fault fault = http1_fault(&c->http1);
 
 		audit_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), fault.why);
-		if (!ex->head_sent) { /* the upstream's connection ends within the request */
+		if (!responding_has_begun(&ex->responding)) { /* the upstream's connection ends
+			                                         within the request */
 			exchange_refuse(ex, fault.status, EVENT_CAUSE_CLIENT, fault.why);
 			return CLIENT_EXCHANGE;
 		}

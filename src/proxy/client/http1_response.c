@@ -12,7 +12,7 @@ static void response_head(
 	/* A response before the end of the request ends the connection, whatever it says: it is
 	 * unknown whether the client still sends the rest of the body (RFC 9112 section 9.3). */
 	if (response->status >= 200 &&
-	        (ex->client_body == HTTP_BODY_UNTIL_CLOSE || !ex->request_done ||
+	        (ex->responding.framing == HTTP_BODY_UNTIL_CLOSE || !ex->request_done ||
 	                ex->proxy->state != PROXY_SERVING))
 		c->keep_alive = false;
 	buf_consume(text, text->len);
@@ -32,7 +32,7 @@ static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct client *c = ex->client;
 
-	if (ex->client_body == HTTP_BODY_CHUNKED) {
+	if (ex->responding.framing == HTTP_BODY_CHUNKED) {
 		char head[20];
 		size_t head_n = http1_chunk_head(head, n);
 
@@ -48,7 +48,7 @@ static void response_end(struct exchange *ex, struct slice trailers)
 {
 	struct client *c = ex->client;
 
-	if (ex->client_body != HTTP_BODY_CHUNKED)
+	if (ex->responding.framing != HTTP_BODY_CHUNKED)
 		return;
 	socket_write(&c->socket, "0\r\n", 3);
 	socket_write(&c->socket, trailers.p, trailers.n);

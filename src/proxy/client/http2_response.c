@@ -234,7 +234,7 @@ static void done(struct exchange *ex, bool complete)
 		return;
 	}
 	buf_fini(&s->input_buf);
-	s->given_back = !complete && ex->unprocessed;
+	s->given_back = !complete && ex->sending.unprocessed;
 	if (!complete || !s->whole)
 		client_http2_stream_reset(s, s->given_back ? NGHTTP2_REFUSED_STREAM : s->code);
 	else

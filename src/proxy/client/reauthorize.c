@@ -83,7 +83,7 @@ void client_end_marked(struct client *c, bool policy_is_new)
 	if (c->state == CLIENT_EXCHANGE && c->exchange && exchange_is_marked(c->exchange))
 		exchange_take_step(c->exchange, policy_is_new);
 	while (c->state == CLIENT_HTTP2 && c->http2 && (s = marked_stream(c->http2))) {
-		if (s->exchange->cut)
+		if (s->exchange->marking.state == MARKING_CUT)
 			s->code = NGHTTP2_CANCEL;
 		exchange_take_step(s->exchange, policy_is_new);
 	}

@@ -190,7 +190,7 @@ static void on_task(struct loop_task *task)
 	leave(ex);
 	if (!waited) { /* its grant has ended */
 		keep_text(ex, "the approval by which it was under way has ended");
-		if (ex->head_sent)
+		if (responding_has_begun(&ex->responding))
 			exchange_abort(ex, EVENT_CAUSE_ASK, ex->kept_detail);
 		else
 			exchange_refuse(ex, 0, EVENT_CAUSE_ASK, ex->kept_detail);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes to the audit log: one event per request, per connection without requests, per flow, and
  * per finding. */
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
 
@@ -10,6 +11,24 @@
 #include "vethguard/base/log.h"
 
 #define RECORD_SECOND_MS 1000
+
+static const char *const state_names[] = {
+        [AUDITING_OPEN] = "OPEN",
+        [AUDITING_RECORDED] = "RECORDED",
+        [AUDITING_ECHO] = "ECHO",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == AUDITING_STATE_COUNT, "a name per state");
+
+static void enter(struct exchange *ex, enum auditing_state state)
+{
+	struct auditing *m = &ex->auditing;
+
+	if (m->state != state)
+		log_debug("event %016" PRIx64 ": event: %s -> %s", ex->id, state_names[m->state],
+		        state_names[state]);
+	m->state = state;
+}
 
 uint64_t proxy_event_id(struct proxy *proxy)
 {
@@ -151,14 +170,16 @@ static struct slice exchange_target(struct exchange *ex)
 /* Records an echo once. In trailers it may be found after the event was put. */
 static void record_echo(struct exchange *ex, struct slice rule)
 {
-	if (!ex->masking || !ex->mask.found || ex->echo_told)
+	if (!redacting_is_on(&ex->redacting) || !ex->redacting.mask.found ||
+	        ex->auditing.state == AUDITING_ECHO)
 		return;
-	ex->echo_told = true;
+	enter(ex, AUDITING_ECHO);
 	audit_remark(ex, EVENT_FINDING_CREDENTIAL_ECHO, rule,
-	        ex->uncovered ? "the upstream sent the credential back in compressed content that "
-	                        "could not be changed; the response was ended before it"
-	                      : "the upstream sent the credential back; it was covered before it "
-	                        "reached the sandbox");
+	        ex->redacting.uncovered
+	                ? "the upstream sent the credential back in compressed content that "
+	                  "could not be changed; the response was ended before it"
+	                : "the upstream sent the credential back; it was covered before it "
+	                  "reached the sandbox");
 }
 
 static void put_exchange(struct exchange *ex)
@@ -215,8 +236,8 @@ static void put_exchange(struct exchange *ex)
 
 void audit_exchange(struct exchange *ex)
 {
-	if (!ex->recorded) {
-		ex->recorded = true;
+	if (ex->auditing.state == AUDITING_OPEN) {
+		enter(ex, AUDITING_RECORDED);
 		put_exchange(ex);
 	} else {
 		record_echo(ex, SLICE(""));

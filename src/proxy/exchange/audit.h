@@ -11,6 +11,18 @@ struct client;
 struct exchange;
 struct proxy;
 
+enum auditing_state {
+	AUDITING_OPEN,
+	AUDITING_RECORDED, /* the event was put; an echo found later gets its own record */
+	AUDITING_ECHO,     /* ... and an echo of the credential was recorded */
+	AUDITING_STATE_COUNT
+};
+
+/* The part of an exchange. */
+struct auditing {
+	enum auditing_state state;
+};
+
 /* Counts connections that ended without a byte, in the second that began with the first of them. */
 struct audit_silent {
 	struct loop_timer second;
@@ -42,8 +54,8 @@ void audit_connection(const struct client *client, const struct policy_decision 
         uint64_t bytes_in, const struct ip *upstream);
 void audit_finding(struct proxy *proxy, const struct client *client, enum event_finding finding,
         uint64_t about, struct slice rule, const char *detail);
-/* Records a finding about an exchange that the finding does not end. */
 void audit_foreign_peer(struct proxy *proxy, const char *detail);
+/* Records a finding about an exchange that the finding does not end. */
 void audit_remark(struct exchange *exchange, enum event_finding finding, struct slice rule,
         const char *detail);
 

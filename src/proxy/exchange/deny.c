@@ -121,7 +121,7 @@ void exchange_answer_refusal(struct exchange *ex)
 	else
 		put_problem(ex, &response, reason, &body);
 	put_retry(ex, &response, grpc, retry);
-	ex->head_sent = true;
+	responding_enter(ex, RESPONDING_BEGUN);
 	ex->ops->response_head(ex, &response, SLICE(""));
 	if (!grpc && !ex->head_request && body.len)
 		ex->ops->response_body(ex, buf_bytes(&body), body.len);
@@ -135,7 +135,8 @@ void exchange_refuse(
 {
 	ex->cause = cause;
 	ex->detail = detail;
-	ex->head_waits = false; /* drop the upstream's head */
+	if (ex->responding.state == RESPONDING_WAITS) /* drop the upstream's head */
+		responding_enter(ex, RESPONDING_NONE);
 	exchange_will_refuse(ex, status);
 	exchange_enter(ex, EXCHANGE_REFUSED);
 	audit_exchange(ex);

@@ -24,9 +24,9 @@ static void wait_for_turn(struct proxy *p)
 
 static void answer_first(struct deny_throttle *r)
 {
-	struct exchange *ex = container_of(r->waiting.next, struct exchange, turn);
+	struct exchange *ex = container_of(r->waiting.next, struct exchange, throttled.turn);
 
-	list_remove(&ex->turn);
+	list_remove(&ex->throttled.turn);
 	exchange_answer_refusal(ex);
 }
 
@@ -67,7 +67,8 @@ void deny_throttle_answer_all(struct proxy *p)
  * never slowed down. */
 static bool may_wait(const struct exchange *ex)
 {
-	return !ex->request_sent && !ex->upstream && !ex->cut && !ex->delayed &&
+	return ex->sending.state == SENDING_NOTHING && !ex->upstream &&
+	       ex->marking.state != MARKING_CUT && !ex->throttled.delayed &&
 	       ex->proxy->state == PROXY_SERVING;
 }
 
@@ -93,9 +94,9 @@ bool deny_throttle_waits(struct exchange *ex)
 		ex->detail = detail;
 		return false;
 	}
-	ex->delayed = true;
+	ex->throttled.delayed = true;
 	loop_deadline_clear(&ex->whole);
-	list_append(&r->waiting, &ex->turn);
+	list_append(&r->waiting, &ex->throttled.turn);
 	r->delayed++;
 	wait_for_turn(ex->proxy);
 	return true;

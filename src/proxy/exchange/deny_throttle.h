@@ -14,10 +14,16 @@ struct proxy;
  * wait for their answer. */
 struct deny_throttle {
 	struct rate rate;
-	struct list waiting; /* struct exchange, by turn */
+	struct list waiting; /* struct exchange, by throttled.turn */
 	struct loop_timer turn;
 	bool due;
 	uint64_t delayed; /* since the proxy was made */
+};
+
+/* The part of an exchange. */
+struct throttled {
+	struct list turn; /* in deny_throttle.waiting: waits for its answer */
+	bool delayed;     /* it waits, or has waited: once is enough */
 };
 
 int deny_throttle_open(struct proxy *proxy);

@@ -58,8 +58,8 @@ struct exchange *exchange_new(struct proxy *proxy, struct client *client,
 	ex->start_ms = clock_real_ms();
 	ex->start_us = clock_monotonic_us();
 	ex->id = proxy_event_id(proxy);
-	buf_init(&ex->kept, EXCHANGE_KEPT_MAX);
-	buf_init(&ex->kept_trailers, HTTP_HEAD_MAX);
+	buf_init(&ex->sending.kept, EXCHANGE_KEPT_MAX);
+	buf_init(&ex->sending.kept_trailers, HTTP_HEAD_MAX);
 	proxy->exchanges++;
 	return ex;
 }
@@ -70,9 +70,9 @@ static void exchange_free(struct exchange *ex)
 
 	credential_wait_cancel(&ex->waiting);
 	loop_deadline_clear(&ex->whole);
-	loop_deadline_clear(&ex->held);
-	list_remove(&ex->turn);
-	loop_task_cancel(proxy->config.loop, &ex->head_task);
+	loop_deadline_clear(&ex->redacting.held);
+	list_remove(&ex->throttled.turn);
+	loop_task_cancel(proxy->config.loop, &ex->responding.task);
 	limiting_fini(ex);
 	asking_fini(ex);
 	signing_free(ex);
@@ -81,17 +81,17 @@ static void exchange_free(struct exchange *ex)
 	tools_free(ex);
 	holding_free(ex);
 	free(ex->kept_detail);
-	if (ex->masking)
-		mask_stream_fini(&ex->mask);
+	if (redacting_is_on(&ex->redacting))
+		mask_stream_fini(&ex->redacting.mask);
 	if (ex->credential)
 		credential_value_release(ex->credential);
-	loop_task_cancel(ex->proxy->config.loop, &ex->leak_end);
-	decompress_free(ex->scanned_gzip);
-	inspection_free(ex->inspection);
-	decompress_free(ex->decompress);
-	free(ex->etag);
+	loop_task_cancel(ex->proxy->config.loop, &ex->scanning.task);
+	decompress_free(ex->scanning.gzip);
+	inspection_free(ex->redacting.inspection);
+	decompress_free(ex->redacting.decompress);
+	free(ex->redacting.etag);
 	websocket_relay_free(ex->relay);
-	buf_fini(&ex->compressed);
+	buf_fini(&ex->redacting.compressed);
 	exchange_forget_body(ex);
 	proxy->exchanges--;
 	if (proxy->free_exchange_count < EXCHANGES_KEPT) {
@@ -149,14 +149,15 @@ void exchange_finish(struct exchange *ex, bool complete, bool reusable)
  * client may then repeat any request by itself (RFC 9113 section 8.7). */
 static bool gives_back(const struct exchange *ex)
 {
-	return ex->unprocessed && !ex->head_sent && ex->client_version == 20;
+	return ex->sending.unprocessed && !responding_has_begun(&ex->responding) &&
+	       ex->client_version == 20;
 }
 
 void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail)
 {
 	if (gives_back(ex)) {
 		ex->outcome = EVENT_DENIED;
-	} else if (!ex->head_sent) {
+	} else if (!responding_has_begun(&ex->responding)) {
 		exchange_refuse(ex, 0, cause, detail);
 		return;
 	}
@@ -194,7 +195,8 @@ static void send_request(struct exchange *ex)
 		                   : "the request became too large with the credential in it");
 		return;
 	}
-	ex->request_sent = true;
+	if (ex->sending.state == SENDING_NOTHING)
+		sending_enter(ex, SENDING_AGAIN);
 	exchange_enter(ex, EXCHANGE_ACTIVE);
 	ex->upstream_address = ex->upstream->conn->address;
 	exchange_send_kept(ex);
@@ -211,12 +213,13 @@ static void get_upstream(struct exchange *ex)
 {
 	client_let_out(ex->client);
 	exchange_enter(ex, EXCHANGE_DIAL);
-	ex->how = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required
-	                  ? UPSTREAM_HTTP1
-	                  : UPSTREAM_ANY;
+	ex->sending.how =
+	        ex->request.wants_websocket || ex->request.upgrade.n || ex->sending.http1_required
+	                ? UPSTREAM_HTTP1
+	                : UPSTREAM_ANY;
 	if (prior_is_wanted(ex))
-		ex->how = UPSTREAM_PRIOR;
-	ex->upstream = upstream_stream_get(ex, ex->retries > 0);
+		ex->sending.how = UPSTREAM_PRIOR;
+	ex->upstream = upstream_stream_get(ex, ex->sending.retries > 0);
 	if (!ex->upstream)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
 	else if (ex->upstream->ready)
@@ -267,7 +270,7 @@ void exchange_begin_again(struct exchange *ex)
 {
 	struct upstream_stream *u = ex->upstream;
 
-	ex->begins_again = false;
+	marking_enter(ex, MARKING_NONE);
 	ex->upstream = NULL;
 	if (u)
 		u->ops->put(u, false);
@@ -282,7 +285,7 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 {
 	bool again = exchange_may_retry(ex, cause);
 
-	ex->unprocessed = ex->upstream->untouched;
+	ex->sending.unprocessed = ex->upstream->untouched;
 	ex->upstream_address = ex->upstream->conn->address;
 	upstream_stream_let_go(ex->upstream); /* the upstream stream closes itself */
 	ex->upstream = NULL;
@@ -290,8 +293,8 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 		exchange_fail(ex, cause, detail);
 		return;
 	}
-	ex->retries++;
-	ex->unprocessed = false;
+	ex->sending.retries++;
+	ex->sending.unprocessed = false;
 	exchange_begin_again(ex);
 }
 
@@ -321,8 +324,9 @@ void exchange_abort_malformed(struct exchange *ex, const char *detail)
 
 void exchange_note_reset(struct exchange *ex, bool http1_required, bool processed)
 {
-	ex->http1_required = http1_required;
-	ex->no_retry |= processed;
+	ex->sending.http1_required = http1_required;
+	if (processed)
+		sending_enter(ex, SENDING_ONCE);
 }
 
 void exchange_request_is_whole(struct exchange *ex)
@@ -337,7 +341,7 @@ void exchange_move_upstream(struct exchange *ex, struct upstream_stream *upstrea
 
 void exchange_prior_in_vain(struct exchange *ex)
 {
-	ex->prior_in_vain = true;
+	ex->sending.prior_in_vain = true;
 }
 
 /* --- the request's body --- */
@@ -356,9 +360,10 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct upstream_stream *u = ex->upstream;
 
-	if (n == 0 || ex->leak_end.run) /* a chunk of zero bytes would be the last chunk */
+	if (n == 0 ||
+	        scanning_ends(&ex->scanning)) /* a chunk of zero bytes would be the last chunk */
 		return;
-	if (ex->limiting.on && !limiting_takes(ex, n))
+	if (limiting_is_on(&ex->limiting) && !limiting_takes(ex, n))
 		return;
 	if (ex->holding && ex->state != EXCHANGE_UPGRADED) {
 		holding_request_body(ex, p, n);
@@ -389,7 +394,8 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
 	struct upstream_stream *u = ex->upstream;
 
-	if (ex->leak_end.run || ex->limiting.met) { /* its content was not passed on whole */
+	if (scanning_ends(&ex->scanning) ||
+	        limiting_is_met(&ex->limiting)) { /* its content was not passed on whole */
 		ex->request_done = true;
 		return;
 	}

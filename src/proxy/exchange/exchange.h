@@ -9,17 +9,19 @@
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
 
-#include "proxy/exchange/charset.h"
 #include "proxy/client/client.h"
-#include "proxy/http/http.h"
-#include "proxy/upstream/upstream.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/limiting.h"
-#include "vethguard/credential/decompress.h"
+#include "proxy/exchange/placeholder.h"
+#include "proxy/exchange/reauthorize.h"
+#include "proxy/exchange/redact.h"
+#include "proxy/exchange/response.h"
+#include "proxy/exchange/retry.h"
+#include "proxy/http/http.h"
+#include "proxy/upstream/upstream.h"
 #include "vethguard/policy/placeholder.h"
 
 struct holding;
-struct inspection;
 struct sealing;
 struct secrets;
 struct signing;
@@ -76,79 +78,49 @@ struct exchange {
 	enum exchange_state state;
 	uint64_t id; /* of its event */
 	int64_t start_ms, start_us;
+	struct loop_deadline whole;
 	struct destination destination;
+	struct slice scheme;
+	uint8_t client_version;
+
+	/* The verdict, and the credential that the request gets. */
 	struct verdict verdict;
 	struct credential_wait waiting;
 	struct credential_value *credential;
-	struct holding *holding;    /* of a request whose body was held; else NULL */
-	struct signing *signing;    /* of a request that is signed (sigv4); else NULL */
-	struct sealing *sealing;    /* of an answer whose tokens are sealed; else NULL */
-	struct secrets *secrets;    /* of a request in which secrets are looked for; else NULL */
-	struct tools_filter *tools; /* of an answer that may list MCP tools; else NULL */
-	struct mask_stream mask;
-	/* How much of mask.waited and inspection_waited() the credential store was told. */
-	unsigned waits_told;
-	bool masking;
-	bool may_decompress;           /* the client accepts gzip and does not forbid changing it */
-	bool uncovered;                /* the credential was found where it could not be masked */
-	struct charset_start start;    /* of the response's content */
-	struct inspection *inspection; /* of gzip that is passed on as it came */
-	struct decompress *decompress; /* of gzip that is passed on decompressed */
-	char *etag;                    /* owned; the changed entity tag of such a response */
-	struct buf compressed;         /* compressed input for which the client has no room yet */
-	bool decompress_more;          /* the decoder holds more, for which there was no room */
-	bool compressed_any;           /* a byte of the body has come */
-	bool undecodable;              /* the body cannot be decompressed, searched or masked */
-	const char *undecodable_why;   /* static */
-	bool ending; /* the upstream has sent all; some of it is still in compressed */
-	struct upstream_stream *upstream;
-	struct ip upstream_address;
-	bool request_done; /* the client has sent the whole request */
-	bool request_sent; /* the head was sent */
-	bool head_sent;    /* a final response head was sent to the client */
-	bool no_retry;     /* the upstream may have processed the request */
-	unsigned retries;
-	bool begins_again; /* reauthorize.c: begins again with the credential's current value */
-	bool unprocessed;  /* the request failed and no upstream has processed it */
-	bool continued;    /* the client was told to send its body */
-	struct buf kept;   /* the body so far, as long as the request could be sent again */
-	struct buf kept_trailers;
-	/* The response's head waits for the end of this turn, or for searchable content. */
-	bool head_waits;
-	struct loop_task head_task;
-	enum upstream_how how; /* what the upstream is asked to speak; set before each try */
-	/* Learned from an upstream, for all tries that follow; both may have been. */
-	bool http1_required; /* it refused HTTP/2 */
-	bool prior_in_vain;  /* it does not speak HTTP/2 without TLS */
+
+	/* How it ends: for the client and for the event. */
 	uint16_t status;
-	uint8_t client_version;
 	enum event_cause cause;
 	enum event_decision outcome;
 	const char *detail;
+	char *kept_detail; /* owned; detail points to it if it is set */
 	uint64_t bytes_out, bytes_in;
-	struct limiting limiting;
+
+	struct upstream_stream *upstream;
+	struct ip upstream_address;
+
+	/* What each file keeps of its own. */
 	struct asking asking;
-	struct loop_deadline whole;
-	struct loop_deadline held; /* bounds how long the mask keeps bytes back */
-	struct list turn;          /* exchange/deny_throttle.c: waits for its answer */
-	char *kept_detail;         /* owned; detail points to it if it is set */
-	bool delayed;
-	struct websocket_relay *relay; /* once UPGRADED */
-	bool placeholder_seen;
-	const char *leak; /* why the request is refused for what it carries; NULL: it is not */
-	bool recorded;    /* the event was put; an echo found later gets its own record */
-	bool echo_told;
-	bool cut;                        /* reauthorize.c: to be ended */
-	bool counted;                    /* the client knows the response's length */
-	uint64_t length;                 /* ... in bytes */
-	unsigned interims;               /* interim responses so far */
-	struct loop_task leak_end;       /* exchange_ends_leak() */
-	struct decompress *scanned_gzip; /* of a request's body; NULL: it is read as it is */
-	uint64_t scanned_bytes, scanned_inflated;
-	bool scanned_coding;         /* scanned_gzip was made if the body needs it */
-	struct credential_scan scan; /* of the request's body */
-	struct slice scheme;
-	enum http_body client_body; /* framing towards the client */
+	struct auditing auditing;
+	struct limiting limiting;
+	struct marking marking;
+	struct redacting redacting;
+	struct responding responding;
+	struct scanning scanning;
+	struct sending sending;
+	struct throttled throttled;
+	/* The same, of an exchange that needs it; else NULL. */
+	struct holding *holding;       /* its body is held */
+	struct signing *signing;       /* it is signed (sigv4) */
+	struct sealing *sealing;       /* tokens of its response are sealed */
+	struct secrets *secrets;       /* secrets are looked for in it */
+	struct tools_filter *tools;    /* its response may list MCP tools */
+	struct token_count *tokens;    /* tokens that its response tells are counted */
+	struct websocket_relay *relay; /* UPGRADED to a WebSocket */
+
+	/* Facts, each independent of all else. */
+	bool request_done; /* the client has sent the whole request; after an upgrade not again */
+	bool continued;    /* the client was told to send its body */
 	bool head_request;
 	/* Nothing from here on is cleared between exchanges. */
 	struct http_request request;
@@ -288,8 +260,10 @@ void exchange_check_placeholders(struct exchange *ex);
 /* Records that a placeholder was found; where is the finding's text. foreign: it is not the
  * placeholder of the credential that the request gets. */
 void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign);
-/* If a placeholder was found and the policy refuses such a request, makes the verdict say so.
- * Returns true if it did. */
+/* The request is refused for a secret in it; text: what was found. */
+void exchange_refuse_secret(struct exchange *ex, const char *text);
+/* If a placeholder or secret was found and the policy refuses such a request, makes the verdict say
+ * so. Returns true if it did. */
 bool exchange_refuses_leak(struct exchange *ex);
 /* The same for a request that has begun to leave: the exchange ends in a later turn, since its body
  * is being read. Returns true from then on: nothing more of the request may be passed on. */

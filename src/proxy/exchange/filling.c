@@ -45,7 +45,7 @@ static bool prepare(struct exchange *ex)
 
 bool filling_begin(struct exchange *ex)
 {
-	ex->http1_required = true;
+	ex->sending.http1_required = true;
 	if (fill_is_coded(&ex->request.fields)) {
 		exchange_refuse(ex, 415, EVENT_CAUSE_CLIENT,
 		        "the request's body is compressed, so no placeholder can be replaced in "
@@ -88,7 +88,7 @@ int filling_fill(struct exchange *ex, const struct substitute *s)
 	if (rc < 0)
 		return rc;
 	scan_filled(ex, fill);
-	if (ex->leak)
+	if (ex->scanning.leak)
 		return -EACCES;
 	ex->request.content_length = fill->length;
 	return 0;

@@ -72,7 +72,7 @@ static size_t kept_back(const struct mask_stream *s)
 
 static void pass_kept(struct exchange *ex, size_t n)
 {
-	struct inspection *in = ex->inspection;
+	struct inspection *in = ex->redacting.inspection;
 
 	exchange_send_body(ex, buf_bytes(&in->kept), n);
 	buf_consume(&in->kept, n);
@@ -81,8 +81,8 @@ static void pass_kept(struct exchange *ex, size_t n)
 /* Passes on the waiting bytes that both searches have cleared. */
 static void pass_certain(struct exchange *ex)
 {
-	struct inspection *in = ex->inspection;
-	size_t raw = kept_back(&in->raw), inflated = kept_back(&ex->mask);
+	struct inspection *in = ex->redacting.inspection;
+	size_t raw = kept_back(&in->raw), inflated = kept_back(&ex->redacting.mask);
 
 	if (!raw && !inflated) {
 		pass_kept(ex, in->kept.len);
@@ -120,7 +120,7 @@ static const char *search(struct exchange *ex, struct mask_stream *s, const uint
 /* Searches what p[n] inflates to. */
 static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct inspection *in = ex->inspection;
+	struct inspection *in = ex->redacting.inspection;
 	struct buf *plain = &ex->proxy->decompressed;
 	const char *why = NULL;
 	bool more = true;
@@ -144,9 +144,9 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
 			why = "the upstream's compressed response inflates to too much to be "
 			      "searched for the credential";
 		else if (!exchange_start_is_right(ex, buf_bytes(plain), plain->len))
-			why = ex->undecodable_why;
+			why = ex->redacting.undecodable;
 		else
-			why = search(ex, &ex->mask, buf_bytes(plain), plain->len);
+			why = search(ex, &ex->redacting.mask, buf_bytes(plain), plain->len);
 		secret_wipe(buf_bytes(plain), plain->len);
 	}
 	return why;
@@ -156,17 +156,17 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
  * each can tell whether what it kept back became a value. */
 static const char *search_both(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct inspection *in = ex->inspection;
+	struct inspection *in = ex->redacting.inspection;
 	const char *raw = search(ex, &in->raw, p, n), *inflated = search_inflated(ex, p, n);
 
 	if (raw == found_text)
-		ex->mask.found++;
+		ex->redacting.mask.found++;
 	return raw ? raw : inflated;
 }
 
 void inspect_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct inspection *in = ex->inspection;
+	struct inspection *in = ex->redacting.inspection;
 	const char *why = NULL;
 
 	if (!exchange_is_guessed(ex))
@@ -174,7 +174,7 @@ void inspect_body(struct exchange *ex, const uint8_t *p, size_t n)
 	if (exchange_is_guessed(ex) && !why)
 		why = "somebody may be guessing the credential";
 	if (why) {
-		ex->uncovered = why == found_text;
+		ex->redacting.uncovered = why == found_text;
 		exchange_mark_undecodable(ex, why);
 		return;
 	}
@@ -194,12 +194,12 @@ bool inspection_keeps(const struct inspection *in)
 
 int inspect_release(struct exchange *ex)
 {
-	struct inspection *in = ex->inspection;
+	struct inspection *in = ex->redacting.inspection;
 	struct buf *text = &ex->proxy->redacted;
 	int rc;
 
 	buf_consume(text, text->len);
-	rc = mask_stream_release(&ex->mask, text);
+	rc = mask_stream_release(&ex->redacting.mask, text);
 	if (rc == 0)
 		rc = mask_stream_release(&in->raw, text);
 	secret_wipe(buf_bytes(text), text->len);
@@ -210,20 +210,20 @@ int inspect_release(struct exchange *ex)
 
 int inspect_end(struct exchange *ex)
 {
-	struct inspection *in = ex->inspection;
+	struct inspection *in = ex->redacting.inspection;
 	struct buf *text = &ex->proxy->redacted;
-	uint64_t before = ex->mask.found + in->raw.found;
+	uint64_t before = ex->redacting.mask.found + in->raw.found;
 	int rc;
 
 	/* Content that was cut off is passed on as it came: all of it was searched. */
 	buf_consume(text, text->len);
-	rc = mask_stream_end(&ex->mask, text);
+	rc = mask_stream_end(&ex->redacting.mask, text);
 	if (rc == 0)
 		rc = mask_stream_end(&in->raw, text);
 	secret_wipe(buf_bytes(text), text->len);
-	if (rc < 0 || ex->mask.found + in->raw.found != before) {
-		ex->uncovered = rc == 0;
-		ex->mask.found += rc == 0;
+	if (rc < 0 || ex->redacting.mask.found + in->raw.found != before) {
+		ex->redacting.uncovered = rc == 0;
+		ex->redacting.mask.found += rc == 0;
 		exchange_mark_undecodable(ex, rc < 0 ? memory_text : found_text);
 		return -EBADMSG;
 	}

@@ -6,11 +6,31 @@
  */
 #include "proxy/exchange/limiting.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
+#include "proxy/exchange/token_count.h"
 #include "proxy/exchange/websocket_relay.h"
+#include "vethguard/base/log.h"
+
+static const char *const state_names[] = {
+        [LIMITING_OFF] = "OFF",
+        [LIMITING_ON] = "ON",
+        [LIMITING_MET] = "MET",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == LIMITING_STATE_COUNT, "a name per state");
+
+static void enter(struct exchange *ex, enum limiting_state state)
+{
+	struct limiting *l = &ex->limiting;
+
+	log_debug("event %016" PRIx64 ": limits: %s -> %s", ex->id, state_names[l->state],
+	        state_names[state]);
+	l->state = state;
+}
 
 static uint32_t rule_of(const struct exchange *ex)
 {
@@ -79,6 +99,10 @@ static bool count(struct exchange *ex, uint64_t bytes)
 		return false;
 	if (upgrades && !limit_enter(p, rule, POLICY_LIMIT_CONNECTIONS, &l->held, &l->hit))
 		return false;
+	if (policy_counts_tokens(p->config.policy, rule) &&
+	        (!limit_add(p, rule, POLICY_LIMIT_TOKENS, 0, &l->hit) ||
+	                !limit_add(p, rule, POLICY_LIMIT_COST, 0, &l->hit)))
+		return false;
 	if (!limit_add(p, rule, POLICY_LIMIT_DOWNLOAD, 0, &l->hit) ||
 	        !limit_add(p, rule, POLICY_LIMIT_REQUESTS, 1, &l->hit))
 		return false;
@@ -92,15 +116,20 @@ static bool count(struct exchange *ex, uint64_t bytes)
 bool limiting_begin(struct exchange *ex)
 {
 	struct limiting *l = &ex->limiting;
+	const char *why;
 	uint64_t body;
 
 	if (!limits_exist(&ex->proxy->limits))
 		return true;
-	l->on = true;
+	enter(ex, LIMITING_ON);
 	l->counts_body = !know_body(ex, &body);
 	l->most = limit_body(ex->proxy, rule_of(ex), &l->hit);
 	if (body > l->most || !count(ex, head_bytes(&ex->request) + body))
 		return refuse(ex);
+	if (!token_count_begin(ex, &why)) {
+		exchange_refuse(ex, 0, EVENT_CAUSE_UNREADABLE, why);
+		return false;
+	}
 	l->reserved = body;
 	l->reserved_ms = ex->proxy->limits.added_ms;
 	return true;
@@ -110,9 +139,10 @@ void limiting_goes_on(struct exchange *ex, const struct policy *next)
 {
 	struct limiting *l = &ex->limiting;
 
-	if (l->on || policy_limit_count(next) == 0)
+	if (limiting_is_on(l) || policy_limit_count(next) == 0)
 		return;
-	l->on = l->counts_body = true;
+	enter(ex, LIMITING_ON);
+	l->counts_body = true;
 	l->most = UINT64_MAX;
 }
 
@@ -123,7 +153,7 @@ static void on_task(struct loop_task *task)
 
 static bool meet(struct exchange *ex)
 {
-	ex->limiting.met = true;
+	enter(ex, LIMITING_MET);
 	ex->limiting.task.run = on_task;
 	loop_task_queue(ex->proxy->config.loop, &ex->limiting.task);
 	return false;
@@ -133,7 +163,7 @@ bool limiting_takes(struct exchange *ex, uint64_t n)
 {
 	struct limiting *l = &ex->limiting;
 
-	if (l->met)
+	if (limiting_is_met(l))
 		return false;
 	if (ex->state != EXCHANGE_UPGRADED && !l->counts_body)
 		return true;
@@ -151,7 +181,7 @@ bool limiting_gives(struct exchange *ex, uint64_t n)
 {
 	struct limiting *l = &ex->limiting;
 
-	if (l->met)
+	if (limiting_is_met(l))
 		return false;
 	return limit_add(ex->proxy, rule_of(ex), POLICY_LIMIT_DOWNLOAD, n, &l->hit) || meet(ex);
 }
@@ -161,7 +191,7 @@ void limiting_end(struct exchange *ex)
 	keep_text(ex);
 	if (ex->state == EXCHANGE_UPGRADED && ex->relay) {
 		websocket_end_limited(ex, text_of(ex));
-	} else if (!ex->head_sent) {
+	} else if (!responding_has_begun(&ex->responding)) {
 		exchange_refuse(ex, status_of(ex), EVENT_CAUSE_POLICY_LIMIT, text_of(ex));
 	} else {
 		exchange_abort(ex, EVENT_CAUSE_POLICY_LIMIT, text_of(ex));
@@ -172,12 +202,13 @@ void limiting_fini(struct exchange *ex)
 {
 	struct limiting *l = &ex->limiting;
 
-	if (!l->on)
+	if (!limiting_is_on(l))
 		return;
 	loop_task_cancel(ex->proxy->config.loop, &l->task);
+	token_count_fini(ex);
 	limit_leave(ex->proxy, &l->held);
 	if (l->reserved > ex->bytes_out)
 		limit_take_back(ex->proxy, rule_of(ex), POLICY_LIMIT_UPLOAD, l->reserved_ms,
 		        l->reserved - ex->bytes_out);
-	l->on = false;
+	enter(ex, LIMITING_OFF);
 }

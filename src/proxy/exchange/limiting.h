@@ -13,10 +13,16 @@
 
 struct exchange;
 
+enum limiting_state {
+	LIMITING_OFF,
+	LIMITING_ON,  /* the exchange is counted */
+	LIMITING_MET, /* ... and has met a limit on the way: it is about to end */
+	LIMITING_STATE_COUNT
+};
+
 struct limiting {
-	bool on;             /* the exchange is counted */
+	enum limiting_state state;
 	bool counts_body;    /* the request's content is counted as it comes */
-	bool met;            /* a limit was met on the way */
 	uint64_t reserved;   /* content that was counted in advance */
 	int64_t reserved_ms; /* ... and when: limits.added_ms */
 	uint64_t body, most; /* content that has come, and may come */
@@ -25,12 +31,22 @@ struct limiting {
 	struct loop_task task; /* ends the exchange */
 };
 
+static inline bool limiting_is_on(const struct limiting *l)
+{
+	return l->state != LIMITING_OFF;
+}
+
+static inline bool limiting_is_met(const struct limiting *l)
+{
+	return l->state == LIMITING_MET;
+}
+
 /* The verdict allows the request. False: a limit refuses it, and ex may be freed. */
 bool limiting_begin(struct exchange *ex);
 /* Call this when the exchange goes on under another policy, which may be the first with limits. */
 void limiting_goes_on(struct exchange *ex, const struct policy *next);
 /* Counts n bytes that the sandbox sends, or that are sent to it. False: they may not pass. Call
- * both only if ex->limiting.on. */
+ * both only if limiting_is_on(). */
 bool limiting_takes(struct exchange *ex, uint64_t n);
 bool limiting_gives(struct exchange *ex, uint64_t n);
 /* Ends an exchange that has met a limit on the way. ex is freed afterwards. */

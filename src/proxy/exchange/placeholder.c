@@ -11,6 +11,8 @@
  * credentials that belong to its destination: the client does what it always does, at a path that
  * is not allowed. That is a refusal, but not a finding.
  */
+#include <inttypes.h>
+
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
@@ -18,6 +20,7 @@
 #include "proxy/exchange/substitute.h"
 #include "proxy/exchange/content.h"
 #include "proxy/http/cookie.h"
+#include "vethguard/base/log.h"
 #include "vethguard/credential/inflate.h"
 
 #define SCAN_CHUNK 16384
@@ -43,11 +46,49 @@ static uint64_t bound(const struct exchange *ex)
 	               : 0;
 }
 
+static const char *const state_names[] = {
+        [SCANNING_HEAD] = "HEAD",
+        [SCANNING_BODY] = "BODY",
+        [SCANNING_SEEN] = "SEEN",
+        [SCANNING_LEAK] = "LEAK",
+        [SCANNING_ENDS] = "ENDS",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == SCANNING_STATE_COUNT, "a name per state");
+
+static void enter(struct exchange *ex, enum scanning_state state)
+{
+	struct scanning *m = &ex->scanning;
+
+	if (m->state != state)
+		log_debug("event %016" PRIx64 ": placeholders: %s -> %s", ex->id,
+		        state_names[m->state], state_names[state]);
+	m->state = state;
+}
+
+/* A placeholder is there. leak: why the request is refused for it, unless the policy only wants to
+ * be told; NULL: it is not. */
+static void see(struct exchange *ex, const char *leak)
+{
+	if (leak && policy_refuses_leaks(ex->proxy->config.policy)) {
+		ex->scanning.leak = leak;
+		if (!scanning_ends(&ex->scanning))
+			enter(ex, SCANNING_LEAK);
+	} else if (!scanning_is_over(&ex->scanning)) {
+		enter(ex, SCANNING_SEEN);
+	}
+}
+
+void exchange_refuse_secret(struct exchange *ex, const char *text)
+{
+	ex->scanning.leak = text;
+	if (!scanning_ends(&ex->scanning))
+		enter(ex, SCANNING_LEAK);
+}
+
 void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign)
 {
-	ex->placeholder_seen = true;
-	if (foreign && policy_refuses_leaks(ex->proxy->config.policy))
-		ex->leak = where;
+	see(ex, foreign ? where : NULL);
 	audit_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
 }
 
@@ -204,30 +245,31 @@ void exchange_check_placeholders(struct exchange *ex)
 
 bool exchange_refuses_leak(struct exchange *ex)
 {
-	if (!ex->leak || !ex->verdict.allowed)
+	if (ex->scanning.state < SCANNING_LEAK || !ex->verdict.allowed)
 		return false;
 	ex->verdict.allowed = false;
 	ex->verdict.decision.reason =
 	        secrets_refuse(ex) ? POLICY_REASON_SECRET : POLICY_REASON_LEAK;
 	ex->verdict.cause = EVENT_CAUSE_POLICY;
-	ex->verdict.detail = ex->leak;
+	ex->verdict.detail = ex->scanning.leak;
 	return true;
 }
 
 static void on_leak_end(struct loop_task *task)
 {
-	struct exchange *ex = container_of(task, struct exchange, leak_end);
+	struct exchange *ex = container_of(task, struct exchange, scanning.task);
 
-	exchange_fail(ex, EVENT_CAUSE_POLICY, ex->leak);
+	exchange_fail(ex, EVENT_CAUSE_POLICY, ex->scanning.leak);
 }
 
 bool exchange_ends_leak(struct exchange *ex)
 {
 	if (exchange_refuses_leak(ex)) {
-		ex->leak_end.run = on_leak_end;
-		loop_task_queue(ex->proxy->config.loop, &ex->leak_end);
+		enter(ex, SCANNING_ENDS);
+		ex->scanning.task.run = on_leak_end;
+		loop_task_queue(ex->proxy->config.loop, &ex->scanning.task);
 	}
-	return ex->leak_end.run != NULL;
+	return scanning_ends(&ex->scanning);
 }
 
 /* --- bodies --- */
@@ -235,11 +277,11 @@ bool exchange_ends_leak(struct exchange *ex)
 void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
-	struct credential_scan before = ex->scan;
+	struct credential_scan before = ex->scanning.scan;
 
 	secrets_look_at_text(ex, slice_of(p, n));
-	if (ex->placeholder_seen || n == 0 ||
-	        !credential_store_scan(store, &ex->scan, p, n, ex->verdict.own))
+	if (scanning_is_over(&ex->scanning) || n == 0 ||
+	        !credential_store_scan(store, &ex->scanning.scan, p, n, ex->verdict.own))
 		return;
 	/* The credential's own placeholder tells this destination nothing. */
 	exchange_found_placeholder(ex, where,
@@ -253,18 +295,16 @@ static const char body_text[] =
 static bool is_searched(const struct exchange *ex)
 {
 	return secrets_are_wanted(ex) ||
-	       (!ex->placeholder_seen &&
+	       (!scanning_is_over(&ex->scanning) &&
 	               credential_store_has_placeholders(ex->proxy->config.credentials));
 }
 
 /* A body that inflates beyond the bound could hide a placeholder behind it. */
 static void inflates_too_far(struct exchange *ex)
 {
-	ex->placeholder_seen = true;
 	secrets_note_coding(ex);
-	if (policy_refuses_leaks(ex->proxy->config.policy))
-		ex->leak = "the request's compressed body inflates to too much to be searched for "
-		           "placeholders";
+	see(ex, "the request's compressed body inflates to too much to be searched for "
+	        "placeholders");
 }
 
 /* Searches what a piece of a compressed body inflates to. Returns how much of it was read: less
@@ -277,22 +317,22 @@ static size_t scan_gzip(struct exchange *ex, const uint8_t *p, size_t n)
 	int rc = 0;
 
 	buf_init(&out, 4 * SCAN_CHUNK);
-	ex->scanned_bytes += n;
+	ex->scanning.bytes += n;
 	while (rc == 0 && (at < n || more) && is_searched(ex)) {
-		rc = decompress_feed(ex->scanned_gzip, p + at, n - at, &used, &out, SCAN_CHUNK);
+		rc = decompress_feed(ex->scanning.gzip, p + at, n - at, &used, &out, SCAN_CHUNK);
 		at += used;
 		more = out.len >= SCAN_CHUNK;
-		ex->scanned_inflated += out.len;
+		ex->scanning.inflated += out.len;
 		exchange_scan_text(ex, buf_bytes(&out), out.len, body_text);
 		buf_consume(&out, out.len);
-		if (ex->scanned_inflated > INFLATED_FREE + INFLATED_RATIO * ex->scanned_bytes)
+		if (ex->scanning.inflated > INFLATED_FREE + INFLATED_RATIO * ex->scanning.bytes)
 			inflates_too_far(ex);
 	}
 	buf_fini(&out);
 	if (rc < 0) {
-		decompress_free(ex->scanned_gzip);
-		ex->scanned_gzip = NULL;
-		ex->scan.n = 0;
+		decompress_free(ex->scanning.gzip);
+		ex->scanning.gzip = NULL;
+		ex->scanning.scan.n = 0;
 	}
 	return rc < 0 ? at : n;
 }
@@ -303,16 +343,18 @@ void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
 
 	if (!is_searched(ex))
 		return;
-	if (!ex->scanned_coding) {
+	if (ex->scanning.state == SCANNING_HEAD)
+		enter(ex, SCANNING_BODY);
+	if (!ex->scanning.begun) {
 		enum content_coding coding = content_coding_of(&ex->request.fields);
 
-		ex->scanned_coding = true;
+		ex->scanning.begun = true;
 		if (coding == CONTENT_GZIP)
-			ex->scanned_gzip = decompress_new();
+			ex->scanning.gzip = decompress_new();
 		if (coding == CONTENT_OTHER)
 			secrets_note_coding(ex);
 	}
-	if (ex->scanned_gzip)
+	if (ex->scanning.gzip)
 		read = scan_gzip(ex, p, n);
 	exchange_scan_text(ex, p + read, n - read, body_text);
 }

@@ -4,9 +4,32 @@
  * the order of all steps: first each exchange is looked at, while the old policy can still name the
  * rule that had allowed it; once the policies have changed, marked exchanges take their step.
  */
+#include <inttypes.h>
+
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/holding.h"
+#include "vethguard/base/log.h"
+
+static const char *const state_names[] = {
+        [MARKING_NONE] = "NONE",
+        [MARKING_AGAIN] = "AGAIN",
+        [MARKING_CUT] = "CUT",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == MARKING_STATE_COUNT, "a name per state");
+
+void marking_enter(struct exchange *ex, enum marking_state state)
+{
+	struct marking *m = &ex->marking;
+
+	if (m->state == MARKING_CUT)
+		return;
+	if (m->state != state)
+		log_debug("event %016" PRIx64 ": next step: %s -> %s", ex->id,
+		        state_names[m->state], state_names[state]);
+	m->state = state;
+}
 
 /* True if both indices name the same credential. */
 static bool same_credential(
@@ -52,7 +75,8 @@ static bool stays(struct exchange *ex, const struct policy *next)
 	ex->verdict.decision = j.decision;
 	ex->verdict.own = j.own;
 	ex->verdict.shown = POLICY_NONE; /* an index of before */
-	ex->begins_again = ex->credential && ex->state == EXCHANGE_DIAL;
+	marking_enter(
+	        ex, ex->credential && ex->state == EXCHANGE_DIAL ? MARKING_AGAIN : MARKING_NONE);
 	return true;
 }
 
@@ -63,10 +87,10 @@ bool exchange_reauthorize(
 		return false; /* no verdict yet: it will come from the policy in force then */
 	if (next && stays(ex, next))
 		return false;
-	ex->cut = true;
+	marking_enter(ex, MARKING_CUT);
 	ex->cause = cause;
 	ex->detail = detail;
-	if (!ex->head_sent)
+	if (!responding_has_begun(&ex->responding))
 		exchange_will_refuse(ex, 0);
 	audit_exchange(ex);
 	return true;
@@ -74,14 +98,14 @@ bool exchange_reauthorize(
 
 bool exchange_is_marked(const struct exchange *ex)
 {
-	return ex->cut || ex->begins_again;
+	return ex->marking.state != MARKING_NONE;
 }
 
 static void end(struct exchange *ex, bool policy_is_new)
 {
 	if (policy_is_new) /* indices of the old one */
 		ex->verdict.decision.rule = ex->verdict.decision.credential = POLICY_NONE;
-	if (ex->head_sent)
+	if (responding_has_begun(&ex->responding))
 		exchange_abort(ex, ex->cause, ex->detail);
 	else
 		exchange_refuse(ex, 0, ex->cause, ex->detail);
@@ -89,7 +113,7 @@ static void end(struct exchange *ex, bool policy_is_new)
 
 void exchange_take_step(struct exchange *ex, bool policy_is_new)
 {
-	if (ex->cut)
+	if (ex->marking.state == MARKING_CUT)
 		end(ex, policy_is_new);
 	else
 		exchange_begin_again(ex);

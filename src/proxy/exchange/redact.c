@@ -10,19 +10,51 @@
  *   that cannot be searched (charset.c): refused, because it could hide the credential.
  *
  * Decompression obeys back-pressure: input for which the client has no room waits in
- * ex->compressed.
+ * ex->redacting.compressed.
  */
 #include <errno.h>
+#include <inttypes.h>
 
 #include "proxy/exchange/charset.h"
 #include "proxy/exchange/content.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/websocket_relay.h"
+#include "vethguard/base/log.h"
 
 #define DECOMPRESS_STEP (64u << 10)
 
 const char exchange_guessed_text[] = "somebody may be guessing the credential";
+
+static const char *const state_names[] = {
+        [REDACTING_NONE] = "NONE",
+        [REDACTING_COMES] = "COMES",
+        [REDACTING_EMPTY] = "EMPTY",
+        [REDACTING_WHOLE] = "WHOLE",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == REDACTING_STATE_COUNT, "a name per state");
+
+static void enter(struct exchange *ex, enum redacting_state state)
+{
+	struct redacting *m = &ex->redacting;
+
+	if (m->state != state)
+		log_debug("event %016" PRIx64 ": content: %s -> %s", ex->id, state_names[m->state],
+		        state_names[state]);
+	m->state = state;
+}
+
+void redacting_begin(struct exchange *ex)
+{
+	if (ex->redacting.state == REDACTING_NONE)
+		enter(ex, REDACTING_COMES);
+}
+
+void redacting_end(struct exchange *ex)
+{
+	enter(ex, ex->redacting.state == REDACTING_NONE ? REDACTING_EMPTY : REDACTING_WHOLE);
+}
 
 /* --- the response's head --- */
 
@@ -42,7 +74,7 @@ void exchange_mask_fields(struct exchange *ex, struct http_response *r)
 		found += mask_in_place(mask, (uint8_t *)(uintptr_t)f->value.p, f->value.n);
 		found += mask_in_place(mask, (uint8_t *)(uintptr_t)f->name.p, f->name.n);
 	}
-	ex->mask.found += found;
+	ex->redacting.mask.found += found;
 }
 
 /* The head of a response without content says what the head of one with content would say. */
@@ -50,23 +82,25 @@ static int describe_without_content(struct exchange *ex, struct http_response *r
 {
 	if (decompresses && (ex->head_request || r->status == 304)) {
 		r->body = HTTP_BODY_NONE; /* its length is unknown */
-		return content_describe_decompressed(&r->fields, &ex->etag);
+		return content_describe_decompressed(&r->fields, &ex->redacting.etag);
 	}
-	if (r->status == 304 && ex->may_decompress)
-		return content_describe_unmodified(&ex->request.fields, &r->fields, &ex->etag);
+	if (r->status == 304 && ex->redacting.may_decompress)
+		return content_describe_unmodified(
+		        &ex->request.fields, &r->fields, &ex->redacting.etag);
 	return 0;
 }
 
 static int begin_gzip(struct exchange *ex, struct http_response *r, bool decompresses)
 {
 	if (!decompresses) {
-		ex->inspection = inspection_new(ex->credential->mask);
-		return ex->inspection ? 0 : -1;
+		ex->redacting.inspection = inspection_new(ex->credential->mask);
+		return ex->redacting.inspection ? 0 : -1;
 	}
-	ex->decompress = decompress_new();
-	if (!ex->decompress || content_describe_decompressed(&r->fields, &ex->etag) < 0)
+	ex->redacting.decompress = decompress_new();
+	if (!ex->redacting.decompress ||
+	        content_describe_decompressed(&r->fields, &ex->redacting.etag) < 0)
 		return -1;
-	buf_init(&ex->compressed, 2 * SOCKET_CHUNK);
+	buf_init(&ex->redacting.compressed, 2 * SOCKET_CHUNK);
 	r->body = HTTP_BODY_CHUNKED;
 	return 0;
 }
@@ -78,7 +112,7 @@ int exchange_begin_masking(
 	                                     ? CONTENT_OTHER
 	                                     : content_coding_of(&r->fields);
 	/* Do not change the response if somebody may check whether it was changed. */
-	bool decompresses = coding == CONTENT_GZIP && ex->may_decompress &&
+	bool decompresses = coding == CONTENT_GZIP && ex->redacting.may_decompress &&
 	                    !content_forbids_transform(&r->fields) &&
 	                    !content_has_digest(&r->fields);
 
@@ -86,13 +120,12 @@ int exchange_begin_masking(
 	*why = "no memory to read the response";
 	if (!ex->credential->mask) /* the credential itself was never sent */
 		return 0;
-	if (mask_stream_init(&ex->mask, ex->credential->mask) < 0)
+	if (mask_stream_init(&ex->redacting.mask, ex->credential->mask) < 0)
 		return -1;
-	ex->masking = true;
 	exchange_mask_fields(ex, r);
 	if (exchange_has_no_content(ex, r))
 		return describe_without_content(ex, r, decompresses);
-	ex->start.kind = charset_start_kind(&r->fields);
+	ex->redacting.start.kind = charset_start_kind(&r->fields);
 	if (!charset_is_searchable(&r->fields)) {
 		*cause = EVENT_CAUSE_UNREADABLE;
 		*why = "the upstream's response is in a character set that cannot be searched for "
@@ -114,13 +147,12 @@ int exchange_begin_masking(
 
 void exchange_mark_undecodable(struct exchange *ex, const char *why)
 {
-	ex->undecodable = true;
-	ex->undecodable_why = why;
+	ex->redacting.undecodable = why;
 }
 
 bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (charset_start_is_searchable(&ex->start, p, n))
+	if (charset_start_is_searchable(&ex->redacting.start, p, n))
 		return true;
 	exchange_mark_undecodable(ex,
 	        "the upstream's response begins like text in a character set that "
@@ -134,10 +166,11 @@ bool exchange_is_guessed(struct exchange *ex)
 	struct credential_store *store = ex->proxy->config.credentials;
 	uint32_t credential = ex->verdict.decision.credential;
 	unsigned waited =
-	        ex->mask.waited + (ex->inspection ? inspection_waited(ex->inspection) : 0);
-	int more = (int)(waited - ex->waits_told);
+	        ex->redacting.mask.waited +
+	        (ex->redacting.inspection ? inspection_waited(ex->redacting.inspection) : 0);
+	int more = (int)(waited - ex->redacting.waits_told);
 
-	ex->waits_told = waited;
+	ex->redacting.waits_told = waited;
 	if (more && credential_store_waited(store, credential, more))
 		audit_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
 		        SLICE(""),
@@ -152,10 +185,11 @@ static const char undecodable_text[] =
 
 void exchange_await_more(struct exchange *ex)
 {
-	if (ex->inspection ? inspection_keeps(ex->inspection) : ex->mask.held > ex->mask.shown)
-		loop_deadline_set(&ex->proxy->waits[WAIT_HELD], &ex->held);
+	if (ex->redacting.inspection ? inspection_keeps(ex->redacting.inspection)
+	                             : ex->redacting.mask.held > ex->redacting.mask.shown)
+		loop_deadline_set(&ex->proxy->waits[WAIT_HELD], &ex->redacting.held);
 	else
-		loop_deadline_clear(&ex->held);
+		loop_deadline_clear(&ex->redacting.held);
 }
 
 void exchange_release_held(struct exchange *ex)
@@ -165,17 +199,18 @@ void exchange_release_held(struct exchange *ex)
 	int rc;
 
 	/* More is already here, or is kept waiting by the client. */
-	if (ex->ops->congested(ex) || ex->decompress_more || ex->compressed.len) {
+	if (ex->ops->congested(ex) || ex->redacting.more || ex->redacting.compressed.len) {
 		exchange_await_more(ex);
 		return;
 	}
 	buf_consume(text, text->len);
-	rc = ex->inspection ? inspect_release(ex) : mask_stream_release(&ex->mask, text);
+	rc = ex->redacting.inspection ? inspect_release(ex)
+	                              : mask_stream_release(&ex->redacting.mask, text);
 	if (exchange_is_guessed(ex))
 		rc = -EACCES;
 	if (rc == 0 && upgraded)
 		websocket_pass_released(ex, buf_bytes(text), text->len);
-	else if (rc == 0 && !ex->inspection)
+	else if (rc == 0 && !ex->redacting.inspection)
 		exchange_send_body(ex, buf_bytes(text), text->len);
 	else if (rc == 0)
 		return;
@@ -191,18 +226,18 @@ static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 	struct buf *text = &ex->proxy->redacted;
 	struct slice rest;
 
-	if (ex->masking && exchange_is_guessed(ex)) {
+	if (redacting_is_on(&ex->redacting) && exchange_is_guessed(ex)) {
 		exchange_mark_undecodable(ex, exchange_guessed_text);
 		return;
 	}
-	if (ex->masking && !exchange_start_is_right(ex, p, n))
+	if (redacting_is_on(&ex->redacting) && !exchange_start_is_right(ex, p, n))
 		return;
-	if (!ex->masking) {
+	if (!redacting_is_on(&ex->redacting)) {
 		exchange_send_body(ex, p, n);
 		return;
 	}
 	buf_consume(text, text->len);
-	if (mask_stream_take(&ex->mask, p, n, text, &rest) < 0) {
+	if (mask_stream_take(&ex->redacting.mask, p, n, text, &rest) < 0) {
 		exchange_mark_undecodable(ex, memory_text);
 		return;
 	}
@@ -212,22 +247,23 @@ static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 }
 
 /* Decompresses from p while the client has room. Returns the bytes used; the caller keeps the rest
- * in ex->compressed. */
+ * in ex->redacting.compressed. */
 static size_t decompress_some(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct buf *plain = &ex->proxy->decompressed;
 	size_t total = 0;
 
-	while ((total < n || ex->decompress_more) && !ex->undecodable && !ex->ops->congested(ex)) {
+	while ((total < n || ex->redacting.more) && !ex->redacting.undecodable &&
+	        !ex->ops->congested(ex)) {
 		size_t used = 0;
 
 		buf_consume(plain, plain->len);
-		if (decompress_feed(ex->decompress, p + total, n - total, &used, plain,
+		if (decompress_feed(ex->redacting.decompress, p + total, n - total, &used, plain,
 		            DECOMPRESS_STEP) < 0) {
 			exchange_mark_undecodable(ex, undecodable_text);
 			break;
 		}
-		ex->decompress_more = plain->len >= DECOMPRESS_STEP;
+		ex->redacting.more = plain->len >= DECOMPRESS_STEP;
 		mask_and_send(ex, buf_bytes(plain), plain->len);
 		secret_wipe(buf_bytes(plain), plain->len);
 		total += used;
@@ -244,7 +280,7 @@ static int flush_mask(struct exchange *ex)
 	struct buf *text = &ex->proxy->redacted;
 
 	buf_consume(text, text->len);
-	if (mask_stream_end(&ex->mask, text) < 0)
+	if (mask_stream_end(&ex->redacting.mask, text) < 0)
 		return -EBADMSG;
 	exchange_send_body(ex, buf_bytes(text), text->len);
 	return 0;
@@ -254,38 +290,41 @@ void exchange_redact_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t used;
 
-	if (ex->undecodable) /* further pieces of the same read */
+	if (ex->redacting.undecodable) /* further pieces of the same read */
 		return;
-	ex->compressed_any = true;
-	if (ex->inspection) {
+	if (ex->redacting.inspection) {
 		inspect_body(ex, p, n);
 		return;
 	}
-	if (!ex->decompress) {
+	if (!ex->redacting.decompress) {
 		mask_and_send(ex, p, n);
 		return;
 	}
-	used = ex->compressed.len ? 0 : decompress_some(ex, p, n);
-	if (!ex->undecodable && used < n && buf_append(&ex->compressed, p + used, n - used) < 0)
+	used = ex->redacting.compressed.len ? 0 : decompress_some(ex, p, n);
+	if (!ex->redacting.undecodable && used < n &&
+	        buf_append(&ex->redacting.compressed, p + used, n - used) < 0)
 		exchange_mark_undecodable(ex, memory_text);
 }
 
 bool exchange_decompress_more(struct exchange *ex)
 {
-	if (!ex->decompress)
+	if (!ex->redacting.decompress)
 		return true;
-	buf_consume(&ex->compressed,
-	        decompress_some(ex, buf_bytes(&ex->compressed), ex->compressed.len));
-	return (ex->compressed.len == 0 && !ex->decompress_more) || ex->undecodable;
+	buf_consume(
+	        &ex->redacting.compressed, decompress_some(ex, buf_bytes(&ex->redacting.compressed),
+	                                           ex->redacting.compressed.len));
+	return (ex->redacting.compressed.len == 0 && !ex->redacting.more) ||
+	       ex->redacting.undecodable;
 }
 
 int exchange_flush_body(struct exchange *ex)
 {
 	/* An empty body is not a gzip stream, but some servers send one and label it gzip. */
-	if (ex->undecodable ||
-	        (ex->decompress && ex->compressed_any && !decompress_complete(ex->decompress)))
+	if (ex->redacting.undecodable ||
+	        (ex->redacting.decompress && ex->redacting.state != REDACTING_EMPTY &&
+	                !decompress_complete(ex->redacting.decompress)))
 		return -EBADMSG;
-	if (ex->inspection)
+	if (ex->redacting.inspection)
 		return inspect_end(ex);
-	return ex->masking ? flush_mask(ex) : 0;
+	return redacting_is_on(&ex->redacting) ? flush_mask(ex) : 0;
 }

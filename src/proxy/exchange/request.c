@@ -51,10 +51,10 @@ static const struct slice shaping[] = {
 static void limit_response(struct exchange *ex)
 {
 	struct http_fields *fields = &ex->request.fields;
-	bool gzip = !ex->verdict.decision.seals && !tools_are_wanted(ex) &&
+	bool gzip = !ex->verdict.decision.seals && !tools_are_wanted(ex) && !ex->tokens &&
 	            content_accepts_gzip(fields);
 
-	ex->may_decompress = gzip && !content_forbids_transform(fields);
+	ex->redacting.may_decompress = gzip && !content_forbids_transform(fields);
 	for (size_t i = 0; i < sizeof(shaping) / sizeof(*shaping); i++)
 		http_drop(fields, shaping[i]);
 	ask_for_plain_messages(fields);
@@ -70,7 +70,7 @@ int exchange_send_plain(struct exchange *ex)
 	};
 
 	http_drop_hop_by_hop(&ex->request.fields);
-	if (tools_are_wanted(ex))
+	if (tools_are_wanted(ex) || ex->tokens)
 		limit_response(ex);
 	if (ex->request.wants_websocket)
 		websocket_limit_offer(&ex->request.fields);
@@ -290,7 +290,7 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 		if (colon > 0 &&
 		        may_trail(ex->proxy->config.policy, slice_of(trailers.p, (size_t)colon),
 		                &spec) &&
-		        !(ex->decompress &&
+		        !(ex->redacting.decompress &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);
 			kept_n += n;

@@ -10,12 +10,31 @@
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/exchange/signing.h"
+#include "proxy/exchange/token_count.h"
 #include "proxy/exchange/tools.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"
 #include "vethguard/base/log.h"
 
 static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";
+
+static const char *const state_names[] = {
+        [RESPONDING_NONE] = "NONE",
+        [RESPONDING_WAITS] = "WAITS",
+        [RESPONDING_BEGUN] = "BEGUN",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == RESPONDING_STATE_COUNT, "a name per state");
+
+void responding_enter(struct exchange *ex, enum responding_state state)
+{
+	struct responding *m = &ex->responding;
+
+	if (m->state != state)
+		log_debug("event %016" PRIx64 ": response: %s -> %s", ex->id, state_names[m->state],
+		        state_names[state]);
+	m->state = state;
+}
 
 /* --- the head --- */
 
@@ -27,25 +46,24 @@ bool exchange_has_no_content(const struct exchange *ex, const struct http_respon
 
 static void on_head_task(struct loop_task *task)
 {
-	exchange_release_head(container_of(task, struct exchange, head_task));
+	exchange_release_head(container_of(task, struct exchange, responding.task));
 }
 
 /* Delays the head of a response to a request with a credential until content comes, at most for
  * this turn of the loop: if the content cannot be passed on, a refusal can then say why. */
 static void keep_head(struct exchange *ex)
 {
-	ex->head_waits = true;
-	ex->head_task.run = on_head_task;
-	loop_task_queue(ex->proxy->config.loop, &ex->head_task);
+	responding_enter(ex, RESPONDING_WAITS);
+	ex->responding.task.run = on_head_task;
+	loop_task_queue(ex->proxy->config.loop, &ex->responding.task);
 }
 
 void exchange_release_head(struct exchange *ex)
 {
-	if (!ex->head_waits || !ex->upstream)
+	if (ex->responding.state != RESPONDING_WAITS || !ex->upstream)
 		return;
-	ex->head_waits = false;
-	ex->head_sent = true;
-	loop_task_cancel(ex->proxy->config.loop, &ex->head_task);
+	responding_enter(ex, RESPONDING_BEGUN);
+	loop_task_cancel(ex->proxy->config.loop, &ex->responding.task);
 	ex->ops->response_head(ex, &ex->upstream->response, SLICE(""));
 }
 
@@ -60,7 +78,7 @@ static void frame_response(struct exchange *ex, struct http_response *r)
 	} else if (r->body == HTTP_BODY_CHUNKED || r->body == HTTP_BODY_UNTIL_CLOSE) {
 		r->body = ex->client_version >= 11 ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
 	}
-	ex->client_body = bodyless ? HTTP_BODY_NONE : r->body;
+	ex->responding.framing = bodyless ? HTTP_BODY_NONE : r->body;
 }
 
 static void pass_interim(struct exchange *ex, struct http_response *r)
@@ -138,9 +156,9 @@ static bool upgrade(struct exchange *ex, struct http_response *r)
 	}
 	http_drop_hop_by_hop(&r->fields);
 	r->body = HTTP_BODY_NONE;
-	ex->client_body = HTTP_BODY_UNTIL_CLOSE;
+	ex->responding.framing = HTTP_BODY_UNTIL_CLOSE;
 	ex->status = 101;
-	ex->head_sent = true;
+	responding_enter(ex, RESPONDING_BEGUN);
 	exchange_enter(ex, EXCHANGE_UPGRADED);
 	ex->request_done = false;
 	upstream_stream_upgrade(ex->upstream);
@@ -172,7 +190,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	if (r->status == 101)
 		return upgrade(ex, r);
 	if (r->status / 100 == 1) {
-		if (++ex->interims > EXCHANGE_INTERIMS_MAX) {
+		if (++ex->responding.interims > EXCHANGE_INTERIMS_MAX) {
 			exchange_fail(ex, EVENT_CAUSE_UPSTREAM,
 			        "the upstream sent too many interim responses");
 			return false;
@@ -198,21 +216,23 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 		exchange_fail(ex, cause, why);
 		return false;
 	}
+	if (ex->tokens)
+		token_count_head(ex, r);
 	http_drop_hop_by_hop(&r->fields);
 	frame_response(ex, r);
 	ex->status = r->status;
-	ex->counted = r->body == HTTP_BODY_LENGTH;
-	ex->length = r->content_length;
+	ex->responding.counted = r->body == HTTP_BODY_LENGTH;
+	ex->responding.length = r->content_length;
 	if (exchange_has_no_content(ex, r)) {
-		ex->counted = true;
+		ex->responding.counted = true;
 		audit_exchange(ex);
 	} else if (ex->tools && tools_hold_head(ex)) {
 		return tools_keep_head(ex, r);
-	} else if (ex->masking) {
+	} else if (redacting_is_on(&ex->redacting)) {
 		keep_head(ex);
 		return true;
 	}
-	ex->head_sent = true;
+	responding_enter(ex, RESPONDING_BEGUN);
 	ex->ops->response_head(ex, r, SLICE(""));
 	return true;
 }
@@ -221,11 +241,13 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 
 void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (n == 0 || (ex->limiting.on && !limiting_gives(ex, n)))
+	if (n == 0 || (limiting_is_on(&ex->limiting) && !limiting_gives(ex, n)))
 		return;
 	exchange_release_head(ex);
+	if (ex->tokens)
+		token_count_take(ex, p, n);
 	ex->bytes_in += n;
-	if (ex->counted && ex->bytes_in >= ex->length)
+	if (ex->responding.counted && ex->bytes_in >= ex->responding.length)
 		audit_exchange(ex);
 	ex->ops->response_body(ex, p, n);
 }
@@ -240,7 +262,7 @@ bool exchange_may_relay(struct exchange *ex)
 
 static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (n && ex->limiting.on && !limiting_gives(ex, n))
+	if (n && limiting_is_on(&ex->limiting) && !limiting_gives(ex, n))
 		return;
 	if (ex->relay) {
 		websocket_from_upstream(ex, p, n);
@@ -252,9 +274,12 @@ static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
 
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (ex->state == EXCHANGE_UPGRADED)
+	if (ex->state == EXCHANGE_UPGRADED) {
 		from_upgraded(ex, p, n);
-	else if (ex->sealing)
+		return;
+	}
+	redacting_begin(ex);
+	if (ex->sealing)
 		sealing_take(ex, p, n);
 	else if (ex->tools)
 		tools_take(ex, p, n);
@@ -267,11 +292,11 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 /* Returns the lines that may pass to the client, masked; overwrites trailers as well. */
 static struct slice response_trailers(struct exchange *ex, struct slice trailers)
 {
-	if (ex->client_body != HTTP_BODY_CHUNKED && ex->client_version < 20)
+	if (ex->responding.framing != HTTP_BODY_CHUNKED && ex->client_version < 20)
 		return SLICE("");
-	if (ex->masking)
-		ex->mask.found +=
-		        mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
+	if (redacting_is_on(&ex->redacting))
+		ex->redacting.mask.found += mask_in_place(
+		        ex->redacting.mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
 	return exchange_filter_trailers(ex, trailers);
 }
 
@@ -290,6 +315,8 @@ static void end_sealed(struct exchange *ex)
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE, why);
 		return;
 	}
+	if (ex->tokens)
+		token_count_whole(ex);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, SLICE(""));
 	exchange_finish(ex, true, request_is_sent(ex));
@@ -297,24 +324,27 @@ static void end_sealed(struct exchange *ex)
 
 static void end_response(struct exchange *ex, struct slice trailers)
 {
-	if (ex->sealing && !ex->limiting.met) {
+	if (ex->sealing && !limiting_is_met(&ex->limiting)) {
 		end_sealed(ex);
 		return;
 	}
-	if (ex->tools && !ex->limiting.met)
+	if (ex->tools && !limiting_is_met(&ex->limiting))
 		tools_end(ex);
-	if (!ex->limiting.met && exchange_flush_body(ex) < 0) {
+	if (!limiting_is_met(&ex->limiting) && exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
-		        ex->undecodable_why ? ex->undecodable_why
-		                            : "the upstream's compressed response is damaged");
+		        ex->redacting.undecodable
+		                ? ex->redacting.undecodable
+		                : "the upstream's compressed response is damaged");
 		return;
 	}
-	if (ex->limiting.met) {
+	if (limiting_is_met(&ex->limiting)) {
 		limiting_end(ex);
 		return;
 	}
 	exchange_release_head(ex);
 	trailers = response_trailers(ex, trailers);
+	if (ex->tokens)
+		token_count_whole(ex);
 	audit_exchange(ex);
 	ex->ops->response_end(ex, trailers);
 	exchange_finish(ex, true, request_is_sent(ex));
@@ -334,7 +364,7 @@ void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const ch
 
 void exchange_response_end(struct exchange *ex, struct slice trailers)
 {
-	if (ex->limiting.met) {
+	if (limiting_is_met(&ex->limiting)) {
 		limiting_end(ex);
 		return;
 	}
@@ -344,7 +374,7 @@ void exchange_response_end(struct exchange *ex, struct slice trailers)
 		exchange_end_upgraded(ex, 0, NULL);
 		return;
 	}
-	ex->ending = true;
+	redacting_end(ex);
 	if (exchange_decompress_more(ex))
 		end_response(ex, trailers);
 }
@@ -355,7 +385,7 @@ void exchange_client_drained(struct exchange *ex)
 		return;
 	if (!exchange_decompress_more(ex))
 		return;
-	if (ex->ending)
+	if (redacting_has_ended(&ex->redacting))
 		end_response(ex, ex->upstream->ops->trailers(ex->upstream));
 	else
 		ex->upstream->ops->resume(ex->upstream);

@@ -19,10 +19,30 @@
  * a client does not expect a new connection to fail in that way. Later requests take one that was
  * used very recently.
  */
+#include <inttypes.h>
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/signing.h"
+#include "vethguard/base/log.h"
+
+static const char *const state_names[] = {
+        [SENDING_NOTHING] = "NOTHING",
+        [SENDING_AGAIN] = "AGAIN",
+        [SENDING_ONCE] = "ONCE",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == SENDING_STATE_COUNT, "a name per state");
+
+void sending_enter(struct exchange *ex, enum sending_state state)
+{
+	struct sending *m = &ex->sending;
+
+	if (m->state != state)
+		log_debug("event %016" PRIx64 ": request: %s -> %s", ex->id, state_names[m->state],
+		        state_names[state]);
+	m->state = state;
+}
 
 bool exchange_has_body(const struct exchange *ex)
 {
@@ -71,15 +91,16 @@ static bool is_at_risk(const struct exchange *ex)
 {
 	const struct upstream_stream *u = ex->upstream;
 
-	return !u->response_begun && !ex->no_retry && ex->retries < EXCHANGE_RETRIES_MAX &&
+	return !u->response_begun && ex->sending.state != SENDING_ONCE &&
+	       ex->sending.retries < EXCHANGE_RETRIES_MAX &&
 	       (u->reused || u->ops == &upstream_http2);
 }
 
 void exchange_forget_body(struct exchange *ex)
 {
-	ex->proxy->kept -= ex->kept.len + ex->kept_trailers.len;
-	buf_fini(&ex->kept);
-	buf_fini(&ex->kept_trailers);
+	ex->proxy->kept -= ex->sending.kept.len + ex->sending.kept_trailers.len;
+	buf_fini(&ex->sending.kept);
+	buf_fini(&ex->sending.kept_trailers);
 }
 
 static bool keep(struct exchange *ex, struct buf *kept, const void *p, size_t n)
@@ -95,18 +116,18 @@ void exchange_keep_body(struct exchange *ex, const uint8_t *p, size_t n)
 	const struct http_request *r = &ex->request;
 
 	/* The body is kept completely from its start, or not at all. */
-	if (ex->kept.len != ex->bytes_out || !is_at_risk(ex) ||
+	if (ex->sending.kept.len != ex->bytes_out || !is_at_risk(ex) ||
 	        (r->body == HTTP_BODY_LENGTH && r->content_length > EXCHANGE_KEPT_MAX))
 		return;
-	if (!keep(ex, &ex->kept, p, n))
+	if (!keep(ex, &ex->sending.kept, p, n))
 		exchange_forget_body(ex);
 }
 
 void exchange_keep_trailers(struct exchange *ex, struct slice trailers)
 {
 	if (trailers.n &&
-	        (!is_at_risk(ex) || !keep(ex, &ex->kept_trailers, trailers.p, trailers.n)))
-		ex->no_retry = true;
+	        (!is_at_risk(ex) || !keep(ex, &ex->sending.kept_trailers, trailers.p, trailers.n)))
+		sending_enter(ex, SENDING_ONCE);
 }
 
 /* --- again --- */
@@ -115,18 +136,20 @@ bool exchange_may_retry(const struct exchange *ex, enum event_cause cause)
 {
 	const struct upstream_stream *u = ex->upstream;
 
-	if (cause != EVENT_CAUSE_UPSTREAM || ex->head_sent || ex->no_retry || u->response_begun ||
-	        ex->retries == EXCHANGE_RETRIES_MAX)
+	if (cause != EVENT_CAUSE_UPSTREAM || responding_has_begun(&ex->responding) ||
+	        ex->sending.state == SENDING_ONCE || u->response_begun ||
+	        ex->sending.retries == EXCHANGE_RETRIES_MAX)
 		return false;
-	if (ex->signing && signing_has_body(ex) ? !signing_can_repeat(ex)
-	                                        : !ex->holding && ex->kept.len != ex->bytes_out)
+	if (ex->signing && signing_has_body(ex)
+	                ? !signing_can_repeat(ex)
+	                : !ex->holding && ex->sending.kept.len != ex->bytes_out)
 		return false;
-	return u->untouched || (u->reused && !ex->retries && is_idempotent(ex));
+	return u->untouched || (u->reused && !ex->sending.retries && is_idempotent(ex));
 }
 
 bool exchange_ends_with_head(const struct exchange *ex)
 {
-	return ex->request_done && !ex->kept.len && !ex->kept_trailers.len &&
+	return ex->request_done && !ex->sending.kept.len && !ex->sending.kept_trailers.len &&
 	       !(ex->signing && signing_has_body(ex)) && !(ex->holding && holding_bytes(ex).n > 0);
 }
 
@@ -143,8 +166,8 @@ void exchange_send_kept(struct exchange *ex)
 		signing_pump(ex);
 		return;
 	}
-	if (ex->kept.len)
-		u->ops->send_body(u, buf_bytes(&ex->kept), ex->kept.len);
+	if (ex->sending.kept.len)
+		u->ops->send_body(u, buf_bytes(&ex->sending.kept), ex->sending.kept.len);
 	if (ex->request_done && !exchange_ends_with_head(ex))
-		u->ops->send_end(u, buf_slice(&ex->kept_trailers));
+		u->ops->send_end(u, buf_slice(&ex->sending.kept_trailers));
 }

@@ -114,7 +114,7 @@ void sealing_take(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct sealing *s = ex->sealing;
 
-	if (ex->undecodable) /* further pieces of the same read */
+	if (ex->redacting.undecodable) /* further pieces of the same read */
 		return;
 	if (n > SEALING_ANSWER_MAX - s->body.n) {
 		exchange_mark_undecodable(ex, large_text);
@@ -248,13 +248,13 @@ static void send_sealed(struct exchange *ex)
 			fields->items[i].dropped = true;
 	s->kept.head.body = HTTP_BODY_LENGTH;
 	s->kept.head.content_length = s->sent.len;
-	ex->client_body = HTTP_BODY_LENGTH;
+	ex->responding.framing = HTTP_BODY_LENGTH;
 	ex->status = s->kept.head.status;
-	ex->counted = true;
-	ex->length = s->sent.len;
+	ex->responding.counted = true;
+	ex->responding.length = s->sent.len;
 	if (s->count)
 		ex->detail = "tokens in the response were replaced by placeholders";
-	ex->head_sent = true;
+	responding_enter(ex, RESPONDING_BEGUN);
 	ex->ops->response_head(ex, &s->kept.head, SLICE(""));
 	exchange_send_body(ex, s->out.p, s->sent.len);
 }
@@ -265,8 +265,8 @@ const char *sealing_end(struct exchange *ex)
 	const struct secret *held = &ex->credential->jar;
 	const char *why = NULL;
 
-	if (ex->undecodable)
-		return ex->undecodable_why;
+	if (ex->redacting.undecodable)
+		return ex->redacting.undecodable;
 	s->sent = (struct buf){.mem = s->out.p, .cap = SECRET_MAX, .max = SECRET_MAX};
 	if (held->n && secret_copy(&s->jar, held->p, held->n) < 0)
 		return memory_text;

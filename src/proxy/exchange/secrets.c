@@ -76,7 +76,7 @@ bool secrets_are_refused(const struct exchange *ex)
 
 bool secrets_refuse(const struct exchange *ex)
 {
-	return ex->secrets && ex->leak == ex->secrets->text;
+	return ex->secrets && ex->scanning.leak == ex->secrets->text;
 }
 
 /* Requests that are signed or filled in are held for that anyway, and searched then. */
@@ -99,7 +99,7 @@ static void found(struct exchange *ex, const char *text)
 	s->is_found = true;
 	snprintf(s->text, sizeof(s->text), "%s", text);
 	if (secrets_are_refused(ex))
-		ex->leak = s->text;
+		exchange_refuse_secret(ex, s->text);
 	audit_remark(ex, EVENT_FINDING_SECRET,
 	        policy_rule_name(ex->proxy->config.policy, ex->verdict.decision.rule), s->text);
 }

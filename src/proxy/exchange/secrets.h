@@ -23,7 +23,7 @@ bool secrets_are_wanted(const struct exchange *ex);
 bool secrets_hold_body(const struct exchange *ex);
 /* True if the policy refuses what carries a secret, or what cannot be searched for one. */
 bool secrets_are_refused(const struct exchange *ex);
-/* True if ex->leak tells of a secret. */
+/* True if the request is refused for a secret. */
 bool secrets_refuse(const struct exchange *ex);
 
 /* Each of these looks at a part of the request. */

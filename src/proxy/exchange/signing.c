@@ -56,7 +56,7 @@ static void on_task(struct loop_task *task)
 	struct exchange *ex = s->exchange;
 	enum event_cause cause = s->status == 503 ? EVENT_CAUSE_LIMIT : EVENT_CAUSE_CLIENT;
 
-	if (ex->head_sent)
+	if (responding_has_begun(&ex->responding))
 		exchange_abort(ex, cause, s->fault);
 	else
 		exchange_refuse(ex, s->status, cause, s->fault);

@@ -34,7 +34,7 @@ static const char coding_text[] =
         "the upstream's answer is compressed or not in UTF-8, so the tools in it cannot be looked "
         "at";
 static const char broken_text[] =
-        "the upstream's answer is no JSON that all readers take alike, so the tools in it cannot "
+        "the upstream's answer is not JSON that all readers take alike, so the tools in it cannot "
         "be looked at";
 static const char memory_text[] = "no memory to look at the tools in the upstream's answer";
 
@@ -189,7 +189,7 @@ static bool keep(struct exchange *ex, const uint8_t *p, size_t n)
 		exchange_mark_undecodable(ex, memory_text);
 	else
 		ex->proxy->body_held += n;
-	return !ex->undecodable;
+	return !ex->redacting.undecodable;
 }
 
 /* --- events --- */
@@ -223,7 +223,7 @@ static void pass_event(struct exchange *ex, struct slice event)
 		rc = filter(ex, buf_slice(&data), &json);
 	if (rc == 1)
 		pass_changed(ex, &others, &json);
-	else if (rc == 0 && !ex->undecodable)
+	else if (rc == 0 && !ex->redacting.undecodable)
 		pass(ex, event);
 	buf_fini(&data);
 	buf_fini(&others);
@@ -237,7 +237,8 @@ static void take_events(struct exchange *ex, const uint8_t *p, size_t n)
 
 	if (!keep(ex, p, n))
 		return;
-	while (!ex->undecodable && (length = event_stream_find(&t->events, buf_slice(&t->text)))) {
+	while (!ex->redacting.undecodable &&
+	        (length = event_stream_find(&t->events, buf_slice(&t->text)))) {
 		pass_event(ex, slice_of(buf_bytes(&t->text), length));
 		buf_consume(&t->text, length);
 		ex->proxy->body_held -= length;
@@ -246,7 +247,7 @@ static void take_events(struct exchange *ex, const uint8_t *p, size_t n)
 
 void tools_take(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (ex->undecodable) /* further pieces of the same read */
+	if (ex->redacting.undecodable) /* further pieces of the same read */
 		return;
 	if (ex->tools->stream)
 		take_events(ex, p, n);
@@ -263,7 +264,7 @@ static void end_json(struct exchange *ex)
 	buf_init(&out, TOOLS_ANSWER_MAX);
 	rc = t->text.len ? filter(ex, buf_slice(&t->text), &out) : 0;
 	if (rc >= 0) {
-		ex->head_sent = true;
+		responding_enter(ex, RESPONDING_BEGUN);
 		ex->ops->response_head(ex, &t->kept.head, SLICE(""));
 		pass(ex, rc == 1 ? buf_slice(&out) : buf_slice(&t->text));
 	}
@@ -275,7 +276,7 @@ void tools_end(struct exchange *ex)
 {
 	struct tools_filter *t = ex->tools;
 
-	if (ex->undecodable)
+	if (ex->redacting.undecodable)
 		return;
 	if (!t->stream)
 		end_json(ex);

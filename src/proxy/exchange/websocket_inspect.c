@@ -56,7 +56,7 @@ static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 	struct websocket_relay *r = ex->relay;
 
 	secrets_look_at_frame(ex, slice_of(p, n));
-	if (!ex->placeholder_seen &&
+	if (!scanning_is_over(&ex->scanning) &&
 	        credential_store_mentions_placeholder(
 	                ex->proxy->config.credentials, slice_of(p, n), ex->verdict.own))
 		exchange_found_placeholder(ex, placeholder_found, true);
@@ -111,17 +111,17 @@ int websocket_inspect(
 	struct websocket *w = &ex->relay->out;
 	int rc;
 
-	if (!w->compressed && ex->placeholder_seen && !secrets_are_wanted(ex) &&
+	if (!w->compressed && scanning_is_over(&ex->scanning) && !secrets_are_wanted(ex) &&
 	        (ex->relay->value_seen || !ex->relay->value_count))
 		return 0;
 	if (websocket_is_control(w)) {
 		websocket_unmask(w, p, n, ex->relay->out_control + w->at - n);
 		if (w->left == 0)
 			look_at_control(ex, ex->relay->out_control, w->at);
-		return ex->leak ? -EACCES : 0;
+		return ex->scanning.leak ? -EACCES : 0;
 	}
 	if (w->compressed)
 		websocket_inspect_gathered(ex, l);
 	rc = look_at_run(ex, l, p, n);
-	return rc == 0 && ex->leak ? -EACCES : rc;
+	return rc == 0 && ex->scanning.leak ? -EACCES : rc;
 }

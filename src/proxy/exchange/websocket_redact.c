@@ -39,13 +39,13 @@ static int cover_fragment(struct exchange *ex, const uint8_t *p, size_t n)
 	int rc;
 
 	buf_consume(text, text->len);
-	rc = mask_stream_feed(&ex->mask, p, n, text);
+	rc = mask_stream_feed(&ex->redacting.mask, p, n, text);
 	if (rc == 0 && fin)
-		rc = mask_stream_show(&ex->mask, text);
+		rc = mask_stream_show(&ex->redacting.mask, text);
 	if (rc < 0)
 		return rc;
 	/* An empty fragment is passed on as such, unless it would overtake something. */
-	if (text->len || fin || (n == 0 && ex->mask.held == ex->mask.shown))
+	if (text->len || fin || (n == 0 && ex->redacting.mask.held == ex->redacting.mask.shown))
 		send_fragment(ex, buf_bytes(text), text->len, fin);
 	return 0;
 }
@@ -57,14 +57,14 @@ static int cover_whole(struct exchange *ex, const uint8_t *p, size_t n)
 	struct buf *text = &ex->proxy->text;
 	int rc;
 
-	if (mask_stream_clean(&ex->mask, p, n)) {
+	if (mask_stream_clean(&ex->redacting.mask, p, n)) {
 		websocket_to_sandbox(ex, p, n);
 		return 0;
 	}
 	buf_consume(text, text->len);
-	rc = mask_stream_feed(&ex->mask, p, n, text);
+	rc = mask_stream_feed(&ex->redacting.mask, p, n, text);
 	if (rc == 0 && r->in.left == 0)
-		rc = mask_stream_show(&ex->mask, text);
+		rc = mask_stream_show(&ex->redacting.mask, text);
 	if (rc == 0)
 		websocket_to_sandbox(ex, buf_bytes(text), text->len);
 	return rc;
@@ -93,7 +93,7 @@ static int cover_at_once(
 	for (size_t i = 0; out && i < n; i++)
 		if (covered[i] != p[i])
 			out[i] = covered[i];
-	ex->mask.found += s->found - before;
+	ex->redacting.mask.found += s->found - before;
 	return 0;
 }
 
@@ -107,9 +107,9 @@ static int leave_messages(struct exchange *ex)
 	if (r->apart)
 		return 0;
 	r->apart = true;
-	return ex->mask.held == 0
-	               ? 0
-	               : cover_at_once(ex, &r->wire, ex->mask.tail.p, ex->mask.held, NULL);
+	return ex->redacting.mask.held == 0 ? 0
+	                                    : cover_at_once(ex, &r->wire, ex->redacting.mask.tail.p,
+	                                              ex->redacting.mask.held, NULL);
 }
 
 /* Content of a message, in the wire's text: masks it if a value began in a control frame. What may
@@ -126,7 +126,7 @@ static int cover_wire(struct exchange *ex, const uint8_t **p, size_t *n)
 	rc = mask_stream_feed(&r->wire, *p, *n, certain);
 	if (rc == 0 && r->in.left == 0)
 		rc = mask_stream_show(&r->wire, certain);
-	ex->mask.found += r->wire.found - before;
+	ex->redacting.mask.found += r->wire.found - before;
 	*p = buf_bytes(certain);
 	*n = certain->len;
 	return rc;
@@ -183,7 +183,8 @@ static int cover_message(struct exchange *ex, const uint8_t *p, size_t n)
 		return rc;
 	secret_wipe(buf_bytes(&ex->proxy->decompressed), ex->proxy->decompressed.len);
 	/* Both texts end with the same bytes: from here on they are the same. */
-	if (r->in.left == 0 && r->wire.held == ex->mask.held && ex->mask.held <= r->in.at)
+	if (r->in.left == 0 && r->wire.held == ex->redacting.mask.held &&
+	        ex->redacting.mask.held <= r->in.at)
 		r->apart = false;
 	return rc;
 }

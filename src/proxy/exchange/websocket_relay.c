@@ -39,8 +39,9 @@ struct websocket_relay *websocket_relay_new(
 	r->out.masked = true;
 	r->out.deflate = r->in.deflate = deflate->agreed;
 	find_values(r, ex->proxy);
-	if (ex->masking && (mask_stream_init(&r->control, ex->mask.mask) < 0 ||
-	                           mask_stream_init(&r->wire, ex->mask.mask) < 0)) {
+	if (redacting_is_on(&ex->redacting) &&
+	        (mask_stream_init(&r->control, ex->redacting.mask.mask) < 0 ||
+	                mask_stream_init(&r->wire, ex->redacting.mask.mask) < 0)) {
 		websocket_relay_free(r);
 		return NULL;
 	}
@@ -92,7 +93,7 @@ static bool sandbox_is_between_frames(const struct exchange *ex)
 	const struct websocket_relay *r = ex->relay;
 
 	return r->in.left == 0 || r->in.opcode == WEBSOCKET_CLOSE ||
-	       (ex->masking && (!r->verbatim || r->owes_head));
+	       (redacting_is_on(&ex->redacting) && (!r->verbatim || r->owes_head));
 }
 
 static bool upstream_is_between_frames(const struct exchange *ex)
@@ -143,8 +144,8 @@ static bool is_content(const struct websocket *w, enum websocket_step step)
 
 static struct ending unreadable(const struct exchange *ex, int rc)
 {
-	if (ex->leak)
-		return (struct ending){WEBSOCKET_POLICY, EVENT_CAUSE_POLICY, ex->leak};
+	if (ex->scanning.leak)
+		return (struct ending){WEBSOCKET_POLICY, EVENT_CAUSE_POLICY, ex->scanning.leak};
 	if (rc == -EILSEQ)
 		return (struct ending){WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT, websocket_no_text};
 	if (rc == -EBADMSG)
@@ -256,7 +257,7 @@ void websocket_from_upstream(struct exchange *ex, const uint8_t *p, size_t n)
 	struct websocket_passage passage = {
 	        .w = &r->in, .close = r->in_close, .send = websocket_to_sandbox, .p = p, .n = n};
 
-	if (ex->masking) {
+	if (redacting_is_on(&ex->redacting)) {
 		covered(ex, p, n);
 		return;
 	}
@@ -296,10 +297,11 @@ void websocket_upstream_ended(struct exchange *ex)
 {
 	struct buf *text = &ex->proxy->text;
 
-	if (!ex->masking)
+	if (!redacting_is_on(&ex->redacting))
 		return;
 	buf_consume(text, text->len);
-	mask_stream_end(&ex->mask, text); /* counts what the mask holds; the text is discarded */
+	mask_stream_end(
+	        &ex->redacting.mask, text); /* counts what the mask holds; the text is discarded */
 	secret_wipe(buf_bytes(text), text->len);
 	buf_consume(text, text->len);
 }

@@ -186,6 +186,30 @@ bool limit_add(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint
 	return true;
 }
 
+/* Others may add at the same time: then less room is left, and it is tried with that. */
+static void charge(const struct limit *limit, int64_t now_ms, uint64_t n)
+{
+	uint64_t room;
+
+	do {
+		room = COUNTERS_AMOUNT_MAX - counters_used(limit->memory, limit->counter, now_ms);
+		n = n < room ? n : room;
+	} while (n && !counters_add(limit->memory, limit->counter, now_ms, n, COUNTERS_AMOUNT_MAX));
+}
+
+void limit_charge(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint64_t n)
+{
+	struct limit *limit;
+	struct walk w;
+
+	if (!limits_exist(&p->limits) || !p->limits.items)
+		return;
+	w = walk_begin(p, rule, kind);
+	while ((limit = walk_next(&w)))
+		if (is_counted(limit))
+			charge(limit, clock_boot_ms(), n);
+}
+
 uint64_t limit_add_some(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
         struct limit_hit *hit)
 {

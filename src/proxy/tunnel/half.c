@@ -100,13 +100,17 @@ static bool push(struct half *h)
 
 bool half_is_refused(struct tunnel *t, const struct half *h, const uint8_t *p, size_t n)
 {
-	if (t->inspects && h == &t->halves[0] && !t->refused)
-		t->refused = t->owner->inspect(t->context, p, n);
-	if (t->refused) {
-		kill_end(&t->ends[0]);
-		kill_end(&t->ends[1]);
-	}
-	return t->refused != NULL;
+	const char *why = NULL;
+
+	if (t->inspects && h == &t->halves[0] && t->state == TUNNEL_OPEN)
+		why = t->owner->inspect(t->context, p, n);
+	if (why)
+		tunnel_stop(t, TUNNEL_REFUSED, why);
+	if (t->state != TUNNEL_REFUSED)
+		return false;
+	kill_end(&t->ends[0]);
+	kill_end(&t->ends[1]);
+	return true;
 }
 
 /* Sends input at once and keeps only what the socket does not take. A short read means "nothing
@@ -161,7 +165,7 @@ static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 	ssize_t r = recv(h->from->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 
 	if (r > 0)
-		t->refusal = why ? why : "no more may pass";
+		tunnel_stop(t, TUNNEL_LIMITED, why ? why : "no more may pass");
 	return r;
 }
 
@@ -201,7 +205,7 @@ static bool move(struct tunnel *t, struct half *h)
 	while (push(h) && !h->eof && h->from->readable && !h->to->dead) {
 		ssize_t r = pull(t, h);
 
-		if (t->refusal)
+		if (t->state == TUNNEL_LIMITED)
 			return false;
 		if (r == 0) {
 			h->eof = true;

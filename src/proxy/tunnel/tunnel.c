@@ -10,6 +10,41 @@
 #include <unistd.h>
 
 #include "proxy/tunnel/half.h"
+#include "vethguard/base/log.h"
+
+static const char *const state_names[] = {
+        [TUNNEL_OPEN] = "OPEN",
+        [TUNNEL_LIMITED] = "LIMITED",
+        [TUNNEL_REFUSED] = "REFUSED",
+        [TUNNEL_CLOSED] = "CLOSED",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == TUNNEL_STATE_COUNT, "a name per state");
+
+static void enter(struct tunnel *t, enum tunnel_state state)
+{
+	log_debug("tunnel of %d and %d: %s -> %s", t->ends[0].fd, t->ends[1].fd,
+	        state_names[t->state], state_names[state]);
+	t->state = state;
+}
+
+void tunnel_stop(struct tunnel *t, enum tunnel_state state, const char *why)
+{
+	if (t->state != TUNNEL_OPEN)
+		return;
+	t->why = why;
+	enter(t, state);
+}
+
+/* Ends a tunnel that is to end. */
+static bool ends(struct tunnel *t)
+{
+	if (t->state == TUNNEL_OPEN)
+		return false;
+	tunnel_close(t, t->state == TUNNEL_LIMITED ? EVENT_CAUSE_POLICY_LIMIT : EVENT_CAUSE_POLICY,
+	        t->why);
+	return true;
+}
 
 static bool any_dead(const struct tunnel *t)
 {
@@ -21,19 +56,15 @@ static void run(struct tunnel *t)
 	bool again = false, was_dead = any_dead(t);
 	uint64_t before = t->halves[0].bytes + t->halves[1].bytes;
 
-	for (int i = 0; i < 2 && !t->refused; i++)
+	for (int i = 0; i < 2 && t->state != TUNNEL_REFUSED; i++)
 		again |= half_relay(t, &t->halves[i]);
-	if (t->refused) {
-		tunnel_close(t, EVENT_CAUSE_POLICY, t->refused);
+	if (t->state == TUNNEL_REFUSED && ends(t))
 		return;
-	}
 	/* Relays what an end that has just died had sent; its other direction is over. */
 	for (int i = 0; i < 2 && any_dead(t) && !was_dead; i++)
 		again |= half_relay(t, &t->halves[i]);
-	if (t->refusal) {
-		tunnel_close(t, EVENT_CAUSE_POLICY_LIMIT, t->refusal);
+	if (ends(t))
 		return;
-	}
 	if (t->halves[0].ended && t->halves[1].ended) {
 		tunnel_close(t, EVENT_CAUSE_POLICY,
 		        any_dead(t) ? "one side reset the connection" : NULL);
@@ -106,9 +137,9 @@ void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 {
 	bool whole = t->halves[0].ended && t->halves[1].ended && !any_dead(t);
 
-	if (t->closed)
+	if (t->state == TUNNEL_CLOSED)
 		return;
-	t->closed = true;
+	enter(t, TUNNEL_CLOSED);
 	tunnel_record(t, cause, detail);
 	for (int i = 0; i < 2; i++) {
 		half_return_pipe(t, &t->halves[i]);
@@ -168,8 +199,8 @@ static void grant_first(struct tunnel *t)
 	if (n == 0 || !t->owner->grant)
 		return;
 	if (t->owner->grant(t->context, true, n, &why) < n)
-		t->refusal = why ? why : "not all of its first bytes may pass";
-	if (t->refusal)
+		tunnel_stop(t, TUNNEL_LIMITED, why ? why : "not all of its first bytes may pass");
+	if (t->state == TUNNEL_LIMITED)
 		buf_fini(&t->halves[0].pending);
 }
 

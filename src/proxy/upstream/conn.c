@@ -253,7 +253,7 @@ struct upstream_conn *upstream_conn_new(struct exchange *ex, struct pool_entry *
 	c->identity = ex->credential ? ex->credential->identity : NULL;
 	if (c->identity)
 		tls_identity_retain(c->identity);
-	c->how = ex->how;
+	c->how = ex->sending.how;
 	socket_init(&c->socket);
 	c->deferred_free.run = on_deferred_free;
 	c->go_on.run = on_go_on;

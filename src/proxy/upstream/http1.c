@@ -165,9 +165,9 @@ static bool take(struct upstream_conn *c, const uint8_t *p, size_t n)
 		}
 		if (!step(c, p, n, &used, &status) || !serves(c))
 			return false;
-		if (c->own.exchange->undecodable) {
+		if (c->own.exchange->redacting.undecodable) {
 			upstream_conn_failed(
-			        c, EVENT_CAUSE_UNREADABLE, c->own.exchange->undecodable_why);
+			        c, EVENT_CAUSE_UNREADABLE, c->own.exchange->redacting.undecodable);
 			return false;
 		}
 		if (status == HTTP1_BAD || status == HTTP1_TOO_LARGE) {
@@ -222,7 +222,7 @@ static void read_response(struct upstream_conn *c)
 		ended(c, SOCKET_ERROR);
 		return;
 	}
-	while (serves(c) && !c->own.exchange->ending &&
+	while (serves(c) && !redacting_has_ended(&c->own.exchange->redacting) &&
 	        !c->own.exchange->ops->congested(c->own.exchange)) {
 		size_t n;
 		enum socket_status status = socket_read(&c->socket, proxy->plain, SOCKET_CHUNK, &n);
@@ -290,7 +290,7 @@ static void put(struct upstream_stream *u, bool reusable)
 {
 	struct upstream_conn *c = upstream_conn_of(u);
 
-	c->cut = u->exchange && u->exchange->cut;
+	c->cut = u->exchange && u->exchange->marking.state == MARKING_CUT;
 	u->exchange = NULL;
 	u->ready = false;
 	if (!reusable || c->state != UPSTREAM_CONN_BUSY || !u->response.keep_alive || u->upgraded ||

@@ -93,9 +93,9 @@ static bool give(struct upstream_http2_stream *st, const uint8_t *p, size_t n)
 	if (!ex)
 		return false;
 	exchange_response_body(ex, p, n);
-	if (st->up.exchange && st->up.exchange->undecodable) {
+	if (st->up.exchange && st->up.exchange->redacting.undecodable) {
 		upstream_http2_stream_fail(
-		        st, EVENT_CAUSE_UNREADABLE, st->up.exchange->undecodable_why);
+		        st, EVENT_CAUSE_UNREADABLE, st->up.exchange->redacting.undecodable);
 		if (st->id && session_of(st))
 			nghttp2_submit_rst_stream(
 			        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
@@ -107,7 +107,7 @@ static bool client_has_room(const struct upstream_http2_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
 
-	return ex && !ex->ending && !ex->ops->congested(ex);
+	return ex && !redacting_has_ended(&ex->redacting) && !ex->ops->congested(ex);
 }
 
 static bool set_window(struct upstream_http2_stream *st, uint32_t window)

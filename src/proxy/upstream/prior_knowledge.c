@@ -41,8 +41,8 @@ static void remember(struct proxy *p, const struct destination *d)
 
 bool prior_is_wanted(const struct exchange *ex)
 {
-	return ex->client_version == 20 && !ex->client->tls && ex->how != UPSTREAM_HTTP1 &&
-	       !ex->prior_in_vain &&
+	return ex->client_version == 20 && !ex->client->tls && ex->sending.how != UPSTREAM_HTTP1 &&
+	       !ex->sending.prior_in_vain &&
 	       (exchange_is_grpc(ex) || !is_known(ex->proxy, &ex->destination));
 }
 

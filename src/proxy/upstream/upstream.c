@@ -67,7 +67,7 @@ static struct upstream_stream *take_websocket(struct exchange *ex)
 	struct pool_entry *entry;
 	struct upstream_conn *c;
 
-	if (!ex->request.wants_websocket || ex->http1_required)
+	if (!ex->request.wants_websocket || ex->sending.http1_required)
 		return NULL;
 	upstream_key_make(&key, &ex->destination, ex->client->tls, UPSTREAM_ANY,
 	        &ex->verdict.decision, ex->proxy->policy_turn, certificate_serial(ex));
@@ -91,8 +91,8 @@ struct upstream_stream *upstream_stream_get(struct exchange *ex, bool fresh)
 
 	if (u)
 		return u;
-	upstream_key_make(&key, &ex->destination, ex->client->tls, ex->how, &ex->verdict.decision,
-	        proxy->policy_turn, certificate_serial(ex));
+	upstream_key_make(&key, &ex->destination, ex->client->tls, ex->sending.how,
+	        &ex->verdict.decision, proxy->policy_turn, certificate_serial(ex));
 	entry = pool_entry_get(proxy, &key);
 	if (!entry)
 		return NULL;

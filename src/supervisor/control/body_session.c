@@ -23,26 +23,19 @@ static bool read_from(const struct member *member, struct session_token *out, ch
 	return true;
 }
 
-static int digit_of(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool read_hash(
         const struct member *member, uint8_t out[MESSAGE_TOKEN_HASH_BYTES], char *fault)
 {
+	const size_t digits = 2 * (size_t)MESSAGE_TOKEN_HASH_BYTES;
 	const char *text = member_text(member);
-	bool good = !text || strlen(text) == 2 * (size_t)MESSAGE_TOKEN_HASH_BYTES;
 
-	for (size_t i = 0; text && good && i < MESSAGE_TOKEN_HASH_BYTES; i++) {
-		int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
-
-		good = high >= 0 && low >= 0;
-		if (good)
-			out[i] = (uint8_t)(high << 4 | low);
-	}
-	return good ||
-	       member_fault(fault, "certificate_sha256: has to be 64 hex digits, in small letters");
+	if (text && (strlen(text) != digits || strspn(text, "0123456789abcdef") != digits))
+		return member_fault(
+		        fault, "certificate_sha256: has to be 64 hex digits, in small letters");
+	for (size_t i = 0; text && i < MESSAGE_TOKEN_HASH_BYTES; i++)
+		out[i] = (uint8_t)(slice_hex_digit(text[2 * i]) << 4 |
+		                   slice_hex_digit(text[2 * i + 1]));
+	return true;
 }
 
 enum {

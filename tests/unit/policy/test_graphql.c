@@ -132,6 +132,8 @@ static void test_documents(void **state)
 	check("{...F}", "refuse");
 	check("{...F} fragment F on Q {a} fragment F on Q {b}", "refuse");
 	check("{...F} fragment F($a: Int) on Q {a}", "refuse");
+	check("{...F} fragment F on Q {...F}", "refuse");
+	check("{...F} fragment F on Q {...G} fragment G on Q {... on Q {...F}}", "refuse");
 	check("{a(b: $)}", "refuse");
 	check("query($a: Int = $b) {a}", "refuse");
 	check("{a()}", "refuse");

@@ -60,19 +60,62 @@ static void test_words(void **state)
 	        {"upload: 3GiB/min", "upload 3GiB/1m"}, {"upload: 5GB/31d", "upload 5GB/31d"},
 	        {"download: 10MiB/2h", "download 10MiB/2h"}, {"requests: 60/m", "requests 60/1m"},
 	        {"requests: 1099511627775/h", "requests 1099511627775/1h"},
-	        {"body: 1500", "body 1500B"}, {"streams: 4", "streams 4"}};
+	        {"body: 1500", "body 1500B"}, {"streams: 4", "streams 4"},
+	        {"tokens: 250k/1h", "tokens 250000/1h"}, {"tokens: 1M/24h", "tokens 1000000/1d"},
+	        {"cost: 5/24h", "cost 5/1d"}, {"cost: 0.500000/1h", "cost 0.5/1h"},
+	        {"cost: 0.000001/1s", "cost 0.000001/1s"}, {"cost: 12.25/2d", "cost 12.25/2d"}};
 	char policy[256], text[POLICY_LIMIT_TEXT_MAX];
 	struct test_policy t;
 	struct policy_limit l;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		snprintf(policy, sizeof(policy), HEAD "limits: {%s}\n", rows[i][0]);
+		snprintf(policy, sizeof(policy),
+		        HEAD
+		        "limits: {%s}\nallow: [{name: a, to: a.example, prices: {input: 1}}]\n",
+		        rows[i][0]);
 		test_load(&t, policy, false);
 		policy_limit(&t.policy, 0, &l);
 		assert_string_equal(policy_limit_text(&l, text), rows[i][1]);
 		test_unload(&t);
 	}
+}
+
+/* Which rules' tokens count, and as how much. */
+static void test_tokens(void **state)
+{
+	const uint64_t some[TOKEN_KINDS] = {40, 60, 20};
+	const uint64_t most[TOKEN_KINDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	struct test_policy t;
+
+	(void)state;
+	test_load(&t,
+	        HEAD
+	        "limits: {tokens: 5/1h}\nallow:\n- {name: a, to: a.example, weights: "
+	        "{input: 2, cached: 0.1, output: 0.25}, prices: {input: 3, output: 15}}\n"
+	        "- {name: b, to: b.example, llm: {models: x}}\n- {name: c, to: c.example}\n"
+	        "- {name: d, to: d.example, prices: {input: 1000, cached: 1000, output: 1000}, "
+	        "weights: {output: 1000}}\n",
+	        false);
+	assert_true(policy_counts_tokens(&t.policy, 0));
+	assert_true(policy_counts_tokens(&t.policy, 1));
+	assert_false(policy_counts_tokens(&t.policy, 2));
+	assert_true(policy_counts_tokens(&t.policy, 3));
+	assert_false(policy_counts_tokens(&t.policy, 4));
+	assert_false(policy_counts_tokens(&t.policy, POLICY_NONE));
+	assert_int_equal(policy_tokens_amount(&t.policy, 0, POLICY_LIMIT_TOKENS, some), 91);
+	assert_int_equal(policy_tokens_amount(&t.policy, 0, POLICY_LIMIT_COST, some), 420);
+	assert_int_equal(policy_tokens_amount(&t.policy, 1, POLICY_LIMIT_TOKENS, some), 120);
+	assert_int_equal(policy_tokens_amount(&t.policy, 1, POLICY_LIMIT_COST, some), 0);
+	assert_int_equal(policy_tokens_amount(&t.policy, 3, POLICY_LIMIT_COST, most),
+	        POLICY_LIMIT_AMOUNT_MAX);
+	test_unload(&t);
+	test_load(&t, HEAD "allow: [{name: a, to: a.example, llm: {models: x}}]\n", false);
+	assert_false(policy_counts_tokens(&t.policy, 0)); /* nothing limits them */
+	test_unload(&t);
+	test_load(&t, HEAD "allow: [{name: a, to: a.example, limits: {tokens: 1/1h}}]\n", false);
+	assert_true(policy_counts_tokens(&t.policy, 0));
+	test_unload(&t);
 }
 
 static void key_of(const char *text, uint32_t index, uint8_t key[POLICY_LIMIT_KEY])
@@ -154,6 +197,15 @@ static void test_diff(void **state)
 	        false, true,
 	        "- budget of rule a: requests 1/1h, shared by label team (so far budget of rule "
 	        "a: requests 1/1h)");
+	compare(WITH("limits: {tokens: 9/1h}"),
+	        WITH("limits: {tokens: 9/1h}, weights: {cached: 0.1}"), true, false,
+	        "+ weights of rule a: input 1, cached 0.1, output 1 (so far input 1, cached 1, "
+	        "output 1)");
+	compare(WITH("limits: {cost: 9/1h}, prices: {input: 1}"),
+	        WITH("limits: {cost: 9/1h}, prices: {input: 1, output: 2.5}"), false, true,
+	        "- prices of rule a: input 1, cached 0, output 2.5 (so far input 1, cached 0, "
+	        "output 0)");
+	compare(WITH("prices: {input: 1}"), WITH("prices: {input: 2}"), false, false, NULL);
 }
 
 int main(void)
@@ -161,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_of),
 	        cmocka_unit_test(test_words),
+	        cmocka_unit_test(test_tokens),
 	        cmocka_unit_test(test_keys),
 	        cmocka_unit_test(test_diff),
 	};

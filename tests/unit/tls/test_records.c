@@ -62,12 +62,6 @@ static int drop_pair(void **state)
 	return 0;
 }
 
-static void fill(uint8_t *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(i * 31 + (i >> 8));
-}
-
 /* Many records, fed in pieces that never agree with their borders. */
 static void test_bulk_in_pieces(void **state)
 {
@@ -76,7 +70,7 @@ static void test_bulk_in_pieces(void **state)
 	size_t n;
 	(void)state;
 
-	fill(sent, sizeof(sent));
+	pair_fill(sent, sizeof(sent));
 	for (size_t i = 0; i < sizeof(segments) / sizeof(*segments); i++) {
 		pair.segment = segments[i];
 		assert_int_equal(tls_write(pair.c, sent, sizeof(sent)), TLS_OK);
@@ -94,7 +88,7 @@ static void test_reads_smaller_than_a_record(void **state)
 	size_t n, total = 0;
 	(void)state;
 
-	fill(sent, sizeof(sent));
+	pair_fill(sent, sizeof(sent));
 	tls_write(pair.s, sent, sizeof(sent));
 	tls_feed(pair.c, buf_bytes(&pair.to_client), pair.to_client.len);
 	assert_int_equal(tls_read(pair.c, got, 30000, &n), TLS_OK);

@@ -56,18 +56,12 @@ static int end(void **state)
 	return 0;
 }
 
-static void fill(uint8_t *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(i * 31 + (i >> 8));
-}
-
 static void pass(struct tls *from, struct tls *to, struct buf *way, size_t bytes)
 {
 	static uint8_t sent[BIG], got[BIG + 1];
 	size_t n;
 
-	fill(sent, bytes);
+	pair_fill(sent, bytes);
 	assert_int_equal(tls_write(from, sent, bytes), TLS_OK);
 	assert_int_equal(pair_read(&pair, to, way, got, sizeof(got), &n), TLS_WANT_READ);
 	assert_int_equal(n, bytes);
