@@ -364,20 +364,33 @@ size_t decode_find_escape(const uint8_t *text, size_t n, size_t at)
 	return n;
 }
 
+/* The same, and the short escapes, which alone are no reason to decode: every text has them. */
+static int read_any_escape(const uint8_t *p, size_t left, size_t *used)
+{
+	static const char names[] = "bfnrt\"", meanings[] = "\b\f\n\r\t\"";
+	const char *name = left ? memchr(names, *p, sizeof(names) - 1) : NULL;
+
+	*used = 1;
+	return name ? meanings[name - names] : read_escape(p, left, used);
+}
+
 size_t decode_escapes(const uint8_t *text, size_t n, uint8_t *out)
 {
 	size_t at = 0, length = 0, used;
 
 	while (at < n) {
-		size_t next = decode_find_escape(text, n, at);
+		const uint8_t *next = memchr(text + at, '\\', n - at);
+		size_t plain = next ? (size_t)(next - text) - at : n - at;
+		int c;
 
-		memcpy(out + length, text + at, next - at);
-		length += next - at;
-		at = next;
+		memcpy(out + length, text + at, plain);
+		length += plain;
+		at += plain;
 		if (at == n)
 			break;
-		out[length++] = (uint8_t)read_escape(text + at + 1, n - at - 1, &used);
-		at += 1 + used;
+		c = read_any_escape(text + at + 1, n - at - 1, &used);
+		out[length++] = (uint8_t)(c < 0 ? '\\' : c);
+		at += c < 0 ? 1 : 1 + used;
 	}
 	return length;
 }

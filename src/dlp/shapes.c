@@ -279,6 +279,8 @@ bool shape_aws_secret(const struct shape_place *p)
 
 		while (at + run < p->n && run <= SECRET_KEY_N && is_key_byte(p->text[at + run]))
 			run++;
+		if (run > SECRET_KEY_N && p->text[at + SECRET_KEY_N] == '/')
+			run = SECRET_KEY_N; /* the next segment of a path */
 		if (run == SECRET_KEY_N)
 			return is_assigned(p->text + p->at, at - p->at) &&
 			       has_mixed_letters(p->text + at, run) &&
@@ -296,8 +298,7 @@ bool shape_aws_access(const struct shape_place *p)
 {
 	size_t end = p->at + p->literal_n + ACCESS_KEY_BODY;
 
-	return (p->at == 0 || !is_alnum(p->text[p->at - 1]) || shape_exact(p)) &&
-	       (end >= p->n || !shape_is(CLASS_CAPS, p->text[end]));
+	return end >= p->n || !shape_is(CLASS_CAPS, p->text[end]);
 }
 
 /* "sk-" begins keys of many services, and names of many other things. */

@@ -56,7 +56,7 @@ def place_grpc(h, t):
 
 
 def quoted(t):
-    return "".join(chr(c) if chr(c).isalnum() or chr(c) in "-_.~%+/" else f"%{c:02X}" for c in t)
+    return "".join(chr(c) if c < 128 and chr(c).isalnum() or chr(c) in "-_.~%+/" else f"%{c:02X}" for c in t)
 
 
 def oneline(t):
@@ -82,7 +82,7 @@ class Exfiltration(Secrets):
                 place = pick.choice(BODY_PLACES)
             if place in TEXT_PLACES and "json" in names:
                 place = place_json
-            if key == JWT and place == place_cookie and not names:
+            if key == JWT and place == place_cookie:
                 place = place_query  # a session's token may be in a cookie
             cases[f"{i} {key[:8]!r} {names} {place.__name__}"] = place(None, text)
         self.all_in_parts(box, cases)

@@ -384,6 +384,24 @@ static void test_single_escapes_and_invisible_characters(void **state)
 		assert_string_equal(name_of(texts[i]), "github-token");
 }
 
+/* Binary data in a text of JSON has short escapes as well. */
+static void test_compressed_data_in_json(void **state)
+{
+	static char packed[TEXT_MAX], text[TEXT_MAX];
+	size_t n = encode_gzip(GITHUB, strlen(GITHUB), packed), at = 0;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		static const char names[] = "bfnrt\"\\", bytes[] = "\b\f\n\r\t\"\\";
+		const char *name = memchr(bytes, packed[i], sizeof(bytes) - 1);
+
+		at += (size_t)(name ? sprintf(text + at, "\\%c", names[name - bytes])
+		                    : sprintf(text + at, "\\u%04x", (uint8_t)packed[i]));
+	}
+	assert_string_equal(name_in(slice_of(text, at)), "github-token");
+	assert_string_equal(name_of("xAKIAIOSFODNN7QXM3PLZx"), "aws-access-key");
+}
+
 /* Encoded data between other parts of a path. */
 static void test_segments(void **state)
 {
@@ -529,6 +547,7 @@ int main(void)
 	        cmocka_unit_test(test_base64_at_any_place),
 	        cmocka_unit_test(test_codings_are_told),
 	        cmocka_unit_test(test_single_escapes_and_invisible_characters),
+	        cmocka_unit_test(test_compressed_data_in_json),
 	        cmocka_unit_test(test_segments),
 	        cmocka_unit_test(test_too_deep),
 	        cmocka_unit_test(test_pieces),
