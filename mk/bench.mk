@@ -1,4 +1,4 @@
-# The benchmark: `make bench` measures vethguard beside haproxy, squid, mitmproxy and a bare relay (docs/performance.md).
+# The benchmark: `make bench` measures vethguard beside haproxy, nginx, squid, sslsplit, mitmproxy and a bare relay (docs/performance.md).
 BENCH_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,origin load relay abuse)
 BENCH_MODULE_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,bench_policy bench_bodies bench_mask bench_dlp bench_sign bench_recorder bench_tls)
 
@@ -66,6 +66,13 @@ bench-long-ways:
 	@mk/install-packages build test
 	@$(MAKE) --no-print-directory -s all
 	python3 tests/bench/bench_long_ways.py $(BENCH_LONG_WAYS_OPTIONS)
+
+.PHONY: bench-scale
+## make bench-scale     what a request costs against hosts in the policy and idle connections, as a plot (root; five minutes)
+bench-scale:
+	@mk/install-packages build bench
+	@$(MAKE) --no-print-directory -s $(PROGRAMS) $(BENCH_PROGRAMS)
+	python3 tests/bench/bench_scale.py $(BENCH_SCALE_OPTIONS)
 
 $(BUILD)/tests/bench/bench_control_http: tests/bench/bench_control_http.c $(call archives,wire base)
 	@mkdir -p $(@D)

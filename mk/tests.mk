@@ -115,6 +115,13 @@ check-exfiltration:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_secrets. test_secrets_long
 
+## sudo make check-misdirections  a hundred and sixty-seven ways to have a credential sent elsewhere, each with every way of injecting
+.PHONY: check-misdirections
+check-misdirections:
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_misdirections
+
 ## sudo make check-agents  every agent program of docs/agents.md, unchanged, behind a policy of one line (installs them; minutes)
 .PHONY: check-agents
 check-agents:

@@ -6,6 +6,7 @@ HOME = "/run/lab"  # in the lab's own /run
 HOSTS = {"api.lab.test": "an API that wants the key; /whoami says whether it came",
          "www.lab.test": "a web site, and deb.lab.test another",
          "api.github.com": "plays GitHub's API: /user, /repos/acme/site/issues/7",
+         "github.com": "serves git's repository acme/site, for the key",
          "api.anthropic.com": "plays a language model's API, by a script",
          EVIL: "a thief; what it was sent is in the file `stolen`"}
 NAMES = [*HOSTS, "deb.lab.test"]

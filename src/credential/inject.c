@@ -43,6 +43,16 @@ static bool is_cookie_text(struct slice s)
 	return true;
 }
 
+/* True for printable ASCII: other passwords would have to be normalized first (SASLprep, RFC 4013),
+ * which leaves these as they are. */
+static bool is_password(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] < ' ' || s.p[i] > '~')
+			return false;
+	return true;
+}
+
 static void put(struct secret *out, const void *p, size_t n)
 {
 	if (n > 0)
@@ -187,6 +197,8 @@ int inject_render(
 		return render_fields(credential, value, out);
 	case POLICY_INJECT_PLACEHOLDER:
 		return render_prefixed(SLICE(""), value, out);
+	case POLICY_INJECT_POSTGRES:
+		return is_password(value) ? render_prefixed(SLICE(""), value, out) : -EINVAL;
 	case POLICY_INJECT_CLIENT_CERTIFICATE: /* not in the request */
 	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_SIGV4: /* each request is signed separately */
@@ -211,6 +223,7 @@ struct slice inject_field(const struct policy_credential *credential)
 	case POLICY_INJECT_HMAC:
 	case POLICY_INJECT_PLACEHOLDER:
 	case POLICY_INJECT_CLIENT_CERTIFICATE:
+	case POLICY_INJECT_POSTGRES:
 	case POLICY_INJECT_FIELDS:
 	case POLICY_INJECT_COUNT:
 		break;

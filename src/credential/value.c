@@ -85,6 +85,15 @@ static const char *take_key(struct credential_value *value,
 	const char *error = NULL;
 	int rc;
 
+	if (credential->inject == POLICY_INJECT_POSTGRES) {
+		rc = inject_render(credential, bytes, &value->rendered);
+		return rc == 0 ? NULL
+		       : rc == -EINVAL
+		               ? "The credential's value is not a password for PostgreSQL: it is "
+		                 "shorter than 6 bytes, begins or ends with a blank, or is not "
+		                 "printable ASCII."
+		               : "There is no memory for the credential, or it is too long.";
+	}
 	if (credential->inject == POLICY_INJECT_CLIENT_CERTIFICATE)
 		return take_certificate(value, bytes);
 	if (credential->inject == POLICY_INJECT_SIGV4) {
@@ -102,7 +111,8 @@ static bool signs(const struct policy_credential *credential)
 {
 	return credential->inject == POLICY_INJECT_SIGV4 ||
 	       credential->inject == POLICY_INJECT_HMAC ||
-	       credential->inject == POLICY_INJECT_CLIENT_CERTIFICATE;
+	       credential->inject == POLICY_INJECT_CLIENT_CERTIFICATE ||
+	       credential->inject == POLICY_INJECT_POSTGRES;
 }
 
 struct credential_value *value_new(

@@ -43,7 +43,7 @@ static int set_options(int fd, int family, bool stream)
 	return stream ? switch_on(fd, tcp6, 4) : switch_on(fd, udp6, 5);
 }
 
-static int bind_wildcard(int fd, int family, uint16_t port)
+int fence_bind(int fd, int family, uint16_t port)
 {
 	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(port)};
 	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -53,7 +53,7 @@ static int bind_wildcard(int fd, int family, uint16_t port)
 	return rc < 0 ? -errno : 0;
 }
 
-int fence_listen(int family, bool stream, uint16_t port, int backlog)
+int fence_socket(int family, bool stream)
 {
 	int type = (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
 	int fd, rc;
@@ -65,7 +65,18 @@ int fence_listen(int family, bool stream, uint16_t port, int backlog)
 		return -errno;
 	rc = set_options(fd, family, stream);
 	if (rc == 0)
-		rc = bind_wildcard(fd, family, port);
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int fence_listen(int family, bool stream, uint16_t port, int backlog)
+{
+	int fd = fence_socket(family, stream), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = fence_bind(fd, family, port);
 	if (rc == 0 && stream && listen(fd, backlog) < 0)
 		rc = -errno;
 	if (rc == 0)

@@ -53,23 +53,16 @@ static int config_send(int fd, const struct nlmsghdr *header)
 	return mnl_cb_run(reply, (size_t)n, header->nlmsg_seq, 0, NULL, NULL) < 0 ? -errno : 0;
 }
 
-static int bind_group(int fd, uint16_t group)
+/* One message for all of it: each takes a call of its own and one for its answer. */
+int fence_nflog_bind(int fd, uint16_t group)
 {
-	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES];
+	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES] = {0}; /* also between attributes */
 	struct nlmsghdr *header = config_begin(buffer, group, 1);
 	struct nfulnl_msg_config_cmd command = {.command = NFULNL_CFG_CMD_BIND};
-
-	mnl_attr_put(header, NFULA_CFG_CMD, sizeof(command), &command);
-	return config_send(fd, header);
-}
-
-static int set_parameters(int fd, uint16_t group)
-{
-	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES];
-	struct nlmsghdr *header = config_begin(buffer, group, 2);
 	struct nfulnl_msg_config_mode mode = {
 	        .copy_range = htonl(FENCE_SNAP_BYTES), .copy_mode = NFULNL_COPY_PACKET};
 
+	mnl_attr_put(header, NFULA_CFG_CMD, sizeof(command), &command);
 	mnl_attr_put(header, NFULA_CFG_MODE, sizeof(mode), &mode);
 	mnl_attr_put_u32(header, NFULA_CFG_NLBUFSIZ, htonl(GATHER_BYTES));
 	mnl_attr_put_u32(header, NFULA_CFG_TIMEOUT, htonl(GATHER_CENTISECONDS));
@@ -88,24 +81,32 @@ static void size_receive_buffer(int fd)
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &one, sizeof(one));
 }
 
-int fence_nflog_open(uint16_t group)
+int fence_nflog_socket(void)
 {
 	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	/* The kernel answers within send(2), so not to block does not matter for the answer. */
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
 	int rc = 0;
 
 	if (fd < 0)
 		return -errno;
 	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
 		rc = -errno;
-	if (rc == 0)
+	if (rc == 0) {
 		size_receive_buffer(fd);
-	if (rc == 0)
-		rc = bind_group(fd, group);
-	if (rc == 0)
-		rc = set_parameters(fd, group);
-	if (rc == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		rc = -errno;
+		return fd;
+	}
+	close(fd);
+	return rc;
+}
+
+int fence_nflog_open(uint16_t group)
+{
+	int fd = fence_nflog_socket(), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = fence_nflog_bind(fd, group);
 	if (rc == 0)
 		return fd;
 	close(fd);

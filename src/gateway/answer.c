@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "gateway/visitor.h"
+#include "vethguard/wire/client_hello.h"
 #include "vethguard/wire/socks5.h"
 
 #define ANSWER_MAX 1024
@@ -81,6 +82,14 @@ static void answer_socks(struct visitor *c, enum answer answer)
 		front_write(&c->front, refused, sizeof(refused));
 }
 
+void visitor_alert(struct visitor *c, uint8_t description)
+{
+	/* RFC 8446 sections 5.1 and 6: a fatal alert in a record of its own */
+	const uint8_t alert[] = {21, 3, 3, 0, 2, 2, description};
+
+	front_write(&c->front, alert, sizeof(alert));
+}
+
 static void end(struct visitor *c)
 {
 	front_end(&c->front);
@@ -93,7 +102,11 @@ void visitor_answer(struct visitor *c, enum answer answer, unsigned status, cons
 	char text[ANSWER_MAX / 2];
 
 	visitor_leave_question(c);
-	if (c->socks) {
+	if (c->tls_inside) {
+		visitor_alert(c, answer == ANSWER_PROVE       ? TLS_ALERT_ACCESS_DENIED
+		                 : answer == ANSWER_MALFORMED ? c->alert
+		                                              : TLS_ALERT_INTERNAL_ERROR);
+	} else if (c->socks) {
 		answer_socks(c, answer);
 	} else if (answer == ANSWER_PROVE) {
 		if (c->form == MESSAGE_FORM_PROXY)

@@ -14,7 +14,7 @@
 #define UNSENT_MAX (512u << 10)
 #define EVENTS (LOOP_READ | LOOP_WRITE | LOOP_CLOSED)
 
-static const char alpn[] = "\x08http/1.1\x08http/1.0";
+static const char alpn[] = "\x02h2\x08http/1.1\x08http/1.0";
 
 int front_open(struct gateway *g, struct front *f, int fd, bool tls,
         void (*on_ready)(struct loop_io *io, unsigned events))
@@ -34,8 +34,24 @@ int front_open(struct gateway *g, struct front *f, int fd, bool tls,
 	return rc;
 }
 
+void front_open_stream(struct gateway *g, struct front *f, const struct front *connection,
+        struct http2_stream *stream)
+{
+	*f = (struct front){.gateway = g, .fd = -1, .stream = stream, .connection = connection};
+	buf_init(&f->unsent, UNSENT_MAX);
+}
+
+bool front_is_http2(const struct front *f)
+{
+	return f->tls && slice_equals(tls_alpn(f->tls), SLICE("h2"));
+}
+
 void front_close(struct front *f)
 {
+	if (f->stream) {
+		http2_stream_close(f);
+		return;
+	}
 	loop_io_close(&f->io);
 	tls_free(f->tls);
 	f->tls = NULL;
@@ -47,6 +63,8 @@ void front_close(struct front *f)
 
 bool front_certificate(const struct front *f, uint8_t hash[TLS_CERTIFICATE_HASH_BYTES])
 {
+	if (f->stream)
+		f = f->connection;
 	return f->tls && f->gateway->start.client_certificates &&
 	       tls_client_certificate_hash(f->tls, hash);
 }
@@ -78,7 +96,7 @@ bool front_flush(struct front *f)
 
 	if (f->broken)
 		return false;
-	if (!f->unsent.len)
+	if (!f->unsent.len || f->stream)
 		return true;
 	if (!send_some(f, buf_bytes(&f->unsent), f->unsent.len, &sent))
 		return false;
@@ -116,6 +134,8 @@ bool front_write(struct front *f, const void *p, size_t n)
 {
 	enum tls_status status;
 
+	if (f->stream)
+		return http2_stream_write(f, p, n);
 	if (!f->tls)
 		return put(f, p, n);
 	status = tls_write(f->tls, p, n);
@@ -124,6 +144,10 @@ bool front_write(struct front *f, const void *p, size_t n)
 
 void front_end(struct front *f)
 {
+	if (f->stream) {
+		http2_stream_end(f);
+		return;
+	}
 	if (f->ended || f->broken)
 		return;
 	f->ended = true;
@@ -176,6 +200,8 @@ enum front_status front_read(struct front *f, size_t most, struct slice *out)
 	enum front_status status;
 	size_t n;
 
+	if (f->stream)
+		return http2_stream_read(f, most, out);
 	*out = SLICE("");
 	if (f->broken || f->over)
 		return f->broken ? FRONT_ERROR : f->over;

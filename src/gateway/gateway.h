@@ -10,7 +10,7 @@
  * receiver.c accepts; address.c bounds what one address may do; visitor.c and proof.c hold a
  * connection until it is relayed; signed.c, signers.c and tokens.c are about tokens that others
  * sign; answer.c writes answers to clients; sessions.c keeps the sessions; front.c and relay.c move
- * bytes.
+ * bytes; http2.c and its parts make visitors of the streams of one connection.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -46,6 +46,7 @@ enum gateway_wait {
 	WAIT_ENTER,  /* for the supervisor to connect it to its worker */
 	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
+	WAIT_IDLE,   /* for a request on a connection in HTTP/2 */
 	WAIT_COUNT
 };
 
@@ -61,7 +62,8 @@ struct session {
 	struct list tokens; /* signed ones, the oldest first */
 	size_t token_count;
 	struct rate enters;
-	bool by_signed; /* its clients show signed tokens: it has no hash */
+	bool by_signed;         /* its clients show signed tokens: it has no hash */
+	struct list by_address; /* in gateway.by_address, if the client's address proves it */
 };
 
 /* Adds a session, or updates one. Returns 0, or -ENOMEM. */
@@ -75,6 +77,8 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
  * come from this address, or NULL. */
 struct session *sessions_find_certificate(
         struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source);
+/* Returns the session that a client with this address proves by it, or NULL. */
+struct session *sessions_find_address(struct gateway *g, const struct ip *source);
 /* The session with this id, or NULL. */
 struct session *sessions_get(const struct gateway *g, uint64_t id);
 
@@ -143,11 +147,12 @@ struct receiver {
 	struct gateway *gateway;
 	struct loop_io io;
 	int fd;
-	bool tls, paused;
+	enum config_gateway_kind kind;
+	bool paused;
 };
 
 /* Takes fd. Returns 0 or -errno. */
-int receiver_open(struct gateway *g, int fd, bool tls);
+int receiver_open(struct gateway *g, int fd, enum config_gateway_kind kind);
 /* Accepts again, if there is room. */
 void receivers_resume(struct gateway *g);
 void receivers_close(struct gateway *g);
@@ -160,6 +165,7 @@ struct gateway {
 	struct tls_identity *identity; /* NULL: there is none that can be used */
 	struct digest digest;
 	struct session *by_hash, *by_id;
+	struct list by_address;         /* sessions that a client's address proves */
 	struct signers signers, coming; /* coming: until all are there */
 	struct token *tokens;           /* hash table */
 	struct address *addresses;
@@ -167,6 +173,7 @@ struct gateway {
 	size_t receiver_count;
 	struct loop_timer accept_again;
 	struct list unproved; /* visitors, the oldest first */
+	struct list http2;    /* connections in HTTP/2 */
 	size_t unproved_count;
 	struct visitor *entering; /* hash table by the id of the question to the supervisor */
 	uint64_t last_question;
@@ -175,6 +182,7 @@ struct gateway {
 	struct loop_deadlines waits[WAIT_COUNT];
 	uint8_t *cipher; /* GATEWAY_CHUNK bytes: the bytes read last */
 	uint8_t *plain;  /* GATEWAY_PLAIN_MAX bytes: the same, decrypted */
+	uint8_t *frames; /* GATEWAY_PLAIN_MAX bytes: frames of HTTP/2 that are read, or sent */
 	struct buf tx;   /* bytes that TLS has written, until they are sent */
 	bool held;
 	int status; /* exit status */

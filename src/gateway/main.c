@@ -30,6 +30,7 @@
 #define ENTER_MS 10000
 #define RETRY_MS 100
 #define LINGER_MS 2000
+#define IDLE_MS 60000
 #define TX_MAX (512u << 10)
 #define FDS_OF_CERTIFICATE 2
 
@@ -275,19 +276,23 @@ static void open_parts(struct gateway *g)
 	        [WAIT_REFUSE_LONG] = REFUSE_LONG_MS,
 	        [WAIT_ENTER] = ENTER_MS,
 	        [WAIT_RETRY] = RETRY_MS,
-	        [WAIT_LINGER] = LINGER_MS};
+	        [WAIT_LINGER] = LINGER_MS,
+	        [WAIT_IDLE] = IDLE_MS};
 
 	g->held = true; /* until it knows the sessions */
 	g->loop = loop_new();
 	g->cipher = malloc(GATEWAY_CHUNK);
 	g->plain = malloc(GATEWAY_PLAIN_MAX);
+	g->frames = malloc(GATEWAY_PLAIN_MAX);
 	buf_init(&g->tx, TX_MAX);
 	list_init(&g->unproved);
+	list_init(&g->http2);
+	list_init(&g->by_address);
 	rate_init(&g->enters, GATEWAY_ENTERS_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->checks, GATEWAY_WRONG_SIGNATURES_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->asks, GATEWAY_ASKS_PER_S, ENTERS_BURST_S, now_ms);
 	rate_init(&g->findings, FINDINGS_PER_S, FINDINGS_BURST_S, now_ms);
-	if (!g->loop || !g->cipher || !g->plain)
+	if (!g->loop || !g->cipher || !g->plain || !g->frames)
 		die(EXIT_FAILED, "no memory");
 	must("no SHA-256", digest_init(&g->digest));
 	must("no timer", loop_timer_open(g->loop, &g->accept_again, on_again));
@@ -322,7 +327,7 @@ static void serve(struct gateway *g, uint64_t start_id, const int *listeners)
 	must("no supervisor", ipc_peer_open(g->loop, &g->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_message, on_end));
 	for (size_t i = 0; i < g->start.listener_count; i++)
-		must("cannot accept", receiver_open(g, listeners[i], g->start.listener_tls[i]));
+		must("cannot accept", receiver_open(g, listeners[i], g->start.listener_kind[i]));
 	must("cannot report",
 	        ipc_send(&g->supervisor, message,
 	                message_empty(message, sizeof(message), MESSAGE_GATEWAY_READY, start_id),
@@ -347,6 +352,7 @@ static void clean_up(struct gateway *g)
 	loop_free(g->loop);
 	free(g->cipher);
 	free(g->plain);
+	free(g->frames);
 }
 
 int main(int argc, char **argv)

@@ -51,14 +51,9 @@ bool visitor_ask(struct visitor *c)
 
 void visitor_prove(struct visitor *c, struct session *s)
 {
-	struct gateway *g = c->gateway;
-
-	address_end(g, c->address, true);
-	c->address = NULL;
-	list_remove(&c->place);
-	c->place = (struct list){0};
-	g->unproved_count--;
-	receivers_resume(g);
+	visitor_count_proved(c);
+	if (c->front.stream)
+		http2_stream_proved(c->front.stream);
 	c->session = s;
 	list_append(&s->visitors, &c->of_session);
 	c->asked = 0;
@@ -77,10 +72,24 @@ void visitor_refuse(struct visitor *c)
 	loop_deadline_set(&g->waits[address_failed(g, c->address)], &c->deadline);
 }
 
+#define TLS_HANDSHAKE 22 /* RFC 8446 section 5.1 */
+
 bool visitor_first(struct visitor *c)
 {
 	if (!c->in.len && !visitor_take_in(c))
 		return false;
+	if (front_is_http2(&c->front)) {
+		visitor_enter(c, VISITOR_HTTP2);
+		if (!http2_open(c))
+			visitor_close(c);
+		return c->state != VISITOR_CLOSED;
+	}
+	/* Inside of TLS, another one is for a client that has shown its certificate. */
+	c->tls_inside = c->transparent || (buf_bytes(&c->in)[0] == TLS_HANDSHAKE && c->front.tls);
+	if (c->tls_inside) {
+		visitor_enter(c, VISITOR_HELLO);
+		return true;
+	}
 	c->socks = buf_bytes(&c->in)[0] == SOCKS5_VERSION;
 	visitor_enter(c, c->socks ? VISITOR_GREETING : VISITOR_HEAD);
 	return true;

@@ -27,20 +27,19 @@ static void pause_receiver(struct receiver *r)
 /* Returns false if there is nothing to accept at the moment. */
 static bool accept_one(struct receiver *r)
 {
-	struct gateway *g = r->gateway;
 	struct sockaddr_storage from;
 	socklen_t n = sizeof(from);
 	int fd = accept4(r->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
-		visitor_open(g, fd, (struct sockaddr *)&from, r->tls);
+		visitor_open(r, fd, (struct sockaddr *)&from);
 		return true;
 	}
 	if (errno == ECONNABORTED || errno == EINTR)
 		return true;
 	if (errno != EAGAIN && errno != EWOULDBLOCK) {
 		pause_receiver(r);
-		loop_timer_set(&g->accept_again, AGAIN_MS);
+		loop_timer_set(&r->gateway->accept_again, AGAIN_MS);
 	}
 	return false;
 }
@@ -77,11 +76,11 @@ void receivers_resume(struct gateway *g)
 	}
 }
 
-int receiver_open(struct gateway *g, int fd, bool tls)
+int receiver_open(struct gateway *g, int fd, enum config_gateway_kind kind)
 {
 	struct receiver *r = &g->receivers[g->receiver_count];
 
-	*r = (struct receiver){.gateway = g, .fd = fd, .tls = tls};
+	*r = (struct receiver){.gateway = g, .fd = fd, .kind = kind};
 	g->receiver_count++;
 	return watch(r);
 }

@@ -176,6 +176,8 @@ static bool pump_out(struct visitor *c, bool *more)
 		if (got < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK;
 		b->over = got == 0;
+		if (c->tls_inside && b->swallow && got)
+			visitor_hello_answered(c, plain, (size_t)got);
 		skip = swallow(b, (size_t)got);
 		if ((size_t)got > skip && !front_write(&c->front, plain + skip, (size_t)got - skip))
 			return false;

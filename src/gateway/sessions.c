@@ -27,6 +27,8 @@ static void leave(struct gateway *g, struct session *s)
 	if (s->by_hash.tbl)
 		HASH_DELETE(by_hash, g->by_hash, s);
 	s->by_hash.tbl = NULL;
+	list_remove(&s->by_address);
+	s->by_address = (struct list){0};
 }
 
 static struct session *add(struct gateway *g, uint64_t id)
@@ -58,8 +60,10 @@ int sessions_set(struct gateway *g, const struct message_gateway_session *m)
 	leave(g, s);
 	s->from_count = m->from_count;
 	memcpy(s->from, m->from, sizeof(s->from));
-	s->by_signed = m->token_hash.n == 0;
-	if (s->by_signed)
+	s->by_signed = m->token_hash.n == 0 && !m->by_address;
+	if (m->by_address)
+		list_append(&g->by_address, &s->by_address);
+	if (m->token_hash.n == 0)
 		return 0;
 	memcpy(s->token_hash, m->token_hash.p, sizeof(s->token_hash));
 	HASH_FIND(by_hash, g->by_hash, s->token_hash, sizeof(s->token_hash), other);
@@ -139,4 +143,16 @@ struct session *sessions_find_certificate(
 
 	HASH_FIND(by_hash, g->by_hash, hash, MESSAGE_TOKEN_HASH_BYTES, s);
 	return s && may_come_from(s, source) ? s : NULL;
+}
+
+/* They are few, and no address is that of two of them: the supervisor sees to it. */
+struct session *sessions_find_address(struct gateway *g, const struct ip *source)
+{
+	for (struct list *l = g->by_address.next; l != &g->by_address; l = l->next) {
+		struct session *s = container_of(l, struct session, by_address);
+
+		if (s->from_count && may_come_from(s, source))
+			return s;
+	}
+	return NULL;
 }

@@ -11,7 +11,10 @@
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
 static const char *const state_names[] = {
+        [VISITOR_BALANCED] = "BALANCED",
         [VISITOR_FIRST] = "FIRST",
+        [VISITOR_HTTP2] = "HTTP2",
+        [VISITOR_HELLO] = "HELLO",
         [VISITOR_HEAD] = "HEAD",
         [VISITOR_GREETING] = "GREETING",
         [VISITOR_LOGIN] = "LOGIN",
@@ -45,17 +48,23 @@ void visitor_leave_question(struct visitor *c)
 	c->hh.tbl = NULL;
 }
 
-static void leave_unproved(struct visitor *c)
+static void leave_unproved(struct visitor *c, bool proved)
 {
 	struct gateway *g = c->gateway;
 
-	if (!c->address)
+	if (!list_has(&c->place))
 		return;
-	address_end(g, c->address, false);
+	if (c->address)
+		address_end(g, c->address, proved);
 	c->address = NULL;
 	list_remove(&c->place);
 	g->unproved_count--;
 	receivers_resume(g);
+}
+
+void visitor_count_proved(struct visitor *c)
+{
+	leave_unproved(c, true);
 }
 
 /* Lets go of the worker. */
@@ -74,7 +83,8 @@ void visitor_close(struct visitor *c)
 		return;
 	visitor_enter(c, VISITOR_CLOSED);
 	visitor_leave_question(c);
-	leave_unproved(c);
+	leave_unproved(c, false);
+	http2_close(c);
 	list_remove(&c->of_session);
 	c->session = NULL;
 	loop_deadline_clear(&c->deadline);
@@ -118,10 +128,12 @@ static void linger_timeout(struct visitor *c)
 	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
 }
 
-/* Nothing is read meanwhile: the client's bytes wait in the kernel. */
+/* Nothing is read meanwhile: the client's bytes wait in the kernel. The client of a stream that was
+ * reset waits for nothing. */
 static bool wait_on(struct visitor *c)
 {
-	(void)c;
+	if (c->front.stream && c->front.broken)
+		visitor_close(c);
 	return false;
 }
 
@@ -164,7 +176,10 @@ static bool relay(struct visitor *c)
 }
 
 static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
+        [VISITOR_BALANCED] = visitor_balanced,
         [VISITOR_FIRST] = visitor_first,
+        [VISITOR_HTTP2] = visitor_http2,
+        [VISITOR_HELLO] = visitor_hello,
         [VISITOR_HEAD] = visitor_head,
         [VISITOR_GREETING] = visitor_greeting,
         [VISITOR_LOGIN] = visitor_login,
@@ -177,7 +192,7 @@ static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
         [VISITOR_CLOSED] = wait_on,
 };
 
-static void go_on(struct visitor *c)
+void visitor_go_on(struct visitor *c)
 {
 	for (unsigned i = 0; i < STATE_TURNS && handlers[c->state](c); i++)
 		;
@@ -186,18 +201,18 @@ static void go_on(struct visitor *c)
 static void on_front(struct loop_io *io, unsigned events)
 {
 	(void)events;
-	go_on(container_of(io, struct visitor, front.io));
+	visitor_go_on(container_of(io, struct visitor, front.io));
 }
 
 static void on_back(struct loop_io *io, unsigned events)
 {
 	(void)events;
-	go_on(container_of(io, struct visitor, back.io));
+	visitor_go_on(container_of(io, struct visitor, back.io));
 }
 
 static void on_wake(struct loop_task *task)
 {
-	go_on(container_of(task, struct visitor, wake));
+	visitor_go_on(container_of(task, struct visitor, wake));
 }
 
 void visitor_on_deadline(struct loop_deadline *deadline)
@@ -208,12 +223,14 @@ void visitor_on_deadline(struct loop_deadline *deadline)
 		visitor_answer(c, c->answer, 0, "");
 	} else if (c->state == VISITOR_ASKING && !c->hh.tbl) {
 		visitor_show_again(c);
-		go_on(c);
+		visitor_go_on(c);
 	} else if (c->state == VISITOR_ASKING || c->state == VISITOR_ENTERING) {
 		if (c->state == VISITOR_ASKING || c->hh.tbl || !visitor_ask(c))
 			visitor_answer(c, ANSWER_AWAY, 0, "");
 	} else if (c->state == VISITOR_LINGER) {
 		linger_timeout(c);
+	} else if (c->state == VISITOR_HTTP2) {
+		visitor_http2_on_deadline(c);
 	} else {
 		visitor_close(c);
 	}
@@ -223,34 +240,66 @@ bool visitor_begin_anew(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
 
-	c->address = address_begin(g, &c->source);
-	if (!c->address)
-		return false;
+	if (c->state != VISITOR_BALANCED) {
+		c->address = address_begin(g, &c->source);
+		if (!c->address)
+			return false;
+	}
 	list_append(&g->unproved, &c->place);
 	g->unproved_count++;
 	loop_deadline_set(&g->waits[WAIT_PROOF], &c->deadline);
 	return true;
 }
 
-void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls)
+/* Returns NULL without memory, or if the address may have no more connections without a proof. */
+static struct visitor *visitor_new(
+        struct gateway *g, const struct ip *source, uint16_t port, bool balanced)
 {
-	struct visitor *c = calloc(1, sizeof(*c));
+	struct visitor *c = source->family ? calloc(1, sizeof(*c)) : NULL;
 
-	if (c) {
-		c->gateway = g;
-		c->source = ip_from_sockaddr(from, &c->source_port);
-	}
-	if (!c || !c->source.family || !visitor_begin_anew(c)) {
+	if (!c)
+		return NULL;
+	c->gateway = g;
+	c->source = *source;
+	c->source_port = port;
+	visitor_enter(c, balanced ? VISITOR_BALANCED : VISITOR_FIRST);
+	if (!visitor_begin_anew(c)) {
 		free(c);
-		close(fd);
-		return;
+		return NULL;
 	}
-	c->back.fd = -1;
+	c->front.fd = c->back.fd = -1;
 	c->wake.run = on_wake;
 	c->deferred_free.run = on_deferred_free;
 	buf_init_secret(&c->in, GATEWAY_PLAIN_MAX + 2 * GATEWAY_FIRST);
 	buf_init(&c->back.unsent, 2 * GATEWAY_CHUNK);
-	if (front_open(g, &c->front, fd, tls, on_front) != 0) {
+	return c;
+}
+
+struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream)
+{
+	struct visitor *c = visitor_new(
+	        connection->gateway, &connection->source, connection->source_port, false);
+
+	if (!c)
+		return NULL;
+	front_open_stream(c->gateway, &c->front, &connection->front, stream);
+	visitor_enter(c, VISITOR_HEAD);
+	return c;
+}
+
+void visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
+{
+	struct gateway *g = r->gateway;
+	uint16_t port;
+	const struct ip source = ip_from_sockaddr(from, &port);
+	struct visitor *c = visitor_new(g, &source, port, balancer_has(g, &source));
+
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->transparent = r->kind == CONFIG_GATEWAY_TRANSPARENT;
+	if (front_open(g, &c->front, fd, r->kind == CONFIG_GATEWAY_TLS, on_front) != 0) {
 		c->front.fd = -1;
 		visitor_close(c);
 		return;
@@ -296,7 +345,7 @@ void visitor_entered(struct gateway *g, uint64_t question, int fd)
 		visitor_close(c);
 	} else {
 		visitor_enter(c, VISITOR_RELAY);
-		go_on(c);
+		visitor_go_on(c);
 	}
 }
 
@@ -304,5 +353,6 @@ void visitors_close(struct gateway *g)
 {
 	while (!list_is_empty(&g->unproved))
 		visitor_close(container_of(g->unproved.next, struct visitor, place));
+	http2_close_all(g);
 	sessions_free(g);
 }

@@ -7,6 +7,13 @@
  *   FIRST -> HEAD -----------------> ENTERING -> RELAY -> LINGER -> CLOSED
  *     \-> GREETING -> LOGIN -/  \-> REFUSING -> LINGER
  *
+ * A connection in HTTP/2 makes a visitor of each stream (http2.h), which begins with HEAD:
+ *
+ *   FIRST -> HTTP2 -> CLOSED
+ *
+ * Transparent TLS (hello.c): FIRST -> HELLO -> ENTERING. Behind a load balancer (balancer.c):
+ * BALANCED -> FIRST.
+ *
  * A signed token that is not known is asked about (signed.c): HEAD or LOGIN -> ASKING, and back.
  *
  * On a kept connection of requests each head proves itself (request.c). A head that is not for
@@ -23,7 +30,10 @@
 #include "vethguard/wire/body_meter.h"
 
 enum visitor_state {
+	VISITOR_BALANCED, /* the header of a load balancer */
 	VISITOR_FIRST,    /* waiting for the first byte, perhaps behind a TLS handshake */
+	VISITOR_HTTP2,    /* its streams are visitors */
+	VISITOR_HELLO,    /* transparent TLS: the ClientHello */
 	VISITOR_HEAD,     /* the head of a request to an HTTP proxy */
 	VISITOR_GREETING, /* SOCKS5: the greeting */
 	VISITOR_LOGIN,    /* SOCKS5: user and password */
@@ -69,12 +79,13 @@ struct visitor {
 	struct gateway *gateway;
 	struct front front;
 	struct back back;
+	struct http2 *http2; /* HTTP2: the connection */
 	enum visitor_state state;
 	struct loop_deadline deadline;
 	struct loop_task wake, deferred_free;
 	struct list place; /* in gateway.unproved, until the proof */
 	struct list of_session;
-	struct address *address; /* until it has proved its session; NULL: it has */
+	struct address *address; /* until it has proved its session; NULL: it has, or is BALANCED */
 	struct session *session; /* from then on */
 	UT_hash_handle hh;       /* in gateway.entering while ENTERING or ASKING, by question */
 	uint64_t question;
@@ -86,7 +97,10 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
-	bool certified;         /* SOCKS5: proved by its certificate, without a login */
+	bool transparent; /* on a listener for transparent TLS: its address is its proof */
+	bool tls_inside;  /* its bytes are a TLS connection, which its client made for no proxy */
+	uint8_t alert;    /* tls_inside: the alert of ANSWER_MALFORMED */
+	bool certified;   /* SOCKS5: proved by its certificate, without a login */
 	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
@@ -95,8 +109,13 @@ struct visitor {
 	size_t unsent_seen;      /* LINGER: bytes that were unsent at the last check */
 };
 
-/* Takes fd. */
-void visitor_open(struct gateway *g, int fd, const struct sockaddr *from, bool tls);
+/* Takes fd, of a connection to r. */
+void visitor_open(struct receiver *r, int fd, const struct sockaddr *from);
+/* Makes a visitor of a stream of a connection. Returns NULL without memory, or if the address may
+ * have no more connections that have proved nothing. */
+struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream);
+/* Goes on with the bytes that are there. */
+void visitor_go_on(struct visitor *c);
 /* Closes both sides at once, because the session is over. */
 void visitor_cut(struct visitor *c);
 /* Handles the supervisor's answer to the question. Takes fd; -1: no worker serves the session. */
@@ -109,6 +128,18 @@ void visitors_close(struct gateway *g);
 
 /* --- its parts --- */
 
+/* Counts it among those that have proved a session. */
+void visitor_count_proved(struct visitor *c);
+/* http2.c. Begins HTTP/2 with the bytes in c->in. Returns false if the connection is over. */
+bool http2_open(struct visitor *c);
+/* Closes the streams of the connection. */
+void http2_close(struct visitor *c);
+void http2_close_all(struct gateway *g);
+/* http2.c: a handler, as those below. */
+bool visitor_http2(struct visitor *c);
+void visitor_http2_on_deadline(struct visitor *c);
+/* http2_stream.c. The visitor of the stream has proved its session. */
+void http2_stream_proved(struct http2_stream *s);
 /* Changes the state. The caller sets the deadline. */
 void visitor_enter(struct visitor *c, enum visitor_state state);
 void visitor_close(struct visitor *c);
@@ -140,6 +171,16 @@ bool visitor_decided(struct gateway *g, uint64_t question, const struct message_
 /* Counts the connection among those that have proved nothing. Returns false if its address may have
  * no more of them. */
 bool visitor_begin_anew(struct visitor *c);
+/* balancer.c. True if this is the address of a load balancer. */
+bool balancer_has(const struct gateway *g, const struct ip *source);
+/* balancer.c: a handler, as above. */
+bool visitor_balanced(struct visitor *c);
+/* hello.c: a handler, as above. */
+bool visitor_hello(struct visitor *c);
+/* Looks at the worker's answer to the request that hello.c has made, before it is swallowed. */
+void visitor_hello_answered(struct visitor *c, const uint8_t *p, size_t n);
+/* answer.c. Sends a TLS alert. */
+void visitor_alert(struct visitor *c, uint8_t description);
 /* request.c: a handler, as above. */
 bool visitor_head(struct visitor *c);
 /* The result for the next head on a kept connection. */

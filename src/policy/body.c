@@ -88,6 +88,10 @@ static enum policy_body_kind kind_of(struct slice type)
 		return POLICY_BODY_JSON;
 	if (slice_equals_ignoring_case(type, SLICE("application/x-www-form-urlencoded")))
 		return POLICY_BODY_FORM;
+	if (slice_equals_ignoring_case(type, SLICE("application/x-git-upload-pack-request")))
+		return POLICY_BODY_GIT_FETCH;
+	if (slice_equals_ignoring_case(type, SLICE("application/x-git-receive-pack-request")))
+		return POLICY_BODY_GIT_PUSH;
 	if (type.n > application.n + 5 &&
 	        slice_equals_ignoring_case(slice_of(type.p, application.n), application) &&
 	        slice_equals_ignoring_case(slice_of(type.p + type.n - 5, 5), SLICE("+json")))
@@ -95,31 +99,49 @@ static enum policy_body_kind kind_of(struct slice type)
 	return POLICY_BODY_OTHER;
 }
 
+static bool is_git(enum policy_body_kind kind)
+{
+	return kind == POLICY_BODY_GIT_FETCH || kind == POLICY_BODY_GIT_PUSH;
+}
+
+/* Git compresses large requests by gzip, and all its servers read that. No other content coding is
+ * read. Returns false for a coding that is not read; *gzip: it is gzip. */
+static bool coding_is_read(const struct policy_fields *fields, bool *gzip)
+{
+	struct slice value;
+	unsigned count = find_field(fields, "content-encoding", &value);
+
+	*gzip = count == 1 && (slice_equals_ignoring_case(value, SLICE("gzip")) ||
+	                              slice_equals_ignoring_case(value, SLICE("x-gzip")));
+	return *gzip || count == 0 ||
+	       (count == 1 && (!value.n || slice_equals_ignoring_case(value, SLICE("identity"))));
+}
+
 /* Sets the body's kind, or its fault. */
 static void read_fields(struct policy_body *body, const struct policy_fields *fields)
 {
-	struct slice value, type;
-	unsigned count = find_field(fields, "content-encoding", &value);
+	struct slice value, type, hash;
+	unsigned count = find_field(fields, "content-type", &value);
+	bool coded = !coding_is_read(fields, &body->gzip);
 
-	if (count > 1 ||
-	        (count && value.n && !slice_equals_ignoring_case(value, SLICE("identity")))) {
+	type = next_part(&value);
+	if (coded || (body->gzip && !(count == 1 && is_git(kind_of(type))))) {
 		body->fault = "the request's body has a content coding, and cannot be read";
 		return;
 	}
-	if (find_field(fields, "x-amz-content-sha256", &value) &&
-	        slice_starts_with(value, SLICE("STREAMING-"))) {
+	if (find_field(fields, "x-amz-content-sha256", &hash) &&
+	        slice_starts_with(hash, SLICE("STREAMING-"))) {
 		body->fault = "the request's body is signed in chunks, and cannot be read";
 		return;
 	}
-	count = find_field(fields, "content-type", &value);
 	if (count != 1) {
 		body->fault = count ? "the request has more than one content type"
 		                    : "the request has a body without a content type";
 		return;
 	}
-	type = next_part(&value);
 	body->kind = kind_of(type);
-	if (body->kind != POLICY_BODY_OTHER && !parameters_are_sound(value)) {
+	if (body->kind != POLICY_BODY_OTHER &&
+	        (is_git(body->kind) ? value.n > 0 : !parameters_are_sound(value))) {
 		body->kind = POLICY_BODY_OTHER;
 		body->fault = "the request's content type has a charset that is not UTF-8, or "
 		              "unclear parameters";
@@ -173,6 +195,12 @@ void policy_body_fini(struct policy_body *body)
 	if (body->json)
 		json_fini(body->json);
 	free(body->json);
+	if (body->git) {
+		free(body->git->commands);
+		free(body->git->options);
+	}
+	free(body->git);
+	free(body->plain);
 	*body = (struct policy_body){.text = SLICE("")};
 }
 

@@ -196,7 +196,10 @@ static bool conditions_are_sound(const struct policy *policy)
 		if ((c->kind == CONDITION_MCP && !values_begin_with(policy, c, SLICE("tm"))) ||
 		        (c->kind == CONDITION_GRAPHQL &&
 		                !values_begin_with(policy, c, SLICE("ofp"))) ||
-		        (c->kind == CONDITION_LLM && !values_begin_with(policy, c, SLICE("mn"))))
+		        (c->kind == CONDITION_LLM && !values_begin_with(policy, c, SLICE("mn"))) ||
+		        (c->kind == CONDITION_GIT &&
+		                !values_begin_with(policy, c, SLICE("/pofdt"))) ||
+		        (c->kind == CONDITION_GRPC && !values_begin_with(policy, c, SLICE("sm"))))
 			return false;
 	}
 	return true;

@@ -131,6 +131,8 @@ enum image_condition_kind {
 	                           the rule's CONDITION_MCP */
 	CONDITION_GRAPHQL,      /* values begin with enum image_graphql_value */
 	CONDITION_LLM,          /* values begin with enum image_llm_value */
+	CONDITION_GIT,          /* values begin with enum image_git_value */
+	CONDITION_GRPC,         /* values begin with enum image_grpc_value */
 	CONDITION_KIND_COUNT
 };
 
@@ -149,6 +151,21 @@ enum image_graphql_value {
  * follows. */
 enum image_llm_value { LLM_VALUE_MODEL = 'm', LLM_VALUE_TOKENS = 'n' };
 
+/* The first byte of a value of CONDITION_GIT. With the rest of the value it is a pattern for the
+ * path of a repository; or the pattern of a ref or a push option follows; or nothing that counts.
+ */
+enum image_git_value {
+	GIT_VALUE_REPOSITORY = '/',
+	GIT_VALUE_PUSH = 'p',
+	GIT_VALUE_OPTION = 'o',
+	GIT_VALUE_FORCE = 'f',
+	GIT_VALUE_DELETE = 'd',
+	GIT_VALUE_TAGS = 't'
+};
+
+/* The first byte of a value of CONDITION_GRPC; the pattern of a name follows. */
+enum image_grpc_value { GRPC_VALUE_SERVICE = 's', GRPC_VALUE_METHOD = 'm' };
+
 static inline bool condition_is_json(uint32_t kind)
 {
 	return kind == CONDITION_JSON || kind == CONDITION_JSONRPC ||
@@ -157,7 +174,7 @@ static inline bool condition_is_json(uint32_t kind)
 
 static inline bool condition_reads_body(uint32_t kind)
 {
-	return kind >= CONDITION_FORM;
+	return kind >= CONDITION_FORM && kind != CONDITION_GRPC;
 }
 
 enum image_condition_need { CONDITION_VALUE, CONDITION_ABSENT, CONDITION_NEED_COUNT };

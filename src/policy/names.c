@@ -99,6 +99,10 @@ const char *policy_inject_text(const struct policy_credential *c, char out[POLIC
 	case POLICY_INJECT_CLIENT_CERTIFICATE:
 		snprintf(out, POLICY_INJECT_TEXT_MAX, "a certificate in the TLS handshake");
 		break;
+	case POLICY_INJECT_POSTGRES:
+		slice_escape(c->username, field, sizeof(field));
+		snprintf(out, POLICY_INJECT_TEXT_MAX, "PostgreSQL's login as %s", field);
+		break;
 	case POLICY_INJECT_HEADER:
 	default:
 		snprintf(out, POLICY_INJECT_TEXT_MAX, "%s: %s***", field, prefix);

@@ -10,6 +10,7 @@
 #include "vethguard/dlp/scan.h"
 #include "proxy/dial/dial.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/http/http2_memory.h"
 #include "proxy/inbound/inbound.h"
 #include "proxy/tunnel/tunnel.h"
 #include "proxy/tunnel/udp_relay.h"
@@ -75,6 +76,7 @@ static int open_waits(struct proxy *p)
 	        [WAIT_DOUBT] = {DOUBT_MS, tunnel_on_doubt},
 	        [WAIT_DATAGRAM] = {t->udp_idle_ms, udp_flow_on_deadline},
 	        [WAIT_VISIT] = {t->connect_ms, visit_on_deadline},
+	        [WAIT_REST] = {REST_MS, http2_memory_on_deadline},
 	};
 
 	for (size_t i = 0; i < WAIT_COUNT; i++)
@@ -247,6 +249,7 @@ static void on_give_back(struct loop_timer *timer)
 	p->giving_back = false;
 	p->client_peak = p->client_count;
 	tls_buffers_release();
+	http2_memory_release();
 	malloc_trim(0);
 }
 

@@ -78,6 +78,29 @@ static bool fill_files(const struct sandbox *s, struct message_run_ready *m)
 	return true;
 }
 
+/* Of all paths that are watched: room for 256 of 64 bytes. */
+#define WATCHED_BYTES_MAX (MESSAGE_BYTES_MAX / 8)
+
+/* Fills in the files that the policy was read from, for a sidecar that watches them. */
+static void fill_watched(const struct sandbox *s, struct message_run_ready *m)
+{
+	const struct settings *settings = s->generation->settings;
+	size_t left = WATCHED_BYTES_MAX;
+
+	for (size_t i = 0; s->shared_dns_port && i < settings->file_count; i++) {
+		struct slice path = slice_from_string(settings->files[i]);
+
+		if (path.n > left || m->watched.count == MESSAGE_WATCHED_MAX) {
+			log_warn("%zu of the policy's %zu files cannot be watched: their paths "
+			         "take more than %d bytes",
+			        settings->file_count - i, settings->file_count, WATCHED_BYTES_MAX);
+			return;
+		}
+		left -= path.n;
+		m->watched.paths[m->watched.count++] = path;
+	}
+}
+
 /* Logs a fault of a credential's file before the command starts. */
 static void warn(void *context, const char *fault)
 {
@@ -103,6 +126,7 @@ void run_tell_ready(struct run *run, struct sandbox *s, uint64_t id)
 		        MESSAGE_ENV_MAX, FILES_BYTES_MAX);
 		return;
 	}
+	fill_watched(s, &m);
 	sources_examine(&s->current->sources, warn, NULL);
 	sources_remember_covered(&s->current->sources);
 	say(run, message_run_ready_encode(buffer, sizeof(buffer), MESSAGE_RUN_READY, id, &m));

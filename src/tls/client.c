@@ -157,3 +157,22 @@ bool tls_present(struct tls *tls, struct tls_identity *identity)
 	ERR_clear_error();
 	return taken;
 }
+
+size_t tls_server_end_point(const struct tls *tls, uint8_t out[TLS_END_POINT_MAX])
+{
+	X509 *leaf = tls->ssl ? SSL_get0_peer_certificate(tls->ssl) : NULL;
+	int nid = NID_undef;
+	unsigned n = TLS_END_POINT_MAX;
+	bool made = false;
+
+	if (leaf && OBJ_find_sigid_algs(X509_get_signature_nid(leaf), &nid, NULL) &&
+	        nid != NID_undef) {
+		bool weak = nid == NID_md5 || nid == NID_sha1;
+		const EVP_MD *method = weak ? EVP_sha256() : EVP_get_digestbynid(nid);
+
+		made = method && EVP_MD_get_size(method) <= TLS_END_POINT_MAX &&
+		       X509_digest(leaf, method, out, &n) == 1;
+	}
+	ERR_clear_error();
+	return made ? n : 0;
+}

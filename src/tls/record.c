@@ -221,6 +221,12 @@ static enum tls_status look_at_header(struct tls *tls, const uint8_t *p, size_t 
 	return TLS_OK;
 }
 
+/* The most content that a record of n bytes can hold. */
+static size_t content_max(size_t n)
+{
+	return n > RECORD_SEALED ? n - RECORD_SEALED : 0;
+}
+
 /* Opens a record into out. *n: bytes of data that it held. */
 static enum tls_status open_into(
         struct tls *tls, const uint8_t *record, size_t record_n, uint8_t *out, size_t *n)
@@ -298,7 +304,7 @@ static enum tls_status open_held(struct tls *tls, uint8_t *out, size_t cap, size
 	enum tls_status status;
 
 	layer->held_n = 0;
-	if (cap >= record_n - RECORD_HEADER) {
+	if (cap >= content_max(record_n)) {
 		status = open_into(tls, layer->held, record_n, out, n);
 		drop_held(layer);
 		return status;
@@ -352,7 +358,7 @@ static enum tls_status read_record(struct tls *tls, uint8_t *out, size_t cap, si
 	status = look_at_header(tls, record, &record_n);
 	if (status != TLS_OK)
 		return status;
-	if (tls->in_left < record_n || cap < record_n - RECORD_HEADER)
+	if (tls->in_left < record_n || cap < content_max(record_n))
 		return fill_held(tls, out, cap, n);
 	tls->in += record_n;
 	tls->in_left -= record_n;

@@ -237,12 +237,14 @@ int record_seal(
 	return 0;
 }
 
-static bool open_sealed(struct record_keys *keys, const uint8_t *record, size_t n, uint8_t *out)
+/* Decrypts n bytes of a record, of which the last one is usually the content type, into out[n - 1]
+ * and *last. So content goes where there is room for exactly that. */
+static bool open_sealed(
+        struct record_keys *keys, const uint8_t *record, size_t inner, uint8_t *out, uint8_t *last)
 {
 	EVP_CIPHER_CTX *c = keys->cipher;
 	const uint8_t *p = record + RECORD_HEADER;
 	uint8_t nonce[RECORD_IV], tag[RECORD_TAG];
-	size_t inner = n - RECORD_HEADER - RECORD_TAG;
 	int length;
 
 	nonce_next(keys, nonce);
@@ -250,32 +252,35 @@ static bool open_sealed(struct record_keys *keys, const uint8_t *record, size_t 
 	return EVP_CipherInit_ex(c, NULL, NULL, NULL, nonce, 0) == 1 &&
 	       EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, RECORD_TAG, tag) == 1 &&
 	       EVP_CipherUpdate(c, NULL, &length, record, RECORD_HEADER) == 1 &&
-	       EVP_CipherUpdate(c, out, &length, p, (int)inner) == 1 &&
-	       EVP_CipherFinal_ex(c, out + inner, &length) == 1;
+	       (inner == 1 || EVP_CipherUpdate(c, out, &length, p, (int)(inner - 1)) == 1) &&
+	       EVP_CipherUpdate(c, last, &length, p + inner - 1, 1) == 1 &&
+	       EVP_CipherFinal_ex(c, last, &length) == 1;
 }
 
 uint8_t record_open(struct record_layer *layer, const uint8_t *record, size_t n, uint8_t *out,
         uint8_t *type, size_t *out_n)
 {
 	size_t inner, content;
+	uint8_t last = 0;
 
 	*out_n = 0;
-	if (n < RECORD_HEADER + 1 + RECORD_TAG || n > RECORD_MAX)
+	if (n < RECORD_SEALED || n > RECORD_MAX)
 		return SSL_AD_BAD_RECORD_MAC;
-	inner = content = n - RECORD_HEADER - RECORD_TAG;
+	inner = n - RECORD_HEADER - RECORD_TAG;
 	if (!need_contexts(layer))
 		return SSL_AD_INTERNAL_ERROR;
-	if (!open_sealed(&layer->reading, record, n, out)) {
-		OPENSSL_cleanse(out, inner);
+	if (!open_sealed(&layer->reading, record, inner, out, &last)) {
+		OPENSSL_cleanse(out, inner - 1);
 		return SSL_AD_BAD_RECORD_MAC;
 	}
-	while (content > 0 && !out[content - 1]) /* padding */
-		content--;
-	if (content == 0 || inner > RECORD_PLAIN_MAX + 1) {
-		OPENSSL_cleanse(out, inner);
-		return content == 0 ? SSL_AD_UNEXPECTED_MESSAGE : SSL_AD_RECORD_OVERFLOW;
+	content = inner - 1;
+	while (!last && content > 0) /* padding */
+		last = out[--content];
+	if (!last || inner > RECORD_PLAIN_MAX + 1) {
+		OPENSSL_cleanse(out, inner - 1);
+		return last ? SSL_AD_RECORD_OVERFLOW : SSL_AD_UNEXPECTED_MESSAGE;
 	}
-	*type = out[content - 1];
-	*out_n = content - 1;
+	*type = last;
+	*out_n = content;
 	return 0;
 }

@@ -81,6 +81,11 @@ size_t tls_input_left(const struct tls *tls)
 	return tls->in_left;
 }
 
+void tls_set_output(struct tls *tls, struct buf *out)
+{
+	tls->out = out;
+}
+
 static void errors_clear(void)
 {
 	if (ERR_peek_error() != 0)

@@ -20,8 +20,9 @@ static void gateway_start_fields(struct codec *c, struct message_gateway_start *
 	m->handshake_ms = above_zero(c, m->handshake_ms);
 	m->listener_count = codec_upto(c, m->listener_count, CONFIG_GATEWAY_LISTENERS_MAX);
 	for (size_t i = 0; i < m->listener_count; i++) {
-		m->listener_tls[i] = codec_bool(c, m->listener_tls[i]);
-		if (m->listener_tls[i] && !m->has_certificate)
+		m->listener_kind[i] = (enum config_gateway_kind)codec_upto(
+		        c, m->listener_kind[i], CONFIG_GATEWAY_KIND_COUNT - 1);
+		if (m->listener_kind[i] == CONFIG_GATEWAY_TLS && !m->has_certificate)
 			codec_fail(c, -EBADMSG);
 	}
 	m->base_count = codec_upto(c, m->base_count, CONFIG_GATEWAY_BASES_MAX);
@@ -31,6 +32,9 @@ static void gateway_start_fields(struct codec *c, struct message_gateway_start *
 		m->bases[i].authority =
 		        codec_string(c, m->bases[i].authority, 1, CONFIG_GATEWAY_AUTHORITY_MAX);
 	}
+	m->balancer_count = codec_upto(c, m->balancer_count, CONFIG_BALANCERS_MAX);
+	for (size_t i = 0; i < m->balancer_count; i++)
+		m->balancers[i] = codec_prefix(c, m->balancers[i]);
 }
 CODEC_PAIR(gateway_start)
 
@@ -43,6 +47,9 @@ static void gateway_session_fields(struct codec *c, struct message_gateway_sessi
 	m->from_count = codec_upto(c, m->from_count, MESSAGE_FROM_MAX);
 	for (size_t i = 0; i < m->from_count; i++)
 		m->from[i] = codec_prefix(c, m->from[i]);
+	m->by_address = codec_bool(c, m->by_address);
+	if (m->by_address && (m->token_hash.n || !m->from_count))
+		codec_fail(c, -EBADMSG);
 }
 CODEC_PAIR(gateway_session)
 

@@ -73,6 +73,9 @@ static void run_ready_fields(struct codec *c, struct message_run_ready *m)
 	m->file_count = codec_upto(c, m->file_count, MESSAGE_ENV_MAX);
 	for (size_t i = 0; i < m->file_count; i++)
 		m->files[i] = codec_string(c, m->files[i], 1, MESSAGE_PATH_MAX);
+	m->watched.count = codec_upto(c, m->watched.count, MESSAGE_WATCHED_MAX);
+	for (size_t i = 0; i < m->watched.count; i++)
+		m->watched.paths[i] = codec_string(c, m->watched.paths[i], 1, MESSAGE_PATH_MAX);
 }
 CODEC_PAIR(run_ready)
 

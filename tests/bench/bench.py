@@ -213,7 +213,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", help="workloads, comma-separated")
-    parser.add_argument("--proxies", default="vethguard,haproxy,relay,squid,mitmproxy",
+    parser.add_argument("--proxies", default="vethguard,haproxy,nginx,relay,sslsplit,squid,mitmproxy",
                         help="comma-separated; vethguard=FOLDER is another build of it")
     parser.add_argument("--cores", choices=["one", "own", "both"], default="both",
                         help="load and origin on the proxy's core, on another, or first the one, then the other")

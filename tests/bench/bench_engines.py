@@ -213,24 +213,54 @@ def ctr(lab, daemon, policies, options):
     import cni_engines
     import guests
     runtime_config(lab, daemon, policies)
+    guarded = ("--runc-binary", RUNTIME, "--env", "VETHGUARD_POLICY=agent")
     with stopped(cni_engines.Containerd(handlers=[])) as engine:
-        def way(name, *words):
-            return Way("ctr run", name, lambda container: sh(*engine.argv(
-                "run", "--rm", *words, "--rootfs", guests.Image.get(), container, "/bin/true"), stdin=subprocess.DEVNULL, timeout=START_S))
-        rows([way("without a network"), way("vethguard-runtime", "--runc-binary", RUNTIME, "--env", "VETHGUARD_POLICY=agent")], options)
+        def run(container, *words):
+            sh(*engine.argv("run", *words[:-1], "--rootfs", guests.Image.get(), container, *words[-1]), stdin=subprocess.DEVNULL, timeout=START_S)
+
+        def end(container):
+            sh(*engine.argv("tasks", "rm", "-f", container), timeout=START_S)
+            sh(*engine.argv("containers", "rm", container), timeout=START_S)
+
+        def start(name, *words):
+            return Way("ctr run -d", name, lambda container: run(container, "-d", *words, ("/bin/sleep", "1000")), end)
+
+        def whole(name, *words):
+            """With the end and the removal, in which the kernel takes the guard's link away."""
+            return Way("ctr run --rm", name, lambda container: run(container, "--rm", *words, ("/bin/true",)))
+        rows([start("without a network"), start("vethguard-runtime", *guarded)], options)
+        rows([whole("without a network"), whole("vethguard-runtime", *guarded)], options)
+
+
+BRIDGE_SLEEPS_MS = 50  # before it looks a second time whether its port is up
+
+
+def parts(name, steps):
+    """What each plugin of a chain took. bridge sleeps if the kernel has not called its port up when it looks: how often it did."""
+    for i, kind in enumerate(("bridge", "vethguard-cni")):
+        times = [step[i] for step in steps]
+        slept = sum(t >= min(times) + BRIDGE_SLEEPS_MS for t in times) if kind == "bridge" else 0
+        print(f"| ADD of {name}, of it | {kind}{f', which slept in {slept} of {len(times)}' if slept else ''} | {percentile(times, 50):.0f} | "
+              f"{percentile(times, 99):.0f} | | {min(times):.0f} |", flush=True)
 
 
 def plugins(lab, daemon, policies, options):
+    """The second bridge comes where the guarded one does: behind the end of a guard. It shows what that place does."""
     def way(name, chain):
         def end(pod):
             chain.delete(pod, "/run/netns/" + pod)
             sh("ip", "netns", "del", pod)
         return Way("ADD of the plugins", name, lambda pod: chain.add(pod, "/run/netns/" + pod), end)
-    ways = [way(name, chain) for name, chain in chains(daemon, policies).items()]
+    made = chains(daemon, policies)
+    behind = "bridge, vethguard-cni"
+    names = ("bridge", "vethguard-cni", "bridge again", "vethguard-cni again", behind)
+    made["bridge again"], made["vethguard-cni again"] = made["bridge"], made["vethguard-cni"]
+    ways = [way(name, made[name]) for name in names]
     for w in range(len(ways)):  # namespaces are made before the time is taken
         for name in [f"one{w}-{i}" for i in range(options.count + WARM_UP)] + [f"all{w}-{i}" for i in range(options.at_once)]:
             sh("ip", "netns", "add", name)
     rows(ways, options)
+    parts(behind, made[behind].steps[WARM_UP:WARM_UP + options.count])
 
 
 # With what each needs: programs, and modules of Python.

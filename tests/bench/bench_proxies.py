@@ -209,6 +209,95 @@ backend pass
         return ["haproxy", "-db", "-f", self.lab.write("haproxy.cfg", text)]
 
 
+class Nginx(Proxy):
+    """A reverse proxy with one static leaf. It speaks HTTP/1.1 to the origin, whatever the client speaks, and passes
+    TLS through only with its stream module."""
+    name = "nginx"
+    program = "nginx"
+    port = 9443
+    ways = {"intercept": f"target={GATEWAY4}:9443 name=api.lab.test",
+            "http2": f"target={GATEWAY4}:9447 name=api.lab.test"}
+    stream = "/usr/lib/nginx/modules/ngx_stream_module.so"
+
+    def __init__(self, lab):
+        super().__init__(lab)
+        if os.path.exists(self.stream):
+            self.ways = {**self.ways, "passthrough": f"target={GATEWAY4}:9444 name=pass.lab.test"}
+
+    def command(self):
+        home = self.lab.path("nginx")
+        os.makedirs(home, exist_ok=True)
+        passing = f"""
+stream {{
+    server {{ listen {GATEWAY4}:9444; proxy_pass {ORIGIN4}:443; }}
+}}
+""" if "passthrough" in self.ways else ""
+        text = f"""{"load_module " + self.stream + ";" if passing else ""}
+user root;
+daemon off;
+worker_processes 1;
+pid {home}/pid;
+error_log {home}/error.log;
+events {{ worker_connections 16384; multi_accept on; }}
+http {{
+    access_log off;
+    client_body_temp_path {home}/body;
+    proxy_temp_path {home}/proxy;
+    fastcgi_temp_path {home}/fastcgi;
+    uwsgi_temp_path {home}/uwsgi;
+    scgi_temp_path {home}/scgi;
+    keepalive_timeout 300s;
+    keepalive_requests 1000000000;
+    upstream origin {{
+        server {ORIGIN4}:443;
+        keepalive 256;
+        keepalive_requests 1000000000;
+        keepalive_timeout 300s;
+    }}
+    server {{
+        listen {GATEWAY4}:9443 ssl backlog=4096;
+        listen {GATEWAY4}:9447 ssl http2 backlog=4096;
+        ssl_certificate {self.lab.path('server.pem')};
+        ssl_certificate_key {self.lab.path('server.key')};
+        ssl_protocols TLSv1.3;
+        ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+        ssl_ecdh_curve X25519;
+        location / {{
+            proxy_pass https://origin;
+            proxy_http_version 1.1;
+            proxy_set_header Host api.lab.test;
+            proxy_set_header Connection "";
+            proxy_max_temp_file_size 0;
+            proxy_ssl_protocols TLSv1.3;
+            proxy_ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+            proxy_ssl_server_name on;
+            proxy_ssl_name api.lab.test;
+            proxy_ssl_verify on;
+            proxy_ssl_trusted_certificate {self.lab.path('ca.pem')};
+        }}
+    }}
+}}
+{passing}"""
+        return ["nginx", "-p", home, "-c", self.lab.write("nginx.conf", text)]
+
+
+class Sslsplit(Proxy):
+    """Forges a leaf for each certificate that it meets, and opens a connection to the origin for each of its clients.
+    It neither verifies the origin nor keeps connections."""
+    name = "sslsplit"
+    program = "sslsplit"
+    port = 9543
+    ways = {"intercept": f"target={GATEWAY4}:9543 name=api.lab.test",
+            "passthrough": f"target={GATEWAY4}:9544 name=pass.lab.test"}
+
+    def command(self):
+        sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+           "-subj", "/CN=sslsplit", "-keyout", self.lab.path("sslsplit.key"), "-out", self.lab.path("sslsplit.crt"))
+        return ["sslsplit", "-k", self.lab.path("sslsplit.key"), "-c", self.lab.path("sslsplit.crt"),
+                "-K", self.lab.path("server.key"), "-u", "root",
+                "https", GATEWAY4, "9543", ORIGIN4, "443", "tcp", GATEWAY4, "9544", ORIGIN4, "443"]
+
+
 class Squid(Proxy):
     name = "squid"
     program = "squid"
@@ -268,7 +357,7 @@ class Mitmproxy(Proxy):
                 "--ignore-hosts", r"^pass\.lab\.test"]
 
 
-ALL = {p.name: p for p in (Vethguard, Haproxy, Relay, Squid, Mitmproxy)}
+ALL = {p.name: p for p in (Vethguard, Haproxy, Nginx, Relay, Sslsplit, Squid, Mitmproxy)}
 
 
 def proxy_class(word):

@@ -9,7 +9,7 @@ import sys
 import bench
 import bench_lab
 
-COLUMNS = ["vethguard", "vethguard (credential)", "haproxy", "haproxy (logged)", "relay", "squid", "mitmproxy"]
+COLUMNS = ["vethguard", "vethguard (credential)", "haproxy", "haproxy (logged)", "nginx", "relay", "sslsplit", "squid", "mitmproxy"]
 
 
 def figure(cell, unit):

@@ -123,7 +123,7 @@ static SSL_CTX *context(const SSL_METHOD *method)
 
 	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) ||
 	        !SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256") ||
-	        !SSL_CTX_set1_groups_list(ctx, "X25519"))
+	        !SSL_CTX_set1_groups_list(ctx, "X25519:P-256"))
 		net_die("TLS context");
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 	                              SSL_MODE_RELEASE_BUFFERS);

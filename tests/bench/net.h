@@ -32,7 +32,8 @@ int net_epoll(void);
 void net_watch(int epoll, int op, int fd, uint32_t events, void *what);
 void net_pin(int cpu);
 
-/* TLS 1.3 with AES-128-GCM and X25519 only: every proxy is measured with the same. */
+/* TLS 1.3 with AES-128-GCM and X25519 only: every proxy is measured with the same. (P-256 is
+ * offered, without a key share, because sslsplit has no other group.) */
 SSL_CTX *net_server_context(const char *certificate_file, const char *key_file);
 /* ca_file NULL: the peer is not verified. */
 SSL_CTX *net_client_context(const char *ca_file);

@@ -2,6 +2,7 @@
 """The life of the CAs that sandboxes trust: an operator's own root, requests and certificates, rotation, with real clients."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -157,6 +158,23 @@ class Own(Life):
         for off in (-24 * 3600, 0, 24 * 3600):  # clients whose clock is off by a day
             r = self.verify(self.ca_file(), self.chain(), "-attime", str(int(time.time()) + off))
             self.assertEqual(r.returncode, 0, r)
+
+    def test_clients_whose_clock_is_off_by_a_day(self):
+        """curl and Python with another clock (libfaketime). By two days less a minute, too; by three the past is too far away."""
+        if not shutil.which("faketime"):
+            self.skipTest("faketime is not installed")
+        trusted = self.ca_file()
+        code = ("import sys, urllib.request, ssl\nh = urllib.request.build_opener(urllib.request.ProxyHandler({'https': sys.argv[1]}), "
+                "urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=sys.argv[2])))\n"
+                "try: print(h.open('https://www.lab.test/').status)\nexcept OSError as e: print(e)")
+        clients = (["curl", "-sS", "--cacert", trusted, "-x", PROXY, "-o", "/dev/null", "-w", "%{http_code}\n", "https://www.lab.test/"],
+                   ["/usr/bin/python3", "-c", code, PROXY, trusted])
+        for off in ("-24h", "+24h", "-2879m", "-72h"):
+            for client in clients:
+                r = subprocess.run(["ip", "netns", "exec", self.name, "faketime", "-f", off, *client], capture_output=True, text=True, timeout=30 * SLOW)
+                with self.subTest(off=off, client=client[0]):
+                    self.assertEqual(r.stdout.strip().endswith("200"), off != "-72h", r)
+                    self.assertEqual("not yet valid" in r.stdout + r.stderr, off == "-72h", r)
 
     def ca_file(self):
         return self.file("export.pem", self.run_ca("export").stdout)
@@ -614,6 +632,9 @@ class Constrained(Life):
     def allowing(self, *rules):
         return support.LAB.write(f"ca-{time.monotonic_ns()}.yaml", policy(*rules))
 
+    def trusted(self):
+        return self.daemon.data + "/ca/root.pem"
+
     def host(self, url, proxy=False):
         """(curl's exit status, HTTP's), of a client that trusts the daemon's root alone, and knows of no proxy."""
         name = url.split("/")[2]
@@ -625,7 +646,7 @@ class Constrained(Life):
         if not proxy and not name[0].isdigit():
             address = support.sh("ip", "netns", "exec", self.name, "python3", "-c", ask).strip()
             way = ["--resolve", f"{name}:443:{address}"]
-        r = subprocess.run(["ip", "netns", "exec", self.name, "curl", "-sS", "-m", "10", "--cacert", self.daemon.data + "/ca/root.pem", *way,
+        r = subprocess.run(["ip", "netns", "exec", self.name, "curl", "-sS", "-m", "10", "--cacert", self.trusted(), *way,
                             "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", url], capture_output=True, text=True)
         return r.returncode, r.stdout, r.stderr
 
@@ -645,7 +666,7 @@ class Constrained(Life):
         self.assertEqual(self.host("https://api.lab.test/", proxy=True)[:2], (56, "000 403"))  # CONNECT says why, as ever
         second = self.another("second")
         self.assertNotEqual(self.chain(second)[1], self.chain()[1])
-        r = self.verify(self.daemon.data + "/ca/root.pem", self.chain())
+        r = self.verify(self.trusted(), self.chain())
         self.assertEqual(r.returncode, 0, r.stderr)
 
     def test_another_policy(self):

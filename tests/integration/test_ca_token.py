@@ -16,6 +16,7 @@ import yaml
 
 import lab
 import support
+import test_ca
 import test_upgrade
 from daemon import Daemon
 from support import SLOW, sh, wait_until
@@ -319,6 +320,39 @@ class Root(Tokens):
         chain = self.chain()
         r = self.verify(self.operator.root, chain)
         self.assertEqual((r.returncode, len(chain), self.current()["subject"]), (0, 2, "CN=Operator operator"), r)
+
+
+class Constrained(Root, test_ca.Constrained):
+    """The same root signs for each worker what its policy names: also tests of test_ca.Constrained, by a token."""
+    test_signs = test_more_than_fits = test_what_observes_is_not_limited = None  # the token has no part in them
+
+    def configuration(self, *args, **more):
+        return super().configuration(*args, **more).replace("ca: {", 'ca: {"constrain_names": true, ', 1)
+
+    def trusted(self):
+        return self.operator.root
+
+    def test_the_token_is_away(self):
+        """A policy with other names needs a signature: it is refused, and what is in force stays. So is a new sandbox."""
+        other = self.allowing("https://api.lab.test")
+        self.assertEqual(self.host("https://www.lab.test/")[:2], (0, "200 000"))
+        os.rename(self.token.tokens, self.token.tokens + ".away")
+        os.mkdir(self.token.tokens)
+        os.kill(self.process(), signal.SIGKILL)
+        self.assert_note("no token matches the URI")
+        r = self.daemon.cli("reload", "one", "--policy", other)
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("the earlier policy stays in force", r.stderr)
+        self.assert_refused("no token matches the URI")
+        self.assertEqual(self.host("https://www.lab.test/")[:2], (0, "200 000"))
+        self.assertEqual(self.host("https://api.lab.test/")[0], 60)
+        os.rmdir(self.token.tokens)
+        os.rename(self.token.tokens + ".away", self.token.tokens)
+        self.assert_usable()
+        r = self.daemon.cli("reload", "one", "--policy", other)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertTrue(wait_until(lambda: self.host("https://api.lab.test/")[0] == 0, 5 * SLOW), self.host("https://api.lab.test/"))
+        self.assertEqual(self.host("https://www.lab.test/")[0], 60)
 
 
 class Wrong(Tokens):

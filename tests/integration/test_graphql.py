@@ -34,7 +34,10 @@ class Graphql(test_bodies.Box):
             self.refused(body("{viewer}"), path="/graphql?query=mutation%7Bx%7D", version=version)
             self.refused(body("{viewer}"), "Content-Type: application/graphql", path="/graphql", version=version)
             self.refused(b"{viewer}", "Content-Type: application/graphql", path="/graphql", version=version)
-        self.assertIsNotNone(self.box.event(HTTP, status_code="condition"))
+        event = self.box.event(HTTP, status_code="condition", status_detail="the operation \"mutation\" may not be used; rule \"reads\" allows graphql "
+                               "operation \"query\"; field \"viewer\" or \"repo*\"; persisted \"ab12\"")
+        self.assertIsNotNone(event)
+        self.assertIn("the field \\\"users\\\" may not be used", self.refused(body("{ users }"), path="/graphql"))
 
     def test_gets(self):
         rows = [("query=%7Bviewer%7Blogin%7D%7D", "200"), ("query=query+A%7Brepos%7D&operationName=A", "200"),

@@ -337,6 +337,42 @@ print(len(held))
         if not ASAN:
             self.assertLess(grown, 7 * self.CONNECTIONS)
 
+    def test_memory_of_http2_connections(self):
+        """An idle HTTP/2 connection takes less than half of what nghttp2 asks for."""
+        box = self.sandbox(RULES)
+        pid = box.pids()["worker"]
+        path, host = b"/bytes/10", b"api.lab.test"
+        head = b"\x82\x87\x04" + bytes([len(path)]) + path + b"\x01" + bytes([len(host)]) + host
+        hello = (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\4\0" + bytes(4) + bytes(3) + b"\4\1" + bytes(4) +
+                 len(head).to_bytes(3, "big") + b"\1\5" + (1).to_bytes(4, "big") + head)
+        code = f"""import ssl
+context = ssl.create_default_context()
+context.set_alpn_protocols(['h2'])
+held = []
+def read(s, n):
+    got = b''
+    while len(got) < n:
+        got += s.recv(n - len(got)) or 1 / 0
+    return got
+for _ in range({self.CONNECTIONS}):
+    s = context.wrap_socket(connect('api.lab.test', 443), server_hostname='api.lab.test')
+    assert s.selected_alpn_protocol() == 'h2'
+    s.sendall({hello!r})
+    held.append(s)
+    ended = False
+    while not ended:
+        frame = read(s, 9)
+        read(s, int.from_bytes(frame[:3], 'big'))
+        ended = frame[3] == 0 and frame[4] & 1
+print(len(held))
+"""
+        self.assertEqual(box.py("print(fetch('api.lab.test', '/bytes/10')[0])").out, "200\n")
+        peak = memory_peak_kib(pid)
+        done = box.py(code, timeout=60)
+        self.assertEqual(done.out, f"{self.CONNECTIONS}\n", done)
+        if not ASAN:
+            self.assertLess(memory_peak_kib(pid) - peak, 22 * self.CONNECTIONS)
+
     def test_memory_of_connections_goes_back(self):
         """TLS 1.2 connections need OpenSSL's buffers. Soon after hundreds of them have ended, the system has their memory again."""
         box = self.sandbox(RULES)

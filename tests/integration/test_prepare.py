@@ -18,6 +18,7 @@ from daemon import Daemon
 from support import FINDING, LIFECYCLE, PACE, SLOW, descendants, file_credential, policy, wait_until
 
 PROXY = "http://198.18.0.1:3128"
+STARTED = 3  # activity_id of a lifecycle event
 READS = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
 SAME = {"gate": "02:76:67:00:00:01", "sandbox": "02:76:67:00:00:02"}
 
@@ -264,12 +265,13 @@ class Life(Ready):
         self.assert_served(f"{self.prefix}-2")
 
     def test_a_gate_that_cannot_listen(self):
-        """Another program has its port: the claim fails and leaves nothing, whether it waits or not."""
+        """Another program has a port: the claim fails and leaves nothing, whether it waits or not. Those of connections are taken before."""
         self.prepare(3)
         self.claim("first", netns=f"/run/netns/{self.prefix}-3", wait=True)
         known = {self.daemon.call("GET", "/v1/sandboxes/first")[2]["id"]}
         folder = os.path.join(self.daemon.state, "netns")
-        code = "import socket\ns = socket.socket()\ns.bind(('0.0.0.0', 3128))\ns.listen()\nprint('taken', flush=True)\nimport signal\nsignal.pause()"
+        code = ("import socket\ns = socket.socket()\ntry:\n    s.bind(('0.0.0.0', 3128))\n    print('too late', flush=True)\nexcept OSError: pass\n"
+                "u = socket.socket(type=socket.SOCK_DGRAM)\nu.bind(('0.0.0.0', 53))\nprint('taken', flush=True)\nimport signal\nsignal.pause()")
         for gate in set(os.listdir(folder)) - known:
             other = subprocess.Popen(["nsenter", f"--net={folder}/{gate}", "python3", "-c", code], stdout=subprocess.PIPE, text=True)
             self.addCleanup(other.wait)
@@ -277,7 +279,7 @@ class Life(Ready):
             self.assertEqual(other.stdout.readline(), "taken\n")
         for wait in (True, False):
             status, detail = self.refused("POST", "/v1/claim", {"name": "one", "policy": self.policy, "wait": wait})
-            self.assertEqual((status, detail), (500, "listening for connections: Address already in use; nothing passes there"))
+            self.assertEqual((status, detail), (500, "listening for names: Address already in use; nothing passes there"))
             self.assertTrue(wait_until(lambda: self.names() == ["first"], 10 * SLOW))
         self.assertEqual(self.ready(), {})
         self.assertTrue(wait_until(lambda: self.state_files()["sandboxes"] == ["first.json"] and len(self.state_files()["netns"]) == 1, 10 * SLOW))
@@ -403,6 +405,22 @@ class Restarts(Ready):
             self.cli("release", name)
         self.prepare(4)
         self.assertEqual(len(self.ready()), 4)
+
+    def test_killed_as_soon_as_a_claim_is_answered(self):
+        """The recorder and the worker are told after the answer. What was answered is recorded once, and serves."""
+        self.prepare(4)
+        for i in range(4):
+            if i:
+                self.claim(f"c{i}")
+            self.daemon.kill()
+            self.daemon.start()
+        started = lambda: sorted(e["device"]["name"] for e in self.daemon.events(LIFECYCLE)  # noqa: E731
+                                 if e["activity_id"] == STARTED and e["device"]["name"].startswith("c"))
+        claimed = lambda: sum(e["api"]["operation"] == "sandboxes.claim" for e in self.daemon.events(6003))  # noqa: E731
+        self.assertTrue(wait_until(lambda: (started(), claimed()) == (["c1", "c2", "c3"], 3), 10 * SLOW), (started(), claimed()))
+        self.env("c3")
+        for i in (1, 2, 3):
+            self.assert_served(f"{self.prefix}-{i}")
 
     def test_an_upgrade_that_fails(self):
         """The new daemon cannot serve one sandbox: the old one has everything as before, and looks after it again."""

@@ -112,9 +112,9 @@ class Reload(Sidecar):
     def status(self, url):
         return self.pod.sh(STATUS + url).stdout
 
-    def begin(self, *options, udp=()):
+    def begin(self, *options, udp=(), text=None):
         self.fence(*udp)
-        guard = self.pod.start(policy(*RULES, credentials=credential()), *udp, *options)
+        guard = self.pod.start(text or policy(*RULES, credentials=credential()), *udp, *options)
         self.path = support.LAB.path(f"sidecar-{len(self.pod.guards) - 1}.yaml")
         return guard
 
@@ -196,6 +196,22 @@ class Reload(Sidecar):
         guard = self.begin("--watch")
         self.change(policy("https://www.lab.test"))
         self.assertTrue(wait_until(lambda: self.status("https://www.lab.test/") == "200", 10 * SLOW, 0.5), self.pod.said(guard))
+
+    def test_watch_what_is_included(self):
+        """A change of an included file alone; one that is wrong keeps the policy."""
+        def include(*rules):
+            fresh = support.LAB.write("sidecar-team-fresh.yaml", "vethguard: 1\nallow:\n" + "".join(f"  - {r}\n" for r in rules))
+            os.rename(fresh, team)
+        team = support.LAB.path("sidecar-team.yaml")
+        include("{to: 'https://www.lab.test'}")
+        guard = self.begin("--watch", text=policy("https://api.lab.test").replace("vethguard: 1\n", f"vethguard: 1\ninclude: [{team}]\n"))
+        self.assertEqual(self.status("https://www.lab.test/"), "200", self.pod.said(guard))
+        include("{to: 'http://plain.lab.test'}")
+        self.assertTrue(wait_until(lambda: self.status("https://www.lab.test/") == "403", 12 * SLOW, 0.5), self.pod.said(guard))
+        self.assertEqual((self.status("http://plain.lab.test/"), self.status("https://api.lab.test/")), ("200", "200"))
+        include("{to: 'nonsense://www.lab.test'}")
+        self.assertTrue(wait_until(lambda: "the one before stays in force" in self.pod.said(guard), 12 * SLOW, 0.5), self.pod.said(guard))
+        self.assertEqual((self.status("http://plain.lab.test/"), self.status("https://www.lab.test/")), ("200", "403"))
 
     def test_datagrams_come_and_go(self):
         guard = self.begin(udp=("--udp", "1234"))

@@ -124,6 +124,90 @@ def chunked(host, path, pieces):
         self.assertIn("fine", out.out)
         self.assertTrue(wait_until(lambda: len(self.findings(box)) == 2, 5 * support.SLOW), self.findings(box))
 
+    def test_trailers(self):
+        """Behind a body, over HTTP/1.1 and HTTP/2: in a value in every form, and in a name."""
+        box = self.box()
+        key = box.sh("printf %s $API_KEY").out
+        cases = {}
+        for name, text in {**forms(key), "a name": key.encode()}.items():
+            row = (text.decode(), "x") if name == "a name" else ("x-last", text.decode())
+            cases[name + " 1.1"] = f"trailing('www.lab.test', '/trailed', {row!r})"
+            cases[name + " 2"] = f"trailing2('www.lab.test', '/trailed', {row!r})"
+        helper = """
+def trailing(host, path, row):
+    s = tls(host)
+    s.sendall(request('POST', path, host, 'Transfer-Encoding: chunked', 'Trailer: X-Last') + b'4\\r\\nbody\\r\\n0\\r\\n' + f'{row[0]}: {row[1]}\\r\\n\\r\\n'.encode())
+    return Reader(s).response()[0]
+def block(*rows):
+    return b''.join(b'\\0' + bytes([len(n)]) + n.encode() + (bytes([len(v)]) if len(v) < 127 else bytes([127, len(v) - 127]) if len(v) < 255 else
+                    bytes([127, (len(v) - 127) % 128 | 128, (len(v) - 127) // 128])) + v.encode() for n, v in rows)
+def frame(kind, flags, payload):
+    return len(payload).to_bytes(3, 'big') + bytes([kind, flags, 0, 0, 0, kind != 4]) + payload
+def trailing2(host, path, row):
+    s = tls(host, alpn=('h2',))
+    s.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n' + frame(4, 0, b'') + frame(1, 4, block((':method', 'POST'), (':scheme', 'https'), (':path', path), (':authority', host)))
+              + frame(0, 0, b'body') + frame(1, 5, block(row)))
+    s.settimeout(20)
+    data = b''
+    while True:  # until the response's head, or the end of stream or connection
+        while len(data) >= 9 and len(data) >= 9 + int.from_bytes(data[:3], 'big'):
+            n, kind, payload = int.from_bytes(data[:3], 'big'), data[3], data[9:9 + int.from_bytes(data[:3], 'big')]
+            if kind in (1, 3, 7):
+                return 'answered' if kind == 1 else 'ended'
+            data = data[9 + n:]
+        piece = s.recv(65536)
+        if not piece:
+            return 'ended'
+        data += piece
+"""
+        code = KEY + helper + "import json\nresults = {}\n" + "".join(
+            f"try:\n results[{name!r}] = str({code})\nexcept Exception as e:\n results[{name!r}] = 'E:' + repr(e)\n" for name, code in cases.items())
+        got = json.loads(box.py(code + "print(json.dumps(results))", timeout=120).out.splitlines()[-1])
+        self.assertTrue(wait_until(lambda: len(self.findings(box)) == len(cases), 5 * support.SLOW), (len(self.findings(box)), len(cases), got))
+        sent = json.dumps(self.seen("http"))
+        for name, text in forms(key).items():
+            self.assertNotIn(text.decode(), sent, name)
+        self.assertNotIn("200", got.values(), got)
+
+    def test_a_client_hello(self):
+        """In a ClientHello that is passed through: in an extension that nobody knows in every form, and as a protocol (ALPN)."""
+        box = self.box()
+        key = box.sh("printf %s $API_KEY").out
+        cases = {f"extension, {name}": f"hello({text!r})" for name, text in forms(key).items()}
+        cases["ALPN"] = "hello(b'', alpn=(k,))"
+        helper = """
+def hello(text, alpn=('http/1.1',)):
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(list(alpn))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    shake = context.wrap_bio(incoming, outgoing, server_hostname='pass.lab.test')
+    try:
+        shake.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    record = bytearray(outgoing.read())
+    at = 9 + 2 + 32  # record, handshake, version, random
+    at += 1 + record[at]
+    at += 2 + int.from_bytes(record[at:at + 2], 'big')
+    at += 1 + record[at]
+    more = b'\\xff\\xaa' + len(text).to_bytes(2, 'big') + text if text else b''
+    for place, size in ((3, 2), (6, 3), (at, 2)):
+        record[place:place + size] = (int.from_bytes(record[place:place + size], 'big') + len(more)).to_bytes(size, 'big')
+    s = connect('pass.lab.test')
+    s.settimeout(20)
+    s.sendall(bytes(record) + more)
+    try:
+        return 'passed' if s.recv(100) else 'ended'
+    except ConnectionError:
+        return 'ended'
+"""
+        code = KEY + "import ssl\n" + helper + "import json\nresults = {}\n" + "".join(
+            f"try:\n results[{name!r}] = str({code})\nexcept Exception as e:\n results[{name!r}] = 'E:' + repr(e)\n" for name, code in {**cases, "none": "hello(b'nothing')"}.items())
+        got = json.loads(box.py(code + "print(json.dumps(results))", timeout=120).out.splitlines()[-1])
+        self.assertEqual(got.pop("none"), "passed")
+        self.assertEqual(set(got.values()), {"ended"}, got)
+        self.assertTrue(wait_until(lambda: len(self.findings(box)) == len(cases), 5 * support.SLOW), (len(self.findings(box)), len(cases)))
+
     def test_a_websocket(self):
         box = self.box()
         out = box.py(KEY + "s = tls('www.lab.test')\ns.sendall(request('GET', '/ws', 'www.lab.test', 'Connection: Upgrade', 'Upgrade: websocket',"

@@ -20,9 +20,9 @@ struct credential_store;
  * requested, whatever the store holds by then. */
 struct credential_value {
 	uint32_t credential;    /* index in the policy */
-	struct secret rendered; /* what inject_render made; hmac: the key; sigv4: empty */
-	struct mask *mask;      /* NULL for sigv4, hmac and client-certificate: a key that signs is never sent, so no
-	                           response holds it; and for an empty jar */
+	struct secret rendered; /* what inject_render made; hmac: the key; postgres: the password; sigv4: empty */
+	struct mask *mask;      /* NULL for sigv4, hmac, client-certificate and postgres: a key that signs or proves is
+	                           never sent, so no response holds it; and for an empty jar */
 	struct tls_identity *identity; /* client-certificate; else NULL */
 	uint32_t serial;               /* client-certificate: no other value has it; connections are shared under it */
 	struct aws_keys *aws;          /* sigv4: the keys */

@@ -111,6 +111,10 @@ int fence_counters_get(const char *interface, struct fence_counters *out);
  * backlog and without deferred accept; else UDP with IP_RECVORIGDSTADDR and packet info. Returns the descriptor or
  * -errno. */
 int fence_listen(int family, bool stream, uint16_t port, int backlog);
+/* The same in two steps, the second from any namespace: a socket with these options, and its port. A stream listens
+ * after listen(2). Return the descriptor, or 0; or -errno. */
+int fence_socket(int family, bool stream);
+int fence_bind(int fd, int family, uint16_t port);
 /* Opens an NFLOG socket bound to group, with a copy range of FENCE_SNAP_BYTES and a large receive buffer,
  * non-blocking and close-on-exec. read() on it returns nfnetlink_log datagrams (wire/packet.h parses them) of at most
  * FENCE_NFLOG_DATAGRAM_BYTES. Records that find the buffer full are lost without an error from read();
@@ -118,5 +122,9 @@ int fence_listen(int family, bool stream, uint16_t port, int backlog);
  * reader. */
 #define FENCE_NFLOG_DATAGRAM_BYTES 32768
 int fence_nflog_open(uint16_t group);
+/* The same in two steps, the second from any namespace. Until then it gets nothing. Return the descriptor, or 0; or
+ * -errno. */
+int fence_nflog_socket(void);
+int fence_nflog_bind(int fd, uint16_t group);
 
 #endif

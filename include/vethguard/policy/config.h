@@ -111,11 +111,20 @@ struct config_ca {
 };
 
 #define CONFIG_GATEWAY_LISTENERS_MAX 8
+#define CONFIG_BALANCERS_MAX 16 /* networks of load balancers */
+
+/* What is spoken at an address of the gateway. */
+enum config_gateway_kind {
+	CONFIG_GATEWAY_PLAIN = 0,       /* what TLS has inside, without it */
+	CONFIG_GATEWAY_TLS = 1,         /* a proxy, or base URLs */
+	CONFIG_GATEWAY_TRANSPARENT = 2, /* TLS of clients that know no proxy; their addresses prove their sessions */
+	CONFIG_GATEWAY_KIND_COUNT
+};
 
 struct config_gateway_listener {
 	struct ip address;
 	uint16_t port;
-	bool tls;
+	enum config_gateway_kind kind;
 };
 
 #define CONFIG_GATEWAY_BASES_MAX 16
@@ -185,6 +194,9 @@ struct config_gateway {
 	uint32_t unauthenticated_per_address;
 	uint32_t handshake_ms;    /* time that a connection has to prove its session */
 	bool client_certificates; /* ask clients for a certificate, which may prove a session */
+	size_t balancer_count;
+	struct ip_prefix
+	        balancers[CONFIG_BALANCERS_MAX]; /* who passes on connections, each with its client's address */
 	size_t base_count;
 	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 	size_t signer_count;

@@ -62,7 +62,8 @@ struct policy_fields {
 	bool (*next)(const void *context, size_t *at, struct policy_field *out);
 };
 
-struct policy_body; /* policy/body.h */
+struct policy_body;    /* policy/body.h */
+struct policy_refusal; /* policy/refusal.h */
 
 /* The question. Slices are borrowed for the call. */
 struct policy_request {
@@ -76,13 +77,14 @@ struct policy_request {
 	const struct policy_fields *fields; /* NULL: none */
 	const struct policy_body *body;     /* NULL: the request has none */
 	const struct slice *tool;           /* NULL, or the body may be any call of this MCP tool: policy_may_call() */
+	struct policy_refusal *refusal; /* NULL, or where allow rules note what they do not take: policy/refusal.h */
 };
 
 struct policy_decision {
 	enum policy_verdict verdict;
 	enum policy_reason reason;
 	uint32_t rule;       /* index for policy_rule_*(), or POLICY_NONE */
-	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
+	uint32_t credential; /* index for policy_credential(), or POLICY_NONE; for a connection only of tcp */
 	bool seals;          /* tokens in the answer become placeholders, and go into that credential */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
 	bool asks;           /* allowed only if a person approves it: an ask rule decided */
@@ -206,6 +208,7 @@ enum policy_inject {
 	POLICY_INJECT_HMAC, /* policy_hmac() */
 	POLICY_INJECT_PLACEHOLDER,
 	POLICY_INJECT_CLIENT_CERTIFICATE, /* the upstream's TLS handshake shows it; the value is PEM */
+	POLICY_INJECT_POSTGRES,           /* the login of a tcp:// connection that speaks PostgreSQL's protocol */
 	POLICY_INJECT_FIELDS,             /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
@@ -220,6 +223,7 @@ enum policy_source {
 };
 
 #define POLICY_ARGV_MAX 32
+#define POLICY_ROLE_MAX 63 /* bytes of a user of PostgreSQL */
 
 struct policy_credential {
 	struct slice name;
@@ -229,7 +233,7 @@ struct policy_credential {
 	struct slice prefix;      /* header: put before the value ("token "); sigv4: the services, as the regions;
 	                             else empty */
 	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password";
-	                             fields: what ${username} stands for */
+	                             fields: what ${username} stands for; postgres: who logs in */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */

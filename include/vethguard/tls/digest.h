@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest: SHA-256 (FIPS 180-4) for the audit log's hash chain; SHA-1 for WebSocket's handshake. */
+/* digest: SHA-256 (FIPS 180-4) for the audit log's hash chain; SHA-1 for WebSocket's handshake; both for the ids of
+ * git's objects; MD5 for PostgreSQL's older login. */
 #ifndef VETHGUARD_TLS_DIGEST_H
 #define VETHGUARD_TLS_DIGEST_H
 
@@ -7,6 +8,7 @@
 
 #define DIGEST_SHA256_BYTES 32
 #define DIGEST_SHA256_HEX 64 /* letters, without NUL */
+#define DIGEST_SHA1_BYTES 20
 
 /* A hashing context that is made once and used for many texts. */
 struct digest {
@@ -23,9 +25,18 @@ int digest_sha256(struct digest *digest, const struct slice *parts, size_t count
 /* The same as 64 lower-case hex digits and a NUL. */
 int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t count, char out[DIGEST_SHA256_HEX + 1]);
 
+/* SHA-256 or SHA-1 of the concatenated parts, without a context that was made before. out has room for either. Returns
+ * 0 or -EIO. */
+int digest_once(bool sha256, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES]);
+
 /* SHA-1 of the concatenated parts in base64, with a NUL: not for security, RFC 6455 section 4.2.2 requires it.
  * Returns 0 or -EIO. */
 #define DIGEST_SHA1_BASE64 28 /* letters, without NUL */
 int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1]);
+
+/* MD5 of the concatenated parts as 32 lower-case hex digits and a NUL: not for security, PostgreSQL's login "md5" is
+ * made of it. Returns 0 or -EIO. */
+#define DIGEST_MD5_HEX 32 /* letters, without NUL */
+int digest_md5_hex(const struct slice *parts, size_t count, char out[DIGEST_MD5_HEX + 1]);
 
 #endif

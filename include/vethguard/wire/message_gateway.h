@@ -29,16 +29,20 @@ struct message_gateway_start {
 	uint32_t unauthenticated, unauthenticated_per_address; /* connections at a time */
 	uint32_t handshake_ms; /* from a connection's first moment until it has proved its session */
 	size_t listener_count;
-	bool listener_tls[CONFIG_GATEWAY_LISTENERS_MAX];
+	enum config_gateway_kind listener_kind[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t base_count;
 	struct message_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
+	size_t balancer_count;
+	struct ip_prefix balancers[CONFIG_BALANCERS_MAX];
 };
 
 struct message_gateway_session {
 	uint64_t sandbox_id;
-	struct slice token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES; empty: its clients show signed tokens */
-	size_t from_count;       /* 0: from anywhere */
+	struct slice
+	        token_hash; /* SHA-256, MESSAGE_TOKEN_HASH_BYTES; empty: its clients show signed tokens, or nothing */
+	size_t from_count;  /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
+	bool by_address; /* a client's address proves it: token_hash is empty, and from is not */
 };
 
 struct message_gateway_session_end {

@@ -40,6 +40,12 @@ struct message_names {
 	struct slice names[MESSAGE_ENV_MAX];
 };
 
+#define MESSAGE_WATCHED_MAX (POLICY_INCLUDE_FILES_MAX + 1) /* included ones, and the policy's own */
+struct message_paths {
+	size_t count;
+	struct slice paths[MESSAGE_WATCHED_MAX];
+};
+
 struct message_run_ready {
 	struct slice sandbox; /* its name */
 	struct slice audit_path;
@@ -52,6 +58,7 @@ struct message_run_ready {
 	} env[MESSAGE_ENV_MAX];
 	size_t file_count;
 	struct slice files[MESSAGE_ENV_MAX]; /* files of file: sources, absolute; the command can see none of them */
+	struct message_paths watched;        /* files that the policy was read from, absolute */
 };
 
 MESSAGE_CODEC(status);

@@ -128,11 +128,6 @@ void ask_decide_line(const struct control_line *line, char *text)
 
 /* --- the commands --- */
 
-struct decide_command {
-	const char *name, *usage, *text, *examples;
-	const struct option_spec *specs;
-};
-
 static bool take_option(void *context, const char *option, const char *value)
 {
 	struct ask_decision *d = context;
@@ -150,33 +145,20 @@ static bool take_option(void *context, const char *option, const char *value)
 	return true;
 }
 
-static int wrong(const struct decide_command *c, const char *what)
-{
-	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n", what, c->name, c->usage);
-	return CLI_USAGE;
-}
-
-static int decide(const struct decide_command *c, char **argv, bool approves)
+static int decide(const struct control_usage *u, char **argv, bool approves)
 {
 	struct ask_decision d = {.approves = approves};
 	struct control_line line;
+	int rc = control_usage_read(u, argv, &line, take_option, &d);
 
-	if (!control_line_read(&line, c->name, c->specs, argv, take_option, &d))
-		return CLI_USAGE;
-	if (line.help) {
-		printf("Usage: %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->text);
-		options_print(c->specs, stdout);
-		printf("\nExamples:\n%s\nExit status: 0 done; 1 the daemon refused; 2 wrong usage; "
-		       "3 the daemon cannot be\nreached.\n",
-		        c->examples);
-		return 0;
-	}
+	if (rc >= 0)
+		return rc;
 	if (line.name_count != 1)
-		return wrong(c, "which request? 'vethguard ask' names them");
+		return control_usage_wrong(u, "which request? 'vethguard ask' names them");
 	if (d.always && d.for_s)
-		return wrong(c, "--for and --always: give one of them");
+		return control_usage_wrong(u, "--for and --always: give one of them");
 	if (d.whole_rule && !d.always && !d.for_s)
-		return wrong(c, "--rule needs --for or --always");
+		return control_usage_wrong(u, "--rule needs --for or --always");
 	return ask_decide(&line, line.names[0], &d);
 }
 
@@ -188,16 +170,16 @@ static const struct option_spec approve_specs[] = {
 
 int cli_approve(int argc, char **argv)
 {
-	static const struct decide_command command = {"vethguard approve", "ID [OPTIONS]",
+	static const struct control_usage usage = {"vethguard approve", "ID [OPTIONS]",
 	        "Lets a request that waits go on. Like it is what the same rule asks about, with "
 	        "the\nsame method, host and path. When the time is over, what runs by the approval "
-	        "ends.",
+	        "ends.\n",
 	        "  vethguard approve 3f2a9c01\n"
-	        "  vethguard approve 3f2a9c01 --for 1h\n",
+	        "  vethguard approve 3f2a9c01 --for 1h\n" CONTROL_EXIT_STATUS,
 	        approve_specs};
 
 	(void)argc;
-	return decide(&command, argv + 1, true);
+	return decide(&usage, argv + 1, true);
 }
 
 static const struct option_spec refuse_specs[] = {
@@ -206,10 +188,12 @@ static const struct option_spec refuse_specs[] = {
 
 int cli_refuse(int argc, char **argv)
 {
-	static const struct decide_command command = {"vethguard refuse", "ID [OPTIONS]",
-	        "Refuses a request that waits, or ends an approval that lasts and what runs by it.",
-	        "  vethguard refuse 3f2a9c01 --reason 'not on a Friday'\n", refuse_specs};
+	static const struct control_usage usage = {"vethguard refuse", "ID [OPTIONS]",
+	        "Refuses a request that waits, or ends an approval that lasts and what runs by "
+	        "it.\n",
+	        "  vethguard refuse 3f2a9c01 --reason 'not on a Friday'\n" CONTROL_EXIT_STATUS,
+	        refuse_specs};
 
 	(void)argc;
-	return decide(&command, argv + 1, false);
+	return decide(&usage, argv + 1, false);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/attach/commands.h"
+#include "cli/commands.h"
 #include "vethguard/wire/message.h"
 
 bool control_line_read(struct control_line *line, const char *command,
@@ -35,6 +36,25 @@ bool control_line_read(struct control_line *line, const char *command,
 		/* names are collected at the front, where options were read already */
 		line->names[line->name_count++] = *o.argv++;
 	}
+}
+
+int control_usage_read(const struct control_usage *u, char **argv, struct control_line *line,
+        bool (*take)(void *context, const char *option, const char *value), void *context)
+{
+	if (!control_line_read(line, u->command, u->specs, argv, take, context))
+		return CLI_USAGE;
+	if (!line->help)
+		return -1;
+	printf("Usage: %s %s\n\n%s\nOptions:\n", u->command, u->words, u->text);
+	options_print(u->specs, stdout);
+	printf("\nExamples:\n%s", u->examples);
+	return 0;
+}
+
+int control_usage_wrong(const struct control_usage *u, const char *what)
+{
+	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n", what, u->command, u->words);
+	return CLI_USAGE;
 }
 
 bool control_path(char out[CONTROL_PATH_MAX], const char *name, const char *tail)

@@ -35,24 +35,15 @@ int cli_ca(int argc, char **argv)
 	return command_choose(commands, "vethguard ca", usage, argc, argv);
 }
 
-static int wrong(const struct ca_usage *u, const char *what)
-{
-	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n", what, u->command, u->words);
-	return CLI_USAGE;
-}
-
-int ca_line_read(const struct ca_usage *u, char **argv, size_t words, struct control_line *line,
+int ca_line_read(const struct control_usage *u, char **argv, size_t words,
+        struct control_line *line,
         bool (*take)(void *context, const char *option, const char *value), void *context)
 {
-	if (!control_line_read(line, u->command, u->specs, argv, take, context))
-		return CLI_USAGE;
-	if (line->help) {
-		printf("Usage: %s %s\n\n%s\nOptions:\n", u->command, u->words, u->text);
-		options_print(u->specs, stdout);
-		printf("\nExamples:\n%s", u->examples);
-		return 0;
-	}
+	int rc = control_usage_read(u, argv, line, take, context);
+
+	if (rc >= 0)
+		return rc;
 	if (line->name_count < words)
-		return wrong(u, "which file? Name the certificate's file (PEM)");
-	return line->name_count > words ? wrong(u, "too many arguments") : -1;
+		return control_usage_wrong(u, "which file? Name the certificate's file (PEM)");
+	return line->name_count > words ? control_usage_wrong(u, "too many arguments") : -1;
 }

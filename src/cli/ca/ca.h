@@ -13,13 +13,9 @@ int ca_csr_command(int argc, char **argv);
 int ca_install_command(int argc, char **argv);
 int ca_rotate_command(int argc, char **argv);
 
-/* A command of `ca`: its texts, and its options besides --socket, --json and --help. */
-struct ca_usage {
-	const char *command, *words, *text, *examples;
-	const struct option_spec *specs;
-};
 /* Reads the command line. Returns -1: go on; or the exit status. words: how many it takes. */
-int ca_line_read(const struct ca_usage *usage, char **argv, size_t words, struct control_line *line,
+int ca_line_read(const struct control_usage *usage, char **argv, size_t words,
+        struct control_line *line,
         bool (*take)(void *context, const char *option, const char *value), void *context);
 /* show.c: prints the CAs for people. */
 void ca_print(const json_t *answer);

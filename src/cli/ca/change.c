@@ -99,7 +99,7 @@ int ca_csr_command(int argc, char **argv)
 {
 	static const struct option_spec specs[] = {SPEC_NAME, CONTROL_SPEC_SOCKET,
 	        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
-	static const struct ca_usage u = {"vethguard ca csr", "[OPTIONS]",
+	static const struct control_usage u = {"vethguard ca csr", "[OPTIONS]",
 	        "Makes a key for an intermediate of this node and prints a request (PKCS #10) for\n"
 	        "its certificate. The key stays in the keeper's file. An earlier request "
 	        "becomes void.\n",
@@ -172,7 +172,7 @@ int ca_install_command(int argc, char **argv)
 	                "ca: root, or the one in CERTIFICATE"},
 	        SPEC_OVERLAP, CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP,
 	        {NULL, 0, NULL, NULL}};
-	static const struct ca_usage u = {"vethguard ca install", "CERTIFICATE [OPTIONS]",
+	static const struct control_usage u = {"vethguard ca install", "CERTIFICATE [OPTIONS]",
 	        "Takes the certificate (PEM) for the key of 'vethguard ca csr', with what is\n"
 	        "between it and the root in the same file. New sandboxes get it at once.\n",
 	        "  vethguard ca install node-7.pem --root root.pem\n", specs};
@@ -199,7 +199,7 @@ int ca_rotate_command(int argc, char **argv)
 {
 	static const struct option_spec specs[] = {SPEC_OVERLAP, SPEC_NAME, CONTROL_SPEC_SOCKET,
 	        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
-	static const struct ca_usage u = {"vethguard ca rotate", "[OPTIONS]",
+	static const struct control_usage u = {"vethguard ca rotate", "[OPTIONS]",
 	        "Replaces the current CA. If it is the daemon's own root, the daemon makes "
 	        "another\n"
 	        "root; the earlier one stays trusted, and signs for the sandboxes that know it, "

@@ -82,7 +82,7 @@ void ca_print(const json_t *answer)
 	control_print_lines(stdout, "\nnote: ", json_object_get(answer, "notes"));
 }
 
-static int look(const struct ca_usage *u, char **argv, void (*print)(const json_t *answer))
+static int look(const struct control_usage *u, char **argv, void (*print)(const json_t *answer))
 {
 	struct control_line line;
 	int rc = ca_line_read(u, argv, 0, &line, NULL, NULL);
@@ -97,7 +97,7 @@ static void print_trusted(const json_t *answer)
 
 int ca_show_command(int argc, char **argv)
 {
-	static const struct ca_usage u = {"vethguard ca show", "[OPTIONS]",
+	static const struct control_usage u = {"vethguard ca show", "[OPTIONS]",
 	        "Shows the CAs that sign for sandboxes: the current one first, then those that it\n"
 	        "has replaced and that are still trusted.\n",
 	        "  vethguard ca show\n"
@@ -110,7 +110,7 @@ int ca_show_command(int argc, char **argv)
 
 int ca_export_command(int argc, char **argv)
 {
-	static const struct ca_usage u = {"vethguard ca export", "[OPTIONS]",
+	static const struct control_usage u = {"vethguard ca export", "[OPTIONS]",
 	        "Prints the certificates that sandboxes are to trust (PEM): the current root and\n"
 	        "those that are still trusted.\n",
 	        "  vethguard ca export > image/vethguard.pem\n", specs};

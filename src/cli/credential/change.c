@@ -7,7 +7,7 @@
 
 /* Makes the call for the sandbox and the credential of the command line. Returns the exit status.
  */
-static int change(const struct credential_usage *u, char **argv, const char *tail,
+static int change(const struct control_usage *u, char **argv, const char *tail,
         void (*print)(const json_t *answer))
 {
 	char path[CONTROL_PATH_MAX];
@@ -55,12 +55,12 @@ static void print_checked(const json_t *answer)
 
 int credential_check_command(int argc, char **argv)
 {
-	static const struct credential_usage u = {"vethguard credential check",
+	static const struct control_usage u = {"vethguard credential check",
 	        "SANDBOX CREDENTIAL [OPTIONS]",
 	        "Asks the source once, now, and says what would be sent where. What is in use "
 	        "stays\n"
 	        "in use; where nothing is in use, the value is kept for the next request.\n",
-	        "  vethguard credential check agent-7 github\n"};
+	        "  vethguard credential check agent-7 github\n", credential_specs};
 
 	(void)argc;
 	return change(&u, argv + 1, "/credentials/check", print_checked);
@@ -79,14 +79,14 @@ static void print_rotated(const json_t *answer)
 
 int credential_rotate_command(int argc, char **argv)
 {
-	static const struct credential_usage u = {"vethguard credential rotate",
+	static const struct control_usage u = {"vethguard credential rotate",
 	        "SANDBOX CREDENTIAL [OPTIONS]",
 	        "Gets a fresh value from the source and uses it for every request from then on. "
 	        "No\n"
 	        "connection ends. If the source fails, the value before stays in use. A "
 	        "credential\n"
 	        "that was revoked is in use again.\n",
-	        "  vethguard credential rotate agent-7 github\n"};
+	        "  vethguard credential rotate agent-7 github\n", credential_specs};
 
 	(void)argc;
 	return change(&u, argv + 1, "/credentials/rotate", print_rotated);
@@ -103,7 +103,7 @@ static void print_revoked(const json_t *answer)
 
 int credential_revoke_command(int argc, char **argv)
 {
-	static const struct credential_usage u = {"vethguard credential revoke",
+	static const struct control_usage u = {"vethguard credential revoke",
 	        "SANDBOX CREDENTIAL [OPTIONS]",
 	        "Stops the use of a credential at once: its value is wiped, requests that have it "
 	        "are\n"
@@ -111,7 +111,7 @@ int credential_revoke_command(int argc, char **argv)
 	        "'vethguard credential rotate' or 'vethguard reload SANDBOX'. The service itself "
 	        "is\n"
 	        "told only if the value has a lease, which ends.\n",
-	        "  vethguard credential revoke agent-7 github\n"};
+	        "  vethguard credential revoke agent-7 github\n", credential_specs};
 
 	(void)argc;
 	return change(&u, argv + 1, "/credentials/revoke", print_revoked);

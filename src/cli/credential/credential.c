@@ -40,29 +40,20 @@ int cli_credential(int argc, char **argv)
 	return command_choose(commands, "vethguard credential", usage, argc, argv);
 }
 
-static int wrong(const struct credential_usage *u, const char *what)
-{
-	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n", what, u->command, u->words);
-	return CLI_USAGE;
-}
+const struct option_spec credential_specs[] = {
+        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
-int credential_line_read(const struct credential_usage *u, char **argv, size_t least, size_t most,
+int credential_line_read(const struct control_usage *u, char **argv, size_t least, size_t most,
         struct control_line *line)
 {
-	static const struct option_spec specs[] = {
-	        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+	int rc = control_usage_read(u, argv, line, NULL, NULL);
 
-	if (!control_line_read(line, u->command, specs, argv, NULL, NULL))
-		return CLI_USAGE;
-	if (line->help) {
-		printf("Usage: %s %s\n\n%s\nOptions:\n", u->command, u->words, u->text);
-		options_print(specs, stdout);
-		printf("\nExamples:\n%s", u->examples);
-		return 0;
-	}
+	if (rc >= 0)
+		return rc;
 	if (line->name_count < least)
-		return wrong(u, line->name_count ? "which credential? 'vethguard credential list' "
-		                                   "names them"
-		                                 : "which sandbox? 'vethguard list' names them");
-	return line->name_count > most ? wrong(u, "too many arguments") : -1;
+		return control_usage_wrong(
+		        u, line->name_count ? "which credential? 'vethguard credential "
+		                              "list' names them"
+		                            : "which sandbox? 'vethguard list' names them");
+	return line->name_count > most ? control_usage_wrong(u, "too many arguments") : -1;
 }

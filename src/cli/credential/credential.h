@@ -13,14 +13,12 @@ int credential_check_command(int argc, char **argv);
 int credential_rotate_command(int argc, char **argv);
 int credential_revoke_command(int argc, char **argv);
 
-/* The texts of a `credential` command. All take --socket, --json and --help. */
-struct credential_usage {
-	const char *command, *words, *text, *examples;
-};
+/* The options of each `credential` command. */
+extern const struct option_spec credential_specs[];
 /* Reads the command line. least, most: how many words the command takes. Returns -1 to go on, or
  * the exit status. */
-int credential_line_read(const struct credential_usage *usage, char **argv, size_t least,
-        size_t most, struct control_line *line);
+int credential_line_read(const struct control_usage *usage, char **argv, size_t least, size_t most,
+        struct control_line *line);
 
 /* print.c: print for people. credential_print_list(): one table row for each credential of each
  * answer in the list; credential_print(): everything about one credential; credential_put(): a "key

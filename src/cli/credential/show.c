@@ -47,13 +47,14 @@ static int add_all(const struct control_line *line, json_t *answers)
 
 int credential_list_command(int argc, char **argv)
 {
-	static const struct credential_usage u = {"vethguard credential list",
+	static const struct control_usage u = {"vethguard credential list",
 	        "[SANDBOX...] [OPTIONS]",
 	        "Shows the credentials of sandboxes; without a name, of all. With --json: an "
 	        "array\n"
 	        "of the daemon's answers, one for each sandbox.\n",
 	        "  vethguard credential list\n"
-	        "  vethguard credential list agent-7 --json | jq '.[].credentials[].state'\n"};
+	        "  vethguard credential list agent-7 --json | jq '.[].credentials[].state'\n",
+	        credential_specs};
 	struct control_line line;
 	int status = credential_line_read(&u, argv + 1, 0, SIZE_MAX, &line), rc;
 	json_t *answers;
@@ -87,11 +88,11 @@ static const json_t *find(const json_t *answer, const char *name)
 
 int credential_show_command(int argc, char **argv)
 {
-	static const struct credential_usage u = {"vethguard credential show",
+	static const struct control_usage u = {"vethguard credential show",
 	        "SANDBOX CREDENTIAL [OPTIONS]",
 	        "Shows one credential: where its value comes from and goes to, how old it is and\n"
 	        "when it ends, how often it was used, what went wrong last. Never the value.\n",
-	        "  vethguard credential show agent-7 github\n"};
+	        "  vethguard credential show agent-7 github\n", credential_specs};
 	struct control_answer answer;
 	struct control_line line;
 	const json_t *credential;

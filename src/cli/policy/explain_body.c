@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "vethguard/git/body.h"
+
 static bool complain(const char *file, const char *why)
 {
 	char shown[256];
@@ -39,7 +41,7 @@ bool explain_read_body(struct explain *x, const char *file)
 		fclose(in);
 	if (!good || x->body_bytes.len == 0)
 		return good;
-	policy_body_read(&x->body, x->request.fields, buf_slice(&x->body_bytes));
+	git_body_read(&x->body, x->request.fields, buf_slice(&x->body_bytes));
 	if (x->body_bytes.len > policy_inspect(&x->loaded.policy)) {
 		policy_body_fini(&x->body);
 		x->body = (struct policy_body){.state = POLICY_BODY_READ, .fault = larger};

@@ -9,12 +9,6 @@
 #include "cli/option_wrong.h"
 #include "cli/session/session.h"
 
-/* A command: its texts, and what it does with each name. */
-struct usage {
-	const char *command, *words, *text, *examples;
-	const struct option_spec *specs;
-};
-
 static const struct option_spec plain_specs[] = {
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
@@ -28,25 +22,15 @@ static bool take_ttl(void *context, const char *option, const char *value)
 }
 
 /* Reads the command line. Returns -1 to go on, or the exit status. */
-static int begin(
-        const struct usage *u, char **argv, bool named, struct control_line *line, uint64_t *ttl_s)
+static int begin(const struct control_usage *u, char **argv, bool named, struct control_line *line,
+        uint64_t *ttl_s)
 {
-	if (!control_line_read(line, u->command, u->specs, argv, take_ttl, ttl_s))
-		return CLI_USAGE;
-	if (line->help) {
-		printf("Usage: %s %s\n\n%s\nOptions:\n", u->command, u->words, u->text);
-		options_print(u->specs, stdout);
-		printf("\nExamples:\n%s\nExit status: 0 done; 1 the daemon refused; 2 wrong usage; "
-		       "3 the daemon cannot be\nreached.\n",
-		        u->examples);
-		return 0;
-	}
-	if (named == (line->name_count > 0))
-		return -1;
-	fprintf(stderr, "vethguard: error: %s\nUsage: %s %s\n",
-	        named ? "which session? Name it" : "this command takes no name", u->command,
-	        u->words);
-	return CLI_USAGE;
+	int rc = control_usage_read(u, argv, line, take_ttl, ttl_s);
+
+	if (rc >= 0 || named == (line->name_count > 0))
+		return rc;
+	return control_usage_wrong(
+	        u, named ? "which session? Name it" : "this command takes no name");
 }
 
 /* Makes the call for each name. Returns the worst exit status. */
@@ -66,8 +50,8 @@ static int each(const struct control_line *line, const char *method, const char 
 	return worst;
 }
 
-static const struct usage list_usage = {"vethguard session list", "[OPTIONS]",
-        "Shows the sessions.\n", "  vethguard session list\n", plain_specs};
+static const struct control_usage list_usage = {"vethguard session list", "[OPTIONS]",
+        "Shows the sessions.\n", "  vethguard session list\n" CONTROL_EXIT_STATUS, plain_specs};
 
 int session_list_command(int argc, char **argv)
 {
@@ -90,8 +74,9 @@ int session_list_command(int argc, char **argv)
 	return 0;
 }
 
-static const struct usage show_usage = {"vethguard session show", "NAME... [OPTIONS]",
-        "Shows sessions in detail.\n", "  vethguard session show agent-7\n", plain_specs};
+static const struct control_usage show_usage = {"vethguard session show", "NAME... [OPTIONS]",
+        "Shows sessions in detail.\n", "  vethguard session show agent-7\n" CONTROL_EXIT_STATUS,
+        plain_specs};
 
 int session_show_command(int argc, char **argv)
 {
@@ -107,10 +92,10 @@ static const struct option_spec extend_specs[] = {
         {"ttl", 0, "TIME", "how long it lasts from now on: 90s, 30m, 2h, 7d"}, CONTROL_SPEC_SOCKET,
         CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
-static const struct usage extend_usage = {"vethguard session extend",
+static const struct control_usage extend_usage = {"vethguard session extend",
         "NAME... --ttl TIME [OPTIONS]",
         "Sets when sessions end: that time from now on, later or sooner than before.\n",
-        "  vethguard session extend agent-7 --ttl 2h\n", extend_specs};
+        "  vethguard session extend agent-7 --ttl 2h\n" CONTROL_EXIT_STATUS, extend_specs};
 
 static void print_extended(const json_t *answer)
 {

@@ -20,6 +20,8 @@ static const struct option_spec specs[] = {
                 "it may come from this network only: 203.0.113.0/24;\nmay be repeated"},
         {"certificate", 0, "FILE",
                 "its proof is this certificate (PEM) of a client: no token is made"},
+        {"by-address", 0, NULL,
+                "its proof is the address of its clients, which --from names: no token is made"},
         {"var", 0, "KEY=VALUE", "a variable of the policy; may be repeated"},
         {"label", 0, "KEY=VALUE", "a label, which list and the log show; may be repeated"},
         {"observe", 0, NULL, "let pass what the policy would refuse, and log it"},
@@ -33,6 +35,7 @@ struct create {
 	struct attach_options options;
 	struct attach_words from;
 	const char *certificate;
+	bool by_address;
 };
 
 static void help(void)
@@ -47,7 +50,8 @@ static void help(void)
 	      "  vethguard session create --policy agent.yaml --name agent-7 --ttl 2h\n"
 	      "  TOKEN=$(vethguard session create --policy agent.yaml --from 203.0.113.0/24)\n"
 	      "  curl --proxy https://gateway.example:8443 --proxy-user session:$TOKEN ...\n"
-	      "  vethguard session create --policy agent.yaml --certificate agent.pem\n\n"
+	      "  vethguard session create --policy agent.yaml --certificate agent.pem\n"
+	      "  vethguard session create --policy agent.yaml --by-address --from 10.9.0.7/32\n\n"
 	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
 	      "reached.\n",
 	        stdout);
@@ -62,6 +66,8 @@ static bool take(void *context, const char *option, const char *value)
 		c->certificate = value;
 		return true;
 	}
+	if (strcmp(option, "by-address") == 0)
+		return c->by_address = true;
 	if (strcmp(option, "from") != 0)
 		return attach_option_take(&c->options, option, value);
 	if (!ip_prefix_parse(slice_from_string(value), &network))
@@ -137,6 +143,8 @@ int session_create_command(int argc, char **argv)
 		rc = add_from(body, &c);
 	if (!rc && c.certificate)
 		rc = session_add_certificate(body, c.certificate);
+	if (!rc && c.by_address && json_object_set_new(body, "by_address", json_true()) != 0)
+		rc = complain("no memory");
 	if (!rc)
 		rc = control_call(line->socket, "POST", "/sessions", body, &answer);
 	json_decref(body);

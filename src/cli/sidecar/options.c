@@ -71,8 +71,9 @@ static const struct option_spec run_specs[] = {
         {"share-as", 0, "PATH", "where those containers have DIR; default: the same path"},
         {"proxy-env", 0, NULL, "let the variables name the guard as their proxy, too"},
         {"watch", 0, NULL,
-                "reload the policy when its file changes (looked at\n"
-                "every 5 seconds); SIGHUP does it at any time"},
+                "reload the policy when one of its files changes\n"
+                "(looked at every 5 seconds); SIGHUP does it at any\n"
+                "time"},
         {"init", 0, NULL,
                 "set the fence first, as 'sidecar init' does, then\n"
                 "give up all rights and become --uid"},

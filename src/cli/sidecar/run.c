@@ -6,7 +6,7 @@
  * - what can be seen without rights: the fence is in force, nobody can undo it
  * - the supervisor, as in `vethguard run` without root, in the namespace that is there
  * - the files for the sandbox's containers
- * - the wait for a signal: SIGHUP reloads the policy, as does a change of its file with --watch
+ * - the wait for a signal: SIGHUP reloads the policy, as does a change of its files with --watch
  *
  * Whatever fails, this program ends, and with it the listeners: the fence then lets nobody out.
  */
@@ -35,8 +35,8 @@ struct sidecar {
 	struct message_run_ready ready;
 	char name[MESSAGE_NAME_MAX + 1], audit_path[MESSAGE_PATH_MAX + 1];
 	int signals, netns;
-	bool stopped;       /* ended by a signal, which is the regular end */
-	struct stat policy; /* its file, as it was when it was read last */
+	bool stopped; /* ended by a signal, which is the regular end */
+	struct sidecar_watch watch;
 	struct failure failure;
 };
 
@@ -84,7 +84,7 @@ static int start_guard(struct sidecar *s)
 		rc = run_supervisor_open(&s->supervisor, &s->privilege, &s->failure);
 	if (rc != 0)
 		return rc;
-	stat(s->options.run.policy, &s->policy);
+	sidecar_watch_begin(&s->watch);
 	s->netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (s->netns < 0)
 		return failure_set(&s->failure, -errno, "the network namespace");
@@ -94,7 +94,8 @@ static int start_guard(struct sidecar *s)
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%.*s", SLICE_ARG(s->ready.sandbox));
 	snprintf(s->audit_path, sizeof(s->audit_path), "%.*s", SLICE_ARG(s->ready.audit_path));
-	return sidecar_share(&s->options, &s->ready, &s->failure);
+	rc = sidecar_watch_take(&s->watch, &s->ready.watched, &s->failure);
+	return rc != 0 ? rc : sidecar_share(&s->options, &s->ready, &s->failure);
 }
 
 static int watch_signals(struct sidecar *s)
@@ -124,26 +125,16 @@ static void reap(const struct sidecar *s)
 	}
 }
 
-/* A file that is gone for a moment, while it is replaced, has not changed yet. */
-static bool policy_changed(const struct sidecar *s)
-{
-	const struct stat *then = &s->policy;
-	struct stat now;
-
-	return stat(s->options.run.policy, &now) == 0 &&
-	       (now.st_dev != then->st_dev || now.st_ino != then->st_ino ||
-	               now.st_size != then->st_size || now.st_mtim.tv_sec != then->st_mtim.tv_sec ||
-	               now.st_mtim.tv_nsec != then->st_mtim.tv_nsec);
-}
-
 /* Returns false if the guard is gone. */
 static bool reload(struct sidecar *s)
 {
 	int rc;
 
-	stat(s->options.run.policy, &s->policy); /* before it is read: a later change is seen */
+	sidecar_watch_begin(&s->watch);
 	rc = run_supervisor_reload(
 	        &s->supervisor, &s->options.run, &s->privilege, &s->ready, &s->failure);
+	if (rc == 0 && sidecar_watch_take(&s->watch, &s->ready.watched, &s->failure) != 0)
+		log_error("%s", s->failure.text); /* those of the policy before are watched */
 	if (rc == 0 && sidecar_share(&s->options, &s->ready, &s->failure) != 0) {
 		log_error("the policy is in force, but not its variables: %s", s->failure.text);
 		return true;
@@ -181,7 +172,7 @@ static bool look_again(struct sidecar *s)
 		        "it away. The guard ends");
 		return false;
 	}
-	return !s->options.watch || !policy_changed(s) || reload(s);
+	return !s->options.watch || !sidecar_watch_changed(&s->watch) || reload(s);
 }
 
 static void serve(struct sidecar *s)
@@ -258,6 +249,7 @@ int sidecar_run(int argc, char **argv)
 		                                                    : LOG_LEVEL_WARN);
 		status = run(s);
 	}
+	sidecar_watch_end(&s->watch);
 	if (s->signals >= 0)
 		close(s->signals);
 	if (s->netns >= 0)

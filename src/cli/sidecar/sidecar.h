@@ -5,6 +5,7 @@
 #define VETHGUARD_SRC_CLI_SIDECAR_SIDECAR_H
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "cli/failure.h"
 #include "cli/run/options.h"
@@ -59,6 +60,22 @@ int sidecar_share(const struct sidecar_options *o, const struct message_run_read
         struct failure *failure);
 /* Removes what says that the guard is ready. */
 void sidecar_share_end(const struct sidecar_options *o);
+
+/* watch.c: the files that the policy was read from (--watch). */
+struct sidecar_watched;
+struct sidecar_watch {
+	size_t count;
+	struct sidecar_watched *files; /* owned */
+	struct timespec begun;         /* the last reading */
+};
+/* Call this before the policy is read. */
+void sidecar_watch_begin(struct sidecar_watch *w);
+/* Takes the list of what was read. Returns 0, or -errno with a text and the list as before. */
+int sidecar_watch_take(
+        struct sidecar_watch *w, const struct message_paths *paths, struct failure *failure);
+/* True if a file has changed since it was read. */
+bool sidecar_watch_changed(const struct sidecar_watch *w);
+void sidecar_watch_end(struct sidecar_watch *w);
 
 int sidecar_run(int argc, char **argv);
 

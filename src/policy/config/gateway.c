@@ -43,10 +43,10 @@ static bool is_there(const struct config_gateway *g, const struct config_gateway
 	return false;
 }
 
-static void add(struct tree *tree, const struct tree_node *node, const char *what, bool tls,
-        bool anywhere, struct config_gateway *g)
+static void add(struct tree *tree, const struct tree_node *node, const char *what,
+        enum config_gateway_kind kind, bool anywhere, struct config_gateway *g)
 {
-	struct config_gateway_listener listener = {.tls = tls};
+	struct config_gateway_listener listener = {.kind = kind};
 	struct url_authority authority;
 	char quoted[TREE_QUOTE_MAX];
 	struct slice text;
@@ -63,7 +63,8 @@ static void add(struct tree *tree, const struct tree_node *node, const char *wha
 	}
 	listener.address = authority.address;
 	listener.port = authority.port;
-	if (!tls && !anywhere && ip_classify(&listener.address) != IP_LOOPBACK)
+	if (kind == CONFIG_GATEWAY_PLAIN && !anywhere &&
+	        ip_classify(&listener.address) != IP_LOOPBACK)
 		tree_error(tree, node,
 		        "%s %s is not a loopback address: tokens would cross the network "
 		        "unencrypted. Use listen with a certificate, or write plain_anywhere: true "
@@ -79,7 +80,7 @@ static void add(struct tree *tree, const struct tree_node *node, const char *wha
 }
 
 static void read_listeners(struct tree *tree, const struct tree_node *map, const char *key,
-        bool tls, bool anywhere, struct config_gateway *g)
+        enum config_gateway_kind kind, bool anywhere, struct config_gateway *g)
 {
 	struct tree_node *node = tree_get(map, key);
 	struct tree_item single;
@@ -88,7 +89,33 @@ static void read_listeners(struct tree *tree, const struct tree_node *map, const
 		return;
 	for (const struct tree_item *item = tree_items(tree, node, key, &single); item;
 	        item = item->next)
-		add(tree, item->value, key, tls, anywhere, g);
+		add(tree, item->value, key, kind, anywhere, g);
+}
+
+static void read_balancers(struct tree *tree, struct tree_node *node, struct config_gateway *g)
+{
+	struct tree_item single;
+	char quoted[TREE_QUOTE_MAX];
+	struct slice text;
+
+	for (const struct tree_item *item = node ? tree_items(tree, node, "balancers", &single)
+	                                         : NULL;
+	        item; item = item->next) {
+		if (!tree_text(tree, item->value, "balancers", IP_TEXT_MAX + 8, &text))
+			return;
+		if (g->balancer_count == CONFIG_BALANCERS_MAX) {
+			tree_error(tree, item->value, "more than %d networks in balancers",
+			        CONFIG_BALANCERS_MAX);
+			return;
+		}
+		if (ip_prefix_parse(text, &g->balancers[g->balancer_count]))
+			g->balancer_count++;
+		else
+			tree_error(tree, item->value,
+			        "balancers %s must be a network such as 10.20.0.5/32, without bits "
+			        "behind it",
+			        tree_quote(text, quoted));
+	}
 }
 
 static void read_name(
@@ -188,7 +215,7 @@ static void check_certificate(
 	bool tls = false;
 
 	for (size_t i = 0; i < g->listener_count; i++)
-		tls = tls || g->listeners[i].tls;
+		tls = tls || g->listeners[i].kind == CONFIG_GATEWAY_TLS;
 	if (!g->listener_count)
 		tree_error(tree, map, "listen is missing: the address that sessions connect to");
 	else if (tls && (!g->certificate[0] || !g->key[0]))
@@ -205,8 +232,9 @@ void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway)
 {
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
-	        "certificate", "key", "name", "unauthenticated", "unauthenticated_per_address",
-	        "handshake", "base_urls", "signers", "client_certificates", NULL};
+	        "listen_transparent", "certificate", "key", "name", "unauthenticated",
+	        "unauthenticated_per_address", "handshake", "base_urls", "signers",
+	        "client_certificates", "balancers", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;
 	bool anywhere = false;
@@ -216,8 +244,10 @@ void config_read_gateway(
 	tree_check_keys(tree, map, known, NULL);
 	if ((node = tree_get(map, "plain_anywhere")))
 		anywhere = tree_word(tree, node, "plain_anywhere", words) == 1;
-	read_listeners(tree, map, "listen", true, false, gateway);
-	read_listeners(tree, map, "listen_plain", false, anywhere, gateway);
+	read_listeners(tree, map, "listen", CONFIG_GATEWAY_TLS, false, gateway);
+	read_listeners(tree, map, "listen_plain", CONFIG_GATEWAY_PLAIN, anywhere, gateway);
+	read_listeners(tree, map, "listen_transparent", CONFIG_GATEWAY_TRANSPARENT, false, gateway);
+	read_balancers(tree, tree_get(map, "balancers"), gateway);
 	if ((node = tree_get(map, "certificate")))
 		config_read_path(tree, node, "certificate", gateway->certificate);
 	if ((node = tree_get(map, "key")))

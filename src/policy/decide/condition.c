@@ -16,6 +16,7 @@
  */
 #include "policy/decide/condition.h"
 #include "policy/decide/condition_body.h"
+#include "policy/decide/condition_unmet.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 
@@ -242,11 +243,19 @@ static enum condition_answer decide_one(struct judged *j, const struct image_con
 	case CONDITION_LLM:
 		agrees = condition_llm(j->policy, j->request, j->rule, c);
 		break;
+	case CONDITION_GIT:
+		agrees = condition_git(j->policy, j->request, j->rule, c);
+		break;
+	case CONDITION_GRPC:
+		agrees = condition_grpc(j->policy, j->request, j->rule, c);
+		break;
 	case CONDITION_MCP_ARGUMENT: /* condition_mcp() judges these too */
 		return CONDITION_MET;
 	default:
 		agrees = query_agrees(j, c);
 	}
+	if (!agrees)
+		condition_note_unmet(j->policy, j->request, j->rule, c);
 	return agrees ? CONDITION_MET : CONDITION_UNMET;
 }
 

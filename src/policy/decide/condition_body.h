@@ -22,6 +22,13 @@ bool condition_mcp(const struct policy *policy, const struct policy_request *req
 /* condition_graphql.c: true if the request meets the rule's condition of kind GRAPHQL. */
 bool condition_graphql(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
+/* condition_git.c: true if the request meets the rule's condition of kind GIT. */
+bool condition_git(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule, const struct image_condition *condition);
+/* condition_grpc.c: true if the request, whose body is not read, meets the rule's condition of kind
+ * GRPC. */
+bool condition_grpc(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule, const struct image_condition *condition);
 /* condition_llm.c: true if the request meets the rule's condition of kind LLM. */
 bool condition_llm(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);

@@ -10,6 +10,7 @@
  * - A deny rule holds if it names one of these, and if the request cannot be read.
  */
 #include "policy/decide/condition_body.h"
+#include "policy/decide/refusal.h"
 #include "policy/graphql.h"
 #include "policy/json_path.h"
 #include "vethguard/policy/body.h"
@@ -18,6 +19,7 @@
 struct asked {
 	const struct policy *policy;
 	const struct policy_request *request;
+	const struct image_rule *rule;
 	const struct image_condition *condition;
 	bool deny;
 	bool refused; /* an allow rule does not hold */
@@ -37,6 +39,15 @@ static bool has_value(const struct asked *a, char type, struct slice text)
 			return true;
 	}
 	return false;
+}
+
+/* An allow rule does not hold; notes why. */
+static void refuse(struct asked *a, enum refusal_weight weight, const char *what, struct slice name,
+        const char *why)
+{
+	a->refused = true;
+	if (!a->deny)
+		refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
 }
 
 static bool has_type(const struct asked *a, char type)
@@ -69,7 +80,8 @@ static void on_operation(void *context, enum graphql_operation operation)
 	/* A GET must not change anything (GraphQL over HTTP). */
 	if (operation != GRAPHQL_QUERY && !a->request->body)
 		a->refused = true;
-	a->refused |= !named;
+	if (!named)
+		refuse(a, REFUSAL_PLACE, "the operation", words[operation], "may not be used");
 	if (named && !has_type(a, GRAPHQL_VALUE_FIELD) && has_type(a, GRAPHQL_VALUE_OPERATION))
 		a->found = true;
 }
@@ -78,9 +90,12 @@ static void on_field(void *context, enum graphql_operation operation, struct sli
 {
 	struct asked *a = context;
 	bool named = has_value(a, GRAPHQL_VALUE_FIELD, name);
+	bool counts = has_type(a, GRAPHQL_VALUE_FIELD) && !named &&
+	              !slice_equals(name, SLICE("__typename"));
 
-	if (has_type(a, GRAPHQL_VALUE_FIELD) && !named && !slice_equals(name, SLICE("__typename")))
-		a->refused = true;
+	a->refused |= counts;
+	if (counts && names_operation(a, operation)) /* else the operation was noted */
+		refuse(a, REFUSAL_NAME, "the field", name, "may not be used");
 	if (named && names_operation(a, operation))
 		a->found = true;
 }
@@ -97,7 +112,8 @@ static void look_at_document(struct asked *a, struct slice text)
 		return;
 	}
 	if (!graphql_read(text, &sink)) {
-		a->refused = true;
+		refuse(a, REFUSAL_KIND, "the document", SLICE(""),
+		        "is not GraphQL that every server reads alike");
 		a->found = true;
 	}
 }
@@ -108,7 +124,8 @@ static void look_at_name(struct asked *a, struct slice name)
 	bool named = has_value(a, GRAPHQL_VALUE_PERSISTED, name);
 
 	a->any = true;
-	a->refused |= !named;
+	if (!named)
+		refuse(a, REFUSAL_NAME, "the kept document", name, "may not be used");
 	a->found |=
 	        named || has_type(a, GRAPHQL_VALUE_OPERATION) || has_type(a, GRAPHQL_VALUE_FIELD);
 }
@@ -319,6 +336,7 @@ bool condition_graphql(const struct policy *policy, const struct policy_request 
 	const struct policy_body *body = request->body;
 	struct asked a = {.policy = policy,
 	        .request = request,
+	        .rule = rule,
 	        .condition = condition,
 	        .deny = (rule->flags & RULE_DENY) != 0};
 
@@ -329,5 +347,8 @@ bool condition_graphql(const struct policy *policy, const struct policy_request 
 		doubt(&a);
 	else
 		a.refused |= !a.any || !slice_equals(request->method, SLICE("GET"));
+	if (a.refused)
+		refuse(&a, REFUSAL_KIND, "the request", SLICE(""),
+		        "is not a request of GraphQL that every server reads alike");
 	return a.deny ? a.found : !a.refused;
 }

@@ -10,6 +10,7 @@
  *   names one of its models, and if the body is not JSON.
  */
 #include "policy/decide/condition_body.h"
+#include "policy/decide/refusal.h"
 #include "policy/json_path.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
@@ -73,6 +74,8 @@ static const struct slice further[] = {S("models"), S("fallbacks"), S("fallback_
 
 struct asked {
 	const struct policy *policy;
+	const struct policy_request *request;
+	const struct image_rule *rule;
 	const struct image_condition *condition;
 	const struct json_tree *tree;
 	const struct json_value *body;
@@ -202,29 +205,47 @@ static bool allows_tokens(const struct asked *a, const struct api *api)
 	       tokens <= most / times;
 }
 
+/* Notes why an allow rule does not hold. Returns false. */
+static bool refuse(const struct asked *a, enum refusal_weight weight, const char *what,
+        struct slice name, const char *why)
+{
+	return refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
+}
+
 static bool allows_model(const struct asked *a, const struct api *api, struct slice model)
 {
 	char decoded[POLICY_PATH_MAX];
 	const struct json_value *named;
 
-	if (!json_path_member(a->tree, a->body, SLICE("model"), &named))
-		return false;
-	if (api->before.n)
-		return !named && decode(&model, decoded) && has_model(a, model, false);
-	return named && named->kind == JSON_IS_STRING &&
-	       has_model(a, json_text(a->tree, named), false);
+	if (!json_path_member(a->tree, a->body, SLICE("model"), &named) ||
+	        (api->before.n ? named || !decode(&model, decoded)
+	                       : !named || named->kind != JSON_IS_STRING))
+		return refuse(a, REFUSAL_PLACE, "the request", SLICE(""),
+		        "does not name one model where this API has it");
+	if (!api->before.n)
+		model = json_text(a->tree, named);
+	return has_model(a, model, false) ||
+	       refuse(a, REFUSAL_NAME, "the model", model, "may not be used");
 }
 
-static bool allows(const struct asked *a, const struct policy_request *request)
+static bool allows(const struct asked *a)
 {
 	const struct api *api;
 	struct slice model;
 
-	api = find_api(request->path, &model);
-	return api && a->body->kind == JSON_IS_OBJECT &&
-	       slice_equals(request->method, SLICE("POST")) && allows_model(a, api, model) &&
-	       count_members(a, a->body, further, sizeof(further) / sizeof(*further)) == 0 &&
-	       allows_tokens(a, api);
+	api = find_api(a->request->path, &model);
+	if (!api || a->body->kind != JSON_IS_OBJECT ||
+	        !slice_equals(a->request->method, SLICE("POST")))
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "does not go to an API of models that is known here");
+	if (!allows_model(a, api, model))
+		return false;
+	if (count_members(a, a->body, further, sizeof(further) / sizeof(*further)) > 0)
+		return refuse(a, REFUSAL_VALUE, "the request", SLICE(""),
+		        "names further models or settings, at which the rule does not look");
+	return allows_tokens(a, api) ||
+	       refuse(a, REFUSAL_VALUE, "the request", SLICE(""),
+	               "asks for more tokens than it may, or names no bound for them");
 }
 
 /* --- deny rules --- */
@@ -285,10 +306,10 @@ bool condition_llm(const struct policy *policy, const struct policy_request *req
 {
 	const struct policy_body *body = request->body;
 	bool deny = (rule->flags & RULE_DENY) != 0, json = body && body->kind == POLICY_BODY_JSON;
-	const struct asked a = {
-	        policy, condition, json ? body->json : NULL, json ? json_at(body->json, 0) : NULL};
+	const struct asked a = {policy, request, rule, condition, json ? body->json : NULL,
+	        json ? json_at(body->json, 0) : NULL};
 
 	if (!deny)
-		return json && allows(&a, request);
+		return json && allows(&a);
 	return denies_path(&a, request->path) || (json ? denies_body(&a) : body != NULL);
 }

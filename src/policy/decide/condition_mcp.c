@@ -11,6 +11,7 @@
  *   these fields, and if the body is not JSON. A rule with arguments does not look at Mcp-Name.
  */
 #include "policy/decide/condition_body.h"
+#include "policy/decide/refusal.h"
 #include "policy/json_path.h"
 #include "vethguard/base/base64.h"
 #include "vethguard/policy/body.h"
@@ -52,6 +53,13 @@ static bool has_type(const struct mcp *m, char type)
 	return false;
 }
 
+/* Notes why an allow rule does not hold. Returns false. */
+static bool refuse(const struct mcp *m, enum refusal_weight weight, const char *what,
+        struct slice name, const char *why)
+{
+	return refusal_note(m->policy, m->request, m->rule, weight, what, name, why);
+}
+
 static bool is_call(struct slice method)
 {
 	return slice_equals_ignoring_case(slice_trim(method), SLICE("tools/call"));
@@ -65,9 +73,12 @@ static bool arguments_agree(const struct mcp *m, const struct json_value *argume
 		const struct image_condition *c =
 		        image_condition_at(m->policy, m->rule->first_condition + i);
 
-		if (c->kind == CONDITION_MCP_ARGUMENT &&
-		        !condition_json_at(m->policy, c, m->tree, arguments, deny))
-			return false;
+		if (c->kind != CONDITION_MCP_ARGUMENT ||
+		        condition_json_at(m->policy, c, m->tree, arguments, deny))
+			continue;
+		return !deny &&
+		       refuse(m, REFUSAL_VALUE, "the argument", image_slice(m->policy, c->name),
+		               "of the call is not there once, or has another value");
 	}
 	return true;
 }
@@ -169,8 +180,12 @@ static bool allows_call(const struct mcp *m, const struct json_value *params)
 		return false;
 	if (!is_kind(name, JSON_IS_STRING) || (arguments && arguments->kind != JSON_IS_OBJECT))
 		return false;
-	return has_name(m, MCP_VALUE_TOOL, json_text(m->tree, name), false) &&
-	       fields_agree(m, SLICE("tools/call"), json_text(m->tree, name)) &&
+	if (!has_name(m, MCP_VALUE_TOOL, json_text(m->tree, name), false))
+		return refuse(
+		        m, REFUSAL_NAME, "the tool", json_text(m->tree, name), "may not be called");
+	return (fields_agree(m, SLICE("tools/call"), json_text(m->tree, name)) ||
+	               refuse(m, REFUSAL_NAME, "the field", SLICE("Mcp-Name"),
+	                       "or Mcp-Method names another call than the message")) &&
 	       arguments_agree(m, arguments, false);
 }
 
@@ -196,7 +211,8 @@ static bool allows_method(
 	if (!fields_agree(m, method, SLICE("")))
 		return false;
 	return is_basic(method) || has_name(m, MCP_VALUE_METHOD, method, false) ||
-	       (slice_equals(method, SLICE("tools/list")) && has_type(m, MCP_VALUE_TOOL));
+	       (slice_equals(method, SLICE("tools/list")) && has_type(m, MCP_VALUE_TOOL)) ||
+	       refuse(m, REFUSAL_PLACE, "the method", method, "may not be called");
 }
 
 static bool allows_message(const struct mcp *m, const struct json_value *object, bool batch)
@@ -358,7 +374,10 @@ bool condition_mcp(const struct policy *policy, const struct policy_request *req
 		       slice_equals(request->method, SLICE("DELETE"));
 	if (body->kind != POLICY_BODY_JSON)
 		return deny;
-	return deny ? denies(&m) : allows(&m);
+	return deny ? denies(&m)
+	            : allows(&m) ||
+	                       refuse(&m, REFUSAL_KIND, "the message", SLICE(""),
+	                               "is not a message of MCP that every reader takes alike");
 }
 
 bool condition_mcp_tool(const struct policy *policy, const struct policy_request *request,

@@ -109,8 +109,12 @@ static bool body_decides(const struct search *s)
 	               s->allow_rank, s->allow);
 }
 
-static void set_credential(struct policy_decision *out, const struct image_rule *rule)
+/* Sets the credential of a request, or of a connection over tcp. */
+static void set_credential(
+        const struct search *s, struct policy_decision *out, const struct image_rule *rule)
 {
+	if (s->question->connection && s->question->request->scheme != POLICY_TCP)
+		return;
 	out->credential = rule->credential;
 	out->seals = rule->seals.n > 0;
 }
@@ -136,8 +140,7 @@ static void decide(struct search *s, const struct found *found, struct policy_de
 		out->verdict = POLICY_ALLOW;
 		out->rule = s->allow;
 		out->asks = rule_asks(s->policy, s->allow) && !s->question->connection;
-		if (!s->question->connection)
-			set_credential(out, image_rule_at(s->policy, s->allow));
+		set_credential(s, out, image_rule_at(s->policy, s->allow));
 		set_naming(s, out);
 		if (policy_mode(s->policy) == POLICY_ENFORCE) {
 			out->lists_tools = (s->speaks & RULE_MCP) != 0;

@@ -35,7 +35,8 @@ bool policy_relays_unread(const struct policy *policy, const struct policy_reque
 	if (request->scheme != POLICY_HTTPS && request->scheme != POLICY_HTTP)
 		return false;
 	connection.method = connection.path = SLICE("");
-	if (policy_decide_tls(policy, &connection, out) != POLICY_TLS_OPAQUE)
+	if (policy_decide_tls(policy, &connection, out) != POLICY_TLS_OPAQUE ||
+	        out->credential != POLICY_NONE) /* what logs in is read until then */
 		return false;
 	if (request->scheme == POLICY_HTTPS)
 		return true;

@@ -238,6 +238,25 @@ uint32_t search_first_agreeing(const struct search *s, uint32_t first, uint32_t 
 	return POLICY_NONE;
 }
 
+/* The allow of a profile that decides about a connection: over tcp one with a credential, else the
+ * one written first. */
+static uint32_t first_allow(const struct search *s, const struct image_profile *p)
+{
+	uint32_t first = search_first_agreeing(s, p->first_ref + p->deny, p->ref_count - p->deny);
+
+	if (s->question->request->scheme != POLICY_TCP)
+		return first;
+	for (uint32_t i = p->deny; first != POLICY_NONE && i < p->ref_count; i++) {
+		uint32_t entry = image_ref_at(s->policy, p->first_ref + i);
+		const struct image_entry *e = image_entry_at(s->policy, entry);
+		const struct image_rule *r = image_rule_at(s->policy, e->rule);
+
+		if (r->credential != POLICY_NONE && search_entry_agrees(s, e, r))
+			return entry;
+	}
+	return first;
+}
+
 void search_connection(struct search *s, const struct found *found)
 {
 	for (uint32_t i = 0; i < found->count; i++) {
@@ -251,7 +270,7 @@ void search_connection(struct search *s, const struct found *found)
 		}
 		if (s->allow != POLICY_NONE)
 			continue;
-		entry = search_first_agreeing(s, p->first_ref + p->deny, p->ref_count - p->deny);
+		entry = first_allow(s, p);
 		if (entry != POLICY_NONE) {
 			s->allow = image_entry_at(s->policy, entry)->rule;
 			s->allow_target = found->targets[i];

@@ -8,7 +8,7 @@
 #define SAYS_MAX 2048
 #define LINE_MAX (SAYS_MAX + 128)
 
-/* Writes what the rule asks about: methods, destinations and paths. */
+/* Writes what the rule asks about: methods, destinations with the conditions, and paths. */
 static struct slice says(const struct policy *policy, uint32_t rule, char out[SAYS_MAX])
 {
 	const struct image_rule *r = image_rule_at(policy, rule);

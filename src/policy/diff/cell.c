@@ -9,12 +9,9 @@
  *
  * Conditions on query and header fields are compared as words: a claim with conditions contains
  * only claims with the same ones.
- *
- * Denies hold against every reading of a path (reading.h). So whether a deny meets a pattern is
- * also asked with both widened by everything that a reading can change.
  */
 #include "policy/diff/cell.h"
-#include "policy/pattern.h"
+#include "policy/diff/paths.h"
 
 #define LINEAR_BYTES 32 /* bytes of patterns that cost one step of the budget */
 #define SQUARE_BYTES 64
@@ -94,102 +91,10 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 	return true;
 }
 
-/* True for a ';' or an escape other than "%2F": if an allow pattern has one, its shortest reading
- * counts as well (lookup_allows). */
-static bool has_readings(struct slice pattern)
-{
-	const char *p = pattern.p, *end = pattern.p + pattern.n;
-
-	if (memchr(p, ';', pattern.n))
-		return true;
-	for (; (p = memchr(p, '%', (size_t)(end - p))); p++)
-		if (end - p < 3 || memcmp(p, "%2F", 3) != 0)
-			return true;
-	return false;
-}
-
-/* Compares as patterns. An empty pattern means any path, which is more than "/" and "**" (these
- * match no escaped slash). */
-static bool contains(struct slice outer, struct slice inner)
-{
-	return outer.n == 0 || (inner.n > 0 && pattern_contains(outer, inner));
-}
-
-/* The same for allows, whose patterns with wildcards do not match every path they seem to. */
-static bool allow_contains(struct slice outer, struct slice inner)
-{
-	return slice_equals(outer, inner) ||
-	       (contains(outer, inner) &&
-	               (outer.n == 0 || !(has_readings(outer) || has_readings(inner))));
-}
-
 /* True if every request that meets inner's conditions meets outer's. */
 static bool conditions_contain(struct slice outer, struct slice inner)
 {
 	return outer.n == 0 || slice_equals(outer, inner);
-}
-
-static bool meets(struct slice a, struct slice b)
-{
-	return a.n == 0 || b.n == 0 || pattern_overlaps(a, b);
-}
-
-/* Writes a pattern that matches every reading of every path of the given one, in lower case.
- * Segments that can be read in several ways become "**". One byte becomes at most three. */
-static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3])
-{
-	size_t n = 0;
-
-	for (size_t at = 1; at <= pattern.n;) {
-		struct slice segment = pattern_segment_at(pattern, at);
-		bool opens = segment.n == 0 || memchr(segment.p, '*', segment.n) ||
-		             memchr(segment.p, ';', segment.n) ||
-		             memchr(segment.p, '%', segment.n) || segment.p[segment.n - 1] == '.';
-
-		at += segment.n + 1;
-		if (opens)
-			segment = SLICE("**");
-		out[n++] = '/';
-		for (size_t i = 0; i < segment.n; i++) {
-			char c = segment.p[i];
-
-			out[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-		}
-	}
-	return slice_of(out, n);
-}
-
-/* Writes a deny's pattern as wide as its readings, in lower case: an escaped slash ends a segment,
- * any other escape becomes a wildcard. One byte becomes at most three. */
-static struct slice open_deny(struct slice deny, char out[POLICY_PATH_MAX * 3])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < deny.n; i++) {
-		char c = deny.p[i];
-
-		if (c == '/' && i + 1 == deny.n && n > 0)
-			break;
-		if (c == '%' && deny.n - i >= 3) {
-			c = memcmp(deny.p + i, "%2F", 3) == 0 ? '/' : '*';
-			i += 2;
-		}
-		if (c == '/' && n > 0 && out[n - 1] == '/') {
-			out[n++] = '*';
-			out[n++] = '*';
-		}
-		out[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-	}
-	return slice_of(out, n);
-}
-
-/* True if a deny may refuse some path of a pattern. */
-static bool deny_meets(struct slice deny, struct slice pattern)
-{
-	char wide[POLICY_PATH_MAX * 3], wide_deny[POLICY_PATH_MAX * 3];
-
-	return meets(deny, pattern) ||
-	       pattern_overlaps(open_deny(deny, wide_deny), open_wide(pattern, wide));
 }
 
 /* True if some deny contains the pattern, with these conditions. */
@@ -201,7 +106,7 @@ static bool is_denied_by(
 
 		if (!spend_pair(budget, claim->pattern, pattern))
 			return false;
-		if (contains(claim->pattern, pattern) &&
+		if (paths_contain(claim->pattern, pattern) &&
 		        conditions_contain(claim->conditions, conditions))
 			return true;
 	}
@@ -218,7 +123,7 @@ static bool is_allowed_by(const struct vec *claims, const struct diff_claim *now
 
 		if (!spend_pair(budget, claim->pattern, pattern))
 			return false;
-		if (claim->exact >= now->exact && allow_contains(claim->pattern, pattern) &&
+		if (claim->exact >= now->exact && paths_allow_contains(claim->pattern, pattern) &&
 		        conditions_contain(claim->conditions, now->conditions))
 			return true;
 	}
@@ -238,11 +143,11 @@ static void compare_denies(const struct diff_side *old, const struct diff_side *
 		if (!spend_pair(sink->budget, deny, pattern))
 			break;
 		if (is_denied_by(&now->denies, deny, claim->conditions, sink->budget) ||
-		        !deny_meets(deny, pattern))
+		        !paths_deny_meets(deny, pattern))
 			continue;
 		change->conditions = claim->conditions.n ? claim->conditions : conditions;
-		change->pattern = contains(pattern, deny) ? deny : pattern;
-		change->within = contains(deny, change->pattern) ? SLICE("") : deny;
+		change->pattern = paths_contain(pattern, deny) ? deny : pattern;
+		change->within = paths_contain(deny, change->pattern) ? SLICE("") : deny;
 		sink->change(sink->context, change);
 	}
 	change->pattern = pattern;
@@ -307,8 +212,8 @@ static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
 		if ((beats(c, mine) || excludes(c, mine)) &&
 		        (conditions_contain(c->conditions, mine->conditions) ||
 		                conditions_contain(c->conditions, other->conditions)) &&
-		        (contains(c->pattern, mine->pattern) ||
-		                contains(c->pattern, other->pattern)))
+		        (paths_contain(c->pattern, mine->pattern) ||
+		                paths_contain(c->pattern, other->pattern)))
 			return true;
 	}
 	return false;
@@ -335,15 +240,15 @@ static void compare_pair(const struct diff_side *from, const struct diff_side *t
 	        .credential = now->credential,
 	        .was = old->credential};
 
-	if (is_same(old, now) || !meets(old->pattern, now->pattern) ||
+	if (is_same(old, now) || !paths_meet(old->pattern, now->pattern) ||
 	        is_taken(&to->allows, now, old, sink->budget) ||
 	        is_taken(&from->allows, old, now, sink->budget) ||
 	        is_denied(from, old->pattern, now->pattern, sink->budget) ||
 	        is_denied(to, old->pattern, now->pattern, sink->budget))
 		return;
-	if (contains(now->pattern, old->pattern))
+	if (paths_contain(now->pattern, old->pattern))
 		change.pattern = old->pattern;
-	else if (!contains(old->pattern, now->pattern))
+	else if (!paths_contain(old->pattern, now->pattern))
 		change.within = old->pattern;
 	if (!slice_equals(old->credential, now->credential))
 		sink->change(sink->context, &change);

@@ -114,6 +114,19 @@ static void check_certificate(
 		        "upstream is not the sandbox's, so nothing inside stands for it");
 }
 
+/* The database has one account for the connection, so no other can be brought. */
+static void check_postgres(
+        struct tree *tree, const struct tree_node *map, const struct policy_credential *credential)
+{
+	const struct tree_node *require = tree_get(map, "require");
+
+	if (require && credential->inject == POLICY_INJECT_POSTGRES)
+		tree_error(tree, require,
+		        "require does not go with inject: postgres: the user of the login is "
+		        "always "
+		        "username");
+}
+
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
@@ -135,6 +148,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 	take_require(tree, item->value, &credential.c);
 	check_sealed(tree, item->value, &credential.c);
 	check_certificate(tree, item->value, &credential.c);
+	check_postgres(tree, item->value, &credential.c);
 	load_source_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);
 	load_placeholder(tree, item->value, &credential.c);

@@ -10,11 +10,12 @@
 #define FIELD_MAX 64
 #define USERNAME_MAX 256
 
-#define INJECTS \
-	"bearer, basic, header, query, cookie, sigv4, hmac, placeholder or client-certificate"
+#define INJECTS                                                                                  \
+	"bearer, basic, header, query, cookie, sigv4, hmac, placeholder, client-certificate or " \
+	"postgres"
 
 static const char *const injects[POLICY_INJECT_COUNT + 1] = {"bearer", "basic", "header", "query",
-        "cookie", "sigv4", "hmac", "placeholder", "client-certificate", NULL};
+        "cookie", "sigv4", "hmac", "placeholder", "client-certificate", "postgres", NULL};
 
 static void take_header(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
@@ -60,6 +61,18 @@ static void take_username(
 	if (slice_find_byte(out->username, ':') >= 0)
 		tree_error(tree, node, "username %s holds \":\", which ends it (RFC 7617)",
 		        tree_quote_value(tree, out->username, quoted));
+}
+
+/* postgres: who logs in. The value is the password alone. */
+static void take_role(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "username");
+
+	if (!node)
+		tree_error(
+		        tree, map, "inject: postgres needs the user who logs in: username: agent");
+	else
+		tree_text(tree, node, "username", POLICY_ROLE_MAX, &out->username);
 }
 
 /* Adds a name to a sorted list, unless it is there already. Returns false if the list is full. */
@@ -172,8 +185,10 @@ static void check_belonging(
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(map, keys[i].key);
 
-		/* A template may have a username; hmac has fields and a parameter too. */
-		if ((header && keys[i].inject == POLICY_INJECT_BASIC) ||
+		/* A template may have a username, as postgres has; hmac has fields and a parameter
+		 * too. */
+		if (((header || inject == POLICY_INJECT_POSTGRES) &&
+		            keys[i].inject == POLICY_INJECT_BASIC) ||
 		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))
 			continue;
 		if (node && keys[i].inject != inject)
@@ -212,4 +227,6 @@ void load_inject(struct tree *tree, const struct tree_node *map, struct policy_c
 		take_username(tree, map, out);
 	else if (out->inject == POLICY_INJECT_SIGV4)
 		take_scope(tree, map, out);
+	else if (out->inject == POLICY_INJECT_POSTGRES)
+		take_role(tree, map, out);
 }

@@ -24,10 +24,13 @@ void load_rule_conditions(
         struct rule_parse *p, const struct tree_node *node, enum image_condition_kind kind);
 /* rule_jsonrpc.c: reads the value of jsonrpc. */
 void load_rule_jsonrpc(struct rule_parse *p, const struct tree_node *node);
-/* rule_mcp.c, rule_graphql.c, rule_llm.c: read the values of these keys. */
+/* rule_mcp.c, rule_graphql.c, rule_llm.c, rule_git.c, rule_grpc.c: read the values of these
+ * keys. */
 void load_rule_mcp(struct rule_parse *p, const struct tree_node *node);
 void load_rule_graphql(struct rule_parse *p, const struct tree_node *node);
 void load_rule_llm(struct rule_parse *p, const struct tree_node *node);
+void load_rule_git(struct rule_parse *p, const struct tree_node *node);
+void load_rule_grpc(struct rule_parse *p, const struct tree_node *node);
 /* A list of names in a rule. */
 struct rule_names {
 	struct tree_node *node;        /* NULL: the rule has no such list */
@@ -35,6 +38,8 @@ struct rule_names {
 	char type;                     /* the first byte of its values in the condition */
 	/* NULL, or returns false after it reported a wrong name. */
 	bool (*check)(struct rule_parse *p, const struct tree_node *node, struct slice name);
+	/* The same, and may put another name in place of it. */
+	bool (*take)(struct rule_parse *p, const struct tree_node *node, struct slice *name);
 };
 /* rule_names.c: makes one condition of all lists. Returns false after a report, or if the rule has
  * none of the lists. */

@@ -86,6 +86,28 @@ static void note_destination(
 		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 
+/* A credential goes where its way of injecting can put it. */
+static void check_credential(
+        struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
+{
+	const struct policy_credential *c = &p->l->model.credentials[p->rule.credential].c;
+	const bool logs_in = c->inject == POLICY_INJECT_POSTGRES;
+	char quoted[TREE_QUOTE_MAX];
+
+	tree_quote(d->text, quoted);
+	if (logs_in && d->scheme != POLICY_TCP)
+		tree_error(p->tree, at,
+		        "destination %s: inject: postgres is for tcp only: tcp://host:5432",
+		        quoted);
+	else if (d->scheme == POLICY_HTTP)
+		tree_error(p->tree, at,
+		        "destination %s: a credential is never sent over plain http", quoted);
+	else if (d->scheme != POLICY_HTTPS && !logs_in)
+		tree_error(p->tree, at,
+		        "destination %s: a credential goes to https only, not into %s", quoted,
+		        policy_scheme_name(d->scheme));
+}
+
 /* Reports what the scheme and port of one destination make impossible. An exception may name one of
  * the rule's ports. */
 static void check_destination(struct rule_parse *p, const struct model_destination *d,
@@ -121,13 +143,8 @@ static void check_destination(struct rule_parse *p, const struct model_destinati
 		tree_error(p->tree, at,
 		        "destination %s: upgrade exists in https and http only, not in %s", quoted,
 		        scheme);
-	if (d->scheme == POLICY_HTTP && r->credential != POLICY_NONE)
-		tree_error(p->tree, at,
-		        "destination %s: a credential is never sent over plain http", quoted);
-	if (!http && r->credential != POLICY_NONE)
-		tree_error(p->tree, at,
-		        "destination %s: a credential goes to https only, not into %s", quoted,
-		        scheme);
+	if (r->credential != POLICY_NONE)
+		check_credential(p, d, at);
 	if (d->scheme != POLICY_HTTPS && r->passthrough)
 		tree_error(
 		        p->tree, at, "destination %s: tls: passthrough is for https only", quoted);
@@ -203,10 +220,11 @@ void load_rule_check(struct rule_parse *p, const struct tree_node *to)
 		        "a rule with seal is for a login, and one with mcp for tools; write two "
 		        "rules");
 	if (r->upgrades.n && (model_has_condition(r, CONDITION_MCP) ||
-	                             model_has_condition(r, CONDITION_GRAPHQL)))
+	                             model_has_condition(r, CONDITION_GRAPHQL) ||
+	                             model_has_condition(r, CONDITION_GIT)))
 		tree_error(p->tree, p->node,
-		        "after an upgrade vethguard reads nothing, so a rule with mcp or graphql "
-		        "cannot have one");
+		        "after an upgrade vethguard reads nothing, so a rule with mcp, graphql or "
+		        "git cannot have one");
 	note_upgrade(p);
 	load_rule_check_to(p, &r->destinations, to);
 }

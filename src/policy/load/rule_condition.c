@@ -140,6 +140,8 @@ static const struct {
         [CONDITION_MCP_ARGUMENT] = {NULL, NULL, "mcp argument", NULL},
         [CONDITION_GRAPHQL] = {NULL, NULL, "graphql", NULL},
         [CONDITION_LLM] = {NULL, NULL, "llm", NULL},
+        [CONDITION_GIT] = {NULL, NULL, "git", NULL},
+        [CONDITION_GRPC] = {NULL, NULL, "grpc", NULL},
 };
 
 void load_rule_conditions(
@@ -224,6 +226,10 @@ static const char *body_of(enum image_condition_kind kind)
 		return "messages of MCP";
 	case CONDITION_GRAPHQL:
 		return "a GraphQL request";
+	case CONDITION_GIT:
+		return "a request of git";
+	case CONDITION_GRPC:
+		return "a call of gRPC";
 	case CONDITION_JSON:
 	case CONDITION_JSON_ONLY:
 	case CONDITION_JSONRPC:

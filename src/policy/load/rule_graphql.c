@@ -40,11 +40,11 @@ void load_rule_graphql(struct rule_parse *p, const struct tree_node *node)
 	static const char *const keys[] = {"operations", "fields", "persisted", NULL};
 	const struct rule_names lists[] = {
 	        {tree_get(node, "operations"), "operations", "an operation", "operation",
-	                GRAPHQL_VALUE_OPERATION, check_operation},
+	                GRAPHQL_VALUE_OPERATION, check_operation, NULL},
 	        {tree_get(node, "fields"), "fields", "a field's name", "field", GRAPHQL_VALUE_FIELD,
-	                check_field},
+	                check_field, NULL},
 	        {tree_get(node, "persisted"), "persisted", "a document's hash or id", "persisted",
-	                GRAPHQL_VALUE_PERSISTED, NULL}};
+	                GRAPHQL_VALUE_PERSISTED, NULL, NULL}};
 
 	if (!tree_is_map(p->tree, node, "graphql") || !tree_check_keys(p->tree, node, keys, NULL))
 		return;

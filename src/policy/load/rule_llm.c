@@ -18,9 +18,9 @@ void load_rule_llm(struct rule_parse *p, const struct tree_node *node)
 	static const char *const keys[] = {"models", "max_output_tokens", NULL};
 	struct tree_node *tokens = tree_get(node, "max_output_tokens");
 	const struct rule_names lists[] = {{tree_get(node, "models"), "models", "a model's name",
-	                                           "model", LLM_VALUE_MODEL, NULL},
+	                                           "model", LLM_VALUE_MODEL, NULL, NULL},
 	        {tokens, "max_output_tokens", "max_output_tokens", "most tokens", LLM_VALUE_TOKENS,
-	                check_tokens}};
+	                check_tokens, NULL}};
 
 	if (!tree_is_map(p->tree, node, "llm") || !tree_check_keys(p->tree, node, keys, NULL))
 		return;

@@ -100,8 +100,9 @@ void load_rule_mcp(struct rule_parse *p, const struct tree_node *node)
 	struct tree_node *tools = tree_get(node, "tools"), *methods = tree_get(node, "methods");
 	struct tree_node *arguments = tree_get(node, "arguments");
 	const struct rule_names lists[] = {
-	        {tools, "tools", "a tool's name", "tool", MCP_VALUE_TOOL, NULL},
-	        {methods, "methods", "a method's name", "method", MCP_VALUE_METHOD, check_method}};
+	        {tools, "tools", "a tool's name", "tool", MCP_VALUE_TOOL, NULL, NULL},
+	        {methods, "methods", "a method's name", "method", MCP_VALUE_METHOD, check_method,
+	                NULL}};
 
 	if (!tree_is_map(p->tree, node, "mcp") || !tree_check_keys(p->tree, node, keys, NULL))
 		return;

@@ -22,6 +22,8 @@ static bool take_list(
 			return false;
 		if (list->check && !list->check(p, item->value, name))
 			return false;
+		if (list->take && !list->take(p, item->value, &name))
+			return false;
 		out->values[out->value_count] =
 		        arena_printf(arena, "%c%.*s", list->type, SLICE_ARG(name));
 		quoted = load_condition_quote(arena, name);

@@ -11,12 +11,13 @@
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
         "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp",
-        "graphql", "llm", "limits", "budget", "weights", "prices", "dlp", NULL};
+        "graphql", "llm", "git", "grpc", "limits", "budget", "weights", "prices", "dlp", NULL};
 static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths", "credential",
         "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm",
-        "limits", "budget", "weights", "prices", "dlp", "wait", NULL};
+        "git", "grpc", "limits", "budget", "weights", "prices", "dlp", "wait", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
-        "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", NULL};
+        "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
+        "grpc", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow:, ask: or deny:"
 #define NO_MERGE \
@@ -179,6 +180,10 @@ static void take_keys(struct rule_parse *p)
 		load_rule_graphql(p, value);
 	if ((value = tree_get(p->node, "llm")))
 		load_rule_llm(p, value);
+	if ((value = tree_get(p->node, "git")))
+		load_rule_git(p, value);
+	if ((value = tree_get(p->node, "grpc")))
+		load_rule_grpc(p, value);
 	if (p->rule.deny) {
 		if ((value = tree_get(p->node, "reason")))
 			take_reason(p, value);

@@ -7,6 +7,7 @@
  *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
  *      |-> HTTP2 -> LINGER (client/http2.c)
  *      |-> SOCKS -> SOCKS_REQUEST -> PEEK again, inside (client/socks.c)
+ *      |-> POSTGRES -> LINGER (proxy/postgres/)
  *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
  *
  * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in
@@ -18,6 +19,7 @@
 
 #include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/postgres/postgres.h"
 #include "proxy/tunnel/tunnel.h"
 #include "proxy/dial/dial.h"
 #include "vethguard/base/clock.h"
@@ -147,6 +149,9 @@ static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
                 [ON_TIMEOUT] = client_http2_timeout,
                 [ON_OVER] = stay},
         [CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = client_dial_timeout, [ON_OVER] = stay},
+        [CLIENT_POSTGRES] = {[ON_INPUT] = client_postgres_input,
+                [ON_TIMEOUT] = client_postgres_timeout,
+                [ON_OVER] = stay},
         [CLIENT_LINGER] =
                 {[ON_INPUT] = linger_input, [ON_TIMEOUT] = linger_timeout, [ON_OVER] = stay},
         [CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
@@ -163,6 +168,7 @@ static const int waits[CLIENT_STATE_COUNT] = {
         [CLIENT_EXCHANGE] = -1,
         [CLIENT_HTTP2] = WAIT_HEADER,
         [CLIENT_DIAL] = WAIT_DIAL,
+        [CLIENT_POSTGRES] = WAIT_HELLO, /* then that of its own state */
         [CLIENT_LINGER] = WAIT_LINGER,
         [CLIENT_CLOSED] = -1,
 };
@@ -176,6 +182,7 @@ static const char *const state_names[] = {
         [CLIENT_EXCHANGE] = "EXCHANGE",
         [CLIENT_HTTP2] = "HTTP2",
         [CLIENT_DIAL] = "DIAL",
+        [CLIENT_POSTGRES] = "POSTGRES",
         [CLIENT_LINGER] = "LINGER",
         [CLIENT_CLOSED] = "CLOSED",
 };
@@ -231,6 +238,8 @@ static void on_drained(struct socket *socket)
 		client_wake(c);
 	} else if (c->state == CLIENT_HTTP2) {
 		client_http2_drained(c);
+	} else if (c->state == CLIENT_POSTGRES) {
+		client_postgres_drained(c);
 	} else if (c->exchange) {
 		exchange_client_drained(c->exchange);
 	} else if (c->state == CLIENT_LINGER && !socket_unsent(socket)) {
@@ -284,6 +293,7 @@ static void on_deferred_free(struct loop_task *task)
 
 	list_remove(&c->list);
 	tunnel_free(c->tunnel);
+	postgres_free(c->postgres);
 	free(c->scan);
 	limit_leave(proxy, &c->held);
 	client_http2_free(c);
@@ -312,6 +322,8 @@ void client_close(struct client *c)
 	c->dial = NULL;
 	if (c->tunnel)
 		tunnel_close(c->tunnel, EVENT_CAUSE_CLOSING, NULL);
+	if (c->postgres)
+		postgres_close(c->postgres);
 	if (c->holds_name)
 		names_release(c->proxy->config.names, &c->dst);
 	c->holds_name = false;

@@ -16,6 +16,7 @@
 
 struct client_http2;
 struct dial_result;
+struct postgres;
 
 enum client_state {
 	CLIENT_PEEK,          /* finding out what it is */
@@ -26,6 +27,7 @@ enum client_state {
 	CLIENT_EXCHANGE,      /* serving a request */
 	CLIENT_HTTP2,         /* serving many requests, one per stream */
 	CLIENT_DIAL,          /* dialing a tunnel's other end */
+	CLIENT_POSTGRES,      /* to a database on which vethguard logs in (proxy/postgres/) */
 	CLIENT_LINGER,        /* the last response was sent; further input is read and discarded */
 	CLIENT_CLOSED,
 	CLIENT_STATE_COUNT
@@ -35,7 +37,8 @@ enum client_state {
 enum tunnel_content {
 	TUNNEL_UNSEEN, /* unread: the policy has only a tcp:// rule for the destination */
 	TUNNEL_TLS,
-	TUNNEL_OTHER /* neither TLS nor a request, or treated so after a timeout */
+	TUNNEL_OTHER,   /* neither TLS nor a request, or treated so after a timeout */
+	TUNNEL_POSTGRES /* no tunnel: read up to the end of the login */
 };
 
 /* How the exchange of an HTTP/1 connection has ended. */
@@ -80,6 +83,7 @@ struct client {
 	uint64_t sent_seen; /* value of socket.sent when last looked at */
 	struct dial *dial;
 	struct tunnel *tunnel;
+	struct postgres *postgres;       /* owned */
 	struct ip tunnel_address;        /* of the tunnel's other end */
 	struct policy_decision decision; /* of a tunnel */
 	struct destination tunnelled;    /* the tunnel's destination */
@@ -170,6 +174,15 @@ enum proxy_wait client_first_wait(struct client *c);
 /* True if the policy allows the tunnel; *decision is the decision. */
 bool client_tunnel_passes(
         const struct client *c, const struct policy *policy, struct policy_decision *decision);
+
+/* client/postgres.c: true if vethguard logs in where this decision lets a tcp connection through.
+ */
+bool client_is_postgres(const struct client *c, const struct policy_decision *decision);
+enum client_state client_postgres(struct client *c, const struct policy_decision *decision);
+enum client_state client_postgres_input(struct client *c);
+enum client_state client_postgres_timeout(struct client *c);
+/* The sandbox takes bytes again. */
+void client_postgres_drained(struct client *c);
 
 /* Handlers of socks.c. */
 enum client_state client_socks(struct client *c);

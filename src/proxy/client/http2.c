@@ -75,6 +75,8 @@ static void watch(struct client_http2 *h)
 		loop_deadline_clear(&c->deadline);
 		return;
 	}
+	if (!h->stream_count)
+		http2_memory_idle(&h->memory, &c->proxy->waits[WAIT_REST]);
 	if (c->deadline.list == &c->proxy->waits[wait])
 		return;
 	c->sent_seen = c->socket.sent;
@@ -153,6 +155,7 @@ void client_http2_free(struct client *c)
 		return;
 	loop_task_cancel(c->proxy->config.loop, &h->flush);
 	nghttp2_session_del(h->session);
+	http2_memory_fini(&h->memory);
 	free(h);
 	c->http2 = NULL;
 }

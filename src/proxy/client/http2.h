@@ -13,6 +13,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/http/http2.h"
+#include "proxy/http/http2_memory.h"
 #include "proxy/http/http2_rules.h"
 #include "proxy/http/websocket.h"
 
@@ -69,6 +70,7 @@ struct client_http2 {
 	uint32_t violation_code; /* RFC 9113 section 7 */
 	struct client_http2_limits guard;
 	struct http2_rules rules;
+	struct http2_memory memory;
 };
 
 /* Opens nghttp2's session with its callbacks (client/http2_callbacks.c). Returns 0 or an error of

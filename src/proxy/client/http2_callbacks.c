@@ -206,6 +206,7 @@ static ssize_t on_send(
 	(void)session, (void)flags;
 	if (socket_is_congested(&h->client->socket))
 		return NGHTTP2_ERR_WOULDBLOCK;
+	http2_memory_sent(&h->memory, p);
 	socket_write(&h->client->socket, p, n);
 	return (ssize_t)n;
 }
@@ -303,6 +304,7 @@ int client_http2_open_session(struct client_http2 *h)
 	int rc = -1;
 
 	http2_rules_init(&h->rules);
+	http2_memory_init(&h->memory, &h->session);
 	if (callbacks && nghttp2_option_new(&options) == 0) {
 		nghttp2_option_set_no_auto_window_update(options, 1);
 		nghttp2_option_set_no_closed_streams(options, 1);
@@ -311,7 +313,8 @@ int client_http2_open_session(struct client_http2 *h)
 		nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
 		nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
 		nghttp2_option_set_max_send_header_block_length(options, HTTP2_BLOCK_MAX);
-		rc = nghttp2_session_server_new2(&h->session, callbacks, h, options);
+		rc = nghttp2_session_server_new3(
+		        &h->session, callbacks, h, options, &h->memory.functions);
 		nghttp2_option_del(options);
 	}
 	nghttp2_session_callbacks_del(callbacks);

@@ -159,10 +159,12 @@ bool client_take_in(struct client *c, enum client_state *next)
 
 enum client_state client_peek(struct client *c)
 {
-	struct verdict j;
+	const bool ends_here = !c->explicit_proxy || c->connected;
+	struct verdict j = {.allowed = false};
 
-	if ((!c->explicit_proxy || c->connected) && peek_opaque_is_allowed(c, &j) &&
-	        !j.decision.observed &&
+	if (ends_here && peek_opaque_is_allowed(c, &j) && client_is_postgres(c, &j.decision))
+		return client_postgres(c, &j.decision);
+	if (j.allowed && !j.decision.observed &&
 	        !peek_web_may_be_allowed(c->proxy->config.policy, &c->destination) &&
 	        !peek_web_is_denied(c->proxy->config.policy, &c->destination))
 		return client_dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);

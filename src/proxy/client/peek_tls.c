@@ -77,7 +77,8 @@ enum client_state client_tls_hello(struct client *c, const struct client_hello *
 	 * name in it: an address that was not authorized is not sent there. */
 	if (agrees && treatment == POLICY_TLS_PASSTHROUGH && !other_address)
 		return client_dial_tunnel(c, &d, &decision, TUNNEL_TLS);
-	if (agrees && treatment == POLICY_TLS_OPAQUE)
+	/* Where vethguard logs in, nothing is relayed unread. */
+	if (agrees && treatment == POLICY_TLS_OPAQUE && decision.credential == POLICY_NONE)
 		return client_dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	return open_tls(c);
 }

@@ -5,6 +5,7 @@
  * policies have changed, what is marked ends.
  */
 #include "proxy/client/http2.h"
+#include "proxy/postgres/postgres.h"
 #include "proxy/tunnel/tunnel.h"
 
 static size_t look_at_tunnel(
@@ -20,6 +21,8 @@ static size_t look_at_tunnel(
 	c->cut = true;
 	if (c->tunnel)
 		tunnel_record(c->tunnel, cause, detail);
+	else if (c->postgres)
+		postgres_record(c->postgres, cause, detail);
 	else
 		audit_connection(
 		        c, &c->decision, EVENT_DENIED, cause, detail, c->input_buf.len, 0, NULL);
@@ -56,6 +59,10 @@ size_t client_reauthorize(struct client *c, const struct policy *next, uint32_t 
 		return look_at_exchange(c->exchange, next, credential, cause, detail);
 	case CLIENT_HTTP2:
 		return c->http2 ? look_at_streams(c->http2, next, credential, cause, detail) : 0;
+	case CLIENT_POSTGRES:
+		return credential == POLICY_NONE || c->decision.credential == credential
+		               ? look_at_tunnel(c, next, cause, detail)
+		               : 0;
 	case CLIENT_DIAL:
 		return credential == POLICY_NONE ? look_at_tunnel(c, next, cause, detail) : 0;
 	default: /* nothing of the exchange was sent yet */
@@ -87,7 +94,7 @@ void client_end_marked(struct client *c, bool policy_is_new)
 			s->code = NGHTTP2_CANCEL;
 		exchange_take_step(s->exchange, policy_is_new);
 	}
-	if (c->state == CLIENT_DIAL && c->cut) {
+	if ((c->state == CLIENT_DIAL || c->state == CLIENT_POSTGRES) && c->cut) {
 		c->reset = true;
 		client_close(c); /* the tunnel is recorded already */
 	}

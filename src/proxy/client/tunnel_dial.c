@@ -119,6 +119,8 @@ bool client_tunnel_passes(
 	}
 	authorize_opaque(policy, d, POLICY_TCP, &j);
 	*decision = j.decision;
+	if (c->content == TUNNEL_POSTGRES)
+		return j.allowed && !j.decision.observed;
 	return j.allowed &&
 	       (c->content == TUNNEL_OTHER || j.decision.observed ||
 	               (!peek_web_may_be_allowed(policy, d) && !peek_web_is_denied(policy, d)));

@@ -20,6 +20,26 @@
 #define BURST_S 8
 #define MS_PER_S 1000
 
+static const char *const state_names[] = {
+        [ASKING_NONE] = "NONE",
+        [ASKING_WAITS] = "WAITS",
+        [ASKING_DENIED] = "DENIED",
+        [ASKING_APPROVED] = "APPROVED",
+        [ASKING_PASSED] = "PASSED",
+        [ASKING_ENDED] = "ENDED",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == ASKING_STATE_COUNT, "a name per state");
+
+static void enter(struct exchange *ex, enum asking_state state)
+{
+	struct asking *a = &ex->asking;
+
+	log_debug("event %016" PRIx64 ": approval: %s -> %s", ex->id, state_names[a->state],
+	        state_names[state]);
+	a->state = state;
+}
+
 static struct exchange *exchange_of(struct list *l)
 {
 	struct asking *a = container_of(l, struct asking, list);
@@ -94,7 +114,7 @@ static void keep_text(struct exchange *ex, const char *text)
 
 static void approve(struct exchange *ex, uint64_t grant, const char *text)
 {
-	ex->asking.approved = true;
+	enter(ex, ASKING_APPROVED);
 	ex->asking.grant = grant;
 	keep_text(ex, text);
 	decide_later(ex);
@@ -111,7 +131,7 @@ static void end_grant(struct proxy *p, struct asking_grant *g)
 		if (ex->asking.grant != g->id)
 			continue;
 		list_remove(l);
-		ex->asking.approved = false;
+		enter(ex, ASKING_ENDED);
 		decide_later(ex);
 	}
 	*g = (struct asking_grant){0};
@@ -157,18 +177,31 @@ void asking_close(struct proxy *p)
 
 /* --- one exchange --- */
 
-static void leave(struct exchange *ex)
+/* True while the request is among those that wait. */
+static bool is_waiting(const struct asking *a)
+{
+	return a->state == ASKING_WAITS || a->state == ASKING_DENIED || a->state == ASKING_APPROVED;
+}
+
+/* True if the supervisor knows that the request waits. Who gives an answer knows that the waiting
+ * ends; who gives a grant does not know for which requests. */
+static bool is_known(const struct asking *a)
+{
+	return a->state == ASKING_WAITS || (a->state == ASKING_APPROVED && a->grant);
+}
+
+static void leave(struct exchange *ex, enum asking_state next)
 {
 	struct asking *a = &ex->asking;
 	struct proxy *p = ex->proxy;
 
-	if (a->waiting)
+	if (is_waiting(a))
 		p->asking.count--;
-	a->waiting = false;
 	list_remove(&a->list);
-	if (a->told && p->config.ask_end)
+	if (is_known(a) && p->config.ask_end)
 		p->config.ask_end(p->config.context, ex->id);
-	a->told = false;
+	if (a->state != next)
+		enter(ex, next);
 }
 
 static bool refuse(struct exchange *ex, const char *why)
@@ -184,18 +217,18 @@ static void on_task(struct loop_task *task)
 	struct exchange *ex = container_of(task, struct exchange, asking.task);
 	struct asking *a = &ex->asking;
 	bool waited = ex->state == EXCHANGE_ASKING;
+	bool passes = asking_is_approved(a) || !ex->verdict.decision.asks;
 
-	if (a->approved && !waited)
+	if (asking_is_approved(a) && !waited)
 		return;
-	leave(ex);
+	leave(ex, waited && passes ? ASKING_PASSED : ASKING_ENDED);
 	if (!waited) { /* its grant has ended */
 		keep_text(ex, "the approval by which it was under way has ended");
 		if (responding_has_begun(&ex->responding))
 			exchange_abort(ex, EVENT_CAUSE_ASK, ex->kept_detail);
 		else
 			exchange_refuse(ex, 0, EVENT_CAUSE_ASK, ex->kept_detail);
-	} else if (a->approved || !ex->verdict.decision.asks) {
-		a->approved = true;
+	} else if (passes) {
 		if (a->grant)
 			list_append(&ex->proxy->asking.granted, &a->list);
 		exchange_enter(ex, EXCHANGE_NEW);
@@ -240,13 +273,11 @@ static const char *ask(struct exchange *ex, const struct message_worker_ask *m)
 		return "a person has to approve it, and too many were asked about just now";
 	if (p->config.ask(p->config.context, ex->id, m) < 0)
 		return "a person has to approve it, and nobody can be asked at the moment";
-	a->told = true;
 	a->until_ms = clock_boot_ms() + (int64_t)m->wait_s * MS_PER_S;
 	p->asking.count++;
-	a->waiting = true;
+	enter(ex, ASKING_WAITS);
 	list_append(&p->asking.waiting, &a->list);
 	tick_on(p);
-	log_debug("event %016" PRIx64 ": waits for an approval", ex->id);
 	return NULL;
 }
 
@@ -258,32 +289,33 @@ bool asking_passes(struct exchange *ex)
 	const char *why;
 	char host[64];
 
-	if (a->approved)
+	if (asking_is_approved(a))
 		return true;
 	m = question_of(ex, host);
-	a->begun = true;
 	a->task.run = on_task;
 	g = find_grant(ex->proxy, &m);
 	if (g) {
-		a->approved = true;
+		enter(ex, ASKING_PASSED);
 		a->grant = g->id;
 		keep_text(ex, g->text);
 		list_append(&ex->proxy->asking.granted, &a->list);
 		return true;
 	}
 	why = ask(ex, &m);
-	if (why)
+	if (why) {
+		enter(ex, ASKING_ENDED);
 		return refuse(ex, why);
+	}
 	exchange_enter(ex, EXCHANGE_ASKING);
 	return false;
 }
 
 void asking_fini(struct exchange *ex)
 {
-	if (!ex->asking.begun)
+	if (ex->asking.state == ASKING_NONE)
 		return;
 	loop_task_cancel(ex->proxy->config.loop, &ex->asking.task);
-	leave(ex);
+	leave(ex, ASKING_ENDED);
 }
 
 /* --- what the supervisor says --- */
@@ -298,10 +330,10 @@ void proxy_answer(struct proxy *p, uint64_t id, bool approved, struct slice text
 
 		if (ex->id != id)
 			continue;
-		ex->asking.told = false; /* the supervisor need not be told that this ends */
 		if (approved) {
 			approve(ex, 0, kept);
 		} else {
+			enter(ex, ASKING_DENIED);
 			keep_text(ex, kept);
 			decide_later(ex);
 		}
@@ -332,7 +364,7 @@ static void approve_waiting(struct proxy *p, const struct asking_grant *g)
 		char host[64];
 		struct message_worker_ask m = question_of(ex, host);
 
-		if (!ex->asking.approved && find_grant(p, &m) == g)
+		if (ex->asking.state == ASKING_WAITS && find_grant(p, &m) == g)
 			approve(ex, g->id, g->text);
 	}
 }

@@ -37,15 +37,30 @@ struct asking_all {
 	bool ticking;
 };
 
+enum asking_state {
+	ASKING_NONE,     /* nobody was asked */
+	ASKING_WAITS,    /* the supervisor was asked, and has not answered */
+	ASKING_DENIED,   /* a person has refused it while it waited: its task refuses it */
+	ASKING_APPROVED, /* ... has approved it, or a grant has: its task lets it go on */
+	ASKING_PASSED,   /* it goes on */
+	ASKING_ENDED,    /* it was not approved, or its grant has ended */
+	ASKING_STATE_COUNT
+};
+
 /* The part of an exchange. */
 struct asking {
 	struct list list;
-	bool begun, waiting, approved;
-	bool told;        /* the supervisor knows that it waits */
+	enum asking_state state;
 	uint64_t grant;   /* that has approved it, or 0 */
 	int64_t until_ms; /* clock_boot_ms(): when waiting ends */
 	struct loop_task task;
 };
+
+/* True if the request needs no further approval. */
+static inline bool asking_is_approved(const struct asking *a)
+{
+	return a->state == ASKING_APPROVED || a->state == ASKING_PASSED;
+}
 
 int asking_open(struct proxy *proxy);
 void asking_close(struct proxy *proxy);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers to refused clients: RFC 9457 problem details that say what was refused, why, and what to
  * ask for (deny_problem.c, deny_text.c). A gRPC client gets a status and a message, in fields only
- * (deny_grpc.c). */
+ * (deny_grpc.c); git shows what its protocol says (deny_git.c). */
 #include <stdio.h>
 
 #include "proxy/exchange/deny.h"
 
-#define BODY_MAX 65536 /* enough for each of its texts with all bytes escaped */
+/* Enough for each of the texts with all bytes escaped, and for a report to git about 1024 refs. */
+#define BODY_MAX (2u << 20)
 #define REASON_MAX 128
 #define RETRY_MAX 24
 #define PROBLEM_JSON "application/problem+json"
@@ -52,8 +53,8 @@ void exchange_will_refuse(struct exchange *ex, uint16_t status)
 	ex->status = status ? status : status_for(ex->cause);
 	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
 		ex->status = 421; /* concerns this stream only: RFC 9110 section 15.5.20 */
-	if (exchange_is_grpc(ex))
-		ex->status = 200; /* the refusal is in its trailers */
+	if (deny_grpc_reads(ex) || deny_git_reads(ex))
+		ex->status = 200; /* the refusal is in its trailers, or in git's own lines */
 }
 
 static bool has_text(struct slice value, struct slice text)
@@ -111,14 +112,14 @@ static void put_retry(
 void exchange_answer_refusal(struct exchange *ex)
 {
 	struct http_response response = {.version = 11};
-	bool grpc = exchange_is_grpc(ex);
+	bool grpc = deny_grpc_reads(ex);
 	char reason[REASON_MAX], retry[RETRY_MAX];
 	struct buf body;
 
 	buf_init(&body, BODY_MAX);
 	if (grpc)
 		deny_put_grpc(ex, &response, &body);
-	else
+	else if (!deny_put_git(ex, &response, &body))
 		put_problem(ex, &response, reason, &body);
 	put_retry(ex, &response, grpc, retry);
 	responding_enter(ex, RESPONDING_BEGUN);

@@ -25,8 +25,18 @@ void deny_put_message(const struct exchange *ex, struct buf *text);
 
 /* deny_problem.c: the RFC 9457 body. */
 void deny_put_problem(const struct exchange *ex, struct buf *out);
+/* deny_grpc.c: true for a client of gRPC, or of gRPC-Web, which HTTP/1.1 carries too. */
+bool deny_grpc_reads(const struct exchange *ex);
 /* deny_grpc.c: makes r a response that has only fields, with a gRPC status and the explanation. r
  * points into text. */
 void deny_put_grpc(const struct exchange *ex, struct http_response *r, struct buf *text);
+
+/* deny_git.c */
+
+/* True if the refusal has a form that git reads as an answer of its protocol: with status 200. */
+bool deny_git_reads(const struct exchange *ex);
+/* Makes r and body a refusal that git shows to its user. Returns false, and changes nothing, if the
+ * request is none of git, or of git and without such a form. */
+bool deny_put_git(const struct exchange *ex, struct http_response *r, struct buf *body);
 
 #endif

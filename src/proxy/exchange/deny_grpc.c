@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A refused gRPC client reads no body, only a status and a message in fields. */
+/* A refused client of gRPC or gRPC-Web reads no body, only a status and a message in fields. */
 #include "proxy/exchange/deny.h"
 
-/* A gRPC client reads no body of a refusal, only a status in fields. */
-bool exchange_is_grpc(const struct exchange *ex)
+#define WEB "application/grpc-web"
+
+static struct slice type_of(const struct exchange *ex)
 {
 	const struct http_field *type = http_find(&ex->request.fields, HTTP_CONTENT_TYPE);
 
-	return ex->client_version == 20 && type &&
-	       slice_starts_with(type->value, SLICE("application/grpc"));
+	return type ? type->value : SLICE("");
+}
+
+bool exchange_is_grpc(const struct exchange *ex)
+{
+	return ex->client_version == 20 &&
+	       slice_starts_with(type_of(ex), SLICE("application/grpc"));
+}
+
+bool deny_grpc_reads(const struct exchange *ex)
+{
+	return exchange_is_grpc(ex) || slice_starts_with(type_of(ex), SLICE(WEB));
+}
+
+/* The type of the answer: a client of gRPC-Web has to find its own. */
+static struct slice answer_type(const struct exchange *ex)
+{
+	if (slice_starts_with(type_of(ex), SLICE(WEB "-text")))
+		return SLICE(WEB "-text");
+	return slice_starts_with(type_of(ex), SLICE(WEB)) ? SLICE(WEB) : SLICE("application/grpc");
 }
 
 /* https://grpc.io/docs/guides/status-codes/; no client retries PERMISSION_DENIED. */
@@ -55,9 +74,10 @@ void deny_put_grpc(const struct exchange *ex, struct http_response *r, struct bu
 	put_encoded(text, buf_slice(&plain));
 	buf_fini(&plain);
 	r->status = 200;
-	r->body = HTTP_BODY_NONE;
+	r->body = ex->client_version == 20 ? HTTP_BODY_NONE : HTTP_BODY_LENGTH;
+	r->content_length = 0;
 	r->fields.count = 0;
-	http_add(&r->fields, SLICE("content-type"), SLICE("application/grpc"));
+	http_add(&r->fields, SLICE("content-type"), answer_type(ex));
 	http_add(&r->fields, SLICE("x-vethguard"), SLICE("denied"));
 	http_add(&r->fields, SLICE("grpc-status"), slice_from_string(grpc_status(ex->cause)));
 	http_add(&r->fields, SLICE("grpc-message"), buf_slice(text));

@@ -2,9 +2,10 @@
 /*
  * An exchange: one request and its response, between any two protocols. First what the client's
  * side and the upstream's side use; then what the exchange's parts share: exchange.c (its life),
- * deny.c (refusing), request.c (what goes upstream), retry.c (when a request may go out again),
- * response.c (head, body and end of the response), redact.c (masking on the way), placeholder.c
- * (what the sandbox must not send), websocket_relay.c (frames after an upgrade).
+ * request_body.c (the request's content), deny.c (refusing), request.c (what goes upstream),
+ * retry.c (when a request may go out again), response.c (head, body and end of the response),
+ * redact.c (masking on the way), placeholder.c (what the sandbox must not send), websocket_relay.c
+ * (frames after an upgrade).
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H

@@ -18,6 +18,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/filling.h"
 #include "proxy/exchange/signing.h"
+#include "vethguard/git/body.h"
 
 static const char too_large_to_sign[] =
         "the request's body has more than 16 MiB, and has to be whole before it can be signed";
@@ -161,7 +162,7 @@ const struct policy_body *holding_body(struct exchange *ex, const struct policy 
 	if (h->bytes.len > policy_inspect(policy))
 		return &larger;
 	if (h->body.state == POLICY_BODY_UNREAD)
-		policy_body_read(&h->body, &fields, buf_slice(&h->bytes));
+		git_body_read(&h->body, &fields, buf_slice(&h->bytes));
 	return &h->body;
 }
 

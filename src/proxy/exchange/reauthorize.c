@@ -69,7 +69,7 @@ static bool stays(struct exchange *ex, const struct policy *next)
 	if (!j.allowed || !exchange_decision_stands(ex->proxy->config.policy, &ex->verdict.decision,
 	                          next, &j.decision))
 		return false;
-	if (j.decision.asks && !ex->asking.approved && ex->state != EXCHANGE_ASKING)
+	if (j.decision.asks && !asking_is_approved(&ex->asking) && ex->state != EXCHANGE_ASKING)
 		return false; /* it has begun without asking */
 	limiting_goes_on(ex, next);
 	ex->verdict.decision = j.decision;

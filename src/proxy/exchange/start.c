@@ -11,6 +11,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/filling.h"
 #include "proxy/exchange/holding.h"
+#include "proxy/exchange/refused.h"
 #include "proxy/exchange/secrets.h"
 #include "proxy/exchange/signing.h"
 
@@ -114,6 +115,7 @@ void exchange_decide(struct exchange *ex)
 		exchange_scan_request(
 		        ex, (const uint8_t *)holding_bytes(ex).p, holding_bytes(ex).n);
 	note_upgrade(ex);
+	refused_explain(ex, policy, exchange_body(ex, policy));
 	(void)exchange_refuses_leak(ex);
 	exchange_follow_verdict(ex);
 }

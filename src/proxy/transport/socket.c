@@ -17,13 +17,14 @@ int socket_shared_init(struct socket_shared *s, struct loop *loop)
 	memset(s, 0, sizeof(*s));
 	s->loop = loop;
 	s->flush.run = socket_on_flush;
-	s->rx = malloc(SOCKET_CHUNK);
+	s->rx = malloc(SOCKET_RX);
 	buf_init(&s->tx, SOCKET_OUT_MAX);
+	buf_init(&s->answer, SOCKET_CHUNK);
 	if (secret_alloc(&s->stage_memory, 2 * SOCKET_RECORD) == 0)
 		s->stage = (struct buf){.mem = s->stage_memory.p,
 		        .cap = 2 * SOCKET_RECORD,
 		        .max = 2 * SOCKET_RECORD};
-	if (!s->rx || !buf_reserve(&s->tx, 2 * SOCKET_CHUNK) || !s->stage.mem) {
+	if (!s->rx || !buf_reserve(&s->tx, SOCKET_TX) || !s->stage.mem) {
 		socket_shared_fini(s);
 		return -ENOMEM;
 	}
@@ -36,6 +37,7 @@ void socket_shared_fini(struct socket_shared *s)
 	free(s->rx);
 	s->rx = NULL;
 	buf_fini(&s->tx);
+	buf_fini(&s->answer);
 	secret_free(&s->stage_memory);
 }
 
@@ -106,7 +108,7 @@ static enum socket_status receive_tls(struct socket *l)
 	buf_fini(&l->parked);
 	if (s->rx_owner != l)
 		rx_park(s);
-	status = receive(l, s->rx, SOCKET_CHUNK, &n);
+	status = receive(l, s->rx, SOCKET_RX, &n);
 	if (status != SOCKET_OK)
 		return status;
 	s->rx_owner = l;
@@ -136,6 +138,25 @@ enum socket_status socket_handshake(struct socket *l)
 	}
 }
 
+/* Reads without a claim on the shared output, which would send what another socket has there: TLS
+ * hardly ever writes while it reads (the answer to a key update, an alert). */
+static enum tls_status read_tls(struct socket *l, uint8_t *out, size_t cap, size_t *n)
+{
+	struct socket_shared *s = l->shared;
+	enum tls_status status;
+
+	tls_set_output(l->tls, &s->answer);
+	status = tls_read(l->tls, out, cap, n);
+	tls_set_output(l->tls, &s->tx);
+	if (s->answer.len) {
+		socket_claim_tx(l);
+		if (buf_append_slice(&s->tx, buf_slice(&s->answer)) < 0)
+			socket_break(l);
+		buf_consume(&s->answer, s->answer.len);
+	}
+	return status;
+}
+
 enum socket_status socket_read(struct socket *l, uint8_t *out, size_t cap, size_t *n)
 {
 	*n = 0;
@@ -146,11 +167,9 @@ enum socket_status socket_read(struct socket *l, uint8_t *out, size_t cap, size_
 	for (;;) {
 		enum socket_status status;
 
-		if (tls_input_left(l->tls))
-			socket_claim_tx(l); /* TLS may answer a key update or send an alert */
 		/* Read also without input: TLS may hold the rest of a record, or remember that the
 		 * end has come. */
-		switch (tls_read(l->tls, out, cap, n)) {
+		switch (read_tls(l, out, cap, n)) {
 		case TLS_OK:
 			return SOCKET_OK;
 		case TLS_WANT_READ:
@@ -198,7 +217,7 @@ int socket_open(struct socket_shared *shared, struct socket *l, int fd, struct l
 	l->on_event = on_event;
 	l->on_drained = on_drained;
 	l->readable = l->writable = true; /* try first, ask epoll later */
-	buf_init(&l->parked, 2 * SOCKET_CHUNK);
+	buf_init(&l->parked, SOCKET_RX);
 	buf_init(&l->out, SOCKET_OUT_MAX);
 	if (watched)
 		loop_io_move(watched, &l->io, on_ready);

@@ -23,6 +23,8 @@
 #include "vethguard/tls/tls.h"
 
 #define SOCKET_CHUNK (64u << 10)    /* bytes per read */
+#define SOCKET_RX (128u << 10)      /* bytes received at once where TLS is */
+#define SOCKET_TX (128u << 10)      /* bytes sent at once */
 #define SOCKET_RECORD 16384         /* plain bytes per TLS record (RFC 8446 section 5.1) */
 #define SOCKET_HIGH (64u << 10)     /* unsent bytes at which the other side is no longer read */
 #define SOCKET_OUT_MAX (512u << 10) /* more unsent bytes break the socket; obey SOCKET_HIGH */
@@ -36,11 +38,12 @@ struct socket;
 /* Shared by all sockets of a thread. */
 struct socket_shared {
 	struct loop *loop;
-	uint8_t *rx; /* SOCKET_CHUNK bytes received; borrowed by rx_owner's TLS */
+	uint8_t *rx; /* SOCKET_RX bytes received; borrowed by rx_owner's TLS */
 	size_t rx_n;
 	struct socket *rx_owner;
 	struct buf tx; /* bytes to send for tx_owner */
 	struct socket *tx_owner;
+	struct buf answer;          /* what TLS writes while it reads; empty otherwise */
 	struct buf stage;           /* plain bytes that will be a TLS record of stage_owner */
 	struct secret stage_memory; /* ... in locked memory */
 	bool stage_secret;          /* ... with secrets among them: wiped after encryption */

@@ -123,7 +123,7 @@ static void encrypt(struct socket *l, const uint8_t *p, size_t n)
 	socket_claim_tx(l);
 	if (!l->broken && tls_write(l->tls, p, n) != TLS_OK)
 		socket_break(l);
-	if (l->shared->tx.len >= 2 * SOCKET_CHUNK - SOCKET_RECORD)
+	if (l->shared->tx.len >= SOCKET_TX - SOCKET_RECORD)
 		send_tx(l->shared);
 }
 
@@ -178,7 +178,7 @@ void socket_write(struct socket *l, const void *p, size_t n)
 		return;
 	}
 	socket_claim_tx(l);
-	if (l->shared->tx.len + n > 2 * SOCKET_CHUNK) {
+	if (l->shared->tx.len + n > SOCKET_TX) {
 		send_tx(l->shared);
 		socket_claim_tx(l);
 	}

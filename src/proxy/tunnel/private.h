@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the UDP relay share: udp_relay.c (the relay and its sockets towards the
- * sandbox), udp_flow.c (one flow), udp_socket.c (datagrams with both addresses). */
+ * sandbox), udp_flow.c (one flow), udp_flow_leak.c (placeholders in it), udp_socket.c (datagrams
+ * with both addresses). */
 #ifndef VETHGUARD_SRC_PROXY_TUNNEL_PRIVATE_H
 #define VETHGUARD_SRC_PROXY_TUNNEL_PRIVATE_H
 
@@ -31,13 +32,22 @@ struct udp_socket {
 	uint16_t port;
 };
 
+enum udp_flow_state {
+	UDP_FLOW_RESOLVING, /* authorized, and waits for its destination's address */
+	UDP_FLOW_OPEN,      /* its socket is connected */
+	UDP_FLOW_REFUSED,   /* kept until idle: a flood is authorized and recorded once */
+	UDP_FLOW_CUT,       /* reauthorize.c: recorded, and about to be freed */
+	UDP_FLOW_STATE_COUNT
+};
+
 struct udp_flow {
 	struct udp_relay *relay;
+	enum udp_flow_state state;
 	struct udp_socket *socket;
 	struct udp_flow_key key;
 	UT_hash_handle hh;
 	struct loop_io io;
-	int fd; /* -1: not connected yet */
+	int fd; /* -1: none; set in UDP_FLOW_OPEN */
 	struct destination destination;
 	struct verdict verdict;
 	struct resolver_wait waiting;
@@ -46,8 +56,6 @@ struct udp_flow {
 	unsigned kept_count;
 	uint64_t bytes_out, bytes_in;
 	int64_t start_ms;
-	bool cut;     /* reauthorize.c: to be ended */
-	bool refused; /* kept until idle: a flood is authorized and recorded once */
 	bool holds_name;
 	bool leak_told; /* a placeholder in it was recorded */
 	struct limit_held held;
@@ -55,6 +63,12 @@ struct udp_flow {
 	enum event_cause cause;
 	const char *detail;
 };
+
+/* True if its event was recorded. No datagram passes then. */
+static inline bool udp_flow_is_over(const struct udp_flow *f)
+{
+	return f->state == UDP_FLOW_REFUSED || f->state == UDP_FLOW_CUT;
+}
 
 struct udp_relay {
 	struct proxy *proxy;
@@ -71,12 +85,18 @@ struct udp_relay {
 /* Opens a flow for the key and authorizes it: it is then refused, connected, or waiting for its
  * name's addresses. NULL: no room for another flow. */
 struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key);
-/* True if the datagram has a placeholder, which is recorded, and the policy refuses it. */
+/* udp_flow_leak.c: true if the host's name, or the datagram, has a placeholder, which is recorded,
+ * and the policy refuses it. */
+#define UDP_FLOW_NAME_TEXT \
+	"a credential's placeholder was sent where it does not belong: in the host's name"
+bool udp_flow_name_leaks(struct udp_flow *f);
 bool udp_flow_leaks(struct udp_flow *f, const uint8_t *p, size_t n);
 /* Sends a datagram of the flow now, or once the name is resolved, or loses it. */
 void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n);
 /* Authorizes the flow by the next policy and, if allowed, keeps the new verdict. */
 bool udp_flow_passes(struct udp_flow *f, const struct policy *next);
+/* Ends the flow, which the policy allows no more, and records that. The caller frees it. */
+void udp_flow_cut(struct udp_flow *f, enum event_cause cause, const char *detail);
 /* Records the event of the flow's end, or of its refusal. */
 void udp_flow_record(const struct udp_flow *f);
 void udp_flow_free(struct udp_flow *f);

@@ -17,10 +17,27 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/dial/dial.h"
 #include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
 
 #define FLOW_KEPT 4                        /* datagrams kept while resolving */
 #define FLOW_KEPT_BYTES (2 + DATAGRAM_MAX) /* per flow: at least the largest datagram */
 #define RELAY_KEPT_BYTES (1u << 20)        /* of all flows */
+
+static const char *const state_names[] = {
+        [UDP_FLOW_RESOLVING] = "RESOLVING",
+        [UDP_FLOW_OPEN] = "OPEN",
+        [UDP_FLOW_REFUSED] = "REFUSED",
+        [UDP_FLOW_CUT] = "CUT",
+};
+_Static_assert(
+        sizeof(state_names) / sizeof(state_names[0]) == UDP_FLOW_STATE_COUNT, "a name per state");
+
+static void enter(struct udp_flow *f, enum udp_flow_state state)
+{
+	log_debug("flow :%u to port %u: %s -> %s", f->key.src_port, f->key.dst_port,
+	        state_names[f->state], state_names[state]);
+	f->state = state;
+}
 
 void udp_flow_record(const struct udp_flow *f)
 {
@@ -30,7 +47,7 @@ void udp_flow_record(const struct udp_flow *f)
 	        .kind = EVENT_FLOW,
 	        .time_ms = f->start_ms,
 	        .duration_us = audit_duration_us((clock_real_ms() - f->start_ms) * 1000),
-	        .decision = f->refused                     ? EVENT_DENIED
+	        .decision = f->state == UDP_FLOW_REFUSED   ? EVENT_DENIED
 	                    : f->verdict.decision.observed ? EVENT_OBSERVED
 	                                                   : EVENT_ALLOWED,
 	        .cause = f->cause,
@@ -102,7 +119,7 @@ void udp_flow_on_deadline(struct loop_deadline *deadline)
 {
 	struct udp_flow *f = container_of(deadline, struct udp_flow, deadline);
 
-	if (!f->refused)
+	if (!udp_flow_is_over(f))
 		udp_flow_record(f);
 	flow_end(f);
 }
@@ -114,10 +131,18 @@ static void touch(struct udp_flow *f)
 
 static void refuse(struct udp_flow *f, enum event_cause cause, const char *detail)
 {
-	f->refused = true;
+	enter(f, UDP_FLOW_REFUSED);
 	f->cause = cause;
 	f->detail = detail;
 	drop_kept(f);
+	udp_flow_record(f);
+}
+
+void udp_flow_cut(struct udp_flow *f, enum event_cause cause, const char *detail)
+{
+	enter(f, UDP_FLOW_CUT);
+	f->cause = cause;
+	f->detail = detail;
 	udp_flow_record(f);
 }
 
@@ -210,6 +235,7 @@ static bool connect_flow(struct udp_flow *f, const struct ip *address, const cha
 	        loop_io_open_level(
 	                f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
 		f->address = *address;
+		enter(f, UDP_FLOW_OPEN);
 		return true;
 	}
 	close(f->fd);
@@ -249,46 +275,6 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 	resolved(container_of(wait, struct udp_flow, waiting), a->addresses, a->count, a->error);
 }
 
-/* Records a placeholder in a datagram or in the host's name, once for each flow. */
-static void note_leak(struct udp_flow *f, const char *where)
-{
-	struct proxy *proxy = f->relay->proxy;
-	const struct event e = {
-	        .id = proxy_event_id(proxy),
-	        .kind = EVENT_FINDING,
-	        .time_ms = clock_real_ms(),
-	        .decision =
-	                policy_refuses_leaks(proxy->config.policy) ? EVENT_DENIED : EVENT_ALLOWED,
-	        .finding = EVENT_FINDING_PLACEHOLDER_LEAK,
-	        .src = f->key.src,
-	        .src_port = f->key.src_port,
-	        .dst = f->key.dst,
-	        .dst_port = f->key.dst_port,
-	        .protocol = IPPROTO_UDP,
-	        .host = destination_host(&f->destination),
-	        .detail = slice_from_string(where),
-	};
-
-	if (!f->leak_told)
-		proxy->config.record(proxy->config.context, &e);
-	f->leak_told = true;
-}
-
-static const char name_text[] =
-        "a credential's placeholder was sent where it does not belong: in the host's name";
-
-/* True if the flow is refused for a placeholder in its host's name. */
-static bool name_leaks(struct udp_flow *f)
-{
-	const struct proxy *proxy = f->relay->proxy;
-
-	if (!credential_store_name_mentions(
-	            proxy->config.credentials, destination_host(&f->destination)))
-		return false;
-	note_leak(f, name_text);
-	return policy_refuses_leaks(proxy->config.policy);
-}
-
 static void flow_begin(struct udp_flow *f)
 {
 	struct proxy *proxy = f->relay->proxy;
@@ -299,9 +285,9 @@ static void flow_begin(struct udp_flow *f)
 		refuse(f, EVENT_CAUSE_POLICY, NULL);
 		return;
 	}
-	if (name_leaks(f)) {
+	if (udp_flow_name_leaks(f)) {
 		f->verdict.decision.reason = POLICY_REASON_LEAK;
-		refuse(f, EVENT_CAUSE_POLICY, name_text);
+		refuse(f, EVENT_CAUSE_POLICY, UDP_FLOW_NAME_TEXT);
 		return;
 	}
 	if (proxy->paused || proxy->state != PROXY_SERVING) {
@@ -371,20 +357,10 @@ struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *
 	return f;
 }
 
-bool udp_flow_leaks(struct udp_flow *f, const uint8_t *p, size_t n)
-{
-	const struct proxy *proxy = f->relay->proxy;
-
-	if (!credential_store_mentions_placeholder(proxy->config.credentials, slice_of(p, n), 0))
-		return false;
-	note_leak(f, "a credential's placeholder was sent where it does not belong: in a datagram");
-	return policy_refuses_leaks(proxy->config.policy);
-}
-
 void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n)
 {
 	touch(f);
-	if (f->fd >= 0)
+	if (f->state == UDP_FLOW_OPEN)
 		send_one(f, p, n);
 	else
 		keep(f, p, n);

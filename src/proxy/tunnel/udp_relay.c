@@ -28,7 +28,7 @@ static void take(struct udp_socket *s, const struct udp_flow_key *key, const uin
 	HASH_FIND(hh, s->relay->flows, key, sizeof(*key), f);
 	if (!f)
 		f = udp_flow_open(s, key);
-	if (f && !f->refused && !udp_flow_leaks(f, p, n))
+	if (f && !udp_flow_is_over(f) && !udp_flow_leaks(f, p, n))
 		udp_flow_forward(f, p, n);
 }
 
@@ -94,12 +94,9 @@ size_t udp_relay_reauthorize(struct udp_relay *relay, const struct policy *next,
 
 	HASH_ITER(hh, relay->flows, f, following)
 	{
-		if (f->refused || (next && udp_flow_passes(f, next)))
+		if (udp_flow_is_over(f) || (next && udp_flow_passes(f, next)))
 			continue;
-		f->cut = true;
-		f->cause = cause;
-		f->detail = detail;
-		udp_flow_record(f);
+		udp_flow_cut(f, cause, detail);
 		ended++;
 	}
 	return ended;
@@ -111,7 +108,7 @@ void udp_relay_end_reauthorized(struct udp_relay *relay)
 
 	HASH_ITER(hh, relay->flows, f, following)
 	{
-		if (f->cut || f->refused)
+		if (udp_flow_is_over(f))
 			udp_flow_free(f);
 	}
 	proxy_maybe_idle(relay->proxy);
@@ -147,7 +144,7 @@ static void drop_flows(struct udp_relay *relay, const struct udp_socket *of)
 	{
 		if (of && f->socket != of)
 			continue;
-		if (!f->refused)
+		if (!udp_flow_is_over(f))
 			udp_flow_record(f);
 		udp_flow_free(f);
 	}

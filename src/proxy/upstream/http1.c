@@ -212,7 +212,8 @@ static bool never_asked(const struct upstream_conn *c)
 	return c->socket.broken && c->own.reused && c->socket.sent == c->own.sent_before;
 }
 
-static void read_response(struct upstream_conn *c)
+/* *secret: bytes of proxy->plain that may hold the credential, from before it was masked. */
+static void read_some(struct upstream_conn *c, size_t *secret)
 {
 	struct proxy *proxy = c->proxy;
 	uint64_t before = c->socket.received;
@@ -234,12 +235,9 @@ static void read_response(struct upstream_conn *c)
 			return;
 		}
 		silence_begins(c);
-		bool may_hold_secret = c->own.exchange->credential != NULL;
-		bool more = take(c, proxy->plain, n);
-
-		if (may_hold_secret) /* the credential may have been here before it was masked */
-			secret_wipe(proxy->plain, n);
-		if (!more)
+		if (c->own.exchange->credential && n > *secret)
+			*secret = n;
+		if (!take(c, proxy->plain, n))
 			break;
 		if (socket_turn_is_over(&c->socket, before)) {
 			loop_task_queue(proxy->config.loop, &c->go_on);
@@ -250,6 +248,15 @@ static void read_response(struct upstream_conn *c)
 	 * counts now. */
 	if (serves(c))
 		loop_deadline_clear(&c->own.deadline);
+}
+
+static void read_response(struct upstream_conn *c)
+{
+	size_t secret = 0;
+
+	read_some(c, &secret);
+	if (secret)
+		secret_wipe(c->proxy->plain, secret);
 }
 
 static void on_event(struct upstream_conn *c)

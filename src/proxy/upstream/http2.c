@@ -218,6 +218,7 @@ static void look_after(struct upstream_conn *c)
 		upstream_conn_close(c);
 	else if (!s->open && c->state == UPSTREAM_CONN_BUSY) {
 		upstream_conn_wait(&c->own, WAIT_POOLED);
+		http2_memory_idle(&s->memory, &c->proxy->waits[WAIT_REST]);
 		pool_mark_idle(c);
 	} else if (c->state == UPSTREAM_CONN_BUSY && !c->own.deadline.list && is_orphaned(s)) {
 		upstream_conn_wait(&c->own, WAIT_RESPONSE); /* no exchange's deadline counts */
@@ -370,6 +371,7 @@ static void close_http2(struct upstream_conn *c)
 	fail_streams(s, false);
 	c->http2 = NULL;
 	nghttp2_session_del(s->session);
+	http2_memory_fini(&s->memory);
 	free(s);
 }
 

@@ -7,6 +7,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/http/http2.h"
+#include "proxy/http/http2_memory.h"
 #include "proxy/http/http2_rules.h"
 #include "proxy/http/websocket.h"
 
@@ -46,6 +47,7 @@ struct upstream_http2 {
 	struct upstream_conn *conn;
 	struct http2_rules rules;
 	nghttp2_session *session; /* NULL: unusable */
+	struct http2_memory memory;
 	struct list streams;
 	unsigned open; /* streams that are not freed yet */
 	bool inside;   /* in a callback of the session: nothing may be sent */

@@ -40,6 +40,7 @@ static ssize_t on_send(
 	(void)flags;
 	if (must_wait(s))
 		return NONE;
+	http2_memory_sent(&s->memory, p);
 	if (s->secret && is_head(p, n)) {
 		socket_write_secret(socket, p, n);
 		/* nghttp2 does not use these bytes again. */
@@ -269,7 +270,8 @@ static nghttp2_session *session_new(struct upstream_http2 *s)
 		nghttp2_option_set_peer_max_concurrent_streams(option, UPSTREAM_HTTP2_STREAMS);
 		nghttp2_option_set_max_send_header_block_length(option, HTTP2_BLOCK_MAX);
 		http2_rules_init(&s->rules);
-		nghttp2_session_client_new2(&session, on, s, option);
+		http2_memory_init(&s->memory, &s->session);
+		nghttp2_session_client_new3(&session, on, s, option, &s->memory.functions);
 	}
 	nghttp2_option_del(option);
 	nghttp2_session_callbacks_del(on);

@@ -124,17 +124,57 @@ static bool check_certificate(struct attach_transaction *t)
 	return true;
 }
 
+static bool overlap(const struct session_token *x, const struct session_token *y)
+{
+	for (size_t i = 0; i < x->from_count; i++)
+		for (size_t k = 0; k < y->from_count; k++)
+			if (ip_in_prefix(&x->from[i].base, &y->from[k]) ||
+			        ip_in_prefix(&y->from[k].base, &x->from[i]))
+				return true;
+	return false;
+}
+
+/* Refuses a session by address if no listener is for it, or if its addresses are another one's. */
+static bool check_by_address(struct attach_transaction *t)
+{
+	const struct config_gateway *gateway = &t->all->supervisor->gateway.config;
+	const struct session_token *token = &t->request->session;
+	const struct attachment *a;
+	bool listens = false;
+
+	if (token->by_certificate)
+		return attach_transaction_refuse(t, ATTACH_INVALID,
+		        "a session has one proof: a certificate, or its address");
+	if (!token->from_count)
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, "which address? Without \"from\" it could be anybody's");
+	for (size_t i = 0; i < gateway->listener_count; i++)
+		listens = listens || gateway->listeners[i].kind == CONFIG_GATEWAY_TRANSPARENT;
+	if (!listens)
+		return attach_transaction_refuse(t, ATTACH_INVALID,
+		        "the gateway takes nobody by the address: write \"listen_transparent\" "
+		        "into "
+		        "the section \"gateway\" of the configuration, and reload it");
+	for (a = t->all->by_name; a; a = a->hh.next)
+		if (a->record.kind == ATTACH_SESSION && a->record.session.by_address &&
+		        overlap(&a->record.session, token))
+			return attach_transaction_refuse(t, ATTACH_CONFLICT,
+			        "an address of its networks is that of session %s", a->record.name);
+	return true;
+}
+
 static bool check_session(struct attach_transaction *t)
 {
 	if (!t->all->supervisor->gateway.config.listener_count)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "there is no gateway where a session could come in: give the configuration "
 		        "a section \"gateway\", and reload it");
-	if (t->request->session.by_certificate && !check_certificate(t))
-		return false;
-	return t->request->session.from_count <= MESSAGE_FROM_MAX ||
-	       attach_transaction_refuse(
-	               t, ATTACH_INVALID, "a session has at most %d networks", MESSAGE_FROM_MAX);
+	if (t->request->session.from_count > MESSAGE_FROM_MAX)
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, "a session has at most %d networks", MESSAGE_FROM_MAX);
+	if (t->request->session.by_address)
+		return check_by_address(t);
+	return !t->request->session.by_certificate || check_certificate(t);
 }
 
 bool attach_transaction_check_request(struct attach_transaction *t)

@@ -111,7 +111,7 @@ void attachment_recover_prepared(struct attachment *a)
 	attachment_pin(a->all, a->record.id, pin);
 	rc = gate_adopt(&a->gate, a->all->supervisor->gates, pin);
 	if (rc >= 0) {
-		gate_sleep(&a->gate);
+		gate_doze(&a->gate);
 		rc = attachment_watch_prepared(a);
 	}
 	if (rc == 0)
@@ -186,7 +186,7 @@ static bool make_gate(struct attach_transaction *t)
 		rc = gate_connect(gate);
 	if (rc)
 		return refuse_gate(t, gate, rc);
-	gate_sleep(gate);
+	gate_doze(gate);
 	attachment_pin(t->all, a->record.id, pin);
 	rc = gate_pin(gate, pin);
 	if (!rc)

@@ -60,7 +60,7 @@ struct settings_opening {
 	bool config_remote; /* the configuration is not local */
 };
 
-/* settings.c: the read function of a policy_reader; context is a settings_opening. */
+/* settings_read.c: the read function of a policy_reader; context is a settings_opening. */
 int settings_read(void *context, const char *path, char **text, size_t *n);
 /* path_writers.c: adds to *writers the users with rights in the directories above the open file,
  * along the path it was opened by and along its real path; is_real: both are known to be the same

@@ -47,6 +47,7 @@ enum {
 	SESSION_TTL,
 	SESSION_FROM,
 	SESSION_CERTIFICATE,
+	SESSION_BY_ADDRESS,
 	SESSION_MEMBERS
 };
 
@@ -59,7 +60,8 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 	        [SESSION_VARS] = {.name = "vars", .type = MEMBER_OBJECT},
 	        [SESSION_TTL] = {.name = "ttl_s", .type = MEMBER_INTEGER},
 	        [SESSION_FROM] = {.name = "from", .type = MEMBER_ARRAY},
-	        [SESSION_CERTIFICATE] = {.name = "certificate_sha256"}};
+	        [SESSION_CERTIFICATE] = {.name = "certificate_sha256"},
+	        [SESSION_BY_ADDRESS] = {.name = "by_address", .type = MEMBER_BOOLEAN}};
 	const struct body_terms terms = {&m[SESSION_NAME], &m[SESSION_POLICY], &m[SESSION_OBSERVE],
 	        &m[SESSION_LABELS], &m[SESSION_VARS], &m[SESSION_TTL]};
 	struct attach_request *request = &out->request;
@@ -72,6 +74,7 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 		return false;
 	request->kind = ATTACH_SESSION;
 	request->session.by_certificate = m[SESSION_CERTIFICATE].value;
+	request->session.by_address = json_is_true(m[SESSION_BY_ADDRESS].value);
 	return body_terms_check(request, fault);
 }
 

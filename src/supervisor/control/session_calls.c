@@ -51,7 +51,7 @@ void control_run_create(struct control *control, struct control_call *call)
 		control_refuse(call, 422, fault);
 		return;
 	}
-	if (!request->session.by_certificate &&
+	if (!request->session.by_certificate && !request->session.by_address &&
 	        session_token_make(&request->session, call->token) != 0) {
 		control_refuse(call, 500, "no token can be made");
 		return;

@@ -24,8 +24,8 @@ static void put_proxy(struct json *j, const struct attach_env *env)
 /* Writes the first listener (with TLS, or without) that is reachable from other hosts, otherwise
  * one on this host's loopback. null: there is none, or it listens at every address and the
  * configuration gives no name for it. */
-static void put_place(
-        struct json *j, const char *key, const struct config_gateway *gateway, bool tls)
+static void put_place(struct json *j, const char *key, const struct config_gateway *gateway,
+        enum config_gateway_kind kind)
 {
 	const struct config_gateway_listener *found = NULL;
 	char text[POLICY_HOST_MAX + IP_TEXT_MAX + 16], ip[IP_TEXT_MAX];
@@ -34,7 +34,7 @@ static void put_place(
 	for (size_t i = 0; i < gateway->listener_count; i++) {
 		const struct config_gateway_listener *l = &gateway->listeners[i];
 
-		if (l->tls == tls && (!found || ip_classify(&found->address) == IP_LOOPBACK))
+		if (l->kind == kind && (!found || ip_classify(&found->address) == IP_LOOPBACK))
 			found = l;
 	}
 	named = found && gateway->name[0] && ip_classify(&found->address) != IP_LOOPBACK;
@@ -56,8 +56,8 @@ static void put_gateway(struct json *j, const struct config_gateway *gateway)
 		return;
 	}
 	json_put_object(j, "gateway");
-	put_place(j, "tls", gateway, true);
-	put_place(j, "plain", gateway, false);
+	put_place(j, "tls", gateway, CONFIG_GATEWAY_TLS);
+	put_place(j, "plain", gateway, CONFIG_GATEWAY_PLAIN);
 	json_put_end_object(j);
 }
 

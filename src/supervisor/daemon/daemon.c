@@ -21,12 +21,8 @@
 #include "vethguard/ipc/service.h"
 #include "supervisor/daemon/daemon_state.h"
 #include "supervisor/os/fd_limit.h"
+#include "supervisor/os/heap.h"
 #include "supervisor/events/generations.h"
-
-/* Allocations from this size on get their own pages (mallopt(3)): what loading a policy needs for a
- * moment goes back to the system and leaves no holes between the data of a thousand sandboxes, and
- * of large structs only the pages that are written exist. */
-#define OWN_PAGES_BYTES (32 << 10)
 
 static struct daemon daemon_state;
 
@@ -266,7 +262,7 @@ int daemon_run(const struct daemon_options *options)
 		service_open();
 	fd_limit_raise(ATTACHMENTS_MAX);
 	daemon_open_directories(d);
-	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
+	heap_open();
 	d->loop = loop_new();
 	if (!d->loop || daemon_open_signals(d) != 0 ||
 	        loop_timer_open(d->loop, &d->watchdog, on_watchdog) != 0)

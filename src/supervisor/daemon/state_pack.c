@@ -99,6 +99,11 @@ static json_t *pack_session(const struct session_token *s)
 			return NULL;
 		}
 	object = json_pack("{s:o, s:o}", "token", json_hex(s->hash, sizeof(s->hash)), "from", from);
+	if (object && s->by_address &&
+	        json_object_set_new(object, "by_address", json_true()) != 0) {
+		json_decref(object);
+		return NULL;
+	}
 	if (object && s->is_signed &&
 	        json_object_set_new(object, "signed",
 	                json_pack("{s:o, s:I}", "id", json_hex(s->id, sizeof(s->id)), "lifetime",

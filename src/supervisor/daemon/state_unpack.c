@@ -7,60 +7,7 @@
 #include <stdlib.h>
 
 #include "supervisor/daemon/state_json.h"
-
-/* Values. */
-
-static bool unhex(const char *text, uint8_t *out, size_t n)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	if (strlen(text) != 2 * n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		const char *high = strchr(digits, text[2 * i]);
-		const char *low = strchr(digits, text[2 * i + 1]);
-
-		if (!high || !low)
-			return false;
-		out[i] = (uint8_t)((high - digits) << 4 | (low - digits));
-	}
-	return true;
-}
-
-static bool u64_of(const char *text, uint64_t *out)
-{
-	uint8_t bytes[8];
-
-	if (!unhex(text, bytes, sizeof(bytes)))
-		return false;
-	*out = 0;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		*out = *out << 8 | bytes[i];
-	return true;
-}
-
-static bool ip_of(const char *text, uint8_t family, struct ip *out)
-{
-	*out = (struct ip){0};
-	return !text[0] || (ip_parse(slice_from_string(text), out) && out->family == family);
-}
-
-static bool prefix_of(const char *text, uint8_t family, struct ip_prefix *out)
-{
-	*out = (struct ip_prefix){0};
-	return !text[0] ||
-	       (ip_prefix_parse(slice_from_string(text), out) && out->base.family == family);
-}
-
-static bool copy_text(const char *text, char *out, size_t size)
-{
-	size_t n = strlen(text);
-
-	if (n >= size)
-		return false;
-	memcpy(out, text, n + 1);
-	return true;
-}
+#include "supervisor/daemon/state_value.h"
 
 static bool kind_of(const char *text, enum attach_kind *out)
 {
@@ -190,14 +137,15 @@ static bool unpack_gate(json_t *object, bool socket, struct gate *g)
 	g->kind = socket ? GATE_SOCKET : divert ? GATE_DIVERT : GATE_VETH;
 	g->tcp_port = (uint16_t)port;
 	return !paused && port >= (socket ? 0 : 1) && port <= UINT16_MAX &&
-	       copy_text(device, g->device, sizeof(g->device)) &&
-	       copy_text(host_link, g->host_link, sizeof(g->host_link)) &&
-	       ip_of(gate4, 4, &g->gate4) && ip_of(gate6, 6, &g->gate6) &&
-	       ip_of(sandbox4, 4, &g->sandbox4) && ip_of(sandbox6, 6, &g->sandbox6) &&
+	       state_text_of(device, g->device, sizeof(g->device)) &&
+	       state_text_of(host_link, g->host_link, sizeof(g->host_link)) &&
+	       state_ip_of(gate4, 4, &g->gate4) && state_ip_of(gate6, 6, &g->gate6) &&
+	       state_ip_of(sandbox4, 4, &g->sandbox4) && state_ip_of(sandbox6, 6, &g->sandbox6) &&
 	       bits_of(bits4, 32, &g->bits4) && bits_of(bits6, 128, &g->bits6) &&
-	       prefix_of(source4, 4, &g->source4) && prefix_of(source6, 6, &g->source6) &&
-	       unhex(mac, g->mac, 6) && unhex(sandbox_mac, g->sandbox_mac, 6) &&
-	       ports_of(ports, g) && bounds_of(bounds, g);
+	       state_prefix_of(source4, 4, &g->source4) &&
+	       state_prefix_of(source6, 6, &g->source6) && state_hex_of(mac, g->mac, 6) &&
+	       state_hex_of(sandbox_mac, g->sandbox_mac, 6) && ports_of(ports, g) &&
+	       bounds_of(bounds, g);
 }
 
 /* The whole. */
@@ -208,9 +156,9 @@ static bool container_of_json(json_t *object, struct attach_container *out)
 
 	return json_unpack(object, "{s:s, s:s, s:s !}", "engine", &engine, "id", &id, "name",
 	               &name) == 0 &&
-	       copy_text(engine, out->engine, sizeof(out->engine)) &&
-	       copy_text(id, out->id, sizeof(out->id)) &&
-	       copy_text(name, out->name, sizeof(out->name));
+	       state_text_of(engine, out->engine, sizeof(out->engine)) &&
+	       state_text_of(id, out->id, sizeof(out->id)) &&
+	       state_text_of(name, out->name, sizeof(out->name));
 }
 
 /* Filled in by json_unpack(): borrowed from the document. */
@@ -254,8 +202,8 @@ static bool listen_of(json_t *object, struct listen_socket *s)
 	            &mode, "uid", &uid, "gid", &gid, "device", &device, "inode", &inode, "born",
 	            &born) != 0 ||
 	        mode < 0 || mode > LISTEN_MODE_MAX || uid < 0 || uid >= UINT32_MAX || gid < 0 ||
-	        gid >= UINT32_MAX || !u64_of(device, &numbers[0]) || !u64_of(inode, &numbers[1]) ||
-	        !u64_of(born, &born_ns))
+	        gid >= UINT32_MAX || !state_u64_of(device, &numbers[0]) ||
+	        !state_u64_of(inode, &numbers[1]) || !state_u64_of(born, &born_ns))
 		return false;
 	*s = (struct listen_socket){.mode = (mode_t)mode,
 	        .uid = (uid_t)uid,
@@ -278,18 +226,19 @@ static bool signed_of(json_t *object, struct session_token *s)
 	        lifetime < 0 || lifetime > ATTACH_TTL_MAX_S)
 		return false;
 	s->lifetime_s = (uint32_t)lifetime;
-	return unhex(id, s->id, sizeof(s->id));
+	return state_hex_of(id, s->id, sizeof(s->id));
 }
 
 static bool session_of(json_t *object, struct session_token *s)
 {
 	const char *token;
 	json_t *from, *network, *by_signed = NULL;
+	int by_address = 0;
 	size_t i;
 
-	if (json_unpack(object, "{s:s, s:o, s?o !}", "token", &token, "from", &from, "signed",
-	            &by_signed) != 0 ||
-	        !signed_of(by_signed, s) || !unhex(token, s->hash, sizeof(s->hash)) ||
+	if (json_unpack(object, "{s:s, s:o, s?o, s?b !}", "token", &token, "from", &from, "signed",
+	            &by_signed, "by_address", &by_address) != 0 ||
+	        !signed_of(by_signed, s) || !state_hex_of(token, s->hash, sizeof(s->hash)) ||
 	        !json_is_array(from) || json_array_size(from) > MESSAGE_FROM_MAX)
 		return false;
 	json_array_foreach(from, i, network)
@@ -299,7 +248,8 @@ static bool session_of(json_t *object, struct session_token *s)
 		if (!text || !ip_prefix_parse(slice_from_string(text), &s->from[s->from_count++]))
 			return false;
 	}
-	return true;
+	s->by_address = by_address;
+	return !by_address || (s->from_count && !by_signed);
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
@@ -319,13 +269,13 @@ static const char *take_target(const struct fields *f, struct attach_record *r)
 
 	if (f->version != STATE_VERSION)
 		return "vethguard";
-	if (!message_name_is_plain(name) || !copy_text(f->name, r->name, sizeof(r->name)))
+	if (!message_name_is_plain(name) || !state_text_of(f->name, r->name, sizeof(r->name)))
 		return "name";
-	if (!u64_of(f->id, &r->id) || r->id == 0)
+	if (!state_u64_of(f->id, &r->id) || r->id == 0)
 		return "id";
 	if (!kind_of(f->kind, &r->kind))
 		return "kind";
-	if (!copy_text(f->interface, r->interface, sizeof(r->interface)))
+	if (!state_text_of(f->interface, r->interface, sizeof(r->interface)))
 		return "interface";
 	if ((r->kind == ATTACH_LISTEN) != !!f->listen ||
 	        (f->listen && !listen_of(f->listen, &r->listen)))
@@ -333,7 +283,7 @@ static const char *take_target(const struct fields *f, struct attach_record *r)
 	if ((r->kind == ATTACH_SESSION) != !!f->session ||
 	        (f->session && !session_of(f->session, &r->session)))
 		return "session";
-	if (f->pid < 0 || !u64_of(f->start_time, &r->pid_start_time))
+	if (f->pid < 0 || !state_u64_of(f->start_time, &r->pid_start_time))
 		return "pid";
 	if (!container_of_json(f->container, &r->container))
 		return "container";
@@ -357,17 +307,17 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "groups";
 	if (f->created < 0 || f->expires < 0)
 		return "expires_ms";
-	if (!u64_of(f->generation, &r->generation) || r->generation == 0)
+	if (!state_u64_of(f->generation, &r->generation) || r->generation == 0)
 		return "generation";
-	if (!unhex(f->seed, r->seed, sizeof(r->seed)))
+	if (!state_hex_of(f->seed, r->seed, sizeof(r->seed)))
 		return "seed";
 	r->root_known = f->root;
-	if (f->root && !unhex(f->root, r->root, sizeof(r->root)))
+	if (f->root && !state_hex_of(f->root, r->root, sizeof(r->root)))
 		return "ca_root";
-	if (!copy_text(f->reason, r->reason, sizeof(r->reason)))
+	if (!state_text_of(f->reason, r->reason, sizeof(r->reason)))
 		return "reason";
 	r->dropped_known = f->dropped;
-	if (f->dropped && !u64_of(f->dropped, &r->dropped))
+	if (f->dropped && !state_u64_of(f->dropped, &r->dropped))
 		return "dropped";
 	if (!take_pairs(f, r))
 		return "labels or vars";

@@ -51,7 +51,7 @@ static void say_next(struct supervisor *sv, struct recorded *of)
 	struct told *t;
 	int rc = 0;
 
-	while ((t = of->next_told) != NULL && !rc &&
+	while (!of->held && (t = of->next_told) != NULL && !rc &&
 	        of->ahead + cost_of(t) <= MESSAGE_RECORDER_AHEAD_MAX) {
 		rc = say_event(sv, of->id, t);
 		if (rc)

@@ -61,7 +61,23 @@ int recording_open(struct supervisor *sv, struct sandbox *s)
 		return rc;
 	s->recorded.id = s->id;
 	s->recorded.open = true;
+	s->recorded.held = false;
 	return recording_open_rings(sv, &s->recorded);
+}
+
+void recording_hold(struct sandbox *s)
+{
+	s->recorded.id = s->id;
+	s->recorded.open = s->recorded.held = true;
+}
+
+int recording_release(struct supervisor *sv, struct sandbox *s)
+{
+	int rc = recording_open(sv, s);
+
+	if (!rc)
+		outbox_say_again(sv, &s->recorded);
+	return rc;
 }
 
 static int say_daemon(struct supervisor *sv)

@@ -46,7 +46,8 @@ struct recorded_ring {
 struct recorded {
 	struct recorded *next; /* in the list of orphans */
 	uint64_t id;
-	bool open;         /* the recorder was told of it */
+	bool open;         /* the recorder was told of it, or (held) is about to be */
+	bool held;         /* by recording_hold(): nothing is sent yet */
 	bool end_told;     /* orphans: and of its end */
 	bool end_waits;    /* the end is sent after all of the following */
 	struct told *told; /* own events not confirmed to be in the log */
@@ -129,6 +130,11 @@ void recording_fini(struct supervisor *sv);
 /* Tells the recorder of the sandbox; id, name, policy and gate are filled in. Returns 0 or
  * -errno. */
 int recording_open(struct supervisor *sv, struct sandbox *s);
+/* Opens it without sending anything: until recording_release() its events are only kept, in files
+ * if those of the daemon are. So they are not lost, and wake nobody before a caller is answered. */
+void recording_hold(struct sandbox *s);
+/* Sends what was held. Returns 0, or -errno: then it is held as before. */
+int recording_release(struct supervisor *sv, struct sandbox *s);
 /* Opens the daemon's own stream, for events without a sandbox. Events that an earlier daemon has
  * sent and that are not in the log are sent again. Returns 0 or -errno. */
 int recording_open_daemon(struct supervisor *sv);

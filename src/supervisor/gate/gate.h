@@ -77,6 +77,7 @@ struct gate {
 	uint32_t cid; /* GATE_SOCKET: the CID that may connect to a vsock socket; otherwise 0 */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
+	bool dozes;             /* gate_doze(): those sockets do nothing until gate_wake() */
 	const char *step;       /* the current step, for the error text */
 	char why[GATE_WHY_MAX]; /* text in place of step and error; or what was repaired */
 
@@ -216,6 +217,9 @@ int gate_set_traffic(
  * gate->step. */
 void gate_sleep(struct gate *gate);
 int gate_wake(struct gate *gate);
+/* Like gate_sleep(), but has sockets ready for gate_wake(): streams have their ports and do not
+ * listen, the others have no port yet, and the NFLOG socket no group. Sleeps if that fails. */
+void gate_doze(struct gate *gate);
 
 /* Returns why no connection into this gate's sandbox is possible, or NULL. */
 const char *gate_cannot_reach(const struct gate *gate);

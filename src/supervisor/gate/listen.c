@@ -3,10 +3,14 @@
  * The gate's listening sockets, before a worker has them. Until then, clients wait in their queues,
  * and nothing they send is read. So a gate that is taken over listens at once, before anything else
  * of it is verified, and its owner is told when a client waits.
+ *
+ * A gate that dozes has its sockets, made when nobody waited for them, and none of them listens. To
+ * wake it takes seven short calls, and no visit to its namespace.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "supervisor/gate/private.h"
@@ -98,6 +102,78 @@ void gate_sleep(struct gate *gate)
 	gate->packets = -1;
 }
 
+static bool is_stream(const struct gate_listener *l)
+{
+	return l->kind == MESSAGE_LISTEN_TCP || l->kind == MESSAGE_LISTEN_DNS_TCP;
+}
+
+/* listen_on() makes each kind for both families, in this order. */
+static int family_of(const struct gate *gate, const struct gate_listener *l)
+{
+	return (l - gate->listeners) % 2 ? 6 : 4;
+}
+
+static int make_ready(struct gate *gate, enum message_listener kind, uint16_t port)
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct gate_listener *l = &gate->listeners[gate->listener_count];
+		int rc = 0;
+
+		*l = (struct gate_listener){.kind = kind, .port = port};
+		l->fd = fence_socket(family_of(gate, l), is_stream(l));
+		if (l->fd < 0)
+			return l->fd;
+		gate->listener_count++;
+		if (is_stream(l))
+			rc = fence_bind(l->fd, family_of(gate, l), port);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int in_gate_doze(void *context)
+{
+	struct gate *gate = context;
+	int rc = make_ready(gate, MESSAGE_LISTEN_TCP, gate->tcp_port);
+
+	if (!rc)
+		rc = make_ready(gate, MESSAGE_LISTEN_DNS_UDP, GATE_DNS_PORT);
+	if (!rc)
+		rc = make_ready(gate, MESSAGE_LISTEN_DNS_TCP, GATE_DNS_PORT);
+	if (rc)
+		return rc;
+	gate->packets = fence_nflog_socket();
+	return gate->packets < 0 ? gate->packets : 0;
+}
+
+void gate_doze(struct gate *gate)
+{
+	gate_sleep(gate);
+	gate->dozes = netns_run(gate->netns, in_gate_doze, gate) == 0;
+	if (!gate->dozes)
+		gate_sleep(gate);
+}
+
+static int rouse(struct gate *gate)
+{
+	int rc = 0;
+
+	STEP("listening for dropped packets", fence_nflog_bind(gate->packets, FENCE_NFLOG_GROUP));
+	for (size_t i = 0; i < gate->listener_count && !rc; i++) {
+		struct gate_listener *l = &gate->listeners[i];
+
+		gate->step = l->kind == MESSAGE_LISTEN_TCP ? "listening for connections"
+		                                           : "listening for names";
+		if (!is_stream(l))
+			rc = fence_bind(l->fd, family_of(gate, l), l->port);
+		else if (listen(l->fd, BACKLOG) < 0)
+			rc = -errno;
+	}
+	gate->dozes = false;
+	return rc;
+}
+
 static int in_gate_wake(void *context)
 {
 	struct gate *gate = context;
@@ -107,11 +183,16 @@ static int in_gate_wake(void *context)
 	return rc ? rc : in_gate_listen(gate);
 }
 
-int gate_wake(struct gate *gate)
+static int open_all(struct gate *gate)
 {
 	gate_sleep(gate);
 	gate->step = "entering the gate's namespace";
-	int rc = netns_run(gate->netns, in_gate_wake, gate);
+	return netns_run(gate->netns, in_gate_wake, gate);
+}
+
+int gate_wake(struct gate *gate)
+{
+	int rc = gate->dozes ? rouse(gate) : open_all(gate);
 
 	if (rc)
 		gate_sleep(gate);
@@ -186,4 +267,5 @@ void gate_close_handed_out(struct gate *gate)
 	for (size_t i = 0; i < gate->listener_count; i++)
 		close(gate->listeners[i].fd);
 	gate->listener_count = 0;
+	gate->dozes = false;
 }

@@ -78,7 +78,8 @@ static int send_start(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 	        .unauthenticated_per_address = life->config.unauthenticated_per_address,
 	        .handshake_ms = life->config.handshake_ms,
 	        .listener_count = life->listener_count,
-	        .base_count = life->config.base_count};
+	        .base_count = life->config.base_count,
+	        .balancer_count = life->config.balancer_count};
 	int fds[GATEWAY_FILES + CONFIG_GATEWAY_LISTENERS_MAX];
 
 	for (size_t i = 0; i < m.base_count; i++)
@@ -86,9 +87,10 @@ static int send_start(struct supervisor *sv, const int files[GATEWAY_FILES], siz
 		        (struct message_gateway_base){slice_from_string(life->config.bases[i].name),
 		                slice_from_string(life->config.bases[i].authority),
 		                life->config.bases[i].https};
+	memcpy(m.balancers, life->config.balancers, sizeof(m.balancers));
 	memcpy(fds, files, file_count * sizeof(*fds));
 	for (size_t i = 0; i < life->listener_count; i++) {
-		m.listener_tls[i] = life->config.listeners[i].tls;
+		m.listener_kind[i] = life->config.listeners[i].kind;
 		fds[file_count + i] = life->listeners[i];
 	}
 	return role_send(&life->role, buffer,
@@ -222,12 +224,15 @@ static bool is_same(const struct config_gateway *a, const struct config_gateway 
 	            a->unauthenticated_per_address == b->unauthenticated_per_address &&
 	            a->handshake_ms == b->handshake_ms &&
 	            a->client_certificates == b->client_certificates &&
-	            a->base_count == b->base_count;
+	            a->base_count == b->base_count && a->balancer_count == b->balancer_count;
 
 	for (size_t i = 0; same && i < a->listener_count; i++)
 		same = ip_equals(&a->listeners[i].address, &b->listeners[i].address) &&
 		       a->listeners[i].port == b->listeners[i].port &&
-		       a->listeners[i].tls == b->listeners[i].tls;
+		       a->listeners[i].kind == b->listeners[i].kind;
+	for (size_t i = 0; same && i < a->balancer_count; i++)
+		same = ip_equals(&a->balancers[i].base, &b->balancers[i].base) &&
+		       a->balancers[i].bits == b->balancers[i].bits;
 	for (size_t i = 0; same && i < a->base_count; i++)
 		same = strcmp(a->bases[i].name, b->bases[i].name) == 0 &&
 		       strcmp(a->bases[i].authority, b->bases[i].authority) == 0 &&

@@ -20,8 +20,10 @@ void gateway_tell_session(struct supervisor *sv, const struct sandbox *s)
 {
 	const struct session_token *token = s->session;
 	struct message_gateway_session m = {.sandbox_id = s->id,
-	        .token_hash = slice_of(token->hash, token->is_signed ? 0 : sizeof(token->hash)),
-	        .from_count = token->from_count};
+	        .token_hash = slice_of(token->hash,
+	                token->is_signed || token->by_address ? 0 : sizeof(token->hash)),
+	        .from_count = token->from_count,
+	        .by_address = token->by_address};
 
 	memcpy(m.from, token->from, sizeof(m.from));
 	role_send(&sv->gateway.role, buffer,

@@ -93,9 +93,9 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 	return sandbox_start_another(s);
 }
 
-/* Before the worker is ready, clients wait at the gate. The worker is started only after the caller
- * was answered, because it would take the answer's CPU. A worker that does not become ready is
- * replaced like any other. */
+/* Before the worker is ready, clients wait at the gate. The worker is started, and the recorder
+ * woken, only after the caller was answered, because they would take the answer's CPU. A worker
+ * that does not become ready is replaced like any other. */
 enum sandbox_state sandbox_claim(struct sandbox *s)
 {
 	int rc = gate_wake(&s->gate);
@@ -106,8 +106,7 @@ enum sandbox_state sandbox_claim(struct sandbox *s)
 	}
 	s->claimed = true;
 	generation_make_placeholders(s->generation, s->seed);
-	if (sandbox_record(s) != 0)
-		return sandbox_close_down(s);
+	recording_hold(s);
 	outbox_lifecycle(s->supervisor, s, EVENT_START, NULL);
 	loop_timer_set(&s->timer, 0);
 	return SANDBOX_RESTARTING;

@@ -129,11 +129,25 @@ static void tell_owner(struct sandbox *s, enum sandbox_state before)
 		sandbox_check_quiesced(s);
 }
 
+/* The recorder of a claimed sandbox is told at the first event after the claim, whatever it is.
+ * Returns the event to be handled. */
+static enum sandbox_event release_record(struct sandbox *s, enum sandbox_event event)
+{
+	const int rc = s->recorded.held ? recording_release(s->supervisor, s) : 0;
+
+	if (!rc || !table[s->state][SANDBOX_FAIL])
+		return event;
+	sandbox_failed(s, rc, "the recorder");
+	return SANDBOX_FAIL;
+}
+
 void sandbox_event(struct sandbox *s, enum sandbox_event event)
 {
 	enum sandbox_state before = s->state;
-	handler handle = table[s->state][event];
+	handler handle;
 
+	event = release_record(s, event);
+	handle = table[s->state][event];
 	if (!handle)
 		return;
 	set_state(s, handle(s));

@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/os/heap.h"
 #include "supervisor/supervisor.h"
 
 #define SPARE_AFTER_MS 2        /* after the taken worker serves, and between two */
@@ -48,6 +49,7 @@ static void on_time(struct loop_timer *timer)
 		return;
 	}
 	recording_prepare_ring(&sv->recording);
+	heap_warm();
 	DL_APPEND(sv->pool.first, i);
 	sv->pool.count++;
 	make_another(sv, is_poor(sv) ? SPARE_AFTER_MS : SPARE_CALM_MS);

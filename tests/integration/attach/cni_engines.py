@@ -64,6 +64,7 @@ class Chain:
 
     def __init__(self, name, plugins, version="1.0.0"):
         self.name, self.plugins, self.version, self.results = name, plugins, version, {}
+        self.steps = []  # of each ADD, the milliseconds of each plugin
 
     def config(self, plugin, previous=None, **more):
         return {**plugin, "cniVersion": self.version, "name": self.name, **({"prevResult": previous} if previous else {}), **more}
@@ -73,11 +74,14 @@ class Chain:
         return PLUGIN if plugin["type"] == "vethguard-cni" else os.path.join(PLUGINS, plugin["type"])
 
     def add(self, container, netns, arguments=None, interface="eth0", **more):
-        result = None
+        result, steps = None, []
         for plugin in self.plugins:
+            begin = time.monotonic()
             result = ask(self.program(plugin), environment("ADD", container, netns, interface, arguments),
                          self.config(plugin, result, **more))
+            steps.append((time.monotonic() - begin) * 1000)
         self.results[container] = result
+        self.steps.append(steps)
         return result
 
     def delete(self, container, netns=None, arguments=None, interface="eth0"):

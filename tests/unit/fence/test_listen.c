@@ -98,6 +98,39 @@ static void a_port_in_use_is_refused(void **state)
 	close(udp);
 }
 
+static void sockets_get_their_ports_later(void **state)
+{
+	int fd = fence_socket(4, true), other;
+
+	(void)state;
+	assert_flags(fd);
+	assert_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1);
+	assert_int_equal(world_port(fd), 0);
+	assert_int_equal(fence_bind(fd, 4, 0), 0);
+	assert_int_not_equal(world_port(fd), 0);
+	assert_option(fd, SOL_SOCKET, SO_ACCEPTCONN, 0);
+	assert_int_not_equal(fence_bind(fd, 4, 0), 0); /* it has one */
+	other = fence_socket(6, false);
+	assert_flags(other);
+	assert_option(other, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	assert_int_equal(world_port(other), 0);
+	assert_int_not_equal(fence_bind(other, 4, 0), 0); /* of the other family */
+	assert_int_equal(fence_bind(other, 6, 0), 0);
+	close(other);
+	close(fd);
+	assert_int_equal(fence_socket(5, true), -EAFNOSUPPORT);
+	assert_int_equal(fence_bind(-1, 4, 0), -EBADF);
+	fd = fence_nflog_socket();
+	other = fence_nflog_socket();
+	assert_flags(fd);
+	assert_int_equal(fence_nflog_bind(fd, 7), 0);
+	assert_int_not_equal(fence_nflog_bind(other, 7), 0);
+	assert_int_not_equal(fence_nflog_bind(-1, 8), 0);
+	close(fd);
+	assert_int_equal(fence_nflog_bind(other, 7), 0); /* its reader is gone */
+	close(other);
+}
+
 static void bad_arguments_are_refused(void **state)
 {
 	(void)state;
@@ -139,6 +172,7 @@ int main(void)
 	        cmocka_unit_test(listeners_have_their_options),
 	        cmocka_unit_test(both_families_share_a_port),
 	        cmocka_unit_test(a_port_in_use_is_refused),
+	        cmocka_unit_test(sockets_get_their_ports_later),
 	        cmocka_unit_test(bad_arguments_are_refused),
 	        cmocka_unit_test(a_log_group_has_one_reader),
 	        cmocka_unit_test(an_idle_log_has_nothing_to_read),

@@ -18,6 +18,7 @@ static int begin(void **state)
 {
 	(void)state;
 	memset(&gateway, 0, sizeof(gateway));
+	list_init(&gateway.by_address);
 	return digest_init(&gateway.digest);
 }
 
@@ -137,12 +138,45 @@ static void there_are_not_more(void **state)
 	assert_int_equal(finds("more", "192.0.2.1"), 0);
 }
 
+static uint64_t finds_address(const char *source)
+{
+	const struct ip from = address(source);
+	const struct session *s = sessions_find_address(&gateway, &from);
+
+	return s ? s->id : 0;
+}
+
+static void an_address_is_a_proof_only_where_it_was_said(void **state)
+{
+	struct message_gateway_session m = {
+	        .sandbox_id = 2, .token_hash = SLICE(""), .from_count = 1, .by_address = true};
+
+	(void)state;
+	assert_int_equal(set(1, "one", "10.0.0.1/32"), 0);
+	assert_int_equal(finds_address("10.0.0.1"), 0); /* it has a token */
+	assert_true(ip_prefix_parse(SLICE("10.0.1.0/24"), &m.from[0]));
+	assert_int_equal(sessions_set(&gateway, &m), 0);
+	assert_int_equal(sessions_set(&gateway, &m), 0); /* told again */
+	assert_int_equal(finds_address("10.0.1.7"), 2);
+	assert_int_equal(finds_address("10.0.2.7"), 0);
+	assert_int_equal(finds_address("::1"), 0);
+	assert_int_equal(finds("", "10.0.1.7"), 0);
+	m.from_count = 0;
+	assert_int_equal(sessions_set(&gateway, &m), 0);
+	assert_int_equal(finds_address("10.0.1.7"), 0); /* nobody, not anybody */
+	m.from_count = 1;
+	assert_int_equal(sessions_set(&gateway, &m), 0);
+	sessions_end(&gateway, 2);
+	assert_int_equal(finds_address("10.0.1.7"), 0);
+	assert_true(list_is_empty(&gateway.by_address));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {TEST(each_is_found_by_its_token),
 	        TEST(one_that_ended_is_unknown), TEST(a_token_is_of_one_session), TEST(networks),
-	        TEST(there_are_not_more)};
+	        TEST(there_are_not_more), TEST(an_address_is_a_proof_only_where_it_was_said)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

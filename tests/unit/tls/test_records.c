@@ -104,6 +104,38 @@ static void test_reads_smaller_than_a_record(void **state)
 	assert_int_equal(tls_read(pair.c, got, 1, &n), TLS_WANT_READ);
 }
 
+/* Records whose content exactly fits what the owner reads are opened there, without memory of the
+ * connection's own; one byte less does not fit. */
+static void test_content_that_exactly_fits(void **state)
+{
+	static uint8_t sent[65536], got[65536];
+	uint8_t byte;
+	size_t n;
+	(void)state;
+
+	pair_fill(sent, sizeof(sent));
+	tls_write(pair.c, sent, 1);
+	assert_int_equal(pair_read(&pair, pair.s, &pair.to_server, got, 16, &n), TLS_WANT_READ);
+	assert_null(pair.s->ssl);
+	for (size_t short_by = 0; short_by < 3; short_by++) {
+		tls_write(pair.c, sent, sizeof(sent));
+		tls_feed(pair.s, buf_bytes(&pair.to_server), pair.to_server.len);
+		memset(got, 0, sizeof(got));
+		assert_int_equal(tls_read(pair.s, got, sizeof(got) - short_by, &n), TLS_OK);
+		assert_int_equal(n, sizeof(got) - short_by);
+		assert_memory_equal(got, sent, n);
+		assert_int_equal(tls_input_left(pair.s), 0);
+		assert_true((pair.s->layer->held != NULL) == (short_by > 0));
+		for (size_t i = 0; i < short_by; i++) {
+			assert_int_equal(tls_read(pair.s, &byte, 1, &n), TLS_OK);
+			assert_int_equal(byte, sent[sizeof(sent) - short_by + i]);
+		}
+		assert_int_equal(tls_read(pair.s, &byte, 1, &n), TLS_WANT_READ);
+		assert_null(pair.s->layer->held);
+		buf_consume(&pair.to_server, pair.to_server.len);
+	}
+}
+
 static void test_close_notify_then_nothing(void **state)
 {
 	uint8_t got[16];
@@ -555,6 +587,7 @@ int main(void)
 	        CONNECTED(test_bulk_in_pieces),
 	        cmocka_unit_test_setup_teardown(test_bulk_in_pieces, connect_pair_1_2, drop_pair),
 	        CONNECTED(test_reads_smaller_than_a_record),
+	        CONNECTED(test_content_that_exactly_fits),
 	        CONNECTED(test_close_notify_then_nothing),
 	        cmocka_unit_test_setup_teardown(
 	                test_close_notify_then_nothing, connect_pair_1_2, drop_pair),

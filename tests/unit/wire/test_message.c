@@ -180,6 +180,17 @@ static void session(void **state)
 	ready.file_count = MESSAGE_ENV_MAX + 1;
 	REFUSES_TO_ENCODE(run_ready, &ready);
 	ready.file_count = 0;
+	ready.watched.count = 2;
+	ready.watched.paths[0] = SLICE("/policy/agent.yaml");
+	ready.watched.paths[1] = longer(MESSAGE_PATH_MAX);
+	ROUNDTRIP(run_ready, &ready, NOTHING);
+	ready.watched.paths[1] = longer(MESSAGE_PATH_MAX + 1);
+	REFUSES_TO_ENCODE(run_ready, &ready);
+	ready.watched.paths[1] = SLICE("");
+	REFUSES_TO_ENCODE(run_ready, &ready);
+	ready.watched.count = MESSAGE_WATCHED_MAX + 1;
+	REFUSES_TO_ENCODE(run_ready, &ready);
+	ready.file_count = 0;
 	ready.sandbox = SLICE("");
 	REFUSES_TO_ENCODE(run_ready, &ready);
 	ROUNDTRIP(status, &status, NOTHING);
@@ -503,10 +514,13 @@ static void gateway(void **state)
 	        .unauthenticated_per_address = 1,
 	        .handshake_ms = 100,
 	        .listener_count = CONFIG_GATEWAY_LISTENERS_MAX,
-	        .listener_tls = {true, false, true},
+	        .listener_kind = {CONFIG_GATEWAY_TLS, CONFIG_GATEWAY_PLAIN,
+	                CONFIG_GATEWAY_TRANSPARENT},
 	        .base_count = 2,
 	        .bases = {{SLICE("a.test"), SLICE("b.test"), true},
-	                {SLICE("c.test"), SLICE("d.test:8080"), false}}};
+	                {SLICE("c.test"), SLICE("d.test:8080"), false}},
+	        .balancer_count = 2,
+	        .balancers = {{ip4(0), 24}, {ip6(0), 64}}};
 	struct message_gateway_session session = {.sandbox_id = 9,
 	        .token_hash = longer(MESSAGE_TOKEN_HASH_BYTES),
 	        .from_count = 2,
@@ -520,6 +534,14 @@ static void gateway(void **state)
 	(void)state;
 	session.token_hash = SLICE("");
 	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.by_address = true;
+	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.from_count = 0; /* of anybody */
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	session.from_count = 2;
+	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES); /* two proofs */
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	session.by_address = false;
 	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES);
 	ROUNDTRIP(gateway_start, &start, NOTHING);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
@@ -535,6 +557,9 @@ static void gateway(void **state)
 	start.bases[0].name = longer(POLICY_HOST_MAX + 1);
 	REFUSES_TO_ENCODE(gateway_start, &start);
 	start.base_count = 0;
+	start.balancer_count = CONFIG_BALANCERS_MAX + 1;
+	REFUSES_TO_ENCODE(gateway_start, &start);
+	start.balancer_count = 0;
 	start.listener_count = CONFIG_GATEWAY_LISTENERS_MAX + 1;
 	REFUSES_TO_ENCODE(gateway_start, &start);
 	start.listener_count = 0;

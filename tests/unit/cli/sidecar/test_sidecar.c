@@ -204,6 +204,72 @@ static void the_share_has_placeholders_quoted_and_follows_no_link(void **state)
 	assert_int_not_equal(sidecar_share_begin(&o, &failure), 0);
 }
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Puts the file's times well before now, as for one that nobody has touched lately. */
+static void make_old(const char *path)
+{
+	const struct timespec times[2] = {{1000, 0}, {1000, 0}};
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	usleep(20000); /* its ctime is now, which the clock has to leave behind */
+}
+
+static void files_of_the_policy_are_watched(void **state)
+{
+	char directory[] = "/tmp/vethguard-watch-XXXXXX", one[64], two[64], gone[64];
+	struct sidecar_watch w = {0};
+	struct failure failure = {""};
+	struct message_paths paths = {.count = 3}, last = {.count = 1}, none = {.count = 0};
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(one, sizeof(one), "%s/one", directory);
+	snprintf(two, sizeof(two), "%s/two", directory);
+	snprintf(gone, sizeof(gone), "%s/gone", directory);
+	write_file(one, "1");
+	write_file(two, "2");
+	make_old(one);
+	make_old(two);
+	assert_false(sidecar_watch_changed(&w)); /* nothing is watched yet */
+	paths.paths[0] = slice_from_string(one);
+	paths.paths[1] = slice_from_string(two);
+	paths.paths[2] = last.paths[0] = slice_from_string(gone);
+	sidecar_watch_begin(&w);
+	assert_int_equal(sidecar_watch_take(&w, &paths, &failure), 0);
+	assert_false(sidecar_watch_changed(&w));
+	write_file(two, "other"); /* not the policy's own file */
+	assert_true(sidecar_watch_changed(&w));
+	sidecar_watch_begin(&w); /* a reading that is refused: the list stays */
+	assert_false(sidecar_watch_changed(&w));
+	assert_int_equal(unlink(two), 0);
+	assert_false(sidecar_watch_changed(&w));
+	write_file(gone, "3"); /* one that was missing */
+	assert_true(sidecar_watch_changed(&w));
+	sidecar_watch_begin(&w);
+	paths.count = 1;
+	assert_int_equal(sidecar_watch_take(&w, &paths, &failure), 0);
+	write_file(gone, "three"); /* it belongs to the policy no longer */
+	assert_false(sidecar_watch_changed(&w));
+	sidecar_watch_begin(&w);
+	write_file(gone, "four"); /* after the beginning: perhaps after it was read */
+	assert_int_equal(sidecar_watch_take(&w, &last, &failure), 0);
+	assert_true(sidecar_watch_changed(&w));
+	assert_int_equal(sidecar_watch_take(&w, &none, &failure), 0);
+	assert_false(sidecar_watch_changed(&w));
+	sidecar_watch_end(&w);
+	assert_int_equal(unlink(one), 0);
+	assert_int_equal(unlink(gone), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(init_takes_the_fences_options),
@@ -211,6 +277,7 @@ int main(void)
 	        cmocka_unit_test(run_takes_a_policy_and_the_fence_only_with_init),
 	        cmocka_unit_test(without_a_fence_there_is_no_witness),
 	        cmocka_unit_test(the_share_has_placeholders_quoted_and_follows_no_link),
+	        cmocka_unit_test(files_of_the_policy_are_watched),
 	        cmocka_unit_test(the_machines_own_namespace_is_refused)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

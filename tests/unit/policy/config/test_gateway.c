@@ -53,6 +53,16 @@ static void test_defaults(void **state)
 	assert_string_equal(config.gateway.certificate, "");
 	assert_string_equal(config.gateway.name, "");
 	config_fini(&config);
+	assert_int_equal(
+	        load("listen_plain: '127.0.0.1:1', balancers: [10.0.0.1/32, '2001:db8::/64']",
+	                &config),
+	        0);
+	assert_int_equal(config.gateway.balancer_count, 2);
+	assert_int_equal(config.gateway.balancers[1].bits, 64);
+	config_fini(&config);
+	assert_int_equal(load("listen_transparent: '0.0.0.0:443'", &config), 0);
+	assert_int_equal(config.gateway.listeners[0].kind, CONFIG_GATEWAY_TRANSPARENT);
+	config_fini(&config);
 }
 
 static void test_every_key(void **state)
@@ -69,8 +79,10 @@ static void test_every_key(void **state)
 	                         &config),
 	        0);
 	assert_int_equal(g->listener_count, 4);
-	assert_true(g->listeners[0].tls && g->listeners[1].tls);
-	assert_true(!g->listeners[2].tls && !g->listeners[3].tls);
+	assert_true(g->listeners[0].kind == CONFIG_GATEWAY_TLS &&
+	            g->listeners[1].kind == CONFIG_GATEWAY_TLS);
+	assert_true(g->listeners[2].kind == CONFIG_GATEWAY_PLAIN &&
+	            g->listeners[3].kind == CONFIG_GATEWAY_PLAIN);
 	assert_int_equal(g->listeners[1].address.family, 6);
 	assert_int_equal(g->listeners[1].port, 8443);
 	assert_int_equal(g->listeners[2].port, 80);
@@ -162,6 +174,11 @@ static void test_what_is_refused(void **state)
 	refuses("listen: '0.0.0.0:8443', certificate: a", "key is missing");
 	refuses("listen: '0.0.0.0:8443', key: a", "certificate is missing");
 	refuses("listen_plain: '127.0.0.1:1'" FILES, "are for listen");
+	refuses("listen_transparent: '0.0.0.0:443'" FILES, "are for listen");
+	refuses("listen_transparent: '127.0.0.1:1', listen_plain: '127.0.0.1:1'", "already");
+	refuses("listen_transparent: '0.0.0.0'", "a port");
+	refuses("listen_plain: '127.0.0.1:1', balancers: [10.0.0.1/8]", "must be a network");
+	refuses("listen_plain: '127.0.0.1:1', balancers: [lb.example]", "must be a network");
 	refuses("listen_plain: '0.0.0.0:1'", "not a loopback address");
 	refuses("listen_plain: '10.0.0.1:1', plain_anywhere: false", "not a loopback address");
 	refuses("listen_plain: '[::]:1'", "not a loopback address");

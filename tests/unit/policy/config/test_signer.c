@@ -183,11 +183,23 @@ static void test_wrong(void **state)
 	refused("[{" WITHOUT_RULES ", rules: [{policy: p, policies: q}]}]", "policies");
 }
 
+/* Within the bound it loads; beyond it is refused, and says why. */
+static void bounded(const char *text, bool beyond, const char *why)
+{
+	struct config config;
+
+	if (beyond) {
+		refused(text, why);
+		return;
+	}
+	assert_int_equal(load(text, &config), 0);
+	config_fini(&config);
+}
+
 /* What is beyond each bound. */
 static void test_many(void **state)
 {
 	static char text[32768];
-	struct config config;
 
 	(void)state;
 	for (int more = 0; more < 2; more++) {
@@ -196,33 +208,18 @@ static void test_many(void **state)
 		for (int i = 0; i < CONFIG_SIGNER_RULES_MAX + more; i++)
 			n += (size_t)sprintf(text + n, "{policy: p},");
 		strcpy(text + n, "]}]");
-		if (more)
-			refused(text, "more than 16 rules");
-		else
-			assert_int_equal(load(text, &config), 0);
-		if (!more)
-			config_fini(&config);
+		bounded(text, more, "more than 16 rules");
 		n = (size_t)sprintf(text, "[{" WITHOUT_RULES ", rules: [{policy: p, vars: {");
 		for (int i = 0; i < CONFIG_SIGNER_CLAIMS_MAX + more; i++)
 			n += (size_t)sprintf(text + n, "a%d: b,", i);
 		strcpy(text + n, "}}]}]");
-		if (more)
-			refused(text, "more than 16 in vars");
-		else
-			assert_int_equal(load(text, &config), 0);
-		if (!more)
-			config_fini(&config);
+		bounded(text, more, "more than 16 in vars");
 		n = (size_t)sprintf(text, "[");
 		for (int i = 0; i < CONFIG_SIGNERS_MAX + more; i++)
 			n += (size_t)sprintf(text + n,
 			        "{name: a%d, issuer: i%d, audience: g, keys: k" RULES "},", i, i);
 		strcpy(text + n, "]");
-		if (more)
-			refused(text, "more than 8 signers");
-		else
-			assert_int_equal(load(text, &config), 0);
-		if (!more)
-			config_fini(&config);
+		bounded(text, more, "more than 8 signers");
 	}
 }
 

@@ -142,11 +142,38 @@ static void test_diff(void **state)
 		test_unload(&t[i]);
 }
 
+/* Rules that ask about the same place under other conditions are other rules. */
+static void test_diff_of_conditions(void **state)
+{
+	static const char *const texts[] = {
+	        "vethguard: 1\nname: t\nask: [{to: a.example, paths: [/x], mcp: {tools: a}}]\n",
+	        "vethguard: 1\nname: t\nask: [{to: a.example, paths: [/x], mcp: {tools: b}}]\n"};
+	struct test_policy t[2];
+	struct policy_diff diff;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		test_load(&t[i], texts[i], false);
+	assert_int_equal(policy_diff(&t[0].policy, &t[1].policy, &diff), 0);
+	assert_true(diff.widens && diff.narrows);
+	assert_string_equal(diff.lines[0].text,
+	        "+ no person is asked any more about: a.example where mcp tool \"a\" /x");
+	assert_string_equal(
+	        diff.lines[2].text, "- a person is asked about: a.example where mcp tool \"b\" /x");
+	policy_diff_fini(&diff);
+	assert_int_equal(policy_diff(&t[0].policy, &t[0].policy, &diff), 0);
+	assert_false(diff.differs);
+	policy_diff_fini(&diff);
+	for (int i = 0; i < 2; i++)
+		test_unload(&t[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_decisions),
 	        cmocka_unit_test(test_body),
+	        cmocka_unit_test(test_diff_of_conditions),
 	        cmocka_unit_test(test_explain),
 	        cmocka_unit_test(test_diff),
 	};

@@ -611,6 +611,57 @@ static void test_credentials(void **state)
 	test_unload(&t);
 }
 
+/* A connection over tcp has a credential, and one over https has none before its requests. */
+static void test_credentials_of_connections(void **state)
+{
+	static const char text[] =
+	        "vethguard: 1\ncredentials:\n"
+	        "  db: {source: \"env:A\", inject: postgres, username: agent}\n"
+	        "  key: {source: \"env:B\", inject: bearer}\n"
+	        "allow:\n"
+	        "  - {name: plain, to: \"tcp://db.example:5432\"}\n"
+	        "  - {name: login, to: \"tcp://db.example:5432\", credential: db}\n"
+	        "  - {name: web, to: \"https://web.example\", credential: key}\n"
+	        "  - {name: raw, to: \"tcp://raw.example:5432\"}\n";
+	struct policy_request q = {.scheme = POLICY_TCP, .host = SLICE("db.example"), .port = 5432};
+	struct policy_decision d;
+	struct test_policy t;
+
+	(void)state;
+	test_load(&t, text, false);
+	policy_decide(&t.policy, &q, &d);
+	assert_int_equal(d.verdict, POLICY_ALLOW);
+	assert_true(slice_equals(policy_rule_name(&t.policy, d.rule), SLICE("login")));
+	assert_int_equal(d.credential, 0);
+	assert_int_equal(policy_credentials_at(&t.policy, &q), 1);
+	assert_int_equal(policy_decide_tls(&t.policy, &q, &d), POLICY_TLS_OPAQUE);
+	assert_int_equal(d.credential, 0);
+	q.scheme = POLICY_HTTPS;
+	assert_false(policy_relays_unread(&t.policy, &q, &d));
+	q.scheme = POLICY_TCP;
+	q.port = 5433;
+	policy_decide(&t.policy, &q, &d);
+	assert_int_equal(d.verdict, POLICY_DENY);
+	assert_int_equal(d.credential, POLICY_NONE);
+	q.host = SLICE("raw.example");
+	q.port = 5432;
+	policy_decide(&t.policy, &q, &d);
+	assert_int_equal(d.credential, POLICY_NONE);
+	q = (struct policy_request){
+	        .scheme = POLICY_HTTPS, .host = SLICE("web.example"), .port = 443};
+	policy_decide(&t.policy, &q, &d);
+	assert_int_equal(d.verdict, POLICY_ALLOW);
+	assert_int_equal(d.credential, POLICY_NONE);
+	test_unload(&t);
+	test_load(&t, text, true);
+	q = (struct policy_request){
+	        .scheme = POLICY_TCP, .host = SLICE("other.example"), .port = 5432};
+	policy_decide(&t.policy, &q, &d);
+	assert_true(d.observed);
+	assert_int_equal(d.credential, POLICY_NONE);
+	test_unload(&t);
+}
+
 static const char except_policy[] =
         "vethguard: 1\n"
         "groups: {tools: [jira.foo.example, https://wiki.foo.example:8443]}\n"
@@ -719,6 +770,7 @@ int main(void)
 	        cmocka_unit_test(test_facts),
 	        cmocka_unit_test(test_fingerprint),
 	        cmocka_unit_test(test_credentials),
+	        cmocka_unit_test(test_credentials_of_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

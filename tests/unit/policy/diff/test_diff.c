@@ -320,7 +320,9 @@ static const char *const conditions[] = {", query: {p: \"1\"}", ", query: {p: [\
         ", headers: {x-a: two}", ", headers: {x-a: \"*o*\", x-b: ~}", ", query: {p: \"2\"}",
         ", json: {p: one}", ", json: {p: [one, 1]}", ", json: {p: ~}", ", json: {p: {max: 5}}",
         ", form: {p: \"1*\"}", ", mcp: {tools: \"p*\"}", ", mcp: {methods: p}",
-        ", graphql: {operations: query}", ", graphql: {fields: p}", ", llm: {models: p}"};
+        ", graphql: {operations: query}", ", graphql: {fields: p}", ", llm: {models: p}",
+        ", grpc: {services: \"p*\"}", ", grpc: {services: p, methods: q}",
+        ", git: {repositories: p/q, push: refs/heads/x}"};
 
 static size_t add_rule(char *out, bool deny)
 {

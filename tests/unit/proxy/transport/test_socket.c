@@ -16,6 +16,7 @@
 
 #include "../../tls/pair.h"
 #include "proxy/transport/socket.h"
+#include "tls/record.h"
 #include "vethguard/base/clock.h"
 
 struct end {
@@ -383,6 +384,66 @@ static void test_the_end_of_a_full_link_is_told(void **state)
 
 /* A run of bytes ends with a record of which the reader's room took only a part: the rest needs no
  * further byte. */
+/* Reading sends nothing of what another socket has queued. */
+static void test_reading_claims_no_output(void **state)
+{
+	static const uint8_t later[20000];
+	size_t unsent;
+
+	(void)state;
+	start_tls();
+	arrives(&w.a, &w.b, 1, 1);
+	arrives(&w.b, &w.a, 1, 1);
+	w.b.deaf = true;
+	socket_write(&w.b.socket, "from b", 6);
+	socket_flush(&w.b.socket);
+	socket_write(&w.b.socket, later, sizeof(later));
+	unsent = socket_unsent(&w.b.socket);
+	assert_true(unsent >= sizeof(later));
+	buf_consume(&w.a.in, w.a.in.len);
+	w.a.socket.readable = true;
+	take(&w.a);
+	assert_int_equal(w.a.in.len, 6);
+	assert_int_equal(socket_unsent(&w.b.socket), unsent);
+	UNTIL(w.a.in.len == 6 + sizeof(later));
+}
+
+/* What TLS writes while it reads (here new keys, which the peer has asked for) leaves before what
+ * is written later, whoever has the output meanwhile. */
+static void test_an_answer_while_reading(void **state)
+{
+	static const uint8_t update[] = {24, 0, 0, 1, 1}; /* KeyUpdate, update_requested */
+	struct record_layer *layer;
+	struct buf out;
+
+	(void)state;
+	start_tls();
+	arrives(&w.a, &w.b, 1, 1);
+	arrives(&w.b, &w.a, 1, 1);
+	arrives(&w.a, &w.b, 1, 1);
+	layer = w.a.socket.tls->layer;
+	assert_null(w.a.socket.tls->ssl);
+	assert_null(w.b.socket.tls->ssl);
+	buf_init(&out, 1000);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(
+		        record_seal(layer, RECORD_HANDSHAKE, update, sizeof(update), &out), 0);
+		assert_true(record_keys_update(layer, &layer->writing));
+		assert_int_equal(send(w.a.socket.fd, buf_bytes(&out), out.len, 0), out.len);
+		buf_consume(&out, out.len);
+		socket_write(&w.a.socket, "x", 1); /* a has the output when b reads */
+		w.b.socket.readable = true;
+		take(&w.b);
+		assert_int_equal(w.shared.answer.len, 0);
+		arrives(&w.b, &w.a, 20000, 700);
+		UNTIL(w.b.in.len > 0);
+		buf_consume(&w.b.in, w.b.in.len);
+	}
+	assert_int_equal(
+	        w.a.socket.tls->layer->reading.sequence, w.b.socket.tls->layer->writing.sequence);
+	buf_fini(&out);
+}
+
 static void test_the_rest_of_a_record_is_read(void **state)
 {
 	const size_t record = 15000, count = 5;
@@ -560,6 +621,8 @@ int main(void)
 	        TEST(test_garbage_instead_of_tls),
 	        TEST(test_an_end_waits_for_what_was_written),
 	        TEST(test_the_end_of_a_full_link_is_told),
+	        TEST(test_reading_claims_no_output),
+	        TEST(test_an_answer_while_reading),
 	        TEST(test_the_rest_of_a_record_is_read),
 	        TEST(test_reset),
 	        TEST(test_what_came_before_a_reset_is_read),

@@ -15,33 +15,13 @@
 #include <unistd.h>
 
 #include "vethguard/base/clock.h"
-#include "supervisor/attach/attachment.h"
+#include "attach_fixture.h"
 #include "supervisor/os/fd_limit.h"
-
-static struct supervisor supervisor;
-static struct attachments all;
-
-static struct {
-	unsigned count;
-	enum attach_status status;
-	char text[256];
-} answered;
-
-static void on_done(void *context, const struct attach_result *result)
-{
-	(void)context;
-	answered.count++;
-	answered.status = result->status;
-	snprintf(answered.text, sizeof(answered.text), "%s", result->text);
-}
 
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&answered, 0, sizeof(answered));
-	supervisor = (struct supervisor){.loop = loop_new()};
-	all = (struct attachments){.supervisor = &supervisor};
-	return supervisor.loop ? 0 : -1;
+	return set_up_daemon();
 }
 
 static int tear_down(void **state)

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/process.h"
-#include "supervisor/attach/attachment.h"
+#include "attach_fixture.h"
 
 /* The linker wraps: loop_io_open_level state_save */
 int __real_loop_io_open_level(struct loop *loop, struct loop_io *io, int fd, unsigned events,
@@ -42,24 +42,8 @@ int __wrap_state_save(int dir, const struct attach_record *record, const struct 
 	return save_fails ? save_fails : __real_state_save(dir, record, gate);
 }
 
-static struct supervisor supervisor;
-static struct attachments all;
 static char folder[64];
 static pid_t first, second;
-
-static struct {
-	unsigned count;
-	enum attach_status status;
-	char text[256];
-} answered;
-
-static void on_done(void *context, const struct attach_result *result)
-{
-	(void)context;
-	answered.count++;
-	answered.status = result->status;
-	snprintf(answered.text, sizeof(answered.text), "%s", result->text);
-}
 
 /* It lives until it is killed, or this process ends. */
 static pid_t start_process(void)
@@ -108,12 +92,9 @@ static void attach(void)
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&answered, 0, sizeof(answered));
 	watch_fails = save_fails = 0;
-	supervisor = (struct supervisor){.loop = loop_new()};
-	all = (struct attachments){.supervisor = &supervisor};
 	strcpy(folder, "/tmp/test_follow.XXXXXX");
-	if (!supervisor.loop || !mkdtemp(folder))
+	if (set_up_daemon() < 0 || !mkdtemp(folder))
 		return -1;
 	all.state = supervisor.names = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	first = start_process();

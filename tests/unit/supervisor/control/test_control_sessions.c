@@ -44,6 +44,12 @@ static void test_created(void **state)
 	assert_int_equal(call("POST", "/v1/sessions", "{\"policy\":\"/p\"}"), 201);
 	assert_non_null(strstr(all.asked, "attach - 4 - - 0/0 - - /p 0 86400 0:= 0:="));
 	assert_int_equal(all.session.from_count, 0);
+	assert_int_equal(
+	        call("POST", "/v1/sessions",
+	                "{\"policy\":\"/p\",\"by_address\":true,\"from\":[\"192.0.2.1/32\"]}"),
+	        201);
+	assert_true(all.session.by_address);
+	assert_non_null(strstr(answer, "\"token\":null"));
 }
 
 static void test_others(void **state)
@@ -98,6 +104,8 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sessions/one/extend", "{}", "ttl_s: ");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"certificate_sha256\":\"ab\"}",
 	        "64 hex digits");
+	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"by_address\":1}",
+	        "true or false");
 	refused(422, "POST", "/v1/tokens/revoke", "", "signer: ");
 	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"a\"}", "id: ");
 	refused(422, "POST", "/v1/tokens/revoke", "{\"signer\":\"\",\"id\":\"b\"}", "signer: ");

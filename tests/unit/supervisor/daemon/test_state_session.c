@@ -76,6 +76,27 @@ static void values_out_of_bounds_are_refused(void **state)
 	        "session");
 	refuses("203.0.113.0/24", "203.0.113.0/33", "session");
 	refuses("\"from\":", "\"form\":", "session");
+	refuses("\"token\": \"ab", "\"by_address\": 1, \"token\": \"ab", "session");
+}
+
+static void an_address_is_kept(void **state)
+{
+	struct attach_record was = sample(), is;
+	char error[STATE_ERROR_MAX];
+	struct gate gate;
+
+	(void)state;
+	gate_init(&gate);
+	gate.kind = GATE_SOCKET;
+	was.session.by_address = true;
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	assert_int_equal(load(&is, &gate, error), 0);
+	assert_true(is.session.by_address);
+	assert_int_equal(is.session.from_count, 2);
+	attach_record_fini(&is);
+	was.session.from_count = 0; /* of anybody */
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	assert_int_not_equal(load(&is, &gate, error), 0);
 }
 
 static void what_it_is_in_words(void **state)
@@ -91,7 +112,8 @@ static void what_it_is_in_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
-	        TEST(values_out_of_bounds_are_refused), cmocka_unit_test(what_it_is_in_words)};
+	        TEST(values_out_of_bounds_are_refused), TEST(an_address_is_kept),
+	        cmocka_unit_test(what_it_is_in_words)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -252,6 +252,37 @@ static void the_next_recorder_is_given_it_again(void **state)
 	assert_null(sv.recording.left);
 }
 
+/* Until a claim is answered nobody is woken. The end of the sandbox does not overtake its events.
+ */
+static void what_is_held_waits(void **state)
+{
+	struct supervisor sv = {0};
+	struct sandbox s = {.supervisor = &sv, .id = SANDBOX};
+	struct recorded *of = &s.recorded;
+
+	(void)state;
+	outbox_lifecycle(&sv, &s, EVENT_START, NULL);
+	assert_null(of->told); /* neither open nor held */
+	recording_hold(&s);
+	assert_int_equal(of->id, SANDBOX);
+	for (unsigned i = 0; i < 3; i++) {
+		outbox_lifecycle(&sv, &s, EVENT_START, NULL);
+		assert_non_null(of->told);
+		assert_ptr_equal(of->next_told, of->told);
+		assert_int_equal(of->ahead, 0);
+	}
+	assert_int_equal(sv.recording.told_count, 3);
+	assert_int_equal(recording_end(&sv, &s), 0);
+	assert_true(of->end_waits);
+	of->held = false;
+	outbox_say_again(&sv, of);
+	assert_null(of->next_told);
+	assert_int_not_equal(of->ahead, 0);
+	recording_taken(&sv, sv.last_id);
+	assert_null(of->told);
+	assert_int_equal(sv.recording.told_count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +294,7 @@ int main(void)
 	        cmocka_unit_test(nothing_follows_the_end_of_a_sandbox),
 	        cmocka_unit_test(the_recorder_is_given_what_it_has_room_for),
 	        cmocka_unit_test(the_next_recorder_is_given_it_again),
+	        cmocka_unit_test(what_is_held_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

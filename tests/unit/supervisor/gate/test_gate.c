@@ -493,6 +493,48 @@ static void a_gate_that_sleeps_refuses_and_wakes(void **state)
 	assert_int_equal(gate.listener_count, 0);
 }
 
+/* The same with sockets that are ready. */
+static void a_gate_that_dozes_refuses_and_wakes(void **state)
+{
+	struct gate gate;
+	size_t count;
+
+	(void)state;
+	open_gate(&gate);
+	count = gate.listener_count;
+	for (int i = 0; i < 2; i++) { /* also twice */
+		gate_doze(&gate);
+		assert_true(gate.dozes);
+		assert_int_equal(gate.listener_count, count);
+		assert_true(gate.packets >= 0);
+		assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
+		assert_int_not_equal(dial(sandbox, "2001:db8::1", 443), 0);
+		assert_int_equal(gate_wake(&gate), 0);
+		assert_false(gate.dozes);
+		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+		assert_int_equal(dial(sandbox, "2001:db8::1", 443), 0);
+		assert_int_equal(gate.listener_count, count);
+	}
+	gate_doze(&gate);
+	gate_close_handed_out(&gate); /* other ports, for example */
+	assert_false(gate.dozes);
+	assert_int_equal(gate_wake(&gate), 0);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	gate_doze(&gate);
+	assert_int_equal(fcntl(gate.listeners[2].fd, F_GETFD), FD_CLOEXEC);
+	close(gate.listeners[2].fd); /* one that does not work */
+	gate.listeners[2].fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_not_equal(gate_wake(&gate), 0);
+	assert_string_equal(gate.step, "listening for names");
+	assert_int_equal(gate.listener_count, 0);
+	assert_int_equal(gate.packets, -1);
+	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&gate);
+	gate_doze(&gate); /* its namespace is gone */
+	assert_false(gate.dozes);
+	assert_int_equal(gate.listener_count, 0);
+}
+
 static void a_gate_is_watched_where_it_has_moved_to(void **state)
 {
 	struct gate gate, other;
@@ -722,6 +764,7 @@ int main(void)
 	        T(other_bounds_are_in_force),
 	        T(what_waits_in_a_queue_moves_to_the_next_listener),
 	        T(a_gate_that_sleeps_refuses_and_wakes),
+	        T(a_gate_that_dozes_refuses_and_wakes),
 	        T(a_gate_is_watched_where_it_has_moved_to),
 	        T(links_that_are_alike),
 	        T(a_foreign_change_is_noticed_and_mended),

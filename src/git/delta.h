@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* delta: makes an object from another one and the difference (gitformat-pack(5), "Deltified
+ * representation"). */
+#ifndef VETHGUARD_SRC_GIT_DELTA_H
+#define VETHGUARD_SRC_GIT_DELTA_H
+
+#include "vethguard/base/slice.h"
+
+/* The size of the object that the delta makes from a base of base_n bytes. Returns false if it is
+ * for another base, or the object is larger than max. */
+bool delta_size(struct slice delta, size_t base_n, size_t max, size_t *out);
+/* Makes the object in out, which has the room that delta_size() said. Returns false if the delta is
+ * damaged. */
+bool delta_apply(struct slice delta, struct slice base, uint8_t *out);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conditions on requests of git over HTTP: the list of refs, fetches, pushes, and Git LFS with its
+ * locks. A rule names repositories by their paths, and refs that may be pushed.
+ * - An allow rule takes requests for its repositories as git and git-lfs write them. Of a push each
+ *   ref has to be one of the rule's. A change that may lose commits needs `force`, and so does any
+ *   change of a tag. A tag needs `tags`, or a pattern that begins with refs/tags/.
+ * - A deny rule holds for every request of git for its repositories, or, if it names refs, for a
+ *   push to one of them, and for a push that cannot be read.
+ *
+ * The server compares the old id of each ref with what the ref is, as the protocol requires; so the
+ * old ids of a push can be believed.
+ */
+#include "policy/decide/condition_body.h"
+#include "policy/decide/git_request.h"
+#include "policy/decide/reading.h"
+#include "policy/decide/refusal.h"
+#include "policy/json_path.h"
+#include "policy/pattern.h"
+#include "vethguard/policy/body.h"
+
+struct asked {
+	const struct policy *policy;
+	const struct policy_request *request;
+	const struct image_rule *rule;
+	const struct image_condition *condition;
+};
+
+static const struct slice tags = {"refs/tags/", 10};
+
+static bool has_type(const struct asked *a, char type)
+{
+	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < a->condition->value_count; i++)
+		if (image_slice(a->policy, values[a->condition->first_value + i]).p[0] == type)
+			return true;
+	return false;
+}
+
+static bool refuse(const struct asked *a, enum refusal_weight weight, const char *what,
+        struct slice name, const char *why)
+{
+	return refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
+}
+
+/* Calls matches for each value of the type, up to the first that does. */
+static bool any_value(const struct asked *a, char type, struct slice text,
+        bool (*matches)(struct slice pattern, struct slice text))
+{
+	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
+
+	for (uint32_t i = 0; i < a->condition->value_count; i++) {
+		struct slice value = image_slice(a->policy, values[a->condition->first_value + i]);
+
+		if (value.p[0] != type)
+			continue;
+		if (type != GIT_VALUE_REPOSITORY) /* else the byte begins the path */
+			value = slice_of(value.p + 1, value.n - 1);
+		if (matches(value, text))
+			return true;
+	}
+	return false;
+}
+
+static bool is_exactly(struct slice pattern, struct slice text)
+{
+	return condition_matches(pattern, text, false);
+}
+
+static bool resembles(struct slice pattern, struct slice text)
+{
+	return condition_matches(pattern, text, true);
+}
+
+/* --- allow rules: pushes --- */
+
+/* A pattern for everything does not cover tags. */
+static bool names_ref(struct slice pattern, struct slice ref)
+{
+	if (slice_starts_with(ref, tags) && !slice_starts_with(pattern, tags))
+		return false;
+	return is_exactly(pattern, ref);
+}
+
+static bool allows_ref(const struct asked *a, struct slice ref)
+{
+	return any_value(a, GIT_VALUE_PUSH, ref, names_ref) ||
+	       (slice_starts_with(ref, tags) && has_type(a, GIT_VALUE_TAGS));
+}
+
+static bool allows_change(const struct asked *a, const struct policy_git_command *c)
+{
+	bool tag = slice_starts_with(c->ref, tags);
+
+	switch (c->change) {
+	case POLICY_GIT_CREATES:
+	case POLICY_GIT_KEEPS:
+		return true;
+	case POLICY_GIT_DELETES:
+		return has_type(a, GIT_VALUE_DELETE) ||
+		       refuse(a, REFUSAL_VALUE, "the ref", c->ref, "may not be deleted");
+	case POLICY_GIT_FORWARDS:
+		return !tag || has_type(a, GIT_VALUE_FORCE) ||
+		       refuse(a, REFUSAL_VALUE, "the tag", c->ref, "may not be moved");
+	default:
+		return has_type(a, GIT_VALUE_FORCE) ||
+		       refuse(a, REFUSAL_VALUE, "the ref", c->ref,
+		               tag ? "may not be moved"
+		                   : "may not be changed by force: the push does not prove that "
+		                     "its new commits follow the old ones");
+	}
+}
+
+static bool allows_push(const struct asked *a)
+{
+	const struct policy_body *body = a->request->body;
+	const struct policy_git *git = body ? body->git : NULL;
+
+	if (!body || body->kind != POLICY_BODY_GIT_PUSH || !git)
+		return refuse(a, REFUSAL_PLACE, "the push", SLICE(""), "cannot be read");
+	for (size_t i = 0; i < git->command_count; i++) {
+		const struct policy_git_command *c = &git->commands[i];
+
+		if (!allows_ref(a, c->ref))
+			return refuse(a, REFUSAL_NAME, "the ref", c->ref, "may not be pushed");
+		if (!allows_change(a, c))
+			return false;
+	}
+	for (size_t i = 0; i < git->option_count; i++)
+		if (!any_value(a, GIT_VALUE_OPTION, git->options[i], is_exactly))
+			return refuse(a, REFUSAL_VALUE, "the push option", git->options[i],
+			        "is not allowed");
+	return true;
+}
+
+/* --- allow rules: Git LFS --- */
+
+/* The text of a member, or of a member inside of it; empty: it is not there once, or no text. */
+static struct slice text_at(const struct asked *a, struct slice name, struct slice inner)
+{
+	const struct json_tree *tree = a->request->body->json;
+	const struct json_value *v = json_at(tree, 0);
+
+	if (v->kind != JSON_IS_OBJECT || !json_path_member(tree, v, name, &v) || !v)
+		return SLICE("");
+	if (inner.n && (v->kind != JSON_IS_OBJECT || !json_path_member(tree, v, inner, &v) || !v))
+		return SLICE("");
+	return v->kind == JSON_IS_STRING ? json_text(tree, v) : SLICE("");
+}
+
+static bool allows_lfs_ref(const struct asked *a)
+{
+	struct slice ref = text_at(a, SLICE("ref"), SLICE("name"));
+
+	if (!ref.n)
+		return refuse(a, REFUSAL_NAME, "the LFS request", SLICE(""), "names no ref");
+	return allows_ref(a, ref) || refuse(a, REFUSAL_NAME, "the ref", ref, "may not be pushed");
+}
+
+static bool allows_batch(const struct asked *a)
+{
+	struct slice operation = text_at(a, SLICE("operation"), SLICE(""));
+
+	if (slice_equals(operation, SLICE("download")))
+		return true;
+	if (!slice_equals(operation, SLICE("upload")))
+		return refuse(a, REFUSAL_PLACE, "the LFS operation", operation, "is not known");
+	if (!has_type(a, GIT_VALUE_PUSH))
+		return refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
+	return allows_lfs_ref(a);
+}
+
+/* A lock of somebody else is broken by force. */
+static bool allows_unlock(const struct asked *a)
+{
+	const struct json_tree *tree = a->request->body->json;
+	const struct json_value *v = json_at(tree, 0), *force;
+
+	if (v->kind != JSON_IS_OBJECT || !json_path_member(tree, v, SLICE("force"), &force))
+		return refuse(a, REFUSAL_PLACE, "the LFS request", SLICE(""), "cannot be read");
+	if (force && force->kind != JSON_IS_FALSE && !has_type(a, GIT_VALUE_FORCE))
+		return refuse(a, REFUSAL_VALUE, "a lock", SLICE(""), "may not be broken by force");
+	return allows_lfs_ref(a);
+}
+
+static bool allows_lfs(const struct asked *a, enum git_service service)
+{
+	const struct policy_body *body = a->request->body;
+
+	if (service == GIT_LFS_LOCKS && slice_equals(a->request->method, SLICE("GET")))
+		return !body;
+	if (!slice_equals(a->request->method, SLICE("POST")) || !body ||
+	        body->kind != POLICY_BODY_JSON || a->request->query.n)
+		return refuse(a, REFUSAL_PLACE, "the LFS request", SLICE(""), "cannot be read");
+	if (service == GIT_LFS_BATCH)
+		return allows_batch(a);
+	if (!has_type(a, GIT_VALUE_PUSH))
+		return refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
+	if (service == GIT_LFS_VERIFY)
+		return json_at(body->json, 0)->kind == JSON_IS_OBJECT;
+	return service == GIT_LFS_UNLOCK ? allows_unlock(a) : allows_lfs_ref(a);
+}
+
+/* --- allow rules --- */
+
+static bool allows_refs(const struct asked *a)
+{
+	const struct policy_request *r = a->request;
+
+	if (!slice_equals(r->method, SLICE("GET")) || r->body)
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "does not belong to git's smart protocol");
+	if (slice_equals(r->query, SLICE("service=git-upload-pack")))
+		return true;
+	if (!slice_equals(r->query, SLICE("service=git-receive-pack")))
+		return refuse(a, REFUSAL_PLACE, "the request", SLICE(""),
+		        "does not belong to git's smart protocol");
+	return has_type(a, GIT_VALUE_PUSH) ||
+	       refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
+}
+
+static bool allows_post(const struct asked *a, enum git_service service)
+{
+	const struct policy_request *r = a->request;
+
+	if (!slice_equals(r->method, SLICE("POST")) || r->query.n)
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "does not belong to git's smart protocol");
+	if (service == GIT_PUSH)
+		return has_type(a, GIT_VALUE_PUSH) ? allows_push(a)
+		                                   : refuse(a, REFUSAL_PLACE, "the repository",
+		                                             SLICE(""), "may not be pushed");
+	return (r->body && r->body->kind == POLICY_BODY_GIT_FETCH && r->body->git) ||
+	       refuse(a, REFUSAL_PLACE, "the fetch", SLICE(""), "cannot be read");
+}
+
+static bool allows(const struct asked *a)
+{
+	struct slice repository, bare;
+	enum git_service service = git_request_read(a->request->path, false, &repository);
+
+	if (service == GIT_NONE || !git_request_is_plain(repository))
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "does not belong to git's smart protocol");
+	bare = git_request_bare(repository, false);
+	if (!any_value(a, GIT_VALUE_REPOSITORY, bare, pattern_matches))
+		return refuse(a, REFUSAL_KIND, "the repository", slice_of(bare.p + 1, bare.n - 1),
+		        "is not allowed");
+	if (service == GIT_REFS)
+		return allows_refs(a);
+	return service >= GIT_LFS_BATCH ? allows_lfs(a, service) : allows_post(a, service);
+}
+
+/* --- deny rules --- */
+
+static bool denies_push(const struct asked *a)
+{
+	const struct policy_body *body = a->request->body;
+
+	if (!body)
+		return false;
+	if (body->kind != POLICY_BODY_GIT_PUSH || !body->git)
+		return true;
+	for (size_t i = 0; i < body->git->command_count; i++)
+		if (any_value(a, GIT_VALUE_PUSH, body->git->commands[i].ref, resembles))
+			return true;
+	return false;
+}
+
+/* A request of Git LFS that names no ref may be for any. */
+static bool denies_lfs(const struct asked *a, enum git_service service)
+{
+	const struct policy_body *body = a->request->body;
+	struct slice ref;
+
+	if (!body || service == GIT_LFS_VERIFY)
+		return false;
+	if (body->kind != POLICY_BODY_JSON)
+		return true;
+	if (service == GIT_LFS_BATCH &&
+	        slice_equals(text_at(a, SLICE("operation"), SLICE("")), SLICE("download")))
+		return false;
+	ref = text_at(a, SLICE("ref"), SLICE("name"));
+	return !ref.n || any_value(a, GIT_VALUE_PUSH, ref, resembles);
+}
+
+static bool names_repository(const struct asked *a, struct slice repository)
+{
+	return !has_type(a, GIT_VALUE_REPOSITORY) ||
+	       any_value(a, GIT_VALUE_REPOSITORY, repository, resembles) ||
+	       any_value(a, GIT_VALUE_REPOSITORY, git_request_bare(repository, true), resembles);
+}
+
+static bool denies_at(const struct asked *a, struct slice path)
+{
+	struct slice repository;
+	enum git_service service = git_request_read(path, true, &repository);
+
+	if (service == GIT_NONE || !names_repository(a, repository))
+		return false;
+	if (!has_type(a, GIT_VALUE_PUSH)) {
+		/* the shadow of an ask rule that asks about fetches alone */
+		bool fetches = (a->rule->flags & RULE_ASK) != 0;
+
+		return !fetches || service <= GIT_FETCH;
+	}
+	if (service == GIT_PUSH)
+		return denies_push(a);
+	return service >= GIT_LFS_BATCH && denies_lfs(a, service);
+}
+
+bool condition_git(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule, const struct image_condition *condition)
+{
+	const struct asked a = {policy, request, rule, condition};
+	struct path_view view;
+
+	if ((rule->flags & RULE_DENY) == 0)
+		return allows(&a);
+	path_view_init(&view, request->path);
+	path_view_make(&view);
+	return denies_at(&a, request->path) || denies_at(&a, view.shortest);
+}

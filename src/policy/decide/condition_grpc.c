@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conditions on calls of gRPC, and of gRPC-Web, by their paths: "/SERVICE/METHOD" (gRPC over
+ * HTTP/2, "Requests"). The messages are not read.
+ * - An allow rule takes a POST to such a path without a query, whose one content type is gRPC's.
+ * The same path with another type is another protocol (Connect, JSON transcoding).
+ * - A deny rule looks at the last two segments of the path, in any letters and readings, whatever
+ * the type says.
+ */
+#include "policy/decide/condition_body.h"
+#include "policy/decide/reading.h"
+#include "policy/decide/refusal.h"
+
+struct asked {
+	const struct policy *policy;
+	const struct policy_request *request;
+	const struct image_rule *rule;
+	const struct image_condition *condition;
+};
+
+/* True if a value of the type matches, or there is none of that type. */
+static bool names(const struct asked *a, char type, struct slice name, bool fold)
+{
+	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
+	bool any = false;
+
+	for (uint32_t i = 0; i < a->condition->value_count; i++) {
+		struct slice value = image_slice(a->policy, values[a->condition->first_value + i]);
+
+		if (value.p[0] != type)
+			continue;
+		any = true;
+		if (condition_matches(slice_of(value.p + 1, value.n - 1), name, fold))
+			return true;
+	}
+	return !any;
+}
+
+/* Finds the last two segments. *alone: there are no others. Returns false if there are not two. */
+static bool split(struct slice path, struct slice *service, struct slice *method, bool *alone)
+{
+	size_t begin, middle = path.n;
+
+	while (middle > 0 && path.p[middle - 1] != '/')
+		middle--;
+	if (middle < 2)
+		return false;
+	begin = middle - 1;
+	while (begin > 0 && path.p[begin - 1] != '/')
+		begin--;
+	*service = slice_of(path.p + begin, middle - 1 - begin);
+	*method = slice_of(path.p + middle, path.n - middle);
+	*alone = begin == 1;
+	return service->n > 0 && method->n > 0;
+}
+
+static bool is_plain(struct slice name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		char c = name.p[i];
+		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+
+		if (!letter && !(c >= '0' && c <= '9') && slice_find_byte(SLICE("._-"), c) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* True for "application/grpc", also with "-web" or "-web-text" and then "+" and the name of a
+ * format. */
+static bool is_grpc(struct slice type)
+{
+	static const struct slice begin = {"application/grpc", 16};
+	struct slice rest;
+	ptrdiff_t plus;
+
+	if (type.n < begin.n || !slice_equals_ignoring_case(slice_of(type.p, begin.n), begin))
+		return false;
+	rest = slice_of(type.p + begin.n, type.n - begin.n);
+	plus = slice_find_byte(rest, '+');
+	if (plus >= 0) {
+		struct slice format = slice_of(rest.p + plus + 1, rest.n - (size_t)plus - 1);
+
+		if (!format.n || !is_plain(format))
+			return false;
+		rest.n = (size_t)plus;
+	}
+	return rest.n == 0 || slice_equals_ignoring_case(rest, SLICE("-web")) ||
+	       slice_equals_ignoring_case(rest, SLICE("-web-text"));
+}
+
+static bool has_type(const struct policy_request *request)
+{
+	const struct policy_fields *fields = request->fields;
+	struct policy_field field;
+	unsigned alike = 0, right = 0;
+	size_t at = 0;
+
+	while (fields && fields->next(fields->context, &at, &field)) {
+		if (!condition_names_alike(field.name, SLICE("content-type")))
+			continue;
+		alike++;
+		right += is_grpc(slice_trim(field.value));
+	}
+	return alike == 1 && right == 1;
+}
+
+static bool refuse(const struct asked *a, enum refusal_weight weight, const char *what,
+        struct slice name, const char *why)
+{
+	return refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
+}
+
+static bool allows(const struct asked *a)
+{
+	const struct policy_request *r = a->request;
+	struct slice service, method;
+	bool alone;
+
+	if (!split(r->path, &service, &method, &alone) || !alone || !is_plain(service) ||
+	        !is_plain(method) || r->query.n || !slice_equals(r->method, SLICE("POST")) ||
+	        !has_type(r))
+		return refuse(a, REFUSAL_KIND, "the request", SLICE(""), "is not a call of gRPC");
+	if (!names(a, GRPC_VALUE_SERVICE, service, false))
+		return refuse(a, REFUSAL_PLACE, "the service", service, "may not be called");
+	return names(a, GRPC_VALUE_METHOD, method, false) ||
+	       refuse(a, REFUSAL_NAME, "the method", method, "may not be called");
+}
+
+static bool denies_at(const struct asked *a, struct slice path)
+{
+	struct slice service, method;
+	bool alone;
+
+	return split(path, &service, &method, &alone) &&
+	       names(a, GRPC_VALUE_SERVICE, service, true) &&
+	       names(a, GRPC_VALUE_METHOD, method, true);
+}
+
+bool condition_grpc(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule, const struct image_condition *condition)
+{
+	const struct asked a = {policy, request, rule, condition};
+	struct path_view view;
+
+	if ((rule->flags & RULE_DENY) == 0)
+		return allows(&a);
+	path_view_init(&view, request->path);
+	path_view_make(&view);
+	return denies_at(&a, request->path) || denies_at(&a, view.shortest);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* condition_unmet: says which condition of an allow rule a request does not meet. */
+#ifndef VETHGUARD_SRC_POLICY_DECIDE_CONDITION_UNMET_H
+#define VETHGUARD_SRC_POLICY_DECIDE_CONDITION_UNMET_H
+
+#include "policy/image.h"
+
+/* Notes the condition, if somebody asked for the words of a refusal. */
+void condition_note_unmet(const struct policy *policy, const struct policy_request *request,
+        const struct image_rule *rule, const struct image_condition *condition);
+
+#endif
