@@ -2,28 +2,28 @@
 # no netlink or nftables symbol in worker, keeper and recorder.
 archives = $(foreach m,$(1),$(LIB)/libvg_$(m).a)
 
-MODS_vethguard := cli adapter fence netlink git jail ipc loop tls policy wire base
+MODS_vethguard := cli adapter fence netlink git jail ipc loop tls policy dlp wire base
 LIBS_vethguard := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
 
-MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy wire base
+MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy dlp wire base
 LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 
 MODS_vethguard-keeper := keeper credential tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
-MODS_vethguard-worker := worker proxy dns issuer credential git sign tls ipc loop jail policy wire base
+MODS_vethguard-worker := worker proxy dns issuer credential git sign tls ipc loop jail policy dlp wire base
 LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
 
-MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
+MODS_vethguard-recorder := recorder ipc loop jail tls policy dlp wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
-MODS_vethguard-fetch := fetch credential sign tls ipc loop jail policy wire base # of policy: the JSON reader
+MODS_vethguard-fetch := fetch credential sign tls ipc loop jail policy dlp wire base # of policy: the JSON reader
 LIBS_vethguard-fetch := $(LIBS_CURL) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 MODS_vethguard-token := token jail ipc loop wire base
 LIBS_vethguard-token := $(LIBS_SECCOMP) $(LIBS_EVENT) -ldl
-MODS_vethguard-gateway := gateway tls ipc loop jail policy wire base
+MODS_vethguard-gateway := gateway tls ipc loop jail policy dlp wire base
 LIBS_vethguard-gateway := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
-MODS_vethguard-runtime := runtime adapter netlink tls policy wire base
+MODS_vethguard-runtime := runtime adapter netlink tls policy dlp wire base
 # An engine calls it three times for each container: it loads no library that it does not use.
 LIBS_vethguard-runtime := -Wl,--as-needed $(LIBS_NFT) $(LIBS_JANSSON)
 MODS_vethguard-cni := cni adapter netlink wire base

@@ -108,6 +108,13 @@ check-reflections:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_reflections
 
+## sudo make check-exfiltration  every format of secrets in every encoding, place and way out is refused; 10,000 honest requests pass
+.PHONY: check-exfiltration
+check-exfiltration:
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_secrets. test_secrets_long
+
 ## sudo make check-misdirections  a hundred and sixty-seven ways to have a credential sent elsewhere, each with every way of injecting
 .PHONY: check-misdirections
 check-misdirections:

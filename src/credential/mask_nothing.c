@@ -9,42 +9,42 @@
  */
 #include "credential/mask_private.h"
 
-#define PATTERN_GROUPS (MASK_VECTOR_GROUPS - MASK_ESCAPE_COUNT)
+#define PATTERN_GROUPS (VECTOR_GROUPS - MASK_ESCAPE_COUNT)
 #define PLACES_MIN 16    /* looked at in any text */
 #define BYTES_A_PLACE 64 /* a text with more places than this is searched another way */
 
 /* Adds the group of one kind of escape: first byte, what may follow, second digit of %XX. */
 static void add_escape(struct mask *mask, enum mask_escape kind, uint8_t escape)
 {
-	struct mask_vector *v = &mask->tables->places;
+	struct vector_groups *v = &mask->tables->places;
 	unsigned group = PATTERN_GROUPS + kind;
 
-	mask_vector_add(v, group, 0, escape);
+	vector_add(v, group, 0, escape);
 	for (unsigned c = 0; c < 256; c++) {
 		if (mask->tables->follows[kind][c])
-			mask_vector_add(v, group, 1, (uint8_t)c);
+			vector_add(v, group, 1, (uint8_t)c);
 		if (kind == MASK_PERCENT && slice_hex_digit((char)c) >= 0)
-			mask_vector_add(v, group, 2, (uint8_t)c);
+			vector_add(v, group, 2, (uint8_t)c);
 	}
 	if (kind == MASK_BACKSLASH || mask->has_escapes)
-		mask_vector_add_any(v, group, 2);
+		vector_add_any(v, group, 2);
 }
 
 void mask_fill_places(struct mask *mask)
 {
-	struct mask_vector *v = &mask->tables->places;
+	struct vector_groups *v = &mask->tables->places;
 
 	for (size_t k = 0; k < mask->count; k++)
-		for (unsigned depth = 0; depth < MASK_VECTOR_DEPTH; depth++) {
-			uint8_t c = mask->patterns[k].p[mask->window - MASK_VECTOR_DEPTH + depth];
+		for (unsigned depth = 0; depth < VECTOR_DEPTH; depth++) {
+			uint8_t c = mask->patterns[k].p[mask->window - VECTOR_DEPTH + depth];
 
-			mask_vector_add(v, k % PATTERN_GROUPS, depth, c);
+			vector_add(v, k % PATTERN_GROUPS, depth, c);
 			if (c == ' ')
-				mask_vector_add(v, k % PATTERN_GROUPS, depth, '+');
+				vector_add(v, k % PATTERN_GROUPS, depth, '+');
 		}
 	add_escape(mask, MASK_PERCENT, '%');
 	add_escape(mask, MASK_BACKSLASH, '\\');
-	mask->vectors = mask_vector_works();
+	mask->vectors = vector_works();
 }
 
 /* True if a plain occurrence has the last two bytes of its window at text[at]. */
@@ -64,7 +64,7 @@ static bool touches(const struct mask *mask, const uint8_t *text, size_t n, size
 
 	if (mask_is_escape(text[at]) && mask_scan_escaped_here(mask, text, n, at))
 		return true;
-	if (at < mask->window - MASK_VECTOR_DEPTH || n - at < MASK_VECTOR_DEPTH)
+	if (at < mask->window - VECTOR_DEPTH || n - at < VECTOR_DEPTH)
 		return false;
 	block = mask_block(text + at + 1);
 	return mask->tables->shift[block] == 0 && stands_at(mask, text, n, at + 1, block);
@@ -76,7 +76,7 @@ static enum outcome search_by_vectors(const struct mask *mask, const uint8_t *te
 {
 	size_t at = 0, places = PLACES_MIN + n / BYTES_A_PLACE;
 
-	while (mask_vector_find(&mask->tables->places, text, n, &at)) {
+	while (vector_find(&mask->tables->places, text, n, &at)) {
 		if (touches(mask, text, n, at))
 			return SOMETHING;
 		if (places-- == 0)

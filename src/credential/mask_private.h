@@ -4,7 +4,7 @@
 #ifndef VETHGUARD_SRC_CREDENTIAL_MASK_PRIVATE_H
 #define VETHGUARD_SRC_CREDENTIAL_MASK_PRIVATE_H
 
-#include "credential/mask_vector.h"
+#include "vethguard/base/vector.h"
 #include "vethguard/credential/mask.h"
 
 /* The two bytes that can begin an escape; each can stand for itself as well. */
@@ -35,7 +35,7 @@ struct mask_tables {
 	uint8_t open[256];   /* true if an end of text with it may be kept back */
 	/* True if this byte may follow a '%' or '\\' that is the first one in an occurrence. */
 	uint8_t follows[MASK_ESCAPE_COUNT][256];
-	struct mask_vector places; /* the ends of windows, and escapes (mask_nothing.c) */
+	struct vector_groups places; /* the ends of windows, and escapes (mask_nothing.c) */
 };
 
 struct mask {

@@ -34,6 +34,7 @@ const uint32_t image_element_size[] = {
         [SECTION_EXPOSES] = sizeof(struct image_expose),
         [SECTION_FROMS] = sizeof(struct image_from),
         [SECTION_LIMITS] = sizeof(struct image_limit),
+        [SECTION_DLPS] = sizeof(struct image_dlp),
         [SECTION_TARGET_SLOTS] = sizeof(struct image_slot),
         [SECTION_NODE_SLOTS] = sizeof(struct image_slot),
 };
@@ -377,6 +378,23 @@ static bool limits_are_sound(const struct policy *policy)
 	return count <= POLICY_LIMITS_MAX;
 }
 
+/* Checks their order too, by which policy_dlp() searches. */
+static bool dlps_are_sound(const struct policy *policy)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < image_count(policy, SECTION_DLPS); i++) {
+		const struct image_dlp *d = image_dlp_at(policy, i);
+		uint64_t place = d->rule == POLICY_NONE ? 1 : UINT64_C(2) + d->rule;
+
+		if (place <= last || d->mode >= DLP_MODE_COUNT ||
+		        (d->rule != POLICY_NONE && d->rule >= image_count(policy, SECTION_RULES)))
+			return false;
+		last = place;
+	}
+	return true;
+}
+
 int policy_open(struct policy *policy, const void *image, size_t size)
 {
 	struct policy p = {image, size};
@@ -390,7 +408,7 @@ int policy_open(struct policy *policy, const void *image, size_t size)
 	if (!rules_are_sound(&p) || !entries_are_sound(&p) || !patterns_are_sound(&p) ||
 	        !conditions_are_sound(&p) || !profiles_are_sound(&p) || !targets_are_sound(&p) ||
 	        !nodes_are_sound(&p) || !credentials_are_sound(&p) || !exposes_are_sound(&p) ||
-	        !limits_are_sound(&p))
+	        !limits_are_sound(&p) || !dlps_are_sound(&p))
 		return -EBADMSG;
 	if (!slots_are_sound(&p, SECTION_TARGET_SLOTS, image_count(&p, SECTION_TARGETS)) ||
 	        !slots_are_sound(&p, SECTION_NODE_SLOTS, image_count(&p, SECTION_NODES)))

@@ -20,7 +20,7 @@
 #include "vethguard/wire/token_meter.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 6u
+#define IMAGE_VERSION 7u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -48,6 +48,7 @@ enum image_section_id {
 	SECTION_EXPOSES,
 	SECTION_FROMS,
 	SECTION_LIMITS,
+	SECTION_DLPS,
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
 	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
@@ -270,6 +271,14 @@ struct image_limit {
 	struct image_text shared;
 };
 
+/* What the policy (rule POLICY_NONE), or a rule that differs from it, says about secrets in
+ * requests. The policy's comes first, then the rules' in their order. */
+struct image_dlp {
+	uint32_t rule;
+	uint32_t mode; /* enum dlp_mode */
+	struct dlp_set except;
+};
+
 struct image_slot {
 	uint32_t tag;   /* high half of the hash */
 	uint32_t index; /* of the target or node, or IMAGE_EMPTY */
@@ -316,6 +325,7 @@ IMAGE_GETTER(condition, SECTION_CONDITIONS)
 IMAGE_GETTER(expose, SECTION_EXPOSES)
 IMAGE_GETTER(from, SECTION_FROMS)
 IMAGE_GETTER(limit, SECTION_LIMITS)
+IMAGE_GETTER(dlp, SECTION_DLPS)
 #undef IMAGE_GETTER
 
 static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)

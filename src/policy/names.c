@@ -35,6 +35,7 @@ static const char *const reasons[] = {
                                      "this query, these header fields or this body"),
         [POLICY_REASON_LEAK] = "the request carries a credential's placeholder to where it does "
                                "not belong",
+        [POLICY_REASON_SECRET] = "the request carries a secret that the policy does not let out",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

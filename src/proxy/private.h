@@ -166,9 +166,11 @@ struct proxy {
 	struct secret canonical; /* as secret_text, of a request that is signed; made for the
 	                            first one */
 	struct hmac hmac;        /* computes signatures */
-	size_t body_held;        /* bytes of bodies that are held: exchange/holding.h */
-	size_t exchanges;        /* exchanges under way */
-	size_t kept;             /* bytes of requests that are kept for a second try */
+	struct dlp_scanner
+	        *scanner; /* made for the first request in which secrets are looked for */
+	size_t body_held; /* bytes of bodies that are held: exchange/holding.h */
+	size_t exchanges; /* exchanges under way */
+	size_t kept;      /* bytes of requests that are kept for a second try */
 	struct exchange *free_exchanges; /* kept for later requests, to save allocations */
 	size_t free_exchange_count;
 

@@ -7,6 +7,7 @@
 
 #include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
+#include "vethguard/dlp/scan.h"
 #include "proxy/dial/dial.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/http/http2_memory.h"
@@ -206,6 +207,7 @@ void proxy_free(struct proxy *p)
 	tls_client_free(p->tls_client);
 	secret_free(&p->secret_text);
 	secret_free(&p->canonical);
+	dlp_scanner_free(p->scanner);
 	hmac_fini(&p->hmac);
 	socket_shared_fini(&p->sockets);
 	buf_fini(&p->text);

@@ -340,6 +340,7 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_FOREIGN_PEER] =
 	                "Another machine connected to the sandbox's vsock port",
 	        [EVENT_FINDING_GUESSED_TOKENS] = "Wrong tokens were shown to the gateway",
+	        [EVENT_FINDING_SECRET] = "The sandbox sent a secret",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

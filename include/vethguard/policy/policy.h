@@ -12,6 +12,7 @@
 
 #include "vethguard/base/ip.h"
 #include "vethguard/base/slice.h"
+#include "vethguard/dlp/formats.h"
 
 #define POLICY_HOST_MAX 253   /* bytes of a host name (RFC 1035 section 2.3.4) */
 #define POLICY_NAME_MAX 64    /* bytes of a policy, rule or credential name */
@@ -46,6 +47,7 @@ enum policy_reason {
 	POLICY_REASON_CONDITION = 10,  /* rules allow destination, method and path, but the query, a header field or the
 	                                  body does not meet their conditions */
 	POLICY_REASON_LEAK = 11,       /* the request carries a placeholder to where the placeholder does not belong */
+	POLICY_REASON_SECRET = 12,     /* the request carries a secret (dlp) */
 	POLICY_REASON_COUNT
 };
 
@@ -155,6 +157,12 @@ enum policy_mode policy_mode(const struct policy *policy);
 /* True if the policy refuses a request that carries a placeholder to where the placeholder does not belong. False in
  * mode observe and with on_leak: alert. */
 bool policy_refuses_leaks(const struct policy *policy);
+/* What the policy says about secrets in requests that the rule decides; rule POLICY_NONE: in those that no rule decides
+ * (mode observe). In mode observe nothing is blocked. Costs nothing if the policy does not look for secrets. */
+void policy_dlp(const struct policy *policy, uint32_t rule, struct dlp_settings *out);
+/* Writes "block", "alert, except jwt, aws-access-key" into out, cut if too long. Returns out. */
+#define POLICY_DLP_TEXT_MAX 1024
+const char *policy_dlp_text(const struct dlp_settings *settings, char out[POLICY_DLP_TEXT_MAX]);
 /* Hex digest of the image, 16 digits: tells in the audit log which policy was in force. */
 struct slice policy_fingerprint(const struct policy *policy);
 uint32_t policy_rule_count(const struct policy *policy);

@@ -83,6 +83,7 @@ enum event_finding {
 	EVENT_FINDING_FOREIGN_CREDENTIAL = 15, /* the sandbox brought a credential that is none of the policy's */
 	EVENT_FINDING_FOREIGN_PEER = 16,       /* a machine other than the sandbox connected to its vsock port */
 	EVENT_FINDING_GUESSED_TOKENS = 17,     /* clients showed wrong tokens to the gateway */
+	EVENT_FINDING_SECRET = 18,             /* the sandbox sent what looks like a secret (dlp) */
 	EVENT_FINDING_COUNT
 };
 

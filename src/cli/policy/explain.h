@@ -44,6 +44,9 @@ int explain_accept(const struct explain *x, bool as_json);
 /* explain_limits.c: prints the limits that an allowed request counts against, if there are any. */
 void explain_limits_text(const struct explain *x);
 void explain_limits_json(const struct explain *x, struct json *j);
+/* explain_dlp.c: prints what becomes of secrets in the request, if they are looked for. */
+void explain_dlp_text(const struct explain *x);
+void explain_dlp_json(const struct explain *x, struct json *j);
 /* Both print the answer and return the exit status. */
 int explain_answer_text(const struct explain *x, const char *method);
 int explain_answer_json(const struct explain *x, const char *method, const char *url);

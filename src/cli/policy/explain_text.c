@@ -191,6 +191,7 @@ static void print_verdict(const struct explain *x)
 	if (x->request.scheme == POLICY_HTTPS)
 		printf("tls: %s\n", tls_words[x->tls]);
 	explain_limits_text(x);
+	explain_dlp_text(x);
 	if (x->leads && !leads_astray(x))
 		printf("host: %s %s\n", x->leads->host, resolve_text(&x->hosts, x->leads, where));
 	if (x->body.fault)
@@ -245,6 +246,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 	if (x->request.scheme == POLICY_HTTPS)
 		json_literal(j, "tls", tls_words[x->tls]);
 	explain_limits_json(x, j);
+	explain_dlp_json(x, j);
 	if (x->leads) {
 		json_object(j, "host");
 		resolve_json(&x->hosts, x->leads, j);

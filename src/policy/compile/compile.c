@@ -273,6 +273,7 @@ static int compile_all(struct compiler *c)
 	}
 	compile_exposes(c);
 	compile_limits(c);
+	compile_dlps(c);
 	compile_profiles(c);
 	for (uint32_t i = 0; i < c->sections[SECTION_PROFILES].n && !c->failed; i++) {
 		compile_profile_nodes(c, i);

@@ -249,6 +249,7 @@ static void compare(struct diff *d)
 	diff_limits(&d->text, d->policies[0], d->policies[1]);
 	diff_tokens(&d->text, d->policies[0], d->policies[1]);
 	diff_asks(&d->text, d->policies[0], d->policies[1]);
+	diff_dlps(&d->text, d->policies[0], d->policies[1]);
 	if (!diff_methods_find(&d->methods, &d->arena, d->policies[0], d->policies[1]))
 		d->failed = true;
 	if (!diff_groups_find(&d->groups))

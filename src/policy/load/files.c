@@ -12,8 +12,8 @@
 #include "policy/load/loader.h"
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
-        "allow", "ask", "deny", "mode", "inspect", "on_leak", "variables", "expose", "limits",
-        "budget", NULL};
+        "allow", "ask", "deny", "mode", "inspect", "on_leak", "dlp", "variables", "expose",
+        "limits", "budget", NULL};
 #define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {
@@ -142,7 +142,7 @@ static void check_version(struct tree *tree)
 
 static void refuse_main_only(struct tree *tree)
 {
-	static const char *const keys[] = {"inspect", "mode", "on_leak", "limits", "budget"};
+	static const char *const keys[] = {"inspect", "mode", "on_leak", "dlp", "limits", "budget"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(tree->root, keys[i]);

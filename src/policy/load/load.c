@@ -10,6 +10,7 @@
 
 #include "policy/compile/compile.h"
 #include "policy/compile/unused.h"
+#include "policy/load/dlp.h"
 #include "policy/load/limits.h"
 #include "policy/load/rule.h"
 #include "policy/load/variables.h"
@@ -89,6 +90,7 @@ static void load_main(
 	const struct tree_node *mode = tree_get(file->tree.root, "mode");
 	const struct tree_node *inspect = tree_get(file->tree.root, "inspect");
 	const struct tree_node *on_leak = tree_get(file->tree.root, "on_leak");
+	struct tree_node *dlp = tree_get(file->tree.root, "dlp");
 	uint64_t bytes;
 
 	if (name)
@@ -102,6 +104,8 @@ static void load_main(
 		l->model.inspect = (uint32_t)bytes;
 	if (on_leak)
 		l->model.leaks_pass = tree_word(&file->tree, on_leak, "on_leak", leaks) == 1;
+	if (dlp)
+		l->model.has_dlp = load_dlp(&file->tree, dlp, &l->model.dlp);
 	load_limits(&(struct limits_parse){l, &file->tree, POLICY_NONE, false}, file->tree.root);
 	if (options && options->observe)
 		l->model.mode = POLICY_OBSERVE;

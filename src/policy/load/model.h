@@ -77,6 +77,8 @@ struct model_rule {
 	uint32_t credential;                                            /* or POLICY_NONE */
 	uint32_t token_weights[TOKEN_KINDS], token_prices[TOKEN_KINDS]; /* policy_rule_tokens() */
 	bool counts_tokens; /* it has weights, prices or llm */
+	bool has_dlp;       /* dlp is the rule's own */
+	struct dlp_settings dlp;
 };
 
 /* True for the shadow of an ask rule (RULE_ASK in image.h). */
@@ -133,6 +135,8 @@ struct model {
 	enum policy_mode mode;
 	uint32_t inspect; /* bytes */
 	bool leaks_pass;  /* on_leak: alert */
+	bool has_dlp;
+	struct dlp_settings dlp;
 	size_t method_count;
 	struct slice methods[IMAGE_METHODS_MAX];
 	struct vec rules;    /* struct model_rule; the shadows of ask rules come last */

@@ -135,6 +135,10 @@ static void check_destination(struct rule_parse *p, const struct model_destinati
 		        "destination %s: only requests can be asked about, over https and http, "
 		        "not %s",
 		        quoted, scheme);
+	if (!http && r->has_dlp)
+		tree_error(p->tree, at,
+		        "destination %s: dlp looks at requests, over https and http, not %s",
+		        quoted, scheme);
 	if (!http && r->upgrades.n)
 		tree_error(p->tree, at,
 		        "destination %s: upgrade exists in https and http only, not in %s", quoted,
@@ -199,6 +203,10 @@ void load_rule_check(struct rule_parse *p, const struct tree_node *to)
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
 		        "have %s or a credential",
 		        r->condition_count ? "conditions on requests" : "methods, paths");
+	if (r->passthrough && r->has_dlp)
+		tree_error(p->tree, p->node,
+		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "
+		        "have dlp");
 	if (r->passthrough && r->upgrades.n)
 		tree_error(p->tree, p->node,
 		        "with tls: passthrough vethguard cannot read requests, so the rule cannot "

@@ -3,6 +3,7 @@
  * Theory of operation: each rule is read key by key (load/rule_to.c: destinations;
  * load/rule_request.c: ports, methods and paths), then checked as a whole (load/rule_check.c).
  */
+#include "policy/load/dlp.h"
 #include "policy/load/limits.h"
 #include "policy/load/rule.h"
 
@@ -10,10 +11,10 @@
 
 static const char *const allow_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
         "credential", "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp",
-        "graphql", "llm", "git", "grpc", "limits", "budget", "weights", "prices", NULL};
+        "graphql", "llm", "git", "grpc", "limits", "budget", "weights", "prices", "dlp", NULL};
 static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths", "credential",
         "seal", "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm",
-        "git", "grpc", "limits", "budget", "weights", "prices", "wait", NULL};
+        "git", "grpc", "limits", "budget", "weights", "prices", "dlp", "wait", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
         "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
         "grpc", NULL};
@@ -36,6 +37,7 @@ static const struct tree_refusal ask_refused[] = {{"ask", SAYS_ITSELF},
         {"action", SAYS_ITSELF}, {"timeout", "does not exist here: write wait: 5m"},
         {"<<", NO_MERGE}, {NULL, NULL}};
 static const struct tree_refusal deny_refused[] = {
+        {"dlp", "belongs to allow rules: a denied request is never sent"},
         {"limits", "belongs to allow rules: a denied request is never sent"},
         {"budget", "belongs to allow rules: a denied request is never sent"},
         {"weights", "belongs to allow rules: a denied request gets no answer"},
@@ -187,6 +189,8 @@ static void take_keys(struct rule_parse *p)
 			take_reason(p, value);
 		return;
 	}
+	if ((value = tree_get(p->node, "dlp")))
+		p->rule.has_dlp = load_dlp(p->tree, value, &p->rule.dlp);
 	if ((value = tree_get(p->node, "tls")))
 		take_tls(p, value);
 	if ((value = tree_get(p->node, "upgrade")))

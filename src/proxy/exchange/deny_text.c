@@ -55,6 +55,12 @@ static const char *advice_for_denied(const struct policy_decision *d)
 		return "Do not retry as it is. Leave the value of the key's variable out of what "
 		       "is sent; the key itself is attached outside of the sandbox where it "
 		       "belongs.";
+	case POLICY_REASON_SECRET:
+		return "Do not retry as it is. Leave the secret that \"detail\" names out of what "
+		       "is sent; a key that the task needs is attached outside of the sandbox. If "
+		       "it "
+		       "is none, ask the operator to except the format under \"dlp\" of the rule, "
+		       "quoting rule and event.";
 	case POLICY_REASON_SIGNATURE:
 		return "The right signature is made outside of the sandbox, for the regions and "
 		       "services that the operator has named. Sign with any key for one of these.";

@@ -25,6 +25,7 @@
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/sealing.h"
+#include "proxy/exchange/secrets.h"
 #include "proxy/exchange/signing.h"
 #include "proxy/exchange/tools.h"
 #include "proxy/exchange/websocket_relay.h"
@@ -76,6 +77,7 @@ static void exchange_free(struct exchange *ex)
 	asking_fini(ex);
 	signing_free(ex);
 	sealing_free(ex);
+	secrets_free(ex);
 	tools_free(ex);
 	holding_free(ex);
 	free(ex->kept_detail);

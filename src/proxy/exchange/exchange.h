@@ -24,6 +24,7 @@
 
 struct holding;
 struct sealing;
+struct secrets;
 struct signing;
 struct tools_filter;
 struct websocket_relay;
@@ -113,6 +114,7 @@ struct exchange {
 	struct holding *holding;       /* its body is held */
 	struct signing *signing;       /* it is signed (sigv4) */
 	struct sealing *sealing;       /* tokens of its response are sealed */
+	struct secrets *secrets;       /* secrets are looked for in it */
 	struct tools_filter *tools;    /* its response may list MCP tools */
 	struct token_count *tokens;    /* tokens that its response tells are counted */
 	struct websocket_relay *relay; /* UPGRADED to a WebSocket */
@@ -259,8 +261,10 @@ void exchange_check_placeholders(struct exchange *ex);
 /* Records that a placeholder was found; where is the finding's text. foreign: it is not the
  * placeholder of the credential that the request gets. */
 void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign);
-/* If a placeholder was found and the policy refuses such a request, makes the verdict say so.
- * Returns true if it did. */
+/* The request is refused for a secret in it; text: what was found. */
+void exchange_refuse_secret(struct exchange *ex, const char *text);
+/* If a placeholder or secret was found and the policy refuses such a request, makes the verdict say
+ * so. Returns true if it did. */
 bool exchange_refuses_leak(struct exchange *ex);
 /* The same for a request that has begun to leave: the exchange ends in a later turn, since its body
  * is being read. Returns true from then on: nothing more of the request may be passed on. */

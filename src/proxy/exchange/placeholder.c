@@ -16,6 +16,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/foreign.h"
+#include "proxy/exchange/secrets.h"
 #include "proxy/exchange/substitute.h"
 #include "proxy/exchange/content.h"
 #include "proxy/http/cookie.h"
@@ -76,6 +77,13 @@ static void see(struct exchange *ex, const char *leak)
 	} else if (!scanning_is_over(&ex->scanning)) {
 		enter(ex, SCANNING_SEEN);
 	}
+}
+
+void exchange_refuse_secret(struct exchange *ex, const char *text)
+{
+	ex->scanning.leak = text;
+	if (!scanning_ends(&ex->scanning))
+		enter(ex, SCANNING_LEAK);
 }
 
 void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign)
@@ -210,6 +218,7 @@ void exchange_check_placeholders(struct exchange *ex)
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = foreign_whose(store, f->value);
 
+		secrets_look_at_field(ex, f);
 		if (bound && spec.inject == POLICY_INJECT_PLACEHOLDER) {
 			if (substituted_is_foreign(ex, &spec, f, credential))
 				where = field_text;
@@ -231,6 +240,7 @@ void exchange_check_placeholders(struct exchange *ex)
 		where = "a credential's placeholder was sent where it does not belong: in the URL";
 	if (where)
 		exchange_found_placeholder(ex, where, head_is_of_others(ex));
+	secrets_look_at_url(ex);
 }
 
 bool exchange_refuses_leak(struct exchange *ex)
@@ -238,7 +248,8 @@ bool exchange_refuses_leak(struct exchange *ex)
 	if (ex->scanning.state < SCANNING_LEAK || !ex->verdict.allowed)
 		return false;
 	ex->verdict.allowed = false;
-	ex->verdict.decision.reason = POLICY_REASON_LEAK;
+	ex->verdict.decision.reason =
+	        secrets_refuse(ex) ? POLICY_REASON_SECRET : POLICY_REASON_LEAK;
 	ex->verdict.cause = EVENT_CAUSE_POLICY;
 	ex->verdict.detail = ex->scanning.leak;
 	return true;
@@ -268,6 +279,7 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 	const struct credential_store *store = ex->proxy->config.credentials;
 	struct credential_scan before = ex->scanning.scan;
 
+	secrets_look_at_text(ex, slice_of(p, n));
 	if (scanning_is_over(&ex->scanning) || n == 0 ||
 	        !credential_store_scan(store, &ex->scanning.scan, p, n, ex->verdict.own))
 		return;
@@ -279,9 +291,18 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 static const char body_text[] =
         "a credential's placeholder was sent where it does not belong: in the request's body";
 
+/* True as long as something is looked for in the body. */
+static bool is_searched(const struct exchange *ex)
+{
+	return secrets_are_wanted(ex) ||
+	       (!scanning_is_over(&ex->scanning) &&
+	               credential_store_has_placeholders(ex->proxy->config.credentials));
+}
+
 /* A body that inflates beyond the bound could hide a placeholder behind it. */
 static void inflates_too_far(struct exchange *ex)
 {
+	secrets_note_coding(ex);
 	see(ex, "the request's compressed body inflates to too much to be searched for "
 	        "placeholders");
 }
@@ -297,7 +318,7 @@ static size_t scan_gzip(struct exchange *ex, const uint8_t *p, size_t n)
 
 	buf_init(&out, 4 * SCAN_CHUNK);
 	ex->scanning.bytes += n;
-	while (rc == 0 && (at < n || more) && !scanning_is_over(&ex->scanning)) {
+	while (rc == 0 && (at < n || more) && is_searched(ex)) {
 		rc = decompress_feed(ex->scanning.gzip, p + at, n - at, &used, &out, SCAN_CHUNK);
 		at += used;
 		more = out.len >= SCAN_CHUNK;
@@ -320,13 +341,18 @@ void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t read = 0;
 
-	if (!credential_store_has_placeholders(ex->proxy->config.credentials) ||
-	        scanning_is_over(&ex->scanning))
+	if (!is_searched(ex))
 		return;
-	if (ex->scanning.state == SCANNING_HEAD) {
+	if (ex->scanning.state == SCANNING_HEAD)
 		enter(ex, SCANNING_BODY);
-		if (content_coding_of(&ex->request.fields) == CONTENT_GZIP)
+	if (!ex->scanning.begun) {
+		enum content_coding coding = content_coding_of(&ex->request.fields);
+
+		ex->scanning.begun = true;
+		if (coding == CONTENT_GZIP)
 			ex->scanning.gzip = decompress_new();
+		if (coding == CONTENT_OTHER)
+			secrets_note_coding(ex);
 	}
 	if (ex->scanning.gzip)
 		read = scan_gzip(ex, p, n);

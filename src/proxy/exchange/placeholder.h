@@ -10,7 +10,7 @@
 enum scanning_state {
 	SCANNING_HEAD, /* nothing was found, and no content has come */
 	SCANNING_BODY, /* content is looked at */
-	SCANNING_SEEN, /* a placeholder was found: nothing more is looked for */
+	SCANNING_SEEN, /* a placeholder was found: no other one is looked for */
 	SCANNING_LEAK, /* ... and the request is refused for it */
 	SCANNING_ENDS, /* ... and had begun to leave: the exchange is about to end */
 	SCANNING_STATE_COUNT
@@ -18,8 +18,9 @@ enum scanning_state {
 
 struct scanning {
 	enum scanning_state state;
-	const char *leak;      /* LEAK, ENDS: where it was found */
+	const char *leak;      /* LEAK, ENDS: where it, or a secret (secrets.h), was found */
 	struct loop_task task; /* ENDS: ends the exchange */
+	bool begun;            /* content has come, and gzip was made if it needs it */
 	struct credential_scan scan;
 	struct decompress *gzip; /* of a request's body; NULL: it is read as it is */
 	uint64_t bytes, inflated;

@@ -43,7 +43,11 @@ static bool same_credential(
 bool exchange_decision_stands(const struct policy *policy, const struct policy_decision *before,
         const struct policy *next, const struct policy_decision *now)
 {
-	return now->names_address >= before->names_address &&
+	struct dlp_settings was, is;
+
+	policy_dlp(policy, before->rule, &was);
+	policy_dlp(next, now->rule, &is);
+	return is.mode <= was.mode && now->names_address >= before->names_address &&
 	       now->names_exactly >= before->names_exactly && now->seals == before->seals &&
 	       before->lists_tools >= now->lists_tools &&
 	       before->needs_messages >= now->needs_messages &&

@@ -12,6 +12,7 @@
 #include "proxy/exchange/filling.h"
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/refused.h"
+#include "proxy/exchange/secrets.h"
 #include "proxy/exchange/signing.h"
 
 static void note_findings(struct exchange *ex)
@@ -102,7 +103,8 @@ void exchange_decide(struct exchange *ex)
 	r->authority.address = ex->destination.address;
 	r->authority.host_n = ex->destination.host_n;
 	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
-	if (ex->verdict.needs_body && !ex->holding) {
+	secrets_begin(ex);
+	if ((ex->verdict.needs_body || secrets_hold_body(ex)) && !ex->holding) {
 		holding_begin(ex, HOLDING_TO_DECIDE);
 		return;
 	}

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/secrets.h"
 #include "proxy/exchange/websocket_relay.h"
 
 static const char placeholder_found[] =
@@ -54,6 +55,7 @@ static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
 
+	secrets_look_at_frame(ex, slice_of(p, n));
 	if (!scanning_is_over(&ex->scanning) &&
 	        credential_store_mentions_placeholder(
 	                ex->proxy->config.credentials, slice_of(p, n), ex->verdict.own))
@@ -109,7 +111,7 @@ int websocket_inspect(
 	struct websocket *w = &ex->relay->out;
 	int rc;
 
-	if (!w->compressed && scanning_is_over(&ex->scanning) &&
+	if (!w->compressed && scanning_is_over(&ex->scanning) && !secrets_are_wanted(ex) &&
 	        (ex->relay->value_seen || !ex->relay->value_count))
 		return 0;
 	if (websocket_is_control(w)) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/secrets.h"
 #include "proxy/exchange/websocket_relay.h"
 
 /* --- life --- */
@@ -44,7 +45,8 @@ struct websocket_relay *websocket_relay_new(
 		websocket_relay_free(r);
 		return NULL;
 	}
-	if (!deflate->agreed || !policy_credential_count(ex->proxy->config.policy))
+	if (!deflate->agreed ||
+	        (!policy_credential_count(ex->proxy->config.policy) && !ex->secrets))
 		return r;
 	r->inflate = inflater_new(deflate->window_bits, deflate->forgets);
 	if (r->inflate)
@@ -160,7 +162,7 @@ static int check(struct exchange *ex, struct websocket_inspection *l, const uint
 
 	if (!websocket_is_text(&r->out, &r->out_text, p, n))
 		return -EILSEQ;
-	if (!policy_credential_count(ex->proxy->config.policy) ||
+	if ((!policy_credential_count(ex->proxy->config.policy) && !ex->secrets) ||
 	        (n == 0 && !(r->out.compressed && websocket_ends_message(&r->out))))
 		return 0;
 	return websocket_inspect(ex, l, p, n);

@@ -61,7 +61,7 @@ static bool finds(struct mask *mask, const char *text, size_t n, size_t alignmen
 	memcpy(copy, text, n);
 	mask->vectors = false;
 	found = !mask_scan_nothing(mask, copy, n);
-	mask->vectors = mask_vector_works();
+	mask->vectors = vector_works();
 	assert_int_equal(!mask_scan_nothing(mask, copy, n), found);
 	free(memory);
 	return found;
@@ -224,7 +224,7 @@ static void many_values(void **state)
 static void is_there(void **state)
 {
 	(void)state;
-	if (!mask_vector_works())
+	if (!vector_works())
 		skip(); /* this processor has no such instructions: the tests above ran without */
 #if !defined(__x86_64__) && !defined(__aarch64__)
 	fail_msg("no vector search was compiled for this processor");

@@ -5,15 +5,15 @@
  * its three bytes have a group in common. A group has few byte strings, so nearly all places drop
  * out. The method is Geoffrey Langdale's Teddy (Hyperscan).
  */
-#include "credential/mask_vector.h"
+#include "vethguard/base/vector.h"
 
-void mask_vector_add(struct mask_vector *v, unsigned group, unsigned depth, uint8_t byte)
+void vector_add(struct vector_groups *v, unsigned group, unsigned depth, uint8_t byte)
 {
 	v->low[depth][byte & 15] |= (uint8_t)(1u << group);
 	v->high[depth][byte >> 4] |= (uint8_t)(1u << group);
 }
 
-void mask_vector_add_any(struct mask_vector *v, unsigned group, unsigned depth)
+void vector_add_any(struct vector_groups *v, unsigned group, unsigned depth)
 {
 	for (unsigned i = 0; i < 16; i++) {
 		v->low[depth][i] |= (uint8_t)(1u << group);
@@ -42,7 +42,7 @@ static inline AVX2 __m256i groups(__m256i low, __m256i high, const uint8_t *text
 	        _mm256_shuffle_epi8(high, upper));
 }
 
-AVX2 bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, size_t n, size_t *at)
+AVX2 bool vector_find(const struct vector_groups *v, const uint8_t *text, size_t n, size_t *at)
 {
 	const __m256i low0 = table(v->low[0]), low1 = table(v->low[1]), low2 = table(v->low[2]);
 	const __m256i high0 = table(v->high[0]), high1 = table(v->high[1]),
@@ -65,9 +65,43 @@ AVX2 bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, siz
 	return false;
 }
 
-bool mask_vector_works(void)
+/* One bit for each of 32 bytes: it belongs to some group at depth 0. */
+static inline AVX2 uint32_t members(__m256i low, __m256i high, const uint8_t *text)
+{
+	return ~(uint32_t)_mm256_movemask_epi8(
+	        _mm256_cmpeq_epi8(groups(low, high, text), _mm256_setzero_si256()));
+}
+
+AVX2 bool vector_find_run(const struct vector_groups *v, const uint8_t *text, size_t n, size_t *at)
+{
+	const __m256i low = table(v->low[0]), high = table(v->high[0]);
+	size_t i = *at;
+
+	for (; n >= 2 * STEP && i <= n - 2 * STEP; i += 2 * STEP) {
+		uint64_t run = members(low, high, text + i) |
+		               (uint64_t)members(low, high, text + i + STEP) << STEP;
+
+		run &= run >> 1; /* bit k: bytes k and k + 1 */
+		run &= run >> 2; /* ... to k + 3 */
+		run &= run >> 4; /* ... to k + 7 */
+		run &= run >> 4; /* ... to k + 11 */
+		if (run) {
+			*at = i + (unsigned)__builtin_ctzll(run);
+			return true;
+		}
+	}
+	*at = i;
+	return false;
+}
+
+bool vector_works(void)
 {
 	return __builtin_cpu_supports("avx2");
+}
+
+bool vector_finds_runs(void)
+{
+	return vector_works();
 }
 
 #elif defined(__aarch64__) && defined(__ARM_NEON)
@@ -83,7 +117,7 @@ static inline uint8x16_t groups(uint8x16_t low, uint8x16_t high, const uint8_t *
 	        vqtbl1q_u8(high, vshrq_n_u8(bytes, 4)));
 }
 
-bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, size_t n, size_t *at)
+bool vector_find(const struct vector_groups *v, const uint8_t *text, size_t n, size_t *at)
 {
 	const uint8x16_t low0 = vld1q_u8(v->low[0]), high0 = vld1q_u8(v->high[0]);
 	const uint8x16_t low1 = vld1q_u8(v->low[1]), high1 = vld1q_u8(v->high[1]);
@@ -108,19 +142,41 @@ bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, size_t n
 	return false;
 }
 
-bool mask_vector_works(void)
+bool vector_works(void)
 {
 	return true;
 }
 
-#else
-bool mask_vector_find(const struct mask_vector *v, const uint8_t *text, size_t n, size_t *at)
+bool vector_find_run(const struct vector_groups *v, const uint8_t *text, size_t n, size_t *at)
 {
 	(void)v, (void)text, (void)n, (void)at;
 	return false;
 }
 
-bool mask_vector_works(void)
+bool vector_finds_runs(void)
+{
+	return false;
+}
+
+#else
+bool vector_find(const struct vector_groups *v, const uint8_t *text, size_t n, size_t *at)
+{
+	(void)v, (void)text, (void)n, (void)at;
+	return false;
+}
+
+bool vector_works(void)
+{
+	return false;
+}
+
+bool vector_find_run(const struct vector_groups *v, const uint8_t *text, size_t n, size_t *at)
+{
+	(void)v, (void)text, (void)n, (void)at;
+	return false;
+}
+
+bool vector_finds_runs(void)
 {
 	return false;
 }

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: runs of base64 are found by leaps. A run has DECODE_RUN_MIN characters at
+ * least, so looking at every DECODE_RUN_MINth byte, and backwards from there to the first byte that
+ * does not belong, passes over ordinary text at a fraction of a byte's cost.
+ */
+#include "dlp/decode.h"
+
+#include <string.h>
+
+#include "vethguard/base/slice.h"
+#include "vethguard/base/vector.h"
+
+#define NO_DIGIT 64
+
+/* The value of each character in base64, of either alphabet; NO_DIGIT for all others. */
+static uint8_t digits[256];
+/* The value of each hex digit; 0xff for all others. */
+static uint8_t nibbles[256];
+/* The characters of base64, for vectors. */
+static struct vector_groups alphabet;
+static bool by_vectors;
+_Static_assert(DECODE_RUN_MIN >= 2 * VECTOR_RUN - 1, "vectors find each run");
+
+/* A group for each high half of a byte tells members exactly. */
+static void add_to_alphabet(uint8_t c)
+{
+	vector_add(&alphabet, c >> 4, 0, c);
+}
+
+static void prepare(void)
+{
+	static const char upper[] =
+	        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+	if (digits[0] == NO_DIGIT)
+		return;
+	memset(digits, NO_DIGIT, sizeof(digits));
+	for (size_t i = 0; upper[i]; i++)
+		digits[(uint8_t)upper[i]] = (uint8_t)i;
+	digits['+'] = digits['-'] = 62;
+	digits['/'] = digits['_'] = 63;
+	for (unsigned i = 0; i < 256; i++)
+		nibbles[i] = (uint8_t)slice_hex_digit((char)i);
+	for (unsigned i = 0; i < 256; i++)
+		if (digits[i] != NO_DIGIT)
+			add_to_alphabet((uint8_t)i);
+	by_vectors = vector_finds_runs();
+}
+
+static bool is_digit(uint8_t c)
+{
+	return digits[c] != NO_DIGIT;
+}
+
+/* The bytes of a line end at text[at], as it is or as an escape; 0: there is none. */
+static size_t line_end(const uint8_t *text, size_t n, size_t at)
+{
+	const uint8_t *p = text + at;
+	size_t left = n - at;
+
+	if (left == 0)
+		return 0;
+	if (*p == '\n')
+		return 1;
+	if (*p == '\r')
+		return left > 1 && p[1] == '\n' ? 2 : 0;
+	if (*p != '\\' || left < 2)
+		return 0;
+	if (p[1] == 'r')
+		return left > 3 && p[2] == '\\' && p[3] == 'n' ? 4 : 0;
+	return p[1] == 'n' ? 2 : 0;
+}
+
+/* The end of the run that begins at text[at], with the lines that continue it. */
+static size_t run_end(const uint8_t *text, size_t n, size_t at)
+{
+	size_t end = at, gap;
+
+	for (;;) {
+		while (end < n && is_digit(text[end]))
+			end++;
+		gap = end < n ? line_end(text, n, end) : 0;
+		if (!gap || end + gap >= n || !is_digit(text[end + gap]))
+			return end;
+		end += gap;
+	}
+}
+
+/* The next place from at on where a run of DECODE_RUN_MIN characters may be; n: there is none. */
+static size_t next_place(const uint8_t *text, size_t n, size_t at)
+{
+	while (n - at >= DECODE_RUN_MIN) {
+		size_t back = DECODE_RUN_MIN;
+
+		while (back > 0 && is_digit(text[at + back - 1]))
+			back--;
+		if (back == 0)
+			return at;
+		at += back;
+	}
+	return n;
+}
+
+/* The same with vectors: goes to where a run is, and back to its beginning, but not before at. */
+static size_t next_place_by_vectors(const uint8_t *text, size_t n, size_t at)
+{
+	size_t from = at;
+
+	while (vector_find_run(&alphabet, text, n, &at)) {
+		size_t start = at, end = at;
+
+		while (start > from && is_digit(text[start - 1]))
+			start--;
+		while (end < n && is_digit(text[end]))
+			end++;
+		if (end - start >= DECODE_RUN_MIN)
+			return start;
+		from = at = end;
+	}
+	while (at > from && is_digit(text[at - 1]))
+		at--;
+	return next_place(text, n, at);
+}
+
+bool decode_next_run(const uint8_t *text, size_t n, size_t at, struct decode_run *out)
+{
+	prepare();
+	at = by_vectors ? next_place_by_vectors(text, n, at) : next_place(text, n, at);
+	if (at >= n)
+		return false;
+	out->at = at;
+	out->n = run_end(text, n, at) - at;
+	return true;
+}
+
+/* By leaps, as next_place(). */
+bool decode_next_hex(const uint8_t *text, size_t n, size_t at, struct decode_run *out)
+{
+	while (n - at >= DECODE_HEX_MIN) {
+		size_t back = DECODE_HEX_MIN, end;
+
+		while (back > 0 && nibbles[text[at + back - 1]] < 16)
+			back--;
+		if (back > 0) {
+			at += back;
+			continue;
+		}
+		for (end = at + DECODE_HEX_MIN; end < n && nibbles[text[end]] < 16;)
+			end++;
+		*out = (struct decode_run){at, end - at};
+		return true;
+	}
+	return false;
+}
+
+/* --- places with escapes or compressed data --- */
+
+static struct vector_groups special;
+
+static void add_pairs(unsigned group, uint8_t first, const char *second, size_t n)
+{
+	vector_add(&special, group, 0, first);
+	for (size_t i = 0; i < n; i++)
+		vector_add(&special, group, 1, (uint8_t)second[i]);
+	vector_add_any(&special, group, 2);
+}
+
+static void prepare_special(void)
+{
+	add_pairs(0, '%', "0123456789abcdefABCDEF", 22);
+	add_pairs(1, '\\', "ux/\\", 4);
+	add_pairs(2, 0xe2, "\x80\x81", 2);
+	add_pairs(3, 0xef, "\xbb", 1);
+	add_pairs(4, 0xc2, "\xad", 1);
+	add_pairs(5, 0x1f, "\x8b", 1);
+	add_pairs(6, 0x78, "\x01\x5e\x9c\xda", 4);
+}
+
+bool decode_is_plain(const uint8_t *text, size_t n)
+{
+	size_t at = 0;
+
+	if (n < DECODE_RUN_MIN || !vector_works())
+		return false;
+	if (!special.low[1][0])
+		prepare_special();
+	if (vector_find(&special, text, n, &at))
+		return false;
+	for (; at < n; at++)
+		if (text[at] == '%' || text[at] == '\\' || text[at] >= 0x80 || text[at] == 0x1f ||
+		        text[at] == 0x78)
+			return false;
+	return true;
+}
+
+size_t decode_base64(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+	uint32_t bits = 0;
+	unsigned count = 0;
+
+	prepare();
+	while (at < n) {
+		/* Four characters at a time, as long as all are of the alphabet. */
+		while (count == 0 && n - at >= 4) {
+			uint32_t a = digits[text[at]], b = digits[text[at + 1]],
+			         c = digits[text[at + 2]], d = digits[text[at + 3]];
+
+			if ((a | b | c | d) & NO_DIGIT)
+				break;
+			bits = a << 18 | b << 12 | c << 6 | d;
+			out[length] = (uint8_t)(bits >> 16);
+			out[length + 1] = (uint8_t)(bits >> 8);
+			out[length + 2] = (uint8_t)bits;
+			length += 3;
+			at += 4;
+		}
+		if (at == n)
+			break;
+		if (line_end(text, n, at)) {
+			at += line_end(text, n, at);
+			continue;
+		}
+		if (is_digit(text[at])) {
+			bits = bits << 6 | digits[text[at]];
+			count++;
+		}
+		at++;
+		if (count > 1)
+			out[length++] = (uint8_t)(bits >> (6 * count - 8 * (count - 1)));
+		count %= 4;
+	}
+	return length;
+}
+
+size_t decode_hex(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t length = 0;
+
+	prepare();
+	for (size_t at = 0; at + 1 < n; at += 2)
+		out[length++] = (uint8_t)(nibbles[text[at]] << 4 | (nibbles[text[at + 1]] & 15));
+	return length;
+}
+
+#define PAIRS_MIN 14
+
+static bool is_pair(const uint8_t *p)
+{
+	return nibbles[p[0]] < 16 && nibbles[p[1]] < 16;
+}
+
+/* Decodes the pairs that begin at text. */
+static size_t decode_pairs(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t length = 0;
+
+	for (size_t at = 0; at + 1 < n; at += 3) {
+		if (!is_pair(text + at) || (at >= 3 && text[at - 1] != text[2]))
+			break;
+		length += decode_hex(text + at, 2, out + length);
+	}
+	return length >= PAIRS_MIN ? length : 0;
+}
+
+size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out)
+{
+	for (size_t at = 0; at + 3 * PAIRS_MIN <= n + 1; at++)
+		if (nibbles[text[at + 2]] > 15 && text[at + 2] == text[at + 5] &&
+		        is_pair(text + at) && is_pair(text + at + 3)) {
+			size_t length = decode_pairs(text + at, n - at, out);
+
+			if (length)
+				return length;
+		}
+	return 0;
+}
+
+size_t decode_find_percent(const uint8_t *text, size_t n, size_t at)
+{
+	prepare();
+	while (n - at >= 3) {
+		const uint8_t *next = memchr(text + at, '%', n - at - 2);
+
+		if (!next)
+			break;
+		if (nibbles[next[1]] < 16 && nibbles[next[2]] < 16)
+			return (size_t)(next - text);
+		at = (size_t)(next - text) + 1;
+	}
+	return n;
+}
+
+size_t decode_percent(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+
+	while (at < n) {
+		size_t next = decode_find_percent(text, n, at);
+
+		memcpy(out + length, text + at, next - at);
+		length += next - at;
+		at = next;
+		if (at == n)
+			break;
+		length += decode_hex(text + at + 1, 2, out + length);
+		at += 3;
+	}
+	return length;
+}
+
+/* Reads n hex digits. Returns -1 if these are not there. */
+static int read_hex(const uint8_t *p, size_t left, size_t n)
+{
+	int value = 0;
+
+	if (left < n)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (nibbles[p[i]] > 15)
+			return -1;
+		value = value << 4 | nibbles[p[i]];
+	}
+	return value;
+}
+
+/* What the escape behind a backslash means, if it stands for a byte; *used: its bytes. -1: it is no
+ * such escape. */
+static int read_escape(const uint8_t *p, size_t left, size_t *used)
+{
+	int value = -1;
+
+	*used = 1;
+	if (left == 0)
+		return -1;
+	if (*p == '/' || *p == '\\')
+		return *p;
+	if (*p == 'u') {
+		value = read_hex(p + 1, left - 1, 4);
+		*used = 5;
+	} else if (*p == 'x') {
+		value = read_hex(p + 1, left - 1, 2);
+		*used = 3;
+	}
+	return value < 0x100 ? value : -1;
+}
+
+size_t decode_find_escape(const uint8_t *text, size_t n, size_t at)
+{
+	size_t used;
+
+	prepare();
+	while (at < n) {
+		const uint8_t *next = memchr(text + at, '\\', n - at);
+
+		if (!next)
+			break;
+		at = (size_t)(next - text);
+		if (read_escape(next + 1, n - at - 1, &used) >= 0)
+			return at;
+		at++;
+	}
+	return n;
+}
+
+/* The same, and the short escapes, which alone are no reason to decode: every text has them. */
+static int read_any_escape(const uint8_t *p, size_t left, size_t *used)
+{
+	static const char names[] = "bfnrt\"", meanings[] = "\b\f\n\r\t\"";
+	const char *name = left ? memchr(names, *p, sizeof(names) - 1) : NULL;
+
+	*used = 1;
+	return name ? meanings[name - names] : read_escape(p, left, used);
+}
+
+size_t decode_escapes(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0, used;
+
+	while (at < n) {
+		const uint8_t *next = memchr(text + at, '\\', n - at);
+		size_t plain = next ? (size_t)(next - text) - at : n - at;
+		int c;
+
+		memcpy(out + length, text + at, plain);
+		length += plain;
+		at += plain;
+		if (at == n)
+			break;
+		c = read_any_escape(text + at + 1, n - at - 1, &used);
+		out[length++] = (uint8_t)(c < 0 ? '\\' : c);
+		at += c < 0 ? 1 : 1 + used;
+	}
+	return length;
+}
+
+/* Invisible characters, as UTF-8 and as escapes of JSON, by their first bytes. */
+static const char *const invisible[] = {"\xe2\x80\x8b", "\xe2\x80\x8c", "\xe2\x80\x8d",
+        "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x81\xa0", "\xef\xbb\xbf", "\xc2\xad", "\\u200b",
+        "\\u200B", "\\u200c", "\\u200C", "\\u200d", "\\u200D", "\\u2060", "\\ufeff", "\\uFEFF",
+        "\\u00ad", "\\u00AD"};
+
+/* The bytes of an invisible character at p. */
+static size_t invisible_at(const uint8_t *p, size_t left)
+{
+	if (*p == '\\' ? left < 6 || p[1] != 'u' : left < 2 || p[1] < 0x80)
+		return 0;
+	for (size_t i = 0; i < sizeof(invisible) / sizeof(*invisible); i++) {
+		size_t n = strlen(invisible[i]);
+
+		if (left >= n && memcmp(p, invisible[i], n) == 0)
+			return n;
+	}
+	return 0;
+}
+
+/* The first one from at on that begins with this byte, before end. */
+static size_t find_invisible(const uint8_t *text, size_t n, size_t at, size_t end, uint8_t first)
+{
+	while (at < end) {
+		const uint8_t *next = memchr(text + at, first, end - at);
+
+		if (!next)
+			break;
+		at = (size_t)(next - text);
+		if (invisible_at(next, n - at))
+			return at;
+		at++;
+	}
+	return end;
+}
+
+size_t decode_find_invisible(const uint8_t *text, size_t n, size_t at)
+{
+	static const uint8_t firsts[] = {0xe2, 0xc2, 0xef, '\\'};
+	size_t end = n;
+
+	for (size_t i = 0; i < sizeof(firsts); i++)
+		end = find_invisible(text, n, at, end, firsts[i]);
+	return end;
+}
+
+size_t decode_invisible(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+
+	while (at < n) {
+		size_t next = decode_find_invisible(text, n, at);
+
+		memcpy(out + length, text + at, next - at);
+		length += next - at;
+		at = next;
+		if (at < n)
+			at += invisible_at(text + at, n - at);
+	}
+	return length;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decode: undoes one encoding of a text, or of a run in it. Each writes at most as many bytes as it
+ * reads, into out, which may not be the text itself, and returns their number. */
+#ifndef VETHGUARD_SRC_DLP_DECODE_H
+#define VETHGUARD_SRC_DLP_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DECODE_RUN_MIN 24 /* characters of base64: 18 bytes, fewer than the shortest key has */
+
+#define DECODE_HEX_MIN 36 /* hex digits: 18 bytes */
+
+struct decode_run {
+	size_t at, n;
+};
+
+/* Finds the next run of characters of base64 from *at on, which may go over lines. */
+bool decode_next_run(const uint8_t *text, size_t n, size_t at, struct decode_run *out);
+/* True if the text has no escape and no head of compressed data. False: it may have one. */
+bool decode_is_plain(const uint8_t *text, size_t n);
+/* Finds the next DECODE_HEX_MIN hex digits or more in a row. */
+bool decode_next_hex(const uint8_t *text, size_t n, size_t at, struct decode_run *out);
+/* Decodes base64 of either alphabet; passes over all other bytes. */
+size_t decode_base64(const uint8_t *text, size_t n, uint8_t *out);
+size_t decode_hex(const uint8_t *text, size_t n, uint8_t *out);
+/* The first pairs of hex digits with one and the same sign between them. 0: there are none. */
+size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out);
+/* Where the next escape of each kind begins, from at on; n: there is none. */
+size_t decode_find_percent(const uint8_t *text, size_t n, size_t at);
+size_t decode_find_escape(const uint8_t *text, size_t n, size_t at);
+size_t decode_find_invisible(const uint8_t *text, size_t n, size_t at);
+size_t decode_percent(const uint8_t *text, size_t n, uint8_t *out);
+/* Those of JSON and of programming languages that stand for a byte. */
+size_t decode_escapes(const uint8_t *text, size_t n, uint8_t *out);
+/* Leaves out characters that nobody sees: zero-width ones, soft hyphens. */
+size_t decode_invisible(const uint8_t *text, size_t n, uint8_t *out);
+
+#endif
