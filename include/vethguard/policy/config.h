@@ -196,8 +196,7 @@ struct config_gateway {
 	uint32_t keep_worker_ms;  /* time that a session without connections keeps its worker */
 	bool client_certificates; /* ask clients for a certificate, which may prove a session */
 	size_t balancer_count;
-	struct ip_prefix
-	        balancers[CONFIG_BALANCERS_MAX]; /* load balancers, which tell the client's address of each connection */
+	struct ip_prefix balancers[CONFIG_BALANCERS_MAX]; /* each tells the client's address of its connections */
 	size_t base_count;
 	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 	size_t signer_count;

@@ -77,7 +77,7 @@ struct policy_request {
 	const struct policy_fields *fields; /* NULL: none */
 	const struct policy_body *body;     /* NULL: the request has none */
 	const struct slice *tool;           /* NULL, or the body may be any call of this MCP tool: policy_may_call() */
-	struct policy_refusal *refusal; /* NULL, or where allow rules note what they refuse: policy/refusal.h */
+	struct policy_refusal *refusal;     /* NULL, or where allow rules note what they refuse: policy/refusal.h */
 };
 
 struct policy_decision {

@@ -7,8 +7,8 @@
  *   moving a tag. Deleting a ref needs `delete`. A tag needs `tags`, or a pattern that begins with
  *   refs/tags/.
  * - A deny rule holds for every request of git for its repositories. If it names refs, it holds
- * only for pushes to one of them and for pushes that cannot be read; and for uploads and locks of
- * Git LFS that name such a ref or none, or that cannot be read.
+ *   only for pushes to one of them and pushes that cannot be read, and for uploads and locks of
+ *   Git LFS that name such a ref or none, or that cannot be read.
  *
  * The server compares the old id of each ref in a push with the ref's present id, as the protocol
  * requires. So the old ids of a push can be believed.
@@ -57,7 +57,7 @@ static bool any_value(const struct asked *a, char type, struct slice text,
 
 		if (value.p[0] != type)
 			continue;
-		if (type != GIT_VALUE_REPOSITORY) /* whose byte is the first one of its path */
+		if (type != GIT_VALUE_REPOSITORY) /* of a repository the byte belongs to the path */
 			value = slice_of(value.p + 1, value.n - 1);
 		if (matches(value, text))
 			return true;

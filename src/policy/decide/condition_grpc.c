@@ -68,8 +68,7 @@ static bool is_plain(struct slice name)
 }
 
 /* True for "application/grpc", "application/grpc-web" and "application/grpc-web-text", each also
- * with
- * "+" and the name of a format. */
+ * with "+" and the name of a format. */
 static bool is_grpc(struct slice type)
 {
 	static const struct slice begin = {"application/grpc", 16};
