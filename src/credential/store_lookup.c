@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store knows of its credentials' placeholders. */
+/* Finds the placeholders of a store's credentials. */
 #include "vethguard/credential/store.h"
 
 #include <errno.h>

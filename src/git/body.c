@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a body whose content type is git's. A body that cannot be read is OTHER, with the reason.
- */
+/* Reads a body whose content type is git's. A body that cannot be read becomes
+ * POLICY_BODY_OTHER, with the reason in fault. */
 #include "vethguard/git/body.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a commit's id is the hash of its text, and the text names its parents. So
- * commits whose texts are there prove who descends from whom, wherever the texts come from. The ids
- * are made here and nothing that a pack says about itself is believed.
+ * the texts prove which commit descends from which, wherever they come from. The ids are computed
+ * here; nothing that a pack says about itself is believed.
  *
- * The table of ids is open addressing with a keyed hash, because the sandbox chooses the commits.
+ * The table of ids uses open addressing with a keyed hash, because the sandbox chooses the commits.
  */
 #include "git/commits.h"
 
@@ -62,7 +62,8 @@ static bool grow(struct commits *c)
 	return true;
 }
 
-/* The hash of "commit", the size and the text (gitformat-pack(5), "Object storage format"). */
+/* Computes a commit's id: the hash of "commit", the size and the text
+ * (gitformat-pack(5), "Object storage format"). */
 static int make_id(const struct commits *c, const uint8_t *text, size_t n, uint8_t *id)
 {
 	char head[32];
@@ -91,7 +92,7 @@ int commits_add(struct commits *c, size_t at, uint8_t *text, size_t n)
 	c->bytes += n;
 	c->items[c->count++] = one;
 	slot = slot_of(c, one.id);
-	if (!c->slots[slot]) /* else the pack has it twice */
+	if (!c->slots[slot]) /* otherwise the pack has the commit twice */
 		c->slots[slot] = (uint32_t)c->count;
 	return 0;
 }
@@ -120,7 +121,7 @@ struct commit *commits_find(const struct commits *c, const uint8_t *id)
 	return index ? &c->items[index - 1] : NULL;
 }
 
-/* Takes a line "NAME ID\n" off the text. */
+/* Takes a line "NAME ID\n" off the text. Returns false if the text does not begin with one. */
 static bool take_line(struct slice *text, struct slice name, size_t id_n, uint8_t *id)
 {
 	struct slice rest = *text;
@@ -137,7 +138,7 @@ static bool take_line(struct slice *text, struct slice name, size_t id_n, uint8_
 struct walk {
 	struct commits *commits;
 	const uint8_t *ancestor;
-	uint32_t *left; /* indices of commits whose parents were not looked at */
+	uint32_t *left; /* indices of commits whose parents are still to be looked at */
 	size_t left_n;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A delta has two sizes, and then instructions: copy a range of the base, or insert bytes that
- * follow. */
+/* A delta begins with the sizes of the base and of the object. Then instructions follow: copy a
+ * range of the base, or insert the bytes that follow. */
 #include "git/delta.h"
 
 #include "vethguard/base/cursor.h"
 
 #define COPY 0x80u
-#define SIZE_BITS_MAX 28u /* enough for every size that is read here */
+#define SIZE_BITS_MAX 28u /* the largest shift: enough for every size that is read here */
 #define COPY_DEFAULT 0x10000u
 
 static size_t read_size(struct reader *r)
@@ -35,7 +35,8 @@ bool delta_size(struct slice delta, size_t base_n, size_t max, size_t *out)
 	return !r.failed && base == base_n && *out <= max;
 }
 
-/* Bits 0 to 3 say which bytes of the offset follow, bits 4 to 6 which of the size. */
+/* Reads a copy instruction. Bits 0 to 3 of op say which bytes of the offset follow, bits 4 to 6
+ * which bytes of the size. */
 static struct slice read_copy(struct reader *r, uint8_t op, struct slice base)
 {
 	size_t offset = 0, size = 0;

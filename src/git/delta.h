@@ -6,8 +6,8 @@
 
 #include "vethguard/base/slice.h"
 
-/* The size of the object that the delta makes from a base of base_n bytes. Returns false if it is
- * for another base, or the object is larger than max. */
+/* Finds the size of the object that the delta makes from a base of base_n bytes. Returns false if
+ * the delta is for a base of another size, or the object is larger than max bytes. */
 bool delta_size(struct slice delta, size_t base_n, size_t max, size_t *out);
 /* Makes the object in out, which has the room that delta_size() said. Returns false if the delta is
  * damaged. */

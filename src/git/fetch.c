@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: of protocol versions 0 and 1 a body is lines that say what is wanted, a
- * flush, and what the client has (gitprotocol-http(5)). Of version 2 it is a command, capabilities,
- * a delimiter and arguments (gitprotocol-v2(5)). A fetch changes nothing, so only the form and the
- * names of the lines are compared: it is no way to send anything else.
+ * Theory of operation: in protocol versions 0 and 1 a body has lines that say what is wanted, a
+ * flush, and lines that say what the client has (gitprotocol-http(5)). In version 2 it has a
+ * command, capabilities, a delimiter and arguments (gitprotocol-v2(5)). A fetch changes nothing on
+ * the server, so only the form and the names of the lines are checked: nothing else can be sent as
+ * a fetch.
  */
 #include "git/fetch.h"
 
@@ -49,7 +50,7 @@ static bool value_is_sound(struct slice value, enum value kind)
 
 	if (kind == VALUE_NONE || kind == VALUE_TEXT)
 		return (kind == VALUE_TEXT) == (value.n > 0);
-	/* a longer id is tried first, since its beginning is a shorter one */
+	/* the longer id is tried first, because its beginning is a shorter id */
 	if (!pkt_id(&rest, 32, id) && !pkt_id(&rest, 20, id))
 		return false;
 	return rest.n == 0 || (kind == VALUE_ID_AND_MORE && rest.p[0] == ' ');
@@ -70,7 +71,7 @@ static bool is_one_of(struct slice line, const struct word *words)
 	return false;
 }
 
-/* Takes lines off rest up to something else, whose kind it returns; PKT_BAD if a line is none of
+/* Takes lines off rest. Returns the kind of what comes behind them, or PKT_BAD if a line is none of
  * the words. */
 static enum pkt skip_lines(struct slice *rest, const struct word *words)
 {
@@ -83,7 +84,7 @@ static enum pkt skip_lines(struct slice *rest, const struct word *words)
 	return kind;
 }
 
-/* Versions 0 and 1. */
+/* True for the body of a fetch in versions 0 and 1. */
 static bool is_negotiation(struct slice rest)
 {
 	enum pkt kind = skip_lines(&rest, wants);
@@ -95,7 +96,7 @@ static bool is_negotiation(struct slice rest)
 	return kind == PKT_END;
 }
 
-/* Version 2: what follows the line with the command. */
+/* True for what follows the line with the command in version 2. */
 static bool is_command(struct slice rest, const struct word *arguments)
 {
 	enum pkt kind = skip_lines(&rest, capabilities);

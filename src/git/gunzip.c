@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Some servers read one member, and others all that follow it: more than one is refused. */
+/* Some servers read only the first gzip member of a body, and others all of them. So a body with
+ * more than one is refused. */
 #include "git/gunzip.h"
 
 #include <errno.h>

@@ -5,8 +5,9 @@
 
 #include "vethguard/base/buf.h"
 
-/* Appends what the text holds. It has to be exactly one member of gzip (RFC 1952). Returns 0;
- * -EBADMSG; or -ENOBUFS or -ENOMEM, if out takes no more. */
+/* Decompresses the text, which has to be exactly one gzip member (RFC 1952), and appends the
+ * content to out. Returns 0; -EBADMSG for any other text; -ENOBUFS if out is full, or the text has
+ * more than UINT32_MAX bytes; or -ENOMEM. */
 int gunzip(struct slice text, struct buf *out);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a pack has no index, and where an object ends only its compressed stream
- * tells. So each object is inflated, in the order of the pack; of all but commits the content is
- * dropped. The hash at the pack's end is not compared: the ids of the commits are made from their
- * texts (commits.c), and the server compares it.
+ * Theory of operation: a pack has no index, and only the compressed stream of an object tells where
+ * the object ends. So each object is inflated, in the order of the pack, and the content of all but
+ * commits is dropped. The hash at the pack's end is not checked: the server checks it, and the ids
+ * of the commits are computed from their texts (commits.c).
  *
  * A commit may be written as the difference to another one: to an earlier one of this pack by its
- * distance, or to any by its id. Differences to objects that are not there are no commits of use.
+ * distance, or to any one by its id. A difference to anything but an earlier commit of this pack is
+ * inflated and dropped.
  */
 #include "git/pack.h"
 
@@ -20,7 +21,7 @@
 
 #define HEAD_BYTES 12u
 #define PIECE_BYTES 65536u
-#define SIZE_SHIFT_MAX 32u /* of an object's size: 36 bits */
+#define SIZE_SHIFT_MAX 32u /* the largest shift in an object's size, which has at most 39 bits */
 #define DISTANCE_MAX ((size_t)1 << 48)
 
 enum object { OBJECT_COMMIT = 1, OBJECT_TAG = 4, OBJECT_BY_DISTANCE = 6, OBJECT_BY_ID = 7 };
@@ -57,7 +58,7 @@ bool pack_begins(struct slice pack)
 	return good && !r.failed && (version == 2 || version == 3);
 }
 
-/* Inflates the next object, which has to have that size. out: NULL, or room for it. */
+/* Inflates the next object, which has to have that size. out: room for it, or NULL to drop it. */
 static bool inflate_object(struct pack *p, size_t size, uint8_t *out)
 {
 	size_t left = size;
@@ -85,7 +86,8 @@ static bool inflate_object(struct pack *p, size_t size, uint8_t *out)
 	return true;
 }
 
-/* The first byte has the type and four bits of the size, each other one seven bits. */
+/* Reads an object's type and size. The first byte has the type and four bits of the size, each
+ * further byte seven bits. */
 static bool read_head(struct pack *p, unsigned *type, size_t *size)
 {
 	uint8_t byte = reader_u8(&p->r);
@@ -103,7 +105,8 @@ static bool read_head(struct pack *p, unsigned *type, size_t *size)
 	return !p->r.failed || fail(p, damaged);
 }
 
-/* Where the base of a difference begins: `at` less a number whose bytes each count one more. */
+/* Finds where the base of a difference begins: at `at` less the distance that is read here. Each
+ * byte of the distance has seven bits, and one is added for each byte that follows. */
 static bool read_distance(struct pack *p, size_t at, size_t *base)
 {
 	uint8_t byte = reader_u8(&p->r);
@@ -143,7 +146,7 @@ static bool read_commit(struct pack *p, size_t at, size_t size)
 	return false;
 }
 
-/* Makes the commit that differs from the base. */
+/* Makes a commit from the base and the delta, and adds it. */
 static bool apply(struct pack *p, size_t at, struct slice delta, const struct commit *base)
 {
 	uint8_t *text;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads pkt-lines. The digits of a length may be of either case; ids are written in small ones. */
+/* Reads pkt-lines. The hex digits of a length may have either case, those of an id are lower
+ * case. */
 #include "git/pkt.h"
 
 #define LENGTH_DIGITS 4u

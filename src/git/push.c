@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation (gitprotocol-pack(5), "Reference Update Request"): lines "shallow ID"; then
- * lines "OLD NEW REF", of which the first has capabilities behind a NUL, or the same inside of a
- * push certificate; a flush; push options and a flush, if the capabilities say so; then a pack,
- * unless refs are only deleted. A body that is only a flush changes nothing: git sends it to find
- * out if it may push.
+ * Theory of operation: the body of a push (gitprotocol-pack(5), "Reference Update Request") has, in
+ * this order:
+ * - lines "shallow ID"
+ * - lines "OLD NEW REF", of which the first has capabilities behind a NUL; or "push-cert" with the
+ *   capabilities, and the lines in a push certificate
+ * - a flush
+ * - push options and a flush, if the capabilities say so
+ * - a pack, unless refs are only deleted
+ * A body that is only a flush changes nothing: git sends it to find out if it may push.
  *
- * What a capability that is not known here changes in the rest cannot be known, so it is refused.
+ * A capability that is not known here is refused, because it may change what the rest means.
  */
 #include "git/push.h"
 
@@ -32,8 +36,8 @@ static const char no_memory[] = "no memory to read the push";
 struct push {
 	struct policy_git *git;
 	struct slice rest;
-	size_t id_n;     /* 0: no line has said it yet */
-	size_t format_n; /* ... as the capabilities say */
+	size_t id_n;     /* bytes of an id; 0: no line has told it yet */
+	size_t format_n; /* ... as the capabilities say; 0: they do not */
 	bool takes_options, certified;
 	struct slice *shallow; /* ids as written */
 	size_t shallow_count;
@@ -121,7 +125,7 @@ static bool make_room(struct push *p)
 	return true;
 }
 
-/* The digits before the first space say how long ids are. */
+/* Returns the bytes of an id, by the hex digits before the first space; 0: they are no id. */
 static size_t id_length(struct slice line)
 {
 	ptrdiff_t space = slice_find_byte(line, ' ');
@@ -188,7 +192,7 @@ static bool is_header(struct slice line)
 
 enum part { PART_HEADERS, PART_COMMANDS, PART_SIGNATURE };
 
-/* Takes one line of a certificate, without its end. */
+/* Takes one line of a certificate, without its line feed. */
 static bool take_certified(struct push *p, enum part *part, struct slice line)
 {
 	bool begins = slice_starts_with(line, SLICE("-----BEGIN "));
@@ -202,7 +206,7 @@ static bool take_certified(struct push *p, enum part *part, struct slice line)
 	}
 	if (*part == PART_COMMANDS && !begins)
 		return take_command(p, line);
-	/* git takes the last signature, and others the first one: there has to be one */
+	/* git reads the last signature, other servers the first one: only one is allowed */
 	if (*part == PART_SIGNATURE && begins)
 		return fail(p, bad_certificate);
 	*part = PART_SIGNATURE;
@@ -228,7 +232,7 @@ static bool read_certificate(struct push *p)
 
 /* --- the whole body --- */
 
-/* The first line that is no "shallow" has the capabilities. */
+/* Takes the first line that is no "shallow": it has the capabilities. */
 static bool take_first(struct push *p, struct slice line)
 {
 	ptrdiff_t nul = slice_find_byte(line, '\0');
@@ -265,7 +269,7 @@ static bool read_commands(struct push *p)
 	}
 	if (kind != PKT_FLUSH)
 		return fail(p, not_lines);
-	/* without a word about the format, ids are SHA-1 */
+	/* ids are SHA-1 if no capability names the format */
 	return !p->id_n || p->id_n == (p->format_n ? p->format_n : 20) || fail(p, bad_command);
 }
 
@@ -320,7 +324,7 @@ static void end_histories(const struct push *p, struct commits *commits)
 	}
 }
 
-/* Marks the updates that the pack proves to lose nothing. A pack that cannot be read proves
+/* Marks the updates that the pack proves to lose no commits. A pack that cannot be read proves
  * nothing. */
 static void prove(struct push *p)
 {

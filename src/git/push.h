@@ -5,8 +5,9 @@
 
 #include "vethguard/policy/git.h"
 
-/* Reads the body, and proves of its updates what it can. Returns NULL; or why the body cannot be
- * read, one static sentence. The caller frees commands and options in each case. */
+/* Reads the body into *git. Marks the updates that the body proves to lose no commits
+ * (POLICY_GIT_FORWARDS). Returns NULL, or one static sentence that says why the body cannot be
+ * read. The caller frees commands and options in either case. */
 const char *push_read(struct policy_git *git, struct slice body);
 
 #endif

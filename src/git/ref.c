@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks a ref's name by the rules of git-check-ref-format(1). A server refuses the others, or
- * reads them in its own way. */
+/* Checks a ref's name by the rules of git-check-ref-format(1). A server refuses other
+ * names, or reads them in its own way. */
 #include "git/ref.h"
 
 #include "vethguard/git/body.h"

@@ -5,7 +5,8 @@
 
 #include "vethguard/base/slice.h"
 
-/* True for "refs/", two or more components, and nothing that git refuses in a name. */
+/* True for "refs/" with two or more components that git allows in a ref's name; at most GIT_REF_MAX
+ * bytes. */
 bool ref_is_sound(struct slice ref);
 
 #endif

@@ -104,8 +104,8 @@ static bool is_git(enum policy_body_kind kind)
 	return kind == POLICY_BODY_GIT_FETCH || kind == POLICY_BODY_GIT_PUSH;
 }
 
-/* Git compresses large requests by gzip, and all its servers read that. No other content coding is
- * read. Returns false for a coding that is not read; *gzip: it is gzip. */
+/* Returns false if the body has a content coding that is not read. Only gzip is read: git
+ * compresses large requests by it, and all git servers read it. *gzip: the coding is gzip. */
 static bool coding_is_read(const struct policy_fields *fields, bool *gzip)
 {
 	struct slice value;

@@ -28,7 +28,7 @@ struct document {
 	struct spread spreads[GRAPHQL_SPREADS_MAX];
 	struct slice names[GRAPHQL_OPERATIONS_MAX]; /* of operations; empty: without a name */
 	bool broken;
-	bool selects; /* a field was told */
+	bool selects; /* an operation has selected a field */
 };
 
 /* The place of selections in the document. */

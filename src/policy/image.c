@@ -378,7 +378,7 @@ static bool limits_are_sound(const struct policy *policy)
 	return count <= POLICY_LIMITS_MAX;
 }
 
-/* Checks their order too, by which policy_dlp() searches. */
+/* Checks the order too, because policy_dlp() searches by it. */
 static bool dlps_are_sound(const struct policy *policy)
 {
 	uint64_t last = 0;

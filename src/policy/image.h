@@ -96,7 +96,7 @@ enum image_rule_flag {
 	RULE_ASK = 64,
 	RULE_MCP = 128,     /* it has a condition on MCP messages */
 	RULE_GRAPHQL = 256, /* ... on GraphQL requests */
-	RULE_TOKENS = 512,  /* its answers have tokens that limits of the policy count */
+	RULE_TOKENS = 512,  /* limits count the tokens of its answers: model_rule.counts_tokens */
 };
 
 struct image_rule {
@@ -151,9 +151,9 @@ enum image_graphql_value {
  * follows. */
 enum image_llm_value { LLM_VALUE_MODEL = 'm', LLM_VALUE_TOKENS = 'n' };
 
-/* The first byte of a value of CONDITION_GIT. With the rest of the value it is a pattern for the
- * path of a repository; or the pattern of a ref or a push option follows; or nothing that counts.
- */
+/* The first byte of a value of CONDITION_GIT. The value of a repository is, with this byte, the
+ * pattern of its path. For PUSH and OPTION the pattern of a ref or a push option follows. For the
+ * others, what follows does not count. */
 enum image_git_value {
 	GIT_VALUE_REPOSITORY = '/',
 	GIT_VALUE_PUSH = 'p',
@@ -271,7 +271,7 @@ struct image_limit {
 	struct image_text shared;
 };
 
-/* What the policy (rule POLICY_NONE), or a rule that differs from it, says about secrets in
+/* What the policy (rule POLICY_NONE), or a rule with dlp of its own, says about secrets in
  * requests. The policy's comes first, then the rules' in their order. */
 struct image_dlp {
 	uint32_t rule;

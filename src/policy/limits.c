@@ -75,7 +75,7 @@ bool policy_limit_has_period(enum policy_limit_kind kind)
 
 const char *const policy_token_names[TOKEN_KINDS] = {"input", "cached", "output"};
 
-#define TOKENS_MOST UINT64_C(1000000000) /* of a kind; no product with a weight overflows */
+#define TOKENS_MOST UINT64_C(1000000000) /* of each kind; no product with a weight overflows */
 
 static bool is_of_tokens(const struct policy *policy, uint32_t rule)
 {

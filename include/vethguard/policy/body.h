@@ -19,7 +19,7 @@ enum policy_body_state {
 };
 
 enum policy_body_kind {
-	POLICY_BODY_OTHER, /* neither of these, or not read alike by all servers */
+	POLICY_BODY_OTHER, /* none of these, or not read alike by all servers */
 	POLICY_BODY_JSON,
 	POLICY_BODY_FORM,      /* application/x-www-form-urlencoded */
 	POLICY_BODY_GIT_FETCH, /* application/x-git-upload-pack-request */
@@ -34,13 +34,14 @@ struct policy_body {
 	const char *fault;      /* OTHER: why, one static sentence, or NULL: it has another content type */
 	struct slice text;      /* borrowed */
 	struct json_tree *json; /* JSON; owned */
-	struct policy_git *git; /* GIT_FETCH, GIT_PUSH, once git_body_read() has read it; owned */
-	bool gzip;              /* of these: it is compressed */
-	char *plain;            /* ... and what it holds then; owned */
+	struct policy_git *git; /* GIT_FETCH, GIT_PUSH: what git_body_read() has read; owned */
+	bool gzip;              /* GIT_FETCH, GIT_PUSH: the body came compressed by gzip */
+	char *plain;            /* ... and the decompressed bytes, which text then borrows; owned */
 };
 
-/* Reads a body as the request's fields describe it; those of git are left to git_body_read() (git/body.h). text is
- * borrowed as long as the body is used. A body that cannot be read, also for want of memory, is OTHER. */
+/* Reads a body as the request's fields describe it. Of git's bodies only kind and gzip are set: git_body_read()
+ * (git/body.h) reads them. text is borrowed as long as the body is used. A body that cannot be read, also for want of
+ * memory, is OTHER. */
 void policy_body_read(struct policy_body *body, const struct policy_fields *fields, struct slice text);
 void policy_body_fini(struct policy_body *body);
 

@@ -113,10 +113,10 @@ struct config_ca {
 #define CONFIG_GATEWAY_LISTENERS_MAX 8
 #define CONFIG_BALANCERS_MAX 16 /* networks of load balancers */
 
-/* What is spoken at an address of the gateway. */
+/* What clients speak at an address of the gateway. */
 enum config_gateway_kind {
-	CONFIG_GATEWAY_PLAIN = 0,       /* what TLS has inside, without it */
-	CONFIG_GATEWAY_TLS = 1,         /* a proxy, or base URLs */
+	CONFIG_GATEWAY_PLAIN = 0,       /* the same as CONFIG_GATEWAY_TLS, but unencrypted */
+	CONFIG_GATEWAY_TLS = 1,         /* requests to a proxy, or to base URLs, over TLS */
 	CONFIG_GATEWAY_TRANSPARENT = 2, /* TLS of clients that know no proxy; their addresses prove their sessions */
 	CONFIG_GATEWAY_KIND_COUNT
 };
@@ -196,8 +196,7 @@ struct config_gateway {
 	uint32_t keep_worker_ms;  /* time that a session without connections keeps its worker */
 	bool client_certificates; /* ask clients for a certificate, which may prove a session */
 	size_t balancer_count;
-	struct ip_prefix
-	        balancers[CONFIG_BALANCERS_MAX]; /* who passes on connections, each with its client's address */
+	struct ip_prefix balancers[CONFIG_BALANCERS_MAX]; /* each tells the client's address of its connections */
 	size_t base_count;
 	struct config_gateway_base bases[CONFIG_GATEWAY_BASES_MAX];
 	size_t signer_count;

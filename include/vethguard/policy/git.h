@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* git: what the body of a request of git's smart protocol asks for, as conditions of rules see it. The module git reads
- * it (git/body.h). */
+/* git: what the body of a request of git's smart protocol asks for, as conditions of rules see it. The module git fills
+ * it in (git/body.h). */
 #ifndef VETHGUARD_POLICY_GIT_H
 #define VETHGUARD_POLICY_GIT_H
 
@@ -18,19 +18,19 @@ enum policy_git_change {
 
 /* One change of a ref that a push asks for. */
 struct policy_git_command {
-	struct slice ref; /* borrowed from the body; sound as git-check-ref-format(1) says, begins with "refs/" */
-	uint8_t from[POLICY_GIT_ID_MAX], to[POLICY_GIT_ID_MAX];
+	struct slice ref; /* borrowed from the body; valid by git-check-ref-format(1), begins with "refs/" */
+	uint8_t from[POLICY_GIT_ID_MAX], to[POLICY_GIT_ID_MAX]; /* old and new id; zeros: none */
 	enum policy_git_change change;
 };
 
-/* A push. Of a fetch everything is 0. */
+/* What a push asks for. For a fetch all fields are 0. */
 struct policy_git {
 	struct policy_git_command *commands; /* owned */
 	size_t command_count;
-	struct slice *options; /* owned; push options; their texts are borrowed from the body */
+	struct slice *options; /* push options; the array is owned, the texts are borrowed from the body */
 	size_t option_count;
 	bool reports; /* the client reads a report about each ref */
-	bool bands;   /* ... and messages beside it (side-band-64k) */
+	bool bands;   /* ... and messages beside the report (side-band-64k) */
 };
 
 #endif

@@ -40,14 +40,15 @@ struct policy_limit {
 
 uint32_t policy_limit_count(const struct policy *policy);
 void policy_limit(const struct policy *policy, uint32_t index, struct policy_limit *out);
-/* True if the tokens of the rule's answers are counted, because it has llm, weights, prices, or a limit of tokens or
- * cost, and if some limit that holds for it counts them. */
+/* True if the tokens of answers to the rule's requests are counted: the rule has llm, weights, prices, or a limit of
+ * tokens or cost, and the rule or the policy has such a limit. */
 bool policy_counts_tokens(const struct policy *policy, uint32_t rule);
-/* The amount of the kind, POLICY_LIMIT_TOKENS or POLICY_LIMIT_COST, that these tokens are under that rule, rounded
- * up. */
+/* Returns how much these tokens count for a limit of the kind POLICY_LIMIT_TOKENS or POLICY_LIMIT_COST, by the rule's
+ * weights or prices: rounded up, at most POLICY_LIMIT_AMOUNT_MAX. */
 uint64_t policy_tokens_amount(
         const struct policy *policy, uint32_t rule, enum policy_limit_kind kind, const uint64_t tokens[TOKEN_KINDS]);
-/* The rule's weights or prices, in millionths: of a token, or of a unit of money for a million tokens. */
+/* Writes the rule's weights (POLICY_LIMIT_TOKENS), in millionths of a token, or its prices (POLICY_LIMIT_COST), in
+ * millionths of a unit of money for a million tokens. */
 void policy_rule_tokens(
         const struct policy *policy, uint32_t rule, enum policy_limit_kind kind, uint32_t out[TOKEN_KINDS]);
 /* The words for kinds of tokens in a policy file: "input", "cached", "output". */

@@ -77,14 +77,14 @@ struct policy_request {
 	const struct policy_fields *fields; /* NULL: none */
 	const struct policy_body *body;     /* NULL: the request has none */
 	const struct slice *tool;           /* NULL, or the body may be any call of this MCP tool: policy_may_call() */
-	struct policy_refusal *refusal; /* NULL, or where allow rules note what they do not take: policy/refusal.h */
+	struct policy_refusal *refusal;     /* NULL, or where allow rules note what they refuse: policy/refusal.h */
 };
 
 struct policy_decision {
 	enum policy_verdict verdict;
 	enum policy_reason reason;
 	uint32_t rule;       /* index for policy_rule_*(), or POLICY_NONE */
-	uint32_t credential; /* index for policy_credential(), or POLICY_NONE; for a connection only of tcp */
+	uint32_t credential; /* index for policy_credential(), or POLICY_NONE; of a connection, only over tcp */
 	bool seals;          /* tokens in the answer become placeholders, and go into that credential */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
 	bool asks;           /* allowed only if a person approves it: an ask rule decided */
@@ -157,10 +157,11 @@ enum policy_mode policy_mode(const struct policy *policy);
 /* True if the policy refuses a request that carries a placeholder to where the placeholder does not belong. False in
  * mode observe and with on_leak: alert. */
 bool policy_refuses_leaks(const struct policy *policy);
-/* What the policy says about secrets in requests that the rule decides; rule POLICY_NONE: in those that no rule decides
- * (mode observe). In mode observe nothing is blocked. Costs nothing if the policy does not look for secrets. */
+/* Writes what the policy says about secrets in requests that the rule decides; rule POLICY_NONE: in requests that no
+ * rule decides (mode observe lets them pass). In mode observe DLP_BLOCK becomes DLP_ALERT. Returns at once if the
+ * policy does not look for secrets. */
 void policy_dlp(const struct policy *policy, uint32_t rule, struct dlp_settings *out);
-/* Writes "block", "alert, except jwt, aws-access-key" into out, cut if too long. Returns out. */
+/* Writes a text such as "alert, except jwt, aws-access-key" into out, cut if it is too long. Returns out. */
 #define POLICY_DLP_TEXT_MAX 1024
 const char *policy_dlp_text(const struct dlp_settings *settings, char out[POLICY_DLP_TEXT_MAX]);
 /* Hex digest of the image, 16 digits: tells in the audit log which policy was in force. */
@@ -223,7 +224,7 @@ enum policy_source {
 };
 
 #define POLICY_ARGV_MAX 32
-#define POLICY_ROLE_MAX 63 /* bytes of a user of PostgreSQL */
+#define POLICY_ROLE_MAX 63 /* bytes of a PostgreSQL user's name */
 
 struct policy_credential {
 	struct slice name;
@@ -233,7 +234,7 @@ struct policy_credential {
 	struct slice prefix;      /* header: put before the value ("token "); sigv4: the services, as the regions;
 	                             else empty */
 	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password";
-	                             fields: what ${username} stands for; postgres: who logs in */
+	                             fields: what ${username} stands for; postgres: the user who logs in */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */
 	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */

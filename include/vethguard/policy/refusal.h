@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refusal: which part of a request an allow rule did not take, in words for whoever sent the request. */
+/* refusal: says in words for the client which part of a request an allow rule refused. */
 #ifndef VETHGUARD_POLICY_REFUSAL_H
 #define VETHGUARD_POLICY_REFUSAL_H
 
@@ -10,13 +10,13 @@
 #define POLICY_REFUSAL_RULE_MAX 400 /* bytes of what the rule allows */
 
 struct policy_refusal {
-	unsigned weight; /* how far the rule agreed that noted it; 0: no rule noted anything */
+	unsigned weight; /* how far the rule agreed with the request; 0: no rule has noted anything */
 	uint32_t rule;
 	char text[POLICY_REFUSAL_MAX]; /* printable */
 };
 
-/* Finds what was refused of a request that policy_decide() denied with POLICY_REASON_CONDITION: of the rules that take
- * the most of it, the first one's objection, and what that rule allows. Returns false if no rule says. */
+/* Finds what was refused of a request that policy_decide() denied with POLICY_REASON_CONDITION: the first objection
+ * of the allow rules that agree with most of the request, and what that rule allows. False: there is none. */
 bool policy_explain_refusal(
         const struct policy *policy, const struct policy_request *request, struct policy_refusal *out);
 

@@ -49,22 +49,22 @@ bool control_line_read(struct control_line *line, const char *command,
         const struct option_spec *specs, char **argv,
         bool (*take)(void *context, const char *option, const char *value), void *context);
 
-/* The texts of such a command, and its options. */
+/* The texts and the options of such a command. */
 struct control_usage {
 	const char *command, *words, *text, *examples;
 	const struct option_spec *specs;
 };
 
-/* Ends the examples of a command that says no more about its exit status. */
+/* The end of control_usage.examples, for a command that says no more about its exit status. */
 #define CONTROL_EXIT_STATUS                                                                    \
 	"\nExit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n" \
 	"reached.\n"
 
-/* Does control_line_read(), and prints the texts if they are asked for. Returns -1 to go on, or the
- * exit status. */
+/* Reads the command line by control_line_read(), and prints the texts if --help asks for them.
+ * Returns -1 to go on, or the exit status. */
 int control_usage_read(const struct control_usage *usage, char **argv, struct control_line *line,
         bool (*take)(void *context, const char *option, const char *value), void *context);
-/* Says what is wrong with the command line. Returns the exit status. */
+/* Prints what is wrong with the command line. Returns the exit status. */
 int control_usage_wrong(const struct control_usage *usage, const char *what);
 
 /* Writes "/sandboxes/NAME" followed by tail. Returns false after a message if NAME cannot be a

@@ -134,7 +134,7 @@ static bool reload(struct sidecar *s)
 	rc = run_supervisor_reload(
 	        &s->supervisor, &s->options.run, &s->privilege, &s->ready, &s->failure);
 	if (rc == 0 && sidecar_watch_take(&s->watch, &s->ready.watched, &s->failure) != 0)
-		log_error("%s", s->failure.text); /* those of the policy before are watched */
+		log_error("%s", s->failure.text); /* the files of the policy before stay watched */
 	if (rc == 0 && sidecar_share(&s->options, &s->ready, &s->failure) != 0) {
 		log_error("the policy is in force, but not its variables: %s", s->failure.text);
 		return true;

@@ -66,11 +66,12 @@ struct sidecar_watched;
 struct sidecar_watch {
 	size_t count;
 	struct sidecar_watched *files; /* owned */
-	struct timespec begun;         /* the last reading */
+	struct timespec begun;         /* when the last reading of the policy began */
 };
-/* Call this before the policy is read. */
+/* Notes the state of the files. Call this before the policy is read. */
 void sidecar_watch_begin(struct sidecar_watch *w);
-/* Takes the list of what was read. Returns 0, or -errno with a text and the list as before. */
+/* Takes the list of the files that were read. Returns 0, or -errno with the reason in failure; the
+ * list then stays as it was. */
 int sidecar_watch_take(
         struct sidecar_watch *w, const struct message_paths *paths, struct failure *failure);
 /* True if a file has changed since it was read. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --watch: the policy's files, with what stat(2) said of each before it was read. The supervisor
- * tells which files these are only after it has read them. So what is known is looked at before a
- * reading (begin), and the list is exchanged after it (take). A file that is new in the list and
- * may have changed since the beginning counts as changed: it is read once more.
+ * --watch keeps the policy's files, with what stat(2) said of each before it was read. The
+ * supervisor tells the files only after it has read them. So sidecar_watch_begin() looks at the
+ * known files before a reading, and sidecar_watch_take() replaces the list after it. A file that is
+ * new in the list and may have changed since the reading began counts as changed: the policy is
+ * read once more.
  *
  * A file that is missing for a moment, while it is replaced, has not changed yet.
  */
@@ -40,7 +41,7 @@ static void look(struct sidecar_watched *f)
 
 void sidecar_watch_begin(struct sidecar_watch *w)
 {
-	/* File systems take this clock or a finer one, which is not behind it. */
+	/* File systems stamp files by this clock, or by a finer one that is never behind it. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &w->begun);
 	for (size_t i = 0; i < w->count; i++)
 		look(&w->files[i]);

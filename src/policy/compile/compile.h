@@ -39,7 +39,7 @@ void compile_candidates(struct compiler *c);
 void compile_exposes(struct compiler *c);
 /* limits.c: compiles the limits of the policy and of its rules. */
 void compile_limits(struct compiler *c);
-/* dlp.c: writes what becomes of secrets in requests. */
+/* dlp.c: compiles what the policy and its rules say about secrets in requests. */
 void compile_dlps(struct compiler *c);
 /* Finds two credentials or two tls treatments that claim the same request. Returns 0, or -EINVAL
  * with diags. */

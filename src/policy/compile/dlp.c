@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes what becomes of secrets in requests: the policy's, then the rules' in their order. */
+/* Compiles what becomes of secrets in requests: the policy's setting, then the rules' in their
+ * order. */
 #include "policy/compile/compile.h"
 
 static void push(struct compiler *c, uint32_t rule, const struct dlp_settings *settings)

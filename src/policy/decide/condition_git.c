@@ -2,14 +2,16 @@
 /*
  * Conditions on requests of git over HTTP: the list of refs, fetches, pushes, and Git LFS with its
  * locks. A rule names repositories by their paths, and refs that may be pushed.
- * - An allow rule takes requests for its repositories as git and git-lfs write them. Of a push each
- *   ref has to be one of the rule's. A change that may lose commits needs `force`, and so does any
- *   change of a tag. A tag needs `tags`, or a pattern that begins with refs/tags/.
- * - A deny rule holds for every request of git for its repositories, or, if it names refs, for a
- *   push to one of them, and for a push that cannot be read.
+ * - An allow rule takes requests for its repositories as git and git-lfs write them. Each ref of a
+ *   push has to be one of the rule's. A change that may lose commits needs `force`, and so does
+ *   moving a tag. Deleting a ref needs `delete`. A tag needs `tags`, or a pattern that begins with
+ *   refs/tags/.
+ * - A deny rule holds for every request of git for its repositories. If it names refs, it holds
+ *   only for pushes to one of them and pushes that cannot be read, and for uploads and locks of
+ *   Git LFS that name such a ref or none, or that cannot be read.
  *
- * The server compares the old id of each ref with what the ref is, as the protocol requires; so the
- * old ids of a push can be believed.
+ * The server compares the old id of each ref in a push with the ref's present id, as the protocol
+ * requires. So the old ids of a push can be believed.
  */
 #include "policy/decide/condition_body.h"
 #include "policy/decide/git_request.h"
@@ -44,7 +46,7 @@ static bool refuse(const struct asked *a, enum refusal_weight weight, const char
 	return refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
 }
 
-/* Calls matches for each value of the type, up to the first that does. */
+/* True if some value of the type matches the text. */
 static bool any_value(const struct asked *a, char type, struct slice text,
         bool (*matches)(struct slice pattern, struct slice text))
 {
@@ -55,7 +57,7 @@ static bool any_value(const struct asked *a, char type, struct slice text,
 
 		if (value.p[0] != type)
 			continue;
-		if (type != GIT_VALUE_REPOSITORY) /* else the byte begins the path */
+		if (type != GIT_VALUE_REPOSITORY) /* of a repository the byte belongs to the path */
 			value = slice_of(value.p + 1, value.n - 1);
 		if (matches(value, text))
 			return true;
@@ -75,7 +77,7 @@ static bool resembles(struct slice pattern, struct slice text)
 
 /* --- allow rules: pushes --- */
 
-/* A pattern for everything does not cover tags. */
+/* True if the pattern names the ref. Only patterns that begin with refs/tags/ name tags. */
 static bool names_ref(struct slice pattern, struct slice ref)
 {
 	if (slice_starts_with(ref, tags) && !slice_starts_with(pattern, tags))
@@ -136,7 +138,8 @@ static bool allows_push(const struct asked *a)
 
 /* --- allow rules: Git LFS --- */
 
-/* The text of a member, or of a member inside of it; empty: it is not there once, or no text. */
+/* Returns the text of the body's member `name`, or, unless `inner` is empty, of the member `inner`
+ * inside of it. Returns an empty text if the member is not there exactly once, or is no text. */
 static struct slice text_at(const struct asked *a, struct slice name, struct slice inner)
 {
 	const struct json_tree *tree = a->request->body->json;
@@ -171,7 +174,7 @@ static bool allows_batch(const struct asked *a)
 	return allows_lfs_ref(a);
 }
 
-/* A lock of somebody else is broken by force. */
+/* A request that unlocks with "force" breaks a lock of somebody else. */
 static bool allows_unlock(const struct asked *a)
 {
 	const struct json_tree *tree = a->request->body->json;
@@ -268,7 +271,7 @@ static bool denies_push(const struct asked *a)
 	return false;
 }
 
-/* A request of Git LFS that names no ref may be for any. */
+/* A request of Git LFS that names no ref may be for any ref, so the rule holds. */
 static bool denies_lfs(const struct asked *a, enum git_service service)
 {
 	const struct policy_body *body = a->request->body;
@@ -300,7 +303,7 @@ static bool denies_at(const struct asked *a, struct slice path)
 	if (service == GIT_NONE || !names_repository(a, repository))
 		return false;
 	if (!has_type(a, GIT_VALUE_PUSH)) {
-		/* the shadow of an ask rule that asks about fetches alone */
+		/* an ask rule without refs asks only about fetches, and so does its shadow */
 		bool fetches = (a->rule->flags & RULE_ASK) != 0;
 
 		return !fetches || service <= GIT_FETCH;

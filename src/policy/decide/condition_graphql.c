@@ -41,7 +41,7 @@ static bool has_value(const struct asked *a, char type, struct slice text)
 	return false;
 }
 
-/* An allow rule does not hold; notes why. */
+/* Makes an allow rule not hold, and notes why. */
 static void refuse(struct asked *a, enum refusal_weight weight, const char *what, struct slice name,
         const char *why)
 {
@@ -94,7 +94,7 @@ static void on_field(void *context, enum graphql_operation operation, struct sli
 	              !slice_equals(name, SLICE("__typename"));
 
 	a->refused |= counts;
-	if (counts && names_operation(a, operation)) /* else the operation was noted */
+	if (counts && names_operation(a, operation)) /* if not, on_operation() notes */
 		refuse(a, REFUSAL_NAME, "the field", name, "may not be used");
 	if (named && names_operation(a, operation))
 		a->found = true;

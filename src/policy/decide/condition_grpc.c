@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditions on calls of gRPC, and of gRPC-Web, by their paths: "/SERVICE/METHOD" (gRPC over
- * HTTP/2, "Requests"). The messages are not read.
- * - An allow rule takes a POST to such a path without a query, whose one content type is gRPC's.
- * The same path with another type is another protocol (Connect, JSON transcoding).
- * - A deny rule looks at the last two segments of the path, in any letters and readings, whatever
- * the type says.
+ * Conditions on calls of gRPC and gRPC-Web, by their paths: "/SERVICE/METHOD" (gRPC over HTTP/2,
+ * "Requests"). The messages are not read.
+ * - An allow rule takes a POST to such a path without a query, whose only content type is gRPC's.
+ *   The same path with another type is another protocol (Connect, JSON transcoding).
+ * - A deny rule looks at the last two segments of the path, in letters of any case and in each
+ *   reading, whatever the content type is.
  */
 #include "policy/decide/condition_body.h"
 #include "policy/decide/reading.h"
@@ -36,7 +36,8 @@ static bool names(const struct asked *a, char type, struct slice name, bool fold
 	return !any;
 }
 
-/* Finds the last two segments. *alone: there are no others. Returns false if there are not two. */
+/* Finds the last two segments of the path. *alone: there are no others. Returns false if there are
+ * not two. */
 static bool split(struct slice path, struct slice *service, struct slice *method, bool *alone)
 {
 	size_t begin, middle = path.n;
@@ -66,8 +67,8 @@ static bool is_plain(struct slice name)
 	return true;
 }
 
-/* True for "application/grpc", also with "-web" or "-web-text" and then "+" and the name of a
- * format. */
+/* True for "application/grpc", "application/grpc-web" and "application/grpc-web-text", each also
+ * with "+" and the name of a format. */
 static bool is_grpc(struct slice type)
 {
 	static const struct slice begin = {"application/grpc", 16};

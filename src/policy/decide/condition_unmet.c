@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words for a condition that a request does not meet. The kinds that read more of a request
- * note their own. */
+/* Notes the words for a condition that a request does not meet. Kinds of conditions without words
+ * here (mcp, graphql, llm, git, grpc) note their own. */
 #include "policy/decide/condition_unmet.h"
 
 #include "policy/decide/refusal.h"

@@ -5,7 +5,7 @@
 
 #include "policy/image.h"
 
-/* Notes the condition, if somebody asked for the words of a refusal. */
+/* Notes the condition of an allow rule in request->refusal, if that is not NULL. */
 void condition_note_unmet(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition);
 

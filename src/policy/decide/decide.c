@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict that follows from what a search has found, and a denial's reason. Only a denial walks
+/* Decides the verdict from what a search has found, and the reason of a denial. Only a denial walks
  * all entries of its targets, to say what was missing. Nothing here allocates or fails. */
 #include "policy/decide/search.h"
 

@@ -36,7 +36,7 @@ bool policy_relays_unread(const struct policy *policy, const struct policy_reque
 		return false;
 	connection.method = connection.path = SLICE("");
 	if (policy_decide_tls(policy, &connection, out) != POLICY_TLS_OPAQUE ||
-	        out->credential != POLICY_NONE) /* what logs in is read until then */
+	        out->credential != POLICY_NONE) /* the login with a credential is read */
 		return false;
 	if (request->scheme == POLICY_HTTPS)
 		return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads paths from their end, since a repository may have any number of segments. */
+/* Reads paths from their end, because a repository's path may have any number of segments. */
 #include "policy/decide/git_request.h"
 
 #define S(text)                        \
@@ -15,7 +15,7 @@ static const struct {
 static const struct slice locks = S("/info/lfs/locks"), unlock = S("/unlock"), git = S(".git");
 #undef S
 
-/* If the text ends so, takes it off and returns true. */
+/* Takes the end off the text. Returns false if the text does not end so. */
 static bool take_end(struct slice *text, struct slice end, bool fold)
 {
 	struct slice tail;

@@ -12,15 +12,15 @@ enum git_service {
 	GIT_PUSH,
 	GIT_LFS_BATCH,
 	GIT_LFS_LOCKS,  /* lists or makes locks */
-	GIT_LFS_VERIFY, /* lists them before a push */
+	GIT_LFS_VERIFY, /* lists locks before a push */
 	GIT_LFS_UNLOCK,
 	GIT_SERVICE_COUNT
 };
 
-/* Finds what the path names. *repository: what stands before it, from the slash at the beginning
- * on, with ".git" if that is there. fold: letters count in any case. */
+/* Returns the service that the path ends with, or GIT_NONE. *repository: the path before it, with
+ * the slash at the beginning, and with ".git" if that is there. fold: letters may have any case. */
 enum git_service git_request_read(struct slice path, bool fold, struct slice *repository);
-/* The repository without ".git" at its end. */
+/* Returns the repository without ".git" at its end. */
 struct slice git_request_bare(struct slice repository, bool fold);
 /* True for a path that no server reads in another way: of letters, digits and "-._~+@", without an
  * empty segment. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conditions note while a denial is decided a second time (refusal_explain.c). */
+/* Conditions call this while a denial is decided a second time (refusal_explain.c). */
 #include "policy/decide/refusal.h"
 
 #include <stdio.h>

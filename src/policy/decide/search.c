@@ -4,8 +4,8 @@
  * literal start of its path among the nodes of each target's profile; that leaves the few (entry,
  * pattern) pairs that could match.
  * - Denies are looked up by the shortest reading of the path, which is made when the first of them
- *   needs it. The first deny that matches ends the search. A deny with exceptions is asked about
- *   them only when it would match.
+ *   needs it. The first deny that matches ends the search. The exceptions of a deny are looked
+ *   up only if its scheme and port agree.
  * - Of the allows the most specific is kept. Targets come most specific first, so a later target
  *   never beats an earlier one; inside a target the rank of the pattern decides.
  * - A connection (no method yet) is denied only by denies that name no method and no path, and is
@@ -238,8 +238,8 @@ uint32_t search_first_agreeing(const struct search *s, uint32_t first, uint32_t 
 	return POLICY_NONE;
 }
 
-/* The allow of a profile that decides about a connection: over tcp one with a credential, else the
- * one written first. */
+/* Returns the entry of a profile's allow that decides about a connection, or POLICY_NONE: the one
+ * written first, or over tcp the first one with a credential, if there is one. */
 static uint32_t first_allow(const struct search *s, const struct image_profile *p)
 {
 	uint32_t first = search_first_agreeing(s, p->first_ref + p->deny, p->ref_count - p->deny);

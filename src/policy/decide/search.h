@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search: looks for the deny and the best allow of a request or a connection. For decide.c. */
+/* search: looks for the deny and the best allow of a request or a connection, for decide.c. */
 #ifndef VETHGUARD_SRC_POLICY_DECIDE_SEARCH_H
 #define VETHGUARD_SRC_POLICY_DECIDE_SEARCH_H
 
@@ -15,7 +15,7 @@ struct search {
 	uint32_t allow_target;
 	/* The best allow whose conditions depend on a body that was not read yet. */
 	uint32_t open, open_rank, open_target;
-	bool deny_open;  /* a deny depends on it */
+	bool deny_open;  /* a deny depends on such a body */
 	uint32_t asked;  /* an ask rule whose shadow matches the request, or POLICY_NONE */
 	bool misread;    /* an allow did not match because of another reading of the path */
 	bool unmet;      /* an allow did not match because of its conditions */
@@ -31,6 +31,8 @@ struct search {
 		.open = POLICY_NONE, .open_target = POLICY_NONE, .asked = POLICY_NONE   \
 	}
 
+/* True if the entry's scheme and port agree with the request, and no exception of its rule holds.
+ */
 bool search_entry_agrees(
         const struct search *s, const struct image_entry *e, const struct image_rule *r);
 /* True if the allow `rule` comes before `best` (POLICY_NONE: there is none yet). Of two with the
@@ -42,7 +44,7 @@ bool search_beats(const struct search *s, uint32_t target, uint32_t rank, uint32
 uint32_t search_first_agreeing(const struct search *s, uint32_t first, uint32_t count);
 /* Tries every literal start of the path at whose depth the profile has a node. */
 void search_path(struct search *s, uint32_t target, bool deny, struct path_view *view);
-/* Searches all targets for a request; for a connection. */
+/* Search all targets for a request, or for a connection. */
 void search_request(struct search *s, const struct found *found);
 void search_connection(struct search *s, const struct found *found);
 

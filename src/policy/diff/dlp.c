@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares what becomes of secrets in requests: of the policy, and of each rule with the rule of
- * the same name, or else with what the other policy says for all. */
+/* Compares what becomes of secrets in requests: the settings of the two policies, and each rule's
+ * setting with that of the earlier policy's rule of the same name, or, if there is none, with that
+ * of the earlier policy. */
 #include <stdio.h>
 
 #include "policy/diff/text.h"
@@ -15,7 +16,7 @@ static uint32_t find(const struct policy *policy, struct slice name)
 	return POLICY_NONE;
 }
 
-/* True if a lets something pass that b does not. */
+/* True if a lets something pass that b does not let pass. */
 static bool lets_more(const struct dlp_settings *a, const struct dlp_settings *b)
 {
 	bool more = a->mode < b->mode;
@@ -25,7 +26,8 @@ static bool lets_more(const struct dlp_settings *a, const struct dlp_settings *b
 	return more;
 }
 
-/* Compares rules: index i of each policy's, or POLICY_NONE for the policies themselves. */
+/* Compares the setting of the rule `was` of `from` with that of the rule `is` of `to`, and notes a
+ * difference. POLICY_NONE: the policy's own setting. */
 static void note(struct diff_text *text, const struct policy *from, uint32_t was,
         const struct policy *to, uint32_t is)
 {

@@ -8,11 +8,11 @@
 
 #include "vethguard/base/slice.h"
 
-/* True if outer has every path of inner. */
+/* True if outer matches every path that inner matches. */
 bool paths_contain(struct slice outer, struct slice inner);
 /* The same for allows, whose patterns with wildcards do not match every path they seem to. */
 bool paths_allow_contains(struct slice outer, struct slice inner);
-/* True if both have some path. */
+/* True if some path matches both. */
 bool paths_meet(struct slice a, struct slice b);
 /* True if a deny may refuse some path of a pattern. */
 bool paths_deny_meets(struct slice deny, struct slice pattern);

@@ -65,9 +65,9 @@ void diff_text_credentials(
 void diff_exposes(struct diff_text *text, const struct policy *from, const struct policy *to);
 /* diff/limits.c: notes limits and budgets that are new, gone or changed. */
 void diff_limits(struct diff_text *text, const struct policy *from, const struct policy *to);
-/* diff/dlp.c: notes what becomes of secrets in requests now, and did not before. */
+/* diff/dlp.c: notes changes of what becomes of secrets in requests. */
 void diff_dlps(struct diff_text *text, const struct policy *from, const struct policy *to);
-/* diff/tokens.c: notes weights and prices that are changed. */
+/* diff/tokens.c: notes weights and prices that have changed. */
 void diff_tokens(struct diff_text *text, const struct policy *from, const struct policy *to);
 /* diff/asks.c: notes ask rules that are new or gone. */
 void diff_asks(struct diff_text *text, const struct policy *from, const struct policy *to);

@@ -114,7 +114,8 @@ static void check_certificate(
 		        "upstream is not the sandbox's, so nothing inside stands for it");
 }
 
-/* The database has one account for the connection, so no other can be brought. */
+/* Refuses require for a login at a database: a connection has one login, so it can bring no other
+ * credential. */
 static void check_postgres(
         struct tree *tree, const struct tree_node *map, const struct policy_credential *credential)
 {

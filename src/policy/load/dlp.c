@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads dlp: "block", "alert" or "off", or a mapping with the mode and the formats that pass. */
+/* Reads dlp: the mode "block", "alert" or "off", or a mapping with the mode and the formats that
+ * pass. */
 #include "policy/load/dlp.h"
 
 static const char *const modes[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load_dlp: reads what becomes of secrets in requests, of the policy or of a rule. */
+/* load_dlp: reads what a policy or a rule says about secrets in requests. */
 #ifndef VETHGUARD_SRC_POLICY_LOAD_DLP_H
 #define VETHGUARD_SRC_POLICY_LOAD_DLP_H
 

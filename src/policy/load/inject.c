@@ -63,7 +63,7 @@ static void take_username(
 		        tree_quote_value(tree, out->username, quoted));
 }
 
-/* postgres: who logs in. The value is the password alone. */
+/* Reads the user that inject: postgres logs in as. The credential's value is the password alone. */
 static void take_role(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
 {
 	const struct tree_node *node = tree_get(map, "username");
@@ -185,8 +185,8 @@ static void check_belonging(
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(map, keys[i].key);
 
-		/* A template may have a username, as postgres has; hmac has fields and a parameter
-		 * too. */
+		/* A template and postgres may have a username; hmac has fields and a
+		 * parameter too. */
 		if (((header || inject == POLICY_INJECT_POSTGRES) &&
 		            keys[i].inject == POLICY_INJECT_BASIC) ||
 		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))

@@ -81,7 +81,7 @@ static const char *example_of(enum policy_limit_kind kind)
 	}
 }
 
-/* Reads the amount of the limit's kind, before the slash. */
+/* Reads the amount before the slash, in the form of the limit's kind. */
 static bool parse_amount(struct slice text, struct model_limit *out)
 {
 	if (out->kind == POLICY_LIMIT_COST)

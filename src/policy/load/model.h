@@ -76,7 +76,7 @@ struct model_rule {
 	struct slice conditions_text;                                   /* in words */
 	uint32_t credential;                                            /* or POLICY_NONE */
 	uint32_t token_weights[TOKEN_KINDS], token_prices[TOKEN_KINDS]; /* policy_rule_tokens() */
-	bool counts_tokens; /* it has weights, prices or llm */
+	bool counts_tokens; /* it has weights, prices, llm, or a limit of tokens or cost */
 	bool has_dlp;       /* dlp is the rule's own */
 	struct dlp_settings dlp;
 };

@@ -38,7 +38,7 @@ struct rule_names {
 	char type;                     /* the first byte of its values in the condition */
 	/* NULL, or returns false after it reported a wrong name. */
 	bool (*check)(struct rule_parse *p, const struct tree_node *node, struct slice name);
-	/* The same, and may put another name in place of it. */
+	/* NULL, or does the same and may replace the name. */
 	bool (*take)(struct rule_parse *p, const struct tree_node *node, struct slice *name);
 };
 /* rule_names.c: makes one condition of all lists. Returns false after a report, or if the rule has
@@ -58,17 +58,17 @@ bool load_json_condition(
         struct rule_parse *p, const struct tree_item *item, struct model_condition *out);
 /* Call this after all of them, and after to. */
 void load_rule_conditions_done(struct rule_parse *p);
-/* rule_tokens.c: reads weights and prices. Call this after llm. */
+/* rule_tokens.c: reads weights and prices. Call this after load_rule_llm(). */
 void load_rule_tokens(struct rule_parse *p);
-/* Reports limits of tokens or cost that nothing would count. Call this after all rules. */
+/* Reports each limit of tokens or cost for which no rule counts. Call this after all rules. */
 void load_tokens_check(struct loader *l, struct tree *tree);
 /* Reads a decimal number with at most six digits behind the point, as millionths. Returns false if
- * it is none, or greater than max. */
+ * the text is not such a number, or the number is greater than max millionths. */
 bool load_decimal(struct slice text, uint64_t max, uint64_t *out);
 void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
-/* rule_check.c: report what cannot be, and note what is seldom intended: in the rule and its
- * destinations; in the destinations of to or except, whose value node is. Call these after
- * everything else that counts was read. */
+/* rule_check.c: load_rule_check() checks the rule and the destinations of to, load_rule_check_to()
+ * the destinations of to or except; node: the value of that key. Both report what is impossible and
+ * note what is seldom intended. Call them after the rule's other keys were read. */
 void load_rule_check(struct rule_parse *p, const struct tree_node *to);
 void load_rule_check_to(
         struct rule_parse *p, const struct model_lists *of, const struct tree_node *node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rule as a whole: reports what its schemes exclude (methods and paths need http, credentials
- * need https, and tls: passthrough sees no request), and notes what is valid but seldom intended.
- */
+/* Checks a rule as a whole: reports what its schemes exclude (methods and paths need https or http,
+ * credentials need https, or tcp with inject: postgres, and tls: passthrough sees no request), and
+ * notes what is valid but seldom intended. */
 #include "policy/load/rule.h"
 
 /* True for top-level names that are private by custom or by RFC 6761 and 9476. */
@@ -86,7 +86,8 @@ static void note_destination(
 		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 
-/* A credential goes where its way of injecting can put it. */
+/* Reports a destination that the rule's credential cannot be sent to: inject: postgres needs tcp,
+ * all others https. */
 static void check_credential(
         struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a rule's conditions on requests of git: git, with repositories, refs that may be pushed,
- * and what may be done to them. They become one condition. */
+/* Reads a rule's key git: repositories, refs that may be pushed, and what may be done to these
+ * refs. They become one condition. */
 #include "policy/load/rule.h"
 #include "policy/load/variables.h"
 
@@ -50,7 +50,7 @@ static bool take_ref(struct rule_parse *p, const struct tree_node *node, struct 
 	return false;
 }
 
-/* Returns the node if it says true, or NULL. */
+/* Returns the key's value if it is true, or NULL. Reports the key in a deny rule. */
 static struct tree_node *take_yes(
         struct rule_parse *p, const struct tree_node *node, const char *key)
 {

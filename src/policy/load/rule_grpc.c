@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a rule's conditions on calls of gRPC: grpc, with services and methods. They become one
- * condition. */
+/* Reads a rule's key grpc: services and methods. They become one condition. */
 #include "policy/load/rule.h"
 
 static bool check_name(struct rule_parse *p, const struct tree_node *node, struct slice name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights and prices of the tokens that a model's answers tell. Without them each token counts as
- * one, and costs nothing. */
+/* Reads weights and prices of the tokens of a model's answers. Without them each token counts as
+ * one and costs nothing. */
 #include "policy/load/rule.h"
 
 #define TEXT_MAX 32
@@ -32,7 +32,8 @@ bool load_decimal(struct slice text, uint64_t max, uint64_t *out)
 	return *out <= max;
 }
 
-/* Numbers that the mapping does not have stay as they are. */
+/* Reads the mapping of the key. Numbers that the mapping does not have stay as they are. Returns
+ * false if the rule has no such mapping. */
 static bool take_map(struct rule_parse *p, const char *key, uint32_t out[TOKEN_KINDS])
 {
 	const struct tree_node *map = tree_get(p->node, key);
@@ -91,7 +92,7 @@ static bool has_prices(const struct model_rule *rule)
 	return false;
 }
 
-/* True if limits of that kind count something of the rule's. */
+/* True if answers to the rule's requests count for limits of that kind. */
 static bool is_fed(enum policy_limit_kind kind, const struct model_rule *rule)
 {
 	return !rule->deny && (kind == POLICY_LIMIT_COST ? has_prices(rule) : rule->counts_tokens);
