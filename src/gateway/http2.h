@@ -71,8 +71,7 @@ struct http2_stream {
 	int32_t id;
 	struct http2_head head; /* while its header block is received */
 	struct buf rx;          /* the head, then content that the visitor has not read */
-	size_t owed; /* bytes of received content in rx; flow control returns them once rx is read
-	              */
+	size_t owed; /* bytes of received content that flow control returns once rx is read */
 	enum http1_request_kind request;
 	bool chunked;     /* content is put into chunks */
 	bool rx_ended;    /* END_STREAM was received */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http2_head: turns the fields of an HTTP/2 request to the gateway (RFC 9113 section 8.3) into the head of an HTTP/1.1
- * request (proxy_head.h), so that the same code judges both versions. CONNECT stays CONNECT. A request with the scheme
- * http becomes one to a proxy, in absolute form; one with the scheme https becomes one to the gateway itself, in origin
- * form. Pure and strict: no field can become another line of the head.
+ * http2_head: turns the fields of an HTTP/2 request to the gateway (RFC 9113 section 8.3) into the head of a request
+ * in HTTP/1.1 (proxy_head.h), so that the same code judges both versions. CONNECT stays CONNECT. A request with the
+ * scheme http becomes one to a proxy, in absolute form; one with the scheme https becomes one to the gateway itself,
+ * in origin form. Pure and strict: no field can become another line of the head.
  */
 #ifndef VETHGUARD_WIRE_HTTP2_HEAD_H
 #define VETHGUARD_WIRE_HTTP2_HEAD_H
