@@ -53,8 +53,7 @@ static int config_send(int fd, const struct nlmsghdr *header)
 	return mnl_cb_run(reply, (size_t)n, header->nlmsg_seq, 0, NULL, NULL) < 0 ? -errno : 0;
 }
 
-/* Sends all settings in one message: each message takes a call to send it and one for its answer.
- */
+/* Sends all settings in one message, because each message takes two calls. */
 int fence_nflog_bind(int fd, uint16_t group)
 {
 	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES] = {0}; /* also between attributes */

@@ -38,8 +38,7 @@ static void refuse(struct visitor *c, uint8_t alert)
 	visitor_answer(c, ANSWER_MALFORMED, 0, "");
 }
 
-/* Refuses at once, without counting a wrong proof: nobody can guess by an address or certificate.
- */
+/* Refuses at once and counts no wrong proof: addresses and certificates cannot be guessed. */
 static void go_on(struct visitor *c, const struct client_hello *hello)
 {
 	struct session *s = c->transparent ? sessions_find_address(c->gateway, &c->source)

@@ -93,8 +93,7 @@ void http2_stream_ended(struct http2_stream *s);
 void http2_stream_gone(struct http2_stream *s);
 /* Call when the last byte of the response was sent. */
 void http2_stream_sent(struct http2_stream *s);
-/* Gives nghttp2 at most n bytes of the response. Returns the count, or NGHTTP2_ERR_DEFERRED: none
- * now. */
+/* Gives nghttp2 at most n bytes of the response. Returns how many, or NGHTTP2_ERR_DEFERRED. */
 ssize_t http2_stream_give(struct http2_stream *s, uint8_t *p, size_t n, uint32_t *flags);
 
 #endif

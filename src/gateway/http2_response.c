@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the HTTP/1.1 responses that a visitor writes for a stream into heads and content of HTTP/2.
- */
+/* Turns the HTTP/1.1 responses that a visitor writes for a stream into HTTP/2 heads and content. */
 #include "gateway/http2.h"
 
 #define NV_MAX (HTTP1_RESPONSE_FIELDS_MAX + 1) /* with :status */

@@ -132,8 +132,7 @@ static void linger_timeout(struct visitor *c)
 	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
 }
 
-/* Reads nothing meanwhile: the client's bytes wait in the kernel. Closes a stream that was reset.
- */
+/* Reads nothing: the client's bytes wait in the kernel. Closes a stream that was reset. */
 static bool wait_on(struct visitor *c)
 {
 	if (c->front.stream && c->front.broken)

@@ -20,8 +20,7 @@ struct key_fetched {
 
 /* Starts a fetch. Resolvers, hosts and CAs come from the configuration of services as it is now.
  * etag: of the set that the caller has; empty: none. done is called once, never from within this
- * call. The caller frees the fetch, but not from within done. Returns NULL if there is no memory.
- */
+ * call. The caller frees the fetch, but not from within done. Returns NULL without memory. */
 struct key_fetch *key_fetch_start(const struct source_leases *services, const char *url,
         const char *etag, void (*done)(void *context, const struct key_fetched *fetched),
         void *context);

@@ -82,8 +82,7 @@ struct gateway_waiting {
 	struct message_gateway_enter enter;
 };
 
-/* Connections of a session that wait at a time. Further ones are refused: the gateway asks again.
- */
+/* Connections of a session that wait at a time. For further ones the gateway has to ask again. */
 #define GATEWAY_WAITING_MAX 256
 
 /* What this file keeps about a session, in its struct sandbox. */

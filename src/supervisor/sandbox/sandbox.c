@@ -141,8 +141,7 @@ static void tell_owner(struct sandbox *s, enum sandbox_state before)
 		sandbox_check_quiesced(s);
 }
 
-/* Goes on with connections that wait for a worker, and begins to look whether a new worker is idle.
- */
+/* Goes on with connections that wait for a worker, and begins to look at one that now serves. */
 static void tell_gateway(struct sandbox *s, enum sandbox_state before)
 {
 	if (s->state == SANDBOX_SERVING && before != SANDBOX_SERVING)
