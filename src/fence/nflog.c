@@ -53,7 +53,7 @@ static int config_send(int fd, const struct nlmsghdr *header)
 	return mnl_cb_run(reply, (size_t)n, header->nlmsg_seq, 0, NULL, NULL) < 0 ? -errno : 0;
 }
 
-/* One message for all of it: each takes a call of its own and one for its answer. */
+/* Sends all settings in one message, because each message takes two calls. */
 int fence_nflog_bind(int fd, uint16_t group)
 {
 	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES] = {0}; /* also between attributes */
@@ -84,7 +84,7 @@ static void size_receive_buffer(int fd)
 int fence_nflog_socket(void)
 {
 	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
-	/* The kernel answers within send(2), so not to block does not matter for the answer. */
+	/* Netlink answers within sendto(2), so recv(2) finds the answer without blocking. */
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
 	int rc = 0;
 

@@ -84,7 +84,7 @@ static void answer_socks(struct visitor *c, enum answer answer)
 
 void visitor_alert(struct visitor *c, uint8_t description)
 {
-	/* RFC 8446 sections 5.1 and 6: a fatal alert in a record of its own */
+	/* A fatal alert in a record of its own (RFC 8446 sections 5.1 and 6). */
 	const uint8_t alert[] = {21, 3, 3, 0, 2, 2, description};
 
 	front_write(&c->front, alert, sizeof(alert));

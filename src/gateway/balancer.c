@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that a load balancer of the configuration passes on. Each begins with a header that
- * tells its client's address (wire/balancer_header.h), before TLS. From then on it counts as a
- * connection of that client. Other addresses may not send such a header, and a balancer has to.
+ * Connections that a load balancer of the configuration passes on. Each begins, before TLS, with a
+ * header that tells its client's address (wire/balancer_header.h). Once the header is read, the
+ * connection counts as that client's. A balancer has to send the header, and nobody else may.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ bool balancer_has(const struct gateway *g, const struct ip *source)
 	return false;
 }
 
-/* Takes the header's bytes off the socket, which were only looked at so far. */
+/* Takes the header's bytes, which were only peeked at so far, off the socket. */
 static bool take(const struct visitor *c, size_t n)
 {
 	uint8_t bytes[BALANCER_HEADER_MAX];

@@ -9,9 +9,10 @@
  * that the supervisor makes. main.c confines the program and takes the supervisor's messages;
  * receiver.c accepts; address.c and pace.c bound what one address, and all strangers, may do;
  * visitor.c and proof.c hold a connection until it is relayed; signed.c, signers.c and tokens.c are
- * about tokens that others sign; answer.c writes answers to clients; sessions.c keeps the sessions;
- * front.c and relay.c move bytes; http2.c and its parts make visitors of the streams of one
- * connection.
+ * about tokens that others sign; balancer.c reads the header of a load balancer, and hello.c serves
+ * transparent TLS; answer.c writes answers to clients; sessions.c keeps the sessions; front.c and
+ * relay.c move bytes; http2.c and its parts make a visitor of each stream of a connection in
+ * HTTP/2.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -47,7 +48,7 @@ enum gateway_wait {
 	WAIT_ENTER,  /* for the supervisor to connect it to its worker */
 	WAIT_RETRY,  /* before the supervisor is asked again */
 	WAIT_LINGER, /* for the client to take the last bytes */
-	WAIT_IDLE,   /* for a request on a connection in HTTP/2 */
+	WAIT_IDLE,   /* for a stream on a connection in HTTP/2 */
 	WAIT_COUNT
 };
 
@@ -78,7 +79,7 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
  * come from this address, or NULL. */
 struct session *sessions_find_certificate(
         struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source);
-/* Returns the session that a client with this address proves by it, or NULL. */
+/* Returns the session that this address proves, or NULL. */
 struct session *sessions_find_address(struct gateway *g, const struct ip *source);
 /* The session with this id, or NULL. */
 struct session *sessions_get(const struct gateway *g, uint64_t id);
@@ -145,14 +146,13 @@ void addresses_free(struct gateway *g);
 /* --- pace.c --- */
 
 struct pace {
-	int64_t left_us; /* of the time for connections that prove nothing; below 0: it is used up
-	                  */
-	int64_t at_ms;   /* when that was so */
+	int64_t left_us; /* time left for connections that prove nothing; 0 or less: used up */
+	int64_t at_ms;   /* when left_us was last refilled */
 };
 
-/* Notes the time that a connection without a proof has taken. */
+/* Charges the time that a connection without a proof has taken. */
 void pace_charge(struct gateway *g, int64_t us);
-/* True if such connections have taken more than their share in the last moments. */
+/* Refills left_us. Returns true if such connections have used up their share. */
 bool pace_is_tight(struct gateway *g, int64_t now_ms);
 
 /* --- receiver.c --- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Transparent TLS: a connection that was not made for a proxy. Its ClientHello names the host, and
- * the session is proved by the client's address (a listener for that), or by the client's
- * certificate in a TLS connection around it. The worker gets a SOCKS5 request for port 443 of that
- * host, and then the same bytes. It ends the inner TLS with the session's CA.
+ * Transparent TLS: a connection that was not made for a proxy. Its ClientHello names the host. The
+ * session is proved by the client's address (on a listener for transparent TLS), or by the client's
+ * certificate in a TLS connection around this one. The worker gets a SOCKS5 request for port 443 of
+ * that host, and then the client's bytes. It ends the inner TLS with the session's CA.
  *
- * The client has asked nobody, so what is refused is told by a TLS alert.
+ * The client speaks no proxy protocol, so a refusal is a TLS alert.
  */
 #include <errno.h>
 
@@ -38,7 +38,7 @@ static void refuse(struct visitor *c, uint8_t alert)
 	visitor_answer(c, ANSWER_MALFORMED, 0, "");
 }
 
-/* By its address a client guesses nothing: what is refused is no wrong proof. */
+/* Refuses at once and counts no wrong proof: addresses and certificates cannot be guessed. */
 static void go_on(struct visitor *c, const struct client_hello *hello)
 {
 	struct session *s = c->transparent ? sessions_find_address(c->gateway, &c->source)

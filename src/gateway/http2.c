@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection: bytes from the client go to nghttp2, and nghttp2's frames to the client while it
- * takes them. nghttp2 is never asked to send from inside its callbacks: sending waits for the end
- * of the turn.
+ * The connection: bytes from the client go to nghttp2, and nghttp2's frames go to the client while
+ * the client takes them. Sending waits for the end of the turn, so nghttp2 is never asked to send
+ * from inside its callbacks.
  *
  * Until a stream has proved a session, the connection counts among those without a proof, and has
- * their deadline. Afterwards it may be idle for WAIT_IDLE. Its streams have deadlines of their own.
+ * their deadline, which is extended EXTENDED_MAX times while it has streams. Afterwards it may be
+ * without a stream for WAIT_IDLE. Streams have deadlines of their own.
  */
 #include <stdlib.h>
 
@@ -14,11 +15,11 @@
 #include "vethguard/base/secret.h"
 
 #define TURN_CHUNKS 4  /* reads in one turn of the loop */
-#define EXTENDED_MAX 4 /* a stream may wait for the supervisor */
+#define EXTENDED_MAX 4 /* times WAIT_PROOF: a stream may wait for the supervisor */
 
 /* --- sending --- */
 
-/* Gathers frames into records. Returns false if the connection is broken. */
+/* Sends pending frames, several in one TLS record. Returns false if the connection is broken. */
 static bool send_frames(struct http2 *h)
 {
 	struct front *f = &h->visitor->front;
@@ -78,7 +79,7 @@ static bool feed(struct http2 *h, const uint8_t *p, size_t n)
 	return used == (ssize_t)n && !h->broken;
 }
 
-/* Says why, as far as the client takes it at once. */
+/* Sends the GOAWAY, as far as the client takes it at once, and closes the connection. */
 static bool leave(struct http2 *h)
 {
 	struct visitor *c = h->visitor;
@@ -89,7 +90,7 @@ static bool leave(struct http2 *h)
 	return false;
 }
 
-/* Streams use the gateway's memory for plain bytes while nghttp2 reads. */
+/* Feeds nghttp2 with a copy: streams use g->plain while nghttp2 reads. */
 static bool take(struct http2 *h, struct slice input)
 {
 	struct gateway *g = h->visitor->gateway;
@@ -139,7 +140,7 @@ static bool submit_settings(struct http2 *h)
 	        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GATEWAY_HTTP2_STREAMS_MAX},
 	        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GATEWAY_HTTP2_WINDOW_FIRST},
 	        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, PROXY_HEAD_MAX},
-	        /* Tokens are in the heads: nothing of them is kept for later ones. */
+	        /* Heads have tokens, so no HPACK table keeps parts of them. */
 	        {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0},
 	        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
 	};

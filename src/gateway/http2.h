@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection in HTTP/2 (RFC 9113), by ALPN. Each stream is a visitor of its own, with a proof and
- * a worker's connection of its own: its head becomes one in HTTP/1.1, and what its worker answers
- * in HTTP/1.1 becomes the stream's response. So proxy and base URLs are judged by the same code in
- * either version.
+ * A connection in HTTP/2 (RFC 9113), by ALPN. Each stream is a visitor with its own proof and its
+ * own connection to a worker. The stream's head is turned into one in HTTP/1.1, and the worker's
+ * response in HTTP/1.1 into the stream's response. So the same code judges requests of both
+ * versions, to the proxy and to base URLs.
  *
- * http2.c holds the connection, http2_session.c nghttp2's callbacks, http2_stream.c the streams,
- * http2_limits.c what a client may cost.
+ * http2.c holds the connection, http2_session.c nghttp2's callbacks, http2_stream.c and
+ * http2_response.c the streams, http2_limits.c the bounds on what a client may cost.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_HTTP2_H
 #define VETHGUARD_SRC_GATEWAY_HTTP2_H
@@ -26,7 +26,7 @@
 #define GATEWAY_HTTP2_FIRST (128u << 10)  /* bytes of a connection of which no stream is proved */
 #define GATEWAY_HTTP2_FRAME_DATA (16375u) /* with its head, it is one TLS record */
 
-/* What a client may make the gateway do for nothing: purses that time and useful frames fill. */
+/* What a client may still make the gateway do for nothing (http2_limits.c). */
 struct http2_limits {
 	int64_t at_ms; /* when time filled the purses last */
 	int32_t frames, resets;
@@ -48,8 +48,8 @@ struct http2 {
 	size_t stream_count;
 	struct loop_task send;
 	struct http2_limits limits;
-	size_t received;   /* bytes before the first proof */
-	unsigned extended; /* how often an unproved connection has waited for its streams */
+	size_t received;   /* bytes; bounded before the first proof */
+	unsigned extended; /* how often the deadline was extended before the first proof */
 	bool proved;       /* one of its streams has proved a session */
 	bool broken;       /* the session cannot go on */
 };
@@ -61,7 +61,7 @@ int http2_open_session(struct http2 *h);
 void http2_send_soon(struct http2 *h);
 /* A stream has proved a session: the connection counts as proved. */
 void http2_proved(struct http2 *h);
-/* A stream is gone. */
+/* Call when a stream has left: the connection may now be idle. */
 void http2_left(struct http2 *h);
 
 struct http2_stream {
@@ -71,11 +71,11 @@ struct http2_stream {
 	int32_t id;
 	struct http2_head head; /* while its header block is received */
 	struct buf rx;          /* the head, then content that the visitor has not read */
-	size_t owed;            /* bytes of content in rx, as received */
+	size_t owed; /* bytes of received content that flow control returns once rx is read */
 	enum http1_request_kind request;
 	bool chunked;     /* content is put into chunks */
 	bool rx_ended;    /* END_STREAM was received */
-	struct buf early; /* of the response's head, until it is whole */
+	struct buf early; /* bytes of the response's head, until it is whole */
 	size_t looked;
 	struct http1_content content;
 	bool answered; /* the response's head was submitted */
@@ -83,17 +83,17 @@ struct http2_stream {
 	bool end_sent;
 };
 
-/* Begins a stream whose header block comes. Returns NULL without memory. */
+/* Makes a stream, whose header block is about to come. Returns NULL without memory. */
 struct http2_stream *http2_stream_new(struct http2 *h, int32_t id);
-/* Its head is complete. ended: no content follows. */
+/* Call when the head is complete: begins the visitor. ended: no content follows. */
 void http2_stream_begin(struct http2_stream *s, bool ended);
 void http2_stream_data(struct http2_stream *s, const uint8_t *p, size_t n);
 void http2_stream_ended(struct http2_stream *s);
-/* nghttp2 forgets the stream. */
+/* Call when nghttp2 forgets the stream. */
 void http2_stream_gone(struct http2_stream *s);
-/* The last byte of the response was sent. */
+/* Call when the last byte of the response was sent. */
 void http2_stream_sent(struct http2_stream *s);
-/* nghttp2 asks for at most n bytes of the response. */
+/* Gives nghttp2 at most n bytes of the response. Returns how many, or NGHTTP2_ERR_DEFERRED. */
 ssize_t http2_stream_give(struct http2_stream *s, uint8_t *p, size_t n, uint32_t *flags);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Bounds what one HTTP/2 connection may cost without asking for anything: frames that move nothing
  * (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA), and streams that are reset ("rapid
- * reset"). Each kind has a purse. Time fills it, and so do the useful frames that such frames
- * serve. An empty purse ends the connection.
+ * reset"). Each kind has a purse, which time fills. Requests and content fill the purse for frames,
+ * too. An empty purse ends the connection.
  */
 #include "gateway/http2.h"
 
@@ -14,7 +14,7 @@
 #define RESETS_PURSE 300
 #define RESETS_PER_S 30
 #define BLOCK_BYTES_MAX (2 * PROXY_HEAD_MAX) /* a head that is a little too large is answered */
-#define REFILL_MS 100                        /* not sooner, so that rounding gives nothing away */
+#define REFILL_MS 100 /* between refills at least, so that rounding loses little */
 
 void http2_limits_init(struct http2_limits *l, int64_t now_ms)
 {

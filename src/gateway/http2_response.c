@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a visitor writes for a stream: responses in HTTP/1.1, as heads and content of HTTP/2. */
+/* Turns the HTTP/1.1 responses that a visitor writes for a stream into HTTP/2 heads and content. */
 #include "gateway/http2.h"
 
 #define NV_MAX (HTTP1_RESPONSE_FIELDS_MAX + 1) /* with :status */
@@ -74,7 +74,8 @@ static bool submit(struct http2_stream *s, const uint8_t *p, const struct http1_
 	               head->content == HTTP1_CONTENT_NONE ? NULL : &content) == 0;
 }
 
-/* What comes behind the content is dropped: the worker was asked to end the connection there. */
+/* Appends content to front.unsent. Drops what comes after it: the worker was asked to end the
+ * connection there. Returns false if the content is malformed or too much. */
 static bool put_content(struct front *f, const uint8_t *p, size_t n)
 {
 	struct http2_stream *s = f->stream;
@@ -93,7 +94,7 @@ static bool put_content(struct front *f, const uint8_t *p, size_t n)
 	return s->content.state != HTTP1_CONTENT_BAD;
 }
 
-/* Heads that are whole. Returns false if the response cannot be sent. */
+/* Submits the heads that are whole. Returns false if the response cannot be sent. */
 static bool put_heads(struct front *f)
 {
 	struct http2_stream *s = f->stream;
@@ -110,7 +111,7 @@ static bool put_heads(struct front *f)
 		case HTTP1_RESPONSE_DONE:
 			break;
 		}
-		/* Without Upgrade in the request, no other protocol begins. */
+		/* No request has Upgrade, so no other protocol may begin. */
 		if (head.status == 101 || !submit(s, buf_bytes(early), &head))
 			return false;
 		buf_consume(early, head.used);

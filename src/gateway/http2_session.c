@@ -18,7 +18,7 @@
 
 /* --- memory --- */
 
-/* The size stands before the memory that is given out. */
+/* Room for a block's size, which stands before it. */
 #define SIZE_ROOM alignof(max_align_t)
 
 static void *wiped_malloc(size_t size, void *context)

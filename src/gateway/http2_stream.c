@@ -67,7 +67,7 @@ void http2_stream_gone(struct http2_stream *s)
 	wake(s);
 }
 
-/* Ends the stream on this side; nghttp2 knows it until the reset was sent. */
+/* Resets the stream. nghttp2 knows the stream until the reset was sent. */
 static void reset(struct http2_stream *s, uint32_t code)
 {
 	nghttp2_submit_rst_stream(s->http2->session, NGHTTP2_FLAG_NONE, s->id, code);
@@ -76,7 +76,7 @@ static void reset(struct http2_stream *s, uint32_t code)
 
 /* --- the request --- */
 
-/* Answers a head that no visitor sees. */
+/* Answers a head that is too large, without a visitor. */
 static void answer_too_large(struct http2_stream *s)
 {
 	char status[] = ":status", value[] = "431";
@@ -142,7 +142,7 @@ void http2_stream_ended(struct http2_stream *s)
 	wake(s);
 }
 
-/* All was read: the client may send more. */
+/* Lets the client send more, because the visitor has read everything. */
 static void give_credit(struct http2_stream *s)
 {
 	if (!s->owed || !s->http2)
@@ -152,7 +152,8 @@ static void give_credit(struct http2_stream *s)
 	http2_send_soon(s->http2);
 }
 
-/* The end of a request's content is no end of the connection to the worker, which answers it. */
+/* Returns what the visitor reads when rx is empty. The end of a request's content is no FRONT_EOF,
+ * which would end the connection to the worker before its answer. */
 static enum front_status at_end(const struct http2_stream *s)
 {
 	if (s->visitor->front.broken)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What connections cost that prove nothing. The gateway's loop serves sessions and strangers, so
- * the time that goes to strangers is missing to sessions. It is added up when a connection ends
- * without a proof, so that clients with a proof, however many, are accepted as they come.
+ * What connections without a proof may cost. One loop serves sessions and strangers, so strangers
+ * take time from sessions. A connection's time is charged when it ends without a proof, so that
+ * clients with a proof, however many, are accepted as they come.
  *
- * Beyond a tenth of a processor, a few connections are accepted a hundred times a second; the
- * others wait in the kernel's backlog, and the kernel drops what does not fit there. Connections
- * beyond the bounds of their address are closed in any case, because that costs little.
+ * While strangers take more than a tenth of a processor, the gateway accepts only a few connections
+ * a hundred times a second (receiver.c). The others wait in the kernel's backlog, and the kernel
+ * drops what does not fit there. Connections beyond the bound of their address are closed at once
+ * in any case, because that costs little.
  */
 #include "gateway/visitor.h"
 #include "vethguard/base/clock.h"
@@ -18,7 +19,7 @@ void pace_charge(struct gateway *g, int64_t us)
 {
 	g->pace.left_us -= us;
 	if (g->pace.left_us < -BURST_US)
-		g->pace.left_us = -BURST_US; /* it is over soon after the flood */
+		g->pace.left_us = -BURST_US; /* so that the pause ends soon after a flood */
 }
 
 bool pace_is_tight(struct gateway *g, int64_t now_ms)

@@ -84,7 +84,7 @@ bool visitor_first(struct visitor *c)
 			visitor_close(c);
 		return c->state != VISITOR_CLOSED;
 	}
-	/* Inside of TLS, another one is for a client that has shown its certificate. */
+	/* TLS inside of TLS is transparent TLS, proved by the outer connection's certificate. */
 	c->tls_inside = c->transparent || (buf_bytes(&c->in)[0] == TLS_HANDSHAKE && c->front.tls);
 	if (c->tls_inside) {
 		visitor_enter(c, VISITOR_HELLO);

@@ -12,9 +12,9 @@
 #include "vethguard/base/clock.h"
 
 #define BATCH 32     /* connections accepted per turn */
-#define PACE_MS 10   /* between two turns, while strangers take too much time */
-#define PACE_BATCH 4 /* connections per turn then */
-#define PACE_MOST 64 /* with those that are closed at once, because of their address */
+#define PACE_MS 10   /* pause between turns while pace_is_tight() */
+#define PACE_BATCH 4 /* connections opened per turn then */
+#define PACE_MOST 64 /* the same, with those closed at once because of their address */
 #define AGAIN_MS 200 /* pause after descriptors or memory ran out */
 
 static bool may_accept(const struct gateway *g)

@@ -145,7 +145,7 @@ struct session *sessions_find_certificate(
 	return s && may_come_from(s, source) ? s : NULL;
 }
 
-/* They are few, and no address is that of two of them: the supervisor sees to it. */
+/* Sessions by address are few. The supervisor makes sure that no two of them share an address. */
 struct session *sessions_find_address(struct gateway *g, const struct ip *source)
 {
 	for (struct list *l = g->by_address.next; l != &g->by_address; l = l->next) {

@@ -8,7 +8,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
-#define ACCEPT_US 20 /* what accepting a connection takes, and closing it */
+#define ACCEPT_US 20 /* time to accept a connection and to close it */
 #define STATE_TURNS 8
 #define LINGER_READS 8 /* reads in one turn of the loop */
 
@@ -132,8 +132,7 @@ static void linger_timeout(struct visitor *c)
 	loop_deadline_set(&c->gateway->waits[WAIT_LINGER], &c->deadline);
 }
 
-/* Nothing is read meanwhile: the client's bytes wait in the kernel. The client of a stream that was
- * reset waits for nothing. */
+/* Reads nothing: the client's bytes wait in the kernel. Closes a stream that was reset. */
 static bool wait_on(struct visitor *c)
 {
 	if (c->front.stream && c->front.broken)
@@ -202,7 +201,8 @@ static void take_turns(struct visitor *c)
 		;
 }
 
-/* A connection without a proof pays for its time when it ends, which may be within its turn. */
+/* Measures the time of a connection without a proof. It is charged when the connection ends, which
+ * may be during this turn. */
 void visitor_go_on(struct visitor *c)
 {
 	if (!list_has(&c->place)) {

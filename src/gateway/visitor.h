@@ -86,7 +86,7 @@ struct visitor {
 	struct list place; /* in gateway.unproved, until the proof */
 	struct list of_session;
 	struct address *address; /* until it has proved its session; NULL: it has, or is BALANCED */
-	int64_t spent_us;        /* time that it took until then */
+	int64_t spent_us;        /* time of its turns until then */
 	int64_t turn_us;         /* when its turn began; 0: it has none */
 	struct session *session; /* from then on */
 	UT_hash_handle hh;       /* in gateway.entering while ENTERING or ASKING, by question */
@@ -99,10 +99,10 @@ struct visitor {
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
 	bool socks;
-	bool transparent; /* on a listener for transparent TLS: its address is its proof */
-	bool tls_inside;  /* its bytes are a TLS connection, which its client made for no proxy */
-	uint8_t alert;    /* tls_inside: the alert of ANSWER_MALFORMED */
-	bool certified;   /* SOCKS5: proved by its certificate, without a login */
+	bool transparent;       /* on a listener for transparent TLS: its address is its proof */
+	bool tls_inside;        /* its bytes are transparent TLS (hello.c) */
+	uint8_t alert;          /* tls_inside: the alert of ANSWER_MALFORMED */
+	bool certified;         /* SOCKS5: proved by its certificate, without a login */
 	enum message_form form; /* the protocol that the worker is told */
 	enum carry carry;
 	struct body_meter meter; /* the body of the last request that was passed on */
@@ -113,8 +113,8 @@ struct visitor {
 
 /* Takes fd, of a connection to r. Returns false if it was closed at once. */
 bool visitor_open(struct receiver *r, int fd, const struct sockaddr *from);
-/* Makes a visitor of a stream of a connection. Returns NULL without memory, or if the address may
- * have no more connections that have proved nothing. */
+/* Makes the visitor of a stream. Returns NULL without memory, or if the address may have no more
+ * connections and streams that have proved nothing. */
 struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream);
 /* Goes on with the bytes that are there. */
 void visitor_go_on(struct visitor *c);
@@ -140,7 +140,7 @@ void http2_close_all(struct gateway *g);
 /* http2.c: a handler, as those below. */
 bool visitor_http2(struct visitor *c);
 void visitor_http2_on_deadline(struct visitor *c);
-/* http2_stream.c. The visitor of the stream has proved its session. */
+/* http2_stream.c. Call when the stream's visitor has proved its session: opens its window. */
 void http2_stream_proved(struct http2_stream *s);
 /* Changes the state. The caller sets the deadline. */
 void visitor_enter(struct visitor *c, enum visitor_state state);
@@ -179,7 +179,8 @@ bool balancer_has(const struct gateway *g, const struct ip *source);
 bool visitor_balanced(struct visitor *c);
 /* hello.c: a handler, as above. */
 bool visitor_hello(struct visitor *c);
-/* Looks at the worker's answer to the request that hello.c has made, before it is swallowed. */
+/* hello.c. Looks at n bytes of the worker's answer to the SOCKS5 request, before they are
+ * swallowed, and sends an alert if the worker refuses. */
 void visitor_hello_answered(struct visitor *c, const uint8_t *p, size_t n);
 /* answer.c. Sends a TLS alert. */
 void visitor_alert(struct visitor *c, uint8_t description);

@@ -78,10 +78,10 @@ static bool fill_files(const struct sandbox *s, struct message_run_ready *m)
 	return true;
 }
 
-/* Of all paths that are watched: room for 256 of 64 bytes. */
+/* Bytes of all watched paths together: room for 256 paths of 64 bytes. */
 #define WATCHED_BYTES_MAX (MESSAGE_BYTES_MAX / 8)
 
-/* Fills in the files that the policy was read from, for a sidecar that watches them. */
+/* Fills in the files that the policy was read from, for a sidecar to watch. */
 static void fill_watched(const struct sandbox *s, struct message_run_ready *m)
 {
 	const struct settings *settings = s->generation->settings;

@@ -36,8 +36,8 @@ static void read6(const uint8_t *p, struct balancer_header *out)
 	out->source_port = number(p + 32);
 }
 
-/* Of which addresses, `length` bytes in all with what follows them. Returns false if it tells no
- * client's. */
+/* Reads the client's address and port. length: bytes of the addresses and of the TLVs after them.
+ * Returns false if p does not hold the address of a TCP client. */
 static bool read_addresses(
         uint8_t family, const uint8_t *p, size_t length, struct balancer_header *out)
 {

@@ -65,7 +65,7 @@ static bool read_field(struct slice line, struct slice *name, struct slice *valu
 	return is_value(*value);
 }
 
-/* Returns false if two fields say where the content ends. */
+/* Notes what a field says about the end of the content. Returns false if two fields do. */
 static bool note_content(struct slice name, struct slice value, struct http1_response *out)
 {
 	if (slice_equals_ignoring_case(name, SLICE("content-length"))) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names are lower case (RFC 9113 section 8.2.1). Fields of a connection are refused, not dropped:
- * in HTTP/2 no client has a reason to send them. */
+ * no client has a reason to send them in HTTP/2 (section 8.2.2). */
 #include <errno.h>
 
 #include "vethguard/wire/http2_head.h"
@@ -80,7 +80,7 @@ static const char *add_pseudo(struct http2_head *h, struct slice name, struct sl
 	return "a pseudo-header field is not known";
 }
 
-/* The authority stands for Host; both may be there if they say the same. */
+/* Host stands for a missing :authority. If both are there, they have to be equal. */
 static const char *add_host(struct http2_head *h, struct slice value)
 {
 	struct buf *authority = &h->pseudo[HTTP2_AUTHORITY];
@@ -119,7 +119,7 @@ static const char *add_regular(struct http2_head *h, struct slice name, struct s
 		return "a field concerns the connection";
 	if (slice_equals(name, SLICE("host")))
 		return add_host(h, value);
-	if (slice_equals(name, SLICE("te"))) /* it concerns this connection only */
+	if (slice_equals(name, SLICE("te"))) /* not passed on */
 		return slice_equals_ignoring_case(value, SLICE("trailers")) ? NULL
 		                                                            : "TE is not trailers";
 	h->counted |= slice_equals(name, SLICE("content-length"));

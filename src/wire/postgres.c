@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a client's first message has no type, only a length and a number that is a
- * protocol version or one of three requests. Bytes of another protocol show themselves in that
- * length, so they are refused by their first four bytes. All other messages have a type and a
- * length; a reader here takes one at a time, whole.
+ * protocol version or one of three requests. Bytes of another protocol give an impossible length,
+ * so their first four bytes are enough to refuse them. All other messages have a type and a length;
+ * the readers here take one whole message at a time.
  */
 #include "vethguard/wire/postgres.h"
 
@@ -24,7 +24,7 @@ static enum postgres_status bad(struct postgres_startup *out, const char *why)
 	return POSTGRES_BAD;
 }
 
-/* A text that a NUL ends, without the NUL. */
+/* Takes a text up to its NUL off *rest, and returns it without the NUL. */
 static struct slice take_text(struct slice *rest, bool *failed)
 {
 	const char *end = rest->n ? memchr(rest->p, 0, rest->n) : NULL;
@@ -54,7 +54,7 @@ bool postgres_is_option(struct slice name)
 	return slice_starts_with(name, SLICE("_pq_."));
 }
 
-/* Notes a parameter that counts here. Returns NULL, or what is wrong with it. */
+/* Notes the parameter if out has a member for it. Returns NULL, or what is wrong with it. */
 static const char *take_parameter(
         struct postgres_startup *out, struct slice name, struct slice value)
 {

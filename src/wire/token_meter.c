@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: outside of a name, only a quote matters. It may also be the end of a string:
- * then what follows is no name and a colon, and the search goes on with the next quote. A quote
- * behind a backslash is part of a string.
+ * Theory of operation: the meter searches for a quote, which may begin a name. If no known name,
+ * quote and colon follow (the quote may have ended a string), the search goes on with the next
+ * quote. A quote behind a backslash is part of a string.
  */
 #include "vethguard/wire/token_meter.h"
 
@@ -10,7 +10,8 @@
 
 enum { OUTSIDE, NAME, COLON, NUMBER };
 
-/* What a number says. OpenAI and Google count cached tokens in the input as well. */
+/* What a number counts. TOO: added to the number of INPUT or OUTPUT. CACHED_OF_INPUT: OpenAI and
+ * Google count cached tokens in the input as well. */
 enum meaning { INPUT, INPUT_TOO, CACHED, CACHED_OF_INPUT, OUTPUT, OUTPUT_TOO };
 
 static const struct {
@@ -72,7 +73,7 @@ static void end_number(struct token_meter *m)
 	enter(m, OUTSIDE);
 }
 
-/* A byte inside of what may be a name. */
+/* Takes a byte of what may be a name, or the byte after it. */
 static void take_name(struct token_meter *m, uint8_t c)
 {
 	size_t at;
@@ -103,7 +104,8 @@ static void take_number(struct token_meter *m, uint8_t c)
 	}
 }
 
-/* Returns true if the byte may begin a name: it was not used up. */
+/* Takes a byte inside of a name, or of what follows one. Returns true if the byte may also begin a
+ * name. */
 static bool take_inside(struct token_meter *m, uint8_t c)
 {
 	switch (m->state) {

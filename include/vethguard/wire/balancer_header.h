@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * balancer_header: parses the header by which a load balancer tells whose connection it passes on: the PROXY protocol,
- * version 2, with TCP. Pure and strict. What follows the addresses (TLVs) is skipped.
+ * balancer_header: parses the header in which a load balancer tells the address of the client whose connection it
+ * passes on: the PROXY protocol, version 2, for TCP. Skips what follows the addresses (TLVs). Pure and strict.
  */
 #ifndef VETHGUARD_WIRE_BALANCER_HEADER_H
 #define VETHGUARD_WIRE_BALANCER_HEADER_H
@@ -18,8 +18,8 @@ enum balancer_header_status {
 };
 
 struct balancer_header {
-	bool local;       /* a connection of the balancer's own: it tells no client */
-	struct ip source; /* of the client; IPv4 also where it came in an IPv6 address (RFC 4291 section 2.5.5.2) */
+	bool local;       /* the balancer's own connection: source is not set */
+	struct ip source; /* of the client; an IPv4-mapped address (RFC 4291 section 2.5.5.2) is given as IPv4 */
 	uint16_t source_port;
 	size_t used; /* bytes of the header */
 };

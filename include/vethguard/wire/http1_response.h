@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http1_response: reads responses in HTTP/1.1 (RFC 9112) of a peer of this program, so that they can be sent on in
- * another protocol: the head with its fields, and the content without its coding. Pure and strict.
+ * http1_response: reads a worker's responses in HTTP/1.1 (RFC 9112) for a program that sends them on in another
+ * protocol: the head with its fields, and the content without its transfer coding. Pure and strict.
  */
 #ifndef VETHGUARD_WIRE_HTTP1_RESPONSE_H
 #define VETHGUARD_WIRE_HTTP1_RESPONSE_H
@@ -39,15 +39,15 @@ struct http1_response {
 /* Parses the n bytes received so far. *looked is 0 at first; the caller keeps it between calls for the same head. */
 enum http1_response_status http1_response_parse(
         const uint8_t *p, size_t n, size_t *looked, enum http1_request_kind request, struct http1_response *out);
-/* The next field of a head that was parsed; *at is 0 at first. Returns false after the last one. */
+/* Gets the next field of a parsed head; *at is 0 at first. Returns false after the last field. */
 bool http1_response_next_field(
         const uint8_t *p, const struct http1_response *head, size_t *at, struct slice *name, struct slice *value);
-/* True for fields that concern one connection, or that tell where HTTP/1.1 content ends. */
+/* True for fields that concern one connection, Transfer-Encoding among them; false for Content-Length. */
 bool http1_response_is_of_connection(struct slice name);
 
 enum http1_content_state {
 	HTTP1_CONTENT_OVER,
-	HTTP1_CONTENT_DATA, /* left bytes, or all that come */
+	HTTP1_CONTENT_DATA, /* `left` bytes, or all until the connection ends */
 	HTTP1_CONTENT_SIZE, /* in the line of a chunk's size */
 	HTTP1_CONTENT_CHUNK,
 	HTTP1_CONTENT_CHUNK_END, /* CR LF behind a chunk */
@@ -67,8 +67,8 @@ struct http1_content {
 
 /* Begins the content of a response whose head was parsed. */
 void http1_content_begin(struct http1_content *c, const struct http1_response *head);
-/* Takes some of n > 0 bytes: how many. *data: those of them that are content, perhaps none. What comes when the state
- * is OVER or BAD is not taken. */
+/* Takes some of n > 0 bytes, and returns how many. *data: those of them that are content, perhaps none. Takes nothing
+ * in the states OVER and BAD. */
 size_t http1_content_take(struct http1_content *c, const uint8_t *p, size_t n, struct slice *data);
 /* True if the content may end here: it is whole, or ends with the connection. */
 static inline bool http1_content_may_end(const struct http1_content *c)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http2_head: makes the head of a request to the gateway in HTTP/1.1 (proxy_head.h) from the fields of a request in
- * HTTP/2 (RFC 9113 section 8.3), so that both are judged by the same code. CONNECT stays CONNECT; a request with the
- * scheme http is one to a proxy, in absolute form; one with the scheme https is one to the gateway itself, in origin
- * form. Pure and strict: no field can become another line of the head.
+ * http2_head: turns the fields of an HTTP/2 request to the gateway (RFC 9113 section 8.3) into the head of a request
+ * in HTTP/1.1 (proxy_head.h), so that the same code judges both versions. CONNECT stays CONNECT. A request with the
+ * scheme http becomes one to a proxy, in absolute form; one with the scheme https becomes one to the gateway itself,
+ * in origin form. Pure and strict: no field can become another line of the head.
  */
 #ifndef VETHGUARD_WIRE_HTTP2_HEAD_H
 #define VETHGUARD_WIRE_HTTP2_HEAD_H
@@ -31,8 +31,8 @@ void http2_head_fini(struct http2_head *h);
 /* Adds one field; the names of pseudo-header fields have their colon. */
 void http2_head_add(struct http2_head *h, struct slice name, struct slice value);
 bool http2_head_method_is(const struct http2_head *h, struct slice method);
-/* Appends the head to out. ended: no content follows. *chunked: the content has to follow in chunks. Returns 0;
- * -EFBIG: the head is too large; -EBADMSG: it is malformed, h->why says why; or -errno of buf_append(). */
+/* Appends the head to out. ended: no content follows. *chunked: the caller has to send the content in chunks. Returns
+ * 0; -EFBIG: the head is too large; -EBADMSG: it is malformed, h->why says why; or -errno of buf_append(). */
 int http2_head_write(struct http2_head *h, bool ended, bool *chunked, struct buf *out);
 
 #endif

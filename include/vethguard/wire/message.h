@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message: what the programs send each other over SOCK_SEQPACKET pairs, and its encoding. A header for each pair of
- * programs; message_type.h has the numbers, and what all messages have in common.
+ * message: the messages that the programs send each other over SOCK_SEQPACKET pairs, and their encoding. There is a
+ * header for each pair of programs; message_type.h has the numbers, and what all messages have in common.
  */
 #ifndef VETHGUARD_WIRE_MESSAGE_H
 #define VETHGUARD_WIRE_MESSAGE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_keeper: what supervisor and worker send the keeper, and it them, about sandboxes, certificates and CAs. */
+/* message_keeper: what the keeper exchanges with supervisor and workers about sandboxes, certificates and CAs. */
 #ifndef VETHGUARD_WIRE_MESSAGE_KEEPER_H
 #define VETHGUARD_WIRE_MESSAGE_KEEPER_H
 

@@ -33,7 +33,7 @@ struct message_recorder_ring {
 
 /* Sandboxes that the recorder has room for, including those that have ended and are not drained yet. */
 #define MESSAGE_RECORDER_SANDBOXES_MAX 8192
-#define MESSAGE_RECORDER_RINGS_ALL_MAX 20480 /* rings of all sandboxes: its notes of them fit into its journal */
+#define MESSAGE_RECORDER_RINGS_ALL_MAX 20480 /* rings of all sandboxes: the journal has room for notes of them */
 /* What the recorder can hold of one sandbox while the log cannot be written: rings that are not drained, and bytes of
  * supervisor events that are not TAKEN, each with a fixed cost besides its own bytes. */
 #define MESSAGE_RECORDER_RINGS_MAX 16

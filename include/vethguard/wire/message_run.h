@@ -20,7 +20,7 @@ struct message_run_start {
 	uint16_t shared_dns_port; /* port of the name service in a namespace that guard and sandbox share
 	                             (fence/shared.h); 0: the sandbox has a namespace of its own */
 	size_t shared_udp_count;
-	/* Ports at which that fence lets datagrams reach the guard. */
+	/* Ports at which the fence of that namespace lets datagrams reach the guard. */
 	uint16_t shared_udp_ports[MESSAGE_SHARED_UDP_MAX];
 	uint8_t log_level;
 	size_t variable_count;

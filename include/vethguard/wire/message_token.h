@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_token: what supervisor and keeper send the process that speaks to the module of a PKCS #11 token (src/token),
- * and it them. */
+/* message_token: what supervisor and keeper exchange with the process that speaks to the module of a PKCS #11 token
+ * (src/token). */
 #ifndef VETHGUARD_WIRE_MESSAGE_TOKEN_H
 #define VETHGUARD_WIRE_MESSAGE_TOKEN_H
 

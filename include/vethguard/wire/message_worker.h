@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_worker: what supervisor and worker send each other, but for limits and asking (message_rules.h) and the
- * gateway's connections (message_gateway.h). */
+/* message_worker: what supervisor and worker send each other, except about limits and asking (message_rules.h) and
+ * about the gateway's connections (message_gateway.h). */
 #ifndef VETHGUARD_WIRE_MESSAGE_WORKER_H
 #define VETHGUARD_WIRE_MESSAGE_WORKER_H
 

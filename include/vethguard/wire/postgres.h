@@ -19,7 +19,7 @@
 enum postgres_status {
 	POSTGRES_DONE,
 	POSTGRES_MORE, /* valid so far but incomplete: read on */
-	POSTGRES_BAD   /* refused; why says for what */
+	POSTGRES_BAD   /* refused; why has the reason */
 };
 
 enum postgres_first {
@@ -70,7 +70,7 @@ enum postgres_auth {
 struct postgres_authentication {
 	uint32_t kind; /* enum postgres_auth, or any other number */
 	uint8_t salt[POSTGRES_SALT_BYTES];
-	bool scram, scram_plus; /* SASL: SCRAM-SHA-256, SCRAM-SHA-256-PLUS is offered */
+	bool scram, scram_plus; /* SASL: the server offers SCRAM-SHA-256, SCRAM-SHA-256-PLUS */
 	struct slice data;      /* SASL_CONTINUE, SASL_FINAL */
 };
 /* Returns false if the body is malformed. */

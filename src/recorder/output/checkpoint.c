@@ -31,7 +31,7 @@ struct note {
 };
 
 _Static_assert(RECORDER_PENDING_MAX <= JOURNAL_BATCH_MAX, "any batch fits into the journal");
-/* What is left beside the rings of all sandboxes. */
+/* Bytes for the notes, without those of the rings of all sandboxes. */
 #define SHARED_BYTES \
 	(JOURNAL_NOTES_MAX - RECORDER_SOURCES_ALL_MAX * sizeof(struct ring_source_note))
 _Static_assert(sizeof(struct note) <= SHARED_BYTES / RECORDER_STREAMS_MAX,
@@ -192,7 +192,8 @@ static uint32_t write_readers(const struct stream *s, uint8_t *out)
 	return n + (uint32_t)s->known_count;
 }
 
-/* Writes a stream's note: its rings, and what fits into its share. Returns the bytes. */
+/* Writes a stream's note: all of its rings, and as much of the rest as fits into `share` bytes, in
+ * which rings do not count. Returns the bytes of the note. */
 static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
 {
 	const struct summary *sum = &s->summary;

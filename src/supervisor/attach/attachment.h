@@ -116,7 +116,7 @@ struct recovery_queue {
 struct attachments {
 	struct supervisor *supervisor;
 	struct attachment *by_name, *by_target;
-	size_t session_count;        /* of those by name */
+	size_t session_count;        /* sessions among those by name */
 	struct attachment *prepared; /* list of those that can be claimed, the oldest first */
 	size_t prepared_count;
 	int state;                              /* directory of state files */
@@ -314,7 +314,7 @@ void attachment_credentials_operated(struct attachment *a, const struct instance
         const struct message_worker_credentials *m);
 void attachment_credentials_answered(
         struct attachment *a, uint64_t id, const struct message_keeper_credentials *m);
-/* The sandbox's state has changed: operations may wait for a worker. */
+/* Call when the sandbox's state has changed: goes on with operations that wait for a worker. */
 void attachment_credentials_changed(struct attachment *a);
 /* Frees the operations under way; nobody waits for them any more. */
 void attachment_credentials_end(struct attachment *a);
@@ -328,8 +328,8 @@ struct attachment *attachments_find_served(
  * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */
 int attachments_recover(struct attachments *all);
 
-/* adopt.c: takes over its gate, and serves it under this generation, which it takes; or it stays
- * cut off. */
+/* adopt.c: takes over the attachment's gate and serves its sandbox under g (takes the reference).
+ * If that fails, the sandbox stays cut off. */
 void attachment_adopt(struct attachment *a, struct generation *g);
 /* adopt.c: logs and records why the sandbox cannot be recovered. */
 void attachment_stays_cut_off(struct attachment *a, const char *text);

@@ -134,7 +134,8 @@ static bool overlap(const struct session_token *x, const struct session_token *y
 	return false;
 }
 
-/* Refuses a session by address if no listener is for it, or if its addresses are another one's. */
+/* Refuses a session by address if no listener serves such sessions, or if another one has one of
+ * its addresses. */
 static bool check_by_address(struct attach_transaction *t)
 {
 	const struct config_gateway *gateway = &t->all->supervisor->gateway.config;

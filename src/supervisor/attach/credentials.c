@@ -27,7 +27,7 @@ struct credential_operation {
 	struct loop_timer patience;
 	unsigned workers; /* workers that have not answered */
 	uint64_t ended;
-	bool waits;    /* for a worker: its session is being woken */
+	bool waits;    /* for a worker, because the session was woken */
 	bool unsaved;  /* the revocation is done, but could not be saved in the state file */
 	bool answered; /* the keeper has answered; the answer is in `keeper` */
 	struct message_keeper_credentials keeper;
@@ -238,7 +238,8 @@ static uint32_t index_of(const struct policy *policy, const char *name, char *te
 	return POLICY_NONE;
 }
 
-/* True if a worker is being started because of a question, or of a connection. */
+/* Wakes a session that is asleep. Returns true if its worker is being started, for this operation
+ * or for a connection. */
 static bool wakes(struct sandbox *s)
 {
 	sandbox_event(s, SANDBOX_WAKE); /* if it is asleep */

@@ -156,7 +156,7 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 	struct sandbox *s = a->sandbox;
 	const struct generation *g = s->generation;
 	if (s->state == SANDBOX_ASLEEP)
-		(void)sandbox_know_root(s); /* no worker is told of other CAs */
+		(void)sandbox_know_root(s); /* without a worker nobody has told it of other CAs */
 	env = (struct attach_env){.root_pem = s->root_pem,
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removes what no sandbox needs: left by an attach that was never answered, which had made it
- * before the state was written. */
+/* Removes pins and files that belong to no sandbox: an attach makes them before it writes its state
+ * file, and a daemon that dies in between leaves them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -9,18 +9,18 @@
 
 struct key_fetch;
 
-#define KEY_ETAG_MAX 256 /* of what a server calls this version of the set */
+#define KEY_ETAG_MAX 256 /* bytes of the ETag that a server gives a set, with the NUL */
 
 struct key_fetched {
-	int fd;            /* the set can be read from it, to its end; borrowed; -1: none */
-	bool same;         /* the set is still that of the etag; fd is -1 */
-	const char *etag;  /* of the set in fd; empty: it has none */
+	int fd;           /* the set can be read from it, to its end; borrowed; -1: none */
+	bool same;        /* the set has not changed since the etag that was asked with; fd is -1 */
+	const char *etag; /* of the set in fd; empty: it has none */
 	const char *error; /* one sentence if there is no set; else NULL */
 };
 
 /* Starts a fetch. Resolvers, hosts and CAs come from the configuration of services as it is now.
- * etag: of the set that is known; empty: none is. done is called once, never from within this call.
- * The caller frees the fetch, but not from within done. Returns NULL if there is no memory. */
+ * etag: of the set that the caller has; empty: none. done is called once, never from within this
+ * call. The caller frees the fetch, but not from within done. Returns NULL without memory. */
 struct key_fetch *key_fetch_start(const struct source_leases *services, const char *url,
         const char *etag, void (*done)(void *context, const struct key_fetched *fetched),
         void *context);

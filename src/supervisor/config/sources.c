@@ -215,7 +215,7 @@ void sources_fetch_ended(
 	if (s->policy)
 		keep_lease(s, index, f);
 	else
-		result.etag = f->lease; /* a key set has no lease */
+		result.etag = f->lease; /* a key set has an ETag in the lease's place */
 	s->on_source(s, id, &result);
 }
 

@@ -32,7 +32,7 @@ struct source_result {
 	uint32_t ttl_s;   /* how long the value may be used; 0: as the policy says */
 	uint32_t retry_s; /* with an error: how long to wait before asking again; 0: as usual */
 	const char *error;
-	const char *etag; /* of a key set, to ask for the next one with; empty: it has none */
+	const char *etag; /* of a key set, for the next request; empty: it has none */
 };
 
 struct sources {

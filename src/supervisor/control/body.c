@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bodies of calls about a sandbox that is there already, and of those that take none. */
+/* The bodies of calls about an existing sandbox, and the check of calls that take no body. */
 #include <string.h>
 
 #include "supervisor/control/members.h"

@@ -9,13 +9,13 @@ struct body_terms {
 	const struct member *name, *policy, *observe, *labels, *vars, *ttl;
 };
 
-/* Empties *out. False after it wrote into fault: there is no body. */
+/* Empties *out. Returns false, with fault filled in, if there is no body. */
 bool body_is_there(const json_t *body, struct control_attach *out, char *fault);
-/* Reads the terms. ttl_s: the sandbox's time if the call names none. False after it wrote into
- * fault. */
+/* Reads the terms. ttl_s: the sandbox's time, in seconds, if the call names none. Returns false
+ * with fault filled in. */
 bool body_terms_read(
         const struct body_terms *terms, uint64_t ttl_s, struct control_attach *out, char *fault);
-/* Checks what was read. Call it after the call's other members were read. */
+/* Checks the request; call this after all members were read. Returns false with fault filled in. */
 bool body_terms_check(const struct attach_request *request, char *fault);
 
 #endif

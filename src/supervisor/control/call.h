@@ -62,11 +62,12 @@ bool control_succeeded(struct control_call *call, const struct attach_result *re
 /* Returns false if the server was closed meanwhile: the call has been freed. */
 bool control_is_open(struct control_call *call);
 
-/* sandbox_calls.c: who asks; from now on the call is about this sandbox; answers with all about it
- * and warnings. files: what was written into it, or NULL. */
+/* sandbox_calls.c: returns the identity of the caller. */
 struct identity control_identity_of(const struct control_call *call);
+/* Fills in view. From now on the call is about this sandbox. */
 void control_view_for(
         struct control_call *call, struct attachment *a, struct attachment_view *view);
+/* Answers with all about the sandbox, and warnings. files: what was written into it, or NULL. */
 void control_answer_created(
         struct control_call *call, struct attachment *a, const struct guest_files_report *files);
 /* Adds what the recorder told of a sandbox that has ended. */

@@ -7,7 +7,7 @@
 
 #include "supervisor/control/body.h"
 
-#define MEMBER_WORD_MAX 96 /* what is shown of a word that is wrong */
+#define MEMBER_WORD_MAX 96 /* bytes that are shown of a wrong word */
 
 enum member_type { MEMBER_STRING, MEMBER_INTEGER, MEMBER_BOOLEAN, MEMBER_OBJECT, MEMBER_ARRAY };
 
@@ -19,11 +19,11 @@ struct member {
 
 /* Writes one sentence into fault. Returns false. */
 __attribute__((format(printf, 2, 3))) bool member_fault(char *fault, const char *format, ...);
-/* Fills in the values. where: what precedes a member's name in messages. This and the functions
- * below return false after they wrote into fault; a member that is missing is no fault. */
+/* Fills in the values. where: what precedes a member's name in messages. Like the functions below,
+ * returns false with fault filled in; a missing member is no fault. */
 bool members_read(
         const json_t *body, struct member *members, size_t count, const char *where, char *fault);
-/* NULL: missing. */
+/* Returns the text, or NULL if the member is missing. */
 const char *member_text(const struct member *member);
 bool member_number(
         const struct member *member, uint64_t min, uint64_t max, uint64_t *out, char *fault);

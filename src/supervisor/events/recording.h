@@ -22,7 +22,8 @@
 #define RECORDING_TOLD_MAX 16384 /* own events that wait to be in the log */
 #define RECORDING_LOOKS_MAX 1024 /* with this many waiting, calls that only read are not added */
 #define RECORDING_RINGS_MAX 64   /* of one sandbox; usually their workers are gone */
-/* Of all sandboxes: as many of an earlier daemon may be adopted beside them. */
+/* Of all sandboxes: half of what the recorder takes, so that as many of an earlier daemon can be
+ * adopted. */
 #define RECORDING_RINGS_ALL_MAX (MESSAGE_RECORDER_RINGS_ALL_MAX / 2)
 #define RECORDING_READY_MAX 4 /* rings in store */
 /* Ended sandboxes whose events are not all in the log: at this number no new one starts. */
@@ -48,8 +49,8 @@ struct recorded_ring {
 struct recorded {
 	struct recorded *next; /* in the list of orphans */
 	uint64_t id;
-	bool open;         /* the recorder was told of it, or (held) is about to be */
-	bool held;         /* by recording_hold(): nothing is sent yet */
+	bool open;         /* the recorder was told of it; if held, it will be */
+	bool held;         /* recording_hold(): nothing is sent yet */
 	bool end_told;     /* orphans: and of its end */
 	bool end_waits;    /* the end is sent after all of the following */
 	struct told *told; /* own events not confirmed to be in the log */
@@ -133,10 +134,11 @@ void recording_fini(struct supervisor *sv);
 /* Tells the recorder of the sandbox; id, name, policy and gate are filled in. Returns 0 or
  * -errno. */
 int recording_open(struct supervisor *sv, struct sandbox *s);
-/* Opens it without sending anything: until recording_release() its events are only kept, in files
- * if those of the daemon are. So they are not lost, and wake nobody before a caller is answered. */
+/* Like recording_open(), but sends nothing until recording_release(). Meanwhile the sandbox's
+ * events are kept, in files if those of the daemon are: they are not lost, and the recorder does
+ * not wake before a caller is answered. */
 void recording_hold(struct sandbox *s);
-/* Sends what was held. Returns 0, or -errno: then it is held as before. */
+/* Sends what recording_hold() kept. Returns 0, or -errno: then it is held as before. */
 int recording_release(struct supervisor *sv, struct sandbox *s);
 /* Opens the daemon's own stream, for events without a sandbox. Events that an earlier daemon has
  * sent and that are not in the log are sent again. Returns 0 or -errno. */

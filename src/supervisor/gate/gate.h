@@ -77,7 +77,7 @@ struct gate {
 	uint32_t cid; /* GATE_SOCKET: the CID that may connect to a vsock socket; otherwise 0 */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
-	bool dozes;             /* gate_doze(): those sockets do nothing until gate_wake() */
+	bool dozes;             /* gate_doze(): the listeners do nothing until gate_wake() */
 	const char *step;       /* the current step, for the error text */
 	char why[GATE_WHY_MAX]; /* text in place of step and error; or what was repaired */
 
@@ -217,8 +217,9 @@ int gate_set_traffic(
  * gate->step. */
 void gate_sleep(struct gate *gate);
 int gate_wake(struct gate *gate);
-/* Like gate_sleep(), but has sockets ready for gate_wake(): streams have their ports and do not
- * listen, the others have no port yet, and the NFLOG socket no group. Sleeps if that fails. */
+/* Like gate_sleep(), but keeps new sockets ready for gate_wake(): stream sockets have their ports
+ * and do not listen, datagram sockets have no port yet, and the NFLOG socket has no group. If that
+ * fails, the gate sleeps. */
 void gate_doze(struct gate *gate);
 
 /* Returns why no connection into this gate's sandbox is possible, or NULL. */

@@ -4,8 +4,8 @@
  * and nothing they send is read. So a gate that is taken over listens at once, before anything else
  * of it is verified, and its owner is told when a client waits.
  *
- * A gate that dozes has its sockets, made when nobody waited for them, and none of them listens. To
- * wake it takes seven short calls, and no visit to its namespace.
+ * A gate that dozes has its seven sockets already, and none of them listens. To wake it takes eight
+ * short calls, and none of them enters its namespace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +107,7 @@ static bool is_stream(const struct gate_listener *l)
 	return l->kind == MESSAGE_LISTEN_TCP || l->kind == MESSAGE_LISTEN_DNS_TCP;
 }
 
-/* listen_on() makes each kind for both families, in this order. */
+/* make_ready() makes a socket of each kind for IPv4, then one for IPv6. */
 static int family_of(const struct gate *gate, const struct gate_listener *l)
 {
 	return (l - gate->listeners) % 2 ? 6 : 4;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* directory: a directory that is open already, read from its beginning. */
+/* directory: reads a directory that is open already from its beginning. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_DIRECTORY_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_DIRECTORY_H
 

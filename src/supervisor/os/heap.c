@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page of the heap that is written for the first time takes a fault: a microsecond, and in a
- * virtual machine as long as its host needs to find a page, which can be milliseconds. A sandbox
- * takes some ten pages. So they are written beforehand and freed again: they stay at the heap's
- * end, because the C library gives back no less than it asks for at a time (M_TOP_PAD, 128 KiB).
+ * The first write to a page of the heap causes a page fault. It takes a microsecond, or in a
+ * virtual machine as long as the host needs to find a page, which can be milliseconds. A sandbox
+ * takes some ten pages. So heap_warm() allocates and writes more than that, and frees it again. The
+ * pages stay at the heap's end, because the C library leaves 128 KiB there (M_TRIM_THRESHOLD,
+ * M_TOP_PAD).
  */
 #include <malloc.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include "supervisor/os/heap.h"
 
 #define PIECE_BYTES (HEAP_OWN_PAGES_BYTES * 3 / 4)
-#define PIECES 3 /* a sandbox, its attachment, the call */
+#define PIECES 3 /* for a sandbox, its attachment and the call */
 
 void heap_open(void)
 {

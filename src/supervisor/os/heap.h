@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap: how the daemon's heap is used, and its next pages, touched before they are needed. */
+/* heap: sets how the daemon's heap is used, and touches its next pages before they are needed. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_HEAP_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_HEAP_H
 
@@ -10,7 +10,7 @@
 
 /* To be called once, before anything large is allocated. */
 void heap_open(void);
-/* Touches what the next sandbox will be made of. Call this when nobody waits. */
+/* Touches the pages that the next sandbox will take. Call this when nobody waits. */
 void heap_warm(void);
 
 #endif

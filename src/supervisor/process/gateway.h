@@ -82,13 +82,13 @@ struct gateway_waiting {
 	struct message_gateway_enter enter;
 };
 
-/* Connections of a session that wait at a time; for further ones the gateway asks again. */
+/* Connections of a session that wait at a time. For further ones the gateway has to ask again. */
 #define GATEWAY_WAITING_MAX 256
 
 /* What this file keeps about a session, in its struct sandbox. */
 struct gateway_session {
 	bool admitted;                   /* its token is accepted */
-	uint64_t entered;                /* connections that its workers were given */
+	uint64_t entered;                /* connections that its workers have been given */
 	struct gateway_waiting *waiting; /* list, the oldest first */
 	size_t waiting_count;
 };
@@ -115,10 +115,10 @@ void gateway_stop(struct supervisor *sv);
 void gateway_close(struct supervisor *sv);
 
 /* gateway_sessions.c */
-/* The session's state has changed: gives waiting connections to its worker, if one serves now;
- * refuses them if none will. */
+/* Call when the session's state has changed: gives waiting connections to its worker if one serves
+ * now, and refuses them if none will. */
 void gateway_session_changed(struct sandbox *s);
-/* Nobody is told of its waiting connections any more. */
+/* Forgets the session's waiting connections without an answer. */
 void gateway_session_forget(struct sandbox *s);
 void gateway_tell_session(struct supervisor *sv, const struct sandbox *s);
 /* Messages of the gateway. Return 0, or -EBADMSG. */

@@ -85,7 +85,8 @@ static int lead(struct supervisor *sv, struct instance *i, const struct message_
 	return rc;
 }
 
-/* Answers the gateway. s NULL: there is no such session. */
+/* Connects the gateway to the session's worker, or answers that none serves. s NULL: there is no
+ * such session. */
 static void enter(struct supervisor *sv, struct sandbox *s, uint64_t question,
         const struct message_gateway_enter *m)
 {

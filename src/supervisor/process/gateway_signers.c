@@ -42,8 +42,8 @@ static ssize_t read_file(int fd, char *out)
 	return (ssize_t)got;
 }
 
-/* Takes the keys of an open file. Returns true if they differ from those before. usable: set if the
- * file has keys; NULL is allowed. */
+/* Takes the keys of an open file. Returns true if they differ from those before. *usable becomes
+ * true if the file is a usable set; usable may be NULL. */
 static bool take_keys(struct token_signer *s, const struct config_signer *config, int fd,
         const char *when, bool *usable)
 {
@@ -90,7 +90,7 @@ static void on_fetched(void *context, const struct key_fetched *fetched)
 		life->signers.quiet[f->index] = false;
 		if (!fetched->same && take_keys(s, config, fetched->fd, when, &usable))
 			gateway_signers_send(f->supervisor);
-		/* A set that cannot be used is asked for again, and told of again. */
+		/* Without an ETag, an unusable set is sent again, and its fault logged again. */
 		if (!fetched->same)
 			snprintf(f->etag, sizeof(f->etag), "%s", usable ? fetched->etag : "");
 	} else {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session without a connection has no worker: it is ASLEEP. The first connection that proves it
- * wakes it (process/gateway_sessions.c): a worker of the pool gets it, and the connection waits for
- * that worker.
+ * wakes it (process/gateway_sessions.c): a worker of the pool is started for the session, and the
+ * connection waits for that worker.
  *
  * While a worker serves, the supervisor asks it now and then whether anything is open. It asks the
  * worker, and not the gateway, because only the worker knows of requests that go on after a client
@@ -19,7 +19,7 @@
 
 /* --- beginning without a worker --- */
 
-/* The CA that will sign for it, as far as that is known without a worker. */
+/* Notes which CA will sign for the sandbox, as far as that is known without a worker. */
 static void know_ca(struct sandbox *s, const struct message_keeper_ca *view)
 {
 	const size_t n = sizeof(s->root);
@@ -82,7 +82,7 @@ enum sandbox_state sandbox_wake(struct sandbox *s)
 
 /* --- falling asleep --- */
 
-/* A login that the keeper has sealed ends with the last worker. */
+/* True if the policy has sealed credentials: such a login ends with the last worker. */
 static bool has_logins(const struct sandbox *s)
 {
 	const struct policy *policy = &s->generation->settings->policy;
@@ -96,8 +96,8 @@ static bool has_logins(const struct sandbox *s)
 	return false;
 }
 
-/* A worker of an earlier generation may still have connections, and has to be told of the next one.
- */
+/* True if the worker may be ended once it is idle. No other worker may be left: one of an earlier
+ * generation may still have connections, and has to be told of the next generation. */
 static bool may_sleep(const struct sandbox *s)
 {
 	return s->session && s->state == SANDBOX_SERVING && s->current &&

@@ -40,8 +40,8 @@ void generation_compare(struct generation *generation, const struct generation *
 /* Makes the placeholders of credentials that show one in a variable inside the sandbox. They are
  * the same in every generation of a sandbox, whose seed this is. */
 void generation_make_placeholders(struct generation *generation, const uint8_t seed[16]);
-/* Makes, once, what all workers of a generation read. Returns 0, or -errno with the sandbox's
- * failure filled in. */
+/* Makes the files that all workers of a generation read, unless they are made already. Returns 0,
+ * or -errno with the sandbox's failure filled in. */
 int generation_make_files(struct sandbox *s, struct generation *generation);
 
 enum instance_state {

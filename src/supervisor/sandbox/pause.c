@@ -47,7 +47,7 @@ enum sandbox_state sandbox_quiesced(struct sandbox *s)
 	}
 	s->quiescing = true;
 	s->failure[0] = 0;
-	if (!s->current && s->session) /* a connection wakes a worker that is paused */
+	if (!s->current && s->session) /* its next connection starts a worker, paused */
 		return SANDBOX_ASLEEP;
 	if (!s->current && sandbox_start_worker(s) != 0)
 		loop_timer_set(&s->timer, SANDBOX_BACKOFF_MS);

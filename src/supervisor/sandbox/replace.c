@@ -82,7 +82,7 @@ static void put_in_force(struct sandbox *s, struct generation *g)
 	s->generation = generation_get(g);
 }
 
-/* The next worker is told of it. */
+/* Puts g in force without a worker: the next one begins with it. */
 static int replace_asleep(struct sandbox *s, struct generation *g)
 {
 	int rc = sandbox_expose(s, g);

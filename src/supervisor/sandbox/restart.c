@@ -93,7 +93,7 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 	if (!s->session)
 		return sandbox_start_another(s);
 	generation_make_placeholders(s->generation, s->seed);
-	(void)sandbox_know_root(s); /* a worker asks for it again */
+	(void)sandbox_know_root(s); /* if it fails, the next worker's start learns it */
 	return SANDBOX_ASLEEP;
 }
 

@@ -141,7 +141,7 @@ static void tell_owner(struct sandbox *s, enum sandbox_state before)
 		sandbox_check_quiesced(s);
 }
 
-/* Connections wait for a worker, and the worker is watched for its last one. */
+/* Goes on with connections that wait for a worker, and begins to look at one that now serves. */
 static void tell_gateway(struct sandbox *s, enum sandbox_state before)
 {
 	if (s->state == SANDBOX_SERVING && before != SANDBOX_SERVING)
@@ -149,8 +149,8 @@ static void tell_gateway(struct sandbox *s, enum sandbox_state before)
 	gateway_session_changed(s);
 }
 
-/* The recorder of a claimed sandbox is told at the first event after the claim, whatever it is.
- * Returns the event to be handled. */
+/* Tells the recorder of a claimed sandbox, at the first event after the claim, whatever it is.
+ * Returns the event to be handled: SANDBOX_FAIL if the recorder cannot be told. */
 static enum sandbox_event release_record(struct sandbox *s, enum sandbox_event event)
 {
 	const int rc = s->recorded.held ? recording_release(s->supervisor, s) : 0;

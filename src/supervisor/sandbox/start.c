@@ -213,7 +213,7 @@ static void give_worker_up(struct sandbox *s)
 	}
 }
 
-/* Sets up all that a session needs before its first worker. */
+/* Sets up everything of a session but its worker. */
 static int set_up_asleep(struct sandbox *s)
 {
 	int rc = open_gate(s);

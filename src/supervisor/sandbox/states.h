@@ -18,13 +18,13 @@ enum sandbox_state sandbox_no_variables(struct sandbox *s); /* in time */
 enum sandbox_state sandbox_too_late(struct sandbox *s);     /* to serve */
 
 /* asleep.c, sessions only */
-/* STARTING without a worker: what it waits for may be there. */
+/* STARTING without a worker: checks whether keeper and recorder are ready. */
 enum sandbox_state sandbox_sleep_when_ready(struct sandbox *s);
-/* A connection waits for a worker. */
+/* Starts a worker, because a connection or an operation waits for one. */
 enum sandbox_state sandbox_wake(struct sandbox *s);
 /* Asks the worker whether it has anything open. */
 enum sandbox_state sandbox_look(struct sandbox *s);
-/* The worker has had nothing open for long. */
+/* Ends the worker, which has had nothing open for long. */
 enum sandbox_state sandbox_fall_asleep(struct sandbox *s);
 enum sandbox_state sandbox_pause_asleep(struct sandbox *s);
 
