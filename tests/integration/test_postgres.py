@@ -151,7 +151,7 @@ class Works(Databases, support.Case):
             self.assertEqual(self.cluster.text().count("connection received"), before)
 
     def test_raw_clients(self):
-        """Hostile first messages, which psql does not send."""
+        """First messages that psql does not send."""
         box = self.box()
         before = self.cluster.text().count("connection received")
         done = box.run(support.PYTHON, "-c", RAW, HOST, str(PORT), lab.REAL4, timeout=120)
@@ -198,7 +198,7 @@ def connect():
     s.settimeout(20)
     return s
 def told(s):
-    """Returns in one line what the server says up to ReadyForQuery or its end."""
+    """What the server says, up to ReadyForQuery or its end, in a line."""
     words, data = [], b""
     while True:
         try:
