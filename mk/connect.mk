@@ -1,5 +1,5 @@
-# vethguard-connect (contrib/connect): one static program for sandboxes of which nothing is known. Not part of `make`, because not every
-# system has the libraries as archives; Debian's packages libssl-dev and libevent-dev have them.
+# vethguard-connect (contrib/connect): one static program, because nothing is known of the sandbox's system. `make` does not build it,
+# because not every system has the libraries as archives; Debian's packages libssl-dev and libevent-dev have them.
 CONNECT := $(BIN)/vethguard-connect
 CONNECT_SOURCES := $(wildcard contrib/connect/*.c)
 CONNECT_OBJ := $(patsubst contrib/connect/%.c,$(OBJ)/connect/%.o,$(CONNECT_SOURCES))
@@ -14,7 +14,7 @@ $(OBJ)/connect/%.o: contrib/connect/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Icontrib/connect $(WARNINGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# A static program that calls getaddrinfo() or dlopen() makes the linker warn: libevent and OpenSSL could, and do not here.
+# The linker warns of getaddrinfo() and dlopen() in a static program. libevent and OpenSSL have such calls, which this program never makes.
 $(CONNECT): $(CONNECT_OBJ) $(CONNECT_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $(CONNECT_STATIC) -Wl,--no-warnings -o $@ $(CONNECT_OBJ) -Wl,--start-group $(CONNECT_ARCHIVES) -Wl,--end-group \

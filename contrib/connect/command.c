@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that this one starts. */
+/* Starts the command, and runs helper programs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

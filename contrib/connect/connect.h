@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-connect runs inside of a sandbox whose only way out is a gateway. Programs that cannot
- * speak to an authenticated proxy over TLS speak to it on loopback: HTTP proxy, SOCKS5, or,
- * redirected by the kernel, nothing of the kind at all. Each of their connections becomes one to
- * the gateway, with the session's token.
+ * vethguard-connect runs inside of a sandbox whose only way out is a gateway. It serves programs
+ * that cannot speak to an authenticated proxy over TLS: on loopback it is an HTTP proxy and a
+ * SOCKS5 proxy, and it takes connections that the kernel redirects to it, of programs that know no
+ * proxy. For each connection of a program it opens one to the gateway, with the session's token.
  *
- * One static program, for systems of which nothing is known: it needs no library and no file
- * besides its arguments'.
+ * It is one static program, because nothing is known of the sandbox's system: it needs no library,
+ * and no files but those that its arguments name.
  */
 #ifndef VETHGUARD_CONTRIB_CONNECT_H
 #define VETHGUARD_CONTRIB_CONNECT_H
@@ -34,7 +34,7 @@ struct arguments {
 	struct ip address;      /* of the gateway; family 0: its name is resolved */
 	const char *token_file; /* NULL: VETHGUARD_TOKEN */
 	const char *gateway_ca; /* NULL: the system's CAs */
-	const char *ca;         /* the session's; NULL: nothing is to be trusted more */
+	const char *ca;         /* the session's; NULL: programs get no further CA */
 	const char *bundle;     /* where the system's CAs and the session's are written together */
 	uint16_t port;          /* on loopback */
 	bool redirect, trust, debug;
@@ -49,8 +49,8 @@ struct connect {
 	struct evconnlistener *listeners[LISTENERS];
 	struct ip addresses[ADDRESSES_MAX]; /* of the gateway */
 	size_t address_count;
-	size_t address_at;     /* the one that answered last */
-	struct names *names;   /* redirected: the names behind synthetic addresses */
+	size_t address_at;     /* the one to try: the next one after each failure */
+	struct names *names;   /* with --redirect: the names behind synthetic addresses */
 	int dns_fd[LISTENERS]; /* -1: none */
 	struct event *dns_event[LISTENERS];
 	struct list links;
@@ -73,8 +73,8 @@ bool gateway_open(struct connect *c);
 void gateway_close(struct connect *c);
 /* A connection's TLS, which verifies the gateway's name. Returns NULL if there is no memory. */
 SSL *gateway_tls(struct connect *c);
-/* Reads the token anew, so that a file may be replaced. It is at most max bytes; the caller wipes
- * it. Returns its length, or 0 after a message. */
+/* Reads the token anew, because its file may have been replaced. The token has to be shorter than
+ * max bytes; the caller wipes it. Returns its length, or 0 after a message. */
 size_t gateway_token(const struct connect *c, char *out, size_t max);
 
 /* --- link.c: one connection of a program --- */
@@ -86,14 +86,14 @@ void links_close(struct connect *c);
 /* Returns false after a message. */
 bool names_serve(struct connect *c);
 void names_end(struct connect *c);
-/* The destination of a redirected connection: the name behind the address, or the address. Returns
- * false if the address is synthetic but no name's. */
+/* Writes the destination of a redirected connection: the name behind a synthetic address, or the
+ * address itself. Returns false if no name has this synthetic address. */
 bool names_of(const struct connect *c, const struct ip *address, char *out, size_t size);
 
 /* --- redirect.c: the kernel's rules --- */
-/* Sends what programs of this network namespace send to other addresses here instead: TCP and DNS;
- * everything else is refused, but not what goes to the gateway. Returns false after a message; then
- * nothing is left. */
+/* Makes the kernel redirect the TCP connections and DNS queries of this network namespace to this
+ * program, and refuse everything else, except for connections to the gateway and loopback. Returns
+ * false after a message, with no rule left. */
 bool redirect_set(const struct connect *c);
 void redirect_remove(void);
 /* The address to which a redirected connection was meant to go. Returns false if it was not
@@ -109,7 +109,7 @@ bool trust_install(const struct arguments *a);
 /* --- command.c: the command whose variables name this program --- */
 /* Returns the command's process, or -1 after a message. */
 int command_start(const struct connect *c);
-/* Runs a program that has nothing to say, and waits. input: its standard input (NULL: empty).
+/* Runs a program whose output is discarded, and waits. input: its standard input (NULL: empty).
  * Returns its exit status; 127 if it cannot run. */
 int command_run(const char *const argv[], const char *input);
 

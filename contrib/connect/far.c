@@ -22,8 +22,7 @@
 
 static void try(struct link *l);
 
-/* Both sides have ended, or the gateway has: what the program has not got yet is all that is left.
- */
+/* The gateway has ended: only the bytes that the program has not got yet are still sent. */
 static void end(struct link *l)
 {
 	l->far_over = true;
@@ -101,9 +100,9 @@ static void on_again(evutil_socket_t fd, short what, void *context)
 	try(context);
 }
 
-/* The gateway was not reached. Never calls near_fail() at the first try, so that far_open()'s
- * caller keeps its link. A certificate that is not its own stays so; everything else is tried
- * again. */
+/* Handles a failure to reach the gateway: tries again later, or tells the program if no try is
+ * left. final: another try is in vain (the certificate is not the gateway's). Within far_open() it
+ * only plans the next try, so that far_open()'s caller keeps its link. */
 static void fail(struct link *l, const char *why, bool final)
 {
 	struct connect *c = l->connect;
@@ -175,7 +174,7 @@ static void try(struct link *l)
 	bufferevent_set_timeouts(l->far, &limit, &limit);
 	if (bufferevent_socket_connect(l->far, (struct sockaddr *)&to, (int)n) < 0 && l->far)
 		fail(l, "no connection can be made", false);
-	if (l->far) /* else on_event() was called, and tries again */
+	if (l->far) /* else fail() was called, which tries again */
 		keep_alive(bufferevent_getfd(l->far));
 }
 

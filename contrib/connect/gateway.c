@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gateway. Its name is resolved once, before anything is redirected: later its address is the
- * only one that this program needs.
+ * The gateway. Its name is resolved once, before connections are redirected: this program needs no
+ * other address later.
  */
 #include <errno.h>
 #include <event2/dns.h>
@@ -21,7 +21,7 @@
 
 #define TOKEN_VARIABLE "VETHGUARD_TOKEN"
 
-static struct secret variable; /* the variable's value: the environment has it no more */
+static struct secret variable; /* the variable's value, removed from the environment */
 
 static void on_addresses(int result, struct evutil_addrinfo *found, void *context)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a link, and its bytes once there is a tunnel. See link.h. */
+/* A link's states, and its bytes in both directions. See link.h. */
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
 #include <openssl/ssl.h>
@@ -11,8 +11,8 @@
 #include "link.h"
 #include "vethguard/base/log.h"
 
-#define UNSENT_MAX (256u << 10) /* bytes for one side that make the other wait */
-#define UNSENT_FEW (64u << 10)  /* bytes at which it goes on */
+#define UNSENT_MAX (256u << 10) /* unsent bytes to one side at which the other is not read */
+#define UNSENT_FEW (64u << 10)  /* ... and at which it is read again */
 #define LINGER_S 2
 
 static const char *const state_names[] = {
@@ -65,7 +65,7 @@ static void on_lingering(struct bufferevent *near, void *context)
 	evbuffer_drain(in, evbuffer_get_length(in));
 }
 
-/* Reads on while the last bytes are on their way, so that no reset overtakes them. */
+/* Discards what the program still sends, so that no reset overtakes the last bytes to it. */
 static void on_last_sent(struct bufferevent *near, void *context)
 {
 	static const struct timeval soon = {.tv_sec = LINGER_S};
@@ -111,7 +111,7 @@ static void on_near_event(struct bufferevent *near, short what, void *context)
 	far_put(l, NULL, 0);
 }
 
-/* The program has taken enough: the gateway's bytes may come again. */
+/* The program has taken enough: reads from the gateway again. */
 static void on_near_sent(struct bufferevent *near, void *context)
 {
 	struct link *l = context;
@@ -121,8 +121,8 @@ static void on_near_sent(struct bufferevent *near, void *context)
 		bufferevent_enable(l->far, EV_READ);
 }
 
-/* Asks for the destination of a connection that the kernel has redirected. Returns false if it was
- * not redirected. */
+/* Asks the gateway for a tunnel to where a connection went that the kernel has redirected. Returns
+ * false if it was not redirected. */
 static bool ask_redirected(struct link *l, int fd)
 {
 	char host[GATEWAY_NAME_MAX + 3], destination[sizeof(host) + sizeof(":65535")];

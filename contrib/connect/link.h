@@ -39,10 +39,10 @@ struct link {
 	enum link_near speaks;
 	size_t looked; /* HEAD: see proxy_head_parse() */
 	struct body_meter meter;
-	struct evbuffer *waiting; /* bytes for the gateway until it is connected; NULL: it is */
-	struct event *again;      /* the next try to reach it */
+	struct evbuffer *waiting; /* bytes for the gateway until it is reached, then NULL */
+	struct event *again;      /* timer of the next try to reach it */
 	unsigned tries;
-	bool near_over, far_over; /* it sends nothing more */
+	bool near_over, far_over; /* that side sends nothing more */
 };
 
 /* --- link.c --- */
@@ -50,12 +50,12 @@ void link_enter(struct link *l, enum link_state state);
 void link_free(struct link *l);
 /* Ends the link once its last bytes have reached the program. */
 void link_finish(struct link *l);
-/* Moves what one side has sent to the other; whoever sends too much waits. */
+/* Moves what one side has sent to the other. Stops reading from a side that sends too fast. */
 void link_pass(struct bufferevent *from, struct bufferevent *to);
 
 /* --- far.c --- */
-/* Begins to reach the gateway, which will be sent what far_put() puts. Returns false if there is no
- * memory. */
+/* Begins to connect to the gateway. far_put() may be called at once: its bytes wait for the
+ * connection. Returns false if there is no memory. */
 bool far_open(struct link *l);
 void far_put(struct link *l, const void *p, size_t n);
 /* Asks the gateway for a tunnel: destination is "host:port". */
@@ -66,9 +66,9 @@ bool far_put_proof(struct link *l);
 /* --- near.c --- */
 /* Handles what the program has sent. */
 void near_read(struct link *l);
-/* Tells the program that the gateway cannot be reached, and why (static). */
+/* Tells the program that the gateway cannot be reached; why is static. */
 void near_fail(struct link *l, const char *why);
-/* Tells the program the answer to CONNECT: head, which is the gateway's, has that status. */
+/* Tells the program the gateway's answer to CONNECT: its head has head_n bytes in `from`. */
 void near_answer(struct link *l, struct evbuffer *from, size_t head_n, unsigned status);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vethguard-connect: see connect.h. The order: everything that may fail, then the command, which
- * finds the proxy there. */
+/* vethguard-connect: see connect.h. Everything else is set up before the command starts, so that
+ * the command finds the proxy. */
 #include <errno.h>
 #include <event2/listener.h>
 #include <signal.h>
@@ -77,8 +77,8 @@ static bool listen_to_signals(struct connect *c)
 	return true;
 }
 
-/* The token is in this process's memory: no other process of the same user reads it, and no core
- * dump has it. */
+/* Keeps the token in this process's memory from other processes of the same user and from core
+ * dumps. */
 static void hide_memory(void)
 {
 	const struct rlimit none = {0};

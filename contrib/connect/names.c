@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers DNS queries of this network namespace: every name has a synthetic address, and no query
- * leaves. So a connection that is redirected carries its name to the gateway, which resolves it.
+ * Answers DNS queries of this network namespace with a synthetic address for each name; no query
+ * leaves. A redirected connection goes to such an address, so its name is known, and the gateway
+ * resolves the name.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 #define NAMES_MAX 65536
 #define BATCH 32
 
-/* RFC 2544: for benchmarks, so routed nowhere. IPv6 has none: names have IPv4 addresses only. */
+/* 198.18.0.0/15 is for benchmarks (RFC 2544), so it is routed nowhere. IPv6 has no such range:
+ * answers hold IPv4 addresses only, although names_new() wants a pool of each family. */
 static const struct ip_prefix pool4 = {{4, {198, 18}}, 15};
 static const struct ip_prefix pool6 = {{6, {0xfd, 0x76, 0x67}}, 64};
 

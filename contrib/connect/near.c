@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program says: HTTP to a proxy, or SOCKS5; and what it is told. */
+/* The program's side of a link: reads HTTP to a proxy, or SOCKS5, and answers it. */
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void refuse(struct link *l, unsigned status, const char *why)
 	link_finish(l);
 }
 
-/* A program that knows nothing of a proxy sees its connection reset. */
+/* Resets the connection of a program that knows nothing of a proxy. */
 static void reset(struct link *l)
 {
 	const struct linger now = {.l_onoff = 1};
@@ -97,7 +97,7 @@ void near_answer(struct link *l, struct evbuffer *from, size_t head_n, unsigned 
 	}
 }
 
-/* SOCKS5 or HTTP. */
+/* Tells SOCKS5 from HTTP by the first byte. */
 static bool take_first(struct link *l, struct evbuffer *in)
 {
 	const unsigned char *first = evbuffer_pullup(in, 1);
@@ -133,7 +133,7 @@ static bool take_greeting(struct link *l, struct evbuffer *in)
 	return true;
 }
 
-/* Writes the request's destination as "host:port". Returns false if its name is not one. */
+/* Writes the request's destination as "host:port". Returns false if its name is invalid. */
 static bool name_destination(const struct socks5_request *request, char *out, size_t size)
 {
 	char host[POLICY_HOST_MAX + 1], address[IP_TEXT_MAX];
@@ -174,7 +174,7 @@ static bool take_request(struct link *l, struct evbuffer *in)
 	return false;
 }
 
-/* Puts the head with this session's proof instead of the program's. */
+/* Sends the head to the gateway, with this session's proof instead of the program's. */
 static bool put_head(struct link *l, const uint8_t *p, const struct proxy_head *head)
 {
 	const char *end = memchr(p, '\n', head->used);
@@ -271,7 +271,7 @@ static bool wait_on(struct link *l, struct evbuffer *in)
 	return false;
 }
 
-/* Each returns true if the next state may go on with the bytes that are there. */
+/* Each returns true if the next state's handler is to go on with the bytes that are there. */
 static bool (*const handlers[LINK_STATE_COUNT])(struct link *l, struct evbuffer *in) = {
         [LINK_FIRST] = take_first,
         [LINK_GREETING] = take_greeting,

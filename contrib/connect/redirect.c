@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's rules, made by nft(8) or, where there is none, iptables(8): the libraries that speak
- * to nftables are not on every system as archives. The order matters: the filter first, so that
- * nothing passes between the two.
+ * The kernel's rules, made by nft(8) or, where that fails, iptables(8): not every system has the
+ * libraries for nftables as archives. iptables sets the filter before the redirection, so that
+ * nothing passes in between; nft sets both at once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define TABLE "vethguard-connect"
 #define RULES_MAX 4096
-/* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST, whose headers cannot stand beside netinet/in.h. */
+/* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST: their headers conflict with netinet/in.h. */
 #define ORIGINAL_DESTINATION 80
 
 static const char *const remove_nft[] = {"nft", "delete", "table", "inet", TABLE, NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes programs trust the session's CA: a bundle of the system's CAs and this one, and the
+/* Makes programs trust the session's CA: by a bundle of it and the system's CAs, and by the
  * system's own stores. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/tls/bundle.h"
 
-/* Where systems look for more CAs, and the program that makes their stores of them. */
+/* Where systems look for further CAs, and the program that adds these to their stores. */
 static const struct {
 	const char *directory, *program;
 } stores[] = {
@@ -22,7 +22,7 @@ static const struct {
         {"/etc/pki/trust/anchors", "update-ca-certificates"},             /* SUSE */
 };
 
-/* Appends a file to out. A file of PEM may lack its last line end. */
+/* Appends a file of PEM to out, and a line end, because the file's last one may be missing. */
 static bool append(int out, const char *path)
 {
 	char block[16384];
@@ -68,8 +68,8 @@ bool trust_write_bundle(const struct arguments *a)
 	return write_file(a->bundle, bundle_system_path(), a->ca);
 }
 
-/* Java's store has a format of its own. Systems that keep it up to date by the programs above know
- * the CA already. */
+/* Adds the CA to Java's store, which has a format of its own. On some systems the programs above
+ * have added it there already. */
 static void install_java(const struct arguments *a)
 {
 	const char *const command[] = {"keytool", "-importcert", "-noprompt", "-cacerts",

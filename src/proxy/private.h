@@ -63,7 +63,7 @@ enum proxy_wait {
 /* Longer than the gap between the parts of a piece that was cut on its way; short enough for a
  * client that waits for a text that stops in the middle. */
 #define HELD_MS 500
-#define REST_MS 2000             /* after which an idle session gives memory back */
+#define REST_MS 2000             /* after this time an idle session gives memory back */
 #define LINGER_BYTES (16u << 20) /* in practice LINGER_MS is the bound */
 #define REQUEST_FOREVER_MS INT32_MAX
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the salted password (PBKDF2) is computed in portions, because a server may
- * ask for a million iterations and the caller has other connections. After that, as RFC 5802
- * section 3 has it: ClientKey and ServerKey are HMACs with the salted password, their signatures
- * are HMACs over the three messages, and the proof is ClientKey XOR ClientSignature.
+ * ask for a million iterations and the caller serves other connections. The rest follows RFC 5802
+ * section 3: ClientKey and ServerKey are HMACs with the salted password as the key; ClientSignature
+ * and ServerSignature are HMACs over the three messages, with StoredKey and ServerKey; the proof is
+ * ClientKey XOR ClientSignature.
  */
 #include "vethguard/sign/scram.h"
 
@@ -17,12 +18,12 @@
 #define END_POINT "p=tls-server-end-point,,"
 #define BARE_MAX (sizeof("n=,r=") + SCRAM_NONCE)
 
-/* What is in scram.secret. */
+/* The content of scram.secret. */
 struct keys {
-	uint8_t last[HMAC_BYTES];   /* U of the last iteration */
-	uint8_t salted[HMAC_BYTES]; /* their sum, at the end SaltedPassword */
+	uint8_t last[HMAC_BYTES];   /* the last iteration's HMAC, U */
+	uint8_t salted[HMAC_BYTES]; /* XOR of all U so far; at the end SaltedPassword */
 	uint8_t client[HMAC_BYTES], stored[HMAC_BYTES];
-	uint8_t server[HMAC_BYTES]; /* at the end ServerSignature */
+	uint8_t server[HMAC_BYTES]; /* ServerKey; at the end ServerSignature */
 };
 
 static struct keys *keys_of(const struct scram *s)
@@ -59,7 +60,8 @@ static struct slice header(const struct scram *s)
 	                                         : SLICE("n,,");
 }
 
-/* The rest of it. PostgreSQL knows the user by the startup message and ignores the name here. */
+/* The rest of the first message. PostgreSQL takes the user from its startup message and ignores the
+ * name here, which is empty. */
 static struct slice bare(const struct scram *s, char out[BARE_MAX])
 {
 	int n = snprintf(out, BARE_MAX, "n=,r=%.*s", SCRAM_NONCE, s->nonce);
@@ -153,7 +155,7 @@ int scram_derive(struct scram *s, struct hmac *hmac, struct slice password, uint
 	return rc < 0 ? rc : s->done == s->rounds;
 }
 
-/* "c=BINDING,r=NONCE" of the final message. */
+/* Writes the final message without its proof: "c=BINDING,r=NONCE". */
 static int without_proof(const struct scram *s, char out[SCRAM_FINAL_MAX])
 {
 	uint8_t binding[sizeof(END_POINT) + SCRAM_BINDING_MAX];
@@ -173,7 +175,7 @@ static int without_proof(const struct scram *s, char out[SCRAM_FINAL_MAX])
 	return written < SCRAM_FINAL_MAX ? written : -EMSGSIZE;
 }
 
-/* Makes the keys, and turns those of both sides into signatures of the messages. */
+/* Computes both sides' keys, the client's proof and the server's signature of the messages. */
 static int sign(struct scram *s, struct hmac *hmac, struct slice final)
 {
 	char text[BARE_MAX];

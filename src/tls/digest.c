@@ -69,7 +69,7 @@ int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t c
 	return rc;
 }
 
-/* Hashes without a context that was made before: raw has `bytes` bytes of room. */
+/* Hashes the concatenated parts in a context of its own. raw has room for `bytes` bytes. */
 static bool hash_once(
         const EVP_MD *method, const struct slice *parts, size_t count, uint8_t *raw, unsigned bytes)
 {

@@ -221,7 +221,7 @@ static enum tls_status look_at_header(struct tls *tls, const uint8_t *p, size_t 
 	return TLS_OK;
 }
 
-/* The most content that a record of n bytes can hold. */
+/* The greatest length of content that a record of n bytes can hold. */
 static size_t content_max(size_t n)
 {
 	return n > RECORD_SEALED ? n - RECORD_SEALED : 0;

@@ -89,8 +89,8 @@ bool record_keys_update(struct record_layer *layer, struct record_keys *keys);
  * appended), or -EIO. */
 int record_seal(
         struct record_layer *layer, uint8_t type, const uint8_t *p, size_t n, struct buf *out);
-/* Opens a whole record. out has room for n - RECORD_SEALED bytes, and may be the place of the
- * record's protected form. Sets the type and length of the content. Returns 0, or the alert to send
+/* Opens a whole record. out has room for n - RECORD_SEALED bytes, and may be where the record's
+ * protected content is. Sets the type and length of the content. Returns 0, or the alert to send
  * with out wiped. */
 uint8_t record_open(struct record_layer *layer, const uint8_t *record, size_t n, uint8_t *out,
         uint8_t *type, size_t *out_n);

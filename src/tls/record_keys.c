@@ -237,8 +237,8 @@ int record_seal(
 	return 0;
 }
 
-/* Decrypts n bytes of a record, of which the last one is usually the content type, into out[n - 1]
- * and *last. So content goes where there is room for exactly that. */
+/* Decrypts the `inner` bytes of a record: all but the last into out, and the last, usually the
+ * content type, into *last. So out needs room for the content, but not for its type. */
 static bool open_sealed(
         struct record_keys *keys, const uint8_t *record, size_t inner, uint8_t *out, uint8_t *last)
 {

@@ -226,7 +226,7 @@ def ctr(lab, daemon, policies, options):
             return Way("ctr run -d", name, lambda container: run(container, "-d", *words, ("/bin/sleep", "1000")), end)
 
         def whole(name, *words):
-            """With the end and the removal, in which the kernel takes the guard's link away."""
+            """Includes the end and the removal, in which the kernel takes the guard's link away."""
             return Way("ctr run --rm", name, lambda container: run(container, "--rm", *words, ("/bin/true",)))
         rows([start("without a network"), start("vethguard-runtime", *guarded)], options)
         rows([whole("without a network"), whole("vethguard-runtime", *guarded)], options)
@@ -236,7 +236,7 @@ BRIDGE_SLEEPS_MS = 50  # before it looks a second time whether its port is up
 
 
 def parts(name, steps):
-    """What each plugin of a chain took. bridge sleeps if the kernel has not called its port up when it looks: how often it did."""
+    """Prints the time of each plugin of a chain, and how often bridge slept: it does if its port is not up yet when it looks."""
     for i, kind in enumerate(("bridge", "vethguard-cni")):
         times = [step[i] for step in steps]
         slept = sum(t >= min(times) + BRIDGE_SLEEPS_MS for t in times) if kind == "bridge" else 0
@@ -245,7 +245,7 @@ def parts(name, steps):
 
 
 def plugins(lab, daemon, policies, options):
-    """The second bridge comes where the guarded one does: behind the end of a guard. It shows what that place does."""
+    """The second bridge runs where the guarded one does, after the end of a guard: it shows how much of the time that place costs."""
     def way(name, chain):
         def end(pod):
             chain.delete(pod, "/run/netns/" + pod)

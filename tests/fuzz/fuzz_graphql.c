@@ -2,11 +2,11 @@
 /*
  * fuzz_graphql: reads any bytes as a GraphQL document. Each reported field name is a valid name and
  * lies within the text. An accepted document is read three times more:
- * - between commas, blanks and comments: it is accepted again, and the same is told in the same
- *   order;
- * - with a fragment that nobody spreads behind it: the same;
- * - with a mutation behind it: that operation and its field are told as well, and all else as
- * before. Only a bound, or one operation that may have no name, makes it refused.
+ * - between commas, blanks and comments: it is accepted again, and the same things are reported in
+ *   the same order;
+ * - followed by a fragment that nobody spreads: the same;
+ * - followed by a mutation: that operation and its field are reported too, and all else as before.
+ *   It may be refused for a bound, or because the first operation has no name.
  */
 #include <stdint.h>
 #include <stdlib.h>

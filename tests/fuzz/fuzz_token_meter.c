@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A meter of tokens: however an answer is cut, it reads the same; and more bytes never make less.
- */
+/* The token meter: it reads the same however a response is cut, and more bytes never mean fewer
+ * tokens. */
 #include <stdlib.h>
 
 #include "vethguard/wire/token_meter.h"

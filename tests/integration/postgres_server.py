@@ -62,7 +62,7 @@ class Cluster:
             return f.read()
 
     def ask(self, sql):
-        """As the superuser, by the server's own socket."""
+        """Runs SQL as the superuser, by the server's own socket."""
         return subprocess.run(["psql", "-XAtq", f"host={self.path} port={self.port} user=lab dbname=postgres", "-c", sql], check=True, capture_output=True,
                               text=True).stdout
 
@@ -85,7 +85,7 @@ READY = asks(0) + message(b"S", b"server_version\x0015.0\0") + message(b"K", str
 
 
 class Hostile:
-    """Serves one way of a login after the other: way is a method's name. It notes all bytes that come."""
+    """Serves each login in the way named by self.way, a method of this class, and notes all bytes that come."""
 
     def __init__(self, address, port, password):
         self.password, self.way, self.came, self.startups, self.threads = password, "right", b"", [], []
@@ -135,7 +135,7 @@ class Hostile:
         return self.take(c, length - 4)
 
     def answer(self, c):
-        """A message of the client with a type: its body."""
+        """Reads a typed message of the client. Returns its body."""
         kind = self.take(c, 1)
         length, = struct.unpack("!I", self.take(c, 4))
         return kind, self.take(c, length - 4)
@@ -145,7 +145,7 @@ class Hostile:
             self.came += piece
 
     def opened(self, c):
-        """After the request for TLS and the startup message."""
+        """Returns the TLS connection after the request for TLS and the startup message."""
         self.first(c)
         c.sendall(b"S")
         c = self.context.wrap_socket(c, server_side=True)

@@ -160,7 +160,7 @@ class Own(Life):
             self.assertEqual(r.returncode, 0, r)
 
     def test_clients_whose_clock_is_off_by_a_day(self):
-        """curl and Python with another clock (libfaketime). By two days less a minute, too; by three the past is too far away."""
+        """curl and Python accept leaves with a wrong clock (libfaketime): up to two days less a minute. A clock three days slow is refused."""
         if not shutil.which("faketime"):
             self.skipTest("faketime is not installed")
         trusted = self.ca_file()

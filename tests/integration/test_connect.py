@@ -52,7 +52,7 @@ class Connected(Gatewayed):
             return f.read()
 
     def runs(self, *command, more=(), **kw):
-        """A command behind the program."""
+        """Runs vethguard-connect with a command."""
         return subprocess.run((*self.command(*more, **kw), "--", *command), capture_output=True, text=True, timeout=60 * SLOW)
 
     def fetch(self, *argv, proxy=f"http://127.0.0.1:{PORT}", seconds=10):
@@ -98,7 +98,7 @@ class Proxy(Connected):
         self.assertEqual(r.returncode, 97, r)
 
     def test_what_is_refused(self):
-        """By the gateway, whose answer arrives; or here, before anything is sent."""
+        """The gateway refuses, and its answer arrives; or vethguard-connect refuses before it sends anything."""
         for url in ("https://evil.lab.test/", f"https://{ORIGIN4}/", "https://169.254.169.254/"):
             r = self.fetch("-o", "/dev/null", "-w", "%{http_connect}", url)
             self.assertEqual(r.stdout, "403", (url, r))
@@ -117,13 +117,13 @@ class Proxy(Connected):
         self.assert_authenticated(self.fetch("https://api.lab.test/whoami"))
 
     def local(self, data):
-        """All that comes back to these bytes, from inside of the sandbox."""
+        """Sends the bytes from inside of the sandbox. Returns all that comes back."""
         code = ("import socket, sys; s = socket.create_connection(('127.0.0.1', %d), 20); s.sendall(sys.stdin.buffer.read())\n"
                 "try:\n while b := s.recv(65536): sys.stdout.buffer.write(b)\nexcept OSError: pass" % PORT)
         return subprocess.run(["ip", "netns", "exec", self.elsewhere, "python3", "-c", code], input=data, capture_output=True, timeout=60 * SLOW).stdout
 
     def test_a_new_token(self):
-        """The file is read for each connection; a wrong token says so."""
+        """The token's file is read for each connection; a wrong token is logged."""
         self.write_token("wrong")
         r = self.fetch("-o", "/dev/null", "-w", "%{http_connect}", "https://api.lab.test/whoami")
         self.assertEqual(r.stdout, "407", r)
@@ -166,7 +166,7 @@ class Proxy(Connected):
 
 class Commands(Connected):
     def test_a_command(self):
-        """It has the variables, and no token; its exit status is the program's."""
+        """The command has the variables, but not the token. vethguard-connect exits with its status."""
         r = self.runs("sh", "-c", "curl -sS https://api.lab.test/whoami && env && exit 7")
         self.assertEqual(r.returncode, 7, r)
         self.assertIn('"authenticated": true', r.stdout, r)
@@ -186,7 +186,7 @@ class Commands(Connected):
         self.assertNotIn(self.token, r.stdout + r.stderr)
 
     def test_another_gateway(self):
-        """A certificate of another name is not taken, and nobody waits long."""
+        """A gateway's certificate for another name, or by another CA, is refused soon."""
         r = self.runs("curl", "-sS", "-o", "/dev/null", "-w", "%{http_connect}", "https://api.lab.test/", url=f"https://other.lab.test:{TLS_PORT}")
         self.assertEqual(r.stdout, "502", r)
         self.assertIn("hostname mismatch", r.stderr)
@@ -258,7 +258,7 @@ class Redirected(Connected):
         self.assertNotIn("vethguard-connect", self.there("nft", "list", "ruleset").stdout)
 
     def test_killed(self):
-        """What was redirected goes nowhere, until the program is there again."""
+        """Redirected connections fail until vethguard-connect runs again."""
         self.connect_process.kill()
         self.connect_process.wait()
         r = self.resolving("curl", "-sS", "-m", "5", "--cacert", self.bundle, "https://api.lab.test/whoami")

@@ -64,7 +64,7 @@ class Asleep(Sleeping):
         self.assertEqual(self.daemon.events(FINDING), [])
 
     def test_what_does_not_wake_it(self):
-        """Only a right proof does."""
+        """Wrong proofs and most calls of the control API do not wake a session."""
         for proof in (None, "Bearer wrong", f"Bearer {self.token}x", f"Bearer {self.token[:-1]}"):
             self.assertTrue(self.ask(proof).startswith(b"HTTP/1.1 407 "), proof)
         self.say(b"\x05\x01\x00", tls=False)
@@ -79,7 +79,7 @@ class Asleep(Sleeping):
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload", {})[0], 200)
 
     def test_what_keeps_it_awake(self):
-        """A connection, whatever it does; its end lets the session fall asleep."""
+        """An open connection keeps the session awake, even if it is idle; its end lets the session fall asleep."""
         kept = self.tunnel()
         pid = self.worker()
         time.sleep(4 * KEEP_S)
@@ -203,7 +203,7 @@ class Budget(Sleeping):
 
 class Faults(Sleeping):
     def test_no_worker_can_be_started(self):
-        """The connection is refused, nothing goes through, and when one can be started again all is well."""
+        """Nothing goes through while no worker can be started, and the session serves once one can."""
         pid = self.daemon.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
@@ -231,7 +231,7 @@ class Faults(Sleeping):
             self.assert_sleeps()
 
     def test_keeper_and_recorder(self):
-        """Others replace them while the session sleeps, and it wakes as before."""
+        """Keeper, recorder and gateway are replaced while the session sleeps, and it wakes as before."""
         for program in ("vethguard-keeper", "vethguard-recorder", "vethguard-gateway"):
             pid = self.pid_of(program)
             os.kill(pid, signal.SIGKILL)
@@ -242,7 +242,7 @@ class Faults(Sleeping):
         self.assertEqual({e["finding_info"]["types"][0] for e in self.daemon.events(FINDING)}, {"process-died"})
 
     def test_restarts(self):
-        """Another daemon knows the session, and starts no worker for it."""
+        """The next daemon knows the session, and starts no worker for it."""
         for end in (self.daemon.kill, self.daemon.stop):
             end()
             self.daemon.start()
@@ -253,7 +253,7 @@ class Faults(Sleeping):
             self.assert_sleeps()
 
     def test_upgrade(self):
-        """So does another version that takes over; and the one before, if that fails."""
+        """A version that takes over knows the sessions and starts no worker for them. Relayed connections go on."""
         kept, other = self.tunnel(), self.create("two")["token"]
         before = self.daemon.process.pid
         os.kill(before, signal.SIGUSR2)

@@ -36,7 +36,7 @@ tokens.forEach((token, i) => {
 
 
 def block(fields):
-    """The gateway allows no table of fields, which each block here acknowledges (RFC 7541 section 4.2)."""
+    """Begins a block with table size 0, because the gateway allows no dynamic table (RFC 7541 section 4.2)."""
     return table_size(0) + h2frames.block(fields)
 
 
@@ -178,7 +178,7 @@ class Http2(Gatewayed):
         self.assertEqual(self.fetch(p, self.get("/", self.proof(), scheme="https", authority="plain.lab.test")).status(), 400)
 
     def test_malformed(self):
-        """Each is refused alone; the connection serves on."""
+        """Only the malformed stream is refused; the connection serves on."""
         p = self.peer()
         good = self.get("/x", self.proof())
         cases = [good + [("x-a", "b\r\nx-c: d")], good + [("x a", "b")], good + [("X-A", "b")], good + [("connection", "close")],

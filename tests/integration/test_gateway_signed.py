@@ -127,8 +127,8 @@ class ByUrl(Served, SignedCase):
         return [a["headers"].get("If-None-Match") for a in self.service.asked if a["path"] == self.path]
 
     def test_etag(self):
-        """A set that has an ETag is not sent again while it is the same. One that cannot be used is asked for anew, and so is one whose
-        ETag is none."""
+        """A key set that has an ETag is not sent again while it is unchanged. After a set that cannot be used, or whose ETag is malformed,
+        the next question has no condition."""
         self.service.etag = '"v1"'
         self.serve(self.key)
         self.reload()

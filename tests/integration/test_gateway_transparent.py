@@ -31,7 +31,7 @@ class Transparent(Gatewayed):
         return r.returncode == 0 and json.loads(r.stdout).get("authenticated") is True
 
     def alert(self, data, address=GATEWAY4, tls=None):
-        """The alert that these bytes get, or all that came."""
+        """Returns the alert that answers these bytes, or all that came."""
         s = tls or socket.create_connection((address, HELLO_PORT), timeout=20 * SLOW)
         self.addCleanup(s.close)
         s.sendall(data)
@@ -46,7 +46,7 @@ class Transparent(Gatewayed):
 
     @staticmethod
     def hello(name="api.lab.test"):
-        """A ClientHello of Python's."""
+        """Returns a ClientHello of Python's."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         context = ssl.create_default_context()
         context.check_hostname = name is not None
@@ -89,7 +89,7 @@ class Transparent(Gatewayed):
             self.assertIs(json.loads(r.stdout or "{}").get("authenticated"), True, r)
 
     def test_nobody(self):
-        """Another address, or one whose session needs a token, is told that it may not."""
+        """A client at another address, or at one whose session needs a token, gets an alert."""
         self.create("other", **{"from": ["127.0.0.0/8"]})
         self.assertEqual(self.alert(self.hello(), "127.0.0.1"), 49)
         self.assertTrue(wait_until(self.served, 10 * SLOW))

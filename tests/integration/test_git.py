@@ -65,7 +65,7 @@ class Git(support.Boxed):
         self.git("commit", "-q", "--allow-empty", "-m", message, *more, at=at)
 
     def refused(self, at, *argv, says, name="site"):
-        """A push that changes nothing, and of which git tells why."""
+        """Checks that the push fails, changes nothing, and that git tells why."""
         before = self.refs(name)
         done = self.git("push", *argv, at=at, good=False)
         self.assertEqual(self.refs(name), before)

@@ -15,7 +15,7 @@ class Rules(test_bodies.Box):
                    "{name: www, to: www.lab.test}", deny=("{name: no-deletes, to: www.lab.test, grpc: {methods: 'Delete*'}, reason: Nothing is deleted.}",))
 
     def call(self, path, kind=GRPC, version="--http2", host="api.lab.test", body=True):
-        """(status of HTTP, fields of the answer, what reached the outside)"""
+        """Returns (status of HTTP, fields of the answer, what reached the outside)."""
         self.seen_at = self._seen_size()
         # curl 7.88 waits for ever after a response that ends with its head, while it has a body to send (HTTP/2)
         data = f"--data-binary @{self.write(MESSAGE)}" if body else "-X POST"

@@ -98,7 +98,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 def ways():
-    """{name: what is done inside}: (kind, ...), see INSIDE."""
+    """Returns {name: (kind, ...)}: what a program inside does, see INSIDE."""
     w, get, post = {}, "GET {} HTTP/1.1\r\n", "POST / HTTP/1.1\r\n"
     end = "\r\n\r\n"
 
@@ -289,12 +289,12 @@ class Misdirections(support.Case):
                                    credentials=credentials), config=config)
 
     def forget(self):
-        """Connections stay, and may be used again; what came over them so far does not count."""
+        """Discards what came so far. Connections stay, and may be used again."""
         for note in list(self.notes):
             note["data"] = b""
 
     def misdirected(self):
-        """What holds the value and is not the owner's."""
+        """Returns where the value was seen and does not belong."""
         rows = []
         for note in list(self.notes):
             heads = note["data"].split(b"\r\n\r\n")

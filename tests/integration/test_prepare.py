@@ -265,7 +265,7 @@ class Life(Ready):
         self.assert_served(f"{self.prefix}-2")
 
     def test_a_gate_that_cannot_listen(self):
-        """Another program has a port: the claim fails and leaves nothing, whether it waits or not. Those of connections are taken before."""
+        """Another program has a port: the claim fails and leaves nothing, whether it waits or not. The ports of connections are taken before."""
         self.prepare(3)
         self.claim("first", netns=f"/run/netns/{self.prefix}-3", wait=True)
         known = {self.daemon.call("GET", "/v1/sandboxes/first")[2]["id"]}

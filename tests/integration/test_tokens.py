@@ -81,12 +81,12 @@ class Counting(Talking):
         self.assert_fits("priced", 3, kind="cost")
 
     def test_no_numbers(self):
-        """Four bytes of content, of both ways, are one token then."""
+        """Without numbers four bytes of content, of request and response, count as one token."""
         self.say("silent", b"{" + b" " * 1998 + b"}")  # 500, and the request's
         self.assert_fits("silent", 2)
 
     def test_compressed(self):
-        """It is asked for plain; a server that compresses all the same is estimated, by more."""
+        """The upstream is asked for plain content. If it compresses all the same, the estimate is higher."""
         self.say("packed", gzip.compress(json.dumps(CHAT).encode() * 20), more=[["Content-Encoding", "gzip"]])
         seen = self.ask("packed", "-H", "Accept-Encoding: gzip", "-o", "/dev/null")
         self.assertEqual(seen[0], 200)
@@ -95,14 +95,14 @@ class Counting(Talking):
         self.assertEqual(status, 429)
 
     def test_a_client_that_ends_early(self):
-        """What the server had sent by then is estimated, and the numbers of the beginning do not hide it."""
+        """What the server has sent by then is estimated, even if the content began with smaller numbers."""
         self.say("early", b'{"usage":{"input_tokens":1,"output_tokens":1}}', *(b"x" * 1000 for _ in range(400)))
         for _ in range(3):
             self.box.sh("curl -sS -N -d '{}' https://api.lab.test/say/early | head -c 3000 >/dev/null")
         self.assertEqual(self.ask("early")[0], 429)
 
     def test_what_costs_nothing(self):
-        """A refusal of the server, and requests without content."""
+        """Errors of the server, unless they tell numbers, and requests without content cost nothing."""
         self.say("failing", b"x" * 4000, status=500)
         for _ in range(3):
             self.assertEqual(self.ask("failing")[0], 500)

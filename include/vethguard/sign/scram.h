@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scram: the client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677): a proof that its owner knows a password, which is
- * never sent. Pure but for the nonce. The calls go in this order: begin, challenge, derive until it is done, finish,
- * verify.
+ * scram: the client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677): proves that the client knows a password without
+ * sending it. Pure but for the nonce. The calls go in this order: begin, first, challenge, derive until it is done,
+ * finish, verify, end.
  */
 #ifndef VETHGUARD_SIGN_SCRAM_H
 #define VETHGUARD_SIGN_SCRAM_H
@@ -13,7 +13,7 @@
 #define SCRAM_NONCE 24        /* characters of our nonce */
 #define SCRAM_SERVER_MAX 1024 /* bytes of the server's first message */
 #define SCRAM_SALT_MAX 64     /* bytes */
-/* Iterations that a server may ask for. With fewer, guessing from a proof is cheap (RFC 7677 section 4). */
+/* Iterations that a server may ask for. Fewer make guessing from a proof cheap (RFC 7677 section 4). */
 #define SCRAM_ROUNDS_MIN 4096
 #define SCRAM_ROUNDS_MAX 1000000
 #define SCRAM_BINDING_MAX 64 /* bytes of the certificate's hash */
@@ -21,37 +21,38 @@
 
 /* What the client says about binding the login to the TLS connection. */
 enum scram_binding {
-	SCRAM_NOT_SUPPORTED, /* "n": this client cannot */
-	SCRAM_NOT_OFFERED,   /* "y": it could, and the server has not offered it */
+	SCRAM_NOT_SUPPORTED, /* "n": this client cannot bind */
+	SCRAM_NOT_OFFERED,   /* "y": this client could bind, but the server has not offered it */
 	SCRAM_BOUND          /* "p=tls-server-end-point" (RFC 5929 section 4) */
 };
 
 struct scram {
-	struct secret secret; /* keys, as they are derived */
+	struct secret secret; /* the keys so far: struct keys in scram.c */
 	char nonce[SCRAM_NONCE];
 	enum scram_binding binding;
 	uint8_t end_point[SCRAM_BINDING_MAX];
 	size_t end_point_n;
 	char server[SCRAM_SERVER_MAX]; /* the server's first message */
-	size_t server_n, full_n;       /* full_n: bytes of the whole nonce in it */
+	size_t server_n, full_n;       /* full_n: bytes of the client's and server's nonce in it */
 	uint8_t salt[SCRAM_SALT_MAX];
 	size_t salt_n;
 	uint32_t rounds, done; /* iterations: in all, and so far */
 };
 
-/* Makes a nonce. end_point: the hash of the server's certificate, for SCRAM_BOUND. Returns 0 or -errno. */
+/* Makes a nonce. end_point: the hash of the server's certificate (tls_server_end_point()), for SCRAM_BOUND. Returns 0
+ * or -errno. */
 int scram_begin(struct scram *s, enum scram_binding binding, struct slice end_point);
 void scram_end(struct scram *s);
-/* The client's first message into out (bound: SCRAM_FINAL_MAX). Returns its bytes. */
+/* Writes the client's first message to out. Returns its length in bytes. */
 size_t scram_first(const struct scram *s, char out[SCRAM_FINAL_MAX]);
 /* Takes the server's first message. Returns NULL, or what is wrong with it (static). */
 const char *scram_challenge(struct scram *s, struct slice message);
-/* Goes on with the key of the password by at most `rounds` iterations. Returns 1: done; 0: call again; or -errno. */
+/* Computes at most `rounds` further iterations of the salted password. Returns 1: done; 0: call again; or -errno. */
 int scram_derive(struct scram *s, struct hmac *hmac, struct slice password, uint32_t rounds);
-/* The client's final message, with its proof, into out. Returns its bytes or -errno. */
+/* Writes the client's final message, with its proof, to out. Returns its length in bytes, or -errno. */
 int scram_finish(struct scram *s, struct hmac *hmac, char out[SCRAM_FINAL_MAX]);
-/* Takes the server's final message, which proves that the server knows the password's verifier too. Returns NULL, or
- * what is wrong with it (static). */
+/* Takes the server's final message, and verifies its proof that the server knows the password's verifier. Returns
+ * NULL, or what is wrong with it (static). */
 const char *scram_verify(const struct scram *s, struct slice message);
 
 #endif

@@ -25,7 +25,7 @@ int digest_sha256(struct digest *digest, const struct slice *parts, size_t count
 /* The same as 64 lower-case hex digits and a NUL. */
 int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t count, char out[DIGEST_SHA256_HEX + 1]);
 
-/* SHA-256 or SHA-1 of the concatenated parts, without a context that was made before. out has room for either. Returns
+/* Writes the SHA-256 (32 bytes) or SHA-1 (20 bytes) of the concatenated parts to out. Needs no struct digest. Returns
  * 0 or -EIO. */
 int digest_once(bool sha256, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES]);
 
@@ -34,8 +34,8 @@ int digest_once(bool sha256, const struct slice *parts, size_t count, uint8_t ou
 #define DIGEST_SHA1_BASE64 28 /* letters, without NUL */
 int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1]);
 
-/* MD5 of the concatenated parts as 32 lower-case hex digits and a NUL: not for security, PostgreSQL's login "md5" is
- * made of it. Returns 0 or -EIO. */
+/* MD5 of the concatenated parts as 32 lower-case hex digits and a NUL: not for security, PostgreSQL's login "md5"
+ * requires it. Returns 0 or -EIO. */
 #define DIGEST_MD5_HEX 32 /* letters, without NUL */
 int digest_md5_hex(const struct slice *parts, size_t count, char out[DIGEST_MD5_HEX + 1]);
 

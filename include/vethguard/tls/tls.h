@@ -80,9 +80,9 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
  * reference. Returns false if its key is too weak for a connection. */
 bool tls_present(struct tls *tls, struct tls_identity *identity);
 
-/* The hash of the server's certificate that channel bindings name ("tls-server-end-point", RFC 5929 section 4.1): made
- * with the hash function of its signature, or SHA-256 for MD5 and SHA-1. Right after the handshake. Returns its bytes;
- * 0: there is none (a signature without a hash function, as of Ed25519). */
+/* Writes the hash of the server's certificate that channel bindings name ("tls-server-end-point", RFC 5929 section
+ * 4.1): by the hash function of the certificate's signature, or SHA-256 instead of MD5 and SHA-1. Call it right after
+ * the handshake. Returns its length in bytes; 0: there is none (the signature has no hash function, like Ed25519). */
 #define TLS_END_POINT_MAX 64
 size_t tls_server_end_point(const struct tls *tls, uint8_t out[TLS_END_POINT_MAX]);
 
@@ -92,7 +92,7 @@ void tls_free(struct tls *tls);
 /* Passes in received ciphertext, borrowed until tls_input_left() is 0 or the next tls_feed(). */
 void tls_feed(struct tls *tls, const uint8_t *p, size_t n);
 size_t tls_input_left(const struct tls *tls); /* bytes of it not used yet */
-/* From now on ciphertext is appended to another buffer. */
+/* Sets the buffer to which ciphertext is appended from now on (borrowed). */
 void tls_set_output(struct tls *tls, struct buf *out);
 /* Continues the handshake. TLS_OK: done. A client's first call writes its ClientHello. */
 enum tls_status tls_handshake(struct tls *tls);

@@ -168,7 +168,7 @@ static const int waits[CLIENT_STATE_COUNT] = {
         [CLIENT_EXCHANGE] = -1,
         [CLIENT_HTTP2] = WAIT_HEADER,
         [CLIENT_DIAL] = WAIT_DIAL,
-        [CLIENT_POSTGRES] = WAIT_HELLO, /* then that of its own state */
+        [CLIENT_POSTGRES] = WAIT_HELLO, /* then the deadline of the postgres state */
         [CLIENT_LINGER] = WAIT_LINGER,
         [CLIENT_CLOSED] = -1,
 };

@@ -27,7 +27,7 @@ enum client_state {
 	CLIENT_EXCHANGE,      /* serving a request */
 	CLIENT_HTTP2,         /* serving many requests, one per stream */
 	CLIENT_DIAL,          /* dialing a tunnel's other end */
-	CLIENT_POSTGRES,      /* to a database on which vethguard logs in (proxy/postgres/) */
+	CLIENT_POSTGRES,      /* to a database at which vethguard logs in (proxy/postgres/) */
 	CLIENT_LINGER,        /* the last response was sent; further input is read and discarded */
 	CLIENT_CLOSED,
 	CLIENT_STATE_COUNT
@@ -38,7 +38,7 @@ enum tunnel_content {
 	TUNNEL_UNSEEN, /* unread: the policy has only a tcp:// rule for the destination */
 	TUNNEL_TLS,
 	TUNNEL_OTHER,   /* neither TLS nor a request, or treated so after a timeout */
-	TUNNEL_POSTGRES /* no tunnel: read up to the end of the login */
+	TUNNEL_POSTGRES /* a database at which vethguard logs in: relayed only after the login */
 };
 
 /* How the exchange of an HTTP/1 connection has ended. */
@@ -182,13 +182,12 @@ enum proxy_wait client_first_wait(struct client *c);
 bool client_tunnel_passes(
         const struct client *c, const struct policy *policy, struct policy_decision *decision);
 
-/* client/postgres.c: true if vethguard logs in where this decision lets a tcp connection through.
- */
+/* client/postgres.c: true if vethguard logs in at the destination of this decision's connection. */
 bool client_is_postgres(const struct client *c, const struct policy_decision *decision);
 enum client_state client_postgres(struct client *c, const struct policy_decision *decision);
 enum client_state client_postgres_input(struct client *c);
 enum client_state client_postgres_timeout(struct client *c);
-/* The sandbox takes bytes again. */
+/* Call this when the sandbox takes bytes again. */
 void client_postgres_drained(struct client *c);
 
 /* Handlers of socks.c. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CONNECT, which asks an explicit proxy for a tunnel (RFC 9110 section 9.3.6). */
+/* CONNECT: a client asks its explicit proxy for a tunnel (RFC 9110 section 9.3.6). */
 #include "proxy/client/peek_policy.h"
 #include "proxy/exchange/exchange.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peek: what the files share that find out what a connection is. Each function returns the next
- * state. */
+/* peek: functions shared by the files that find out what a connection is. Each returns the client's
+ * next state. */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_PEEK_H
 #define VETHGUARD_SRC_PROXY_CLIENT_PEEK_H
 
@@ -15,7 +15,7 @@ enum client_state client_dial_tunnel(struct client *c, const struct destination 
         const struct policy_decision *allowed, enum tunnel_content content);
 /* peek_tls.c: goes on with a connection that began with this ClientHello. */
 enum client_state client_tls_hello(struct client *c, const struct client_hello *hello);
-/* peek_tls.c: ends a connection that began as TLS: sends a fatal alert, unencrypted, then the end
+/* peek_tls.c: ends a connection that began as TLS: sends a fatal alert, unencrypted, and closes
  * once the sandbox has taken it. */
 enum client_state client_refuse_hello(struct client *c, const char *detail, uint8_t description);
 

@@ -4,7 +4,7 @@
 #include "proxy/client/peek.h"
 #include "proxy/client/peek_policy.h"
 
-/* The record's version is that of a first record (RFC 8446 section 5.1), which any client reads. */
+/* The alert has the version of a first record (RFC 8446 section 5.1), which any client reads. */
 enum client_state client_refuse_hello(struct client *c, const char *detail, uint8_t description)
 {
 	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
@@ -18,8 +18,8 @@ enum client_state client_refuse_hello(struct client *c, const char *detail, uint
 }
 
 /* Opens TLS here. The ALPN list includes HTTP/1.0, because a client that offers nothing else has to
- * be given it or an alert (RFC 7301 section 3.2). All other protocols get the alert: bytes of a
- * client that means another protocol must not be read as HTTP. */
+ * get it or an alert (RFC 7301 section 3.2). A client that offers only other protocols gets the
+ * alert: its bytes must not be read as HTTP. */
 static enum client_state open_tls(struct client *c)
 {
 	static const char alpn[] = "\x02h2\x08http/1.1\x08http/1.0";
@@ -37,9 +37,9 @@ static enum client_state open_tls(struct client *c)
 	return CLIENT_TLS;
 }
 
-/* Reads the ClientHello's server name into c->sni and d. An address may not be there (RFC 6066
- * section 3); servers ignore it, so the destination stays what was dialed. False: it is not a host
- * name. */
+/* Reads the ClientHello's server name into c->sni and d. False: it is not a host name. An address
+ * is forbidden there (RFC 6066 section 3), but servers ignore it: then the destination stays as
+ * dialed, and *other_address tells whether it differs. */
 static bool read_server_name(struct client *c, const struct client_hello *hello,
         struct destination *d, bool *other_address)
 {
@@ -73,18 +73,18 @@ enum client_state client_tls_hello(struct client *c, const struct client_hello *
 	         slice_equals(destination_host(&d), destination_host(&c->destination));
 	peek_question(&d, &q);
 	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
-	/* A server behind a passthrough gets the ClientHello as it is, and some servers follow any
-	 * name in it: an address that was not authorized is not sent there. */
+	/* A passthrough sends the ClientHello as it is, and some servers follow any name in it: so
+	 * none is sent with an address that was not authorized. */
 	if (agrees && treatment == POLICY_TLS_PASSTHROUGH && !other_address)
 		return client_dial_tunnel(c, &d, &decision, TUNNEL_TLS);
-	/* Where vethguard logs in, nothing is relayed unread. */
+	/* With a credential vethguard logs in, so nothing is relayed unread. */
 	if (agrees && treatment == POLICY_TLS_OPAQUE && decision.credential == POLICY_NONE)
 		return client_dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	return open_tls(c);
 }
 
-/* The handshake has failed. If TLS has left an alert, further input is read before the end, so that
- * a reset does not overtake the alert. */
+/* Records the failed handshake. If TLS has left an alert, further input is read before the end, so
+ * that a reset does not overtake the alert. */
 static enum client_state handshake_failed(struct client *c, bool in_tls)
 {
 	/* The usual reason: the client does not trust the sandbox's CA. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection to a database on which vethguard logs in (proxy/postgres/): how it begins, and what
- * of the client's events it gets. */
+/* A connection to a database at which vethguard logs in: begins it, and passes the client's events
+ * to proxy/postgres/. */
 #include "proxy/postgres/postgres.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ enum client_state client_postgres_input(struct client *c)
 		return postgres_relay_out(pg);
 	case POSTGRES_CLOSED:
 		return client_end(c);
-	default: /* not its turn */
+	default: /* the sandbox's input waits */
 		return c->state;
 	}
 }

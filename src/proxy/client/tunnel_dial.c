@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection that becomes a tunnel: looked at for placeholders, counted against limits, dialed.
- * Also how one that may not is refused. */
+/* A connection that becomes a tunnel: searched for placeholders, counted against limits, dialed, or
+ * refused. */
 #include "proxy/client/peek.h"
 #include "proxy/client/peek_policy.h"
 #include "proxy/dial/dial.h"
@@ -13,7 +13,7 @@ enum client_state client_refuse(struct client *c, const struct policy_decision *
 	return CLIENT_CLOSED;
 }
 
-/* The connection was let out but could not be connected. */
+/* Handles an allowed connection whose upstream could not be connected. */
 static enum client_state fail_tunnel(
         struct client *c, enum event_cause cause, const char *detail, const struct ip *upstream)
 {

@@ -183,8 +183,8 @@ static bool is_waiting(const struct asking *a)
 	return a->state == ASKING_WAITS || a->state == ASKING_DENIED || a->state == ASKING_APPROVED;
 }
 
-/* True if the supervisor knows that the request waits. Who gives an answer knows that the waiting
- * ends; who gives a grant does not know for which requests. */
+/* True if the supervisor takes the request for one that waits. It knows which request an answer is
+ * for, but not which requests a grant has approved. */
 static bool is_known(const struct asking *a)
 {
 	return a->state == ASKING_WAITS || (a->state == ASKING_APPROVED && a->grant);

@@ -40,8 +40,8 @@ struct asking_all {
 enum asking_state {
 	ASKING_NONE,     /* nobody was asked */
 	ASKING_WAITS,    /* the supervisor was asked, and has not answered */
-	ASKING_DENIED,   /* a person has refused it while it waited: its task refuses it */
-	ASKING_APPROVED, /* ... has approved it, or a grant has: its task lets it go on */
+	ASKING_DENIED,   /* a person has refused it while it waited: the task will refuse it */
+	ASKING_APPROVED, /* a person or a grant has approved it: the task will let it go on */
 	ASKING_PASSED,   /* it goes on */
 	ASKING_ENDED,    /* it was not approved, or its grant has ended */
 	ASKING_STATE_COUNT

@@ -14,7 +14,7 @@ struct proxy;
 enum auditing_state {
 	AUDITING_OPEN,
 	AUDITING_RECORDED, /* the event was put; an echo found later gets its own record */
-	AUDITING_ECHO,     /* ... and an echo of the credential was recorded */
+	AUDITING_ECHO,     /* ... and an echo of the credential was recorded too */
 	AUDITING_STATE_COUNT
 };
 

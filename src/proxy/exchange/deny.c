@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers to refused clients: RFC 9457 problem details that say what was refused, why, and what to
  * ask for (deny_problem.c, deny_text.c). A gRPC client gets a status and a message, in fields only
- * (deny_grpc.c); git shows what its protocol says (deny_git.c). */
+ * (deny_grpc.c); git gets an answer of its own protocol (deny_git.c). */
 #include <stdio.h>
 
 #include "proxy/exchange/deny.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refusals that git shows to its user. Of most refused requests git prints the status alone. So:
- * - The list of refs is refused with a text, of which git prints each line ("remote: ...").
- * - A fetch gets git's own error line, and a push a report that each ref was rejected, with the
- *   words beside it (gitprotocol-pack(5), "Report Status"). These have the status 200, because git
- *   reads no others.
+ * Refusals that git shows to its user. For most refused requests git prints the status alone. So:
+ * - A request for the list of refs gets a plain text, whose lines git prints ("remote: ...").
+ * - A fetch gets git's own error line; a push gets a report that each ref was rejected, and the
+ *   words beside it (gitprotocol-pack(5), "Report Status"). Both have status 200, because git reads
+ *   no answer with another one.
  */
 #include "proxy/exchange/deny.h"
 #include "proxy/exchange/holding.h"
 
-#define PIECE_MAX 65000u /* bytes in one line of a band: git's bound is 65515 */
+#define PIECE_MAX 65000u /* bytes of one line of a band; git's bound is 65515 */
 #define LINE_ROOM 70000u
 #define REPORT_ROOM (2u << 20) /* 1024 refs of 1024 bytes, with the words */
 
@@ -30,7 +30,7 @@ static bool is_about_policy(enum event_cause cause)
 	       cause == EVENT_CAUSE_POLICY_LIMIT || cause == EVENT_CAUSE_PAUSED;
 }
 
-/* The push that was read, if its client reads a report; or NULL. */
+/* The push that was read, if its client asked for a report; else NULL. */
 static const struct policy_git *push_of(const struct exchange *ex)
 {
 	const struct policy_body *body = ex->holding ? &ex->holding->body : NULL;
@@ -62,7 +62,7 @@ bool deny_git_reads(const struct exchange *ex)
 	return form == FORM_FETCH || form == FORM_PUSH;
 }
 
-/* Appends a pkt-line: the band, if it is not 0, and the text. */
+/* Appends a pkt-line: the band's number unless it is 0, then the text. */
 static void put_line(struct buf *out, uint8_t band, struct slice text)
 {
 	buf_printf(out, "%04x", (unsigned)(text.n + 4 + (band != 0)));
@@ -105,7 +105,7 @@ static void put_status(const struct policy_git *git, struct buf *out)
 	buf_fini(&line);
 }
 
-/* Band 1 has the report, and band 2 what git prints. */
+/* Appends the report in band 1, and the words, which git prints, in band 2. */
 static void put_bands(struct buf *out, struct slice words, struct slice report)
 {
 	put_line(out, 2, words);

@@ -22,7 +22,7 @@ bool deny_grpc_reads(const struct exchange *ex)
 	return exchange_is_grpc(ex) || slice_starts_with(type_of(ex), SLICE(WEB));
 }
 
-/* The type of the answer: a client of gRPC-Web has to find its own. */
+/* The answer's content type: a gRPC-Web client insists on its own. */
 static struct slice answer_type(const struct exchange *ex)
 {
 	if (slice_starts_with(type_of(ex), SLICE(WEB "-text")))
@@ -30,7 +30,7 @@ static struct slice answer_type(const struct exchange *ex)
 	return slice_starts_with(type_of(ex), SLICE(WEB)) ? SLICE(WEB) : SLICE("application/grpc");
 }
 
-/* https://grpc.io/docs/guides/status-codes/; no client retries PERMISSION_DENIED. */
+/* See https://grpc.io/docs/guides/status-codes/. No client retries PERMISSION_DENIED. */
 static const char *grpc_status(enum event_cause cause)
 {
 	switch (cause) {

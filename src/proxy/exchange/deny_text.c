@@ -80,7 +80,7 @@ static const char *advice_for_denied(const struct policy_decision *d)
 
 #define ADVICE_RETRY "The policy allows this request; the destination failed. Retrying may help."
 
-/* The same after any other refusal. */
+/* What the agent should do next after any other refusal. */
 static const char *advice_for_failed(enum event_cause cause)
 {
 	static const char *const texts[EVENT_CAUSE_COUNT] = {
@@ -144,7 +144,7 @@ void deny_put_detail(const struct exchange *ex, struct buf *text)
 		                          slice_of(r->path, r->path_n), target, sizeof(target)));
 	else
 		buf_printf(text, "connection to %s: ", destination);
-	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* the source is the operator's business */
+	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* only the operator may know the source */
 		buf_printf(text, "the credential is not available; the audit log says why");
 	else
 		buf_printf(text, "%s",

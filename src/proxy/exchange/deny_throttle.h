@@ -22,8 +22,8 @@ struct deny_throttle {
 
 /* The part of an exchange. */
 struct throttled {
-	struct list turn; /* in deny_throttle.waiting: waits for its answer */
-	bool delayed;     /* it waits, or has waited: once is enough */
+	struct list turn; /* in deny_throttle.waiting while the answer is held back */
+	bool delayed;     /* the answer is or was held back: this happens once */
 };
 
 int deny_throttle_open(struct proxy *proxy);

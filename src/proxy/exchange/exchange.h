@@ -4,7 +4,7 @@
  * side and the upstream's side use; then what the exchange's parts share: exchange.c (its life),
  * request_body.c (the request's content), deny.c (refusing), request.c (what goes upstream),
  * retry.c (when a request may go out again), response.c (head, body and end of the response),
- * redact.c (masking on the way), placeholder.c (what the sandbox must not send), websocket_relay.c
+ * redact.c (masking on the way), placeholder.c (placeholders in the request), websocket_relay.c
  * (frames after an upgrade).
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_EXCHANGE_H
@@ -89,7 +89,7 @@ struct exchange {
 	struct credential_wait waiting;
 	struct credential_value *credential;
 
-	/* How it ends: for the client and for the event. */
+	/* The outcome for the client and for the event. */
 	uint16_t status;
 	enum event_cause cause;
 	enum event_decision outcome;
@@ -100,7 +100,7 @@ struct exchange {
 	struct upstream_stream *upstream;
 	struct ip upstream_address;
 
-	/* What each file keeps of its own. */
+	/* The state of each part; see its header. */
 	struct asking asking;
 	struct auditing auditing;
 	struct limiting limiting;
@@ -110,7 +110,7 @@ struct exchange {
 	struct scanning scanning;
 	struct sending sending;
 	struct throttled throttled;
-	/* The same, of an exchange that needs it; else NULL. */
+	/* Parts that only some exchanges have; else NULL. */
 	struct holding *holding;       /* its body is held */
 	struct signing *signing;       /* it is signed (sigv4) */
 	struct sealing *sealing;       /* tokens of its response are sealed */
@@ -119,8 +119,8 @@ struct exchange {
 	struct token_count *tokens;    /* tokens that its response tells are counted */
 	struct websocket_relay *relay; /* UPGRADED to a WebSocket */
 
-	/* Facts, each independent of all else. */
-	bool request_done; /* the client has sent the whole request; after an upgrade not again */
+	/* Facts that are independent of each other and of all states. */
+	bool request_done; /* the client has sent the whole request; false from an upgrade on */
 	bool continued;    /* the client was told to send its body */
 	bool head_request;
 	/* Nothing from here on is cleared between exchanges. */
@@ -261,7 +261,7 @@ void exchange_check_placeholders(struct exchange *ex);
 /* Records that a placeholder was found; where is the finding's text. foreign: it is not the
  * placeholder of the credential that the request gets. */
 void exchange_found_placeholder(struct exchange *ex, const char *where, bool foreign);
-/* The request is refused for a secret in it; text: what was found. */
+/* Notes that a secret refuses the request. text says what was found (borrowed). */
 void exchange_refuse_secret(struct exchange *ex, const char *text);
 /* If a placeholder or secret was found and the policy refuses such a request, makes the verdict say
  * so. Returns true if it did. */

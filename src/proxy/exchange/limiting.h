@@ -16,7 +16,7 @@ struct exchange;
 enum limiting_state {
 	LIMITING_OFF,
 	LIMITING_ON,  /* the exchange is counted */
-	LIMITING_MET, /* ... and has met a limit on the way: it is about to end */
+	LIMITING_MET, /* ... and has met a limit after it began: it is about to end */
 	LIMITING_STATE_COUNT
 };
 

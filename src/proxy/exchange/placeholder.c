@@ -66,8 +66,8 @@ static void enter(struct exchange *ex, enum scanning_state state)
 	m->state = state;
 }
 
-/* A placeholder is there. leak: why the request is refused for it, unless the policy only wants to
- * be told; NULL: it is not. */
+/* Notes that a placeholder was found. leak: the reason for a refusal, if the policy refuses leaks;
+ * NULL: the placeholder is no reason. */
 static void see(struct exchange *ex, const char *leak)
 {
 	if (leak && policy_refuses_leaks(ex->proxy->config.policy)) {

@@ -10,23 +10,23 @@
 enum scanning_state {
 	SCANNING_HEAD, /* nothing was found, and no content has come */
 	SCANNING_BODY, /* content is looked at */
-	SCANNING_SEEN, /* a placeholder was found: no other one is looked for */
+	SCANNING_SEEN, /* a placeholder was found: the search has ended */
 	SCANNING_LEAK, /* ... and the request is refused for it */
-	SCANNING_ENDS, /* ... and had begun to leave: the exchange is about to end */
+	SCANNING_ENDS, /* ... although it has begun to leave: the exchange is about to end */
 	SCANNING_STATE_COUNT
 };
 
 struct scanning {
 	enum scanning_state state;
-	const char *leak;      /* LEAK, ENDS: where it, or a secret (secrets.h), was found */
+	const char *leak;      /* LEAK, ENDS: which placeholder or secret was found where */
 	struct loop_task task; /* ENDS: ends the exchange */
-	bool begun;            /* content has come, and gzip was made if it needs it */
+	bool begun;            /* content has come, and gzip was made if the content needs it */
 	struct credential_scan scan;
-	struct decompress *gzip; /* of a request's body; NULL: it is read as it is */
+	struct decompress *gzip; /* decodes the request's body; NULL: the body is not compressed */
 	uint64_t bytes, inflated;
 };
 
-/* True if nothing more is looked for. */
+/* True if the search for placeholders has ended. */
 static inline bool scanning_is_over(const struct scanning *s)
 {
 	return s->state >= SCANNING_SEEN;

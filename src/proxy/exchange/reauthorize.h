@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reauthorize: what the next step of an exchange is once the policies have changed. */
+/* reauthorize: marks what an exchange has to do after the policies have changed. */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_REAUTHORIZE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_REAUTHORIZE_H
 

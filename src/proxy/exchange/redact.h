@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* redact: the part of an exchange that searches the response for the credential, and covers it. */
+/* redact: the part of an exchange that masks the credential in the response. */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_REDACT_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_REDACT_H
 
@@ -16,8 +16,8 @@ struct inspection;
 enum redacting_state {
 	REDACTING_NONE,
 	REDACTING_COMES,
-	REDACTING_EMPTY, /* it has ended without a byte */
-	REDACTING_WHOLE, /* it has ended; some of it may still be in `compressed` */
+	REDACTING_EMPTY, /* the content has ended without a byte */
+	REDACTING_WHOLE, /* the content has ended; some of it may still be in `compressed` */
 	REDACTING_STATE_COUNT
 };
 
@@ -28,18 +28,18 @@ struct redacting {
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
 	unsigned waits_told;
 	struct charset_start start;    /* of the content */
-	struct inspection *inspection; /* of gzip that is passed on as it came */
-	struct decompress *decompress; /* of gzip that is passed on decompressed */
-	struct buf compressed;         /* its input for which the client has no room yet */
-	char *etag;                    /* owned; the changed entity tag of such a response */
-	struct loop_deadline held;     /* bounds how long the mask keeps bytes back */
+	struct inspection *inspection; /* searches gzip that is passed on as it came */
+	struct decompress *decompress; /* decodes gzip that is passed on decompressed */
+	struct buf compressed;         /* input of `decompress` that waits for room at the client */
+	char *etag;                /* owned; the changed entity tag of a decompressed response */
+	struct loop_deadline held; /* bounds how long the mask keeps bytes back */
 	/* Facts beside the state. */
 	bool may_decompress; /* the client accepts gzip and does not forbid changing it */
-	bool more;           /* the decoder holds more, for which there was no room */
+	bool more;           /* the decoder holds more output than there was room for */
 	bool uncovered;      /* the credential was found where it could not be covered */
 };
 
-/* True if the response is searched: from its head on. */
+/* True once the response's head has come and the response is searched. */
 static inline bool redacting_is_on(const struct redacting *r)
 {
 	return r->mask.mask != NULL;
@@ -50,7 +50,7 @@ static inline bool redacting_has_ended(const struct redacting *r)
 	return r->state == REDACTING_EMPTY || r->state == REDACTING_WHOLE;
 }
 
-/* Note that the upstream has sent some of the content, and all of it. */
+/* Note that the upstream has sent some of the content (begin), or all of it (end). */
 void redacting_begin(struct exchange *ex);
 void redacting_end(struct exchange *ex);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the policy once more about a request that it refused, for the words. */
+/* Asks the policy once more about a refused request, to word the refusal. */
 #include "proxy/exchange/refused.h"
 
 #include <string.h>

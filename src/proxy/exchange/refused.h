@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refused: which part of a request the policy's conditions did not take. */
+/* refused: tells which part of a request the policy's conditions refused. */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_REFUSED_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_REFUSED_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The request's content on its way: to who holds it (holding.h) or signs it (signing.h), to the
- * frames after an upgrade, or to the upstream at once. What passes here is counted, kept for
- * another try, and searched for placeholders.
+ * Passes the request's content on: to holding.h or signing.h, which keep it until it may leave, to
+ * the WebSocket relay after an upgrade, or to the upstream at once. Content for the upstream is
+ * counted, kept for another try, and searched for placeholders and secrets.
  */
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
@@ -58,7 +58,7 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 	struct upstream_stream *u = ex->upstream;
 
 	if (scanning_ends(&ex->scanning) ||
-	        limiting_is_met(&ex->limiting)) { /* its content was not passed on whole */
+	        limiting_is_met(&ex->limiting)) { /* not all of the content was passed on */
 		ex->request_done = true;
 		return;
 	}

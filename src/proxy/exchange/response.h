@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* response: the part of an exchange that is about its response to the client. */
+/* response: the part of an exchange that sends the response to the client. */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_RESPONSE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_RESPONSE_H
 
@@ -19,11 +19,11 @@ enum responding_state {
 
 struct responding {
 	enum responding_state state;
-	struct loop_task task; /* sends a head that waits */
+	struct loop_task task; /* sends a head in state WAITS */
 	unsigned interims;     /* interim responses so far */
 	enum http_body framing;
-	bool counted;    /* the client knows the response's length */
-	uint64_t length; /* ... in bytes */
+	bool counted;    /* the client was told the response's length */
+	uint64_t length; /* ... which is this, in bytes */
 };
 
 static inline bool responding_has_begun(const struct responding *r)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a key is not a secret to the service that has given it out. So a format may
- * be in the head of a request to its own service's hosts, and what any service may use (a JWT) in
- * the fields that hold keys, and in cookies. Everywhere else it counts, and in bodies it counts at
- * every host, because bodies are what services publish.
+ * Theory of operation: a key is not a secret to the service that has given it out. So a key may be
+ * in the head of a request to a host of its own service, but not in the body, because services
+ * publish bodies. A common format, which any service may use (a JWT), may also be in the fields
+ * that hold keys and in cookies to every host, and in bodies to its own hosts (dlp/formats.c).
  *
  * A body of a known length, up to the policy's bound (inspect), is held until it was searched. Any
- * other body is searched as it passes: what had left before a secret ended is gone.
+ * other body is searched as it passes: what came before the end of a secret has left by then.
  */
 #include "proxy/exchange/secrets.h"
 
@@ -30,7 +30,7 @@ struct secrets {
 	char text[TEXT_MAX]; /* what was found */
 };
 
-/* Where a text is, for what may be there. */
+/* Where a text is: that decides which formats may be in it. */
 struct place {
 	const struct exchange *ex;
 	bool in_head, holds_keys;
@@ -79,7 +79,7 @@ bool secrets_refuse(const struct exchange *ex)
 	return ex->secrets && ex->scanning.leak == ex->secrets->text;
 }
 
-/* Requests that are signed or filled in are held for that anyway, and searched then. */
+/* Requests that are signed or filled in are held anyway, and searched there. */
 bool secrets_hold_body(const struct exchange *ex)
 {
 	const struct http_request *r = &ex->request;
@@ -115,7 +115,7 @@ static void found_format(struct exchange *ex, const struct dlp_finding *finding,
 	found(ex, text);
 }
 
-/* dlp_question.passes */
+/* Implements dlp_question.passes. */
 static bool may_be_there(void *context, uint32_t format)
 {
 	const struct place *place = context;
@@ -147,7 +147,8 @@ static void look(struct exchange *ex, struct place *place, struct slice text, co
 
 /* --- the head --- */
 
-/* A key and the name of its field belong together ("X-Secret-Key: ..."). */
+/* Searches the field's name and value as one text, because some formats need both ("X-Secret-Key:
+ * ..."). */
 void secrets_look_at_field(struct exchange *ex, const struct http_field *f)
 {
 	static const char where[] = "a header field";
@@ -169,7 +170,7 @@ void secrets_look_at_field(struct exchange *ex, const struct http_field *f)
 	look(ex, &place, slice_of(text, (size_t)n + f->value.n), where);
 }
 
-/* True if the deciding rule names the host itself: then the name can carry nothing. */
+/* True if the deciding rule names the host itself: then the host's name can carry no secret. */
 static bool is_named(const struct exchange *ex)
 {
 	struct slice to = policy_rule_to(ex->proxy->config.policy, ex->verdict.decision.rule);

@@ -8,16 +8,16 @@
 #include "proxy/exchange/exchange.h"
 #include "vethguard/base/log.h"
 
-#define BYTES_PER_TOKEN 4 /* of an estimate; a token of English text has about as many */
+#define BYTES_PER_TOKEN 4 /* for estimates: about as many as a token of English text has */
 
 struct token_count {
 	struct token_meter meter;
-	uint64_t told[TOKEN_KINDS]; /* by fields of the head */
-	bool coded;                 /* the content is compressed, although it was asked for plain */
+	uint64_t told[TOKEN_KINDS]; /* in fields of the response's head */
+	bool coded; /* the content is compressed, although plain content was asked for */
 	bool whole;
 };
 
-/* Amazon Bedrock tells them in the head, where the body is the model's own. */
+/* Amazon Bedrock tells the counts in these fields, because the body's form is the model's own. */
 static const struct {
 	struct slice name;
 	enum token_kind kind;
@@ -81,7 +81,8 @@ static uint64_t estimate(uint64_t bytes)
 	return n < TOKEN_METER_MOST ? n : TOKEN_METER_MOST;
 }
 
-/* Completes what the answer has told. */
+/* Completes the response's counts in out by fields of the head and by estimates. told: the body had
+ * some. */
 static void complete(const struct exchange *ex, bool told, uint64_t out[TOKEN_KINDS])
 {
 	const struct token_count *t = ex->tokens;

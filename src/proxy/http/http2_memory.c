@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a frame buffer is recognized by its size when nghttp2 asks for it, and by
- * its address when nghttp2 frees it; a session has one. An arena is a run of 64 buffers, each in
- * pages of its own. Arenas with free buffers come first in the list. An empty arena is unmapped if
- * another one has room. A free buffer gives its pages back, but a few are kept with their memory
- * ("warm") for the next sessions.
+ * Theory of operation: a session has one frame buffer. take() recognizes it by its size, and
+ * give_back() by its address. An arena is a run of 64 buffers, each in pages of its own. Arenas
+ * with free buffers come first in the list. An empty arena is unmapped if another one has room. A
+ * free buffer gives its pages back, but a few keep their memory ("warm") for the next sessions.
  *
- * Pages above 4 KiB would gain nothing: malloc() serves everything there.
+ * Where pages are larger than 4 KiB this gains nothing, so malloc() serves everything.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@
 #define FORBID(p, n) ((void)(p), (void)(n))
 #endif
 
-/* nghttp2 asks for the longest payload, a frame's head and a little more. */
+/* nghttp2 asks for room for the longest payload, a frame's head and a little more. */
 #define FRAME_LEAST 16384u
 #define PAGE_BYTES 4096u
 #define FRAME_BYTES (5 * PAGE_BYTES)
@@ -36,7 +35,7 @@
 struct http2_arena {
 	struct list place; /* in pool.arenas */
 	uint8_t *frames;
-	uint64_t used, warm; /* a bit for each buffer; warm: free, with its memory */
+	uint64_t used, warm; /* a bit for each buffer; warm: free, but keeps its memory */
 };
 _Static_assert(ARENA_FRAMES == 64, "a bit for each buffer");
 
@@ -121,7 +120,7 @@ static bool take_frame(struct http2_memory *m, size_t n)
 	pool.warm -= (arena->warm & bit) != 0;
 	arena->warm &= ~bit;
 	arena->used |= bit;
-	if (is_full(arena)) { /* those with room stay in front */
+	if (is_full(arena)) { /* arenas with room stay in front */
 		list_remove(&arena->place);
 		list_append(&pool.arenas, &arena->place);
 	}
@@ -235,7 +234,8 @@ void http2_memory_idle(struct http2_memory *m, struct loop_deadlines *list)
 		loop_deadline_set(list, &m->idle);
 }
 
-/* A session that is over wants neither to read nor to write, whatever it has begun to send. */
+/* A session that neither reads nor writes is over, but may have begun to send: its frame buffer
+ * stays. */
 void http2_memory_on_deadline(struct loop_deadline *deadline)
 {
 	struct http2_memory *m = container_of(deadline, struct http2_memory, idle);

@@ -186,7 +186,7 @@ bool limit_add(struct proxy *p, uint32_t rule, enum policy_limit_kind kind, uint
 	return true;
 }
 
-/* Others may add at the same time: then less room is left, and it is tried with that. */
+/* Adds n, or as much as the counter can hold. Tries again if others have added in between. */
 static void charge(const struct limit *limit, int64_t now_ms, uint64_t n)
 {
 	uint64_t room;

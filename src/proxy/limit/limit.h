@@ -58,7 +58,7 @@ void limits_close(struct proxy *proxy);
  * has no room for it (n 0: no room at all), with *hit set and nothing added. hit may be NULL. */
 bool limit_add(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, uint64_t n,
         struct limit_hit *hit);
-/* Adds n to every counter of that kind, beyond its limit too: it has passed already. */
+/* Adds n, which has passed already, to every counter of that kind, beyond its limit too. */
 void limit_charge(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, uint64_t n);
 /* Adds as much of n as there is room for, at least 1. Returns how much; 0: *hit is set. */
 uint64_t limit_add_some(struct proxy *proxy, uint32_t rule, enum policy_limit_kind kind, uint64_t n,

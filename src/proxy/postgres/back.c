@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection to the database, until it is encrypted. The database is asked for TLS; its answer
- * is one byte, and nothing may follow that byte in the clear: who sits between could put it there.
+ * The connection to the database, until it is encrypted. The database is asked for TLS and answers
+ * with one byte. Nothing may follow that byte unencrypted: an attacker in between could have put it
+ * there.
  */
 #include "proxy/postgres/postgres.h"
 
@@ -14,7 +15,7 @@ static void failed(struct postgres *pg, enum event_cause cause, const char *deta
 	postgres_fail(pg, cause, "08006", detail);
 }
 
-/* Sends the request to cancel. The database answers nothing and closes. */
+/* Sends the request to cancel. The database does not answer it, but closes the connection. */
 static void cancel(struct postgres *pg)
 {
 	pg->served = true;

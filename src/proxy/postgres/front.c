@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sandbox says first. Encryption by GSSAPI is declined, TLS is offered (with the sandbox's
- * own CA, as for https), and a client that goes on without it is served too: this is its own link.
- * The user must be the credential's, because nobody else's login goes out. Where the credential
- * shows a placeholder inside, the password must be that placeholder: a client that brings another
- * one brings another account.
+ * The sandbox's side of the login. Encryption by GSSAPI is declined. TLS is offered (with the
+ * sandbox's own CA, as for https), and a client without TLS is served too, because only the
+ * sandbox's own link is unencrypted then. The user must be the credential's, because vethguard logs
+ * in as no other. If the credential has a placeholder inside, the password must be that
+ * placeholder: another password is one of another account.
  */
 #include "proxy/postgres/postgres.h"
 
@@ -13,12 +13,12 @@
 #include "vethguard/base/log.h"
 
 #define ALPN "\x0apostgresql"
-#define REQUESTS_MAX 4 /* for encryption, on one connection */
+#define REQUESTS_MAX 4 /* requests for encryption on one connection */
 
 static const char no_memory[] = "no memory for a connection";
 
-/* Appends what has come to the client's input buffer. False: nothing has; *next is the client's
- * next state. */
+/* Reads more into the client's input buffer. False: nothing has come; *next is the client's next
+ * state. */
 static bool take_in(struct postgres *pg, enum client_state *next)
 {
 	struct client *c = pg->client;
@@ -72,8 +72,8 @@ static enum client_state shake_hands(struct postgres *pg)
 	return client_end(c);
 }
 
-/* What has come after the request for TLS is taken for its beginning, so nothing that came in the
- * clear counts as if it had come encrypted. */
+/* Opens TLS towards the sandbox. All input after the request for TLS is fed to TLS, so no byte that
+ * came unencrypted is taken for an encrypted one. */
 static enum client_state open_tls(struct postgres *pg)
 {
 	struct client *c = pg->client;
@@ -127,7 +127,8 @@ static enum client_state get_value(struct postgres *pg)
 	return dial(pg);
 }
 
-/* Looks for a placeholder in what goes to the database before the relay. */
+/* Looks for a placeholder in a text of the sandbox before the relay. Returns true if it is refused.
+ */
 static bool leaks(struct postgres *pg, struct slice text, uint64_t except)
 {
 	static const char where[] = "a credential's placeholder was sent where it does not belong: "
@@ -147,7 +148,7 @@ static enum client_state refuse_leak(struct postgres *pg)
 	        "the login carries a credential's placeholder to where it does not belong");
 }
 
-/* What every connection has to pass that is let out. */
+/* The checks before any connection goes out: placeholders, pause and limits. */
 static enum client_state go_on(struct postgres *pg)
 {
 	struct client *c = pg->client;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The login at the database. Its messages are read one by one and answered here; of them only its
- * refusal and the end of the login are passed on. The password itself is never sent: SCRAM-SHA-256
- * and MD5 send what it proves, and a server that asks for the password in clear text is refused.
- * With SCRAM the server has to prove that it knows the password too.
+ * The login at the database. The database's messages are read one by one and answered here; of them
+ * only a refusal is passed on to the sandbox. The password itself is never sent: SCRAM-SHA-256 and
+ * MD5 send proofs of it, and a database that asks for the password in clear text is refused. With
+ * SCRAM the database has to prove that it knows the password too.
  */
 #include "proxy/postgres/postgres.h"
 
@@ -13,7 +13,7 @@
 #include "vethguard/base/hash.h"
 
 #define DERIVE_ROUNDS 4096 /* iterations in one turn of the loop */
-#define MESSAGES_MAX 64    /* of the database, until it lets in */
+#define MESSAGES_MAX 64    /* messages of the database during a login */
 
 static void failed(struct postgres *pg, const char *detail)
 {
@@ -33,7 +33,7 @@ static void send_secret(struct postgres *pg, uint8_t type, const struct slice *p
 	secret_wipe(bytes, sizeof(bytes));
 }
 
-/* "md5" and the hash of a hash of password and user, and of the server's salt. */
+/* Answers "md5" and the hash of (the hash of password and user) and the database's salt. */
 static void answer_md5(struct postgres *pg, const struct postgres_authentication *asked)
 {
 	char inner[DIGEST_MD5_HEX + 1], outer[DIGEST_MD5_HEX + 1];
@@ -98,7 +98,8 @@ static void prove(struct postgres *pg)
 	secret_wipe(final, sizeof(final));
 }
 
-/* Goes on with the key, and with what has come meanwhile. */
+/* Computes the next portion of the key. After the last one sends the proof, and reads the messages
+ * that have come meanwhile. */
 static void on_derive(struct loop_task *task)
 {
 	struct postgres *pg = container_of(task, struct postgres, go_on);
@@ -139,7 +140,7 @@ static void take_proof(struct postgres *pg, struct slice message)
 	pg->step = POSTGRES_ANSWERED;
 }
 
-/* The database lets vethguard in. From here on it speaks with the sandbox. */
+/* The database has accepted the login: tells the sandbox, and begins the relay. */
 static void logged_in(struct postgres *pg)
 {
 	uint8_t bytes[16];
@@ -183,7 +184,8 @@ static void take_authentication(struct postgres *pg, struct slice body)
 		failed(pg, "the database lets in without the proof that it owes, or asks twice");
 }
 
-/* The database's own words go on to the sandbox: it knows no password to put there. */
+/* Passes the database's refusal on to the sandbox: it cannot hold the password, which was never
+ * sent. */
 static void take_error(struct postgres *pg, const struct postgres_message *m, const uint8_t *whole)
 {
 	struct slice code = postgres_error_code(m->body);
@@ -214,8 +216,8 @@ static void take_message(
 	}
 }
 
-/* Takes the next message out of what has come, because its handling may begin the relay of the
- * rest. Returns false if none is whole. */
+/* Takes the next message out of pg->received, because handling it may begin the relay of the rest.
+ * Returns false if none is whole. */
 static bool take_next(struct postgres *pg)
 {
 	struct buf *in = &pg->received;

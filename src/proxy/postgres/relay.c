@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * After the login bytes pass both ways, decrypted and encrypted again. What the sandbox sends is
- * searched for placeholders, as on any connection that is relayed. Neither side is read while the
- * other one does not take what it got.
+ * searched for placeholders, as on any relayed connection. A side is not read while the other one
+ * does not take what it was sent.
  */
 #include "proxy/postgres/postgres.h"
 
@@ -16,7 +16,7 @@ static size_t grant(struct postgres *pg, bool from_sandbox, size_t n, const char
 	struct limit_hit hit = {0};
 	size_t granted = (size_t)limit_add_some(c->proxy, c->decision.rule, kind, n, &hit);
 
-	/* The limit is named only where nothing at all may pass. */
+	/* limit_add_some() names the limit only if nothing at all may pass: ask for the rest. */
 	if (granted && granted < n)
 		granted +=
 		        (size_t)limit_add_some(c->proxy, c->decision.rule, kind, n - granted, &hit);
@@ -25,7 +25,7 @@ static size_t grant(struct postgres *pg, bool from_sandbox, size_t n, const char
 	return granted;
 }
 
-/* Looks for a placeholder, and records the first. Returns NULL, or why the connection ends. */
+/* Looks for a placeholder, and records the first one. Returns NULL, or why the connection ends. */
 static const char *inspect(struct postgres *pg, const uint8_t *p, size_t n)
 {
 	static const char where[] = "a credential's placeholder was sent where it does not belong: "
@@ -42,8 +42,8 @@ static enum client_state cut(struct postgres *pg, enum event_cause cause, const 
 	return CLIENT_CLOSED;
 }
 
-/* True if the side has taken so much of what it was sent that more may come. If it has not, its
- * on_drained follows: what still waits in the thread's buffers is sent first. */
+/* True if more may be sent to this side. If not, its on_drained will be called: to make sure of
+ * that, the bytes in the thread's buffers are sent first. */
 static bool has_room(struct socket *side)
 {
 	if (socket_unsent(side) < SOCKET_HIGH)
@@ -69,7 +69,7 @@ static enum client_state pass_out(struct postgres *pg, const uint8_t *p, size_t 
 	return pg->client->state;
 }
 
-/* The sandbox has sent its last byte, usually after the message that says so. */
+/* Handles the end of the sandbox's bytes, before which a client usually sends Terminate. */
 static enum client_state end_out(struct postgres *pg, enum socket_status status)
 {
 	if (status != SOCKET_EOF)

@@ -7,8 +7,8 @@
  *     -> LOGIN -> RELAY (-> ENDING) -> CLOSED
  *
  * A request to cancel a query skips PASSWORD, CREDENTIAL and LOGIN. Until RELAY the sandbox's input
- * is read only where it is due; what comes too early waits in the client's input buffer. The
- * database gets nothing but over TLS, with a certificate that was verified for its name.
+ * is read only in FIRST, FRONT_TLS and PASSWORD; what comes too early waits. The database gets
+ * nothing but the request for TLS before its certificate was verified for its name.
  */
 #include "proxy/postgres/postgres.h"
 
@@ -34,7 +34,7 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof(state_names) / sizeof(state_names[0]) == POSTGRES_STATE_COUNT, "a name per state");
 
-/* The deadline that begins with a state. -1: the credential's own. */
+/* The deadline that begins with a state. -1: none; a credential's source has its own. */
 static const int waits[POSTGRES_STATE_COUNT] = {
         [POSTGRES_FIRST] = WAIT_HELLO,
         [POSTGRES_FRONT_TLS] = WAIT_HELLO,
@@ -79,7 +79,7 @@ void postgres_record(struct postgres *pg, enum event_cause cause, const char *de
 	        pg->bytes_out, pg->bytes_in, pg->address.family ? &pg->address : NULL);
 }
 
-/* Writes the reason where the sandbox's client looks for it. */
+/* Sends the reason as an error of PostgreSQL's protocol, unless the login is over. */
 static void tell(struct postgres *pg, const char code[5], const char *detail)
 {
 	char text[LIMIT_TEXT_MAX + 64];

@@ -138,8 +138,9 @@ enum socket_status socket_handshake(struct socket *l)
 	}
 }
 
-/* Reads without a claim on the shared output, which would send what another socket has there: TLS
- * hardly ever writes while it reads (the answer to a key update, an alert). */
+/* Reads without claiming the shared output, because a claim sends what another socket has there.
+ * The little that TLS writes while it reads (the answer to a key update, an alert) goes to
+ * s->answer. */
 static enum tls_status read_tls(struct socket *l, uint8_t *out, size_t cap, size_t *n)
 {
 	struct socket_shared *s = l->shared;

@@ -23,7 +23,7 @@
 #include "vethguard/tls/tls.h"
 
 #define SOCKET_CHUNK (64u << 10)    /* bytes per read */
-#define SOCKET_RX (128u << 10)      /* bytes received at once where TLS is */
+#define SOCKET_RX (128u << 10)      /* bytes received at once with TLS */
 #define SOCKET_TX (128u << 10)      /* bytes sent at once */
 #define SOCKET_RECORD 16384         /* plain bytes per TLS record (RFC 8446 section 5.1) */
 #define SOCKET_HIGH (64u << 10)     /* unsent bytes at which the other side is no longer read */

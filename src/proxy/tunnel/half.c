@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One direction of a tunnel. Its first 64 KiB are copied, which is cheaper for short connections.
- * What follows moves with splice(2) through a pipe and never enters this process. A pipe is
- * borrowed from a few kept ones only while it holds bytes.
+ * One direction of a tunnel. Its first 64 KiB are copied, which is cheaper for short connections; a
+ * direction that the owner inspects is copied throughout. What follows moves with splice(2) through
+ * a pipe and never enters this process. A pipe is borrowed from a few kept ones only while it holds
+ * bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +12,8 @@
 
 #include "proxy/tunnel/half.h"
 
-#define COPY_BYTES (64u << 10)  /* copied in each direction before splicing begins */
-#define SPLICE_BYTES (1u << 20) /* asked of one splice(2); the pipe's size bounds it */
+#define COPY_BYTES (64u << 10)  /* bytes copied in each direction before splicing begins */
+#define SPLICE_BYTES (1u << 20) /* bytes asked of one splice(2); the pipe's size bounds them */
 #define PIPE_BYTES (256 << 10)
 
 static bool borrow_pipe(struct tunnel *t, struct half *h)
@@ -158,7 +159,8 @@ static ssize_t take_in(struct tunnel *t, struct half *h, bool copies, size_t roo
 	return r;
 }
 
-/* Nothing more may pass: the tunnel ends if there is another byte. Returns what recv() returns. */
+/* Called when nothing more may pass: stops the tunnel if there is another byte. Returns what recv()
+ * returns. */
 static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 {
 	uint8_t byte;
@@ -169,7 +171,7 @@ static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 	return r;
 }
 
-/* Takes in no more than the owner lets pass. */
+/* Takes in no more bytes than the owner grants. */
 static ssize_t pull_granted(struct tunnel *t, struct half *h, bool copies, size_t want)
 {
 	bool out = h == &t->halves[0];

@@ -33,7 +33,7 @@ struct udp_socket {
 };
 
 enum udp_flow_state {
-	UDP_FLOW_RESOLVING, /* authorized, and waits for its destination's address */
+	UDP_FLOW_RESOLVING, /* authorized; the destination's address is being resolved */
 	UDP_FLOW_OPEN,      /* its socket is connected */
 	UDP_FLOW_REFUSED,   /* kept until idle: a flood is authorized and recorded once */
 	UDP_FLOW_CUT,       /* reauthorize.c: recorded, and about to be freed */
@@ -64,7 +64,7 @@ struct udp_flow {
 	const char *detail;
 };
 
-/* True if its event was recorded. No datagram passes then. */
+/* True if the flow's event was recorded; then no datagram passes any more. */
 static inline bool udp_flow_is_over(const struct udp_flow *f)
 {
 	return f->state == UDP_FLOW_REFUSED || f->state == UDP_FLOW_CUT;
@@ -85,8 +85,8 @@ struct udp_relay {
 /* Opens a flow for the key and authorizes it: it is then refused, connected, or waiting for its
  * name's addresses. NULL: no room for another flow. */
 struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key);
-/* udp_flow_leak.c: true if the host's name, or the datagram, has a placeholder, which is recorded,
- * and the policy refuses it. */
+/* udp_flow_leak.c: look for a placeholder in the host's name, or in a datagram, and record it.
+ * True: the policy refuses the flow for it. */
 #define UDP_FLOW_NAME_TEXT \
 	"a credential's placeholder was sent where it does not belong: in the host's name"
 bool udp_flow_name_leaks(struct udp_flow *f);
@@ -95,7 +95,7 @@ bool udp_flow_leaks(struct udp_flow *f, const uint8_t *p, size_t n);
 void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n);
 /* Authorizes the flow by the next policy and, if allowed, keeps the new verdict. */
 bool udp_flow_passes(struct udp_flow *f, const struct policy *next);
-/* Ends the flow, which the policy allows no more, and records that. The caller frees it. */
+/* Ends a flow that the policy no longer allows, and records that. The caller frees it. */
 void udp_flow_cut(struct udp_flow *f, enum event_cause cause, const char *detail);
 /* Records the event of the flow's end, or of its refusal. */
 void udp_flow_record(const struct udp_flow *f);

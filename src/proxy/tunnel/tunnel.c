@@ -36,7 +36,7 @@ void tunnel_stop(struct tunnel *t, enum tunnel_state state, const char *why)
 	enter(t, state);
 }
 
-/* Ends a tunnel that is to end. */
+/* Closes a tunnel that tunnel_stop() has marked. Returns true if it did. */
 static bool ends(struct tunnel *t)
 {
 	if (t->state == TUNNEL_OPEN)

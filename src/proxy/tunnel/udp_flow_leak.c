@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placeholders of credentials in datagrams, which can be neither filled in nor taken back. */
+/* Looks for placeholders of credentials in datagrams. They cannot be filled in there. */
 #include "proxy/tunnel/private.h"
 #include "vethguard/base/clock.h"
 

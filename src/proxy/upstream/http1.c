@@ -212,7 +212,7 @@ static bool never_asked(const struct upstream_conn *c)
 	return c->socket.broken && c->own.reused && c->socket.sent == c->own.sent_before;
 }
 
-/* *secret: bytes of proxy->plain that may hold the credential, from before it was masked. */
+/* *secret is raised to the bytes of proxy->plain that may hold the unmasked credential. */
 static void read_some(struct upstream_conn *c, size_t *secret)
 {
 	struct proxy *proxy = c->proxy;

@@ -131,7 +131,7 @@ class Python(Client):
         self.each(check)
 
     def test_the_placeholder_is_refused_where_it_does_not_belong(self):
-        """No rule has the credential there."""
+        """No rule gives that host the credential."""
         code = ("import os, requests; r = requests.get('https://www.real.lab.test/whoami', "
                 "headers={'Authorization': 'Bearer ' + os.environ['API_KEY']}); print(r.status_code)")
 

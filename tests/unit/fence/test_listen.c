@@ -109,7 +109,7 @@ static void sockets_get_their_ports_later(void **state)
 	assert_int_equal(fence_bind(fd, 4, 0), 0);
 	assert_int_not_equal(world_port(fd), 0);
 	assert_option(fd, SOL_SOCKET, SO_ACCEPTCONN, 0);
-	assert_int_not_equal(fence_bind(fd, 4, 0), 0); /* it has one */
+	assert_int_not_equal(fence_bind(fd, 4, 0), 0); /* it is bound already */
 	other = fence_socket(6, false);
 	assert_flags(other);
 	assert_option(other, IPPROTO_IPV6, IPV6_V6ONLY, 1);

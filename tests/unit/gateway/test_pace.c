@@ -43,7 +43,7 @@ static void test_beyond_the_share(void **state)
 	assert_true(pace_is_tight(&g, START_MS + ms));
 }
 
-/* Whatever was spent, it is over in two seconds. */
+/* However much was spent, connections are accepted again after two seconds. */
 static void test_over(void **state)
 {
 	(void)state;

@@ -256,7 +256,7 @@ static void test_damaged(void **state)
 	free(t);
 }
 
-/* Each size that an object can say wrongly, and types that there are not. */
+/* Objects with a wrong size in each place, or with types that do not exist. */
 static void test_wrong_heads(void **state)
 {
 	struct git_test *t = git_test_new();

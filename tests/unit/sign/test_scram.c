@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SCRAM-SHA-256: the example of RFC 7677 section 3, portions of the key, and servers that are
- * wrong. */
+/* SCRAM-SHA-256: the example of RFC 7677 section 3, portions of the key, and wrong answers
+ * of servers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests token_meter: the published shapes, cut at every byte, and what is no number of tokens. */
+/* Tests token_meter: the published shapes, cut at every byte, and what is not a number of tokens.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

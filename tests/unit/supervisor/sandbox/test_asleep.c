@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The linker wraps: sandbox_event instance_ask_stats */
-/* When a session's worker counts as idle, and what its figures become. The rest is tried by whole
- * daemons (test_gateway_asleep.py). */
+/* When a session's worker counts as idle, and what becomes of its figures. The rest is tested with
+ * whole daemons (test_gateway_asleep.py). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
