@@ -310,6 +310,22 @@ size_t decode_percent(const uint8_t *text, size_t n, uint8_t *out)
 	return length;
 }
 
+size_t decode_form(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+
+	while (at < n) {
+		const uint8_t *plus = memchr(text + at, '+', n - at);
+		size_t next = plus ? (size_t)(plus - text) : n;
+
+		length += decode_percent(text + at, next - at, out + length);
+		if (plus)
+			out[length++] = ' ';
+		at = next + 1;
+	}
+	return length;
+}
+
 /* Reads n hex digits. Returns -1 if these are not there. */
 static int read_hex(const uint8_t *p, size_t left, size_t n)
 {
