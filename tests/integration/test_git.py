@@ -80,7 +80,7 @@ class Git(support.Boxed):
                 options = ("-c", f"protocol.version={protocol}", "-c", f"http.version={http}")
                 path = self.clone("site", *options)
                 branch = f"refs/heads/agent/{protocol}-{http[5:6]}"
-                for message in "by the agent", "more":
+                for message in f"by the agent, {branch}", "more":  # no two commits are the same, even within a second
                     self.commit(path, message)
                     self.git("push", "-q", "origin", f"HEAD:{branch}", at=path)
                 self.assertEqual(self.refs()[branch], self.git("rev-parse", "HEAD", at=path).out.strip())

@@ -496,7 +496,7 @@ class Binaries(unittest.TestCase):
         "worker": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libz", "libc"},
         "keeper": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
         "recorder": {"libseccomp", "libevent-2.1", "libcrypto", "libc"},
-        "gateway": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
+        "gateway": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
     }
     # Functions of libc that start a program, open a way out or reach into another process.
     REACH = re.compile(r"^(v?fork|clone|exec\w+|fexecve|posix_spawn\w*|system|popen|dlopen|ptrace|process_vm_\w+|kill|tgkill|"

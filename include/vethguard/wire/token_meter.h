@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TOKEN_METER_NAME_MAX 32                 /* bytes of a member's name; longer ones are nobody's */
-#define TOKEN_METER_MOST UINT64_C(100000000)    /* of one number; a greater one counts as this */
+#define TOKEN_METER_NAME_MAX 32              /* bytes of a member's name; longer ones are nobody's */
+#define TOKEN_METER_MOST UINT64_C(100000000) /* of one number; a greater one counts as this */
 #define TOKEN_METER_NAMES 16
 
 enum token_kind {
@@ -26,7 +26,7 @@ enum token_kind {
 
 struct token_meter {
 	uint8_t state;
-	bool escaped;  /* the last byte was a backslash */
+	bool escaped; /* the last byte was a backslash */
 	uint8_t name_n;
 	char name[TOKEN_METER_NAME_MAX];
 	uint8_t at;      /* which name the number belongs to */

@@ -227,8 +227,7 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	                 (rule->condition_count ? RULE_CONDITIONS : 0u) |
 	                 (model_has_condition(rule, CONDITION_MCP) ? RULE_MCP : 0u) |
 	                 (model_has_condition(rule, CONDITION_GRAPHQL) ? RULE_GRAPHQL : 0u) |
-	                 (rule->counts_tokens ? RULE_TOKENS : 0u) |
-	                 (rule->wait_s ? RULE_ASK : 0u),
+	                 (rule->counts_tokens ? RULE_TOKENS : 0u) | (rule->wait_s ? RULE_ASK : 0u),
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,
 	        .pattern_count = (uint32_t)rule->path_count,

@@ -303,6 +303,17 @@ static void on_deferred_free(struct loop_task *task)
 	proxy_client_gone(proxy);
 }
 
+void client_reset_at_end(struct client *c, bool reset)
+{
+	c->reset = reset;
+}
+
+void client_note_tls(struct client *c, uint16_t version)
+{
+	c->tls = true;
+	c->tls_version = version;
+}
+
 void client_close(struct client *c)
 {
 	struct exchange *ex = c->exchange;

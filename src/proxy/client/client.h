@@ -103,6 +103,13 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from);
  * has it. Returns false if there is none. */
 bool client_dialed_address(int fd, bool rewritten, struct ip *out, uint16_t *port);
 void client_close(struct client *client);
+/* Whether closing resets the connection (true) or ends it in order. */
+void client_reset_at_end(struct client *client, bool reset);
+/* TLS begins on the socket (version 0), or its handshake is over. */
+void client_note_tls(struct client *client, uint16_t version);
+/* Looks for a placeholder in bytes that are relayed, and records the first, with where (static).
+ * Returns where if the connection has to end for it, else NULL. */
+const char *client_find_leak(struct client *client, const uint8_t *p, size_t n, const char *where);
 /* client/tunnel.c: moves bytes between the client's socket and the dialed one until both directions
  * have ended, then closes the client and records the connection. What the client has sent already
  * (its input buffer) goes first. Takes the dialed socket. Returns 0, or -errno with the dialed

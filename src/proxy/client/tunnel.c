@@ -25,19 +25,24 @@ static void closed(void *context)
 		client_close(c);
 }
 
+const char *client_find_leak(struct client *c, const uint8_t *p, size_t n, const char *where)
+{
+	if (c->leak_told || !c->scan ||
+	        !credential_store_scan(c->proxy->config.credentials, c->scan, p, n, 0))
+		return NULL;
+	c->leak_told = true;
+	audit_finding(c->proxy, c, EVENT_FINDING_PLACEHOLDER_LEAK, 0, SLICE(""), where);
+	return policy_refuses_leaks(c->proxy->config.policy) ? where : NULL;
+}
+
 /* Looks for a placeholder in what the sandbox sends, and records the first. Returns NULL, or why
  * the tunnel ends. */
 static const char *inspect(void *context, const uint8_t *p, size_t n)
 {
 	static const char where[] = "a credential's placeholder was sent where it does not belong: "
 	                            "over a connection that is relayed";
-	struct client *c = context;
 
-	if (c->leak_told || !credential_store_scan(c->proxy->config.credentials, c->scan, p, n, 0))
-		return NULL;
-	c->leak_told = true;
-	audit_finding(c->proxy, c, EVENT_FINDING_PLACEHOLDER_LEAK, 0, SLICE(""), where);
-	return policy_refuses_leaks(c->proxy->config.policy) ? where : NULL;
+	return client_find_leak(context, p, n, where);
 }
 
 /* The text is borrowed until the next call: the tunnel records it at once. */

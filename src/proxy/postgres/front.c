@@ -34,7 +34,7 @@ static bool take_in(struct postgres *pg, enum client_state *next)
 	        pg->state == POSTGRES_PASSWORD
 	                ? "the sandbox closed the connection instead of sending its password"
 	                : "the sandbox closed the connection before it logged in");
-	c->reset = status != SOCKET_EOF;
+	client_reset_at_end(c, status != SOCKET_EOF);
 	*next = CLIENT_CLOSED;
 	return false;
 }
@@ -57,7 +57,7 @@ static enum client_state shake_hands(struct postgres *pg)
 	if (status == SOCKET_AGAIN)
 		return c->state;
 	if (status == SOCKET_OK) {
-		c->tls_version = tls_version(c->socket.tls);
+		client_note_tls(c, tls_version(c->socket.tls));
 		postgres_enter(pg, POSTGRES_FIRST);
 		return postgres_front_input(pg);
 	}
@@ -83,7 +83,7 @@ static enum client_state open_tls(struct postgres *pg)
 
 	if (!tls || socket_start_tls(&c->socket, tls, buf_slice(&c->input_buf)) < 0)
 		return CLIENT_CLOSED;
-	c->tls = true;
+	client_note_tls(c, 0);
 	buf_fini(&c->input_buf);
 	postgres_enter(pg, POSTGRES_FRONT_TLS);
 	return shake_hands(pg);

@@ -30,21 +30,15 @@ static const char *inspect(struct postgres *pg, const uint8_t *p, size_t n)
 {
 	static const char where[] = "a credential's placeholder was sent where it does not belong: "
 	                            "to a database, after the login";
-	struct client *c = pg->client;
 
-	if (c->leak_told || !c->scan ||
-	        !credential_store_scan(c->proxy->config.credentials, c->scan, p, n, 0))
-		return NULL;
-	c->leak_told = true;
-	audit_finding(c->proxy, c, EVENT_FINDING_PLACEHOLDER_LEAK, 0, SLICE(""), where);
-	return policy_refuses_leaks(c->proxy->config.policy) ? where : NULL;
+	return client_find_leak(pg->client, p, n, where);
 }
 
 static enum client_state cut(struct postgres *pg, enum event_cause cause, const char *why)
 {
 	postgres_record(pg, cause, why);
 	postgres_close(pg);
-	pg->client->reset = true;
+	client_reset_at_end(pg->client, true);
 	return CLIENT_CLOSED;
 }
 

@@ -188,7 +188,7 @@ class Direct(Case):
                 (self.bundle(policy="none"), r"there is no policy none in .* \(there are: agent, narrow\)"),
                 (self.bundle(policy="../../etc/agent"), "is not a policy's name"),
                 (self.bundle(policy="/etc/passwd"), "is not a policy's name"),
-                (self.bundle(policy=None, env=["VETHGUARD_POLCY=agent"]), "VETHGUARD_POLCY is nothing"),
+                (self.bundle(policy=None, env=["VETHGUARD_POLCY=agent"]), "VETHGUARD_POLCY is not known"),
                 (self.bundle(env=["VETHGUARD_TTL=soon"]), "ttl is not a duration"),
                 (self.bundle(env=["VETHGUARD_NAME=a b"]), "a sandbox name is"),
                 (self.bundle(linux={"namespaces": [{"type": "mount"}]}), "host's own network"),
@@ -219,7 +219,7 @@ class Direct(Case):
         self.assertEqual(runtime.create(bundle, "box").returncode, 0)
         self.assertEqual(bundle.read(), before)
         self.assertEqual(runtime.entries(), [])
-        self.refused(runtime.create(self.bundle(policy=None, env=["VETHGUARD_POLCY=agent"]), "other"), "is nothing", runtime)
+        self.refused(runtime.create(self.bundle(policy=None, env=["VETHGUARD_POLCY=agent"]), "other"), "is not known", runtime)
         runtime = self.make_runtime(without_policy="narrow", environment="false")
         self.assertEqual(runtime.create(self.bundle(), "box").returncode, 0)
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/box")[2]["policy"]["name"], "narrow")

@@ -258,7 +258,8 @@ static void test_wrong_kind(void **state)
 	int pipes[2], pair[2], fd;
 
 	(void)state;
-	assert_int_equal(passed_one(bound(AF_UNIX, SOCK_DGRAM, f.path), "not a Unix stream"), REFUSED);
+	assert_int_equal(
+	        passed_one(bound(AF_UNIX, SOCK_DGRAM, f.path), "not a Unix stream"), REFUSED);
 	unlink(f.path);
 	fd = bound(AF_UNIX, SOCK_SEQPACKET, f.path);
 	assert_return_code(listen(fd, 1), errno);
@@ -274,8 +275,8 @@ static void test_wrong_kind(void **state)
 	assert_return_code(pipe(pipes), errno);
 	close(pipes[1]);
 	assert_int_equal(passed_one(pipes[0], "not a Unix stream"), REFUSED);
-	assert_int_equal(
-	        passed_one(open(f.directory, O_RDONLY | O_DIRECTORY), "not a Unix stream"), REFUSED);
+	assert_int_equal(passed_one(open(f.directory, O_RDONLY | O_DIRECTORY), "not a Unix stream"),
+	        REFUSED);
 }
 
 static void test_wrong_path(void **state)
