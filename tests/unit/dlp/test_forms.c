@@ -17,6 +17,8 @@
 #define BODY "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
 #define SK "sk-x7Kp2mQ9vR4sL8nW1bY6cT3fA0jH5dEuZ8gXoN2iMlP4wS7a" /* 51 bytes */
 
+#define ESCAPED "k-x7Kp2mQ9vR4sL8nW1bY6cT3fA0jH5dEuZ8gXoN2iMlP4wS7a" /* behind "%73" */
+
 static struct dlp_scanner *scanner;
 
 static const char *name_in(struct slice text)
@@ -100,12 +102,48 @@ static void test_lengths_of_texts(void **state)
 		assert_string_equal(name_in(slice_from_string(none[i])), "none");
 }
 
+/* The length is the escaped text's. */
+static void test_lengths_of_escaped_texts(void **state)
+{
+	(void)state;
+	assert_int_equal(strlen("%73" ESCAPED), 53); /* '5' */
+	assert_string_equal(name_in(SLICE("\n5%73" ESCAPED)), "generic-sk-key");
+	assert_string_equal(name_in(SLICE("\n5%73" ESCAPED "\x12\x01x")), "generic-sk-key");
+	assert_string_equal(name_in(SLICE("\n9%73" ESCAPED)), "none");
+	assert_string_equal(name_in(SLICE("\nx%73" ESCAPED)), "none");
+	assert_string_equal(name_in(SLICE("\n0%73k")), "none");
+	assert_string_equal(name_in(SLICE("0%41")), "none");
+}
+
+/* Pairs with a sign between are found wherever they stand, and only then. */
+static void test_pairs_at_any_place(void **state)
+{
+	char text[512];
+
+	(void)state;
+	for (size_t before = 0; before < 100; before++)
+		for (size_t behind = 0; behind < 100; behind += 9) {
+			size_t at = before;
+
+			memset(text, 'Q', sizeof(text));
+			for (size_t i = 0; i < strlen(KEY); i++)
+				at += (size_t)sprintf(text + at, "%02x-", KEY[i]);
+			text[at] = 'Q';
+			assert_string_equal(
+			        name_in(slice_of(text, at - 1 + behind)), "aws-access-key");
+			text[before + 32] = '_';
+			assert_string_equal(name_in(slice_of(text, at - 1 + behind)), "none");
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_texts_in_forms),
 	        cmocka_unit_test(test_compressed_data_in_forms),
 	        cmocka_unit_test(test_lengths_of_texts),
+	        cmocka_unit_test(test_lengths_of_escaped_texts),
+	        cmocka_unit_test(test_pairs_at_any_place),
 	};
 	int rc;
 
