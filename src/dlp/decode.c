@@ -264,9 +264,38 @@ static size_t decode_pairs(const uint8_t *text, size_t n, uint8_t *out)
 	return length >= PAIRS_MIN ? length : 0;
 }
 
+#define PAIRS_N (3 * PAIRS_MIN - 1) /* bytes of the fewest pairs */
+#define PROBE_N 9                   /* bytes in which one sign stands three times */
+#define PROBE_STEP (PAIRS_N - PROBE_N)
+
+/* True if signs stand in these PROBE_N bytes as they do between pairs. */
+static bool may_be_pairs(const uint8_t *p)
+{
+	for (size_t i = 0; i < 3; i++)
+		if (nibbles[p[i]] > 15 && p[i] == p[i + 3] && p[i] == p[i + 6])
+			return true;
+	return false;
+}
+
+/* Looks at places that are PROBE_STEP apart: one of them is in the fewest pairs. */
+static size_t next_pairs(const uint8_t *text, size_t n, size_t at)
+{
+	while (at + PROBE_STEP + PROBE_N <= n && !may_be_pairs(text + at + PROBE_STEP))
+		at += PROBE_STEP;
+	return at;
+}
+
 size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out)
 {
-	for (size_t at = 0; at + 3 * PAIRS_MIN <= n + 1; at++)
+	size_t leap = 0;
+
+	for (size_t at = 0; at + 3 * PAIRS_MIN <= n + 1; at++) {
+		if (at == leap) {
+			at = next_pairs(text, n, at);
+			leap = at + PROBE_STEP;
+			if (at + 3 * PAIRS_MIN > n + 1)
+				break;
+		}
 		if (nibbles[text[at + 2]] > 15 && text[at + 2] == text[at + 5] &&
 		        is_pair(text + at) && is_pair(text + at + 3)) {
 			size_t length = decode_pairs(text + at, n - at, out);
@@ -274,6 +303,7 @@ size_t decode_hex_pairs(const uint8_t *text, size_t n, uint8_t *out)
 			if (length)
 				return length;
 		}
+	}
 	return 0;
 }
 
@@ -306,6 +336,22 @@ size_t decode_percent(const uint8_t *text, size_t n, uint8_t *out)
 			break;
 		length += decode_hex(text + at + 1, 2, out + length);
 		at += 3;
+	}
+	return length;
+}
+
+size_t decode_form(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+
+	while (at < n) {
+		const uint8_t *plus = memchr(text + at, '+', n - at);
+		size_t next = plus ? (size_t)(plus - text) : n;
+
+		length += decode_percent(text + at, next - at, out + length);
+		if (plus)
+			out[length++] = ' ';
+		at = next + 1;
 	}
 	return length;
 }
@@ -407,10 +453,12 @@ static size_t invisible_at(const uint8_t *p, size_t left)
 	if (*p == '\\' ? left < 6 || p[1] != 'u' : left < 2 || p[1] < 0x80)
 		return 0;
 	for (size_t i = 0; i < sizeof(invisible) / sizeof(*invisible); i++) {
-		size_t n = strlen(invisible[i]);
+		const char *sign = invisible[i];
 
-		if (left >= n && memcmp(p, invisible[i], n) == 0)
-			return n;
+		if (*p != (uint8_t)sign[0] || p[1] != (uint8_t)sign[1])
+			continue;
+		if (left >= strlen(sign) && memcmp(p, sign, strlen(sign)) == 0)
+			return strlen(sign);
 	}
 	return 0;
 }

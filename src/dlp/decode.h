@@ -32,6 +32,8 @@ size_t decode_find_percent(const uint8_t *text, size_t n, size_t at);
 size_t decode_find_escape(const uint8_t *text, size_t n, size_t at);
 size_t decode_find_invisible(const uint8_t *text, size_t n, size_t at);
 size_t decode_percent(const uint8_t *text, size_t n, uint8_t *out);
+/* As forms have it: "+" is a space. */
+size_t decode_form(const uint8_t *text, size_t n, uint8_t *out);
 /* Those of JSON and of programming languages that stand for a byte. */
 size_t decode_escapes(const uint8_t *text, size_t n, uint8_t *out);
 /* Leaves out characters that nobody sees: zero-width ones, soft hyphens. */

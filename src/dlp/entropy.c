@@ -3,8 +3,9 @@
  * Theory of operation: an encoded text changes between capitals, small letters and digits at most
  * of its places, and uses its letters evenly; names, words, dates, versions and identifiers do not.
  * Hex digits are no sign of their own in paths and queries: digests and ids of commits are in very
- * many URLs, and the scan decodes them. The thresholds were measured (docs/performance.md): no
- * request of package managers, git and registries reaches them.
+ * many URLs, and the scan decodes them. The thresholds were chosen: a path's from the ids that
+ * services put there (UUIDs, digests, names of files stay below), a query's so that short cursors
+ * do. What honest texts reach them was counted afterwards (docs/performance.md, "Secrets").
  */
 #include <string.h>
 

@@ -9,6 +9,7 @@
 
 const struct pattern patterns[] = {
         {DLP_PRIVATE_KEY, "-----BEGIN ", CLASS_WORD, 0, 0, shape_pem},
+        {DLP_PRIVATE_KEY, "-----BEGIN+", CLASS_WORD, 0, 0, shape_pem}, /* in a form */
         {DLP_PRIVATE_KEY, "openssh-key-v1", CLASS_WORD, 0, 0, shape_openssh},
         {DLP_PUTTY_KEY, "PuTTY-User-Key-File-", CLASS_WORD, 1, 0, shape_putty},
         {DLP_AGE_KEY, "AGE-SECRET-KEY-1", CLASS_CAPS, 50, 8, NULL},

@@ -17,6 +17,7 @@
 
 #include "dlp/decode.h"
 #include "dlp/match.h"
+#include "dlp/shapes.h"
 
 #define WINDOW 65536u
 #define BUDGET_BASE (512u << 10)
@@ -113,20 +114,41 @@ struct escapes {
 	enum dlp_coding coding;
 	size_t (*find)(const uint8_t *text, size_t n, size_t at);
 	size_t (*decode)(const uint8_t *text, size_t n, uint8_t *out);
+	uint8_t sign; /* without it there is nothing more to decode; 0: not asked */
 };
 
 static const struct escapes all_escapes[] = {
-        {DLP_PERCENT, decode_find_percent, decode_percent},
-        {DLP_ESCAPES, decode_find_escape, decode_escapes},
-        {DLP_INVISIBLE, decode_find_invisible, decode_invisible},
+        {DLP_PERCENT, decode_find_percent, decode_percent, 0},
+        {DLP_PERCENT, decode_find_percent, decode_form, '+'},
+        {DLP_ESCAPES, decode_find_escape, decode_escapes, 0},
+        {DLP_INVISIBLE, decode_find_invisible, decode_invisible, 0},
 };
+
+static bool scan_cluster(struct dlp_scanner *s, const struct escapes *e, const uint8_t *text,
+        size_t n, unsigned depth)
+{
+	uint8_t *room = s->room[depth];
+
+	if (e->sign && !memchr(text, e->sign, n))
+		return false;
+	return scan_decoded(s, e->coding, room, e->decode(text, n, room), depth);
+}
+
+/* The byte before an escape may be the length of the text that the escape begins, as in a message
+ * of Protocol Buffers, and look like a letter of it. */
+static bool scan_behind_length(struct dlp_scanner *s, const struct escapes *e, const uint8_t *text,
+        size_t n, size_t at, unsigned depth)
+{
+	if (at == 0 || !shape_is(CLASS_ALNUM, text[at - 1]) || n - at < text[at - 1])
+		return false;
+	return scan_cluster(s, e, text + at, text[at - 1], depth);
+}
 
 /* Decodes the surroundings of escapes that are near each other, one cluster after the other: a
  * single escape in a large text does not cost another search of all of it. */
 static bool scan_escapes(struct dlp_scanner *s, const struct escapes *e, const uint8_t *text,
         size_t n, unsigned depth)
 {
-	uint8_t *room = s->room[depth];
 	size_t at = e->find(text, n, 0);
 
 	while (at < n) {
@@ -138,8 +160,8 @@ static bool scan_escapes(struct dlp_scanner *s, const struct escapes *e, const u
 			next = e->find(text, n, end + 1);
 		}
 		end = n - end < AROUND ? n : end + AROUND;
-		if (scan_decoded(
-		            s, e->coding, room, e->decode(text + start, end - start, room), depth))
+		if (scan_cluster(s, e, text + start, end - start, depth) ||
+		        scan_behind_length(s, e, text, n, at, depth))
 			return true;
 		at = next;
 	}

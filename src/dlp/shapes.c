@@ -83,9 +83,19 @@ static const uint8_t *behind(const struct shape_place *p)
 	return p->text + p->at + p->literal_n;
 }
 
+#define TAG_N 2 /* a field's tag and length may adjoin the text of the field before */
+
+/* True if the byte before the token is its length, as in a message of Protocol Buffers. */
+static bool follows_length(const struct shape_place *p)
+{
+	size_t n = p->literal_n + p->run, length = p->text[p->at - 1];
+
+	return length <= n && n - length <= TAG_N;
+}
+
 bool shape_bounded(const struct shape_place *p)
 {
-	return p->at == 0 || !is_alnum(p->text[p->at - 1]);
+	return p->at == 0 || !is_alnum(p->text[p->at - 1]) || follows_length(p);
 }
 
 bool shape_exact(const struct shape_place *p)
@@ -192,10 +202,11 @@ bool shape_pypi(const struct shape_place *p)
 #define PEM_BODY_MIN 16
 #define PEM_GAP_MAX 64 /* bytes between the first line and the key, or its headers */
 
-/* True for what stands between lines: white space, and what strings of programs put around. */
+/* True for what stands between lines: white space, as forms write it too, and what strings of
+ * programs put around. */
 static bool is_between_lines(const uint8_t *p, size_t left)
 {
-	static const char signs[] = " \t\r\n\"'";
+	static const char signs[] = " \t\r\n\"'+";
 
 	return strchr(signs, *p) ? *p != 0
 	                         : *p == '\\' || (left > 1 && p[-1] == '\\' && strchr("nr", *p));
@@ -211,8 +222,8 @@ bool shape_pem(const struct shape_place *p)
 
 	while (n < left && n < PEM_LABEL_MAX && label[n] != '-')
 		n++;
-	if (!memmem(label, n, "PRIVATE KEY", 11) || left - n < 5 ||
-	        memcmp(label + n, "-----", 5) != 0)
+	if (!(memmem(label, n, "PRIVATE KEY", 11) || memmem(label, n, "PRIVATE+KEY", 11)) ||
+	        left - n < 5 || memcmp(label + n, "-----", 5) != 0)
 		return false;
 	for (n += 5; n < left && gap < PEM_GAP_MAX && is_between_lines(label + n, left - n); gap++)
 		n++;

@@ -427,7 +427,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
         self.wfile.write(("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                           f"Sec-WebSocket-Accept: {accept}\r\n\r\n").encode())
-        while True:  # echoes text frames of less than 126 bytes, unmasked
+        kind = 0x81
+        while True:  # echoes frames of less than 126 bytes, unmasked, each as a message: of binary data or of text
             head = self.rfile.read(2)
             if len(head) < 2 or head[0] & 15 == 8:
                 break
@@ -435,7 +436,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             mask, data = self.rfile.read(4), bytearray(self.rfile.read(n))
             for i in range(n):
                 data[i] ^= mask[i % 4]
-            self.wfile.write(bytes([0x81, n]) + bytes(data))
+            if head[0] & 15:
+                kind = 0x82 if head[0] & 15 == 2 else 0x81
+            self.wfile.write(bytes([kind, n]) + bytes(data))
             self.wfile.flush()
         self.close_connection = True
 

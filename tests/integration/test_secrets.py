@@ -4,10 +4,15 @@ says alert, it passes and is told; where it says off, or excepts the format, it 
 import base64
 import gzip
 import json
+import os
+import subprocess
+import tempfile
 import unittest
 import urllib.parse
 import zlib
 
+import lab
+import pages
 import support
 from support import policy, wait_until
 
@@ -45,13 +50,13 @@ def frames(host, parts, opcode=1):
         while back < sum(len(p) for p in parts):  # until all of it has come back
             opcode, n = r.take(2)
             n = n if n < 126 else int.from_bytes(r.take(2), 'big')
-            r.take(n)
+            data = r.take(n)
             if opcode & 15 == 8:
-                return '403'  # 1008, unless the server's own close came first
+                return '403' if data[:2] == (1008).to_bytes(2, 'big') else f'closed: {data!r}'
             back += n
         return '200'
-    except Exception:
-        return '403'
+    except Exception as e:
+        return f'ended: {e!r}'
 """
 ENCODINGS = {
     "plain": lambda b: b,
@@ -203,6 +208,25 @@ class Rules(Secrets):
         box = self.box(more="")
         self.all_are(box, {"body": f"post('www.lab.test', '/r', {GITHUB!r})"}, "200")
         self.assertEqual(self.findings(box), [])
+
+
+class Page(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_page_shows_what_the_commands_print(self):
+        path = os.path.join(lab.ROOT, "docs", "policy.md")
+        text = pages.read(path)
+        begin = text[:text.index("\n### Secrets\n")].count("\n")
+        end = text[:text.index("\n### ", text.index("\n### Secrets\n") + 1)].count("\n")
+        found = [b for b in pages.blocks(path) if begin < b.number < end and b.runs()]
+        shown = [c[1] for b in found for c in b.commands]
+        self.assertEqual(len(shown), 5)
+        with tempfile.TemporaryDirectory() as directory:
+            r = subprocess.run(["bash"], input=pages.script(found, "=="), cwd=directory, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, env={**os.environ, "PATH": lab.BIN + ":" + os.environ["PATH"]})
+        came = pages.outputs(r.stdout, "==")
+        for i, lines in enumerate(shown):
+            self.assertTrue(pages.agree(lines, came[i][0]), pages.difference(lines, came[i][0]))
 
 
 if __name__ == "__main__":

