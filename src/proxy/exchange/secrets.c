@@ -138,10 +138,13 @@ static struct dlp_question question_about(const struct exchange *ex, struct plac
 
 static void look(struct exchange *ex, struct place *place, struct slice text, const char *where)
 {
-	const struct dlp_question question = question_about(ex, place);
+	struct dlp_question question;
 	struct dlp_finding finding;
 
-	if (secrets_are_wanted(ex) && dlp_scan(ex->proxy->scanner, &question, text, &finding))
+	if (!secrets_are_wanted(ex))
+		return;
+	question = question_about(ex, place);
+	if (dlp_scan(ex->proxy->scanner, &question, text, &finding))
 		found_format(ex, &finding, where);
 }
 
