@@ -88,6 +88,8 @@ class Exfiltration(Secrets):
                 place = pick.choice(BODY_PLACES)
             if place in TEXT_PLACES and "json" in names:
                 place = place_json
+            if place == place_path and b"%0a" in text.lower():
+                place = place_query  # no path has a line end
             if key == JWT and place == place_cookie:
                 place = place_query  # a session's token may be in a cookie
             cases[f"{i} {key[:8]!r} {names} {place.__name__}"] = place(None, text)
@@ -102,7 +104,7 @@ class Exfiltration(Secrets):
 
 
 HONEST = """
-import glob, gzip, json, os, re, hashlib, subprocess, sys, tarfile, io
+import glob, gzip, json, os, re, hashlib, shutil, subprocess, sys, tarfile, tempfile, io
 done = {}
 class Line:
     def __init__(self, host):
@@ -175,10 +177,11 @@ for i, c in enumerate(commits or [hashlib.sha1(str(i).encode()).hexdigest() for 
     ask('git', 'GET', '/acme/site.git/info/refs?service=git-upload-pack', None, *git)
     want = f'0011command=fetch0001000fno-progress0032want {c}\\n0032have {c}\\n0009done\\n0000'.encode()
     ask('git', 'POST', '/acme/site.git/git-upload-pack', gzip.compress(want) if i % 2 else want, *git, 'Content-Type: application/x-git-upload-pack-request', *(('Content-Encoding: gzip',) if i % 2 else ()))
-os.makedirs('/tmp/honest-repository')  # a repository without samples of keys
+repository = tempfile.mkdtemp()  # without samples of keys
 for c in (['init', '-q'], ['add', '-f', '.'], ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '-m', 'a']):
-    subprocess.run(['git', '-c', 'safe.directory=*', '--git-dir=/tmp/honest-repository', '--work-tree=/usr/include', *c], capture_output=True)
-pack = subprocess.run(['git', '-c', 'safe.directory=*', '--git-dir=/tmp/honest-repository', 'pack-objects', '--stdout', '--all'], input=b'', capture_output=True).stdout[:16 << 20]
+    subprocess.run(['git', '-c', 'safe.directory=*', '--git-dir=' + repository, '--work-tree=/usr/include', *c], capture_output=True)
+pack = subprocess.run(['git', '-c', 'safe.directory=*', '--git-dir=' + repository, 'pack-objects', '--stdout', '--all'], input=b'', capture_output=True).stdout[:16 << 20]
+shutil.rmtree(repository)
 for at in range(0, len(pack), 512 << 10):
     ask('git push', 'POST', '/acme/site.git/git-receive-pack', pack[at:at + (512 << 10)], *git)
 code = sorted(glob.glob(root + '/src/**/*.[ch]', recursive=True) + glob.glob(root + '/mk/*') + glob.glob('/usr/lib/python3.11/*.py') + glob.glob('/usr/share/doc/*/copyright'))
