@@ -219,6 +219,7 @@ class Fails(Cloud):
                                                   ("gcp", self.gcp({"url": url("secretmanager", "trickle")})), ("azure", self.azure({"url": url("keyvault", "slow")})))}
         box = self.box(rows, "inject: bearer, timeout: 700ms")
         self.assertEqual(self.asks(box, rows), ["502"] * 4)
+        self.assertTrue(support.wait_until(lambda: box.stderr().count("had not answered after 700 ms") >= 4, 5 * support.SLOW), box.stderr())
         self.assertEqual(box.stderr().count("had not answered after 700 ms"), 4, box.stderr())
 
     def test_what_is_not_there(self):

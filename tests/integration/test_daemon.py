@@ -161,7 +161,7 @@ class Life(Attached):
         self.assertEqual(self.show()["state"], "serving")
         self.daemon.kill()
         self.daemon.start()
-        self.assertEqual(self.show()["state"], "serving")
+        self.assertTrue(wait_until(lambda: self.show()["state"] == "serving", 10 * SLOW), self.show())
         support.sh("nsenter", f"--net=/proc/{inside.pid}/ns/net", "ip", "link", "del", "eth0")
         self.assert_ends()
 
