@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions without a worker: what wakes them, what lets them fall asleep, and that they are the same sessions before and after."""
+import contextlib
 import os
 import resource
 import signal
@@ -224,9 +225,11 @@ class Faults(Sleeping):
         """A worker that dies while it wakes is replaced; connections wait for the next."""
         for _ in range(3):
             for worker in self.workers():
-                os.kill(worker, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it was about to end
+                    os.kill(worker, signal.SIGKILL)
             self.assertTrue(wait_until(self.answers, 10 * SLOW), self.daemon.stderr())
-            os.kill(self.worker(), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.worker(), signal.SIGKILL)
             self.assertTrue(wait_until(self.answers, 10 * SLOW), self.daemon.stderr())
             self.assert_sleeps()
 
