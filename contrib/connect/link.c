@@ -80,6 +80,8 @@ static void on_last_sent(struct bufferevent *near, void *context)
 void link_finish(struct link *l)
 {
 	link_enter(l, LINK_REFUSED);
+	if (l->again)
+		event_del(l->again); /* the gateway is not tried any more */
 	if (l->far)
 		bufferevent_free(l->far);
 	l->far = NULL;
