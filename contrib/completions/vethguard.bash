@@ -172,7 +172,7 @@ _vethguard()
 		'ca install') words='--root --overlap --socket --json --help' ;;
 		'ca rotate') words='--overlap --name --socket --json --help' ;;
 		'credential list' | 'credential show' | 'credential check' | 'credential rotate' | 'credential revoke') words='--socket --json --help' ;;
-		'session create') words='--policy --name --ttl --from --certificate --by-address --var --label --observe --socket --json --help' ;;
+		'session create') words='--policy --name --ttl --from --certificate --by-address --callback --var --label --observe --socket --json --help' ;;
 		'session certificate') words='--out --ttl --socket --json --help' ;;
 		'session extend') words='--ttl --socket --json --help' ;;
 		'session list' | 'session show') words='--socket --json --help' ;;

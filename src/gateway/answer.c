@@ -23,6 +23,12 @@ static const char prove_base[] =
         "name of the gateway stands for a host, the token as \"Authorization: Bearer TOKEN\". A "
         "token "
         "that has expired or was revoked is refused like an unknown one.\n";
+static const char prove_callback[] =
+        "A question about a request needs the token of a session for callbacks, as "
+        "\"X-Vethguard-Token: TOKEN\"; a callback of a provider needs the provider's signature "
+        "too. A token or signature that has expired, was revoked or was used before is refused "
+        "like "
+        "an unknown one.\n";
 static const char away[] = "The session exists, but nothing serves it at the moment. Try again.\n";
 
 /* Pages in a browser may read the answer. */
@@ -37,6 +43,8 @@ static const char *phrase(unsigned status)
 		return "Unauthorized";
 	case 407:
 		return "Proxy Authentication Required";
+	case 413:
+		return "Content Too Large";
 	case 431:
 		return "Request Header Fields Too Large";
 	case 501:
@@ -56,17 +64,20 @@ static void answer_http(struct visitor *c, unsigned status, const char *text)
 	        "Proxy-Authenticate: Basic realm=\"vethguard\", charset=\"UTF-8\"\r\n"
 	        "Proxy-Authenticate: Bearer realm=\"vethguard\"\r\n";
 	static const char base_challenge[] = "WWW-Authenticate: Bearer realm=\"vethguard\"\r\n";
-	const bool base = c->form != MESSAGE_FORM_PROXY;
+	const bool base = message_form_is_base(c->form);
 	char out[ANSWER_MAX];
 	int n = snprintf(out, sizeof(out),
 	        "HTTP/1.1 %u %s\r\n%s%sContent-Type: text/plain\r\nContent-Length: "
 	        "%zu\r\nConnection: close\r\n%s\r\n%s",
 	        status, phrase(status),
-	        status == 407   ? challenges
-	        : status == 401 ? base_challenge
-	                        : "",
+	        status == 407           ? challenges
+	        : status == 401 && base ? base_challenge
+	                                : "",
 	        status == 503 ? "Retry-After: 1\r\n" : "", strlen(text),
-	        base ? CROSS_ORIGIN : "Proxy-Connection: close\r\n", text);
+	        base                             ? CROSS_ORIGIN
+	        : message_form_is_asked(c->form) ? "Cache-Control: no-store\r\n"
+	                                         : "Proxy-Connection: close\r\n",
+	        text);
 
 	front_write(&c->front, out, (size_t)n);
 }
@@ -111,6 +122,8 @@ void visitor_answer(struct visitor *c, enum answer answer, unsigned status, cons
 	} else if (answer == ANSWER_PROVE) {
 		if (c->form == MESSAGE_FORM_PROXY)
 			answer_http(c, 407, prove);
+		else if (message_form_is_asked(c->form))
+			answer_http(c, 401, prove_callback);
 		else
 			answer_http(c, 401, prove_base);
 	} else if (answer == ANSWER_AWAY) {

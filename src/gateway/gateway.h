@@ -10,9 +10,9 @@
  * receiver.c accepts; address.c and pace.c bound what one address, and all strangers, may do;
  * visitor.c and proof.c hold a connection until it is relayed; signed.c, signers.c and tokens.c are
  * about tokens that others sign; balancer.c reads the header of a load balancer, and hello.c serves
- * transparent TLS; answer.c writes answers to clients; sessions.c keeps the sessions; front.c and
- * relay.c move bytes; http2.c and its parts make a visitor of each stream of a connection in
- * HTTP/2.
+ * transparent TLS; callback.c and replay.c are about questions of other proxies; answer.c writes
+ * answers to clients; sessions.c keeps the sessions; front.c and relay.c move bytes; http2.c and
+ * its parts make a visitor of each stream of a connection in HTTP/2.
  */
 #ifndef VETHGUARD_SRC_GATEWAY_GATEWAY_H
 #define VETHGUARD_SRC_GATEWAY_GATEWAY_H
@@ -36,7 +36,11 @@
 #define GATEWAY_ENTERS_PER_S 2000   /* bound on connections passed to workers, of all sessions */
 #define GATEWAY_WRONG_SIGNATURES_PER_S 1000 /* bound for all addresses; one costs some 100 us */
 #define GATEWAY_ASKS_PER_S 500              /* bound on questions about signed tokens */
-#define GATEWAY_FILE_MAX (256u << 10)       /* bytes of a certificate's or key's file */
+#define GATEWAY_CALLBACK_BYTES (16u << 20)  /* of bodies of callbacks that are being received */
+#define GATEWAY_USED_SIGNATURES_MAX                                                           \
+	65536                         /* of callbacks, which are remembered until they expire \
+	                               */
+#define GATEWAY_FILE_MAX (256u << 10) /* bytes of a certificate's or key's file */
 
 struct visitor;
 struct gateway;
@@ -65,6 +69,7 @@ struct session {
 	size_t token_count;
 	struct rate enters;
 	bool by_signed;         /* its clients show signed tokens: it has no hash */
+	bool callback;          /* it is for questions of other proxies only */
 	struct list by_address; /* in gateway.by_address, if the client's address proves it */
 };
 
@@ -75,10 +80,14 @@ void sessions_end(struct gateway *g, uint64_t id);
 void sessions_free(struct gateway *g);
 /* Returns the session whose token this is and which may come from this address, or NULL. */
 struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source);
+/* The same for a session for questions of other proxies, which the function above never returns. */
+struct session *sessions_find_asking(
+        struct gateway *g, struct slice token, const struct ip *source);
 /* Returns the session whose client certificate has this hash (SHA-256 of the DER) and which may
- * come from this address, or NULL. */
-struct session *sessions_find_certificate(
-        struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source);
+ * come from this address, or NULL. callback: one for questions of other proxies; else one for
+ * anything else. */
+struct session *sessions_find_certificate(struct gateway *g,
+        const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source, bool callback);
 /* Returns the session that this address proves, or NULL. */
 struct session *sessions_find_address(struct gateway *g, const struct ip *source);
 /* The session with this id, or NULL. */
@@ -114,6 +123,19 @@ int tokens_add(struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], 
 struct session *tokens_find(struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES]);
 void tokens_forget(struct gateway *g, struct session *s);
 void tokens_forget_all(struct gateway *g);
+
+/* --- replay.c --- */
+
+struct used_signature {
+	UT_hash_handle hh;
+	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES];
+	int64_t until_ms; /* clock_real_ms() */
+};
+
+/* Notes that the signature with this hash is used, until it expires. Returns false if it was used
+ * before, or cannot be noted. */
+bool replay_take(struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], int64_t until_ms);
+void replay_free(struct gateway *g);
 
 /* --- address.c --- */
 
@@ -184,6 +206,8 @@ struct gateway {
 	struct list by_address;         /* sessions that a client's address proves */
 	struct signers signers, coming; /* coming: until all are there */
 	struct token *tokens;           /* hash table */
+	struct used_signature *used;    /* hash table, the oldest first */
+	size_t callback_bytes;          /* room for bodies that are being received */
 	struct address *addresses;
 	struct receiver receivers[CONFIG_GATEWAY_LISTENERS_MAX];
 	size_t receiver_count;

@@ -341,6 +341,7 @@ static void clean_up(struct gateway *g)
 	visitors_close(g);
 	addresses_free(g);
 	signers_free(g);
+	replay_free(g);
 	for (size_t i = 0; i < WAIT_COUNT; i++)
 		loop_deadlines_close(&g->waits[i]);
 	loop_timer_close(&g->accept_again);

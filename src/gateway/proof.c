@@ -43,6 +43,19 @@ static struct ip reached(const struct visitor *c)
 	return ip_from_sockaddr((struct sockaddr *)&at, &port);
 }
 
+/* Another proxy's request is never sent from here, so nothing follows its upgrade. */
+void visitor_consume_head(struct visitor *c, const struct proxy_head *head, enum message_form form)
+{
+	secret_wipe(buf_bytes(&c->in), head->used);
+	buf_consume(&c->in, head->used);
+	c->looked = 0;
+	c->form = form;
+	c->carry = head->upgrade && !message_form_is_asked(form) ? CARRY_TUNNEL
+	           : head->last                                  ? CARRY_LAST
+	                                                         : CARRY_REQUESTS;
+	body_meter_begin(&c->meter, head);
+}
+
 bool visitor_ask(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
@@ -64,13 +77,19 @@ bool visitor_ask(struct visitor *c)
 	return true;
 }
 
-void visitor_prove(struct visitor *c, struct session *s)
+void visitor_belong(struct visitor *c, struct session *s)
 {
 	visitor_count_proved(c);
 	if (c->front.stream)
 		http2_stream_proved(c->front.stream);
 	c->session = s;
+	list_remove(&c->of_session);
 	list_append(&s->visitors, &c->of_session);
+}
+
+void visitor_prove(struct visitor *c, struct session *s)
+{
+	visitor_belong(c, s);
 	c->asked = 0;
 	visitor_enter(c, VISITOR_ENTERING);
 	if (!visitor_ask(c))
@@ -100,12 +119,13 @@ bool visitor_first(struct visitor *c)
 		return c->state != VISITOR_CLOSED;
 	}
 	/* TLS inside of TLS is transparent TLS, proved by the outer connection's certificate. */
-	c->tls_inside = c->transparent || (buf_bytes(&c->in)[0] == TLS_HANDSHAKE && c->front.tls);
+	c->tls_inside = c->transparent ||
+	                (buf_bytes(&c->in)[0] == TLS_HANDSHAKE && c->front.tls && !c->callback);
 	if (c->tls_inside) {
 		visitor_enter(c, VISITOR_HELLO);
 		return true;
 	}
-	c->socks = buf_bytes(&c->in)[0] == SOCKS5_VERSION;
+	c->socks = buf_bytes(&c->in)[0] == SOCKS5_VERSION && !c->callback;
 	visitor_enter(c, c->socks ? VISITOR_GREETING : VISITOR_HEAD);
 	return true;
 }
@@ -115,7 +135,7 @@ struct session *visitor_certified(const struct visitor *c)
 	uint8_t hash[TLS_CERTIFICATE_HASH_BYTES];
 
 	return front_certificate(&c->front, hash)
-	               ? sessions_find_certificate(c->gateway, hash, &c->source)
+	               ? sessions_find_certificate(c->gateway, hash, &c->source, c->callback)
 	               : NULL;
 }
 

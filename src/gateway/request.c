@@ -159,17 +159,6 @@ static int write_onward(struct visitor *c, const struct request *r)
 	return rc;
 }
 
-/* The head is done with; what follows it stays in c->in. */
-static void consume_head(struct visitor *c, const struct request *r)
-{
-	secret_wipe(buf_bytes(&c->in), r->head.used);
-	buf_consume(&c->in, r->head.used);
-	c->looked = 0;
-	c->form = r->form;
-	c->carry = r->head.upgrade ? CARRY_TUNNEL : r->head.last ? CARRY_LAST : CARRY_REQUESTS;
-	body_meter_begin(&c->meter, &r->head);
-}
-
 static void go_on(struct visitor *c, const struct request *r)
 {
 	static const char second[] = "the token appears in a second place";
@@ -179,7 +168,7 @@ static void go_on(struct visitor *c, const struct request *r)
 		visitor_answer(c, ANSWER_MALFORMED, 400, second);
 		return;
 	}
-	consume_head(c, r);
+	visitor_consume_head(c, &r->head, r->form);
 	if (!rc && c->carry == CARRY_TUNNEL) {
 		rc = buf_append(&c->back.unsent, buf_bytes(&c->in), c->in.len);
 		buf_fini(&c->in);
@@ -222,7 +211,10 @@ bool visitor_head(struct visitor *c)
 	for (;;) {
 		switch (proxy_head_parse(buf_bytes(&c->in), c->in.len, &c->looked, &r.head)) {
 		case PROXY_HEAD_DONE:
-			carry_out(c, &r);
+			if (c->callback)
+				visitor_question(c, &r.head);
+			else
+				carry_out(c, &r);
 			forget(&r);
 			return c->state != VISITOR_CLOSED;
 		case PROXY_HEAD_BAD:
@@ -249,9 +241,11 @@ enum next_request visitor_next_request(struct visitor *c)
 	default:
 		break;
 	}
+	if (c->callback)
+		return visitor_next_question(c, &r.head) ? NEXT_SENT : NEXT_ANEW;
 	if (r.head.form != PROXY_FORM_CONNECT && decide(c, &r) == DECIDED_PROVED &&
 	        r.session == c->session && r.form == c->form && write_onward(c, &r) == 0) {
-		consume_head(c, &r);
+		visitor_consume_head(c, &r.head, r.form);
 		next = NEXT_SENT;
 	}
 	forget(&r);

@@ -61,6 +61,7 @@ int sessions_set(struct gateway *g, const struct message_gateway_session *m)
 	s->from_count = m->from_count;
 	memcpy(s->from, m->from, sizeof(s->from));
 	s->by_signed = m->token_hash.n == 0 && !m->by_address;
+	s->callback = m->callback;
 	if (m->by_address)
 		list_append(&g->by_address, &s->by_address);
 	if (m->token_hash.n == 0)
@@ -116,7 +117,8 @@ static bool are_equal(const uint8_t *a, const uint8_t *b, size_t n)
 	return difference == 0;
 }
 
-struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source)
+static struct session *find(
+        struct gateway *g, struct slice token, const struct ip *source, bool callback)
 {
 	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES];
 	struct session *s = NULL;
@@ -128,21 +130,31 @@ struct session *sessions_find(struct gateway *g, struct slice token, const struc
 		s = NULL;
 	if (!s)
 		s = tokens_find(g, hash);
-	if (s && !may_come_from(s, source))
+	if (s && (s->callback != callback || !may_come_from(s, source)))
 		s = NULL;
 	secret_wipe(hash, sizeof(hash));
 	return s;
 }
 
+struct session *sessions_find(struct gateway *g, struct slice token, const struct ip *source)
+{
+	return find(g, token, source, false);
+}
+
+struct session *sessions_find_asking(struct gateway *g, struct slice token, const struct ip *source)
+{
+	return find(g, token, source, true);
+}
+
 /* Hashes of tokens and of certificates share one table. No token is a certificate: a token has only
  * visible ASCII, and a certificate's DER has other bytes. */
-struct session *sessions_find_certificate(
-        struct gateway *g, const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source)
+struct session *sessions_find_certificate(struct gateway *g,
+        const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], const struct ip *source, bool callback)
 {
 	struct session *s;
 
 	HASH_FIND(by_hash, g->by_hash, hash, MESSAGE_TOKEN_HASH_BYTES, s);
-	return s && may_come_from(s, source) ? s : NULL;
+	return s && s->callback == callback && may_come_from(s, source) ? s : NULL;
 }
 
 /* Sessions by address are few. The supervisor makes sure that no two of them share an address. */

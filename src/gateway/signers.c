@@ -54,6 +54,7 @@ static struct token_signer *make(const struct message_gateway_signer *m)
 		copy_text(terms->audiences[i], m->audiences[i]);
 	terms->algorithms = m->algorithms;
 	terms->lifetime_s = m->lifetime_s;
+	terms->callbacks = m->callbacks;
 	for (size_t i = 0; i < m->key_count; i++)
 		if (add_key(&s->keys, &m->keys[i]) != 0)
 			log_error("a public key of %s cannot be used", terms->issuer);

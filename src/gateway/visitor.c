@@ -18,6 +18,7 @@ static const char *const state_names[] = {
         [VISITOR_HTTP2] = "HTTP2",
         [VISITOR_HELLO] = "HELLO",
         [VISITOR_HEAD] = "HEAD",
+        [VISITOR_BODY] = "BODY",
         [VISITOR_GREETING] = "GREETING",
         [VISITOR_LOGIN] = "LOGIN",
         [VISITOR_ASKING] = "ASKING",
@@ -87,6 +88,7 @@ void visitor_close(struct visitor *c)
 		return;
 	visitor_enter(c, VISITOR_CLOSED);
 	visitor_leave_question(c);
+	visitor_forget_body(c);
 	leave_unproved(c, false);
 	http2_close(c);
 	list_remove(&c->of_session);
@@ -185,6 +187,7 @@ static bool (*const handlers[VISITOR_STATE_COUNT])(struct visitor *c) = {
         [VISITOR_HELLO] = visitor_hello,
         [VISITOR_HEAD] = visitor_head,
         [VISITOR_GREETING] = visitor_greeting,
+        [VISITOR_BODY] = visitor_body,
         [VISITOR_LOGIN] = visitor_login,
         [VISITOR_ASKING] = wait_on,
         [VISITOR_REFUSING] = wait_on,
@@ -293,6 +296,12 @@ static struct visitor *visitor_new(
 	return c;
 }
 
+static void take_kind(struct visitor *c, bool callback)
+{
+	c->callback = callback;
+	c->form = callback ? MESSAGE_FORM_CHECK_HEAD : MESSAGE_FORM_PROXY;
+}
+
 struct visitor *visitor_open_stream(struct visitor *connection, struct http2_stream *stream)
 {
 	struct visitor *c = visitor_new(
@@ -300,6 +309,7 @@ struct visitor *visitor_open_stream(struct visitor *connection, struct http2_str
 
 	if (!c)
 		return NULL;
+	take_kind(c, connection->callback);
 	front_open_stream(c->gateway, &c->front, &connection->front, stream);
 	visitor_enter(c, VISITOR_HEAD);
 	return c;
@@ -317,7 +327,8 @@ bool visitor_open(struct receiver *r, int fd, const struct sockaddr *from)
 		return false;
 	}
 	c->transparent = r->kind == CONFIG_GATEWAY_TRANSPARENT;
-	if (front_open(g, &c->front, fd, r->kind == CONFIG_GATEWAY_TLS, on_front) != 0) {
+	take_kind(c, r->kind == CONFIG_GATEWAY_CALLBACKS);
+	if (front_open(g, &c->front, fd, config_gateway_kind_has_tls(r->kind), on_front) != 0) {
 		c->front.fd = -1;
 		visitor_close(c);
 		return false;

@@ -14,6 +14,9 @@
  * Transparent TLS (hello.c): FIRST -> HELLO -> ENTERING. Behind a load balancer (balancer.c):
  * BALANCED -> FIRST.
  *
+ * A callback (callback.c) has a body that is read before its session's worker is asked for:
+ * HEAD -> BODY -> ENTERING.
+ *
  * A signed token that is not known is asked about (signed.c): HEAD or LOGIN -> ASKING, and back.
  *
  * On a kept connection of requests each head proves itself (request.c). A head that is not for
@@ -35,6 +38,7 @@ enum visitor_state {
 	VISITOR_HTTP2,    /* its streams are visitors */
 	VISITOR_HELLO,    /* transparent TLS: the ClientHello */
 	VISITOR_HEAD,     /* the head of a request to an HTTP proxy */
+	VISITOR_BODY,     /* the signed body of a callback */
 	VISITOR_GREETING, /* SOCKS5: the greeting */
 	VISITOR_LOGIN,    /* SOCKS5: user and password */
 	VISITOR_ASKING,   /* a signed token: waiting for what the supervisor says about it */
@@ -92,7 +96,7 @@ struct visitor {
 	UT_hash_handle hh;       /* in gateway.entering while ENTERING or ASKING, by question */
 	uint64_t question;
 	unsigned asked; /* how often the supervisor answered that it had no worker */
-	uint8_t shown[MESSAGE_TOKEN_HASH_BYTES]; /* ASKING: of the token */
+	uint8_t shown[MESSAGE_TOKEN_HASH_BYTES]; /* ASKING: of the token; BODY: of the signature */
 	bool decided; /* the supervisor has said what the token is worth */
 	struct ip source;
 	uint16_t source_port;
@@ -100,6 +104,10 @@ struct visitor {
 	size_t looked;
 	bool balanced; /* it came by a load balancer, which passes no datagrams on */
 	bool socks;
+	bool callback; /* on a listener for questions of other proxies */
+	size_t body_n; /* BODY: how long it is */
+	uint8_t signed_hash[MESSAGE_TOKEN_HASH_BYTES]; /* BODY: what its SHA-256 has to be */
+	int64_t signed_until_ms;                       /* BODY: when its signature expires */
 	bool transparent;       /* on a listener for transparent TLS: its address is its proof */
 	bool tls_inside;        /* its bytes are transparent TLS (hello.c) */
 	uint8_t alert;          /* tls_inside: the alert of ANSWER_MALFORMED */
@@ -160,7 +168,9 @@ bool visitor_login(struct visitor *c);
 bool visitor_take_in(struct visitor *c);
 /* proof.c. Returns the session that the client's certificate proves, or NULL. */
 struct session *visitor_certified(const struct visitor *c);
-/* The session is proved: asks for its worker, which will get the bytes in c->back.unsent. */
+/* The session is proved: the connection belongs to it, and ends with it. */
+void visitor_belong(struct visitor *c, struct session *s);
+/* The same, and asks for its worker, which will get the bytes in c->back.unsent. */
 void visitor_prove(struct visitor *c, struct session *s);
 /* Refuses a wrong proof. The answer waits, for the same time whatever is wrong with the proof. */
 void visitor_refuse(struct visitor *c);
@@ -187,6 +197,16 @@ void visitor_hello_answered(struct visitor *c, const uint8_t *p, size_t n);
 void visitor_alert(struct visitor *c, uint8_t description);
 /* request.c: a handler, as above. */
 bool visitor_head(struct visitor *c);
+/* proof.c. Drops a head that was read and written onward; what follows it stays in c->in. */
+void visitor_consume_head(struct visitor *c, const struct proxy_head *head, enum message_form form);
+/* callback.c: what follows a head on a listener for questions of other proxies. */
+void visitor_question(struct visitor *c, const struct proxy_head *head);
+/* The same on a kept connection. Returns true if it is in c->back.unsent. */
+bool visitor_next_question(struct visitor *c, const struct proxy_head *head);
+/* callback.c: a handler, as above. */
+bool visitor_body(struct visitor *c);
+/* No body is being received any more. */
+void visitor_forget_body(struct visitor *c);
 /* The result for the next head on a kept connection. */
 enum next_request {
 	NEXT_SENT, /* it is in c->back.unsent */

@@ -279,8 +279,8 @@ const char *signed_claims_check(
 	return NULL;
 }
 
-int signed_token_check(struct slice text, const struct token_signer *const signers[], size_t count,
-        int64_t now_s, struct signed_claims *claims, const char **why)
+static int check(struct slice text, const struct token_signer *const signers[], size_t count,
+        bool callbacks, int64_t now_s, struct signed_claims *claims, const char **why)
 {
 	struct signed_token t;
 
@@ -289,7 +289,7 @@ int signed_token_check(struct slice text, const struct token_signer *const signe
 		return -1;
 	*why = "no key that is known has signed it";
 	for (size_t i = 0; i < count; i++) {
-		if (!is_signed_by(&t, signers[i]))
+		if (signers[i]->terms.callbacks != callbacks || !is_signed_by(&t, signers[i]))
 			continue;
 		*why = signed_token_read_claims(&t, claims);
 		if (*why)
@@ -300,4 +300,16 @@ int signed_token_check(struct slice text, const struct token_signer *const signe
 		signed_claims_fini(claims);
 	}
 	return -1;
+}
+
+int signed_token_check(struct slice text, const struct token_signer *const signers[], size_t count,
+        int64_t now_s, struct signed_claims *claims, const char **why)
+{
+	return check(text, signers, count, false, now_s, claims, why);
+}
+
+int signed_callback_check(struct slice text, const struct token_signer *const signers[],
+        size_t count, int64_t now_s, struct signed_claims *claims, const char **why)
+{
+	return check(text, signers, count, true, now_s, claims, why);
 }

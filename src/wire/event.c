@@ -62,7 +62,8 @@
 	X(text, operation)       \
 	X(text, user)            \
 	X(u32, user_id)          \
-	X(u32, process_id)
+	X(u32, process_id)       \
+	X(flag, callback)
 
 enum field_bit {
 #define BIT(type, field) BIT_##field,

@@ -22,7 +22,7 @@ static void gateway_start_fields(struct codec *c, struct message_gateway_start *
 	for (size_t i = 0; i < m->listener_count; i++) {
 		m->listener_kind[i] = (enum config_gateway_kind)codec_upto(
 		        c, m->listener_kind[i], CONFIG_GATEWAY_KIND_COUNT - 1);
-		if (m->listener_kind[i] == CONFIG_GATEWAY_TLS && !m->has_certificate)
+		if (config_gateway_kind_has_tls(m->listener_kind[i]) && !m->has_certificate)
 			codec_fail(c, -EBADMSG);
 	}
 	m->base_count = codec_upto(c, m->base_count, CONFIG_GATEWAY_BASES_MAX);
@@ -49,6 +49,9 @@ static void gateway_session_fields(struct codec *c, struct message_gateway_sessi
 		m->from[i] = codec_prefix(c, m->from[i]);
 	m->by_address = codec_bool(c, m->by_address);
 	if (m->by_address && (m->token_hash.n || !m->from_count))
+		codec_fail(c, -EBADMSG);
+	m->callback = codec_bool(c, m->callback);
+	if (m->callback && !m->token_hash.n)
 		codec_fail(c, -EBADMSG);
 }
 CODEC_PAIR(gateway_session)
@@ -117,6 +120,7 @@ static void gateway_signer_fields(struct codec *c, struct message_gateway_signer
 		m->audiences[i] = codec_string(c, m->audiences[i], 1, CONFIG_CLAIM_VALUE_MAX);
 	m->algorithms = codec_u8(c, m->algorithms);
 	m->lifetime_s = above_zero(c, m->lifetime_s);
+	m->callbacks = codec_bool(c, m->callbacks);
 	m->key_count = codec_upto(c, m->key_count, MESSAGE_KEY_SET_MAX);
 	for (size_t i = 0; i < m->key_count; i++)
 		m->keys[i] = public_key_field(c, m->keys[i]);

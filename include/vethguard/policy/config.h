@@ -118,8 +118,14 @@ enum config_gateway_kind {
 	CONFIG_GATEWAY_PLAIN = 0,       /* the same as CONFIG_GATEWAY_TLS, but unencrypted */
 	CONFIG_GATEWAY_TLS = 1,         /* requests to a proxy, or to base URLs, over TLS */
 	CONFIG_GATEWAY_TRANSPARENT = 2, /* TLS of clients that know no proxy; their addresses prove their sessions */
+	CONFIG_GATEWAY_CALLBACKS = 3,   /* questions of other proxies about their requests, over TLS */
 	CONFIG_GATEWAY_KIND_COUNT
 };
+/* True if the gateway's own certificate is shown there. */
+static inline bool config_gateway_kind_has_tls(enum config_gateway_kind kind)
+{
+	return kind == CONFIG_GATEWAY_TLS || kind == CONFIG_GATEWAY_CALLBACKS;
+}
 
 struct config_gateway_listener {
 	struct ip address;
@@ -156,6 +162,7 @@ struct config_terms {
 	char audiences[CONFIG_AUDIENCES_MAX][CONFIG_CLAIM_VALUE_MAX + 1]; /* claim aud names one of them */
 	uint8_t algorithms;                                               /* bit 1 << enum config_algorithm */
 	uint32_t lifetime_s;                                              /* from now until exp, at most */
+	bool callbacks; /* it signs callbacks, and no sessions: such a signer has no rules */
 };
 
 /* A claim and what goes with it: the value that it has to have, or the variable or label that it becomes. */

@@ -48,6 +48,8 @@ enum policy_reason {
 	                                  body does not meet their conditions */
 	POLICY_REASON_LEAK = 11,       /* the request carries a placeholder to where the placeholder does not belong */
 	POLICY_REASON_SECRET = 12,     /* the request carries a secret (dlp) */
+	POLICY_REASON_CALLBACK = 13,   /* another proxy asks about the request, and does not tell enough of it, or
+	                                  could not carry out the decision */
 	POLICY_REASON_COUNT
 };
 

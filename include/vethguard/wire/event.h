@@ -137,6 +137,7 @@ struct event {
 	struct slice user_agent;
 	uint16_t status;      /* the status sent to the sandbox; 0: none */
 	uint8_t http_version; /* 10, 11, 20 */
+	bool callback;        /* another proxy asked about the request, and sends it itself */
 
 	/* DNS. */
 	uint16_t dns_id, dns_type, dns_class;

@@ -12,8 +12,26 @@ enum message_form {
 	MESSAGE_FORM_PROXY = 0,     /* what clients send to an explicit proxy: HTTP or SOCKS5 */
 	MESSAGE_FORM_BASE_PATH = 1, /* requests in absolute-form, of clients that see the host in their URL's path */
 	MESSAGE_FORM_BASE_NAME = 2, /* the same, of clients that see a name of the gateway in place of the host */
+	/* Requests in absolute-form that another proxy asks about (wire/callback.h). The worker does not send them; it
+	 * answers whether the proxy may, and with which fields. */
+	MESSAGE_FORM_CHECK = 3,         /* the answer's fields are the fields to add */
+	MESSAGE_FORM_CHECK_HEAD = 4,    /* the same, of requests whose body the proxy does not tell */
+	MESSAGE_FORM_CALLBACK = 5,      /* the answer's body has the fields to add, as JSON */
+	MESSAGE_FORM_CALLBACK_HEAD = 6, /* the same, of requests whose body the proxy does not tell */
 	MESSAGE_FORM_COUNT
 };
+static inline bool message_form_is_base(enum message_form form)
+{
+	return form == MESSAGE_FORM_BASE_PATH || form == MESSAGE_FORM_BASE_NAME;
+}
+static inline bool message_form_is_asked(enum message_form form)
+{
+	return form >= MESSAGE_FORM_CHECK;
+}
+static inline bool message_form_tells_body(enum message_form form)
+{
+	return form != MESSAGE_FORM_CHECK_HEAD && form != MESSAGE_FORM_CALLBACK_HEAD;
+}
 
 struct message_gateway_base {         /* a name of the gateway that stands for a host */
 	struct slice name, authority; /* canonical; authority: host, or host:port */
@@ -43,6 +61,7 @@ struct message_gateway_session {
 	size_t from_count;  /* 0: from anywhere */
 	struct ip_prefix from[MESSAGE_FROM_MAX];
 	bool by_address; /* a client's address proves it: token_hash is empty, and from is not */
+	bool callback;   /* its clients are proxies that ask about requests; nothing else comes in by it */
 };
 
 struct message_gateway_session_end {
@@ -85,6 +104,7 @@ struct message_gateway_signer {
 	struct slice audiences[CONFIG_AUDIENCES_MAX];
 	uint8_t algorithms;
 	uint32_t lifetime_s;
+	bool callbacks; /* as in struct config_terms */
 	size_t key_count;
 	struct message_public_key keys[MESSAGE_KEY_SET_MAX];
 };

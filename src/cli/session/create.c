@@ -22,6 +22,9 @@ static const struct option_spec specs[] = {
                 "its proof is this certificate (PEM) of a client: no token is made"},
         {"by-address", 0, NULL,
                 "its proof is the address of its clients, which --from names: no token is made"},
+        {"callback", 0, NULL,
+                "another proxy asks about its requests, at listen_callbacks: the token\nopens "
+                "nothing else"},
         {"var", 0, "KEY=VALUE", "a variable of the policy; may be repeated"},
         {"label", 0, "KEY=VALUE", "a label, which list and the log show; may be repeated"},
         {"observe", 0, NULL, "let pass what the policy would refuse, and log it"},
@@ -35,7 +38,7 @@ struct create {
 	struct attach_options options;
 	struct attach_words from;
 	const char *certificate;
-	bool by_address;
+	bool by_address, callback;
 };
 
 static void help(void)
@@ -51,7 +54,8 @@ static void help(void)
 	      "  TOKEN=$(vethguard session create --policy agent.yaml --from 203.0.113.0/24)\n"
 	      "  curl --proxy https://gateway.example:8443 --proxy-user session:$TOKEN ...\n"
 	      "  vethguard session create --policy agent.yaml --certificate agent.pem\n"
-	      "  vethguard session create --policy agent.yaml --by-address --from 10.9.0.7/32\n\n"
+	      "  vethguard session create --policy agent.yaml --by-address --from 10.9.0.7/32\n"
+	      "  vethguard session create --policy agent.yaml --callback --from 10.0.0.9/32\n\n"
 	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
 	      "reached.\n",
 	        stdout);
@@ -68,6 +72,8 @@ static bool take(void *context, const char *option, const char *value)
 	}
 	if (strcmp(option, "by-address") == 0)
 		return c->by_address = true;
+	if (strcmp(option, "callback") == 0)
+		return c->callback = true;
 	if (strcmp(option, "from") != 0)
 		return attach_option_take(&c->options, option, value);
 	if (!ip_prefix_parse(slice_from_string(value), &network))
@@ -144,6 +150,8 @@ int session_create_command(int argc, char **argv)
 	if (!rc && c.certificate)
 		rc = session_add_certificate(body, c.certificate);
 	if (!rc && c.by_address && json_object_set_new(body, "by_address", json_true()) != 0)
+		rc = complain("no memory");
+	if (!rc && c.callback && json_object_set_new(body, "callback", json_true()) != 0)
 		rc = complain("no memory");
 	if (!rc)
 		rc = control_call(line->socket, "POST", "/sessions", body, &answer);

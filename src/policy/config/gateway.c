@@ -7,6 +7,7 @@
  *
  *   gateway: {..., base_urls: {openai.gateway.example: "https://api.openai.com"}}
  *   gateway: {..., signers: [...]}  (signer.c)
+ *   gateway: {..., listen_callbacks: "10.0.0.1:9443"}
  *
  * Without TLS only loopback addresses are accepted, because others on the network could read the
  * tokens. plain_anywhere permits other addresses.
@@ -223,26 +224,32 @@ static void check_certificate(
 	bool tls = false;
 
 	for (size_t i = 0; i < g->listener_count; i++)
-		tls = tls || g->listeners[i].kind == CONFIG_GATEWAY_TLS;
+		tls = tls || config_gateway_kind_has_tls(g->listeners[i].kind);
 	if (!g->listener_count)
 		tree_error(tree, map, "listen is missing: the address that sessions connect to");
 	else if (tls && (!g->certificate[0] || !g->key[0]))
 		tree_error(tree, map,
-		        "%s is missing: listen speaks TLS, with the operator's certificate and key",
+		        "%s is missing: listen and listen_callbacks speak TLS, with the operator's "
+		        "certificate and key",
 		        g->certificate[0] ? "key" : "certificate");
 	else if (!tls && (g->certificate[0] || g->key[0]))
-		tree_error(tree, map, "certificate and key are for listen, which is missing");
+		tree_error(tree, map,
+		        "certificate and key are for listen and listen_callbacks, which are "
+		        "missing");
 	else if (!tls && g->client_certificates)
-		tree_error(tree, map, "client_certificates is for listen, which is missing");
+		tree_error(tree, map,
+		        "client_certificates is for listen and listen_callbacks, which are "
+		        "missing");
 }
 
 void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway)
 {
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
-	        "listen_transparent", "certificate", "key", "name", "unauthenticated",
-	        "unauthenticated_per_address", "handshake", "keep_worker", "base_urls", "signers",
-	        "client_certificates", "balancers", "udp_ports", "udp_address", NULL};
+	        "listen_transparent", "listen_callbacks", "certificate", "key", "name",
+	        "unauthenticated", "unauthenticated_per_address", "handshake", "keep_worker",
+	        "base_urls", "signers", "client_certificates", "balancers", "udp_ports",
+	        "udp_address", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;
 	bool anywhere = false;
@@ -255,6 +262,7 @@ void config_read_gateway(
 	read_listeners(tree, map, "listen", CONFIG_GATEWAY_TLS, false, gateway);
 	read_listeners(tree, map, "listen_plain", CONFIG_GATEWAY_PLAIN, anywhere, gateway);
 	read_listeners(tree, map, "listen_transparent", CONFIG_GATEWAY_TRANSPARENT, false, gateway);
+	read_listeners(tree, map, "listen_callbacks", CONFIG_GATEWAY_CALLBACKS, false, gateway);
 	read_balancers(tree, tree_get(map, "balancers"), gateway);
 	if ((node = tree_get(map, "certificate")))
 		config_read_path(tree, node, "certificate", gateway->certificate);

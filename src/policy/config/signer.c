@@ -10,6 +10,8 @@
  *         keys: control.jwks
  *         rules:
  *           - {when: {tier: gold, sub: "agent-*"}, policy: gold.yaml, vars: {tenant: org}}
+ *       - {name: langsmith, issuer: https://api.smith.langchain.com, audience: ..., keys: ...,
+ * callbacks: true}
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@
 #include "policy/load/loader.h"
 
 #define LIFETIME_DEFAULT_S 86400u
+#define LIFETIME_CALLBACK_S 600u /* by default, of a callback's signature */
 #define LIFETIME_MIN_MS 60000
 #define LIFETIME_MAX_MS (366 * 86400000ull)
 #define URL_MAX 1024
@@ -220,7 +223,7 @@ static void read_terms(struct tree *tree, const struct tree_node *map, struct co
 	if ((node = tree_get(map, "audience")))
 		read_audiences(tree, node, &s->terms);
 	read_algorithms(tree, tree_get(map, "algorithms"), &s->terms);
-	s->terms.lifetime_s = LIFETIME_DEFAULT_S;
+	s->terms.lifetime_s = s->terms.callbacks ? LIFETIME_CALLBACK_S : LIFETIME_DEFAULT_S;
 	if ((node = tree_get(map, "lifetime")) &&
 	        tree_duration(tree, node, "lifetime", LIFETIME_MIN_MS, LIFETIME_MAX_MS, &ms))
 		s->terms.lifetime_s = (uint32_t)(ms / 1000);
@@ -255,16 +258,33 @@ static void read_keys(struct tree *tree, const struct tree_node *map, struct con
 		        tree_quote(node->text, quoted));
 }
 
+/* A signer is for sessions, which its rules make, or for callbacks, which belong to sessions
+ * anyway. */
+static void read_use(struct tree *tree, const struct tree_node *map, struct config_signer *s)
+{
+	static const char *const words[] = {"false", "true", NULL};
+	const struct tree_node *node = tree_get(map, "callbacks");
+
+	s->terms.callbacks = node && tree_word(tree, node, "callbacks", words) == 1;
+	if (!s->terms.callbacks && !tree_get(map, "rules"))
+		tree_error(tree, map, "rules is missing");
+	else if (s->terms.callbacks && (tree_get(map, "rules") || tree_get(map, "session")))
+		tree_error(tree, map,
+		        "rules and session are for tokens of sessions, which a signer with "
+		        "callbacks does not sign");
+}
+
 static void read_signer(struct tree *tree, const struct tree_node *map, struct config_signer *s)
 {
 	static const char *const known[] = {"name", "issuer", "audience", "algorithms", "lifetime",
-	        "keys", "refresh", "session", "rules", NULL};
-	static const char *const needed[] = {"name", "issuer", "audience", "keys", "rules"};
+	        "keys", "refresh", "session", "rules", "callbacks", NULL};
+	static const char *const needed[] = {"name", "issuer", "audience", "keys"};
 	struct tree_node *node;
 
 	if (!tree_is_map(tree, map, "a signer"))
 		return;
 	tree_check_keys(tree, map, known, NULL);
+	read_use(tree, map, s);
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		if (!tree_get(map, needed[i]))
 			tree_error(tree, map, "%s is missing", needed[i]);

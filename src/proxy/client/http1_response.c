@@ -16,7 +16,7 @@ static void response_head(
 	                ex->proxy->state != PROXY_SERVING))
 		c->keep_alive = false;
 	buf_consume(text, text->len);
-	if (c->form != MESSAGE_FORM_PROXY && response->status >= 200) {
+	if (message_form_is_base(c->form) && response->status >= 200) {
 		if (client_base_response(text, ex, response) < 0)
 			socket_close(&c->socket, true);
 		else

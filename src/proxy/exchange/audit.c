@@ -203,6 +203,7 @@ static void put_exchange(struct exchange *ex)
 	                                                                  : SLICE(""),
 	        .status = ex->status,
 	        .http_version = ex->client_version,
+	        .callback = message_form_is_asked(ex->client->form),
 	        .detail = slice_from_string(ex->detail),
 	};
 

@@ -43,7 +43,9 @@ static enum form form_of(const struct exchange *ex)
 {
 	struct slice path = slice_of(ex->request.path, ex->request.path_n);
 
-	if (!ex->request.version || !is_about_policy(ex->cause))
+	/* To another proxy the status 200 would allow the request. */
+	if (!ex->request.version || !is_about_policy(ex->cause) ||
+	        message_form_is_asked(ex->client->form))
 		return FORM_NONE;
 	if (slice_ends_with(path, SLICE("/info/refs")) &&
 	        slice_starts_with(ex->request.query, SLICE("service=git-")))

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "vethguard/base/log.h"
+#include "proxy/exchange/callback.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/inspect.h"
@@ -211,6 +212,10 @@ void exchange_upstream_ready(struct exchange *ex)
 
 static void get_upstream(struct exchange *ex)
 {
+	if (callback_is_asked(ex)) {
+		callback_allow(ex);
+		return;
+	}
 	client_let_out(ex->client);
 	exchange_enter(ex, EXCHANGE_DIAL);
 	ex->sending.how =

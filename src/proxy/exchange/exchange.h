@@ -247,6 +247,10 @@ void exchange_enter(struct exchange *ex, enum exchange_state state);
 /* Send the head. Return 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);
+/* Puts the credential's value into the head, where it belongs. text: locked memory for what is put
+ * together, which the caller wipes. Returns 0 or -errno. */
+int exchange_inject(struct outgoing *head, const struct http_request *r,
+        const struct policy_credential *spec, struct slice value, struct buf *text);
 /* Returns the trailer lines that may pass to the upstream. They overwrite the bytes of trailers. */
 struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers);
 /* Ends the exchange: gives the upstream back and tells the client. complete: the whole response was

@@ -136,9 +136,7 @@ static int inject_cookie(struct buf *out, const struct http_request *r, struct s
 	return rc;
 }
 
-/* Puts the credential where it belongs. text: locked memory for what is put together. Returns 0 or
- * -errno. */
-static int inject(struct outgoing *head, const struct http_request *r,
+int exchange_inject(struct outgoing *head, const struct http_request *r,
         const struct policy_credential *spec, struct slice value, struct buf *text)
 {
 	int rc;
@@ -235,7 +233,7 @@ int exchange_send_with_credential(struct exchange *ex)
 	if (spec.inject == POLICY_INJECT_PLACEHOLDER) {
 		rc = send_substituted(ex, &spec, &head, &text);
 	} else {
-		rc = inject(&head, r, &spec, value, &text);
+		rc = exchange_inject(&head, r, &spec, value, &text);
 		if (rc == 0)
 			rc = send_head(ex, &head);
 	}

@@ -8,6 +8,7 @@
 
 #include "vethguard/base/log.h"
 #include "proxy/exchange/authorize.h"
+#include "proxy/exchange/callback.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/filling.h"
 #include "proxy/exchange/holding.h"
@@ -63,6 +64,8 @@ const struct policy_body *exchange_body(struct exchange *ex, const struct policy
 {
 	static const struct policy_body unread = {.state = POLICY_BODY_UNREAD};
 
+	if (!callback_tells_body(ex))
+		return &unread;
 	if (!exchange_has_body(ex))
 		return NULL;
 	return ex->holding ? holding_body(ex, policy) : &unread;
@@ -104,7 +107,9 @@ void exchange_decide(struct exchange *ex)
 	r->authority.host_n = ex->destination.host_n;
 	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
 	secrets_begin(ex);
-	if ((ex->verdict.needs_body || secrets_hold_body(ex)) && !ex->holding) {
+	callback_decide(ex);
+	if ((ex->verdict.needs_body || secrets_hold_body(ex) || callback_holds_body(ex)) &&
+	        !ex->holding) {
 		holding_begin(ex, HOLDING_TO_DECIDE);
 		return;
 	}

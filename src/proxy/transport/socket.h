@@ -145,6 +145,9 @@ void socket_write(struct socket *socket, const void *p, size_t n);
 void socket_write_secret(struct socket *socket, const void *p, size_t n);
 /* Sends what is queued now. */
 void socket_flush(struct socket *socket);
+/* The same for a socket without TLS on which bytes with a secret are queued: wipes them in the
+ * shared buffer. */
+void socket_flush_secret(struct socket *socket);
 /* Ends the output: close_notify and FIN follow what is queued. */
 void socket_end(struct socket *socket);
 /* Returns the number of unsent bytes. Do not read the other side while it is SOCKET_HIGH or more;

@@ -205,6 +205,17 @@ void socket_flush(struct socket *l)
 		send_tx(s);
 }
 
+void socket_flush_secret(struct socket *l)
+{
+	struct buf *tx = &l->shared->tx;
+	uint8_t *p = l->shared->tx_owner == l ? buf_bytes(tx) : NULL;
+	const size_t n = tx->len;
+
+	socket_flush(l);
+	if (p && tx->len == 0 && tx->mem)
+		secret_wipe(p, n);
+}
+
 void socket_end(struct socket *l)
 {
 	if (l->fd < 0 || l->broken)

@@ -141,10 +141,12 @@ static void http_body(struct ocsf_line *line)
 	ocsf_proxy_endpoint(line);
 	ocsf_traffic(line);
 	ocsf_tls(line);
-	if (e->credential.n || ocsf_failure_code(e).n) {
+	if (e->credential.n || ocsf_failure_code(e).n || e->callback) {
 		line_object(j, "unmapped");
 		line_some_text(j, "credential", e->credential, OCSF_NAME_MAX);
 		line_some_text(j, "failure", ocsf_failure_code(e), OCSF_NAME_MAX);
+		if (e->callback)
+			line_plain(j, "decided_for", "another proxy");
 		line_end_object(j);
 	}
 }

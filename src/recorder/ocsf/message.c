@@ -247,6 +247,7 @@ struct slice ocsf_message(const struct ocsf_line *line, char *out, size_t out_si
 	}
 	describe(&s, line);
 	add_text(&s, event_is_failure(e) ? " failed" : outcomes[e->decision]);
+	add_text(&s, e->callback ? " (for another proxy)" : "");
 	if (!ocsf_is_plain(e) && e->kind != EVENT_PACKET) {
 		add_text(&s, ": ");
 		add(&s, ocsf_reason_text(e, reason, sizeof(reason)));

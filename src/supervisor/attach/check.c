@@ -156,6 +156,24 @@ static bool check_by_address(struct attach_transaction *t)
 	return true;
 }
 
+/* Refuses a session for callbacks if no listener serves such sessions. */
+static bool check_callback(struct attach_transaction *t)
+{
+	const struct config_gateway *gateway = &t->all->supervisor->gateway.config;
+	bool listens = false;
+
+	if (t->request->session.by_address)
+		return attach_transaction_refuse(t, ATTACH_INVALID,
+		        "who asks for a session's credentials has to prove it with a token or a "
+		        "certificate: an address is not enough for callbacks");
+	for (size_t i = 0; i < gateway->listener_count; i++)
+		listens = listens || gateway->listeners[i].kind == CONFIG_GATEWAY_CALLBACKS;
+	return listens || attach_transaction_refuse(t, ATTACH_INVALID,
+	                          "the gateway takes no callbacks: write \"listen_callbacks\" "
+	                          "into the section \"gateway\" of the configuration, and "
+	                          "reload it");
+}
+
 static bool check_session(struct attach_transaction *t)
 {
 	if (!t->all->supervisor->gateway.config.listener_count)
@@ -165,6 +183,8 @@ static bool check_session(struct attach_transaction *t)
 	if (t->request->session.from_count > MESSAGE_FROM_MAX)
 		return attach_transaction_refuse(
 		        t, ATTACH_INVALID, "a session has at most %d networks", MESSAGE_FROM_MAX);
+	if (t->request->session.callback && !check_callback(t))
+		return false;
 	if (t->request->session.by_address)
 		return check_by_address(t);
 	return !t->request->session.by_certificate || check_certificate(t);

@@ -48,6 +48,7 @@ enum {
 	SESSION_FROM,
 	SESSION_CERTIFICATE,
 	SESSION_BY_ADDRESS,
+	SESSION_CALLBACK,
 	SESSION_MEMBERS
 };
 
@@ -61,7 +62,8 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 	        [SESSION_TTL] = {.name = "ttl_s", .type = MEMBER_INTEGER},
 	        [SESSION_FROM] = {.name = "from", .type = MEMBER_ARRAY},
 	        [SESSION_CERTIFICATE] = {.name = "certificate_sha256"},
-	        [SESSION_BY_ADDRESS] = {.name = "by_address", .type = MEMBER_BOOLEAN}};
+	        [SESSION_BY_ADDRESS] = {.name = "by_address", .type = MEMBER_BOOLEAN},
+	        [SESSION_CALLBACK] = {.name = "callback", .type = MEMBER_BOOLEAN}};
 	const struct body_terms terms = {&m[SESSION_NAME], &m[SESSION_POLICY], &m[SESSION_OBSERVE],
 	        &m[SESSION_LABELS], &m[SESSION_VARS], &m[SESSION_TTL]};
 	struct attach_request *request = &out->request;
@@ -75,6 +77,7 @@ bool control_body_session(const json_t *body, struct control_attach *out, char *
 	request->kind = ATTACH_SESSION;
 	request->session.by_certificate = m[SESSION_CERTIFICATE].value;
 	request->session.by_address = json_is_true(m[SESSION_BY_ADDRESS].value);
+	request->session.callback = json_is_true(m[SESSION_CALLBACK].value);
 	return body_terms_check(request, fault);
 }
 

@@ -99,8 +99,10 @@ static json_t *pack_session(const struct session_token *s)
 			return NULL;
 		}
 	object = json_pack("{s:o, s:o}", "token", json_hex(s->hash, sizeof(s->hash)), "from", from);
-	if (object && s->by_address &&
-	        json_object_set_new(object, "by_address", json_true()) != 0) {
+	if (object &&
+	        ((s->by_address && json_object_set_new(object, "by_address", json_true()) != 0) ||
+	                (s->callback &&
+	                        json_object_set_new(object, "callback", json_true()) != 0))) {
 		json_decref(object);
 		return NULL;
 	}

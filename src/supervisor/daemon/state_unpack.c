@@ -233,11 +233,11 @@ static bool session_of(json_t *object, struct session_token *s)
 {
 	const char *token;
 	json_t *from, *network, *by_signed = NULL;
-	int by_address = 0;
+	int by_address = 0, callback = 0;
 	size_t i;
 
-	if (json_unpack(object, "{s:s, s:o, s?o, s?b !}", "token", &token, "from", &from, "signed",
-	            &by_signed, "by_address", &by_address) != 0 ||
+	if (json_unpack(object, "{s:s, s:o, s?o, s?b, s?b !}", "token", &token, "from", &from,
+	            "signed", &by_signed, "by_address", &by_address, "callback", &callback) != 0 ||
 	        !signed_of(by_signed, s) || !state_hex_of(token, s->hash, sizeof(s->hash)) ||
 	        !json_is_array(from) || json_array_size(from) > MESSAGE_FROM_MAX)
 		return false;
@@ -249,6 +249,9 @@ static bool session_of(json_t *object, struct session_token *s)
 			return false;
 	}
 	s->by_address = by_address;
+	s->callback = callback;
+	if (callback && (by_address || by_signed))
+		return false;
 	return !by_address || (s->from_count && !by_signed);
 }
 

@@ -25,7 +25,8 @@ void gateway_tell_session(struct supervisor *sv, const struct sandbox *s)
 	        .token_hash = slice_of(token->hash,
 	                token->is_signed || token->by_address ? 0 : sizeof(token->hash)),
 	        .from_count = token->from_count,
-	        .by_address = token->by_address};
+	        .by_address = token->by_address,
+	        .callback = token->callback};
 
 	memcpy(m.from, token->from, sizeof(m.from));
 	role_send(&sv->gateway.role, buffer,
@@ -165,6 +166,10 @@ int gateway_on_enter(struct supervisor *sv, struct ipc_message *message)
 	if (message_gateway_enter_decode(&message->body, &m) != 0)
 		return -EBADMSG;
 	s = supervisor_find(sv, m.sandbox_id);
+	/* Answers to questions have credentials in them: a gateway that was taken over gets none of
+	 * those of other sessions. */
+	if (s && s->session && s->session->callback != message_form_is_asked(m.form))
+		return -EBADMSG;
 	if (!s || !s->gateway.admitted || !will_serve(s) ||
 	        !wait_for_worker(s, message->head.id, &m))
 		enter(sv, s, message->head.id, &m);

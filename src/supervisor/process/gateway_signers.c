@@ -202,6 +202,7 @@ static void fill(struct message_gateway_signer *m, const struct token_signer *s)
 		m->audiences[i] = slice_from_string(s->terms.audiences[i]);
 	m->algorithms = s->terms.algorithms;
 	m->lifetime_s = s->terms.lifetime_s;
+	m->callbacks = s->terms.callbacks;
 	m->key_count = s->keys.count;
 	for (size_t i = 0; i < m->key_count; i++) {
 		const struct public_key *k = &s->keys.keys[i];

@@ -171,12 +171,38 @@ static void an_address_is_a_proof_only_where_it_was_said(void **state)
 	assert_true(list_is_empty(&gateway.by_address));
 }
 
+/* A token of either kind opens nothing of the other. */
+static void questions_have_sessions_of_their_own(void **state)
+{
+	const struct slice token = SLICE("asks");
+	const struct ip from = address("10.0.0.1"), elsewhere = address("10.0.0.2");
+	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES];
+	struct message_gateway_session m = {.sandbox_id = 2, .from_count = 1, .callback = true};
+
+	(void)state;
+	assert_int_equal(set(1, "one", ""), 0);
+	assert_int_equal(digest_sha256(&gateway.digest, &token, 1, hash), 0);
+	m.token_hash = slice_of(hash, sizeof(hash));
+	assert_true(ip_prefix_parse(SLICE("10.0.0.1/32"), &m.from[0]));
+	assert_int_equal(sessions_set(&gateway, &m), 0);
+	assert_int_equal(finds("one", "10.0.0.1"), 1);
+	assert_int_equal(finds("asks", "10.0.0.1"), 0);
+	assert_null(sessions_find_asking(&gateway, SLICE("one"), &from));
+	assert_null(sessions_find_asking(&gateway, SLICE("asks"), &elsewhere));
+	assert_int_equal(sessions_find_asking(&gateway, token, &from)->id, 2);
+	assert_null(sessions_find_certificate(&gateway, hash, &from, false));
+	assert_int_equal(sessions_find_certificate(&gateway, hash, &from, true)->id, 2);
+	sessions_end(&gateway, 2);
+	assert_null(sessions_find_asking(&gateway, token, &from));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {TEST(each_is_found_by_its_token),
 	        TEST(one_that_ended_is_unknown), TEST(a_token_is_of_one_session), TEST(networks),
-	        TEST(there_are_not_more), TEST(an_address_is_a_proof_only_where_it_was_said)};
+	        TEST(there_are_not_more), TEST(an_address_is_a_proof_only_where_it_was_said),
+	        TEST(questions_have_sessions_of_their_own)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,29 @@ static void test_good(void **state)
 	assert_int_equal(check(text, &reason), 0);
 }
 
+/* A signer of sessions signs no callbacks, and the other way round. */
+static void test_callbacks(void **state)
+{
+	struct signed_claims claims;
+	const char *reason;
+
+	(void)state;
+	token_make(keys[CONFIG_EDDSA], headers[CONFIG_EDDSA], GOOD_CLAIMS, text);
+	assert_int_equal(
+	        signed_callback_check(slice_from_string(text), both, 2, NOW_S, &claims, &reason),
+	        -1);
+	control.terms.callbacks = true;
+	refused(text, "no key that is known");
+	assert_int_equal(
+	        signed_callback_check(slice_from_string(text), both, 2, NOW_S, &claims, &reason),
+	        0);
+	signed_claims_fini(&claims);
+	assert_int_equal(signed_callback_check(
+	                         slice_from_string(text), both, 2, NOW_S + 600, &claims, &reason),
+	        -1);
+	control.terms.callbacks = false;
+}
+
 /* Each bit of a token counts. */
 static void test_changed(void **state)
 {
@@ -338,6 +361,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_good),
+	        cmocka_unit_test(test_callbacks),
 	        cmocka_unit_test(test_changed),
 	        cmocka_unit_test(test_headers),
 	        cmocka_unit_test(test_claims),

@@ -543,9 +543,19 @@ static void gateway(void **state)
 	session.from_count = 2;
 	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES); /* two proofs */
 	REFUSES_TO_ENCODE(gateway_session, &session);
-	session.by_address = false;
+	session.token_hash = SLICE(""); /* an address asks for nothing */
+	session.callback = true;
+	REFUSES_TO_ENCODE(gateway_session, &session);
+	session.by_address = false; /* nor does nobody */
+	REFUSES_TO_ENCODE(gateway_session, &session);
 	session.token_hash = longer(MESSAGE_TOKEN_HASH_BYTES);
+	ROUNDTRIP(gateway_session, &session, NOTHING);
+	session.callback = false;
 	ROUNDTRIP(gateway_start, &start, NOTHING);
+	start.listener_kind[0] = CONFIG_GATEWAY_CALLBACKS;
+	ROUNDTRIP(gateway_start, &start, NOTHING);
+	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 0); /* TLS without a certificate */
+	start.listener_kind[0] = CONFIG_GATEWAY_TLS;
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 2);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 2, 2);
 	REFUSES_BYTE(gateway_start, &start, HEAD_BYTES + 1, 0); /* TLS without a certificate */

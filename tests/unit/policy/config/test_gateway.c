@@ -65,6 +65,11 @@ static void test_defaults(void **state)
 	assert_int_equal(load("listen_transparent: '0.0.0.0:443'", &config), 0);
 	assert_int_equal(config.gateway.listeners[0].kind, CONFIG_GATEWAY_TRANSPARENT);
 	config_fini(&config);
+	assert_int_equal(
+	        load("client_certificates: true, listen_callbacks: '10.0.0.1:9443'" FILES, &config),
+	        0);
+	assert_int_equal(config.gateway.listeners[0].kind, CONFIG_GATEWAY_CALLBACKS);
+	config_fini(&config);
 }
 
 static void test_every_key(void **state)
@@ -185,6 +190,9 @@ static void test_what_is_refused(void **state)
 	refuses("listen_transparent: '0.0.0.0:443'" FILES, "are for listen");
 	refuses("listen_transparent: '127.0.0.1:1', listen_plain: '127.0.0.1:1'", "already");
 	refuses("listen_transparent: '0.0.0.0'", "a port");
+	refuses("listen_callbacks: '127.0.0.1:1'", "certificate is missing");
+	refuses("listen_callbacks: '127.0.0.1:1', listen: '127.0.0.1:1'" FILES, "already");
+	refuses("listen_callbacks: '127.0.0.1'" FILES, "a port");
 	refuses("listen_plain: '127.0.0.1:1', balancers: [10.0.0.1/8]", "must be a network");
 	refuses("listen_plain: '127.0.0.1:1', balancers: [lb.example]", "must be a network");
 	refuses("listen_plain: '0.0.0.0:1'", "not a loopback address");

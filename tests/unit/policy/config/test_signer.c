@@ -223,12 +223,33 @@ static void test_many(void **state)
 	}
 }
 
+/* A signer of callbacks makes no sessions. */
+static void test_callbacks(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load("[{" WITHOUT_RULES ", callbacks: true}]", &config), 0);
+	assert_true(config.gateway.signers[0].terms.callbacks);
+	assert_int_equal(config.gateway.signers[0].terms.lifetime_s, 600);
+	assert_int_equal(config.gateway.signers[0].rule_count, 0);
+	config_fini(&config);
+	assert_int_equal(load("[{" WHOLE ", callbacks: false, lifetime: 5m}]", &config), 0);
+	assert_false(config.gateway.signers[0].terms.callbacks);
+	config_fini(&config);
+	refused("[{" WHOLE ", callbacks: true}]", "does not sign");
+	refused("[{" WITHOUT_RULES ", session: jti, callbacks: true}]", "does not sign");
+	refused("[{" WITHOUT_RULES ", callbacks: false}]", "rules is missing");
+	refused("[{" WITHOUT_RULES ", callbacks: yes}]", "callbacks");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_defaults),
 	        cmocka_unit_test(test_every_key),
 	        cmocka_unit_test(test_url),
+	        cmocka_unit_test(test_callbacks),
 	        cmocka_unit_test(test_wrong),
 	        cmocka_unit_test(test_many),
 	};

@@ -50,6 +50,11 @@ static void test_created(void **state)
 	        201);
 	assert_true(all.session.by_address);
 	assert_non_null(strstr(answer, "\"token\":null"));
+	assert_false(all.session.callback);
+	assert_int_equal(
+	        call("POST", "/v1/sessions", "{\"policy\":\"/p\",\"callback\":true}"), 201);
+	assert_true(all.session.callback);
+	assert_null(strstr(answer, "\"token\":null"));
 }
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -117,6 +122,7 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sessions/one/extend", "{}", "ttl_s: ");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"certificate_sha256\":\"ab\"}",
 	        "64 hex digits");
+	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"callback\":1}", "callback");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"by_address\":1}",
 	        "true or false");
 	refused(422, "POST", "/v1/tokens/revoke", "", "signer: ");

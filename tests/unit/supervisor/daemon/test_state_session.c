@@ -77,6 +77,9 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("203.0.113.0/24", "203.0.113.0/33", "session");
 	refuses("\"from\":", "\"form\":", "session");
 	refuses("\"token\": \"ab", "\"by_address\": 1, \"token\": \"ab", "session");
+	refuses("\"token\": \"ab", "\"callback\": 1, \"token\": \"ab", "session");
+	refuses("\"token\": \"ab", "\"callback\": true, \"by_address\": true, \"token\": \"ab",
+	        "session");
 }
 
 static void an_address_is_kept(void **state)
@@ -92,8 +95,17 @@ static void an_address_is_kept(void **state)
 	assert_int_equal(state_save(dir, &was, &gate), 0);
 	assert_int_equal(load(&is, &gate, error), 0);
 	assert_true(is.session.by_address);
+	assert_false(is.session.callback);
 	assert_int_equal(is.session.from_count, 2);
 	attach_record_fini(&is);
+	was.session.by_address = false;
+	was.session.callback = true;
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	assert_int_equal(load(&is, &gate, error), 0);
+	assert_true(is.session.callback);
+	attach_record_fini(&is);
+	was.session.by_address = true;
+	was.session.callback = false;
 	was.session.from_count = 0; /* of anybody */
 	assert_int_equal(state_save(dir, &was, &gate), 0);
 	assert_int_not_equal(load(&is, &gate, error), 0);
