@@ -12,6 +12,7 @@ import time
 import unittest
 
 import support
+from control_case import Described
 from credential_service import URL, Served
 from daemon import Daemon
 from gateway_case import GATEWAY4, TLS_PORT, Gatewayed
@@ -77,10 +78,36 @@ class Publisher:
         """A bundle of any content, as no command would make it."""
         return b"vethguard-bundle" + (key or self.key).signature(b"vethguard-bundle" + content) + content
 
+    def bad(self):
+        """(why, kind of fault, bytes) of what changes nothing. The bundle in force has serial 3."""
+        good, revoked, other = self.bytes(9), self.revoked, self.make_key("stranger")
+        self.revoked = []
+        content = b'{"name":"fleet","serial":9%s}'
+        yield "one bit of the content", "signature", good[:-20] + bytes([good[-20] ^ 1]) + good[-19:]
+        yield "one bit of the signature", "signature", good[:20] + bytes([good[20] ^ 128]) + good[21:]
+        yield "cut", "signature", good[:-1]
+        yield "longer", "signature", good + b"\n"
+        yield "only its head", "form", good[:80]
+        yield "empty", "form", b""
+        yield "not a bundle", "form", b"<html>Sign in</html>" * 10
+        yield "another version", "form", b"vethguard-bundl2" + good[16:]
+        yield "huge", "form", good + b" " * (1 << 20)
+        yield "signed by a stranger", "signature", self.bytes(9, key=other)
+        yield "unsigned", "signature", b"vethguard-bundle" + bytes(64) + good[80:]
+        yield "an old serial", "serial", self.bytes(2)
+        yield "the same serial, other content", "serial", self.bytes(3, "--expires", "1h")
+        yield "another bundle", "content", self.bytes(9, name="staging")
+        yield "a policy that does not load", "content", self.sign(content % b',"files":{"a.yaml":"allow: []"}')
+        yield "a path", "content", self.sign(content % b',"files":{"../a.yaml":"vethguard: 1"}')
+        yield "a secret key", "content", self.sign(content % b',"files":{"control.jwks":"{\\"keys\\":[{\\"kty\\":\\"oct\\",\\"k\\":\\"AA\\"}]}"}')
+        yield "a member of tomorrow", "content", self.sign(content % b',"more":1')
+        yield "no JSON", "content", self.sign(b"{" * 1000)
+        self.revoked = revoked
+
 
 class Bundled(Gatewayed):
     """A daemon whose policies, keys and revocations come from a bundle."""
-    refresh = ""
+    refresh, described = "", Described()
 
     def setUp(self):
         self.publisher = Publisher()
@@ -100,7 +127,9 @@ class Bundled(Gatewayed):
         return super().gateway() + SIGNER + self.bundles()
 
     def bundle(self, daemon=None):
-        return (daemon or self.daemon).call("GET", "/v1/bundles")[2]["bundles"][0]
+        status, headers, answer = (daemon or self.daemon).call("GET", "/v1/bundles")
+        self.described.answer("GET", "/v1/bundles", status, headers, answer)
+        return answer["bundles"][0]
 
     def serial(self, daemon=None):
         active = self.bundle(daemon)["in_force"]
@@ -229,38 +258,12 @@ class Three(Served, Bundled):
         self.assertTrue(self.head(s).startswith(b"HTTP/1.1 200"))
         return s
 
-    def bad(self):
-        """(why, kind of fault, bytes, way) of what changes nothing. The bundle in force has serial 3."""
-        p = self.publisher
-        good = p.bytes(9)
-        other = p.make_key("stranger")
-        content = b'{"name":"fleet","serial":9%s}'
-        p.revoked = []
-        yield "one bit of the content", "signature", good[:-20] + bytes([good[-20] ^ 1]) + good[-19:], ""
-        yield "one bit of the signature", "signature", good[:20] + bytes([good[20] ^ 128]) + good[21:], ""
-        yield "cut", "signature", good[:-1], ""
-        yield "longer", "signature", good + b"\n", ""
-        yield "only its head", "form", good[:80], ""
-        yield "empty", "form", b"", ""
-        yield "not a bundle", "form", b"<html>Sign in</html>" * 10, ""
-        yield "another version", "form", b"vethguard-bundl2" + good[16:], ""
-        yield "huge", "source", good + b" " * (1 << 20), ""
-        yield "signed by a stranger", "signature", p.bytes(9, key=other), ""
-        yield "unsigned", "signature", b"vethguard-bundle" + bytes(64) + good[80:], ""
-        yield "an old serial", "serial", p.bytes(2), ""
-        yield "the same serial, other content", "serial", p.bytes(3, "--expires", "1h"), ""
-        yield "another bundle", "content", p.bytes(9, name="staging"), ""
-        yield "a policy that does not load", "content", p.sign(content % b',"files":{"a.yaml":"allow: []"}'), ""
-        yield "a path", "content", p.sign(content % b',"files":{"../a.yaml":"vethguard: 1"}'), ""
-        yield "a private key", "content", p.sign(content % b',"files":{"control.jwks":"{\\"keys\\":[{\\"kty\\":\\"oct\\",\\"k\\":\\"AA\\"}]}"}'), ""
-        yield "a member of tomorrow", "content", p.sign(content % b',"more":1'), ""
-        yield "no JSON", "content", p.sign(b"{" * 1000), ""
-        for way in ("redirect", "500", "404", "cut"):
-            yield way, "source", good, way
-
     def check_bad(self, token, other):
         before = self.trees()
-        for why, kind, data, way in self.bad():
+        good = self.publisher.bytes(9)
+        few = [(why, "source" if why == "huge" else kind, data, "") for why, kind, data in self.publisher.bad()
+               if why in ("one bit of the content", "huge", "signed by a stranger", "an old serial", "a policy that does not load")]
+        for why, kind, data, way in few + [(way, "source", good, way) for way in ("redirect", "500", "cut")]:
             with self.subTest(why):
                 self.serve(data, way)
                 self.reload()
@@ -382,9 +385,22 @@ class FromFile(Bundled):
         self.put(self.publisher.bytes(2))
         self.in_force(2)  # by itself, within some seconds
         self.check_rotation(token)
+        self.check_bad(token)
         self.check_expiry()
         self.check_names()
         self.check_missing()
+
+    def check_bad(self, token):
+        kept = os.path.join(self.daemon.data, "bundles", "fleet")
+        before = sorted((at, names) for at, _, names in os.walk(kept))
+        for why, kind, data in self.publisher.bad():
+            with self.subTest(why):
+                self.put(data)
+                self.assertEqual(self.daemon.call("POST", "/v1/reload", {})[0], 200)
+                self.assertEqual((self.serial(), self.fault()), (3, kind), self.bundle())
+                self.assertEqual(sorted((at, names) for at, _, names in os.walk(kept)), before)
+        self.assertIn(self.reaches(token, "https://api.lab.test/whoami"), ("200", "401"))
+        self.publisher.bytes(3)
 
     def check_rotation(self, token):
         """A second key, of another kind, is known before it signs, and the first is taken out after."""
