@@ -2,10 +2,10 @@
 # no netlink or nftables symbol in worker, keeper and recorder.
 archives = $(foreach m,$(1),$(LIB)/libvg_$(m).a)
 
-MODS_vethguard := cli adapter fence netlink git jail ipc loop tls policy dlp wire base
+MODS_vethguard := cli bundle adapter fence netlink git jail ipc loop tls policy dlp wire base
 LIBS_vethguard := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
 
-MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy dlp wire base
+MODS_vethguardd := supervisor bundle fence netlink jail ipc loop tls policy dlp wire base
 LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 
 MODS_vethguard-keeper := keeper credential tls ipc loop jail wire base

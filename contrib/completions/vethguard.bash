@@ -136,7 +136,7 @@ _vethguard()
 		return
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "run $control session probe sidecar policy ca credential audit doctor help version" -- "$2"))
+		COMPREPLY=($(compgen -W "run $control session probe sidecar policy bundle ca credential audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -151,10 +151,11 @@ _vethguard()
 	sidecar) words='init run' ;;
 	policy) words='check explain diff new' ;;
 	audit) words='show suggest verify' ;;
+	bundle) words='create show verify list' ;;
 	ca) words='show export csr install rotate' ;;
 	credential) words='list show check rotate revoke' ;;
 	session) words='create list show extend certificate revoke' ;;
-	help) words="run $control session probe sidecar policy ca credential audit doctor version" ;;
+	help) words="run $control session probe sidecar policy bundle ca credential audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
@@ -167,6 +168,10 @@ _vethguard()
 		'sidecar run') words='--policy --var --config --name --audit --observe --share --share-as --proxy-env --watch --init --uid --dns-port --loopback --inbound --udp --verbose --help' ;;
 		'probe '*) words='--tcp --name --udp --dns --icmp --metadata --api --gateway --without --tools --timeout --limit --json --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
+		'bundle create') words='--key --name --serial --policy --keys --revocations --expires --output --unsigned --signature --public-key --help' ;;
+		'bundle show') words='--json --help' ;;
+		'bundle verify') words='--public-key --help' ;;
+		'bundle list') words='--socket --json --help' ;;
 		'ca show' | 'ca export') words='--socket --json --help' ;;
 		'ca csr') words='--name --socket --json --help' ;;
 		'ca install') words='--root --overlap --socket --json --help' ;;
@@ -222,7 +227,7 @@ _vethguard()
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
-	elif [[ ${COMP_WORDS[1]} == @(policy|audit|ca) && $COMP_CWORD -gt 2 && $3 != @(--var|--name|-n|--overlap|--sandbox|--since|--event|--anchor|-[sSea]) ]]; then
+	elif [[ ${COMP_WORDS[1]} == @(policy|audit|ca|bundle) && $COMP_CWORD -gt 2 && $3 != @(--var|--name|-n|--serial|--expires|--overlap|--sandbox|--since|--event|--anchor|-[sSea]) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return

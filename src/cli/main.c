@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
+#include "cli/bundle/bundle.h"
 #include "cli/ca/ca.h"
 #include "cli/credential/credential.h"
 #include "cli/policy/policy.h"
@@ -42,6 +43,7 @@ static const struct command commands[] = {
         {"probe", cli_probe, "a script that tries every way out of the sandbox it runs in"},
         {"sidecar", cli_sidecar, "guard a pod or group from inside of it"},
         {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
+        {"bundle", cli_bundle, "sign policies, key sets and revocations for many gateways"},
         {"ca", cli_ca, "show, export and replace the CAs that sandboxes trust"},
         {"credential", cli_credential, "show, check, rotate and revoke credentials"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},

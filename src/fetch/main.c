@@ -189,25 +189,29 @@ static void store(struct fetch *f, const struct fetched *value)
 	f->stored = true;
 }
 
-static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_TEXT_MAX])
+struct kind {
+	const char *name;
+	bool (*fetch)(const struct fetch_request *request, struct https *https, struct fetched *out,
+	        char fault[HTTPS_TEXT_MAX]);
+	size_t value_max; /* 0: SECRET_MAX */
+};
+
+/* Returns NULL if this version does not know it. */
+static const struct kind *find_kind(const struct fetch_request *request)
 {
-	static const struct {
-		const char *kind;
-		bool (*fetch)(const struct fetch_request *request, struct https *https,
-		        struct fetched *out, char fault[HTTPS_TEXT_MAX]);
-	} kinds[] = {{"vault", vault_fetch}, {"oauth2", oauth2_fetch},
-	        {"token-exchange", token_exchange_fetch}, {"github-app", github_app_fetch},
-	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch},
-	        {"gcp-secretmanager", gcp_secret_fetch}, {"azure-keyvault", azure_fetch},
-	        {"aws-secretsmanager", aws_secret_fetch}, {"aws-ssm", aws_parameter_fetch},
-	        {"aws-role", aws_role_fetch}, {"key-set", key_set_fetch}};
-	const struct slice kind = f->request.message.arguments[0];
+	static const struct kind kinds[] = {{"vault", vault_fetch, 0}, {"oauth2", oauth2_fetch, 0},
+	        {"token-exchange", token_exchange_fetch, 0}, {"github-app", github_app_fetch, 0},
+	        {"gcp-service-account", gcp_fetch, 0}, {"1password-connect", onepassword_fetch, 0},
+	        {"gcp-secretmanager", gcp_secret_fetch, 0}, {"azure-keyvault", azure_fetch, 0},
+	        {"aws-secretsmanager", aws_secret_fetch, 0}, {"aws-ssm", aws_parameter_fetch, 0},
+	        {"aws-role", aws_role_fetch, 0}, {"key-set", key_set_fetch, 0},
+	        {"bundle", bundle_fetch, HTTPS_ANSWER_MAX}};
+	const struct slice name = request->message.arguments[0];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (slice_equals(kind, slice_from_string(kinds[i].kind)))
-			return kinds[i].fetch(&f->request, f->https, out, fault);
-	snprintf(fault, HTTPS_TEXT_MAX, "this version does not know how to ask it");
-	return false;
+		if (slice_equals(name, slice_from_string(kinds[i].name)))
+			return &kinds[i];
+	return NULL;
 }
 
 /* The pipe has room for the longest value. */
@@ -238,6 +242,7 @@ int main(int argc, char **argv)
 	struct fetch f = {.store = -1};
 	struct fetched value = {0};
 	char fault[HTTPS_TEXT_MAX];
+	const struct kind *kind;
 	const char *why;
 	bool taken;
 
@@ -246,6 +251,9 @@ int main(int argc, char **argv)
 	bound_memory();
 	https_prepare();
 	await_request(&f);
+	kind = find_kind(&f.request);
+	if (!kind)
+		fail(&f, "this version does not know how to ask it");
 	if (!fetch_request_read_urls(&f.request))
 		fail(&f, "its URL is not https");
 	f.https = https_open();
@@ -260,9 +268,9 @@ int main(int argc, char **argv)
 	if (!https_resolve(f.https, &f.request))
 		fail(&f, "no memory");
 	read_secrets(&f);
-	private_buf_init(&value.value, SECRET_MAX);
+	private_buf_init(&value.value, kind->value_max ? kind->value_max : SECRET_MAX);
 	private_buf_init(&value.next_secret, FETCH_SECRET_MAX);
-	taken = fetch_value(&f, &value, fault);
+	taken = kind->fetch(&f.request, f.https, &value, fault);
 	store(&f, &value);
 	if (!taken)
 		fail(&f, fault);

@@ -46,7 +46,11 @@ int aws_prepare(void);
 bool github_app_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 
+/* What is public: a key set, and a signed bundle of any bytes. The request may bring the ETag of
+ * the one before (RFC 9110 section 8.8.3); then the server may say that it is still the same. */
 bool key_set_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool bundle_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 
 /* Takes a string of the answer as the value. Returns false with a sentence that calls it name. */

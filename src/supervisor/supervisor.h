@@ -51,7 +51,8 @@ struct supervisor {
 	struct token_process token;  /* persistent only */
 	struct gateway_life gateway; /* process/gateway.h; persistent */
 	int names;                   /* persistent: directory of the sandboxes' synthetic names */
-	int limits;                  /* persistent: directory of what their limits have counted */
+	const char *bundles; /* persistent: where bundles are kept (config/bundle_store.h) */
+	int limits;          /* persistent: directory of what their limits have counted */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */
 	void (*on_roles_ready)(struct supervisor *sv);
 };

@@ -5,16 +5,13 @@
  * whose key has the header's id.
  */
 #include <errno.h>
-#include <openssl/ecdsa.h>
 #include <openssl/evp.h>
 
 #include "vethguard/base/base64.h"
 #include "vethguard/tls/signed_token.h"
+#include "tls/raw_signature.h"
 
 #define HEADER_MAX 1024
-#define HALF_BYTES 32 /* ES256: of r and s */
-#define RAW_SIGNATURE_BYTES 64
-#define DER_SIGNATURE_MAX 80
 
 static bool is_base64url(struct slice s)
 {
@@ -145,27 +142,6 @@ const char *signed_token_read(struct slice text, struct signed_token *out)
 
 /* --- the signature --- */
 
-/* RFC 7518 section 3.4 writes r and s one after the other; OpenSSL takes ASN.1. Returns the length,
- * or 0. */
-static size_t to_der(const struct signed_token *t, uint8_t der[DER_SIGNATURE_MAX])
-{
-	ECDSA_SIG *signature = ECDSA_SIG_new();
-	BIGNUM *r = BN_bin2bn(t->signature, HALF_BYTES, NULL);
-	BIGNUM *s = BN_bin2bn(t->signature + HALF_BYTES, HALF_BYTES, NULL);
-	uint8_t *p = der;
-	int n = 0;
-
-	if (signature && r && s && ECDSA_SIG_set0(signature, r, s) == 1) {
-		n = i2d_ECDSA_SIG(signature, NULL);
-		n = n > 0 && n <= DER_SIGNATURE_MAX ? i2d_ECDSA_SIG(signature, &p) : 0;
-	} else {
-		BN_free(r);
-		BN_free(s);
-	}
-	ECDSA_SIG_free(signature);
-	return n > 0 ? (size_t)n : 0;
-}
-
 static bool verify(EVP_PKEY *key, const EVP_MD *digest, struct slice signature, struct slice text)
 {
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -189,7 +165,7 @@ bool signed_token_is_signed_by(const struct signed_token *t, const struct public
 	case CONFIG_EDDSA:
 		return raw.n == RAW_SIGNATURE_BYTES && verify(key->handle, NULL, raw, t->covered);
 	case CONFIG_ES256:
-		n = raw.n == RAW_SIGNATURE_BYTES ? to_der(t, der) : 0;
+		n = raw.n == RAW_SIGNATURE_BYTES ? raw_signature_to_der(t->signature, der) : 0;
 		return n && verify(key->handle, EVP_sha256(), slice_of(der, n), t->covered);
 	case CONFIG_RS256:
 		return raw.n == key->n && verify(key->handle, EVP_sha256(), raw, t->covered);

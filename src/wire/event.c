@@ -342,6 +342,7 @@ const char *event_finding_title(enum event_finding finding)
 	                "Another machine connected to the sandbox's vsock port",
 	        [EVENT_FINDING_GUESSED_TOKENS] = "Wrong tokens were shown to the gateway",
 	        [EVENT_FINDING_SECRET] = "The sandbox sent a secret",
+	        [EVENT_FINDING_BUNDLE_REFUSED] = "A bundle of policies was refused",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

@@ -49,6 +49,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         service = self.server.service
         with service.lock:
             service.asked.append({"method": self.command, "path": self.path, "body": body.decode(), "headers": dict(self.headers.items())})
+        if self.path == "/bundle":
+            return self.answer_bundle(service)
         fault = self.path.split("/")[1]
         if hasattr(self, "fault_" + fault):
             getattr(self, "fault_" + fault)()
@@ -73,6 +75,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
         else:
             self.send(status, json.dumps(answer).encode(), ("ETag", etag))
+
+    def answer_bundle(self, service):
+        """A signed bundle, as a file server has it. way: how it goes wrong."""
+        body, way, etag = service.bundle, service.bundle_way, service.bundle_etag
+        if way == "304" or (not way and etag and self.headers.get("If-None-Match") == etag):
+            self.send_response(304)
+            self.end_headers()
+        elif way == "redirect":
+            self.send(302, b"", ("Location", "/bundle?elsewhere"))
+        elif way == "slow":
+            self.begin()
+            self.wfile.write(body[:100])
+            service.release.wait(60)
+        elif way == "cut":
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[:-10])
+            self.close_connection = True
+        else:
+            service.bundles_sent += 1
+            self.send(int(way) if way else 200, body, *([("ETag", etag)] if etag else []))
 
     def send(self, status, body, *fields):
         self.send_response(status)
@@ -188,6 +212,7 @@ class Service:
         self.renewable, self.renewed_for, self.retry_after = True, 0, 30
         self.key_set = 404, {}  # (status, JSON) of the answer with a token signer's keys
         self.etag = None  # of that answer; None: it has none
+        self.bundle, self.bundle_way, self.bundle_etag, self.bundles_sent = b"", "404", None, 0
         self.throttled = 0  # how many questions get 429
         self.server = Server((address, port), Handler)
         self.server.service = self

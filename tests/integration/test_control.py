@@ -50,6 +50,7 @@ class Api(Control):
         self.assertEqual(len(self.call("GET", "/v1/ca")[2]["cas"]), 2)
         told = {o["operationId"] for item in self.described.document["paths"].values() for o in item.values() if "responses" in o}
         self.call("GET", "/v1/roles")
+        self.assertEqual(self.call("GET", "/v1/bundles")[2], {"bundles": []})  # others: test_bundles.py
         self.assertRegex(self.call("GET", "/v1/audit")[2]["fingerprint"], "^[0-9a-f]{64}$")
         self.ask_for_what_is_prepared()
         told -= {"upgrade", "ca.install"}  # test_upgrade.py, test_ca.py

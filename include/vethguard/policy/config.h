@@ -220,6 +220,29 @@ bool config_signers_equal(const struct config_gateway *a, const struct config_ga
 /* "EdDSA", "ES256", "RS256". */
 const char *config_algorithm_name(enum config_algorithm algorithm);
 
+#define CONFIG_BUNDLES_MAX 4
+#define CONFIG_BUNDLE_NAME_MAX 24 /* bytes */
+#define CONFIG_BUNDLE_FILE_MAX 64 /* bytes of the name of a file in a bundle */
+#define CONFIG_BUNDLE_KEYS_MAX 4
+
+/* A signed bundle (bundle/signed_bundle.h) of policies, key sets and revocations. Zeroed before it is filled in, so
+ * that two of them can be compared as memory. */
+struct config_bundle {
+	char name[CONFIG_BUNDLE_NAME_MAX + 1];
+	char source[PATH_MAX]; /* path or https:// URL */
+	uint32_t refresh_s;    /* seconds between two fetches of the URL; 0: source is a path */
+	size_t key_count;
+	char keys[CONFIG_BUNDLE_KEYS_MAX][PATH_MAX]; /* PEM files of the public keys that may sign it */
+};
+
+/* True for 1 to CONFIG_BUNDLE_NAME_MAX small letters, digits and '-', not beginning with '-'. */
+bool config_bundle_is_name(struct slice name);
+/* True for a name that a file of a bundle may have: letters, digits, '-', '_', '.', not beginning with '.'; ending with
+ * ".yaml" (a policy) or ".jwks" (a key set). */
+bool config_bundle_is_file(struct slice name);
+/* True if the text begins with "bundle:". Splits "bundle:NAME/FILE"; both are empty if it has another form. */
+bool config_bundle_split(struct slice text, struct slice *name, struct slice *file);
+
 /* A position in the configuration file, from 1. */
 struct config_place {
 	unsigned line, column;
@@ -240,7 +263,9 @@ struct config {
 	char ca_files[CONFIG_CA_FILES_MAX][PATH_MAX];
 	struct config_ca ca;
 	struct config_gateway gateway;
-	size_t permit_count; /* private ranges that names may resolve to */
+	size_t bundle_count;
+	struct config_bundle *bundles; /* owned */
+	size_t permit_count;           /* private ranges that names may resolve to */
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */
 	struct ip_prefix pool6;    /* at least /64 */

@@ -84,6 +84,7 @@ enum event_finding {
 	EVENT_FINDING_FOREIGN_PEER = 16,       /* a machine other than the sandbox connected to its vsock port */
 	EVENT_FINDING_GUESSED_TOKENS = 17,     /* clients showed wrong tokens to the gateway */
 	EVENT_FINDING_SECRET = 18,             /* the sandbox sent what looks like a secret (dlp) */
+	EVENT_FINDING_BUNDLE_REFUSED = 19, /* a bundle of policies was not taken: its signature, serial or content */
 	EVENT_FINDING_COUNT
 };
 

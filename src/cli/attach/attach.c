@@ -11,6 +11,7 @@
 #include "cli/attach/options.h"
 #include "cli/commands.h"
 #include "cli/attach/commands.h"
+#include "vethguard/policy/config.h"
 
 /* Returns true only if the member was added with all its words. Text that is not UTF-8 cannot be in
  * JSON, and a request must not be sent without it. */
@@ -98,11 +99,21 @@ int attach_add_netns(json_t *body, const char *path)
 	return !path || set_text(body, "netns", netns) ? 0 : CLI_USAGE;
 }
 
+bool attach_policy_path(const char *policy, char *out)
+{
+	struct slice name, file;
+
+	if (!config_bundle_split(slice_from_string(policy), &name, &file))
+		return realpath(policy, out);
+	errno = ENAMETOOLONG;
+	return snprintf(out, PATH_MAX, "%s", policy) < PATH_MAX;
+}
+
 int attach_add_identity(json_t *body, const struct attach_options *o)
 {
 	char policy[PATH_MAX];
 
-	if (!realpath(o->policy, policy)) {
+	if (!attach_policy_path(o->policy, policy)) {
 		fprintf(stderr, "vethguard: error: --policy %s: %s\n", o->policy, strerror(errno));
 		return CLI_USAGE;
 	}

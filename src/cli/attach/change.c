@@ -63,7 +63,7 @@ static int reload_one(
 	char path[PATH_MAX];
 	json_t *body = NULL;
 
-	if (options->policy && !realpath(options->policy, path)) {
+	if (options->policy && !attach_policy_path(options->policy, path)) {
 		fprintf(stderr, "vethguard: error: --policy %s: %s\n", options->policy,
 		        strerror(errno));
 		return CLI_USAGE;

@@ -13,6 +13,7 @@
  *   proxy_port: 3128
  *   egress: {proxy: "http://proxy.corp:3128", user: vethguard, password_file: proxy.password}
  *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
+ *   bundles: [{name: fleet, source: "https://control.example/fleet.bundle", keys: fleet.pub}]
  *   audit_file: /var/log/vethguard/audit.jsonl
  *   limits: {connections: 512}
  *   timeouts: {idle: 5m}
@@ -98,6 +99,7 @@ void config_fini(struct config *config)
 {
 	free(config->hosts);
 	config_gateway_fini(&config->gateway);
+	free(config->bundles);
 	secret_free(&config->egress_password);
 	config_init(config);
 }
@@ -203,7 +205,7 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
 	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch",
-	        "gateway", NULL};
+	        "gateway", "bundles", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -222,6 +224,9 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 		config_read_ca(tree, node, config);
 	if ((node = tree_get(root, "gateway")))
 		config_read_gateway(tree, node, &config->gateway);
+	if ((node = tree_get(root, "bundles")))
+		config_read_bundles(tree, node, config);
+	config_check_bundle_names(tree, config);
 	if ((node = tree_get(root, "ca_files")))
 		read_ca_files(tree, node, config);
 	if ((node = tree_get(root, "permit")))

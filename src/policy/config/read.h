@@ -7,6 +7,8 @@
 #include "vethguard/policy/config.h"
 #include "policy/load/yaml_tree.h"
 
+#define CONFIG_URL_MAX 1024 /* bytes of the URL of a key set or bundle */
+
 /* Reads a path, relative to the configuration file. False: reported. */
 bool config_read_path(
         struct tree *tree, const struct tree_node *node, const char *what, char out[PATH_MAX]);
@@ -30,6 +32,14 @@ void config_read_gateway_udp(
 /* signer.c */
 void config_read_signers(
         struct tree *tree, const struct tree_node *list, struct config_gateway *gateway);
+/* bundles.c */
+void config_read_bundles(struct tree *tree, const struct tree_node *list, struct config *config);
+/* Reads a path, or the name of a file in a bundle ("bundle:NAME/FILE", kept as it is), which has to
+ * end with suffix. False: reported. */
+bool config_read_path_or_bundle(struct tree *tree, const struct tree_node *node, const char *what,
+        const char *suffix, char out[PATH_MAX]);
+/* Reports signers that name a bundle which is not configured. */
+void config_check_bundle_names(struct tree *tree, const struct config *config);
 void config_read_resolver(struct tree *tree, const struct tree_node *map, struct config *config);
 /* is_private: the file may hold a password. */
 void config_read_egress(

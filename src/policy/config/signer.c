@@ -25,7 +25,6 @@
 #define LIFETIME_CALLBACK_S 600u /* by default, of a callback's signature */
 #define LIFETIME_MIN_MS 60000
 #define LIFETIME_MAX_MS (366 * 86400000ull)
-#define URL_MAX 1024
 #define REFRESH_DEFAULT_MS 300000
 #define REFRESH_MIN_MS 5000
 #define REFRESH_MAX_MS 86400000
@@ -134,7 +133,7 @@ static void read_rule(
 	read_from(tree, tree_get(map, "from"), rule);
 	policy = tree_get(map, "policy");
 	if (policy)
-		config_read_path(tree, policy, "policy", rule->policy);
+		config_read_path_or_bundle(tree, policy, "policy", ".yaml", rule->policy);
 	else
 		tree_error(tree, map, "policy is missing: which file decides for such a session?");
 }
@@ -237,16 +236,17 @@ static void read_keys(struct tree *tree, const struct tree_node *map, struct con
 	uint64_t ms = REFRESH_DEFAULT_MS;
 	struct url url;
 
-	if (!node || node->kind != TREE_SCALAR || slice_find_byte(node->text, ':') < 0) {
+	if (!node || node->kind != TREE_SCALAR || slice_find_byte(node->text, ':') < 0 ||
+	        slice_starts_with(node->text, SLICE("bundle:"))) {
 		if (node)
-			config_read_path(tree, node, "keys", s->keys);
+			config_read_path_or_bundle(tree, node, "keys", ".jwks", s->keys);
 		if (refresh)
 			tree_error(tree, refresh,
 			        "refresh is for keys of a URL; a file is looked at "
 			        "every five seconds");
 		return;
 	}
-	if (!copy(tree, node, "keys", s->keys, URL_MAX + 1) ||
+	if (!copy(tree, node, "keys", s->keys, CONFIG_URL_MAX + 1) ||
 	        (refresh && !tree_duration(
 	                            tree, refresh, "refresh", REFRESH_MIN_MS, REFRESH_MAX_MS, &ms)))
 		return;

@@ -28,6 +28,7 @@ static const char *const finding_codes[] = {
         [EVENT_FINDING_FOREIGN_PEER] = "foreign-peer",
         [EVENT_FINDING_GUESSED_TOKENS] = "guessed-tokens",
         [EVENT_FINDING_SECRET] = "secret",
+        [EVENT_FINDING_BUNDLE_REFUSED] = "bundle-refused",
 };
 _Static_assert(sizeof(finding_codes) / sizeof(finding_codes[0]) == EVENT_FINDING_COUNT,
         "one code per finding");

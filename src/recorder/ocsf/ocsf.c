@@ -116,6 +116,7 @@ static int finding_severity(enum event_finding finding)
 	case EVENT_FINDING_DNS_TUNNEL:
 	case EVENT_FINDING_FOREIGN_CREDENTIAL:
 	case EVENT_FINDING_ROLE_DIED:
+	case EVENT_FINDING_BUNDLE_REFUSED:
 		return SEVERITY_HIGH;
 	case EVENT_FINDING_PACKETS_LOST:
 		return SEVERITY_LOW;

@@ -70,6 +70,24 @@ static bool fill_record(struct attach_transaction *t)
 	return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
 }
 
+/* A policy of a bundle stands on the disk, where it is found as any other. */
+static bool resolve(struct attach_transaction *t, struct attach_request *request,
+        char path[MESSAGE_PATH_MAX + 1])
+{
+	char why[SIGNED_BUNDLE_WHY_MAX];
+	const char *by = request->kind == ATTACH_SESSION && request->name
+	                         ? bundles_revoke_session(t->all, request->name)
+	                         : NULL;
+
+	if (by)
+		return attach_transaction_refuse(
+		        t, ATTACH_CONFLICT, "bundle %s revokes sessions of this name", by);
+	if (!request->policy)
+		return true;
+	request->policy = bundles_resolve(t->all, request->policy, path, why);
+	return request->policy || attach_transaction_refuse(t, ATTACH_INVALID, "%s", why);
+}
+
 static bool load(struct attach_transaction *t, struct generation **out)
 {
 	struct generation *g = attachment_load(t->attachment, t->request->policy,
@@ -225,10 +243,11 @@ void attachments_attach(struct attachments *all, const struct attach_request *re
 void attachments_attach_with(struct attachments *all, const struct attach_request *request,
         const struct settings_files *files, attach_done done, void *context)
 {
-	struct attach_transaction t = {.all = all, .request = request, .netns = -1, .files = files};
-	char name[MESSAGE_NAME_MAX + 1];
+	struct attach_request own = *request;
+	struct attach_transaction t = {.all = all, .request = &own, .netns = -1, .files = files};
+	char name[MESSAGE_NAME_MAX + 1], path[MESSAGE_PATH_MAX + 1];
 
-	if (!prepare(&t)) {
+	if (!resolve(&t, &own, path) || !prepare(&t)) {
 		give_up(&t, done, context);
 		return;
 	}

@@ -8,6 +8,7 @@
 
 #include "supervisor/gate/unlink.h"
 #include "supervisor/config/policy_watch.h"
+#include "supervisor/attach/bundles.h"
 #include "supervisor/attach/revocations.h"
 #include "supervisor/daemon/state_file.h"
 #include "supervisor/supervisor.h"
@@ -74,7 +75,8 @@ struct attachment {
 	struct credential_operation *operations; /* operations under way: attach/credentials.c */
 	struct attach_later *later;              /* a reload that waits for its files; NULL: none */
 	struct attach_reading *reading;          /* recovery: its policy is being read */
-	bool slow;                               /* recovery: a child has to read the policy */
+	bool stale; /* its bundle has changed, and its policy has to be reloaded */
+	bool slow;  /* recovery: a child has to read the policy */
 	/* If there is no sandbox: its gate, which cannot be served. */
 	struct gate gate;
 	struct attach_target target; /* all zeros: unknown */
@@ -130,6 +132,7 @@ struct attachments {
 	bool damaged; /* a state file could not be read */
 	struct revocations revocations;
 	bool revocations_damaged;
+	struct bundles bundles;
 	struct policy_watch *policy_watch; /* owned; NULL: policies are not watched */
 	struct reload_all *reload_all;     /* in progress, or NULL */
 	struct attach_deferred *deferred;  /* list of requests waiting for their policy's files */
@@ -221,7 +224,7 @@ const char *attach_load_failure(enum attach_status status);
 /* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
  * in if nothing is wrong; the caller ends it. NULL means a reload: the CA that the configuration
  * names is looked at, which no single sandbox is reason for. */
-char *attachments_config_objection(const struct attachments *all, struct config *out);
+char *attachments_config_objection(struct attachments *all, struct config *out);
 /* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
 int attachment_watch_prepared(struct attachment *a);
 /* Its turn after a restart: adopts its gate, and it can be claimed; or removes and frees it. */

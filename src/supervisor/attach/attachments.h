@@ -347,6 +347,20 @@ void attachment_view(struct attachment *a, struct attachment_view *out);
 void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context);
 
+/* One of the signed bundles of the configuration. All is borrowed until the loop's next turn. */
+struct signed_bundle;
+struct attach_bundle {
+	const char *name, *source;
+	const struct signed_bundle *active; /* in force; NULL: none */
+	uint64_t highest;                   /* serial that was ever taken; 0: none */
+	int64_t taken_ms, looked_ms;        /* Unix times; 0: not yet */
+	const char *fault;                  /* kind of what is wrong now; NULL: nothing */
+	const char *why;                    /* a sentence, if there is a fault */
+};
+/* Returns how many there are. */
+size_t attachments_bundles(
+        const struct attachments *all, struct attach_bundle out[CONFIG_BUNDLES_MAX]);
+
 /* The state of the daemon itself, for /v1/status. */
 struct attachments_status {
 	pid_t pid, keeper_pid, recorder_pid; /* 0: does not run at the moment */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
 #include "supervisor/os/local_file.h"
 
@@ -113,7 +114,7 @@ static char *text_of(const struct diag_list *diags)
 	return text;
 }
 
-char *attachments_config_objection(const struct attachments *all, struct config *to)
+char *attachments_config_objection(struct attachments *all, struct config *to)
 {
 	struct diag_list *diags = calloc(1, sizeof(*diags));
 	struct config *config = calloc(1, sizeof(*config));
@@ -131,7 +132,10 @@ char *attachments_config_objection(const struct attachments *all, struct config 
 		text = text_of(diags);
 	else if (!to) {
 		ca_configure(all->supervisor, &config->ca);
+		if (bundles_configure(all, config) != 0)
+			log_error("bundles: no memory");
 		gateway_configure(all->supervisor, &config->gateway);
+		bundles_look_now(all);
 	}
 	if (!rc && to)
 		*to = *config;

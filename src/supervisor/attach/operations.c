@@ -135,9 +135,13 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
 {
 	struct attachment *a = attachments_find_served(all, name, done, context);
 
+	char why[SIGNED_BUNDLE_WHY_MAX];
+
 	if (!a)
 		return;
-	if (a->sandbox->state == SANDBOX_CLOSED) /* it stays failed: nothing would serve it */
+	if (bundles_object_to_missing(all, a->record.policy, why))
+		attach_refuse(done, context, ATTACH_CONFLICT, "%s stays paused: %s", name, why);
+	else if (a->sandbox->state == SANDBOX_CLOSED) /* it stays failed: nothing would serve it */
 		attach_refuse(done, context, ATTACH_CONFLICT,
 		        "%s has failed, and only a reload starts a worker again: %s", name,
 		        a->sandbox->failure);
@@ -279,5 +283,6 @@ void attachments_close(struct attachments *all)
 	attachment_free(a);
 	policy_watch_free(all->policy_watch);
 	revocations_free(&all->revocations);
+	bundles_close(all);
 	close(all->state);
 }

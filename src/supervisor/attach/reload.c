@@ -173,7 +173,15 @@ static void begin(struct attachments *all, const char *name, const char *policy,
         void *context)
 {
 	struct attachment *a = attachments_find(all, name);
+	char path[MESSAGE_PATH_MAX + 1], why[SIGNED_BUNDLE_WHY_MAX];
 
+	if (policy) {
+		policy = bundles_resolve(all, policy, path, why);
+		if (!policy) {
+			attach_refuse(done, context, ATTACH_INVALID, "%s", why);
+			return;
+		}
+	}
 	if (!a)
 		attach_refuse(done, context, ATTACH_NOT_FOUND, "there is no sandbox %.64s", name);
 	else if (all->stopping)

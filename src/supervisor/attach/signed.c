@@ -232,6 +232,7 @@ static bool is_revoked(const struct showing *s, struct slice value)
 	uint8_t id[MESSAGE_TOKEN_HASH_BYTES];
 
 	return attach_signed_id(s->signer->name, value, id) != 0 ||
+	       bundles_revoke_id(s->all, id) != NULL ||
 	       revocations_has(&s->all->revocations, id, s->now_s * 1000);
 }
 
@@ -247,7 +248,8 @@ static bool understand(struct showing *s)
 		        s->signer->name, s->signer->session);
 		return false;
 	}
-	if (is_revoked(s, value) ||
+	make_name(s, value);
+	if (is_revoked(s, value) || bundles_revoke_session(s->all, s->name) ||
 	        (json_tree_string(tree, SLICE("jti"), &jti) && is_revoked(s, jti))) {
 		report("signer %s: it was revoked", s->signer->name);
 		return false;
@@ -259,7 +261,6 @@ static bool understand(struct showing *s)
 		                : "no rule matches its claims");
 		return false;
 	}
-	make_name(s, value);
 	s->session.is_signed = true;
 	s->session.lifetime_s = s->signer->terms.lifetime_s;
 	s->session.from_count = s->rule->from_count;
@@ -303,8 +304,16 @@ static void make(const struct showing *s)
 	        .ttl_s = left_s < ATTACH_TTL_MAX_S ? (uint32_t)left_s : ATTACH_TTL_MAX_S,
 	        .caller = {.uid = geteuid(), .gid = getegid(), .asked = true},
 	        .caller_pid = getpid()};
-	struct making *m = malloc(sizeof(*m));
+	char objection[SIGNED_BUNDLE_WHY_MAX];
+	struct making *m;
 
+	if (bundles_object_to_signer(s->all, s->signer, objection)) {
+		report("session %s cannot be made: signer %s: %s", s->name, s->signer->name,
+		        objection);
+		answer(s, MESSAGE_TOKEN_REFUSED);
+		return;
+	}
+	m = malloc(sizeof(*m));
 	if (!m) {
 		answer(s, MESSAGE_TOKEN_LATER);
 		return;
@@ -366,6 +375,8 @@ void attachments_show_token(struct attachments *all, const struct gateway_questi
 		decide(all, q, MESSAGE_TOKEN_LATER, 0, 0);
 	else if (all->revocations_damaged)
 		why = "what was revoked before is not known: " REVOCATIONS_FILE " is damaged";
+	else if (bundles_unknown(all))
+		why = "what a bundle has revoked is not known: 'vethguard bundle list' says why";
 	else
 		i = signed_token_check(text,
 		        (const struct token_signer *const *)life->signers.items,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A key set is fetched like a credential, but without secrets: in a process of its own, by name,
- * from a server that the CAs of the configuration verify. A key set is public, but decides which
- * tokens are good.
+ * A key set or bundle is fetched like a credential, but without secrets: in a process of its own,
+ * by name, from a server that the CAs of the configuration verify. A key set is public, but decides
+ * which tokens are good; a bundle is signed.
  */
 #include "supervisor/config/key_fetch.h"
 
@@ -20,6 +20,7 @@ struct key_fetch {
 	struct settings *settings;
 	struct memory_bundle *trusted;
 	struct loop_timer timer; /* for what fails at once */
+	enum key_fetch_kind kind;
 	char url[PATH_MAX];
 	char etag[KEY_ETAG_MAX + sizeof(".etag=")]; /* an argument, or empty */
 	char error[SOURCE_ERROR_MAX];
@@ -61,7 +62,8 @@ static bool begin(struct key_fetch *f, const struct source_leases *services)
 	const struct policy_credential what = {.location = slice_from_string(f->url),
 	        .timeout_ms = KEY_FETCH_TIMEOUT_MS,
 	        .argc = f->etag[0] ? 2 : 1,
-	        .argv = {SLICE("key-set"), slice_from_string(f->etag)}};
+	        .argv = {f->kind == KEY_FETCH_BUNDLE ? SLICE("bundle") : SLICE("key-set"),
+	                slice_from_string(f->etag)}};
 	const char *culprit;
 	uint32_t retry_s;
 	int rc;
@@ -82,9 +84,9 @@ static bool begin(struct key_fetch *f, const struct source_leases *services)
 	return f->sources.fetches[0];
 }
 
-struct key_fetch *key_fetch_start(const struct source_leases *services, const char *url,
-        const char *etag, void (*done)(void *context, const struct key_fetched *fetched),
-        void *context)
+struct key_fetch *key_fetch_start(const struct source_leases *services, enum key_fetch_kind kind,
+        const char *url, const char *etag,
+        void (*done)(void *context, const struct key_fetched *fetched), void *context)
 {
 	struct key_fetch *f = calloc(1, sizeof(*f));
 
@@ -92,6 +94,7 @@ struct key_fetch *key_fetch_start(const struct source_leases *services, const ch
 		free(f);
 		return NULL;
 	}
+	f->kind = kind;
 	f->done = done;
 	f->context = context;
 	snprintf(f->url, sizeof(f->url), "%s", url);

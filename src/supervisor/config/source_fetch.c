@@ -23,9 +23,10 @@
 
 #define PROGRAM "vethguard-fetch"
 #define PIPE_BYTES (2 * SECRET_MAX)
-#define FETCHES_MAX 64       /* at a time, of all sandboxes */
-#define FETCHES_OF_ONE_MAX 8 /* of one of its workers: one sandbox leaves the others room */
-#define MESSAGES_MAX 4       /* that a fetch may send */
+#define BUNDLE_PIPE_BYTES (1 << 20) /* what any user may have (pipe(7)) */
+#define FETCHES_MAX 64              /* at a time, of all sandboxes */
+#define FETCHES_OF_ONE_MAX 8        /* of one of its workers: one sandbox leaves the others room */
+#define MESSAGES_MAX 4              /* that a fetch may send */
 
 struct source_fetch {
 	struct sources *sources;
@@ -275,6 +276,17 @@ static int open_store(struct source_fetch *fetch, const struct source_secrets *s
 	                          : -ENODATA;
 }
 
+/* Gives the pipe room for the longest value, because nobody reads it before the process has ended.
+ */
+static int make_room(int pipe, const struct policy_credential *credential)
+{
+	if (!slice_equals(credential->argv[0], SLICE("bundle"))) {
+		fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES); /* the default size holds SECRET_MAX */
+		return 0;
+	}
+	return fcntl(pipe, F_SETPIPE_SZ, BUNDLE_PIPE_BYTES) < 0 ? -errno : 0;
+}
+
 static int launch(struct source_fetch *fetch, const struct policy_credential *credential,
         const struct source_secrets *secrets)
 {
@@ -292,9 +304,10 @@ static int launch(struct source_fetch *fetch, const struct policy_credential *cr
 		return rc;
 	}
 	fetch->output = ends[0];
-	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* else the default size holds SECRET_MAX */
-	rc = role_start(
-	        loop, &fetch->role, PROGRAM, label, fetch->sources->mounts, on_message, on_dead);
+	rc = make_room(ends[1], credential);
+	if (!rc)
+		rc = role_start(loop, &fetch->role, PROGRAM, label, fetch->sources->mounts,
+		        on_message, on_dead);
 	if (!rc) {
 		role_bound(&fetch->role, MESSAGES_MAX, 1);
 		rc = ask(fetch, credential, secrets, ends[1], store);

@@ -31,7 +31,7 @@ bool control_body_reload(const json_t *body, const char **policy, char *fault)
 	if (body && !members_read(body, &m, 1, "", fault))
 		return false;
 	*policy = member_text(&m);
-	return !*policy || member_is_absolute("policy", *policy, fault);
+	return !*policy || member_is_policy(*policy, fault);
 }
 
 bool control_body_pause(const json_t *body, const char **reason, char *fault)

@@ -32,5 +32,5 @@ bool body_terms_check(const struct attach_request *request, char *fault)
 		return member_fault(fault, "name: is empty; without it, one is made up");
 	if (!request->policy)
 		return member_fault(fault, "policy: the absolute path of a policy file is needed");
-	return member_is_absolute("policy", request->policy, fault);
+	return member_is_policy(request->policy, fault);
 }

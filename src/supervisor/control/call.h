@@ -100,6 +100,7 @@ void control_run_status(struct control *control, struct control_call *call);
 void control_run_upgrade(struct control *control, struct control_call *call);
 void control_run_roles(struct control *control, struct control_call *call);
 void control_run_audit(struct control *control, struct control_call *call);
+void control_run_bundles(struct control *control, struct control_call *call);
 void control_run_ca(struct control *control, struct control_call *call);
 void control_run_ca_csr(struct control *control, struct control_call *call);
 void control_run_ca_install(struct control *control, struct control_call *call);

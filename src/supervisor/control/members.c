@@ -134,6 +134,14 @@ bool member_pairs(const struct member *member, struct attach_pair *pairs, size_t
 	return true;
 }
 
+bool member_is_policy(const char *path, char *fault)
+{
+	struct slice name, file;
+
+	return config_bundle_split(slice_from_string(path), &name, &file) ||
+	       member_is_absolute("policy", path, fault);
+}
+
 bool member_is_absolute(const char *member, const char *path, char *fault)
 {
 	char shown[MEMBER_WORD_MAX];

@@ -30,5 +30,7 @@ bool member_number(
 bool member_pairs(const struct member *member, struct attach_pair *pairs, size_t max,
         struct attach_pairs *out, char *fault);
 bool member_is_absolute(const char *member, const char *path, char *fault);
+/* The same for the member "policy", which may also name a file of a bundle ("bundle:NAME/FILE"). */
+bool member_is_policy(const char *path, char *fault);
 
 #endif

@@ -16,6 +16,7 @@ static const struct control_route routes[] = {
         {"GET", "/v1/roles", "roles.get", LOOKS, NO_BODY, control_run_roles},
         {"POST", "/v1/upgrade", "upgrade", CHANGES, BODY, control_run_upgrade},
         {"GET", "/v1/ca", "ca.get", LOOKS, NO_BODY, control_run_ca},
+        {"GET", "/v1/bundles", "bundles.list", LOOKS, NO_BODY, control_run_bundles},
         {"POST", "/v1/ca/csr", "ca.csr", CHANGES, BODY, control_run_ca_csr},
         {"POST", "/v1/ca/install", "ca.install", CHANGES, BODY, control_run_ca_install},
         {"POST", "/v1/ca/rotate", "ca.rotate", CHANGES, BODY, control_run_ca_rotate},

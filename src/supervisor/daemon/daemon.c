@@ -65,6 +65,8 @@ static void check_config(struct daemon *d)
 	d->supervisor.ca_life.config = config->ca;
 	if (config_gateway_copy(&d->supervisor.gateway.config, &config->gateway) != 0)
 		die(STATUS_FAILED, "no memory");
+	if (bundles_configure(all, config) != 0)
+		die(STATUS_FAILED, "no memory");
 	config_fini(config);
 	free(config);
 	free(diags);
@@ -139,6 +141,7 @@ static void on_recovered(struct attachments *all)
 	if (takeover_is_active(&d->takeover))
 		return;
 	gateway_open(sv);
+	bundles_poll(all);
 	supervisor_roles_ready(sv);
 }
 
@@ -152,6 +155,7 @@ void daemon_serve(struct daemon *d)
 	rc = worker_pool_open(&d->supervisor, ATTACH_POOLED_WORKERS);
 	if (rc)
 		die(STATUS_FAILED, "no memory");
+	bundles_load(&d->attachments);
 	rc = attachments_recover(&d->attachments);
 	if (rc)
 		die(STATUS_FAILED, "no memory");

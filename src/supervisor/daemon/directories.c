@@ -97,6 +97,9 @@ void daemon_open_directories(struct daemon *d)
 	snprintf(all->pins, sizeof(all->pins), "%s/netns", d->state);
 	data = directory(d->data, "", 0755);
 	close(data);
+	all->bundles.dir = directory(d->data, "bundles", 0755);
+	snprintf(all->bundles.path, sizeof(all->bundles.path), "%s/bundles", d->data);
+	d->supervisor.bundles = all->bundles.path;
 	d->supervisor.ca = directory(d->data, "ca", 0755);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/config/bundle_store.h"
 #include "supervisor/config/key_fetch.h"
 #include "supervisor/os/operator_file.h"
 #include "supervisor/process/gateway.h"
@@ -116,26 +117,37 @@ static void ask(struct supervisor *sv, size_t i, bool now)
 		return;
 	f->supervisor = sv;
 	f->index = i;
-	f->running = key_fetch_start(
-	        &sv->leases, sv->gateway.config.signers[i].keys, f->etag, on_fetched, f);
+	f->running = key_fetch_start(&sv->leases, KEY_FETCH_SET, sv->gateway.config.signers[i].keys,
+	        f->etag, on_fetched, f);
 }
 
 /* --- files --- */
 
-static bool look_at(struct gateway_signers *all, const struct config_signer *config, size_t i)
+/* bundles: the directory of bundles, for keys that are in one. */
+static bool look_at(struct gateway_signers *all, const struct config_signer *config, size_t i,
+        const char *bundles)
 {
 	struct token_signer *s = all->items[i];
 	const char *when = s->keys.count ? "the ones before stay" : "its tokens are refused";
-	char why[WHY_MAX];
+	char why[WHY_MAX], path[PATH_MAX];
 	struct stat st;
 	bool changed = false;
-	int fd = operator_file_open("gateway.signers.keys", config->keys, false, why, sizeof(why));
+	const int of_bundle = bundle_store_path(bundles, config->keys, path, sizeof(path));
+	int fd = operator_file_open(
+	        "gateway.signers.keys", of_bundle ? path : config->keys, false, why, sizeof(why));
 
+	/* A bundle that is in force without the set has taken the keys away. */
+	if (fd == -ENOENT && of_bundle && s->keys.count) {
+		key_set_fini(&s->keys);
+		memset(&all->files[i], 0, sizeof(all->files[i]));
+		when = "its tokens are refused";
+		changed = true;
+	}
 	if (fd < 0) {
-		if (!all->quiet[i])
+		if (!all->quiet[i] || changed)
 			log_error("%s; %s", why, when);
 		all->quiet[i] = true;
-		return false;
+		return changed;
 	}
 	all->quiet[i] = false;
 	if (fstat(fd, &st) == 0 && !gateway_file_is_same(&st, &all->files[i])) {
@@ -155,7 +167,8 @@ bool gateway_signers_look(struct supervisor *sv, bool now)
 		if (life->config.signers[i].refresh_s)
 			ask(sv, i, now);
 		else
-			changed |= look_at(&life->signers, &life->config.signers[i], i);
+			changed |=
+			        look_at(&life->signers, &life->config.signers[i], i, sv->bundles);
 	return changed;
 }
 

@@ -37,6 +37,8 @@ struct attachments {
 	bool is_session;              /* ... or a session */
 	struct session_token session; /* of the last request to attach */
 	unsigned many; /* sandboxes in a list, each with a label of LABEL_BYTES; 0: two without */
+	struct attach_bundle bundles[CONFIG_BUNDLES_MAX];
+	size_t bundle_count;
 	gid_t groups[8];
 	size_t group_count;
 	attach_done done;
@@ -258,6 +260,14 @@ const char *attach_state_name(enum attach_state state)
 const char *attach_kind_name(enum attach_kind kind)
 {
 	return kind == ATTACH_PID ? "pid" : kind == ATTACH_SESSION ? "session" : "?";
+}
+
+size_t attachments_bundles(
+        const struct attachments *a, struct attach_bundle out[CONFIG_BUNDLES_MAX])
+{
+	(void)a;
+	memcpy(out, all.bundles, sizeof(all.bundles));
+	return all.bundle_count;
 }
 
 void attachments_status(struct attachments *a, struct attachments_status *out)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "control_fixture.h"
+#include "vethguard/bundle/signed_bundle.h"
 
 static int tell_roles(struct control_owner *owner, roles_told told, void *context)
 {
@@ -184,10 +185,49 @@ static void test_roles(void **state)
 	refused(503, "GET", "/v1/roles", "", "too large for one answer");
 }
 
+static void test_bundles(void **state)
+{
+	static struct signed_bundle active = {.serial = 7,
+	        .expires_s = 1790000000,
+	        .file_count = 2,
+	        .files = {{SLICE("a.yaml"), SLICE("")}, {SLICE("k.jwks"), SLICE("")}},
+	        .session_count = 3,
+	        .token_count = 4};
+
+	(void)state;
+	assert_int_equal(call("GET", "/v1/bundles", ""), 200);
+	assert_non_null(strstr(answer, "{\"bundles\":[]}"));
+	assert_string_equal(f.operation, "bundles.list");
+	all.bundle_count = 2;
+	all.bundles[0] = (struct attach_bundle){.name = "fleet",
+	        .source = "/f",
+	        .active = &active,
+	        .highest = 7,
+	        .taken_ms = 1790000000000,
+	        .looked_ms = 1790000001000};
+	all.bundles[1] = (struct attach_bundle){.name = "b",
+	        .source = "https://h/b",
+	        .fault = "serial",
+	        .why = "its serial \"5\" is lower"};
+	assert_int_equal(call("GET", "/v1/bundles", ""), 200);
+	assert_non_null(strstr(answer,
+	        "{\"bundles\":[{\"name\":\"fleet\",\"source\":\"/f\",\"in_force\":"
+	        "{\"serial\":7,\"since\":\"2026-09-21T14:13:20.000Z\",\"expires\":"
+	        "\"2026-09-21T14:13:20.000Z\",\"expired\":true,\"policies\":[\"a.yaml\"],"
+	        "\"key_sets\":[\"k.jwks\"],\"revoked_sessions\":3,\"revoked_tokens\":4},"
+	        "\"highest_serial\":7,\"looked\":\"2026-09-21T14:13:21.000Z\",\"fault\":null},"
+	        "{\"name\":\"b\",\"source\":\"https://h/b\",\"in_force\":null,"
+	        "\"highest_serial\":null,\"looked\":null,\"fault\":{\"kind\":\"serial\","
+	        "\"text\":\"its serial \\\"5\\\" is lower\"}}]}"));
+	refused(405, "POST", "/v1/bundles", "", "Allow: GET");
+	refused(400, "GET", "/v1/bundles", "{}", "takes no body");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        CASE(test_audit),
+	        CASE(test_bundles),
 	        CASE(test_cas),
 	        CASE(test_changes_of_cas),
 	        CASE(test_long_papers),
