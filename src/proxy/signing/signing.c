@@ -11,14 +11,14 @@
  * A fault in a body is reported in a task of its own, because it is found while the client's side
  * is handing over the body.
  */
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/signature.h"
+#include "proxy/signing/signature.h"
 
 static void count(struct signing *s, size_t bytes)
 {

@@ -12,7 +12,7 @@
 
 #include "../fixture.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 
 #define KEYS "AKIDEXAMPLE:s3cr3t-TOKEN-value/0123456789"
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 
 #define ETAG_MAX 256
 #define NOT_MODIFIED 304

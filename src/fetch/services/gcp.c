@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "fetch/form.h"
-#include "fetch/gcp.h"
+#include "fetch/services/gcp.h"
 #include "vethguard/tls/jwt.h"
 
 #define ASSERTION_MAX 16384

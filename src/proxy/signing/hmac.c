@@ -9,7 +9,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 #include "vethguard/base/base64.h"
 #include "vethguard/base/clock.h"
 

@@ -2,7 +2,7 @@
 /* The keys that AWS is called with; STS hands out those of a role. */
 #include <stdio.h>
 
-#include "fetch/aws.h"
+#include "fetch/services/aws.h"
 #include "fetch/form.h"
 
 #define ROLE_LIFE "3600" /* seconds; the most that every role permits */

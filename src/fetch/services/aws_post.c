@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fetch/aws.h"
+#include "fetch/services/aws.h"
 
 #define CANONICAL_MAX 32768
 #define AUTHORITY_MAX (FETCH_HOST_MAX + 16)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 #include "vethguard/tls/jwt.h"
 
 #define CLOCK_SLACK_S 60 /* GitHub's clock may be behind ours */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fetch/bearer.h"
+#include "fetch/services/bearer.h"
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  * region and service, over which fields, and how the body is signed. The sandbox signs with
  * worthless keys or not at all; signing.h makes the signature that is sent.
  */
-#ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SIGNATURE_H
-#define VETHGUARD_SRC_PROXY_EXCHANGE_SIGNATURE_H
+#ifndef VETHGUARD_SRC_PROXY_SIGNING_SIGNATURE_H
+#define VETHGUARD_SRC_PROXY_SIGNING_SIGNATURE_H
 
 #include "proxy/http/http.h"
 #include "vethguard/policy/policy.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcp: access tokens of Google's service accounts. */
-#ifndef VETHGUARD_SRC_FETCH_GCP_H
-#define VETHGUARD_SRC_FETCH_GCP_H
+#ifndef VETHGUARD_SRC_FETCH_SERVICES_GCP_H
+#define VETHGUARD_SRC_FETCH_SERVICES_GCP_H
 
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 
 #define GCP_SCOPE_ALL "https://www.googleapis.com/auth/cloud-platform"
 

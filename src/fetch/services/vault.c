@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 
 #define FIELD_MAX (FETCH_SECRET_MAX + 64)
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fetch/bearer.h"
+#include "fetch/services/bearer.h"
 #include "fetch/form.h"
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 
 #define API_VERSION "7.4"
 #define METADATA_VERSION "2018-02-01"

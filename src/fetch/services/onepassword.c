@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fetch/bearer.h"
-#include "fetch/services.h"
+#include "fetch/services/bearer.h"
+#include "fetch/services/services.h"
 
 #define LABEL_MAX 256
 

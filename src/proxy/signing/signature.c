@@ -5,7 +5,7 @@
  * sandbox's signature is parsed strictly: a request with two signatures, or with one that cannot be
  * parsed, is refused.
  */
-#include "proxy/exchange/signature.h"
+#include "proxy/signing/signature.h"
 
 static const char unread[] = "the request's signature of AWS cannot be read";
 static const char twice[] = "the request has more than one signature of AWS";

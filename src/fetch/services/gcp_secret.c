@@ -2,8 +2,8 @@
 /* Google's Secret Manager: a login by gcp.c, then one version of one secret. */
 #include <stdio.h>
 
-#include "fetch/bearer.h"
-#include "fetch/gcp.h"
+#include "fetch/services/bearer.h"
+#include "fetch/services/gcp.h"
 #include "vethguard/base/base64.h"
 
 static json_t *read_version(const struct fetch_request *request, struct https *https,

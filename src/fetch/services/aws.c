@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "fetch/aws.h"
+#include "fetch/services/aws.h"
 
 /* Asks one of the services that speak JSON. Returns NULL with a sentence in fault. */
 static json_t *ask(const struct fetch_request *request, struct https *https, const char *service,

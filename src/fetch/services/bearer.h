@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bearer: requests with a token that a login has given, or that is the service's secret. */
-#ifndef VETHGUARD_SRC_FETCH_BEARER_H
-#define VETHGUARD_SRC_FETCH_BEARER_H
+#ifndef VETHGUARD_SRC_FETCH_SERVICES_BEARER_H
+#define VETHGUARD_SRC_FETCH_SERVICES_BEARER_H
 
 #include "fetch/https.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fetch/aws.h"
+#include "fetch/services/aws.h"
 
 #define TOKEN_MAX 1024
 #define ROLE_MAX 64 /* IAM's bound */

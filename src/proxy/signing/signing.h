@@ -4,8 +4,8 @@
  * bodies. Most bodies pass unchanged. A body that must be hashed before the head can be sent is
  * held (holding.h); a body that is signed in chunks is signed anew chunk by chunk.
  */
-#ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
-#define VETHGUARD_SRC_PROXY_EXCHANGE_SIGNING_H
+#ifndef VETHGUARD_SRC_PROXY_SIGNING_SIGNING_H
+#define VETHGUARD_SRC_PROXY_SIGNING_SIGNING_H
 
 #include "proxy/http/http.h"
 #include "vethguard/loop/loop.h"

@@ -7,8 +7,8 @@
 #include <errno.h>
 
 #include "proxy/exchange/exchange.h"
-#include "proxy/exchange/signature.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signature.h"
+#include "proxy/signing/signing.h"
 #include "vethguard/base/clock.h"
 
 struct parts {

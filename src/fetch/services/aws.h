@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aws: signed calls to AWS, and the keys that they are signed with. */
-#ifndef VETHGUARD_SRC_FETCH_AWS_H
-#define VETHGUARD_SRC_FETCH_AWS_H
+#ifndef VETHGUARD_SRC_FETCH_SERVICES_AWS_H
+#define VETHGUARD_SRC_FETCH_SERVICES_AWS_H
 
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 #include "vethguard/credential/aws_keys.h"
 
 #define AWS_VALUE_MAX (AWS_KEY_ID_MAX + SIGV4_SECRET_MAX + AWS_TOKEN_MAX + 2)
