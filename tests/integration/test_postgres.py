@@ -103,7 +103,7 @@ class Works(Databases, support.Case):
         box = self.box()
         before = self.cluster.text().count("connection received")
         rows = (({"user": "other"}, {"PGPASSWORD": "their-own-password"}, 'logs in as "agent", and not as "other"'),
-                ({}, {"PGPASSWORD": "their-own-password"}, "password is not the placeholder"), ({}, {"PGPASSWORD": PASSWORD}, "password is not the placeholder"),
+                ({}, {"PGPASSWORD": "their-own-password"}, "another password than this sandbox.s placeholder"), ({}, {"PGPASSWORD": PASSWORD}, "another password than this sandbox.s placeholder"),
                 ({"more": "replication=database"}, {}, "replication connections are not served"), ({"more": "replication=on"}, {}, "replication connections"),
                 ({"more": "application_name=$PGPASSWORD"}, {}, "placeholder"), ({"host": "api.lab.test"}, {}, "refused|reset|closed"),
                 ({"port": PORT + 2}, {}, "refused|reset|closed"))

@@ -265,9 +265,10 @@ static void test_wrong_kind(void **state)
 	assert_return_code(listen(fd, 1), errno);
 	assert_int_equal(passed_one(fd, "not a Unix stream"), REFUSED);
 	unlink(f.path);
-	assert_int_equal(passed_one(bound(AF_UNIX, SOCK_STREAM, f.path), "that listens"), REFUSED);
+	assert_int_equal(
+	        passed_one(bound(AF_UNIX, SOCK_STREAM, f.path), "listening Unix"), REFUSED);
 	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), errno);
-	assert_int_equal(passed_one(pair[0], "that listens"), REFUSED);
+	assert_int_equal(passed_one(pair[0], "listening Unix"), REFUSED);
 	close(pair[1]);
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_return_code(listen(fd, 1), errno); /* at a port that the kernel chooses */

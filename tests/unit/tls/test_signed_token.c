@@ -300,7 +300,7 @@ static void test_sets(void **state)
 	refused_set(json, "none");
 	token_jwk(keys[CONFIG_EDDSA], "\"kid\":\"a\"", jwk, sizeof(jwk));
 	snprintf(json, sizeof(json), "{\"keys\":[%s,%s]}", jwk, jwk);
-	refused_set(json, "another one has its kid");
+	refused_set(json, "another key has the same kid");
 	snprintf(json, sizeof(json),
 	        "{\"more\":1,\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-521\"},%s]}", jwk);
 	assert_int_equal(read_set(&set, json), 0);
