@@ -116,15 +116,16 @@ class Asking(daemon_case.Attached):
         for path, more, method in ((refs.replace("acme", "Acme") + "upload-pack", (), "GET"), (refs + "upload%2Dpack", (), "GET"),
                                    (batch.replace("site", "SITE"), (*lfs, '{"operation":"download"}'), "POST"),
                                    (batch, (*lfs, '{"operation":"Download"}'), "POST")):
-            status, body = self.begin(path, *more, method=method)()
-            self.assertEqual((status, json.loads(body)["error"]["code"]), (403, "reading"), (path, body))
+            status, body = self.begin(path, *more, method=method)()  # text for git, JSON for others
+            self.assertTrue(status == 403 and "as some servers read it" in body, (path, status, body))
         for path, more, method in ((refs + "receive-pack", (), "GET"), (batch, (*lfs, '{"operation":"upload"}'), "POST")):
             self.assertNotEqual(self.begin(path, *more, method=method)()[0], 403, path)
         self.assertEqual(self.asks(), [])
         for path, more, method in ((refs + "upload-pack", (), "GET"), (batch, (*lfs, '{"operation":"download"}'), "POST")):
             end = self.begin(path, *more, method=method)
-            self.decide(self.asks(1)[0], "refuse")
-            self.refused(end)
+            self.decide(self.asks(1)[0], "refuse", reason="not that one")
+            status, body = end()
+            self.assertTrue(status == 403 and "not that one" in body, (path, status, body))
 
     def test_for_a_while(self):
         """A grant allows requests like the approved one for a time. When it ends, the requests that it allows are cut."""

@@ -275,9 +275,9 @@ class Faults(Sleeping):
 
     def test_an_upgrade_that_fails(self):
         """The next version cannot start. The old one goes on: its sessions sleep, and wake; a relayed connection goes on."""
-        kept, other = self.tunnel(), self.create("two")["token"]
-        pid = self.daemon.process.pid
+        other, pid = self.create("two")["token"], self.daemon.process.pid
         for path in (self.daemon.config, self.policy):
+            kept = self.tunnel()
             with open(path) as f:
                 good = f.read()
             with open(path, "a") as f:
@@ -292,10 +292,10 @@ class Faults(Sleeping):
             self.assert_answers()
             kept.sendall(b"GET /x HTTP/1.1\r\nHost: plain.lab.test\r\n\r\n")
             self.assertTrue(self.head(kept).startswith(b"HTTP/1.1 200"), path)
+            kept.close()
             self.assert_sleeps("two")
             with open(path, "w") as f:
                 f.write(good)
-        kept.close()
         self.assert_sleeps()
         self.assert_answers(other)
 
