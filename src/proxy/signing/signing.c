@@ -211,7 +211,7 @@ bool signing_request_end(struct exchange *ex)
 
 	if (s->body != SIGNING_CHUNKS)
 		return false;
-	ex->request_done = true;
+	exchange_request_is_whole(ex);
 	if (s->fault)
 		return true;
 	s->ended = true;
