@@ -173,7 +173,7 @@ static void try(struct link *l)
 	bufferevent_setcb(l->far, on_read, on_sent, on_event, l);
 	bufferevent_set_timeouts(l->far, &limit, &limit);
 	if (bufferevent_socket_connect(l->far, (struct sockaddr *)&to, (int)n) < 0 && l->far)
-		fail(l, "no connection can be made", false);
+		fail(l, "no connection can be begun", false);
 	if (l->far) /* else fail() was called, which tries again */
 		keep_alive(bufferevent_getfd(l->far));
 }
@@ -229,5 +229,5 @@ void far_ask(struct link *l, const char *destination)
 	if (far_put_proof(l))
 		far_put(l, "Connection: close\r\n\r\n", 21);
 	else
-		near_fail(l, "the token cannot be read");
+		near_fail(l, "the token cannot be read; the log of vethguard-connect says why");
 }

@@ -84,7 +84,7 @@ static bool open_tls(struct connect *c)
 	}
 	c->tls = SSL_CTX_new(TLS_client_method());
 	if (!c->tls || !SSL_CTX_set_min_proto_version(c->tls, TLS1_2_VERSION))
-		return refused("TLS", "cannot begin");
+		return refused("TLS", "cannot be set up");
 	SSL_CTX_set_verify(c->tls, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_mode(c->tls, SSL_MODE_RELEASE_BUFFERS);
 	if (!SSL_CTX_load_verify_file(c->tls, ca))
@@ -103,7 +103,9 @@ static bool take_variable(void)
 		return false;
 	}
 	if (n > SECRET_MAX || secret_copy(&variable, value, n) != 0) {
-		log_error("the token of " TOKEN_VARIABLE " cannot be kept");
+		log_error("the token in " TOKEN_VARIABLE " is longer than %d bytes, or there is no "
+		          "memory for it",
+		        SECRET_MAX);
 		return false;
 	}
 	secret_wipe(value, n);

@@ -138,7 +138,7 @@ static bool ask_redirected(struct link *l, int fd)
 		snprintf(destination, sizeof(destination), "%s:%u", host, port);
 		far_ask(l, destination);
 	} else {
-		near_fail(l, "the name behind the address is not known any more");
+		near_fail(l, "the address no longer stands for a name: look the name up again");
 	}
 	return true;
 }

@@ -84,7 +84,8 @@ static void hide_memory(void)
 	const struct rlimit none = {0};
 
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
-		die(STATUS_FAILED, "memory cannot be hidden: %s", strerror(errno));
+		die(STATUS_FAILED, "the memory of this process cannot be hidden from others: %s",
+		        strerror(errno));
 }
 
 static bool serve(struct connect *c)

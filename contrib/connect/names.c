@@ -93,7 +93,8 @@ bool names_serve(struct connect *c)
 {
 	c->names = names_new(&pool4, &pool6, NAMES_MAX);
 	if (!c->names || !listen_at(c, 0, "127.0.0.1")) {
-		log_error("DNS cannot be served on 127.0.0.1:%u", c->arguments.port);
+		log_error("DNS cannot be served on 127.0.0.1:%u; choose another port with --port",
+		        c->arguments.port);
 		return false;
 	}
 	if (!listen_at(c, 1, "::1"))

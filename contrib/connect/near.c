@@ -225,7 +225,7 @@ static bool take_head(struct link *l, struct evbuffer *in)
 		return false;
 	}
 	if (!put_head(l, p, &head)) {
-		near_fail(l, "the token cannot be read");
+		near_fail(l, "the token cannot be read; the log of vethguard-connect says why");
 		return false;
 	}
 	body_meter_begin(&l->meter, &head);

@@ -123,9 +123,9 @@ bool redirect_set(const struct connect *c)
 	if (set_nft(c) || (set_iptables(c, 4) && set_iptables(c, 6)))
 		return true;
 	redirect_remove();
-	log_error("nothing is redirected: neither nft nor iptables and ip6tables set the rules; "
-	          "--redirect needs root "
-	          "(CAP_NET_ADMIN), one of these programs, and a kernel with the rules");
+	log_error("connections cannot be redirected: neither nft nor iptables with ip6tables set "
+	          "the rules; --redirect needs root (CAP_NET_ADMIN), one of these programs, and a "
+	          "kernel with NAT and REJECT");
 	return false;
 }
 

@@ -36,7 +36,7 @@ static bool append(int out, const char *path)
 		close(in);
 	if (n == 0 && write(out, "\n", 1) == 1)
 		return true;
-	log_error("%s: %s", path, strerror(errno));
+	log_error("%s cannot be copied: %s", path, strerror(errno));
 	return false;
 }
 
@@ -50,12 +50,12 @@ static bool write_file(const char *path, const char *first, const char *second)
 	unlink(beside);
 	out = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (out < 0) {
-		log_error("%s: %s", beside, strerror(errno));
+		log_error("%s cannot be written: %s", beside, strerror(errno));
 		return false;
 	}
 	good = (!first || append(out, first)) && append(out, second);
 	if (close(out) < 0 || (good && rename(beside, path) < 0)) {
-		log_error("%s: %s", path, strerror(errno));
+		log_error("%s cannot be written: %s", path, strerror(errno));
 		good = false;
 	}
 	if (!good)
@@ -94,11 +94,11 @@ bool trust_install(const struct arguments *a)
 			install_java(a);
 			return true;
 		}
-		log_error("%s fails: the CA is not trusted", stores[i].program);
+		log_error("%s fails, so the CA is not trusted", stores[i].program);
 		return false;
 	}
-	log_error("this system has no trust store that can be changed here; --trust needs root and "
-	          "the package "
-	          "ca-certificates");
+	log_error(
+	        "no trust store of this system can be changed; --trust needs root and the package "
+	        "ca-certificates");
 	return false;
 }

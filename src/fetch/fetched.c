@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fetch/services.h"
+#include "fetch/fetched.h"
 
 bool fetched_take(
         const json_t *string, const char *name, struct fetched *out, char fault[HTTPS_TEXT_MAX])

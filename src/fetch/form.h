@@ -4,7 +4,7 @@
 #ifndef VETHGUARD_SRC_FETCH_FORM_H
 #define VETHGUARD_SRC_FETCH_FORM_H
 
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 
 #define FORM_MAX (4 * FETCH_SECRET_MAX)
 

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests by libcurl; see fetch/https.h. */
 #include <curl/curl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fetch/https.h"
+#include "fetch/https_fault.h"
 #include "fetch/private_buf.h"
 #include "vethguard/base/ip.h"
-#include "vethguard/base/secret.h"
-#include "vethguard/tls/jwt.h"
 
 #define TIMEOUT_MS 30000 /* the supervisor's limit usually comes first */
 #define CONNECT_TIMEOUT_MS 10000
-#define REPEATED_MIN 12 /* bytes of a secret that are not shown in one piece */
 
 struct https {
 	CURL *curl;
@@ -28,36 +24,6 @@ struct https {
 	long status;
 	uint32_t retry_s; /* see https_retry_s() */
 };
-
-static void wipe_and_free(void *p)
-{
-	if (p)
-		secret_wipe(p, malloc_usable_size(p));
-	free(p);
-}
-
-static void *wiping_realloc(void *p, size_t n)
-{
-	size_t had = p ? malloc_usable_size(p) : 0;
-	void *larger;
-
-	if (had >= n && p)
-		return p;
-	larger = malloc(n ? n : 1);
-	if (larger && p)
-		memcpy(larger, p, had);
-	if (larger)
-		wipe_and_free(p);
-	return larger;
-}
-
-void https_prepare(void)
-{
-	tls_library_wipes_memory();
-	json_set_alloc_funcs(malloc, wipe_and_free);
-	curl_global_init_mem(
-	        CURL_GLOBAL_DEFAULT, malloc, wipe_and_free, wiping_realloc, strdup, calloc);
-}
 
 static size_t on_body(char *p, size_t size, size_t count, void *context)
 {
@@ -221,124 +187,20 @@ static struct curl_slist *list_of(const char *const *fields)
 	return list;
 }
 
-/* What services say of an error: RFC 6749 section 5.2; Vault's list; GitHub's message; AWS's in
- * JSON and in XML; Google's and Azure's object. */
-static struct slice reason_in(const struct https *https, const json_t *answer)
+/* Explains the last answer, which is an error or not JSON, and notes how long to wait. */
+static void explain(struct https *https, const json_t *json, char fault[HTTPS_TEXT_MAX])
 {
-	static const char *const members[] = {
-	        "error_description", "error", "message", "Message", "__type"};
-	const char *text = json_string_value(json_array_get(json_object_get(answer, "errors"), 0));
-	const json_t *error = json_object_get(answer, "error");
-	struct slice in_xml;
-
-	if (json_is_object(error))
-		text = json_string_value(json_object_get(error, "message"));
-	for (size_t i = 0; !text && i < sizeof(members) / sizeof(members[0]); i++)
-		text = json_string_value(json_object_get(answer, members[i]));
-	if (!answer && https_xml_element(buf_slice(&https->answer), "Message", &in_xml))
-		return in_xml;
-	return slice_from_string(text ? text : "");
-}
-
-/* AWS answers 400 when it wants fewer requests, and says so by a code. */
-static bool is_throttled(const struct https *https, long status, const json_t *answer)
-{
-	static const char *const codes[] = {
-	        "Throttling", "ThrottlingException", "TooManyRequestsException"};
-	struct slice code = SLICE("");
-	const char *text = json_string_value(json_object_get(answer, "__type"));
-
-	if (text)
-		code = slice_from_string(strchr(text, '#') ? strchr(text, '#') + 1 : text);
-	else if (!answer)
-		https_xml_element(buf_slice(&https->answer), "Code", &code);
-	for (size_t i = 0; status == 400 && i < sizeof(codes) / sizeof(codes[0]); i++)
-		if (slice_equals(code, slice_from_string(codes[i])))
-			return true;
-	return status == 429 || status == 503;
-}
-
-/* How many bytes at the beginning of text are somewhere in sent, if they are min or more; else 0.
- */
-static size_t repeats(struct slice text, struct slice sent, size_t min)
-{
-	size_t most = 0;
-
-	for (size_t at = 0; min && at + min <= sent.n; at++) {
-		size_t n = 0;
-
-		while (n < text.n && at + n < sent.n && text.p[n] == sent.p[at + n])
-			n++;
-		if (n >= min && n > most)
-			most = n;
-	}
-	return most;
-}
-
-static void repeats_more(struct slice text, struct slice sent, size_t *most)
-{
-	size_t n = repeats(text, sent, sent.n < REPEATED_MIN ? sent.n : REPEATED_MIN);
-
-	if (n > *most)
-		*most = n;
-}
-
-/* The same for all that was sent: a service may repeat what it refuses. */
-static size_t repeats_secret(const struct https *https, struct slice text)
-{
-	const struct https_call *call = https->call;
-	size_t most = 0;
-
-	for (size_t i = 0; i < https->hidden_count; i++)
-		repeats_more(text, https->hidden[i], &most);
-	repeats_more(text, call->body, &most);
-	for (size_t i = 0; call->fields && call->fields[i]; i++)
-		repeats_more(text, slice_from_string(call->fields[i]), &most);
-	return most;
-}
-
-/* Copies what is printable and not of what was sent: the supervisor escapes what is left. */
-static void copy_plain(const struct https *https, struct slice text, char *out, size_t out_size)
-{
-	size_t n = 0;
-
-	while (text.n && n + 4 < out_size) {
-		size_t hidden = repeats_secret(https, text), taken = hidden ? hidden : 1;
-		char c = *text.p;
-
-		if (hidden) {
-			memcpy(out + n, "***", 3);
-			n += 3;
-		} else {
-			out[n++] = (uint8_t)c < ' ' || c == 0x7f || c == '\\' ? '?' : c;
-		}
-		text = slice_of(text.p + taken, text.n - taken);
-	}
-	out[n] = '\0';
-}
-
-static void explain(
-        long status, const json_t *answer, struct https *https, char fault[HTTPS_TEXT_MAX])
-{
+	const struct https_sent sent = {https->hidden, https->hidden_count, https->call};
+	struct https_answer answer = {https->status, buf_slice(&https->answer), json, false};
 	curl_off_t retry = 0;
-	char shown[256];
 
 	curl_easy_getinfo(https->curl, CURLINFO_RETRY_AFTER, &retry);
-	copy_plain(https, reason_in(https, answer), shown, sizeof(shown));
-	if (is_throttled(https, status, answer))
+	answer.has_retry_after = retry > 0;
+	if (https_fault_is_throttled(&answer))
 		https->retry_s = retry <= 0                    ? HTTPS_RETRY_S
 		                 : retry < MESSAGE_RETRY_MAX_S ? (uint32_t)retry
 		                                               : MESSAGE_RETRY_MAX_S;
-	if (status / 100 == 3)
-		snprintf(fault, HTTPS_TEXT_MAX,
-		        "it answered %ld, a redirect, and none is followed: name the URL that it "
-		        "leads to",
-		        status);
-	else if (status / 100 != 2)
-		snprintf(fault, HTTPS_TEXT_MAX, "it answered %ld%s%s%s", status, *shown ? ": " : "",
-		        shown, retry > 0 ? " (and asks to wait before the next request)" : "");
-	else
-		snprintf(fault, HTTPS_TEXT_MAX, "what it answered is not JSON");
+	https_fault_explain(&answer, &sent, fault);
 }
 
 /* Returns true if a whole answer came. */
@@ -359,16 +221,15 @@ static bool is_whole(struct https *https, CURLcode code, char fault[HTTPS_TEXT_M
 
 static json_t *understand(struct https *https, char fault[HTTPS_TEXT_MAX])
 {
-	const long status = https->status;
 	json_t *answer;
 
-	if (status == 204) /* no content (RFC 9110 section 15.3.5) */
+	if (https->status == 204) /* no content (RFC 9110 section 15.3.5) */
 		return json_object();
 	answer = json_loadb((const char *)buf_bytes(&https->answer), https->answer.len,
 	        JSON_REJECT_DUPLICATES, NULL);
-	if (answer && status / 100 == 2)
+	if (answer && https->status / 100 == 2)
 		return answer;
-	explain(status, answer, https, fault);
+	explain(https, answer, fault);
 	json_decref(answer);
 	return NULL;
 }
@@ -414,7 +275,7 @@ bool https_text(struct https *https, const struct https_call *call, struct slice
 	if (https->status / 100 == 2)
 		return true;
 	answer = json_loadb(text->p, text->n, JSON_REJECT_DUPLICATES, NULL);
-	explain(https->status, answer, https, fault);
+	explain(https, answer, fault);
 	json_decref(answer);
 	return false;
 }

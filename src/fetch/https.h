@@ -15,9 +15,6 @@
 
 struct https; /* one connection, used for every request */
 
-/* Makes every free() of libcurl, OpenSSL and jansson wipe the memory first. Call it before anything
- * else of them. */
-void https_prepare(void);
 /* Starts libcurl so far that it opens no file later. Returns NULL if there is no memory. */
 struct https *https_open(void);
 /* Sets the only addresses that will be dialed: the request's. Returns false if there is no memory.

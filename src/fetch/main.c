@@ -20,8 +20,9 @@
 #include <unistd.h>
 
 #include "fetch/form.h"
+#include "fetch/libraries.h"
 #include "fetch/lookup.h"
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/secret.h"
 #include "vethguard/ipc/peer.h"
@@ -249,7 +250,7 @@ int main(int argc, char **argv)
 	log_open_role("vethguard-fetch", argc, argv, EXIT_FAILED);
 	jail_start(IPC_SUPERVISOR_FD + 1);
 	bound_memory();
-	https_prepare();
+	libraries_wipe_memory();
 	await_request(&f);
 	kind = find_kind(&f.request);
 	if (!kind)

@@ -5,12 +5,12 @@
  * header blocks hold tokens.
  */
 #include <errno.h>
-#include <stdalign.h>
 #include <stdlib.h>
 
 #include "gateway/http2.h"
 #include "vethguard/base/clock.h"
-#include "vethguard/base/secret.h"
+#include "vethguard/base/wiped.h"
+#include "vethguard/wire/http2_frames.h"
 
 #define ACKS_MAX 100                            /* PING and SETTINGS acknowledgments not sent yet */
 #define SETTINGS_ENTRIES_MAX 32                 /* per SETTINGS frame */
@@ -18,53 +18,28 @@
 
 /* --- memory --- */
 
-/* Room for a block's size, which stands before it. */
-#define SIZE_ROOM alignof(max_align_t)
-
-static void *wiped_malloc(size_t size, void *context)
+static void *take(size_t size, void *context)
 {
-	uint8_t *p = size <= SIZE_MAX - SIZE_ROOM ? malloc(size + SIZE_ROOM) : NULL;
-
 	(void)context;
-	if (!p)
-		return NULL;
-	memcpy(p, &size, sizeof(size));
-	return p + SIZE_ROOM;
+	return malloc(size);
 }
 
-static void wiped_free(void *p, void *context)
+static void *take_zeroed(size_t count, size_t size, void *context)
 {
-	uint8_t *bytes = p;
-	size_t size;
-
 	(void)context;
-	if (!bytes)
-		return;
-	memcpy(&size, bytes - SIZE_ROOM, sizeof(size));
-	secret_wipe(bytes, size);
-	free(bytes - SIZE_ROOM);
+	return calloc(count, size);
 }
 
-static void *wiped_calloc(size_t count, size_t size, void *context)
+static void *resize(void *p, size_t size, void *context)
 {
-	void *p = size && count > SIZE_MAX / size ? NULL : wiped_malloc(count * size, context);
-
-	if (p)
-		memset(p, 0, count * size);
-	return p;
+	(void)context;
+	return wiped_realloc(p, size);
 }
 
-static void *wiped_realloc(void *p, size_t size, void *context)
+static void give_back(void *p, void *context)
 {
-	void *fresh = wiped_malloc(size, context);
-	size_t before;
-
-	if (!p || !fresh)
-		return fresh;
-	memcpy(&before, (uint8_t *)p - SIZE_ROOM, sizeof(before));
-	memcpy(fresh, p, before < size ? before : size);
-	wiped_free(p, context);
-	return fresh;
+	(void)context;
+	wiped_free(p);
 }
 
 /* --- what nghttp2 has read --- */
@@ -175,18 +150,8 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 static ssize_t data_size(nghttp2_session *session, uint8_t type, int32_t id, int32_t connection,
         int32_t stream, uint32_t frame, void *context)
 {
-	int64_t n = GATEWAY_HTTP2_FRAME_DATA;
-
 	(void)session, (void)type, (void)id, (void)context;
-	n = n < connection ? n : connection;
-	n = n < stream ? n : stream;
-	return (ssize_t)(n < frame ? n : frame);
-}
-
-/* True if the client caused a reset that nghttp2 decided on. */
-static bool is_clients_fault(uint32_t code)
-{
-	return code != NGHTTP2_NO_ERROR && code != NGHTTP2_INTERNAL_ERROR && code != NGHTTP2_CANCEL;
+	return http2_data_size(GATEWAY_HTTP2_FRAME_DATA, connection, stream, frame);
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *context)
@@ -200,7 +165,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 	if ((frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) && s && ended)
 		http2_stream_sent(s);
 	if (frame->hd.type == NGHTTP2_RST_STREAM &&
-	        is_clients_fault(frame->rst_stream.error_code) &&
+	        http2_is_clients_fault(frame->rst_stream.error_code) &&
 	        !http2_limits_reset(&h->limits, clock_monotonic_ms()))
 		return too_much(h);
 	return 0;
@@ -227,7 +192,7 @@ static nghttp2_session_callbacks *callbacks_new(void)
 
 int http2_open_session(struct http2 *h)
 {
-	nghttp2_mem memory = {NULL, wiped_malloc, wiped_free, wiped_calloc, wiped_realloc};
+	nghttp2_mem memory = {NULL, take, give_back, take_zeroed, resize};
 	nghttp2_session_callbacks *callbacks = callbacks_new();
 	nghttp2_option *options = NULL;
 	int rc = -ENOMEM;

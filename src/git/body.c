@@ -33,7 +33,7 @@ static const char *decompress(struct policy_body *body)
 	if (rc == -ENOBUFS)
 		return "the request's body has more than 16 MiB when it is decompressed";
 	return rc == 0          ? NULL
-	       : rc == -EBADMSG ? "the request's body is not one piece of gzip"
+	       : rc == -EBADMSG ? "the request's body is not a single gzip stream"
 	                        : no_memory;
 }
 
@@ -51,7 +51,7 @@ void git_body_read(struct policy_body *body, const struct policy_fields *fields,
 	if (!fault && body->kind == POLICY_BODY_GIT_PUSH)
 		fault = push_read(body->git, body->text);
 	else if (!fault && !fetch_is_sound(body->text))
-		fault = "the fetch is not in lines as git writes them";
+		fault = "the fetch is not in the lines of git's protocol";
 	if (!fault)
 		return;
 	body->kind = POLICY_BODY_OTHER;

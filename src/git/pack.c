@@ -26,9 +26,9 @@
 
 enum object { OBJECT_COMMIT = 1, OBJECT_TAG = 4, OBJECT_BY_DISTANCE = 6, OBJECT_BY_ID = 7 };
 
-static const char damaged[] = "the pack is damaged, or of a kind that is not known";
+static const char damaged[] = "the pack is damaged, or of a kind that vethguard does not know";
 static const char too_much[] =
-        "the pack has more objects, commits or bytes than are read to find what it proves";
+        "the pack has more objects, commits or bytes than vethguard reads for a proof";
 static const char no_memory[] = "no memory to read the pack";
 
 struct pack {

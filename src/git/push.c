@@ -23,14 +23,14 @@
 #include "git/ref.h"
 #include "vethguard/git/body.h"
 
-static const char not_lines[] = "the push is not in lines as git writes them";
+static const char not_lines[] = "the push is not in the lines of git's protocol";
 static const char unknown_capability[] =
-        "the push asks for a capability of git's protocol that is not known here";
-static const char bad_command[] = "the push has a line that names no change of a ref as git does";
+        "the push asks for a capability of git's protocol that vethguard does not know";
+static const char bad_command[] = "the push has a line that is no command of git's protocol";
 static const char bad_certificate[] =
         "the push has a certificate that servers could read differently";
 static const char too_many[] = "the push has too many refs, options or other lines";
-static const char bad_end[] = "the push has no pack where one belongs, or something behind its end";
+static const char bad_end[] = "the push lacks its pack, or has bytes behind its end";
 static const char no_memory[] = "no memory to read the push";
 
 struct push {

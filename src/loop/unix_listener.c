@@ -175,7 +175,7 @@ static const char *objection_to_file(const char *path, gid_t gid)
 static const char *objection_to(int fd, const char *path, gid_t gid)
 {
 	if (!listens(fd))
-		return "it is not a Unix stream socket that listens";
+		return "it is not a listening Unix stream socket";
 	if (!is_bound_to(fd, path))
 		return "it is bound to another path (ListenStream=)";
 	return objection_to_file(path, gid);

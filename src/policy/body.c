@@ -176,7 +176,8 @@ static void check_form(struct policy_body *body)
 	if (sound)
 		return;
 	body->kind = POLICY_BODY_OTHER;
-	body->fault = "the request's body is not a form that all servers read alike";
+	body->fault = "the request's body is not a valid form, or servers could read it in "
+	              "different ways";
 }
 
 void policy_body_read(

@@ -113,7 +113,7 @@ const char *scram_challenge(struct scram *s, struct slice message)
 	        !take_attribute(&rest, 'i', &rounds))
 		return "the server's SCRAM message is malformed";
 	if (!is_nonce(s, nonce))
-		return "the server's SCRAM message answers another one";
+		return "the server's SCRAM message does not answer this login";
 	salt_n = base64_decode(salt, BASE64_STRICT, s->salt, sizeof(s->salt));
 	if (salt_n <= 0)
 		return "the server's SCRAM message has no salt that can be read";
@@ -230,5 +230,5 @@ const char *scram_verify(const struct scram *s, struct slice message)
 		return "the server's last SCRAM message is malformed";
 	for (size_t i = 0; i < HMAC_BYTES; i++)
 		differ |= theirs[i] ^ k->server[i];
-	return differ ? "the server does not know the password itself" : NULL;
+	return differ ? "the server has not proved that it knows the password" : NULL;
 }

@@ -91,8 +91,8 @@ static void fill_watched(const struct sandbox *s, struct message_run_ready *m)
 		struct slice path = slice_from_string(settings->files[i]);
 
 		if (path.n > left || m->watched.count == MESSAGE_WATCHED_MAX) {
-			log_warn("%zu of the policy's %zu files cannot be watched: their paths "
-			         "take more than %d bytes",
+			log_warn("%zu of the policy's %zu files are not watched, because the paths "
+			         "take more than %d bytes: send SIGHUP after a change to them",
 			        settings->file_count - i, settings->file_count, WATCHED_BYTES_MAX);
 			return;
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signed tokens; see vethguard/tls/jwt.h. */
 #include <errno.h>
-#include <malloc.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -9,6 +8,7 @@
 #include <stdlib.h>
 
 #include "vethguard/base/base64.h"
+#include "vethguard/base/wiped.h"
 #include "vethguard/tls/jwt.h"
 
 #ifndef __SANITIZE_ADDRESS__ /* it would not detect a use after such a free() */
@@ -21,29 +21,13 @@ static void *take(size_t n, const char *file, int line)
 static void give_back(void *p, const char *file, int line)
 {
 	(void)file, (void)line;
-	if (p)
-		OPENSSL_cleanse(p, malloc_usable_size(p));
-	free(p);
+	wiped_free(p);
 }
 
 static void *resize(void *p, size_t n, const char *file, int line)
 {
-	size_t had = p ? malloc_usable_size(p) : 0;
-	void *other;
-
-	if (n == 0) {
-		give_back(p, file, line);
-		return NULL;
-	}
-	if (p && had >= n)
-		return p;
-	other = malloc(n);
-	if (!other)
-		return NULL;
-	if (p)
-		memcpy(other, p, had);
-	give_back(p, file, line);
-	return other;
+	(void)file, (void)line;
+	return wiped_realloc(p, n);
 }
 #endif
 

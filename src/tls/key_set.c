@@ -260,7 +260,7 @@ static enum taken take(const struct reading *r, size_t number, struct key_set *s
 	if (rc == -ENOSPC)
 		return refuse(r, "there are more than %d keys", KEY_SET_KEYS_MAX);
 	if (rc)
-		return refuse(r, "key %zu is not a sound %s key, or another one has its kid",
+		return refuse(r, "key %zu is not a valid %s key, or another key has the same kid",
 		        number, kind->algorithm);
 	return TAKEN;
 }

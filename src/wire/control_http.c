@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "vethguard/wire/control_http.h"
+#include "wire/http_text.h"
 
 #define BAD_REQUEST 400
 #define LENGTH_REQUIRED 411
@@ -21,20 +22,9 @@ static bool is_token(struct slice s)
 	return s.n > 0 && slice_token_length(s) == s.n;
 }
 
-static bool is_value(struct slice s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < 0x20 ? s.p[i] != '\t' : s.p[i] == 0x7f)
-			return false;
-	return true;
-}
-
 static bool is_target(struct slice s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] <= 0x20 || s.p[i] >= 0x7f)
-			return false;
-	return s.n > 0 && s.p[0] == '/';
+	return http_text_is_visible(s) && s.p[0] == '/';
 }
 
 /* Takes the next line without its CR LF. rest has at least one line, because the head is
@@ -89,7 +79,8 @@ static int status_line(struct slice line, struct control_head *head)
 		return BAD_REQUEST;
 	if (!next_word(&line, &code)) /* the reason may be missing together with its space */
 		code = line;
-	if (code.n != 3 || !slice_to_u64(code, 599, &status) || status < 100 || !is_value(line))
+	if (code.n != 3 || !slice_to_u64(code, 599, &status) || status < 100 ||
+	        !http_text_is_value(line))
 		return BAD_REQUEST;
 	head->status = (unsigned)status;
 	return CONTROL_HEAD_WHOLE;
@@ -121,14 +112,9 @@ static int take_host(struct slice value, struct control_head *head)
 
 static int field(struct slice line, struct control_head *head)
 {
-	ptrdiff_t colon = slice_find_byte(line, ':');
 	struct slice name, value;
 
-	if (colon < 0)
-		return BAD_REQUEST;
-	name = slice_of(line.p, (size_t)colon);
-	value = slice_trim(slice_of(line.p + colon + 1, line.n - (size_t)colon - 1));
-	if (!is_token(name) || !is_value(value))
+	if (!http_text_read_field(line, &name, &value))
 		return BAD_REQUEST;
 	if (slice_equals_ignoring_case(name, SLICE("content-length")))
 		return take_length(value, head);

@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head is parsed once it is complete. Lines end with CR LF only; there is no folding. */
+/* The head is parsed once it is complete. */
 #include "vethguard/wire/http1_response.h"
+#include "wire/http_text.h"
 
-#define LENGTH_MAX 999999999999999999u
 #define CHUNK_DIGITS_MAX 15
 
 /* --- the head --- */
-
-/* Returns the head's length, 0 if the end has not come, or SIZE_MAX if a line ends wrongly. */
-static size_t find_end(const uint8_t *p, size_t n, size_t *looked)
-{
-	for (size_t i = *looked; i < n; i++) {
-		if (p[i] != '\n')
-			continue;
-		if (i == 0 || p[i - 1] != '\r')
-			return SIZE_MAX;
-		if (i >= 3 && p[i - 2] == '\n')
-			return i + 1;
-	}
-	*looked = n;
-	return 0;
-}
-
-/* Takes the next line off *rest, without its CR LF. */
-static struct slice take_line(struct slice *rest)
-{
-	ptrdiff_t end = slice_find_byte(*rest, '\n');
-	struct slice line = slice_of(rest->p, end > 0 ? (size_t)end - 1 : 0);
-
-	*rest = slice_of(rest->p + end + 1, rest->n - (size_t)end - 1);
-	return line;
-}
 
 /* "HTTP/1.1 200 OK": a status of three digits, and a reason that may be missing. */
 static bool read_status_line(struct slice line, unsigned *status)
@@ -46,31 +21,12 @@ static bool read_status_line(struct slice line, unsigned *status)
 	return line.n == 12 || line.p[12] == ' ';
 }
 
-static bool is_value(struct slice s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (((uint8_t)s.p[i] < 0x20 && s.p[i] != '\t') || (uint8_t)s.p[i] == 0x7f)
-			return false;
-	return true;
-}
-
-static bool read_field(struct slice line, struct slice *name, struct slice *value)
-{
-	size_t n = slice_token_length(line);
-
-	if (n == 0 || n == line.n || line.p[n] != ':')
-		return false;
-	*name = slice_of(line.p, n);
-	*value = slice_trim(slice_of(line.p + n + 1, line.n - n - 1));
-	return is_value(*value);
-}
-
 /* Notes what a field says about the end of the content. Returns false if two fields do. */
 static bool note_content(struct slice name, struct slice value, struct http1_response *out)
 {
 	if (slice_equals_ignoring_case(name, SLICE("content-length"))) {
 		if (out->content != HTTP1_CONTENT_REST ||
-		        !slice_to_u64(value, LENGTH_MAX, &out->length))
+		        !slice_to_u64(value, HTTP_TEXT_LENGTH_MAX, &out->length))
 			return false;
 		out->content = HTTP1_CONTENT_LENGTH;
 	} else if (slice_equals_ignoring_case(name, SLICE("transfer-encoding"))) {
@@ -86,8 +42,9 @@ static bool read_fields(struct slice rest, struct http1_response *out)
 {
 	struct slice name, value;
 
-	for (struct slice line = take_line(&rest); line.n; line = take_line(&rest))
-		if (!read_field(line, &name, &value) ||
+	for (struct slice line = http_text_take_line(&rest); line.n;
+	        line = http_text_take_line(&rest))
+		if (!http_text_read_field(line, &name, &value) ||
 		        ++out->field_count > HTTP1_RESPONSE_FIELDS_MAX ||
 		        !note_content(name, value, out))
 			return false;
@@ -112,7 +69,8 @@ enum http1_response_status http1_response_parse(const uint8_t *p, size_t n, size
         enum http1_request_kind request, struct http1_response *out)
 {
 	struct slice rest;
-	size_t end = find_end(p, n < HTTP1_RESPONSE_HEAD_MAX ? n : HTTP1_RESPONSE_HEAD_MAX, looked);
+	size_t end = http_text_head_end(
+	        p, n < HTTP1_RESPONSE_HEAD_MAX ? n : HTTP1_RESPONSE_HEAD_MAX, looked);
 
 	*out = (struct http1_response){.content = HTTP1_CONTENT_REST};
 	if (end == SIZE_MAX)
@@ -120,7 +78,7 @@ enum http1_response_status http1_response_parse(const uint8_t *p, size_t n, size
 	if (end == 0)
 		return n < HTTP1_RESPONSE_HEAD_MAX ? HTTP1_RESPONSE_MORE : HTTP1_RESPONSE_BAD;
 	rest = slice_of(p, end);
-	if (!read_status_line(take_line(&rest), &out->status) || !read_fields(rest, out))
+	if (!read_status_line(http_text_take_line(&rest), &out->status) || !read_fields(rest, out))
 		return HTTP1_RESPONSE_BAD;
 	decide_content(request, out);
 	out->used = end;
@@ -133,10 +91,10 @@ bool http1_response_next_field(const uint8_t *p, const struct http1_response *he
 	struct slice rest = slice_of(p + *at, head->used - *at), line;
 
 	if (*at == 0)
-		*at += take_line(&rest).n + 2;
-	line = take_line(&rest);
+		*at += http_text_take_line(&rest).n + 2;
+	line = http_text_take_line(&rest);
 	*at += line.n + 2;
-	return line.n && read_field(line, name, value);
+	return line.n && http_text_read_field(line, name, value);
 }
 
 bool http1_response_is_of_connection(struct slice name)

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "vethguard/wire/http2_head.h"
+#include "wire/http_text.h"
 
 static const struct slice pseudo_names[HTTP2_PSEUDO_COUNT] = {
         [HTTP2_METHOD] = {":method", 7},
@@ -39,22 +40,6 @@ static bool is_name(struct slice name)
 	return name.n && slice_token_length(name) == name.n;
 }
 
-static bool is_value(struct slice s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (((uint8_t)s.p[i] < 0x20 && s.p[i] != '\t') || (uint8_t)s.p[i] == 0x7f)
-			return false;
-	return true;
-}
-
-static bool is_visible(struct slice s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((uint8_t)s.p[i] <= 0x20 || (uint8_t)s.p[i] >= 0x7f)
-			return false;
-	return s.n > 0;
-}
-
 static bool is_of_connection(struct slice name)
 {
 	return slice_equals(name, SLICE("connection")) || slice_equals(name, SLICE("keep-alive")) ||
@@ -72,7 +57,7 @@ static const char *add_pseudo(struct http2_head *h, struct slice name, struct sl
 			continue;
 		if (h->pseudo[i].len)
 			return "a pseudo-header field appears twice";
-		if (!is_visible(value))
+		if (!http_text_is_visible(value))
 			return "a pseudo-header field is malformed";
 		h->too_large = h->too_large || buf_append_slice(&h->pseudo[i], value) != 0;
 		return NULL;
@@ -88,7 +73,8 @@ static const char *add_host(struct http2_head *h, struct slice value)
 	if (h->host)
 		return "Host appears twice";
 	h->host = true;
-	if (!is_visible(value) || (authority->len && !slice_equals(buf_slice(authority), value)))
+	if (!http_text_is_visible(value) ||
+	        (authority->len && !slice_equals(buf_slice(authority), value)))
 		return "Host is not the authority";
 	if (!authority->len && buf_append_slice(authority, value) != 0)
 		h->too_large = true;
@@ -113,7 +99,7 @@ static int add_line(struct http2_head *h, struct slice name, struct slice value)
 static const char *add_regular(struct http2_head *h, struct slice name, struct slice value)
 {
 	h->regular = true;
-	if (!is_name(name) || !is_value(value))
+	if (!is_name(name) || !http_text_is_value(value))
 		return "a field of the head is malformed";
 	if (is_of_connection(name))
 		return "a field concerns the connection";

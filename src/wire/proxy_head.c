@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parser looks for the head's end as bytes arrive, and parses the head once it is complete.
- * Lines end with CR LF only; there is no folding. A value is visible ASCII, space, tab and bytes
- * from 0x80 on (RFC 9110 section 5.5).
- */
+/* The parser looks for the head's end as bytes arrive, and parses the head once it is complete. */
 #include <errno.h>
 
 #include "vethguard/wire/proxy_head.h"
+#include "wire/http_text.h"
 
 #define AUTHORIZATION "proxy-authorization"
 
@@ -32,34 +29,6 @@ static bool is_token(char c)
 	return slice_token_length(slice_of(&c, 1)) == 1;
 }
 
-/* Looks for the end from *looked on. Returns the head's length, 0 if the end has not come, or
- * SIZE_MAX if a line ends wrongly. */
-static size_t find_end(const uint8_t *p, size_t n, size_t *looked)
-{
-	size_t i = *looked;
-
-	for (; i < n; i++) {
-		if (p[i] != '\n')
-			continue;
-		if (i == 0 || p[i - 1] != '\r')
-			return SIZE_MAX;
-		if (i >= 3 && p[i - 2] == '\n')
-			return i + 1;
-	}
-	*looked = n;
-	return 0;
-}
-
-/* Takes the next line off *rest, without its CR LF. */
-static struct slice take_line(struct slice *rest)
-{
-	ptrdiff_t end = slice_find_byte(*rest, '\n');
-	struct slice line = slice_of(rest->p, end > 0 ? (size_t)end - 1 : 0);
-
-	*rest = slice_of(rest->p + end + 1, rest->n - (size_t)end - 1);
-	return line;
-}
-
 /* Takes the text before the next space off *line. */
 static struct slice take_word(struct slice *line)
 {
@@ -70,22 +39,6 @@ static struct slice take_word(struct slice *line)
 
 	*line = slice_of(line->p + used, line->n - used);
 	return word;
-}
-
-static bool is_visible(struct slice s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((uint8_t)s.p[i] <= 0x20 || (uint8_t)s.p[i] >= 0x7f)
-			return false;
-	return s.n > 0;
-}
-
-static bool is_value(struct slice s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (((uint8_t)s.p[i] < 0x20 && s.p[i] != '\t') || (uint8_t)s.p[i] == 0x7f)
-			return false;
-	return true;
 }
 
 static bool names_a_url(struct slice target)
@@ -101,7 +54,7 @@ static enum proxy_head_status read_request_line(struct slice line, struct proxy_
 	out->method = take_word(&line);
 	out->target = take_word(&line);
 	if (!out->method.n || slice_token_length(out->method) != out->method.n ||
-	        !is_visible(out->target))
+	        !http_text_is_visible(out->target))
 		return bad(out, 400, "the request line is malformed");
 	if (!slice_equals(line, SLICE("HTTP/1.1")) && !slice_equals(line, SLICE("HTTP/1.0")))
 		return bad(out, 505, "the gateway speaks HTTP/1.1");
@@ -117,18 +70,6 @@ static enum proxy_head_status read_request_line(struct slice line, struct proxy_
 		        "the gateway takes CONNECT, requests for a whole http:// URL, and base "
 		        "URLs");
 	return PROXY_HEAD_DONE;
-}
-
-/* Returns the field's name, and its value in *value; an empty name means that the line is
- * malformed. */
-static struct slice field_name(struct slice line, struct slice *value)
-{
-	size_t n = slice_token_length(line);
-
-	if (n == 0 || n == line.n || line.p[n] != ':')
-		return SLICE("");
-	*value = slice_trim(slice_of(line.p + n + 1, line.n - n - 1));
-	return is_value(*value) ? slice_of(line.p, n) : SLICE("");
 }
 
 /* Fields that may appear once, and fields whose values are noted. */
@@ -203,8 +144,6 @@ static const char *note(struct slice name, struct slice value, struct fields *f)
 	return NULL;
 }
 
-#define LENGTH_MAX 999999999999999999u
-
 static enum proxy_head_status read_body(const struct fields *f, bool old, struct proxy_head *out)
 {
 	const bool counted = f->seen[FIELD_CONTENT_LENGTH];
@@ -217,7 +156,8 @@ static enum proxy_head_status read_body(const struct fields *f, bool old, struct
 			return bad(out, 501, "Transfer-Encoding is not chunked");
 		out->body = PROXY_BODY_CHUNKED;
 	} else if (counted) {
-		if (!slice_to_u64(f->values[FIELD_CONTENT_LENGTH], LENGTH_MAX, &out->length))
+		if (!slice_to_u64(
+		            f->values[FIELD_CONTENT_LENGTH], HTTP_TEXT_LENGTH_MAX, &out->length))
 			return bad(out, 400, "Content-Length is not a number");
 		out->body = out->length ? PROXY_BODY_LENGTH : PROXY_BODY_NONE;
 	}
@@ -248,11 +188,12 @@ static enum proxy_head_status read_fields(struct slice rest, struct proxy_head *
 
 	for (size_t i = 0; i < FIELD_COUNT; i++)
 		f.values[i] = SLICE("");
-	for (struct slice line = take_line(&rest); line.n; line = take_line(&rest)) {
-		struct slice value, name = field_name(line, &value);
+	for (struct slice line = http_text_take_line(&rest); line.n;
+	        line = http_text_take_line(&rest)) {
+		struct slice name, value;
 		const char *why;
 
-		if (!name.n)
+		if (!http_text_read_field(line, &name, &value))
 			return bad(out, 400, "a field of the head is malformed");
 		if (++count > PROXY_HEAD_FIELDS_MAX)
 			return bad(out, 431, "the head has too many fields");
@@ -273,13 +214,13 @@ enum proxy_head_status proxy_head_parse(
 	clear(out);
 	if (n && !is_token((char)p[0]))
 		return bad(out, 400, "this is not an HTTP request");
-	end = find_end(p, n < PROXY_HEAD_MAX ? n : PROXY_HEAD_MAX, looked);
+	end = http_text_head_end(p, n < PROXY_HEAD_MAX ? n : PROXY_HEAD_MAX, looked);
 	if (end == SIZE_MAX)
 		return bad(out, 400, "a line of the head ends without CR");
 	if (end == 0)
 		return n < PROXY_HEAD_MAX ? PROXY_HEAD_MORE : bad(out, 431, "the head is too long");
 	rest = slice_of(p, end);
-	status = read_request_line(take_line(&rest), out);
+	status = read_request_line(http_text_take_line(&rest), out);
 	if (status == PROXY_HEAD_DONE)
 		status = read_fields(rest, out);
 	if (status == PROXY_HEAD_DONE)
@@ -292,13 +233,12 @@ bool proxy_head_next_field(const uint8_t *p, const struct proxy_head *head, size
 {
 	struct slice rest = slice_of(p + *at, head->used - *at), value;
 
-	if (*at == 0) { /* the request line */
-		*at += take_line(&rest).n + 2;
-	}
-	*line = take_line(&rest);
+	if (*at == 0) /* the request line */
+		*at += http_text_take_line(&rest).n + 2;
+	*line = http_text_take_line(&rest);
 	if (!line->n)
 		return false;
-	*name = field_name(*line, &value);
+	http_text_read_field(*line, name, &value);
 	line->n += 2;
 	*at += line->n;
 	return true;
@@ -310,7 +250,7 @@ int proxy_head_write(const uint8_t *p, const struct proxy_head *head, struct buf
 	size_t at = 0;
 	int rc;
 
-	line = take_line(&rest);
+	line = http_text_take_line(&rest);
 	rc = buf_append_slice(out, slice_of(line.p, line.n + 2));
 	while (!rc && proxy_head_next_field(p, head, &at, &line, &name))
 		if (!slice_equals_ignoring_case(name, SLICE(AUTHORIZATION)))

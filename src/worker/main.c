@@ -14,12 +14,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/shared_names.h"
 #include "vethguard/jail/answer.h"
 #include "worker/worker.h"
 
 #define WORKER_OOM_SCORE "500" /* proc(5), oom_score_adj */
+#define OWN_PAGES_BYTES (1 << 20)
 
 #define TCP_PORTS_MAX 1024 /* TCP ports that a policy may name */
 #define PORTS_MAX (TCP_PORTS_MAX + CONFIG_SERVERS_MAX)
@@ -112,6 +114,17 @@ static void on_end(struct ipc_peer *peer, int error)
 	loop_stop(w->loop);
 }
 
+/* Gives large buffers (what an upstream sent and the client does not take) pages of their own,
+ * which go back to the system when such a buffer grows or ends. By default each such free makes
+ * malloc() serve the next one from the heap, and keep twice its size there (mallopt(3),
+ * M_MMAP_THRESHOLD).
+ */
+static void bound_heap(void)
+{
+	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
+	mallopt(M_TRIM_THRESHOLD, 2 * OWN_PAGES_BYTES);
+}
+
 static void leave_host(void)
 {
 	struct jail_ids ids = jail_role_ids(JAIL_WORKER, (uint32_t)getpid());
@@ -180,6 +193,7 @@ int main(int argc, char **argv)
 	log_open_role("vethguard-worker", argc, argv, WORKER_EXIT_FAILED);
 	jail_start(IPC_SUPERVISOR_FD + 1);
 	be_killed_first();
+	bound_heap();
 	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
 	tls_library_init();
 	leave_host();

@@ -10,21 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cpu.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/load.h"
 
 #define BYTES_MEASURED (80u << 20) /* of bodies, in each turn */
 #define TURNS 7                    /* the best of them counts: what disturbs only adds */
-
-static double now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 static int read_memory(void *context, const char *path, char **text, size_t *n)
 {
@@ -115,7 +107,7 @@ static double measure(const struct policy *policy, const char *host, struct slic
 	double best = 1e9;
 
 	for (int turn = 0; turn < TURNS; turn++) {
-		double start = now_us(), each;
+		double start = cpu_us(), each;
 
 		for (unsigned i = 0; i < rounds; i++) {
 			struct policy_body body = {.state = POLICY_BODY_UNREAD};
@@ -132,7 +124,7 @@ static double measure(const struct policy *policy, const char *host, struct slic
 			if (d.verdict != POLICY_ALLOW)
 				exit(3);
 		}
-		each = (now_us() - start) / rounds;
+		each = (cpu_us() - start) / rounds;
 		best = each < best ? each : best;
 	}
 	return best;

@@ -3,47 +3,14 @@
  * Prints GB/s of CPU time per kind of body. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "bodies.h"
+#include "cpu.h"
 #include "vethguard/dlp/scan.h"
 
 #define PIECE 16384u
 #define BODY (4u << 20)
 #define ROUNDS 20
-
-static double cpu_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void fill_words(uint8_t *p, size_t n, const char *separators)
-{
-	static const char *const words[] = {"the", "request", "was", "answered", "by", "an",
-	        "upstream", "with", "status", "created_at", "id", "token", "ghp", "2024", "http",
-	        "value", "name", "default_branch", "eyes", "example.com/a/b", "kept", "of", "which",
-	        "message", "content", "role", "user", "system", "function", "arguments", "path",
-	        "line"};
-	size_t at = 0, k = 0;
-
-	while (at < n) {
-		const char *w = words[(size_t)rand() % (sizeof(words) / sizeof(words[0]))];
-
-		while (*w && at < n)
-			p[at++] = (uint8_t)*w++;
-		if (at < n)
-			p[at++] = (uint8_t)separators[k++ % strlen(separators)];
-	}
-}
-
-static void fill_random(uint8_t *p, size_t n, const char *alphabet)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = alphabet ? (uint8_t)alphabet[(size_t)rand() % strlen(alphabet)]
-		                : (uint8_t)rand();
-}
 
 static void measure(struct dlp_scanner *scanner, const char *what, const uint8_t *body)
 {
@@ -70,17 +37,17 @@ int main(void)
 
 	if (!body || !scanner)
 		return 1;
-	fill_words(body, BODY, " ");
+	body_of_words(body, BODY, " ", BODY_WORDS);
 	measure(scanner, "words", body);
-	fill_words(body, BODY, "\":\",");
+	body_of_words(body, BODY, "\":\",", BODY_WORDS);
 	measure(scanner, "JSON", body);
-	fill_words(body, BODY, "&==");
+	body_of_words(body, BODY, "&==", BODY_WORDS);
 	measure(scanner, "form", body);
-	fill_random(body, BODY, NULL);
+	body_of_random(body, BODY, NULL);
 	measure(scanner, "random bytes", body);
-	fill_random(body, BODY, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+	body_of_random(body, BODY, BODY_BASE64);
 	measure(scanner, "base64", body);
-	fill_random(body, BODY, "0123456789abcdef");
+	body_of_random(body, BODY, "0123456789abcdef");
 	measure(scanner, "hex digits", body);
 	dlp_scanner_free(scanner);
 	free(body);

@@ -6,45 +6,14 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "bodies.h"
+#include "cpu.h"
 #include "vethguard/credential/mask.h"
 
 #define CHUNK 16384
 #define BODY (4u << 20)
 #define ROUNDS 100
-
-static double cpu_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void fill_words(uint8_t *p, size_t n, const char *separators)
-{
-	static const char *const words[] = {"the", "request", "was", "answered", "by", "an",
-	        "upstream", "with", "status", "created_at", "id", "token", "ghp", "2024", "http",
-	        "value", "name", "default_branch"};
-	size_t at = 0, k = 0;
-
-	while (at < n) {
-		const char *w = words[(size_t)rand() % (sizeof(words) / sizeof(words[0]))];
-
-		while (*w && at < n)
-			p[at++] = (uint8_t)*w++;
-		if (at < n)
-			p[at++] = (uint8_t)separators[k++ % strlen(separators)];
-	}
-}
-
-static void fill_random(uint8_t *p, size_t n, const char *alphabet)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = alphabet ? (uint8_t)alphabet[(size_t)rand() % strlen(alphabet)]
-		                : (uint8_t)rand();
-}
 
 static void measure(const char *what, const char *value, const uint8_t *body)
 {
@@ -85,17 +54,16 @@ int main(void)
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		const char *v = values[i];
 
-		fill_words(body, BODY, " ");
+		body_of_words(body, BODY, " ", BODY_WORDS_SHORT);
 		measure("words", v, body);
-		fill_words(body, BODY, "\":, {}");
+		body_of_words(body, BODY, "\":, {}", BODY_WORDS_SHORT);
 		measure("JSON", v, body);
 		for (size_t at = 50; at + 1 < BODY; at += 60)
 			body[at] = '\\', body[at + 1] = 'n';
 		measure("JSON with an escape every 60 bytes", v, body);
-		fill_random(body, BODY, NULL);
+		body_of_random(body, BODY, NULL);
 		measure("random bytes", v, body);
-		fill_random(body, BODY,
-		        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+		body_of_random(body, BODY, BODY_BASE64);
 		measure("base64", v, body);
 		memset(body, 0, BODY);
 		measure("zeros", v, body);
@@ -106,7 +74,7 @@ int main(void)
 		for (size_t at = 0; at + 4 <= BODY; at += 3)
 			snprintf((char *)body + at, 4, "%%%02x", (unsigned)v[at % strlen(v)]);
 		measure("hostile: the value's bytes as %XX", v, body);
-		fill_words(body, BODY, " ");
+		body_of_words(body, BODY, " ", BODY_WORDS_SHORT);
 		for (size_t at = 1000; at + 100 < BODY; at += 4 * CHUNK)
 			memcpy(body + at, v, strlen(v));
 		measure("words, value in 1 of 4 chunks", v, body);

@@ -8,21 +8,13 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "cpu.h"
 #include "vethguard/policy/load.h"
 
 #define ROUNDS 1000000u
 
 /* CPU time: other work on the machine does not count. */
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int read_memory(void *context, const char *path, char **text, size_t *n)
 {
 	(void)path;
@@ -85,12 +77,12 @@ static void measure(const struct policy *policy, const char *what, const char *h
 		        .method = SLICE("GET"),
 		        .path = slice_from_string(paths[i])};
 	}
-	start = now_s();
+	start = cpu_seconds();
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		policy_decide(policy, &requests[i % SHAPES], &d);
 		wrong += d.verdict != expected;
 	}
-	printf("%-28s %7.0f ns per decision%s\n", what, (now_s() - start) * 1e9 / ROUNDS,
+	printf("%-28s %7.0f ns per decision%s\n", what, (cpu_seconds() - start) * 1e9 / ROUNDS,
 	        wrong ? "  WRONG VERDICTS" : "");
 }
 
@@ -105,18 +97,18 @@ int main(int argc, char **argv)
 	struct policy policy;
 	uint8_t *image;
 	size_t size;
-	double start = now_s();
+	double start = cpu_seconds();
 
 	if (policy_load(&reader, "/bench.yaml", &options, &image, &size, &diags) != 0) {
 		diag_print(&diags, stderr);
 		return 1;
 	}
 	printf("%u hosts, %u path rules: loaded and compiled in %.0f ms, image %zu kB\n", hosts,
-	        rules, (now_s() - start) * 1e3, size / 1024);
-	start = now_s();
+	        rules, (cpu_seconds() - start) * 1e3, size / 1024);
+	start = cpu_seconds();
 	if (policy_open(&policy, image, size) != 0)
 		return 1;
-	printf("opened (all offsets checked) in %.1f ms\n", (now_s() - start) * 1e3);
+	printf("opened (all offsets checked) in %.1f ms\n", (cpu_seconds() - start) * 1e3);
 	measure(&policy, "allowed host", "host-%u.example.com", "/v1/objects/%u", hosts,
 	        POLICY_ALLOW);
 	measure(&policy, "unknown host", "none-%u.example.net", "/v1/objects/%u", hosts,

@@ -11,9 +11,9 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cpu.h"
 #include "recorder/output/log_file.h"
 #include "recorder/ocsf/ocsf.h"
 #include "recorder/recorder.h"
@@ -21,14 +21,6 @@
 #include "../unit/recorder/samples.h"
 
 #define EVENTS 200000
-
-static double cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void must(int rc, const char *what)
 {

@@ -6,11 +6,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "cpu.h"
 #include "proxy/exchange/exchange.h"
-#include "proxy/exchange/signature.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signature.h"
+#include "proxy/signing/signing.h"
 
 #define ROUNDS 200000
 #define CHUNK 65536u
@@ -22,14 +22,6 @@ static const char own[] =
         "SignedHeaders=amz-sdk-invocation-id;amz-sdk-request;content-type;host;x-amz-content-"
         "sha256;"
         "x-amz-date;x-amz-target;x-amz-user-agent, Signature=" ZEROS;
-
-static double cpu_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void must(bool fact)
 {

@@ -6,11 +6,11 @@
  * make build/tests/bench/bench_tls builds it.
  */
 #include <malloc.h>
-#include <time.h>
 
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include "cpu.h"
 #include "../unit/tls/pair.h"
 #include "tls/ca_private.h"
 #include "vethguard/base/hash.h"
@@ -19,14 +19,6 @@
 #define ROUNDS 5
 
 static struct slice none = {"", 0};
-
-static double cpu_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
 
 struct sides {
 	double server, client;

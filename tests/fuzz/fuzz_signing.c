@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "proxy/exchange/signature.h"
+#include "proxy/signing/signature.h"
 #include "vethguard/credential/aws_keys.h"
 #include "vethguard/sign/aws_chunked.h"
 

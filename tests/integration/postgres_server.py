@@ -408,10 +408,10 @@ WRONG = {"no_tls": "does not offer TLS", "stuffed": "unencrypted bytes", "error_
          "silent_end": "closed the connection when", "no_handshake": "during the TLS handshake|reset", "cleartext": "password itself, which is never sent",
          "gss": "neither SCRAM-SHA-256 nor MD5", "kerberos": "neither SCRAM-SHA-256 nor MD5", "other_sasl": "not SCRAM-SHA-256", "no_mechanism": "not SCRAM-SHA-256",
          "endless_mechanisms": "malformed message", "few_rounds": "fewer than 4096", "too_many_rounds": "more than a million", "rounds_no_number": "fewer than 4096",
-         "other_nonce": "answers another one", "short_nonce": "answers another one", "no_salt": "malformed", "long_salt": "no salt", "scram_extension": "malformed",
-         "scram_long": "too long", "wrong_signature": "does not know the password itself", "short_signature": "last SCRAM message is malformed",
-         "no_signature": "without the proof that it owes", "scram_error": "ended the SCRAM exchange", "ok_in_between": "without the proof that it owes",
-         "asks_twice": "asks twice", "md5_short_salt": "malformed message", "data_first": "something else than a login", "negotiates": "something else than a login",
+         "other_nonce": "does not answer this login", "short_nonce": "does not answer this login", "no_salt": "malformed", "long_salt": "no salt", "scram_extension": "malformed",
+         "scram_long": "too long", "wrong_signature": "has not proved that it knows the password", "short_signature": "last SCRAM message is malformed",
+         "no_signature": "without proving that it knows the password", "scram_error": "ended the SCRAM exchange", "ok_in_between": "without proving that it knows the password",
+         "asks_twice": "asked for it twice", "md5_short_salt": "malformed message", "data_first": "does not belong to a login", "negotiates": "does not belong to a login",
          "huge": "malformed message", "tiny": "malformed message", "half": "closed the connection during the login", "refuses": "refused the login .28P01",
          "notices": "too many messages"}
 RIGHT = ("right", "without_binding", "only_binding", "many_rounds", "md5", "trust", "in_bytes")

@@ -13,7 +13,8 @@ import support
 from support import HTTP, policy, wait_until
 
 ASK = "ask:\n  - {name: pulls, to: 'https://api.lab.test', methods: [POST, PUT], paths: ['/pulls/**', /trickle, /Up], wait: %s}\n" \
-      "  - {name: looks, to: 'https://api.lab.test', paths: [/trickle]}\n"
+      "  - {name: looks, to: 'https://api.lab.test', paths: [/trickle]}\n" \
+      "  - {name: reads, to: 'https://api.lab.test', git: {repositories: [acme/site]}}\n"
 
 
 class Asking(daemon_case.Attached):
@@ -107,6 +108,24 @@ class Asking(daemon_case.Attached):
             status, body = self.begin(path)()
             self.assertEqual((status, json.loads(body)["error"]["code"]), (403, "reading"), body)
         self.assertEqual(self.asks(), [])
+
+    def test_reading_of_a_repository(self):
+        """A rule with git and without push asks about fetches and LFS downloads. Other spellings of these are refused, a push is not asked about."""
+        batch, lfs = "/acme/site.git/info/lfs/objects/batch", ("-H", "Content-Type: application/vnd.git-lfs+json", "-d")
+        refs = "/acme/site/info/refs?service=git-"
+        for path, more, method in ((refs.replace("acme", "Acme") + "upload-pack", (), "GET"), (refs + "upload%2Dpack", (), "GET"),
+                                   (batch.replace("site", "SITE"), (*lfs, '{"operation":"download"}'), "POST"),
+                                   (batch, (*lfs, '{"operation":"Download"}'), "POST")):
+            status, body = self.begin(path, *more, method=method)()  # text for git, JSON for others
+            self.assertTrue(status == 403 and "as some servers read it" in body, (path, status, body))
+        for path, more, method in ((refs + "receive-pack", (), "GET"), (batch, (*lfs, '{"operation":"upload"}'), "POST")):
+            self.assertNotEqual(self.begin(path, *more, method=method)()[0], 403, path)
+        self.assertEqual(self.asks(), [])
+        for path, more, method in ((refs + "upload-pack", (), "GET"), (batch, (*lfs, '{"operation":"download"}'), "POST")):
+            end = self.begin(path, *more, method=method)
+            self.decide(self.asks(1)[0], "refuse", reason="not that one")
+            status, body = end()
+            self.assertTrue(status == 403 and "not that one" in body, (path, status, body))
 
     def test_for_a_while(self):
         """A grant allows requests like the approved one for a time. When it ends, the requests that it allows are cut."""

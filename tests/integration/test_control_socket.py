@@ -121,7 +121,7 @@ class Activated(Case):
         other = self.listen(elsewhere)
         for text, how in (("more than one descriptor", self.passing(self.listener, other)),
                           ("another path", self.passing(other)),
-                          ("not a Unix stream socket", self.passing(self.listen(elsewhere + "d", kind=socket.SOCK_DGRAM))),
+                          ("not a listening Unix stream socket", self.passing(self.listen(elsewhere + "d", kind=socket.SOCK_DGRAM))),
                           ("not a number", self.passing(self.listener, count="1x")),
                           ("not a number", self.passing(self.listener, pid="me"))):
             with self.subTest(text):

@@ -273,6 +273,32 @@ class Faults(Sleeping):
         self.assert_sleeps("two")
         self.assert_sleeps()
 
+    def test_an_upgrade_that_fails(self):
+        """The next version cannot start. The old one goes on: its sessions sleep, and wake; a relayed connection goes on."""
+        other, pid = self.create("two")["token"], self.daemon.process.pid
+        for path in (self.daemon.config, self.policy):
+            kept = self.tunnel()
+            with open(path) as f:
+                good = f.read()
+            with open(path, "a") as f:
+                f.write("nonsense: 1\n")
+            before = self.daemon.stderr().count("this one goes on")
+            os.kill(pid, signal.SIGUSR2)
+            self.assertTrue(wait_until(lambda n=before: self.daemon.stderr().count("this one goes on") > n, 30 * SLOW), self.daemon.stderr())
+            self.assertEqual(self.answering(), pid, path)
+            self.assertTrue(wait_until(lambda: self.session("two")["state"] == "serving", 20 * SLOW), self.session("two"))
+            self.assertTrue(self.sleeps("two"), path)
+            self.assert_answers(other)
+            self.assert_answers()
+            kept.sendall(b"GET /x HTTP/1.1\r\nHost: plain.lab.test\r\n\r\n")
+            self.assertTrue(self.head(kept).startswith(b"HTTP/1.1 200"), path)
+            kept.close()
+            self.assert_sleeps("two")
+            with open(path, "w") as f:
+                f.write(good)
+        self.assert_sleeps()
+        self.assert_answers(other)
+
     def answering(self):
         try:
             return self.daemon.call("GET", "/v1/status")[2]["processes"]["supervisor"]

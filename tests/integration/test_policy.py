@@ -198,7 +198,7 @@ class Conditions(Box):
 
     def test_the_answer_says_so(self):
         out = self.box.sh("curl -s 'https://api.lab.test/search?q=1&page=9'").json()
-        self.assertIn('the query\'s parameter "page" is not what the rule asks for, or not there once; rule "search" allows no query debug', out["detail"])
+        self.assertIn('the query\'s parameter "page" is missing, repeated, or not what the rule asks for; rule "search" allows no query debug', out["detail"])
         self.assertIn("certain query parameters, header fields or bodies", out["advice"])
         self.assertIsNotNone(self.box.event(HTTP, status_code="condition"))
 

@@ -103,7 +103,7 @@ class Works(Databases, support.Case):
         box = self.box()
         before = self.cluster.text().count("connection received")
         rows = (({"user": "other"}, {"PGPASSWORD": "their-own-password"}, 'logs in as "agent", and not as "other"'),
-                ({}, {"PGPASSWORD": "their-own-password"}, "password is not the placeholder"), ({}, {"PGPASSWORD": PASSWORD}, "password is not the placeholder"),
+                ({}, {"PGPASSWORD": "their-own-password"}, "another password than this sandbox.s placeholder"), ({}, {"PGPASSWORD": PASSWORD}, "another password than this sandbox.s placeholder"),
                 ({"more": "replication=database"}, {}, "replication connections are not served"), ({"more": "replication=on"}, {}, "replication connections"),
                 ({"more": "application_name=$PGPASSWORD"}, {}, "placeholder"), ({"host": "api.lab.test"}, {}, "refused|reset|closed"),
                 ({"port": PORT + 2}, {}, "refused|reset|closed"))
@@ -181,7 +181,7 @@ EXPECTED = {"http": "E .*not the beginning", "tls without alpn": "^tls E .*not t
             "gss five times": "^N N N N E .*too many requests", "tls twice": "^S tls N R3 R0 .*K.*Z$", "stuffed": "^S (?!R)", "options": "^v R3 R0 .*K.*Z$",
             "cancel too long": "E .*malformed request to cancel", "ssl too long": "E .*malformed request for encryption",
             "password of another type": "R3 E .*another message than a password", "password without end": "R3 E .*another message", "huge password": "R3 E .*malformed message",
-            "empty password": "R3 E .*not the placeholder", "silence": "^$"}
+            "empty password": "R3 E .*than this sandbox.s placeholder", "silence": "^$"}
 
 RAW = r'''
 import json, os, socket, ssl, struct, sys

@@ -102,6 +102,7 @@ static inline int mount_setattr(int fd, const char *path, unsigned flags, struct
 
 /* musl's allocator can be neither tuned nor queried. */
 #define M_MMAP_THRESHOLD 0
+#define M_TRIM_THRESHOLD 0
 static inline int mallopt(int option, int value)
 {
 	(void)option, (void)value;

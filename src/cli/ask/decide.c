@@ -123,7 +123,7 @@ void ask_decide_line(const struct control_line *line, char *text)
 	        (!d.approves || !rest || d.always || attach_ttl_read(rest, &d.for_s)))
 		ask_decide(line, id, &d);
 	else
-		fputs("approve ID [TIME|always], or refuse ID [REASON]\n", stderr);
+		fputs("write approve ID [TIME|always], or refuse ID [REASON]\n", stderr);
 }
 
 /* --- the commands --- */
@@ -139,7 +139,8 @@ static bool take_option(void *context, const char *option, const char *value)
 	else if (strcmp(option, "rule") == 0)
 		d->whole_rule = true;
 	else if (!attach_ttl_read(value, &d->for_s)) {
-		fprintf(stderr, "vethguard: error: --for: no time; write 90s, 30m, 2h or 7d\n");
+		fprintf(stderr,
+		        "vethguard: error: --for: this is no time; write 90s, 30m, 2h or 7d\n");
 		return false;
 	}
 	return true;
@@ -163,17 +164,17 @@ static int decide(const struct control_usage *u, char **argv, bool approves)
 }
 
 static const struct option_spec approve_specs[] = {
-        {"for", 'f', "TIME", "also approve, for this time (90s, 30m, 2h), what is like it"},
-        {"always", 'a', NULL, "the same without end"},
-        {"rule", 0, NULL, "with --for or --always: all that the rule asks about"},
+        {"for", 'f', "TIME", "also approve requests like it, for this time (90s, 30m, 2h)"},
+        {"always", 'a', NULL, "also approve requests like it, without end"},
+        {"rule", 0, NULL, "with --for or --always: approve all that the rule asks about"},
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 int cli_approve(int argc, char **argv)
 {
 	static const struct control_usage usage = {"vethguard approve", "ID [OPTIONS]",
-	        "Lets a request that waits go on. Like it is what the same rule asks about, with "
-	        "the\nsame method, host and path. When the time is over, what runs by the approval "
-	        "ends.\n",
+	        "Lets a request that waits go on. Requests like it are those that the same rule "
+	        "asks\nabout, with the same method, host, port and path. When the time is over, "
+	        "requests\nthat are under way by the approval end.\n",
 	        "  vethguard approve 3f2a9c01\n"
 	        "  vethguard approve 3f2a9c01 --for 1h\n" CONTROL_EXIT_STATUS,
 	        approve_specs};
@@ -189,8 +190,8 @@ static const struct option_spec refuse_specs[] = {
 int cli_refuse(int argc, char **argv)
 {
 	static const struct control_usage usage = {"vethguard refuse", "ID [OPTIONS]",
-	        "Refuses a request that waits, or ends an approval that lasts and what runs by "
-	        "it.\n",
+	        "Refuses a request that waits, or ends an approval that lasts, together with "
+	        "the\nrequests that are under way by it.\n",
 	        "  vethguard refuse 3f2a9c01 --reason 'not on a Friday'\n" CONTROL_EXIT_STATUS,
 	        refuse_specs};
 

@@ -92,7 +92,7 @@ int sidecar_watch_take(
 		rc = fill(w, paths->paths[n], &files[n]) ? -ENOMEM : (n++, 0);
 	if (rc != 0) {
 		drop(files, n);
-		return failure_set(failure, rc, "watching the policy's files");
+		return failure_set(failure, rc, "cannot watch the policy's files");
 	}
 	drop(w->files, w->count);
 	w->files = files;

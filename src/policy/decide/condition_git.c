@@ -9,45 +9,23 @@
  * - A deny rule holds for every request of git for its repositories. If it names refs, it holds
  *   only for pushes to one of them and pushes that cannot be read, and for uploads and locks of
  *   Git LFS that name such a ref or none, or that cannot be read.
+ * - The shadow of an ask rule also holds for the fetches, lists of refs and locks, and downloads of
+ *   Git LFS that the ask rule asks about. Without refs it holds for nothing else.
  *
  * The server compares the old id of each ref in a push with the ref's present id, as the protocol
  * requires. So the old ids of a push can be believed.
  */
+#include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
 #include "policy/decide/git_request.h"
-#include "policy/decide/reading.h"
-#include "policy/decide/refusal.h"
 #include "policy/json_path.h"
 #include "policy/pattern.h"
 #include "vethguard/policy/body.h"
 
-struct asked {
-	const struct policy *policy;
-	const struct policy_request *request;
-	const struct image_rule *rule;
-	const struct image_condition *condition;
-};
-
 static const struct slice tags = {"refs/tags/", 10};
 
-static bool has_type(const struct asked *a, char type)
-{
-	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
-
-	for (uint32_t i = 0; i < a->condition->value_count; i++)
-		if (image_slice(a->policy, values[a->condition->first_value + i]).p[0] == type)
-			return true;
-	return false;
-}
-
-static bool refuse(const struct asked *a, enum refusal_weight weight, const char *what,
-        struct slice name, const char *why)
-{
-	return refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
-}
-
 /* True if some value of the type matches the text. */
-static bool any_value(const struct asked *a, char type, struct slice text,
+static bool any_value(const struct condition_asked *a, char type, struct slice text,
         bool (*matches)(struct slice pattern, struct slice text))
 {
 	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
@@ -85,13 +63,13 @@ static bool names_ref(struct slice pattern, struct slice ref)
 	return is_exactly(pattern, ref);
 }
 
-static bool allows_ref(const struct asked *a, struct slice ref)
+static bool allows_ref(const struct condition_asked *a, struct slice ref)
 {
 	return any_value(a, GIT_VALUE_PUSH, ref, names_ref) ||
-	       (slice_starts_with(ref, tags) && has_type(a, GIT_VALUE_TAGS));
+	       (slice_starts_with(ref, tags) && condition_has_type(a, GIT_VALUE_TAGS));
 }
 
-static bool allows_change(const struct asked *a, const struct policy_git_command *c)
+static bool allows_change(const struct condition_asked *a, const struct policy_git_command *c)
 {
 	bool tag = slice_starts_with(c->ref, tags);
 
@@ -100,39 +78,40 @@ static bool allows_change(const struct asked *a, const struct policy_git_command
 	case POLICY_GIT_KEEPS:
 		return true;
 	case POLICY_GIT_DELETES:
-		return has_type(a, GIT_VALUE_DELETE) ||
-		       refuse(a, REFUSAL_VALUE, "the ref", c->ref, "may not be deleted");
+		return condition_has_type(a, GIT_VALUE_DELETE) ||
+		       condition_refuse(a, REFUSAL_VALUE, "the ref", c->ref, "may not be deleted");
 	case POLICY_GIT_FORWARDS:
-		return !tag || has_type(a, GIT_VALUE_FORCE) ||
-		       refuse(a, REFUSAL_VALUE, "the tag", c->ref, "may not be moved");
+		return !tag || condition_has_type(a, GIT_VALUE_FORCE) ||
+		       condition_refuse(a, REFUSAL_VALUE, "the tag", c->ref, "may not be moved");
 	default:
-		return has_type(a, GIT_VALUE_FORCE) ||
-		       refuse(a, REFUSAL_VALUE, "the ref", c->ref,
+		return condition_has_type(a, GIT_VALUE_FORCE) ||
+		       condition_refuse(a, REFUSAL_VALUE, "the ref", c->ref,
 		               tag ? "may not be moved"
 		                   : "may not be changed by force: the push does not prove that "
 		                     "its new commits follow the old ones");
 	}
 }
 
-static bool allows_push(const struct asked *a)
+static bool allows_push(const struct condition_asked *a)
 {
 	const struct policy_body *body = a->request->body;
 	const struct policy_git *git = body ? body->git : NULL;
 
 	if (!body || body->kind != POLICY_BODY_GIT_PUSH || !git)
-		return refuse(a, REFUSAL_PLACE, "the push", SLICE(""), "cannot be read");
+		return condition_refuse(a, REFUSAL_PLACE, "the push", SLICE(""), "cannot be read");
 	for (size_t i = 0; i < git->command_count; i++) {
 		const struct policy_git_command *c = &git->commands[i];
 
 		if (!allows_ref(a, c->ref))
-			return refuse(a, REFUSAL_NAME, "the ref", c->ref, "may not be pushed");
+			return condition_refuse(
+			        a, REFUSAL_NAME, "the ref", c->ref, "may not be pushed");
 		if (!allows_change(a, c))
 			return false;
 	}
 	for (size_t i = 0; i < git->option_count; i++)
 		if (!any_value(a, GIT_VALUE_OPTION, git->options[i], is_exactly))
-			return refuse(a, REFUSAL_VALUE, "the push option", git->options[i],
-			        "is not allowed");
+			return condition_refuse(a, REFUSAL_VALUE, "the push option",
+			        git->options[i], "is not allowed");
 	return true;
 }
 
@@ -140,7 +119,7 @@ static bool allows_push(const struct asked *a)
 
 /* Returns the text of the body's member `name`, or, unless `inner` is empty, of the member `inner`
  * inside of it. Returns an empty text if the member is not there exactly once, or is no text. */
-static struct slice text_at(const struct asked *a, struct slice name, struct slice inner)
+static struct slice text_at(const struct condition_asked *a, struct slice name, struct slice inner)
 {
 	const struct json_tree *tree = a->request->body->json;
 	const struct json_value *v = json_at(tree, 0);
@@ -152,42 +131,48 @@ static struct slice text_at(const struct asked *a, struct slice name, struct sli
 	return v->kind == JSON_IS_STRING ? json_text(tree, v) : SLICE("");
 }
 
-static bool allows_lfs_ref(const struct asked *a)
+static bool allows_lfs_ref(const struct condition_asked *a)
 {
 	struct slice ref = text_at(a, SLICE("ref"), SLICE("name"));
 
 	if (!ref.n)
-		return refuse(a, REFUSAL_NAME, "the LFS request", SLICE(""), "names no ref");
-	return allows_ref(a, ref) || refuse(a, REFUSAL_NAME, "the ref", ref, "may not be pushed");
+		return condition_refuse(
+		        a, REFUSAL_NAME, "the LFS request", SLICE(""), "names no ref");
+	return allows_ref(a, ref) ||
+	       condition_refuse(a, REFUSAL_NAME, "the ref", ref, "may not be pushed");
 }
 
-static bool allows_batch(const struct asked *a)
+static bool allows_batch(const struct condition_asked *a)
 {
 	struct slice operation = text_at(a, SLICE("operation"), SLICE(""));
 
 	if (slice_equals(operation, SLICE("download")))
 		return true;
 	if (!slice_equals(operation, SLICE("upload")))
-		return refuse(a, REFUSAL_PLACE, "the LFS operation", operation, "is not known");
-	if (!has_type(a, GIT_VALUE_PUSH))
-		return refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
+		return condition_refuse(
+		        a, REFUSAL_PLACE, "the LFS operation", operation, "is not known");
+	if (!condition_has_type(a, GIT_VALUE_PUSH))
+		return condition_refuse(
+		        a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
 	return allows_lfs_ref(a);
 }
 
 /* A request that unlocks with "force" breaks a lock of somebody else. */
-static bool allows_unlock(const struct asked *a)
+static bool allows_unlock(const struct condition_asked *a)
 {
 	const struct json_tree *tree = a->request->body->json;
 	const struct json_value *v = json_at(tree, 0), *force;
 
 	if (v->kind != JSON_IS_OBJECT || !json_path_member(tree, v, SLICE("force"), &force))
-		return refuse(a, REFUSAL_PLACE, "the LFS request", SLICE(""), "cannot be read");
-	if (force && force->kind != JSON_IS_FALSE && !has_type(a, GIT_VALUE_FORCE))
-		return refuse(a, REFUSAL_VALUE, "a lock", SLICE(""), "may not be broken by force");
+		return condition_refuse(
+		        a, REFUSAL_PLACE, "the LFS request", SLICE(""), "cannot be read");
+	if (force && force->kind != JSON_IS_FALSE && !condition_has_type(a, GIT_VALUE_FORCE))
+		return condition_refuse(
+		        a, REFUSAL_VALUE, "a lock", SLICE(""), "may not be broken by force");
 	return allows_lfs_ref(a);
 }
 
-static bool allows_lfs(const struct asked *a, enum git_service service)
+static bool allows_lfs(const struct condition_asked *a, enum git_service service)
 {
 	const struct policy_body *body = a->request->body;
 
@@ -195,11 +180,13 @@ static bool allows_lfs(const struct asked *a, enum git_service service)
 		return !body;
 	if (!slice_equals(a->request->method, SLICE("POST")) || !body ||
 	        body->kind != POLICY_BODY_JSON || a->request->query.n)
-		return refuse(a, REFUSAL_PLACE, "the LFS request", SLICE(""), "cannot be read");
+		return condition_refuse(
+		        a, REFUSAL_PLACE, "the LFS request", SLICE(""), "cannot be read");
 	if (service == GIT_LFS_BATCH)
 		return allows_batch(a);
-	if (!has_type(a, GIT_VALUE_PUSH))
-		return refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
+	if (!condition_has_type(a, GIT_VALUE_PUSH))
+		return condition_refuse(
+		        a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
 	if (service == GIT_LFS_VERIFY)
 		return json_at(body->json, 0)->kind == JSON_IS_OBJECT;
 	return service == GIT_LFS_UNLOCK ? allows_unlock(a) : allows_lfs_ref(a);
@@ -207,49 +194,50 @@ static bool allows_lfs(const struct asked *a, enum git_service service)
 
 /* --- allow rules --- */
 
-static bool allows_refs(const struct asked *a)
+static bool allows_refs(const struct condition_asked *a)
 {
 	const struct policy_request *r = a->request;
 
 	if (!slice_equals(r->method, SLICE("GET")) || r->body)
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
-		        "does not belong to git's smart protocol");
+		return condition_refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "is not one of git's smart HTTP protocol or of Git LFS");
 	if (slice_equals(r->query, SLICE("service=git-upload-pack")))
 		return true;
 	if (!slice_equals(r->query, SLICE("service=git-receive-pack")))
-		return refuse(a, REFUSAL_PLACE, "the request", SLICE(""),
-		        "does not belong to git's smart protocol");
-	return has_type(a, GIT_VALUE_PUSH) ||
-	       refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
+		return condition_refuse(a, REFUSAL_PLACE, "the request", SLICE(""),
+		        "is not one of git's smart HTTP protocol or of Git LFS");
+	return condition_has_type(a, GIT_VALUE_PUSH) ||
+	       condition_refuse(a, REFUSAL_PLACE, "the repository", SLICE(""), "may not be pushed");
 }
 
-static bool allows_post(const struct asked *a, enum git_service service)
+static bool allows_post(const struct condition_asked *a, enum git_service service)
 {
 	const struct policy_request *r = a->request;
 
 	if (!slice_equals(r->method, SLICE("POST")) || r->query.n)
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
-		        "does not belong to git's smart protocol");
+		return condition_refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "is not one of git's smart HTTP protocol or of Git LFS");
 	if (service == GIT_PUSH)
-		return has_type(a, GIT_VALUE_PUSH) ? allows_push(a)
-		                                   : refuse(a, REFUSAL_PLACE, "the repository",
-		                                             SLICE(""), "may not be pushed");
+		return condition_has_type(a, GIT_VALUE_PUSH)
+		               ? allows_push(a)
+		               : condition_refuse(a, REFUSAL_PLACE, "the repository", SLICE(""),
+		                         "may not be pushed");
 	return (r->body && r->body->kind == POLICY_BODY_GIT_FETCH && r->body->git) ||
-	       refuse(a, REFUSAL_PLACE, "the fetch", SLICE(""), "cannot be read");
+	       condition_refuse(a, REFUSAL_PLACE, "the fetch", SLICE(""), "cannot be read");
 }
 
-static bool allows(const struct asked *a)
+static bool allows(const struct condition_asked *a)
 {
 	struct slice repository, bare;
 	enum git_service service = git_request_read(a->request->path, false, &repository);
 
 	if (service == GIT_NONE || !git_request_is_plain(repository))
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
-		        "does not belong to git's smart protocol");
+		return condition_refuse(a, REFUSAL_KIND, "the request", SLICE(""),
+		        "is not one of git's smart HTTP protocol or of Git LFS");
 	bare = git_request_bare(repository, false);
 	if (!any_value(a, GIT_VALUE_REPOSITORY, bare, pattern_matches))
-		return refuse(a, REFUSAL_KIND, "the repository", slice_of(bare.p + 1, bare.n - 1),
-		        "is not allowed");
+		return condition_refuse(a, REFUSAL_KIND, "the repository",
+		        slice_of(bare.p + 1, bare.n - 1), "is not allowed");
 	if (service == GIT_REFS)
 		return allows_refs(a);
 	return service >= GIT_LFS_BATCH ? allows_lfs(a, service) : allows_post(a, service);
@@ -257,7 +245,7 @@ static bool allows(const struct asked *a)
 
 /* --- deny rules --- */
 
-static bool denies_push(const struct asked *a)
+static bool denies_push(const struct condition_asked *a)
 {
 	const struct policy_body *body = a->request->body;
 
@@ -272,7 +260,7 @@ static bool denies_push(const struct asked *a)
 }
 
 /* A request of Git LFS that names no ref may be for any ref, so the rule holds. */
-static bool denies_lfs(const struct asked *a, enum git_service service)
+static bool denies_lfs(const struct condition_asked *a, enum git_service service)
 {
 	const struct policy_body *body = a->request->body;
 	struct slice ref;
@@ -288,26 +276,51 @@ static bool denies_lfs(const struct asked *a, enum git_service service)
 	return !ref.n || any_value(a, GIT_VALUE_PUSH, ref, resembles);
 }
 
-static bool names_repository(const struct asked *a, struct slice repository)
+static bool names_repository(const struct condition_asked *a, struct slice repository)
 {
-	return !has_type(a, GIT_VALUE_REPOSITORY) ||
+	return !condition_has_type(a, GIT_VALUE_REPOSITORY) ||
 	       any_value(a, GIT_VALUE_REPOSITORY, repository, resembles) ||
 	       any_value(a, GIT_VALUE_REPOSITORY, git_request_bare(repository, true), resembles);
 }
 
-static bool denies_at(const struct asked *a, struct slice path)
+/* True if a server may read the request as one, other than a push, an upload or a change of a lock,
+ * that the ask rule asks about. Without refs an ask rule asks about no list of refs or locks that a
+ * push begins with. */
+static bool may_be_asked(const struct condition_asked *a, enum git_service service)
 {
+	const struct policy_request *r = a->request;
+	const bool push = condition_has_type(a, GIT_VALUE_PUSH);
+
+	switch (service) {
+	case GIT_FETCH:
+		return true;
+	case GIT_REFS:
+		return push || !slice_equals(r->query, SLICE("service=git-receive-pack"));
+	case GIT_LFS_BATCH:
+		return r->body && (r->body->kind != POLICY_BODY_JSON ||
+		                          !slice_equals(text_at(a, SLICE("operation"), SLICE("")),
+		                                  SLICE("upload")));
+	case GIT_LFS_LOCKS:
+		return !slice_equals(r->method, SLICE("POST"));
+	case GIT_LFS_VERIFY:
+		return push;
+	default:
+		return false;
+	}
+}
+
+static bool denies_at(const struct condition_asked *a, struct slice path)
+{
+	const bool asks = (a->rule->flags & RULE_ASK) != 0;
 	struct slice repository;
 	enum git_service service = git_request_read(path, true, &repository);
 
 	if (service == GIT_NONE || !names_repository(a, repository))
 		return false;
-	if (!has_type(a, GIT_VALUE_PUSH)) {
-		/* an ask rule without refs asks only about fetches, and so does its shadow */
-		bool fetches = (a->rule->flags & RULE_ASK) != 0;
-
-		return !fetches || service <= GIT_FETCH;
-	}
+	if (asks && may_be_asked(a, service))
+		return true;
+	if (!condition_has_type(a, GIT_VALUE_PUSH))
+		return !asks;
 	if (service == GIT_PUSH)
 		return denies_push(a);
 	return service >= GIT_LFS_BATCH && denies_lfs(a, service);
@@ -316,12 +329,7 @@ static bool denies_at(const struct asked *a, struct slice path)
 bool condition_git(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition)
 {
-	const struct asked a = {policy, request, rule, condition};
-	struct path_view view;
+	const struct condition_asked a = {policy, request, rule, condition};
 
-	if ((rule->flags & RULE_DENY) == 0)
-		return allows(&a);
-	path_view_init(&view, request->path);
-	path_view_make(&view);
-	return denies_at(&a, request->path) || denies_at(&a, view.shortest);
+	return (rule->flags & RULE_DENY) != 0 ? condition_denies(&a, denies_at) : allows(&a);
 }

@@ -9,37 +9,20 @@
  *   GET has to be a query.
  * - A deny rule holds if it names one of these, and if the request cannot be read.
  */
+#include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
-#include "policy/decide/refusal.h"
 #include "policy/graphql.h"
 #include "policy/json_path.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
 
 struct asked {
-	const struct policy *policy;
-	const struct policy_request *request;
-	const struct image_rule *rule;
-	const struct image_condition *condition;
+	struct condition_asked of;
 	bool deny;
 	bool refused; /* an allow rule does not hold */
 	bool found;   /* a deny rule holds */
 	bool any;     /* the request has a document, or the name of one */
 };
-
-static bool has_value(const struct asked *a, char type, struct slice text)
-{
-	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
-
-	for (uint32_t i = 0; i < a->condition->value_count; i++) {
-		struct slice value = image_slice(a->policy, values[a->condition->first_value + i]);
-
-		if (value.p[0] == type &&
-		        condition_matches(slice_of(value.p + 1, value.n - 1), text, a->deny))
-			return true;
-	}
-	return false;
-}
 
 /* Makes an allow rule not hold, and notes why. */
 static void refuse(struct asked *a, enum refusal_weight weight, const char *what, struct slice name,
@@ -47,17 +30,7 @@ static void refuse(struct asked *a, enum refusal_weight weight, const char *what
 {
 	a->refused = true;
 	if (!a->deny)
-		refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
-}
-
-static bool has_type(const struct asked *a, char type)
-{
-	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
-
-	for (uint32_t i = 0; i < a->condition->value_count; i++)
-		if (image_slice(a->policy, values[a->condition->first_value + i]).p[0] == type)
-			return true;
-	return false;
+		condition_refuse(&a->of, weight, what, name, why);
 }
 
 /* --- documents --- */
@@ -68,8 +41,8 @@ static const struct slice words[GRAPHQL_OPERATION_COUNT] = {[GRAPHQL_QUERY] = {"
 
 static bool names_operation(const struct asked *a, enum graphql_operation operation)
 {
-	return !has_type(a, GRAPHQL_VALUE_OPERATION) ||
-	       has_value(a, GRAPHQL_VALUE_OPERATION, words[operation]);
+	return !condition_has_type(&a->of, GRAPHQL_VALUE_OPERATION) ||
+	       condition_has_value(&a->of, GRAPHQL_VALUE_OPERATION, words[operation], a->deny);
 }
 
 static void on_operation(void *context, enum graphql_operation operation)
@@ -78,19 +51,20 @@ static void on_operation(void *context, enum graphql_operation operation)
 	bool named = names_operation(a, operation);
 
 	/* A GET must not change anything (GraphQL over HTTP). */
-	if (operation != GRAPHQL_QUERY && !a->request->body)
+	if (operation != GRAPHQL_QUERY && !a->of.request->body)
 		a->refused = true;
 	if (!named)
 		refuse(a, REFUSAL_PLACE, "the operation", words[operation], "may not be used");
-	if (named && !has_type(a, GRAPHQL_VALUE_FIELD) && has_type(a, GRAPHQL_VALUE_OPERATION))
+	if (named && !condition_has_type(&a->of, GRAPHQL_VALUE_FIELD) &&
+	        condition_has_type(&a->of, GRAPHQL_VALUE_OPERATION))
 		a->found = true;
 }
 
 static void on_field(void *context, enum graphql_operation operation, struct slice name)
 {
 	struct asked *a = context;
-	bool named = has_value(a, GRAPHQL_VALUE_FIELD, name);
-	bool counts = has_type(a, GRAPHQL_VALUE_FIELD) && !named &&
+	bool named = condition_has_value(&a->of, GRAPHQL_VALUE_FIELD, name, a->deny);
+	bool counts = condition_has_type(&a->of, GRAPHQL_VALUE_FIELD) && !named &&
 	              !slice_equals(name, SLICE("__typename"));
 
 	a->refused |= counts;
@@ -107,13 +81,14 @@ static void look_at_document(struct asked *a, struct slice text)
 	const struct graphql_sink sink = {a, on_operation, on_field};
 
 	a->any = true;
-	if (!has_type(a, GRAPHQL_VALUE_OPERATION) && !has_type(a, GRAPHQL_VALUE_FIELD)) {
+	if (!condition_has_type(&a->of, GRAPHQL_VALUE_OPERATION) &&
+	        !condition_has_type(&a->of, GRAPHQL_VALUE_FIELD)) {
 		a->refused = true;
 		return;
 	}
 	if (!graphql_read(text, &sink)) {
 		refuse(a, REFUSAL_KIND, "the document", SLICE(""),
-		        "is not GraphQL that every server reads alike");
+		        "is not valid GraphQL, or servers could read it in different ways");
 		a->found = true;
 	}
 }
@@ -121,13 +96,13 @@ static void look_at_document(struct asked *a, struct slice text)
 /* The content of a kept document is unknown, so a deny rule with operations or fields holds. */
 static void look_at_name(struct asked *a, struct slice name)
 {
-	bool named = has_value(a, GRAPHQL_VALUE_PERSISTED, name);
+	bool named = condition_has_value(&a->of, GRAPHQL_VALUE_PERSISTED, name, a->deny);
 
 	a->any = true;
 	if (!named)
 		refuse(a, REFUSAL_NAME, "the kept document", name, "may not be used");
-	a->found |=
-	        named || has_type(a, GRAPHQL_VALUE_OPERATION) || has_type(a, GRAPHQL_VALUE_FIELD);
+	a->found |= named || condition_has_type(&a->of, GRAPHQL_VALUE_OPERATION) ||
+	            condition_has_type(&a->of, GRAPHQL_VALUE_FIELD);
 }
 
 static void doubt(struct asked *a)
@@ -214,10 +189,10 @@ static void look_at_object(
 
 static void look_at_body(struct asked *a)
 {
-	const struct json_tree *tree = a->request->body->json;
+	const struct json_tree *tree = a->of.request->body->json;
 	const struct json_value *top = json_at(tree, 0);
 
-	a->refused |= !slice_equals(a->request->method, SLICE("POST"));
+	a->refused |= !slice_equals(a->of.request->method, SLICE("POST"));
 	if (top->kind != JSON_IS_ARRAY) {
 		look_at_object(a, tree, top);
 		return;
@@ -310,7 +285,7 @@ static struct slice counts(struct slice pair)
  * takes none there. */
 static void look_at_query(struct asked *a)
 {
-	struct slice rest = a->request->query, pair;
+	struct slice rest = a->of.request->query, pair;
 	unsigned documents = 0;
 
 	if (rest.n > POLICY_QUERY_MAX || !url_escapes_are_sound(rest) ||
@@ -324,7 +299,7 @@ static void look_at_query(struct asked *a)
 
 		if (name.n == 0)
 			continue;
-		a->refused |= a->request->body || !url_parameter_is(pair, name) ||
+		a->refused |= a->of.request->body || !url_parameter_is(pair, name) ||
 		              (document && documents++ > 0);
 		look_at_parameter(a, pair, document);
 	}
@@ -334,11 +309,8 @@ bool condition_graphql(const struct policy *policy, const struct policy_request 
         const struct image_rule *rule, const struct image_condition *condition)
 {
 	const struct policy_body *body = request->body;
-	struct asked a = {.policy = policy,
-	        .request = request,
-	        .rule = rule,
-	        .condition = condition,
-	        .deny = (rule->flags & RULE_DENY) != 0};
+	struct asked a = {
+	        .of = {policy, request, rule, condition}, .deny = (rule->flags & RULE_DENY) != 0};
 
 	look_at_query(&a);
 	if (body && body->kind == POLICY_BODY_JSON)
@@ -349,6 +321,6 @@ bool condition_graphql(const struct policy *policy, const struct policy_request 
 		a.refused |= !a.any || !slice_equals(request->method, SLICE("GET"));
 	if (a.refused)
 		refuse(&a, REFUSAL_KIND, "the request", SLICE(""),
-		        "is not a request of GraphQL that every server reads alike");
+		        "is not one of GraphQL, or servers could read it in different ways");
 	return a.deny ? a.found : !a.refused;
 }

@@ -7,33 +7,13 @@
  * - A deny rule looks at the last two segments of the path, in letters of any case and in each
  *   reading, whatever the content type is.
  */
+#include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
-#include "policy/decide/reading.h"
-#include "policy/decide/refusal.h"
-
-struct asked {
-	const struct policy *policy;
-	const struct policy_request *request;
-	const struct image_rule *rule;
-	const struct image_condition *condition;
-};
 
 /* True if a value of the type matches, or there is none of that type. */
-static bool names(const struct asked *a, char type, struct slice name, bool fold)
+static bool names(const struct condition_asked *a, char type, struct slice name, bool fold)
 {
-	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
-	bool any = false;
-
-	for (uint32_t i = 0; i < a->condition->value_count; i++) {
-		struct slice value = image_slice(a->policy, values[a->condition->first_value + i]);
-
-		if (value.p[0] != type)
-			continue;
-		any = true;
-		if (condition_matches(slice_of(value.p + 1, value.n - 1), name, fold))
-			return true;
-	}
-	return !any;
+	return !condition_has_type(a, type) || condition_has_value(a, type, name, fold);
 }
 
 /* Finds the last two segments of the path. *alone: there are no others. Returns false if there are
@@ -106,13 +86,7 @@ static bool has_type(const struct policy_request *request)
 	return alike == 1 && right == 1;
 }
 
-static bool refuse(const struct asked *a, enum refusal_weight weight, const char *what,
-        struct slice name, const char *why)
-{
-	return refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
-}
-
-static bool allows(const struct asked *a)
+static bool allows(const struct condition_asked *a)
 {
 	const struct policy_request *r = a->request;
 	struct slice service, method;
@@ -121,14 +95,16 @@ static bool allows(const struct asked *a)
 	if (!split(r->path, &service, &method, &alone) || !alone || !is_plain(service) ||
 	        !is_plain(method) || r->query.n || !slice_equals(r->method, SLICE("POST")) ||
 	        !has_type(r))
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""), "is not a call of gRPC");
+		return condition_refuse(
+		        a, REFUSAL_KIND, "the request", SLICE(""), "is not a call of gRPC");
 	if (!names(a, GRPC_VALUE_SERVICE, service, false))
-		return refuse(a, REFUSAL_PLACE, "the service", service, "may not be called");
+		return condition_refuse(
+		        a, REFUSAL_PLACE, "the service", service, "may not be called");
 	return names(a, GRPC_VALUE_METHOD, method, false) ||
-	       refuse(a, REFUSAL_NAME, "the method", method, "may not be called");
+	       condition_refuse(a, REFUSAL_NAME, "the method", method, "may not be called");
 }
 
-static bool denies_at(const struct asked *a, struct slice path)
+static bool denies_at(const struct condition_asked *a, struct slice path)
 {
 	struct slice service, method;
 	bool alone;
@@ -141,12 +117,7 @@ static bool denies_at(const struct asked *a, struct slice path)
 bool condition_grpc(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition)
 {
-	const struct asked a = {policy, request, rule, condition};
-	struct path_view view;
+	const struct condition_asked a = {policy, request, rule, condition};
 
-	if ((rule->flags & RULE_DENY) == 0)
-		return allows(&a);
-	path_view_init(&view, request->path);
-	path_view_make(&view);
-	return denies_at(&a, request->path) || denies_at(&a, view.shortest);
+	return (rule->flags & RULE_DENY) != 0 ? condition_denies(&a, denies_at) : allows(&a);
 }

@@ -9,8 +9,8 @@
  * - A deny rule holds if a segment of the path, or a member that some reader takes for the model,
  *   names one of its models, and if the body is not JSON.
  */
+#include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
-#include "policy/decide/refusal.h"
 #include "policy/json_path.h"
 #include "vethguard/policy/body.h"
 #include "vethguard/policy/url.h"
@@ -73,39 +73,27 @@ static const struct slice further[] = {S("models"), S("fallbacks"), S("fallback_
 #undef S
 
 struct asked {
-	const struct policy *policy;
-	const struct policy_request *request;
-	const struct image_rule *rule;
-	const struct image_condition *condition;
+	struct condition_asked of;
 	const struct json_tree *tree;
 	const struct json_value *body;
 };
 
+/* A rule without models allows every model, and denies none. */
 static bool has_model(const struct asked *a, struct slice model, bool fold)
 {
-	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
-	bool any = false;
-
-	for (uint32_t i = 0; i < a->condition->value_count; i++) {
-		struct slice value = image_slice(a->policy, values[a->condition->first_value + i]);
-
-		if (value.p[0] != LLM_VALUE_MODEL)
-			continue;
-		any = true;
-		if (condition_matches(slice_of(value.p + 1, value.n - 1), model, fold))
-			return true;
-	}
-	return !any && !fold;
+	return condition_has_value(&a->of, LLM_VALUE_MODEL, model, fold) ||
+	       (!fold && !condition_has_type(&a->of, LLM_VALUE_MODEL));
 }
 
 /* Returns the rule's bound for tokens, or UINT64_MAX if it has none. */
 static uint64_t bound_of(const struct asked *a)
 {
-	const struct image_text *values = image_section(a->policy, SECTION_VALUES);
+	const struct image_text *values = image_section(a->of.policy, SECTION_VALUES);
 	uint64_t bound = UINT64_MAX;
 
-	for (uint32_t i = 0; i < a->condition->value_count; i++) {
-		struct slice value = image_slice(a->policy, values[a->condition->first_value + i]);
+	for (uint32_t i = 0; i < a->of.condition->value_count; i++) {
+		struct slice value =
+		        image_slice(a->of.policy, values[a->of.condition->first_value + i]);
 
 		if (value.p[0] == LLM_VALUE_TOKENS)
 			slice_to_u64(slice_of(value.p + 1, value.n - 1), UINT64_MAX, &bound);
@@ -205,13 +193,6 @@ static bool allows_tokens(const struct asked *a, const struct api *api)
 	       tokens <= most / times;
 }
 
-/* Notes why an allow rule does not hold. Returns false. */
-static bool refuse(const struct asked *a, enum refusal_weight weight, const char *what,
-        struct slice name, const char *why)
-{
-	return refusal_note(a->policy, a->request, a->rule, weight, what, name, why);
-}
-
 static bool allows_model(const struct asked *a, const struct api *api, struct slice model)
 {
 	char decoded[POLICY_PATH_MAX];
@@ -220,12 +201,12 @@ static bool allows_model(const struct asked *a, const struct api *api, struct sl
 	if (!json_path_member(a->tree, a->body, SLICE("model"), &named) ||
 	        (api->before.n ? named || !decode(&model, decoded)
 	                       : !named || named->kind != JSON_IS_STRING))
-		return refuse(a, REFUSAL_PLACE, "the request", SLICE(""),
-		        "does not name one model where this API has it");
+		return condition_refuse(&a->of, REFUSAL_PLACE, "the request", SLICE(""),
+		        "does not name exactly one model where this API expects it");
 	if (!api->before.n)
 		model = json_text(a->tree, named);
 	return has_model(a, model, false) ||
-	       refuse(a, REFUSAL_NAME, "the model", model, "may not be used");
+	       condition_refuse(&a->of, REFUSAL_NAME, "the model", model, "may not be used");
 }
 
 static bool allows(const struct asked *a)
@@ -233,19 +214,19 @@ static bool allows(const struct asked *a)
 	const struct api *api;
 	struct slice model;
 
-	api = find_api(a->request->path, &model);
+	api = find_api(a->of.request->path, &model);
 	if (!api || a->body->kind != JSON_IS_OBJECT ||
-	        !slice_equals(a->request->method, SLICE("POST")))
-		return refuse(a, REFUSAL_KIND, "the request", SLICE(""),
-		        "does not go to an API of models that is known here");
+	        !slice_equals(a->of.request->method, SLICE("POST")))
+		return condition_refuse(&a->of, REFUSAL_KIND, "the request", SLICE(""),
+		        "does not go to an API of models that vethguard knows");
 	if (!allows_model(a, api, model))
 		return false;
 	if (count_members(a, a->body, further, sizeof(further) / sizeof(*further)) > 0)
-		return refuse(a, REFUSAL_VALUE, "the request", SLICE(""),
-		        "names further models or settings, at which the rule does not look");
+		return condition_refuse(&a->of, REFUSAL_VALUE, "the request", SLICE(""),
+		        "names further models or settings, which the rule does not judge");
 	return allows_tokens(a, api) ||
-	       refuse(a, REFUSAL_VALUE, "the request", SLICE(""),
-	               "asks for more tokens than it may, or names no bound for them");
+	       condition_refuse(&a->of, REFUSAL_VALUE, "the request", SLICE(""),
+	               "asks for more tokens than the rule allows, or sets no limit for them");
 }
 
 /* --- deny rules --- */
@@ -306,7 +287,7 @@ bool condition_llm(const struct policy *policy, const struct policy_request *req
 {
 	const struct policy_body *body = request->body;
 	bool deny = (rule->flags & RULE_DENY) != 0, json = body && body->kind == POLICY_BODY_JSON;
-	const struct asked a = {policy, request, rule, condition, json ? body->json : NULL,
+	const struct asked a = {{policy, request, rule, condition}, json ? body->json : NULL,
 	        json ? json_at(body->json, 0) : NULL};
 
 	if (!deny)

@@ -10,8 +10,8 @@
  * - A deny rule holds if some reader would find one of its calls or methods in a message or in
  *   these fields, and if the body is not JSON. A rule with arguments does not look at Mcp-Name.
  */
+#include "policy/decide/condition_asked.h"
 #include "policy/decide/condition_body.h"
-#include "policy/decide/refusal.h"
 #include "policy/json_path.h"
 #include "vethguard/base/base64.h"
 #include "vethguard/policy/body.h"
@@ -19,46 +19,12 @@
 #define BATCHES_REVISION "2025-03-26"
 
 struct mcp {
-	const struct policy *policy;
-	const struct policy_request *request;
-	const struct image_rule *rule;
-	const struct image_condition *condition;
+	struct condition_asked of;
 	const struct json_tree *tree;
 };
 
 static const char method_field[] = "mcp-method", name_field[] = "mcp-name";
 static const char version_field[] = "mcp-protocol-version";
-
-static bool has_name(const struct mcp *m, char type, struct slice name, bool fold)
-{
-	const struct image_text *values = image_section(m->policy, SECTION_VALUES);
-
-	for (uint32_t i = 0; i < m->condition->value_count; i++) {
-		struct slice value = image_slice(m->policy, values[m->condition->first_value + i]);
-
-		if (value.p[0] == type &&
-		        condition_matches(slice_of(value.p + 1, value.n - 1), name, fold))
-			return true;
-	}
-	return false;
-}
-
-static bool has_type(const struct mcp *m, char type)
-{
-	const struct image_text *values = image_section(m->policy, SECTION_VALUES);
-
-	for (uint32_t i = 0; i < m->condition->value_count; i++)
-		if (image_slice(m->policy, values[m->condition->first_value + i]).p[0] == type)
-			return true;
-	return false;
-}
-
-/* Notes why an allow rule does not hold. Returns false. */
-static bool refuse(const struct mcp *m, enum refusal_weight weight, const char *what,
-        struct slice name, const char *why)
-{
-	return refusal_note(m->policy, m->request, m->rule, weight, what, name, why);
-}
 
 static bool is_call(struct slice method)
 {
@@ -69,16 +35,17 @@ static bool is_call(struct slice method)
  * none. */
 static bool arguments_agree(const struct mcp *m, const struct json_value *arguments, bool deny)
 {
-	for (uint32_t i = 0; i < m->rule->condition_count; i++) {
+	for (uint32_t i = 0; i < m->of.rule->condition_count; i++) {
 		const struct image_condition *c =
-		        image_condition_at(m->policy, m->rule->first_condition + i);
+		        image_condition_at(m->of.policy, m->of.rule->first_condition + i);
 
 		if (c->kind != CONDITION_MCP_ARGUMENT ||
-		        condition_json_at(m->policy, c, m->tree, arguments, deny))
+		        condition_json_at(m->of.policy, c, m->tree, arguments, deny))
 			continue;
 		return !deny &&
-		       refuse(m, REFUSAL_VALUE, "the argument", image_slice(m->policy, c->name),
-		               "of the call is not there once, or has another value");
+		       condition_refuse(&m->of, REFUSAL_VALUE, "the argument",
+		               image_slice(m->of.policy, c->name),
+		               "of the call is missing, repeated, or not what the rule asks for");
 	}
 	return true;
 }
@@ -88,7 +55,7 @@ static bool arguments_agree(const struct mcp *m, const struct json_value *argume
 /* Counts the header fields of that name. *value is the last one's value, trimmed; empty: none. */
 static unsigned find_field(const struct mcp *m, const char *name, struct slice *value)
 {
-	const struct policy_fields *fields = m->request->fields;
+	const struct policy_fields *fields = m->of.request->fields;
 	struct policy_field field;
 	unsigned count = 0;
 	size_t at = 0;
@@ -180,11 +147,11 @@ static bool allows_call(const struct mcp *m, const struct json_value *params)
 		return false;
 	if (!is_kind(name, JSON_IS_STRING) || (arguments && arguments->kind != JSON_IS_OBJECT))
 		return false;
-	if (!has_name(m, MCP_VALUE_TOOL, json_text(m->tree, name), false))
-		return refuse(
-		        m, REFUSAL_NAME, "the tool", json_text(m->tree, name), "may not be called");
+	if (!condition_has_value(&m->of, MCP_VALUE_TOOL, json_text(m->tree, name), false))
+		return condition_refuse(&m->of, REFUSAL_NAME, "the tool", json_text(m->tree, name),
+		        "may not be called");
 	return (fields_agree(m, SLICE("tools/call"), json_text(m->tree, name)) ||
-	               refuse(m, REFUSAL_NAME, "the field", SLICE("Mcp-Name"),
+	               condition_refuse(&m->of, REFUSAL_NAME, "the field", SLICE("Mcp-Name"),
 	                       "or Mcp-Method names another call than the message")) &&
 	       arguments_agree(m, arguments, false);
 }
@@ -210,9 +177,10 @@ static bool allows_method(
 		return false;
 	if (!fields_agree(m, method, SLICE("")))
 		return false;
-	return is_basic(method) || has_name(m, MCP_VALUE_METHOD, method, false) ||
-	       (slice_equals(method, SLICE("tools/list")) && has_type(m, MCP_VALUE_TOOL)) ||
-	       refuse(m, REFUSAL_PLACE, "the method", method, "may not be called");
+	return is_basic(method) || condition_has_value(&m->of, MCP_VALUE_METHOD, method, false) ||
+	       (slice_equals(method, SLICE("tools/list")) &&
+	               condition_has_type(&m->of, MCP_VALUE_TOOL)) ||
+	       condition_refuse(&m->of, REFUSAL_PLACE, "the method", method, "may not be called");
 }
 
 static bool allows_message(const struct mcp *m, const struct json_value *object, bool batch)
@@ -238,7 +206,7 @@ static bool allows(const struct mcp *m)
 	const struct json_value *top = json_at(m->tree, 0);
 	uint32_t i = 1;
 
-	if (!slice_equals(m->request->method, SLICE("POST")))
+	if (!slice_equals(m->of.request->method, SLICE("POST")))
 		return false;
 	if (top->kind != JSON_IS_ARRAY)
 		return allows_message(m, top, false);
@@ -299,7 +267,8 @@ static bool denies_call(const struct mcp *m, const struct json_value *message)
 				return true;
 			any = true;
 			text = slice_trim(json_text(m->tree, name));
-			if (has_name(m, MCP_VALUE_TOOL, text, true) && denies_arguments(m, params))
+			if (condition_has_value(&m->of, MCP_VALUE_TOOL, text, true) &&
+			        denies_arguments(m, params))
 				return true;
 		}
 	}
@@ -317,9 +286,10 @@ static bool denies_message(const struct mcp *m, const struct json_value *message
 		if (method->kind != JSON_IS_STRING)
 			continue;
 		text = slice_trim(json_text(m->tree, method));
-		if (has_name(m, MCP_VALUE_METHOD, text, true))
+		if (condition_has_value(&m->of, MCP_VALUE_METHOD, text, true))
 			return true;
-		if (is_call(text) && has_type(m, MCP_VALUE_TOOL) && denies_call(m, message))
+		if (is_call(text) && condition_has_type(&m->of, MCP_VALUE_TOOL) &&
+		        denies_call(m, message))
 			return true;
 	}
 	return false;
@@ -339,11 +309,13 @@ static bool denies_fields(const struct mcp *m)
 	char decoded[POLICY_VALUE_MAX];
 	struct slice value;
 
-	if (find_field(m, method_field, &value) && has_name(m, MCP_VALUE_METHOD, value, true))
+	if (find_field(m, method_field, &value) &&
+	        condition_has_value(&m->of, MCP_VALUE_METHOD, value, true))
 		return true;
-	if (!find_field(m, name_field, &value) || has_arguments(m->policy, m->rule))
+	if (!find_field(m, name_field, &value) || has_arguments(m->of.policy, m->of.rule))
 		return false;
-	return !decode_value(&value, decoded) || has_name(m, MCP_VALUE_TOOL, value, true);
+	return !decode_value(&value, decoded) ||
+	       condition_has_value(&m->of, MCP_VALUE_TOOL, value, true);
 }
 
 static bool denies(const struct mcp *m)
@@ -365,7 +337,7 @@ bool condition_mcp(const struct policy *policy, const struct policy_request *req
 {
 	const struct policy_body *body = request->body;
 	bool deny = (rule->flags & RULE_DENY) != 0;
-	struct mcp m = {policy, request, rule, condition, body ? body->json : NULL};
+	struct mcp m = {{policy, request, rule, condition}, body ? body->json : NULL};
 
 	if (!body && deny)
 		return denies_fields(&m);
@@ -375,21 +347,21 @@ bool condition_mcp(const struct policy *policy, const struct policy_request *req
 	if (body->kind != POLICY_BODY_JSON)
 		return deny;
 	return deny ? denies(&m)
-	            : allows(&m) ||
-	                       refuse(&m, REFUSAL_KIND, "the message", SLICE(""),
-	                               "is not a message of MCP that every reader takes alike");
+	            : allows(&m) || condition_refuse(&m.of, REFUSAL_KIND, "the message", SLICE(""),
+	                                    "is not one of MCP, or programs could read it in "
+	                                    "different ways");
 }
 
 bool condition_mcp_tool(const struct policy *policy, const struct policy_request *request,
         const struct image_rule *rule, const struct image_condition *condition)
 {
 	bool deny = (rule->flags & RULE_DENY) != 0;
-	struct mcp m = {policy, request, rule, condition, NULL};
+	struct mcp m = {{policy, request, rule, condition}, NULL};
 
 	if (!deny)
-		return has_name(&m, MCP_VALUE_TOOL, *request->tool, false);
-	if (has_name(&m, MCP_VALUE_METHOD, SLICE("tools/call"), true))
+		return condition_has_value(&m.of, MCP_VALUE_TOOL, *request->tool, false);
+	if (condition_has_value(&m.of, MCP_VALUE_METHOD, SLICE("tools/call"), true))
 		return true;
-	return has_name(&m, MCP_VALUE_TOOL, slice_trim(*request->tool), true) &&
+	return condition_has_value(&m.of, MCP_VALUE_TOOL, slice_trim(*request->tool), true) &&
 	       !has_arguments(policy, rule);
 }

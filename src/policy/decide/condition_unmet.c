@@ -9,12 +9,12 @@ static const struct {
 	const char *what, *why;
 } words[CONDITION_KIND_COUNT] = {
         [CONDITION_QUERY] = {"the query's parameter",
-                "is not what the rule asks for, or not there once"},
+                "is missing, repeated, or not what the rule asks for"},
         [CONDITION_QUERY_ONLY] = {"the query", "has a parameter that the rule does not name"},
         [CONDITION_HEADER] = {"the header field",
-                "is not what the rule asks for, or not there once"},
+                "is missing, repeated, or not what the rule asks for"},
         [CONDITION_FORM] = {"the form's parameter",
-                "is not what the rule asks for, or not there once"},
+                "is missing, repeated, or not what the rule asks for"},
         [CONDITION_FORM_ONLY] = {"the form", "has a parameter that the rule does not name"},
         [CONDITION_JSON] = {"the body's value", "is not what the rule asks for"},
         [CONDITION_JSON_ONLY] = {"the body", "has a member that the rule does not name"},

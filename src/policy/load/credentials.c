@@ -124,8 +124,7 @@ static void check_postgres(
 	if (require && credential->inject == POLICY_INJECT_POSTGRES)
 		tree_error(tree, require,
 		        "require does not go with inject: postgres: the user of the login is "
-		        "always "
-		        "username");
+		        "always the one of username");
 }
 
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)

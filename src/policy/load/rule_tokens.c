@@ -104,7 +104,8 @@ static void report(struct loader *l, const struct mark *at, enum policy_limit_ki
 	        kind == POLICY_LIMIT_COST
 	                ? "a limit of cost counts nothing: prices are missing; add prices: "
 	                  "{input: 3, output: 15} to a rule that it counts"
-	                : "a limit of tokens counts nothing: no rule has llm, weights or prices");
+	                : "a limit of tokens counts nothing: no rule has llm, weights or prices; "
+	                  "add one of these to a rule that it counts");
 	l->wrong = true;
 }
 

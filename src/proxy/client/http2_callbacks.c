@@ -5,6 +5,7 @@
  * stream, that stream ends with a finding; a flood ends the connection.
  */
 #include "proxy/client/http2.h"
+#include "vethguard/wire/http2_frames.h"
 
 static struct client_http2_stream *stream_of(nghttp2_session *session, int32_t id)
 {
@@ -227,19 +228,8 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
 static ssize_t data_size(nghttp2_session *session, uint8_t type, int32_t id, int32_t connection,
         int32_t stream, uint32_t frame, void *context)
 {
-	int64_t n = HTTP2_FRAME_DATA;
-
 	(void)session, (void)type, (void)id, (void)context;
-	n = n < connection ? n : connection;
-	n = n < stream ? n : stream;
-	return (ssize_t)(n < frame ? n : frame);
-}
-
-/* True if the client caused a reset that nghttp2 decided on. */
-static bool is_clients_fault(uint32_t code)
-{
-	return code != NGHTTP2_NO_ERROR && code != NGHTTP2_INTERNAL_ERROR &&
-	       code != NGHTTP2_CANCEL && code != NGHTTP2_CONNECT_ERROR;
+	return http2_data_size(HTTP2_FRAME_DATA, connection, stream, frame);
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *context)
@@ -256,7 +246,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 		client_http2_stream_watch(s);
 		return 0;
 	case NGHTTP2_RST_STREAM:
-		if ((s && s->given_back) || !is_clients_fault(frame->rst_stream.error_code))
+		if ((s && s->given_back) || !http2_is_clients_fault(frame->rst_stream.error_code))
 			return 0;
 		return too_much(
 		        h, client_http2_limits_reset(&h->guard, h->client->proxy->config.loop));

@@ -18,7 +18,7 @@
 #include "proxy/exchange/fill.h"
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/override.h"
-#include "proxy/exchange/signature.h"
+#include "proxy/signing/signature.h"
 
 /* The destination as the connection names it: SNI; else CONNECT's authority or the name that was
  * dialed; else the address. */

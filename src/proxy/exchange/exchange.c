@@ -27,7 +27,7 @@
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/exchange/secrets.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 #include "proxy/exchange/tools.h"
 #include "proxy/exchange/websocket_relay.h"
 #include "proxy/exchange/authorize.h"

@@ -5,7 +5,7 @@
  * read.
  */
 #include "proxy/exchange/foreign.h"
-#include "proxy/exchange/signature.h"
+#include "proxy/signing/signature.h"
 #include "vethguard/credential/inject.h"
 
 #define NAME(literal)                        \

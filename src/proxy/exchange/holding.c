@@ -17,7 +17,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/filling.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 #include "vethguard/git/body.h"
 
 static const char too_large_to_sign[] =

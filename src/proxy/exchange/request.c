@@ -16,7 +16,7 @@
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/filling.h"
 #include "proxy/exchange/override.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 #include "proxy/exchange/substitute.h"
 #include "proxy/exchange/tools.h"
 

@@ -9,7 +9,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/sealing.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 #include "proxy/exchange/token_count.h"
 #include "proxy/exchange/tools.h"
 #include "proxy/exchange/websocket_relay.h"

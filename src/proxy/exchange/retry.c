@@ -23,7 +23,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 #include "vethguard/base/log.h"
 
 static const char *const state_names[] = {

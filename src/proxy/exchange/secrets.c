@@ -240,6 +240,6 @@ void secrets_look_at_frame(struct exchange *ex, struct slice text)
 void secrets_note_coding(struct exchange *ex)
 {
 	if (secrets_are_refused(ex) && secrets_are_wanted(ex))
-		found(ex, "the request's body has a coding in which it cannot be searched for "
-		          "secrets");
+		found(ex, "the request's body has a content coding in which vethguard cannot "
+		          "search it for secrets; send it uncompressed");
 }

@@ -14,7 +14,7 @@
 #include "proxy/exchange/holding.h"
 #include "proxy/exchange/refused.h"
 #include "proxy/exchange/secrets.h"
-#include "proxy/exchange/signing.h"
+#include "proxy/signing/signing.h"
 
 static void note_findings(struct exchange *ex)
 {

@@ -34,8 +34,8 @@ static const char coding_text[] =
         "the upstream's answer is compressed or not in UTF-8, so the tools in it cannot be looked "
         "at";
 static const char broken_text[] =
-        "the upstream's answer is not JSON that all readers take alike, so the tools in it cannot "
-        "be looked at";
+        "the upstream's answer is not valid JSON, or programs could read it in different ways, so "
+        "the tools in it cannot be looked at";
 static const char memory_text[] = "no memory to look at the tools in the upstream's answer";
 
 bool tools_are_wanted(const struct exchange *ex)

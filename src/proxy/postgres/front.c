@@ -178,7 +178,8 @@ static enum client_state check_password(struct postgres *pg, struct slice passwo
 		return refuse_leak(pg);
 	c->decision.reason = POLICY_REASON_FOREIGN;
 	return postgres_refuse(pg, EVENT_CAUSE_POLICY, "28P01",
-	        "the password is not the placeholder that this sandbox has for it; the real one is "
+	        "the program sent another password than this sandbox's placeholder; the real one "
+	        "is "
 	        "added outside");
 }
 

@@ -92,7 +92,7 @@ static void prove(struct postgres *pg)
 
 	pg->step = POSTGRES_SCRAM_PROVED;
 	if (n < 0)
-		failed(pg, "the proof for the database could not be made");
+		failed(pg, "no proof of the password could be made for the database");
 	else
 		send_secret(pg, 'p', &part, 1);
 	secret_wipe(final, sizeof(final));
@@ -108,7 +108,7 @@ static void on_derive(struct loop_task *task)
 	        &pg->scram, &proxy->hmac, secret_slice(&pg->value->rendered), DERIVE_ROUNDS);
 
 	if (rc < 0) {
-		failed(pg, "the proof for the database could not be made");
+		failed(pg, "no proof of the password could be made for the database");
 	} else if (rc == 0) {
 		loop_task_queue(proxy->config.loop, &pg->go_on);
 	} else {
@@ -181,7 +181,9 @@ static void take_authentication(struct postgres *pg, struct slice body)
 		                   : "the database asks for a login that is neither SCRAM-SHA-256 "
 		                     "nor MD5");
 	else
-		failed(pg, "the database lets in without the proof that it owes, or asks twice");
+		failed(pg, "the database accepted the login without proving that it knows the "
+		           "password, "
+		           "or asked for it twice");
 }
 
 /* Passes the database's refusal on to the sandbox: it cannot hold the password, which was never
@@ -211,7 +213,7 @@ static void take_message(
 	case 'N': /* a notice */
 		break;
 	default:
-		failed(pg, "the database sent something else than a login");
+		failed(pg, "the database sent a message that does not belong to a login");
 		break;
 	}
 }

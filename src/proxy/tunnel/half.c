@@ -167,7 +167,7 @@ static ssize_t peek(struct tunnel *t, struct half *h, const char *why)
 	ssize_t r = recv(h->from->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 
 	if (r > 0)
-		tunnel_stop(t, TUNNEL_LIMITED, why ? why : "no more may pass");
+		tunnel_stop(t, TUNNEL_LIMITED, why ? why : "a limit lets no more bytes pass");
 	return r;
 }
 

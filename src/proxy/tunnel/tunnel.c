@@ -199,7 +199,8 @@ static void grant_first(struct tunnel *t)
 	if (n == 0 || !t->owner->grant)
 		return;
 	if (t->owner->grant(t->context, true, n, &why) < n)
-		tunnel_stop(t, TUNNEL_LIMITED, why ? why : "not all of its first bytes may pass");
+		tunnel_stop(t, TUNNEL_LIMITED,
+		        why ? why : "a limit lets not all of the first bytes pass");
 	if (t->state == TUNNEL_LIMITED)
 		buf_fini(&t->halves[0].pending);
 }

@@ -36,8 +36,8 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 	attachment_pin(a->all, a->record.id, pin);
 	rc = gate_adopt(shape, a->all->supervisor->gates, pin);
 	if (rc > 0)
-		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its fence was put in order: %s",
-		        shape->why);
+		log_sandbox(LOG_LEVEL_WARN, a->record.name,
+		        "its fence had been changed, and was repaired: %s", shape->why);
 	if (rc >= 0)
 		return 0;
 	if (rc == -ENOLINK && has_ended(a))

@@ -145,14 +145,15 @@ static bool check_by_address(struct attach_transaction *t)
 		listens = listens || gateway->listeners[i].kind == CONFIG_GATEWAY_TRANSPARENT;
 	if (!listens)
 		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "the gateway takes nobody by the address: write \"listen_transparent\" "
-		        "into "
-		        "the section \"gateway\" of the configuration, and reload it");
+		        "the gateway has no listener for sessions by address: write "
+		        "\"listen_transparent\" into the section \"gateway\" of the configuration, "
+		        "and reload it");
 	for (a = t->all->by_name; a; a = a->hh.next)
 		if (a->record.kind == ATTACH_SESSION && a->record.session.by_address &&
 		        overlap(&a->record.session, token))
 			return attach_transaction_refuse(t, ATTACH_CONFLICT,
-			        "an address of its networks is that of session %s", a->record.name);
+			        "one of these addresses already belongs to session %s",
+			        a->record.name);
 	return true;
 }
 

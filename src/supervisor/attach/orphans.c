@@ -41,7 +41,8 @@ static void remove_orphans(struct attachments *all, DIR *dir, const char *what)
 		if (all->damaged || slice_hex_digit(entry->d_name[0]) < 0 ||
 		        is_known(all, entry->d_name))
 			continue;
-		log_warn("%s of %s belongs to no sandbox and is removed", entry->d_name, what);
+		log_warn("%s in the folder %s belongs to no sandbox, and is removed", entry->d_name,
+		        what);
 		snprintf(path, sizeof(path), "%s/%s", all->pins, entry->d_name);
 		if (mounted)
 			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);

@@ -62,7 +62,7 @@ bool control_body_approve(const json_t *body, struct attach_decision *out, char 
 		return false;
 	always = json_is_true(m[ALWAYS].value);
 	if (always && m[FOR].value)
-		return member_fault(fault, "for_s, always: one of them");
+		return member_fault(fault, "for_s, always: give one of them, not both");
 	out->lasts = always || m[FOR].value;
 	out->for_s = (uint32_t)seconds;
 	out->whole = json_is_true(m[RULE].value);

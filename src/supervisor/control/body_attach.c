@@ -116,7 +116,8 @@ static bool read_vsock(struct member *members, size_t count, struct member *cid,
 	for (size_t i = 0; i < count; i++)
 		if (members[i].value && &members[i] != cid && &members[i] != port)
 			return member_fault(fault,
-			        "listen.%s: cid and port go without it: a vsock is not a file",
+			        "listen.%s belongs to a path: cid and port name a vsock, which is "
+			        "no file",
 			        members[i].name);
 	cid->name = "listen.cid"; /* names for error messages */
 	port->name = "listen.port";

@@ -127,12 +127,10 @@ static void put_policy(struct json *j, const struct attachment_view *v)
 
 static void put_addresses(struct json *j, const struct attachment_view *v)
 {
-	json_put_object(j, "addresses");
 	control_put_ip(j, "gate4", &v->gate4);
 	control_put_ip(j, "gate6", &v->gate6);
 	control_put_ip(j, "sandbox4", &v->sandbox4);
 	control_put_ip(j, "sandbox6", &v->sandbox6);
-	json_put_end_object(j);
 }
 
 void control_open_sandbox(struct json *j, const char *key, const struct attachment_view *v)
@@ -154,7 +152,9 @@ void control_open_sandbox(struct json *j, const char *key, const struct attachme
 	control_put_time(j, "created", v->created_ms);
 	control_put_time(j, "expires", v->expires_ms);
 	json_put_bool(j, "claimed", v->claimed);
+	json_put_object(j, "addresses");
 	put_addresses(j, v);
+	json_put_end_object(j);
 	json_put_uint(j, "proxy_port", v->proxy_port);
 	json_put_object(j, "owner");
 	json_put_uint(j, "uid", v->uid);
@@ -177,10 +177,7 @@ void control_put_prepared(struct json *j, const char *key, const struct attachme
 	json_put_literal(j, "state", attach_state_name(v->state));
 	control_put_text(j, "netns", v->netns);
 	json_put_literal(j, "addresses", v->same_addresses ? "same" : "own");
-	control_put_ip(j, "gate4", &v->gate4);
-	control_put_ip(j, "gate6", &v->gate6);
-	control_put_ip(j, "sandbox4", &v->sandbox4);
-	control_put_ip(j, "sandbox6", &v->sandbox6);
+	put_addresses(j, v);
 	control_put_time(j, "created", v->created_ms);
 	json_put_end_object(j);
 }

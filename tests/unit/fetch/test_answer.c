@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fetch/services.h"
+#include "fetch/services/services.h"
 
 static void test_elements(void **state)
 {

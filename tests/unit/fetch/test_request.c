@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fetch/form.h"
+#include "fetch/libraries.h"
 
 static struct fetch_request of(const char *url)
 {
@@ -184,7 +185,7 @@ static void test_fields_are_one_line(void **state)
 	struct https *https;
 
 	(void)state;
-	https_prepare();
+	libraries_wipe_memory();
 	https = https_open();
 	assert_non_null(https);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

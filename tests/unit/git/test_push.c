@@ -175,12 +175,12 @@ static void test_bad_lines(void **state)
 	git_test_line(t, ZERO " " ID_A " " MAIN "|");
 	refused(t, "lines");
 	git_test_raw(t, "0000");
-	refused(t, "no pack");
+	refused(t, "lacks its pack");
 	git_test_raw(t, "PACK");
-	refused(t, "no pack");
+	refused(t, "lacks its pack");
 	t->n -= 4;
 	git_test_add(t, "PACK\0\0\0\4\0\0\0\0", 12);
-	refused(t, "no pack");
+	refused(t, "lacks its pack");
 	/* a delete has no pack */
 	t->n = 0;
 	git_test_line(t, ID_A " " ZERO " " MAIN "|");
@@ -193,17 +193,17 @@ static void test_bad_lines(void **state)
 	git_test_line(t, ZERO " " ID_A " refs/heads/x| push-options");
 	git_test_raw(t, "0000");
 	add_empty_pack(t);
-	refused(t, "no change of a ref");
+	refused(t, "no command of git");
 	t->n = 0;
 	git_test_line(t, ZERO " " ID_A " " MAIN "|");
 	git_test_line(t, "shallow " ID_A);
 	git_test_raw(t, "0000");
 	add_empty_pack(t);
-	refused(t, "no change of a ref");
+	refused(t, "no command of git");
 	t->n = 0;
 	git_test_line(t, "shallow aa");
 	git_test_raw(t, "0000");
-	refused(t, "no change of a ref");
+	refused(t, "no command of git");
 	free(t);
 }
 
@@ -262,7 +262,7 @@ static void test_bounds(void **state)
 			assert_int_equal(body.kind, POLICY_BODY_GIT_PUSH);
 			policy_body_fini(&body);
 		} else {
-			refused(t, "no change of a ref");
+			refused(t, "no command of git");
 		}
 		name[GIT_REF_MAX] = '\0';
 	}

@@ -250,7 +250,7 @@ static void test_too_many(void **state)
 static void test_none_there(void **state)
 {
 	(void)state;
-	assert_int_equal(passed(NULL, "1", NULL, 0, f.path, "not a Unix stream"), REFUSED);
+	assert_int_equal(passed(NULL, "1", NULL, 0, f.path, "listening Unix stream"), REFUSED);
 }
 
 static void test_wrong_kind(void **state)
@@ -259,23 +259,25 @@ static void test_wrong_kind(void **state)
 
 	(void)state;
 	assert_int_equal(
-	        passed_one(bound(AF_UNIX, SOCK_DGRAM, f.path), "not a Unix stream"), REFUSED);
+	        passed_one(bound(AF_UNIX, SOCK_DGRAM, f.path), "listening Unix stream"), REFUSED);
 	unlink(f.path);
 	fd = bound(AF_UNIX, SOCK_SEQPACKET, f.path);
 	assert_return_code(listen(fd, 1), errno);
-	assert_int_equal(passed_one(fd, "not a Unix stream"), REFUSED);
+	assert_int_equal(passed_one(fd, "listening Unix stream"), REFUSED);
 	unlink(f.path);
-	assert_int_equal(passed_one(bound(AF_UNIX, SOCK_STREAM, f.path), "that listens"), REFUSED);
+	assert_int_equal(
+	        passed_one(bound(AF_UNIX, SOCK_STREAM, f.path), "listening Unix stream"), REFUSED);
 	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), errno);
-	assert_int_equal(passed_one(pair[0], "that listens"), REFUSED);
+	assert_int_equal(passed_one(pair[0], "listening Unix stream"), REFUSED);
 	close(pair[1]);
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_return_code(listen(fd, 1), errno); /* at a port that the kernel chooses */
-	assert_int_equal(passed_one(fd, "not a Unix stream"), REFUSED);
+	assert_int_equal(passed_one(fd, "listening Unix stream"), REFUSED);
 	assert_return_code(pipe(pipes), errno);
 	close(pipes[1]);
-	assert_int_equal(passed_one(pipes[0], "not a Unix stream"), REFUSED);
-	assert_int_equal(passed_one(open(f.directory, O_RDONLY | O_DIRECTORY), "not a Unix stream"),
+	assert_int_equal(passed_one(pipes[0], "listening Unix stream"), REFUSED);
+	assert_int_equal(
+	        passed_one(open(f.directory, O_RDONLY | O_DIRECTORY), "listening Unix stream"),
 	        REFUSED);
 }
 

@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy_test.h"
+#include "diff_test.h"
 #include "policy/image.h"
-#include "vethguard/policy/diff.h"
 
 #define HEAD "vethguard: 1\nname: t\n"
 #define RULES                                                                      \
@@ -98,47 +97,28 @@ static void test_image(void **state)
 	test_unload(&t);
 }
 
-/* line: the first line of the difference; NULL: there is none. */
-static void compare(const char *from, const char *to, bool widens, bool narrows, const char *line)
-{
-	struct test_policy a, b;
-	struct policy_diff diff;
-
-	test_load(&a, from, false);
-	test_load(&b, to, false);
-	assert_int_equal(policy_diff(&a.policy, &b.policy, &diff), 0);
-	assert_int_equal(diff.widens, widens);
-	assert_int_equal(diff.narrows, narrows);
-	assert_int_equal(diff.count, line ? 1 : 0);
-	if (line)
-		assert_string_equal(diff.lines[0].text, line);
-	policy_diff_fini(&diff);
-	test_unload(&a);
-	test_unload(&b);
-}
-
 #define ALLOW "allow: [{name: a, to: a.example}]\n"
 #define WITH(dlp) HEAD "allow: [{name: a, to: a.example, dlp: " dlp "}]\n"
 
 static void test_diff(void **state)
 {
 	(void)state;
-	compare(HEAD ALLOW, HEAD ALLOW, false, false, NULL);
-	compare(HEAD ALLOW, HEAD "dlp: off\n" ALLOW, false, false, NULL);
-	compare(HEAD ALLOW, HEAD "dlp: block\n" ALLOW, false, true,
+	test_compare(HEAD ALLOW, HEAD ALLOW, false, false, NULL);
+	test_compare(HEAD ALLOW, HEAD "dlp: off\n" ALLOW, false, false, NULL);
+	test_compare(HEAD ALLOW, HEAD "dlp: block\n" ALLOW, false, true,
 	        "- secrets in requests of the policy: block (so far off)");
-	compare(HEAD "dlp: block\n" ALLOW, HEAD "dlp: alert\n" ALLOW, true, false,
+	test_compare(HEAD "dlp: block\n" ALLOW, HEAD "dlp: alert\n" ALLOW, true, false,
 	        "+ secrets in requests of the policy: alert (so far block)");
-	compare(WITH("block"), WITH("{except: jwt}"), true, false,
+	test_compare(WITH("block"), WITH("{except: jwt}"), true, false,
 	        "+ secrets in requests of rule a: block, except jwt (so far block)");
-	compare(WITH("{except: jwt}"), WITH("{except: age-key}"), true, true,
+	test_compare(WITH("{except: jwt}"), WITH("{except: age-key}"), true, true,
 	        "+ secrets in requests of rule a: block, except age-key (so far block, except "
 	        "jwt)");
-	compare(HEAD "dlp: block\n" ALLOW,
+	test_compare(HEAD "dlp: block\n" ALLOW,
 	        HEAD "dlp: block\n"
 	             "allow: [{name: a, to: a.example, dlp: block}]\n",
 	        false, false, NULL);
-	compare(HEAD "dlp: block\n" ALLOW,
+	test_compare(HEAD "dlp: block\n" ALLOW,
 	        HEAD "dlp: block\n"
 	             "allow: [{name: a, to: a.example, dlp: off}]\n",
 	        true, false, "+ secrets in requests of rule a: off (so far block)");

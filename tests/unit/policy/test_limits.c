@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy_test.h"
+#include "diff_test.h"
 #include "policy/image.h"
-#include "vethguard/policy/diff.h"
 #include "vethguard/policy/limits.h"
 
 #define HEAD "vethguard: 1\nname: t\n"
@@ -154,58 +153,40 @@ static void test_keys(void **state)
 	}
 }
 
-static void compare(const char *from, const char *to, bool widens, bool narrows, const char *line)
-{
-	struct test_policy a, b;
-	struct policy_diff diff;
-
-	test_load(&a, from, false);
-	test_load(&b, to, false);
-	assert_int_equal(policy_diff(&a.policy, &b.policy, &diff), 0);
-	assert_int_equal(diff.widens, widens);
-	assert_int_equal(diff.narrows, narrows);
-	assert_int_equal(diff.count, line ? 1 : 0);
-	if (line)
-		assert_string_equal(diff.lines[0].text, line);
-	policy_diff_fini(&diff);
-	test_unload(&a);
-	test_unload(&b);
-}
-
 #define WITH(limits) HEAD "allow: [{name: a, to: a.example, " limits "}]\n"
 
 static void test_diff(void **state)
 {
 	(void)state;
-	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 1000KB/60m}"), false,
+	test_compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 1000KB/60m}"), false,
 	        false, NULL);
-	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 2MB/1h}"), true, false,
-	        "+ limit of rule a: upload 2MB/1h (so far limit of rule a: upload 1MB/1h)");
-	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 1MB/1d}"), false, true,
-	        "- limit of rule a: upload 1MB/1d (so far limit of rule a: upload 1MB/1h)");
-	compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 9MB/1d}"), true, true,
+	test_compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 2MB/1h}"), true,
+	        false, "+ limit of rule a: upload 2MB/1h (so far limit of rule a: upload 1MB/1h)");
+	test_compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 1MB/1d}"), false,
+	        true, "- limit of rule a: upload 1MB/1d (so far limit of rule a: upload 1MB/1h)");
+	test_compare(WITH("limits: {upload: 1MB/1h}"), WITH("limits: {upload: 9MB/1d}"), true, true,
 	        "+ limit of rule a: upload 9MB/1d (so far limit of rule a: upload 1MB/1h)");
-	compare(WITH("limits: {body: 1MB}"), WITH("ports: [443]"), true, false,
+	test_compare(WITH("limits: {body: 1MB}"), WITH("ports: [443]"), true, false,
 	        "+ no more limit of rule a: body 1MB");
-	compare(WITH("ports: [443]"), WITH("budget: {download: 1MB/1h}"), false, true,
+	test_compare(WITH("ports: [443]"), WITH("budget: {download: 1MB/1h}"), false, true,
 	        "- new budget of rule a: download 1MB/1h");
-	compare(WITH("budget: {requests: 1/1h, shared: team}"), WITH("budget: {requests: 1/1h}"),
-	        true, false,
+	test_compare(WITH("budget: {requests: 1/1h, shared: team}"),
+	        WITH("budget: {requests: 1/1h}"), true, false,
 	        "+ budget of rule a: requests 1/1h (so far budget of rule a: requests 1/1h, "
 	        "shared by label team)");
-	compare(WITH("budget: {requests: 1/1h}"), WITH("budget: {requests: 1/1h, shared: team}"),
-	        false, true,
+	test_compare(WITH("budget: {requests: 1/1h}"),
+	        WITH("budget: {requests: 1/1h, shared: team}"), false, true,
 	        "- budget of rule a: requests 1/1h, shared by label team (so far budget of rule "
 	        "a: requests 1/1h)");
-	compare(WITH("limits: {tokens: 9/1h}"),
+	test_compare(WITH("limits: {tokens: 9/1h}"),
 	        WITH("limits: {tokens: 9/1h}, weights: {cached: 0.1}"), true, false,
 	        "+ weights of rule a: input 1, cached 0.1, output 1 (so far input 1, cached 1, "
 	        "output 1)");
-	compare(WITH("limits: {cost: 9/1h}, prices: {input: 1}"),
+	test_compare(WITH("limits: {cost: 9/1h}, prices: {input: 1}"),
 	        WITH("limits: {cost: 9/1h}, prices: {input: 1, output: 2.5}"), false, true,
 	        "- prices of rule a: input 1, cached 0, output 2.5 (so far input 1, cached 0, "
 	        "output 0)");
-	compare(WITH("prices: {input: 1}"), WITH("prices: {input: 2}"), false, false, NULL);
+	test_compare(WITH("prices: {input: 1}"), WITH("prices: {input: 2}"), false, false, NULL);
 }
 
 int main(void)

@@ -303,15 +303,17 @@ static void test_sets(void **state)
 	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed448\",\"x\":\"" X32 "\"}]}", "none");
 	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"x\":\"" X32 "\"}]}", "none");
 	refused_set("{\"keys\":[{\"crv\":\"Ed25519\",\"x\":\"" X32 "\"}]}", "none");
-	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"AAAA\"}]}", "sound");
-	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":7}]}", "sound");
-	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\"}]}", "sound");
+	refused_set(
+	        "{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"AAAA\"}]}", "not a valid");
+	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":7}]}", "not a valid");
+	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\"}]}", "not a valid");
 	refused_set("{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"" X32 "\",\"y\":\"" X32
 	            "\"}]}",
-	        "sound"); /* no point of the curve */
+	        "not a valid"); /* no point of the curve */
 	refused_set(
 	        "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-384\",\"x\":\"a\",\"y\":\"a\"}]}", "none");
-	refused_set("{\"keys\":[{\"kty\":\"RSA\",\"n\":\"" X32 "\",\"e\":\"AQAB\"}]}", "sound");
+	refused_set(
+	        "{\"keys\":[{\"kty\":\"RSA\",\"n\":\"" X32 "\",\"e\":\"AQAB\"}]}", "not a valid");
 	refused_set("{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" X32
 	            "\",\"kid\":7}]}",
 	        "kid");
@@ -323,7 +325,7 @@ static void test_sets(void **state)
 	refused_set(json, "none");
 	token_jwk(keys[CONFIG_EDDSA], "\"kid\":\"a\"", jwk, sizeof(jwk));
 	snprintf(json, sizeof(json), "{\"keys\":[%s,%s]}", jwk, jwk);
-	refused_set(json, "another one has its kid");
+	refused_set(json, "another key has the same kid");
 	snprintf(json, sizeof(json),
 	        "{\"more\":1,\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-521\"},%s]}", jwk);
 	assert_int_equal(read_set(&set, json), 0);

@@ -360,6 +360,100 @@ static void test_denied_repositories(void **state)
 	check_push(rules, "/acme/site/git-receive-pack", MAKES("refs/heads/x"), true);
 }
 
+/* --- ask rules --- */
+
+#define ASK(more)                                                                   \
+	"vethguard: 1\nallow: [{name: all, to: a.example}]\nask: [{to: a.example, " \
+	"git: {repositories: [acme/site]" more "}}]\n"
+#define REFS_OF(repository) "GET", repository "/info/refs"
+#define LFS(method, repository, end) method, repository "/info/lfs/" end, NULL
+#define UPLOADS(ref) "{'operation':'upload','ref':{'name':'" ref "'}}"
+
+enum outcome { ASKED, ALLOWED, REFUSED };
+
+/* A request of git with its outcome under a rule that asks and a rule that allows everything. The
+ * command is the body, or NULL. */
+struct ask_row {
+	struct git_row request;
+	enum type type;
+	enum outcome reads, pushes; /* the ask rule is without refs, with PUSHES */
+};
+
+static enum outcome outcome_of(const char *rules, const struct ask_row *row)
+{
+	char body[512];
+	struct policy_decision d;
+
+	snprintf(body, sizeof(body), "%s", row->request.command ? row->request.command : "");
+	double_quotes(body);
+	d = decide(rules, &row->request, row->type, slice_from_string(body), NULL);
+	return d.verdict != POLICY_ALLOW ? REFUSED : d.asks ? ASKED : ALLOWED;
+}
+
+/* What a server could read as a request that the rule asks about is refused; the rest is as if the
+ * ask rule were not there. */
+static void test_asked(void **state)
+{
+	static const char fetch[] = "0014command=ls-refs\n0000";
+	static const struct ask_row rows[] = {
+	        {{REFS_OF("/acme/site"), "service=git-upload-pack", NULL}, TYPE_NONE, ASKED, ASKED},
+	        {{REFS_OF("/acme/site"), "service=git-receive-pack", NULL}, TYPE_NONE, ALLOWED,
+	                ASKED},
+	        {{REFS_OF("/Acme/site"), "service=git-upload-pack", NULL}, TYPE_NONE, REFUSED,
+	                REFUSED},
+	        {{REFS_OF("/Acme/site"), "service=git-receive-pack", NULL}, TYPE_NONE, ALLOWED,
+	                REFUSED},
+	        {{REFS_OF("/acme/site"), "service=git%2Dreceive-pack", NULL}, TYPE_NONE, REFUSED,
+	                REFUSED},
+	        {{REFS_OF("/acme/site"), NULL, NULL}, TYPE_NONE, REFUSED, REFUSED},
+	        {{REFS_OF("/acme/other"), "service=git-upload-pack", NULL}, TYPE_NONE, ALLOWED,
+	                ALLOWED},
+	        {{"POST", UPLOAD, NULL, fetch}, TYPE_FETCH, ASKED, ASKED},
+	        {{"POST", "/acme/SITE.git/git-upload-pack", NULL, fetch}, TYPE_FETCH, REFUSED,
+	                REFUSED},
+	        {{"POST", "/acme/other/git-upload-pack", NULL, fetch}, TYPE_FETCH, ALLOWED,
+	                ALLOWED},
+	        {{LFS("POST", "/acme/site", "objects/batch"), "{'operation':'download'}"}, TYPE_LFS,
+	                ASKED, ASKED},
+	        {{LFS("POST", "/acme//site", "objects/batch"), "{'operation':'download'}"},
+	                TYPE_LFS, REFUSED, REFUSED},
+	        {{LFS("POST", "/acme/site", "Objects/batch"), "{'operation':'download'}"}, TYPE_LFS,
+	                REFUSED, REFUSED},
+	        {{LFS("POST", "/acme/site", "objects/batch"), "{'operation':'Download'}"}, TYPE_LFS,
+	                REFUSED, REFUSED},
+	        {{LFS("POST", "/acme/site", "objects/batch"), "x"}, TYPE_LFS, REFUSED, REFUSED},
+	        {{LFS("POST", "/acme/site", "objects/batch"), UPLOADS("refs/heads/one")}, TYPE_LFS,
+	                ALLOWED, ASKED},
+	        {{LFS("POST", "/Acme/site", "objects/batch"), UPLOADS("refs/heads/one")}, TYPE_LFS,
+	                ALLOWED, REFUSED},
+	        {{LFS("POST", "/acme/site", "objects/batch"), UPLOADS("refs/heads/main")}, TYPE_LFS,
+	                ALLOWED, ALLOWED},
+	        {{LFS("POST", "/acme/site", "objects/batch"), "{'operation':'upload'}"}, TYPE_LFS,
+	                ALLOWED, REFUSED},
+	        {{LFS("GET", "/acme/site", "locks"), NULL}, TYPE_NONE, ASKED, ASKED},
+	        {{LFS("GET", "/acme/site;x", "locks"), NULL}, TYPE_NONE, REFUSED, REFUSED},
+	        {{LFS("POST", "/acme/site", "locks"), "{'path':'a'}"}, TYPE_LFS, ALLOWED, REFUSED},
+	        {{LFS("POST", "/acme/site", "locks/verify"), "{}"}, TYPE_LFS, ALLOWED, ASKED},
+	        {{LFS("POST", "/acme/Site", "locks/verify"), "{}"}, TYPE_LFS, ALLOWED, REFUSED},
+	};
+	struct ask_row row;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		row = rows[i];
+		if (outcome_of(ASK(""), &row) != row.reads ||
+		        outcome_of(ASK(PUSHES), &row) != row.pushes)
+			fail_msg("row %zu: %s %s?%s: %d, %d", i, row.request.method,
+			        row.request.path, row.request.query ? row.request.query : "",
+			        outcome_of(ASK(""), &row), outcome_of(ASK(PUSHES), &row));
+	}
+	check_push(ASK(""), RECEIVE, MAKES("refs/heads/one"), true);
+	check_push(ASK(PUSHES), RECEIVE, MAKES("refs/heads/main"), true);
+	check_push(ASK(PUSHES), "/Acme/site/git-receive-pack", MAKES("refs/heads/one"), false);
+	check_push(
+	        ASK(PUSHES), RECEIVE, MAKES("refs/heads/one") ";" MAKES("refs/heads/main"), false);
+}
+
 static void test_words(void **state)
 {
 	static const char rules[] =
@@ -396,6 +490,7 @@ int main(void)
 	        cmocka_unit_test(test_lfs),
 	        cmocka_unit_test(test_denied_pushes),
 	        cmocka_unit_test(test_denied_repositories),
+	        cmocka_unit_test(test_asked),
 	        cmocka_unit_test(test_words),
 	};
 

@@ -71,12 +71,14 @@ static const struct {
         {"/mcp", JSON_TYPE, CALL("a\\u000a\\u001bb\xc3\xa9", ""),
                 "the tool \"a\\x0a\\x1bb\\xc3\\xa9\" may not be called" SEARCH},
         {"/mcp", JSON_TYPE, CALL("read_file", ",'arguments':{'path':'/etc/passwd'}"),
-                "the argument \"/path\" of the call is not there once, or has another value; rule "
+                "the argument \"/path\" of the call is missing, repeated, or not what the rule "
+                "asks for; rule "
                 "\"read\" allows mcp tool \"read_file\", mcp argument /path = path \"/data/**\""},
         {"/mcp", JSON_TYPE, "{'jsonrpc':'2.0','id':1,'method':'resources/read'}",
                 "the method \"resources/read\" may not be called" SEARCH},
         {"/mcp", JSON_TYPE, "{'jsonrpc':'1.0'}",
-                "the message is not a message of MCP that every reader takes alike" SEARCH},
+                "the message is not one of MCP, or programs could read it in different "
+                "ways" SEARCH},
         {"/mcp", JSON_TYPE "Mcp-Name: other\n", CALL("search", ""),
                 "the field \"Mcp-Name\" or Mcp-Method names another call than the message" SEARCH},
         {"/graphql", JSON_TYPE, "{'query':'mutation { x }'}",
@@ -86,22 +88,25 @@ static const struct {
         {"/graphql", JSON_TYPE, "{'query':'mutation { viewer }'}",
                 "the operation \"mutation\" may not be used" GRAPH},
         {"/graphql", JSON_TYPE, "{'query':'{'}",
-                "the document is not GraphQL that every server reads alike" GRAPH},
+                "the document is not valid GraphQL, or servers could read it in different "
+                "ways" GRAPH},
         {"/graphql", JSON_TYPE, "{'documentId':'7'}",
                 "the kept document \"7\" may not be used" GRAPH},
         {"/graphql", JSON_TYPE, "{}",
-                "the request is not a request of GraphQL that every server reads alike" GRAPH},
+                "the request is not one of GraphQL, or servers could read it in different "
+                "ways" GRAPH},
         {"/v1/chat/completions", JSON_TYPE, "{'model':'large','max_tokens':1}",
                 "the model \"large\" may not be used" MODELS},
         {"/v1/chat/completions", JSON_TYPE, "{'model':'small-1','max_tokens':101}",
-                "the request asks for more tokens than it may, or names no bound for them" MODELS},
+                "the request asks for more tokens than the rule allows, or sets no limit for "
+                "them" MODELS},
         {"/v1/chat/completions", JSON_TYPE, "{'model':'small-1','models':['x'],'max_tokens':1}",
-                "the request names further models or settings, at which the rule does not "
-                "look" MODELS},
+                "the request names further models or settings, which the rule does not "
+                "judge" MODELS},
         {"/v1/chat/completions", JSON_TYPE, "{'max_tokens':1}",
-                "the request does not name one model where this API has it" MODELS},
+                "the request does not name exactly one model where this API expects it" MODELS},
         {"/v1/other", JSON_TYPE, "{'model':'small-1'}",
-                "the request does not go to an API of models that is known here" MODELS},
+                "the request does not go to an API of models that vethguard knows" MODELS},
         {"/json", JSON_TYPE, "{'a':{'b':'z'}}",
                 "the body's value \"/a/b\" is not what the rule asks for; rule \"body\" allows "
                 "json "
@@ -110,10 +115,12 @@ static const struct {
                 "the body has a member that the rule does not name; rule \"body\" allows json /a/b "
                 "= \"x\" or \"y\", no other json"},
         {"/form", FORM_TYPE, "grant=two",
-                "the form's parameter \"grant\" is not what the rule asks for, or not there once; "
+                "the form's parameter \"grant\" is missing, repeated, or not what the rule asks "
+                "for; "
                 "rule \"form\" allows form grant = \"one\""},
         {"/query", "X-A: b\n", NULL,
-                "the query's parameter \"page\" is not what the rule asks for, or not there once; "
+                "the query's parameter \"page\" is missing, repeated, or not what the rule asks "
+                "for; "
                 "rule \"query\" allows query page = \"1\", header X-A = \"b\""},
 };
 

@@ -11,9 +11,8 @@
 
 #include "policy/diff/cell.h"
 #include "policy/pattern.h"
-#include "../policy_test.h"
+#include "../diff_test.h"
 #include "vethguard/policy/body.h"
-#include "vethguard/policy/diff.h"
 
 #define HEAD                                         \
 	"vethguard: 1\n"                             \
@@ -25,15 +24,10 @@
 static void diff(const char *from, const char *to, struct policy_diff *out)
 {
 	char a[8192], b[8192];
-	struct test_policy x, y;
 
 	snprintf(a, sizeof(a), HEAD "%s", from);
 	snprintf(b, sizeof(b), HEAD "%s", to);
-	test_load(&x, a, false);
-	test_load(&y, b, false);
-	assert_int_equal(policy_diff(&x.policy, &y.policy, out), 0);
-	test_unload(&x);
-	test_unload(&y);
+	test_diff_of(a, b, out);
 }
 
 static void same(const char *from, const char *to)

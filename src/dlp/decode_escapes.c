@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Escapes that stand for one byte (percent-encoding, JSON, programming languages), and characters
+ * that nobody sees. */
+#include "dlp/decode.h"
+
+#include <string.h>
+
+#include "vethguard/base/slice.h"
+#include "vethguard/base/vector.h"
+
+/* --- places with escapes or compressed data --- */
+
+static struct vector_groups special;
+
+static void add_pairs(unsigned group, uint8_t first, const char *second, size_t n)
+{
+	vector_add(&special, group, 0, first);
+	for (size_t i = 0; i < n; i++)
+		vector_add(&special, group, 1, (uint8_t)second[i]);
+	vector_add_any(&special, group, 2);
+}
+
+static void prepare_special(void)
+{
+	add_pairs(0, '%', "0123456789abcdefABCDEF", 22);
+	add_pairs(1, '\\', "ux/\\", 4);
+	add_pairs(2, 0xe2, "\x80\x81", 2);
+	add_pairs(3, 0xef, "\xbb", 1);
+	add_pairs(4, 0xc2, "\xad", 1);
+	add_pairs(5, 0x1f, "\x8b", 1);
+	add_pairs(6, 0x78, "\x01\x5e\x9c\xda", 4);
+}
+
+bool decode_is_plain(const uint8_t *text, size_t n)
+{
+	size_t at = 0;
+
+	if (n < DECODE_RUN_MIN || !vector_works())
+		return false;
+	if (!special.low[1][0])
+		prepare_special();
+	if (vector_find(&special, text, n, &at))
+		return false;
+	for (; at < n; at++)
+		if (text[at] == '%' || text[at] == '\\' || text[at] >= 0x80 || text[at] == 0x1f ||
+		        text[at] == 0x78)
+			return false;
+	return true;
+}
+
+/* --- percent-encoding --- */
+
+static bool is_hex(uint8_t c)
+{
+	return slice_hex_digit((char)c) >= 0;
+}
+
+size_t decode_find_percent(const uint8_t *text, size_t n, size_t at)
+{
+	while (n - at >= 3) {
+		const uint8_t *next = memchr(text + at, '%', n - at - 2);
+
+		if (!next)
+			break;
+		if (is_hex(next[1]) && is_hex(next[2]))
+			return (size_t)(next - text);
+		at = (size_t)(next - text) + 1;
+	}
+	return n;
+}
+
+size_t decode_percent(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+
+	while (at < n) {
+		size_t next = decode_find_percent(text, n, at);
+
+		memcpy(out + length, text + at, next - at);
+		length += next - at;
+		at = next;
+		if (at == n)
+			break;
+		length += decode_hex(text + at + 1, 2, out + length);
+		at += 3;
+	}
+	return length;
+}
+
+size_t decode_form(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+
+	while (at < n) {
+		const uint8_t *plus = memchr(text + at, '+', n - at);
+		size_t next = plus ? (size_t)(plus - text) : n;
+
+		length += decode_percent(text + at, next - at, out + length);
+		if (plus)
+			out[length++] = ' ';
+		at = next + 1;
+	}
+	return length;
+}
+
+/* --- escapes with a backslash --- */
+
+/* Reads n hex digits. Returns -1 if these are not there. */
+static int read_hex(const uint8_t *p, size_t left, size_t n)
+{
+	int value = 0;
+
+	if (left < n)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		int digit = slice_hex_digit((char)p[i]);
+
+		if (digit < 0)
+			return -1;
+		value = value << 4 | digit;
+	}
+	return value;
+}
+
+/* What the escape behind a backslash means, if it stands for a byte; *used: its bytes. -1: it is no
+ * such escape. */
+static int read_escape(const uint8_t *p, size_t left, size_t *used)
+{
+	int value = -1;
+
+	*used = 1;
+	if (left == 0)
+		return -1;
+	if (*p == '/' || *p == '\\')
+		return *p;
+	if (*p == 'u') {
+		value = read_hex(p + 1, left - 1, 4);
+		*used = 5;
+	} else if (*p == 'x') {
+		value = read_hex(p + 1, left - 1, 2);
+		*used = 3;
+	}
+	return value < 0x100 ? value : -1;
+}
+
+size_t decode_find_escape(const uint8_t *text, size_t n, size_t at)
+{
+	size_t used;
+
+	while (at < n) {
+		const uint8_t *next = memchr(text + at, '\\', n - at);
+
+		if (!next)
+			break;
+		at = (size_t)(next - text);
+		if (read_escape(next + 1, n - at - 1, &used) >= 0)
+			return at;
+		at++;
+	}
+	return n;
+}
+
+/* The same, and the short escapes, which alone are no reason to decode: every text has them. */
+static int read_any_escape(const uint8_t *p, size_t left, size_t *used)
+{
+	static const char names[] = "bfnrt\"", meanings[] = "\b\f\n\r\t\"";
+	const char *name = left ? memchr(names, *p, sizeof(names) - 1) : NULL;
+
+	*used = 1;
+	return name ? meanings[name - names] : read_escape(p, left, used);
+}
+
+size_t decode_escapes(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0, used;
+
+	while (at < n) {
+		const uint8_t *next = memchr(text + at, '\\', n - at);
+		size_t plain = next ? (size_t)(next - text) - at : n - at;
+		int c;
+
+		memcpy(out + length, text + at, plain);
+		length += plain;
+		at += plain;
+		if (at == n)
+			break;
+		c = read_any_escape(text + at + 1, n - at - 1, &used);
+		out[length++] = (uint8_t)(c < 0 ? '\\' : c);
+		at += c < 0 ? 1 : 1 + used;
+	}
+	return length;
+}
+
+/* --- invisible characters --- */
+
+/* Invisible characters, as UTF-8 and as escapes of JSON, by their first bytes. */
+static const char *const invisible[] = {"\xe2\x80\x8b", "\xe2\x80\x8c", "\xe2\x80\x8d",
+        "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x81\xa0", "\xef\xbb\xbf", "\xc2\xad", "\\u200b",
+        "\\u200B", "\\u200c", "\\u200C", "\\u200d", "\\u200D", "\\u2060", "\\ufeff", "\\uFEFF",
+        "\\u00ad", "\\u00AD"};
+
+/* The bytes of an invisible character at p. */
+static size_t invisible_at(const uint8_t *p, size_t left)
+{
+	if (*p == '\\' ? left < 6 || p[1] != 'u' : left < 2 || p[1] < 0x80)
+		return 0;
+	for (size_t i = 0; i < sizeof(invisible) / sizeof(*invisible); i++) {
+		const char *sign = invisible[i];
+
+		if (*p != (uint8_t)sign[0] || p[1] != (uint8_t)sign[1])
+			continue;
+		if (left >= strlen(sign) && memcmp(p, sign, strlen(sign)) == 0)
+			return strlen(sign);
+	}
+	return 0;
+}
+
+/* The first one from at on that begins with this byte, before end. */
+static size_t find_invisible(const uint8_t *text, size_t n, size_t at, size_t end, uint8_t first)
+{
+	while (at < end) {
+		const uint8_t *next = memchr(text + at, first, end - at);
+
+		if (!next)
+			break;
+		at = (size_t)(next - text);
+		if (invisible_at(next, n - at))
+			return at;
+		at++;
+	}
+	return end;
+}
+
+size_t decode_find_invisible(const uint8_t *text, size_t n, size_t at)
+{
+	static const uint8_t firsts[] = {0xe2, 0xc2, 0xef, '\\'};
+	size_t end = n;
+
+	for (size_t i = 0; i < sizeof(firsts); i++)
+		end = find_invisible(text, n, at, end, firsts[i]);
+	return end;
+}
+
+size_t decode_invisible(const uint8_t *text, size_t n, uint8_t *out)
+{
+	size_t at = 0, length = 0;
+
+	while (at < n) {
+		size_t next = decode_find_invisible(text, n, at);
+
+		memcpy(out + length, text + at, next - at);
+		length += next - at;
+		at = next;
+		if (at < n)
+			at += invisible_at(text + at, n - at);
+	}
+	return length;
+}
