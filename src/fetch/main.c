@@ -200,7 +200,8 @@ static bool fetch_value(struct fetch *f, struct fetched *out, char fault[HTTPS_T
 	        {"gcp-service-account", gcp_fetch}, {"1password-connect", onepassword_fetch},
 	        {"gcp-secretmanager", gcp_secret_fetch}, {"azure-keyvault", azure_fetch},
 	        {"aws-secretsmanager", aws_secret_fetch}, {"aws-ssm", aws_parameter_fetch},
-	        {"aws-role", aws_role_fetch}, {"key-set", key_set_fetch}};
+	        {"aws-role", aws_role_fetch}, {"key-set", key_set_fetch},
+	        {"webhook", webhook_fetch}, {"decider", decider_fetch}};
 	const struct slice kind = f->request.message.arguments[0];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -249,7 +250,8 @@ int main(int argc, char **argv)
 	if (!fetch_request_read_urls(&f.request))
 		fail(&f, "its URL is not https");
 	f.https = https_open();
-	if (!f.https || !lookup_open(&f.lookup, &f.request) || aws_prepare() < 0)
+	if (!f.https || !lookup_open(&f.lookup, &f.request) || aws_prepare() < 0 ||
+	        hook_prepare() < 0)
 		fail(&f, "no memory");
 	map_trusted(&f);
 	https_trust(f.https, f.trusted_pem);

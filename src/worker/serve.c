@@ -270,6 +270,7 @@ static int make_proxy(struct worker *w)
 	        .call = worker_call,
 	        .ask = worker_ask,
 	        .ask_end = worker_ask_end,
+	        .propose = worker_propose,
 	        .context = w,
 	};
 

@@ -18,7 +18,7 @@ from support import REPORT, SECRET, SLOW, holds_secret
 
 LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
-         "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
+         "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/approval.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
          "docs/gateway.md", "docs/install.md"]
 ELSEWHERE = {"docs/guides/langchain.md": "providers/test_langchain_page.py"}  # page that needs foreign packages: the test that runs it
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
@@ -78,6 +78,9 @@ class Guides(Paged):
 
     def test_mcp(self):
         self.page("docs/guides/mcp.md")
+
+    def test_approval(self):
+        self.page("docs/guides/approval.md")
 
     def test_models(self):
         self.page("docs/guides/models.md")

@@ -216,6 +216,10 @@ enum message_type {
 	MESSAGE_WORKER_ANSWER = 102,  /* the reply to ASK, once a person has decided: struct message_worker_answer */
 	MESSAGE_WORKER_GRANT = 103,   /* supervisor -> worker, also before START: struct message_worker_grant; the id is
 	                                that of the request that was asked about */
+	MESSAGE_WORKER_PROPOSAL = 104, /* worker -> supervisor: struct message_worker_proposal: the sandbox proposes a
+	                                  rule; the id is the event's */
+	MESSAGE_WORKER_PROPOSED = 105, /* supervisor -> worker, also before START: struct message_worker_proposed: what
+	                                  has become of the proposal with this id */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -6,10 +6,24 @@
 #include <stdlib.h>
 
 #include "supervisor/attach/attachment.h"
+#include "supervisor/attach/proposals.h"
 #include "supervisor/sandbox/asks.h"
 #include "vethguard/base/clock.h"
 
 #define MS_PER_S 1000
+
+void attach_ask_url(const struct message_worker_ask *ask, char *out, size_t out_size)
+{
+	const char *scheme = policy_scheme_name((enum policy_scheme)ask->scheme);
+	bool v6 = slice_find_byte(ask->host, ':') >= 0;
+	char port[8] = "";
+
+	if (ask->port != policy_scheme_default_port((enum policy_scheme)ask->scheme))
+		snprintf(port, sizeof(port), ":%u", ask->port);
+	snprintf(out, out_size, "%s://%s%.*s%s%s%.*s%s%.*s", scheme, v6 ? "[" : "",
+	        SLICE_ARG(ask->host), v6 ? "]" : "", port, SLICE_ARG(ask->path),
+	        ask->query.n ? "?" : "", SLICE_ARG(ask->query));
+}
 
 static void view_of(
         const struct attachment *a, const struct asks_item *item, struct attach_ask *out)
@@ -40,6 +54,8 @@ void attachments_asks(struct attachments *all,
 			view_of(a, item, &view);
 			each(context, &view);
 		}
+		for (size_t i = 0; proposals_at(a, i, &view); i++)
+			each(context, &view);
 	}
 }
 
@@ -66,11 +82,14 @@ void attachments_decide(
 	        .whole = d->whole,
 	        .reason = d->reason,
 	        .by = d->by};
-	struct attachment *a = find(all, d->id);
+	struct attachment *proposing = proposals_find(all, d->id);
+	struct attachment *a = proposing ? NULL : find(all, d->id);
 	int rc = a ? asks_decide(a->sandbox, d->id, &decision) : -ENOENT;
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
-	if (rc == -ENOENT)
+	if (proposing)
+		proposals_decide(proposing, d, done, context);
+	else if (rc == -ENOENT)
 		attach_refuse(done, context, ATTACH_NOT_FOUND,
 		        "nothing waits under %016" PRIx64
 		        ": it was decided, its time was over, or its client is gone",

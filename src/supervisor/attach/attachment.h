@@ -73,6 +73,7 @@ struct attachment {
 	char *new_policy;
 	struct credential_operation *operations; /* operations under way: attach/credentials.c */
 	struct attach_later *later;              /* a reload that waits for its files; NULL: none */
+	struct proposals *proposals;             /* owned: of the sandbox; NULL: none */
 	struct attach_reading *reading;          /* recovery: its policy is being read */
 	bool slow;                               /* recovery: a child has to read the policy */
 	/* If there is no sandbox: its gate, which cannot be served. */
@@ -126,8 +127,10 @@ struct attachments {
 	int64_t started_ms;
 	uint64_t generation; /* of the configuration */
 	bool stopping;
-	bool held;    /* an upgrade is in progress: nothing changes by itself */
-	bool damaged; /* a state file could not be read */
+	bool held;             /* an upgrade is in progress: nothing changes by itself */
+	bool damaged;          /* a state file could not be read */
+	struct config_ask ask; /* endpoints that are told what waits for a person */
+	struct hooks *hooks;   /* owned; NULL: none was told yet */
 	struct revocations revocations;
 	bool revocations_damaged;
 	struct policy_watch *policy_watch; /* owned; NULL: policies are not watched */
@@ -221,7 +224,7 @@ const char *attach_load_failure(enum attach_status status);
 /* Loads the configuration. Returns what is wrong with it (malloc'd), or NULL. out: NULL, or filled
  * in if nothing is wrong; the caller ends it. NULL means a reload: the CA that the configuration
  * names is looked at, which no single sandbox is reason for. */
-char *attachments_config_objection(const struct attachments *all, struct config *out);
+char *attachments_config_objection(struct attachments *all, struct config *out);
 /* prepared.c: watches the gate of a prepared attachment. Returns 0 or -errno. */
 int attachment_watch_prepared(struct attachment *a);
 /* Its turn after a restart: adopts its gate, and it can be claimed; or removes and frees it. */
