@@ -45,6 +45,7 @@ struct hooks {
 
 /* The fields of a note. */
 struct fields {
+	char digits[17]; /* of the id, which borrows them: a copy lives no longer than its origin */
 	struct slice kind, id, sandbox, rule, method, url, paths, reason, bytes;
 };
 
@@ -281,12 +282,11 @@ static bool add(struct attachments *all, bool decides, uint64_t id, struct field
 
 static void tell(struct attachments *all, uint64_t id, struct fields *f)
 {
-	char digits[17];
-
-	snprintf(digits, sizeof(digits), "%016" PRIx64, id);
-	f->id = slice_from_string(digits);
+	snprintf(f->digits, sizeof(f->digits), "%016" PRIx64, id);
+	f->id = slice_from_string(f->digits);
 	if (all->ask.webhook.url[0] && !add(all, false, id, *f))
-		log_warn("%s: the webhook is not told: too many wait, or it is too long", digits);
+		log_warn(
+		        "%s: the webhook is not told: too many wait, or it is too long", f->digits);
 }
 
 void hooks_tell_ask(struct attachment *a, uint64_t id, const struct message_worker_ask *ask)
