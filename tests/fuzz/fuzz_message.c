@@ -81,6 +81,8 @@ TRY(worker_limits)
 TRY(worker_ask)
 TRY(worker_answer)
 TRY(worker_grant)
+TRY(worker_associate)
+TRY(worker_associated)
 TRY(worker_proposal)
 TRY(worker_proposed)
 
@@ -114,6 +116,8 @@ static void (*const tries[])(
         [MESSAGE_WORKER_ASK] = try_worker_ask,
         [MESSAGE_WORKER_ANSWER] = try_worker_answer,
         [MESSAGE_WORKER_GRANT] = try_worker_grant,
+        [MESSAGE_WORKER_ASSOCIATE] = try_worker_associate,
+        [MESSAGE_WORKER_ASSOCIATED] = try_worker_associated,
         [MESSAGE_WORKER_PROPOSAL] = try_worker_proposal,
         [MESSAGE_WORKER_PROPOSED] = try_worker_proposed,
         [MESSAGE_RECORDER_STALLED] = try_text,

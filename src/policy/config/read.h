@@ -28,6 +28,9 @@ void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
 /* hook.c */
 void config_read_ask(struct tree *tree, const struct tree_node *map, struct config_ask *ask);
+/* gateway_udp.c: reads udp_ports and udp_address. */
+void config_read_gateway_udp(
+        struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
 /* signer.c */
 void config_read_signers(
         struct tree *tree, const struct tree_node *list, struct config_gateway *gateway);
