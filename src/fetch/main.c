@@ -206,7 +206,8 @@ static const struct kind *find_kind(const struct fetch_request *request)
 	        {"gcp-secretmanager", gcp_secret_fetch, 0}, {"azure-keyvault", azure_fetch, 0},
 	        {"aws-secretsmanager", aws_secret_fetch, 0}, {"aws-ssm", aws_parameter_fetch, 0},
 	        {"aws-role", aws_role_fetch, 0}, {"key-set", key_set_fetch, 0},
-	        {"bundle", bundle_fetch, HTTPS_ANSWER_MAX}};
+	        {"bundle", bundle_fetch, HTTPS_ANSWER_MAX},
+	        {"webhook", webhook_fetch, 0}, {"decider", decider_fetch, 0}};
 	const struct slice name = request->message.arguments[0];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -258,7 +259,8 @@ int main(int argc, char **argv)
 	if (!fetch_request_read_urls(&f.request))
 		fail(&f, "its URL is not https");
 	f.https = https_open();
-	if (!f.https || !lookup_open(&f.lookup, &f.request) || aws_prepare() < 0)
+	if (!f.https || !lookup_open(&f.lookup, &f.request) || aws_prepare() < 0 ||
+	        hook_prepare() < 0)
 		fail(&f, "no memory");
 	map_trusted(&f);
 	https_trust(f.https, f.trusted_pem);

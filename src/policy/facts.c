@@ -18,6 +18,11 @@ bool policy_refuses_leaks(const struct policy *policy)
 	return policy_mode(policy) != POLICY_OBSERVE && !image_header(policy)->leaks_pass;
 }
 
+bool policy_answers(const struct policy *policy)
+{
+	return !image_header(policy)->silent;
+}
+
 enum policy_mode policy_mode(const struct policy *policy)
 {
 	return (enum policy_mode)image_header(policy)->mode;

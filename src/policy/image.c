@@ -47,7 +47,8 @@ static bool header_is_sound(const struct image_header *h, size_t size)
 		return false;
 	if (h->size != size || h->mode > POLICY_OBSERVE || h->glob_labels_max > IMAGE_LABELS_MAX)
 		return false;
-	if (h->leaks_pass > 1 || h->inspect < POLICY_INSPECT_MIN || h->inspect > POLICY_INSPECT_MAX)
+	if (h->leaks_pass > 1 || h->silent > 1 || h->inspect < POLICY_INSPECT_MIN ||
+	        h->inspect > POLICY_INSPECT_MAX)
 		return false;
 	for (size_t i = 0; i < IMAGE_FINGERPRINT; i++)
 		if (slice_find_byte(SLICE("0123456789abcdef"), h->fingerprint[i]) < 0)

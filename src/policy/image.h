@@ -20,7 +20,7 @@
 #include "vethguard/wire/token_meter.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 7u
+#define IMAGE_VERSION 8u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -76,6 +76,7 @@ struct image_header {
 	uint32_t rule_count;                       /* without shadows */
 	uint32_t inspect;                          /* bytes of a body that conditions may ask for */
 	uint32_t leaks_pass;                       /* 1: on_leak is alert */
+	uint32_t silent;                           /* 1: internal is off */
 	uint32_t glob_labels_min, glob_labels_max; /* labels of the shortest and longest glob
 	                                              suffix; max 0: no globs */
 	uint32_t prefix4_bits[2]; /* bit N of the 64: some IPv4 prefix has N bits */

@@ -12,6 +12,7 @@
 #include "proxy/exchange/asking.h"
 #include "proxy/exchange/audit.h"
 #include "proxy/exchange/deny_throttle.h"
+#include "proxy/exchange/inquiry.h"
 #include "proxy/limit/limit.h"
 #include "proxy/transport/socket.h"
 #include "vethguard/base/list.h"
@@ -171,6 +172,7 @@ struct proxy {
 	struct audit_silent silent;
 	struct deny_throttle deny_throttle;
 	struct asking_all asking;
+	struct inquiry inquiry;
 	uint64_t next_event;
 	struct secret canonical; /* as secret_text, of a request that is signed; made for the
 	                            first one */

@@ -148,6 +148,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	p->plain = p->plain_memory.p;
 	p->datagrams = udp_relay_new(p);
 	limits_renew(p);
+	inquiry_open(p);
 	if (asking_open(p) < 0 || audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 ||
 	        accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
@@ -188,6 +189,7 @@ void proxy_free(struct proxy *p)
 	audit_silent_close(p);
 	deny_throttle_close(p);
 	asking_close(p);
+	inquiry_close(p);
 	accept_close(p);
 	dial_calls_close(p);
 	loop_timer_close(&p->give_back);

@@ -247,6 +247,23 @@ static void worker_grant_fields(struct codec *c, struct message_worker_grant *m)
 }
 CODEC_PAIR(worker_grant)
 
+static void worker_proposal_fields(struct codec *c, struct message_worker_proposal *m)
+{
+	m->to = codec_string(c, m->to, 1, PROPOSAL_TO_MAX);
+	m->methods = codec_string(c, m->methods, 1, PROPOSAL_METHODS_TEXT_MAX - 1);
+	m->paths = codec_string(c, m->paths, 1, PROPOSAL_PATHS_TEXT_MAX - 1);
+	m->reason = codec_string(c, m->reason, 1, PROPOSAL_REASON_MAX);
+}
+CODEC_PAIR(worker_proposal)
+
+static void worker_proposed_fields(struct codec *c, struct message_worker_proposed *m)
+{
+	m->outcome = (uint8_t)codec_upto(c, m->outcome, MESSAGE_PROPOSAL_KINDS - 1);
+	m->to = codec_string(c, m->to, 1, PROPOSAL_TO_MAX);
+	m->text = codec_bytes(c, m->text, 0, MESSAGE_ASK_TEXT_MAX);
+}
+CODEC_PAIR(worker_proposed)
+
 static void listen_fields(struct codec *c, struct message_listen *m)
 {
 	m->port = codec_u16(c, m->port);

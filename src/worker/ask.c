@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that a person has to approve: sends questions to the supervisor, and takes its answers
- * and grants. Grants that the sandbox has already come before START, and wait for the proxy. */
+/* Requests that a person has to approve, and rules that the sandbox proposes: sends both to the
+ * supervisor, and takes its answers and grants. Grants and proposals that the sandbox has already
+ * come before START, and wait for the proxy. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,6 +9,7 @@
 
 struct early_grant {
 	struct early_grant *next;
+	bool proposed; /* a proposal, no grant */
 	uint64_t id;
 	size_t n;
 	uint8_t body[]; /* as it came */
@@ -43,14 +45,29 @@ int worker_take_answer(struct worker *w, struct ipc_message *m)
 	return 0;
 }
 
+int worker_propose(void *context, uint64_t id, const struct policy_proposal *proposal)
+{
+	static uint8_t message[PROPOSAL_BYTES_MAX];
+	struct worker *w = context;
+	const struct message_worker_proposal m = {.to = slice_from_string(proposal->to),
+	        .methods = slice_from_string(proposal->methods),
+	        .paths = slice_from_string(proposal->paths),
+	        .reason = slice_from_string(proposal->reason)};
+	size_t n = message_worker_proposal_encode(
+	        message, sizeof(message), MESSAGE_WORKER_PROPOSAL, id, &m);
+
+	return n ? ipc_send(&w->supervisor, message, n, NULL, 0) : -EMSGSIZE;
+}
+
 /* Keeps the message for worker_apply_grants(). */
-static int keep(struct worker *w, uint64_t id, const struct reader *body)
+static int keep(struct worker *w, bool proposed, uint64_t id, const struct reader *body)
 {
 	struct early_grant *g = malloc(sizeof(*g) + body->left);
 
 	if (!g)
 		return -ENOMEM;
-	*g = (struct early_grant){.next = w->early_grants, .id = id, .n = body->left};
+	*g = (struct early_grant){
+	        .next = w->early_grants, .proposed = proposed, .id = id, .n = body->left};
 	memcpy(g->body, body->p, g->n);
 	w->early_grants = g;
 	return 0;
@@ -64,21 +81,39 @@ int worker_take_grant(struct worker *w, struct ipc_message *m)
 	if (message_worker_grant_decode(&m->body, &grant) < 0 || m->fd_count)
 		return -EBADMSG;
 	if (!w->proxy)
-		return keep(w, m->head.id, &body);
+		return keep(w, false, m->head.id, &body);
 	proxy_grant(w->proxy, m->head.id, &grant);
+	return 0;
+}
+
+int worker_take_proposed(struct worker *w, struct ipc_message *m)
+{
+	struct message_worker_proposed proposed;
+	struct reader body = m->body;
+
+	if (message_worker_proposed_decode(&m->body, &proposed) < 0 || m->fd_count)
+		return -EBADMSG;
+	if (!w->proxy)
+		return keep(w, true, m->head.id, &body);
+	proxy_proposed(w->proxy, m->head.id, &proposed);
 	return 0;
 }
 
 void worker_apply_grants(struct worker *w)
 {
+	struct message_worker_proposed proposed;
 	struct message_worker_grant grant;
 	struct early_grant *g;
 
 	while ((g = w->early_grants)) {
 		struct reader body = reader_over(g->body, g->n);
 
-		if (w->proxy && message_worker_grant_decode(&body, &grant) == 0)
+		if (!w->proxy)
+			;
+		else if (!g->proposed && message_worker_grant_decode(&body, &grant) == 0)
 			proxy_grant(w->proxy, g->id, &grant);
+		else if (g->proposed && message_worker_proposed_decode(&body, &proposed) == 0)
+			proxy_proposed(w->proxy, g->id, &proposed);
 		w->early_grants = g->next;
 		free(g);
 	}

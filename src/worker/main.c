@@ -79,6 +79,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return worker_take_answer(w, m);
 	case MESSAGE_WORKER_GRANT:
 		return worker_take_grant(w, m);
+	case MESSAGE_WORKER_PROPOSED:
+		return worker_take_proposed(w, m);
 	case MESSAGE_WORKER_LIMITS:
 		return worker_take_limits(w, m);
 	case MESSAGE_WORKER_LISTEN:

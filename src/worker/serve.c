@@ -272,6 +272,7 @@ static int make_proxy(struct worker *w)
 	        .associate_end = worker_associate_end,
 	        .ask = worker_ask,
 	        .ask_end = worker_ask_end,
+	        .propose = worker_propose,
 	        .context = w,
 	};
 

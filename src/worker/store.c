@@ -89,6 +89,8 @@ static bool hear_supervisor(struct worker *w)
 		rc = worker_take_limits(w, &m);
 	else if (m.head.type == MESSAGE_WORKER_GRANT)
 		rc = worker_take_grant(w, &m);
+	else if (m.head.type == MESSAGE_WORKER_PROPOSED)
+		rc = worker_take_proposed(w, &m);
 	else
 		rc = m.fd_count ? -EBADMSG : worker_be_quiet(w, &m);
 	if (rc < 0)

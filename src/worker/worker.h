@@ -95,6 +95,9 @@ int worker_be_quiet(struct worker *w, struct ipc_message *m);
  * answers, and its grants, also before START. */
 int worker_ask(void *context, uint64_t id, const struct message_worker_ask *question);
 void worker_ask_end(void *context, uint64_t id);
+/* Sends a rule that the sandbox proposes. Returns 0 or -errno. */
+int worker_propose(void *context, uint64_t id, const struct policy_proposal *proposal);
+int worker_take_proposed(struct worker *w, struct ipc_message *m);
 int worker_take_answer(struct worker *w, struct ipc_message *m);
 int worker_take_grant(struct worker *w, struct ipc_message *m);
 /* Gives the proxy the grants that came before it. */

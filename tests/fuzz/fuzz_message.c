@@ -83,6 +83,8 @@ TRY(worker_answer)
 TRY(worker_grant)
 TRY(worker_associate)
 TRY(worker_associated)
+TRY(worker_proposal)
+TRY(worker_proposed)
 
 static void try_worker_start(
         const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
@@ -116,6 +118,8 @@ static void (*const tries[])(
         [MESSAGE_WORKER_GRANT] = try_worker_grant,
         [MESSAGE_WORKER_ASSOCIATE] = try_worker_associate,
         [MESSAGE_WORKER_ASSOCIATED] = try_worker_associated,
+        [MESSAGE_WORKER_PROPOSAL] = try_worker_proposal,
+        [MESSAGE_WORKER_PROPOSED] = try_worker_proposed,
         [MESSAGE_RECORDER_STALLED] = try_text,
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,

@@ -71,6 +71,7 @@ class Ways(Gatewayed):
             self.assertEqual(r.stdout, "403", (url, r))
         r = self.curl("-o", "/dev/null", "-w", "%{http_code}", "-X", "DELETE", "https://api.lab.test/x")
         self.assertEqual(r.stdout, "403", r)
+        self.assertIn("rules", json.loads(self.curl("https://vethguard.internal/policy").stdout))
 
     def test_log(self):
         self.assert_served()

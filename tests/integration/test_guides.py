@@ -18,7 +18,7 @@ from support import REPORT, SECRET, SLOW, holds_secret
 
 LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
-         "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
+         "docs/guides/github.md", "docs/guides/mcp.md", "docs/guides/approval.md", "docs/guides/models.md", "docs/attach.md", "docs/docker-network.md", "docs/sockets.md", "docs/expose.md", "docs/prepare.md",
          "docs/gateway.md", "docs/install.md"]
 ELSEWHERE = {"docs/guides/langchain.md": "providers/test_langchain_page.py"}  # page that needs foreign packages: the test that runs it
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
@@ -79,6 +79,9 @@ class Guides(Paged):
     def test_mcp(self):
         self.page("docs/guides/mcp.md")
 
+    def test_approval(self):
+        self.page("docs/guides/approval.md")
+
     def test_models(self):
         self.page("docs/guides/models.md")
 
@@ -127,7 +130,7 @@ class Form(unittest.TestCase):
                     self.assertTrue(goal and re.search(rf"^{goal}:", rules, re.M), (name, b.number, b.elsewhere))
         self.assertEqual({name: sum(bool(b.not_run) for n, b in marked if n == name) for name in PAGES},
                          {"README.md": 0, "docs/first-hour.md": 0, "docs/guides/any-agent.md": 0, "docs/guides/ci-runner.md": 0,
-                          "docs/guides/github.md": 1, "docs/guides/mcp.md": 0, "docs/guides/models.md": 0,
+                          "docs/guides/github.md": 1, "docs/guides/mcp.md": 0, "docs/guides/approval.md": 0, "docs/guides/models.md": 0,
                           "docs/attach.md": 0, "docs/docker-network.md": 0, "docs/expose.md": 0, "docs/sockets.md": 3, "docs/prepare.md": 0,
                           "docs/gateway.md": 0, "docs/install.md": 2})
 

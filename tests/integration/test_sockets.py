@@ -108,6 +108,11 @@ class Ways(Socketed):
         with open(self.daemon.audit) as f:
             self.assertNotIn(SECRET, f.read())
 
+    def test_vethguard_answers(self):
+        for url in ("https://vethguard.internal/policy", "http://vethguard.internal/policy"):
+            r = self.curl(url)
+            self.assertIn("policy", json.loads(r.stdout), r)
+
     def test_there_is_no_other_way(self):
         """The sandbox has neither a route nor a name server, and sees no other socket of vethguard's."""
         for url in ("https://api.lab.test/", f"http://{EVIL4}/", f"http://[{ORIGIN6}]/"):

@@ -110,6 +110,30 @@ struct config_ca {
 	bool constrain_names;       /* workers' intermediates may sign for what their policy names, and nothing else */
 };
 
+struct buf;
+
+#define CONFIG_HOOK_URL_MAX 1024
+#define CONFIG_HOOK_TEXT_MAX 2048
+#define CONFIG_HOOK_TIMEOUT_MS 10000 /* the default */
+#define CONFIG_HOOK_TIMEOUT_MAX_MS 60000
+/* An endpoint of the operator's that is told what waits for a person. */
+struct config_hook {
+	char url[CONFIG_HOOK_URL_MAX];   /* https; empty: none */
+	struct config_texts program;     /* of a decider, instead of a URL, with its arguments; count 0: none */
+	char user[33];                   /* who runs the program */
+	char key_file[PATH_MAX];         /* the key that signs what is sent; empty: nothing is signed */
+	char text[CONFIG_HOOK_TEXT_MAX]; /* JSON with ${...} in its strings; empty: all fields as JSON */
+	uint32_t timeout_ms;
+};
+struct config_ask {
+	struct config_hook webhook; /* is told; its answer does not count */
+	struct config_hook decider; /* decides */
+};
+/* Replaces each ${NAME} of the text, of which value() gives the value, by that value escaped for a JSON string.
+ * Returns 0; -EINVAL: a name is unknown, or a "${" has no "}"; or another -errno. */
+int config_hook_fill(struct slice text, bool (*value)(void *context, struct slice name, struct slice *out),
+        void *context, struct buf *out);
+
 #define CONFIG_GATEWAY_LISTENERS_MAX 8
 #define CONFIG_BALANCERS_MAX 16 /* networks of load balancers */
 
@@ -265,7 +289,8 @@ struct config {
 	struct config_gateway gateway;
 	size_t bundle_count;
 	struct config_bundle *bundles; /* owned */
-	size_t permit_count;           /* private ranges that names may resolve to */
+	struct config_ask ask;
+	size_t permit_count; /* private ranges that names may resolve to */
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */
 	struct ip_prefix pool6;    /* at least /64 */

@@ -92,10 +92,18 @@ struct policy_host_place {
 	unsigned line, column;
 };
 
+/* A policy that is read from memory after the main file and all that it includes, as if it were included as well. */
+struct policy_more {
+	const char *name; /* of the file, in messages */
+	struct slice text;
+};
+
 struct policy_load_options {
 	bool observe;                            /* mode observe, whatever the file says (--observe) */
 	const struct policy_variable *variables; /* borrowed; no two have the same name */
 	size_t variable_count;
+	const struct policy_more *more; /* borrowed; no two have the same name */
+	size_t more_count;
 	struct diag_list *notes; /* remarks on what is not an error but probably not meant, for example a variable that
 	                            is given and not used; filled only if the load succeeds; NULL: no notes */
 	bool thorough; /* notes also cover what may be intended, and rules that decide no request (which takes some

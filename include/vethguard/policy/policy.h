@@ -25,6 +25,8 @@
 #define POLICY_IMAGE_MAX (256u << 20) /* bytes */
 #define POLICY_UPGRADE_MAX 64         /* bytes of the name of a protocol to upgrade to */
 #define POLICY_NONE UINT32_MAX        /* no rule, no credential */
+/* The name at which vethguard itself answers the sandbox's questions. No rule decides about it. */
+#define POLICY_OWN_HOST "vethguard.internal"
 
 enum policy_scheme { POLICY_HTTPS, POLICY_HTTP, POLICY_TCP, POLICY_UDP, POLICY_SCHEME_COUNT };
 enum policy_verdict { POLICY_DENY, POLICY_ALLOW };
@@ -98,6 +100,7 @@ struct policy_decision {
 	                        host's own */
 	bool lists_tools;    /* a rule with mcp matches this destination and path: take the tools that may not be
 	                        called out of lists of tools in the answer */
+	bool inquires;       /* the request is for POLICY_OWN_HOST: vethguard answers it, and nothing leaves */
 	bool needs_messages; /* a rule with mcp or graphql matches this destination and path: do not upgrade the
 	                        connection (WebSocket or other), since no rule would judge what follows */
 };
@@ -156,6 +159,8 @@ bool policy_names_field(const struct policy *policy, struct slice name);
 
 struct slice policy_name(const struct policy *policy);
 enum policy_mode policy_mode(const struct policy *policy);
+/* True if vethguard answers the sandbox at POLICY_OWN_HOST. False: the name is refused, as one that no rule names. */
+bool policy_answers(const struct policy *policy);
 /* True if the policy refuses a request that carries a placeholder to where the placeholder does not belong. False in
  * mode observe and with on_leak: alert. */
 bool policy_refuses_leaks(const struct policy *policy);

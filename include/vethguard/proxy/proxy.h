@@ -59,6 +59,9 @@ struct proxy_config {
 	 * -errno. NULL: nobody can be asked. ask_end tells that the request with this id waits no longer. */
 	int (*ask)(void *context, uint64_t id, const struct message_worker_ask *question);
 	void (*ask_end)(void *context, uint64_t id);
+	/* Sends a rule that the sandbox proposes, under this id; proxy_proposed() tells what becomes of it. Returns 0
+	 * or -errno. NULL: nobody takes proposals. */
+	int (*propose)(void *context, uint64_t id, const struct policy_proposal *proposal);
 	/* Asks for a port that another sandbox exposes; proxy_called() is called with the answer and this id. Returns 0
 	 * or -errno. NULL: there is none. */
 	int (*call)(void *context, uint64_t id, struct slice sandbox, uint16_t port);
@@ -112,6 +115,8 @@ void proxy_answer(struct proxy *proxy, uint64_t id, bool approved, struct slice 
 /* Adds the grant with that id, which approves requests like its question for a while or without end; or ends it, and
  * the requests that run by it. */
 void proxy_grant(struct proxy *proxy, uint64_t id, const struct message_worker_grant *grant);
+/* Takes what has become of the sandbox's proposal with that id. */
+void proxy_proposed(struct proxy *proxy, uint64_t id, const struct message_worker_proposed *proposed);
 /* Returns the id of the next event. */
 uint64_t proxy_event_id(struct proxy *proxy);
 /* While held (the recorder is behind), no new work begins; work under way goes on. */

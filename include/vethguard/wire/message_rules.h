@@ -4,6 +4,7 @@
 #ifndef VETHGUARD_WIRE_MESSAGE_RULES_H
 #define VETHGUARD_WIRE_MESSAGE_RULES_H
 
+#include "vethguard/policy/proposal.h"
 #include "vethguard/wire/message_type.h"
 
 /* Memories of counters (ipc/counters.h): first the sandbox's own, then those that it shares with others. */
@@ -36,6 +37,25 @@ struct message_worker_grant {
 	struct slice text;
 };
 
+#define MESSAGE_PROPOSALS_MAX 16 /* proposals of one sandbox that are remembered */
+enum message_proposal_state {
+	MESSAGE_PROPOSAL_WAITS = 0,
+	MESSAGE_PROPOSAL_APPROVED = 1, /* its rule is in force */
+	MESSAGE_PROPOSAL_REFUSED = 2,
+	MESSAGE_PROPOSAL_ENDED = 3, /* its rule was in force and is no more */
+	MESSAGE_PROPOSAL_KINDS
+};
+struct message_worker_proposal { /* the texts of struct policy_proposal, which whoever takes them checks */
+	struct slice to, methods, paths, reason;
+};
+struct message_worker_proposed {
+	uint8_t outcome; /* enum message_proposal_state */
+	struct slice to;
+	struct slice text; /* who has decided, and why; or empty */
+};
+
+MESSAGE_CODEC(worker_proposal);
+MESSAGE_CODEC(worker_proposed);
 MESSAGE_CODEC(worker_limits);
 MESSAGE_CODEC(worker_ask);
 MESSAGE_CODEC(worker_answer);

@@ -221,6 +221,11 @@ enum message_type {
 	MESSAGE_WORKER_ASSOCIATED = 105, /* the reply: struct message_worker_associated + fd unless port is 0 */
 	MESSAGE_WORKER_ASSOCIATE_END =
 	        106, /* worker -> supervisor, no body: the socket of one such question is closed */
+	/* supervisor <-> worker, continued: rules that the sandbox proposes */
+	MESSAGE_WORKER_PROPOSAL = 107, /* worker -> supervisor: struct message_worker_proposal: the sandbox proposes a
+	                                  rule; the id is the event's */
+	MESSAGE_WORKER_PROPOSED = 108, /* supervisor -> worker, also before START: struct message_worker_proposed: what
+	                                  has become of the proposal with this id */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

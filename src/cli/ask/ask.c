@@ -25,7 +25,46 @@ static const char *shown(const json_t *ask, const char *key, char out[TEXT_MAX])
 	return slice_escape(slice_from_string(control_text(ask, key)), out, TEXT_MAX);
 }
 
-static void print_one(const json_t *ask)
+/* Prints what a proposal would change, as `vethguard policy diff` does. */
+static void print_difference(const struct control_line *line, const json_t *ask)
+{
+	char path[CONTROL_PATH_MAX], shown_line[TEXT_MAX];
+	struct control_answer answer;
+	const json_t *lines;
+
+	snprintf(path, sizeof(path), "/asks/%s/diff", control_text(ask, "id"));
+	if (control_call(line->socket, "GET", path, NULL, &answer) != 0)
+		return;
+	lines = json_object_get(answer.json, "diff");
+	if (json_array_size(lines) == 0)
+		puts("      it changes nothing: the policy allows this already, or denies it");
+	for (size_t i = 0; i < json_array_size(lines); i++)
+		printf("      %s\n", slice_escape_controls(slice_from_string(json_string_value(
+		                                                   json_array_get(lines, i))),
+		                             shown_line, sizeof(shown_line)));
+	control_answer_free(&answer);
+}
+
+static void print_proposal(const struct control_line *line, const json_t *ask)
+{
+	char method[TEXT_MAX], url[TEXT_MAX], paths[TEXT_MAX], sandbox[TEXT_MAX], reason[TEXT_MAX],
+	        by[TEXT_MAX];
+	bool granted = strcmp(control_text(ask, "state"), "granted") == 0;
+	const json_t *left = json_object_get(ask, "left_s");
+
+	printf("%s  %s: %s %s %s %s", control_text(ask, "id"), shown(ask, "sandbox", sandbox),
+	        granted ? "has the proposed rule" : "proposes", shown(ask, "method", method),
+	        shown(ask, "url", url), shown(ask, "paths", paths));
+	if (granted)
+		printf(" by %s", shown(ask, "by", by));
+	if (json_is_integer(left))
+		printf(", %" JSON_INTEGER_FORMAT " s left", json_integer_value(left));
+	printf("\n      its reason: \"%s\"\n", shown(ask, "reason", reason));
+	if (!granted)
+		print_difference(line, ask);
+}
+
+static void print_request(const json_t *ask)
 {
 	const json_t *left = json_object_get(ask, "left_s");
 	char method[TEXT_MAX], url[TEXT_MAX], sandbox[TEXT_MAX], rule[TEXT_MAX], by[TEXT_MAX];
@@ -48,14 +87,22 @@ static void print_one(const json_t *ask)
 	putchar('\n');
 }
 
-static void print_all(const json_t *answer)
+static void print_one(const struct control_line *line, const json_t *ask)
+{
+	if (json_is_true(json_object_get(ask, "proposed")))
+		print_proposal(line, ask);
+	else
+		print_request(ask);
+}
+
+static void print_all(const struct control_line *line, const json_t *answer)
 {
 	const json_t *asks = json_object_get(answer, "asks");
 
 	if (json_array_size(asks) == 0)
 		puts("nothing waits");
 	for (size_t i = 0; i < json_array_size(asks); i++)
-		print_one(json_array_get(asks, i));
+		print_one(line, json_array_get(asks, i));
 }
 
 /* --- as they come --- */
@@ -69,13 +116,13 @@ static bool has(const json_t *asks, const char *id)
 	return false;
 }
 
-static void tell_changes(const json_t *before, const json_t *now)
+static void tell_changes(const struct control_line *line, const json_t *before, const json_t *now)
 {
 	for (size_t i = 0; i < json_array_size(now); i++) {
 		const json_t *ask = json_array_get(now, i);
 
 		if (!has(before, control_text(ask, "id")))
-			print_one(ask);
+			print_one(line, ask);
 	}
 	for (size_t i = 0; i < json_array_size(before); i++) {
 		const json_t *ask = json_array_get(before, i);
@@ -115,7 +162,7 @@ static int watch(const struct control_line *line)
 	while (listens && (rc = control_call(line->socket, "GET", "/asks", NULL, &answer)) == 0) {
 		json_t *now = json_incref(json_object_get(answer.json, "asks"));
 
-		tell_changes(before, now);
+		tell_changes(line, before, now);
 		json_decref(before);
 		before = now;
 		control_answer_free(&answer);
@@ -123,6 +170,22 @@ static int watch(const struct control_line *line)
 	}
 	json_decref(before);
 	return rc;
+}
+
+/* Prints all of them once. Returns the exit status. */
+static int list(const struct control_line *line)
+{
+	struct control_answer answer;
+	int rc = control_call(line->socket, "GET", "/asks", NULL, &answer);
+
+	if (rc)
+		return rc;
+	if (line->json)
+		control_print_json(answer.json);
+	else
+		print_all(line, answer.json);
+	control_answer_free(&answer);
+	return 0;
 }
 
 static bool take_option(void *context, const char *option, const char *value)
@@ -150,8 +213,8 @@ int cli_ask(int argc, char **argv)
 	if (line.help) {
 		printf("Usage: vethguard ask [OPTIONS]\n\n"
 		       "Shows the requests that wait for a person's approval (rules under ask:), "
-		       "and "
-		       "what was\napproved for a while. With --watch, answer by typing a line:\n"
+		       "rules that\nsandboxes propose, with what each would change, and what was "
+		       "approved for a while.\nWith --watch, answer by typing a line:\n"
 		       "approve ID [TIME|always], or refuse ID [REASON].\n\nOptions:\n");
 		options_print(specs, stdout);
 		printf("\nExamples:\n  vethguard ask\n  vethguard ask --watch\n\n"
@@ -165,6 +228,5 @@ int cli_ask(int argc, char **argv)
 		        stderr);
 		return CLI_USAGE;
 	}
-	return options.watch ? watch(&line)
-	                     : control_call_and_print(&line, "GET", "/asks", NULL, print_all);
+	return options.watch ? watch(&line) : list(&line);
 }

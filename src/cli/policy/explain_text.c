@@ -169,6 +169,8 @@ static void print_verdict(const struct explain *x)
 		printf(": only a rule with a wide network covers this %s address, and such a rule "
 		       "does not allow it; it is refused unless the configuration permits it",
 		        ip_class_name(ip_classify(&x->request.address)));
+	else if (d->inquires)
+		printf(": vethguard itself answers, and nothing leaves");
 	else if (d->rule != POLICY_NONE)
 		printf(", by rule \"%s\"", shown(policy_rule_name(policy, d->rule), text));
 	else
@@ -219,6 +221,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 	        leads_astray(x) ? "the name leads to addresses that are refused"
 	        : x->unmeant    ? "only a rule with a wide network covers it, and such a rule does "
 	                          "not allow it"
+	        : d->inquires   ? "vethguard itself answers, and nothing leaves"
 	        : d->verdict == POLICY_ALLOW && !d->observed
 	                ? "an allow rule of the policy names it"
 	                : policy_reason_text(d->reason));

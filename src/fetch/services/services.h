@@ -32,6 +32,13 @@ int aws_prepare(void);
 bool github_app_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
         char fault[HTTPS_TEXT_MAX]);
 
+/* hook.c: tells an endpoint of the operator's what waits for a person; the value is struct
+ * hook_answer as text. hook_prepare() as aws_prepare(). */
+int hook_prepare(void);
+bool webhook_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
+bool decider_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,
+        char fault[HTTPS_TEXT_MAX]);
 /* What is public: a key set, and a signed bundle of any bytes. The request may bring the ETag of
  * the one before (RFC 9110 section 8.8.3); then the server may say that it is still the same. */
 bool key_set_fetch(const struct fetch_request *request, struct https *https, struct fetched *out,

@@ -97,7 +97,7 @@ static void set_fingerprint(struct image_header *h, const uint8_t *image)
 	size_t start = h->sections[0].at, end = h->sections[SECTION_TARGET_SLOTS].at;
 	uint64_t inspect = h->inspect == POLICY_INSPECT_DEFAULT ? 0 : h->inspect;
 	uint64_t hash[2] = {hash_bytes(&fingerprint_key, image + start, end - start),
-	        h->mode | (uint64_t)h->leaks_pass << 8 | inspect << 32};
+	        h->mode | (uint64_t)h->leaks_pass << 8 | (uint64_t)h->silent << 9 | inspect << 32};
 
 	hash[0] = hash_bytes(&fingerprint_key, hash, sizeof(hash));
 	snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)hash[0]);
@@ -114,6 +114,7 @@ int compile_write(struct compiler *c, uint8_t **image, size_t *size)
 	h->mode = c->model->mode;
 	h->inspect = c->model->inspect;
 	h->leaks_pass = c->model->leaks_pass;
+	h->silent = c->model->silent;
 	h->rule_count = c->model->rule_count;
 	h->name = compile_text(c, c->model->name);
 	if (c->failed || !build_tables(c))

@@ -18,6 +18,8 @@ int config_take_password(char *text, size_t n, struct secret *out);
 /* Decodes percent-encoding (RFC 3986 section 2.1) in place and zeroes the bytes left over. False:
  * malformed, or a control. */
 bool config_decode(char *p, size_t *n);
+/* token.c: adds "NAME=VALUE", or VALUE if name is empty. Returns false if there is no room. */
+bool config_add_text(struct config_texts *texts, struct slice name, struct slice value);
 /* token.c: reads ca.key as a pkcs11: URI, and ca.token. */
 void config_read_token_key(
         struct tree *tree, const struct tree_node *node, struct slice text, struct config *config);
@@ -26,6 +28,8 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 void config_gateway_init(struct config_gateway *gateway); /* sets the defaults */
 void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
+/* hook.c */
+void config_read_ask(struct tree *tree, const struct tree_node *map, struct config_ask *ask);
 /* gateway_udp.c: reads udp_ports and udp_address. */
 void config_read_gateway_udp(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);

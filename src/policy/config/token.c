@@ -13,7 +13,7 @@
 
 _Static_assert(sizeof(((struct config_token *)0)->uri) == PKCS11_URI_MAX + 1, "the longest fits");
 
-static bool add_text(struct config_texts *texts, struct slice name, struct slice value)
+bool config_add_text(struct config_texts *texts, struct slice name, struct slice value)
 {
 	const size_t need = name.n + (name.n > 0) + value.n + 1;
 
@@ -62,7 +62,7 @@ static void read_pin(struct tree *tree, const struct tree_node *node, struct con
 	if (source.source != POLICY_SOURCE_EXEC && !tree->wrong)
 		tree_error(tree, node, "pin has to be file:PATH or exec:[program, argument, ...]");
 	for (size_t i = 0; source.source == POLICY_SOURCE_EXEC && i < source.argc; i++)
-		if (!add_text(&out->pin_program, SLICE(""), source.argv[i])) {
+		if (!config_add_text(&out->pin_program, SLICE(""), source.argv[i])) {
 			tree_error(
 			        tree, node, "the program and its arguments are too long together");
 			return;
@@ -85,7 +85,7 @@ static void read_environment(
 			        "environment: variables of the loader (LD_...) are "
 			        "not for the module");
 		else if (out->environment.count == CONFIG_TOKEN_TEXTS_MAX ||
-		         !add_text(&out->environment, item->key->text, value))
+		         !config_add_text(&out->environment, item->key->text, value))
 			tree_error(tree, map,
 			        "environment: at most %d variables, 2,048 bytes in all",
 			        CONFIG_TOKEN_TEXTS_MAX);
@@ -105,7 +105,7 @@ static void read_writable(struct tree *tree, struct tree_node *list, struct conf
 			tree_error(tree, item->value,
 			        "writable: name the folder of the tokens, not /");
 		else if (out->writable.count == CONFIG_TOKEN_TEXTS_MAX ||
-		         !add_text(&out->writable, SLICE(""), slice_from_string(path)))
+		         !config_add_text(&out->writable, SLICE(""), slice_from_string(path)))
 			tree_error(tree, list, "writable: at most %d paths, 2,048 bytes in all",
 			        CONFIG_TOKEN_TEXTS_MAX);
 	}

@@ -169,6 +169,25 @@ static bool passes_through(const struct policy *policy, const struct policy_requ
 	       !needs_requests(&s, found);
 }
 
+/* Decides about requests for vethguard itself, which no rule can lead elsewhere: not in mode
+ * observe, and not while internal is off. Returns false for all other requests. */
+static bool decide_own(const struct policy *policy, const struct policy_request *request,
+        struct policy_decision *out)
+{
+	enum policy_scheme scheme = request->scheme;
+
+	if (!slice_equals(request->host, SLICE(POLICY_OWN_HOST)))
+		return false;
+	deny(out, POLICY_REASON_DEFAULT);
+	if (!policy_answers(policy))
+		return true;
+	out->inquires = (scheme == POLICY_HTTPS || scheme == POLICY_HTTP) &&
+	                request->port == policy_scheme_default_port(scheme);
+	out->verdict = out->inquires ? POLICY_ALLOW : POLICY_DENY;
+	out->reason = out->inquires ? POLICY_REASON_RULE : POLICY_REASON_PORT;
+	return true;
+}
+
 void policy_decide(const struct policy *policy, const struct policy_request *request,
         struct policy_decision *out)
 {
@@ -180,6 +199,8 @@ void policy_decide(const struct policy *policy, const struct policy_request *req
 		deny(out, POLICY_REASON_BAD_REQUEST);
 		return;
 	}
+	if (decide_own(policy, request, out))
+		return;
 	lookup_targets(policy, request, &found);
 	decide(&s, &found, out);
 	if (out->verdict == POLICY_ALLOW && rule_passes_through(policy, out->rule))

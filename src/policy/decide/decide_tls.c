@@ -49,6 +49,8 @@ bool policy_mentions_host(const struct policy *policy, struct slice host)
 	struct policy_request request = {.host = host};
 	struct found found;
 
+	if (slice_equals(host, SLICE(POLICY_OWN_HOST)) && policy_answers(policy))
+		return true;
 	lookup_targets(policy, &request, &found);
 	return found.count > 0;
 }

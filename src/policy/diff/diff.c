@@ -243,6 +243,7 @@ static void compare_group(struct diff *d, const struct diff_group *group)
 static void compare(struct diff *d)
 {
 	diff_text_modes(&d->text, policy_mode(d->policies[0]), policy_mode(d->policies[1]));
+	diff_text_answers(&d->text, policy_answers(d->policies[0]), policy_answers(d->policies[1]));
 	diff_text_inspect(&d->text, d->policies[0], d->policies[1]);
 	diff_text_credentials(&d->text, d->policies[0], d->policies[1]);
 	diff_exposes(&d->text, d->policies[0], d->policies[1]);

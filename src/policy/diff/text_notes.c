@@ -20,6 +20,16 @@ void diff_text_modes(struct diff_text *text, enum policy_mode from, enum policy_
 		              "through and logged)"));
 }
 
+void diff_text_answers(struct diff_text *text, bool from, bool to)
+{
+	if (from != to)
+		diff_text_note(text, to, from,
+		        to ? SLICE("+ internal: https://" POLICY_OWN_HOST "/ tells what may be "
+		                   "done, and takes proposals (so far off)")
+		           : SLICE("- internal: off: https://" POLICY_OWN_HOST
+		                   "/ answers no more"));
+}
+
 static bool reads_bodies(const struct policy *policy)
 {
 	for (uint32_t i = 0; i < image_count(policy, SECTION_CONDITIONS); i++)

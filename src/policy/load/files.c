@@ -13,7 +13,7 @@
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
         "allow", "ask", "deny", "mode", "inspect", "on_leak", "dlp", "variables", "expose",
-        "limits", "budget", NULL};
+        "limits", "budget", "internal", NULL};
 #define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
 
 static const struct tree_refusal main_refused[] = {
@@ -142,7 +142,8 @@ static void check_version(struct tree *tree)
 
 static void refuse_main_only(struct tree *tree)
 {
-	static const char *const keys[] = {"inspect", "mode", "on_leak", "dlp", "limits", "budget"};
+	static const char *const keys[] = {
+	        "inspect", "mode", "on_leak", "dlp", "limits", "budget", "internal"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(tree->root, keys[i]);
@@ -183,7 +184,7 @@ out:
 }
 
 static int parse_file(struct loader *l, struct slice path, const struct load_include *include,
-        const char *shown, char *text, size_t n)
+        const char *shown, const char *text, size_t n)
 {
 	struct load_file file = {.path = path, .is_preset = include && include->preset.n > 0};
 	int rc;
@@ -266,9 +267,25 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 	return rc ? rc : read_top(l, l->files.n - 1, chain);
 }
 
+/* Parses a policy that the caller holds in memory. Its rules have no label. */
+static int load_more(struct loader *l, const struct include *top, const struct policy_more *more)
+{
+	struct include chain = {top, slice_from_string(more->name), 1};
+	int rc = parse_file(l, chain.path, NULL, more->name, more->text.p, more->text.n);
+
+	if (rc == -EINVAL) {
+		l->wrong = true;
+		return 0;
+	}
+	return rc ? rc : read_top(l, l->files.n - 1, &chain);
+}
+
 int load_all_files(struct loader *l, const char *path)
 {
 	struct include top = {.path = load_absolute(&l->arena, path)};
+	int rc = load_files(l, &top, NULL, NULL, path);
 
-	return load_files(l, &top, NULL, NULL, path);
+	for (size_t i = 0; rc == 0 && l->options && l->files.n && i < l->options->more_count; i++)
+		rc = load_more(l, &top, &l->options->more[i]);
+	return rc;
 }

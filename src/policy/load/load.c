@@ -86,10 +86,12 @@ static void load_main(
 {
 	static const char *const modes[] = {"enforce", "observe", NULL};
 	static const char *const leaks[] = {"block", "alert", NULL};
+	static const char *const switches[] = {"on", "off", NULL};
 	const struct tree_node *name = tree_get(file->tree.root, "name");
 	const struct tree_node *mode = tree_get(file->tree.root, "mode");
 	const struct tree_node *inspect = tree_get(file->tree.root, "inspect");
 	const struct tree_node *on_leak = tree_get(file->tree.root, "on_leak");
+	const struct tree_node *internal = tree_get(file->tree.root, "internal");
 	struct tree_node *dlp = tree_get(file->tree.root, "dlp");
 	uint64_t bytes;
 
@@ -104,6 +106,8 @@ static void load_main(
 		l->model.inspect = (uint32_t)bytes;
 	if (on_leak)
 		l->model.leaks_pass = tree_word(&file->tree, on_leak, "on_leak", leaks) == 1;
+	if (internal)
+		l->model.silent = tree_word(&file->tree, internal, "internal", switches) == 1;
 	if (dlp)
 		l->model.has_dlp = load_dlp(&file->tree, dlp, &l->model.dlp);
 	load_limits(&(struct limits_parse){l, &file->tree, POLICY_NONE, false}, file->tree.root);

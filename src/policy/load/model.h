@@ -135,6 +135,7 @@ struct model {
 	enum policy_mode mode;
 	uint32_t inspect; /* bytes */
 	bool leaks_pass;  /* on_leak: alert */
+	bool silent;      /* internal: off */
 	bool has_dlp;
 	struct dlp_settings dlp;
 	size_t method_count;

@@ -195,6 +195,11 @@ struct dial *dial_start(struct proxy *proxy, const struct destination *destinati
 		d->attempts[i].dial = d;
 		d->attempts[i].fd = -1;
 	}
+	if (slice_equals(destination_host(destination), SLICE(POLICY_OWN_HOST))) {
+		dial_fail(d, EVENT_CAUSE_RESOLVE, "vethguard itself answers this name");
+		dial_finish(d);
+		return d;
+	}
 	if (dial_is_call(destination)) {
 		dial_call(d);
 		return d;

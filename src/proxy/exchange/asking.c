@@ -20,6 +20,8 @@
 #define BURST_S 8
 #define MS_PER_S 1000
 
+static const char not_in_time[] = "nobody has approved it in time";
+
 static const char *const state_names[] = {
         [ASKING_NONE] = "NONE",
         [ASKING_WAITS] = "WAITS",
@@ -222,6 +224,9 @@ static void on_task(struct loop_task *task)
 	if (asking_is_approved(a) && !waited)
 		return;
 	leave(ex, waited && passes ? ASKING_PASSED : ASKING_ENDED);
+	if (waited)
+		inquiry_note_ask(
+		        ex, passes, passes || ex->kept_detail ? ex->kept_detail : not_in_time);
 	if (!waited) { /* its grant has ended */
 		keep_text(ex, "the approval by which it was under way has ended");
 		if (responding_has_begun(&ex->responding))
@@ -236,7 +241,7 @@ static void on_task(struct loop_task *task)
 	} else if (ex->kept_detail) {
 		exchange_refuse(ex, 0, EVENT_CAUSE_ASK, ex->kept_detail);
 	} else {
-		refuse(ex, "nobody has approved it in time");
+		refuse(ex, not_in_time);
 	}
 }
 
@@ -316,6 +321,13 @@ void asking_fini(struct exchange *ex)
 		return;
 	loop_task_cancel(ex->proxy->config.loop, &ex->asking.task);
 	leave(ex, ASKING_ENDED);
+}
+
+void asking_each(
+        struct proxy *p, void (*each)(void *context, const struct exchange *ex), void *context)
+{
+	for (struct list *l = p->asking.waiting.next; l != &p->asking.waiting; l = l->next)
+		each(context, exchange_of(l));
 }
 
 /* --- what the supervisor says --- */

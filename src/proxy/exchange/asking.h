@@ -67,6 +67,9 @@ void asking_close(struct proxy *proxy);
 /* True if the request may go on: it was approved, now or before. False: it waits, or was refused
  * and ex may be freed. */
 bool asking_passes(struct exchange *ex);
+/* Calls each for every request that waits. */
+void asking_each(
+        struct proxy *proxy, void (*each)(void *context, const struct exchange *ex), void *context);
 /* Call this when the exchange ends. */
 void asking_fini(struct exchange *ex);
 

@@ -141,6 +141,7 @@ void exchange_refuse(
 	exchange_will_refuse(ex, status);
 	exchange_enter(ex, EXCHANGE_REFUSED);
 	audit_exchange(ex);
+	inquiry_note_denial(ex);
 	if (!deny_throttle_waits(ex))
 		exchange_answer_refusal(ex);
 }

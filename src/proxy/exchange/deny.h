@@ -13,10 +13,12 @@
 /* The last word of the problem's type, and error.type of the body. */
 const char *deny_kind(enum event_cause cause);
 const char *deny_title(enum event_cause cause);
-/* What an agent should do next; for limits deny_problem.c says that. */
+/* What an agent should do next. */
 const char *deny_advice(const struct exchange *ex);
 /* The operator's own words: from the deny rule, or from the pause. */
 struct slice deny_reason(const struct exchange *ex);
+/* Appends method and URL, or the destination of a connection. */
+void deny_put_request(const struct exchange *ex, struct buf *text);
 /* Appends one sentence: what was asked, and why it is refused. */
 void deny_put_detail(const struct exchange *ex, struct buf *text);
 /* Appends the detail, its author and the event id for the operator. A client that reads the

@@ -5,18 +5,12 @@
 #include "proxy/exchange/deny.h"
 #include "vethguard/wire/json.h"
 
-/* What an agent may do about a limit, in words and in figures. */
-static void put_limit_advice(struct json *j, const struct exchange *ex)
+/* The limit in figures. */
+static void put_limit(struct json *j, const struct exchange *ex)
 {
 	const struct limit_hit *hit = &ex->limiting.hit;
 	uint32_t retry_s = limit_retry_s(hit);
 
-	json_literal(j, "advice",
-	        retry_s ? "Do not retry before the time that Retry-After tells; until then every "
-	                  "request that counts against this limit is refused. If the task needs "
-	                  "more, ask the operator to raise the limit, quoting rule and event."
-	                : "Do not retry: the request alone is larger than the limit. Send less, or "
-	                  "ask the operator to raise the limit, quoting rule and event.");
 	if (retry_s)
 		json_uint(j, "retry_after_s", retry_s);
 	json_object(j, "limit");
@@ -32,10 +26,20 @@ static void put_limit_advice(struct json *j, const struct exchange *ex)
 
 static void put_advice(struct json *j, const struct exchange *ex)
 {
+	json_literal(j, "advice", deny_advice(ex));
 	if (ex->cause == EVENT_CAUSE_POLICY_LIMIT)
-		put_limit_advice(j, ex);
-	else
-		json_literal(j, "advice", deny_advice(ex));
+		put_limit(j, ex);
+}
+
+/* Names the place where the sandbox can ask about this refusal later (inquiry.h). */
+static void put_help(struct json *j, const struct exchange *ex)
+{
+	char url[sizeof(INQUIRY_BASE "/denials/") + 16];
+
+	if (ex->verdict.decision.inquires || !policy_answers(ex->proxy->config.policy))
+		return;
+	snprintf(url, sizeof(url), INQUIRY_BASE "/denials/%016llx", (unsigned long long)ex->id);
+	json_literal(j, "help", url);
 }
 
 /* Fields that the SDKs of APIs read: "message" (GitHub) and "error" (OpenAI, Anthropic, Google). */
@@ -92,6 +96,7 @@ void deny_put_problem(const struct exchange *ex, struct buf *out)
 	json_string(&j, "policy", policy_name(ex->proxy->config.policy), 0);
 	put_rule(&j, ex);
 	put_advice(&j, ex);
+	put_help(&j, ex);
 	put_for_sdks(&j, ex);
 	json_end_object(&j);
 	buf_append_slice(out, SLICE("\n"));

@@ -124,7 +124,7 @@ static const char *advice_for_failed(enum event_cause cause)
 	                    : "If this is unexpected, ask the operator, quoting the event.";
 }
 
-void deny_put_detail(const struct exchange *ex, struct buf *text)
+void deny_put_request(const struct exchange *ex, struct buf *text)
 {
 	char destination[POLICY_HOST_MAX + 16];
 	char target[TARGET_SHOWN_MAX], method[64];
@@ -138,7 +138,7 @@ void deny_put_detail(const struct exchange *ex, struct buf *text)
 		d.port = 0;
 	destination_text(&d, destination);
 	if (r->version)
-		buf_printf(text, "%s %s%s%s: ", slice_escape(r->method, method, sizeof(method)),
+		buf_printf(text, "%s %s%s%s", slice_escape(r->method, method, sizeof(method)),
 		        connect           ? ""
 		        : ex->client->tls ? "https://"
 		                          : "http://",
@@ -147,7 +147,13 @@ void deny_put_detail(const struct exchange *ex, struct buf *text)
 		                : slice_escape(
 		                          slice_of(r->path, r->path_n), target, sizeof(target)));
 	else
-		buf_printf(text, "connection to %s: ", destination);
+		buf_printf(text, "connection to %s", destination);
+}
+
+void deny_put_detail(const struct exchange *ex, struct buf *text)
+{
+	deny_put_request(ex, text);
+	buf_append_slice(text, SLICE(": "));
 	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* only the operator may know the source */
 		buf_printf(text, "the credential is not available; the audit log says why");
 	else
@@ -179,6 +185,15 @@ void deny_put_message(const struct exchange *ex, struct buf *text)
 
 const char *deny_advice(const struct exchange *ex)
 {
+	if (ex->cause == EVENT_CAUSE_POLICY_LIMIT)
+		return limit_retry_s(&ex->limiting.hit)
+		               ? "Do not retry before the time that Retry-After tells; until then "
+		                 "every request that counts against this limit is refused. If the "
+		                 "task needs more, ask the operator to raise the limit, quoting "
+		                 "rule and event."
+		               : "Do not retry: the request alone is larger than the limit. Send "
+		                 "less, or ask the operator to raise the limit, quoting rule and "
+		                 "event.";
 	return ex->cause == EVENT_CAUSE_POLICY ? advice_for_denied(&ex->verdict.decision)
 	                                       : advice_for_failed(ex->cause);
 }

@@ -25,6 +25,9 @@ static const char too_large_to_sign[] =
 static const char too_large_to_read[] =
         "the request's body is larger than the policy's bound for bodies that rules read (inspect)";
 
+static const char too_large_to_answer[] =
+        "the request's body has more than 4096 bytes, which no proposal may have";
+
 const char holding_too_large_to_fill[] =
         "the request's body has more than 1 MiB, and has to be whole before a placeholder can be "
         "replaced in it";
@@ -36,6 +39,8 @@ static size_t limit(const struct holding *h)
 		return HOLDING_MAX;
 	case HOLDING_TO_FILL:
 		return FILL_BODY_MAX;
+	case HOLDING_TO_ANSWER:
+		return INQUIRY_BODY_MAX;
 	default:
 		return policy_inspect(h->exchange->proxy->config.policy);
 	}
@@ -48,6 +53,8 @@ static const char *too_large(const struct holding *h)
 		return too_large_to_sign;
 	case HOLDING_TO_FILL:
 		return holding_too_large_to_fill;
+	case HOLDING_TO_ANSWER:
+		return too_large_to_answer;
 	default:
 		return too_large_to_read;
 	}

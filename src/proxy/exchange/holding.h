@@ -19,7 +19,7 @@ struct fill;
 #define HOLDING_ALL_MAX (64u << 20)    /* of all bodies and chunks that a worker holds */
 #define HOLDING_PIECE (64u << 10)      /* bytes given to an upstream at once */
 
-enum holding_why { HOLDING_TO_DECIDE, HOLDING_TO_SIGN, HOLDING_TO_FILL };
+enum holding_why { HOLDING_TO_DECIDE, HOLDING_TO_SIGN, HOLDING_TO_FILL, HOLDING_TO_ANSWER };
 
 struct holding {
 	struct exchange *exchange;

@@ -82,6 +82,8 @@ void exchange_follow_verdict(struct exchange *ex)
 		/* Some servers treat "trace" as TRACE. The answer would be the request as the
 		 * upstream saw it, including the credential. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
+	} else if (ex->verdict.decision.inquires) {
+		inquiry_answer(ex);
 	} else if ((ex->verdict.decision.asks && !asking_passes(ex)) || !limiting_begin(ex)) {
 		return;
 	} else if (filling_is_wanted(ex)) {

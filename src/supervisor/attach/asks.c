@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "supervisor/attach/attachment.h"
+#include "supervisor/attach/proposals.h"
 #include "supervisor/sandbox/asks.h"
 #include "vethguard/base/clock.h"
 
@@ -40,6 +41,8 @@ void attachments_asks(struct attachments *all,
 			view_of(a, item, &view);
 			each(context, &view);
 		}
+		for (size_t i = 0; proposals_at(a, i, &view); i++)
+			each(context, &view);
 	}
 }
 
@@ -66,11 +69,14 @@ void attachments_decide(
 	        .whole = d->whole,
 	        .reason = d->reason,
 	        .by = d->by};
-	struct attachment *a = find(all, d->id);
+	struct attachment *proposing = proposals_find(all, d->id);
+	struct attachment *a = proposing ? NULL : find(all, d->id);
 	int rc = a ? asks_decide(a->sandbox, d->id, &decision) : -ENOENT;
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
-	if (rc == -ENOENT)
+	if (proposing)
+		proposals_decide(proposing, d, done, context);
+	else if (rc == -ENOENT)
 		attach_refuse(done, context, ATTACH_NOT_FOUND,
 		        "nothing waits under %016" PRIx64
 		        ": it was decided, its time was over, or its client is gone",

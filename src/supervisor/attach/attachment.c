@@ -9,6 +9,8 @@
 #include "vethguard/base/log.h"
 #include "supervisor/attach/process.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/attach/hooks.h"
+#include "supervisor/attach/proposals.h"
 
 /* Callbacks of its sandbox. */
 
@@ -210,6 +212,22 @@ static void on_quiesced(struct sandbox_owner *owner, struct sandbox *s)
 	attachment_answer(a, OPERATION_PAUSE, 0, &result);
 }
 
+static void on_proposed(struct sandbox_owner *owner, struct instance *i, uint64_t id,
+        const struct message_worker_proposal *m)
+{
+	proposals_take(attachment_of(owner), i, id, m);
+}
+
+static void on_asked(struct sandbox_owner *owner, uint64_t id, const struct message_worker_ask *m)
+{
+	hooks_tell_ask(attachment_of(owner), id, m);
+}
+
+static void on_tell_proposals(struct sandbox_owner *owner, struct instance *i)
+{
+	proposals_tell(attachment_of(owner), i);
+}
+
 /* Life of an attachment. */
 
 static void on_expiry(struct loop_alarm *alarm)
@@ -250,7 +268,10 @@ struct attachment *attachment_new(struct attachments *all)
 	        .operated = on_operated,
 	        .credentials = on_credentials,
 	        .replaced = on_replaced,
-	        .quiesced = on_quiesced};
+	        .quiesced = on_quiesced,
+	        .proposed = on_proposed,
+	        .asked = on_asked,
+	        .tell_proposals = on_tell_proposals};
 	if (loop_alarm_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
 		return a;
 	free(a);
@@ -274,6 +295,7 @@ void attachment_free(struct attachment *a)
 	attachment_answer_all(a);
 	attachment_credentials_end(a);
 	attachment_refuse_later(a);
+	proposals_free(a);
 	if (a->reading)
 		all->readings--;
 	attach_reading_cancel(a->reading);

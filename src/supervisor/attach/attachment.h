@@ -74,6 +74,7 @@ struct attachment {
 	char *new_policy;
 	struct credential_operation *operations; /* operations under way: attach/credentials.c */
 	struct attach_later *later;              /* a reload that waits for its files; NULL: none */
+	struct proposals *proposals;             /* owned: of the sandbox; NULL: none */
 	struct attach_reading *reading;          /* recovery: its policy is being read */
 	bool stale; /* its bundle has changed, and its policy has to be reloaded */
 	bool slow;  /* recovery: a child has to read the policy */
@@ -128,8 +129,10 @@ struct attachments {
 	int64_t started_ms;
 	uint64_t generation; /* of the configuration */
 	bool stopping;
-	bool held;    /* an upgrade is in progress: nothing changes by itself */
-	bool damaged; /* a state file could not be read */
+	bool held;             /* an upgrade is in progress: nothing changes by itself */
+	bool damaged;          /* a state file could not be read */
+	struct config_ask ask; /* endpoints that are told what waits for a person */
+	struct hooks *hooks;   /* owned; NULL: none was told yet */
 	struct revocations revocations;
 	bool revocations_damaged;
 	struct bundles bundles;

@@ -184,8 +184,12 @@ struct attach_ask {
 	int64_t since_ms; /* the epoch */
 	bool ends;        /* in left_s seconds */
 	uint64_t left_s;
-	const struct message_worker_ask *ask;
+	const struct message_worker_ask *ask; /* NULL: a proposal */
+	const struct policy_proposal *proposal;
 };
+
+/* Writes the URL of the request, cut if it is too long. */
+void attach_ask_url(const struct message_worker_ask *ask, char *out, size_t out_size);
 
 /* A person's decision about it. */
 struct attach_decision {
@@ -257,7 +261,8 @@ struct attach_result {
 	/* detach: what was recorded; NULL if the recorder did not tell. */
 	const struct message_summary *summary;
 	const struct attach_traces *traces; /* detach */
-	/* reload: what changed for the policy's users, several lines; NULL: nothing to compare. */
+	/* reload, a proposal: what changes for the policy's users, several lines; NULL: nothing to
+	 * compare. */
 	const char *diff;
 	size_t reloaded, failed; /* reload all: how many */
 	/* reload all, ATTACH_OK: "NAME: what is probably not meant", a line each; else NULL. */
@@ -314,6 +319,9 @@ void attachments_certify(struct attachments *all, const char *name,
 /* Calls each for every waiting request and every grant of all sandboxes. */
 void attachments_asks(struct attachments *all,
         void (*each)(void *context, const struct attach_ask *ask), void *context);
+/* proposals.c. Calls done with what the sandbox's proposal with this id would change, in diff, if
+ * it were approved now. */
+void attachments_propose(struct attachments *all, uint64_t id, attach_done done, void *context);
 /* Decides about one of them. Calls done with the result. */
 void attachments_decide(struct attachments *all, const struct attach_decision *decision,
         attach_done done, void *context);

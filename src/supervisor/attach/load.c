@@ -6,6 +6,8 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/attach/hooks.h"
+#include "supervisor/attach/proposals.h"
 #include "supervisor/os/local_file.h"
 
 /* True if the policy has an env: source: a daemon does not have the environment of a command's
@@ -72,9 +74,10 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
         enum attach_status *status, char **text)
 {
 	struct policy_variable variables[ATTACH_VARS_MAX];
-	const struct policy_load_options options =
+	struct policy_load_options options =
 	        attach_load_options(a->record.observe, &a->record.vars, variables);
 	struct generation *g = generation_new(a->record.generation);
+	struct proposals_text more;
 	int rc;
 
 	*text = NULL;
@@ -85,9 +88,15 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 		generation_put(g);
 		return NULL;
 	}
-	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
-	        a->all->config_path, &options, files, text);
-	rc = g->settings ? 0 : -errno;
+	rc = proposals_write(a, &more);
+	options.more = more.items;
+	options.more_count = more.count;
+	if (!rc) {
+		g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
+		        a->all->config_path, &options, files, text);
+		rc = g->settings ? 0 : -errno;
+	}
+	proposals_text_fini(&more);
 	if (g->settings && !is_objectionable(g->settings, text)) {
 		g->revoked = revoked_in(&a->record, &g->settings->policy);
 		return g;
@@ -136,6 +145,7 @@ char *attachments_config_objection(struct attachments *all, struct config *to)
 			log_error("bundles: no memory");
 		gateway_configure(all->supervisor, &config->gateway);
 		bundles_look_now(all);
+		hooks_configure(all, &config->ask);
 	}
 	if (!rc && to)
 		*to = *config;

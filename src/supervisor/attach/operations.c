@@ -6,6 +6,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach/attachment.h"
+#include "supervisor/attach/hooks.h"
 #include "supervisor/sandbox/limits.h"
 
 struct attachment *attachments_find(const struct attachments *all, const char *name)
@@ -282,6 +283,7 @@ void attachments_close(struct attachments *all)
 	HASH_ITER(hh, all->by_name, a, next)
 	attachment_free(a);
 	policy_watch_free(all->policy_watch);
+	hooks_free(all);
 	revocations_free(&all->revocations);
 	bundles_close(all);
 	close(all->state);

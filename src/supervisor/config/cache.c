@@ -36,6 +36,10 @@ static bool make_key(struct buf *out, const struct identity *identity, const cha
 		rc = rc ? rc : buf_append_slice(out, options->variables[i].value);
 		rc = rc ? rc : buf_append(out, "", 1);
 	}
+	for (size_t i = 0; i < options->more_count && !rc; i++) {
+		rc = buf_append_slice(out, options->more[i].text);
+		rc = rc ? rc : buf_append(out, "", 1);
+	}
 	if (rc)
 		buf_fini(out);
 	return !rc;

@@ -95,12 +95,12 @@ static void set_environment(const struct identity *id)
 static void child(struct sources *sources, char **argv, int output, pid_t parent)
 {
 	struct rlimit no_core = {0, 0};
-	int null = open("/dev/null", O_RDONLY);
+	int input = sources->input >= 0 ? sources->input : open("/dev/null", O_RDONLY);
 
 	process_reset_signals();
 	setsid();
 	set_environment(&sources->identity);
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
+	if (input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
 		_exit(126);
 	close_range(FIRST_OTHER_FD, ~0u, 0);
 	setrlimit(RLIMIT_CORE, &no_core);

@@ -19,6 +19,7 @@ void sources_init(struct sources *s, struct loop *loop, const struct policy *pol
 	s->policy = policy;
 	s->on_source = on_source;
 	s->mounts = -1;
+	s->input = -1;
 	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++)
 		s->variables[i] = -1;
 }

@@ -9,32 +9,47 @@
 static void put_url(struct json *j, const struct message_worker_ask *ask)
 {
 	static char url[POLICY_HOST_MAX + POLICY_PATH_MAX + MESSAGE_ASK_QUERY_MAX + 64];
-	const char *scheme = policy_scheme_name((enum policy_scheme)ask->scheme);
-	bool v6 = slice_find_byte(ask->host, ':') >= 0;
-	char port[8] = "";
 
-	if (ask->port != policy_scheme_default_port((enum policy_scheme)ask->scheme))
-		snprintf(port, sizeof(port), ":%u", ask->port);
-	snprintf(url, sizeof(url), "%s://%s%.*s%s%s%.*s%s%.*s", scheme, v6 ? "[" : "",
-	        SLICE_ARG(ask->host), v6 ? "]" : "", port, SLICE_ARG(ask->path),
-	        ask->query.n ? "?" : "", SLICE_ARG(ask->query));
+	attach_ask_url(ask, url, sizeof(url));
 	json_put_string(j, "url", slice_from_string(url), 0);
+}
+
+/* What the sandbox proposes. Methods and paths are words with a space between them. */
+static void put_proposal(struct json *j, const struct policy_proposal *p)
+{
+	json_put_string(j, "method", slice_from_string(p->methods), 0);
+	json_put_string(j, "url", slice_from_string(p->to), 0);
+	json_put_string(j, "paths", slice_from_string(p->paths), 0);
+	json_put_string(j, "reason", slice_from_string(p->reason), 0);
+	json_put_uint(j, "bytes", 0);
+}
+
+static void put_request(struct json *j, const struct message_worker_ask *ask)
+{
+	json_put_string(j, "rule", ask->rule, 0);
+	json_put_string(j, "method", ask->method, 0);
+	put_url(j, ask);
+	json_put_uint(j, "bytes", ask->bytes);
 }
 
 static void put_ask(void *context, const struct attach_ask *a)
 {
 	struct json *j = context;
-	char id[ID_DIGITS + 1];
+	char id[ID_DIGITS + 1], rule[ID_DIGITS + 16];
 
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)a->id);
 	json_put_object(j, NULL);
 	json_put_literal(j, "id", id);
 	json_put_literal(j, "state", a->granted ? "granted" : "waiting");
 	json_put_string(j, "sandbox", slice_from_string(a->sandbox), 0);
-	json_put_string(j, "rule", a->ask->rule, 0);
-	json_put_string(j, "method", a->ask->method, 0);
-	put_url(j, a->ask);
-	json_put_uint(j, "bytes", a->ask->bytes);
+	json_put_bool(j, "proposed", a->proposal != NULL);
+	if (a->proposal) {
+		snprintf(rule, sizeof(rule), "proposal-%s", id);
+		json_put_literal(j, "rule", rule);
+		put_proposal(j, a->proposal);
+	} else {
+		put_request(j, a->ask);
+	}
 	control_put_time(j, "since", a->since_ms);
 	if (a->ends)
 		json_put_uint(j, "left_s", a->left_s);
@@ -98,6 +113,35 @@ static bool read_id(struct control_call *call, uint64_t *out)
 		return true;
 	control_refuse(call, 404, "an id has 16 hex digits in small letters: GET /v1/asks");
 	return false;
+}
+
+static void on_compared(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+	struct attachment_view view;
+	struct buf out;
+	struct json j;
+
+	if (!control_succeeded(call, result, result->attachment))
+		return;
+	attachment_view(result->attachment, &view);
+	call->id = view.id;
+	buf_init(&out, CONTROL_ANSWER_MAX);
+	json_begin(&j, &out);
+	json_put_object(&j, NULL);
+	json_put_string(&j, "id", slice_from_string(call->name), 0);
+	json_put_string(&j, "sandbox", slice_from_string(view.name), 0);
+	control_put_lines(&j, "diff", result->diff);
+	json_put_end_object(&j);
+	control_answer(call, 200, &j, &out);
+}
+
+void control_run_proposed(struct control *control, struct control_call *call)
+{
+	uint64_t id;
+
+	if (read_id(call, &id))
+		attachments_propose(control_attachments(control), id, on_compared, call);
 }
 
 static void decide(struct control *control, struct control_call *call, struct attach_decision *d)

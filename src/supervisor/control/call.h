@@ -107,6 +107,7 @@ void control_run_ca_install(struct control *control, struct control_call *call);
 void control_run_ca_rotate(struct control *control, struct control_call *call);
 
 void control_run_asks(struct control *control, struct control_call *call);
+void control_run_proposed(struct control *control, struct control_call *call);
 void control_run_approve(struct control *control, struct control_call *call);
 void control_run_refuse(struct control *control, struct control_call *call);
 void control_run_credentials(struct control *control, struct control_call *call);

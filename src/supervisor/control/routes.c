@@ -40,6 +40,7 @@ static const struct control_route routes[] = {
         {"GET", "/v1/sandboxes/*/env", "sandboxes.env", LOOKS, NO_BODY, control_run_env},
         {"GET", "/v1/sandboxes/*/stats", "sandboxes.stats", LOOKS, NO_BODY, control_run_stats},
         {"GET", "/v1/asks", "asks.list", LOOKS, NO_BODY, control_run_asks},
+        {"GET", "/v1/asks/*/diff", "asks.diff", LOOKS, NO_BODY, control_run_proposed},
         {"POST", "/v1/asks/*/approve", "asks.approve", CHANGES, BODY, control_run_approve},
         {"POST", "/v1/asks/*/refuse", "asks.refuse", CHANGES, BODY, control_run_refuse},
         {"GET", "/v1/sandboxes/*/credentials", "credentials.list", LOOKS, NO_BODY,

@@ -91,6 +91,8 @@ int asks_take(struct instance *i, struct ipc_message *message)
 	why = add(i, message->head.id, &m);
 	if (why)
 		answer(i, message->head.id, false, why);
+	else if (i->sandbox->owner->asked)
+		i->sandbox->owner->asked(i->sandbox->owner, message->head.id, &m);
 	return 0;
 }
 
@@ -167,6 +169,26 @@ static void forget_ended(struct sandbox *s)
 	}
 }
 
+void instance_tell_proposed(
+        struct instance *i, uint64_t id, const struct message_worker_proposed *m)
+{
+	role_send(&i->worker, buffer,
+	        message_worker_proposed_encode(
+	                buffer, sizeof(buffer), MESSAGE_WORKER_PROPOSED, id, m),
+	        NULL, 0);
+}
+
+void sandbox_tell_proposed(struct sandbox *s, uint64_t id, const struct message_worker_proposed *m)
+{
+	struct instance *i;
+
+	DL_FOREACH(s->instances, i)
+	{
+		if (role_runs(&i->worker) && i->worker_request != 0 && i->state != INSTANCE_ENDING)
+			instance_tell_proposed(i, id, m);
+	}
+}
+
 void asks_tell(struct instance *i)
 {
 	struct asks *a = i->sandbox->asks;
@@ -175,6 +197,8 @@ void asks_tell(struct instance *i)
 	for (size_t k = 0; a && k < a->count; k++)
 		if (!a->items[k].waits)
 			send_grant(i, &a->items[k], false);
+	if (i->sandbox->owner->tell_proposals)
+		i->sandbox->owner->tell_proposals(i->sandbox->owner, i);
 }
 
 const struct asks_item *asks_at(struct sandbox *s, size_t index)

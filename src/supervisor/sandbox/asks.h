@@ -42,7 +42,11 @@ int asks_take(struct instance *i, struct ipc_message *message);
 int asks_take_end(struct instance *i, struct ipc_message *message);
 /* Forgets what waited at a worker that is gone. */
 void asks_forget(struct instance *i);
-/* Tells a worker, before its START, what is granted. */
+/* Tell what has become of a proposal: one worker, or all. */
+void instance_tell_proposed(
+        struct instance *i, uint64_t id, const struct message_worker_proposed *m);
+void sandbox_tell_proposed(struct sandbox *s, uint64_t id, const struct message_worker_proposed *m);
+/* Tells a worker, before its START, what is granted, and what has become of proposals. */
 void asks_tell(struct instance *i);
 void asks_free(struct sandbox *s);
 

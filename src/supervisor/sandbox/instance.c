@@ -94,6 +94,25 @@ static int on_credentials(struct instance *i, struct ipc_message *message)
 	return 0;
 }
 
+static int on_proposal(struct instance *i, struct ipc_message *message)
+{
+	struct sandbox_owner *owner = i->sandbox->owner;
+	struct message_worker_proposal m;
+	struct policy_proposal checked;
+
+	if (message_worker_proposal_decode(&message->body, &m) != 0 || message->fd_count ||
+	        !policy_proposal_take(&checked, m.to, m.methods, m.paths, m.reason))
+		return -EBADMSG;
+	if (owner->proposed) {
+		owner->proposed(owner, i, message->head.id, &m);
+		return 0;
+	}
+	instance_tell_proposed(i, message->head.id,
+	        &(struct message_worker_proposed){
+	                MESSAGE_PROPOSAL_REFUSED, m.to, SLICE("nobody takes proposals here")});
+	return 0;
+}
+
 static int on_message(struct role *role, struct ipc_message *message)
 {
 	struct instance *i = container_of(role, struct instance, worker);
@@ -121,6 +140,8 @@ static int on_message(struct role *role, struct ipc_message *message)
 		return asks_take(i, message);
 	case MESSAGE_WORKER_ASK_END:
 		return asks_take_end(i, message);
+	case MESSAGE_WORKER_PROPOSAL:
+		return on_proposal(i, message);
 	default:
 		return -EBADMSG;
 	}

@@ -88,6 +88,8 @@ static int collect_names(const struct instance *i, struct ca_names *names)
 	while (rc == 0 && policy_named_next(policy, &at, &named))
 		rc = named.host.n ? ca_names_add_host(names, named.host)
 		                  : ca_names_add_network(names, &named.network);
+	if (rc == 0 && policy_answers(policy))
+		rc = ca_names_add_host(names, SLICE(POLICY_OWN_HOST));
 	if (rc == 0)
 		rc = ca_names_end(names);
 	if (rc)

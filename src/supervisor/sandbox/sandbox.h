@@ -108,6 +108,14 @@ struct sandbox_owner {
 	/* The sandbox was paused and every worker that had work to do is gone. Called once for all
 	 * calls of sandbox_pause() since the last time. */
 	void (*quiesced)(struct sandbox_owner *owner, struct sandbox *s);
+	/* The sandbox proposes a rule; instance_tell_proposed() tells what becomes of it. NULL:
+	 * nobody takes proposals. */
+	void (*proposed)(struct sandbox_owner *owner, struct instance *i, uint64_t id,
+	        const struct message_worker_proposal *m);
+	/* A request waits for a person now. May be NULL. */
+	void (*asked)(struct sandbox_owner *owner, uint64_t id, const struct message_worker_ask *m);
+	/* Tells a worker that starts about all proposals. May be NULL. */
+	void (*tell_proposals)(struct sandbox_owner *owner, struct instance *i);
 };
 
 struct sandbox {

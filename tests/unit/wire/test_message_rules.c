@@ -111,6 +111,57 @@ static void grants(void **state)
 	REFUSES_TO_ENCODE(worker_grant, &m);
 }
 
+static struct message_worker_proposal proposal(void)
+{
+	return (struct message_worker_proposal){.to = SLICE("https://*.example.com:8443"),
+	        .methods = SLICE("GET HEAD"),
+	        .paths = SLICE("/v1/** /x"),
+	        .reason = SLICE("because")};
+}
+
+static void proposals(void **state)
+{
+	struct message_worker_proposal m = proposal();
+
+	(void)state;
+	ROUNDTRIP(worker_proposal, &m, NOTHING);
+#define BEYOND(field, max)                      \
+	m = proposal();                         \
+	m.field = longer((max) + 1);            \
+	REFUSES_TO_ENCODE(worker_proposal, &m); \
+	m.field = SLICE("");                    \
+	REFUSES_TO_ENCODE(worker_proposal, &m)
+	BEYOND(to, PROPOSAL_TO_MAX);
+	BEYOND(methods, PROPOSAL_METHODS_TEXT_MAX - 1);
+	BEYOND(paths, PROPOSAL_PATHS_TEXT_MAX - 1);
+	BEYOND(reason, PROPOSAL_REASON_MAX);
+#undef BEYOND
+	m = proposal();
+	m.to = SLICE("https://a\0b");
+	REFUSES_TO_ENCODE(worker_proposal, &m);
+}
+
+static void what_became_of_proposals(void **state)
+{
+	struct message_worker_proposed m = {MESSAGE_PROPOSAL_REFUSED, SLICE("https://a.example"),
+	        SLICE("refused by uid 0: no")};
+
+	(void)state;
+	ROUNDTRIP(worker_proposed, &m, NOTHING);
+	m.text = SLICE("");
+	ROUNDTRIP(worker_proposed, &m, NOTHING);
+	m.outcome = MESSAGE_PROPOSAL_KINDS;
+	REFUSES_TO_ENCODE(worker_proposed, &m);
+	m.outcome = 0;
+	m.to = SLICE("");
+	REFUSES_TO_ENCODE(worker_proposed, &m);
+	m.to = longer(PROPOSAL_TO_MAX + 1);
+	REFUSES_TO_ENCODE(worker_proposed, &m);
+	m.to = SLICE("x");
+	m.text = longer(MESSAGE_ASK_TEXT_MAX + 1);
+	REFUSES_TO_ENCODE(worker_proposed, &m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +169,8 @@ int main(void)
 	        cmocka_unit_test(questions),
 	        cmocka_unit_test(answers),
 	        cmocka_unit_test(grants),
+	        cmocka_unit_test(proposals),
+	        cmocka_unit_test(what_became_of_proposals),
 	};
 
 	memset(long_text, 'x', sizeof(long_text));

@@ -186,6 +186,27 @@ void attachments_stats(struct attachments *a, const char *name, attach_done done
 	ask(done, context, "stats %s", name);
 }
 
+void attachments_asks(struct attachments *a,
+        void (*each)(void *context, const struct attach_ask *ask), void *context)
+{
+	(void)a;
+	(void)each;
+	(void)context;
+}
+
+void attachments_propose(struct attachments *a, uint64_t id, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "propose %llu", (unsigned long long)id);
+}
+
+void attachments_decide(struct attachments *a, const struct attach_decision *decision,
+        attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "decide %llu", (unsigned long long)decision->id);
+}
+
 void attachments_credentials(struct attachments *a, const char *name,
         enum message_credential_what what, const char *credential, attach_done done, void *context)
 {
