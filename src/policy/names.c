@@ -36,6 +36,7 @@ static const char *const reasons[] = {
         [POLICY_REASON_LEAK] = "the request carries a credential's placeholder to where it does "
                                "not belong",
         [POLICY_REASON_SECRET] = "the request carries a secret that the policy does not let out",
+        [POLICY_REASON_FLOOR] = "the policy allows it, but the organisation's floor does not",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

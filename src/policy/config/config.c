@@ -14,6 +14,7 @@
  *   egress: {proxy: "http://proxy.corp:3128", user: vethguard, password_file: proxy.password}
  *   gateway: {listen: "0.0.0.0:8443", certificate: gateway.pem, key: gateway.key}
  *   audit_file: /var/log/vethguard/audit.jsonl
+ *   floor: /etc/vethguard/floor.yaml
  *   limits: {connections: 512}
  *   timeouts: {idle: 5m}
  */
@@ -203,7 +204,7 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
 	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch",
-	        "gateway", NULL};
+	        "gateway", "floor", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -235,6 +236,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 		config_read_egress(tree, node, is_private, config);
 	if ((node = tree_get(root, "audit_file")))
 		config_read_path(tree, node, "audit_file", config->audit_file);
+	if ((node = tree_get(root, "floor")))
+		config_read_path(tree, node, "floor", config->floor);
 	if ((node = tree_get(root, "watch")))
 		config->watch = tree_word(tree, node, "watch", words) == 1;
 	if ((node = tree_get(root, "limits")))
