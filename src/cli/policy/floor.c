@@ -5,6 +5,8 @@
 #include "vethguard/policy/diff.h"
 
 #define NOTES_MAX 12 /* lines about the floor */
+#define GONE "- may no longer: "
+#define TAKEN "- the floor takes away: "
 
 static void note_lines(const char *path, const struct policy_diff *diff, struct diag_list *notes)
 {
@@ -12,21 +14,17 @@ static void note_lines(const char *path, const struct policy_diff *diff, struct 
 
 	for (size_t i = 0; i < diff->count; i++) {
 		const char *text = diff->lines[i].text;
-		static const char *const begins[] = {
-		        "- may no longer: ", "- the floor takes away: ", "- "};
 
-		if (!diff->lines[i].narrows || diff->lines[i].widens)
-			continue;
-		count++;
-		if (shown == NOTES_MAX)
+		if (!diff->lines[i].narrows || diff->lines[i].widens || count++ >= NOTES_MAX)
 			continue;
 		shown++;
-		for (size_t k = 0; k < sizeof(begins) / sizeof(begins[0]); k++)
-			if (strncmp(text, begins[k], strlen(begins[k])) == 0) {
-				text += strlen(begins[k]);
-				break;
-			}
-		diag_add(notes, path, 0, 0, "the floor takes away: %s", text);
+		if (strncmp(text, GONE, strlen(GONE)) == 0)
+			diag_add(
+			        notes, path, 0, 0, "the floor takes away: %s", text + strlen(GONE));
+		else
+			diag_add(notes, path, 0, 0, "%s%s",
+			        strncmp(text, TAKEN, strlen(TAKEN)) == 0 ? "" : "by the floor: ",
+			        text + strlen("- "));
 	}
 	count += diff->dropped;
 	if (count > shown)

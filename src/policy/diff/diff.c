@@ -184,7 +184,8 @@ static void compare_connections(struct diff *d, const struct policy_request *req
 	decide_alone(d->policies[0], request, &from);
 	decide_alone(d->policies[1], request, &to);
 	was = opens(&from, request);
-	is = opens(&to, request);
+	is = opens(&to, request) && !(d->bounds && policy_rule_layer(d->policies[1], to.rule) ==
+	                                                   POLICY_LAYER_INFRASTRUCTURE);
 	if (!was && is && !d->allowed_more)
 		change.kind = DIFF_CONNECTION_ALLOWED;
 	else if (was && !is && !d->allowed_less)
@@ -307,7 +308,7 @@ int diff_alone(
 	if (!d)
 		return -ENOMEM;
 	diff_init(d, from, to);
-	d->bounds = bounds;
+	d->bounds = d->to.own_rules = bounds;
 	if (!slice_equals(policy_fingerprint(from), policy_fingerprint(to)))
 		compare(d);
 	rc = d->failed || d->arena.failed ? -ENOMEM
