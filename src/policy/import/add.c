@@ -35,7 +35,7 @@ void import_note(struct import *im, struct import_place at, const char *format, 
 	slice_escape_controls(slice_from_string(text), escaped, sizeof(escaped));
 	note.text = arena_copy(&im->arena, slice_from_string(escaped));
 	if (!vec_append(&im->notes, &note, 1))
-		im->arena.failed = true;
+		im->no_memory = true;
 }
 
 struct import_rule *import_begin(struct import *im, bool deny)
@@ -44,7 +44,7 @@ struct import_rule *import_begin(struct import *im, bool deny)
 	struct import_rule rule = {.deny = deny, .first = im->to.n};
 
 	if (!vec_append(&im->rules, &rule, 1)) {
-		im->arena.failed = true;
+		im->no_memory = true;
 		return &nowhere;
 	}
 	return vec_at(&im->rules, im->rules.n - 1);
@@ -61,7 +61,7 @@ static void add(struct import *im, const struct import_to *to)
 		return;
 	}
 	if (!rule || !vec_append(&im->to, to, 1))
-		im->arena.failed = true;
+		im->no_memory = true;
 	else
 		rule->count++;
 }

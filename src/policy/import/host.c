@@ -229,7 +229,7 @@ bool import_next_line(struct import *im, struct slice *rest, unsigned *line,
 {
 	size_t n = 0;
 
-	if (rest->n == 0 || im->wrong || im->arena.failed)
+	if (rest->n == 0 || im->wrong || im->arena.failed || im->no_memory)
 		return false;
 	*at = (struct import_place){*line + 1, 1};
 	for (bool more = true; more && rest->n > 0;) {

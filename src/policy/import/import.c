@@ -99,7 +99,7 @@ int policy_import(enum policy_import_format format, const char *file, struct sli
 		read_source(&im, format, text);
 	if (rc == 0 && (im.wrong || im.tree.wrong))
 		rc = -EINVAL;
-	if (im.arena.failed)
+	if (im.arena.failed || im.no_memory)
 		rc = -ENOMEM;
 	if (rc == 0)
 		rc = import_write(&im, policy_import_name(format), out);

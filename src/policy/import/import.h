@@ -43,7 +43,7 @@ struct import {
 	struct diag_list *diags;
 	struct vec rules, to, notes; /* struct import_rule, import_to, import_note */
 	size_t dropped;              /* notes beyond the bound */
-	bool wrong;
+	bool wrong, no_memory;
 	char joined[IMPORT_LINE_MAX], room[IMPORT_LINE_MAX]; /* of import_next_line() */
 };
 

@@ -201,7 +201,7 @@ static void apply(struct sbx *s, const struct command *c)
 		}
 		if (s->collects && c->http && !c->deny && host.text.n &&
 		        !vec_append(&s->http, &host.text, 1))
-			s->im->arena.failed = true;
+			s->im->no_memory = true;
 		if (!s->collects && c->deny)
 			deny_host(s, c, &host);
 		else if (!s->collects)

@@ -139,7 +139,7 @@ static struct squid_acl *make(struct import *im, struct vec *acls, struct import
 	acl.name = arena_copy(&im->arena, name);
 	vec_init(&acl.values, sizeof(struct squid_value));
 	if (!vec_append(acls, &acl, 1)) {
-		im->arena.failed = true;
+		im->no_memory = true;
 		return NULL;
 	}
 	return vec_at(acls, acls->n - 1);
@@ -165,6 +165,6 @@ void squid_read_acl(struct import *im, struct vec *acls, struct import_place at,
 		if (!read_value(im, acl->kind, words[i].text, &value))
 			acl->kind = SQUID_UNKNOWN;
 		else if (!vec_append(&acl->values, &value, 1))
-			im->arena.failed = true;
+			im->no_memory = true;
 	}
 }

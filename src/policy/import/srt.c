@@ -59,7 +59,7 @@ static bool deny(struct import *im, const struct tree_node *node, struct vec *sh
 		return false;
 	if (host.kind == IMPORT_ANY) {
 		if (!vec_append(shut, &host.port, 1))
-			im->arena.failed = true;
+			im->no_memory = true;
 		return true;
 	}
 	if (host.port) {

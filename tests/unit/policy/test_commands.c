@@ -679,6 +679,7 @@ static void test_usage(void **state)
 	        {{"check"}, "which FILE? See 'vethguard policy check --help'."},
 	        {{"check", "--jsn", "policies/observe.yaml"},
 	                "unknown option --jsn; did you mean --json?\nThe options are --var, "
+	                "--floor, "
 	                "--resolve, --config, --json and --help. See 'vethguard policy check "
 	                "--help'."},
 	        {{"check", "policies/observe.yaml", "--var"},
