@@ -135,7 +135,7 @@ static bool is_plain(struct slice segment)
 		char c = segment.p[i];
 
 		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		            memchr("-._~@:+=,*", c, 10)))
+		            (c && strchr("-._~@:+=,*", c))))
 			return false;
 	}
 	return true;

@@ -264,20 +264,21 @@ static void read_rule(struct import *im, const struct tree_item *item)
 
 void import_openshell(struct import *im)
 {
-	struct tree_node *root = im->tree.root, *policies;
+	struct tree_node *root = im->tree.root, *policies, *version;
 
 	if (!tree_is_map(&im->tree, root, "a sandbox policy"))
 		return;
 	policies = tree_get(root, "network_policies");
-	if (!policies || !tree_get(root, "version")) {
+	version = tree_get(root, "version");
+	if (!policies || !version) {
 		import_fault(im, import_at(root),
 		        "there is no \"version\" or no \"network_policies\": expected is a sandbox "
 		        "policy of OpenShell");
 		return;
 	}
-	if (!is_word(tree_get(root, "version"), "1")) {
-		import_fault(im, import_at(tree_get(root, "version")),
-		        "this version is not known; this program knows 1");
+	if (!is_word(version, "1")) {
+		import_fault(
+		        im, import_at(version), "this version is not known; this program knows 1");
 		return;
 	}
 	import_note_others(im, root, top_keys);

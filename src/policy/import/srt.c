@@ -82,7 +82,7 @@ static void read_lists(
 			open &= deny(im, item->value, shut);
 	if (!allowed || !tree_is_list(&im->tree, allowed, "allowedDomains"))
 		return;
-	if (!open) {
+	if (denied && !open) {
 		import_note(im, import_at(denied),
 		        "deniedDomains closes everything, or has an entry that is not understood, "
 		        "so nothing is allowed");

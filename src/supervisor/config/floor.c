@@ -36,9 +36,8 @@ static void find_objection(
 	const uint32_t foreign = o->identity->fixed ? foreign_uid() : 0;
 	const bool is_roots = o->facts.owner == 0 || (foreign && o->facts.owner == foreign);
 
-	if (w->who > POLICY_WRITER_OWNER)
-		policy_writers_text(w, objection);
-	else if (w->who == POLICY_WRITER_OWNER && !(foreign && w->id == foreign))
+	if (w->who > POLICY_WRITER_OWNER ||
+	        (w->who == POLICY_WRITER_OWNER && !(foreign && w->id == foreign)))
 		policy_writers_text(w, objection);
 	else if (!is_roots)
 		snprintf(objection, POLICY_WRITERS_TEXT_MAX,
