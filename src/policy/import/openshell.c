@@ -187,9 +187,9 @@ static void add_rules(struct endpoint *e, struct tree_node *list, bool deny)
 	for (const struct tree_item *item = list->first; item && e->good; item = item->next) {
 		const struct tree_node *map = deny ? item->value : tree_get(item->value, "allow");
 
-		if (!map || !tree_is_map(&e->im->tree, map, "a rule"))
+		if (!deny && !map)
 			leave_out(e, item->value, "a rule is a mapping with allow:");
-		else if (has_only(e, map, rule_keys))
+		else if (tree_is_map(&e->im->tree, map, "a rule") && has_only(e, map, rule_keys))
 			add_matcher(e, map, deny);
 	}
 }
