@@ -149,7 +149,7 @@ _vethguard()
 		return
 		;;
 	sidecar) words='init run' ;;
-	policy) words='check explain diff new' ;;
+	policy) words='check explain diff new import' ;;
 	audit) words='show suggest verify' ;;
 	bundle) words='create show verify list' ;;
 	ca) words='show export csr install rotate' ;;
@@ -160,9 +160,10 @@ _vethguard()
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
 		case $what in
-		'policy check') words='--var --resolve --config --json --help' ;;
-		'policy explain') words='--var --header --body --resolve --config --json --help' ;;
-		'policy diff') words='--var --json --help' ;;
+		'policy check') words='--var --floor --resolve --config --json --help' ;;
+		'policy explain') words='--var --header --body --floor --resolve --config --json --help' ;;
+		'policy diff') words='--var --floor --json --help' ;;
+		'policy import') words='--from --output --help' ;;
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
 		'sidecar init') words='--uid --config --dns-port --loopback --inbound --udp --check --verbose --help' ;;
 		'sidecar run') words='--policy --var --config --name --audit --observe --share --share-as --proxy-env --watch --init --uid --dns-port --loopback --inbound --udp --verbose --help' ;;
@@ -194,6 +195,8 @@ _vethguard()
 		--agent | --packages | -a | -p) words=$(_vethguard_presets) ;;
 		--mode | -m) words='enforce observe' ;;
 		esac
+	elif [[ $what == 'policy import' && $3 == --from ]]; then
+		words='e2b vercel openshell srt docker-sbx squid'
 	elif [[ $what == sidecar\ * && $COMP_CWORD -gt 2 && $3 == --loopback ]]; then
 		words='all none'
 	elif [[ $what == sidecar\ * && $3 == @(--config|-c|--policy|-p|--audit|-a|--share|-s|--share-as) ]]; then

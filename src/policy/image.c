@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: policy_open() walks every struct of every section once and checks each
+ * Theory of operation: image_open() walks every struct of every section once and checks each
  * offset, count and index in it, so that the readers (decide.c, facts.c, explain.c) follow them
  * without checks. It does not check that the image makes sense, only that reading it stays inside
  * and ends.
@@ -37,6 +37,8 @@ const uint32_t image_element_size[] = {
         [SECTION_DLPS] = sizeof(struct image_dlp),
         [SECTION_TARGET_SLOTS] = sizeof(struct image_slot),
         [SECTION_NODE_SLOTS] = sizeof(struct image_slot),
+        [SECTION_FLOOR] = 1,
+        [SECTION_INFRASTRUCTURE] = 1,
 };
 static_assert(sizeof(image_element_size) / sizeof(image_element_size[0]) == SECTION_COUNT,
         "one size per section");
@@ -365,8 +367,9 @@ static bool limits_are_sound(const struct policy *policy)
 		const struct image_limit *l = image_limit_at(policy, i);
 		uint64_t place = l->rule == POLICY_NONE ? 0 : UINT64_C(1) + l->rule;
 
-		if (l->kind >= POLICY_LIMIT_KIND_COUNT || l->budget > 1 || l->amount == 0 ||
-		        l->amount > POLICY_LIMIT_AMOUNT_MAX || place < last ||
+		if (l->kind >= POLICY_LIMIT_KIND_COUNT || l->flags > (LIMIT_BUDGET | LIMIT_FLOOR) ||
+		        ((l->flags & LIMIT_FLOOR) != 0 && l->rule != POLICY_NONE) ||
+		        l->amount == 0 || l->amount > POLICY_LIMIT_AMOUNT_MAX || place < last ||
 		        (l->rule != POLICY_NONE && l->rule >= image_count(policy, SECTION_RULES)))
 			return false;
 		if (l->period_s > POLICY_LIMIT_PERIOD_MAX_S ||
@@ -396,7 +399,7 @@ static bool dlps_are_sound(const struct policy *policy)
 	return true;
 }
 
-int policy_open(struct policy *policy, const void *image, size_t size)
+int image_open(struct policy *policy, const void *image, size_t size)
 {
 	struct policy p = {image, size};
 

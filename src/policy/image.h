@@ -20,7 +20,7 @@
 #include "vethguard/wire/token_meter.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 8u
+#define IMAGE_VERSION 9u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -52,6 +52,10 @@ enum image_section_id {
 	SECTION_TARGET_SLOTS, /* the hash tables come last, because they depend on the key and
 	                         the fingerprint does not */
 	SECTION_NODE_SLOTS,
+	/* Images of their own, as bytes, without these two sections; or empty: */
+	SECTION_FLOOR,          /* the floor's allow rules */
+	SECTION_INFRASTRUCTURE, /* the infrastructure's rules and the floor's deny rules, which are
+	                           also the first rules of this image */
 	SECTION_COUNT
 };
 
@@ -97,7 +101,9 @@ enum image_rule_flag {
 	RULE_ASK = 64,
 	RULE_MCP = 128,     /* it has a condition on MCP messages */
 	RULE_GRAPHQL = 256, /* ... on GraphQL requests */
-	RULE_TOKENS = 512,  /* limits count the tokens of its answers: model_rule.counts_tokens */
+	RULE_FLOOR = 1024,  /* the floor's */
+	RULE_INFRASTRUCTURE = 2048,
+	RULE_TOKENS = 512, /* limits count the tokens of its answers: model_rule.counts_tokens */
 };
 
 struct image_rule {
@@ -263,12 +269,15 @@ struct image_from {
 	uint32_t kind;             /* enum policy_from_kind */
 };
 
+enum image_limit_flag { LIMIT_BUDGET = 1, LIMIT_FLOOR = 2 };
+
 /* A limit (policy/limits.h). The policy's limits come first, then the rules' in the order of the
  * rules. */
 struct image_limit {
 	uint64_t amount;
 	uint32_t rule; /* or POLICY_NONE */
-	uint32_t kind, period_s, budget;
+	uint32_t kind, period_s;
+	uint32_t flags; /* enum image_limit_flag */
 	struct image_text shared;
 };
 
@@ -286,6 +295,9 @@ struct image_slot {
 };
 
 extern const uint32_t image_element_size[SECTION_COUNT];
+
+/* Checks an image as policy_open() does, except for the images inside of it. */
+int image_open(struct policy *policy, const void *image, size_t size);
 
 static inline const struct image_header *image_header(const struct policy *policy)
 {
@@ -332,6 +344,12 @@ IMAGE_GETTER(dlp, SECTION_DLPS)
 static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)
 {
 	return ((const uint32_t *)image_section(policy, SECTION_REFS))[index];
+}
+
+static inline bool image_has_layers(const struct policy *policy)
+{
+	return (image_count(policy, SECTION_FLOOR) | image_count(policy, SECTION_INFRASTRUCTURE)) !=
+	       0;
 }
 
 /* The hash keys for targets of a kind and for nodes of a profile. */

@@ -34,7 +34,8 @@ void policy_limit(const struct policy *policy, uint32_t index, struct policy_lim
 	        .kind = (enum policy_limit_kind)l->kind,
 	        .amount = l->amount,
 	        .period_s = l->period_s,
-	        .budget = l->budget,
+	        .budget = (l->flags & LIMIT_BUDGET) != 0,
+	        .floor = (l->flags & LIMIT_FLOOR) != 0,
 	        .shared = image_slice(policy, l->shared)};
 }
 
@@ -199,8 +200,8 @@ void policy_limit_key(const struct policy *policy, const struct policy_limit *li
 	static const struct hash_key keys[2] = {{0x6c696d6974206b65, 1}, {0x6c696d6974206b65, 2}};
 	struct slice name = policy_rule_name(policy, limit->rule);
 	char text[POLICY_NAME_MAX + 256];
-	int n = snprintf(text, sizeof(text), "%s\n%d\n%.*s", policy_limit_kind_name(limit->kind),
-	        limit->budget, SLICE_ARG(name));
+	int n = snprintf(text, sizeof(text), "%s\n%d\n%.*s%s", policy_limit_kind_name(limit->kind),
+	        limit->budget, SLICE_ARG(name), limit->floor ? "\nfloor" : "");
 	size_t used = n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
 
 	for (size_t i = 0; i < 2; i++) {

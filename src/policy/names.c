@@ -37,6 +37,7 @@ static const char *const reasons[] = {
                                "not belong",
         [POLICY_REASON_SECRET] = "the request carries a secret that the policy does not let out",
         [POLICY_REASON_CALLBACK] = "the request cannot be decided for another proxy",
+        [POLICY_REASON_FLOOR] = "the policy allows it, but the organisation's floor does not",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_policy: any bytes as a policy, and as a configuration. What loads must open, decide and
- * explain, and compare with another one; the last bytes of the input then damage the image, and
- * what policy_open() still takes must be safe to use.
+ * fuzz_policy: any bytes as a policy, as a floor, and as a configuration. What loads must open,
+ * decide and explain, and compare with another one; the last bytes of the input then damage the
+ * image, and what policy_open() still takes must be safe to use.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -39,6 +39,18 @@ static int read_input(void *context, const char *path, char **text, size_t *n)
 	memcpy(*text, is_main ? (const char *)input->data : included, *n);
 	(*text)[*n] = '\0';
 	return 0;
+}
+
+/* The floor is the input, and the policy allows much. */
+static int read_below(void *context, const char *path, char **text, size_t *n)
+{
+	static const char policy[] = "vethguard: 1\nallow: [{to: ['*.example', api.example.com, "
+	                             "'tcp://a.example:443']}]\n"
+	                             "deny: [{to: a.example, methods: [GET]}]\n";
+	struct input below = {(const uint8_t *)policy, sizeof(policy) - 1};
+	const bool is_floor = strcmp(path, "/floor.yaml") == 0;
+
+	return read_input(is_floor ? context : &below, "/fuzz.yaml", text, n);
 }
 
 static void ignore_rule(void *context, const struct policy_rule_report *report)
@@ -147,6 +159,42 @@ static void compare_with_fixed(const struct policy *policy, bool first)
 	free(image);
 }
 
+/* The input as the floor of a policy. A floor never lets pass what the policy alone would not, but
+ * for its infrastructure. */
+static void load_floor(struct input *input)
+{
+	struct policy_reader reader = {input, read_below, "/presets"};
+	struct policy_load_options options = {.floor = "/floor.yaml"};
+	struct diag_list diags = {.count = 0};
+	struct policy policy, floor;
+	struct policy_request request = {.scheme = POLICY_HTTPS,
+	        .host = SLICE("other.invalid"),
+	        .port = 443,
+	        .method = SLICE("GET"),
+	        .path = SLICE("/")};
+	struct policy_decision d;
+	uint8_t *image;
+	size_t size;
+	int rc = policy_load(&reader, "/fuzz.yaml", &options, &image, &size, &diags);
+
+	if (rc == -EINVAL && diags.count == 0)
+		abort();
+	if (rc != 0)
+		return;
+	if (policy_open(&policy, image, size) != 0)
+		abort();
+	use(&policy);
+	compare(&policy, image, size);
+	policy_decide(&policy, &request, &d);
+	if (d.verdict == POLICY_ALLOW && !d.observed &&
+	        policy_decision_layer(&policy, &d) != POLICY_LAYER_INFRASTRUCTURE)
+		abort();
+	if (policy_floor(&policy, &floor))
+		use(&floor);
+	damage(image, size, input);
+	free(image);
+}
+
 static void load_config(const struct policy_reader *reader)
 {
 	struct diag_list diags = {.count = 0};
@@ -197,6 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		damage(image, image_size, &input);
 		free(image);
 	}
+	load_floor(&input);
 	load_config(&reader);
 	read_texts(&input);
 	return 0;

@@ -297,6 +297,7 @@ struct config {
 	uint16_t proxy_port;       /* of the explicit proxy on the gate's address */
 	bool watch;                /* the daemon reloads policies whose files change */
 	char audit_file[PATH_MAX]; /* empty: the command's default */
+	char floor[PATH_MAX];      /* the daemon's floor; empty: POLICY_FLOOR_PATH, if it exists */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 };

@@ -39,6 +39,11 @@ struct policy_reader {
 	/* Who else can change the file read last, for a note. Borrowed until the next read. NULL: nobody, or unknown.
 	 * Presets come with the program, so for them the answer is NULL as well. */
 	const struct policy_writers *(*writers)(void *context);
+	/* Reads the floor as read() does, with rights that do not depend on who names the policy, and writes into
+	 * objection why the file cannot be trusted (an empty text: it can be). NULL: read() reads it too, and
+	 * writers() is only a note. */
+	int (*read_floor)(
+	        void *context, const char *path, char **text, size_t *n, char objection[POLICY_WRITERS_TEXT_MAX]);
 	/* policy_list_presets(), for a message about a missing preset. NULL if the caller may not wait for a
 	 * directory: the message then names the presets that this version comes with. */
 	void (*presets)(const char *directory, struct policy_presets *out);
@@ -98,7 +103,12 @@ struct policy_more {
 	struct slice text;
 };
 
+/* The floor: a file of the organisation that bounds every policy of a machine (docs/policy.md). */
+#define POLICY_FLOOR_PATH "/etc/vethguard/floor.yaml"
+
 struct policy_load_options {
+	const char *floor;                       /* absolute path of the floor; NULL: there is none */
+	bool floor_required;                     /* a floor that does not exist is a fault too */
 	bool observe;                            /* mode observe, whatever the file says (--observe) */
 	const struct policy_variable *variables; /* borrowed; no two have the same name */
 	size_t variable_count;

@@ -27,10 +27,20 @@
 #define POLICY_NONE UINT32_MAX        /* no rule, no credential */
 /* The name at which vethguard itself answers the sandbox's questions. No rule decides about it. */
 #define POLICY_OWN_HOST "vethguard.internal"
+#define POLICY_LAYER_MARK ':'         /* behind "floor" and "infrastructure" in the names of their rules */
 
 enum policy_scheme { POLICY_HTTPS, POLICY_HTTP, POLICY_TCP, POLICY_UDP, POLICY_SCHEME_COUNT };
 enum policy_verdict { POLICY_DENY, POLICY_ALLOW };
 enum policy_mode { POLICY_ENFORCE, POLICY_OBSERVE };
+
+/* Who wrote what decided: the policy's author, or the organisation (its floor, or the infrastructure that its floor
+ * file allows). See policy/load.h. */
+enum policy_layer {
+	POLICY_LAYER_POLICY = 0,
+	POLICY_LAYER_FLOOR = 1,
+	POLICY_LAYER_INFRASTRUCTURE = 2,
+	POLICY_LAYER_COUNT
+};
 
 /* Why a decision came out as it did. */
 enum policy_reason {
@@ -52,6 +62,7 @@ enum policy_reason {
 	POLICY_REASON_SECRET = 12,     /* the request carries a secret (dlp) */
 	POLICY_REASON_CALLBACK = 13,   /* another proxy asks about the request, and does not tell enough of it, or
 	                                  could not carry out the decision */
+	POLICY_REASON_FLOOR = 14,      /* the policy allows the request, but no allow rule of the floor does */
 	POLICY_REASON_COUNT
 };
 
@@ -103,6 +114,8 @@ struct policy_decision {
 	bool inquires;       /* the request is for POLICY_OWN_HOST: vethguard answers it, and nothing leaves */
 	bool needs_messages; /* a rule with mcp or graphql matches this destination and path: do not upgrade the
 	                        connection (WebSocket or other), since no rule would judge what follows */
+	uint32_t floor_rule; /* 1 + the index of the floor's allow rule that let the request pass, in the policy that
+	                        policy_floor() opens; 0: none was needed */
 };
 
 /* An opened image. Filled by policy_open(); borrows the bytes. */
@@ -125,7 +138,11 @@ int policy_open(struct policy *policy, const void *image, size_t size);
  * - Conditions on query, header fields and body are judged the same way: an allow rule refuses what is ambiguous, a
  *   deny rule denies it.
  * - In mode observe every denial, a deny rule's too, becomes an allow with observed set, no credential and no
- *   passthrough. A request that cannot be judged (POLICY_REASON_BAD_REQUEST) stays denied. */
+ *   passthrough. A request that cannot be judged (POLICY_REASON_BAD_REQUEST) stays denied, and so does what the floor
+ *   refuses.
+ * - If the policy has layers: a deny rule of the floor beats everything; then a rule of the infrastructure allows what
+ *   it matches; else the policy decides, and what it allows has to match an allow rule of the floor too, if the floor
+ *   has any. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
 
 /* How to treat an intercepted TLS connection to host (SNI) and port before any request is known. */
@@ -156,6 +173,20 @@ bool policy_may_call(const struct policy *policy, const struct policy_request *r
 
 /* True if some rule has a condition on a header field of that name, or of a name that a server may take for it. */
 bool policy_names_field(const struct policy *policy, struct slice name);
+
+/* Returns who wrote what decided. */
+enum policy_layer policy_decision_layer(const struct policy *policy, const struct policy_decision *decision);
+/* Returns who wrote the rule (POLICY_NONE: the policy's author). */
+enum policy_layer policy_rule_layer(const struct policy *policy, uint32_t rule);
+/* Returns "policy", "floor" or "infrastructure". */
+const char *policy_layer_name(enum policy_layer layer);
+/* Opens the floor's allow rules as a policy of their own, which borrows the bytes of policy. Returns false if nothing
+ * bounds the policy: there is no floor, or the floor has no allow rules. */
+bool policy_floor(const struct policy *policy, struct policy *out);
+/* The same for the infrastructure: its rules and the floor's deny rules, with the indices that they have in policy. */
+bool policy_infrastructure(const struct policy *policy, struct policy *out);
+/* True if the policy was loaded with a floor file that has rules. */
+bool policy_has_layers(const struct policy *policy);
 
 struct slice policy_name(const struct policy *policy);
 enum policy_mode policy_mode(const struct policy *policy);
@@ -190,6 +221,8 @@ uint32_t policy_rule_wait_s(const struct policy *policy, uint32_t rule);
 struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule);
 /* True if the protocol ("name" or "name/version", in any letter case) is one of these. */
 bool policy_rule_allows_upgrade(const struct policy *policy, uint32_t rule, struct slice protocol);
+/* True if the rule that decided, and the floor's rule that the request needed, both name the protocol. */
+bool policy_allows_upgrade(const struct policy *policy, const struct policy_decision *decision, struct slice protocol);
 /* One destination of allow rules, of any scheme. */
 struct policy_named {
 	struct slice host;        /* a name; empty: the network */

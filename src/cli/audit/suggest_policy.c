@@ -42,7 +42,8 @@ void suggest_decide(struct suggest *s, const struct policy *policy)
 			ask->exclusion = SUGGEST_ALLOWED;
 			ask->count = 0;
 			s->allowed++;
-		} else if (decision.reason == POLICY_REASON_RULE) {
+		} else if (decision.reason == POLICY_REASON_RULE ||
+		           decision.reason == POLICY_REASON_FLOOR) {
 			ask->exclusion = SUGGEST_DENY_RULE;
 		}
 	}

@@ -28,20 +28,32 @@ static const char *mode_name(const struct policy *policy)
 	return policy_mode(policy) == POLICY_OBSERVE ? "observe" : "enforce";
 }
 
+/* Returns how many rules are the policy's own. */
+static uint32_t own_rules(const struct policy *policy)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < policy_rule_count(policy); i++)
+		count += policy_rule_layer(policy, i) == POLICY_LAYER_POLICY;
+	return count;
+}
+
 static void print_good(const char *path, const struct policy *policy)
 {
 	char name[POLICY_NAME_MAX * 4 + 1], shown[1024], exposed[64] = "";
-	uint32_t ports = policy_expose_count(policy);
+	uint32_t ports = policy_expose_count(policy), rules = own_rules(policy);
 
 	if (ports)
 		snprintf(exposed, sizeof(exposed), ", %u exposed port%s", ports,
 		        ports == 1 ? "" : "s");
 	slice_escape(policy_name(policy), name, sizeof(name));
 	slice_escape(slice_from_string(path), shown, sizeof(shown));
-	printf("%s: good: policy \"%s\", %u rule%s, %u credential%s%s, mode %s, fingerprint %.*s\n",
-	        shown, name, policy_rule_count(policy), policy_rule_count(policy) == 1 ? "" : "s",
-	        policy_credential_count(policy), policy_credential_count(policy) == 1 ? "" : "s",
-	        exposed, mode_name(policy), SLICE_ARG(policy_fingerprint(policy)));
+	printf("%s: good: policy \"%s\", %u rule%s, %u credential%s%s, mode %s%s, fingerprint "
+	       "%.*s\n",
+	        shown, name, rules, rules == 1 ? "" : "s", policy_credential_count(policy),
+	        policy_credential_count(policy) == 1 ? "" : "s", exposed, mode_name(policy),
+	        policy_has_layers(policy) ? ", with a floor" : "",
+	        SLICE_ARG(policy_fingerprint(policy)));
 }
 
 static void write_exposed(struct json *j, const struct policy *policy)
@@ -121,7 +133,8 @@ static void write_json(struct json *j, const char *path, const struct policy_loa
 	json_bool(j, "good", rc == 0);
 	if (rc == 0) {
 		json_string(j, "name", policy_name(&loaded->policy), 0);
-		json_uint(j, "rules", policy_rule_count(&loaded->policy));
+		json_uint(j, "rules", own_rules(&loaded->policy));
+		json_bool(j, "has_floor", policy_has_layers(&loaded->policy));
 		json_uint(j, "credentials", policy_credential_count(&loaded->policy));
 		write_exposed(j, &loaded->policy);
 		json_literal(j, "mode", mode_name(&loaded->policy));
@@ -149,6 +162,8 @@ static int check_file(const char *path, struct policy_options *options, struct j
 		resolve_clear(hosts);
 	rc = policy_load_file(path, options, &loaded, &diags);
 	options->notes = NULL;
+	if (rc == 0)
+		policy_note_floor(path, options, &loaded.policy, &notes);
 	status = rc == 0 ? POLICY_EXIT_GOOD : POLICY_EXIT_BAD;
 	if (rc == 0 && hosts && !resolve_names(hosts, &loaded.policy))
 		status = POLICY_EXIT_BAD;

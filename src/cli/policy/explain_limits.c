@@ -17,8 +17,11 @@ static void print_limit(const struct policy *policy, uint32_t index, const char 
 	slice_escape(policy_rule_name(policy, limit.rule), rule, sizeof(rule));
 	slice_escape(limit.shared, label, sizeof(label));
 	printf("%s%s%s of %s%s%s%s", before, limit.budget ? "budget " : "",
-	        policy_limit_text(&limit, text), rule[0] ? "rule " : "the policy", rule,
-	        limit.shared.n ? ", shared by label " : "", label);
+	        policy_limit_text(&limit, text),
+	        rule[0]       ? "rule "
+	        : limit.floor ? "the floor"
+	                      : "the policy",
+	        rule, limit.shared.n ? ", shared by label " : "", label);
 }
 
 void explain_limits_text(const struct explain *x)
@@ -46,6 +49,8 @@ static void write_limit(const struct policy *policy, uint32_t index, struct json
 	json_object(j, NULL);
 	if (limit.rule != POLICY_NONE)
 		json_string(j, "rule", policy_rule_name(policy, limit.rule), 0);
+	if (limit.floor)
+		json_literal(j, "layer", policy_layer_name(POLICY_LAYER_FLOOR));
 	json_literal(j, "kind", policy_limit_kind_name(limit.kind));
 	json_uint(j, "amount", limit.amount);
 	if (limit.period_s)

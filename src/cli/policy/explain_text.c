@@ -47,29 +47,36 @@ static bool is_allowed(const struct explain *x)
 	return x->decision.verdict == POLICY_ALLOW && !x->unmeant && !leads_astray(x);
 }
 
+/* kind: what the rules are called, or NULL. */
+static const char *kind_of(const char *kind, const struct policy_rule_report *r)
+{
+	return kind ? kind : r->deny ? "deny" : r->asks ? "ask" : "allow";
+}
+
 static void print_rule(void *context, const struct policy_rule_report *r)
 {
 	char name[SHOWN_MAX], to[SHOWN_MAX], file[SHOWN_MAX];
 
-	(void)context;
-	printf("  %-5s %-28s %-15s %s  (%s:%u)\n",
-	        r->deny   ? "deny"
-	        : r->asks ? "ask"
-	                  : "allow",
-	        shown(r->name, name), match_texts[r->match], shown(r->to, to), shown(r->file, file),
-	        r->line);
+	printf("  %-5s %-28s %-15s %s  (%s:%u)\n", kind_of(context, r), shown(r->name, name),
+	        match_texts[r->match], shown(r->to, to), shown(r->file, file), r->line);
 	if (r->reading.n > 0)
 		printf("        because a server may read the path as \"%s\"\n",
 		        shown(r->reading, to));
 }
 
+struct rule_writer {
+	struct json *j;
+	const char *kind; /* as kind_of() */
+};
+
 static void write_rule(void *context, const struct policy_rule_report *r)
 {
-	struct json *j = context;
+	struct rule_writer *w = context;
+	struct json *j = w->j;
 
 	json_object(j, NULL);
 	json_string(j, "name", r->name, 0);
-	json_literal(j, "kind", r->deny ? "deny" : r->asks ? "ask" : "allow");
+	json_literal(j, "kind", kind_of(w->kind, r));
 	json_bool(j, "matches", r->match == POLICY_MATCHES);
 	if (r->match != POLICY_MATCHES)
 		json_literal(j, "differs_in", match_words[r->match]);
@@ -180,6 +187,8 @@ static void print_verdict(const struct explain *x)
 	printf("\n");
 	if (d->rule != POLICY_NONE && policy_rule_text(policy, d->rule).n > 0)
 		printf("reason: %s\n", shown(policy_rule_text(policy, d->rule), text));
+	if (policy_has_layers(policy))
+		printf("layer: %s\n", policy_layer_name(policy_decision_layer(policy, d)));
 	if (d->credential != POLICY_NONE)
 		print_credential(policy, d);
 	else if (!x->connection)
@@ -233,6 +242,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 	} else {
 		json_null(j, "rule");
 	}
+	if (policy_has_layers(policy))
+		json_literal(j, "layer", policy_layer_name(policy_decision_layer(policy, d)));
 	if (d->credential != POLICY_NONE) {
 		policy_credential(policy, d->credential, &credential);
 		json_string(j, "credential", credential.name, 0);
@@ -263,16 +274,38 @@ static void write_verdict(const struct explain *x, struct json *j)
 	json_bool(j, "small_letters", x->small);
 }
 
-static void list_rules(const struct explain *x,
-        void (*each)(void *context, const struct policy_rule_report *report), void *context)
+static struct policy_request judged(const struct explain *x)
 {
-	struct policy_request judged = x->request;
+	struct policy_request request = x->request;
 
 	if (x->relayed) {
-		judged.scheme = POLICY_TCP;
-		judged.method = judged.path = SLICE("");
+		request.scheme = POLICY_TCP;
+		request.method = request.path = SLICE("");
 	}
-	policy_explain(&x->loaded.policy, &judged, each, context);
+	return request;
+}
+
+static void write_rules(const struct explain *x, struct json *j)
+{
+	const struct policy_request request = judged(x);
+	struct rule_writer w = {j, NULL};
+	struct policy floor;
+
+	policy_explain(&x->loaded.policy, &request, write_rule, &w);
+	w.kind = "floor";
+	if (policy_floor(&x->loaded.policy, &floor))
+		policy_explain(&floor, &request, write_rule, &w);
+}
+
+static void print_rules(const struct explain *x)
+{
+	const struct policy_request request = judged(x);
+	char kind[] = "floor";
+	struct policy floor;
+
+	policy_explain(&x->loaded.policy, &request, print_rule, NULL);
+	if (policy_floor(&x->loaded.policy, &floor))
+		policy_explain(&floor, &request, print_rule, kind);
 }
 
 int explain_answer_json(const struct explain *x, const char *method, const char *url)
@@ -294,7 +327,7 @@ int explain_answer_json(const struct explain *x, const char *method, const char 
 	write_verdict(x, &j);
 	json_array(&j, "rules");
 	if (!x->fault)
-		list_rules(x, write_rule, &j);
+		write_rules(x, &j);
 	json_end_array(&j);
 	json_end_object(&j);
 	return policy_print_json(&j, &buf, is_allowed(x) ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED);
@@ -309,7 +342,7 @@ int explain_answer_text(const struct explain *x, const char *method)
 	if (x->fault)
 		printf("  %s\n", x->fault);
 	else
-		list_rules(x, print_rule, NULL);
+		print_rules(x);
 	print_verdict(x);
 	return is_allowed(x) ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED;
 }

@@ -2,9 +2,27 @@
 /* What the policy commands share besides options: loading a policy with its notes, JSON on stdout.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/policy/policy.h"
+
+static void set_floor(const struct policy_options *with, struct policy_load_options *out)
+{
+	static char absolute[2 * PATH_MAX];
+	char directory[PATH_MAX] = "";
+
+	out->floor = POLICY_FLOOR_PATH;
+	if (!with->floor)
+		return;
+	out->floor_required = true;
+	out->floor = strcmp(with->floor, POLICY_FLOOR_NONE) == 0 ? NULL : with->floor;
+	if (!out->floor || with->floor[0] == '/' || !getcwd(directory, sizeof(directory)))
+		return;
+	snprintf(absolute, sizeof(absolute), "%s/%s", directory, with->floor);
+	out->floor = absolute;
+}
 
 int policy_load_file(const char *path, const struct policy_options *with, struct policy_loaded *out,
         struct diag_list *diags)
@@ -28,6 +46,7 @@ int policy_load_file(const char *path, const struct policy_options *with, struct
 		options.each_host = resolve_add;
 		options.each_host_context = with->hosts;
 	}
+	set_floor(with, &options);
 	memset(out, 0, sizeof(*out));
 	rc = policy_load(&reader, path, &options, &out->image, &size, diags);
 	if (rc == 0)

@@ -4,7 +4,6 @@
  * terminal. The text is made, loaded like any policy, and only then written, into a new file.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -133,56 +132,14 @@ static void default_name(struct new_choice *choice)
 	snprintf(choice->name, sizeof(choice->name), "%.*s", SLICE_ARG(name));
 }
 
-static bool write_all(int fd, struct slice text)
-{
-	while (text.n > 0) {
-		ssize_t n = write(fd, text.p, text.n);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		text = slice_of(text.p + n, text.n - (size_t)n);
-	}
-	return true;
-}
-
-static bool complain(const char *path, const char *why)
-{
-	char shown[512];
-
-	fprintf(stderr, "vethguard: error: %s: %s\n",
-	        slice_escape(slice_from_string(path), shown, sizeof(shown)), why);
-	return false;
-}
-
-static bool write_file(const char *path, struct slice text)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), error = 0;
-
-	if (fd < 0)
-		return complain(path, errno == EEXIST ? "already exists and is not overwritten; "
-		                                        "name another file with --output"
-		                                      : strerror(errno));
-	if (!write_all(fd, text) || fsync(fd) < 0)
-		error = errno;
-	if (close(fd) < 0 && error == 0)
-		error = errno;
-	if (error == 0)
-		return true;
-	unlink(path);
-	return complain(path, strerror(error));
-}
-
 static bool write_policy(const struct new_choice *choice, struct slice text)
 {
 	char shown[512];
 
-	if (strcmp(choice->output, "-") == 0)
-		return write_all(STDOUT_FILENO, text) ||
-		       complain("the standard output", strerror(errno));
-	if (!write_file(choice->output, text))
+	if (!policy_write(choice->output, text))
 		return false;
+	if (strcmp(choice->output, "-") == 0)
+		return true;
 	slice_escape(slice_from_string(choice->output), shown, sizeof(shown));
 	printf("%s is written. What it decides: vethguard policy explain %s GET https://HOST/\n"
 	       "Use it: vethguard run --policy %s -- COMMAND\n",

@@ -17,20 +17,26 @@
 		"help", 'h', NULL, "this text" \
 	}
 
-static const struct option_spec common_specs[] = {VAR, JSON, HELP, {NULL, 0, NULL, NULL}};
+#define FLOOR                                                                                 \
+	{                                                                                     \
+		"floor", 0, "FILE",                                                           \
+		        "the floor that bounds the policies (" POLICY_FLOOR_PATH "); or none" \
+	}
+
+static const struct option_spec common_specs[] = {VAR, FLOOR, JSON, HELP, {NULL, 0, NULL, NULL}};
 #define RESOLVE                                                                                 \
 	{"resolve", 0, NULL, "ask this machine's name servers where the hosts lead"},           \
 	{                                                                                       \
 		"config", 0, "FILE", "the configuration whose resolver, hosts and permit count" \
 	}
 static const struct option_spec resolving_specs[] = {
-        VAR, RESOLVE, JSON, HELP, {NULL, 0, NULL, NULL}};
+        VAR, FLOOR, RESOLVE, JSON, HELP, {NULL, 0, NULL, NULL}};
 
 static const struct option_spec asking_specs[] = {VAR,
         {"header", 'H', "FIELD",
                 "\"Name: value\" of the request, for rules with headers; repeatable"},
         {"body", 0, "FILE", "the request's body, for rules with json or form; - is standard input"},
-        RESOLVE, JSON, HELP, {NULL, 0, NULL, NULL}};
+        FLOOR, RESOLVE, JSON, HELP, {NULL, 0, NULL, NULL}};
 
 static const struct option_spec *specs_of(const struct policy_usage *usage)
 {
@@ -87,6 +93,8 @@ static bool take_option(const char *name, const char *value, struct policy_optio
 		out->resolve = true;
 	else if (strcmp(name, "config") == 0)
 		out->config = value;
+	else if (strcmp(name, "floor") == 0)
+		out->floor = value;
 	else
 		out->help = true;
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_commands: `vethguard policy check`, `explain`, `diff` and `new`. */
+/* policy_commands: `vethguard policy check`, `explain`, `diff`, `new` and `import`. */
 #ifndef VETHGUARD_SRC_CLI_POLICY_POLICY_H
 #define VETHGUARD_SRC_CLI_POLICY_POLICY_H
 
@@ -28,6 +28,7 @@ int policy_check_command(int argc, char **argv);
 int policy_explain_command(int argc, char **argv);
 int policy_diff_command(int argc, char **argv);
 int policy_new_command(int argc, char **argv);
+int policy_import_command(int argc, char **argv);
 
 /* A loaded and opened policy. */
 struct policy_loaded {
@@ -45,6 +46,7 @@ struct policy_options {
 	                            check has */
 	bool resolve;            /* look names up */
 	const char *config;      /* or NULL */
+	const char *floor;       /* a path, or "none"; NULL: the usual one, if it exists */
 	struct resolve *hosts;   /* gets the hosts that the policy names; NULL: not wanted */
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
@@ -75,6 +77,16 @@ struct policy_usage {
  * in order to argv[0] and on. Returns the number of words, 0 after --help was answered, or -1 after
  * a message. */
 int policy_take_options(const struct policy_usage *usage, char **argv, struct policy_options *out);
+
+#define POLICY_FLOOR_NONE "none"
+/* policy/floor.c: adds a note for all that the floor takes away from the policy at path, which was
+ * loaded. */
+void policy_note_floor(const char *path, const struct policy_options *with,
+        const struct policy *policy, struct diag_list *notes);
+
+/* policy/output.c: writes a text to a new file, or, as "-", to the standard output. False after a
+ * message. */
+bool policy_write(const char *path, struct slice text);
 
 /* Prints each note on stderr as "file:line:column: note: message", with the place as far as it is
  * known. */

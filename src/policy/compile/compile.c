@@ -227,6 +227,8 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	                 (rule->condition_count ? RULE_CONDITIONS : 0u) |
 	                 (model_has_condition(rule, CONDITION_MCP) ? RULE_MCP : 0u) |
 	                 (model_has_condition(rule, CONDITION_GRAPHQL) ? RULE_GRAPHQL : 0u) |
+	                 (rule->layer == POLICY_LAYER_FLOOR ? RULE_FLOOR : 0u) |
+	                 (rule->layer == POLICY_LAYER_INFRASTRUCTURE ? RULE_INFRASTRUCTURE : 0u) |
 	                 (rule->counts_tokens ? RULE_TOKENS : 0u) | (rule->wait_s ? RULE_ASK : 0u),
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,
@@ -256,6 +258,13 @@ static int refuse_size(struct compiler *c, const char *what)
 	return -EINVAL;
 }
 
+static void compile_inner(
+        struct compiler *c, enum image_section_id id, const struct model_inner *inner)
+{
+	if (inner->image && !vec_append(&c->sections[id], inner->image, inner->size))
+		c->failed = true;
+}
+
 static int compile_all(struct compiler *c)
 {
 	for (size_t i = 0; i < c->model->credential_count; i++)
@@ -273,6 +282,8 @@ static int compile_all(struct compiler *c)
 	compile_exposes(c);
 	compile_limits(c);
 	compile_dlps(c);
+	compile_inner(c, SECTION_FLOOR, &c->model->floor);
+	compile_inner(c, SECTION_INFRASTRUCTURE, &c->model->infrastructure);
 	compile_profiles(c);
 	for (uint32_t i = 0; i < c->sections[SECTION_PROFILES].n && !c->failed; i++) {
 		compile_profile_nodes(c, i);

@@ -9,7 +9,7 @@ static void compile_limit(struct compiler *c, const struct model_limit *from)
 	        .rule = from->rule,
 	        .kind = from->kind,
 	        .period_s = from->period_s,
-	        .budget = from->budget,
+	        .flags = (from->budget ? LIMIT_BUDGET : 0u) | (from->floor ? LIMIT_FLOOR : 0u),
 	        .shared = compile_text(c, from->shared)};
 
 	compile_push(c, SECTION_LIMITS, &out);

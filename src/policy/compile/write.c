@@ -2,7 +2,8 @@
 /*
  * Theory of operation: the last step of the compiler. Both hash tables are built under a fresh
  * random key, at most half full. The sections follow the header one after the other. The
- * fingerprint covers everything except the key and the tables that depend on it.
+ * fingerprint covers everything except the key and the tables that depend on it; of images inside
+ * of this one it covers their fingerprints.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,6 +92,14 @@ static size_t lay_out(struct compiler *c)
 	return at;
 }
 
+static void add_inner(uint64_t hash[2], uint64_t id, const uint8_t *image)
+{
+	const struct image_header *inner = (const struct image_header *)image;
+
+	hash[1] = id ^ hash_bytes(&fingerprint_key, inner->fingerprint, IMAGE_FINGERPRINT);
+	hash[0] = hash_bytes(&fingerprint_key, hash, 2 * sizeof(hash[0]));
+}
+
 static void set_fingerprint(struct image_header *h, const uint8_t *image)
 {
 	char digits[IMAGE_FINGERPRINT + 1];
@@ -100,6 +109,9 @@ static void set_fingerprint(struct image_header *h, const uint8_t *image)
 	        h->mode | (uint64_t)h->leaks_pass << 8 | (uint64_t)h->silent << 9 | inspect << 32};
 
 	hash[0] = hash_bytes(&fingerprint_key, hash, sizeof(hash));
+	for (int id = SECTION_FLOOR; id <= SECTION_INFRASTRUCTURE; id++)
+		if (h->sections[id].count > 0)
+			add_inner(hash, (uint64_t)id, image + h->sections[id].at);
 	snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)hash[0]);
 	memcpy(h->fingerprint, digits, IMAGE_FINGERPRINT);
 }

@@ -16,6 +16,7 @@
  *   bundles: [{name: fleet, source: "https://control.example/fleet.bundle", keys: fleet.pub}]
  *   ask: {webhook: {url: "https://chat.example/hook", key: "file:hook.key"}}
  *   audit_file: /var/log/vethguard/audit.jsonl
+ *   floor: /etc/vethguard/floor.yaml
  *   limits: {connections: 512}
  *   timeouts: {idle: 5m}
  */
@@ -206,7 +207,7 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca", "ca_files", "permit",
 	        "pools", "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch",
-	        "gateway", "bundles", "ask", NULL};
+	        "gateway", "bundles", "ask", "floor", NULL};
 	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
 	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
 	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
@@ -243,6 +244,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 		config_read_egress(tree, node, is_private, config);
 	if ((node = tree_get(root, "audit_file")))
 		config_read_path(tree, node, "audit_file", config->audit_file);
+	if ((node = tree_get(root, "floor")))
+		config_read_path(tree, node, "floor", config->floor);
 	if ((node = tree_get(root, "watch")))
 		config->watch = tree_word(tree, node, "watch", words) == 1;
 	if ((node = tree_get(root, "limits")))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides the verdict from what a search has found, and the reason of a denial. Only a denial walks
- * all entries of its targets, to say what was missing. Nothing here allocates or fails. */
+ * all entries of its targets, to say what was missing. Nothing here allocates or fails. The layers
+ * inside of the policy do not count here (decide/layers.c). */
+#include "policy/decide/layers.h"
 #include "policy/decide/search.h"
 
 /* True if the path is allowed, but only by other methods than this one. */
@@ -76,7 +78,8 @@ static void refuse(const struct search *s, struct policy_decision *out, enum pol
 {
 	deny(out, reason);
 	out->rule = rule;
-	out->observed = policy_mode(s->policy) == POLICY_OBSERVE;
+	out->observed = policy_mode(s->policy) == POLICY_OBSERVE &&
+	                policy_rule_layer(s->policy, rule) != POLICY_LAYER_FLOOR;
 	out->verdict = out->observed ? POLICY_ALLOW : POLICY_DENY;
 }
 
@@ -188,7 +191,7 @@ static bool decide_own(const struct policy *policy, const struct policy_request 
 	return true;
 }
 
-void policy_decide(const struct policy *policy, const struct policy_request *request,
+void decide_alone(const struct policy *policy, const struct policy_request *request,
         struct policy_decision *out)
 {
 	struct question q;

@@ -76,7 +76,9 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 
 			if (deny && (r->flags & RULE_ASK) != 0)
 				continue; /* a shadow: diff/asks.c compares the ask rule */
-			if (!deny && naming == LOOKUP_TOO_WIDE)
+			if (!deny &&
+			        (naming == LOOKUP_TOO_WIDE ||
+			                (side->own_rules && (r->flags & RULE_INFRASTRUCTURE) != 0)))
 				continue;
 			if ((r->flags & RULE_EXCEPT) != 0 &&
 			        lookup_excepts(policy, &side->found, q->request, e->rule))

@@ -21,6 +21,7 @@ struct diff_claim {
 
 struct diff_side {
 	const struct policy *policy;
+	bool own_rules; /* the infrastructure's rules do not count */
 	struct found found;
 	struct vec allows, denies; /* struct diff_claim */
 };

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "policy/decide/layers.h"
 #include "policy/diff/groups.h"
+#include "policy/diff/layers.h"
 #include "policy/diff/text.h"
 
 #define BUDGET 100000000u /* steps of one comparison: a second or so */
@@ -31,6 +33,7 @@ struct diff {
 	bool failed; /* no memory */
 	/* the current cell */
 	struct diff_where where;
+	bool bounds; /* compare what may pass, and nothing else */
 	bool allowed_more, allowed_less;
 };
 
@@ -70,6 +73,8 @@ static void on_change(void *context, const struct diff_change *change)
 {
 	struct diff *d = context;
 
+	if (d->bounds && change->kind == DIFF_CREDENTIAL)
+		return;
 	d->allowed_more |= change->kind == DIFF_ALLOWED;
 	d->allowed_less |= change->kind == DIFF_DENIED;
 	diff_text_add(&d->text, &d->where, change);
@@ -176,10 +181,11 @@ static void compare_connections(struct diff *d, const struct policy_request *req
 	struct policy_decision from, to;
 	bool was, is;
 
-	policy_decide(d->policies[0], request, &from);
-	policy_decide(d->policies[1], request, &to);
+	decide_alone(d->policies[0], request, &from);
+	decide_alone(d->policies[1], request, &to);
 	was = opens(&from, request);
-	is = opens(&to, request);
+	is = opens(&to, request) && !(d->bounds && policy_rule_layer(d->policies[1], to.rule) ==
+	                                                   POLICY_LAYER_INFRASTRUCTURE);
 	if (!was && is && !d->allowed_more)
 		change.kind = DIFF_CONNECTION_ALLOWED;
 	else if (was && !is && !d->allowed_less)
@@ -240,7 +246,7 @@ static void compare_group(struct diff *d, const struct diff_group *group)
 		compare_scheme(d, group, (enum policy_scheme)s);
 }
 
-static void compare(struct diff *d)
+static void compare_notes(struct diff *d)
 {
 	diff_text_modes(&d->text, policy_mode(d->policies[0]), policy_mode(d->policies[1]));
 	diff_text_answers(&d->text, policy_answers(d->policies[0]), policy_answers(d->policies[1]));
@@ -251,6 +257,12 @@ static void compare(struct diff *d)
 	diff_tokens(&d->text, d->policies[0], d->policies[1]);
 	diff_asks(&d->text, d->policies[0], d->policies[1]);
 	diff_dlps(&d->text, d->policies[0], d->policies[1]);
+}
+
+static void compare(struct diff *d)
+{
+	if (!d->bounds)
+		compare_notes(d);
 	if (!diff_methods_find(&d->methods, &d->arena, d->policies[0], d->policies[1]))
 		d->failed = true;
 	if (!diff_groups_find(&d->groups))
@@ -287,7 +299,8 @@ static void diff_fini(struct diff *d)
 	arena_fini(&d->arena);
 }
 
-int policy_diff(const struct policy *from, const struct policy *to, struct policy_diff *out)
+int diff_alone(
+        const struct policy *from, const struct policy *to, bool bounds, struct policy_diff *out)
 {
 	struct diff *d = malloc(sizeof(*d));
 	int rc;
@@ -296,6 +309,7 @@ int policy_diff(const struct policy *from, const struct policy *to, struct polic
 	if (!d)
 		return -ENOMEM;
 	diff_init(d, from, to);
+	d->bounds = d->to.own_rules = bounds;
 	if (!slice_equals(policy_fingerprint(from), policy_fingerprint(to)))
 		compare(d);
 	rc = d->failed || d->arena.failed ? -ENOMEM

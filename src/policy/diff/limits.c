@@ -32,7 +32,10 @@ static const char *words(
 	char text[POLICY_LIMIT_TEXT_MAX];
 
 	snprintf(out, size, "%s%s%.*s: %s%s%.*s", l->budget ? "budget of " : "limit of ",
-	        rule.n ? "rule " : "the policy", SLICE_ARG(rule), policy_limit_text(l, text),
+	        rule.n     ? "rule "
+	        : l->floor ? "the floor"
+	                   : "the policy",
+	        SLICE_ARG(rule), policy_limit_text(l, text),
 	        l->shared.n ? ", shared by label " : "", SLICE_ARG(l->shared));
 	return out;
 }

@@ -15,8 +15,10 @@ static const char *const main_keys[] = {"vethguard", "name", "include", "credent
         "allow", "ask", "deny", "mode", "inspect", "on_leak", "dlp", "variables", "expose",
         "limits", "budget", "internal", NULL};
 #define OF_CONFIG "belongs in the configuration (vethguard.yaml), not into a policy"
+#define OF_FLOOR "belongs in the floor (floor.yaml), not into a policy"
 
-static const struct tree_refusal main_refused[] = {
+static const struct tree_refusal main_refused[] = {{"infrastructure", OF_FLOOR},
+        {"defaults", OF_FLOOR},
         {"default", "does not exist: what no rule allows is refused, and that cannot be changed"},
         {"rules", "does not exist: write rules under allow: and deny:"},
         {"version", "does not exist: the version of the language is written \"vethguard: 1\""},
@@ -126,7 +128,7 @@ static int include_one(struct loader *l, const struct include *chain, struct tre
 	return rc;
 }
 
-static void check_version(struct tree *tree)
+void load_check_version(struct tree *tree)
 {
 	const struct tree_node *version = tree_get(tree->root, "vethguard");
 	char quoted[TREE_QUOTE_MAX];
@@ -167,7 +169,7 @@ static int read_top(struct loader *l, size_t index, const struct include *chain)
 	if (!tree_is_map(&tree, tree.root, "a policy"))
 		goto out;
 	tree_check_keys(&tree, tree.root, main_keys, main_refused);
-	check_version(&tree);
+	load_check_version(&tree);
 	if (chain->parent)
 		refuse_main_only(&tree);
 	include = tree_get(tree.root, "include");
@@ -192,6 +194,10 @@ static int parse_file(struct loader *l, struct slice path, const struct load_inc
 	if (include)
 		file.label =
 		        arena_copy(&l->arena, file.is_preset ? include->preset : include->text);
+	/* Only rules of the floor's file are named as if they were. */
+	if (slice_equals(file.label, SLICE("floor")) ||
+	        slice_equals(file.label, SLICE("infrastructure")))
+		file.label = arena_printf(&l->arena, "./%.*s", SLICE_ARG(file.label));
 	file.tree.arena = &l->arena;
 	file.tree.diags = l->model.diags;
 	file.tree.file = arena_copy(&l->arena, slice_from_string(shown)).p;

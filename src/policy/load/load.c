@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the main file and its includes are read first, depth first, each file once.
- * Then all credentials and groups are loaded, so that any file may use them, then all rules, the
- * main file's first. Faults are collected as long as reading on makes sense; after any fault
- * nothing is compiled.
+ * Theory of operation: the floor is read first (load/floor.c). Then the main file and its includes
+ * are read, depth first, each file once. Then all credentials and groups are loaded, so that any
+ * file may use them, then all rules, the main file's first. Faults are collected as long as reading
+ * on makes sense; after any fault nothing is compiled.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "policy/compile/compile.h"
 #include "policy/compile/unused.h"
-#include "policy/load/dlp.h"
 #include "policy/load/limits.h"
 #include "policy/load/rule.h"
 #include "policy/load/variables.h"
@@ -84,32 +83,14 @@ static struct slice name_of_file(struct arena *arena, struct slice path)
 static void load_main(
         struct loader *l, struct load_file *file, const struct policy_load_options *options)
 {
-	static const char *const modes[] = {"enforce", "observe", NULL};
-	static const char *const leaks[] = {"block", "alert", NULL};
-	static const char *const switches[] = {"on", "off", NULL};
 	const struct tree_node *name = tree_get(file->tree.root, "name");
-	const struct tree_node *mode = tree_get(file->tree.root, "mode");
-	const struct tree_node *inspect = tree_get(file->tree.root, "inspect");
-	const struct tree_node *on_leak = tree_get(file->tree.root, "on_leak");
-	const struct tree_node *internal = tree_get(file->tree.root, "internal");
-	struct tree_node *dlp = tree_get(file->tree.root, "dlp");
-	uint64_t bytes;
 
 	if (name)
 		load_name(&file->tree, name, "name", &l->model.name);
 	else
 		l->model.name = name_of_file(&l->arena, file->path);
-	if (mode && tree_word(&file->tree, mode, "mode", modes) == 1)
-		l->model.mode = POLICY_OBSERVE;
-	if (inspect && tree_bytes(&file->tree, inspect, "inspect", POLICY_INSPECT_MIN,
-	                       POLICY_INSPECT_MAX, &bytes))
-		l->model.inspect = (uint32_t)bytes;
-	if (on_leak)
-		l->model.leaks_pass = tree_word(&file->tree, on_leak, "on_leak", leaks) == 1;
-	if (internal)
-		l->model.silent = tree_word(&file->tree, internal, "internal", switches) == 1;
-	if (dlp)
-		l->model.has_dlp = load_dlp(&file->tree, dlp, &l->model.dlp);
+	load_floor_defaults(l, file->tree.root);
+	load_top(l, &file->tree, file->tree.root);
 	load_limits(&(struct limits_parse){l, &file->tree, POLICY_NONE, false}, file->tree.root);
 	if (options && options->observe)
 		l->model.mode = POLICY_OBSERVE;
@@ -255,6 +236,7 @@ static void loader_init(
 	l->model.diags = diags;
 	l->model.inspect = POLICY_INSPECT_DEFAULT;
 	vec_init(&l->model.rules, sizeof(struct model_rule));
+	vec_init(&l->floor_rules, sizeof(struct model_rule));
 	vec_init(&l->files, sizeof(struct load_file));
 	vec_init(&l->groups, sizeof(struct load_group));
 	vec_init(&l->name_rules, sizeof(uint32_t));
@@ -272,6 +254,9 @@ static void loader_fini(struct loader *l)
 	intern_fini(&l->rule_names);
 	intern_fini(&l->credential_names);
 	vec_fini(&l->model.rules);
+	vec_fini(&l->floor_rules);
+	free(l->model.floor.image);
+	free(l->model.infrastructure.image);
 	vec_fini(&l->files);
 	vec_fini(&l->groups);
 	vec_fini(&l->name_rules);
@@ -335,14 +320,20 @@ int policy_load(const struct policy_reader *reader, const char *path,
 		return -ENOMEM;
 	loader_init(l, reader, diags);
 	l->options = options;
+	rc = load_floor(l);
 	variables_give(l, options, path);
-	rc = load_all_files(l, path);
+	if (rc == 0)
+		rc = load_all_files(l, path);
+	if (options && options->floor && options->each_file)
+		options->each_file(options->each_file_context, options->floor);
 	if (rc == 0 && l->files.n > 0 && !l->wrong)
 		load_contents(l, options);
 	for (size_t i = 0; i < l->files.n; i++)
 		l->wrong |= ((struct load_file *)vec_at(&l->files, i))->tree.wrong;
 	if (rc == 0)
 		rc = l->arena.failed ? -ENOMEM : l->wrong ? -EINVAL : 0;
+	if (rc == 0)
+		rc = load_floor_compile(l);
 	if (rc == 0)
 		rc = policy_compile(&l->model, image, size);
 	if (rc == 0 && options && options->notes)

@@ -61,6 +61,7 @@ struct model_rule {
 	struct slice upgrades; /* as policy_rule_upgrades() */
 	struct mark mark;
 	bool deny, passthrough, has_methods;
+	enum policy_layer layer;
 	uint32_t wait_s; /* as in struct image_rule */
 	bool seals;      /* answers are sealed into the credential */
 	bool reported;   /* a conflict of this rule was reported */
@@ -125,11 +126,19 @@ struct model_limit {
 	uint64_t amount;
 	uint32_t period_s;
 	bool budget;
+	bool floor;          /* the floor's, not the policy's */
 	struct slice shared; /* as struct policy_limit */
+};
+
+/* An image that is put into another one, whole. */
+struct model_inner {
+	uint8_t *image; /* owned by the loader; NULL: none */
+	size_t size;
 };
 
 struct model {
 	struct arena *arena;
+	struct model_inner floor, infrastructure; /* as SECTION_FLOOR and SECTION_INFRASTRUCTURE */
 	struct diag_list *diags;
 	struct slice name;
 	enum policy_mode mode;

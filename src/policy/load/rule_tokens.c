@@ -117,7 +117,8 @@ void load_tokens_check(struct loader *l, struct tree *tree)
 		const struct model_limit *limit = &l->model.limits[i];
 		const struct model_rule *rule =
 		        limit->rule == POLICY_NONE ? NULL : vec_at(&l->model.rules, limit->rule);
-		bool fed = limit->kind != POLICY_LIMIT_TOKENS && limit->kind != POLICY_LIMIT_COST;
+		bool fed = limit->floor ||
+		           (limit->kind != POLICY_LIMIT_TOKENS && limit->kind != POLICY_LIMIT_COST);
 
 		for (size_t k = 0; k < l->model.rules.n && !fed; k++)
 			if (!rule || k == limit->rule)

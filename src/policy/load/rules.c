@@ -18,6 +18,10 @@ static const char *const ask_keys[] = {"name", "to", "ports", "methods", "paths"
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason",
         "except", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
         "grpc", NULL};
+/* Of a floor: its allow rules and those of the infrastructure. */
+static const char *const floor_keys[] = {"name", "to", "ports", "methods", "paths", "tls",
+        "upgrade", "query", "headers", "form", "json", "jsonrpc", "mcp", "graphql", "llm", "git",
+        "grpc", NULL};
 #define IS_TO "does not exist: write the destination of a rule as \"to: https://host\""
 #define SAYS_ITSELF "does not exist: write the rule under allow:, ask: or deny:"
 #define NO_MERGE \
@@ -49,6 +53,21 @@ static const struct tree_refusal deny_refused[] = {
         {"upgrade", "belongs to allow rules: a denied request is never sent"}, {"host", IS_TO},
         {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
         {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
+
+#define OF_POLICIES "belongs to rules of policies: a floor sends nothing"
+#define OF_FLOOR_TOP "belongs to the top of the floor, where it counts everything"
+static const struct tree_refusal floor_refused[] = {{"credential", OF_POLICIES},
+        {"seal", OF_POLICIES}, {"dlp", "belongs to policies, or under defaults:"},
+        {"weights", OF_POLICIES}, {"prices", OF_POLICIES}, {"limits", OF_FLOOR_TOP},
+        {"budget", OF_FLOOR_TOP}, {"wait", "belongs to ask rules, which a floor does not have"},
+        {"ask", "does not exist: a floor has allow:, deny: and infrastructure:"},
+        {"reason", "belongs to deny rules: it is what a refused client is told"},
+        {"except", "belongs to deny rules: an allow rule opens only what it names"},
+        {"host", IS_TO}, {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO},
+        {"destination", IS_TO},
+        {"action", "does not exist: write the rule under allow:, deny: or "
+                   "infrastructure:"},
+        {"<<", NO_MERGE}, {NULL, NULL}};
 
 /* Reads a credential's name. False: there is none of that name, which was reported. */
 static bool find_credential(
@@ -117,6 +136,18 @@ static void take_reason(struct rule_parse *p, struct tree_node *node)
 	tree_text(p->tree, &flat, "reason", REASON_MAX, &p->rule.reason);
 }
 
+/* Names such as "deny[2]", "team.yaml:allow[0]" and "floor:deny[0]". */
+static struct slice default_name(struct rule_parse *p, struct slice label, size_t index)
+{
+	if (p->rule.layer != POLICY_LAYER_POLICY)
+		label = slice_from_string(policy_layer_name(p->rule.layer));
+	return arena_printf(&p->l->arena, "%.*s%s%s[%zu]", SLICE_ARG(label), label.n ? ":" : "",
+	        p->rule.deny     ? "deny"
+	        : p->rule.wait_s ? "ask"
+	                         : "allow",
+	        index);
+}
+
 static void take_rule_name(struct rule_parse *p, struct load_file *file, size_t index)
 {
 	const struct tree_node *node = tree_get(p->node, "name");
@@ -125,18 +156,15 @@ static void take_rule_name(struct rule_parse *p, struct load_file *file, size_t 
 	bool added;
 	uint32_t id;
 
-	if (node) {
-		if (!load_name(p->tree, node, "a rule's name", &p->rule.name))
-			return;
-	} else {
-		p->rule.name = arena_printf(&p->l->arena, "%.*s%s%s[%zu]", SLICE_ARG(file->label),
-		        file->label.n ? ":" : "",
-		        p->rule.deny     ? "deny"
-		        : p->rule.wait_s ? "ask"
-		                         : "allow",
-		        index);
-		node = p->node;
-	}
+	if (node && !load_name(p->tree, node, "a rule's name", &p->rule.name))
+		return;
+	if (!node)
+		p->rule.name = default_name(p, file->label, index);
+	else if (p->rule.layer != POLICY_LAYER_POLICY)
+		p->rule.name =
+		        arena_printf(&p->l->arena, "%s%c%.*s", policy_layer_name(p->rule.layer),
+		                POLICY_LAYER_MARK, SLICE_ARG(p->rule.name));
+	node = node ? node : p->node;
 	id = intern_put(&p->l->rule_names, p->rule.name, &added);
 	if (id == UINT32_MAX || (added && !vec_append(&p->l->name_rules, &rule, 1)))
 		p->l->arena.failed = true;
@@ -242,6 +270,8 @@ static void check_rule_keys(struct rule_parse *p)
 {
 	if (p->rule.deny)
 		tree_check_keys(p->tree, p->node, deny_keys, deny_refused);
+	else if (p->rule.layer != POLICY_LAYER_POLICY)
+		tree_check_keys(p->tree, p->node, floor_keys, floor_refused);
 	else if (p->rule.wait_s)
 		tree_check_keys(p->tree, p->node, ask_keys, ask_refused);
 	else
@@ -261,6 +291,9 @@ static void load_rule(struct loader *l, struct load_file *file, struct tree_node
 	p.rule.wait_s = strcmp(key, "ask") == 0 ? POLICY_ASK_WAIT_S : 0;
 	p.rule.credential = POLICY_NONE;
 	p.rule.mark = mark_of(p.tree, node);
+	p.rule.layer = strcmp(key, "infrastructure") == 0 ? POLICY_LAYER_INFRASTRUCTURE
+	               : file == &l->floor                ? POLICY_LAYER_FLOOR
+	                                                  : POLICY_LAYER_POLICY;
 	if (!is_rule(p.tree, node))
 		return;
 	check_rule_keys(&p);

@@ -26,7 +26,10 @@ static bool report_unknown(
 	names[l->variable_count] = NULL;
 	tree_quote(node->text, quoted);
 	diag_hint(name, &known, hint);
-	if (near && variables_find(l, slice_from_string(near))->declared)
+	if (tree == &l->floor.tree)
+		tree_error(tree, node,
+		        "%s: a floor has no variables: it is the same for every policy", quoted);
+	else if (near && variables_find(l, slice_from_string(near))->declared)
 		tree_error(tree, node, "%s: there is no variable \"%.*s\"%s", quoted,
 		        SLICE_ARG(name), hint);
 	else if (near)

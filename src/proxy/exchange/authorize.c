@@ -116,7 +116,7 @@ static void authorize_upgrade(
         const struct policy *policy, const struct http_request *r, struct verdict *j)
 {
 	enum upgrade_verdict verdict =
-	        upgrade_authorize(policy, j->decision.rule, &r->fields, &j->upgrade);
+	        upgrade_authorize(policy, &j->decision, &r->fields, &j->upgrade);
 	bool websocket = slice_equals_ignoring_case(j->upgrade, SLICE("websocket"));
 
 	if (verdict == UPGRADE_DROPPED)

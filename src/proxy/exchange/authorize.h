@@ -63,8 +63,9 @@ enum upgrade_verdict {
 extern const char upgrade_not_passed_on[]; /* audit text for UPGRADE_DROPPED */
 /* Reads what a request asks for in its Upgrade fields. *protocol: the first protocol that is
  * allowed, else the first that is not. */
-enum upgrade_verdict upgrade_authorize(const struct policy *policy, uint32_t rule,
-        const struct http_fields *fields, struct slice *protocol);
+enum upgrade_verdict upgrade_authorize(const struct policy *policy,
+        const struct policy_decision *decision, const struct http_fields *fields,
+        struct slice *protocol);
 /* Checks a 101 to a request that asked for the protocol `asked`. Returns NULL, or what is wrong. */
 const char *upgrade_check_answer(struct slice asked, const struct http_fields *response);
 

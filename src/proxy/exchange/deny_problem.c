@@ -21,6 +21,8 @@ static void put_limit(struct json *j, const struct exchange *ex)
 	if (hit->limit.rule != POLICY_NONE)
 		json_string(
 		        j, "rule", policy_rule_name(ex->proxy->config.policy, hit->limit.rule), 0);
+	if (hit->limit.floor)
+		json_literal(j, "layer", policy_layer_name(POLICY_LAYER_FLOOR));
 	json_end_object(j);
 }
 

@@ -72,6 +72,10 @@ static const char *advice_for_denied(const struct policy_decision *d)
 		return "The policy allows this place only with certain query parameters, header "
 		       "fields or bodies. If the task needs this request as it is, ask the "
 		       "operator, quoting method, URL and event.";
+	case POLICY_REASON_FLOOR:
+		return "Do not retry; choose another way. The organisation's floor refuses this to "
+		       "every sandbox, so a change of this policy does not help. If the task needs "
+		       "this, ask the operator, quoting method, URL and event.";
 	default:
 		return d->rule != POLICY_NONE
 		               ? "An operator's rule refuses this on purpose. Do not retry; choose "

@@ -51,8 +51,9 @@ static bool is_optional(struct slice protocol)
 	       is_named(protocol, SLICE("tls"));
 }
 
-enum upgrade_verdict upgrade_authorize(const struct policy *policy, uint32_t rule,
-        const struct http_fields *fields, struct slice *protocol)
+enum upgrade_verdict upgrade_authorize(const struct policy *policy,
+        const struct policy_decision *decision, const struct http_fields *fields,
+        struct slice *protocol)
 {
 	enum upgrade_verdict verdict = UPGRADE_NONE;
 	struct slice rest = SLICE(""), one;
@@ -64,7 +65,7 @@ enum upgrade_verdict upgrade_authorize(const struct policy *policy, uint32_t rul
 				verdict = UPGRADE_DROPPED;
 			continue;
 		}
-		if (one.n <= POLICY_UPGRADE_MAX && policy_rule_allows_upgrade(policy, rule, one)) {
+		if (one.n <= POLICY_UPGRADE_MAX && policy_allows_upgrade(policy, decision, one)) {
 			*protocol = one;
 			return UPGRADE_ALLOWED;
 		}

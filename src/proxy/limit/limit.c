@@ -102,12 +102,15 @@ struct walk {
 	enum policy_limit_kind kind;
 	uint32_t rule, at, left;
 	bool of_rule;
+	bool is_infrastructures; /* the rule: no limit of a policy can hold it back */
 };
 
 static struct walk walk_begin(struct proxy *p, uint32_t rule, enum policy_limit_kind kind)
 {
 	struct walk w = {.proxy = p, .kind = kind, .rule = rule, .of_rule = rule == POLICY_NONE};
 
+	w.is_infrastructures =
+	        policy_rule_layer(p->config.policy, rule) == POLICY_LAYER_INFRASTRUCTURE;
 	policy_limits_of(p->config.policy, POLICY_NONE, &w.at, &w.left);
 	return w;
 }
@@ -116,7 +119,9 @@ static struct limit *walk_next(struct walk *w)
 {
 	for (;;) {
 		for (; w->left; w->at++, w->left--)
-			if (w->proxy->limits.items[w->at].spec.kind == w->kind) {
+			if (w->proxy->limits.items[w->at].spec.kind == w->kind &&
+			        !(w->is_infrastructures && !w->of_rule &&
+			                !w->proxy->limits.items[w->at].spec.floor)) {
 				w->left--;
 				return &w->proxy->limits.items[w->at++];
 			}
@@ -332,7 +337,7 @@ const char *limit_text(const struct proxy *p, const struct limit_hit *hit, char 
 	if (rule.n)
 		snprintf(of, sizeof(of), "rule \"%.*s\"", SLICE_ARG(rule));
 	else
-		snprintf(of, sizeof(of), "the policy");
+		snprintf(of, sizeof(of), l->floor ? "the floor" : "the policy");
 	if (l->kind == POLICY_LIMIT_BODY || hit->wait_ms < 0)
 		snprintf(when, sizeof(when), "is smaller than this request");
 	else if (policy_limit_has_period(l->kind))

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "vethguard/base/version.h"
+#include "vethguard/policy/policy.h"
 
 #include "recorder/ocsf/parts.h"
 
@@ -189,6 +190,14 @@ static void write_status(struct ocsf_line *line)
 	}
 }
 
+/* Only rules of a floor's file have such a name. */
+static enum policy_layer layer_of(struct slice rule)
+{
+	return slice_starts_with(rule, SLICE("floor:"))            ? POLICY_LAYER_FLOOR
+	       : slice_starts_with(rule, SLICE("infrastructure:")) ? POLICY_LAYER_INFRASTRUCTURE
+	                                                           : POLICY_LAYER_POLICY;
+}
+
 static void write_control(struct ocsf_line *line)
 {
 	struct json *j = &line->json;
@@ -200,7 +209,8 @@ static void write_control(struct ocsf_line *line)
 		line_text(j, "name", rule, OCSF_NAME_MAX);
 		/* The names of the fence's rules and of the policy's rules are separate name
 		 * spaces. */
-		line_plain(j, "type", e->kind == EVENT_PACKET ? "fence" : "policy");
+		line_plain(j, "type",
+		        e->kind == EVENT_PACKET ? "fence" : policy_layer_name(layer_of(rule)));
 		line_end_object(j);
 	}
 	if (line->sandbox->policy.len == 0)

@@ -192,7 +192,8 @@ static const struct attach_limit *list_limits(const struct sandbox *s, size_t *c
 		policy_limit(policy, i, &l->limit);
 		if (!l->limit.period_s)
 			continue;
-		l->rule = policy_rule_name(policy, l->limit.rule);
+		l->rule = l->limit.floor ? slice_from_string(policy_layer_name(POLICY_LAYER_FLOOR))
+		                         : policy_rule_name(policy, l->limit.rule);
 		l->used = limits_used(s, &l->limit);
 		++*count;
 	}

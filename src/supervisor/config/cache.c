@@ -93,7 +93,9 @@ void settings_cache_remember(struct settings *s, enum settings_whose whose, cons
 static const struct identity *reader_of(
         const struct settings_input *input, const struct identity *caller)
 {
-	return input->whose == SETTINGS_OWN ? settings_config_identity(caller) : caller;
+	return input->whose == SETTINGS_FLOOR ? settings_own_identity()
+	       : input->whose == SETTINGS_OWN ? settings_config_identity(caller)
+	                                      : caller;
 }
 
 /* The directories above a file change independently of it. */
@@ -154,7 +156,14 @@ static bool same_bytes(struct settings_input *input, const struct identity *call
 	struct settings_input now = {0};
 	char *text = NULL;
 	size_t n = 0;
+	int fd;
 
+	if (input->whose == SETTINGS_NO_FLOOR) {
+		fd = local_file_find(input->path);
+		if (fd >= 0)
+			close(fd);
+		return fd == -ENOENT;
+	}
 	opening.files.context = &opening.facts;
 	if (input->whose == SETTINGS_HOSTS)
 		n = settings_host_file(input->path, &text, &opening.fingerprint).n;

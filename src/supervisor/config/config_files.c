@@ -121,6 +121,7 @@ void settings_check_config_files(const struct config *c, const char *path, struc
 	check_cas(c, path, diags);
 	check_password(c, path, diags);
 	check_audit(c, path, diags);
+	settings_check_floor(c, path, diags);
 }
 
 struct settings *settings_of_services(const char *config_path)

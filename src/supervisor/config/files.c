@@ -118,6 +118,7 @@ int settings_files_read(const struct identity *identity, const char *policy_path
 	        .left = SETTINGS_FILES_MAX};
 	const struct policy_reader reader = {
 	        .context = &r, .read = read_and_tell, .preset_dir = r.opening.files.preset_dir};
+	struct policy_load_options without_floor = *options;
 	struct diag_list *diags = calloc(1, sizeof(*diags));
 	uint8_t *image = NULL;
 	size_t size;
@@ -126,7 +127,8 @@ int settings_files_read(const struct identity *identity, const char *policy_path
 	r.opening.files.context = &r.opening.facts;
 	if (!diags)
 		return -ENOMEM;
-	rc = policy_load(&reader, policy_path, options, &image, &size, diags);
+	without_floor.floor = NULL; /* it is local: the parent reads it */
+	rc = policy_load(&reader, policy_path, &without_floor, &image, &size, diags);
 	free(image);
 	free(diags);
 	return rc == -ENOMEM ? rc : 0; /* the parent finds and reports the faults again */

@@ -10,6 +10,8 @@ enum settings_whose {
 	SETTINGS_CALLERS, /* opened with the rights of the user who named the policy */
 	SETTINGS_OWN,     /* the configuration */
 	SETTINGS_HOSTS,   /* the host's resolv.conf and hosts */
+	SETTINGS_FLOOR,   /* the floor, read with the supervisor's own rights */
+	SETTINGS_NO_FLOOR /* a floor that did not exist */
 };
 
 /* A file as it was read: its hash, not its text, which may hold a password. */
@@ -71,6 +73,14 @@ int settings_read(void *context, const char *path, char **text, size_t *n);
 void settings_add_path_writers(int fd, const char *path, bool is_real, struct path_looks *looks,
         struct policy_writers *writers);
 const struct identity *settings_config_identity(const struct identity *caller);
+/* settings.c: the supervisor's own. */
+const struct identity *settings_own_identity(void);
+/* floor.c: the read_floor function of a policy_reader; context is a settings_opening. */
+int settings_read_floor(void *context, const char *path, char **text, size_t *n,
+        char objection[POLICY_WRITERS_TEXT_MAX]);
+/* Sets the floor of a policy that a daemon with this configuration loads, or that a run loads. */
+void settings_set_floor(const struct config *config, bool is_run, const char *config_path,
+        struct policy_load_options *options, struct diag_list *notes);
 /* files.c: gives what a child has read, as reading the file would. Returns 0 or -errno;
  * LOCAL_FILE_UNKNOWN: the child did not read it. */
 int settings_files_get(const struct settings_files *files, const char *path, char **text, size_t *n,
@@ -101,6 +111,9 @@ int settings_read_egress_pair(
  * local files (local_file.h) are read. */
 void settings_note_config(
         const struct config *c, const char *path, bool local, struct diag_list *notes);
+
+/* floor.c: adds to diags what is wrong with the daemon's floor. */
+void settings_check_floor(const struct config *c, const char *config_path, struct diag_list *diags);
 
 /* cache.c */
 void settings_cache_remember(struct settings *s, enum settings_whose whose, const char *path,

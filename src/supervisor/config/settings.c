@@ -89,13 +89,18 @@ static void remember_env_source(void *context, const struct policy_credential *c
 		s->env_source = NULL;
 }
 
-/* In a run the configuration is the invoking user's, otherwise the daemon's own. */
-const struct identity *settings_config_identity(const struct identity *caller)
+const struct identity *settings_own_identity(void)
 {
 	static struct identity own;
 
 	own = (struct identity){.uid = geteuid(), .gid = getegid()};
-	return caller->lends || caller->fixed ? caller : &own;
+	return &own;
+}
+
+/* In a run the configuration is the invoking user's, otherwise the daemon's own. */
+const struct identity *settings_config_identity(const struct identity *caller)
+{
+	return caller->lends || caller->fixed ? caller : settings_own_identity();
 }
 
 static void say_not_local(
@@ -207,7 +212,8 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	        .read = settings_read,
 	        .preset_dir = opening->files.preset_dir,
 	        .is_private = is_private,
-	        .writers = writers};
+	        .writers = writers,
+	        .read_floor = settings_read_floor};
 	struct policy_load_options options = *wanted;
 	struct diag_list *notes = calloc(1, sizeof(*notes));
 	int rc = notes ? 0 : -ENOMEM;
@@ -220,6 +226,9 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 
 	if (!rc)
 		rc = of_config(load_config(s, opening, &reader, config_path, notes, diags));
+	settings_set_floor(&s->config,
+	        settings_config_identity(opening->identity) == opening->identity, config_path,
+	        &options, notes);
 	if (!rc)
 		rc = policy_load(&reader, policy_path, &options, &s->image, &s->image_size, diags);
 	if (!rc)

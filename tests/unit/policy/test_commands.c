@@ -674,11 +674,12 @@ static void test_usage(void **state)
 	} bad[] = {
 	        {{NULL}, "Usage: vethguard policy check"},
 	        {{"chek"}, "unknown command chek; did you mean check?\nThe commands are check, "
-	                   "explain, diff and new. See 'vethguard policy --help'."},
+	                   "explain, diff, new and import. See 'vethguard policy --help'."},
 	        {{"nonsense"}, "unknown command nonsense\nThe commands are check"},
 	        {{"check"}, "which FILE? See 'vethguard policy check --help'."},
 	        {{"check", "--jsn", "policies/observe.yaml"},
 	                "unknown option --jsn; did you mean --json?\nThe options are --var, "
+	                "--floor, "
 	                "--resolve, --config, --json and --help. See 'vethguard policy check "
 	                "--help'."},
 	        {{"check", "policies/observe.yaml", "--var"},

@@ -250,7 +250,8 @@ static void what_a_child_has_read(void **state)
 	unlink(part); /* from now on only the child knew it */
 	s = load_from(files, &error);
 	assert_non_null(s);
-	assert_int_equal(s->file_count, 2);
+	assert_int_equal(s->file_count, 3); /* and the floor, where it would be */
+	assert_string_equal(s->files[2], POLICY_FLOOR_PATH);
 	again = load_from(files, &error);
 	assert_ptr_equal(again, s);
 	settings_put(again);

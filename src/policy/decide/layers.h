@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decide_layers: one decision without the layers of the policy. */
+#ifndef VETHGUARD_SRC_POLICY_DECIDE_LAYERS_H
+#define VETHGUARD_SRC_POLICY_DECIDE_LAYERS_H
+
+#include "policy/image.h"
+
+/* Decides as policy_decide() does, by the policy's own rules, which include the floor's deny rules
+ * and the infrastructure's rules. What is inside of the image does not count. */
+void decide_alone(const struct policy *policy, const struct policy_request *request,
+        struct policy_decision *out);
+
+#endif
