@@ -47,6 +47,7 @@ static const struct slice policy_codes[] = {
         [POLICY_REASON_CONDITION] = CODE("condition"),
         [POLICY_REASON_LEAK] = CODE("leak"),
         [POLICY_REASON_SECRET] = CODE("secret"),
+        [POLICY_REASON_SCOPE] = CODE("scope"),
 };
 _Static_assert(
         sizeof(policy_codes) / sizeof(policy_codes[0]) == POLICY_REASON_COUNT, "one per reason");

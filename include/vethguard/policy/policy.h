@@ -48,6 +48,8 @@ enum policy_reason {
 	                                  body does not meet their conditions */
 	POLICY_REASON_LEAK = 11,       /* the request carries a placeholder to where the placeholder does not belong */
 	POLICY_REASON_SECRET = 12,     /* the request carries a secret (dlp) */
+	POLICY_REASON_SCOPE = 13, /* the rule allows the request, but its credential (docker-registry) does not name the
+	                             repository or the action */
 	POLICY_REASON_COUNT
 };
 
@@ -98,6 +100,7 @@ struct policy_decision {
 	                        called out of lists of tools in the answer */
 	bool needs_messages; /* a rule with mcp or graphql matches this destination and path: do not upgrade the
 	                        connection (WebSocket or other), since no rule would judge what follows */
+	const char *why;     /* of POLICY_REASON_SCOPE: one static sentence; else NULL */
 };
 
 /* An opened image. Filled by policy_open(); borrows the bytes. */
@@ -210,7 +213,8 @@ enum policy_inject {
 	POLICY_INJECT_PLACEHOLDER,
 	POLICY_INJECT_CLIENT_CERTIFICATE, /* the upstream's TLS handshake shows it; the value is PEM */
 	POLICY_INJECT_POSTGRES,           /* the login of a tcp:// connection that speaks PostgreSQL's protocol */
-	POLICY_INJECT_FIELDS,             /* header, with several fields and templates: policy_field_next() */
+	POLICY_INJECT_DOCKER_REGISTRY, /* the login at a registry's token service, and its tokens: policy/registry.h */
+	POLICY_INJECT_FIELDS,          /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
 enum policy_source {
@@ -230,10 +234,11 @@ struct policy_credential {
 	struct slice name;
 	enum policy_inject inject;
 	struct slice field;       /* header: field name; query: parameter; cookie: its name; sigv4: the regions,
-	                             sorted, with a space between; else empty (fields: policy_field_next()) */
+	                             sorted, with a space between; docker-registry: policy_registry(); else empty
+	                             (fields: policy_field_next()) */
 	struct slice prefix;      /* header: put before the value ("token "); sigv4: the services, as the regions;
 	                             else empty */
-	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password";
+	struct slice username;    /* basic, docker-registry: if set, the value is the password; else "user:password";
 	                             fields: what ${username} stands for; postgres: the user who logs in */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */

@@ -159,6 +159,8 @@ static void authorize_credential(const struct policy *policy, const struct clien
 	policy_credential(policy, j->decision.credential, &spec);
 	j->is_signed = spec.inject == POLICY_INJECT_SIGV4 || spec.inject == POLICY_INJECT_HMAC;
 	j->fills = fill_kind_of(&r->fields, &spec, j->decision.seals).form != FILL_NONE;
+	j->fills_messages = r->wants_websocket && spec.inject == POLICY_INJECT_PLACEHOLDER &&
+	                    policy_replaces_in(&spec, SLICE("websocket"));
 	if (spec.inject == POLICY_INJECT_SIGV4) {
 		struct signature claim;
 
@@ -265,6 +267,8 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	j->needs_body = j->decision.needs_body;
 	if (!j->allowed && body && j->decision.reason == POLICY_REASON_CONDITION)
 		j->detail = body->fault;
+	if (!j->allowed && j->decision.why)
+		j->detail = j->decision.why;
 	override_authorize(policy, &question, &r->fields, j);
 	if (j->allowed && j->searched && !j->decision.observed)
 		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,

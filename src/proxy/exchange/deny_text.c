@@ -64,6 +64,10 @@ static const char *advice_for_denied(const struct policy_decision *d)
 	case POLICY_REASON_SIGNATURE:
 		return "The right signature is made outside of the sandbox, for the regions and "
 		       "services that the operator has named. Sign with any key for one of these.";
+	case POLICY_REASON_SCOPE:
+		return "The credential is for certain repositories and actions of the registry. "
+		       "If the task needs another one, ask the operator to name it under "
+		       "\"repositories\" or \"actions\" of the credential, quoting URL and event.";
 	case POLICY_REASON_CONDITION:
 		return "The policy allows this place only with certain query parameters, header "
 		       "fields or bodies. If the task needs this request as it is, ask the "

@@ -17,6 +17,7 @@
 #include "proxy/exchange/content.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/kept_head.h"
+#include "proxy/exchange/registry.h"
 #include "vethguard/policy/json.h"
 
 struct sealing {
@@ -124,10 +125,12 @@ void sealing_take(struct exchange *ex, const uint8_t *p, size_t n)
 	s->body.n += n;
 }
 
-static bool is_token_name(struct slice name)
+/* "token" is a name for an access token only at the token service of a registry. */
+static bool is_token_name(struct slice name, bool registry)
 {
 	static const struct slice names[] = {
-	        {"accesstoken", 11}, {"refreshtoken", 12}, {"idtoken", 7}};
+	        {"accesstoken", 11}, {"refreshtoken", 12}, {"idtoken", 7}, {"token", 5}};
+	const size_t count = sizeof(names) / sizeof(*names) - !registry;
 	char plain[64];
 	size_t n = 0;
 
@@ -136,7 +139,7 @@ static bool is_token_name(struct slice name)
 	for (size_t i = 0; i < name.n; i++)
 		if (name.p[i] != '_' && name.p[i] != '-')
 			plain[n++] = name.p[i];
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < count; i++)
 		if (slice_equals_ignoring_case(slice_of(plain, n), names[i]))
 			return true;
 	return false;
@@ -175,13 +178,14 @@ static const char *rewrite(struct exchange *ex, const struct json_tree *tree)
 {
 	struct sealing *s = ex->sealing;
 	const char *done = tree->text.p, *end = done + tree->text.n, *why = NULL;
+	const bool registry = registry_is_on(ex);
 
 	for (uint32_t i = 0; !why && i < tree->count; i++) {
 		const struct json_value *key = json_at(tree, i), *v = key + 1;
 		struct slice written, token;
 
 		if (key->kind != JSON_IS_KEY || v->kind == JSON_IS_NULL ||
-		        !is_token_name(json_text(tree, key)))
+		        !is_token_name(json_text(tree, key), registry))
 			continue;
 		if (v->kind != JSON_IS_STRING)
 			return kind_text;
@@ -219,6 +223,12 @@ static const char *read_answer(struct exchange *ex)
 	return why;
 }
 
+static void mask_all(struct sealing *s, const struct mask *mask)
+{
+	mask_in_place(mask, s->out.p, s->sent.len);
+	mask_in_place(mask, buf_bytes(&s->kept.text), s->kept.text.len);
+}
+
 /* Masks the jar's tokens in the rest of the answer. */
 static const char *mask_rest(struct sealing *s)
 {
@@ -230,10 +240,18 @@ static const char *mask_rest(struct sealing *s)
 		return NULL;
 	if (!mask)
 		return memory_text;
-	mask_in_place(mask, s->out.p, s->sent.len);
-	mask_in_place(mask, buf_bytes(&s->kept.text), s->kept.text.len);
+	mask_all(s, mask);
 	mask_free(mask);
 	return NULL;
+}
+
+/* The tokens that the store has by now; another exchange may have sealed some meanwhile. */
+static const struct secret *held_jar(const struct exchange *ex)
+{
+	const struct credential_value *v = credential_store_held(
+	        ex->proxy->config.credentials, ex->verdict.decision.credential);
+
+	return v ? &v->jar : &ex->credential->jar;
 }
 
 static void send_sealed(struct exchange *ex)
@@ -262,7 +280,7 @@ static void send_sealed(struct exchange *ex)
 const char *sealing_end(struct exchange *ex)
 {
 	struct sealing *s = ex->sealing;
-	const struct secret *held = &ex->credential->jar;
+	const struct secret *held = held_jar(ex);
 	const char *why = NULL;
 
 	if (ex->redacting.undecodable)
@@ -274,6 +292,8 @@ const char *sealing_end(struct exchange *ex)
 		why = read_answer(ex);
 	if (!why)
 		why = mask_rest(s);
+	if (!why && registry_is_on(ex)) /* the login that was sent */
+		mask_all(s, ex->credential->mask);
 	if (!why)
 		send_sealed(ex);
 	return why;
