@@ -91,8 +91,10 @@ struct credential_value *value_with_jar(const struct credential_value *value, st
 	return NULL;
 }
 
-/* Takes what logins gave, which may be nothing. Returns NULL, or why it cannot be used. */
-static const char *take_jar(struct credential_value *value, struct slice bytes)
+/* Takes what logins gave, which may be nothing. Returns NULL, or why it cannot be used. Keys that
+ * sign are never sent, so nothing is masked. */
+static const char *take_jar(struct credential_value *value,
+        const struct policy_credential *credential, struct slice bytes)
 {
 	struct slice secrets[JAR_TOKENS_MAX];
 	size_t n;
@@ -102,6 +104,8 @@ static const char *take_jar(struct credential_value *value, struct slice bytes)
 	if (bytes.n && secret_copy(&value->jar, bytes.p, bytes.n) < 0)
 		return "There is no memory for the credential.";
 	n = jar_secrets(secret_slice(&value->jar), secrets);
+	if (credential->inject == POLICY_INJECT_SIGV4)
+		return NULL;
 	if (n)
 		value->mask = mask_new(secrets, n);
 	return n && !value->mask ? "There is no memory for the credential." : NULL;
@@ -176,7 +180,7 @@ struct credential_value *value_new(
 	policy_credential(policy, index, &credential);
 	if (credential.source == POLICY_SOURCE_SEALED || signs(&credential)) {
 		*error = credential.source == POLICY_SOURCE_SEALED
-		                 ? take_jar(value, bytes)
+		                 ? take_jar(value, &credential, bytes)
 		                 : take_key(value, &credential, bytes);
 		if (!*error)
 			return value;

@@ -230,6 +230,8 @@ int exchange_send_with_credential(struct exchange *ex)
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
 	if (ex->verdict.is_signed) {
+		if (ex->verdict.decision.seals)
+			limit_response(ex);
 		rc = send_signed(ex, &spec, &text);
 		secret_wipe(text.mem, text.len);
 		return rc;
@@ -243,6 +245,8 @@ int exchange_send_with_credential(struct exchange *ex)
 		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
 	if (spec.inject == POLICY_INJECT_PLACEHOLDER) {
 		rc = send_substituted(ex, &spec, &head, &text);
+	} else if (spec.inject == POLICY_INJECT_SIGV4) { /* a login with what the program has */
+		rc = send_head(ex, &head);
 	} else if (spec.inject == POLICY_INJECT_DOCKER_REGISTRY) {
 		rc = registry_fill_head(ex, &head, &text);
 		if (rc == 0)
