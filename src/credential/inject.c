@@ -186,6 +186,7 @@ int inject_render(
 	case POLICY_INJECT_BEARER:
 		return render_prefixed(SLICE("Bearer "), value, out);
 	case POLICY_INJECT_BASIC:
+	case POLICY_INJECT_DOCKER_REGISTRY: /* for the token service */
 		return render_basic(credential->username, value, out);
 	case POLICY_INJECT_HEADER:
 		return render_prefixed(credential->prefix, value, out);
@@ -214,6 +215,7 @@ struct slice inject_field(const struct policy_credential *credential)
 	case POLICY_INJECT_BEARER:
 	case POLICY_INJECT_BASIC:
 	case POLICY_INJECT_SIGV4:
+	case POLICY_INJECT_DOCKER_REGISTRY:
 		return SLICE("authorization");
 	case POLICY_INJECT_HEADER:
 		return credential->field;

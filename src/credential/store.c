@@ -180,6 +180,7 @@ static void on_patience(struct loop_timer *timer)
 void store_drop_slot(struct slot *slot)
 {
 	drop_value(slot);
+	secret_free(&slot->jar);
 	while (take_waiting(&slot->waiting))
 		;
 }
@@ -299,6 +300,17 @@ bool credential_store_is_guessed(const struct credential_store *store, uint32_t 
 	return credential < store->count && store->slots[credential].guessed;
 }
 
+/* Takes the reference to made. Returns the same value with the jar, or NULL with *error set. */
+static struct credential_value *with_jar(
+        struct credential_value *made, struct slice jar, const char **error)
+{
+	struct credential_value *both = value_with_jar(made, jar);
+
+	credential_value_release(made);
+	*error = both ? NULL : "There is no memory for the credential.";
+	return both;
+}
+
 void credential_store_answer(struct credential_store *store, uint32_t credential,
         struct slice value, uint32_t ttl_ms, uint32_t renew_ms, const char *error)
 {
@@ -316,6 +328,8 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 	slot = &store->slots[credential];
 	if (!error)
 		made = value_new(store->policy, credential, value, &error);
+	if (made && slot->jar.n)
+		made = with_jar(made, secret_slice(&slot->jar), &error);
 	if (!made) {
 		store_refuse(store, slot, error);
 		return;

@@ -26,6 +26,7 @@ int credential_store_renumber(struct credential_store *store, const uint32_t *ma
 		if (slots[i].value)
 			slots[i].value->credential = i;
 		from->value = NULL;
+		from->jar = (struct secret){0};
 		store_forget(&slots[i]);
 	}
 	placeholders_renumber(&store->placeholders, map, count);
@@ -48,6 +49,7 @@ void credential_store_rotate(struct credential_store *store, uint32_t credential
 	slot = &store->slots[credential];
 	had = slot->value != NULL;
 	slot->retry_ms = 0;
+	secret_free(&slot->jar);
 	store_forget(slot);
 	store_plan_expiry(store);
 	if (had)
@@ -63,6 +65,7 @@ void credential_store_revoke(struct credential_store *store, uint32_t credential
 	slot = &store->slots[credential];
 	slot->stale += slot->asked;
 	slot->renewing = false;
+	secret_free(&slot->jar);
 	store_refuse(store, slot, CREDENTIAL_REVOKED);
 	store_plan_expiry(store);
 }
@@ -109,15 +112,35 @@ static int seal_here(
 	return rc;
 }
 
+/* docker-registry: only this worker keeps the tokens. */
+static int seal_in_slot(struct slot *slot, const struct jar_token *token)
+{
+	struct credential_value *made;
+	int rc = jar_add(&slot->jar, token);
+
+	if (rc < 0 || !slot->value)
+		return rc;
+	made = value_with_jar(slot->value, secret_slice(&slot->jar));
+	if (!made)
+		return -ENOMEM;
+	credential_value_release(slot->value);
+	slot->value = made;
+	return 0;
+}
+
 int credential_store_seal(
         struct credential_store *store, uint32_t credential, const struct jar_token *token)
 {
 	struct policy_credential spec;
 	int rc = 0;
 
-	if (credential >= store->count || !store->seal)
+	if (credential >= store->count)
 		return -EINVAL;
 	policy_credential(store->policy, credential, &spec);
+	if (spec.inject == POLICY_INJECT_DOCKER_REGISTRY)
+		return seal_in_slot(&store->slots[credential], token);
+	if (!store->seal)
+		return -EINVAL;
 	/* A value that was forgotten, because the policy changes, comes from the keeper. */
 	if (store->slots[credential].value)
 		rc = seal_here(store, credential, token);

@@ -26,6 +26,9 @@ struct slot {
 	bool guessed;     /* see credential_store_waited(); stays set */
 	char error[STORE_ERROR_MAX];
 	struct list waiting; /* struct credential_wait */
+	/* docker-registry: the tokens that the token service gave. They stay while values come and
+	 * go; a client whose token is gone gets another one. */
+	struct secret jar;
 };
 
 struct credential_store {

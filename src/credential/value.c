@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "vethguard/base/base64.h"
+
 void credential_value_retain(struct credential_value *v)
 {
 	v->references++;
@@ -45,8 +47,54 @@ static struct mask *compile_mask(const struct policy_credential *credential, str
 	return mask;
 }
 
-/* Takes what logins gave, which may be nothing. Returns NULL, or why it cannot be used. */
-static const char *take_jar(struct credential_value *value, struct slice bytes)
+/* docker-registry: the mask hides the login that goes to the token service, and its tokens. */
+static struct mask *compile_registry_mask(const struct credential_value *value)
+{
+	struct slice secrets[JAR_TOKENS_MAX + 2], scheme = SLICE("Basic ");
+	size_t n = jar_secrets(secret_slice(&value->jar), secrets);
+	struct slice rendered = secret_slice(&value->rendered);
+	struct mask *mask = NULL;
+	struct secret pair;
+	ptrdiff_t colon;
+	ssize_t decoded;
+
+	if (secret_alloc(&pair, rendered.n) < 0)
+		return NULL;
+	decoded = base64_decode(slice_of(rendered.p + scheme.n, rendered.n - scheme.n),
+	        BASE64_LENIENT, pair.p, pair.cap);
+	if (decoded > 0) {
+		pair.n = (size_t)decoded;
+		secrets[n++] = secret_slice(&pair);
+		colon = slice_find_byte(secret_slice(&pair), ':');
+		if (pair.n - (size_t)colon - 1 >= MASK_VALUE_MIN)
+			secrets[n++] = slice_of(pair.p + colon + 1, pair.n - (size_t)colon - 1);
+		mask = mask_new(secrets, n);
+	}
+	secret_free(&pair);
+	return mask;
+}
+
+struct credential_value *value_with_jar(const struct credential_value *value, struct slice jar)
+{
+	struct credential_value *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return NULL;
+	made->credential = value->credential;
+	made->references = 1;
+	if (secret_copy(&made->rendered, value->rendered.p, value->rendered.n) == 0 &&
+	        (!jar.n || secret_copy(&made->jar, jar.p, jar.n) == 0))
+		made->mask = compile_registry_mask(made);
+	if (made->mask)
+		return made;
+	credential_value_release(made);
+	return NULL;
+}
+
+/* Takes what logins gave, which may be nothing. Returns NULL, or why it cannot be used. Keys that
+ * sign are never sent, so nothing is masked. */
+static const char *take_jar(struct credential_value *value,
+        const struct policy_credential *credential, struct slice bytes)
 {
 	struct slice secrets[JAR_TOKENS_MAX];
 	size_t n;
@@ -56,6 +104,8 @@ static const char *take_jar(struct credential_value *value, struct slice bytes)
 	if (bytes.n && secret_copy(&value->jar, bytes.p, bytes.n) < 0)
 		return "There is no memory for the credential.";
 	n = jar_secrets(secret_slice(&value->jar), secrets);
+	if (credential->inject == POLICY_INJECT_SIGV4)
+		return NULL;
 	if (n)
 		value->mask = mask_new(secrets, n);
 	return n && !value->mask ? "There is no memory for the credential." : NULL;
@@ -130,7 +180,7 @@ struct credential_value *value_new(
 	policy_credential(policy, index, &credential);
 	if (credential.source == POLICY_SOURCE_SEALED || signs(&credential)) {
 		*error = credential.source == POLICY_SOURCE_SEALED
-		                 ? take_jar(value, bytes)
+		                 ? take_jar(value, &credential, bytes)
 		                 : take_key(value, &credential, bytes);
 		if (!*error)
 			return value;
@@ -145,7 +195,9 @@ struct credential_value *value_new(
 	else if (rc == -EMSGSIZE)
 		*error = "The credential's value is too long to be sent in a request.";
 	else if (rc == 0)
-		value->mask = compile_mask(&credential, bytes);
+		value->mask = credential.inject == POLICY_INJECT_DOCKER_REGISTRY
+		                      ? compile_registry_mask(value)
+		                      : compile_mask(&credential, bytes);
 	if (!value->mask) {
 		credential_value_release(value);
 		return NULL;

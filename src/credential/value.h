@@ -9,5 +9,8 @@
  * for the caller, or NULL with *error set (static). */
 struct credential_value *value_new(
         const struct policy *policy, uint32_t index, struct slice bytes, const char **error);
+/* docker-registry: makes the same value with another jar. Returns one reference for the caller, or
+ * NULL if there is no memory. */
+struct credential_value *value_with_jar(const struct credential_value *value, struct slice jar);
 
 #endif

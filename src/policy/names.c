@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "vethguard/policy/policy.h"
+#include "vethguard/policy/registry.h"
 
 static const struct {
 	const char *name;
@@ -38,6 +38,8 @@ static const char *const reasons[] = {
         [POLICY_REASON_SECRET] = "the request carries a secret that the policy does not let out",
         [POLICY_REASON_CALLBACK] = "the request cannot be decided for another proxy",
         [POLICY_REASON_FLOOR] = "the policy allows it, but the organisation's floor does not",
+        [POLICY_REASON_SCOPE] = "the policy allows the destination, but its credential not for "
+                                "what the request asks for",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 
@@ -82,6 +84,7 @@ const char *policy_source_text(
 const char *policy_inject_text(const struct policy_credential *c, char out[POLICY_INJECT_TEXT_MAX])
 {
 	char field[POLICY_INJECT_TEXT_MAX / 4], prefix[POLICY_INJECT_TEXT_MAX / 4];
+	struct policy_registry registry;
 
 	slice_escape(c->field, field, sizeof(field));
 	slice_escape(c->prefix, prefix, sizeof(prefix));
@@ -104,6 +107,12 @@ const char *policy_inject_text(const struct policy_credential *c, char out[POLIC
 	case POLICY_INJECT_POSTGRES:
 		slice_escape(c->username, field, sizeof(field));
 		snprintf(out, POLICY_INJECT_TEXT_MAX, "PostgreSQL's login as %s", field);
+		break;
+	case POLICY_INJECT_DOCKER_REGISTRY:
+		policy_registry(c, &registry);
+		slice_escape(registry.realm, field, sizeof(field));
+		snprintf(out, POLICY_INJECT_TEXT_MAX,
+		        "Authorization: Basic *** to %s, and tokens of it to the registry", field);
 		break;
 	case POLICY_INJECT_HEADER:
 	default:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields with templates. A credential keeps them as lines: "NAME: TEMPLATE". */
-#include "vethguard/policy/policy.h"
+#include "vethguard/policy/registry.h"
 
 bool policy_field_next(struct slice *rest, struct slice *name, struct slice *template)
 {
@@ -62,6 +62,16 @@ void policy_hmac(const struct policy_credential *credential, struct policy_hmac 
 	                                                    : POLICY_SECRET_TEXT;
 	out->query = take_word(&rest);
 	out->sign = rest;
+}
+
+void policy_registry(const struct policy_credential *credential, struct policy_registry *out)
+{
+	struct slice rest = credential->field;
+
+	out->realm = take_word(&rest);
+	out->service = take_word(&rest);
+	out->actions = rest;
+	out->repositories = credential->prefix;
 }
 
 bool policy_replaces_in(const struct policy_credential *credential, struct slice place)

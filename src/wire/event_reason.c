@@ -49,6 +49,7 @@ static const struct slice policy_codes[] = {
         [POLICY_REASON_SECRET] = CODE("secret"),
         [POLICY_REASON_CALLBACK] = CODE("callback"),
         [POLICY_REASON_FLOOR] = CODE("floor"),
+        [POLICY_REASON_SCOPE] = CODE("scope"),
 };
 _Static_assert(
         sizeof(policy_codes) / sizeof(policy_codes[0]) == POLICY_REASON_COUNT, "one per reason");

@@ -137,7 +137,7 @@ class Request:
     def verify(self, body):
         """The body without its chunks."""
         self.read()
-        key_id, secret, token = self.keys
+        key_id, secret, token = self.keys.get(self.key_id, (None,) * 3) if isinstance(self.keys, dict) else self.keys
         if (self.key_id, self.token) != (key_id, token):
             raise Wrong(f"signed with another key: {self.key_id}")
         if abs(calendar.timegm(time.strptime(self.moment, "%Y%m%dT%H%M%SZ")) - time.time()) > 900:
@@ -216,6 +216,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self):
         origin, body = self.server.origin, self.read_body()
+        answer = origin.unsigned(self.headers, body)
+        if answer:
+            self.reply(*answer)
+            return
         request = Request(self.command, self.path, self.headers.items(), origin.keys)
         noted = {"method": self.command, "path": self.path, "headers": list(self.headers.items()), "body": len(body), "why": None}
         try:
@@ -232,11 +236,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.s3(request, data)
         elif self.headers.get("X-Amz-Target"):
             self.send(200, json.dumps({"TableNames": ["one"], "Got": len(data)}).encode(), "application/x-amz-json-1.0", crc32=True)
+        elif given := origin.signed(data):
+            self.send(200, given, "text/xml")
         else:
             self.send(200, b"<GetCallerIdentityResponse><GetCallerIdentityResult><Account>1</Account><Arn>arn:aws:iam::1:user/real</Arn>"
                       b"<UserId>AIDA</UserId></GetCallerIdentityResult></GetCallerIdentityResponse>", "text/xml")
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer
+
+    def reply(self, status, fields, body):
+        self.send(status, body, fields["Content-Type"], **{n: v for n, v in fields.items() if n != "Content-Type"})
 
     def send(self, status, body, kind, crc32=False, **fields):
         self.send_response(status)
@@ -294,7 +303,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Origin:
-    """The service itself, in threads. keys: (access key id, secret, session token or None)."""
+    """The service itself, in threads. keys: (access key id, secret, session token or None), or {id: such keys}."""
 
     def __init__(self, address, port, folder, keys):
         self.keys, self.lock = keys, threading.Lock()
@@ -305,6 +314,12 @@ class Origin:
         self.server.daemon_threads, self.server.origin = True, self
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def unsigned(self, headers, body):
+        """For services that answer without a signature: (status, fields, body), or None."""
+
+    def signed(self, body):
+        """For services that answer in XML of their own: the content, or None."""
 
     def close(self):
         self.server.shutdown()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """WebSockets through one sandbox, with an origin and a client that write and read every frame themselves."""
+import hashlib
 import json
 import os
 import sys
@@ -286,6 +287,51 @@ def connect(path, host=%r, **more):
 def say(p, *frames, end=False):
     return p.send_body(1, b"".join(frames), end)
 """ % OPEN
+
+
+class Filled(Box):
+    """Placeholders in text messages, where the credential says so."""
+
+    @classmethod
+    def make_box(cls):
+        super().make_box().close()  # the origin runs
+        return support.Sandbox(policy(f"https://{OPEN}:{PORT}", f"{{to: 'https://{API}:{PORT}', credential: api}}", credentials=support.file_credential(
+            rest="inject: placeholder, in: [header, websocket], env: API_KEY")))
+
+    def heard(self, code):
+        self.py(f"c = ws('/heard', host={API!r})\nkey = {PLACEHOLDER}.encode()\n{code}\nc.send(CLOSE, b'\\x03\\xe8')\nc.closed()")
+        return [(opcode, digest) for opcode, digest in self.row("/heard").get("heard", []) if opcode != 8]
+
+    @staticmethod
+    def of(opcode, text):
+        return opcode, hashlib.sha256(text.encode()).hexdigest()
+
+    def test_replaced(self):
+        """In one frame, in fragments with a ping between, and escaped in JSON."""
+        heard = self.heard("c.send(TEXT, b'auth ' + key)\nfor i in range(0, len(key), 5): c.send(0 if i else TEXT, key[i:i + 5], fin=False)\n"
+                           "c.send(PING, b'p')\nc.send(0, b'!')\nc.send(TEXT, b'{\"key\": \"' + key + b'\"}')\nc.send(TEXT, b'no key')\nc.send(BINARY, b'data')")
+        secret = support.SECRET
+        self.assertEqual([h for h in heard if h[0] != 9],
+                         [self.of(1, "auth " + secret), self.of(1, secret + "!"), self.of(1, json.dumps({"key": secret})), self.of(1, "no key"), self.of(2, "data")])
+        self.assertEqual(self.findings("placeholder-leak"), [])
+
+    def test_the_upstream_s_answer_is_masked(self):
+        out = self.py(f"c = ws('/echo', 'Sec-WebSocket-Extensions: permessage-deflate', host={API!r})\nc.send(TEXT, b'auth ' + {PLACEHOLDER}.encode())\nprint(c.message()[0])")
+        self.assertEqual(out, "b'auth " + "*" * len(support.SECRET) + "'")
+        self.assertEqual(self.findings("placeholder-leak"), [])
+
+    def test_elsewhere_it_is_a_finding(self):
+        for number, code in enumerate(("c.send(BINARY, key)", "c.send(PING, key)", "c.send(TEXT, b'{\"' + key + b'\": 1}')"), 1):
+            self.rows_before = len(self.rows(0))
+            self.heard(code)
+            self.assertEqual(len(self.findings("placeholder-leak")), number)
+        out = self.py(f"c = ws('/heard')\nc.send(TEXT, {PLACEHOLDER}.encode())\nprint(c.closed())")
+        self.assertEqual(out, "1008")
+
+    def test_too_large(self):
+        out = self.py(f"c = ws('/heard', host={API!r})\nc.send(TEXT, b'a' * (1 << 20), fin=False)\nc.send(0, b'a')\nprint(c.closed())")
+        self.assertEqual(out, "1009")
+        self.assertNotIn("heard", self.row("/heard") | ({} if self.row("/heard")["code"] == 1009 else {"heard": 0}))
 
 
 class OverHttp2(Box):

@@ -2,10 +2,11 @@
 """The origin of test_websocket: parses every frame strictly and reports what it saw, one JSON line per connection in
 FOLDER/websocket.jsonl. argv: folder, address, port.
 
-/echo sends messages back, /early sends three with the 101, /cut/N its credential in two fragments cut there with a ping
+/echo sends messages back, /heard keeps the hash of each frame's content, /early sends three with the 101, /cut/N its credential in two fragments cut there with a ping
 between, /cut2/N in two messages, /pings/N and /mixed/N over control frames too, /raw/HEX those bytes, /burst/N small frames, /deflate accepts compression, /deaf reads
 nothing for two seconds, /wrong and /none answer with a wrong Sec-WebSocket-Accept and without one, /extension with one
 that nobody offered."""
+import hashlib
 import json
 import os
 import socket
@@ -100,7 +101,9 @@ class Connection:
                 return
             if opcode == PING:
                 self.send(PONG, content)
-            elif opcode != PONG and path[0] in ("echo", "early"):
+            if path[0] == "heard":
+                self.row.setdefault("heard", []).append([opcode, hashlib.sha256(content).hexdigest()])
+            elif opcode not in (PING, PONG) and path[0] in ("echo", "early"):
                 self.send(opcode, content, fin=fin)
 
     def serve(self):

@@ -63,6 +63,8 @@ enum policy_reason {
 	POLICY_REASON_CALLBACK = 13,   /* another proxy asks about the request, and does not tell enough of it, or
 	                                  could not carry out the decision */
 	POLICY_REASON_FLOOR = 14,      /* the policy allows the request, but no allow rule of the floor does */
+	POLICY_REASON_SCOPE = 15,      /* the rule allows the request, but its credential (docker-registry) does not
+	                                  name the repository or the action */
 	POLICY_REASON_COUNT
 };
 
@@ -116,6 +118,7 @@ struct policy_decision {
 	                        connection (WebSocket or other), since no rule would judge what follows */
 	uint32_t floor_rule; /* 1 + the index of the floor's allow rule that let the request pass, in the policy that
 	                        policy_floor() opens; 0: none was needed */
+	const char *why;     /* of POLICY_REASON_SCOPE: one static sentence; else NULL */
 };
 
 /* An opened image. Filled by policy_open(); borrows the bytes. */
@@ -250,7 +253,8 @@ enum policy_inject {
 	POLICY_INJECT_PLACEHOLDER,
 	POLICY_INJECT_CLIENT_CERTIFICATE, /* the upstream's TLS handshake shows it; the value is PEM */
 	POLICY_INJECT_POSTGRES,           /* the login of a tcp:// connection that speaks PostgreSQL's protocol */
-	POLICY_INJECT_FIELDS,             /* header, with several fields and templates: policy_field_next() */
+	POLICY_INJECT_DOCKER_REGISTRY, /* the login at a registry's token service, and its tokens: policy/registry.h */
+	POLICY_INJECT_FIELDS,          /* header, with several fields and templates: policy_field_next() */
 	POLICY_INJECT_COUNT
 };
 enum policy_source {
@@ -270,10 +274,11 @@ struct policy_credential {
 	struct slice name;
 	enum policy_inject inject;
 	struct slice field;       /* header: field name; query: parameter; cookie: its name; sigv4: the regions,
-	                             sorted, with a space between; else empty (fields: policy_field_next()) */
+	                             sorted, with a space between; docker-registry: policy_registry(); else empty
+	                             (fields: policy_field_next()) */
 	struct slice prefix;      /* header: put before the value ("token "); sigv4: the services, as the regions;
 	                             else empty */
-	struct slice username;    /* basic: if set, the value is the password; else the value is "user:password";
+	struct slice username;    /* basic, docker-registry: if set, the value is the password; else "user:password";
 	                             fields: what ${username} stands for; postgres: the user who logs in */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
 	struct slice placeholder; /* shape START...END (policy/placeholder.h); empty: the shape follows from env */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the findings of `policy explain`, as text and as JSON. */
 #include "cli/policy/explain.h"
+#include "vethguard/policy/registry.h"
 
 #define JSON_MAX (256u << 20)
 #define SHOWN_MAX 512
@@ -133,6 +134,18 @@ static void print_hmac(const struct policy_credential *credential)
 		printf("sent in: parameter %s\n", shown(hmac.query, text));
 }
 
+static void print_registry(const struct policy_credential *credential)
+{
+	struct policy_registry registry;
+	char text[SHOWN_MAX];
+
+	policy_registry(credential, &registry);
+	printf("logs in at: %s", shown(registry.realm, text));
+	printf(" (service %s)\n", shown(registry.service, text));
+	printf("for repositories: %s\n", shown(registry.repositories, text));
+	printf("for actions: %s\n", shown(registry.actions, text));
+}
+
 static void print_credential(const struct policy *policy, const struct policy_decision *d)
 {
 	struct policy_credential credential;
@@ -148,6 +161,8 @@ static void print_credential(const struct policy *policy, const struct policy_de
 		printf("shown as: the client's certificate\n");
 	if (credential.inject == POLICY_INJECT_POSTGRES)
 		printf("logs in as: %s (PostgreSQL)\n", shown(credential.username, text));
+	if (credential.inject == POLICY_INJECT_DOCKER_REGISTRY)
+		print_registry(&credential);
 	if (credential.inject == POLICY_INJECT_HMAC)
 		print_hmac(&credential);
 	if (credential.inject == POLICY_INJECT_FIELDS || credential.inject == POLICY_INJECT_HMAC)
@@ -189,6 +204,8 @@ static void print_verdict(const struct explain *x)
 		printf("reason: %s\n", shown(policy_rule_text(policy, d->rule), text));
 	if (policy_has_layers(policy))
 		printf("layer: %s\n", policy_layer_name(policy_decision_layer(policy, d)));
+	if (d->why)
+		printf("scope: %s\n", d->why);
 	if (d->credential != POLICY_NONE)
 		print_credential(policy, d);
 	else if (!x->connection)
@@ -268,6 +285,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 	}
 	if (x->body.fault)
 		json_literal(j, "body_fault", x->body.fault);
+	if (d->why)
+		json_literal(j, "scope_fault", d->why);
 	json_bool(j, "relayed", x->relayed);
 	if (x->capitals[0])
 		json_literal(j, "allowed_in_capitals", x->capitals);

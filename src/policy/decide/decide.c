@@ -4,6 +4,7 @@
  * inside of the policy do not count here (decide/layers.c). */
 #include "policy/decide/layers.h"
 #include "policy/decide/search.h"
+#include "vethguard/policy/registry.h"
 
 /* True if the path is allowed, but only by other methods than this one. */
 static bool another_method_may(const struct search *s, const struct found *found)
@@ -172,6 +173,28 @@ static bool passes_through(const struct policy *policy, const struct policy_requ
 	       !needs_requests(&s, found);
 }
 
+/* A credential for a registry is for certain repositories and actions only, and the answers of its
+ * token service are sealed. */
+static void decide_scope(const struct search *s, struct policy_decision *out)
+{
+	struct policy_credential credential;
+	struct policy_registry registry;
+	const char *why;
+
+	if (out->credential == POLICY_NONE || s->question->connection ||
+	        image_credential_at(s->policy, out->credential)->inject !=
+	                POLICY_INJECT_DOCKER_REGISTRY)
+		return;
+	policy_credential(s->policy, out->credential, &credential);
+	policy_registry(&credential, &registry);
+	why = policy_registry_check(&registry, s->question->request);
+	if (why)
+		refuse(s, out, POLICY_REASON_SCOPE, POLICY_NONE);
+	else
+		out->seals = policy_registry_gives_token(&registry, s->question->request);
+	out->why = why;
+}
+
 /* Decides about requests for vethguard itself, which no rule can lead elsewhere: not in mode
  * observe, and not while internal is off. Returns false for all other requests. */
 static bool decide_own(const struct policy *policy, const struct policy_request *request,
@@ -206,6 +229,7 @@ void decide_alone(const struct policy *policy, const struct policy_request *requ
 		return;
 	lookup_targets(policy, request, &found);
 	decide(&s, &found, out);
+	decide_scope(&s, out);
 	if (out->verdict == POLICY_ALLOW && rule_passes_through(policy, out->rule))
 		out->passthrough = passes_through(policy, request, &found);
 }

@@ -90,10 +90,12 @@ static void check_sealed(
 
 	if (credential->source != POLICY_SOURCE_SEALED)
 		return;
-	if (inject && credential->inject != POLICY_INJECT_PLACEHOLDER)
+	if (inject && credential->inject != POLICY_INJECT_PLACEHOLDER &&
+	        credential->inject != POLICY_INJECT_SIGV4)
 		tree_error(tree, inject,
-		        "source: sealed needs inject: placeholder: the program that has logged in "
-		        "puts the token where it belongs");
+		        "source: sealed needs inject: placeholder, because the program that has "
+		        "logged in puts the token where it belongs; or inject: sigv4 for keys of "
+		        "AWS");
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (tree_get(map, keys[i]))
 			tree_error(tree, tree_get(map, keys[i]),
@@ -131,8 +133,8 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
 	        "headers", "cookie", "username", "region", "service", "sign", "encoding",
-	        "secret-encoding", "in", "require", "env", "placeholder", "placeholder-length",
-	        "ttl", "timeout", NULL};
+	        "secret-encoding", "in", "realm", "repositories", "actions", "require", "env",
+	        "placeholder", "placeholder-length", "ttl", "timeout", NULL};
 	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
 	struct tree *tree = &file->tree;
 	bool added;

@@ -213,8 +213,7 @@ void load_hmac(struct tree *tree, const struct tree_node *map, struct policy_cre
 void load_places(struct tree *tree, const struct tree_node *map, struct policy_credential *out)
 {
 	static const char *const places[] = {
-	        "header", "basic", "query", "path", "form", "json", "multipart", NULL};
-	static const char *const later[] = {"websocket", NULL};
+	        "header", "basic", "query", "path", "form", "json", "multipart", "websocket", NULL};
 	struct tree_node *node = tree_get(map, "in");
 	struct tree_item single;
 	bool taken[sizeof(places) / sizeof(*places) - 1] = {false};
@@ -234,11 +233,6 @@ void load_places(struct tree *tree, const struct tree_node *map, struct policy_c
 		const struct tree_node *value = item->value;
 		int word;
 
-		if (value->kind == TREE_SCALAR && load_is_among(value->text, later)) {
-			tree_error(
-			        tree, value, "in \"%.*s\" %s", SLICE_ARG(value->text), load_later);
-			return;
-		}
 		word = tree_word(tree, value, "in", places);
 		if (word < 0)
 			return;

@@ -10,12 +10,13 @@
 #define FIELD_MAX 64
 #define USERNAME_MAX 256
 
-#define INJECTS                                                                                  \
-	"bearer, basic, header, query, cookie, sigv4, hmac, placeholder, client-certificate or " \
-	"postgres"
+#define INJECTS                                                                                \
+	"bearer, basic, header, query, cookie, sigv4, hmac, placeholder, client-certificate, " \
+	"postgres or docker-registry"
 
 static const char *const injects[POLICY_INJECT_COUNT + 1] = {"bearer", "basic", "header", "query",
-        "cookie", "sigv4", "hmac", "placeholder", "client-certificate", "postgres", NULL};
+        "cookie", "sigv4", "hmac", "placeholder", "client-certificate", "postgres",
+        "docker-registry", NULL};
 
 static void take_header(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
@@ -167,6 +168,13 @@ static bool is_of_hmac(const char *key)
 	return load_is_among(slice_from_string(key), keys);
 }
 
+static bool is_of_registry(const char *key)
+{
+	static const char *const keys[] = {"username", "service", NULL};
+
+	return load_is_among(slice_from_string(key), keys);
+}
+
 /* Refuses keys that belong to another way of injection. */
 static void check_belonging(
         struct tree *tree, const struct tree_node *map, enum policy_inject inject)
@@ -179,17 +187,21 @@ static void check_belonging(
 	        {"username", POLICY_INJECT_BASIC}, {"region", POLICY_INJECT_SIGV4},
 	        {"service", POLICY_INJECT_SIGV4}, {"headers", POLICY_INJECT_HEADER},
 	        {"sign", POLICY_INJECT_HMAC}, {"encoding", POLICY_INJECT_HMAC},
-	        {"secret-encoding", POLICY_INJECT_HMAC}, {"in", POLICY_INJECT_PLACEHOLDER}};
+	        {"secret-encoding", POLICY_INJECT_HMAC}, {"in", POLICY_INJECT_PLACEHOLDER},
+	        {"realm", POLICY_INJECT_DOCKER_REGISTRY},
+	        {"repositories", POLICY_INJECT_DOCKER_REGISTRY},
+	        {"actions", POLICY_INJECT_DOCKER_REGISTRY}};
 	bool header = inject == POLICY_INJECT_HEADER && tree_get(map, "headers");
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct tree_node *node = tree_get(map, keys[i].key);
 
 		/* A template and postgres may have a username; hmac has fields and a
-		 * parameter too. */
+		 * parameter too; docker-registry has a username and a service. */
 		if (((header || inject == POLICY_INJECT_POSTGRES) &&
 		            keys[i].inject == POLICY_INJECT_BASIC) ||
-		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)))
+		        (inject == POLICY_INJECT_HMAC && is_of_hmac(keys[i].key)) ||
+		        (inject == POLICY_INJECT_DOCKER_REGISTRY && is_of_registry(keys[i].key)))
 			continue;
 		if (node && keys[i].inject != inject)
 			tree_error(tree, node, "%s needs inject: %s, but inject is %s", keys[i].key,
@@ -229,4 +241,8 @@ void load_inject(struct tree *tree, const struct tree_node *map, struct policy_c
 		take_scope(tree, map, out);
 	else if (out->inject == POLICY_INJECT_POSTGRES)
 		take_role(tree, map, out);
+	else if (out->inject == POLICY_INJECT_DOCKER_REGISTRY) {
+		take_username(tree, map, out);
+		load_registry(tree, map, out);
+	}
 }

@@ -12,6 +12,7 @@
 #include "policy/compile/unused.h"
 #include "policy/load/limits.h"
 #include "policy/load/rule.h"
+#include "policy/load/source.h"
 #include "policy/load/variables.h"
 #include "vethguard/policy/body.h"
 
@@ -338,6 +339,8 @@ int policy_load(const struct policy_reader *reader, const char *path,
 		rc = policy_compile(&l->model, image, size);
 	if (rc == 0 && options && options->notes)
 		variables_note_unused(l, path, options->notes);
+	if (rc == 0 && options && options->notes && options->thorough)
+		load_registry_note(&l->model, *image, *size, options->notes);
 	if (rc == 0 && options && options->notes && options->thorough)
 		unused_note_rules(&l->model, ((struct load_file *)vec_at(&l->files, 0))->tree.file,
 		        options->notes);

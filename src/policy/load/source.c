@@ -16,8 +16,6 @@
 #define TIMEOUT_MIN_MS 100
 #define TIMEOUT_MAX_MS 600000
 
-const char load_later[] = "is not supported by this version";
-
 static const char *const sources[] = {"file", "env", "exec", "systemd", "vault", "oauth2",
         "token-exchange", "github-app", "gcp-service-account", "1password-connect",
         "gcp-secretmanager", "azure-keyvault", "aws-secretsmanager", "aws-ssm", "aws-role",

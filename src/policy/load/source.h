@@ -27,6 +27,11 @@ bool load_check_field(struct tree *tree, const struct tree_node *node, struct sl
 void load_headers(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 void load_places(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 void load_hmac(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
+/* registry.c: reads what goes with inject: docker-registry, except username. */
+void load_registry(struct tree *tree, const struct tree_node *map, struct policy_credential *out);
+/* Notes registries whose token service no rule allows. */
+void load_registry_note(
+        const struct model *model, const uint8_t *image, size_t size, struct diag_list *notes);
 
 /* source_fetch.c: true if word is a source that is asked over HTTPS: "vault", "oauth2", .... */
 bool load_is_fetched(struct slice word);
@@ -41,6 +46,5 @@ void load_cloud(struct tree *tree, const struct tree_item *item, struct policy_c
 bool load_check_variable(
         struct tree *tree, const struct tree_node *node, const char *what, struct slice name);
 bool load_is_among(struct slice word, const char *const words[]);
-extern const char load_later[]; /* "is not supported by this version" */
 
 #endif

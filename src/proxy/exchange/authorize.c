@@ -150,6 +150,26 @@ static uint32_t number_in_force(
 	return POLICY_NONE;
 }
 
+/* Returns NULL, or why the request cannot be signed. Keys of a login have texts of their own; a
+ * program that logs in at a token endpoint may sign with keys that it has, or not at all. */
+static const char *check_signature(const struct policy *policy, const struct client *c,
+        const struct http_request *r, const struct policy_credential *spec, struct verdict *j)
+{
+	const struct credential_store *store = c->proxy->config.credentials;
+	const uint32_t own = number_in_force(policy, c, j->decision.credential);
+	struct signature claim;
+
+	signature_read(r, &claim);
+	if (spec->source == POLICY_SOURCE_SEALED &&
+	        (own == POLICY_NONE || foreign_whose(store, claim.key) != own)) {
+		j->is_signed = false;
+		return j->decision.seals ? NULL
+		                         : "the request is not signed with keys that a login in "
+		                           "this sandbox has given";
+	}
+	return signature_check(&claim, spec);
+}
+
 static void authorize_credential(const struct policy *policy, const struct client *c,
         const struct http_request *r, struct verdict *j)
 {
@@ -159,11 +179,10 @@ static void authorize_credential(const struct policy *policy, const struct clien
 	policy_credential(policy, j->decision.credential, &spec);
 	j->is_signed = spec.inject == POLICY_INJECT_SIGV4 || spec.inject == POLICY_INJECT_HMAC;
 	j->fills = fill_kind_of(&r->fields, &spec, j->decision.seals).form != FILL_NONE;
+	j->fills_messages = r->wants_websocket && spec.inject == POLICY_INJECT_PLACEHOLDER &&
+	                    policy_replaces_in(&spec, SLICE("websocket"));
 	if (spec.inject == POLICY_INJECT_SIGV4) {
-		struct signature claim;
-
-		signature_read(r, &claim);
-		where = signature_check(&claim, &spec);
+		where = check_signature(policy, c, r, &spec, j);
 		if (where) {
 			j->decision.reason = POLICY_REASON_SIGNATURE;
 			verdict_refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE, where);
@@ -265,6 +284,8 @@ void authorize_request(const struct policy *policy, const struct client *c,
 	j->needs_body = j->decision.needs_body;
 	if (!j->allowed && body && j->decision.reason == POLICY_REASON_CONDITION)
 		j->detail = body->fault;
+	if (!j->allowed && j->decision.why)
+		j->detail = j->decision.why;
 	override_authorize(policy, &question, &r->fields, j);
 	if (j->allowed && j->searched && !j->decision.observed)
 		verdict_refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,

@@ -19,7 +19,8 @@ struct verdict {
 	bool needs_body; /* not allowed yet: the verdict depends on the body, which was not read */
 	bool is_signed;  /* the request gets a signature (sigv4) */
 	bool fills;      /* the credential may be replaced in the request's body */
-	bool searched;   /* a search list has appended a domain to the name before it was dialed */
+	bool fills_messages; /* ... in text messages of the WebSocket that it opens */
+	bool searched; /* a search list has appended a domain to the name before it was dialed */
 	enum event_cause cause; /* why not allowed, if the policy is not the reason */
 	enum event_finding finding;
 	const char *detail; /* one sentence, static, or NULL */

@@ -68,6 +68,10 @@ static const char *advice_for_denied(const struct policy_decision *d)
 		return "Do not retry. Another proxy asks vethguard about this sandbox's requests, "
 		       "and this one cannot be decided or carried out in that way. Tell the "
 		       "operator, quoting \"detail\" and event.";
+	case POLICY_REASON_SCOPE:
+		return "The credential is for certain repositories and actions of the registry. "
+		       "If the task needs another one, ask the operator to name it under "
+		       "\"repositories\" or \"actions\" of the credential, quoting URL and event.";
 	case POLICY_REASON_CONDITION:
 		return "The policy allows this place only with certain query parameters, header "
 		       "fields or bodies. If the task needs this request as it is, ask the "

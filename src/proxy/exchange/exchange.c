@@ -189,11 +189,13 @@ static void send_request(struct exchange *ex)
 		return;
 	if (rc < 0) {
 		exchange_fail(ex,
-		        rc == -EBADMSG ? EVENT_CAUSE_CREDENTIAL
-		        : rc == -EIO   ? EVENT_CAUSE_UPSTREAM
-		                       : EVENT_CAUSE_LIMIT,
-		        rc == -EIO ? "the upstream ended the connection before this request"
-		                   : "the request became too large with the credential in it");
+		        rc == -EBADMSG || rc == -ENOKEY ? EVENT_CAUSE_CREDENTIAL
+		        : rc == -EIO                    ? EVENT_CAUSE_UPSTREAM
+		                                        : EVENT_CAUSE_LIMIT,
+		        rc == -EIO      ? "the upstream ended the connection before this request"
+		        : rc == -ENOKEY ? "the keys that the request was signed with are no longer "
+		                          "held: log in again"
+		                        : "the request became too large with the credential in it");
 		return;
 	}
 	if (ex->sending.state == SENDING_NOTHING)

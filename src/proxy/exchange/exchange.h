@@ -26,6 +26,7 @@ struct holding;
 struct sealing;
 struct secrets;
 struct signing;
+struct substitute;
 struct tools_filter;
 struct websocket_relay;
 
@@ -244,6 +245,10 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 /* Changes the exchange's state; nothing else does. */
 void exchange_enter(struct exchange *ex, enum exchange_state state);
 
+/* Describes what is replaced in a request with inject: placeholder, but for `text`. spec is
+ * borrowed. */
+void exchange_substitute(
+        const struct exchange *ex, const struct policy_credential *spec, struct substitute *out);
 /* Send the head. Return 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);

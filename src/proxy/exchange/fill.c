@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "vethguard/base/utf8.h"
 #include "vethguard/policy/json.h"
 #include "vethguard/sign/sigv4.h"
 
@@ -208,6 +209,13 @@ static int escape(struct buf *out, const struct fill_kind *kind, struct slice va
 		return json_escape(out, value);
 	if (kind->form == FILL_FORM)
 		return sigv4_escape(out, value, false);
+	if (kind->form == FILL_TEXT) {
+		struct utf8 utf8 = {0};
+
+		return utf8_feed(&utf8, (const uint8_t *)value.p, value.n) && utf8_is_whole(&utf8)
+		               ? buf_append_slice(out, value)
+		               : -EBADMSG;
+	}
 	/* A part has no escapes, so the value must not hold its delimiter. */
 	if (memmem(value.p, value.n, kind->boundary.p, kind->boundary.n))
 		return -EBADMSG;

@@ -17,6 +17,7 @@ enum fill_form {
 	FILL_FORM, /* application/x-www-form-urlencoded */
 	FILL_JSON,
 	FILL_MULTIPART, /* multipart/form-data (RFC 7578) */
+	FILL_TEXT,      /* UTF-8 without escapes: a WebSocket's message */
 };
 
 /* The kind of a body, by its Content-Type. */

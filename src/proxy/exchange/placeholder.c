@@ -108,19 +108,22 @@ static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credenti
 }
 
 /* The placeholder belongs into the parameter with that name; an empty name stands for any
- * parameter, "?" for none. In a presigned URL it is the key's id. in_path: bits of the credentials
+ * parameter, "?" for none. In a presigned URL it is the key's id, and with keys of a login the
+ * session token. in_path: bits of the credentials
  * whose placeholders belong into the path as well. */
 static bool query_is_foreign(struct exchange *ex, struct slice parameter, uint64_t in_path)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
 	const struct http_request *r = &ex->request;
+	const bool is_key = slice_equals(parameter, SLICE("X-Amz-Credential"));
 	struct slice rest = r->has_query ? r->query : SLICE(""), pair;
 	struct slice path = slice_of(r->target.p, r->target.n - rest.n);
 
 	if (credential_store_mentions_placeholder(store, path, in_path))
 		return true;
 	while (url_parameter_next(&rest, &pair)) {
-		bool own = !parameter.n || url_parameter_is(pair, parameter);
+		bool own = !parameter.n || url_parameter_is(pair, parameter) ||
+		           (is_key && url_parameter_is(pair, SLICE("X-Amz-Security-Token")));
 
 		if (credential_store_mentions_placeholder(
 		            store, pair, own ? UINT64_C(1) << ex->verdict.decision.credential : 0))

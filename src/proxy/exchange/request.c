@@ -16,6 +16,7 @@
 #include "proxy/exchange/foreign.h"
 #include "proxy/exchange/filling.h"
 #include "proxy/exchange/override.h"
+#include "proxy/exchange/registry.h"
 #include "proxy/signing/signing.h"
 #include "proxy/exchange/substitute.h"
 #include "proxy/exchange/tools.h"
@@ -179,20 +180,28 @@ static int send_signed(struct exchange *ex, const struct policy_credential *spec
 	return rc ? rc : send_head(ex, &head);
 }
 
-/* Sends the head with the credential's value in place of its placeholder, and fills the body. */
-static int send_substituted(struct exchange *ex, const struct policy_credential *spec,
-        struct outgoing *head, struct buf *text)
+void exchange_substitute(
+        const struct exchange *ex, const struct policy_credential *spec, struct substitute *out)
 {
-	const struct substitute s = {.store = ex->proxy->config.credentials,
+	*out = (struct substitute){.store = ex->proxy->config.credentials,
 	        .spec = spec,
 	        .credential = ex->verdict.decision.credential,
 	        .value = secret_slice(&ex->credential->rendered),
 	        .jar = secret_slice(&ex->credential->jar),
-	        .sealed = spec->source == POLICY_SOURCE_SEALED,
-	        .text = text};
-	struct substitute_saved saved;
-	int rc = substitute_fields(&s, &ex->request.fields, &saved);
+	        .sealed = spec->source == POLICY_SOURCE_SEALED};
+}
 
+/* Sends the head with the credential's value in place of its placeholder, and fills the body. */
+static int send_substituted(struct exchange *ex, const struct policy_credential *spec,
+        struct outgoing *head, struct buf *text)
+{
+	struct substitute_saved saved;
+	struct substitute s;
+	int rc;
+
+	exchange_substitute(ex, spec, &s);
+	s.text = text;
+	rc = substitute_fields(&s, &ex->request.fields, &saved);
 	if (rc == 0)
 		rc = substitute_path(&s, &ex->request, head);
 	if (rc == 0)
@@ -219,6 +228,8 @@ int exchange_send_with_credential(struct exchange *ex)
 
 	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
 	if (ex->verdict.is_signed) {
+		if (ex->verdict.decision.seals)
+			limit_response(ex);
 		rc = send_signed(ex, &spec, &text);
 		secret_wipe(text.mem, text.len);
 		return rc;
@@ -232,6 +243,12 @@ int exchange_send_with_credential(struct exchange *ex)
 		http_drop(&r->fields, SLICE("cookie")); /* whose account they mean is not known */
 	if (spec.inject == POLICY_INJECT_PLACEHOLDER) {
 		rc = send_substituted(ex, &spec, &head, &text);
+	} else if (spec.inject == POLICY_INJECT_SIGV4) { /* a login with what the program has */
+		rc = send_head(ex, &head);
+	} else if (spec.inject == POLICY_INJECT_DOCKER_REGISTRY) {
+		rc = registry_fill_head(ex, &head, &text);
+		if (rc == 0)
+			rc = send_head(ex, &head);
 	} else {
 		rc = exchange_inject(&head, r, &spec, value, &text);
 		if (rc == 0)

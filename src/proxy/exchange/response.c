@@ -8,6 +8,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/holding.h"
+#include "proxy/exchange/registry.h"
 #include "proxy/exchange/sealing.h"
 #include "proxy/signing/signing.h"
 #include "proxy/exchange/token_count.h"
@@ -198,6 +199,13 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 		if (ex->client_version >= 11)
 			pass_interim(ex, r);
 		return true;
+	}
+	if (r->status == 401 && registry_is_on(ex)) {
+		why = registry_check_challenge(ex, r);
+		if (why) {
+			exchange_fail(ex, EVENT_CAUSE_UPSTREAM, why);
+			return false;
+		}
 	}
 	if (tools_are_wanted(ex) && !sealing_is_wanted(ex)) {
 		why = tools_begin(ex, r);

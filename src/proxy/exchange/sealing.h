@@ -7,9 +7,21 @@
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_SEALING_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_SEALING_H
 
-#include "proxy/http/http.h"
+#include "proxy/exchange/kept_head.h"
+#include "vethguard/credential/jar.h"
+#include "vethguard/credential/mask.h"
 
 struct exchange;
+
+/* An answer that is sealed. */
+struct sealing {
+	struct kept_head kept;
+	struct secret body, out; /* of SECRET_MAX bytes */
+	struct secret jar;       /* with the answer's own tokens */
+	size_t count;            /* tokens of the answer */
+	struct buf sent;         /* bytes written into out */
+	bool has_keys;           /* the answer is XML with keys of AWS, not JSON */
+};
 
 #define SEALING_ANSWER_MAX (48u << 10) /* bytes of an answer */
 
@@ -24,5 +36,21 @@ void sealing_take(struct exchange *ex, const uint8_t *p, size_t n);
 /* Seals the whole answer and sends its head and content. Returns NULL, or why it is refused. */
 const char *sealing_end(struct exchange *ex);
 void sealing_free(struct exchange *ex);
+
+/* --- for sealing_keys.c --- */
+
+extern const char sealing_no_memory[], sealing_too_large[];
+/* Puts a token into the jar, here and where the next request finds it. end: memory for *token.
+ * Returns NULL, or why not. */
+const char *sealing_keep_token(
+        struct exchange *ex, struct slice value, struct jar_token *token, char end[JAR_END_MAX]);
+/* Masks what the mask finds in the head and in what was written. */
+void sealing_mask(struct sealing *s, const struct mask *mask);
+
+/* --- sealing_keys.c --- */
+
+/* Reads an answer of AWS's STS and writes it with texts in place of its keys. Returns NULL, or why
+ * it is refused. */
+const char *sealing_read_keys(struct exchange *ex);
 
 #endif

@@ -39,6 +39,12 @@ static void look(void *context, const uint8_t *p, size_t n)
 	look_for_values(ex, p, n);
 }
 
+void websocket_inspect_text(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (n)
+		look(ex, p, n);
+}
+
 /* The same for a compressed message. websocket_is_text() has checked other messages before. */
 static void look_inflated(void *context, const uint8_t *p, size_t n)
 {

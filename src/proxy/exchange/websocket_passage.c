@@ -84,6 +84,14 @@ void websocket_passage_accept(struct exchange *ex, struct websocket_passage *pas
 	passage->send(ex, passage->w->head, passage->w->head_was);
 }
 
+void websocket_passage_skip(struct exchange *ex, struct websocket_passage *passage,
+        enum websocket_step step, size_t used)
+{
+	send_until(ex, passage, step == WEBSOCKET_HEAD ? passage->frame : passage->at - used);
+	passage->from = passage->at;
+	passage->owes_head = passage->unsent = false;
+}
+
 void websocket_passage_end(struct exchange *ex, struct websocket_passage *passage)
 {
 	websocket_passage_accept(ex, passage);

@@ -10,6 +10,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/secrets.h"
+#include "proxy/exchange/websocket_fill.h"
 #include "proxy/exchange/websocket_relay.h"
 
 /* --- life --- */
@@ -39,6 +40,13 @@ struct websocket_relay *websocket_relay_new(
 	r->out.masked = true;
 	r->out.deflate = r->in.deflate = deflate->agreed;
 	find_values(r, ex->proxy);
+	if (websocket_fill_is_wanted(ex)) {
+		r->fill = websocket_fill_new(ex->proxy);
+		if (!r->fill) {
+			websocket_relay_free(r);
+			return NULL;
+		}
+	}
 	if (redacting_is_on(&ex->redacting) &&
 	        (mask_stream_init(&r->control, ex->redacting.mask.mask) < 0 ||
 	                mask_stream_init(&r->wire, ex->redacting.mask.mask) < 0)) {
@@ -64,6 +72,7 @@ void websocket_relay_free(struct websocket_relay *r)
 		credential_value_release(r->values[i]);
 	}
 	inflater_free(r->inflate);
+	websocket_fill_free(r->fill);
 	mask_stream_fini(&r->control);
 	mask_stream_fini(&r->wire);
 	secret_wipe(r->in_control, sizeof(r->in_control));
@@ -155,6 +164,12 @@ static struct ending unreadable(const struct exchange *ex, int rc)
 	        "WebSocket: compressed messages that inflate to too much"};
 }
 
+/* True for the head of a frame, and for content. */
+static bool is_step(enum websocket_step step)
+{
+	return step == WEBSOCKET_HEAD || step == WEBSOCKET_CONTENT;
+}
+
 /* Checks content of the sandbox's frame; n is 0 if it has none. Returns as websocket_inspect(). */
 static int check(struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n)
 {
@@ -166,6 +181,30 @@ static int check(struct exchange *ex, struct websocket_inspection *l, const uint
 	        (n == 0 && !(r->out.compressed && websocket_ends_message(&r->out))))
 		return 0;
 	return websocket_inspect(ex, l, p, n);
+}
+
+/* Takes a step of a text message in which placeholders are replaced. False: the relay has ended. */
+static bool fill(struct exchange *ex, struct websocket_passage *passage, enum websocket_step step,
+        size_t used)
+{
+	struct websocket_relay *r = ex->relay;
+	const uint8_t *p = passage->p + passage->at - used;
+	struct ending why = {0, EVENT_CAUSE_LIMIT, NULL};
+	int rc = 0;
+
+	websocket_passage_skip(ex, passage, step, used);
+	if (is_content(&r->out, step))
+		rc = websocket_is_text(&r->out, &r->out_text, p, used)
+		             ? websocket_fill_take(ex, p, used)
+		             : -EILSEQ;
+	if (rc == 0)
+		return true;
+	if (rc == -EILSEQ || exchange_refuses_leak(ex))
+		why = unreadable(ex, rc);
+	else
+		why.code = websocket_fill_fault(rc, &why.detail);
+	end_sandbox(ex, why, true); /* nothing of the message has left */
+	return false;
 }
 
 /* Ends the relay at a placeholder. Nothing of what has just been read is passed on, and the
@@ -193,6 +232,12 @@ void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
 
 		if (step == WEBSOCKET_HEAD)
 			used = 0;
+		if (is_step(step) && websocket_fill_takes(ex)) {
+			websocket_inspect_gathered(ex, &looked);
+			if (!fill(ex, &passage, step, used))
+				return;
+			continue;
+		}
 		if (is_content(&r->out, step))
 			rc = check(ex, &looked, p + passage.at - used, used);
 		if (step == WEBSOCKET_BAD || rc < 0) {

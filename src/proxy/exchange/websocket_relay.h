@@ -15,11 +15,13 @@
 #define WEBSOCKET_LOOK_BYTES 16384 /* unmasked per search */
 
 struct exchange;
+struct websocket_fill;
 
 struct websocket_relay {
 	struct websocket out, in; /* from the sandbox, from the upstream */
 	/* From the sandbox. */
-	struct inflater *inflate; /* NULL: no compression was agreed on */
+	struct inflater *inflate;    /* NULL: no compression was agreed on */
+	struct websocket_fill *fill; /* NULL: no placeholder is replaced in messages */
 	struct credential_value *values[WEBSOCKET_VALUES_MAX];
 	struct mask_stream streams[WEBSOCKET_VALUES_MAX]; /* one for each of these values */
 	size_t value_count;
@@ -82,6 +84,9 @@ enum websocket_step websocket_passage_next(
         struct exchange *ex, struct websocket_passage *passage, size_t *used);
 /* Accepts the step: it was checked and is right. */
 void websocket_passage_accept(struct exchange *ex, struct websocket_passage *passage);
+/* Leaves out the step's bytes, and sends what is before them. The frame is sent otherwise. */
+void websocket_passage_skip(struct exchange *ex, struct websocket_passage *passage,
+        enum websocket_step step, size_t used);
 /* Ends the run: all its steps were accepted. */
 void websocket_passage_end(struct exchange *ex, struct websocket_passage *passage);
 /* The frame is wrong: sends what is before it. True: another frame may be put in its place. */
@@ -101,6 +106,8 @@ struct websocket_inspection {
 int websocket_inspect(
         struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n);
 void websocket_inspect_gathered(struct exchange *ex, struct websocket_inspection *l);
+/* Searches a text of a message that is sent otherwise than it came. */
+void websocket_inspect_text(struct exchange *ex, const uint8_t *p, size_t n);
 
 /* --- exchange/websocket_redact.c --- */
 

@@ -209,3 +209,22 @@ size_t websocket_write_close(uint8_t out[WEBSOCKET_CLOSE_BYTES], uint16_t code, 
 	content[1] ^= out[3];
 	return 8;
 }
+
+void websocket_begin_text(struct websocket *w, uint64_t n)
+{
+	size_t head_n;
+
+	*w = (struct websocket){.masked = true, .opcode = WEBSOCKET_TEXT, .fin = true, .left = n};
+	head_n = websocket_write_head(w->head, true, WEBSOCKET_TEXT, n);
+	w->head[1] |= MASKED;
+	random_bytes(w->key, sizeof(w->key));
+	memcpy(w->head + head_n, w->key, sizeof(w->key));
+	w->head_was = (uint8_t)(head_n + sizeof(w->key));
+}
+
+void websocket_mask(struct websocket *w, const uint8_t *p, size_t n, uint8_t *out)
+{
+	w->at += n;
+	w->left -= n;
+	websocket_unmask(w, p, n, out);
+}

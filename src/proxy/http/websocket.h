@@ -87,6 +87,10 @@ size_t websocket_write_head(uint8_t out[WEBSOCKET_HEAD_MAX], bool fin, uint8_t o
 /* Writes a complete close frame; returns its length. masked: as a client sends it. */
 #define WEBSOCKET_CLOSE_BYTES 8
 size_t websocket_write_close(uint8_t out[WEBSOCKET_CLOSE_BYTES], uint16_t code, bool masked);
+/* Begins a frame of n bytes that is a whole text message, masked with a new key. Its head is the
+ * first head_was bytes of w->head; its content goes through websocket_mask(), piece by piece. */
+void websocket_begin_text(struct websocket *w, uint64_t n);
+void websocket_mask(struct websocket *w, const uint8_t *p, size_t n, uint8_t *out);
 
 /* --- websocket_handshake.c --- */
 

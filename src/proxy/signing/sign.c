@@ -209,6 +209,23 @@ static void drop_own(struct http_fields *fields)
 		http_drop(fields, own[i]);
 }
 
+/* The keys whose text the sandbox has signed with. They live as long as the signing, because the
+ * head that is sent points to them. */
+static struct aws_keys *sealed_keys(struct exchange *ex, const struct signature *claim)
+{
+	struct slice jar = secret_slice(&ex->credential->jar);
+	struct signing *s = ex->signing;
+	struct jar_token token;
+	const char *fault;
+	size_t at, n;
+
+	aws_keys_free(s->keys);
+	s->keys = NULL;
+	if (jar_find(jar, claim->key, &at, &n, &token) && at == 0 && n == claim->key.n)
+		s->keys = aws_keys_new(token.value, &fault);
+	return s->keys;
+}
+
 int signing_sign(struct exchange *ex, const struct policy_credential *spec, struct outgoing *head,
         struct buf *text)
 {
@@ -221,6 +238,10 @@ int signing_sign(struct exchange *ex, const struct policy_credential *spec, stru
 	int rc;
 
 	signature_read(r, &claim);
+	if (spec->source == POLICY_SOURCE_SEALED)
+		parts.keys = keys = sealed_keys(ex, &claim);
+	if (!keys && spec->source == POLICY_SOURCE_SEALED)
+		return -ENOKEY;
 	if (!keys || signature_check(&claim, spec))
 		return -EBADMSG;
 	parts.scope.region = claim.region;

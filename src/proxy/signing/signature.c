@@ -40,6 +40,7 @@ static void read_credential(struct signature *out, struct slice text)
 	        !take_last(&text, &day) || day.n != SIGV4_DAY || !text.n ||
 	        !sigv4_is_region(out->region) || !sigv4_is_service(out->service))
 		out->fault = unread;
+	out->key = text;
 }
 
 bool signature_covers(const struct signature *signature, struct slice name)

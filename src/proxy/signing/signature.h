@@ -30,6 +30,7 @@ enum signature_body {
 struct signature {
 	enum signature_form form;
 	enum signature_body body;
+	struct slice key;             /* the id of the key; empty: not signed */
 	struct slice region, service; /* empty: not signed */
 	struct slice names;           /* of the signed fields, separated by ';' */
 	struct slice expires;         /* X-Amz-Expires, as written; or empty */

@@ -140,6 +140,7 @@ void signing_free(struct exchange *ex)
 	count(s, 0);
 	loop_task_cancel(ex->proxy->config.loop, &s->task);
 	free_chunks(s);
+	aws_keys_free(s->keys);
 	free(s);
 	ex->signing = NULL;
 }

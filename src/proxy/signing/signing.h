@@ -12,6 +12,7 @@
 #include "vethguard/policy/policy.h"
 #include "vethguard/sign/aws_chunked.h"
 
+struct aws_keys;
 struct exchange;
 
 enum signing_body { SIGNING_PASSES, SIGNING_HOLDS, SIGNING_CHUNKS };
@@ -28,6 +29,8 @@ struct signing {
 	size_t counted;    /* bytes of this body that are counted in proxy->body_held */
 	/* HOLDS: the hash of the held body */
 	char hash[SIGV4_HEX + 1];
+	/* Of a sealed login: the keys that the request was signed with in the sandbox; else NULL */
+	struct aws_keys *keys;
 	/* CHUNKS: made when the head is signed */
 	struct aws_chunked *chunks;
 	bool chunks_taken;
@@ -40,7 +43,8 @@ void signing_free(struct exchange *ex);
 /* Goes on with a request whose body was held to be signed. */
 void signing_go_on(struct exchange *ex);
 /* Puts the signature into the head, as fields or as parameters of the query. text: locked memory
- * for them. Returns 0; -EBADMSG: it cannot be signed; or -errno. */
+ * for them. Returns 0; -EBADMSG: it cannot be signed; -ENOKEY: no login gave the
+ * keys; or -errno. */
 int signing_sign(struct exchange *ex, const struct policy_credential *spec, struct outgoing *head,
         struct buf *text);
 

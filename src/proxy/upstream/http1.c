@@ -7,6 +7,7 @@
 
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/filling.h"
+#include "proxy/exchange/websocket_fill.h"
 
 static struct upstream_conn *upstream_conn_of(const struct upstream_stream *u)
 {
@@ -65,7 +66,7 @@ static void send_body(struct upstream_stream *u, const uint8_t *p, size_t n)
 	char head[20];
 	size_t head_n;
 
-	if (!u->upgraded && filling_is_secret(u->exchange)) {
+	if (u->upgraded ? websocket_fill_is_wanted(u->exchange) : filling_is_secret(u->exchange)) {
 		socket_write_secret(socket, p, n);
 		return;
 	}

@@ -59,7 +59,8 @@ static uint32_t certificate_serial(const struct exchange *ex)
 	return ex->credential ? ex->credential->serial : 0;
 }
 
-/* For a WebSocket: a stream of an existing connection, if the upstream supports it. */
+/* For a WebSocket: a stream of an existing connection, if the upstream supports it. HTTP/1 alone
+ * keeps messages with a credential in locked memory. */
 static struct upstream_stream *take_websocket(struct exchange *ex)
 {
 	struct upstream_stream *u = NULL;
@@ -67,7 +68,8 @@ static struct upstream_stream *take_websocket(struct exchange *ex)
 	struct pool_entry *entry;
 	struct upstream_conn *c;
 
-	if (!ex->request.wants_websocket || ex->sending.http1_required)
+	if (!ex->request.wants_websocket || ex->sending.http1_required ||
+	        ex->verdict.fills_messages)
 		return NULL;
 	upstream_key_make(&key, &ex->destination, ex->client->tls, UPSTREAM_ANY,
 	        &ex->verdict.decision, ex->proxy->policy_turn, certificate_serial(ex));

@@ -155,7 +155,8 @@ void generation_make_placeholders(struct generation *g, const uint8_t seed[16])
 
 	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
 		policy_credential(&g->settings->policy, i, &c);
-		if (c.env.n || c.source == POLICY_SOURCE_SEALED)
+		if (c.env.n || c.source == POLICY_SOURCE_SEALED ||
+		        c.inject == POLICY_INJECT_DOCKER_REGISTRY)
 			placeholder_make(&c, seed, g->placeholders[i]);
 	}
 }

@@ -9,6 +9,8 @@
 #include "vethguard/base/base64.h"
 #include "vethguard/credential/store.h"
 
+static enum policy_inject third_inject = POLICY_INJECT_BASIC; /* of the third credential */
+
 /* The store asks two things of a policy; this one says: three credentials. */
 uint32_t policy_credential_count(const struct policy *policy)
 {
@@ -20,7 +22,7 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 {
 	(void)policy;
 	*out = (struct policy_credential){
-	        .inject = index == 2 ? POLICY_INJECT_BASIC : POLICY_INJECT_BEARER,
+	        .inject = index == 2 ? third_inject : POLICY_INJECT_BEARER,
 	        .username = index == 2 ? SLICE("user") : SLICE("")};
 }
 
