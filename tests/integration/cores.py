@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a core of a process would hold, and where values of credentials are found in it, in files, and behind descriptors.
 
-A core is taken as `gcore -a` takes it: the process is stopped, and everything that its mappings hold is read, also what is left out of core
-dumps. With VETHGUARD_LONG=1 (`make check-cores`) gcore itself takes each core as well."""
+A core is taken as `gcore -a` takes it: the process is stopped, and everything that it can have written into its memory is read, also what is
+left out of core dumps. With VETHGUARD_LONG=1 (`make check-cores`) gcore itself takes each core as well."""
 import base64
 import contextlib
 import fcntl
@@ -23,21 +23,18 @@ BLOCK_MAX = 1 << 30  # a larger mapping is a sanitizer's shadow
 
 
 def needles(value):
-    """Texts of which any run of 2 * RUN - 1 bytes of the value holds one; and those of its base64 at each alignment."""
-    forms = [value.encode()]
-    for skip in range(3):
-        text = base64.b64encode(b"\0" * skip + value.encode()).rstrip(b"=")
-        forms.append(text[4 if skip else 0:-1])
-    return {form[i:i + RUN] for form in forms for i in range(0, len(form) - RUN + 1, RUN // 2)}
+    """Texts of which any run of 2 * RUN - 1 bytes of the value holds one; and a part of its base64 at each alignment."""
+    found = [value.encode()[i:i + RUN] for i in range(0, len(value) - RUN + 1, RUN)]
+    return found + [base64.b64encode(b"\0" * skip + value.encode())[8:8 + RUN] for skip in range(3)]
 
 
 def memory(pid):
-    """The process's mappings: (what is mapped, bytes)."""
+    """The process's mappings but for those of programs and libraries that it cannot write: (what is mapped, bytes)."""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
         for line in maps:
             m = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)", line)
             begin, end = int(m[1], 16), int(m[2], 16)
-            if m[3][0] != "r" or m[4].startswith("[v") or end - begin > BLOCK_MAX:
+            if not re.match("rw|r..s", m[3]) or m[4].startswith("[v") or end - begin > BLOCK_MAX:
                 continue
             with contextlib.suppress(OSError, OverflowError):
                 mem.seek(begin)
@@ -61,9 +58,10 @@ def state(pid):
         return f.read().rpartition(")")[2].split()[0]
 
 
-def core(pid):
-    """What the process's memory holds now: a list of (mapping, bytes)."""
-    with stopped(pid):
+def core(pid, stop=True):
+    """What the process's memory holds now: a list of (mapping, bytes). stop=False: for what `vethguard run` waits for; it would stop as well, and
+    with it everybody of its process group, as a shell's job does."""
+    with stopped(pid) if stop else contextlib.nullcontext():
         found = list(memory(pid))
     if LONG and shutil.which("gcore"):
         path = support.LAB.path("core")
@@ -76,12 +74,12 @@ def core(pid):
 
 def shows(data, values):
     """The names of the values that the bytes show. values: {name: text}."""
-    return {name for name, value in values.items() if any(n in data for n in needles(value))}
+    return {name for name, value in values.items() if any(n in data for n in needles(value))} if data else set()
 
 
-def found_in(pid, values):
+def found_in(pid, values, stop=True):
     """The names of the values in the process's memory, and where."""
-    return {(name, where) for where, data in core(pid) for name in shows(data, values)}
+    return {(name, where) for where, data in core(pid, stop) for name in shows(data, values)}
 
 
 def files(*folders, besides=()):
