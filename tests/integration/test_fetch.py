@@ -166,11 +166,11 @@ class Works(Fetch):
             out = box.sh("curl -sSZ -o /dev/null -w '%{http_code} ' 'https://api.lab.test/c[0-7]'").out
             self.assertEqual(out.split(), ["502"] * 8)
         ask()
-        before = self.open_in(box)
+        before = self.open_in(box)  # perhaps with what the first faults have not closed yet
         for _ in range(20 if os.environ.get("VETHGUARD_LONG") else 3):
             time.sleep(1.1)
             ask()
-        self.assertTrue(support.wait_until(lambda: self.open_in(box) == before), before)
+        self.assertTrue(support.wait_until(lambda: all(n <= before[role] for role, n in self.open_in(box).items())), before)
 
     def test_github_app(self):
         box = self.box({"github-app": {"url": URL, "app_id": 1234, "installation_id": 56, "key": f"file:{support.LAB.path('app.pem')}",
