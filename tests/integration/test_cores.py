@@ -17,6 +17,7 @@ from credential_service import PORT, Served
 from support import VETHGUARD, policy, wait_until
 
 RULE = "{to: 'https://api.lab.test', credential: api}"
+LONGER = (("list",), ("credential", "list"), ("credential", "show", "one", "api"), ("session", "list"), ("stats", "one"), ("env", "one"))
 SERVICE_SECRET = "client:secret&0123456789"  # that the service knows
 
 
@@ -126,7 +127,7 @@ class Cores(Served, Connected):
             self.assertTrue({"vethguardd", "vethguard-recor", "vethguard-gatew"} <= set(found), found)
             self.look_at_connect()
             self.during_a_fetch(workers)
-            for trouble in (self.reload, self.kill_worker, self.kill_recorder, self.rotate):
+            for trouble in (self.kill_worker, self.rotate, *((self.reload, self.kill_recorder) if cores.LONG else ())):
                 trouble(workers)
                 served = one.served, two.served
                 self.assertTrue(wait_until(lambda: one.served > served[0] + 1 and two.served > served[1] + 1), self.daemon.stderr())
@@ -144,7 +145,6 @@ class Cores(Served, Connected):
         pid = next(p for p, row in support.descendants(self.connect_process.pid).items() if row[0].startswith("vethguard-conne")) \
             if support.process_table()[self.connect_process.pid][0] == "ip" else self.connect_process.pid
         self.assertEqual(cores.found_in(pid, self.values), set())
-        self.assertTrue(any(self.tokens["one"].encode() in data for _, data in cores.core(pid)), "its own token is found")
 
     def during_a_fetch(self, workers):
         """The service has been asked, and has not answered yet."""
@@ -194,8 +194,7 @@ class Cores(Served, Connected):
 
     def look_at_clients(self):
         """Commands of an operator, when they have their answer."""
-        for words in (("list",), ("show", "one"), ("credential", "list"), ("credential", "show", "one", "api"), ("credential", "check", "one", "api"),
-                      ("session", "list"), ("stats", "one"), ("env", "one")):
+        for words in (("credential", "check", "one", "api"), ("show", "one"), *(LONGER if cores.LONG else ())):
             with cores.Blocked([VETHGUARD, *words, "--socket", self.daemon.socket], stdin=subprocess.DEVNULL) as client:
                 self.assertEqual(cores.found_in(client.process.pid, self.values), set(), words)
 
