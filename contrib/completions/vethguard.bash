@@ -153,7 +153,7 @@ _vethguard()
 	audit) words='show suggest verify' ;;
 	ca) words='show export csr install rotate' ;;
 	credential) words='list show check rotate revoke' ;;
-	session) words='create list show extend revoke' ;;
+	session) words='create list show extend certificate revoke' ;;
 	help) words="run $control session probe sidecar policy ca credential audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
@@ -173,6 +173,7 @@ _vethguard()
 		'ca rotate') words='--overlap --name --socket --json --help' ;;
 		'credential list' | 'credential show' | 'credential check' | 'credential rotate' | 'credential revoke') words='--socket --json --help' ;;
 		'session create') words='--policy --name --ttl --from --certificate --by-address --var --label --observe --socket --json --help' ;;
+		'session certificate') words='--out --ttl --socket --json --help' ;;
 		'session extend') words='--ttl --socket --json --help' ;;
 		'session list' | 'session show') words='--socket --json --help' ;;
 		'session revoke') words='--signer --id --socket --json --help' ;;

@@ -267,8 +267,10 @@ complete -c vethguard -n "__vethguard_is ca; and $more" -l socket -r -F -d 'Of t
 complete -c vethguard -n "__vethguard_is ca; and $more" -s j -l json -d 'As JSON'
 complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __vethguard_is ca; or __vethguard_is session; or __vethguard_is doctor' -s h -l help -d Help
 complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume ask approve refuse stats prepare claim release session probe sidecar policy ca credential audit doctor version'
-complete -c vethguard -n "__vethguard_is session; and $two" -a 'create list show extend revoke'
-complete -c vethguard -n '__vethguard_is session show; or __vethguard_is session extend; or __vethguard_is session revoke' -a '(__vethguard_names)'
+complete -c vethguard -n "__vethguard_is session; and $two" -a 'create list show extend certificate revoke'
+complete -c vethguard -n '__vethguard_is session show; or __vethguard_is session extend; or __vethguard_is session certificate; or __vethguard_is session revoke' -a '(__vethguard_names)'
+complete -c vethguard -n '__vethguard_is session certificate' -s o -l out -r -F -d 'Of the new files, without .pem and .key'
+complete -c vethguard -n '__vethguard_is session certificate' -l ttl -x -d 'How long it is valid'
 complete -c vethguard -n '__vethguard_is session revoke' -l signer -x -d 'Whose signed tokens'
 complete -c vethguard -n '__vethguard_is session revoke' -l id -x -d 'Their jti, or session claim'
 set -l create '__vethguard_is session create'

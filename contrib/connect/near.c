@@ -159,6 +159,9 @@ static bool take_request(struct link *l, struct evbuffer *in)
 	case SOCKS5_MORE:
 		return false;
 	case SOCKS5_DONE:
+		request.reply = SOCKS5_NO_COMMAND;
+		if (request.command != SOCKS5_CONNECT)
+			break;
 		if (name_destination(&request, destination, sizeof(destination))) {
 			evbuffer_drain(in, request.used);
 			far_ask(l, destination);

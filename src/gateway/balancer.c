@@ -30,6 +30,7 @@ static bool go_on(struct visitor *c, const struct balancer_header *header)
 {
 	if (!take(c, header->used))
 		return false;
+	c->balanced = true;
 	if (!header->local) {
 		c->source = header->source;
 		c->source_port = header->source_port;

@@ -7,6 +7,7 @@
  * login, whose answer the client does not see.
  */
 #include <errno.h>
+#include <sys/socket.h>
 
 #include "gateway/visitor.h"
 #include "vethguard/base/clock.h"
@@ -29,10 +30,24 @@ bool visitor_take_in(struct visitor *c)
 	return false;
 }
 
+/* The address to which a client of SOCKS5 may send datagrams: the one that its connection has
+ * reached. */
+static struct ip reached(const struct visitor *c)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t n = sizeof(at);
+	uint16_t port;
+
+	if (!c->socks || c->balanced || getsockname(c->front.fd, (struct sockaddr *)&at, &n) < 0)
+		return (struct ip){0};
+	return ip_from_sockaddr((struct sockaddr *)&at, &port);
+}
+
 bool visitor_ask(struct visitor *c)
 {
 	struct gateway *g = c->gateway;
-	const struct message_gateway_enter m = {c->session->id, c->source, c->source_port, c->form};
+	const struct message_gateway_enter m = {
+	        c->session->id, c->source, c->source_port, reached(c), c->form};
 	const int64_t now_ms = clock_monotonic_ms();
 	uint8_t message[128];
 

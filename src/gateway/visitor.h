@@ -98,6 +98,7 @@ struct visitor {
 	uint16_t source_port;
 	struct buf in; /* received bytes that cannot be used yet */
 	size_t looked;
+	bool balanced; /* it came by a load balancer, which passes no datagrams on */
 	bool socks;
 	bool transparent;       /* on a listener for transparent TLS: its address is its proof */
 	bool tls_inside;        /* its bytes are transparent TLS (hello.c) */

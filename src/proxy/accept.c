@@ -262,17 +262,20 @@ int proxy_serve_vsock(struct proxy *p, int fd, uint32_t cid)
 	return rc;
 }
 
-int proxy_enter(struct proxy *p, int fd, const struct ip *source, uint16_t source_port,
-        enum message_form form)
+int proxy_enter(struct proxy *p, int fd, const struct message_worker_enter *enter)
 {
-	struct listener entered = {.proxy = p, .fd = -1, .local = true, .form = form};
+	struct listener entered = {.proxy = p,
+	        .fd = -1,
+	        .local = true,
+	        .form = enter->form,
+	        .reached = enter->reached};
 	struct sockaddr_storage from;
 
 	if (!may_accept(p) || !rate_take(&p->local_connections, clock_monotonic_ms())) {
 		close(fd);
 		return -EBUSY;
 	}
-	ip_to_sockaddr(source, source_port, &from);
+	ip_to_sockaddr(&enter->source, enter->source_port, &from);
 	return client_open(&entered, fd, (struct sockaddr *)&from);
 }
 

@@ -76,7 +76,9 @@ struct listener {
 	bool local;     /* a Unix socket, or a vsock */
 	uint32_t cid;   /* a vsock: the machine that may connect; else 0 */
 	bool rewritten; /* destinations were rewritten: client/original.c */
-	enum message_form form; /* of a connection that came through the gateway */
+	/* Of a connection that came through the gateway: */
+	enum message_form form;
+	struct ip reached; /* where its client may send datagrams; family 0: nowhere */
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 16
@@ -104,6 +106,10 @@ struct no_prior {
 /* Bounds on messages about calls to other sandboxes. */
 #define DIAL_CALLS_PER_S 16
 #define DIAL_CALLS_BURST_S 8
+
+/* Bounds on messages about UDP sockets for clients of SOCKS5. */
+#define ASSOCIATIONS_PER_S 4
+#define ASSOCIATIONS_BURST_S 8
 
 enum proxy_state {
 	PROXY_SERVING,
@@ -157,6 +163,9 @@ struct proxy {
 	size_t client_count;
 	struct client *shaking_hands; /* for which tls_server asks for a certificate */
 	size_t stream_count;          /* HTTP/2 streams of all clients */
+	size_t association_count;  /* clients of SOCKS5 that have a UDP socket, or wait for one */
+	uint64_t last_association; /* id of the last question for a UDP socket */
+	struct rate associations;  /* bound on these questions */
 	struct client_http2_stream *free_streams;
 	size_t free_stream_count;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "vethguard/base/clock.h"
 #include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/dlp/scan.h"
@@ -135,6 +136,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	list_init(&p->clients);
 	list_init(&p->upstreams);
 	list_init(&p->calls);
+	rate_init(&p->associations, ASSOCIATIONS_PER_S, ASSOCIATIONS_BURST_S, clock_monotonic_ms());
 	buf_init(&p->text, SOCKET_OUT_MAX);
 	buf_init(&p->target, SOCKET_OUT_MAX);
 	buf_init(&p->decompressed, SOCKET_OUT_MAX);

@@ -25,7 +25,7 @@
 #define BACKDATE_DAYS 2
 #define VALIDITY_DAYS_MAX 36500
 
-static bool add_extension(X509 *certificate, X509 *issuer, int nid, const char *value)
+bool ca_add_extension(X509 *certificate, X509 *issuer, int nid, const char *value)
 {
 	X509V3_CTX ctx;
 	X509_EXTENSION *extension;
@@ -38,7 +38,7 @@ static bool add_extension(X509 *certificate, X509 *issuer, int nid, const char *
 	return ok;
 }
 
-static bool set_serial(X509 *certificate)
+bool ca_set_serial(X509 *certificate)
 {
 	uint8_t bytes[SERIAL_BYTES];
 	BIGNUM *number;
@@ -51,7 +51,7 @@ static bool set_serial(X509 *certificate)
 	return ok;
 }
 
-static bool set_name(X509 *certificate, struct slice name)
+bool ca_set_name(X509 *certificate, struct slice name)
 {
 	size_t n = name.n;
 
@@ -157,7 +157,7 @@ static bool add_names(X509 *certificate, X509 *issuer, const char *names)
 	if (!names)
 		return true;
 	return snprintf(value, sizeof(value), "critical,%s", names) < (int)sizeof(value) &&
-	       add_extension(certificate, issuer, NID_name_constraints, value);
+	       ca_add_extension(certificate, issuer, NID_name_constraints, value);
 }
 
 /* Sets everything except the signature. issuer: NULL for a root. */
@@ -165,17 +165,18 @@ static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, const struct ca
 {
 	X509 *above = issuer ? issuer : certificate;
 
-	return X509_set_version(certificate, X509_VERSION_3) && set_serial(certificate) &&
-	       set_name(certificate, wanted->name) &&
+	return X509_set_version(certificate, X509_VERSION_3) && ca_set_serial(certificate) &&
+	       ca_set_name(certificate, wanted->name) &&
 	       set_validity(certificate, issuer, wanted->days) &&
 	       X509_set_issuer_name(certificate, X509_get_subject_name(above)) &&
 	       set_public_key(certificate, key) &&
-	       add_extension(certificate, above, NID_basic_constraints,
+	       ca_add_extension(certificate, above, NID_basic_constraints,
 	               issuer ? "critical,CA:TRUE,pathlen:0" : "critical,CA:TRUE,pathlen:1") &&
-	       add_extension(certificate, above, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+	       ca_add_extension(
+	               certificate, above, NID_key_usage, "critical,keyCertSign,cRLSign") &&
 	       add_names(certificate, above, wanted->names) &&
-	       add_extension(certificate, above, NID_subject_key_identifier, "hash") &&
-	       add_extension(certificate, above, NID_authority_key_identifier, "keyid:always");
+	       ca_add_extension(certificate, above, NID_subject_key_identifier, "hash") &&
+	       ca_add_extension(certificate, above, NID_authority_key_identifier, "keyid:always");
 }
 
 /* Parses the certificate again, so that OpenSSL knows the public key, which was set as a point. */

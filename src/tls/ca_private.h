@@ -34,6 +34,10 @@ struct ca *ca_adopt(X509 *certificate, EVP_PKEY *key, bool is_issuer);
 bool ca_prepare(struct ca **out, const struct ca *issuer, const struct ca_wanted *wanted);
 /* Does the part of ca_new_intermediate() that follows the signature. Returns false on failure. */
 bool ca_complete(struct ca *ca);
+/* ca.c: parts of any certificate that is made here. Return false on failure. */
+bool ca_add_extension(X509 *certificate, X509 *issuer, int nid, const char *value);
+bool ca_set_serial(X509 *certificate);
+bool ca_set_name(X509 *certificate, struct slice name);
 /* The end of a certificate's validity in seconds since the epoch; 0: it cannot be read. */
 int64_t ca_time_s(const ASN1_TIME *time);
 

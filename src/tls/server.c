@@ -209,7 +209,8 @@ bool tls_client_certificate_hash(const struct tls *tls, uint8_t out[TLS_CERTIFIC
 	X509 *certificate = tls->established ? SSL_get0_peer_certificate(tls->ssl) : NULL;
 	unsigned n = 0;
 
-	return certificate && X509_digest(certificate, EVP_sha256(), out, &n) == 1 &&
+	return certificate && X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0 &&
+	       X509_digest(certificate, EVP_sha256(), out, &n) == 1 &&
 	       n == TLS_CERTIFICATE_HASH_BYTES;
 }
 

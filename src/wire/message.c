@@ -346,6 +346,9 @@ static const char *const type_names[] = {
         [MESSAGE_WORKER_ASK_END] = "WORKER_ASK_END",
         [MESSAGE_WORKER_ANSWER] = "WORKER_ANSWER",
         [MESSAGE_WORKER_GRANT] = "WORKER_GRANT",
+        [MESSAGE_WORKER_ASSOCIATE] = "WORKER_ASSOCIATE",
+        [MESSAGE_WORKER_ASSOCIATED] = "WORKER_ASSOCIATED",
+        [MESSAGE_WORKER_ASSOCIATE_END] = "WORKER_ASSOCIATE_END",
 };
 _Static_assert(
         sizeof(type_names) / sizeof(type_names[0]) == MESSAGE_TYPE_COUNT, "a name per message");

@@ -59,7 +59,7 @@ static void gateway_session_end_fields(struct codec *c, struct message_gateway_s
 }
 CODEC_PAIR(gateway_session_end)
 
-/* A client always has an address. */
+/* An address that there always is. */
 static struct ip client_field(struct codec *c, struct ip v)
 {
 	v = codec_ip(c, v);
@@ -78,6 +78,7 @@ static void gateway_enter_fields(struct codec *c, struct message_gateway_enter *
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
 	m->source = client_field(c, m->source);
 	m->source_port = codec_u16(c, m->source_port);
+	m->reached = codec_ip(c, m->reached);
 	m->form = form_field(c, m->form);
 }
 CODEC_PAIR(gateway_enter)
@@ -143,6 +144,21 @@ static void worker_enter_fields(struct codec *c, struct message_worker_enter *m)
 {
 	m->source = client_field(c, m->source);
 	m->source_port = codec_u16(c, m->source_port);
+	m->reached = codec_ip(c, m->reached);
 	m->form = form_field(c, m->form);
 }
 CODEC_PAIR(worker_enter)
+
+static void worker_associate_fields(struct codec *c, struct message_worker_associate *m)
+{
+	m->at = client_field(c, m->at);
+}
+CODEC_PAIR(worker_associate)
+
+static void worker_associated_fields(struct codec *c, struct message_worker_associated *m)
+{
+	m->port = codec_u16(c, m->port);
+	if (m->port)
+		m->address = client_field(c, m->address);
+}
+CODEC_PAIR(worker_associated)

@@ -7,7 +7,6 @@
 
 #define HEAD_BYTES 4
 
-enum { COMMAND_CONNECT = 1, COMMAND_UDP_ASSOCIATE = 3 };
 enum { ADDRESS_IPV4 = 1, ADDRESS_NAME = 3, ADDRESS_IPV6 = 4 };
 
 static enum socks5_status bad_greeting(struct socks5_greeting *out, const char *why)
@@ -70,12 +69,11 @@ static enum socks5_status check_head(const uint8_t *p, size_t n, struct socks5_r
 {
 	if (n > 0 && p[0] != SOCKS5_VERSION)
 		return bad_request(out, SOCKS5_FAILURE, "a SOCKS request of another version");
-	if (n > 1 && (p[1] == 0 || p[1] > COMMAND_UDP_ASSOCIATE))
+	if (n > 1 && (p[1] == 0 || p[1] > SOCKS5_UDP_ASSOCIATE))
 		return bad_request(out, SOCKS5_NO_COMMAND, "an unknown command of SOCKS");
-	if (n > 1 && p[1] != COMMAND_CONNECT)
-		return bad_request(out, SOCKS5_NO_COMMAND,
-		        "a SOCKS command other than CONNECT: BIND and UDP ASSOCIATE are not "
-		        "served");
+	if (n > 1 && p[1] != SOCKS5_CONNECT && p[1] != SOCKS5_UDP_ASSOCIATE)
+		return bad_request(
+		        out, SOCKS5_NO_COMMAND, "the SOCKS command BIND, which is not served");
 	if (n > 2 && p[2] != 0)
 		return bad_request(
 		        out, SOCKS5_FAILURE, "a SOCKS request whose reserved byte is not 0");
@@ -84,14 +82,14 @@ static enum socks5_status check_head(const uint8_t *p, size_t n, struct socks5_r
 	return n < HEAD_BYTES ? SOCKS5_MORE : SOCKS5_DONE;
 }
 
-static void read_address(struct reader *r, uint8_t type, struct socks5_request *out)
+static void read_address(struct reader *r, uint8_t type, struct slice *name, struct ip *address)
 {
 	if (type == ADDRESS_NAME) {
-		out->name = reader_vector(r, 1, SOCKS5_NAME_MAX);
+		*name = reader_vector(r, 1, SOCKS5_NAME_MAX);
 		return;
 	}
-	out->address.family = type == ADDRESS_IPV4 ? 4 : 6;
-	reader_copy(r, out->address.bytes, type == ADDRESS_IPV4 ? 4 : 16);
+	address->family = type == ADDRESS_IPV4 ? 4 : 6;
+	reader_copy(r, address->bytes, type == ADDRESS_IPV4 ? 4 : 16);
 }
 
 enum socks5_status socks5_request_parse(const uint8_t *p, size_t n, struct socks5_request *out)
@@ -106,13 +104,14 @@ enum socks5_status socks5_request_parse(const uint8_t *p, size_t n, struct socks
 	reader_bytes(&r, HEAD_BYTES);
 	if (p[3] == ADDRESS_NAME && n > HEAD_BYTES && p[HEAD_BYTES] == 0)
 		return bad_request(out, SOCKS5_FAILURE, "a SOCKS request for an empty name");
-	read_address(&r, p[3], out);
+	out->command = (enum socks5_command)p[1];
+	read_address(&r, p[3], &out->name, &out->address);
 	out->port = reader_u16(&r);
 	if (r.failed) {
 		*out = (struct socks5_request){.name = SLICE(""), .why = ""};
 		return SOCKS5_MORE;
 	}
-	if (out->port == 0)
+	if (out->port == 0 && out->command == SOCKS5_CONNECT)
 		return bad_request(out, SOCKS5_FAILURE, "a SOCKS request for port 0");
 	out->used = n - r.left;
 	return SOCKS5_DONE;
@@ -124,4 +123,61 @@ void socks5_answer(enum socks5_reply reply, uint8_t out[SOCKS5_ANSWER_BYTES])
 	out[0] = SOCKS5_VERSION;
 	out[1] = (uint8_t)reply;
 	out[3] = ADDRESS_IPV4;
+}
+
+/* Writes type, address and port. Returns the size. */
+static size_t write_address(const struct ip *address, uint16_t port, uint8_t *out)
+{
+	const size_t n = address->family == 6 ? 16 : 4;
+
+	out[0] = address->family == 6 ? ADDRESS_IPV6 : ADDRESS_IPV4;
+	memcpy(out + 1, address->bytes, n);
+	out[1 + n] = (uint8_t)(port >> 8);
+	out[2 + n] = (uint8_t)port;
+	return 3 + n;
+}
+
+size_t socks5_answer_association(
+        const struct ip *address, uint16_t port, uint8_t out[SOCKS5_ANSWER_MAX])
+{
+	out[0] = SOCKS5_VERSION;
+	out[1] = SOCKS5_SUCCEEDED;
+	out[2] = 0;
+	return 3 + write_address(address, port, out + 3);
+}
+
+/* --- datagrams --- */
+
+bool socks5_header_parse(const uint8_t *p, size_t n, struct socks5_header *out)
+{
+	struct reader r = reader_over(p, n);
+	const uint16_t reserved = reader_u16(&r);
+	const uint8_t fragment = reader_u8(&r), type = reader_u8(&r);
+	struct socks5_header h = {.name = SLICE("")};
+
+	*out = h;
+	if (r.failed || reserved != 0 || fragment != 0 ||
+	        (type != ADDRESS_IPV4 && type != ADDRESS_NAME && type != ADDRESS_IPV6))
+		return false;
+	read_address(&r, type, &h.name, &h.address);
+	h.port = reader_u16(&r);
+	if (r.failed || h.port == 0 || (type == ADDRESS_NAME && !h.name.n))
+		return false;
+	h.used = n - r.left;
+	*out = h;
+	return true;
+}
+
+size_t socks5_header_write(
+        struct slice name, const struct ip *address, uint16_t port, uint8_t out[SOCKS5_HEADER_MAX])
+{
+	memset(out, 0, 3);
+	if (!name.n || name.n > SOCKS5_NAME_MAX)
+		return 3 + write_address(address, port, out + 3);
+	out[3] = ADDRESS_NAME;
+	out[4] = (uint8_t)name.n;
+	memcpy(out + 5, name.p, name.n);
+	out[5 + name.n] = (uint8_t)(port >> 8);
+	out[6 + name.n] = (uint8_t)port;
+	return 7 + name.n;
 }

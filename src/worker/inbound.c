@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's part in exposed ports: the supervisor opens the host's listeners and makes
- * connections into the sandbox; this file passes them to the proxy. */
+ * connections into the sandbox; this file passes them to the proxy. Likewise UDP sockets for
+ * clients of the gateway. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,5 +81,38 @@ int worker_visited(struct worker *w, struct ipc_message *m)
 	if (message_visit_decode(&m->body, &visit) < 0 || m->fd_count != 1 || !w->proxy)
 		return -EBADMSG;
 	proxy_visited(w->proxy, visit.port, worker_take_fd(m), visit.sandbox, visit.labels);
+	return 0;
+}
+
+int worker_associate(void *context, uint64_t id, const struct ip *at)
+{
+	struct worker *w = context;
+	const struct message_worker_associate associate = {*at};
+	uint8_t message[64];
+
+	return ipc_send(&w->supervisor, message,
+	        message_worker_associate_encode(
+	                message, sizeof(message), MESSAGE_WORKER_ASSOCIATE, id, &associate),
+	        NULL, 0);
+}
+
+void worker_associate_end(void *context)
+{
+	struct worker *w = context;
+	uint8_t message[64];
+
+	ipc_send(&w->supervisor, message,
+	        message_empty(message, sizeof(message), MESSAGE_WORKER_ASSOCIATE_END, 0), NULL, 0);
+}
+
+int worker_associated(struct worker *w, struct ipc_message *m)
+{
+	struct message_worker_associated associated;
+
+	if (message_worker_associated_decode(&m->body, &associated) < 0 || !w->proxy ||
+	        m->fd_count != (associated.port ? 1 : 0))
+		return -EBADMSG;
+	proxy_associated(w->proxy, m->head.id, associated.port ? worker_take_fd(m) : -1,
+	        &associated.address, associated.port);
 	return 0;
 }

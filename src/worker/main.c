@@ -41,8 +41,7 @@ static int on_enter(struct worker *w, struct ipc_message *m)
 	if (message_worker_enter_decode(&m->body, &enter) < 0 || m->fd_count != 1)
 		return -EBADMSG;
 	if (w->state == WORKER_SERVING)
-		(void)proxy_enter(
-		        w->proxy, worker_take_fd(m), &enter.source, enter.source_port, enter.form);
+		(void)proxy_enter(w->proxy, worker_take_fd(m), &enter);
 	return 0;
 }
 
@@ -92,6 +91,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		return worker_operate(w, m);
 	case MESSAGE_WORKER_ENTER:
 		return on_enter(w, m);
+	case MESSAGE_WORKER_ASSOCIATED:
+		return worker_associated(w, m);
 	case MESSAGE_DESCRIBE:
 		return jail_answer(peer, m);
 	case MESSAGE_STOP:

@@ -268,6 +268,8 @@ static int make_proxy(struct worker *w)
 	        .record = record,
 	        .reach = worker_reach,
 	        .call = worker_call,
+	        .associate = worker_associate,
+	        .associate_end = worker_associate_end,
 	        .ask = worker_ask,
 	        .ask_end = worker_ask_end,
 	        .context = w,

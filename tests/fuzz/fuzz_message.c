@@ -81,6 +81,8 @@ TRY(worker_limits)
 TRY(worker_ask)
 TRY(worker_answer)
 TRY(worker_grant)
+TRY(worker_associate)
+TRY(worker_associated)
 
 static void try_worker_start(
         const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
@@ -112,6 +114,8 @@ static void (*const tries[])(
         [MESSAGE_WORKER_ASK] = try_worker_ask,
         [MESSAGE_WORKER_ANSWER] = try_worker_answer,
         [MESSAGE_WORKER_GRANT] = try_worker_grant,
+        [MESSAGE_WORKER_ASSOCIATE] = try_worker_associate,
+        [MESSAGE_WORKER_ASSOCIATED] = try_worker_associated,
         [MESSAGE_RECORDER_STALLED] = try_text,
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,

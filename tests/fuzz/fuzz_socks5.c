@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a greeting, a login and a request of SOCKS5. Beyond memory safety: the answer for a
- * prefix never contradicts the answer for more of the same bytes, what is accepted lies within what
- * came, and what is refused has a reply, a reason and nothing else.
+ * Any bytes as a greeting, a login, a request and a datagram of SOCKS5. Beyond memory safety: the
+ * answer for a prefix never contradicts the answer for more of the same bytes, what is accepted
+ * lies within what came, and what is refused has a reply, a reason and nothing else.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -64,7 +64,10 @@ static void check_request(const uint8_t *data, size_t size)
 	require((status == SOCKS5_DONE) == (r.used != 0));
 	require((status == SOCKS5_BAD) == (*r.why != 0));
 	require((status == SOCKS5_BAD) == (r.reply != SOCKS5_SUCCEEDED));
-	require((status == SOCKS5_DONE) == (r.port != 0));
+	require(status == SOCKS5_DONE || r.port == 0);
+	require(status != SOCKS5_DONE || r.port != 0 || r.command == SOCKS5_UDP_ASSOCIATE);
+	require((status == SOCKS5_DONE) ==
+	        (r.command == SOCKS5_CONNECT || r.command == SOCKS5_UDP_ASSOCIATE));
 	require((status == SOCKS5_DONE) == (r.name.n != 0 || r.address.family != 0));
 	require(!r.name.n || !r.address.family);
 	require(status != SOCKS5_MORE || size < SOCKS5_REQUEST_MAX);
@@ -74,8 +77,29 @@ static void check_request(const uint8_t *data, size_t size)
 		        (const uint8_t *)r.name.p + r.name.n <= data + r.used);
 }
 
+/* A header that was read is written again as it came. */
+static void check_header(const uint8_t *data, size_t size)
+{
+	uint8_t again[SOCKS5_HEADER_MAX];
+	struct socks5_header h, shorter;
+	bool good = socks5_header_parse(data, size, &h);
+
+	require(h.used <= size && h.used <= SOCKS5_HEADER_MAX);
+	require(good == (h.used != 0) && good == (h.port != 0));
+	require(good == (h.name.n != 0 || h.address.family != 0));
+	require(!h.name.n || !h.address.family);
+	if (!good)
+		return;
+	require(lies_in(h.name, data, h.used));
+	require(socks5_header_write(h.name, &h.address, h.port, again) == h.used);
+	require(memcmp(again, data, h.used) == 0);
+	require(!socks5_header_parse(data, h.used - 1, &shorter));
+	require(socks5_header_parse(data, h.used, &shorter) && shorter.used == h.used);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	check_header(data, size);
 	check_greeting(data, size);
 	check_login(data, size);
 	check_request(data, size);

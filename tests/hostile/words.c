@@ -173,6 +173,26 @@ static long call_flood(void)
 	return 0;
 }
 
+/* UDP sockets: one is closed that there never was; and at addresses that are not the gateway's,
+ * without end. */
+static long associate_end(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_WORKER_ASSOCIATE_END, 0, 0, 0);
+}
+static long associate_flood(void)
+{
+	const struct message_worker_associate m = {{4, {127, 0, 0, 1}}};
+	size_t n;
+
+	for (unsigned i = 0; i < FLOOD; i++) {
+		n = message_worker_associate_encode(
+		        message, sizeof(message), MESSAGE_WORKER_ASSOCIATE, i, &m);
+		if (say(HOSTILE_SUPERVISOR_FD, n, 0) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static long ready_again(void)
 {
 	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_WORKER_READY, hostile_last_id(), 0, 0);
@@ -401,6 +421,7 @@ const struct misdeed misdeed_words[] = {BOTH("nothing", nothing), BOTH("cut head
         BOTH("trailing", trailing), BOTH("oversized", oversized), BOTH("one fd", one_fd),
         BOTH("many fds", many_fds), {"failed flood", failed_flood}, {"ready again", ready_again},
         {"reach beyond", reach_beyond}, {"reach flood", reach_flood}, {"call flood", call_flood},
+        {"associate end", associate_end}, {"associate flood", associate_flood},
         {"root of nobody", ready_keeper}, {"recorder ready", ready_recorder},
         {"taken ahead", taken_ahead}, {"summary ahead", summary_ahead},
         {"source of nobody", source_of_nobody}, {"source beyond", source_beyond},

@@ -149,7 +149,7 @@ class Ways(Gatewayed):
             self.assertEqual(self.rest(self.socks(b"\x05\x01\x02" + wrong)), b"\x05\x02\x01\x01", wrong)
         self.assertEqual(self.rest(self.socks(b"\x05\x01\x02\x02\x01u\x01p")), b"\x05\x02")  # another version of the login
         answer = self.rest(self.socks(b"\x05\x01\x02" + login + b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00"))
-        self.assertEqual(answer[:6], b"\x05\x02\x01\x00\x05\x07", answer)  # UDP ASSOCIATE
+        self.assertEqual(answer[:6], b"\x05\x02\x01\x00\x05\x02", answer)  # UDP ASSOCIATE, without a udp:// rule
 
     def test_python_and_node(self):
         r = self.there(sys.executable, "-c", f"""

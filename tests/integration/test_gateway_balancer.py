@@ -67,6 +67,9 @@ class Balanced(Gatewayed):
         other = request.replace(self.token.encode(), bound.encode())
         self.assertIn(b'"/x"', self.from_balancer(header() + other))
         self.assertTrue(self.from_balancer(header("198.51.100.1") + other).startswith(b"HTTP/1.1 407"))
+        token = self.token.encode()
+        associate = b"\5\1\2\1\1s" + bytes([len(token)]) + token + b"\5\3\0\1" + bytes(6)
+        self.assertEqual(self.from_balancer(header() + associate)[:6], b"\5\2\1\0\5\7")  # a balancer passes no datagrams on
         # A balancer has to say whose connection it is, and nobody else may.
         for bad in (request, b"", header()[:20], header(command=0x22), header("0.0.0.0"), header("224.0.0.1"), SIGNATURE + b"\x21\0\0\0",
                     SIGNATURE + b"\x21\x11\xff\xff" + bytes(100), b"PROXY TCP4 192.0.2.1 10.0.0.1 1 2\r\n" + request):

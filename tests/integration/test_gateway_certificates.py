@@ -10,7 +10,7 @@ from gateway_case import CLIENT4, GATEWAY4, PLAIN_PORT, TLS_PORT, Gatewayed
 from support import HTTP, SLOW, sh, wait_until
 
 
-class Certificates(Gatewayed):
+class Certified(Gatewayed):
     options = "  client_certificates: true\n"
 
     def setUp(self):
@@ -52,6 +52,8 @@ class Certificates(Gatewayed):
         s.sendall(data)
         return self.rest(s)
 
+
+class Certificates(Certified):
     def test_proved(self):
         self.assertTrue(wait_until(lambda: self.whoami(self.agent), 10 * SLOW), self.daemon.stderr())
         event = self.daemon.event(HTTP, action_id=1, **{"http_request.url.path": "/whoami"})
@@ -133,8 +135,107 @@ class Certificates(Gatewayed):
         self.assertTrue(self.rest(s).startswith(b"HTTP/1.1 407"))
 
 
+class Issued(Certified):
+    """`vethguard session certificate`."""
+    options = Certified.options + "  listen_transparent: '127.0.0.1:4443'\n"
+
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.dir, "issued")
+
+    def issue(self, *argv, name="one"):
+        return self.daemon.cli("session", "certificate", name, *argv)
+
+    def cut(self, s):
+        s.settimeout(20 * SLOW)
+        self.assertEqual(self.rest(s), b"")
+
+    def through(self, certificate):
+        """A tunnel that is open."""
+        context = ssl.create_default_context(cafile=self.certificate + ".pem")
+        context.load_cert_chain(certificate + ".pem", certificate + ".key")
+        s = context.wrap_socket(socket.create_connection((GATEWAY4, TLS_PORT), timeout=20 * SLOW), server_hostname="gateway.lab.test")
+        self.addCleanup(s.close)
+        s.sendall(b"CONNECT plain.lab.test:80 HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.assertTrue(self.head(s).startswith(b"HTTP/1.1 200"))
+        return s
+
+    def test_in_place_of_the_proof_before(self):
+        kept = self.tunnel()
+        r = self.issue("--out", self.path)
+        self.assertEqual((r.returncode, r.stdout), (0, ""), r)
+        self.assertEqual([os.stat(self.path + end).st_mode & 0o777 for end in (".pem", ".key")], [0o644, 0o600])
+        self.cut(kept)
+        self.assertTrue(wait_until(lambda: self.whoami(self.path), 10 * SLOW), self.daemon.stderr())
+        self.assert_unknown("a certificate has taken its place", token=self.token)
+        self.assertEqual(self.code(self.path, token=self.token), "407")
+        self.assertTrue(self.whoami(self.agent), "another session's")
+        kept = self.through(self.path)
+        r = self.issue()  # to standard output
+        self.assertEqual(r.returncode, 0, r)
+        self.cut(kept)
+        self.assertEqual(self.code(self.path), "407", "another certificate has taken its place")
+        pem, key = r.stdout.split("-----BEGIN PRIVATE KEY-----")
+        second = os.path.join(self.dir, "second")
+        for end, text in ((".pem", pem), (".key", "-----BEGIN PRIVATE KEY-----" + key)):
+            with open(second + end, "w") as f:
+                f.write(text)
+        self.assertTrue(self.whoami(second))
+        self.daemon.stop()
+        secret = key.split("\n")[1].encode()  # nobody keeps the key
+        for root, _, names in os.walk(self.daemon.dir):
+            for name in names:
+                with open(os.path.join(root, name), "rb") as f:
+                    self.assertNotIn(secret, f.read(), name)
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.whoami(second), 20 * SLOW), self.daemon.stderr())
+        self.assert_unknown("after a restart, too", token=self.token)
+        kept = self.through(second)
+        self.assertEqual(self.daemon.cli("session", "revoke", "one").returncode, 0)
+        self.cut(kept)
+        self.assertEqual(self.code(second), "407")
+
+    def test_its_end(self):
+        ends = self.daemon.call("GET", "/v1/sessions/one")[2]["expires"][:19]
+        self.assertEqual(self.issue("--out", self.path, "--ttl", "366d").returncode, 0)
+        told = sh("openssl", "x509", "-in", self.path + ".pem", "-noout", "-enddate", "-dateopt", "iso_8601")
+        self.assertEqual(told.strip(), f"notAfter={ends.replace('T', ' ')}Z")
+        short = os.path.join(self.dir, "short")
+        self.assertEqual(self.issue("--out", short, "--ttl", "3s").returncode, 0)
+        self.assertTrue(self.whoami(short))
+        self.assertTrue(wait_until(lambda: self.code(short) == "407", 20 * SLOW))
+
+    def test_refused(self):
+        self.create("by-address", by_address=True, **{"from": ["192.0.2.1/32"]})
+        r = self.issue("--out", self.path, name="by-address")
+        self.assertEqual((r.returncode, "by the address" in r.stderr, os.path.exists(self.path + ".key")), (1, True, False), r)
+        r = self.issue("--out", self.path, name="nobody")
+        self.assertEqual((r.returncode, os.path.exists(self.path + ".key")), (1, False), r)
+        for argv in ((), ("one", "two"), ("one", "--ttl", "0s"), ("one", "--ttl", "367d"), ("one", "--out", ""), ("one", "--json"), ("one/x",),
+                     ("one", "--out", "/none/there"), ("one", "--out", "/" + "x" * 4096)):
+            r = self.daemon.cli("session", "certificate", *argv)
+            self.assertEqual((r.returncode, r.stdout), (2, ""), (argv, r))
+        for there in (".pem", ".key"):  # what is there is not overwritten, and the proof stays
+            with open(self.path + there, "w") as f:
+                f.write("mine")
+            r = self.issue("--out", self.path)
+            self.assertEqual((r.returncode, "File exists" in r.stderr), (2, True), r)
+            with open(self.path + there) as f:
+                self.assertEqual(f.read(), "mine")
+            os.unlink(self.path + there)
+        self.assertEqual(os.listdir(os.path.dirname(self.path)).count("issued.key"), 0)
+        self.assert_served(token=self.token)
+        status, _, answer = self.daemon.call("POST", "/v1/sessions/one/certificate", {"certificate_sha256": self.hash(self.agent)})
+        self.assertEqual((status, "by-certificate" in answer["detail"]), (409, True), answer)
+        self.assert_served(token=self.token)
+
+
 class NotAsked(Gatewayed):
     def test_refused(self):
+        r = self.daemon.cli("session", "certificate", "one", "--out", os.path.join(self.dir, "none"))
+        self.assertEqual((r.returncode, "client_certificates" in r.stderr), (1, True), r)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "none.key")))
+        self.assert_served(token=self.token)
         status, _, answer = self.daemon.call("POST", "/v1/sessions", {"policy": self.policy, "certificate_sha256": "0" * 64})
         self.assertEqual(status, 422)
         self.assertIn("client_certificates", answer["detail"])

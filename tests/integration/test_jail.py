@@ -54,7 +54,7 @@ REFUSED = {
 WRONG = ["cut head", "cut body", "unknown", "zero", "other way", "not asked", "of another", "trailing", "oversized", "one fd",
          "many fds"]
 WRONG_OF = {
-    "worker": ["ready again", "failed flood", "reach beyond", "reach flood", "call flood"],
+    "worker": ["ready again", "failed flood", "reach beyond", "reach flood", "call flood", "associate end", "associate flood"],
     "keeper": ["root of nobody"],
     "recorder": ["recorder ready", "taken ahead", "summary ahead"],
 }

@@ -192,9 +192,12 @@ struct config_gateway {
 	char name[POLICY_HOST_MAX + 1]; /* the host name by which clients reach it, canonical; empty: not given */
 	uint32_t unauthenticated;       /* bound on simultaneous connections that have proved no session yet */
 	uint32_t unauthenticated_per_address;
-	uint32_t handshake_ms;    /* time that a connection has to prove its session */
-	uint32_t keep_worker_ms;  /* time that a session without connections keeps its worker */
-	bool client_certificates; /* ask clients for a certificate, which may prove a session */
+	uint32_t handshake_ms;        /* time that a connection has to prove its session */
+	uint32_t keep_worker_ms;      /* time that a session without connections keeps its worker */
+	bool client_certificates;     /* ask clients for a certificate, which may prove a session */
+	uint16_t udp_first, udp_last; /* ports for SOCKS5 UDP ASSOCIATE; 0: the kernel chooses each */
+	struct ip udp_address4,
+	        udp_address6; /* what clients are told in place of the host's address; family 0: nothing */
 	size_t balancer_count;
 	struct ip_prefix balancers[CONFIG_BALANCERS_MAX]; /* each tells the client's address of its connections */
 	size_t base_count;

@@ -62,6 +62,11 @@ struct proxy_config {
 	/* Asks for a port that another sandbox exposes; proxy_called() is called with the answer and this id. Returns 0
 	 * or -errno. NULL: there is none. */
 	int (*call)(void *context, uint64_t id, struct slice sandbox, uint16_t port);
+	/* Asks for a UDP socket at this address of the host, for a client that has reached it; proxy_associated() is
+	 * called with the answer and this id. Returns 0 or -errno. NULL: there are none. associate_end tells that such
+	 * a socket is closed. */
+	int (*associate)(void *context, uint64_t id, const struct ip *at);
+	void (*associate_end)(void *context);
 	void *context;
 };
 
@@ -78,11 +83,12 @@ int proxy_serve_unix(struct proxy *proxy, int fd);
 /* As proxy_serve_unix(), for a listening vsock: connections of another machine than cid are closed and are a finding.
  */
 int proxy_serve_vsock(struct proxy *proxy, int fd, uint32_t cid);
-/* Takes fd, an accepted connection whose client speaks to an explicit proxy, as over a Unix socket. The caller knows
- * where the connection comes from. form: on a connection of MESSAGE_FORM_BASE_* a request may also name an https://
- * URL, and responses are changed to fit (client/base.c). Returns 0; -EBUSY: the bound on connections (at a time, or per
- * second) is reached, or the proxy accepts nothing new any more; or another -errno. fd is closed on failure. */
-int proxy_enter(struct proxy *proxy, int fd, const struct ip *source, uint16_t source_port, enum message_form form);
+/* Takes fd, an accepted connection whose client speaks to an explicit proxy, as over a Unix socket. enter tells where
+ * the connection comes from, and where a client of SOCKS5 may send datagrams. On a connection of MESSAGE_FORM_BASE_* a
+ * request may also name an https:// URL, and responses are changed to fit (client/base.c). Returns 0; -EBUSY: the bound
+ * on connections (at a time, or per second) is reached, or the proxy accepts nothing new any more; or another -errno.
+ * fd is closed on failure. */
+int proxy_enter(struct proxy *proxy, int fd, const struct message_worker_enter *enter);
 /* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. Returns 0 or -errno. */
 int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
 /* Serves the host's listener for an exposed port of the sandbox. Takes fd. Returns 0 or -errno. */
@@ -98,6 +104,9 @@ int proxy_called(struct proxy *proxy, uint64_t id, int fd);
 /* Another sandbox calls an exposed port: it is authorized and relayed like any other visit. labels: "KEY=VALUE" lines.
  * Takes fd, a connected socket. */
 void proxy_visited(struct proxy *proxy, uint16_t port, int fd, struct slice sandbox, struct slice labels);
+/* Takes the answer to associate(): a UDP socket, which the client reaches at this address and port; or -1 if it was
+ * refused. The client that it was for may be gone. */
+void proxy_associated(struct proxy *proxy, uint64_t id, int fd, const struct ip *address, uint16_t port);
 /* Takes a person's decision about the request with that id, which may be gone. text: who has decided, and why. */
 void proxy_answer(struct proxy *proxy, uint64_t id, bool approved, struct slice text);
 /* Adds the grant with that id, which approves requests like its question for a while or without end; or ends it, and

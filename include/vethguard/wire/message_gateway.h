@@ -53,6 +53,7 @@ struct message_gateway_enter {
 	uint64_t sandbox_id;
 	struct ip source; /* the client's address */
 	uint16_t source_port;
+	struct ip reached; /* the gateway's address to which the client may send datagrams; family 0: to none */
 	enum message_form form;
 };
 
@@ -108,7 +109,16 @@ struct message_gateway_verdict {
 struct message_worker_enter {
 	struct ip source;
 	uint16_t source_port;
+	struct ip reached; /* as in struct message_gateway_enter */
 	enum message_form form;
+};
+
+struct message_worker_associate {
+	struct ip at; /* the address that a connection has reached */
+};
+struct message_worker_associated {
+	uint16_t port;     /* of the socket; 0: there is none */
+	struct ip address; /* what the client is told, with port */
 };
 
 MESSAGE_CODEC(gateway_start);
@@ -121,5 +131,7 @@ MESSAGE_CODEC(gateway_signer);
 MESSAGE_CODEC(gateway_token);
 MESSAGE_CODEC(gateway_verdict);
 MESSAGE_CODEC(worker_enter);
+MESSAGE_CODEC(worker_associate);
+MESSAGE_CODEC(worker_associated);
 
 #endif

@@ -216,6 +216,11 @@ enum message_type {
 	MESSAGE_WORKER_ANSWER = 102,  /* the reply to ASK, once a person has decided: struct message_worker_answer */
 	MESSAGE_WORKER_GRANT = 103,   /* supervisor -> worker, also before START: struct message_worker_grant; the id is
 	                                that of the request that was asked about */
+	/* supervisor <-> worker, continued: UDP sockets for clients of the gateway (SOCKS5 UDP ASSOCIATE) */
+	MESSAGE_WORKER_ASSOCIATE = 104,  /* worker -> supervisor: struct message_worker_associate */
+	MESSAGE_WORKER_ASSOCIATED = 105, /* the reply: struct message_worker_associated + fd unless port is 0 */
+	MESSAGE_WORKER_ASSOCIATE_END =
+	        106, /* worker -> supervisor, no body: the socket of one such question is closed */
 	MESSAGE_TYPE_COUNT
 };
 /* "WORKER_START", for logs; "?" if type is not a message. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * socks5: parses what a client of SOCKS version 5 sends (RFC 1928): the greeting with its methods, a user and password
- * if that method was chosen (RFC 1929), then the request. Pure. The only command is CONNECT.
+ * if that method was chosen (RFC 1929), then the request, whose command is CONNECT or UDP ASSOCIATE; and the header of
+ * each datagram of an association. Pure.
  */
 #ifndef VETHGUARD_WIRE_SOCKS5_H
 #define VETHGUARD_WIRE_SOCKS5_H
@@ -19,7 +20,9 @@
 #define SOCKS5_GREETING_MAX 257 /* bytes: version, count, 255 methods */
 #define SOCKS5_NAME_MAX 255
 #define SOCKS5_REQUEST_MAX (4 + 1 + SOCKS5_NAME_MAX + 2)
-#define SOCKS5_ANSWER_BYTES 10 /* with an IPv4 address */
+#define SOCKS5_ANSWER_BYTES 10                              /* with an IPv4 address */
+#define SOCKS5_ANSWER_MAX 22                                /* with an IPv6 address */
+#define SOCKS5_HEADER_MAX (3 + 1 + 1 + SOCKS5_NAME_MAX + 2) /* bytes before a datagram's payload */
 
 /* Replies (RFC 1928 section 6) that are used here. */
 enum socks5_reply {
@@ -29,6 +32,8 @@ enum socks5_reply {
 	SOCKS5_NO_COMMAND = 7,
 	SOCKS5_NO_ADDRESS_TYPE = 8
 };
+
+enum socks5_command { SOCKS5_CONNECT = 1, SOCKS5_UDP_ASSOCIATE = 3 };
 
 enum socks5_status {
 	SOCKS5_DONE,
@@ -50,12 +55,21 @@ struct socks5_login {
 };
 
 struct socks5_request {
-	struct slice name; /* as sent, borrowed from the input; empty: an address */
+	enum socks5_command command; /* SOCKS5_DONE */
+	struct slice name;           /* as sent, borrowed from the input; empty: an address */
 	struct ip address;
-	uint16_t port;           /* never 0 */
+	uint16_t port;           /* 0 only with SOCKS5_UDP_ASSOCIATE: the client does not know its port */
 	size_t used;             /* bytes of the request */
 	enum socks5_reply reply; /* SOCKS5_BAD: what to answer */
 	const char *why;         /* static */
+};
+
+/* The header of a datagram (RFC 1928 section 7). */
+struct socks5_header {
+	struct slice name; /* as sent, borrowed from the input; empty: an address */
+	struct ip address;
+	uint16_t port; /* never 0 */
+	size_t used;   /* bytes of the header; the payload follows */
 };
 
 /* Parse the n bytes received so far. What follows the greeting or the request is left alone. */
@@ -66,5 +80,15 @@ enum socks5_status socks5_request_parse(const uint8_t *p, size_t n, struct socks
 /* Writes the answer to a request. The address it names is 0.0.0.0: from where the connection is
  * made is nothing that the client needs to know. */
 void socks5_answer(enum socks5_reply reply, uint8_t out[SOCKS5_ANSWER_BYTES]);
+/* Writes the answer to an accepted UDP ASSOCIATE: the address and port that take the client's datagrams. Returns its
+ * size. */
+size_t socks5_answer_association(const struct ip *address, uint16_t port, uint8_t out[SOCKS5_ANSWER_MAX]);
+
+/* Parses the header of a whole datagram. Returns false if the datagram is to be dropped: it is cut, a fragment, has
+ * reserved bytes that are not 0, or names no destination. */
+bool socks5_header_parse(const uint8_t *p, size_t n, struct socks5_header *out);
+/* Writes the header of a datagram for the client: where the datagram comes from, as the client has named it. name
+ * empty: the address. Returns its size. */
+size_t socks5_header_write(struct slice name, const struct ip *address, uint16_t port, uint8_t out[SOCKS5_HEADER_MAX]);
 
 #endif

@@ -11,6 +11,7 @@ static const struct command commands[] = {
         {"list", session_list_command, "the sessions"},
         {"show", session_show_command, "sessions in detail"},
         {"extend", session_extend_command, "let sessions last longer, or end sooner"},
+        {"certificate", session_certificate_command, "make a client certificate that proves one"},
         {"revoke", session_revoke_command, "end sessions, and cut their connections"},
         {NULL, NULL, NULL},
 };
@@ -21,6 +22,7 @@ static void usage(FILE *out)
 	      "       vethguard session list [OPTIONS]\n"
 	      "       vethguard session show NAME... [OPTIONS]\n"
 	      "       vethguard session extend NAME... --ttl TIME [OPTIONS]\n"
+	      "       vethguard session certificate NAME [OPTIONS]\n"
 	      "       vethguard session revoke NAME... [OPTIONS]\n"
 	      "       vethguard session revoke --signer NAME --id VALUE [OPTIONS]\n\n"
 	      "A session is a sandbox on a machine that is not ours: it comes in by the gateway,\n"

@@ -13,6 +13,7 @@ int session_list_command(int argc, char **argv);
 int session_show_command(int argc, char **argv);
 int session_extend_command(int argc, char **argv);
 int session_revoke_command(int argc, char **argv);
+int session_certificate_command(int argc, char **argv);
 
 /* Writes "/sessions/NAME" followed by tail. Returns false after a message if NAME is not a valid
  * name. */

@@ -242,7 +242,7 @@ void config_read_gateway(
 	static const char *const known[] = {"listen", "listen_plain", "plain_anywhere",
 	        "listen_transparent", "certificate", "key", "name", "unauthenticated",
 	        "unauthenticated_per_address", "handshake", "keep_worker", "base_urls", "signers",
-	        "client_certificates", "balancers", NULL};
+	        "client_certificates", "balancers", "udp_ports", "udp_address", NULL};
 	static const char *const words[] = {"false", "true", NULL};
 	const struct tree_node *node;
 	bool anywhere = false;
@@ -267,6 +267,7 @@ void config_read_gateway(
 	if ((node = tree_get(map, "client_certificates")))
 		gateway->client_certificates =
 		        tree_word(tree, node, "client_certificates", words) == 1;
+	config_read_gateway_udp(tree, map, gateway);
 	if ((node = tree_get(map, "signers")))
 		config_read_signers(tree, node, gateway);
 	read_numbers(tree, map, gateway);

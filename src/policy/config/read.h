@@ -24,6 +24,9 @@ void config_read_ca(struct tree *tree, const struct tree_node *map, struct confi
 void config_gateway_init(struct config_gateway *gateway); /* sets the defaults */
 void config_read_gateway(
         struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
+/* gateway_udp.c: reads udp_ports and udp_address. */
+void config_read_gateway_udp(
+        struct tree *tree, const struct tree_node *map, struct config_gateway *gateway);
 /* signer.c */
 void config_read_signers(
         struct tree *tree, const struct tree_node *list, struct config_gateway *gateway);

@@ -7,6 +7,7 @@
  *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
  *      |-> HTTP2 -> LINGER (client/http2.c)
  *      |-> SOCKS -> SOCKS_REQUEST -> PEEK again, inside (client/socks.c)
+ *      |                \-> ASSOCIATING -> ASSOCIATED (client/associate.c)
  *      |-> POSTGRES -> LINGER (proxy/postgres/)
  *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
  *
@@ -136,6 +137,12 @@ static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
         [CLIENT_SOCKS_REQUEST] = {[ON_INPUT] = client_socks_request,
                 [ON_TIMEOUT] = client_socks_timeout,
                 [ON_OVER] = stay},
+        [CLIENT_ASSOCIATING] = {[ON_INPUT] = client_associating,
+                [ON_TIMEOUT] = client_socks_timeout,
+                [ON_OVER] = stay},
+        [CLIENT_ASSOCIATED] = {[ON_INPUT] = client_associated,
+                [ON_TIMEOUT] = client_associated_timeout,
+                [ON_OVER] = stay},
         [CLIENT_TLS] = {[ON_INPUT] = client_shake_hands,
                 [ON_TIMEOUT] = client_tls_timeout,
                 [ON_OVER] = stay},
@@ -163,6 +170,8 @@ static const int waits[CLIENT_STATE_COUNT] = {
         [CLIENT_PEEK] = WAIT_HELLO,
         [CLIENT_SOCKS] = WAIT_HELLO,
         [CLIENT_SOCKS_REQUEST] = WAIT_HELLO,
+        [CLIENT_ASSOCIATING] = WAIT_HELLO,
+        [CLIENT_ASSOCIATED] = WAIT_IDLE,
         [CLIENT_TLS] = WAIT_HELLO,
         [CLIENT_HTTP] = WAIT_IDLE,
         [CLIENT_EXCHANGE] = -1,
@@ -177,6 +186,8 @@ static const char *const state_names[] = {
         [CLIENT_PEEK] = "PEEK",
         [CLIENT_SOCKS] = "SOCKS",
         [CLIENT_SOCKS_REQUEST] = "SOCKS_REQUEST",
+        [CLIENT_ASSOCIATING] = "ASSOCIATING",
+        [CLIENT_ASSOCIATED] = "ASSOCIATED",
         [CLIENT_TLS] = "TLS",
         [CLIENT_HTTP] = "HTTP",
         [CLIENT_EXCHANGE] = "EXCHANGE",
@@ -329,6 +340,7 @@ void client_close(struct client *c)
 		c->exchange = NULL;
 	}
 	client_http2_close(c);
+	client_leave_association(c);
 	dial_cancel(c->dial);
 	c->dial = NULL;
 	if (c->tunnel)
@@ -401,6 +413,7 @@ int client_open(struct listener *listener, int fd, const struct sockaddr *from)
 	if (listener->local) {
 		c->explicit_proxy = true;
 		c->form = listener->form;
+		c->reached = listener->reached;
 		if (!c->src.family)
 			c->src_port = (uint16_t)proxy->accepted; /* for the trace */
 	} else {

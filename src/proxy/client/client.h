@@ -2,9 +2,9 @@
 /*
  * A client: one connection from the sandbox. First what other rooms use; then what its parts share:
  * client.c (the states), peek.c (what a connection is), peek_tls.c (TLS), connect.c (CONNECT),
- * tunnel_dial.c and tunnel.c (tunnels), socks.c (SOCKS5), http1.c (requests), http1_response.c
- * (their responses), base.c (those to requests by a base URL), http2.c (a connection of many
- * streams), reauthorize.c (another policy).
+ * tunnel_dial.c and tunnel.c (tunnels), socks.c and associate.c (SOCKS5), http1.c (requests),
+ * http1_response.c (their responses), base.c (those to requests by a base URL), http2.c (a
+ * connection of many streams), reauthorize.c (another policy).
  */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_CLIENT_H
@@ -13,6 +13,7 @@
 
 #include "proxy/http/http1.h"
 #include "proxy/private.h"
+#include "vethguard/wire/socks5.h"
 
 struct client_http2;
 struct dial_result;
@@ -22,6 +23,8 @@ enum client_state {
 	CLIENT_PEEK,          /* finding out what it is */
 	CLIENT_SOCKS,         /* waiting for a greeting of SOCKS5, or reading it */
 	CLIENT_SOCKS_REQUEST, /* ... for what it asks for */
+	CLIENT_ASSOCIATING,   /* ... which is a UDP association: waiting for the socket */
+	CLIENT_ASSOCIATED,    /* datagrams pass; the connection carries nothing */
 	CLIENT_TLS,           /* handshake with the sandbox */
 	CLIENT_HTTP,          /* waiting for a request head, or reading it */
 	CLIENT_EXCHANGE,      /* serving a request */
@@ -49,6 +52,17 @@ enum client_exchange_end {
 	CLIENT_EXCHANGE_COMPLETE
 };
 
+/* A client's UDP association (associate.c). */
+struct client_association {
+	uint64_t id; /* of the question for the socket; 0: there is no association */
+	bool answered;
+	int fd;            /* the socket that was got and is not used yet; -1: none */
+	struct ip address; /* what the client is told, with port */
+	uint16_t port;
+	uint16_t client_port; /* from which the client says it sends; 0: it does not say */
+	struct udp_association *relayed; /* ASSOCIATED */
+};
+
 /* One connection from the sandbox. */
 struct client {
 	struct proxy *proxy;
@@ -64,7 +78,9 @@ struct client {
 	bool explicit_proxy;            /* it was made to the proxy port, or to a Unix socket */
 	bool connected;                 /* ... and CONNECT, or SOCKS5, was accepted */
 	enum message_form form;         /* a base URL's: tls is set by each request */
-	bool tls;                       /* TLS is terminated here */
+	struct ip reached;              /* where the client may send datagrams; family 0: nowhere */
+	struct client_association association;
+	bool tls; /* TLS is terminated here */
 	char sni[POLICY_HOST_MAX + 1];
 	size_t sni_n;
 	struct buf input_buf; /* plain bytes not used yet: first bytes, pipelined requests */
@@ -194,6 +210,18 @@ void client_postgres_drained(struct client *c);
 enum client_state client_socks(struct client *c);
 enum client_state client_socks_request(struct client *c);
 enum client_state client_socks_timeout(struct client *c);
+/* Sends the refusal, then the end once the client has taken it. */
+enum client_state client_socks_refuse(struct client *c, const struct policy_decision *decision,
+        enum event_cause cause, const char *why, enum socks5_reply reply);
+
+/* associate.c: handles the request for a UDP association. */
+enum client_state client_associate(struct client *c, const struct socks5_request *r);
+/* Handlers of associate.c. */
+enum client_state client_associating(struct client *c);
+enum client_state client_associated(struct client *c);
+enum client_state client_associated_timeout(struct client *c);
+/* Ends the association, if there is one. */
+void client_leave_association(struct client *c);
 
 /* Handlers of client/http1.c. */
 enum client_state client_http1_input(struct client *c);

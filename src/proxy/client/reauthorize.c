@@ -65,6 +65,10 @@ size_t client_reauthorize(struct client *c, const struct policy *next, uint32_t 
 		               : 0;
 	case CLIENT_DIAL:
 		return credential == POLICY_NONE ? look_at_tunnel(c, next, cause, detail) : 0;
+	case CLIENT_ASSOCIATING:
+	case CLIENT_ASSOCIATED: /* its flows are looked at one by one */
+		c->cut = c->cut || (credential == POLICY_NONE && !next);
+		return 0;
 	default: /* nothing of the exchange was sent yet */
 		return 0;
 	}
@@ -83,6 +87,11 @@ static struct client_http2_stream *marked_stream(struct client_http2 *h)
 	return NULL;
 }
 
+static bool is_associated(const struct client *c)
+{
+	return c->state == CLIENT_ASSOCIATING || c->state == CLIENT_ASSOCIATED;
+}
+
 void client_end_marked(struct client *c, bool policy_is_new)
 {
 	struct client_http2_stream *s;
@@ -94,18 +103,25 @@ void client_end_marked(struct client *c, bool policy_is_new)
 			s->code = NGHTTP2_CANCEL;
 		exchange_take_step(s->exchange, policy_is_new);
 	}
-	if ((c->state == CLIENT_DIAL || c->state == CLIENT_POSTGRES) && c->cut) {
+	if ((c->state == CLIENT_DIAL || c->state == CLIENT_POSTGRES || is_associated(c)) &&
+	        c->cut) {
 		c->reset = true;
-		client_close(c); /* the tunnel is recorded already */
+		client_close(c); /* the tunnel, or each flow, is recorded already */
 	}
 }
 
-/* A request that is on its way is read first, and served. A session without any request so far is
+/* An association ends: the client makes the next one with the worker that serves from now on.
+ *
+ * A request that is on its way is read first, and served. A session without any request so far is
  * left alone, because GOAWAY would refuse requests that may be on their way. */
 void client_retire(struct client *c)
 {
 	bool idle = false;
 
+	if (is_associated(c)) {
+		client_close(c);
+		return;
+	}
 	if (c->state == CLIENT_HTTP)
 		client_process_now(c);
 	if (c->state == CLIENT_HTTP)

@@ -27,7 +27,7 @@ static enum client_state refuse(struct client *c, const struct policy_decision *
 	return client_end(c);
 }
 
-static enum client_state refuse_request(struct client *c, const struct policy_decision *decision,
+enum client_state client_socks_refuse(struct client *c, const struct policy_decision *decision,
         enum event_cause cause, const char *why, enum socks5_reply reply)
 {
 	uint8_t answer[SOCKS5_ANSWER_BYTES];
@@ -99,12 +99,15 @@ static enum client_state answer_request(struct client *c, const struct socks5_re
 	struct policy_decision decision;
 	struct destination d;
 
+	if (r->command == SOCKS5_UDP_ASSOCIATE)
+		return client_associate(c, r);
 	if (!find_destination(c, r, &d))
-		return refuse_request(c, &none, EVENT_CAUSE_CLIENT,
+		return client_socks_refuse(c, &none, EVENT_CAUSE_CLIENT,
 		        "a SOCKS request whose host is not a host name", SOCKS5_FAILURE);
 	c->destination = d;
 	if (!client_connect_passes(c, &d, &decision))
-		return refuse_request(c, &decision, EVENT_CAUSE_POLICY, NULL, SOCKS5_NOT_ALLOWED);
+		return client_socks_refuse(
+		        c, &decision, EVENT_CAUSE_POLICY, NULL, SOCKS5_NOT_ALLOWED);
 	drop_input(c, r->used);
 	c->connected = true;
 	socks5_answer(SOCKS5_SUCCEEDED, answer);
@@ -123,7 +126,7 @@ enum client_state client_socks_request(struct client *c)
 		case SOCKS5_DONE:
 			return answer_request(c, &request);
 		case SOCKS5_BAD:
-			return refuse_request(
+			return client_socks_refuse(
 			        c, &none, EVENT_CAUSE_CLIENT, request.why, request.reply);
 		case SOCKS5_MORE:
 			break;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the UDP relay share: udp_relay.c (the relay and its sockets towards the
- * sandbox), udp_flow.c (one flow), udp_flow_leak.c (placeholders in it), udp_socket.c (datagrams
- * with both addresses). */
+ * sandbox), udp_association.c (sockets towards clients of SOCKS5), udp_flow.c (one flow),
+ * udp_flow_leak.c (placeholders in it), udp_socket.c (datagrams with both addresses). */
 #ifndef VETHGUARD_SRC_PROXY_TUNNEL_PRIVATE_H
 #define VETHGUARD_SRC_PROXY_TUNNEL_PRIVATE_H
 
 #include "vethguard/base/table.h"
 #include "proxy/exchange/authorize.h"
 #include "proxy/private.h"
+#include "proxy/tunnel/udp_association.h"
 #include "proxy/tunnel/udp_relay.h"
 #include "vethguard/fence/fence.h"
 
@@ -19,17 +20,35 @@
 #define DATAGRAM_PAUSE_MS 10
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
 
+/* Keys are compared as bytes, up to host_n bytes of host: zeroed before they are filled in. */
 struct udp_flow_key {
-	struct ip src, dst;
+	struct ip src, dst; /* dst: family 0 if host is set */
 	uint16_t src_port, dst_port;
-	uint32_t unused; /* zero; keys are compared as bytes */
+	uint32_t association; /* 0: none */
+	uint16_t host_n;
+	char host[POLICY_HOST_MAX]; /* the canonical name that a client of SOCKS5 has sent */
 };
+
+static inline unsigned udp_flow_key_bytes(const struct udp_flow_key *key)
+{
+	return (unsigned)offsetof(struct udp_flow_key, host) + key->host_n;
+}
 
 struct udp_socket {
 	struct udp_relay *relay;
+	struct udp_association *association; /* NULL: a socket towards the sandbox */
 	struct loop_io io;
 	int fd;
 	uint16_t port;
+};
+
+struct udp_association {
+	struct udp_socket socket;
+	struct list list;
+	uint32_t number; /* in the relay; not 0 */
+	struct ip client;
+	uint16_t client_port; /* 0: not known yet; else the socket is connected to it */
+	int64_t used_ms;
 };
 
 enum udp_flow_state {
@@ -74,6 +93,8 @@ struct udp_relay {
 	struct proxy *proxy;
 	struct udp_socket sockets[SOCKETS_MAX];
 	size_t socket_count;
+	struct list associations;
+	uint32_t last_association;
 	struct udp_flow *flows;
 	struct rate rate;
 	struct loop_timer pause;
@@ -82,6 +103,20 @@ struct udp_relay {
 	uint8_t *datagram; /* DATAGRAM_MAX bytes */
 };
 
+/* Watches fd for datagrams, and takes it. Returns 0 or -errno; fd is closed on failure. */
+int udp_relay_open_socket(
+        struct udp_relay *relay, struct udp_socket *socket, int fd, uint16_t port);
+/* Records and frees the socket's flows, and closes it. */
+void udp_relay_close_socket(struct udp_socket *socket);
+/* udp_association.c. Receives the next datagram into p (DATAGRAM_MAX bytes), whose payload follows
+ * after *header_n bytes. Returns its bytes; 0 if it is to be dropped; or -1 if there is none. */
+ssize_t udp_association_receive(
+        struct udp_association *a, uint8_t *p, struct udp_flow_key *key, size_t *header_n);
+/* Sends a datagram to the client, as from the flow's destination. False: it is lost. */
+bool udp_association_send(
+        struct udp_association *a, const struct udp_flow_key *key, const uint8_t *p, size_t n);
+/* The client sends from this port, and nobody else may. */
+bool udp_association_connect(struct udp_association *a, uint16_t port);
 /* Opens a flow for the key and authorizes it: it is then refused, connected, or waiting for its
  * name's addresses. NULL: no room for another flow. */
 struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key);

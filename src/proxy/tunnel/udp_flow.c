@@ -168,7 +168,9 @@ static void answer(struct udp_flow *f, const uint8_t *p, size_t n)
 
 	if (!may_pass(f, POLICY_LIMIT_DOWNLOAD, n))
 		return;
-	if (udp_socket_send(f->socket->fd, &key->dst, &key->src, key->src_port, p, n))
+	if (f->socket->association
+	                ? udp_association_send(f->socket->association, key, p, n)
+	                : udp_socket_send(f->socket->fd, &key->dst, &key->src, key->src_port, p, n))
 		f->bytes_in += n;
 }
 
@@ -332,14 +334,16 @@ static struct udp_flow *flow_new(struct udp_socket *s, const struct udp_flow_key
 	f->start_ms = clock_real_ms();
 	f->destination.port = key->dst_port;
 	buf_init(&f->kept, FLOW_KEPT_BYTES);
-	if (names_lookup(proxy->config.names, &key->dst, &host)) {
+	if (key->host_n) {
+		destination_set_host(&f->destination, slice_of(key->host, key->host_n));
+	} else if (names_lookup(proxy->config.names, &key->dst, &host)) {
 		destination_set_host(&f->destination, host);
 		names_hold(proxy->config.names, &key->dst);
 		f->holds_name = true;
 	} else {
 		f->destination.address = key->dst;
 	}
-	HASH_ADD(hh, relay->flows, key, sizeof(f->key), f);
+	HASH_ADD_KEYPTR(hh, relay->flows, &f->key, udp_flow_key_bytes(key), f);
 	if (!f->hh.tbl) {
 		udp_flow_free(f);
 		return NULL;

@@ -25,7 +25,7 @@ static void take(struct udp_socket *s, const struct udp_flow_key *key, const uin
 {
 	struct udp_flow *f;
 
-	HASH_FIND(hh, s->relay->flows, key, sizeof(*key), f);
+	HASH_FIND(hh, s->relay->flows, key, udp_flow_key_bytes(key), f);
 	if (!f)
 		f = udp_flow_open(s, key);
 	if (f && !udp_flow_is_over(f) && !udp_flow_leaks(f, p, n))
@@ -40,23 +40,43 @@ static int watch(struct udp_socket *s)
 	        s->relay->proxy->config.loop, &s->io, s->fd, LOOP_READ, on_sandbox);
 }
 
+static struct udp_association *association_at(struct list *l)
+{
+	return container_of(l, struct udp_association, list);
+}
+
 static void pause_reading(struct udp_relay *relay)
 {
+	struct list *all = &relay->associations;
+
 	relay->paused = true;
 	for (size_t i = 0; i < relay->socket_count; i++)
 		loop_io_close(&relay->sockets[i].io);
+	for (struct list *l = all->next; l != all; l = l->next)
+		loop_io_close(&association_at(l)->socket.io);
 	loop_timer_set(&relay->pause, DATAGRAM_PAUSE_MS);
+}
+
+/* Returns false if reading was paused again. */
+static bool watch_again(struct udp_socket *s)
+{
+	if (!s->io.watch && watch(s) < 0)
+		pause_reading(s->relay);
+	return !s->relay->paused;
 }
 
 /* Watches the sockets again. If there is no memory for that, tries again later. */
 static void on_pause_over(struct loop_timer *timer)
 {
 	struct udp_relay *relay = container_of(timer, struct udp_relay, pause);
+	struct list *all = &relay->associations;
+	bool goes_on = true;
 
 	relay->paused = false;
-	for (size_t i = 0; i < relay->socket_count && !relay->paused; i++)
-		if (!relay->sockets[i].io.watch && watch(&relay->sockets[i]) < 0)
-			pause_reading(relay);
+	for (size_t i = 0; i < relay->socket_count && goes_on; i++)
+		goes_on = watch_again(&relay->sockets[i]);
+	for (struct list *l = all->next; l != all && goes_on; l = l->next)
+		goes_on = watch_again(&association_at(l)->socket);
 }
 
 static void on_sandbox(struct loop_io *io, unsigned events)
@@ -67,6 +87,8 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 	(void)events;
 	for (unsigned i = 0; i < DATAGRAM_BATCH && !s->relay->paused; i++) {
 		struct udp_flow_key key;
+		uint8_t *p = s->relay->datagram;
+		size_t header_n = 0;
 		ssize_t n;
 
 		if (!rate_has(&s->relay->rate, now_ms)) {
@@ -74,12 +96,13 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 			return;
 		}
 		memset(&key, 0, sizeof(key));
-		n = udp_socket_receive(s->fd, s->relay->datagram, DATAGRAM_MAX, &key.src,
-		        &key.src_port, &key.dst, &key.dst_port);
+		n = s->association ? udp_association_receive(s->association, p, &key, &header_n)
+		                   : udp_socket_receive(s->fd, p, DATAGRAM_MAX, &key.src,
+		                             &key.src_port, &key.dst, &key.dst_port);
 		if (n < 0)
 			return;
-		if (key.dst.family)
-			take(s, &key, s->relay->datagram, (size_t)n);
+		if (key.dst.family || key.host_n)
+			take(s, &key, p + header_n, (size_t)n - header_n);
 		rate_take(&s->relay->rate, now_ms);
 	}
 }
@@ -175,6 +198,7 @@ struct udp_relay *udp_relay_new(struct proxy *proxy)
 	if (!relay)
 		return NULL;
 	relay->proxy = proxy;
+	list_init(&relay->associations);
 	rate_init(&relay->rate, proxy->config.limits.udp_datagrams_per_s, DATAGRAM_BURST_S,
 	        clock_monotonic_ms());
 	if (loop_timer_open(proxy->config.loop, &relay->pause, on_pause_over) < 0) {
@@ -184,26 +208,41 @@ struct udp_relay *udp_relay_new(struct proxy *proxy)
 	return relay;
 }
 
-int udp_relay_serve(struct udp_relay *relay, int fd, uint16_t port)
+int udp_relay_open_socket(struct udp_relay *relay, struct udp_socket *s, int fd, uint16_t port)
 {
-	struct udp_socket *s;
-
 	if (!relay->datagram)
 		relay->datagram = malloc(DATAGRAM_MAX);
-	if (!relay->datagram || relay->socket_count == SOCKETS_MAX) {
-		close(fd);
-		return relay->datagram ? -ENOSPC : -ENOMEM;
-	}
-	s = &relay->sockets[relay->socket_count];
 	s->relay = relay;
 	s->fd = fd;
 	s->port = port;
-	if (watch(s) < 0) {
+	if (relay->datagram && (relay->paused || watch(s) == 0))
+		return 0;
+	close(fd);
+	s->fd = -1;
+	return -ENOMEM;
+}
+
+void udp_relay_close_socket(struct udp_socket *s)
+{
+	drop_flows(s->relay, s);
+	loop_io_close(&s->io);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+int udp_relay_serve(struct udp_relay *relay, int fd, uint16_t port)
+{
+	int rc;
+
+	if (relay->socket_count == SOCKETS_MAX) {
 		close(fd);
-		return -ENOMEM;
+		return -ENOSPC;
 	}
-	relay->socket_count++;
-	return 0;
+	rc = udp_relay_open_socket(relay, &relay->sockets[relay->socket_count], fd, port);
+	if (!rc)
+		relay->socket_count++;
+	return rc;
 }
 
 void udp_relay_free(struct udp_relay *relay)

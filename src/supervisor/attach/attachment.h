@@ -289,6 +289,10 @@ void attachment_admit(struct attachment *a);
 /* Returns the session with this name. If there is none, answers so and returns NULL. */
 struct attachment *attachments_find_session(
         struct attachments *all, const char *name, attach_done done, void *context);
+/* Returns ATTACH_OK if this certificate may prove a session, or why not in out. */
+#define ATTACH_CERTIFICATE_WHY_MAX 256
+enum attach_status attachments_may_certify(const struct attachments *all,
+        const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], char out[ATTACH_CERTIFICATE_WHY_MAX]);
 /* Makes a session last until that Unix time at least, also for the next daemon. Returns false if it
  * cannot. */
 bool attachment_lasts_until(struct attachment *a, int64_t until_ms);

@@ -305,6 +305,12 @@ void attachments_follow(struct attachments *all, const char *name, pid_t pid, ui
  * with that name. */
 void attachments_extend(
         struct attachments *all, const char *name, uint32_t ttl_s, attach_done done, void *context);
+/* session.c. Makes the certificate with this hash (SHA-256 of the DER) the session's only proof,
+ * and cuts the connections that an earlier proof has opened. ATTACH_INVALID: the gateway asks for
+ * no certificates. ATTACH_CONFLICT: the certificate is another session's, or the session is proved
+ * by its address or by signed tokens. */
+void attachments_certify(struct attachments *all, const char *name,
+        const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], attach_done done, void *context);
 /* Calls each for every waiting request and every grant of all sandboxes. */
 void attachments_asks(struct attachments *all,
         void (*each)(void *context, const struct attach_ask *ask), void *context);

@@ -109,19 +109,11 @@ static bool check_listen(struct attach_transaction *t)
 /* Refuses a certificate if the gateway asks for none, or if it proves another session. */
 static bool check_certificate(struct attach_transaction *t)
 {
-	const struct session_token *token = &t->request->session;
-	const struct attachment *a;
+	char why[ATTACH_CERTIFICATE_WHY_MAX];
+	const enum attach_status status =
+	        attachments_may_certify(t->all, t->request->session.hash, why);
 
-	if (!t->all->supervisor->gateway.config.client_certificates)
-		return attach_transaction_refuse(t, ATTACH_INVALID,
-		        "the gateway asks nobody for a certificate: write \"client_certificates: "
-		        "true\" into the section \"gateway\" of the configuration, and reload it");
-	for (a = t->all->by_name; a; a = a->hh.next)
-		if (a->record.kind == ATTACH_SESSION &&
-		        memcmp(a->record.session.hash, token->hash, sizeof(token->hash)) == 0)
-			return attach_transaction_refuse(t, ATTACH_CONFLICT,
-			        "its certificate is that of session %s", a->record.name);
-	return true;
+	return status == ATTACH_OK || attach_transaction_refuse(t, status, "%s", why);
 }
 
 static bool overlap(const struct session_token *x, const struct session_token *y)

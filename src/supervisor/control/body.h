@@ -24,10 +24,12 @@ bool control_body_attach(const struct json_t *body, struct control_attach *out, 
 bool control_body_prepare(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_claim(const struct json_t *body, struct control_attach *out, char *fault);
 /* Read the body that makes a session (without a time it lasts CONTROL_SESSION_TTL_S), and the body
- * that lets one last ttl_s. */
+ * that lets one last ttl_s, and the body with the hash of its certificate. */
 #define CONTROL_SESSION_TTL_S 86400
 bool control_body_session(const struct json_t *body, struct control_attach *out, char *fault);
 bool control_body_extend(const struct json_t *body, uint32_t *ttl_s, char *fault);
+bool control_body_certify(
+        const struct json_t *body, uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], char *fault);
 /* The signed tokens that are to be refused. */
 bool control_body_revoke_token(
         const struct json_t *body, const char **signer, const char **id, char *fault);

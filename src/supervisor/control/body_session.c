@@ -94,6 +94,19 @@ bool control_body_extend(const json_t *body, uint32_t *ttl_s, char *fault)
 	return true;
 }
 
+bool control_body_certify(const json_t *body, uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], char *fault)
+{
+	struct member m = {.name = "certificate_sha256"};
+
+	if (body && !members_read(body, &m, 1, "", fault))
+		return false;
+	if (!m.value)
+		return member_fault(fault,
+		        "certificate_sha256: the hash of the certificate that is to prove the "
+		        "session is needed");
+	return read_hash(&m, hash, fault);
+}
+
 bool control_body_revoke_token(
         const json_t *body, const char **signer, const char **id, char *fault)
 {

@@ -87,6 +87,7 @@ void control_run_create(struct control *control, struct control_call *call);
 void control_run_sessions(struct control *control, struct control_call *call);
 void control_run_session(struct control *control, struct control_call *call);
 void control_run_extend(struct control *control, struct control_call *call);
+void control_run_certify(struct control *control, struct control_call *call);
 void control_run_revoke(struct control *control, struct control_call *call);
 void control_run_env(struct control *control, struct control_call *call);
 void control_run_stats(struct control *control, struct control_call *call);

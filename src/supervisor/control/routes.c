@@ -33,6 +33,8 @@ static const struct control_route routes[] = {
         {"GET", "/v1/sessions/*", "sessions.get", LOOKS, NO_BODY, control_run_session},
         {"DELETE", "/v1/sessions/*", "sessions.revoke", CHANGES, NO_BODY, control_run_revoke},
         {"POST", "/v1/sessions/*/extend", "sessions.extend", CHANGES, BODY, control_run_extend},
+        {"POST", "/v1/sessions/*/certificate", "sessions.certify", CHANGES, BODY,
+                control_run_certify},
         {"POST", "/v1/tokens/revoke", "tokens.revoke", CHANGES, BODY, control_run_revoke_token},
         {"GET", "/v1/sandboxes/*/env", "sandboxes.env", LOOKS, NO_BODY, control_run_env},
         {"GET", "/v1/sandboxes/*/stats", "sandboxes.stats", LOOKS, NO_BODY, control_run_stats},

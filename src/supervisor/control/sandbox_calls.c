@@ -268,6 +268,18 @@ void control_run_extend(struct control *control, struct control_call *call)
 		        control_attachments(control), call->name, ttl_s, on_sandbox, call);
 }
 
+void control_run_certify(struct control *control, struct control_call *call)
+{
+	uint8_t hash[MESSAGE_TOKEN_HASH_BYTES];
+	char fault[CONTROL_FAULT_MAX];
+
+	if (!control_body_certify(call->body, hash, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_certify(
+		        control_attachments(control), call->name, hash, on_sandbox, call);
+}
+
 void control_run_env(struct control *control, struct control_call *call)
 {
 	attachments_env(control_attachments(control), call->name, on_env, call);

@@ -270,6 +270,10 @@ void gateway_configure(struct supervisor *sv, const struct config_gateway *confi
 	if (life->open && gateway_signers_look(sv, true))
 		gateway_signers_send(sv);
 	life->config.keep_worker_ms = config->keep_worker_ms; /* from the next look on */
+	life->config.udp_first = config->udp_first;           /* from the next association on */
+	life->config.udp_last = config->udp_last;
+	life->config.udp_address4 = config->udp_address4;
+	life->config.udp_address6 = config->udp_address6;
 	if (is_same(config, &life->config))
 		return;
 	/* Listeners that the next configuration also has stay open. */

@@ -27,6 +27,7 @@ struct supervisor;
  * findings are dropped. */
 #define GATEWAY_BURST 8192
 #define GATEWAY_PER_S 4096
+#define GATEWAY_UDP_SOCKETS_MAX 1024 /* for SOCKS5 UDP ASSOCIATE, of all sessions */
 #define GATEWAY_FINDINGS_PER_S 1
 #define GATEWAY_FINDINGS_BURST_S 40
 
@@ -67,7 +68,8 @@ struct gateway_life {
 	struct loop_timer again, look;
 	struct rate findings;
 	struct gateway_signers signers;
-	uint64_t starts; /* how many gateways there have been */
+	uint64_t starts;    /* how many gateways there have been */
+	size_t udp_sockets; /* that workers hold for clients of SOCKS5 UDP ASSOCIATE */
 	/* Says by gateway_decide(), at once or later, whose session the token is, which the gateway
 	 * has verified. text is wiped after the call. NULL: no sessions can be made yet. */
 	void (*on_token)(void *owner, const struct gateway_question *q, struct slice text,
@@ -124,6 +126,16 @@ void gateway_tell_session(struct supervisor *sv, const struct sandbox *s);
 /* Messages of the gateway. Return 0, or -EBADMSG. */
 int gateway_on_enter(struct supervisor *sv, struct ipc_message *message);
 int gateway_on_guesses(struct supervisor *sv, struct ipc_message *message);
+
+/* gateway_udp.c */
+/* Opens a UDP socket at an address of the gateway, for one association of SOCKS5. Returns the
+ * descriptor, with *told (address and port for the client), or -errno: -EACCES if no listener is at
+ * this address; -EADDRINUSE if all ports of the configuration are in use; -EMFILE beyond
+ * GATEWAY_UDP_SOCKETS_MAX. */
+int gateway_udp_open(
+        struct supervisor *sv, const struct ip *at, struct message_worker_associated *told);
+/* Call when that many of these sockets are closed. */
+void gateway_udp_closed(struct supervisor *sv, size_t count);
 
 /* gateway_signers.c */
 /* Makes the signers of the configuration, and reads their keys. Returns 0 or -ENOMEM. */

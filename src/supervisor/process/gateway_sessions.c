@@ -66,7 +66,7 @@ static struct instance *server_of(const struct sandbox *s)
 /* Gives the worker one end of a connection. Returns the other end, or -errno. */
 static int lead(struct supervisor *sv, struct instance *i, const struct message_gateway_enter *m)
 {
-	const struct message_worker_enter enter = {m->source, m->source_port, m->form};
+	const struct message_worker_enter enter = {m->source, m->source_port, m->reached, m->form};
 	int pair[2], rc = 0;
 	size_t n;
 

@@ -111,6 +111,10 @@ static int on_message(struct role *role, struct ipc_message *message)
 		return instance_on_reach(i, message);
 	case MESSAGE_WORKER_CALL:
 		return instance_on_call(i, message);
+	case MESSAGE_WORKER_ASSOCIATE:
+		return instance_on_associate(i, message);
+	case MESSAGE_WORKER_ASSOCIATE_END:
+		return instance_on_associate_end(i, message);
 	case MESSAGE_WORKER_CREDENTIALS:
 		return on_credentials(i, message);
 	case MESSAGE_WORKER_ASK:
@@ -279,6 +283,7 @@ void instance_serves(struct instance *i)
 void instance_free(struct instance *i)
 {
 	asks_forget(i);
+	instance_forget_associations(i);
 	if (i->sandbox)
 		DL_DELETE(i->sandbox->instances, i);
 	HASH_DELETE(by_id, i->supervisor->instances, i);

@@ -44,6 +44,9 @@ void generation_make_placeholders(struct generation *generation, const uint8_t s
  * or -errno with the sandbox's failure filled in. */
 int generation_make_files(struct sandbox *s, struct generation *generation);
 
+/* UDP sockets that a worker may hold for clients of the gateway (SOCKS5 UDP ASSOCIATE). */
+#define INSTANCE_UDP_SOCKETS_MAX 32
+
 enum instance_state {
 	INSTANCE_POOLED,   /* runs without a sandbox */
 	INSTANCE_STARTING, /* told its sandbox; keeper or worker has not answered yet */
@@ -72,8 +75,9 @@ struct instance {
 	/* Told of the new policy, not yet confirmed. No state: it outlives RETIRED, because a
 	 * reload is answered only once the worker has confirmed or is gone. */
 	bool reauthorizing;
-	uint32_t exposed; /* bit I: it has the listener of port I of its policy */
-	bool quiesced;    /* ENDING because of a pause; only the report of its end differs */
+	uint32_t exposed;   /* bit I: it has the listener of port I of its policy */
+	size_t udp_sockets; /* that it holds for clients of the gateway */
+	bool quiesced;      /* ENDING because of a pause; only the report of its end differs */
 	int64_t serving_since_ms;
 };
 
@@ -120,6 +124,11 @@ int instance_operate(struct instance *i, uint64_t id, const struct message_crede
 bool instance_is_ready(const struct instance *i);
 /* Call when the worker has become ready: it is SERVING. */
 void instance_serves(struct instance *i);
+/* associate.c: messages of the worker about UDP sockets. Return 0 or -EBADMSG. */
+int instance_on_associate(struct instance *i, struct ipc_message *message);
+int instance_on_associate_end(struct instance *i, struct ipc_message *message);
+/* Call at its end: its sockets count no longer. */
+void instance_forget_associations(struct instance *i);
 /* Call when its end was noticed or caused: kills the process if it runs, closes and frees. No
  * callback follows. */
 void instance_free(struct instance *i);

@@ -298,16 +298,34 @@ def remove_links():
 def end_waiting(directory):
     """Ends first processes of containers that the runtime knows and no engine; how many."""
     ended = 0
-    for name in os.listdir(directory):
-        if name != ".lock":
-            with open(f"{directory}/{name}/state.json") as f:
+    for name in os.listdir(directory) if os.path.isdir(directory) else []:
+        state = f"{directory}/{name}/state.json"
+        if name != ".lock" and os.path.exists(state):
+            with open(state) as f:
                 state = json.load(f)
-            row = support.process_row(state["pid"])
-            if row and row[3] == state["start_time"]:
-                os.kill(state["pid"], signal.SIGKILL)
+            # vethguard-runtime's own states, and runc's
+            pid, started = state.get("pid", state.get("init_process_pid")), state.get("start_time", state.get("init_process_start"))
+            row = support.process_row(pid)
+            if row and row[3] == started:
+                os.kill(pid, signal.SIGKILL)
                 subprocess.run(["runc", "delete", "--force", state["id"]], capture_output=True, check=False)  # Podman's, of /run/runc
                 ended += 1
     return ended
+
+
+def holders():
+    """Who is in a network namespace besides this test's own: namespace, process, program, state and command line of each."""
+    own, lines = os.readlink("/proc/self/ns/net"), []
+    for pid, row in support.process_table().items():
+        try:
+            place = os.readlink(f"/proc/{pid}/ns/net")
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if place != own and not lab.BIN in words:
+            lines.append(f"{place} {pid} (of {row[1]}) {row[2]} {row[0]}: {words[:200]}")
+    return "\n".join(["in other network namespaces:", *sorted(lines)])
 
 
 def settled(take, seconds=60):

@@ -125,6 +125,8 @@ class Churn(Case):
         # A pair that dockerd was killed over is removed after two minutes.
         wait_until(lambda: self.traces() == before, 30 * SLOW, 1)
         after = self.traces()
+        if after != before:
+            guests.say(churn.holders())
         self.assertEqual({what: after[what] for what in before if after[what] != before[what]}, {}, (before, self.daemon.stderr()[-4000:]))
         self.finish()
 
@@ -146,7 +148,7 @@ class Churn(Case):
         for network, container in leases:
             next(chain for chain in self.chains if chain.name == network).delete(container)
         guests.say(f"left by engines: {len(namespaces)} namespaces, {len(leases)} addresses, {churn.remove_links()} links, "
-                   f"{churn.end_waiting(self.directory)} processes")
+                   f"{churn.end_waiting(self.directory)} processes, {churn.end_waiting(self.docker.dir + '/exec/runtime-runc/moby')} of Docker's runc")
 
     def finish(self):
         self.docker("network", "rm", churn.NETWORK)

@@ -526,10 +526,12 @@ static void gateway(void **state)
 	        .from_count = 2,
 	        .from = {{ip4(0), 24}, {ip6(0), 64}}};
 	struct message_gateway_session_end end = {UINT64_MAX};
-	struct message_gateway_enter enter = {3, ip4(9), 65535, MESSAGE_FORM_BASE_PATH};
+	struct message_gateway_enter enter = {3, ip4(9), 65535, ip4(1), MESSAGE_FORM_BASE_PATH};
 	struct message_gateway_entered entered = {true};
 	struct message_gateway_guesses guesses = {ip6(7), 1u << 20};
-	struct message_worker_enter worker = {ip4(9), 1, MESSAGE_FORM_BASE_NAME};
+	struct message_worker_enter worker = {ip4(9), 1, ip6(2), MESSAGE_FORM_BASE_NAME};
+	struct message_worker_associate associate = {ip6(3)};
+	struct message_worker_associated associated = {65535, ip6(4)};
 
 	(void)state;
 	session.token_hash = SLICE("");
@@ -593,8 +595,20 @@ static void gateway(void **state)
 	worker.form = MESSAGE_FORM_COUNT;
 	REFUSES_TO_ENCODE(worker_enter, &worker);
 	worker.form = MESSAGE_FORM_PROXY;
-	worker.source = (struct ip){0};
+	worker.reached = (struct ip){0}; /* nowhere */
+	ROUNDTRIP(worker_enter, &worker, NOTHING);
+	worker.reached.family = 5;
 	REFUSES_TO_ENCODE(worker_enter, &worker);
+	worker.reached = worker.source = (struct ip){0};
+	REFUSES_TO_ENCODE(worker_enter, &worker);
+	ROUNDTRIP(worker_associate, &associate, NOTHING);
+	associate.at = (struct ip){0};
+	REFUSES_TO_ENCODE(worker_associate, &associate);
+	ROUNDTRIP(worker_associated, &associated, NOTHING);
+	associated.address.family = 0;
+	REFUSES_TO_ENCODE(worker_associated, &associated);
+	associated.port = 0; /* there is none */
+	ROUNDTRIP(worker_associated, &associated, NOTHING);
 }
 
 int main(void)

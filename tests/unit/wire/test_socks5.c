@@ -145,9 +145,10 @@ static void test_what_is_refused(void **state)
 	        {"\0", 1, SOCKS5_FAILURE},
 	        {"GET / HTTP/1.1", 14, SOCKS5_FAILURE},
 	        {"\5\2", 2, SOCKS5_NO_COMMAND}, /* BIND */
-	        {"\5\3", 2, SOCKS5_NO_COMMAND}, /* UDP ASSOCIATE */
 	        {"\5\2\0\1\0\0\0\0\0\x50", 10, SOCKS5_NO_COMMAND},
-	        {"\5\3\0\1\0\0\0\0\0\0", 10, SOCKS5_NO_COMMAND},
+	        {"\5\3\1", 3, SOCKS5_FAILURE},
+	        {"\5\3\0\2", 4, SOCKS5_NO_ADDRESS_TYPE},
+	        {"\5\3\0\3\0", 5, SOCKS5_FAILURE},
 	        {"\5\0", 2, SOCKS5_NO_COMMAND},
 	        {"\5\4", 2, SOCKS5_NO_COMMAND},
 	        {"\5\xf0", 2, SOCKS5_NO_COMMAND}, /* Tor's RESOLVE */
@@ -231,15 +232,89 @@ static void test_offers_of_a_password(void **state)
 	assert_false(g.password);
 }
 
+static void test_associations(void **state)
+{
+	static const char v4[] = "\5\3\0\1\0\0\0\0\0\0more";
+	struct socks5_request r;
+
+	(void)state;
+	check_cut((const uint8_t *)v4, 10, &r);
+	assert_int_equal(r.command, SOCKS5_UDP_ASSOCIATE);
+	assert_int_equal(r.address.family, 4);
+	assert_int_equal(r.port, 0);
+	assert_int_equal(socks5_request_parse(BYTES("\5\3\0\3\1a\1\2"), &r), SOCKS5_DONE);
+	assert_int_equal(r.port, 258);
+	assert_int_equal(socks5_request_parse(BYTES("\5\1\0\3\1a\1\2"), &r), SOCKS5_DONE);
+	assert_int_equal(r.command, SOCKS5_CONNECT);
+}
+
+static void check_header(const uint8_t *p, size_t header, size_t n, struct socks5_header *out)
+{
+	uint8_t again[SOCKS5_HEADER_MAX];
+
+	for (size_t cut = 0; cut < header; cut++) {
+		assert_false(socks5_header_parse(p, cut, out));
+		assert_int_equal(out->used + out->port + out->name.n + out->address.family, 0);
+	}
+	assert_true(socks5_header_parse(p, n, out));
+	assert_int_equal(out->used, header);
+	assert_int_equal(socks5_header_write(out->name, &out->address, out->port, again), header);
+	assert_memory_equal(again, p, header);
+}
+
+static void test_headers(void **state)
+{
+	static const char name[] = "\0\0\0\3\6a.test\0\x35more", v4[] = "\0\0\0\1\xc0\0\2\7\0\x50",
+	                  v6[] = "\0\0\0\4\x20\1\xd\xb8\0\0\0\0\0\0\0\0\0\0\0\7\xff\xff";
+	uint8_t longest[SOCKS5_HEADER_MAX] = {0, 0, 0, 3, SOCKS5_NAME_MAX};
+	struct socks5_header h;
+
+	(void)state;
+	check_header((const uint8_t *)name, 13, sizeof(name) - 1, &h);
+	assert_true(slice_equals(h.name, SLICE("a.test")));
+	assert_int_equal(h.port, 53);
+	assert_int_equal(h.address.family, 0);
+	check_header((const uint8_t *)v4, 10, 10, &h);
+	assert_int_equal(h.address.family, 4);
+	check_header((const uint8_t *)v6, 22, 22, &h);
+	assert_int_equal(h.address.family, 6);
+	assert_int_equal(h.port, 65535);
+	memset(longest + 5, 'n', SOCKS5_NAME_MAX);
+	longest[SOCKS5_HEADER_MAX - 1] = 1;
+	check_header(longest, sizeof(longest), sizeof(longest), &h);
+	assert_int_equal(h.name.n, SOCKS5_NAME_MAX);
+}
+
+static void test_headers_that_are_refused(void **state)
+{
+	static const char *const cases[] = {"\1\0\0\1\1\2\3\4\0\x50", "\0\1\0\1\1\2\3\4\0\x50",
+	        "\0\0\1\1\1\2\3\4\0\x50", "\0\0\x80\1\1\2\3\4\0\x50", "\0\0\xff\1\1\2\3\4\0\x50",
+	        "\0\0\0\0\1\2\3\4\0\x50", "\0\0\0\2\1\2\3\4\0\x50", "\0\0\0\5\1\2\3\4\0\x50",
+	        "\0\0\0\xff\1\2\3\4\0\x50", "\0\0\0\1\1\2\3\4\0\0", "\0\0\0\3\0\0\x50\0\0\0",
+	        "\0\0\0\3\4aaaa\0", "\0\0\0\4\1\2\3\4\0\x50"};
+	struct socks5_header h;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_false(socks5_header_parse((const uint8_t *)cases[i], 10, &h));
+		assert_int_equal(h.used + h.port + h.name.n + h.address.family, 0);
+	}
+}
+
 static void test_answers(void **state)
 {
-	uint8_t out[SOCKS5_ANSWER_BYTES];
+	const struct ip v4 = {4, {192, 0, 2, 7}}, v6 = {6, {0x20, 1}};
+	uint8_t out[SOCKS5_ANSWER_BYTES], whole[SOCKS5_ANSWER_MAX];
 
 	(void)state;
 	socks5_answer(SOCKS5_SUCCEEDED, out);
 	assert_memory_equal(out, "\5\0\0\1\0\0\0\0\0\0", sizeof(out));
 	socks5_answer(SOCKS5_NO_ADDRESS_TYPE, out);
 	assert_memory_equal(out, "\5\x8\0\1\0\0\0\0\0\0", sizeof(out));
+	assert_int_equal(socks5_answer_association(&v4, 258, whole), SOCKS5_ANSWER_BYTES);
+	assert_memory_equal(whole, "\5\0\0\1\xc0\0\2\7\1\2", SOCKS5_ANSWER_BYTES);
+	assert_int_equal(socks5_answer_association(&v6, 1, whole), SOCKS5_ANSWER_MAX);
+	assert_memory_equal(whole, "\5\0\0\4\x20\1\0", 7);
 }
 
 int main(void)
@@ -255,6 +330,9 @@ int main(void)
 	        cmocka_unit_test(test_logins),
 	        cmocka_unit_test(test_the_longest_login),
 	        cmocka_unit_test(test_offers_of_a_password),
+	        cmocka_unit_test(test_associations),
+	        cmocka_unit_test(test_headers),
+	        cmocka_unit_test(test_headers_that_are_refused),
 	        cmocka_unit_test(test_answers),
 	};
 

@@ -51,6 +51,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.gateway.handshake_ms, 10000);
 	assert_int_equal(config.gateway.keep_worker_ms, 60000);
 	assert_false(config.gateway.client_certificates);
+	assert_int_equal(config.gateway.udp_first, 0);
 	assert_string_equal(config.gateway.certificate, "");
 	assert_string_equal(config.gateway.name, "");
 	config_fini(&config);
@@ -76,7 +77,8 @@ static void test_every_key(void **state)
 	                      "['10.0.0.1:80', '[::1]:8080'], plain_anywhere: true, name: "
 	                      "Gateway.Example., unauthenticated: 16, "
 	                      "unauthenticated_per_address: 1, client_certificates: true, "
-	                      "handshake: 100ms, keep_worker: 100ms" FILES,
+	                      "handshake: 100ms, keep_worker: 100ms, udp_ports: 1024-65535, "
+	                      "udp_address: [203.0.113.7, '2001:db8::7']" FILES,
 	                         &config),
 	        0);
 	assert_int_equal(g->listener_count, 4);
@@ -94,6 +96,10 @@ static void test_every_key(void **state)
 	assert_int_equal(g->unauthenticated_per_address, 1);
 	assert_int_equal(g->handshake_ms, 100);
 	assert_int_equal(g->keep_worker_ms, 100);
+	assert_int_equal(g->udp_first, 1024);
+	assert_int_equal(g->udp_last, 65535);
+	assert_int_equal(g->udp_address4.bytes[3], 7);
+	assert_int_equal(g->udp_address6.bytes[15], 7);
 	assert_true(g->client_certificates);
 	config_fini(&config);
 }
@@ -210,6 +216,20 @@ static void test_what_is_refused(void **state)
 	refuses("listen: '0.0.0.0:1', keep_worker: 25h" FILES, "keep_worker");
 	refuses("listen: '0.0.0.0:1', keep_worker: 0" FILES, "keep_worker");
 	refuses("listen: '0.0.0.0:1', keep_worker: [1m]" FILES, "keep_worker");
+	refuses("listen: '0.0.0.0:1', udp_ports: 40000" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: 1023-2000" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: 2000-1999" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: 2000-65536" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: '2000-'" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: '-2000'" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: 2000-2001-" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: ' 2000-2001'" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: 2000-99999999999" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_ports: {}" FILES, "udp_ports");
+	refuses("listen: '0.0.0.0:1', udp_address: gateway.example" FILES, "udp_address");
+	refuses("listen: '0.0.0.0:1', udp_address: 0.0.0.0" FILES, "udp_address");
+	refuses("listen: '0.0.0.0:1', udp_address: '203.0.113.7:1'" FILES, "udp_address");
+	refuses("listen: '0.0.0.0:1', udp_address: [10.0.0.1, 10.0.0.2]" FILES, "one per family");
 	refuses("listen: '0.0.0.0:1', tokens: x" FILES, "tokens");
 }
 

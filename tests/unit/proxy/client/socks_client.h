@@ -74,7 +74,7 @@ static size_t request_for(const char *name, uint16_t port, char out[SOCKS5_REQUE
 	return 7 + n;
 }
 
-static void ask_socks(struct peer *p, const char *name)
+MAY_BE_UNUSED static void ask_socks(struct peer *p, const char *name)
 {
 	char request[SOCKS5_REQUEST_MAX];
 
@@ -83,7 +83,7 @@ static void ask_socks(struct peer *p, const char *name)
 	say_n(p, request, request_for(name, w.port, request));
 }
 
-static void get_through(struct peer *c, const char *name, bool tls)
+MAY_BE_UNUSED static void get_through(struct peer *c, const char *name, bool tls)
 {
 	struct peer *o;
 

@@ -146,6 +146,14 @@ void attachments_extend(
 	ask(done, context, "extend %s %u", name, ttl_s);
 }
 
+void attachments_certify(struct attachments *a, const char *name,
+        const uint8_t hash[MESSAGE_TOKEN_HASH_BYTES], attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "certify %s %02x%02x", name, hash[0],
+	        hash[MESSAGE_TOKEN_HASH_BYTES - 1]);
+}
+
 void attachments_revoke(struct attachments *a, const char *name, attach_done done, void *context)
 {
 	(void)a;

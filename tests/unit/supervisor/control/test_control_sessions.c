@@ -52,6 +52,8 @@ static void test_created(void **state)
 	assert_non_null(strstr(answer, "\"token\":null"));
 }
 
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static void test_others(void **state)
 {
 	json_t *list;
@@ -62,6 +64,9 @@ static void test_others(void **state)
 	assert_null(strstr(answer, "token"));
 	asks("POST", "/v1/sessions/one/extend", "{\"ttl_s\":7200}", "extend one 7200");
 	assert_string_equal(f.operation, "sessions.extend");
+	asks("POST", "/v1/sessions/one/certificate", "{\"certificate_sha256\":\"" HASH "\"}",
+	        "certify one 01ef");
+	assert_string_equal(f.operation, "sessions.certify");
 	asks("POST", "/v1/tokens/revoke", "{\"signer\":\"a\",\"id\":\"b c\"}",
 	        "revoke token a b c");
 	assert_string_equal(f.operation, "tokens.revoke");
@@ -98,6 +103,14 @@ static void test_wrong_members(void **state)
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":\"10.0.0.0/8\"}",
 	        "an array");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":[7]}", "not a network");
+	refused(422, "POST", "/v1/sessions/one/certificate", "", "is needed");
+	refused(422, "POST", "/v1/sessions/one/certificate", "{}", "is needed");
+	refused(422, "POST", "/v1/sessions/one/certificate", "{\"certificate_sha256\":7}",
+	        "certificate_sha256");
+	refused(422, "POST", "/v1/sessions/one/certificate",
+	        "{\"certificate_sha256\":\"" HASH "0\"}", "64 hex digits");
+	refused(422, "POST", "/v1/sessions/one/certificate",
+	        "{\"certificate_sha256\":\"" HASH "\",\"ttl_s\":1}", "no such member");
 	refused(422, "POST", "/v1/sessions", "{\"policy\":\"/p\",\"from\":[\"10.0.0.1/8\"]}",
 	        "not a network");
 	refused(422, "POST", "/v1/sessions/one/extend", "", "ttl_s: ");
