@@ -1,6 +1,6 @@
 # The benchmark: `make bench` measures vethguard beside haproxy, nginx, squid, sslsplit, mitmproxy and a bare relay (docs/performance.md).
 BENCH_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,origin load relay abuse)
-BENCH_MODULE_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,bench_policy bench_bodies bench_mask bench_dlp bench_sign bench_recorder bench_tls)
+BENCH_MODULE_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,bench_policy bench_bodies bench_mask bench_codings bench_dlp bench_sign bench_recorder bench_tls)
 
 $(BUILD)/tests/bench/net.o: tests/bench/net.c tests/bench/net.h
 	@mkdir -p $(@D)

@@ -12,7 +12,7 @@ MODS_vethguard-keeper := keeper credential tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
 MODS_vethguard-worker := worker proxy dns issuer credential git sign tls ipc loop jail policy dlp wire base
-LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
+LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB) $(LIBS_BROTLI) $(LIBS_ZSTD)
 
 MODS_vethguard-recorder := recorder ipc loop jail tls policy dlp wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)

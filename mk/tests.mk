@@ -1,6 +1,7 @@
 # Tests mirror src/: tests/unit/MODULE/test_SUBJECT.c is one cmocka program, linked with every archive.
 ALL_ARCHIVES := $(call archives,$(MODULES))
-ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) $(LIBS_CURL)
+ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB) \
+	$(LIBS_BROTLI) $(LIBS_ZSTD) $(LIBS_CURL) $(call pc,libbrotlienc)
 
 # Test code is not optimized like the code it tests, and is linked by the quicker linker if there is one. The warnings are those of
 # src/, but for what tests do on purpose: constants made by SLICE() and formats with numbers (GNU), structs of which only
@@ -101,12 +102,19 @@ check-honest:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@tests/integration/honest --runs=$(RUNS) $(if $(filter asan,$(VARIANT)),--asan)
 
-## sudo make check-reflections  ninety-six ways in which a credential could come back, each cut at every byte
+## sudo make check-reflections  192 ways in which a credential could come back, each cut at every byte
 .PHONY: check-reflections
 check-reflections:
 	@mk/install-packages build test
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_reflections
+
+## sudo make check-cores    cores of all programs under load, taken by gcore as well: no value of a credential where it does not belong
+.PHONY: check-cores
+check-cores:
+	@mk/install-packages build test cores
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all test-tools
+	@VETHGUARD_LONG=1 tests/integration/run $(if $(filter asan,$(VARIANT)),--asan) --once test_cores
 
 ## sudo make check-exfiltration  every format of secrets in every encoding, place and way out is refused; 10,000 honest requests pass
 .PHONY: check-exfiltration

@@ -1,39 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: zlib inflates directly into room reserved at the end of out, and per call
- * never more than the caller's limit leaves, so a decompression bomb costs only as much memory as
- * the caller drains. After a member's trailer the next byte must begin another member (RFC 1952
- * section 2.2). zlib checks each member's CRC and length.
+ * Theory of operation: a library decompresses directly into room reserved at the end of out, and
+ * per call never more than the caller's limit leaves, so a decompression bomb costs only as much
+ * memory as the caller drains. What all of the input may become is bounded as well
+ * (INFLATED_RATIO). After the end of a gzip member or a zstd frame the next byte must begin another
+ * one (RFC 1952 section 2.2, RFC 8878 section 3); other streams end once.
  */
 #include "vethguard/credential/decompress.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <zlib.h>
 
-#define WINDOW_GZIP_ONLY (15 + 16) /* inflateInit2: the largest window, gzip header required */
-#define STEP_MAX 16384             /* bytes of room reserved in out at a time */
+#include "credential/decompress_private.h"
+#include "vethguard/credential/inflate.h"
+
+#define STEP_MAX 16384 /* bytes of room reserved in out at a time */
 
 enum decompress_state {
 	DECOMPRESS_FRESH,  /* nothing taken yet */
-	DECOMPRESS_MEMBER, /* inside a member */
-	DECOMPRESS_ENDED,  /* after a member's trailer */
+	DECOMPRESS_MEMBER, /* inside a member, frame or stream */
+	DECOMPRESS_ENDED,  /* after the end of one */
 	DECOMPRESS_BROKEN
 };
 
 struct decompress {
-	z_stream z;
+	const struct decompress_format *format;
+	struct decompress_heap heap;
+	void *decoder;
 	enum decompress_state state;
+	int failure; /* BROKEN: what every call returns */
+	bool full;   /* the last step filled its room: the decoder may hold more */
+	uint64_t taken, made;
 };
 
-struct decompress *decompress_new(void)
+static const struct decompress_format *const formats[] = {
+        [DECOMPRESS_GZIP] = &decompress_gzip,
+        [DECOMPRESS_DEFLATE] = &decompress_deflate,
+        [DECOMPRESS_BROTLI] = &decompress_brotli,
+        [DECOMPRESS_ZSTD] = &decompress_zstd,
+};
+_Static_assert(sizeof(formats) / sizeof(*formats) == DECOMPRESS_CODING_COUNT, "each coding");
+
+struct decompress *decompress_new(enum decompress_coding coding, struct decompress_memory *memory)
 {
 	struct decompress *u = calloc(1, sizeof(*u));
 
-	if (u && inflateInit2(&u->z, WINDOW_GZIP_ONLY) != Z_OK) {
+	if (!u)
+		return NULL;
+	u->format = formats[coding];
+	u->heap.memory = memory;
+	u->decoder = u->format->new (&u->heap);
+	if (!u->decoder) {
 		free(u);
-		u = NULL;
+		return NULL;
 	}
 	return u;
 }
@@ -42,37 +61,43 @@ void decompress_free(struct decompress *u)
 {
 	if (!u)
 		return;
-	inflateEnd(&u->z);
+	u->format->free(u->decoder);
 	free(u);
 }
 
-/* Calls inflate() once. Returns 0 to go on, 1 if there is no progress without more input or room,
- * or -errno. */
-static int inflate_step(struct decompress *u, struct buf *out, size_t room_bytes)
+/* Takes one step. Returns 0 to go on, 1 if there is no progress without more input or room, or
+ * -errno. */
+static int take_step(
+        struct decompress *u, struct decompress_io *io, struct buf *out, size_t room_bytes)
 {
 	uint8_t *room = buf_reserve(out, room_bytes);
-	uInt input = u->z.avail_in;
-	size_t made;
+	size_t input = io->in_n, made, took;
 	int rc;
 
 	if (!room)
 		return room_bytes > out->max - out->len ? -ENOBUFS : -ENOMEM;
-	u->z.next_out = room;
-	u->z.avail_out = (uInt)room_bytes;
-	rc = inflate(&u->z, Z_NO_FLUSH);
-	made = room_bytes - u->z.avail_out;
+	io->out = room;
+	io->out_n = room_bytes;
+	rc = u->format->step(u->decoder, io);
+	made = room_bytes - io->out_n;
+	took = input - io->in_n;
 	buf_commit(out, made);
-	if (u->z.avail_in < input)
+	u->full = made == room_bytes;
+	u->taken += took;
+	u->made += made;
+	if (took)
 		u->state = DECOMPRESS_MEMBER;
-	if (rc == Z_STREAM_END) {
-		u->state = DECOMPRESS_ENDED;
-		return inflateReset(&u->z) == Z_OK ? 0 : -EBADMSG;
-	}
-	if (rc == Z_MEM_ERROR)
+	if (u->heap.starved)
 		return -ENOMEM;
-	if (rc != Z_OK && rc != Z_BUF_ERROR)
-		return -EBADMSG;
-	return made == 0 && u->z.avail_in == input;
+	if (rc < 0)
+		return rc;
+	if (u->made > INFLATED_FREE + INFLATED_RATIO * u->taken)
+		return -EFBIG;
+	if (rc > 0) {
+		u->state = DECOMPRESS_ENDED;
+		return 0;
+	}
+	return !made && !took;
 }
 
 /* Room for the next step, within the limit and out's own bound. */
@@ -85,28 +110,32 @@ static size_t step_room(const struct buf *out, size_t out_limit)
 	return left < STEP_MAX ? left : STEP_MAX;
 }
 
+/* True if a step could do something. */
+static bool can_go_on(const struct decompress *u, const struct decompress_io *io)
+{
+	return io->in_n || (u->state == DECOMPRESS_MEMBER && u->full);
+}
+
 int decompress_feed(struct decompress *u, const uint8_t *p, size_t n, size_t *used, struct buf *out,
         size_t out_limit)
 {
-	uInt take = n < UINT_MAX ? (uInt)n : UINT_MAX;
+	struct decompress_io io = {.in = p, .in_n = n};
 	int rc = 0;
 
 	*used = 0;
 	if (u->state == DECOMPRESS_BROKEN)
-		return -EBADMSG;
-	u->z.next_in = (Bytef *)(uintptr_t)p;
-	u->z.avail_in = take;
-	while (rc == 0 && out->len < out_limit && out->len < out->max) {
-		/* Between members zlib holds nothing back: without input there is nothing to do. */
-		if (u->z.avail_in == 0 && u->state != DECOMPRESS_MEMBER)
-			break;
-		rc = inflate_step(u, out, step_room(out, out_limit));
+		return u->failure;
+	while (rc == 0 && out->len < out_limit && out->len < out->max && can_go_on(u, &io)) {
+		if (u->state == DECOMPRESS_ENDED && !u->format->repeats)
+			rc = -EBADMSG; /* more than the stream */
+		else
+			rc = take_step(u, &io, out, step_room(out, out_limit));
 	}
-	*used = take - u->z.avail_in;
-	u->z.next_in = NULL;
-	u->z.avail_in = 0;
-	if (rc == -EBADMSG)
+	*used = n - io.in_n;
+	if (rc < 0) {
 		u->state = DECOMPRESS_BROKEN;
+		u->failure = rc;
+	}
 	return rc < 0 ? rc : 0;
 }
 

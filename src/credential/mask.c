@@ -235,3 +235,8 @@ void mask_free(struct mask *mask)
 	free(mask->blocks);
 	free(mask);
 }
+
+size_t mask_longest(const struct mask *mask)
+{
+	return mask->longest * MASK_EXPANSION;
+}

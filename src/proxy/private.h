@@ -17,6 +17,7 @@
 #include "proxy/transport/socket.h"
 #include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"
+#include "vethguard/credential/decompress.h"
 #include "vethguard/proxy/proxy.h"
 #include "vethguard/sign/hmac.h"
 
@@ -134,6 +135,7 @@ struct proxy {
 	struct buf redacted;
 	struct buf target; /* target of the request that is being recorded */
 	struct buf decompressed;
+	struct decompress_memory decoders; /* of compressed content */
 	struct secret secret_text; /* a head with a credential in it; wiped after each use */
 	enum proxy_state state;
 	/* Not states of the proxy: the recorder and the operator set these flags, whatever else

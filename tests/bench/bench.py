@@ -182,7 +182,9 @@ def measure(args, chosen, out_file):
             extra["startup"] = {"root": bench_extra.startup(place, False),
                                 "rootless": bench_extra.startup(place, True)}
             extra["programs"] = {"policy decisions": bench_extra.program("bench_policy"),
-                                 "masking": bench_extra.program("bench_mask")}
+                                 "masking": bench_extra.program("bench_mask"),
+                                 "content codings": bench_extra.program("bench_codings"),
+                                 "injecting and signing": bench_extra.program("bench_sign")}
     finally:
         for p in running:
             p.stop()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A compressed body. The first byte seeds the cuts, the second the room that is given at a time.
- * However it is cut, it must be the same bytes, or damaged for good, and never more at a time than
- * there is room for.
+ * A compressed body. The first byte chooses the coding, the next seeds the cuts, the third the room
+ * that is given at a time. However it is cut, it must be the same bytes, or damaged for good, and
+ * never more at a time than there is room for.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,9 +27,11 @@ static void require(bool fact)
 }
 
 /* room 0: all at once. */
-static void run(const uint8_t *p, size_t n, unsigned seed, size_t room, struct result *result)
+static void run(enum decompress_coding coding, const uint8_t *p, size_t n, unsigned seed,
+        size_t room, struct result *result)
 {
-	struct decompress *u = decompress_new();
+	struct decompress_memory memory = {0};
+	struct decompress *u = decompress_new(coding, &memory);
 	bool more = false;
 
 	require(u != NULL);
@@ -42,7 +44,7 @@ static void run(const uint8_t *p, size_t n, unsigned seed, size_t room, struct r
 			step = n - at;
 		limit = limit < OUT_MAX ? limit : OUT_MAX;
 		result->error = decompress_feed(u, p + at, step, &used, &result->out, limit);
-		require(result->error == 0 || result->error == -EBADMSG);
+		require(result->error == 0 || result->error == -EBADMSG || result->error == -EFBIG);
 		require(used <= step && result->out.len <= limit + STEP_MAX);
 		more = result->out.len >= limit;
 		require(result->error || more || used == step);
@@ -53,20 +55,23 @@ static void run(const uint8_t *p, size_t n, unsigned seed, size_t room, struct r
 		size_t used = 0;
 
 		require(!result->complete);
-		require(decompress_feed(u, p, n, &used, &result->out, OUT_MAX) == -EBADMSG);
+		require(decompress_feed(u, p, n, &used, &result->out, OUT_MAX) == result->error);
 	}
 	decompress_free(u);
+	require(memory.used == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct result whole = {.error = 0}, pieces = {.error = 0};
+	enum decompress_coding coding;
 	size_t n;
 
-	if (size < 2)
+	if (size < 3)
 		return 0;
-	run(data + 2, size - 2, 0, 0, &whole);
-	run(data + 2, size - 2, data[0], 1 + (size_t)data[1] * 16, &pieces);
+	coding = (enum decompress_coding)(data[0] % DECOMPRESS_CODING_COUNT);
+	run(coding, data + 3, size - 3, 0, 0, &whole);
+	run(coding, data + 3, size - 3, data[1], 1 + (size_t)data[2] * 16, &pieces);
 	n = whole.out.len < pieces.out.len ? whole.out.len : pieces.out.len;
 	require(n == 0 || memcmp(buf_bytes(&whole.out), buf_bytes(&pieces.out), n) == 0);
 	if (whole.out.len < OUT_MAX && pieces.out.len < OUT_MAX) {

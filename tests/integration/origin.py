@@ -11,6 +11,7 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import socket
 import socketserver
 import ssl
@@ -326,8 +327,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(gzip.compress(b"before " + secret.encode()), Content_Encoding="gzip", Cache_Control="no-transform")
         elif path == "/reflect-mark":
             self.answer(("key " + secret).encode("utf-16"), Content_Type="text/plain; charset=utf-8")
-        elif path == "/reflect-br":
-            self.answer(b"\x0b\x02\x80hello\x03", Content_Encoding="br")
+        elif path == "/reflect-coding":
+            import codings  # a lab without the tests' packages has no such path
+            coding, pack, _ = codings.CODINGS[self.path.partition("?")[2].replace("-", " ")]
+            self.answer(pack(b"before " + secret.encode() + b" after"), Content_Encoding=coding, ETag='"v1"')
+        elif path == "/reflect-unknown":
+            self.answer(b"\xff\xff\xff\xff in no coding", Content_Encoding=self.path.partition("?")[2])
+        elif path == "/reflect-events":  # as events of server-sent events, each flushed, and a pause between
+            import brotli
+            packer = brotli.Compressor()
+            self.begin_chunked(Content_Encoding="br", Content_Type="text/event-stream")
+            for piece in (b"data: one\n\n", b"data: " + secret.encode() + b"\n\n", b"data: two\n\n"):
+                self.chunk(packer.process(piece) + packer.flush())
+                time.sleep(0.1)
+            self.chunk(packer.finish())
+            self.wfile.write(b"0\r\n\r\n")
+        elif path == "/reflect-part":  # as a file server: one range, and its condition
+            text = b"." * 3000 + secret.encode() + b"." * 3000
+            if path != self.path:  # "?large": it lies across each border of mebibytes
+                text = (b"." * ((1 << 20) - len(secret)) + secret.encode()) * 3
+                text = text[10:]
+            found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+            if not found or self.headers.get("If-Range", '"v1"') != '"v1"':
+                self.answer(text, ETag='"v1"', Accept_Ranges="bytes")
+                return
+            first = int(found[1]) if found[1] else max(0, len(text) - int(found[2]))
+            last = min(int(found[2]), len(text) - 1) if found[1] and found[2] else len(text) - 1
+            if first > last:
+                self.answer(b"", 416, Content_Range=f"bytes */{len(text)}")
+            else:
+                self.answer(text[first:last + 1], 206, Content_Range=f"bytes {first}-{last}/{len(text)}", ETag='"v1"', Accept_Ranges="bytes")
         elif path == "/reflect-charset":
             charset = self.path.partition("?")[2]
             self.answer(("key " + secret).encode(charset), Content_Type="text/plain; charset=" + charset)

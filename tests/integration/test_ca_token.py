@@ -15,6 +15,7 @@ import unittest
 import yaml
 
 import lab
+import cores
 import support
 import test_ca
 import test_upgrade
@@ -186,6 +187,13 @@ class Use(Tokens):
         for other in (self.pid("keeper"), self.pid("worker"), self.daemon.process.pid):
             self.assertNotIn("softhsm", read(f"/proc/{other}/maps"))
         self.assertIn("softhsm", read(f"/proc/{pid}/maps"))
+
+    def test_a_core_of_it_shows_no_credential(self):
+        """While the sandbox works that has one, and gets certificates of its CA."""
+        values = {"secret": support.SECRET}
+        self.assert_served()
+        self.assertTrue(cores.found_in(self.pid("worker"), values), "so it can be found where it is")
+        self.assertEqual(cores.found_in(self.process(), values), set())
 
     def test_by_a_server(self):
         """A local server has the module, as for an HSM on the network; vethguard-token reaches it by a Unix socket."""

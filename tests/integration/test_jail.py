@@ -493,7 +493,7 @@ class Told(Hostile):
 class Binaries(unittest.TestCase):
     """A role cannot call what it does not link, whatever else fails."""
     LIBRARIES = {
-        "worker": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libz", "libc"},
+        "worker": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libz", "libbrotlidec", "libzstd", "libc"},
         "keeper": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
         "recorder": {"libseccomp", "libevent-2.1", "libcrypto", "libc"},
         "gateway": {"libnghttp2", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server sends a credential back: in sixteen spellings, in six places of a response, each response in two pieces. No run of more than four
-of the credential's bytes arrives. With VETHGUARD_LONG=1 (`make check-reflections`) the responses are cut at every byte of the spelling,
+"""A server sends a credential back: in sixteen spellings, in twelve places of a response, each response in two pieces (a range: in two
+responses). No run of more than four of the credential's bytes arrives. With VETHGUARD_LONG=1 (`make check-reflections`) the responses are cut at every byte of the spelling,
 otherwise at every eleventh."""
 import base64
-import gzip
 import json
 import os
 import re
@@ -14,6 +13,7 @@ import threading
 import unittest
 import urllib.parse
 
+import codings
 import lab
 import support
 from support import policy
@@ -31,12 +31,20 @@ SPELLINGS = {
     "base64": lambda v: base64.b64encode(v), "base64 behind one": lambda v: base64.b64encode(b"x" + v), "base64 behind two": lambda v: base64.b64encode(b"xy" + v),
     "base64url": lambda v: base64.urlsafe_b64encode(b"\xff" + v), "basic": lambda v: base64.b64encode(b"user:" + v),
 }
-PLACES = ("length", "chunked", "close", "gzip", "field", "trailer")
+PLACES = ("length", "chunked", "close", *codings.CODINGS, "field", "trailer", "range to", "range from")
+
+
+def packed(spelling, place, value):
+    return codings.CODINGS[place][1](b"before " + SPELLINGS[spelling](value) + b" after")
 
 
 def response(spelling, place, cut, value):
     """Returns the pieces of the response, and whether the connection ends with it."""
     text = SPELLINGS[spelling](value)
+    if place in codings.CODINGS:
+        data = packed(spelling, place, value)
+        return [b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n" %
+                (codings.CODINGS[place][0].encode(), len(data)) + data[:cut], data[cut:]], False
     at = cut % (len(text) + 1)
     first, second = b"before " + text[:at], text[at:] + b" after"
     if place == "length":
@@ -47,13 +55,17 @@ def response(spelling, place, cut, value):
                 b"%x\r\n%s\r\n0\r\n\r\n" % (len(second), second)], False
     if place == "close":
         return [b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Type: text/html\r\n\r\n" + first, second], True
-    if place == "gzip":
-        packed = gzip.compress(first + second)
-        n = cut % (len(packed) + 1)
-        return [b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed[:n], packed[n:]], False
     if place == "field":
         return [b"HTTP/1.1 200 OK\r\nX-Echo: " + first, second + b"\r\nLocation: /x?t=%s\r\nContent-Length: 0\r\n\r\n" % text.replace(b" ", b"+")], False
     return [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Echo: " + first, second + b"\r\n\r\n"], False
+
+
+def part(spelling, wanted, value):
+    """The response to a request for a range, as a file server gives it."""
+    text = b"before " + SPELLINGS[spelling](value) + b" after"
+    first, last = int(wanted[1]), min(int(wanted[2] or len(text)), len(text) - 1)
+    return [b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %d-%d/%d\r\nContent-Length: %d\r\n\r\n" % (first, last, len(text), last - first + 1),
+            text[first:last + 1]], False
 
 
 class Handler(socketserver.StreamRequestHandler):
@@ -65,9 +77,10 @@ class Handler(socketserver.StreamRequestHandler):
                 if not line:
                     return
                 head += line
+            wanted = re.search(rb"(?i)\r\nrange: bytes=(\d+)-(\d*)\r", head)
             value = re.search(rb"(?i)\r\nauthorization: bearer ([^\r]+)", head)[1]
             spelling, place, cut = urllib.parse.unquote(head.split(b" ")[1].decode()).split("/")[1:]
-            pieces, ends = response(spelling, place, int(cut), value)
+            pieces, ends = part(spelling, wanted, value) if place.startswith("range") else response(spelling, place, int(cut), value)
             for piece in pieces:
                 self.request.sendall(piece)
             if ends:
@@ -96,7 +109,9 @@ for way in json.loads(WAYS):
     if s is None:
         s = tls(HOST, PORT)
         s.settimeout(20)
-    s.sendall(request('GET', '/' + '/'.join(urllib.parse.quote(w, safe='') for w in way), f'{HOST}:{PORT}', 'Accept-Encoding: gzip', 'TE: trailers'))
+    at = int(way[2]) + len('before ')
+    asks = {'range to': f'Range: bytes=0-{at - 1}', 'range from': f'Range: bytes={at}-'}.get(way[1], 'Accept-Encoding: gzip, deflate, br, zstd')
+    s.sendall(request('GET', '/' + '/'.join(urllib.parse.quote(w, safe='') for w in way), f'{HOST}:{PORT}', asks, 'TE: trailers'))
     data = b''
     while True:
         piece = s.recv(65536)
@@ -140,11 +155,9 @@ def exposed(data, value):
     """Returns the first run of the value that can be read in the received data, in any spelling, or None."""
     data, body = unchunked(data)
     views = [data]
-    if b"content-encoding: gzip" in data.lower():
-        try:
-            views.append(gzip.decompress(body))
-        except (OSError, EOFError):
-            pass
+    coding = re.search(rb"(?i)\r\ncontent-encoding: ([a-z]+)", data)
+    if coding:
+        views += codings.views(body, coding[1].decode())
     for v in list(views):
         views.append(urllib.parse.unquote_to_bytes(v))
         views.append(re.sub(rb"\\u00([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), v).replace(b"\\/", b"/"))
@@ -174,23 +187,33 @@ class Reflections(support.Case):
         """exposed() finds the value in every response as the server sends it; otherwise the battery could not fail."""
         for spelling in SPELLINGS:
             for place in PLACES:
-                pieces, _ = response(spelling, place, 7, VALUE.encode())
+                whole = re.match(rb"(0)-()", b"0-")
+                pieces, _ = part(spelling, whole, VALUE.encode()) if place.startswith("range") else response(spelling, place, 7, VALUE.encode())
                 self.assertIsNotNone(exposed(b"".join(pieces), VALUE.encode()), (spelling, place))
 
     def test_every_way_cut_at_every_byte(self):
         self.assertGreaterEqual(len(SPELLINGS) * len(PLACES), 60)
         box = support.Sandbox(policy(f"{{to: 'https://{HOST}:{PORT}', credential: api}}", credentials=f"  api: {{source: 'file:{self.path}', inject: bearer}}\n"))
         self.addCleanup(box.close)
+        bodies = {}
         for place in PLACES:
-            ways = [(s, place, str(cut)) for s, spell in SPELLINGS.items() for cut in range(0, len(spell(VALUE.encode())) + 1, STEP)]
+            def length(spelling):
+                return len(packed(spelling, place, VALUE.encode()) if place in codings.CODINGS else SPELLINGS[spelling](VALUE.encode()))
+            ways = [(s, place, str(cut)) for s in SPELLINGS for cut in range(0, length(s) + 1, STEP)]
             out = box.py(f"WAYS, HOST, PORT = {json.dumps(ways)!r}, {HOST!r}, {PORT}\n" + INSIDE, timeout=300)
             self.assertEqual(out.status, 0, (place, out, box.stderr()))
             got = [base64.b64decode(g) for g in json.loads(out.out)]
             self.assertEqual(len(got), len(ways))
             for way, data in zip(ways, got):
-                self.assertRegex(data[:12], rb"HTTP/1.1 (200|401)", (way, data[:400]))
+                self.assertRegex(data[:12], rb"HTTP/1.1 (200|206|401)", (way, data[:400]))
                 self.assertIsNone(exposed(data, VALUE.encode()), (way, data))
-                self.assertIn(b"*", data, way)
+                if not place.startswith("range"):
+                    self.assertIn(b"*", data, way)
+            bodies[place] = {way[::2]: data.partition(b"\r\n\r\n")[2] for way, data in zip(ways, got)}
+        for way, begin in bodies["range to"].items():  # what a client has that puts both parts together
+            both = begin + bodies["range from"][way]
+            self.assertIsNone(exposed(b"\r\n\r\n" + both, VALUE.encode()), (way, both))
+            self.assertRegex(both, rb"^before .*\*.* after$", way)
 
 
 if __name__ == "__main__":

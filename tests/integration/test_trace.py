@@ -57,6 +57,14 @@ class Debug(Trace):
                         "^vethguardd: debug: .*sandbox [0-9]+: STARTING -> SERVING$"):
             self.assert_printed(pattern)
 
+    def test_a_credential_is_asked_for_once(self):
+        """A value that the worker has costs no message to the keeper: of many requests, over many connections, one asks."""
+        done = self.box.sh("for v in --http1.1 --http2 --http1.1; do curl -sS $v -o /dev/null -w '%{http_code} ' https://api.lab.test/once/[1-4]; done")
+        self.assertEqual(done.out.split(), ["200"] * 12, done)
+        self.assert_printed("event [0-9a-f]{16}: recorded")
+        asked = [line for line in self.box.stderr().splitlines() if "CREDENTIAL_GET" in line and line.startswith("vethguard-worker: debug: ")]
+        self.assertEqual(len([line for line in asked if "-> " in line]), 1, asked)
+
     def test_what_is_denied(self):
         self.box.sh("curl -sS https://evil.lab.test/x")
         event = self.box.event(HTTP, **{"http_request.url.hostname": "evil.lab.test"})

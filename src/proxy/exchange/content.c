@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content codings, and the fields that become untrue when vethguard decompresses gzip. */
+/* Content codings, and the fields that become untrue when vethguard decompresses content. */
 #include "proxy/exchange/content.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-static bool is_gzip(struct slice coding)
+static enum content_coding coding_named(struct slice name)
 {
-	return slice_equals_ignoring_case(coding, SLICE("gzip")) ||
-	       slice_equals_ignoring_case(coding, SLICE("x-gzip"));
+	static const struct {
+		struct slice name;
+		enum content_coding coding;
+	} names[] = {{{"gzip", 4}, CONTENT_GZIP}, {{"x-gzip", 6}, CONTENT_GZIP},
+	        {{"deflate", 7}, CONTENT_DEFLATE}, {{"br", 2}, CONTENT_BROTLI},
+	        {{"zstd", 4}, CONTENT_ZSTD}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (slice_equals_ignoring_case(name, names[i].name))
+			return names[i].coding;
+	return CONTENT_OTHER;
 }
 
 enum content_coding content_coding_of(const struct http_fields *fields)
@@ -21,9 +30,9 @@ enum content_coding content_coding_of(const struct http_fields *fields)
 		if (!http_names_alike(fields->items[i].name, SLICE("content-encoding")) ||
 		        value.n == 0 || slice_equals_ignoring_case(value, SLICE("identity")))
 			continue;
-		if (coding != CONTENT_PLAIN || !is_gzip(value))
-			return CONTENT_OTHER;
-		coding = CONTENT_GZIP;
+		if (coding != CONTENT_PLAIN)
+			return CONTENT_OTHER; /* one coding inside of another */
+		coding = coding_named(value);
 	}
 	return coding;
 }
@@ -71,24 +80,50 @@ static bool is_refused(struct slice parameters)
 	return true;
 }
 
-bool content_accepts_gzip(const struct http_fields *fields)
+/* Reads an element of Accept-Encoding. seen: the codings that were named before; the first mention
+ * of a coding counts. */
+static unsigned accepted_by(struct slice element, unsigned *seen)
+{
+	ptrdiff_t semicolon = slice_find_byte(element, ';');
+	size_t n = semicolon < 0 ? element.n : (size_t)semicolon;
+	enum content_coding coding = coding_named(slice_trim(slice_of(element.p, n)));
+	unsigned bit;
+
+	if (!content_is_compressed(coding))
+		return 0;
+	bit = 1u << content_decoder_of(coding);
+	if (*seen & bit)
+		return 0;
+	*seen |= bit;
+	if (semicolon >= 0 && is_refused(slice_of(element.p + n + 1, element.n - n - 1)))
+		return 0;
+	return bit;
+}
+
+unsigned content_accepted(const struct http_fields *fields)
 {
 	struct slice list, element;
+	unsigned accepted = 0, seen = 0;
 
 	for (size_t i = 0; i < fields->count; i++) {
 		if (fields->items[i].known != HTTP_ACCEPT_ENCODING || fields->items[i].dropped)
 			continue;
 		list = fields->items[i].value;
-		while (next_element(&list, &element)) {
-			ptrdiff_t semicolon = slice_find_byte(element, ';');
-			size_t n = semicolon < 0 ? element.n : (size_t)semicolon;
-
-			if (is_gzip(slice_trim(slice_of(element.p, n))))
-				return semicolon < 0 ||
-				       !is_refused(slice_of(element.p + n + 1, element.n - n - 1));
-		}
+		while (next_element(&list, &element))
+			accepted |= accepted_by(element, &seen);
 	}
-	return false;
+	return accepted;
+}
+
+struct slice content_asking_for(unsigned accepted)
+{
+	static const struct slice texts[1u << DECOMPRESS_CODING_COUNT] = {{"identity", 8},
+	        {"gzip", 4}, {"deflate", 7}, {"gzip, deflate", 13}, {"br", 2}, {"gzip, br", 8},
+	        {"deflate, br", 11}, {"gzip, deflate, br", 17}, {"zstd", 4}, {"gzip, zstd", 10},
+	        {"deflate, zstd", 13}, {"gzip, deflate, zstd", 19}, {"br, zstd", 8},
+	        {"gzip, br, zstd", 14}, {"deflate, br, zstd", 17}, {"gzip, deflate, br, zstd", 23}};
+
+	return texts[accepted];
 }
 
 bool content_forbids_transform(const struct http_fields *fields)

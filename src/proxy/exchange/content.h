@@ -7,15 +7,40 @@
 #define VETHGUARD_SRC_PROXY_EXCHANGE_CONTENT_H
 
 #include "proxy/http/http.h"
+#include "vethguard/credential/decompress.h"
 
-enum content_coding { CONTENT_PLAIN, CONTENT_GZIP, CONTENT_OTHER };
+/* The codings that can be read begin at CONTENT_GZIP, in the order of enum decompress_coding. */
+enum content_coding {
+	CONTENT_PLAIN,
+	CONTENT_GZIP,
+	CONTENT_DEFLATE,
+	CONTENT_BROTLI,
+	CONTENT_ZSTD,
+	CONTENT_OTHER
+};
+_Static_assert(CONTENT_OTHER == CONTENT_GZIP + DECOMPRESS_CODING_COUNT, "each can be decompressed");
 
-/* Reads all Content-Encoding fields together. Only no coding, or gzip once, can be read. */
+static inline bool content_is_compressed(enum content_coding coding)
+{
+	return coding != CONTENT_PLAIN && coding != CONTENT_OTHER;
+}
+
+/* Call it for a coding that can be read. */
+static inline enum decompress_coding content_decoder_of(enum content_coding coding)
+{
+	return (enum decompress_coding)(coding - CONTENT_GZIP);
+}
+
+/* Reads all Content-Encoding fields together. Only no coding, or one of those that can be read,
+ * once, is not CONTENT_OTHER. */
 enum content_coding content_coding_of(const struct http_fields *response);
 /* True if messages inside the content may be compressed. */
 bool content_has_coded_messages(const struct http_fields *response);
-/* True if a request accepts gzip (RFC 9110 section 12.5.3). */
-bool content_accepts_gzip(const struct http_fields *request);
+/* The codings that a request accepts (RFC 9110 section 12.5.3) and that can be read: a bit for each
+ * enum decompress_coding. "*" means none. */
+unsigned content_accepted(const struct http_fields *request);
+/* The value of Accept-Encoding that asks for these codings, or for none. */
+struct slice content_asking_for(unsigned accepted);
 /* True if Cache-Control says no-transform (RFC 9111 section 5.2). */
 bool content_forbids_transform(const struct http_fields *fields);
 /* True for a field with a digest of the content or a signature over one: it no longer fits once the

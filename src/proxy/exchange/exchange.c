@@ -77,6 +77,7 @@ static void exchange_free(struct exchange *ex)
 	limiting_fini(ex);
 	asking_fini(ex);
 	signing_free(ex);
+	ranging_free(ex->ranging);
 	sealing_free(ex);
 	secrets_free(ex);
 	tools_free(ex);
@@ -87,7 +88,7 @@ static void exchange_free(struct exchange *ex)
 	if (ex->credential)
 		credential_value_release(ex->credential);
 	loop_task_cancel(ex->proxy->config.loop, &ex->scanning.task);
-	decompress_free(ex->scanning.gzip);
+	decompress_free(ex->scanning.decoder);
 	inspection_free(ex->redacting.inspection);
 	decompress_free(ex->redacting.decompress);
 	free(ex->redacting.etag);

@@ -14,6 +14,7 @@
 #include "proxy/exchange/authorize.h"
 #include "proxy/exchange/limiting.h"
 #include "proxy/exchange/placeholder.h"
+#include "proxy/exchange/ranging.h"
 #include "proxy/exchange/reauthorize.h"
 #include "proxy/exchange/redact.h"
 #include "proxy/exchange/response.h"
@@ -114,6 +115,7 @@ struct exchange {
 	/* Parts that only some exchanges have; else NULL. */
 	struct holding *holding;       /* its body is held */
 	struct signing *signing;       /* it is signed (sigv4) */
+	struct ranging *ranging;       /* it asks for a part */
 	struct sealing *sealing;       /* tokens of its response are sealed */
 	struct secrets *secrets;       /* secrets are looked for in it */
 	struct tools_filter *tools;    /* its response may list MCP tools */
@@ -291,6 +293,8 @@ int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
 /* Sends the delayed head. Call this before the memory it points into changes. */
 void exchange_release_head(struct exchange *ex);
+/* Why content that decompress_feed() fails on cannot be passed on; rc: its error. */
+const char *exchange_undecodable_text(int rc);
 /* Marks that the response's content cannot be passed on; why is static. */
 void exchange_mark_undecodable(struct exchange *ex, const char *why);
 /* Checks the beginning of the content. False: it shows a character set that cannot be searched, and

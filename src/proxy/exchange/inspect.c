@@ -4,15 +4,12 @@
  * the head of a gzip member or in a stored block, and what they inflate to. Each search keeps back
  * an end of its text (mask.h), whether or not a value begins there. Compressed bytes wait until
  * neither search keeps back anything of them: a mark records how long both texts were when the
- * bytes before it had come. Inflated bytes are not kept. INFLATED_RATIO bounds them, since no
- * client slows this down.
+ * bytes before it had come. Inflated bytes are not kept.
  */
 #include "proxy/exchange/inspect.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-#include "vethguard/credential/inflate.h"
 
 #define STEP_BYTES (64u << 10) /* inflated per step */
 
@@ -20,7 +17,7 @@ struct inspection {
 	struct decompress *decompress;
 	struct mask_stream raw;
 	struct buf kept;
-	uint64_t taken, made;
+	uint64_t made; /* bytes that it was inflated to */
 	uint64_t come; /* compressed bytes received, including those not yet decompressed */
 	/* The first `marked` bytes of kept, and the lengths of both texts when these bytes had
 	 * come. */
@@ -30,18 +27,17 @@ struct inspection {
 
 static const char found_text[] = "the upstream's compressed response holds the credential, which "
                                  "cannot be covered without changing other content";
-static const char undecodable_text[] =
-        "the upstream's compressed response is damaged: it cannot be searched for the credential";
 static const char memory_text[] = "no memory to search the response";
 
-struct inspection *inspection_new(const struct mask *mask)
+struct inspection *inspection_new(
+        const struct mask *mask, enum decompress_coding coding, struct decompress_memory *memory)
 {
 	struct inspection *in = calloc(1, sizeof(*in));
 
 	if (!in)
 		return NULL;
 	buf_init(&in->kept, INSPECT_KEPT_MAX);
-	in->decompress = decompress_new();
+	in->decompress = decompress_new(coding, memory);
 	if (in->decompress && mask_stream_init(&in->raw, mask) == 0)
 		return in;
 	inspection_free(in);
@@ -132,18 +128,14 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
 		buf_consume(plain, plain->len);
 		rc = decompress_feed(in->decompress, p, n, &used, plain, STEP_BYTES);
 		if (rc < 0)
-			return rc == -EBADMSG ? undecodable_text : memory_text;
-		if (n && used == 0 && plain->len == 0)
-			return undecodable_text; /* the decoder would never make progress */
-		in->taken += used;
+			return exchange_undecodable_text(rc);
+		if (n && used == 0 && plain->len == 0) /* the decoder would never make progress */
+			return exchange_undecodable_text(-EBADMSG);
 		in->made += plain->len;
 		more = plain->len >= STEP_BYTES;
 		p += used;
 		n -= used;
-		if (in->made > INFLATED_FREE + INFLATED_RATIO * in->taken)
-			why = "the upstream's compressed response inflates to too much to be "
-			      "searched for the credential";
-		else if (!exchange_start_is_right(ex, buf_bytes(plain), plain->len))
+		if (!exchange_start_is_right(ex, buf_bytes(plain), plain->len))
 			why = ex->redacting.undecodable;
 		else
 			why = search(ex, &ex->redacting.mask, buf_bytes(plain), plain->len);

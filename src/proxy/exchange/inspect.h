@@ -16,7 +16,8 @@
 struct inspection;
 
 /* Returns NULL if there is no memory. */
-struct inspection *inspection_new(const struct mask *mask);
+struct inspection *inspection_new(
+        const struct mask *mask, enum decompress_coding coding, struct decompress_memory *memory);
 void inspection_free(struct inspection *in);
 /* How often the beginning of a value was still kept back when the wait was over (struct
  * mask_stream, waited). */

@@ -11,6 +11,7 @@
  * credentials that belong to its destination: the client does what it always does, at a path that
  * is not allowed. That is a refusal, but not a finding.
  */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "proxy/exchange/exchange.h"
@@ -21,7 +22,6 @@
 #include "proxy/exchange/content.h"
 #include "proxy/http/cookie.h"
 #include "vethguard/base/log.h"
-#include "vethguard/credential/inflate.h"
 
 #define SCAN_CHUNK 16384
 
@@ -302,7 +302,7 @@ static bool is_searched(const struct exchange *ex)
 	               credential_store_has_placeholders(ex->proxy->config.credentials));
 }
 
-/* A body that inflates beyond the bound could hide a placeholder behind it. */
+/* A body that inflates beyond the bounds could hide a placeholder behind them. */
 static void inflates_too_far(struct exchange *ex)
 {
 	secrets_note_coding(ex);
@@ -311,8 +311,8 @@ static void inflates_too_far(struct exchange *ex)
 }
 
 /* Searches what a piece of a compressed body inflates to. Returns how much of it was read: less
- * than n if the rest is no gzip. */
-static size_t scan_gzip(struct exchange *ex, const uint8_t *p, size_t n)
+ * than n if the rest is not in the coding. */
+static size_t scan_compressed(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t at = 0, used;
 	struct buf out;
@@ -320,24 +320,36 @@ static size_t scan_gzip(struct exchange *ex, const uint8_t *p, size_t n)
 	int rc = 0;
 
 	buf_init(&out, 4 * SCAN_CHUNK);
-	ex->scanning.bytes += n;
 	while (rc == 0 && (at < n || more) && is_searched(ex)) {
-		rc = decompress_feed(ex->scanning.gzip, p + at, n - at, &used, &out, SCAN_CHUNK);
+		rc = decompress_feed(ex->scanning.decoder, p + at, n - at, &used, &out, SCAN_CHUNK);
 		at += used;
 		more = out.len >= SCAN_CHUNK;
-		ex->scanning.inflated += out.len;
 		exchange_scan_text(ex, buf_bytes(&out), out.len, body_text);
 		buf_consume(&out, out.len);
-		if (ex->scanning.inflated > INFLATED_FREE + INFLATED_RATIO * ex->scanning.bytes)
-			inflates_too_far(ex);
 	}
 	buf_fini(&out);
+	if (rc == -EFBIG || rc == -ENOMEM)
+		inflates_too_far(ex);
 	if (rc < 0) {
-		decompress_free(ex->scanning.gzip);
-		ex->scanning.gzip = NULL;
+		decompress_free(ex->scanning.decoder);
+		ex->scanning.decoder = NULL;
 		ex->scanning.scan.n = 0;
 	}
 	return rc < 0 ? at : n;
+}
+
+static void begin_scanning(struct exchange *ex)
+{
+	enum content_coding coding = content_coding_of(&ex->request.fields);
+
+	ex->scanning.begun = true;
+	if (coding == CONTENT_OTHER)
+		secrets_note_coding(ex);
+	if (!content_is_compressed(coding))
+		return;
+	ex->scanning.decoder = decompress_new(content_decoder_of(coding), &ex->proxy->decoders);
+	if (!ex->scanning.decoder)
+		inflates_too_far(ex);
 }
 
 void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
@@ -348,16 +360,9 @@ void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
 		return;
 	if (ex->scanning.state == SCANNING_HEAD)
 		enter(ex, SCANNING_BODY);
-	if (!ex->scanning.begun) {
-		enum content_coding coding = content_coding_of(&ex->request.fields);
-
-		ex->scanning.begun = true;
-		if (coding == CONTENT_GZIP)
-			ex->scanning.gzip = decompress_new();
-		if (coding == CONTENT_OTHER)
-			secrets_note_coding(ex);
-	}
-	if (ex->scanning.gzip)
-		read = scan_gzip(ex, p, n);
+	if (!ex->scanning.begun)
+		begin_scanning(ex);
+	if (ex->scanning.decoder)
+		read = scan_compressed(ex, p, n);
 	exchange_scan_text(ex, p + read, n - read, body_text);
 }

@@ -20,10 +20,9 @@ struct scanning {
 	enum scanning_state state;
 	const char *leak;      /* LEAK, ENDS: which placeholder or secret was found where */
 	struct loop_task task; /* ENDS: ends the exchange */
-	bool begun;            /* content has come, and gzip was made if the content needs it */
+	bool begun;            /* content has come, and decoder was made if the content needs it */
 	struct credential_scan scan;
-	struct decompress *gzip; /* decodes the request's body; NULL: the body is not compressed */
-	uint64_t bytes, inflated;
+	struct decompress *decoder; /* of the request's body; NULL: the body is not compressed */
 };
 
 /* True if the search for placeholders has ended. */

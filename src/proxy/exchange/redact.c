@@ -4,10 +4,11 @@
  *
  * A response to a request with a credential is:
  * - not coded: searched and masked;
- * - gzip: decompressed, masked and sent plain, if the client accepts gzip and nobody would notice a
- *   change; otherwise passed on as it came, and a copy is searched (inspect.c);
- * - in any other coding, with messages compressed one by one (gRPC, Connect), or in a character set
- *   that cannot be searched (charset.c): refused, because it could hide the credential.
+ * - in gzip, deflate, br or zstd: decompressed, masked and sent plain, if the client accepts the
+ *   coding and nobody would notice a change; otherwise passed on as it came, and a copy is searched
+ *   (inspect.c);
+ * - in any other coding or several, with messages compressed one by one (gRPC, Connect), or in a
+ * character set that cannot be searched (charset.c): refused, because it could hide the credential.
  *
  * Decompression obeys back-pressure: input for which the client has no room waits in
  * ex->redacting.compressed.
@@ -84,19 +85,22 @@ static int describe_without_content(struct exchange *ex, struct http_response *r
 		r->body = HTTP_BODY_NONE; /* its length is unknown */
 		return content_describe_decompressed(&r->fields, &ex->redacting.etag);
 	}
-	if (r->status == 304 && ex->redacting.may_decompress)
+	if (r->status == 304 && ex->redacting.accepted)
 		return content_describe_unmodified(
 		        &ex->request.fields, &r->fields, &ex->redacting.etag);
 	return 0;
 }
 
-static int begin_gzip(struct exchange *ex, struct http_response *r, bool decompresses)
+static int begin_compressed(struct exchange *ex, struct http_response *r,
+        enum decompress_coding coding, bool decompresses)
 {
+	struct decompress_memory *memory = &ex->proxy->decoders;
+
 	if (!decompresses) {
-		ex->redacting.inspection = inspection_new(ex->credential->mask);
+		ex->redacting.inspection = inspection_new(ex->credential->mask, coding, memory);
 		return ex->redacting.inspection ? 0 : -1;
 	}
-	ex->redacting.decompress = decompress_new();
+	ex->redacting.decompress = decompress_new(coding, memory);
 	if (!ex->redacting.decompress ||
 	        content_describe_decompressed(&r->fields, &ex->redacting.etag) < 0)
 		return -1;
@@ -112,7 +116,8 @@ int exchange_begin_masking(
 	                                     ? CONTENT_OTHER
 	                                     : content_coding_of(&r->fields);
 	/* Do not change the response if somebody may check whether it was changed. */
-	bool decompresses = coding == CONTENT_GZIP && ex->redacting.may_decompress &&
+	bool decompresses = content_is_compressed(coding) &&
+	                    ex->redacting.accepted >> content_decoder_of(coding) & 1 &&
 	                    !content_forbids_transform(&r->fields) &&
 	                    !content_has_digest(&r->fields);
 
@@ -123,6 +128,15 @@ int exchange_begin_masking(
 	if (mask_stream_init(&ex->redacting.mask, ex->credential->mask) < 0)
 		return -1;
 	exchange_mask_fields(ex, r);
+	if (ex->ranging) {
+		const char *fault = ranging_answer(ex, r);
+
+		if (fault) {
+			*cause = EVENT_CAUSE_UNREADABLE;
+			*why = fault;
+			return -1;
+		}
+	}
 	if (exchange_has_no_content(ex, r))
 		return describe_without_content(ex, r, decompresses);
 	ex->redacting.start.kind = charset_start_kind(&r->fields);
@@ -140,7 +154,7 @@ int exchange_begin_masking(
 		       "the credential";
 		return -1;
 	}
-	return begin_gzip(ex, r, decompresses);
+	return begin_compressed(ex, r, content_decoder_of(coding), decompresses);
 }
 
 /* --- the response's body --- */
@@ -182,6 +196,15 @@ bool exchange_is_guessed(struct exchange *ex)
 static const char memory_text[] = "no memory to search the response";
 static const char undecodable_text[] =
         "the upstream's compressed response is damaged: it cannot be searched for the credential";
+
+const char *exchange_undecodable_text(int rc)
+{
+	if (rc == -EBADMSG)
+		return undecodable_text;
+	return rc == -EFBIG ? "the upstream's compressed response inflates to too much to be "
+	                      "searched for the credential"
+	                    : memory_text;
+}
 
 void exchange_await_more(struct exchange *ex)
 {
@@ -256,11 +279,13 @@ static size_t decompress_some(struct exchange *ex, const uint8_t *p, size_t n)
 	while ((total < n || ex->redacting.more) && !ex->redacting.undecodable &&
 	        !ex->ops->congested(ex)) {
 		size_t used = 0;
+		int rc;
 
 		buf_consume(plain, plain->len);
-		if (decompress_feed(ex->redacting.decompress, p + total, n - total, &used, plain,
-		            DECOMPRESS_STEP) < 0) {
-			exchange_mark_undecodable(ex, undecodable_text);
+		rc = decompress_feed(ex->redacting.decompress, p + total, n - total, &used, plain,
+		        DECOMPRESS_STEP);
+		if (rc < 0) {
+			exchange_mark_undecodable(ex, exchange_undecodable_text(rc));
 			break;
 		}
 		ex->redacting.more = plain->len >= DECOMPRESS_STEP;
@@ -319,7 +344,7 @@ bool exchange_decompress_more(struct exchange *ex)
 
 int exchange_flush_body(struct exchange *ex)
 {
-	/* An empty body is not a gzip stream, but some servers send one and label it gzip. */
+	/* An empty body is not compressed, but some servers send one and say that it is. */
 	if (ex->redacting.undecodable ||
 	        (ex->redacting.decompress && ex->redacting.state != REDACTING_EMPTY &&
 	                !decompress_complete(ex->redacting.decompress)))

@@ -27,16 +27,19 @@ struct redacting {
 	struct mask_stream mask;
 	/* How much of mask.waited and inspection_waited() the credential store was told. */
 	unsigned waits_told;
-	struct charset_start start;    /* of the content */
-	struct inspection *inspection; /* searches gzip that is passed on as it came */
-	struct decompress *decompress; /* decodes gzip that is passed on decompressed */
+	struct charset_start start; /* of the content */
+	struct inspection
+	        *inspection; /* searches compressed content that is passed on as it came */
+	struct decompress *decompress; /* decodes content that is passed on decompressed */
 	struct buf compressed;         /* input of `decompress` that waits for room at the client */
 	char *etag;                /* owned; the changed entity tag of a decompressed response */
 	struct loop_deadline held; /* bounds how long the mask keeps bytes back */
+	/* The codings that the client accepts, if it does not forbid changing the content: a bit
+	 * for each enum decompress_coding. */
+	unsigned accepted;
 	/* Facts beside the state. */
-	bool may_decompress; /* the client accepts gzip and does not forbid changing it */
-	bool more;           /* the decoder holds more output than there was room for */
-	bool uncovered;      /* the credential was found where it could not be covered */
+	bool more;      /* the decoder holds more output than there was room for */
+	bool uncovered; /* the credential was found where it could not be covered */
 };
 
 /* True once the response's head has come and the response is searched. */

@@ -4,8 +4,8 @@
  * is bound, and the trailers that may pass. A head with a credential is written in locked memory
  * only and wiped once it is encrypted.
  *
- * A request with a credential asks for the whole response, in identity or gzip coding only, so that
- * vethguard can search it.
+ * A request with a credential asks for the whole response, as it is or in a coding that vethguard
+ * can decompress, so that vethguard can search it.
  */
 
 #include "proxy/exchange/content.h"
@@ -45,22 +45,26 @@ static void ask_for_plain_messages(struct http_fields *fields)
  * obeys it. */
 static const struct slice shaping[] = {
         {"range", 5}, {"if-range", 8}, {"request-range", 13}, {"a-im", 4}, {"accept-charset", 14}};
+#define SHAPING_RANGES 2 /* the first of them stay if the range is widened */
 
-/* Asks for codings that can be searched, and for the whole response: otherwise the sandbox could
- * fetch an echo of the credential in pieces, none of which holds all of it. A server may always
- * answer a range request with the whole (RFC 9110 section 14.2). */
+/* Asks for codings that can be searched, and for the whole response or a part that was widened:
+ * otherwise the sandbox could fetch an echo of the credential in pieces, none of which holds all of
+ * it. A server may always answer a range request with the whole (RFC 9110 section 14.2). */
 static void limit_response(struct exchange *ex)
 {
 	struct http_fields *fields = &ex->request.fields;
-	bool gzip = !ex->verdict.decision.seals && !tools_are_wanted(ex) && !ex->tokens &&
-	            content_accepts_gzip(fields);
+	bool plain = ex->verdict.decision.seals || tools_are_wanted(ex) || ex->tokens;
+	bool ranged = !plain && ranging_begin(ex);
+	unsigned accepted = plain || ranged ? 0 : content_accepted(fields);
 
-	ex->redacting.may_decompress = gzip && !content_forbids_transform(fields);
-	for (size_t i = 0; i < sizeof(shaping) / sizeof(*shaping); i++)
+	if (!ranged)
+		ranging_drop(ex);
+	ex->redacting.accepted = content_forbids_transform(fields) ? 0 : accepted;
+	for (size_t i = ranged ? SHAPING_RANGES : 0; i < sizeof(shaping) / sizeof(*shaping); i++)
 		http_drop(fields, shaping[i]);
 	ask_for_plain_messages(fields);
 	http_drop(fields, SLICE("accept-encoding"));
-	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
+	http_add(fields, SLICE("Accept-Encoding"), content_asking_for(accepted));
 }
 
 int exchange_send_plain(struct exchange *ex)
@@ -305,7 +309,7 @@ struct slice exchange_filter_trailers(struct exchange *ex, struct slice trailers
 		if (colon > 0 &&
 		        may_trail(ex->proxy->config.policy, slice_of(trailers.p, (size_t)colon),
 		                &spec) &&
-		        !(ex->redacting.decompress &&
+		        !((ex->redacting.decompress || ranging_cuts(ex->ranging)) &&
 		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);
 			kept_n += n;

@@ -249,6 +249,8 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 
 void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
+	if (ex->ranging)
+		n = ranging_cut(ex->ranging, &p, n);
 	if (n == 0 || (limiting_is_on(&ex->limiting) && !limiting_gives(ex, n)))
 		return;
 	exchange_release_head(ex);

@@ -11,6 +11,7 @@ import time
 
 import cni_case
 import cni_engines
+import cores
 import support
 import test_exfiltration
 from cni_case import POLICY
@@ -64,6 +65,19 @@ class Commands(cni_case.Plugin):
                 self.assertEqual(self.names(), [])
                 self.assertEqual(self.links(netns), ["lo"])
                 chain.delete(container, netns)
+
+    def test_a_core_of_it_shows_no_credential(self):
+        """When it has its answer, for a sandbox with a credential."""
+        netns, container = self.netns()
+        with open(f"{self.policies}/secretive.yaml", "w") as f:
+            f.write(support.policy("{to: https://api.lab.test, credential: api}", credentials=support.file_credential()))
+        chain = self.chain(policy="secretive")
+        config = support.LAB.write("secretive.json", json.dumps(chain.config(chain.plugins[-1])))
+        with open(config) as f, cores.Blocked([PLUGIN], env=environment("ADD", container, netns, "eth0"), stdin=f) as plugin:
+            self.assertEqual(len(self.names()), 1)
+            self.assertEqual(cores.found_in(plugin.process.pid, {"secret": support.SECRET}), set())
+        chain.results[container] = None
+        ask(PLUGIN, environment("DEL", container, netns, "eth0"), chain.config(chain.plugins[-1]))
 
     def test_behind(self):
         """Behind bridge and ptp: their addresses, the guard's name servers; DEL takes the guard off a link that is down."""

@@ -13,6 +13,7 @@ import time
 import unittest
 
 import attached
+import cores
 import guests
 import lab
 import page_case
@@ -197,6 +198,11 @@ class Battery(Network):
         super().test_2_every_way_out()
         self.assertNotIn("listener", json.dumps(self.call("datagrams", address=self.other6, port=4446)))
         self.assertEqual(self.came("other"), "ready\n", "the other container was reached")
+
+    def test_2_a_core_of_the_driver_shows_no_credential(self):
+        """The containers it has made use one."""
+        self.assertEqual(cores.found_in(self.driver.process.pid, {"secret": support.SECRET}), set())
+        self.assertEqual([path for path, data in cores.files(self.driver.dir) if cores.shows(data, {"secret": support.SECRET})], [])
 
     def test_2_dockers_resolver(self):
         """Docker's resolver asks upstream from the container's own namespace, so the guard answers."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vethguard-runtime killed at each step, with the daemon away, with damaged bundles, and with an engine that puts links and
 sockets of its own into the namespace: nothing ever starts unguarded, and nothing is left behind."""
+import contextlib
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import time
 import unittest
 
 import attached
+import cores
 import guests
 import support
 import test_exfiltration
@@ -109,6 +111,20 @@ class Direct(Case):
             self.gone()
             with open(bundle.path + "/config.json") as f:
                 self.assertEqual(f.read(), before)
+
+    def test_cores_of_it_show_no_credential(self):
+        """At many moments of its work, for a container whose policy has one."""
+        bundle = self.bundle()
+        with open(self.runtime.log + ".stderr", "w") as err:
+            process = subprocess.Popen(self.runtime.words("create", "--bundle", bundle.path, "--pid-file", bundle.path + "/pid", "cored"),
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
+        taken = 0
+        while process.poll() is None:
+            with contextlib.suppress(OSError):  # it has just ended
+                self.assertEqual(cores.found_in(process.pid, {"secret": support.SECRET}), set())
+                taken += 1
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(taken, 1)
 
     def test_exec_shows_nobody_its_variables(self):
         """Nobody else can read what an engine passes to a process of exec (docker exec -e PASSWORD=...)."""

@@ -105,7 +105,7 @@ static const struct {
         {"", ""},
         {"Accept-Encoding: identity\r\n", ""},
         {"Accept-Encoding: gzip;q=0, br\r\n", ""},
-        {"Accept-Encoding: br, *\r\n", ""},
+        {"Accept-Encoding: br, zstd, *\r\n", ""},
         {ASKS, "Cache-Control: private, no-transform\r\n"},
         {ASKS, "Cache-Control: private\r\nCache-Control: No-Transform\r\n"},
         {ASKS "Cache-Control: no-transform\r\n", ""},
@@ -377,7 +377,7 @@ static void test_what_is_said_of_decompressed_content(void **state)
 		char fields[100], expected[100];
 
 		begin(i & 2 ? "HEAD /x" : "GET /x", ASKS);
-		assert_true(head_has(o, "accept-encoding: gzip\r\n"));
+		assert_true(head_has(o, "accept-encoding: gzip, deflate\r\n"));
 		snprintf(fields, sizeof(fields), "eTag: %s\r\nVary: accept-encoding\r\n",
 		        tags[i & 1].sent);
 		snprintf(expected, sizeof(expected), "\r\netag: %s\r\n", tags[i & 1].gets);
@@ -522,27 +522,41 @@ static void test_beginnings(void **state)
 
 /* --- fields --- */
 
-static bool accepts(const char *one, const char *two)
+static unsigned accepted(const char *one, const char *two)
 {
 	static struct http_fields fields;
 
 	fields = (struct http_fields){0};
 	assert_true(http_add(&fields, SLICE("Accept-Encoding"), slice_from_string(one)));
 	assert_true(http_add(&fields, SLICE("accept-encoding"), slice_from_string(two)));
-	return content_accepts_gzip(&fields);
+	return content_accepted(&fields);
 }
 
-static void test_who_takes_gzip(void **state)
+#define G (1u << DECOMPRESS_GZIP)
+#define D (1u << DECOMPRESS_DEFLATE)
+#define B (1u << DECOMPRESS_BROTLI)
+#define Z (1u << DECOMPRESS_ZSTD)
+
+static void test_who_takes_which_coding(void **state)
 {
 	(void)state;
-	assert_true(accepts("gzip", ""));
-	assert_true(accepts("br, GZIP;q=1.0", ""));
-	assert_true(accepts("deflate", "x-gzip ; q=0.001"));
-	assert_false(accepts("", ""));
-	assert_false(accepts("gzip;q=0", ""));
-	assert_false(accepts("gzip; Q=0.000", "br"));
-	assert_false(accepts("br, deflate, identity, *", ""));
-	assert_false(accepts("gzipped, xgzip", "zip"));
+	assert_int_equal(accepted("gzip", ""), G);
+	assert_int_equal(accepted("br, GZIP;q=1.0", ""), B | G);
+	assert_int_equal(accepted("deflate", "x-gzip ; q=0.001"), D | G);
+	assert_int_equal(accepted("", ""), 0);
+	assert_int_equal(accepted("gzip;q=0", "x-gzip"), 0);
+	assert_int_equal(accepted("gzip; Q=0.000", "br"), B);
+	assert_int_equal(accepted("br;q=0, deflate;q=0.5, identity, *", "Br"), D);
+	assert_int_equal(accepted("gzipped, xgzip", "zip, brotli, zst, x-deflate, zstd;q=0"), 0);
+	assert_int_equal(accepted("dcb, dcz, compress, *;q=1", ""), 0);
+	assert_int_equal(accepted("gzip, deflate, br, zstd", ""), G | D | B | Z);
+	assert_true(slice_equals(content_asking_for(0), SLICE("identity")));
+	for (unsigned i = 1; i < 16; i++) {
+		char text[40];
+
+		snprintf(text, sizeof(text), "%.*s", SLICE_ARG(content_asking_for(i)));
+		assert_int_equal(accepted(text, ""), i);
+	}
 }
 
 int main(void)
@@ -562,7 +576,7 @@ int main(void)
 	        TEST(test_digests_in_trailers),
 	        TEST(test_not_modified),
 	        TEST(test_beginnings),
-	        TEST(test_who_takes_gzip),
+	        TEST(test_who_takes_which_coding),
 	};
 
 	world_network();
