@@ -15,7 +15,7 @@ import unittest
 import lab
 import support
 from gateway_case import CLIENT4, GATEWAY4, OTHER4, TLS_PORT, Gatewayed
-from support import HTTP, SECRET, SLOW, file_credential, wait_until
+from support import HTTP, SECRET, SLOW, file_credential, sh, wait_until
 from token_signer import Key, write_set
 
 ASK_PORT = 9443
@@ -210,6 +210,35 @@ class Checks(CallbackCase):
         self.assertTrue(wait_until(lambda: ask(url).startswith("503"), 10 * SLOW), ask(url))
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/asks/resume", {})[0], 200)
         self.assertTrue(wait_until(lambda: ask(url).startswith("200"), 10 * SLOW), ask(url))
+
+
+class ByCertificate(CallbackCase):
+    """The asking proxy proves its session with a certificate. One of a sandbox asks for nothing, and the other way round."""
+    options = CallbackCase.options + "  client_certificates: true\n"
+
+    def made(self, name, **members):
+        path = os.path.join(self.dir, name)
+        sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-keyout", path + ".key",
+           "-out", path + ".pem", "-subj", f"/CN={name}")
+        with open(path + ".pem") as f:
+            digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(f.read())).hexdigest()
+        self.assertIsNone(self.create(name, certificate_sha256=digest, **members)["token"])
+        return path
+
+    def by(self, path, port, url, *argv):
+        return self.there("curl", "-sS", "-m", "20", "--cacert", self.certificate + ".pem", "--cert", path + ".pem", "--key", path + ".key", "-o", "/dev/null",
+                          "-w", "%{http_code} %header{authorization}", "-H", "Host: api.lab.test", *argv, f"https://{GATEWAY4}:{port}{url}").stdout
+
+    def test_proved(self):
+        proxy, sandbox = self.made("proxy", callback=True), self.made("sandbox")
+        ask = "/check/https/whoami"
+        self.assertTrue(wait_until(lambda: self.by(proxy, ASK_PORT, ask) == f"200 Bearer {SECRET}", 20 * SLOW), self.by(proxy, ASK_PORT, ask))
+        self.assertEqual(self.by(sandbox, ASK_PORT, ask), "401 ")
+        self.assertEqual(self.by(proxy, ASK_PORT, ask, "-H", "X-Vethguard-Token: wrong"), "401 ")
+        plain = ("--proxy", f"https://{GATEWAY4}:{TLS_PORT}", "--proxy-cacert", self.certificate + ".pem", "http://plain.lab.test/")
+        for path, code in ((proxy, "407"), (sandbox, "200")):
+            r = self.there("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy-cert", path + ".pem", "--proxy-key", path + ".key", *plain)
+            self.assertEqual(r.stdout, code, r)
 
 
 NGINX = """daemon off; user root; worker_processes 1; pid {d}/nginx-asks.pid; error_log {d}/nginx-asks.err;
