@@ -212,7 +212,7 @@ int scram_finish(struct scram *s, struct hmac *hmac, char out[SCRAM_FINAL_MAX])
 	rc = sign(s, hmac, slice_of(out, (size_t)n));
 	if (rc < 0)
 		return rc;
-	memcpy(out + n, ",p=", 3);
+	memcpy(out + n, ",p=", sizeof(",p="));
 	return n + 3 + (int)base64_encode(k->client, HMAC_BYTES, base64_standard, out + n + 3);
 }
 

@@ -33,8 +33,8 @@ static bool read_hash(
 		return member_fault(
 		        fault, "certificate_sha256: has to be 64 hex digits, in small letters");
 	for (size_t i = 0; text && i < MESSAGE_TOKEN_HASH_BYTES; i++)
-		out[i] = (uint8_t)(slice_hex_digit(text[2 * i]) << 4 |
-		                   slice_hex_digit(text[2 * i + 1]));
+		out[i] = (uint8_t)((unsigned)slice_hex_digit(text[2 * i]) << 4 |
+		                   (unsigned)slice_hex_digit(text[2 * i + 1]));
 	return true;
 }
 

@@ -43,9 +43,8 @@ static void test_injected_once_whatever_the_sandbox_sends(void **state)
 
 	(void)state;
 	assert_null(strcasestr(strcasestr(o->head, "authorization:") + 1, "authorization:"));
-	assert_true(head_has(o, "accept-encoding: gzip\r\n"));
-	assert_false(head_has(o, "zstd"));
-	assert_false(head_has(o, "br\r\n"));
+	assert_true(head_has(o, "accept-encoding: gzip, br, zstd\r\n"));
+	assert_false(head_has(o, "accept_encoding"));
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	expect_head(c, "HTTP/1.1 200 ");
 	assert_null(find_finding(&w, EVENT_FINDING_PLACEHOLDER_LEAK));
@@ -129,10 +128,10 @@ static void test_gzip_is_read(void **state)
 	leave(c, o);
 }
 
-/* 40 MB of zeros in 40 kB: the client takes nothing, and the proxy keeps next to nothing. */
+/* 20 MB of zeros in 20 kB: the client takes nothing, and the proxy keeps next to nothing. */
 static void test_a_gzip_bomb_costs_no_memory(void **state)
 {
-	const size_t n = 40u << 20;
+	const size_t n = 20u << 20;
 	struct peer *c = client(&w, NAME_C, "c.test"),
 	            *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
 	uint8_t *zeros = calloc(1, n), *packed = malloc(100000);
@@ -163,11 +162,11 @@ static void test_a_gzip_bomb_costs_no_memory(void **state)
 
 static void test_what_cannot_be_read_is_refused(void **state)
 {
-	static const char *const codings[] = {"Content-Encoding: br\r\n",
+	static const char *const codings[] = {"Content-Encoding: compress\r\n",
 	        "Content-Encoding: gzip, gzip\r\n",
-	        "Content-Encoding: identity\r\nContent-Encoding: br\r\n",
+	        "Content-Encoding: identity\r\nContent-Encoding: unknown\r\n",
 	        "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n",
-	        "Content-Encoding: br\r\nConnection: content-encoding\r\n"};
+	        "Content-Encoding: br, zstd\r\nConnection: content-encoding\r\n"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(codings) / sizeof(*codings); i++) {
