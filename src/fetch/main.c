@@ -206,8 +206,8 @@ static const struct kind *find_kind(const struct fetch_request *request)
 	        {"gcp-secretmanager", gcp_secret_fetch, 0}, {"azure-keyvault", azure_fetch, 0},
 	        {"aws-secretsmanager", aws_secret_fetch, 0}, {"aws-ssm", aws_parameter_fetch, 0},
 	        {"aws-role", aws_role_fetch, 0}, {"key-set", key_set_fetch, 0},
-	        {"bundle", bundle_fetch, HTTPS_ANSWER_MAX},
-	        {"webhook", webhook_fetch, 0}, {"decider", decider_fetch, 0}};
+	        {"bundle", bundle_fetch, HTTPS_ANSWER_MAX}, {"webhook", webhook_fetch, 0},
+	        {"decider", decider_fetch, 0}};
 	const struct slice name = request->message.arguments[0];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

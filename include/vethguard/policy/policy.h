@@ -27,7 +27,7 @@
 #define POLICY_NONE UINT32_MAX        /* no rule, no credential */
 /* The name at which vethguard itself answers the sandbox's questions. No rule decides about it. */
 #define POLICY_OWN_HOST "vethguard.internal"
-#define POLICY_LAYER_MARK ':'         /* behind "floor" and "infrastructure" in the names of their rules */
+#define POLICY_LAYER_MARK ':' /* behind "floor" and "infrastructure" in the names of their rules */
 
 enum policy_scheme { POLICY_HTTPS, POLICY_HTTP, POLICY_TCP, POLICY_UDP, POLICY_SCHEME_COUNT };
 enum policy_verdict { POLICY_DENY, POLICY_ALLOW };
