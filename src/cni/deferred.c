@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,22 +112,45 @@ static bool do_one(const struct cni_request *request, const json_t *key)
 	return done;
 }
 
+/* True if the file is a note that was being written (put_note()) when its writer died. */
+static bool is_abandoned(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char *end;
+	long pid;
+
+	if (!dot || dot == name || dot[1] < '1' || dot[1] > '9')
+		return false;
+	errno = 0;
+	pid = strtol(dot + 1, &end, 10);
+	return !errno && !*end && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+/* Does what a note says, and removes the note if nothing is left to do. */
+static void do_note(const struct cni_request *request, const char *path)
+{
+	json_t *key = read_key(path);
+
+	if (do_one(request, key))
+		unlink(path);
+	json_decref(key);
+}
+
 void cni_deferred_do(const struct cni_request *request)
 {
 	char path[PATH_MAX];
 	DIR *folder = path_of(request, "", path) ? opendir(path) : NULL;
 	const struct dirent *entry;
-	json_t *key;
 
 	if (!folder)
 		return;
 	for (int i = 0; i < CNI_DEFERRED_MAX && (entry = readdir(folder)); i++) {
-		if (entry->d_name[0] == '.' || !path_of(request, entry->d_name, path))
+		if (!path_of(request, entry->d_name, path))
 			continue;
-		key = read_key(path);
-		if (do_one(request, key))
+		if (entry->d_name[0] != '.')
+			do_note(request, path);
+		else if (is_abandoned(entry->d_name))
 			unlink(path);
-		json_decref(key);
 	}
 	closedir(folder);
 }

@@ -314,8 +314,9 @@ def end_waiting(directory):
 
 
 def holders():
-    """Who is in a network namespace besides this test's own: namespace, process, program, state and command line of each."""
-    own, lines = os.readlink("/proc/self/ns/net"), []
+    """Who is in a network namespace besides this test's own and the machine's (namespace, process, state, program and command line of each),
+    and the mounts of namespaces."""
+    others, lines = [os.readlink(f"/proc/{pid}/ns/net") for pid in ("self", 1)], []
     for pid, row in support.process_table().items():
         try:
             place = os.readlink(f"/proc/{pid}/ns/net")
@@ -323,9 +324,11 @@ def holders():
                 words = f.read().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        if place != own and not lab.BIN in words:
+        if place not in others and lab.BIN not in words:
             lines.append(f"{place} {pid} (of {row[1]}) {row[2]} {row[0]}: {words[:200]}")
-    return "\n".join(["in other network namespaces:", *sorted(lines)])
+    with open("/proc/self/mountinfo") as f:
+        mounts = [line.split()[4] for line in f if " - nsfs " in line]
+    return "\n".join(["in other network namespaces:", *sorted(lines), "mounts of namespaces:", *mounts])
 
 
 def settled(take, seconds=60):

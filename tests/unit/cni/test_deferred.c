@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cni/deferred.h"
@@ -96,6 +97,32 @@ static void a_note(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 	cni_deferred_do(&request); /* nobody listens: it stays */
 	assert_int_equal(access(path, F_OK), 0);
+}
+
+/* Unfinished notes go with the next call, if whoever wrote them is dead. */
+static void an_abandoned_note(void **state)
+{
+	static const char *const others[] = {".", "..", ".name", ".name.", ".name.x", ".name.0",
+	        ".name.-1", ".name.99999999999", ".name.12x"};
+	struct cni_request request = about();
+	char dead[32], own[32];
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	snprintf(dead, sizeof(dead), ".name.%d", (int)child);
+	snprintf(own, sizeof(own), ".name.%d", (int)getpid());
+	put(dead, "{");
+	put(own, "{");
+	for (size_t i = 2; i < sizeof(others) / sizeof(others[0]); i++)
+		put(others[i], "{");
+	cni_deferred_do(&request);
+	assert_false(is_there(dead));
+	assert_true(is_there(own));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_true(is_there(others[i]));
 }
 
 static void no_directory(void **state)
@@ -194,8 +221,8 @@ static void damaged_notes(void **state)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fresh, done)
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(a_note), CASE(no_directory),
-	        CASE(a_file_in_the_way), CASE(a_link), CASE(no_room_for_a_note),
+	const struct CMUnitTest tests[] = {CASE(a_note), CASE(an_abandoned_note),
+	        CASE(no_directory), CASE(a_file_in_the_way), CASE(a_link), CASE(no_room_for_a_note),
 	        CASE(damaged_notes)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
