@@ -20,7 +20,7 @@ import support
 import test_ca
 import test_upgrade
 from daemon import Daemon
-from support import SLOW, sh, wait_until
+from support import SLOW, file_credential, policy, sh, wait_until
 from test_ca import NODE, Life, Operator, openssl, read
 
 MODULES = ("/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/softhsm/libsofthsm2.so", "/usr/lib/pkcs11/libsofthsm2.so")
@@ -191,7 +191,11 @@ class Use(Tokens):
     def test_a_core_of_it_shows_no_credential(self):
         """While the sandbox works that has one, and gets certificates of its CA."""
         values = {"secret": support.SECRET}
-        self.assert_served()
+        with open(self.policy, "w") as f:
+            f.write(policy("{to: 'https://api.lab.test', credential: api}", credentials=file_credential()))
+        self.assertEqual(self.daemon.cli("reload").returncode, 0)
+        r = self.curl("--cacert", self.operator.root, "https://api.lab.test/whoami")
+        self.assertIs(json.loads(r.stdout).get("authenticated"), True, r)
         self.assertTrue(cores.found_in(self.pid("worker"), values), "so it can be found where it is")
         self.assertEqual(cores.found_in(self.process(), values), set())
 

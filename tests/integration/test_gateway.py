@@ -589,6 +589,8 @@ class Commands(Gatewayed):
         for method, path, body, expected in (
                 ("POST", "", full, 201), ("POST", "", full, 409), ("POST", "", {"policy": self.policy}, 201), ("POST", "", {}, 422), ("GET", "", None, 200),
                 ("GET", "/two", None, 200), ("GET", "/none", None, 404), ("POST", "/two/extend", {"ttl_s": 5}, 200),
+                ("POST", "/two/certificate", {"certificate_sha256": "ab" * 32}, 422), ("POST", "/two/certificate", {}, 422),
+                ("POST", "/none/certificate", {"certificate_sha256": "ab" * 32}, 404),
                 ("POST", "/two/extend", {}, 422), ("POST", "/two/extend", {"ttl_s": -1}, 422), ("POST", "/none/extend", {"ttl_s": 5}, 404),
                 ("DELETE", "/two", None, 200), ("DELETE", "/two", None, 404)):
             with self.subTest(method=method, path=path):
@@ -599,7 +601,7 @@ class Commands(Gatewayed):
         described.answer("GET", "/v1/sandboxes/one/env", status, headers, answer)
         operations = {o["operationId"] for p, item in described.document["paths"].items() for o in item.values() if p.startswith("/v1/sessions") and
                       "responses" in o}
-        self.assertEqual(operations - described.used, set())
+        self.assertEqual(operations - described.used, {"sessions.certify"})  # of test_gateway_certificates
 
     def env(self, *argv, name="one", token=None):
         return self.daemon.cli("env", name, *argv, input=self.token + "\n" if token is None else token)

@@ -6,6 +6,7 @@ import socket
 import ssl
 
 import support
+from control_case import Described
 from gateway_case import CLIENT4, GATEWAY4, PLAIN_PORT, TLS_PORT, Gatewayed
 from support import HTTP, SLOW, sh, wait_until
 
@@ -228,6 +229,16 @@ class Issued(Certified):
         status, _, answer = self.daemon.call("POST", "/v1/sessions/one/certificate", {"certificate_sha256": self.hash(self.agent)})
         self.assertEqual((status, "by-certificate" in answer["detail"]), (409, True), answer)
         self.assert_served(token=self.token)
+
+    def test_described(self):
+        """The call is as docs/openapi.yaml has it, refusals too."""
+        described, own = Described(), {"certificate_sha256": "ab" * 32}
+        described.request("POST", "/v1/sessions/one/certificate", own)
+        for name, body, expected in (("one", own, 200), ("one", {}, 422), ("none", own, 404)):
+            status, headers, answer = self.daemon.call("POST", f"/v1/sessions/{name}/certificate", body)
+            self.assertEqual(status, expected, answer)
+            described.answer("POST", f"/v1/sessions/{name}/certificate", status, headers, answer)
+        self.assertEqual(described.used, {"sessions.certify"})
 
 
 class NotAsked(Gatewayed):

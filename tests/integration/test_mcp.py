@@ -150,7 +150,7 @@ class Mcp(test_bodies.Box):
         self.unreadable("list", "UTF-8")
         for body in (answer()[:-1], b"\xef\xbb\xbf" + answer(), answer().replace(b'"result"', b'"result": {}, "result"'), answer() + answer(), b"x"):
             self.say("list", body)
-            self.unreadable("list", "readers")
+            self.unreadable("list", "programs")
         for kind in ("text/plain", "application/json, text/plain", "text/html", ""):
             self.say("list", answer(), kind=kind)
             self.unreadable("list", "neither JSON")

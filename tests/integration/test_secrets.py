@@ -183,7 +183,11 @@ class Blocks(Secrets):
         self.assertEqual(self.findings(box), [])
 
     def test_a_coding_that_is_not_read(self):
-        self.all_are(self.box(), {"br": "post('www.lab.test', '/coded', b'abc', 'Content-Encoding: br')"}, "403")
+        """An unknown one, one inside of another, and bytes in which the upstream's decoder may find more than vethguard's: a zstd frame
+        with a window of 128 MiB."""
+        window = b"\x28\xb5\x2f\xfd\x00\x88\x03\x00\x00"
+        bodies = {"compress": b"abc", "gzip, br": b"abc", "gzip": b"no gzip", "br": b"\xff" * 40, "zstd": window}
+        self.all_are(self.box(), {name: f"post('www.lab.test', '/coded', {body!r}, 'Content-Encoding: {name}')" for name, body in bodies.items()}, "403")
 
 
 class Rules(Secrets):

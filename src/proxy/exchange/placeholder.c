@@ -330,7 +330,8 @@ static size_t scan_compressed(struct exchange *ex, const uint8_t *p, size_t n)
 	buf_fini(&out);
 	if (rc == -EFBIG || rc == -ENOMEM)
 		inflates_too_far(ex);
-	if (rc < 0) {
+	if (rc < 0) { /* the upstream's decoder may read on where this one does not */
+		secrets_note_coding(ex);
 		decompress_free(ex->scanning.decoder);
 		ex->scanning.decoder = NULL;
 		ex->scanning.scan.n = 0;
