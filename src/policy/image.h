@@ -49,8 +49,8 @@ enum image_section_id {
 	SECTION_FROMS,
 	SECTION_LIMITS,
 	SECTION_DLPS,
-	SECTION_TARGET_SLOTS, /* the hash tables come after all sections that the fingerprint
-	                         covers, because they depend on the key and it does not */
+	SECTION_TARGET_SLOTS, /* the hash tables come after the sections whose bytes the
+	                         fingerprint covers: they depend on the key, it does not */
 	SECTION_NODE_SLOTS,
 	/* Whole images as bytes, in which these two sections are empty; or empty: */
 	SECTION_FLOOR,          /* the floor's allow rules */
